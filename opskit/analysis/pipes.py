@@ -1,0 +1,280 @@
+"""Pipes: who uses which, which are one-sided, which are full, and which process keeps gaining them. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from opskit.proc.fd import PIPE_PREFIX
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from opskit.proc.pipefill import Blocked, Fill
+    from opskit.proc.pipescan import Holder
+    from opskit.proc.process import Process
+
+PAGES_OF_A_NEW_PIPE = 16  # fs/pipe.c, PIPE_DEF_BUFFERS
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessUse:
+    """One process's fds on one pipe. The directions are None where they were not looked at."""
+
+    process: Process
+    fds: int
+    read_fds: int | None
+    write_fds: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pipe:
+    """One pipe or FIFO. `device` and `path` only for a FIFO. `end_class`: self, parent-child, cross-process, one-sided."""
+
+    kind: str
+    inode: int
+    device: int | None
+    path: str | None
+    fds: int
+    uses: tuple[ProcessUse, ...]
+    end_class: str | None = None
+    meaning: str | None = None
+    fill: Fill | None = None
+    verdict: str | None = None
+
+    @property
+    def name(self) -> str:
+        """`pipe:[INODE]`, as the kernel writes it, or `fifo:[INODE] PATH`."""
+        return f"{self.kind}:[{self.inode}]" + (f" {self.path}" if self.path else "")
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerUse:
+    """A user's pipes against fs.pipe-user-pages-soft. `capacity_bytes` sums what could be seen.
+
+    `shrunk`: "yes" (new pipes of this user get 8 KiB), "no", "exempt" (root) or "unknown".
+    """
+
+    user: str
+    uid: int
+    pipes: int
+    fds: int
+    capacity_bytes: int | None
+    soft_limit_bytes: int | None
+    shrunk: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One look: when (seconds), how many pipes and fds in all, and how many pipes each process (pid, start ticks) had.
+
+    Processes without any pipe are there with 0; `commands` names those that have some.
+    """
+
+    at_s: float
+    pipe_count: int
+    fd_count: int
+    pipes: Mapping[tuple[int, int], int]
+    commands: Mapping[tuple[int, int], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """A process that has more pipes than when it was first seen, and how fast it gains them."""
+
+    pid: int
+    start_ticks: int
+    command: str
+    pipes_first: int
+    pipes_last: int
+    pipes_per_min: float
+
+
+def identity(key: bytes) -> tuple[str, int, int | None]:
+    """(kind, inode, device) of a scan's key: `pipe:[N]` or `fifo:DEVICE:INODE`."""
+    if key.startswith(PIPE_PREFIX):
+        return "pipe", int(key[6:-1]), None
+    _, device, inode = key.split(b":")
+    return "fifo", int(inode), int(device)
+
+
+def total_fds(holders: Iterable[Holder]) -> dict[bytes, int]:
+    """Fds a pipe, over all holders."""
+    totals: dict[bytes, int] = {}
+    get = totals.get
+    for holder in holders:
+        for key, count in holder.counts.items():
+            totals[key] = get(key, 0) + count
+    return totals
+
+
+def ranked(totals: Mapping[bytes, int], sort: str = "fds") -> list[tuple[int, int, bytes]]:
+    """(fds, inode, key) a pipe: most fds first and then by inode, or by inode alone."""
+    size = len(PIPE_PREFIX)
+    rows = [
+        (-count, int(key[size:-1]) if key.startswith(PIPE_PREFIX) else identity(key)[1], key)
+        for key, count in totals.items()
+    ]
+    rows.sort(key=None if sort == "fds" else lambda row: row[1:])
+    return [(-count, inode, key) for count, inode, key in rows]
+
+
+def commands_by_pipe(holders: Iterable[Holder], command: Mapping[int, str]) -> dict[bytes, dict[str, int]]:
+    """Per pipe: the fds of each command's processes together."""
+    names: dict[bytes, dict[str, int]] = {}
+    for holder in holders:
+        name = command[holder.pid]
+        for key, count in holder.counts.items():
+            row = names.get(key)
+            if row is None:
+                names[key] = {name: count}
+            else:
+                row[name] = row.get(name, 0) + count
+    return names
+
+
+def uses_by_pipe(holders: Iterable[Holder], people: Mapping[int, Process]) -> dict[bytes, tuple[ProcessUse, ...]]:
+    """Per pipe: every process with its fds, most first. Tables that a thread has of its own count for its process."""
+    summed: dict[bytes, dict[int, list[int]]] = {}
+    directions = True
+    for holder in holders:
+        for key, count in holder.counts.items():
+            numbers = summed.setdefault(key, {}).setdefault(holder.pid, [0, 0, 0])
+            numbers[0] += count
+            if holder.ends is None:
+                directions = False
+            else:
+                numbers[1] += holder.ends[key].read_fds
+                numbers[2] += holder.ends[key].write_fds
+    return {
+        key: tuple(
+            ProcessUse(people[pid], fds, read if directions else None, write if directions else None)
+            for pid, (fds, read, write) in sorted(by_pid.items(), key=lambda item: (-item[1][0], item[0]))
+        )
+        for key, by_pid in summed.items()
+    }
+
+
+def classify(uses: Sequence[ProcessUse], in_flight: Mapping[int, int], denied: int) -> tuple[str, str | None]:
+    """The class of a pipe's ends and, for a one-sided one, what that means for the side that is left."""
+    readers = sum(use.read_fds or 0 for use in uses)
+    writers = sum(use.write_fds or 0 for use in uses)
+    if not readers or not writers:
+        return "one-sided", _one_sided(bool(readers), in_flight, denied)
+    if len(uses) == 1:
+        return "self", None
+    return ("parent-child" if _one_family([use.process for use in uses]) else "cross-process"), None
+
+
+def _one_sided(read_end_is_left: bool, in_flight: Mapping[int, int], denied: int) -> str:
+    missing, effect = (
+        ("no write end", "read() returns end of file once it is empty")
+        if read_end_is_left
+        else ("no read end", "write() fails with EPIPE")
+    )
+    if in_flight:
+        where = ", ".join(f"{count} in sockets of {pid}" for pid, count in sorted(in_flight.items()))
+        return f"{missing} in any fd table, but fds are in flight ({where}): it may be among them; if not, {effect}"
+    if denied:
+        return f"{missing} seen, but {denied} processes could not be read: one of them may hold it; if not, {effect}"
+    return f"{missing} is left: {effect}"
+
+
+def _one_family(processes: Sequence[Process]) -> bool:
+    """Whether all but one descend from another of them."""
+    pids = {process.pid for process in processes}
+    return sum(process.ppid in pids for process in processes) == len(pids) - 1
+
+
+def verdict(
+    key: bytes, uses: Sequence[ProcessUse], fill: Fill, blocked: Sequence[Blocked], draining: frozenset[int]
+) -> str | None:
+    """`full: writer X is blocked, reader Y is not draining` where it holds; why it is unknown; None where all is well.
+
+    `draining`: the readers that were seen to read something while the pipe stayed full.
+    """
+    if fill.reason is not None:
+        return f"unknown: {fill.reason}"
+    stuck = {entry.pid for entry in blocked if entry.key == key}
+    readers = [use.process for use in uses if use.read_fds]
+    if not stuck:
+        return "full: no writer is blocked on it" if fill.queued_bytes and fill.queued_bytes == fill.capacity_bytes else None
+    writers = ", ".join(_name(use.process) for use in uses if use.process.pid in stuck)
+    waiting_for = [process for process in readers if process.pid not in stuck] or readers
+    if not waiting_for:
+        return f"full: writer {writers} is blocked, no reader is visible"
+    slow = all(process.pid in draining for process in waiting_for)
+    how = "drains more slowly than that" if slow else "is not draining"
+    return f"full: writer {writers} is blocked, reader {', '.join(map(_name, waiting_for))} {how}"
+
+
+def _name(process: Process) -> str:
+    stopped = ", stopped by a signal" if process.state in ("T", "t") else ""
+    return f"{process.pid} ({process.command}{stopped})"
+
+
+def owners(
+    pipes: Iterable[Pipe], user_name: Callable[[int], str], soft_pages: int | None, page_bytes: int
+) -> list[OwnerUse]:
+    """Per user who made them: pipes, fds, capacity, and whether the kernel already shrinks this user's new pipes.
+
+    The kernel compares the user's pages, those of the new pipe included, with the soft limit (fs/pipe.c,
+    alloc_pipe_info); root's rights exempt. Capacities that could not be seen make the answer "unknown".
+    """
+    groups: dict[int, list[Pipe]] = {}
+    for pipe in pipes:
+        uid = pipe.fill.uid if pipe.fill and pipe.fill.uid is not None else pipe.uses[0].process.uid
+        groups.setdefault(-1 if uid is None else uid, []).append(pipe)
+    rows = []
+    for uid, members in groups.items():
+        sizes = [pipe.fill.capacity_bytes for pipe in members if pipe.fill and pipe.fill.capacity_bytes is not None]
+        capacity = sum(sizes) if sizes else None
+        complete = len(sizes) == len(members)
+        rows.append(
+            OwnerUse(
+                user="unknown" if uid < 0 else user_name(uid),
+                uid=uid,
+                pipes=len(members),
+                fds=sum(pipe.fds for pipe in members),
+                capacity_bytes=capacity,
+                soft_limit_bytes=soft_pages * page_bytes if soft_pages else None,
+                shrunk=_shrunk(uid, capacity, complete, soft_pages, page_bytes),
+            )
+        )
+    return sorted(rows, key=lambda row: (-row.fds, row.uid))
+
+
+def _shrunk(uid: int, capacity: int | None, complete: bool, soft_pages: int | None, page_bytes: int) -> str:
+    if uid == 0:
+        return "exempt"
+    if soft_pages == 0:
+        return "no"
+    if capacity is None or soft_pages is None or uid < 0:
+        return "unknown"
+    if capacity // page_bytes + PAGES_OF_A_NEW_PIPE > soft_pages:
+        return "yes"
+    return "no" if complete else "unknown"
+
+
+def gains(samples: Sequence[Sample]) -> list[Gain]:
+    """The processes that gained pipes over the samples, fastest first; the slope is a least-squares line's."""
+    tracks: dict[tuple[int, int], list[tuple[float, int]]] = {}
+    commands: dict[tuple[int, int], str] = {}
+    for sample in samples:
+        commands.update(sample.commands)
+        for who, count in sample.pipes.items():
+            tracks.setdefault(who, []).append((sample.at_s, count))
+    found = []
+    for (pid, start), track in tracks.items():
+        per_s = slope(track)
+        if per_s is not None and per_s > 0 and track[-1][1] > track[0][1]:
+            found.append(Gain(pid, start, commands[pid, start], track[0][1], track[-1][1], per_s * 60))
+    return sorted(found, key=lambda gain: (-gain.pipes_per_min, gain.pid))
+
+
+def slope(points: Sequence[tuple[float, float]]) -> float | None:
+    """The least-squares slope of (x, y) points; None with fewer than two different x."""
+    mean_x = sum(x for x, _ in points) / max(len(points), 1)
+    mean_y = sum(y for _, y in points) / max(len(points), 1)
+    spread = sum((x - mean_x) ** 2 for x, _ in points)
+    return sum((x - mean_x) * (y - mean_y) for x, y in points) / spread if spread else None

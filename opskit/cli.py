@@ -1,0 +1,143 @@
+"""The table of commands, the group that imports a command only when it is run, and the way from errors to exit codes."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import sys
+from typing import Any, NamedTuple, NoReturn
+
+import click
+
+from opskit import __version__
+from opskit.errors import OpskitError
+
+DONE, FAILED, INTERRUPTED = 0, 2, 130
+
+
+class Entry(NamedTuple):
+    """A command: its name, its module (the name with underscores, unless said otherwise), its group, its one line."""
+
+    name: str
+    group: str
+    help: str
+    module: str | None = None
+    hidden: bool = False
+
+    @property
+    def module_name(self) -> str:
+        """Where the command lives; its click command is called `command`."""
+        return f"opskit.commands.{self.module or self.name.replace('-', '_')}"
+
+
+COMMANDS = (
+    Entry("pipes", "Linux", "Which pipes are open, who uses them, which are full or one-sided."),
+)
+
+SYMPTOMS = (
+    ("`Too many open files`, and lsof shows FIFOs", "opskit pipes --by-process"),
+    ("a pipeline hangs", "opskit pipes --ends --fill"),
+)
+
+
+class LazyGroup(click.Group):
+    """Knows its commands from the table; a command's module is imported when it is run, never for `--help`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """The names, in the table's order."""
+        return [entry.name for entry in COMMANDS if not entry.hidden]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import the command; None where the table has no such name."""
+        for entry in COMMANDS:
+            if entry.name == cmd_name:
+                command: click.Command = importlib.import_module(entry.module_name).command
+                return command
+        return None
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; suggest the nearest one for a mistyped name."""
+        name = args[0]
+        command = self.get_command(ctx, name)
+        if command is None:
+            ctx.fail(f"no such command {name!r}{_suggestion(name)}; opskit --help lists them")
+        return name, command, args[1:]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """The table by group, and what to type at which symptom."""
+        for group in dict.fromkeys(entry.group for entry in COMMANDS):
+            with formatter.section(group):
+                formatter.write_dl(
+                    [(entry.name, entry.help) for entry in COMMANDS if entry.group == group and not entry.hidden]
+                )
+        with formatter.section("Symptoms"):
+            formatter.write_dl([(f"{symptom}:", command) for symptom, command in SYMPTOMS], col_max=60)
+
+
+def _suggestion(name: str) -> str:
+    import difflib  # noqa: PLC0415  (only a mistyped command pays for it)
+
+    names = [entry.name for entry in COMMANDS]
+    near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.5) or [known for known in names if known.startswith(name)]
+    return f", did you mean {near[0]!r}?" if near else ""
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, message="opskit %(version)s")
+@click.option("--root", metavar="DIR", help="Read another machine's tree: DIR/proc, DIR/sys, DIR/etc, DIR/tmp.")
+@click.option("--proc", metavar="PATH", help="Read this proc tree instead of /proc (also: HOST_PROC).")
+@click.option("--no-color", is_flag=True, help="No colours (also: NO_COLOR in the environment).")
+def group(**_: object) -> None:
+    """For the person on call: what this Linux host and its JVMs are suffering from, and what to type next.
+
+    Exit codes: 0 done; 1 done, and a check found something; 2 could not do it; 130 interrupted.
+    """
+    from opskit.host import go_first_when_memory_runs_out  # noqa: PLC0415
+
+    gc.set_threshold(200_000)  # short runs over many small records: collecting early finds nothing
+    go_first_when_memory_runs_out()
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run a command line; the exit code."""
+    try:
+        result: Any = group.main(args=arguments, prog_name="opskit", standalone_mode=False)
+    except click.UsageError as error:
+        where = error.ctx.command_path if error.ctx else "opskit"
+        _complain(f"{where}: {error.format_message()}", f"Try: {where} -h")
+        return FAILED
+    except click.ClickException as error:
+        _complain(f"opskit: {error.format_message()}")
+        return FAILED
+    except OpskitError as error:
+        _complain(f"opskit: {error}")
+        return FAILED
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    return result if isinstance(result, int) else DONE
+
+
+def _complain(*lines: str) -> None:
+    from opskit.render.escape import printable  # noqa: PLC0415
+
+    for line in lines:
+        click.echo(printable(line), err=True)
+
+
+def main() -> NoReturn:
+    """The console script."""
+    try:
+        code = run()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader (head, a pager) has seen enough. Python would complain once more when it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = DONE
+    except OSError as error:
+        if error.errno != 28:  # noqa: PLR2004  (ENOSPC: stdout's disk is full)
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _complain(f"opskit: cannot write the output: {error.strerror}")
+        code = FAILED
+    sys.exit(code)

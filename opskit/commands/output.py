@@ -1,0 +1,170 @@
+"""Where a command's report goes: stdout, a terminal or a file; which format; and what goes to stderr instead."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import stat
+import sys
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import click
+
+from opskit import __version__
+from opskit.errors import CannotWrite, UsageError
+from opskit.render.escape import printable
+from opskit.render.report import About
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from opskit.host import Host
+    from opskit.render.report import Report
+
+SUFFIXES = {".txt": "text", ".text": "text", ".log": "text", ".json": "json", ".md": "markdown", ".markdown": "markdown"}
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The chosen format and place. `path` None is stdout."""
+
+    format: str
+    path: str | None
+    color: bool
+    terminal: bool
+
+    @classmethod
+    def choose(
+        cls,
+        format_: str | None,
+        output: str | None,
+        no_color: bool = False,
+        suffixes: Mapping[str, str] = SUFFIXES,
+    ) -> Output:
+        """Settle format and place before any work is done. Raises UsageError and CannotWrite."""
+        path = None if output in (None, "-") else output
+        terminal = path is None and sys.stdout.isatty()
+        if path is not None:
+            format_ = format_ or _format_of(path, suffixes)
+            _check_writable(path)
+        no_color = no_color or bool(click.get_current_context().find_root().params.get("no_color"))
+        color = terminal and not no_color and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        return cls(format_ or ("table" if terminal else "text"), path, color, terminal)
+
+    def emit(self, report: Report, *, fit_height: bool = False) -> None:
+        """Render and write. In text mode the footer goes to stderr."""
+        self.write(self.render(report, fit_height=fit_height))
+        if self.format == "text":
+            for line in report.footer:
+                click.echo(printable(line), err=True)
+
+    def render(self, report: Report, *, fit_height: bool = False) -> str:
+        """The report in the chosen format."""
+        if self.format == "table":
+            from opskit.render import table  # noqa: PLC0415  (rich is imported where it is used)
+
+            if not self.terminal:
+                return table.render(report)
+            size = os.get_terminal_size(sys.stdout.fileno())
+            return table.render(report, size.columns or 80, (size.lines or 24) if fit_height else None, color=self.color)
+        rendered: str = import_module(f"opskit.render.{self.format}").render(report)
+        return rendered
+
+    def write(self, content: str) -> None:
+        """Write to stdout, or to the file: whole or not at all."""
+        data = content.encode("utf-8", "backslashreplace")
+        if self.path is None:
+            sys.stdout.flush()
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+        else:
+            write_file(self.path, data)
+
+    def repaint(self, content: str) -> None:
+        """Put a live table over the last one on the terminal."""
+        self.write("\x1b[H\x1b[2J" + content)
+
+
+def about(host: Host, target: Mapping[str, object] | None = None) -> About:
+    """The head of every report."""
+    words = [os.path.basename(sys.argv[0]) or "opskit", *sys.argv[1:]]
+    command_line = shlex.join("opskit" if word == "__main__.py" else word for word in words)
+    return About(host.name, host.now().strftime("%Y-%m-%dT%H:%M:%SZ"), __version__, command_line, target)
+
+
+def progress(line: str) -> None:
+    """A line about what is going on: on stderr, and only on a terminal."""
+    if sys.stderr.isatty():
+        click.echo(printable(line), err=True)
+
+
+def _format_of(path: str, suffixes: Mapping[str, str]) -> str:
+    name = os.path.basename(path)
+    if name in suffixes.values() or name == "table":
+        raise UsageError(f"-o {path}: did you mean -f {name}? (-o takes a file: -o result.{name})")
+    suffix = next((known for known in suffixes if name.lower().endswith(known)), None)
+    if suffix is not None:
+        return suffixes[suffix]
+    ending = os.path.splitext(name)[1]
+    if ending:
+        raise UsageError(f"-o {path}: unknown suffix {ending!r}; known are {' '.join(suffixes)}, or say the format with -f")
+    return "text"
+
+
+def _is_special(path: str) -> bool:
+    try:
+        return not stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:
+        return False
+
+
+def _check_writable(path: str) -> None:
+    directory = os.path.dirname(os.path.realpath(path)) or "."
+    if os.path.isdir(path):
+        raise CannotWrite(f"cannot write {path}: it is a directory; name a file in it")
+    if not os.path.isdir(directory):
+        raise CannotWrite(f"cannot write {path}: there is no directory {directory}")
+    # A file may be writable where its directory is not (then it is written in place), and the other way round.
+    target = path if os.path.exists(path) else directory
+    if not os.access(target, os.W_OK):
+        raise CannotWrite(f"cannot write {path}: no permission on {target}; choose another place with -o")
+
+
+def write_file(path: str, data: bytes) -> None:
+    """Write a file whole or not at all: beside it first, then renamed over it. Devices and FIFOs are written directly.
+
+    Raises CannotWrite; nothing half-written stays, and a file that was there is as it was.
+    """
+    try:
+        if _is_special(path) or not os.access(os.path.dirname(os.path.realpath(path)), os.W_OK):
+            with open(path, "wb") as file:
+                file.write(data)
+            return
+        _replace(os.path.realpath(path), data)
+    except OSError as error:
+        raise CannotWrite(f"cannot write {path}: {error.strerror}; choose another place with -o") from None
+
+
+def _replace(path: str, data: bytes) -> None:
+    import tempfile  # noqa: PLC0415  (it imports random and hashlib)
+
+    descriptor, beside = tempfile.mkstemp(prefix=".opskit-", dir=os.path.dirname(path))
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(data)
+            os.fchmod(descriptor, _mode_of(path))
+        os.rename(beside, path)
+    except BaseException:
+        os.unlink(beside)
+        raise
+
+
+def _mode_of(path: str) -> int:
+    try:
+        return stat.S_IMODE(os.stat(path).st_mode)
+    except FileNotFoundError:
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask

@@ -1,0 +1,366 @@
+"""`opskit pipes`: which pipes are open, who uses them, which are full or one-sided, who keeps gaining them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from opskit.analysis import pipes as analysis
+from opskit.commands.options import Pid, check_watch, common, open_host, top, users, watching
+from opskit.commands.output import Output, about
+from opskit.commands.watch import run_watch
+from opskit.errors import NoSuchProcess, NotPermitted, UsageError
+from opskit.proc.coverage import coverage_lines
+from opskit.proc.fs import DENIED, GONE
+from opskit.proc.pipescan import Holder, PipeScan, PipeScanner, fds_in_flight
+from opskit.proc.process import command_name
+from opskit.proc.stat import parse_stat
+from opskit.proc.status import parse_status
+from opskit.render import pipes as view
+from opskit.render.report import Block, Report
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from opskit.host import Host
+    from opskit.proc.pipefill import Blocked, Fill
+
+_SETTLE_S = 0.1  # between the two looks that tell a slow reader from one that does not read
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What was asked."""
+
+    pids: tuple[int, ...]
+    uids: frozenset[int]
+    by_process: bool
+    by_user: bool
+    ends: bool
+    fill: bool
+    fifos: bool
+    threads: bool
+    sort: str
+    top: int | None
+
+    @property
+    def detailed(self) -> bool:
+        """Whether more than counts and names is wanted."""
+        return self.ends or self.fill or self.fifos
+
+    @property
+    def selective(self) -> bool:
+        """Whether rows and counts cover some processes only."""
+        return bool(self.pids or self.uids)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One look at the machine: what the chosen processes hold; for --ends also what all the others hold."""
+
+    scan: PipeScan
+    others: tuple[Holder, ...] = ()
+
+
+@click.command(name="pipes", help=__doc__.partition(": ")[2] if __doc__ else None)
+@click.argument("pids", metavar="[PID]...", type=Pid(), nargs=-1)
+@click.option("--by-process", is_flag=True, help="Per pipe: the processes' names and their fds.")
+@click.option("--by-user", is_flag=True, help="Per user: pipes, fds and capacity against fs.pipe-user-pages-soft.")
+@users
+@click.option("--ends", is_flag=True, help="Read and write ends, the processes on the other side, one-sided pipes.")
+@click.option("--fill", is_flag=True, help="Bytes queued, capacity, and who blocks on a full pipe.")
+@click.option("--fifos", is_flag=True, help="Named FIFOs too.")
+@click.option("--threads", is_flag=True, help="Look into fd tables that a thread has of its own.")
+@click.option("--sort", type=click.Choice(["fds", "inode"]), default="fds", show_default=True, help="Order of the pipes.")
+@top
+@watching
+@common("table", "text", "json", "markdown")
+def command(
+    pids: tuple[int, ...],
+    by_process: bool,
+    by_user: bool,
+    user: tuple[str, ...],
+    ends: bool,
+    fill: bool,
+    fifos: bool,
+    threads: bool,
+    sort: str,
+    top: int | None,
+    watch: bool,
+    interval: float | None,
+    count: int | None,
+    format_: str | None,
+    output: str | None,
+    root: str | None,
+    proc: str | None,
+    no_color: bool,
+) -> int:
+    """Options, collect, analyse, emit."""
+    check_watch(watch, interval, count)
+    if by_process and by_user:
+        raise UsageError("--by-process and --by-user exclude each other: choose one")
+    out = Output.choose(format_, output, no_color)
+    host = open_host(root, proc)
+    uids = frozenset(_uid(host, name) for name in user)
+    options = Options(pids, uids, by_process, by_user, ends, fill, fifos, threads, sort, top)
+    if fill and not host.is_own:
+        raise NotPermitted(f"{host.fs.proc} is another machine or pid namespace: --fill has to reach into its processes")
+    _check_pids(host, pids)
+    if watch:
+        return run_watch(host, out, interval, count, _watched(host, options, out.format), fit_height=top is None)
+    look = _look(host, options)
+    _refuse_denied(host, options, look)
+    out.emit(_report(host, options, out.format, look), fit_height=top is None)
+    return 0
+
+
+def _uid(host: Host, name: str) -> int:
+    uid = host.uid_of(name)
+    if uid is None:
+        raise UsageError(f"-u {name}: no such user; give a name of /etc/passwd or a uid")
+    return uid
+
+
+def _check_pids(host: Host, pids: Iterable[int]) -> None:
+    for pid in pids:
+        if not host.fs.exists(pid):
+            raise NoSuchProcess(pid, "it may have ended; opskit pipes without a PID shows all")
+
+
+def _refuse_denied(host: Host, options: Options, look: Look) -> None:
+    """A process that was asked for by its pid must be answered for."""
+    for pid in options.pids:
+        if pid in look.scan.vanished:
+            raise NoSuchProcess(pid, "it ended during the scan")
+        if pid in look.scan.denied:
+            who = host.process(pid)
+            owner = who.user or "another user"
+            raise NotPermitted(
+                f"{pid} ({who.command}, user {owner}) does not let its fds be read; "
+                f"run as root: sudo opskit pipes {pid}"
+            )
+
+
+def _scanner(host: Host, options: Options) -> PipeScanner:
+    same_fd_table = None
+    if options.threads and host.is_own:
+        from opskit.proc.syscalls import same_fd_table  # noqa: PLC0415  (ctypes: only where it is needed)
+    return PipeScanner(
+        host.fs,
+        ends=options.ends or options.fill or options.by_user,
+        fifos=options.fifos,
+        threads=options.threads,
+        same_fd_table=same_fd_table,
+    )
+
+
+def _look(host: Host, options: Options) -> Look:
+    scanner = _scanner(host, options)
+    wanted = list(dict.fromkeys(options.pids)) if options.pids else host.fs.pids()
+    if options.uids:
+        wanted = [pid for pid in wanted if _real_uid(host, pid) in options.uids]
+    scan = scanner.scan(wanted)
+    if not (options.ends and options.selective):
+        return Look(scan)
+    chosen = set(wanted)
+    others = scanner.scan(pid for pid in host.fs.pids() if pid not in chosen)
+    keys = {key for holder in scan.holders for key in holder.counts}
+    scan.denied += others.denied
+    scan.vanished += others.vanished
+    scan.scanned += others.scanned
+    return Look(scan, tuple(_only(holder, keys) for holder in others.holders if not keys.isdisjoint(holder.counts)))
+
+
+def _only(holder: Holder, keys: set[bytes]) -> Holder:
+    counts = {key: count for key, count in holder.counts.items() if key in keys}
+    ends = {key: end for key, end in holder.ends.items() if key in keys} if holder.ends is not None else None
+    return Holder(holder.pid, counts, ends, holder.tid)
+
+
+def _real_uid(host: Host, pid: int) -> int | None:
+    try:
+        return host.fs.load(parse_status, pid, "status").real_uid
+    except (*GONE, DENIED):
+        return None
+
+
+def _report(
+    host: Host,
+    options: Options,
+    format_: str,
+    look: Look,
+    samples: Sequence[analysis.Sample] = (),
+) -> Report:
+    totals = analysis.total_fds(look.scan.holders)
+    rows = analysis.ranked(totals, options.sort)
+    shown = rows[: options.top] if options.top else rows
+    gains = analysis.gains(samples)
+    scan = look.scan
+    footer = list(coverage_lines(host.fs, len(scan.scanned), len(scan.denied), len(scan.vanished)))
+    if scan.remote_skipped:
+        footer.append(f"{scan.remote_skipped} fds on network file systems were not looked at: a stat there may hang")
+    fifos = len(scan.fifo_paths)
+    total = view.total_line(len(rows) - fifos, fifos, sum(totals.values()))
+    if format_ == "text" and not (options.detailed or options.by_user):
+        return Report(
+            about(host),
+            footer=footer,
+            text=lambda: [*_plain_lines(host, options, shown, look), total, *map(view.gain_line, gains)],
+        )
+    pipes = _pipes(host, options, rows if options.by_user else shown, look)
+    owners = _owners(host, options, pipes)
+    keys: dict[str, Any] = {"by_process": options.by_process, "ends": options.ends, "fill": options.fill}
+    blocks: list[Block[Any]] = [
+        Block(view.OWNER_COLUMNS, owners, len(owners))
+        if owners is not None
+        else Block(view.columns(**keys), pipes, len(rows))
+    ]
+    if gains:
+        blocks.append(view.gains_block(gains))
+    return Report(
+        about(host, {"pids": " ".join(map(str, options.pids))} if options.pids else None),
+        blocks=blocks,
+        summary=[total, *map(view.gain_line, gains)],
+        footer=footer,
+        text=None if options.by_user else lambda: [*view.detail_lines(pipes, **keys), total, *map(view.gain_line, gains)],
+        data=lambda: {
+            "pipes": [view.pipe_object(pipe) for pipe in (pipes[: options.top] if options.top else pipes)],
+            "pipe_count": len(rows) - fifos,
+            "fifo_count": fifos if options.fifos else None,
+            "fd_count": sum(totals.values()),
+            "processes_scanned": len(scan.scanned),
+            "processes_denied": len(scan.denied),
+            "processes_vanished": len(scan.vanished),
+            "users": None if owners is None else [view.owner_object(owner) for owner in owners],
+            "gains": [view.gain_object(gain) for gain in gains] if samples else None,
+            "samples": [
+                {"at_s": round(sample.at_s, 3), "pipe_count": sample.pipe_count, "fd_count": sample.fd_count}
+                for sample in samples
+            ]
+            or None,
+        },
+    )
+
+
+def _plain_lines(host: Host, options: Options, rows: Sequence[tuple[int, int, bytes]], look: Look) -> Iterable[str]:
+    if not options.by_process:
+        return view.count_lines(rows)
+    commands = {holder.pid: command_name(host.fs, holder.pid) for holder in look.scan.holders}
+    return view.command_lines(rows, analysis.commands_by_pipe(look.scan.holders, commands))
+
+
+def _pipes(host: Host, options: Options, rows: Sequence[tuple[int, int, bytes]], look: Look) -> list[analysis.Pipe]:
+    """The rows with all that was asked about them."""
+    holders = [*look.scan.holders, *look.others]
+    people = {pid: host.process(pid) for pid in {holder.pid for holder in holders}}
+    uses = analysis.uses_by_pipe(holders, people)
+    classes = _classes(host, rows, uses, look) if options.ends else {}
+    fills, verdicts = _fills(host, options, holders, uses) if options.fill or options.by_user else ({}, {})
+    pipes = []
+    for fds, inode, key in rows:
+        kind, _, device = analysis.identity(key)
+        path = look.scan.fifo_paths.get(key)
+        end_class, meaning = classes.get(key, (None, None))
+        pipes.append(
+            analysis.Pipe(
+                kind=kind,
+                inode=inode,
+                device=device,
+                path=None if path is None else path.decode("utf-8", "surrogateescape"),
+                fds=fds,
+                uses=_directed(uses[key], options),
+                end_class=end_class,
+                meaning=meaning,
+                fill=fills.get(key),
+                verdict=verdicts.get(key),
+            )
+        )
+    return pipes
+
+
+def _directed(uses: tuple[analysis.ProcessUse, ...], options: Options) -> tuple[analysis.ProcessUse, ...]:
+    """Directions only where they were asked for: --fill and --fifos see them in passing."""
+    if options.ends:
+        return uses
+    return tuple(analysis.ProcessUse(use.process, use.fds, None, None) for use in uses)
+
+
+def _classes(
+    host: Host, rows: Sequence[tuple[int, int, bytes]], uses: Mapping[bytes, tuple[analysis.ProcessUse, ...]], look: Look
+) -> dict[bytes, tuple[str, str | None]]:
+    denied = len(look.scan.denied)
+    classes = {key: analysis.classify(uses[key], {}, denied) for _, _, key in rows}
+    one_sided = [key for key, (name, _) in classes.items() if name == "one-sided"]
+    # Only then is it worth reading every socket's fdinfo.
+    in_flight = fds_in_flight(host.fs, host.fs.pids()) if one_sided else {}
+    return classes | {key: analysis.classify(uses[key], in_flight, denied) for key in one_sided}
+
+
+def _fills(
+    host: Host, options: Options, holders: Sequence[Holder], uses: Mapping[bytes, tuple[analysis.ProcessUse, ...]]
+) -> tuple[dict[bytes, Fill], dict[bytes, str | None]]:
+    from opskit.proc.pipefill import blocked_writers, bytes_read, read_fills  # noqa: PLC0415
+    from opskit.proc.syscalls import pipe_fill  # noqa: PLC0415
+
+    fills = read_fills(holders, pipe_fill)
+    if not options.fill:
+        return fills, {}
+    blocked: list[Blocked] = blocked_writers(host.fs, holders, fills)
+    draining: frozenset[int] = frozenset()
+    if blocked:
+        # A writer sleeps for a moment on any busy pipe: it counts as blocked when it still does after a while.
+        keys = {entry.key for entry in blocked}
+        readers = sorted({use.process.pid for key in keys for use in uses[key] if use.read_fds})
+        before = bytes_read(host.fs, readers)
+        host.sleep(_SETTLE_S)
+        after = bytes_read(host.fs, readers)
+        draining = frozenset(pid for pid in readers if after.get(pid, 0) > before.get(pid, 0))
+        still = set(blocked_writers(host.fs, [_only(holder, keys) for holder in holders], fills))
+        blocked = [entry for entry in blocked if entry in still]
+    return fills, {key: analysis.verdict(key, uses[key], fill, blocked, draining) for key, fill in fills.items()}
+
+
+def _owners(host: Host, options: Options, pipes: Sequence[analysis.Pipe]) -> list[analysis.OwnerUse] | None:
+    if not options.by_user:
+        return None
+    soft_pages = host.sysctl("fs", "pipe-user-pages-soft")
+    return analysis.owners(pipes, host.user_name, soft_pages, host.page_bytes)
+
+
+def _watched(host: Host, options: Options, format_: str) -> Callable[[], Report]:
+    """The next look, told together with all looks before it. Raises NoSuchProcess when all that were asked for have ended."""
+    samples: list[analysis.Sample] = []
+    begun = host.monotonic()
+    starts = {pid: host.process(pid).start_ticks for pid in options.pids}
+
+    def take() -> Report:
+        # A pid that has another start time by now is another process.
+        alive = tuple(pid for pid in options.pids if host.process(pid).start_ticks == starts[pid] is not None)
+        if options.pids and not alive:
+            raise NoSuchProcess(options.pids[0], "it ended while it was watched")
+        now = replace(options, pids=alive)
+        look = _look(host, now)
+        samples.append(_sample(host, look, host.monotonic() - begun))
+        return _report(host, now, format_, look, samples)
+
+    return take
+
+
+def _sample(host: Host, look: Look, at_s: float) -> analysis.Sample:
+    held: dict[int, set[bytes]] = {}
+    for holder in look.scan.holders:
+        held.setdefault(holder.pid, set()).update(holder.counts)
+    pipes: dict[tuple[int, int], int] = {}
+    commands: dict[tuple[int, int], str] = {}
+    for pid in look.scan.scanned:
+        try:
+            start = host.fs.load(parse_stat, pid, "stat").start_ticks
+        except (*GONE, DENIED):
+            continue
+        pipes[pid, start] = len(held.get(pid, ()))
+        if pid in held:
+            commands[pid, start] = command_name(host.fs, pid)
+    totals = analysis.total_fds(look.scan.holders)
+    return analysis.Sample(at_s, len(totals), sum(totals.values()), pipes, commands)

@@ -1,0 +1,140 @@
+"""The machine that is asked: its proc tree, its users' names, the clock. Tests hand in another one."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from opskit.errors import BadInput, NotPermitted
+from opskit.proc.fs import DENIED, GONE, ProcFS
+from opskit.proc.process import Process, read_process
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def _utc_now() -> datetime:
+    return datetime.now(timezone.utc)
+
+
+@dataclass(slots=True)
+class Host:
+    """Everything a command may ask of its surroundings.
+
+    `now` is the wall clock (UTC), `monotonic` and `sleep` are in seconds. Page size and clock ticks are this machine's
+    unless a capture of another machine says otherwise.
+    """
+
+    fs: ProcFS
+    now: Callable[[], datetime] = _utc_now
+    monotonic: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    page_bytes: int = os.sysconf("SC_PAGE_SIZE")
+    clock_ticks: int = os.sysconf("SC_CLK_TCK")
+    _users: dict[int, str] | None = field(default=None)
+
+    @classmethod
+    def at(cls, root: str | None, proc: str | None) -> Host:
+        """The host behind --root and --proc (or HOST_PROC); this very machine without them. Raises BadInput."""
+        proc = proc or (None if root else os.environ.get("HOST_PROC"))
+        fs = ProcFS(proc or f"{(root or '').rstrip('/')}/proc", root or "/")
+        if root or proc:
+            fs.check()
+        return cls(fs)
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the tree is this machine's, in our own pid namespace."""
+        return self.fs.is_own()
+
+    @property
+    def is_root(self) -> bool:
+        """Whether we run as uid 0."""
+        return os.geteuid() == 0
+
+    def prove_own(self, pid: int | None = None) -> None:
+        """Raise NotPermitted unless acting on a pid of this tree acts on that process. For whatever signals or attaches."""
+        if not self.is_own:
+            there = "pids there are not pids here" if pid is None else f"{pid} there is not {pid} here"
+            raise NotPermitted(f"{self.fs.proc} is another pid namespace; {there}. Nothing was sent.")
+
+    @property
+    def name(self) -> str:
+        """The machine's host name, as its own kernel tells it."""
+        try:
+            return self.fs.load(str.strip, "sys", "kernel", "hostname")
+        except (*GONE, DENIED):
+            return os.uname().nodename if self.is_own else "unknown"
+
+    def user_name(self, uid: int) -> str:
+        """The user's name; the number as text where there is no name for it."""
+        if self._users is None:
+            self._users = {}
+        if uid not in self._users:
+            self._users[uid] = self._look_up(uid)
+        return self._users[uid]
+
+    def uid_of(self, user: str) -> int | None:
+        """The uid of a user's name or of a number as text; None where there is no such user."""
+        if user.isdigit():
+            return int(user)
+        for name, uid in self._passwd():
+            if name == user:
+                return uid
+        return self._name_service_uid(user)
+
+    def _look_up(self, uid: int) -> str:
+        if not self.fs.root:
+            import pwd  # noqa: PLC0415  (LDAP and its like may be asked: only where a name is wanted)
+
+            try:
+                return pwd.getpwuid(uid).pw_name
+            except KeyError:
+                return str(uid)
+        return next((name for name, number in self._passwd() if number == uid), str(uid))
+
+    def _name_service_uid(self, user: str) -> int | None:
+        if self.fs.root:
+            return None
+        import pwd  # noqa: PLC0415
+
+        try:
+            return pwd.getpwnam(user).pw_uid
+        except KeyError:
+            return None
+
+    def _passwd(self) -> list[tuple[str, int]]:
+        try:
+            lines = self.fs.load_root(str.splitlines, "etc", "passwd")
+        except (*GONE, DENIED):
+            return []
+        fields = (line.split(":") for line in lines)
+        return [(words[0], int(words[2])) for words in fields if len(words) > 3 and words[2].isdigit()]
+
+    def process(self, pid: int) -> Process:
+        """Who a process is, with its owner's name."""
+        return read_process(self.fs, pid, self.user_name)
+
+    def sysctl(self, *parts: str) -> int | None:
+        """A number of /proc/sys; None where it cannot be read or is none."""
+        try:
+            return int(self.fs.load(str.strip, "sys", *parts))
+        except (*GONE, DENIED, ValueError, BadInput):
+            return None
+
+
+def go_first_when_memory_runs_out() -> None:
+    """Offer ourselves to the OOM killer before anything of the application's. Raising one's own score needs no right."""
+    try:
+        fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        os.write(fd, b"1000")
+    except OSError:
+        pass
+    finally:
+        os.close(fd)

@@ -1,0 +1,171 @@
+"""The only opener of /proc, /sys, cgroupfs, /etc and /tmp.
+
+Errors are Python's own: GONE where a process or a file is not there (any more), DENIED where the rights do not
+suffice. Processes vanish between readdir and read at every step, also in a read after a good open: ESRCH and ENOENT
+mean the same.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from opskit.errors import BadInput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+GONE = (FileNotFoundError, ProcessLookupError)
+DENIED = PermissionError
+
+
+class FdLink(NamedTuple):
+    """One link of an fd directory. `readable` and `writable` are the modes the file was opened with."""
+
+    fd: bytes
+    target: bytes
+    readable: bool
+    writable: bool
+
+
+class FileId(NamedTuple):
+    """What stat says of the file behind an fd: device and inode tell it from every other."""
+
+    device: int
+    inode: int
+    mode: int
+    uid: int
+
+
+class ProcFS:
+    """A tree of kernel files: this machine's, or another's (captured, or a host's root mounted in a container)."""
+
+    def __init__(self, proc: str = "/proc", root: str = "/") -> None:
+        self.proc = proc.rstrip("/") or "/"
+        self.root = root.rstrip("/")
+
+    def check(self) -> None:
+        """Raise BadInput unless the root looks like a proc tree."""
+        try:
+            names = os.listdir(self.proc)
+        except OSError as error:
+            raise BadInput(self.proc, f"no proc tree: {error.strerror}; give the directory that holds 1/, meminfo, …") from None
+        if not any(name.isdigit() for name in names) and not {"self", "meminfo", "loadavg"} & set(names):
+            found = ", ".join(sorted(names)[:3]) or "an empty directory"
+            raise BadInput(self.proc, f"no proc tree: found {found}; give the directory that holds 1/, meminfo, …")
+
+    def is_own(self) -> bool:
+        """Whether a pid in this tree is that process here: the tree's `self` is us, in our own pid namespace."""
+        try:
+            return os.readlink(f"{self.proc}/self") == str(os.getpid()) and os.path.samefile(
+                f"{self.proc}/self/ns/pid", "/proc/self/ns/pid"
+            )
+        except OSError:
+            return False
+
+    def pids(self) -> list[int]:
+        """The processes, in the order of their pids."""
+        return sorted(int(name) for name in os.listdir(self.proc) if name.isdigit())
+
+    def tids(self, pid: int) -> list[int]:
+        """The threads of a process, in the order of their tids."""
+        return sorted(int(name) for name in os.listdir(f"{self.proc}/{pid}/task"))
+
+    def exists(self, *parts: object) -> bool:
+        """Whether the link or file itself is there (never follows the last link)."""
+        return os.path.lexists(self.path(*parts))
+
+    def path(self, *parts: object) -> str:
+        """The path of a file below the proc root."""
+        return "/".join((self.proc, *map(str, parts)))
+
+    def read(self, *parts: object) -> bytes:
+        """The bytes of PROC/parts."""
+        return self.read_path(self.path(*parts))
+
+    def load(self, parse: Callable[[str], T], *parts: object) -> T:
+        """PROC/parts through a parser. Bytes that are no UTF-8 come as surrogates."""
+        return parse(self.read(*parts).decode("utf-8", "surrogateescape"))
+
+    def load_root(self, parse: Callable[[str], T], *parts: object) -> T:
+        """ROOT/parts (etc/…, sys/…, tmp/…) through a parser."""
+        path = "/".join((self.root, *map(str, parts)))
+        return parse(self.read_path(path).decode("utf-8", "surrogateescape"))
+
+    def read_path(self, path: str) -> bytes:
+        """Read a whole kernel file; st_size means nothing there, so read to the end."""
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+        try:
+            chunks = []
+            while chunk := os.read(fd, 65536):
+                chunks.append(chunk)
+            return b"".join(chunks)
+        finally:
+            os.close(fd)
+
+    def link(self, *parts: object) -> bytes:
+        """Where a link points, without following it."""
+        return os.readlink(self.path(*parts).encode("utf-8", "surrogateescape"))
+
+    def fd_targets(self, *parts: object) -> list[bytes]:
+        """Where every fd of a process (or of a thread: pid, "task", tid) points. Nothing is opened or followed.
+
+        bytes all the way: on 200,000 fds the decoding alone would cost a fifth of the scan.
+        """
+        path = self.path(*parts, "fd").encode()
+        names = os.listdir(path)
+        if not names:
+            return []
+        directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        readlink = os.readlink
+        try:
+            return [readlink(name, dir_fd=directory) for name in names]
+        except GONE:
+            return self._surviving_targets(names, directory)
+        finally:
+            os.close(directory)
+
+    @staticmethod
+    def _surviving_targets(names: list[bytes], directory: int) -> list[bytes]:
+        targets = []
+        for name in names:
+            try:
+                targets.append(os.readlink(name, dir_fd=directory))
+            except GONE:
+                continue
+        return targets
+
+    def fd_count(self, *parts: object) -> int:
+        """How many fds a process has open."""
+        return len(os.listdir(self.path(*parts, "fd")))
+
+    def fd_links(self, *parts: object, wanted: tuple[bytes, ...] = (b"",)) -> list[FdLink]:
+        """The fds whose target begins with one of `wanted`, with the direction that is in the link's own mode bits.
+
+        lstat costs a tenth of fdinfo, and never waits for a hung mount.
+        """
+        path = self.path(*parts, "fd").encode()
+        names = os.listdir(path)
+        directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        links = []
+        try:
+            for name in names:
+                try:
+                    target = os.readlink(name, dir_fd=directory)
+                    if not target.startswith(wanted):
+                        continue
+                    mode = os.lstat(name, dir_fd=directory).st_mode
+                except GONE:
+                    continue
+                links.append(FdLink(name, target, bool(mode & stat.S_IRUSR), bool(mode & stat.S_IWUSR)))
+        finally:
+            os.close(directory)
+        return links
+
+    def file_id(self, *parts: object) -> FileId:
+        """What is behind a link such as 4242/fd/7. It follows the link: never call it for a network mount."""
+        found = os.stat(self.path(*parts))
+        return FileId(found.st_dev, found.st_ino, found.st_mode, found.st_uid)

@@ -1,0 +1,50 @@
+r"""/proc/PID/mountinfo (Documentation/filesystems/proc.rst, 3.5): a line a mount, `-` ends the optional fields.
+
+    36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue
+    22 1 0:21 / /proc rw,relatime - proc proc rw,hidepid=invisible
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from opskit.errors import BadInput
+
+_OCTAL = re.compile(r"\\([0-7]{3})")
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """One mount. `root` is the part of the file system that is mounted; `options` joins the mount's and the super block's."""
+
+    mount_id: int
+    parent_id: int
+    device: str
+    root: str
+    mount_point: str
+    options: tuple[str, ...]
+    fs_type: str
+    source: str
+
+
+def _unescape(word: str) -> str:
+    return _OCTAL.sub(lambda match: chr(int(match[1], 8)), word)
+
+
+def parse_mountinfo(text: str) -> list[Mount]:
+    """The mounts, in the file's order (a later one on the same point hides the earlier). Raises BadInput."""
+    mounts = []
+    for number, line in enumerate(text.splitlines(), 1):
+        before, dash, after = line.partition(" - ")
+        left, right = before.split(" "), after.split(" ")
+        if not dash or len(left) < 6 or len(right) < 2 or not (left[0].isdigit() and left[1].isdigit()):
+            raise BadInput("mountinfo", "not a mount line", number, line)
+        options = left[5].split(",") + (right[2].split(",") if len(right) > 2 else [])
+        mounts.append(
+            Mount(
+                int(left[0]), int(left[1]), left[2], _unescape(left[3]), _unescape(left[4]), tuple(options), right[0],
+                _unescape(right[1]),
+            )
+        )  # fmt: skip
+    return mounts

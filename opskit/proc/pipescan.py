@@ -1,0 +1,188 @@
+"""Which process holds which pipe: one pass over PROC/*/fd.
+
+A pipe is named by its link target, `pipe:[INODE]`. A FIFO's target is a path, and two devices can give the same inode
+number, so a FIFO is named `fifo:DEVICE:INODE` and is never mistaken for a pipe of the same number.
+"""
+
+from __future__ import annotations
+
+import stat
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from opskit.errors import BadInput
+from opskit.proc.fd import PIPE_PREFIX, parse_fdinfo
+from opskit.proc.fs import DENIED, GONE, FdLink, ProcFS
+from opskit.proc.mountinfo import parse_mountinfo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+# A stat on these may wait for a server that is gone; fds on them are counted, not looked at.
+_REMOTE = ("nfs", "cifs", "smb", "fuse", "ceph", "9p", "afs", "glusterfs", "lustre", "gpfs", "beegfs", "orangefs", "ocfs2", "virtiofs")  # fmt: skip
+
+
+@dataclass(slots=True)
+class Ends:
+    """The fds of one process on one pipe: how many are for reading, for writing, and one of them by number."""
+
+    fds: int = 0
+    read_fds: int = 0
+    write_fds: int = 0
+    fd: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A process's fds on pipes. `counts`: fds a pipe; `ends`: the same with directions, where they were asked for.
+
+    `tid` is set where the table belongs to one thread (its own by unshare, or the main thread has exited).
+    """
+
+    pid: int
+    counts: dict[bytes, int]
+    ends: dict[bytes, Ends] | None = None
+    tid: int | None = None
+
+
+@dataclass(slots=True)
+class PipeScan:
+    """One pass, with the pids that were read, that the rights hid, and that vanished meanwhile."""
+
+    holders: list[Holder] = field(default_factory=list)
+    fifo_paths: dict[bytes, bytes] = field(default_factory=dict)
+    remote_skipped: int = 0
+    scanned: list[int] = field(default_factory=list)
+    denied: list[int] = field(default_factory=list)
+    vanished: list[int] = field(default_factory=list)
+
+
+class PipeScanner:
+    """How to look: with directions (`ends`), with named FIFOs, into threads' own fd tables."""
+
+    def __init__(
+        self,
+        fs: ProcFS,
+        *,
+        ends: bool = False,
+        fifos: bool = False,
+        same_fd_table: Callable[[int, int], bool] | None = None,
+        threads: bool = False,
+    ) -> None:
+        self.fs, self.ends, self.fifos, self.threads = fs, ends, fifos, threads
+        self.same_fd_table = same_fd_table
+        self._mount_types: dict[bytes, dict[str, str]] = {}  # a mount namespace -> its mounts' ids -> their types
+
+    def scan(self, pids: Iterable[int]) -> PipeScan:
+        """Look at these processes."""
+        result = PipeScan()
+        for pid in pids:
+            try:
+                found = self._process(pid, result)
+            except GONE:
+                result.vanished.append(pid)
+            except DENIED:
+                result.denied.append(pid)
+            else:
+                result.scanned.append(pid)
+                result.holders += found
+        return result
+
+    def _process(self, pid: int, result: PipeScan) -> list[Holder]:
+        holder, any_fd = self._table((pid,), pid, None, result)
+        holders = [holder] if holder else []
+        if any_fd and not self.threads:
+            return holders
+        # No fd at all: a kernel thread, a zombie, or a process whose main thread has exited and left its table behind.
+        for tid in self._tables_of_threads(pid, leader_has_table=any_fd):
+            try:
+                own, _ = self._table((pid, "task", tid), pid, tid, result)
+            except GONE:
+                continue
+            if own:
+                holders.append(own)
+        return holders
+
+    def _table(self, parts: tuple[object, ...], pid: int, tid: int | None, result: PipeScan) -> tuple[Holder | None, bool]:
+        if not (self.ends or self.fifos):
+            targets = self.fs.fd_targets(*parts)
+            counts = {key: count for key, count in Counter(targets).items() if key.startswith(PIPE_PREFIX)}
+            return (Holder(pid, counts, None, tid) if counts else None), bool(targets)
+        links = self.fs.fd_links(*parts, wanted=(PIPE_PREFIX, b"/") if self.fifos else (PIPE_PREFIX,))
+        ends: dict[bytes, Ends] = {}
+        for link in links:
+            key = link.target if link.target.startswith(PIPE_PREFIX) else self._fifo(parts, link, result)
+            if key is None:
+                continue
+            entry = ends.setdefault(key, Ends(fd=int(link.fd)))
+            entry.fds += 1
+            entry.read_fds += link.readable
+            entry.write_fds += link.writable
+        any_fd = bool(links) or bool(self.fs.fd_count(*parts))
+        return (Holder(pid, {key: end.fds for key, end in ends.items()}, ends, tid) if ends else None), any_fd
+
+    def _fifo(self, parts: tuple[object, ...], link: FdLink, result: PipeScan) -> bytes | None:
+        fd = link.fd.decode()
+        try:
+            if self._is_remote(parts, fd):
+                result.remote_skipped += 1
+                return None
+            found = self.fs.file_id(*parts, "fd", fd)
+        except (*GONE, DENIED):
+            return None
+        if not stat.S_ISFIFO(found.mode):
+            return None
+        key = b"fifo:%d:%d" % (found.device, found.inode)
+        result.fifo_paths[key] = link.target
+        return key
+
+    def _is_remote(self, parts: tuple[object, ...], fd: str) -> bool:
+        mount_id = self.fs.load(parse_fdinfo, *parts, "fdinfo", fd).get("mnt_id", "")
+        namespace = self.fs.link(*parts, "ns", "mnt")
+        if namespace not in self._mount_types:
+            mounts = self.fs.load(parse_mountinfo, *parts, "mountinfo")
+            self._mount_types[namespace] = {str(mount.mount_id): mount.fs_type for mount in mounts}
+        return self._mount_types[namespace].get(mount_id, "").startswith(_REMOTE)
+
+    def _tables_of_threads(self, pid: int, *, leader_has_table: bool) -> list[int]:
+        """One thread for each fd table that is not the leader's."""
+        known = [pid] if leader_has_table else []
+        found = []
+        for tid in self.fs.tids(pid):
+            if tid == pid or any(self._shared(pid, other, tid) for other in known):
+                continue
+            known.append(tid)
+            found.append(tid)
+        return found
+
+    def _shared(self, pid: int, one: int, other: int) -> bool:
+        if self.same_fd_table is not None:
+            try:
+                return self.same_fd_table(one, other)
+            except OSError:  # no kcmp in this kernel, or no right to use it: compare what the tables hold
+                pass
+        try:
+            return self._listing(pid, one) == self._listing(pid, other)
+        except (*GONE, DENIED):
+            return True
+
+    def _listing(self, pid: int, tid: int) -> list[FdLink]:
+        return sorted(self.fs.fd_links(pid, "task", tid))
+
+
+def fds_in_flight(fs: ProcFS, pids: Iterable[int]) -> dict[int, int]:
+    """Fds that sit in a unix socket's receive queue (SCM_RIGHTS), in no fd directory: pid of the receiver -> how many.
+
+    fdinfo has `scm_fds:` since Linux 5.7; nothing is found before.
+    """
+    queued: dict[int, int] = {}
+    for pid in pids:
+        try:
+            for link in fs.fd_links(pid, wanted=(b"socket:[",)):
+                count = int(fs.load(parse_fdinfo, pid, "fdinfo", link.fd.decode()).get("scm_fds", "0"))
+                if count:
+                    queued[pid] = queued.get(pid, 0) + count
+        except (*GONE, DENIED, BadInput):
+            continue
+    return queued

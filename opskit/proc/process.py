@@ -1,0 +1,68 @@
+"""Who a process is: its name, owner, parent and start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from opskit.proc.fs import DENIED, GONE, ProcFS
+from opskit.proc.stat import parse_stat
+from opskit.proc.status import parse_status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_DELETED = " (deleted)"
+_COMM_BYTES = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One process. `start_ticks` (clock ticks since boot) tells it from a later process of the same pid.
+
+    `command` is the exe's name, or comm where there is no exe to read. None: the kernel, or the rights, do not say.
+    """
+
+    pid: int
+    command: str
+    uid: int | None = None
+    user: str | None = None
+    ppid: int | None = None
+    start_ticks: int | None = None
+    state: str | None = None
+
+
+def command_name(fs: ProcFS, pid: int) -> str:
+    """The basename of the process's exe, or comm. "?" where the process is gone before it gave either."""
+    try:
+        name = fs.link(pid, "exe").rpartition(b"/")[2].decode("utf-8", "surrogateescape")
+    except (*GONE, DENIED):
+        return _comm(fs, pid)
+    # The kernel marks an exe that was deleted, but a file may really be called so: then comm, cut by exec, agrees.
+    if name.endswith(_DELETED) and _comm(fs, pid) != name[:_COMM_BYTES]:
+        name = name[: -len(_DELETED)]
+    return name
+
+
+def read_process(fs: ProcFS, pid: int, user_name: Callable[[int], str]) -> Process:
+    """Everything about a process; what vanishes or is denied meanwhile is None."""
+    uid = ppid = start = state = None
+    try:
+        uid = fs.load(parse_status, pid, "status").real_uid
+        stat = fs.load(parse_stat, pid, "stat")
+        ppid, start, state = stat.ppid, stat.start_ticks, stat.state
+    except (*GONE, DENIED):
+        pass
+    user = None if uid is None else user_name(uid)
+    return Process(pid, command_name(fs, pid), uid, user, ppid, start, state)
+
+
+def _comm(fs: ProcFS, pid: int) -> str:
+    try:
+        return fs.load(_strip_newline, pid, "comm")
+    except (*GONE, DENIED):
+        return "?"
+
+
+def _strip_newline(text: str) -> str:
+    return text[:-1] if text.endswith("\n") else text

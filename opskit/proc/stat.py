@@ -1,0 +1,58 @@
+"""/proc/PID/stat (proc_pid_stat(5), fs/proc/array.c): one line; comm may hold spaces, parentheses and newlines.
+
+    4242 (java) S 1 4242 4242 0 -1 1077936384 16233 0 12 0 310 45 0 0 20 0 35 0 8675309 …
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from opskit.errors import BadInput
+
+_PF_KTHREAD = 0x00200000
+
+
+@dataclass(frozen=True, slots=True)
+class ProcStat:
+    """A process's or thread's state. Times are in clock ticks since boot (`start`) or of CPU (`user`, `system`)."""
+
+    pid: int
+    comm: str
+    state: str
+    ppid: int
+    flags: int
+    user_ticks: int
+    system_ticks: int
+    threads: int
+    start_ticks: int
+    vsize_bytes: int
+    rss_pages: int
+
+    @property
+    def is_kernel_thread(self) -> bool:
+        """Whether the kernel itself runs it: no exe, no user memory."""
+        return bool(self.flags & _PF_KTHREAD)
+
+
+def parse_stat(text: str) -> ProcStat:
+    """Parse the line; the last `)` ends comm. Raises BadInput where it is cut short."""
+    opening, closing = text.find("("), text.rfind(")")
+    fields = text[closing + 2 :].split()
+    if opening < 0 or closing < opening or len(fields) < 22:
+        raise BadInput("stat", "cut short", found=text)
+    try:
+        return ProcStat(
+            pid=int(text[:opening]),
+            comm=text[opening + 1 : closing],
+            state=fields[0],
+            ppid=int(fields[1]),
+            flags=int(fields[6]),
+            user_ticks=int(fields[11]),
+            system_ticks=int(fields[12]),
+            threads=int(fields[17]),
+            start_ticks=int(fields[19]),
+            vsize_bytes=int(fields[20]),
+            rss_pages=int(fields[21]),
+        )
+    except ValueError:
+        raise BadInput("stat", "not the numbers of a stat line", found=text) from None

@@ -1,0 +1,73 @@
+"""/proc/PID/status (proc_pid_status(5), fs/proc/array.c): a `Key:\\tvalue` a line.
+
+    Name:   java
+    State:  S (sleeping)
+    Uid:    1001    1001    1001    1001
+    NSpid:  4242    1
+    VmSize:  6301232 kB
+    SigCgt: 2000000181005ccf
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from opskit.errors import BadInput
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The fields by their names in the file; typed views beside them. None: this kernel does not say."""
+
+    fields: dict[str, str]
+
+    @property
+    def real_uid(self) -> int:
+        """The uid whose limits count."""
+        return int(self._words("Uid")[0])
+
+    @property
+    def effective_uid(self) -> int:
+        """The uid whose rights count."""
+        return int(self._words("Uid")[1])
+
+    @property
+    def effective_gid(self) -> int:
+        """The gid whose rights count."""
+        return int(self._words("Gid")[1])
+
+    @property
+    def threads(self) -> int | None:
+        """Threads of the process."""
+        return self._number("Threads")
+
+    @property
+    def ns_pids(self) -> tuple[int, ...]:
+        """The pid in each pid namespace, outermost first; empty before Linux 4.1."""
+        return tuple(int(word) for word in self.fields.get("NSpid", "").split())
+
+    def bytes_of(self, key: str) -> int | None:
+        """A `… kB` field (VmSize, VmData, VmLck, …) in bytes."""
+        number = self._number(key)
+        return None if number is None else number * 1024
+
+    def mask(self, key: str) -> int | None:
+        """A hexadecimal mask (SigCgt, SigIgn, CapEff, …)."""
+        value = self.fields.get(key)
+        return None if value is None else int(value, 16)
+
+    def _number(self, key: str) -> int | None:
+        words = self.fields.get(key, "").split()
+        return int(words[0]) if words else None
+
+    def _words(self, key: str) -> list[str]:
+        words = self.fields.get(key, "").split()
+        if len(words) < 4:
+            raise BadInput("status", f"{key} has not its four ids", found=self.fields.get(key))
+        return words
+
+
+def parse_status(text: str) -> Status:
+    """Split the lines; a line without a colon (a raw newline in Name) is left out."""
+    pairs = (line.partition(":") for line in text.split("\n"))
+    return Status({key: value.strip() for key, colon, value in pairs if colon})

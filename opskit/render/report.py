@@ -1,0 +1,69 @@
+"""What a command found, ready to be shown in any format. A renderer chooses the form, it never computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Generic[R]):
+    """One column: its title, the raw value of a row, how people read it, and which side it leans on."""
+
+    title: str
+    value: Callable[[R], object]
+    show: Callable[[Any], str] | None = None
+    right: bool = False
+
+    def human(self, row: R) -> str:
+        """The cell for a table."""
+        value = self.value(row)
+        if self.show is not None:
+            return self.show(value)
+        return "" if value is None else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Block(Generic[R]):
+    """A table. `rows` are those to show, of `total`; `title` is a heading, where there is more than one block."""
+
+    columns: Sequence[Column[R]]
+    rows: Sequence[R]
+    total: int
+    title: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """Where, when and on what: the head of table, markdown and json."""
+
+    host: str
+    time_utc: str
+    version: str
+    command_line: str
+    target: Mapping[str, Any] | None = None
+
+    @property
+    def line(self) -> str:
+        """The head as one line."""
+        target = "".join(f"  {key} {value}" for key, value in (self.target or {}).items() if value is not None)
+        return f"{self.host}  {self.time_utc}  opskit {self.version}{target}"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Verdict first, then the blocks, then the footer (coverage, advice).
+
+    `text`: the lines of `-f text` where its contract is not the blocks' columns. `data`: the JSON object's own keys.
+    """
+
+    about: About
+    blocks: Sequence[Block[Any]] = ()
+    verdict: Sequence[str] = ()
+    footer: Sequence[str] = ()
+    data: Callable[[], Mapping[str, Any]] = dict
+    text: Callable[[], Iterable[str]] | None = None
+    summary: Sequence[str] = field(default=())

@@ -1,0 +1,63 @@
+"""Tables for people, by rich. Names are set as plain text: markup in them is never interpreted."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from opskit.render.escape import printable
+
+if TYPE_CHECKING:
+    from opskit.render.report import Block, Report
+
+_UNBOUNDED = 10_000  # off a terminal nothing is cut: as wide as the widest row
+
+
+def render(report: Report, width: int | None = None, height: int | None = None, *, color: bool = False) -> str:
+    """The whole report. `width` and `height` are a terminal's, in characters; None: no terminal, nothing is left out."""
+    out = io.StringIO()
+    console = Console(
+        file=out,
+        width=width or _UNBOUNDED,
+        force_terminal=color,
+        no_color=not color,
+        color_system="standard" if color else None,
+        highlight=False,
+        emoji=False,
+        markup=False,
+        legacy_windows=False,
+    )
+
+    def line(text: str, style: str = "") -> None:
+        console.print(Text(printable(text), style=style), soft_wrap=width is None)
+
+    line(report.about.line, "dim")
+    for sentence in report.verdict:
+        line(sentence, "bold")
+    around = 3 + len(report.verdict) + len(report.summary) + len(report.footer)
+    for block in report.blocks:
+        if block.title:
+            line(block.title, "bold underline")
+        _table(console, block, None if height is None else max(5, (height - around) // len(report.blocks) - 4))
+    for sentence in report.summary:
+        line(sentence, "bold")
+    for sentence in report.footer:
+        line(sentence)
+    return "\n".join(row.rstrip() for row in out.getvalue().split("\n"))
+
+
+def _table(console: Console, block: Block[Any], fits: int | None) -> None:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for column in block.columns:
+        table.add_column(Text(column.title), justify="right" if column.right else "left", overflow="fold")
+    shown = block.rows if fits is None else block.rows[:fits]
+    for row in shown:
+        table.add_row(*(Text(printable(column.human(row))) for column in block.columns))
+    console.print(table)
+    if block.total > len(shown):
+        console.print(Text(f"… {block.total - len(shown):,} more; -n 0 shows all", style="dim"))

@@ -31,9 +31,7 @@ class Entry(NamedTuple):
         return f"opskit.commands.{self.module or self.name.replace('-', '_')}"
 
 
-COMMANDS = (
-    Entry("pipes", "Linux", "Which pipes are open, who uses them, which are full or one-sided."),
-)
+COMMANDS = (Entry("pipes", "Linux", "Which pipes are open, who uses them, which are full or one-sided."),)
 
 SYMPTOMS = (
     ("`Too many open files`, and lsof shows FIFOs", "opskit pipes --by-process"),
@@ -56,7 +54,9 @@ class LazyGroup(click.Group):
                 return command
         return None
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command; suggest the nearest one for a mistyped name."""
         name = args[0]
         command = self.get_command(ctx, name)
@@ -79,7 +79,9 @@ def _suggestion(name: str) -> str:
     import difflib  # noqa: PLC0415  (only a mistyped command pays for it)
 
     names = [entry.name for entry in COMMANDS]
-    near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.5) or [known for known in names if known.startswith(name)]
+    near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.5) or [
+        known for known in names if known.startswith(name)
+    ]
     return f", did you mean {near[0]!r}?" if near else ""
 
 
@@ -135,7 +137,7 @@ def main() -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = DONE
     except OSError as error:
-        if error.errno != 28:  # noqa: PLR2004  (ENOSPC: stdout's disk is full)
+        if error.errno != 28:
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         _complain(f"opskit: cannot write the output: {error.strerror}")

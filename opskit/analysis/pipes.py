@@ -198,7 +198,11 @@ def verdict(
     stuck = {entry.pid for entry in blocked if entry.key == key}
     readers = [use.process for use in uses if use.read_fds]
     if not stuck:
-        return "full: no writer is blocked on it" if fill.queued_bytes and fill.queued_bytes == fill.capacity_bytes else None
+        return (
+            "full: no writer is blocked on it"
+            if fill.queued_bytes and fill.queued_bytes == fill.capacity_bytes
+            else None
+        )
     writers = ", ".join(_name(use.process) for use in uses if use.process.pid in stuck)
     waiting_for = [process for process in readers if process.pid not in stuck] or readers
     if not waiting_for:

@@ -20,7 +20,7 @@ _SECONDS = {"ms": 0.001, "s": 1.0, None: 1.0, "m": 60.0, "h": 3600.0}
 _SIZE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)([KMGTP]?)(?:i?B)?", re.IGNORECASE)
 
 
-class Duration(click.ParamType):
+class Duration(click.ParamType):  # type: ignore[type-arg]
     """`500ms`, `10s`, `5m`, `1h` or a plain number of seconds; gives seconds, above 0 unless zero is allowed."""
 
     name = "duration"
@@ -37,7 +37,7 @@ class Duration(click.ParamType):
         return seconds
 
 
-class Size(click.ParamType):
+class Size(click.ParamType):  # type: ignore[type-arg]
     """`64K`, `10M`, `2G` (binary units) or a plain number of bytes; gives bytes."""
 
     name = "size"
@@ -50,7 +50,7 @@ class Size(click.ParamType):
         return int(float(match[1]) * 1024 ** " KMGTP".index(match[2].upper() or " "))
 
 
-class Pid(click.ParamType):
+class Pid(click.ParamType):  # type: ignore[type-arg]
     """A process id: a whole number from 1 up."""
 
     name = "pid"
@@ -71,7 +71,9 @@ def common(*formats: str) -> Callable[[F], F]:
             click.option("--no-color", is_flag=True, help="No colours (also: NO_COLOR in the environment)."),
             click.option("--proc", metavar="PATH", help="Read this proc tree (also: HOST_PROC)."),
             click.option("--root", metavar="DIR", help="Read DIR/proc, DIR/sys, DIR/etc and DIR/tmp."),
-            click.option("-o", "--output", metavar="FILE", help="Write to FILE; its suffix chooses the format; - is stdout."),
+            click.option(
+                "-o", "--output", metavar="FILE", help="Write to FILE; its suffix chooses the format; - is stdout."
+            ),
             click.option(
                 "-f",
                 "--format",
@@ -89,8 +91,12 @@ def common(*formats: str) -> Callable[[F], F]:
 def watching(function: F) -> F:
     """-w with -i and -c; the command gets `watch`, `interval` (s, None: not given) and `count`."""
     for option in (
-        click.option("-c", "--count", type=click.IntRange(min=1), metavar="COUNT", help="With -w: stop after COUNT samples."),
-        click.option("-i", "--interval", type=Duration(), metavar="SECONDS", help="With -w: time between samples (2 s)."),
+        click.option(
+            "-c", "--count", type=click.IntRange(min=1), metavar="COUNT", help="With -w: stop after COUNT samples."
+        ),
+        click.option(
+            "-i", "--interval", type=Duration(), metavar="SECONDS", help="With -w: time between samples (2 s)."
+        ),
         click.option("-w", "--watch", is_flag=True, help="Sample again and again, until Ctrl-C."),
     ):
         function = option(function)
@@ -99,14 +105,16 @@ def watching(function: F) -> F:
 
 def top(function: F) -> F:
     """-n; the command gets `top`: None (not given), 0 (all) or the number of rows."""
-    return click.option("-n", "--top", type=click.IntRange(min=0), metavar="N", help="Show N rows; 0 shows all.")(function)
+    return click.option("-n", "--top", type=click.IntRange(min=0), metavar="N", help="Show N rows; 0 shows all.")(
+        function
+    )
 
 
 def users(function: F) -> F:
     """-u, as often as wanted; the command gets `user`."""
-    return click.option("-u", "--user", multiple=True, metavar="NAME", help="Only this user's (name or uid); repeatable.")(
-        function
-    )
+    return click.option(
+        "-u", "--user", multiple=True, metavar="NAME", help="Only this user's (name or uid); repeatable."
+    )(function)
 
 
 def check_watch(watch: bool, interval: float | None, count: int | None) -> None:

@@ -23,7 +23,14 @@ if TYPE_CHECKING:
     from opskit.host import Host
     from opskit.render.report import Report
 
-SUFFIXES = {".txt": "text", ".text": "text", ".log": "text", ".json": "json", ".md": "markdown", ".markdown": "markdown"}
+SUFFIXES = {
+    ".txt": "text",
+    ".text": "text",
+    ".log": "text",
+    ".json": "json",
+    ".md": "markdown",
+    ".markdown": "markdown",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +75,9 @@ class Output:
             if not self.terminal:
                 return table.render(report)
             size = os.get_terminal_size(sys.stdout.fileno())
-            return table.render(report, size.columns or 80, (size.lines or 24) if fit_height else None, color=self.color)
+            return table.render(
+                report, size.columns or 80, (size.lines or 24) if fit_height else None, color=self.color
+            )
         rendered: str = import_module(f"opskit.render.{self.format}").render(report)
         return rendered
 
@@ -109,7 +118,9 @@ def _format_of(path: str, suffixes: Mapping[str, str]) -> str:
         return suffixes[suffix]
     ending = os.path.splitext(name)[1]
     if ending:
-        raise UsageError(f"-o {path}: unknown suffix {ending!r}; known are {' '.join(suffixes)}, or say the format with -f")
+        raise UsageError(
+            f"-o {path}: unknown suffix {ending!r}; known are {' '.join(suffixes)}, or say the format with -f"
+        )
     return "text"
 
 

@@ -73,7 +73,9 @@ class Look:
 @click.option("--fill", is_flag=True, help="Bytes queued, capacity, and who blocks on a full pipe.")
 @click.option("--fifos", is_flag=True, help="Named FIFOs too.")
 @click.option("--threads", is_flag=True, help="Look into fd tables that a thread has of its own.")
-@click.option("--sort", type=click.Choice(["fds", "inode"]), default="fds", show_default=True, help="Order of the pipes.")
+@click.option(
+    "--sort", type=click.Choice(["fds", "inode"]), default="fds", show_default=True, help="Order of the pipes."
+)
 @top
 @watching
 @common("table", "text", "json", "markdown")
@@ -106,7 +108,9 @@ def command(
     uids = frozenset(_uid(host, name) for name in user)
     options = Options(pids, uids, by_process, by_user, ends, fill, fifos, threads, sort, top)
     if fill and not host.is_own:
-        raise NotPermitted(f"{host.fs.proc} is another machine or pid namespace: --fill has to reach into its processes")
+        raise NotPermitted(
+            f"{host.fs.proc} is another machine or pid namespace: --fill has to reach into its processes"
+        )
     _check_pids(host, pids)
     if watch:
         return run_watch(host, out, interval, count, _watched(host, options, out.format), fit_height=top is None)
@@ -144,9 +148,11 @@ def _refuse_denied(host: Host, options: Options, look: Look) -> None:
 
 
 def _scanner(host: Host, options: Options) -> PipeScanner:
-    same_fd_table = None
+    same_fd_table: Callable[[int, int], bool] | None = None
     if options.threads and host.is_own:
-        from opskit.proc.syscalls import same_fd_table  # noqa: PLC0415  (ctypes: only where it is needed)
+        from opskit.proc import syscalls  # noqa: PLC0415  (ctypes: only where it is needed)
+
+        same_fd_table = syscalls.same_fd_table
     return PipeScanner(
         host.fs,
         ends=options.ends or options.fill or options.by_user,
@@ -224,7 +230,9 @@ def _report(
         blocks=blocks,
         summary=[total, *map(view.gain_line, gains)],
         footer=footer,
-        text=None if options.by_user else lambda: [*view.detail_lines(pipes, **keys), total, *map(view.gain_line, gains)],
+        text=None
+        if options.by_user
+        else lambda: [*view.detail_lines(pipes, **keys), total, *map(view.gain_line, gains)],
         data=lambda: {
             "pipes": [view.pipe_object(pipe) for pipe in (pipes[: options.top] if options.top else pipes)],
             "pipe_count": len(rows) - fifos,
@@ -288,7 +296,10 @@ def _directed(uses: tuple[analysis.ProcessUse, ...], options: Options) -> tuple[
 
 
 def _classes(
-    host: Host, rows: Sequence[tuple[int, int, bytes]], uses: Mapping[bytes, tuple[analysis.ProcessUse, ...]], look: Look
+    host: Host,
+    rows: Sequence[tuple[int, int, bytes]],
+    uses: Mapping[bytes, tuple[analysis.ProcessUse, ...]],
+    look: Look,
 ) -> dict[bytes, tuple[str, str | None]]:
     denied = len(look.scan.denied)
     classes = {key: analysis.classify(uses[key], {}, denied) for _, _, key in rows}

@@ -65,7 +65,9 @@ def run_watch(
         click.echo(printable(f"opskit: {ended}"), err=True)
     screen.finish()
     if late_samples:
-        click.echo(f"{late_samples} samples came late: a look takes longer than the interval; give a longer -i", err=True)
+        click.echo(
+            f"{late_samples} samples came late: a look takes longer than the interval; give a longer -i", err=True
+        )
     return code
 
 

@@ -34,7 +34,9 @@ def hides_processes(fs: ProcFS) -> bool:
         return False
     here = [mount for mount in mounts if mount.fs_type == "proc" and mount.mount_point == fs.proc]
     return any(
-        option.startswith("hidepid=") and option[8:] not in ("0", "off") for mount in here[-1:] for option in mount.options
+        option.startswith("hidepid=") and option[8:] not in ("0", "off")
+        for mount in here[-1:]
+        for option in mount.options
     )
 
 

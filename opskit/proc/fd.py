@@ -1,13 +1,13 @@
 """Links of /proc/PID/fd, and /proc/PID/fdinfo/N (Documentation/filesystems/proc.rst, 3.8).
 
-    pipe:[4194986548]        an anonymous pipe; a FIFO shows as its path, so that the two cannot be mixed up
-    socket:[8121]
+pipe:[4194986548]        an anonymous pipe; a FIFO shows as its path, so that the two cannot be mixed up
+socket:[8121]
 
-    pos:	0
-    flags:	02004002
-    mnt_id:	15
-    ino:	1044
-    scm_fds: 3
+pos:	0
+flags:	02004002
+mnt_id:	15
+ino:	1044
+scm_fds: 3
 """
 
 from __future__ import annotations

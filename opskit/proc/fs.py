@@ -52,7 +52,9 @@ class ProcFS:
         try:
             names = os.listdir(self.proc)
         except OSError as error:
-            raise BadInput(self.proc, f"no proc tree: {error.strerror}; give the directory that holds 1/, meminfo, …") from None
+            raise BadInput(
+                self.proc, f"no proc tree: {error.strerror}; give the directory that holds 1/, meminfo, …"
+            ) from None
         if not any(name.isdigit() for name in names) and not {"self", "meminfo", "loadavg"} & set(names):
             found = ", ".join(sorted(names)[:3]) or "an empty directory"
             raise BadInput(self.proc, f"no proc tree: found {found}; give the directory that holds 1/, meminfo, …")

@@ -1,7 +1,7 @@
 r"""/proc/PID/mountinfo (Documentation/filesystems/proc.rst, 3.5): a line a mount, `-` ends the optional fields.
 
-    36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue
-    22 1 0:21 / /proc rw,relatime - proc proc rw,hidepid=invisible
+36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue
+22 1 0:21 / /proc rw,relatime - proc proc rw,hidepid=invisible
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ def parse_written_fd(text: str, machine: str = platform.machine()) -> int | None
 
 
 def bytes_read(fs: ProcFS, pids: Sequence[int]) -> dict[int, int]:
-    """rchar of /proc/PID/io: all that a process has read so far; processes that hide it are left out."""
+    """Rchar of /proc/PID/io: all that a process has read so far; processes that hide it are left out."""
     counts = {}
     for pid in pids:
         try:

@@ -104,7 +104,9 @@ class PipeScanner:
                 holders.append(own)
         return holders
 
-    def _table(self, parts: tuple[object, ...], pid: int, tid: int | None, result: PipeScan) -> tuple[Holder | None, bool]:
+    def _table(
+        self, parts: tuple[object, ...], pid: int, tid: int | None, result: PipeScan
+    ) -> tuple[Holder | None, bool]:
         if not (self.ends or self.fifos):
             targets = self.fs.fd_targets(*parts)
             counts = {key: count for key, count in Counter(targets).items() if key.startswith(PIPE_PREFIX)}

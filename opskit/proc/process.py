@@ -65,4 +65,4 @@ def _comm(fs: ProcFS, pid: int) -> str:
 
 
 def _strip_newline(text: str) -> str:
-    return text[:-1] if text.endswith("\n") else text
+    return text.removesuffix("\n")

@@ -1,6 +1,6 @@
 """/proc/PID/stat (proc_pid_stat(5), fs/proc/array.c): one line; comm may hold spaces, parentheses and newlines.
 
-    4242 (java) S 1 4242 4242 0 -1 1077936384 16233 0 12 0 310 45 0 0 20 0 35 0 8675309 …
+4242 (java) S 1 4242 4242 0 -1 1077936384 16233 0 12 0 310 45 0 0 20 0 35 0 8675309 …
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""/proc/PID/status (proc_pid_status(5), fs/proc/array.c): a `Key:\\tvalue` a line.
+r"""/proc/PID/status (proc_pid_status(5), fs/proc/array.c): a `Key:\\tvalue` a line.
 
-    Name:   java
-    State:  S (sleeping)
-    Uid:    1001    1001    1001    1001
-    NSpid:  4242    1
-    VmSize:  6301232 kB
-    SigCgt: 2000000181005ccf
+Name:   java
+State:  S (sleeping)
+Uid:    1001    1001    1001    1001
+NSpid:  4242    1
+VmSize:  6301232 kB
+SigCgt: 2000000181005ccf
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 r"""Names from the machine are untrusted: whatever a terminal could act on is shown, never sent.
 
-    "evil\x1b[31m\nname"  ->  evil\x1b[31m\nname   (the backslashes are characters)
+"evil\x1b[31m\nname"  ->  evil\x1b[31m\nname   (the backslashes are characters)
 """
 
 from __future__ import annotations

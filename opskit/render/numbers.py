@@ -7,14 +7,13 @@ def size(count: float | None) -> str:
     """Bytes in binary units: 512 B, 8.0 KiB, 11.8 GiB."""
     if count is None:
         return "unknown"
-    if abs(count) < 1024:
-        return f"{count:.0f} B"
-    amount = float(count)
-    for unit in ("KiB", "MiB", "GiB", "TiB", "PiB"):
-        amount /= 1024
+    amount, unit = float(count), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB", "PiB"):
         if abs(amount) < 1024:
             break
-    return f"{amount:.1f} {unit}" if abs(amount) < 100 else f"{amount:.0f} {unit}"
+        amount, unit = amount / 1024, larger
+    digits = 0 if unit == "B" or abs(amount) >= 100 else 1
+    return f"{amount:.{digits}f} {unit}"
 
 
 def whole(count: float | None) -> str:

@@ -1,0 +1,157 @@
+"""Where a process sits in the cgroup trees, v1, v2 or both (cgroups(7), Documentation/admin-guide/cgroup-v2.rst).
+
+/proc/PID/cgroup, a line a hierarchy; `0::` is v2:
+
+    9:name=systemd:/system.slice/app.service
+    8:pids:/system.slice/app.service
+    1:cpu,cpuacct:/
+    0::/system.slice/app.service
+"""
+
+from __future__ import annotations
+
+import posixpath
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from opskit.errors import BadInput
+from opskit.proc.fs import DENIED, GONE, ProcFS
+from opskit.proc.mountinfo import Mount, parse_mountinfo
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """One hierarchy of /proc/PID/cgroup. `controllers` is empty for v2."""
+
+    hierarchy: int
+    controllers: tuple[str, ...]
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One cgroup on the way up from a process. `path` as the kernel names it, `directory` where its files are.
+
+    `version` is 1 or 2.
+    """
+
+    path: str
+    directory: str
+    version: int
+
+    def load(self, fs: ProcFS, name: str) -> str | None:
+        """A file of this cgroup, stripped; None where it is not there or must not be read."""
+        try:
+            return fs.load_root(str.strip, self.directory.lstrip("/"), name)
+        except (*GONE, DENIED, OSError):
+            return None
+
+    def number(self, fs: ProcFS, name: str) -> int | None:
+        """A file that holds one number; None for `max`, for anything else, and where there is none."""
+        text = self.load(fs, name)
+        return int(text) if text is not None and text.lstrip("-").isdigit() else None
+
+    def table(self, fs: ProcFS, name: str) -> dict[str, int]:
+        """A file of `key number` lines (cpu.stat, memory.stat, pids.events); empty where there is none."""
+        pairs = (line.split() for line in (self.load(fs, name) or "").splitlines())
+        return {words[0]: int(words[1]) for words in pairs if len(words) == 2 and words[1].isdigit()}
+
+
+@dataclass(frozen=True, slots=True)
+class Ancestry:
+    """A controller's cgroups from the process's own up. `complete`: the last one is the machine's root.
+
+    Not complete means that a cgroup namespace (a container) hides what is above the last level.
+    """
+
+    levels: tuple[Level, ...]
+    complete: bool
+
+
+def parse_cgroup(text: str) -> list[Membership]:
+    """The lines of /proc/PID/cgroup. Raises BadInput."""
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        hierarchy, colon, rest = line.partition(":")
+        controllers, second, path = rest.partition(":")
+        if not colon or not second or not hierarchy.isdigit() or not path.startswith("/"):
+            raise BadInput("cgroup", "not `number:controllers:path`", number, line)
+        found.append(Membership(int(hierarchy), tuple(filter(None, controllers.split(","))), path))
+    return found
+
+
+def ancestry(fs: ProcFS, pid: int | str, controller: str) -> Ancestry | None:
+    """The cgroups whose `controller` (pids, memory, cpu, …) holds this process; None where it is not mounted.
+
+    A v1 hierarchy of that controller comes before v2, as in the kernel: a controller is in one of them only.
+    Raises GONE where the process is gone.
+    """
+    memberships = fs.load(parse_cgroup, pid, "cgroup")
+    mounts = _mounts(fs)
+    for member in memberships:
+        if controller in member.controllers:
+            mount = next((m for m in mounts if m.fs_type == "cgroup" and controller in m.options), None)
+            return None if mount is None else _walk(fs, mount, member.path, 1)
+    for member in memberships:
+        if member.hierarchy == 0 and not member.controllers:
+            mount = next((m for m in mounts if m.fs_type == "cgroup2"), None)
+            found = None if mount is None else _walk(fs, mount, member.path, 2)
+            return found if found and _has_controller(fs, found, controller) else None
+    return None
+
+
+def _has_controller(fs: ProcFS, found: Ancestry, controller: str) -> bool:
+    return controller in (found.levels[-1].load(fs, "cgroup.controllers") or "").split()
+
+
+def _mounts(fs: ProcFS) -> list[Mount]:
+    for pid in ("self", "1"):
+        try:
+            return fs.load(parse_mountinfo, pid, "mountinfo")
+        except (*GONE, DENIED, BadInput):
+            continue
+    return []
+
+
+def _walk(fs: ProcFS, mount: Mount, path: str, version: int) -> Ancestry | None:
+    # In a container the mount shows a part of the tree: `root` is what its mount point stands for.
+    if mount.root not in ("/", path) and not path.startswith(mount.root + "/"):
+        return None
+    if path.startswith("/.."):  # outside our cgroup namespace
+        return None
+    levels = tuple(
+        Level(
+            at,
+            posixpath.join(mount.mount_point, at[len(mount.root) :].lstrip("/") if mount.root != "/" else at[1:]),
+            version,
+        )
+        for at in _upwards(path, mount.root)
+    )
+    return Ancestry(levels, _is_machine_root(fs, levels[-1]))
+
+
+def _upwards(path: str, top: str) -> Iterator[str]:
+    while True:
+        yield path
+        if path in (top, "/"):
+            return
+        path = posixpath.dirname(path)
+
+
+def _is_machine_root(fs: ProcFS, level: Level) -> bool:
+    if level.version == 1:
+        return level.load(fs, "release_agent") is not None  # only the true root of a v1 hierarchy has it
+    return level.load(fs, "cgroup.type") is None  # every v2 cgroup but the true root has it
+
+
+def unit_of(memberships: list[Membership]) -> str | None:
+    """The systemd unit, container or pod that a process's cgroups name: the last telling part of its longest path.
+
+    `app.service`, `docker-3f2a….scope` and `/kubepods/…/pod<uid>/<id>` give their own last part; None at the root.
+    """
+    paths = sorted((member.path for member in memberships), key=len)
+    last = posixpath.basename(paths[-1]) if paths else ""
+    return last or None

@@ -1,0 +1,22 @@
+"""/proc/meminfo (Documentation/filesystems/proc.rst): `Key:   number kB`.
+
+MemTotal:       24609996 kB
+MemAvailable:   23855624 kB
+SReclaimable:     123456 kB
+"""
+
+from __future__ import annotations
+
+from opskit.errors import BadInput
+
+
+def parse_meminfo(text: str) -> dict[str, int]:
+    """Bytes by key (HugePages_* are counts, and stay so). Raises BadInput at a line that is not of this form."""
+    values = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        key, colon, rest = line.partition(":")
+        words = rest.split()
+        if not colon or not words or not words[0].isdigit():
+            raise BadInput("meminfo", "not `Key: number kB`", number, line)
+        values[key] = int(words[0]) * (1024 if words[1:] == ["kB"] else 1)
+    return values

@@ -103,8 +103,14 @@ def group(**_: object) -> None:
 
 def run(arguments: list[str] | None = None) -> int:
     """Run a command line; the exit code."""
+    if "_OPSKIT_COMPLETE" in os.environ:
+        group.main(prog_name="opskit")  # answers the shell that completes a word, and exits
     try:
-        result: Any = group.main(args=arguments, prog_name="opskit", standalone_mode=False)
+        # Not group.main(): that turns a closed stdout into exit code 1.
+        with group.make_context("opskit", sys.argv[1:] if arguments is None else arguments) as context:
+            result: Any = group.invoke(context)
+    except click.exceptions.Exit as end:  # --help, --version
+        return end.exit_code
     except click.UsageError as error:
         where = error.ctx.command_path if error.ctx else "opskit"
         _complain(f"{where}: {error.format_message()}", f"Try: {where} -h")

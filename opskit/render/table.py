@@ -39,7 +39,7 @@ def render(report: Report, width: int | None = None, height: int | None = None, 
     line(report.about.line, "dim")
     for sentence in report.verdict:
         line(sentence, "bold")
-    around = 3 + len(report.verdict) + len(report.summary) + len(report.footer)
+    around = 2 + len(report.verdict) + len(report.summary) + len(report.footer)
     for block in report.blocks:
         if block.title:
             line(block.title, "bold underline")
@@ -52,12 +52,21 @@ def render(report: Report, width: int | None = None, height: int | None = None, 
 
 
 def _table(console: Console, block: Block[Any], fits: int | None) -> None:
+    """Print a table; on a terminal only as many rows as fit into that many lines, since cells may wrap."""
+    count = len(block.rows) if fits is None else min(fits, len(block.rows))
+    table = _build(block, count)
+    while fits is not None and count > 1 and (over := len(console.render_lines(table)) - 2 - fits) > 0:
+        count = max(1, count - (over + 1) // 2)
+        table = _build(block, count)
+    console.print(table)
+    if block.total > count:
+        console.print(Text(f"… {block.total - count:,} more; -n 0 shows all", style="dim"))
+
+
+def _build(block: Block[Any], count: int) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for column in block.columns:
         table.add_column(Text(column.title), justify="right" if column.right else "left", overflow="fold")
-    shown = block.rows if fits is None else block.rows[:fits]
-    for row in shown:
+    for row in block.rows[:count]:
         table.add_row(*(Text(printable(column.human(row))) for column in block.columns))
-    console.print(table)
-    if block.total > len(shown):
-        console.print(Text(f"… {block.total - len(shown):,} more; -n 0 shows all", style="dim"))
+    return table

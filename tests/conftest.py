@@ -1,0 +1,128 @@
+"""What every test may ask for."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class Ran(NamedTuple):
+    """How a command line ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture(scope="session")
+def opskit():
+    """A function that runs `opskit` as a user would, with the words of a command line; gives code, out and err."""
+
+    def run(*arguments, env=None, user=None, group=None, stdin="", timeout=120, encoding="utf-8"):
+        done = subprocess.run(
+            [sys.executable, "-m", "opskit", *map(str, arguments)],
+            capture_output=True,
+            input=stdin,
+            encoding=encoding,
+            errors="surrogateescape",
+            env={**os.environ, **(env or {})},
+            user=user,
+            group=group,
+            extra_groups=[] if user is not None else None,
+            timeout=timeout,
+            check=False,
+            cwd="/",
+        )
+        assert "Traceback" not in done.stderr, done.stderr
+        return Ran(done.returncode, done.stdout, done.stderr)
+
+    return run
+
+
+@pytest.fixture
+def spawn():
+    """Start `python -c code arg…` and wait for its first line; killed at the end. Gives the Popen, the line as .line."""
+    started = []
+
+    def start(code, *arguments, **options):
+        process = subprocess.Popen(
+            [sys.executable, "-c", code, *map(str, arguments)],
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            **options,
+        )
+        started.append(process)
+        process.line = process.stdout.readline().rstrip("\n")
+        return process
+
+    yield start
+    for process in started:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        process.wait()
+        process.stdout.close()
+
+
+@pytest.fixture(scope="session")
+def root_only():
+    """Skip where the tests do not run as root."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+
+
+@pytest.fixture(scope="session")
+def samples():
+    """The folder of real dumps, histograms and logs; skip where it is not there."""
+    folder = Path(os.environ.get("OPSKIT_SAMPLES", ROOT.parent / "shared" / "samples"))
+    if not folder.is_dir():
+        pytest.skip("the folder of real samples is not here (OPSKIT_SAMPLES names it)")
+    return folder
+
+
+@pytest.fixture
+def golden(request):
+    """Compare a whole output with tests/golden/NAME; OPSKIT_UPDATE_GOLDEN=1 writes it anew."""
+
+    def check(name, content):
+        path = ROOT / "tests" / "golden" / name
+        if os.environ.get("OPSKIT_UPDATE_GOLDEN"):
+            path.write_text(content, encoding="utf-8")
+        assert content == path.read_text(encoding="utf-8")
+
+    return check
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A function that writes a captured tree: file name -> text, bytes or Link; gives its root."""
+
+    def write(files):
+        for name, content in files.items():
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if isinstance(content, Link):
+                path.symlink_to(content.target)
+            elif isinstance(content, bytes):
+                path.write_bytes(content)
+            else:
+                path.write_text(content, encoding="utf-8")
+        return tmp_path
+
+    return write
+
+
+class Link(NamedTuple):
+    """A symbolic link in a captured tree."""
+
+    target: str

@@ -1,0 +1,111 @@
+"""The shape of the house: who may import whom, and who may do I/O."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parent.parent / "opskit"
+
+MAY_IMPORT = {
+    "errors": set(),
+    "cli": {"errors", "host", "render.escape"},
+    "host": {"errors", "proc", "jvm"},
+    "proc": {"errors", "proc"},
+    "jvm": {"errors", "proc", "jvm"},
+    "analysis": {"errors", "analysis", "proc", "jvm"},
+    "render": {"errors", "analysis", "render", "proc", "jvm"},
+    "actions": {"errors", "host", "actions", "analysis", "proc", "jvm"},
+    "commands": {"errors", "host", "analysis", "actions", "render", "proc", "jvm", "commands"},
+    "__main__": {"cli"},
+    "__init__": set(),
+}
+# I/O, clocks and heavy libraries stay out of the layers that parse and decide.
+FORBIDDEN = {
+    "os",
+    "pathlib",
+    "socket",
+    "time",
+    "click",
+    "rich",
+    "matplotlib",
+    "psutil",
+    "subprocess",
+    "shutil",
+    "tempfile",
+}
+OPENERS = {"proc/fs.py", "proc/syscalls.py", "jvm/attach.py"}
+
+
+def modules():
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def imports(path):
+    """Every module that a file imports, also inside functions; relative to nothing."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            if node.module == "opskit" or node.module.startswith("opskit."):
+                yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_go_one_way(path):
+    """Each layer imports only those that design allows it."""
+    relative = path.relative_to(PACKAGE)
+    layer = relative.parts[0].removesuffix(".py")
+    for name in imports(path):
+        if not name.startswith("opskit."):
+            continue
+        inner = name.removeprefix("opskit.")
+        if inner == "__version__" or (
+            not (PACKAGE / inner.split(".")[0]).exists() and not (PACKAGE / f"{inner.split('.')[0]}.py").exists()
+        ):
+            continue
+        allowed = MAY_IMPORT[layer]
+        assert inner.split(".")[0] in allowed or inner in allowed or any(inner.startswith(f"{a}.") for a in allowed), (
+            f"{relative} imports {name}"
+        )
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in modules() if path.relative_to(PACKAGE).parts[0] in ("proc", "jvm", "analysis")],
+    ids=lambda path: str(path.relative_to(PACKAGE)),
+)
+def test_only_the_openers_do_io(path):
+    """Outside proc/fs.py, proc/syscalls.py and jvm/attach.py, what reads and decides imports no I/O, clock or screen."""
+    relative = str(path.relative_to(PACKAGE))
+    if relative in OPENERS:
+        return
+    used = {name.split(".")[0] for name in imports(path)} & FORBIDDEN
+    assert not used, f"{relative} imports {sorted(used)}"
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    calls = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+    assert not calls & {"open", "print", "input"}, relative
+
+
+def test_only_plot_imports_matplotlib_and_only_render_imports_rich():
+    """Heavy libraries have one door each."""
+    for path in modules():
+        relative = str(path.relative_to(PACKAGE))
+        names = {name.split(".")[0] for name in imports(path)}
+        assert "matplotlib" not in names or relative == "render/plot.py", relative
+        assert "rich" not in names or relative.startswith("render/"), relative
+
+
+def test_no_bare_except_and_no_shell():
+    """No bare `except Exception`, and no shell is ever run."""
+    for path in modules():
+        source = path.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.ExceptHandler):
+                caught = ast.unparse(node.type) if node.type else ""
+                assert caught not in ("", "Exception"), f"{path.name}:{node.lineno}"
+        assert "shell=True" not in source
+        assert "os.system" not in source

@@ -1,0 +1,210 @@
+"""The front door: help, version, suggestions, exit codes, start-up."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+
+import pytest
+
+from opskit import __version__
+from opskit.cli import COMMANDS, SYMPTOMS
+
+LIGHT = """
+import sys
+from opskit import cli
+try:
+    cli.run({arguments!r})
+finally:
+    print("\\n@@", *sorted({{name.split(".")[0] for name in sys.modules}}))
+"""
+HEAVY = {"rich", "psutil", "matplotlib", "ctypes", "json", "subprocess", "socket", "tempfile", "difflib", "asyncio"}
+
+
+def imported(*arguments):
+    """The top-level modules that a run of the command line imports."""
+    code = LIGHT.format(arguments=list(arguments))
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    return set(out.rpartition("@@")[2].split())
+
+
+def test_help_lists_every_command_by_group_and_ends_with_symptoms(opskit):
+    """`opskit --help` and `-h`: each command with one line, the groups, the symptoms last."""
+    done = opskit("--help")
+    assert done.code == 0
+    assert done == opskit("-h")
+    for entry in COMMANDS:
+        assert entry.hidden or any(line.split()[:1] == [entry.name] for line in done.out.splitlines()), entry.name
+        assert f"{entry.group}:" in done.out
+    assert done.out.rstrip().splitlines()[-1].endswith(SYMPTOMS[-1][1])
+
+
+def test_help_imports_nothing_heavier_than_click():
+    """An operator types `opskit` on a box that is on its knees."""
+    assert not imported("--help") & HEAVY
+    opskits = subprocess.run(
+        [sys.executable, "-c", "import sys, opskit.cli; print(*[m for m in sys.modules if m.startswith('opskit')])"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    assert sorted(opskits) == ["opskit", "opskit.cli", "opskit.errors"]
+
+
+def test_pipes_in_text_imports_nothing_heavy():
+    """What is not used is not imported (click itself takes difflib where there are options)."""
+    assert not imported("pipes", "-f", "text") & (HEAVY - {"difflib"})
+
+
+@pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
+def test_every_command_has_help(opskit, entry):
+    """-h everywhere."""
+    done = opskit(entry.name, "-h")
+    assert done.code == 0
+    assert "--help" in done.out
+    assert done.out == opskit(entry.name, "--help").out
+
+
+def test_version(opskit):
+    """`opskit --version` says which one it is."""
+    assert opskit("--version") == (0, f"opskit {__version__}\n", "")
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("pipe", "pipes"), ("pips", "pipes"), ("PIPES", "pipes")])
+def test_a_mistyped_command_suggests_the_nearest(opskit, typed, meant):
+    """Exit 2, and the name that was probably meant."""
+    done = opskit(typed)
+    assert done.code == 2
+    assert f"did you mean {meant!r}" in done.err
+    assert done.out == ""
+
+
+def test_a_command_far_from_all_suggests_nothing(opskit):
+    """No wild guess."""
+    done = opskit("qqqqqqqq")
+    assert done.code == 2
+    assert "did you mean" not in done.err
+
+
+def test_unknown_option_is_one_clear_line_and_exit_2(opskit):
+    """Usage errors go to stderr."""
+    done = opskit("pipes", "--no-such-thing")
+    assert done.code == 2
+    assert "--no-such-thing" in done.err
+    assert done.out == ""
+
+
+def test_a_closed_pipe_ends_quietly():
+    """`opskit … | head` prints no complaint."""
+    reading, writing = os.pipe()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "opskit", "pipes"], stdout=writing, stderr=subprocess.PIPE, text=True
+    )
+    os.close(reading)
+    os.close(writing)
+    _, err = process.communicate(timeout=60)
+    assert "Broken pipe" not in err
+    assert "Traceback" not in err
+    assert process.returncode == 0
+
+
+def test_a_full_disk_behind_stdout_is_said(opskit):
+    """/dev/full: one line, exit 2."""
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "opskit", "pipes"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 2
+    assert "No space left" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def on_terminal(*arguments, env=None, rows=24, columns=80):
+    """Run on a pseudo-terminal; what it printed."""
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "opskit", *arguments],
+        stdin=follower,
+        stdout=follower,
+        stderr=follower,
+        env={**os.environ, "TERM": "xterm-256color", **(env or {})},
+    )
+    os.close(follower)
+    chunks = []
+    while True:
+        try:
+            chunk = os.read(leader, 65536)
+        except OSError:
+            break
+        if not chunk:
+            break
+        chunks.append(chunk)
+    process.wait()
+    os.close(leader)
+    return b"".join(chunks).decode()
+
+
+def test_the_default_is_a_table_on_a_terminal_that_fits_it():
+    """A table, coloured, no line wider than the screen, and what it leaves out is said."""
+    holder = subprocess.Popen(
+        [sys.executable, "-c", "import os\nfor _ in range(60): os.pipe()\nprint(flush=True); input()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    try:
+        holder.stdout.readline()
+        shown = on_terminal("pipes", rows=24, columns=60)
+        plain = on_terminal("pipes", rows=24, columns=60, env={"NO_COLOR": "1"})
+        every = on_terminal("pipes", "-n", "0", rows=24, columns=60)
+    finally:
+        holder.kill()
+        holder.communicate()
+    assert "\x1b[" in shown
+    assert "\x1b[" not in plain
+    assert "more; -n 0 shows all" in plain
+    assert "more; -n 0" not in every
+    assert len(plain.splitlines()) <= 24
+    assert max(map(len, plain.splitlines())) <= 60
+
+
+def test_no_color_is_honoured_as_an_option_too():
+    """--no-color, before or after the command."""
+    assert "\x1b[" not in on_terminal("--no-color", "pipes")
+    assert "\x1b[" not in on_terminal("pipes", "--no-color")
+
+
+def test_completion_knows_the_commands():
+    """Click's completion protocol works with the lazy group."""
+    done = subprocess.run(
+        [sys.executable, "-c", "from opskit.cli import main; main()"],
+        env={**os.environ, "_OPSKIT_COMPLETE": "bash_complete", "COMP_WORDS": "opskit pi", "COMP_CWORD": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "plain,pipes" in done.stdout
+
+
+def test_it_goes_first_when_memory_runs_out():
+    """Its own oom_score_adj is 1000, so that the application survives it."""
+    code = (
+        "from opskit import cli; cli.run(['pipes', '-o', '/dev/null', '-f', 'json']);"
+        "print(open('/proc/self/oom_score_adj').read())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "1000"
+
+
+def test_json_begins_with_where_when_and_on_what(opskit):
+    """host, UTC time, version, command line and target come first."""
+    document = json.loads(opskit("pipes", "-f", "json").out)
+    assert list(document)[:5] == ["host", "time_utc", "version", "command_line", "target"]
+    assert document["version"] == __version__
+    assert document["host"] == os.uname().nodename

@@ -4,6 +4,7 @@
     ├── UsageError              the words of the command were off
     ├── NotPermitted            what was refused, to whom, and the command that would be allowed
     ├── NoSuchProcess           the pid is not there
+    ├── NotAJvm                 the process is there, and is no HotSpot JVM
     ├── BadInput                source:line: problem, with the text that was found there
     ├── CannotWrite             the output could not be written; nothing half-written stays
     ├── NotSupported            this kernel, tree or machine has not got what the command needs
@@ -37,6 +38,10 @@ class NoSuchProcess(OpskitError):  # noqa: N818
     def __init__(self, pid: int, hint: str = "") -> None:
         self.pid = pid
         super().__init__(f"no process {pid}{': ' + hint if hint else ''}")
+
+
+class NotAJvm(OpskitError):  # noqa: N818
+    """A process that is no HotSpot JVM; the message says what it is instead, where that is known."""
 
 
 class BadInput(OpskitError):  # noqa: N818

@@ -7,6 +7,7 @@ mean the same.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -21,6 +22,8 @@ T = TypeVar("T")
 GONE = (FileNotFoundError, ProcessLookupError)
 DENIED = PermissionError
 
+_MAX_LINKS = 40
+
 
 class FdLink(NamedTuple):
     """One link of an fd directory. `readable` and `writable` are the modes the file was opened with."""
@@ -32,12 +35,24 @@ class FdLink(NamedTuple):
 
 
 class FileId(NamedTuple):
-    """What stat says of the file behind an fd: device and inode tell it from every other."""
+    """What stat says of a file: device and inode tell it from every other."""
 
     device: int
     inode: int
     mode: int
     uid: int
+    gid: int = 0
+    links: int = 1
+    size_bytes: int = 0
+    ctime_ns: int = 0
+
+    @classmethod
+    def of(cls, found: os.stat_result) -> FileId:
+        """The same from Python's record."""
+        return cls(
+            found.st_dev, found.st_ino, found.st_mode, found.st_uid, found.st_gid, found.st_nlink, found.st_size,
+            found.st_ctime_ns,
+        )  # fmt: skip
 
 
 class ProcFS:
@@ -108,6 +123,14 @@ class ProcFS:
         finally:
             os.close(fd)
 
+    def read_at(self, path: str, offset: int, size: int) -> bytes:
+        """A part of a file, fewer bytes at its end."""
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+        try:
+            return os.pread(fd, size, offset)
+        finally:
+            os.close(fd)
+
     def link(self, *parts: object) -> bytes:
         """Where a link points, without following it."""
         return os.readlink(self.path(*parts).encode("utf-8", "surrogateescape"))
@@ -169,5 +192,65 @@ class ProcFS:
 
     def file_id(self, *parts: object) -> FileId:
         """What is behind a link such as 4242/fd/7. It follows the link: never call it for a network mount."""
-        found = os.stat(self.path(*parts))
-        return FileId(found.st_dev, found.st_ino, found.st_mode, found.st_uid)
+        return FileId.of(os.stat(self.path(*parts)))
+
+    def file_id_at(self, path: str) -> FileId:
+        """What is at a path; a symbolic link there is not followed."""
+        return FileId.of(os.lstat(path))
+
+    def thread_count(self, pid: int) -> int:
+        """How many threads a process has, for the price of one stat: its task directory has a link from each."""
+        links = os.stat(self.path(pid, "task")).st_nlink
+        return links - 2 if links > 2 else len(self.tids(pid))  # some file systems do not count (a captured tree)
+
+    def names_at(self, path: str) -> list[str]:
+        """The names in a directory, in no order."""
+        return os.listdir(path)
+
+    def inside(self, pid: int, path: str) -> str:
+        """Where a path of a process's own mount namespace is for us: below PROC/PID/root, whatever links lead to it.
+
+        Links are followed as they are for the process: an absolute one must not lead into our own root.
+        """
+        base = self.path(pid, "root")
+        os.stat(base)
+        done: list[str] = []
+        todo = [part for part in path.split("/") if part]
+        links = 0
+        while todo:
+            part = todo.pop(0)
+            if part == "..":
+                del done[-1:]
+                continue
+            try:
+                target = os.readlink("/".join((base, *done, part)))
+            except OSError as error:
+                if error.errno not in (errno.EINVAL, errno.ENOENT):
+                    raise
+                done.append(part)  # no link
+                continue
+            links += 1
+            if links > _MAX_LINKS:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+            if target.startswith("/"):
+                done.clear()
+            todo[:0] = [part for part in target.split("/") if part not in ("", ".")]
+        return "/".join((base, *done))
+
+    def read_untrusted(self, directory: str, name: str, limit_bytes: int) -> tuple[FileId, bytes]:
+        """A regular file in a directory that others may write to, with what fstat says of it. No link is followed, no lock taken.
+
+        Raises OSError: ELOOP for a link, ENOTDIR, EINVAL for what is no regular file, EFBIG above the limit.
+        """
+        at = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, dir_fd=at)
+        finally:
+            os.close(at)
+        with open(fd, "rb", buffering=0) as file:
+            found = FileId.of(os.fstat(fd))
+            if not stat.S_ISREG(found.mode):
+                raise OSError(errno.EINVAL, "is no regular file", f"{directory}/{name}")
+            if found.size_bytes > limit_bytes:
+                raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), f"{directory}/{name}")
+            return found, file.read(limit_bytes) or b""

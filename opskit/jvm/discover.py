@@ -1,0 +1,391 @@
+"""Finds the JVMs of a machine, and the hsperfdata file of each.
+
+On a machine with hundreds of processes most are told apart by one stat: a JVM always has several threads. What is left
+is a JVM if it has an hsperfdata file that is surely its own, or maps libjvm. Reading maps holds up the process's own
+mmap calls for that moment, so that comes second.
+
+A file /tmp/hsperfdata_USER/PID need not belong to the process PID: it may be left over from an earlier one, or belong
+to a JVM in a container that shares /tmp and has the same pid inside. It is taken as the process's own where the file's
+owner is the process's, and the JVM says it began after the process did; else /proc/PID/maps decides.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from opskit.errors import BadInput, NoSuchProcess, NotAJvm, NotPermitted, NotSupported, OpskitError
+from opskit.jvm.hsperfdata import PerfData, parse_hsperfdata
+from opskit.jvm.launch import is_java_launcher, last_flag, main_of_command, main_of_words, parse_words
+from opskit.jvm.maps import JvmMaps, parse_jvm_maps
+from opskit.jvm.nativeimage import is_native_image
+from opskit.proc.boot import parse_boot_time, parse_uptime
+from opskit.proc.fs import DENIED, GONE, FileId, ProcFS
+from opskit.proc.idmap import parse_id_map
+from opskit.proc.process import command_name
+from opskit.proc.stat import parse_stat
+from opskit.proc.status import Status, parse_status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HOTSPOT: Literal["HotSpot"] = "HotSpot"
+OPENJ9: Literal["OpenJ9"] = "OpenJ9"
+NATIVE_IMAGE: Literal["native image"] = "native image"
+Kind = Literal["HotSpot", "OpenJ9", "native image"]
+
+_LARGEST_FILE_BYTES = 16 << 20  # -XX:PerfDataMemorySize is 32 KiB unless somebody sets it
+_CLOCK_SLACK_MS = 2_000  # btime is in whole seconds
+_YOUNG_S = 5.0
+_FIRST_THREADS = 64  # HotSpot starts its own before the application's
+_READY_TRIES, _READY_PAUSE_S = 40, 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Jvm:
+    """One JVM. `ns_pid` is its pid in its own pid namespace, `uid` its effective user.
+
+    `main` is the main class, module or jar, as it was started; the program's name where none is known.
+    `libjvm` is the library's path in the JVM's mount namespace, where maps was looked at. `perf` None: `no_perf` says
+    why there are no counters.
+    """
+
+    pid: int
+    ns_pid: int
+    kind: Kind
+    uid: int
+    start_ticks: int | None
+    main: str
+    libjvm: str | None = None
+    perf: PerfData | None = None
+    no_perf: OpskitError | None = None
+
+
+@dataclass(slots=True)
+class Survey:
+    """One look over all processes: the JVMs in the order of pids; the pids that were looked at, hidden by the rights, gone."""
+
+    jvms: list[Jvm] = field(default_factory=list)
+    scanned: list[int] = field(default_factory=list)
+    denied: list[int] = field(default_factory=list)
+    vanished: list[int] = field(default_factory=list)
+
+
+def find_jvms(fs: ProcFS, clock_ticks: int = 100) -> list[Jvm]:
+    """Every JVM that can be seen, in the order of pids. `clock_ticks`: a second of the machine's has so many."""
+    return survey(fs, clock_ticks).jvms
+
+
+def survey(fs: ProcFS, clock_ticks: int = 100) -> Survey:
+    """Every JVM, and how much of the machine could be seen; a process that vanishes meanwhile is normal."""
+    finder = _Finder(fs, clock_ticks)
+    result = Survey()
+    for pid in fs.pids():
+        try:
+            jvm = finder.look(pid)
+        except GONE:
+            result.vanished.append(pid)
+        except DENIED:
+            result.denied.append(pid)
+        else:
+            result.scanned.append(pid)
+            if jvm is not None:
+                result.jvms.append(jvm)
+    result.jvms = finder.settle(result.jvms)
+    return result
+
+
+def find_jvm(fs: ProcFS, pid: int, clock_ticks: int = 100) -> Jvm:
+    """The JVM with this pid, of whatever kind. Raises NoSuchProcess, NotPermitted; NotAJvm, which says what it is instead."""
+    if not fs.exists(pid):
+        raise NoSuchProcess(pid, "opskit jvms lists the JVMs")
+    try:
+        status = fs.load(parse_status, pid, "status")
+        name = status.fields.get("Name", "?")
+        process = status.fields.get("Tgid", str(pid))
+        if process != str(pid):
+            raise NotAJvm(f"{pid} ({name}) is a thread of process {process}: give {process} instead")
+        if status.fields.get("State", "").startswith(("Z", "X")):
+            raise NotAJvm(f"{pid} ({name}) is a zombie: it has ended, and its parent has not asked how")
+        jvm = _Finder(fs, clock_ticks).look(pid, thorough=True)
+    except GONE:
+        raise NoSuchProcess(pid, "it ended just now") from None
+    except DENIED:
+        raise NotPermitted(f"{pid} is another user's, and cannot be told from any other program; run as root") from None
+    if jvm is None:
+        raise NotAJvm(
+            f"{pid} ({name}) is no JVM: neither libjvm nor an hsperfdata file is mapped; opskit jvms lists the JVMs"
+        )
+    return jvm
+
+
+def read_perfdata(fs: ProcFS, pid: int, sleep: Callable[[float], None] | None = None) -> PerfData:
+    """The counters of a JVM, now. With `sleep` (seconds) it waits up to 2 s for a JVM that is just starting.
+
+    Raises NoSuchProcess, NotAJvm, and where a JVM has no counters: NotPermitted (another user's), NotSupported (why).
+    """
+    tries = _READY_TRIES if sleep else 1
+    while True:
+        jvm = find_jvm(fs, pid)
+        if jvm.perf is not None:
+            return jvm.perf
+        tries -= 1
+        if sleep is None or not tries or not isinstance(jvm.no_perf, (_NotReady, BadInput)):
+            raise jvm.no_perf or NotSupported(f"{pid} shares no counters")
+        sleep(_READY_PAUSE_S)
+
+
+class _NotReady(NotSupported):
+    """The JVM has not made its counters yet."""
+
+
+class _Finder:
+    """Remembers, over a run, what is the same for many processes."""
+
+    def __init__(self, fs: ProcFS, clock_ticks: int) -> None:
+        self.fs, self.clock_ticks = fs, clock_ticks
+        self._users: dict[tuple[int, int], list[str]] = {}  # a /tmp -> the names of its hsperfdata_* directories
+        self._native: dict[tuple[int, int], bool] = {}  # an executable -> whether it is a native image
+        self._files: dict[int, tuple[int, int]] = {}  # a pid -> its hsperfdata file
+        self._here: frozenset[str] | None = None
+        self._boot_s: int | None = None
+
+    def look(self, pid: int, *, thorough: bool = False) -> Jvm | None:
+        """The process as a JVM; None where it is none. `thorough` goes by maps, and sees single-threaded ones.
+
+        Raises GONE and DENIED.
+        """
+        if not thorough:
+            if self.fs.thread_count(pid) < 2:
+                return None
+            if str(pid) in self._names_here():
+                jvm = self._by_file(pid)
+                if jvm is not None:
+                    return jvm
+        try:
+            maps = self.fs.load(parse_jvm_maps, pid, "maps")
+        except DENIED:
+            return self._without_maps(pid)
+        native = not (maps.libjvm or maps.openj9) and self._is_native_image(pid)
+        if not (native or maps.is_jvm):
+            return None
+        status = self.fs.load(parse_status, pid, "status")
+        if maps.openj9:
+            reason = NotSupported(f"{pid} is an OpenJ9 JVM: it shares no hsperfdata counters, as HotSpot does")
+            return self._jvm(pid, status, OPENJ9, maps.openj9.path, reason)
+        perf = self._mapped_file(pid, status, maps)
+        if not native:
+            return self._jvm(pid, status, HOTSPOT, maps.libjvm.path if maps.libjvm else None, perf)
+        if not isinstance(perf, PerfData):
+            perf = NotSupported(
+                f"{pid} is a GraalVM native image, no JVM: it shares counters only if it was built with "
+                "--enable-monitoring=jvmstat"
+            )
+        return self._jvm(pid, status, NATIVE_IMAGE, None, perf)
+
+    def settle(self, found: list[Jvm]) -> list[Jvm]:
+        """Where two processes seem to have the same file, let maps decide whose it is."""
+        claims = Counter(self._files[jvm.pid] for jvm in found if jvm.pid in self._files)
+        settled = []
+        for jvm in found:
+            if jvm.pid in self._files and claims[self._files[jvm.pid]] > 1:
+                try:
+                    again = self.look(jvm.pid, thorough=True)
+                except GONE:
+                    continue
+                if again is not None:
+                    settled.append(again)
+            else:
+                settled.append(jvm)
+        return settled
+
+    def _by_file(self, pid: int) -> Jvm | None:
+        """The JVM whose hsperfdata file is surely its own; None where maps has to be asked."""
+        status = self.fs.load(parse_status, pid, "status")
+        found = self._candidates(pid, status)
+        mine = [entry for entry in found if entry[0].uid == status.effective_uid]
+        if not mine:
+            return None
+        file, path, data = max(mine, key=lambda entry: entry[0].ctime_ns)
+        perf = _parsed(pid, data, path)
+        if not isinstance(perf, PerfData) or not self._began_after_start(pid, perf):
+            return None
+        self._files[pid] = (file.device, file.inode)
+        native = (perf.text("java.property.java.vm.name") or "").startswith("Substrate")
+        return self._jvm(pid, status, NATIVE_IMAGE if native else HOTSPOT, None, perf)
+
+    def _mapped_file(self, pid: int, status: Status, maps: JvmMaps) -> PerfData | OpskitError:
+        """The counters of the file that the process maps, or why there are none."""
+        mapping = maps.hsperfdata
+        if mapping is None:
+            return self._why_none(pid, status)
+        found = self._candidates(pid, status)
+        for file, path, data in found:
+            if file.inode == mapping.inode and not mapping.deleted:
+                self._files[pid] = (file.device, file.inode)
+                return _parsed(pid, data, path)
+        try:  # deleted by a cleaner of /tmp, or on a file system whose inode numbers differ in maps
+            path = self.fs.path(pid, "map_files", mapping.addresses)
+            return _parsed(pid, self.fs.read_path(path), f"{mapping.path} of {pid}")
+        except (*GONE, DENIED, OSError):
+            pass
+        named = [entry for entry in found if entry[1].endswith(mapping.path)]
+        if named and not mapping.deleted:
+            perf = _parsed(pid, named[0][2], named[0][1])
+            if not isinstance(perf, PerfData) or self._began_after_start(pid, perf):
+                return perf
+        gone = "was deleted (by a cleaner of /tmp?)" if mapping.deleted else "is not there for us"
+        return NotSupported(
+            f"{pid} shares counters in {mapping.path}, which {gone}; root can still read it: sudo opskit …"
+        )
+
+    def _without_maps(self, pid: int) -> Jvm | None:
+        """What can be said of a process that does not let itself be looked into. Raises DENIED where it is nothing."""
+        status = self.fs.load(parse_status, pid, "status")
+        by_file = self._by_file(pid)
+        if by_file is not None:
+            return by_file
+        if not is_java_launcher(self.fs.load(parse_words, pid, "cmdline")) and not self._has_vm_thread(pid):
+            raise PermissionError
+        reason = NotPermitted(
+            f"{pid} is a JVM of uid {status.effective_uid}, whose counters only that user and root may read; "
+            f"run as root, or: sudo -u '#{status.effective_uid}' opskit …"
+        )
+        return self._jvm(pid, status, HOTSPOT, None, reason)
+
+    def _jvm(self, pid: int, status: Status, kind: Kind, libjvm: str | None, perf: PerfData | OpskitError) -> Jvm:
+        start = self.fs.load(parse_stat, pid, "stat").start_ticks
+        counters, reason = (perf, None) if isinstance(perf, PerfData) else (None, perf)
+        main = main_of_command(counters.text("sun.rt.javaCommand") or "") if counters else None
+        if main is None:
+            try:
+                words = self.fs.load(parse_words, pid, "cmdline")
+            except DENIED:
+                words = []
+            main = main_of_words(words) if is_java_launcher(words) else None
+        return Jvm(
+            pid, (status.ns_pids or (pid,))[-1], kind, status.effective_uid, start, main or command_name(self.fs, pid),
+            libjvm, counters, reason,
+        )  # fmt: skip
+
+    def _candidates(self, pid: int, status: Status) -> list[tuple[FileId, str, bytes]]:
+        """Every hsperfdata file that has the process's name, of any user: what stat says, the path, the bytes."""
+        name = str((status.ns_pids or (pid,))[-1])
+        found = []
+        for directory in self._user_directories(pid):
+            try:
+                file, data = self.fs.read_untrusted(directory, name, _LARGEST_FILE_BYTES)
+            except OSError:  # not there, not ours to read, or no file that a JVM has made
+                continue
+            found.append((file, f"{directory}/{name}", data))
+        return found
+
+    def _user_directories(self, pid: int) -> list[str]:
+        """The hsperfdata_* directories of the process's own /tmp; of ours where its mount namespace is closed to us."""
+        ours = f"{self.fs.root}/tmp"
+        try:
+            theirs = self.fs.inside(pid, "/tmp")
+        except OSError:
+            theirs = ours
+        for tmp in dict.fromkeys((theirs, ours)):
+            try:
+                at = self.fs.file_id_at(tmp)
+                key = (at.device, at.inode)
+                if key not in self._users:
+                    self._users[key] = [name for name in self.fs.names_at(tmp) if name.startswith("hsperfdata_")]
+            except OSError:
+                continue
+            return [f"{tmp}/{name}" for name in self._users[key]]
+        return []
+
+    def _names_here(self) -> frozenset[str]:
+        """The names of all hsperfdata files in our own /tmp."""
+        if self._here is None:
+            tmp = f"{self.fs.root}/tmp"
+            names: set[str] = set()
+            try:
+                users = [name for name in self.fs.names_at(tmp) if name.startswith("hsperfdata_")]
+            except OSError:
+                users = []
+            for user in users:
+                try:
+                    names.update(self.fs.names_at(f"{tmp}/{user}"))
+                except OSError:
+                    continue
+            self._here = frozenset(names)
+        return self._here
+
+    def _has_vm_thread(self, pid: int) -> bool:
+        """Whether one of the first threads has the name that HotSpot gives (JDK 9 and later). Names are open to all."""
+        for tid in self.fs.tids(pid)[:_FIRST_THREADS]:
+            try:
+                if self.fs.read(pid, "task", tid, "comm") == b"VM Thread\n":
+                    return True
+            except (*GONE, DENIED):
+                continue
+        return False
+
+    def _began_after_start(self, pid: int, perf: PerfData) -> bool:
+        """Whether these counters began after the process did: those of an earlier process of this pid did not."""
+        began_ms = perf.number("sun.rt.createVmBeginTime")
+        if not began_ms:
+            return False
+        if self._boot_s is None:
+            self._boot_s = self.fs.load(parse_boot_time, "stat")
+        start_ticks = self.fs.load(parse_stat, pid, "stat").start_ticks
+        return began_ms >= self._boot_s * 1000 + start_ticks * 1000 // self.clock_ticks - _CLOCK_SLACK_MS
+
+    def _is_native_image(self, pid: int) -> bool:
+        try:
+            exe = self.fs.file_id(pid, "exe")
+            key = (exe.device, exe.inode)
+            if key not in self._native:
+                path = self.fs.path(pid, "exe")
+                self._native[key] = is_native_image(lambda offset, size: self.fs.read_at(path, offset, size))
+        except OSError:
+            return False
+        return self._native[key]
+
+    def _why_none(self, pid: int, status: Status) -> OpskitError:
+        words = self.fs.load(parse_words, pid, "cmdline")
+        try:
+            environment = self.fs.load(parse_words, pid, "environ")
+        except DENIED:
+            environment = []
+        for name, bad in (("UsePerfData", "-"), ("PerfDisableSharedMem", "+")):
+            if last_flag(words, environment, name) == f"-XX:{bad}{name}":
+                return NotSupported(f"{pid} was started with -XX:{bad}{name}: it shares no counters")
+        uid = status.effective_uid
+        if not self._has_passwd_entry(pid, uid):
+            return NotSupported(
+                f"{pid} shares no counters: HotSpot makes no hsperfdata file for a user without a name, "
+                f"and uid {uid} has no passwd entry where it runs"
+            )
+        if self._is_young(pid):
+            return _NotReady(f"{pid} is just starting: it has not shared its counters yet")
+        return NotSupported(
+            f"{pid} shares no counters: no hsperfdata file is mapped, and its command line does not say why; "
+            f"opskit hsperf-check {pid} looks further"
+        )
+
+    def _is_young(self, pid: int) -> bool:
+        start_s = self.fs.load(parse_stat, pid, "stat").start_ticks / self.clock_ticks
+        return self.fs.load(parse_uptime, "uptime") - start_s < _YOUNG_S
+
+    def _has_passwd_entry(self, pid: int, uid: int) -> bool:
+        """Whether the user has a name where the process runs; yes where that cannot be read."""
+        try:
+            inner = self.fs.load(parse_id_map, pid, "uid_map").inner(uid)
+            lines = self.fs.read_path(self.fs.inside(pid, "/etc/passwd")).split(b"\n")
+        except (OSError, BadInput):
+            return True
+        return inner is None or any(line.split(b":")[2:3] == [b"%d" % inner] for line in lines)
+
+
+def _parsed(pid: int, data: bytes, source: str) -> PerfData | OpskitError:
+    try:
+        perf = parse_hsperfdata(data, source)
+    except BadInput as error:
+        return error
+    return perf if perf.accessible else _NotReady(f"{pid} is just starting: {source} is not complete yet")

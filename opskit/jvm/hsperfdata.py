@@ -1,0 +1,186 @@
+r"""/tmp/hsperfdata_USER/PID: the counters that a HotSpot JVM shares with whoever may read the file (perfMemory.hpp).
+
+A prologue of 32 bytes, in the byte order of the machine that wrote it but for the magic, which is the same everywhere:
+
+    ca fe c0 c0            magic
+    01                     byte order: 0 big, 1 little
+    02 00                  version 2.0
+    01                     accessible: the JVM has made its counters
+    f8 59 00 00            bytes used      00 00 00 00              bytes that did not fit
+    e1 64 bb 0f 00 00 ..   time stamp of the last change to the list, in ticks
+    20 00 00 00            offset of the first entry
+    f6 00 00 00            number of entries
+
+An entry: a header of 20 bytes, then its name (ends with NUL) and its value, somewhere within the entry's length:
+
+    length, offset of the name, vector length (i32 each; a scalar has the vector length 0)
+    type, flags, unit, variability (u8 each)   offset of the value (i32)
+
+HotSpot makes scalars of type J (an i64) and vectors of type B (text, ends with NUL); other types are left out.
+"""
+
+from __future__ import annotations
+
+import struct
+from enum import IntEnum
+from typing import NamedTuple
+
+from opskit.errors import BadInput
+
+_MAGIC = b"\xca\xfe\xc0\xc0"
+_PROLOGUE_BYTES = 32
+_ENTRY_BYTES = 20
+_ORDERS = {0: ">", 1: "<"}
+_LONG, _BYTE = ord("J"), ord("B")
+_SUPPORTED = 0x1
+
+
+class Unit(IntEnum):
+    """What a value counts (PerfData::Units)."""
+
+    NONE = 1
+    BYTES = 2
+    TICKS = 3
+    EVENTS = 4
+    STRING = 5
+    HERTZ = 6
+
+
+class Variability(IntEnum):
+    """How a value may change (PerfData::Variability)."""
+
+    CONSTANT = 1
+    MONOTONIC = 2
+    VARIABLE = 3
+
+
+class Counter(NamedTuple):
+    """One entry. `unit` says what `value` counts; both enumerations are None where the file has a number of its own.
+
+    `supported`: HotSpot promises the name to stay (java.*, com.sun.*), against sun.*, which it does not.
+    """
+
+    value: int | str
+    unit: Unit | None
+    variability: Variability | None
+    supported: bool
+
+
+class PerfData:
+    """The counters of one JVM at one moment.
+
+    `accessible` False: the JVM is still making its counters, none are given. `overflow_bytes` above 0: some counters
+    are missing, since they did not fit (-XX:PerfDataMemorySize). `changed_ticks`: when the list last grew.
+    """
+
+    __slots__ = ("accessible", "changed_ticks", "counters", "overflow_bytes", "source", "used_bytes", "version")
+
+    def __init__(
+        self,
+        source: str,
+        version: tuple[int, int],
+        *,
+        accessible: bool,
+        used_bytes: int,
+        overflow_bytes: int,
+        changed_ticks: int,
+        counters: dict[str, Counter],
+    ) -> None:
+        self.source, self.version, self.accessible = source, version, accessible
+        self.used_bytes, self.overflow_bytes, self.changed_ticks = used_bytes, overflow_bytes, changed_ticks
+        self.counters = counters
+
+    def get(self, name: str) -> int | str | None:
+        """The raw value; None where this JVM has no such counter."""
+        counter = self.counters.get(name)
+        return None if counter is None else counter.value
+
+    def number(self, name: str) -> int | None:
+        """The value of a numeric counter; None where there is none of that name, or it holds text."""
+        value = self.get(name)
+        return value if isinstance(value, int) else None
+
+    def text(self, name: str) -> str | None:
+        """The value of a text counter; None where there is none of that name, or it holds a number."""
+        value = self.get(name)
+        return value if isinstance(value, str) else None
+
+    def ticks_s(self, name: str) -> float | None:
+        """A counter of ticks in seconds; None where there is none, or the file does not say how long a tick is."""
+        counter = self.counters.get(name)
+        frequency = self.number("sun.os.hrt.frequency")
+        if counter is None or counter.unit is not Unit.TICKS or not isinstance(counter.value, int):
+            return None
+        return counter.value / frequency if frequency is not None and frequency > 0 else None
+
+
+def parse_hsperfdata(data: bytes, source: str) -> PerfData:
+    """Parse a whole file. `source` names it in errors. Raises BadInput; never anything else, whatever the bytes."""
+    if len(data) < _PROLOGUE_BYTES:
+        raise BadInput(source, f"no hsperfdata: {len(data)} bytes, the prologue alone has {_PROLOGUE_BYTES}")
+    if data[:4] != _MAGIC:
+        raise BadInput(source, "no hsperfdata: it does not begin with ca fe c0 c0", found=data[:4].hex(" "))
+    order = _ORDERS.get(data[4])
+    if order is None:
+        raise BadInput(source, "byte order is neither 0 (big) nor 1 (little)", found=str(data[4]))
+    major, minor, accessible = data[5], data[6], data[7]
+    if major != 2:
+        raise BadInput(source, "hsperfdata version is not 2, which JDK 5 and later write", found=f"{major}.{minor}")
+    used, overflow, changed, offset, count = struct.unpack_from(order + "iiqii", data, 8)
+    return PerfData(
+        source,
+        (major, minor),
+        accessible=accessible != 0,
+        used_bytes=used,
+        overflow_bytes=overflow,
+        changed_ticks=changed,
+        # Until it is accessible, entries may be half made.
+        counters=_entries(data, source, order, offset, count) if accessible else {},
+    )
+
+
+def _entries(data: bytes, source: str, order: str, offset: int, count: int) -> dict[str, Counter]:
+    header = struct.Struct(order + "iiiBBBBi").unpack_from
+    long = struct.Struct(order + "q").unpack_from
+    size = len(data)
+    counters: dict[str, Counter] = {}
+    if offset < _PROLOGUE_BYTES:
+        raise BadInput(source, "the first entry lies within the prologue", found=str(offset))
+    for _ in range(count):
+        if offset + _ENTRY_BYTES > size:
+            break  # the list ends with the memory: what did not fit is counted in overflow
+        length, name_at, vector, kind, flags, unit, variability, value_at = header(data, offset)
+        if length == 0:
+            break
+        end = offset + length
+        if length < _ENTRY_BYTES or end > size:
+            raise BadInput(source, f"the entry at byte {offset} does not fit: {length} bytes of {size - offset}")
+        if not (_ENTRY_BYTES <= name_at < length and _ENTRY_BYTES <= value_at < length):
+            raise BadInput(source, f"the entry at byte {offset} points out of itself: {name_at}, {value_at}")
+        name_end = data.find(0, offset + name_at, end)
+        if name_end < 0:
+            raise BadInput(source, f"the name of the entry at byte {offset} has no end")
+        at = offset + value_at
+        value: int | str | None = None
+        if kind == _LONG and vector == 0:
+            if at + 8 > end:
+                raise BadInput(source, f"the number of the entry at byte {offset} is cut off")
+            (value,) = long(data, at)
+        elif kind == _BYTE and vector > 0:
+            if at + vector > end:
+                raise BadInput(source, f"the text of the entry at byte {offset} is cut off: {vector} bytes")
+            value = _text(data[at : at + vector].partition(b"\0")[0])
+        if value is not None:
+            counters[_text(data[offset + name_at : name_end])] = Counter(
+                value, _UNITS.get(unit), _VARIABILITIES.get(variability), bool(flags & _SUPPORTED)
+            )
+        offset = end
+    return counters
+
+
+_UNITS = {unit.value: unit for unit in Unit}
+_VARIABILITIES = {kind.value: kind for kind in Variability}
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")

@@ -1,0 +1,104 @@
+r"""How a JVM was started: /proc/PID/cmdline (words, each ended by NUL), its environment, and what hsperfdata keeps of both.
+
+java -Xmx2g -Dtoken=… -cp app.jar com.example.Main serve
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+
+from opskit.errors import BadInput
+
+HIDDEN = "…"
+
+_WITH_VALUE = frozenset({
+    "-cp", "-classpath", "--class-path", "-p", "--module-path", "--upgrade-module-path", "--add-modules", "--add-reads",
+    "--add-exports", "--add-opens", "--patch-module", "--limit-modules", "--enable-native-access", "-d",
+    "--describe-module", "--illegal-native-access", "--source", "--sun-misc-unsafe-memory-access",
+})  # fmt: skip
+_STARTS_MAIN = frozenset({"-jar", "-m", "--module"})
+_ENVIRONMENT = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS")
+# In one line of text a value with spaces ends only where the next option of a JVM surely begins.
+_NEXT_OPTION = r"(?=\s+(?:-D|-X|-javaagent:|-agent(?:lib|path):|-(?:ea|da|esa|dsa|server|client|jar|cp)\b|--)|\s*$)"
+_SECRETS = re.compile(rf"((?:^|(?<=\s))(?:-D[^=\s]+|-javaagent:[^=\s]+|-agent(?:lib|path):[^=\s]+))=.*?{_NEXT_OPTION}")
+
+
+def parse_words(text: str) -> list[str]:
+    """The words of a cmdline, or the NAME=value of an environ."""
+    return text.removesuffix("\0").split("\0") if text else []
+
+
+def main_of_words(words: list[str]) -> str | None:
+    """The jar, module or main class on a java launcher's command line; None where it shows none (@argfile, JNI)."""
+    return _split(words)[1]
+
+
+def _split(words: list[str]) -> tuple[list[str], str | None]:
+    """(the launcher's and the JVM's options, the main class or jar)."""
+    rest = iter(words[1:])
+    options: list[str] = []
+    for word in rest:
+        if word in _STARTS_MAIN:
+            return options, next(rest, None)
+        if word.startswith("--module="):
+            return options, word.partition("=")[2]
+        if word.startswith("@"):
+            return options, None
+        if not word.startswith("-"):
+            return options, word
+        options.append(word)
+        if word in _WITH_VALUE:
+            next(rest, None)
+    return options, None
+
+
+def main_of_command(command: str) -> str | None:
+    """The jar, module or main class of sun.rt.javaCommand, where its arguments follow it after a space."""
+    first = command.split(" ", 1)[0]
+    if "/" in first and not first.endswith(".jar"):
+        jar, found, _ = command.partition(".jar")  # a path with a space in it
+        if found and "/" in jar:
+            first = jar + found
+    return first or None
+
+
+def is_java_launcher(words: list[str]) -> bool:
+    """Whether the first word is the `java` program's name."""
+    return bool(words) and posixpath.basename(words[0]) in ("java", "javaw")
+
+
+def last_flag(words: list[str], environment: list[str], name: str) -> str | None:
+    """The last of `-XX:+NAME`, `-XX:-NAME` or `-XX:NAME=value` in force, as it was written; None: none was seen.
+
+    Later ones win: JAVA_TOOL_OPTIONS, then the command line (JDK_JAVA_OPTIONS stands before it), then _JAVA_OPTIONS.
+    Options in files (@argfile, -XX:Flags=, JAVA_OPTIONS of wrappers) are not seen here.
+    """
+    variables = dict(_pair(entry) for entry in environment)
+    options = [option for key in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS") for option in variables.get(key, "").split()]
+    options += _split(words)[0]
+    options += variables.get("_JAVA_OPTIONS", "").split()
+    wanted = (f"-XX:+{name}", f"-XX:-{name}")
+    return next((word for word in reversed(options) if word in wanted or word.startswith(f"-XX:{name}=")), None)
+
+
+def without_secrets(vm_args: str) -> str:
+    """The JVM's options with the values of -D, and the options of agents, hidden: they hold passwords."""
+    return _SECRETS.sub(rf"\1={HIDDEN}", vm_args)
+
+
+def parse_release(text: str) -> dict[str, str]:
+    """The `KEY="value"` lines of a JDK's release file (JAVA_VERSION, IMPLEMENTOR, …). Raises BadInput where there is none."""
+    fields = {
+        key: value.strip().strip('"')
+        for key, equals, value in (line.partition("=") for line in text.splitlines())
+        if equals
+    }
+    if not fields:
+        raise BadInput("release", 'no `KEY="value"` line', found=text)
+    return fields
+
+
+def _pair(entry: str) -> tuple[str, str]:
+    key, _, value = entry.partition("=")
+    return key, value

@@ -1,0 +1,214 @@
+"""Finding JVMs in a tree: whose file is whose, and why there is none."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from opskit.errors import NoSuchProcess, NotAJvm, NotSupported
+from opskit.jvm.discover import HOTSPOT, NATIVE_IMAGE, OPENJ9, find_jvm, find_jvms, read_perfdata
+from opskit.proc.fs import ProcFS
+from tests import hsperf
+
+BOOT_S = 1_700_000_000
+START_TICKS = 50_000  # 500 s after the boot
+START_MS = BOOT_S * 1000 + 500_000
+LIBJVM = "7f0000000000-7f0000001000 r-xp 00000000 08:01 77 /opt/jdk/lib/server/libjvm.so\n"
+
+
+class Tree:
+    """A machine's tree below a directory, with processes put into it."""
+
+    def __init__(self, root):
+        self.root = root
+        self.write("proc/stat", f"cpu  1 2 3 4\nbtime {BOOT_S}\nprocesses 9\n")
+        self.write("proc/uptime", "9000.00 100.00\n")
+        self.write("etc/passwd", f"app:x:{os.getuid()}:0::/:/bin/sh\n")
+        (root / "tmp").mkdir()
+
+    @property
+    def fs(self):
+        return ProcFS(f"{self.root}/proc", str(self.root))
+
+    def write(self, path, content):
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return file
+
+    def process(
+        self, pid, words=("java", "-cp", "x", "com.example.Main"), *, maps="", threads=12, ns_pid=None, environ=""
+    ):
+        ids = "\t".join([str(os.getuid())] * 4)
+        self.write(
+            f"proc/{pid}/status",
+            f"Name:\t{words[0]}\nTgid:\t{pid}\nState:\tS (sleeping)\nUid:\t{ids}\nGid:\t{ids}\n"
+            f"NSpid:\t{pid}{f'	{ns_pid}' if ns_pid else ''}\n",
+        )
+        self.write(
+            f"proc/{pid}/stat",
+            f"{pid} ({words[0]}) S 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 {threads} 0 {START_TICKS} 9 9 9",
+        )
+        self.write(f"proc/{pid}/cmdline", "".join(word + "\0" for word in words))
+        self.write(f"proc/{pid}/environ", environ)
+        self.write(f"proc/{pid}/maps", maps)
+        for tid in range(pid, pid + threads):
+            self.write(f"proc/{pid}/task/{tid}/comm", "java\n")
+
+    def perf(self, name, user="app", began_ms=START_MS + 80, **counters):
+        """An hsperfdata file; gives the line of maps of the process that has it."""
+        content = hsperf.build(
+            {"sun.rt.createVmBeginTime": began_ms, "sun.rt.javaCommand": "com.example.Main x", **counters}
+        )
+        file = self.write(f"tmp/hsperfdata_{user}/{name}", content)
+        return f"7f0000002000-7f000000a000 rw-s 00000000 08:01 {file.stat().st_ino} /tmp/hsperfdata_{user}/{name}\n"
+
+
+@pytest.fixture
+def tree(tmp_path):
+    return Tree(tmp_path)
+
+
+def test_a_jvm_is_found_by_its_file(tree):
+    tree.process(4242)
+    tree.process(11, ("nginx",))
+    tree.process(12, ("sh",), threads=1)
+    tree.perf(4242)
+    [jvm] = find_jvms(tree.fs)
+    assert (jvm.pid, jvm.ns_pid, jvm.kind, jvm.main, jvm.uid) == (4242, 4242, HOTSPOT, "com.example.Main", os.getuid())
+    assert jvm.perf.get("sun.rt.javaCommand") == "com.example.Main x"
+    assert jvm.no_perf is None
+
+
+def test_a_jvm_without_a_file_is_found_by_libjvm(tree):
+    tree.process(4242, ("java", "-XX:-UsePerfData", "-jar", "/srv/app.jar", "-XX:+UsePerfData"), maps=LIBJVM)
+    [jvm] = find_jvms(tree.fs)
+    assert (jvm.kind, jvm.main, jvm.perf) == (HOTSPOT, "/srv/app.jar", None)
+    assert jvm.libjvm == "/opt/jdk/lib/server/libjvm.so"
+    with pytest.raises(NotSupported, match="-XX:-UsePerfData"):
+        read_perfdata(tree.fs, 4242)
+
+
+@pytest.mark.parametrize(
+    ("words", "environ", "reason"),
+    [
+        (("java", "-XX:+PerfDisableSharedMem", "Main"), "", r"-XX:\+PerfDisableSharedMem"),
+        (("java", "Main"), "HOME=/\0JAVA_TOOL_OPTIONS=-Xmx1g -XX:-UsePerfData\0", "-XX:-UsePerfData"),
+        (("java", "-XX:-UsePerfData", "-XX:+UsePerfData", "Main"), "", "hsperf-check 4242"),
+        (("java", "-XX:+UsePerfData", "Main"), "_JAVA_OPTIONS=-XX:-UsePerfData\0", "-XX:-UsePerfData"),
+    ],
+)
+def test_why_there_are_no_counters(tree, words, environ, reason):
+    tree.process(4242, words, maps=LIBJVM, environ=environ)
+    with pytest.raises(NotSupported, match=reason):
+        read_perfdata(tree.fs, 4242)
+
+
+def test_a_file_that_began_before_the_process_is_somebody_elses(tree):
+    tree.process(4242, ("nginx",))
+    tree.perf(4242, began_ms=START_MS - 60_000)
+    assert find_jvms(tree.fs) == []
+    with pytest.raises(NotAJvm, match=r"4242 \(nginx\) is no JVM"):
+        find_jvm(tree.fs, 4242)
+
+
+def test_two_containers_that_share_tmp_and_the_inner_pid(tree):
+    """Both have pid 1 inside; the file is the one's that maps it."""
+    line = tree.perf(1)
+    tree.process(500, maps=LIBJVM + line, ns_pid=1)
+    tree.process(600, maps=LIBJVM, ns_pid=1)
+    tree.process(1, ("init",))  # and our own init has that name as well
+    one, other = find_jvms(tree.fs)
+    assert (one.pid, other.pid) == (500, 600)
+    assert one.perf is not None
+    assert other.perf is None
+
+
+def test_of_several_users_files_the_mapped_one_counts(tree):
+    tree.perf(4242, "old", began_ms=START_MS + 10)
+    line = tree.perf(4242, "app", began_ms=START_MS + 20)
+    tree.perf(4242, "zoe", began_ms=START_MS + 30)
+    tree.process(4242, maps=LIBJVM + line)
+    assert read_perfdata(tree.fs, 4242).source.endswith("/tmp/hsperfdata_app/4242")
+
+
+def test_a_link_in_the_files_place_is_not_followed(tree):
+    target = tree.write("elsewhere", hsperf.build({"sun.rt.createVmBeginTime": START_MS + 80}))
+    (tree.root / "tmp/hsperfdata_app").mkdir()
+    (tree.root / "tmp/hsperfdata_app/4242").symlink_to(target)
+    tree.process(4242, maps=LIBJVM)
+    assert find_jvm(tree.fs, 4242).perf is None
+    (tree.root / "tmp/hsperfdata_app/4242").unlink()
+    os.mkfifo(tree.root / "tmp/hsperfdata_app/4242")
+    assert find_jvm(tree.fs, 4242).perf is None
+
+
+def test_openj9_and_native_images_are_said_to_be_so(tree):
+    tree.process(50, maps=LIBJVM + LIBJVM.replace("/server/libjvm.so", "/default/libj9vm29.so"))
+    tree.process(60, ("server",))
+    (tree.root / "proc/60/exe").symlink_to(tree.write("srv/server", elf(".svm_heap")))
+    tree.process(70, ("other",))
+    (tree.root / "proc/70/exe").symlink_to(tree.write("srv/other", elf(".data")))
+    openj9, native = find_jvms(tree.fs)
+    assert (openj9.pid, openj9.kind) == (50, OPENJ9)
+    assert "OpenJ9" in str(openj9.no_perf)
+    assert (native.pid, native.kind) == (60, NATIVE_IMAGE)
+    assert "native image" in str(native.no_perf)
+
+
+def elf(section):
+    """The least ELF file with one section and the table of section names."""
+    names = b"\0" + section.encode() + b"\0.shstrtab\0"
+    head = bytearray(64)
+    head[:6] = b"ELF"
+    head[0x28:0x30] = (64 + len(names)).to_bytes(8, "little")
+    head[0x3A:0x40] = b"".join(number.to_bytes(2, "little") for number in (64, 1, 0))
+    header = bytearray(64)
+    header[0x18:0x28] = (64).to_bytes(8, "little") + len(names).to_bytes(8, "little")
+    return bytes(head) + names + bytes(header)
+
+
+def test_what_is_no_process_and_what_has_ended(tree):
+    with pytest.raises(NoSuchProcess, match="no process 999"):
+        find_jvm(tree.fs, 999)
+    tree.process(70, ("defunct",), threads=1)
+    status = (tree.root / "proc/70/status").read_text().replace("S (sleeping)", "Z (zombie)")
+    tree.write("proc/70/status", status)
+    with pytest.raises(NotAJvm, match="zombie"):
+        find_jvm(tree.fs, 70)
+    tree.process(71)
+    tree.write("proc/71/status", (tree.root / "proc/71/status").read_text().replace("Tgid:\t71", "Tgid:\t70"))
+    with pytest.raises(NotAJvm, match=r"71 .* is a thread of process 70"):
+        find_jvm(tree.fs, 71)
+
+
+def test_a_jvm_that_is_just_starting_is_waited_for(tree):
+    """Its file is not accessible at first; the wait sleeps, and ends."""
+    line = tree.perf(4242)
+    tree.process(4242, maps=LIBJVM + line)
+    path = tree.root / "tmp/hsperfdata_app/4242"
+    ready = path.read_bytes()
+    unready = ready[:7] + b"\0" + ready[8:]
+
+    def put(content):
+        with path.open("r+b") as file:
+            file.write(content)
+
+    put(unready)
+    with pytest.raises(NotSupported, match="just starting"):
+        read_perfdata(tree.fs, 4242)
+    waits = []
+
+    def sleep(seconds):
+        waits.append(seconds)
+        if len(waits) == 3:
+            put(ready)
+
+    assert read_perfdata(tree.fs, 4242, sleep).accessible
+    assert len(waits) == 3
+    put(unready)
+    waits = [0, 0, 0]
+    with pytest.raises(NotSupported, match="just starting"):
+        read_perfdata(tree.fs, 4242, sleep)
+    assert all(seconds > 0 for seconds in waits[3:])

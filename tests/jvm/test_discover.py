@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 
+import hsperf
 import pytest
 
 from opskit.errors import NoSuchProcess, NotAJvm, NotSupported
 from opskit.jvm.discover import HOTSPOT, NATIVE_IMAGE, OPENJ9, find_jvm, find_jvms, read_perfdata
 from opskit.proc.fs import ProcFS
-from tests import hsperf
 
 BOOT_S = 1_700_000_000
 START_TICKS = 50_000  # 500 s after the boot

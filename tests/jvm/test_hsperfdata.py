@@ -5,13 +5,13 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
+import hsperf
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from opskit.errors import BadInput
 from opskit.jvm.hsperfdata import Unit, Variability, parse_hsperfdata
-from tests import hsperf
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures" / "hsperfdata"
 CAPTURES = sorted(path for path in FIXTURES.iterdir() if path.suffix != ".md")

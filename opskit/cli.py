@@ -119,7 +119,7 @@ def run(arguments: list[str] | None = None) -> int:
         _complain(f"opskit: {error.format_message()}")
         return FAILED
     except OpskitError as error:
-        _complain(f"opskit: {error}")
+        _complain(f"opskit: {error}", *error.lines)
         return FAILED
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED

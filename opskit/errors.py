@@ -18,7 +18,9 @@ from __future__ import annotations
 
 
 class OpskitError(Exception):
-    """Anything that ends a command with one clear line and exit code 2."""
+    """Anything that ends a command with one clear line and exit code 2. `lines` are printed below it, where there are any."""
+
+    lines: tuple[str, ...] = ()
 
 
 class UsageError(OpskitError):

@@ -15,7 +15,7 @@ MAY_IMPORT = {
     "host": {"errors", "proc", "jvm"},
     "proc": {"errors", "proc"},
     "jvm": {"errors", "proc", "jvm"},
-    "analysis": {"errors", "analysis", "proc", "jvm"},
+    "analysis": {"errors", "analysis", "proc", "jvm", "render.numbers"},  # sentences name sizes
     "render": {"errors", "analysis", "render", "proc", "jvm"},
     "actions": {"errors", "host", "actions", "analysis", "proc", "jvm"},
     "commands": {"errors", "host", "analysis", "actions", "render", "proc", "jvm", "commands"},

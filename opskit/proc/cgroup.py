@@ -54,6 +54,20 @@ class Level:
         text = self.load(fs, name)
         return int(text) if text is not None and text.lstrip("-").isdigit() else None
 
+    def has(self, fs: ProcFS, name: str) -> bool:
+        """Whether the cgroup has this file, readable or not."""
+        return fs.root_exists(self.directory.lstrip("/"), name)
+
+    def children(self, fs: ProcFS) -> list[Level]:
+        """The cgroups right below, in the order of their names; none where they are gone or hidden."""
+        try:
+            names = fs.root_directories(self.directory.lstrip("/"))
+        except (*GONE, DENIED):
+            return []
+        return [
+            Level(posixpath.join(self.path, name), posixpath.join(self.directory, name), self.version) for name in names
+        ]
+
     def table(self, fs: ProcFS, name: str) -> dict[str, int]:
         """A file of `key number` lines (cpu.stat, memory.stat, pids.events); empty where there is none."""
         pairs = (line.split() for line in (self.load(fs, name) or "").splitlines())
@@ -103,6 +117,26 @@ def ancestry(fs: ProcFS, pid: int | str, controller: str) -> Ancestry | None:
     return None
 
 
+def controller_root(fs: ProcFS, controller: str) -> Level | None:
+    """The topmost cgroup of a controller that can be seen here: the machine's root, or a container's own; None: not mounted."""
+    mounts = _mounts(fs)
+    for mount in mounts:
+        if mount.fs_type == "cgroup" and controller in mount.options:
+            return Level(mount.root, mount.mount_point, 1)
+    for mount in mounts:
+        if mount.fs_type == "cgroup2":
+            top = Level(mount.root, mount.mount_point, 2)
+            return top if controller in (top.load(fs, "cgroup.controllers") or "").split() else None
+    return None
+
+
+def is_machine_root(fs: ProcFS, level: Level) -> bool:
+    """Whether a cgroup is the root of the whole machine's tree, and not that of a container."""
+    if level.version == 1:
+        return level.load(fs, "release_agent") is not None  # only the true root of a v1 hierarchy has it
+    return level.load(fs, "cgroup.type") is None  # every v2 cgroup but the true root has it
+
+
 def _has_controller(fs: ProcFS, found: Ancestry, controller: str) -> bool:
     return controller in (found.levels[-1].load(fs, "cgroup.controllers") or "").split()
 
@@ -130,7 +164,7 @@ def _walk(fs: ProcFS, mount: Mount, path: str, version: int) -> Ancestry | None:
         )
         for at in _upwards(path, mount.root)
     )
-    return Ancestry(levels, _is_machine_root(fs, levels[-1]))
+    return Ancestry(levels, is_machine_root(fs, levels[-1]))
 
 
 def _upwards(path: str, top: str) -> Iterator[str]:
@@ -139,12 +173,6 @@ def _upwards(path: str, top: str) -> Iterator[str]:
         if path in (top, "/"):
             return
         path = posixpath.dirname(path)
-
-
-def _is_machine_root(fs: ProcFS, level: Level) -> bool:
-    if level.version == 1:
-        return level.load(fs, "release_agent") is not None  # only the true root of a v1 hierarchy has it
-    return level.load(fs, "cgroup.type") is None  # every v2 cgroup but the true root has it
 
 
 def unit_of(memberships: list[Membership]) -> str | None:

@@ -95,6 +95,22 @@ class ProcFS:
         """Whether the link or file itself is there (never follows the last link)."""
         return os.path.lexists(self.path(*parts))
 
+    def root_exists(self, *parts: object) -> bool:
+        """Whether ROOT/parts is there (never follows the last link)."""
+        return os.path.lexists("/".join((self.root, *map(str, parts))))
+
+    def root_directories(self, *parts: object) -> list[str]:
+        """The names of the directories in ROOT/parts, sorted."""
+        with os.scandir("/".join((self.root, *map(str, parts)))) as entries:
+            return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+
+    def root_links(self, *parts: object) -> dict[str, str]:
+        """The symbolic links in ROOT/parts, and where each points."""
+        directory = "/".join((self.root, *map(str, parts)))
+        with os.scandir(directory) as entries:
+            names = [entry.name for entry in entries if entry.is_symlink()]
+        return {name: os.readlink(f"{directory}/{name}") for name in names}
+
     def path(self, *parts: object) -> str:
         """The path of a file below the proc root."""
         return "/".join((self.proc, *map(str, parts)))

@@ -14,6 +14,8 @@ def parse_meminfo(text: str) -> dict[str, int]:
     """Bytes by key (HugePages_* are counts, and stay so). Raises BadInput at a line that is not of this form."""
     values = {}
     for number, line in enumerate(text.splitlines(), 1):
+        if line.split()[:1] == ["total:"]:  # Linux 2.4 begins with a table of its own
+            continue
         key, colon, rest = line.partition(":")
         words = rest.split()
         if not colon or not words or not words[0].isdigit():

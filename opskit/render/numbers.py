@@ -26,3 +26,11 @@ def plain(value: object) -> str:
     if value is None:
         return "-"
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def percent(share: float | None) -> str:
+    """A share as people read it: `49 %`, `0.3 %`; "unknown" for None."""
+    if share is None:
+        return "unknown"
+    number = share * 100
+    return f"{number:.0f} %" if number >= 9.95 or number == 0 else f"{number:.1f} %"

@@ -1,0 +1,21 @@
+"""/proc/vmstat (mm/vmstat.c): a name and a number a line; which names there are depends on the kernel.
+
+nr_slab_reclaimable 124593
+drop_pagecache 1
+drop_slab 2
+"""
+
+from __future__ import annotations
+
+from opskit.errors import BadInput
+
+
+def parse_vmstat(text: str) -> dict[str, int]:
+    """The numbers by name: events since boot, and nr_* counted in pages. Raises BadInput at any other line."""
+    values = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        name, _, value = line.partition(" ")
+        if not name or not value.lstrip("-").isdecimal():
+            raise BadInput("vmstat", "not `name number`", number, line)
+        values[name] = int(value)
+    return values

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opskit.analysis.finding import Finding
+from opskit.analysis.trend import slope
 from opskit.render.numbers import percent, size, whole
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from opskit.proc.cgroupslab import CgroupSlab
     from opskit.proc.dentry_state import DentryState
@@ -258,6 +259,40 @@ def cgroup_shares(cgroups: Sequence[CgroupSlab], page_bytes: int) -> list[Cgroup
     return [share for _, _, share in sorted(shares, key=lambda entry: entry[:2])]
 
 
+WATCHED = ("dentries", "unused", "negative", "dentry_slab_bytes", "inode_slab_bytes", "reclaimable_bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One look of several: when (s), the numbers that WATCHED names, and the bytes of each cache."""
+
+    at_s: float
+    numbers: Mapping[str, int | None]
+    cache_bytes: Mapping[str, int]
+
+
+def sample(at_s: float, facts: Facts) -> Sample:
+    """What a watch keeps of a look."""
+    numbers = {name: getattr(facts, name) for name in WATCHED}
+    return Sample(at_s, numbers, {cache.name: cache.size_bytes for cache in facts.caches or ()})
+
+
+def growth_per_min(samples: Sequence[Sample]) -> dict[str, float | None]:
+    """Per number: how much it grows in a minute (a least-squares line's slope); None with a single sample."""
+    return {name: _per_min((one.at_s, one.numbers[name]) for one in samples) for name in WATCHED}
+
+
+def cache_growth_per_min(samples: Sequence[Sample]) -> dict[str, float | None]:
+    """Per cache: bytes a minute."""
+    names = dict.fromkeys(name for one in samples for name in one.cache_bytes)
+    return {name: _per_min((one.at_s, one.cache_bytes.get(name)) for one in samples) for name in names}
+
+
+def _per_min(points: Iterable[tuple[float, int | None]]) -> float | None:
+    per_s = slope([(at_s, number) for at_s, number in points if number is not None])
+    return None if per_s is None else per_s * 60
+
+
 def verdict(facts: Facts) -> list[str]:
     """What it means, a sentence a line; what matters first."""
     lines = [_dentry_sentence(facts)]
@@ -286,7 +321,9 @@ def _dentry_sentence(facts: Facts) -> str:
     else:
         start += ", reclaimable (this kernel has no MemAvailable, and `free` counts it as used)"
     if negative is not None and negative >= MOSTLY:
-        start += f"; {percent(negative)} of it are negative entries: a program keeps looking for files that are not there"
+        start += (
+            f"; {percent(negative)} of it are negative entries: a program keeps looking for files that are not there"
+        )
     elif negative is not None:
         start += f"; {percent(negative)} of it are negative entries"
     if not large:
@@ -430,3 +467,18 @@ def gentler_ways(facts: Facts, groups: Sequence[CgroupShare], *, deletes: int | 
     if deletes == 0 and _mostly(facts.negative, facts.dentries):
         ways.append("let deleted files leave no negative entry: sysctl fs.dentry-negative=1")
     return ways
+
+
+def page_bytes(meminfo: Mapping[str, int], vmstat: Mapping[str, int], default: int) -> int:
+    """Another machine's page size: what it counts in bytes against what it counts in pages."""
+    for key, pages_key in (
+        ("SReclaimable", "nr_slab_reclaimable"),
+        ("Mapped", "nr_mapped"),
+        ("MemFree", "nr_free_pages"),
+    ):
+        pages = vmstat.get(pages_key, 0)
+        if meminfo.get(key) and pages > 0:
+            ratio = meminfo[key] / pages
+            # The two files were read one after the other: take the nearest power of two that a kernel can be built with.
+            return min((1 << shift for shift in range(12, 19)), key=lambda candidate: abs(candidate - ratio))
+    return default

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from opskit.analysis.trend import slope
 from opskit.proc.fd import PIPE_PREFIX
 
 if TYPE_CHECKING:
@@ -274,11 +275,3 @@ def gains(samples: Sequence[Sample]) -> list[Gain]:
         if per_s is not None and per_s > 0 and track[-1][1] > track[0][1]:
             found.append(Gain(pid, start, commands[pid, start], track[0][1], track[-1][1], per_s * 60))
     return sorted(found, key=lambda gain: (-gain.pipes_per_min, gain.pid))
-
-
-def slope(points: Sequence[tuple[float, float]]) -> float | None:
-    """The least-squares slope of (x, y) points; None with fewer than two different x."""
-    mean_x = sum(x for x, _ in points) / max(len(points), 1)
-    mean_y = sum(y for _, y in points) / max(len(points), 1)
-    spread = sum((x - mean_x) ** 2 for x, _ in points)
-    return sum((x - mean_x) * (y - mean_y) for x, y in points) / spread if spread else None

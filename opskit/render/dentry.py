@@ -1,0 +1,279 @@
+"""How the dentry cache is shown: columns for tables, lines for text, keys for JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from opskit.render.numbers import percent, plain, size, whole
+from opskit.render.report import Block, Column
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from opskit.analysis.dentry import Cache, CgroupShare, Facts, Owned, Sample
+    from opskit.analysis.finding import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A row of the first table: a count, an amount of memory, or both. `share` is 0 to 1 `of` something."""
+
+    name: str
+    count: int | None = None
+    size_bytes: int | None = None
+    share: float | None = None
+    of: str = "RAM"
+    counted: bool = False
+    sized: bool = False
+    per_min: float | None = None
+    note: str = ""
+
+
+def figures(facts: Facts, growth: Mapping[str, float | None]) -> list[Figure]:
+    """What is in the caches, what of it can be given back, and what there is in all."""
+
+    def counted(name: str, count: int | None, note: str) -> Figure:
+        share = None if count is None or not facts.dentries else count / facts.dentries
+        return Figure(name, count, share=share, of="dentries", counted=True, per_min=growth.get(name), note=note)
+
+    def sized(name: str, amount: int | None, note: str, grows: float | None = None) -> Figure:
+        return Figure(name, None, amount, facts.of_ram(amount), sized=True, per_min=grows, note=note)
+
+    return [
+        Figure(
+            "dentries",
+            facts.dentries,
+            facts.dentry_slab_bytes,
+            facts.of_ram(facts.dentry_slab_bytes),
+            counted=True,
+            sized=True,
+            per_min=growth.get("dentries"),
+            note=_merged_note(facts),
+        ),
+        counted("unused", facts.unused, "nothing holds them: can be given back"),
+        counted("negative", facts.negative, "unused, and stand for files that are not there"),
+        counted("in_use", facts.in_use, "held by open files, working directories and dentries below them"),
+        Figure(
+            "inodes",
+            None if facts.caches is None else sum(c.active_objects for c in facts.caches if c.kind == "inode"),
+            facts.inode_slab_bytes,
+            facts.of_ram(facts.inode_slab_bytes),
+            counted=True,
+            sized=True,
+            note="the inode caches of all file systems",
+        ),
+        sized("reclaimable", facts.reclaimable_bytes, "SReclaimable: slab that can be given back, as far as nothing holds it", growth.get("reclaimable_bytes")),
+        sized("unreclaimable", facts.unreclaimable_bytes, "SUnreclaim: pinned, no drop frees it"),
+        sized("available", facts.available_bytes, "MemAvailable"),
+        sized("ram", facts.ram_bytes, "MemTotal"),
+    ]  # fmt: skip
+
+
+def _merged_note(facts: Facts) -> str:
+    for cache in facts.caches or ():
+        if cache.kind == "dentry" and (cache.shared_with or cache.name != "dentry"):
+            others = ", ".join(name for name in cache.shared_with if name != "dentry")
+            shared = f", its cache serves {others} too" if others else ""
+            return f"slabinfo has them as {cache.name}{shared}"
+    return "in the dentry slab"
+
+
+def figure_columns(*, growing: bool) -> list[Column[Figure]]:
+    """The columns of the first table."""
+    found: list[Column[Figure]] = [
+        Column("what", lambda row: row.name),
+        Column("count", lambda row: _Cell(row.count, row.counted), _count, right=True),
+        Column("bytes", lambda row: _Cell(row.size_bytes, row.sized), _size, right=True),
+        Column("share", lambda row: None if row.share is None else _Share(row.share, row.of), _of, right=True),
+    ]
+    if growing:
+        found.append(Column("per min", lambda row: _Growth(row.per_min, row.count is None), _growth, right=True))
+    found.append(Column("meaning", lambda row: row.note))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """A number that belongs here (unknown when None), or a place where none belongs."""
+
+    number: int | None
+    belongs: bool
+
+    def __str__(self) -> str:
+        return plain(self.number)
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    share: float
+    of: str
+
+    def __str__(self) -> str:
+        return f"{self.share * 100:.1f}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Growth:
+    per_min: float | None
+    is_bytes: bool
+
+    def __str__(self) -> str:
+        return "-" if self.per_min is None else f"{self.per_min:.0f}"
+
+
+def _count(cell: _Cell) -> str:
+    return whole(cell.number) if cell.belongs else ""
+
+
+def _size(cell: _Cell) -> str:
+    return size(cell.number) if cell.belongs else ""
+
+
+def _of(share: _Share | None) -> str:
+    return "" if share is None else f"{percent(share.share)} of {share.of}"
+
+
+def _growth(growth: _Growth) -> str:
+    if growth.per_min is None:
+        return ""
+    return signed_size(growth.per_min) if growth.is_bytes else f"{growth.per_min:+,.0f}"
+
+
+def signed_size(amount: float | None) -> str:
+    """A change in bytes, with its sign."""
+    return "unknown" if amount is None else f"{'-' if amount < 0 else '+'}{size(abs(amount))}"
+
+
+def cache_columns(growth: Mapping[str, float | None] | None) -> list[Column[Cache]]:
+    """The largest caches; with growth where several looks were taken."""
+    found: list[Column[Cache]] = [
+        Column("slab", lambda cache: cache.name),
+        Column("bytes", lambda cache: cache.size_bytes, size, right=True),
+        Column("objects", lambda cache: cache.objects, whole, right=True),
+        Column("active", lambda cache: cache.active_objects, whole, right=True),
+        Column("object bytes", lambda cache: cache.object_bytes, whole, right=True),
+        Column("kind", lambda cache: cache.kind),
+    ]
+    if growth is not None:
+        found.append(Column("bytes per min", lambda cache: _Growth(growth.get(cache.name), True), _growth, right=True))
+    found.append(Column("also", lambda cache: " ".join(cache.shared_with)))
+    return found
+
+
+OWNER_COLUMNS: list[Column[Owned]] = [
+    Column("inodes of", lambda owned: owned.owner),
+    Column("bytes", lambda owned: owned.size_bytes, size, right=True),
+    Column("inodes", lambda owned: owned.objects, whole, right=True),
+    Column("slabs", lambda owned: " ".join(owned.caches)),
+]
+
+
+def _limit(amount: int | None) -> str:
+    return "none" if amount is None else size(amount)
+
+
+CGROUP_V2_COLUMNS: list[Column[CgroupShare]] = [
+    Column("memory cgroup", lambda group: group.path),
+    Column("slab reclaimable", lambda group: group.reclaimable_bytes, size, right=True),
+    Column("own", lambda group: group.own_bytes, size, right=True),
+    Column("memory", lambda group: group.usage_bytes, size, right=True),
+    Column("limit", lambda group: group.limit_bytes, _limit, right=True),
+]
+
+CGROUP_V1_COLUMNS: list[Column[CgroupShare]] = [
+    Column("memory cgroup", lambda group: group.path),
+    Column("dentries and inodes", lambda group: group.dentry_inode_bytes, size, right=True),
+    Column("kernel memory", lambda group: group.at_most_bytes, size, right=True),
+    Column("memory", lambda group: group.usage_bytes, size, right=True),
+    Column("limit", lambda group: group.limit_bytes, _limit, right=True),
+]
+
+
+def cgroups_block(groups: Sequence[CgroupShare], top: int | None) -> Block[CgroupShare]:
+    """The cgroups; in v1 only an upper bound is known of most."""
+    is_v1 = any(group.at_most_bytes is not None for group in groups)
+    shown = groups[:top] if top else groups
+    return Block(CGROUP_V1_COLUMNS if is_v1 else CGROUP_V2_COLUMNS, shown, len(groups), "memory cgroups")
+
+
+def settings_line(facts: Facts) -> str:
+    """The knob, and how often caches were dropped since boot."""
+    pressure = "unknown" if facts.vfs_cache_pressure is None else str(facts.vfs_cache_pressure)
+    return (
+        f"vm.vfs_cache_pressure is {pressure}; dropped since boot: dentries and inodes {_times(facts.drop_slab)}, "
+        f"page cache {_times(facts.drop_pagecache)}"
+    )
+
+
+def _times(count: int | None) -> str:
+    if count is None:
+        return "unknown"
+    return "once" if count == 1 else "never" if count == 0 else f"{count:,} times"
+
+
+def watch_lines(samples: Sequence[Sample], growth: Mapping[str, float | None]) -> Iterator[str]:
+    """A sample for awk: the seconds, the numbers, and their growth a minute."""
+    last = samples[-1]
+    heads = ["at_s", *last.numbers, *(f"{name}_per_min" for name in last.numbers)]
+    rates = (None if rate is None else round(rate) for rate in growth.values())
+    cells = [f"{last.at_s:.1f}", *map(plain, last.numbers.values()), *map(plain, rates)]
+    widths = [max(len(head), len(cell)) for head, cell in zip(heads, cells, strict=True)]
+    for row in ([head.upper() for head in heads], cells):
+        yield "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+
+
+def facts_object(facts: Facts, groups: Sequence[CgroupShare]) -> dict[str, Any]:
+    """The caches for JSON; null where a number is not known."""
+    return {
+        "dentries": facts.dentries,
+        "unused": facts.unused,
+        "negative": facts.negative,
+        "dentry_slab_bytes": facts.dentry_slab_bytes,
+        "inode_slab_bytes": facts.inode_slab_bytes,
+        "reclaimable_bytes": facts.reclaimable_bytes,
+        "unreclaimable_bytes": facts.unreclaimable_bytes,
+        "available_bytes": facts.available_bytes,
+        "ram_bytes": facts.ram_bytes,
+        "vfs_cache_pressure": facts.vfs_cache_pressure,
+        "drop_slab_count": facts.drop_slab,
+        "drop_pagecache_count": facts.drop_pagecache,
+        "slabs": None if facts.caches is None else [_cache_object(cache) for cache in facts.caches],
+        "cgroups": [_cgroup_object(group) for group in groups],
+    }
+
+
+def _cache_object(cache: Cache) -> dict[str, Any]:
+    return {
+        "name": cache.name,
+        "kind": cache.kind,
+        "file_system": cache.owner,
+        "bytes": cache.size_bytes,
+        "objects": cache.objects,
+        "active_objects": cache.active_objects,
+        "object_bytes": cache.object_bytes,
+        "shared_with": list(cache.shared_with),
+    }
+
+
+def _cgroup_object(group: CgroupShare) -> dict[str, Any]:
+    return {
+        "path": group.path,
+        "slab_reclaimable_bytes": group.reclaimable_bytes,
+        "own_slab_reclaimable_bytes": group.own_bytes,
+        "dentry_inode_bytes": group.dentry_inode_bytes,
+        "kernel_bytes": group.at_most_bytes,
+        "usage_bytes": group.usage_bytes,
+        "limit_bytes": group.limit_bytes,
+    }
+
+
+def sample_object(one: Sample) -> dict[str, Any]:
+    """One sample of a watch for JSON."""
+    return {"at_s": round(one.at_s, 3), **one.numbers}
+
+
+def finding_line(finding: Finding) -> str:
+    """A finding in a line: its code, what was found, what to type."""
+    fix = f"; {finding.fix}" if finding.fix else ""
+    return f"{finding.severity} {finding.code} ({finding.subject}): {finding.summary}{fix}"

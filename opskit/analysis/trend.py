@@ -1,4 +1,4 @@
-"""How fast a number grows over samples. Pure."""
+"""How fast something grows: the slope of a least-squares line. Pure."""
 
 from __future__ import annotations
 
@@ -8,9 +8,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+def slope_weights(xs: Sequence[float]) -> list[float] | None:
+    """Weights w for which sum(w * y) is the slope over these x; None with fewer than two different x."""
+    mean = sum(xs) / max(len(xs), 1)
+    spread = sum((x - mean) ** 2 for x in xs)
+    return [(x - mean) / spread for x in xs] if spread else None
+
+
 def slope(points: Sequence[tuple[float, float]]) -> float | None:
-    """The least-squares slope of (x, y) points; None with fewer than two different x."""
-    mean_x = sum(x for x, _ in points) / max(len(points), 1)
-    mean_y = sum(y for _, y in points) / max(len(points), 1)
-    spread = sum((x - mean_x) ** 2 for x, _ in points)
-    return sum((x - mean_x) * (y - mean_y) for x, y in points) / spread if spread else None
+    """The slope of (x, y) points; None with fewer than two different x."""
+    weights = slope_weights([x for x, _ in points])
+    # Less the first y: a constant then has the slope 0 exactly.
+    return None if weights is None else sum(w * (y - points[0][1]) for w, (_, y) in zip(weights, points, strict=True))

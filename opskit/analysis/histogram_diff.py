@@ -1,0 +1,321 @@
+"""Class histograms against each other: what grew, what keeps growing, and whether they are comparable at all. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import pairwise
+from operator import attrgetter, itemgetter
+from typing import TYPE_CHECKING, NamedTuple
+
+from opskit.analysis.trend import slope_weights
+from opskit.jvm import classname
+from opskit.jvm.histogram import split_label
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from opskit.jvm.histogram import Histogram
+
+Tallies = dict[str, tuple[int, int]]  # name -> (instances, bytes)
+
+STEADY = 0.75  # grown in that share of the steps: no noise any more
+_COMPARABLE_AFTER_GC = 3  # as many histograms make a trend
+
+
+class Growth(NamedTuple):
+    """One class (or package, or module): what it has in the last histogram, and how that differs from the first."""
+
+    name: str
+    module: str | None
+    instances: int
+    bytes: int
+    instances_diff: int
+    bytes_diff: int
+
+
+class Trend(NamedTuple):
+    """How the bytes of one class went. `bytes_per_min` is None where the times are not known. `steady`: no noise."""
+
+    name: str
+    steps_grown: int
+    steps: int
+    bytes_per_step: float
+    bytes_per_min: float | None
+    bytes: tuple[int, ...]
+    steady: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What to compare: which classes (regular expressions, searched in the JVM's names), and rolled up to what."""
+
+    by: str = "class"
+    fold: bool = True
+    vm: bool = True
+    include: re.Pattern[str] | None = None
+    exclude: re.Pattern[str] | None = None
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether any class is left out."""
+        return not self.vm or self.include is not None or self.exclude is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The last of some histograms against the first, and the way between.
+
+    `rows` are those that changed, in no order; `total` is all that was chosen, `vm` the VM's own `<...>` part of it,
+    `everything` also what was left out. `trend` is ranked, the likeliest leak first; empty for two histograms.
+    `one_sided` names the classes of only one side: where the other is cut, they may have been there as well.
+    """
+
+    rows: list[Growth]
+    total: Growth
+    vm: Growth
+    everything: Growth
+    trend: list[Trend] = field(default_factory=list)
+    times_s: list[float] | None = None
+    appeared: list[str] = field(default_factory=list)
+    vanished: list[str] = field(default_factory=list)
+
+
+def compare(histograms: Sequence[Histogram], choice: Choice) -> Comparison:
+    """Compare two histograms or more, in the order they were taken."""
+    names = _Names(histograms, choice)
+    everything = [names.tallies(histogram.rows) for histogram in histograms]
+    chosen = [names.chosen(tallies) for tallies in everything]
+    vm = [{name: counts for name, counts in tallies.items() if classname.is_vm(name)} for tallies in chosen]
+    total = _difference("total", None, _sum(chosen[0]), _sum(chosen[-1]))
+    rolled = [names.rolled_up(tallies) for tallies in chosen]
+    times = times_s(histograms)
+    return Comparison(
+        rows=changes(rolled[0], rolled[-1], names.modules),
+        total=total,
+        vm=_difference("vm", None, _sum(vm[0]), _sum(vm[-1])),
+        everything=_difference("everything", None, _sum(everything[0]), _sum(everything[-1])) if choice.is_partial else total,
+        trend=trend(rolled, times) if len(rolled) > 2 else [],
+        times_s=times,
+        appeared=[name for name in rolled[-1] if name not in rolled[0]],
+        vanished=[name for name in rolled[0] if name not in rolled[-1]],
+    )
+
+
+def changes(before: Mapping[str, tuple[int, int]], after: Mapping[str, tuple[int, int]], modules: Mapping[str, str]) -> list[Growth]:
+    """A row for each name whose instances or bytes are not the same on both sides; what is absent counts 0."""
+    nothing = (0, 0)
+    rows = []
+    for name, counts in after.items():
+        earlier = before.get(name, nothing)
+        if counts != earlier:
+            instances, size = counts
+            rows.append(
+                Growth(name, modules.get(name), instances, size, instances - earlier[0], size - earlier[1])
+            )
+    for name, (instances, size) in before.items():
+        if name not in after and (instances or size):
+            rows.append(Growth(name, modules.get(name), 0, 0, -instances, -size))
+    return rows
+
+
+def ordered(rows: list[Growth], sort: str) -> list[Growth]:
+    """Largest growth first: in bytes, in instances, or in proportion to what was there (what is new first); or by name."""
+    if sort == "name":
+        return sorted(rows, key=itemgetter(0))
+    by_bytes = sorted(sorted(rows, key=itemgetter(0)), key=attrgetter("bytes_diff"), reverse=True)
+    if sort == "instances":
+        return sorted(by_bytes, key=attrgetter("instances_diff"), reverse=True)
+    return sorted(by_bytes, key=proportion, reverse=True) if sort == "growth" else by_bytes
+
+
+def proportion(row: Growth) -> float:
+    """By which part of what was there a row grew: 1.0 is twice as much, infinity for what was not there."""
+    before = row.bytes - row.bytes_diff
+    return row.bytes_diff / before if before else float("inf")
+
+
+def trend(series: Sequence[Mapping[str, tuple[int, int]]], times: Sequence[float] | None) -> list[Trend]:
+    """How each name's bytes went, for those that changed; the suspects first.
+
+    Ranked: who grew in nearly every step before the noise; the application's classes before arrays and the JDK's; then
+    by the steps grown, then by the slope.
+    """
+    steps = len(series) - 1
+    by_step = slope_weights(range(len(series))) or []
+    by_time = slope_weights(times) if times else None
+    found = []
+    for name in {name: None for tallies in series for name in tallies}:
+        track = tuple(tallies[name][1] if name in tallies else 0 for tallies in series)
+        if min(track) == max(track):
+            continue
+        grown = sum(map(int.__lt__, track, track[1:]))
+        per_step = _weighted(by_step, track)
+        per_min = None if by_time is None else _weighted(by_time, track) * 60
+        pace = per_step if per_min is None else per_min
+        found.append(
+            Trend(name, grown, steps, per_step, per_min, track, grown >= STEADY * steps and pace > 0)
+        )
+    return sorted(found, key=_suspicion)
+
+
+def _suspicion(one: Trend) -> tuple[bool, bool, int, float, str]:
+    pace = one.bytes_per_step if one.bytes_per_min is None else one.bytes_per_min
+    return not one.steady, not classname.is_application(one.name), -one.steps_grown, -pace, one.name
+
+
+def _weighted(weights: Sequence[float], track: Sequence[int]) -> float:
+    first = track[0]
+    return sum(weight * (size - first) for weight, size in zip(weights, track, strict=True))
+
+
+def minutes_until_full(found: Sequence[Trend], used_bytes: int, max_bytes: int) -> float | None:
+    """When the heap is full if whatever grows steadily goes on; None where nothing does, or the times are not known."""
+    per_min = sum(one.bytes_per_min or 0.0 for one in found if one.steady)
+    return max(0, max_bytes - used_bytes) / per_min if per_min > 0 else None
+
+
+def times_s(histograms: Sequence[Histogram]) -> list[float] | None:
+    """When each was taken, in seconds since the first; None where that is not known of all, or does not go forward."""
+    for clock in ("uptime_s", "time_s"):
+        known = [getattr(histogram.stamp, clock) for histogram in histograms]
+        if None not in known and all(earlier < later for earlier, later in pairwise(known)):
+            return [time - known[0] for time in known]
+    return None
+
+
+def comparable(histograms: Sequence[Histogram]) -> list[Histogram]:
+    """Those to compare: a log with histograms before and after each full GC tells a trend by those after it."""
+    after = [histogram for histogram in histograms if histogram.moment == "after full gc"]
+    others = {histogram.moment for histogram in histograms} - {"after full gc", "before full gc"}
+    return after if len(after) >= _COMPARABLE_AFTER_GC and not others else list(histograms)
+
+
+def oddities(histograms: Sequence[Histogram]) -> list[str]:
+    """Why these may not be histograms of one JVM at different times, a sentence each."""
+    found = []
+    for number, (one, other) in enumerate(pairwise(histograms), 1):
+        if one.rows == other.rows and one.total == other.total:
+            found.append(
+                f"histograms {number} and {number + 1} ({_place(one)}, {_place(other)}) are the same in every row: "
+                "the same file twice, or nothing happened between them"
+            )
+    reasons = [
+        _differing("JDK versions", [_jdk_version(histogram) for histogram in histograms]),
+        _differing("kinds of JVM", ["OpenJ9" if histogram.dialect == "openj9" else "HotSpot" for histogram in histograms]),
+        _differing("pids", [histogram.stamp.pid for histogram in histograms]),
+        _restarted(histograms[0], histograms[-1]),
+        _strangers(histograms[0], histograms[-1]),
+    ]
+    if reason := "; ".join(reason for reason in reasons if reason):
+        found.append(f"these look like different JVMs ({reason}): their difference is no growth")
+    uptimes = [histogram.stamp.uptime_s for histogram in histograms]
+    if any(one is not None and other is not None and one > other for one, other in pairwise(uptimes)):
+        found.append("the uptimes run backwards: another order than they were taken in, or a restart between them")
+    return found
+
+
+def _place(histogram: Histogram) -> str:
+    return f"{histogram.source}:{histogram.line}"
+
+
+def _differing(what: str, values: Iterable[object]) -> str | None:
+    known = list(dict.fromkeys(str(value) for value in values if value is not None))
+    return f"{what} {', '.join(known)}" if len(known) > 1 else None
+
+
+def _jdk_version(histogram: Histogram) -> str | None:
+    for label in histogram.rows:
+        _, _, version = label.partition("(java.base@")
+        if version:
+            return version.rstrip(")")
+    return None
+
+
+def _restarted(first: Histogram, last: Histogram) -> str | None:
+    """Lambdas and hidden classes have other addresses in another run; those of the JDK's own archive keep theirs."""
+    one, other = (
+        {label for label in histogram.rows if "/0x" in label and not label.endswith(")")} for histogram in (first, last)
+    )
+    if min(len(one), len(other)) >= 5 and len(one & other) < min(len(one), len(other)) / 5:
+        return "hardly a lambda has the same address"
+    return None
+
+
+def _strangers(first: Histogram, last: Histogram) -> str | None:
+    if first.cut or last.cut:
+        return None
+    one, other = (set(filter(classname.is_application, map(classname.fold, h.rows))) for h in (first, last))
+    common, smaller = len(one & other), min(len(one), len(other))
+    return f"{common} of {smaller} application classes in common" if smaller >= 10 and common < smaller / 2 else None
+
+
+class _Names:
+    """From the labels of all histograms to the names that are compared: without modules, folded, rolled up."""
+
+    def __init__(self, histograms: Sequence[Histogram], choice: Choice) -> None:
+        self.choice = choice
+        self.modules: dict[str, str] = {}
+        self.has_modules = any(histogram.has_modules for histogram in histograms)
+        labels = set().union(*(histogram.rows for histogram in histograms))
+        generated = classname.generated_among(labels) if choice.fold else frozenset()
+        self.names: dict[str, str] = {}  # of those labels that are no name by themselves
+        for label in generated.union(label for label in labels if label[-1:] == ")"):
+            name, module = split_label(label)
+            if label in generated:
+                name = classname.fold(name)
+                module = module and classname.fold_module(module)
+            if module is not None:
+                self.modules[name] = module
+            self.names[label] = name
+
+    def tallies(self, rows: Mapping[str, tuple[int, int]]) -> Tallies:
+        """The rows by name, those of one name summed."""
+        rename = self.names.get
+        return _grouped(rows.items(), ((rename(label, label)) for label in rows))
+
+    def chosen(self, tallies: Tallies) -> Tallies:
+        """Without what is left out."""
+        if not self.choice.is_partial:
+            return tallies
+        return {name: counts for name, counts in tallies.items() if self._is_chosen(name)}
+
+    def _is_chosen(self, name: str) -> bool:
+        choice = self.choice
+        if not choice.vm and classname.is_vm(name):
+            return False
+        if choice.include is not None and not choice.include.search(name):
+            return False
+        return choice.exclude is None or not choice.exclude.search(name)
+
+    def rolled_up(self, tallies: Tallies) -> Tallies:
+        """By class as they are, or summed by package or module."""
+        if self.choice.by == "class":
+            return tallies
+        group = classname.package if self.choice.by == "package" else self._module
+        return _grouped(tallies.items(), map(group, tallies))
+
+    def _module(self, name: str) -> str:
+        if classname.is_vm(name):
+            return "(the VM's own)"
+        return self.modules.get(name) or ("(no named module)" if self.has_modules else "(modules unknown)")
+
+
+def _grouped(rows: Iterable[tuple[str, tuple[int, int]]], names: Iterable[str]) -> Tallies:
+    """Sum rows under other names."""
+    tallies: Tallies = {}
+    for name, (_, counts) in zip(names, rows, strict=True):
+        if name in tallies:
+            before = tallies[name]
+            counts = (before[0] + counts[0], before[1] + counts[1])
+        tallies[name] = counts
+    return tallies
+
+
+def _sum(tallies: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
+    return sum(map(itemgetter(0), tallies.values())), sum(map(itemgetter(1), tallies.values()))
+
+
+def _difference(name: str, module: str | None, before: tuple[int, int], after: tuple[int, int]) -> Growth:
+    return Growth(name, module, *after, after[0] - before[0], after[1] - before[1])

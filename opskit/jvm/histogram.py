@@ -1,0 +1,343 @@
+"""Class histograms, as JVMs from JDK 5 to 25 print them, alone or inside a log.
+
+     num     #instances         #bytes  class name (module)
+    -------------------------------------------------------
+       1:          7610         607736  [B (java.base@11.0.5)
+       2:          7069         169656  java.lang.String (java.base@11.0.5)
+       3:           250          12000  com.acme.Order
+    Total         14929         789392
+
+Sources: HotSpot's KlassInfoHisto (memory/heapInspection.cpp), which also writes into GC logs; ObjectHistogram of the
+serviceability agent (`jhsdb jmap --histo`, `jmap -F`): tabs, `byte[]` for `[B`, `Total : `; OpenJ9's jmap: no colon
+behind the row's number and no Total.
+
+A plain, whole table is read column by column; whatever is not plain and whole is read line by line, which knows of log
+prefixes, missing rows and damage. Both ways give the same.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import cache
+from operator import itemgetter, lt
+from typing import TYPE_CHECKING, NamedTuple
+
+from opskit.errors import BadInput
+from opskit.jvm.classname import to_internal
+from opskit.jvm.lookslike import looks_like
+from opskit.jvm.stamp import Stamp, read_stamp
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+
+class Counts(NamedTuple):
+    """Objects, and the bytes they take themselves (what they refer to is not in it)."""
+
+    instances: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """One histogram. `rows` maps a label, `NAME` or `NAME(MODULE@VERSION)`, to (instances, bytes), loaders summed.
+
+    `line` is the header's, from 1. `total` is what the Total line says; None where there is none. `cut` says why the
+    rows are not all the JVM printed; None where they are. `doubts` are oddities that prove nothing. `moment` is
+    "before full gc" or "after full gc" where a GC log says so.
+    """
+
+    source: str
+    line: int
+    dialect: str
+    has_modules: bool
+    rows: Mapping[str, tuple[int, int]]
+    total: Counts | None
+    cut: str | None = None
+    doubts: tuple[str, ...] = ()
+    moment: str | None = None
+    stamp: Stamp = field(default_factory=Stamp)
+
+
+# Each pattern begins with a literal, which makes the search through megabytes of log a fast one.
+_HEADER = re.compile(
+    r"num[ \t]+(?P<columns>#instances[ \t]+#bytes|object count[ \t]+total size)[ \t]+"
+    r"(?P<title>class name|Class description)[ \t]*(?P<modules>\(module\))?"
+)
+_TOTAL = re.compile(r"\s*Total(?: ?:)?\s+(\d+)\s+(\d+)\s*", re.ASCII)
+_ROW = re.compile(r"\s*(\d{1,9}):\s+(\d{1,19})\s+(\d{1,19})\s+(\S.*)", re.ASCII)
+_OPENJ9_ROW = re.compile(r"\s*(\d{1,9})\s+(\d{1,19})\s+(\d{1,19})\s+(\S.*)", re.ASCII)
+# Three short words with a digit each, then a name: that was a row once.
+_NEARLY_A_ROW = re.compile(
+    r"\s*(?:\d{1,9}:.*|\S{1,9}\s+[^\s:-]*\d[^\s:-]*\s+[^\s:-]*\d[^\s:-]*\s+\S+(?:\s+\(\S+\))?)\s*", re.ASCII
+)
+_BARE_ROW = re.compile(r"^[ \t]*\d{1,9}:[ \t]+\d{1,19}[ \t]+\d{1,19}[ \t]+[\w$<\[]\S*(?:[ \t]+\(\S+\))?[ \t\r]*$", re.M | re.ASCII)
+_MOMENT = re.compile(r"\((before|after) full gc\)", re.IGNORECASE)
+_CONTEXT_CHARACTERS = 600  # the lines before a header that may say when, and of which JVM
+
+
+def parse_histograms(text: str, source: str) -> list[Histogram]:
+    """Every histogram in a text, in its order.
+
+    Raises BadInput (source, line, text) where there is none, where a row or a Total cannot be read, where a row stands
+    twice, and where all rows are there but do not add up to the Total.
+    """
+    text = text.removeprefix("\ufeff")
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    found = []
+    position = 0
+    while (start := _next_table(text, position)) is not None:
+        histogram, position = _read_table(text, start, source)
+        found.append(histogram)
+    if not found:
+        raise BadInput(source, f"this is no class histogram but {looks_like(text)}; jmap -histo PID > FILE writes one")
+    return found
+
+
+def split_label(label: str) -> tuple[str, str | None]:
+    """(class name, module without its version) of a row's label; None for a class in no named module."""
+    if not label.endswith(")"):
+        return label, None
+    name, _, module = label[:-1].rpartition("(")
+    return name, module.partition("@")[0]
+
+
+class _Start(NamedTuple):
+    """Where a table begins: at its header, or at its first row where it has no header."""
+
+    position: int
+    header: re.Match[str] | None
+
+
+def _next_table(text: str, position: int) -> _Start | None:
+    header = _HEADER.search(text, position)
+    bare = _BARE_ROW.search(text, position, header.start() if header else len(text))
+    if bare:
+        return _Start(bare.start(), None)
+    return _Start(header.start(), header) if header else None
+
+
+def _read_table(text: str, start: _Start, source: str) -> tuple[Histogram, int]:
+    """The table and the position behind it."""
+    header = start.header
+    first_line = text.count("\n", 0, start.position) + 1
+    line_start = text.rfind("\n", 0, start.position) + 1
+    prefix = text[line_start : start.position] if header else ""
+    dialect = _dialect(header)
+    found = None
+    body_start = start.position
+    if header:
+        body_start = _line_after(text, header.end())
+        if dialect == "hotspot" and not prefix.strip():
+            found = _read_columns(text, body_start)
+    if found is None:
+        lines = _Lines(source, first_line + bool(header), dialect, prefix)
+        found = lines.read(text, body_start)
+    context = text[max(0, line_start - _CONTEXT_CHARACTERS) : line_start] + prefix
+    moments = _MOMENT.findall("\n".join(context.splitlines()[-2:]))
+    histogram = Histogram(
+        source=source,
+        line=first_line,
+        dialect=dialect,
+        has_modules=bool(header and header["modules"]) or any(label.endswith(")") for label in found.rows),
+        rows=found.rows,
+        total=found.total,
+        cut=found.cut,
+        doubts=found.doubts,
+        moment=f"{moments[-1].lower()} full gc" if moments else None,
+        stamp=read_stamp(context),
+    )
+    return histogram, found.end
+
+
+def _dialect(header: re.Match[str] | None) -> str:
+    if header and header["columns"].startswith("object"):
+        return "openj9"
+    return "agent" if header and header["title"].startswith("Class") else "hotspot"
+
+
+def _line_after(text: str, position: int) -> int:
+    end = text.find("\n", position)
+    return len(text) if end < 0 else end + 1
+
+
+class _Table(NamedTuple):
+    rows: dict[str, tuple[int, int]]
+    total: Counts | None
+    cut: str | None
+    doubts: tuple[str, ...]
+    end: int
+
+
+def _read_columns(text: str, start: int) -> _Table | None:
+    """Read a whole and plain table, column by column; None where it is not: then the lines have to be looked at."""
+    ruler_end = text.find("\n", start)
+    end = text.find("\nTotal ", ruler_end)
+    if ruler_end < 0 or end < 0 or text[start:ruler_end].strip("- \t"):
+        return None
+    total_end = _line_after(text, end + 1)
+    total = _TOTAL.fullmatch(text, end + 1, total_end)
+    words = text[ruler_end:end].replace(" (", "(").split()
+    numbers, instances, sizes, labels = words[::4], words[1::4], words[2::4], words[3::4]
+    digits = "".join((*instances, *sizes))
+    if not total or len(words) % 4 or not digits.isascii() or not digits.isdigit():
+        return None
+    in_order = "".join(numbers)
+    if in_order.count(":") != len(numbers) or not _numbered(1 << len(numbers).bit_length()).startswith(in_order):
+        return None
+    objects, taken = list(map(int, instances)), list(map(int, sizes))
+    printed = Counts(int(total[1]), int(total[2]))
+    if (sum(objects), sum(taken)) != printed or any(map(lt, taken, objects)):
+        return None
+    rows = dict(zip(labels, zip(objects, taken, strict=True), strict=True))
+    if len(rows) < len(labels):
+        rows = _summed(labels, objects, taken)
+    return _Table(rows, printed, None, (), total_end)
+
+
+@cache
+def _numbered(count: int) -> str:
+    """`1:2:3:…`, the row numbers of a table as they stand in it."""
+    return "".join(map("%d:".__mod__, range(1, count + 1)))
+
+
+def _summed(labels: Sequence[str], objects: Sequence[int], taken: Sequence[int]) -> dict[str, tuple[int, int]]:
+    rows: dict[str, tuple[int, int]] = {}
+    for label, instances, size in zip(labels, objects, taken, strict=True):
+        before = rows.get(label, (0, 0))
+        rows[label] = (before[0] + instances, before[1] + size)
+    return rows
+
+
+def sum_rows(rows: Mapping[str, tuple[int, int]]) -> Counts:
+    """All rows together."""
+    return Counts(sum(map(itemgetter(0), rows.values())), sum(map(itemgetter(1), rows.values())))
+
+
+class _Lines:
+    """Reads a table line by line, behind whatever a log put before each of them."""
+
+    def __init__(self, source: str, number: int, dialect: str, prefix: str) -> None:
+        self.source, self.number, self.dialect = source, number, dialect
+        self.pattern = _OPENJ9_ROW if dialect == "openj9" else _ROW
+        self.prefix = _shape(prefix)
+        self.rows: dict[str, tuple[int, int]] = {}
+        self.sizes: dict[int, int] = {}  # of each row, by its number, in the order they came
+        self.elided = False
+        self.torn = False
+
+    def read(self, text: str, position: int) -> _Table:
+        """Read on until the Total, the next histogram, or the end."""
+        for start, end in _line_ends(text, position):
+            line = text[start:end]
+            if _HEADER.search(line):
+                return self._close(start)
+            body = self._body(line)
+            if total := _TOTAL.fullmatch(body):
+                return self._close(min(end + 1, len(text)), line, Counts(int(total[1]), int(total[2])))
+            if row := self._row(body):
+                number = int(row[1])
+                if number == 1 and 1 in self.sizes:
+                    return self._close(start)
+                self._add(number, int(row[2]), int(row[3]), row[4], line)
+            else:
+                self._pass_over(body, line, is_last=end == len(text))
+            self.number += 1
+        return self._close(len(text))
+
+    def _body(self, line: str) -> str:
+        found = self.prefix.match(line) if self.prefix else None
+        return line[found.end() :] if found else line
+
+    def _row(self, body: str) -> re.Match[str] | None:
+        row = self.pattern.fullmatch(body)
+        if row and (row[4].split()[0].isdigit() or (self.dialect == "openj9" and " " in row[4].rstrip())):
+            return None
+        return row
+
+    def _add(self, number: int, instances: int, size: int, name: str, line: str) -> None:
+        if number in self.sizes:
+            raise self._bad(f"row {number} stands twice in one histogram", line)
+        if size < instances:
+            raise self._bad(f"{instances} instances cannot take {size} bytes", line)
+        self.sizes[number] = size
+        label = _label(name) if self.dialect != "agent" else to_internal(name.strip())
+        before = self.rows.get(label, (0, 0))
+        self.rows[label] = (before[0] + instances, before[1] + size)
+
+    def _pass_over(self, body: str, line: str, *, is_last: bool) -> None:
+        """A line that is no row: damage, an ellipsis, or something of the log's own."""
+        words = body.split()
+        if not words or body.strip().startswith("---"):
+            return
+        if set(words[0]) <= set(".…[](<>") and len(words) < 8:
+            self.elided = True
+        elif words[0].startswith("Total") and len(words) <= 4:
+            raise self._bad("this is no Total of a histogram", line)
+        elif _NEARLY_A_ROW.fullmatch(body):
+            if not is_last:
+                raise self._bad("this is no row of a histogram (number: instances bytes class)", line)
+            self.torn = True
+
+    def _close(self, end: int, line: str = "", total: Counts | None = None) -> _Table:
+        numbers = self.sizes.keys()
+        last = max(numbers, default=0)
+        missing = last - len(numbers)
+        summed = sum_rows(self.rows)
+        reasons = []
+        if missing:
+            first = next(number for number in range(1, last + 1) if number not in numbers)
+            reasons.append(f"{missing} of {last} rows are missing, from row {first} on")
+        if total is None:
+            reasons.append("its last line is torn" if self.torn else "it has no Total line")
+        elif summed != total and not missing:
+            if not (self.elided or not last) and not self._overflowed(summed, total):
+                raise self._bad(
+                    f"the {last} rows add up to {summed.instances} instances and {summed.bytes} bytes, not to this Total",
+                    line,
+                )
+            if not self._overflowed(summed, total):
+                reasons.append("rows are left out before the Total")
+        elif summed.instances > total.instances or summed.bytes > total.bytes:
+            raise self._bad(
+                f"the rows alone have {summed.instances} instances and {summed.bytes} bytes, more than this Total", line
+            )
+        return _Table(self.rows, total, "; ".join(reasons) or None, self._doubts() if reasons else (), end)
+
+    def _overflowed(self, summed: Counts, total: Counts) -> bool:
+        """The serviceability agent counts in 32 bits."""
+        return self.dialect == "agent" and all((ours - theirs) % 2**32 == 0 for ours, theirs in zip(summed, total))
+
+    def _doubts(self) -> tuple[str, ...]:
+        """JVMs print the largest class first: where no Total vouches for the numbers, that is all that can be checked."""
+        sizes = [self.sizes[number] for number in sorted(self.sizes)]
+        for number, (size, following) in zip(sorted(self.sizes)[1:], zip(sizes, sizes[1:], strict=False), strict=True):
+            if following > size:
+                return (f"row {number} has more bytes than the row before it: one of the two may be damaged",)
+        return ()
+
+    def _bad(self, problem: str, line: str) -> BadInput:
+        return BadInput(self.source, problem, self.number, line.strip())
+
+
+def _line_ends(text: str, position: int) -> Iterator[tuple[int, int]]:
+    """(start, end) of each line; the end is that of its text."""
+    while position < len(text):
+        end = text.find("\n", position)
+        yield position, len(text) if end < 0 else end
+        position = len(text) if end < 0 else end + 1
+
+
+def _shape(prefix: str) -> re.Pattern[str] | None:
+    """What a log puts before each line: as it stands before the header, with any other digits."""
+    if not prefix.strip():
+        return None
+    words = re.split(r"(\d+|\s+)", prefix.rstrip())
+    return re.compile("".join(r"\d+" if word.isdigit() else r"\s+" if word.isspace() else re.escape(word) for word in words))
+
+
+def _label(name: str) -> str:
+    name = name.rstrip()
+    return name.replace(" (", "(") if name.endswith(")") else name

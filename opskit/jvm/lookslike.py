@@ -1,0 +1,56 @@
+"""What a text looks like that is not what it was taken for: for the message that says so."""
+
+from __future__ import annotations
+
+# (how it begins, what that is)
+_BEGINNINGS = (
+    ("JAVA PROFILE 1.0", "a heap dump (hprof); open it with a heap analyser"),
+    ("FLR\0", "a flight recording (JFR)"),
+    ("\x1f\udc8b", "gzip-compressed; unpack it first: zcat FILE"),
+    ("(\udcb5/\udcfd", "zstd-compressed; unpack it first: zstdcat FILE"),
+    ("\udcfd7zXZ", "xz-compressed; unpack it first: xzcat FILE"),
+    ("BZh", "bzip2-compressed; unpack it first: bzcat FILE"),
+    ("PK\x03\x04", "a zip archive; unpack it first"),
+    ("\x7fELF", "a binary (ELF)"),
+    ("%PDF", "a PDF"),
+    ("{", "JSON"),
+    ("<", "HTML or XML"),
+)
+# (what stands in it, what that is), the surer first
+_MARKS = (
+    ("#instances", "a class histogram"),
+    ("object count", "a class histogram"),
+    ("Full thread dump", "a thread dump"),
+    ("FULL THREAD DUMP", "a thread dump"),
+    ("1TIDATETIME", "a javacore"),
+    ("java.lang.Thread.State:", "a thread dump"),
+    ("InstBytes KlassBytes", "class statistics (GC.class_stats)"),
+    ("vmop", "a safepoint log (PrintSafepointStatistics)"),
+    ("[safepoint", "a safepoint log"),
+    ("Total time for which application threads were stopped", "a safepoint log"),
+    ("[gc", "a GC log"),
+    ("[GC", "a GC log"),
+    ("[Full GC", "a GC log"),
+    ("AttachNotSupportedException", "the complaint of a tool that could not attach"),
+    ("Unable to open socket file", "the complaint of a tool that could not attach"),
+    ("Traceback (most recent call last)", "a Python traceback"),
+    ("\tat ", "a stack trace"),
+)
+_ENOUGH = 1 << 20  # characters that are searched for marks
+
+
+def looks_like(text: str) -> str:
+    """In a few words, what the text seems to be."""
+    text = text[:_ENOUGH]
+    begins = text.lstrip()
+    if not begins:
+        return "empty"
+    for beginning, what in _BEGINNINGS:
+        if begins.startswith(beginning):
+            return what
+    if "\0" in text:
+        return "binary data"
+    for mark, what in _MARKS:
+        if mark in text:
+            return what
+    return f"text that begins with {begins.splitlines()[0][:60]!r}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import attrgetter, itemgetter
@@ -95,7 +94,9 @@ def compare(histograms: Sequence[Histogram], choice: Choice) -> Comparison:
         rows=changes(rolled[0], rolled[-1], names.modules),
         total=total,
         vm=_difference("vm", None, _sum(vm[0]), _sum(vm[-1])),
-        everything=_difference("everything", None, _sum(everything[0]), _sum(everything[-1])) if choice.is_partial else total,
+        everything=_difference("everything", None, _sum(everything[0]), _sum(everything[-1]))
+        if choice.is_partial
+        else total,
         trend=trend(rolled, times) if len(rolled) > 2 else [],
         times_s=times,
         appeared=[name for name in rolled[-1] if name not in rolled[0]],
@@ -103,7 +104,9 @@ def compare(histograms: Sequence[Histogram], choice: Choice) -> Comparison:
     )
 
 
-def changes(before: Mapping[str, tuple[int, int]], after: Mapping[str, tuple[int, int]], modules: Mapping[str, str]) -> list[Growth]:
+def changes(
+    before: Mapping[str, tuple[int, int]], after: Mapping[str, tuple[int, int]], modules: Mapping[str, str]
+) -> list[Growth]:
     """A row for each name whose instances or bytes are not the same on both sides; what is absent counts 0."""
     nothing = (0, 0)
     rows = []
@@ -111,9 +114,7 @@ def changes(before: Mapping[str, tuple[int, int]], after: Mapping[str, tuple[int
         earlier = before.get(name, nothing)
         if counts != earlier:
             instances, size = counts
-            rows.append(
-                Growth(name, modules.get(name), instances, size, instances - earlier[0], size - earlier[1])
-            )
+            rows.append(Growth(name, modules.get(name), instances, size, instances - earlier[0], size - earlier[1]))
     for name, (instances, size) in before.items():
         if name not in after and (instances or size):
             rows.append(Growth(name, modules.get(name), 0, 0, -instances, -size))
@@ -154,9 +155,7 @@ def trend(series: Sequence[Mapping[str, tuple[int, int]]], times: Sequence[float
         per_step = _weighted(by_step, track)
         per_min = None if by_time is None else _weighted(by_time, track) * 60
         pace = per_step if per_min is None else per_min
-        found.append(
-            Trend(name, grown, steps, per_step, per_min, track, grown >= STEADY * steps and pace > 0)
-        )
+        found.append(Trend(name, grown, steps, per_step, per_min, track, grown >= STEADY * steps and pace > 0))
     return sorted(found, key=_suspicion)
 
 
@@ -203,7 +202,9 @@ def oddities(histograms: Sequence[Histogram]) -> list[str]:
             )
     reasons = [
         _differing("JDK versions", [_jdk_version(histogram) for histogram in histograms]),
-        _differing("kinds of JVM", ["OpenJ9" if histogram.dialect == "openj9" else "HotSpot" for histogram in histograms]),
+        _differing(
+            "kinds of JVM", ["OpenJ9" if histogram.dialect == "openj9" else "HotSpot" for histogram in histograms]
+        ),
         _differing("pids", [histogram.stamp.pid for histogram in histograms]),
         _restarted(histograms[0], histograms[-1]),
         _strangers(histograms[0], histograms[-1]),
@@ -259,7 +260,7 @@ class _Names:
         self.modules: dict[str, str] = {}
         self.has_modules = any(histogram.has_modules for histogram in histograms)
         labels = set().union(*(histogram.rows for histogram in histograms))
-        generated = classname.generated_among(labels) if choice.fold else frozenset()
+        generated = classname.generated_among(labels) if choice.fold else set()
         self.names: dict[str, str] = {}  # of those labels that are no name by themselves
         for label in generated.union(label for label in labels if label[-1:] == ")"):
             name, module = split_label(label)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opskit import __version__
-from opskit.errors import CannotWrite, UsageError
+from opskit.errors import CannotWrite, NotSupported, UsageError
 from opskit.render.escape import printable
 from opskit.render.report import About
 
@@ -31,6 +31,8 @@ SUFFIXES = {
     ".md": "markdown",
     ".markdown": "markdown",
 }
+CSV = {".csv": "csv"}  # for the commands that have it
+PICTURES = {".svg": "svg", ".png": "png"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +58,21 @@ class Output:
         if path is not None:
             format_ = format_ or _format_of(path, suffixes)
             _check_writable(path)
+        if format_ in PICTURES.values():
+            _check_can_draw()
         no_color = no_color or bool(click.get_current_context().find_root().params.get("no_color"))
         color = terminal and not no_color and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         return cls(format_ or ("table" if terminal else "text"), path, color, terminal)
 
     def emit(self, report: Report, *, fit_height: bool = False) -> None:
-        """Render and write. In text mode the footer goes to stderr."""
-        self.write(self.render(report, fit_height=fit_height))
-        if self.format == "text":
+        """Render and write. Where the form has no place for the footer it goes to stderr."""
+        if self.format in PICTURES.values():
+            from opskit.render import plot  # noqa: PLC0415  (matplotlib is imported where it is used)
+
+            self.write_bytes(plot.draw(report, self.format))
+        else:
+            self.write(self.render(report, fit_height=fit_height))
+        if self.format not in ("table", "json", "markdown"):
             for line in report.footer:
                 click.echo(printable(line), err=True)
 
@@ -83,7 +92,10 @@ class Output:
 
     def write(self, content: str) -> None:
         """Write to stdout, or to the file: whole or not at all."""
-        data = content.encode("utf-8", "backslashreplace")
+        self.write_bytes(content.encode("utf-8", "backslashreplace"))
+
+    def write_bytes(self, data: bytes) -> None:
+        """Write to stdout, or to the file: whole or not at all."""
         if self.path is None:
             sys.stdout.flush()
             sys.stdout.buffer.write(data)
@@ -107,6 +119,13 @@ def progress(line: str) -> None:
     """A line about what is going on: on stderr, and only on a terminal."""
     if sys.stderr.isatty():
         click.echo(printable(line), err=True)
+
+
+def _check_can_draw() -> None:
+    from importlib.util import find_spec  # noqa: PLC0415
+
+    if find_spec("matplotlib") is None:
+        raise NotSupported("pictures need matplotlib, which is not installed: pip install 'opskit[plot]'")
 
 
 def _format_of(path: str, suffixes: Mapping[str, str]) -> str:

@@ -1,10 +1,10 @@
 r"""Class names: as the JVM writes them and as people do, whose they are, and which of them are one and the same.
 
-    [Ljava.lang.String;                          java.lang.String[]
-    [[I                                          int[][]
-    com.acme.App$$Lambda$14/0x0000000800c03000   a lambda: another number in each run
-    jdk.proxy2.$Proxy31                          a proxy: numbered in the order they were needed
-    <methodKlass>                                the VM's own (JDK 5 to 7)
+[Ljava.lang.String;                          java.lang.String[]
+[[I                                          int[][]
+com.acme.App$$Lambda$14/0x0000000800c03000   a lambda: another number in each run
+jdk.proxy2.$Proxy31                          a proxy: numbered in the order they were needed
+<methodKlass>                                the VM's own (JDK 5 to 7)
 """
 
 from __future__ import annotations
@@ -52,6 +52,11 @@ def fold(name: str) -> str:
     for pattern, folded in _GENERATED:
         name = pattern.sub(folded, name)
     return name
+
+
+def fold_module(module: str) -> str:
+    """The JDK makes modules for proxies and numbers them."""
+    return re.sub(r"^jdk\.proxy\d+$", "jdk.proxy*", module)
 
 
 def generated_among(names: Collection[str]) -> set[str]:

@@ -20,6 +20,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import pairwise
 from operator import itemgetter, lt
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -72,7 +73,9 @@ _OPENJ9_ROW = re.compile(r"\s*(\d{1,9})\s+(\d{1,19})\s+(\d{1,19})\s+(\S.*)", re.
 _NEARLY_A_ROW = re.compile(
     r"\s*(?:\d{1,9}:.*|\S{1,9}\s+[^\s:-]*\d[^\s:-]*\s+[^\s:-]*\d[^\s:-]*\s+\S+(?:\s+\(\S+\))?)\s*", re.ASCII
 )
-_BARE_ROW = re.compile(r"^[ \t]*\d{1,9}:[ \t]+\d{1,19}[ \t]+\d{1,19}[ \t]+[\w$<\[]\S*(?:[ \t]+\(\S+\))?[ \t\r]*$", re.M | re.ASCII)
+_BARE_ROW = re.compile(
+    r"^[ \t]*\d{1,9}:[ \t]+\d{1,19}[ \t]+\d{1,19}[ \t]+[\w$<\[]\S*(?:[ \t]+\(\S+\))?[ \t\r]*$", re.MULTILINE | re.ASCII
+)
 _MOMENT = re.compile(r"\((before|after) full gc\)", re.IGNORECASE)
 _CONTEXT_CHARACTERS = 600  # the lines before a header that may say when, and of which JVM
 
@@ -308,13 +311,14 @@ class _Lines:
 
     def _overflowed(self, summed: Counts, total: Counts) -> bool:
         """The serviceability agent counts in 32 bits."""
-        return self.dialect == "agent" and all((ours - theirs) % 2**32 == 0 for ours, theirs in zip(summed, total))
+        return self.dialect == "agent" and all(
+            (ours - theirs) % 2**32 == 0 for ours, theirs in zip(summed, total, strict=True)
+        )
 
     def _doubts(self) -> tuple[str, ...]:
         """JVMs print the largest class first: where no Total vouches for the numbers, that is all that can be checked."""
-        sizes = [self.sizes[number] for number in sorted(self.sizes)]
-        for number, (size, following) in zip(sorted(self.sizes)[1:], zip(sizes, sizes[1:], strict=False), strict=True):
-            if following > size:
+        for (_, earlier), (number, later) in pairwise(sorted(self.sizes.items())):
+            if later > earlier:
                 return (f"row {number} has more bytes than the row before it: one of the two may be damaged",)
         return ()
 
@@ -335,7 +339,9 @@ def _shape(prefix: str) -> re.Pattern[str] | None:
     if not prefix.strip():
         return None
     words = re.split(r"(\d+|\s+)", prefix.rstrip())
-    return re.compile("".join(r"\d+" if word.isdigit() else r"\s+" if word.isspace() else re.escape(word) for word in words))
+    return re.compile(
+        "".join(r"\d+" if word.isdigit() else r"\s+" if word.isspace() else re.escape(word) for word in words)
+    )
 
 
 def _label(name: str) -> str:

@@ -1,9 +1,9 @@
 """When something in a log was written, and of which JVM it speaks, from the lines before it.
 
-    2016-09-13T06:54:06.773+0100: 11662.232: [Full GC 11662.233: [Class Histogram:
-    [2026-11-21T11:13:38.276+0000][0.117s][trace][gc,classhisto      ] GC(0)
-    Sat Nov 21 11:04:11 UTC 2026
-    $ jmap -histo:live 88951
+2016-09-13T06:54:06.773+0100: 11662.232: [Full GC 11662.233: [Class Histogram:
+[2026-11-21T11:13:38.276+0000][0.117s][trace][gc,classhisto      ] GC(0)
+Sat Nov 21 11:04:11 UTC 2026
+$ jmap -histo:live 88951
 """
 
 from __future__ import annotations
@@ -44,10 +44,7 @@ def read_stamp(context: str) -> Stamp:
 
 
 def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
-    found = None
-    for found in pattern.finditer(text):
-        pass
-    return found
+    return max(pattern.finditer(text), key=re.Match.start, default=None)
 
 
 def _time(text: str) -> float | None:

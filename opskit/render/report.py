@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from opskit.render.chart import Chart
+
 R = TypeVar("R")
 
 
@@ -39,6 +41,14 @@ class Block(Generic[R]):
 
 
 @dataclass(frozen=True, slots=True)
+class Sheet:
+    """The rows of a CSV file and their header; raw values."""
+
+    header: Sequence[str]
+    rows: Iterable[Sequence[object]]
+
+
+@dataclass(frozen=True, slots=True)
 class About:
     """Where, when and on what: the head of table, markdown and json."""
 
@@ -60,6 +70,7 @@ class Report:
     """Verdict first, then the blocks, then the footer (coverage, advice).
 
     `text`: the lines of `-f text` where its contract is not the blocks' columns. `data`: the JSON object's own keys.
+    `sheet`: what `-f csv` writes; `chart`: what a picture shows; for the commands that have these.
     """
 
     about: About
@@ -69,3 +80,5 @@ class Report:
     data: Callable[[], Mapping[str, Any]] = dict
     text: Callable[[], Iterable[str]] | None = None
     summary: Sequence[str] = field(default=())
+    sheet: Callable[[], Sheet] | None = None
+    chart: Callable[[], Chart] | None = None

@@ -8,7 +8,26 @@
     ├── BadInput                source:line: problem, with the text that was found there
     ├── CannotWrite             the output could not be written; nothing half-written stays
     ├── NotSupported            this kernel, tree or machine has not got what the command needs
-    └── TargetTimeout           what was waited for, how long, what the target was doing meanwhile
+    ├── TargetTimeout           what was waited for, how long, what the target was doing meanwhile
+    └── AttachError             a JVM could not be asked; each way to fail has its own class and its own advice
+        ├── AttachOtherUser     it is another user's (also a NotPermitted)
+        ├── AttachNotHotSpot    OpenJ9 or a native image: another protocol, or none (also a NotAJvm)
+        ├── AttachDisabled      it was started so that nobody can attach
+        ├── AttachStopped       it is stopped by a signal, or frozen
+        ├── AttachNeedsRestart  its listener cannot come back before a restart
+        ├── AttachTrigger       the file that makes it listen could not be made; no signal was sent
+        ├── AttachTmp           its /tmp cannot hold the socket: read-only, or not to be written to
+        ├── AttachNoSignal      SIGQUIT was not sent: it would have killed, or not been caught
+        ├── AttachSocket        what is at the socket's path is not its listener
+        │   ├── AttachSocketInsecure   no socket at all: a file, a link, …
+        │   ├── AttachSocketOrphaned   a socket that nobody listens on
+        │   └── AttachSocketForeign    another process listens there
+        ├── AttachDenied        the kernel refused although the modes allow it (also a NotPermitted)
+        ├── AttachRefused       the JVM closed without a word: it does not take our credentials (also a NotPermitted)
+        ├── AttachReplyCut      the reply ended too early
+        ├── AttachProtocol      what answered does not speak the protocol
+        ├── AttachCommandFailed the JVM itself said no; its words
+        └── AttachTimeout       no answer in time (also a TargetTimeout)
 
 A message names the path, the actual value and the next thing to type.
 Messages may hold names from the machine: whoever prints them escapes them.
@@ -27,11 +46,11 @@ class UsageError(OpskitError):
     """The words of the command were off."""
 
 
-class NotPermitted(OpskitError):  # noqa: N818  (these names are what the user meets in the docs)
+class NotPermitted(OpskitError):
     """The kernel or a JVM refused; the message says which command would be allowed."""
 
 
-class NoSuchProcess(OpskitError):  # noqa: N818
+class NoSuchProcess(OpskitError):
     """No process has this pid.
 
     `pid` is the number that was asked for; `hint` says what to type to find the right one.
@@ -42,11 +61,11 @@ class NoSuchProcess(OpskitError):  # noqa: N818
         super().__init__(f"no process {pid}{': ' + hint if hint else ''}")
 
 
-class NotAJvm(OpskitError):  # noqa: N818
+class NotAJvm(OpskitError):
     """A process that is no HotSpot JVM; the message says what it is instead, where that is known."""
 
 
-class BadInput(OpskitError):  # noqa: N818
+class BadInput(OpskitError):
     """Text that is not what it should be: `source:line: problem: found`.
 
     `line` counts from 1; None where the whole source is meant. `found` is the offending text itself.
@@ -58,13 +77,143 @@ class BadInput(OpskitError):  # noqa: N818
         super().__init__(f"{place}: {problem}" + ("" if found is None else f": {found[:120]!r}"))
 
 
-class CannotWrite(OpskitError):  # noqa: N818
+class CannotWrite(OpskitError):
     """An output file could not be written."""
 
 
-class NotSupported(OpskitError):  # noqa: N818
+class NotSupported(OpskitError):
     """What the command needs is not on this kernel, or not in this tree."""
 
 
-class TargetTimeout(OpskitError):  # noqa: N818
+class TargetTimeout(OpskitError):
     """A wait for another process ran out."""
+
+
+class AttachError(OpskitError):
+    """A JVM could not be asked. `reason` is stable and greppable; it ends the line of `opskit jvms` and hsperf-check."""
+
+    reason = "failed"
+
+
+class AttachOtherUser(AttachError, NotPermitted):
+    """The JVM is another user's; only that user and root may attach."""
+
+    reason = "other-user"
+
+
+class AttachNotHotSpot(AttachError, NotAJvm):
+    """OpenJ9 or a GraalVM native image: it speaks another protocol, or none."""
+
+    reason = "not-hotspot"
+
+
+class AttachDisabled(AttachError):
+    """-XX:+DisableAttachMechanism: it was meant."""
+
+    reason = "disabled"
+
+
+class AttachStopped(AttachError):
+    """A stopped or frozen JVM accepts the connection and never answers."""
+
+    reason = "stopped"
+
+
+class AttachNeedsRestart(AttachError):
+    """The socket is gone, and this JVM does not make another one."""
+
+    reason = "needs-restart"
+
+
+class AttachTrigger(AttachError):
+    """Without the trigger file the signal would only print a dump into the application's output: it was not sent."""
+
+    reason = "no-trigger"
+
+
+class AttachTmp(AttachError):
+    """The JVM cannot make its socket in its /tmp."""
+
+    reason = "tmp"
+
+
+class AttachNoSignal(AttachError):
+    """The JVM has not got a handler for SIGQUIT: sending it would kill."""
+
+    reason = "no-signal-handler"
+
+
+class AttachSocket(AttachError):
+    """What is at the socket's path is not the JVM's listener."""
+
+    reason = "socket"
+
+
+class AttachSocketInsecure(AttachSocket):
+    """No socket is there, but something else."""
+
+    reason = "socket-insecure"
+
+
+class AttachSocketOrphaned(AttachSocket):
+    """Nobody listens on the socket, while the JVM believes that its listener has one."""
+
+    reason = "socket-orphaned"
+
+
+class AttachSocketForeign(AttachSocket):
+    """Another process listens: two containers that share a /tmp both own `.java_pid1`. `peer` is its pid, 0 if unseen."""
+
+    reason = "socket-foreign"
+
+    def __init__(self, message: str, peer: int) -> None:
+        self.peer = peer
+        super().__init__(message)
+
+
+class AttachDenied(AttachError, NotPermitted):
+    """The kernel refused although the modes allow it."""
+
+    reason = "denied"
+
+
+class AttachRefused(AttachError, NotPermitted):
+    """The JVM read our credentials and closed the connection."""
+
+    reason = "credentials-refused"
+
+
+class AttachReplyCut(AttachError):
+    """The reply ended too early. `received_bytes` came."""
+
+    reason = "reply-cut"
+
+    def __init__(self, pid: int, what: str, received_bytes: int) -> None:
+        self.received_bytes = received_bytes
+        super().__init__(f"the reply of {pid} is cut off: {what}; did the JVM end meanwhile? Ask again")
+
+
+class AttachProtocol(AttachError):
+    """What answered does not speak the attach protocol, or not this version of it."""
+
+    reason = "protocol"
+
+
+class AttachCommandFailed(AttachError):
+    """The JVM refused the command. `code` and `said` are its own."""
+
+    reason = "command-failed"
+
+    def __init__(self, pid: int, command: str, code: int, said: str) -> None:
+        self.code, self.said = code, said
+        super().__init__(f"{pid} refused {command!r} (code {code}): {said}")
+
+
+class AttachTimeout(AttachError, TargetTimeout):
+    """No listener, or no answer, in time. `thread` is the comm of the thread that used most CPU meanwhile; None: none did."""
+
+    reason = "timeout"
+
+    def __init__(self, message: str, thread: str | None = None) -> None:
+        self.thread = thread
+        super().__init__(message)

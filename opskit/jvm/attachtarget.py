@@ -1,0 +1,328 @@
+"""What is known of a JVM before anything is sent to it, and what it was doing when it did not answer. Reads /proc only.
+
+SIGQUIT starts HotSpot's attach listener (os/posix/attachListener_posix.cpp), prints a thread dump where there is no
+trigger file, and kills whoever does not catch it. So everything that can go wrong is found out before.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from opskit.errors import (
+    AttachDisabled,
+    AttachNeedsRestart,
+    AttachNoSignal,
+    AttachNotHotSpot,
+    AttachOtherUser,
+    AttachStopped,
+    BadInput,
+    NoSuchProcess,
+    NotPermitted,
+)
+from opskit.jvm.discover import HOTSPOT, OPENJ9, Jvm, find_jvm
+from opskit.jvm.launch import last_flag, parse_release, parse_words
+from opskit.proc.boot import parse_uptime
+from opskit.proc.cgroup import ancestry
+from opskit.proc.fs import DENIED, GONE, ProcFS
+from opskit.proc.stat import parse_stat
+from opskit.proc.status import Status, parse_status
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_SIGQUIT_BIT = 1 << 2
+_LISTENER = "Attach Listener"
+_REMAKES_SOCKET = 14  # JDK-8225690; 11.0.9 was seen not to
+_STARTING_S = 30.0
+_BUSY_SHARE = 0.5
+_CAPABILITIES = {
+    0: "cap_chown", 1: "cap_dac_override", 2: "cap_dac_read_search", 5: "cap_kill", 6: "cap_setgid", 7: "cap_setuid",
+    10: "cap_net_bind_service", 12: "cap_net_admin", 13: "cap_net_raw", 14: "cap_ipc_lock", 19: "cap_sys_ptrace",
+    21: "cap_sys_admin", 23: "cap_sys_nice", 24: "cap_sys_resource",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class AttachTarget:
+    """A HotSpot JVM that may be asked. `ns_pid` is its pid in its own namespace, which its files in /tmp are named after.
+
+    `euid`, `egid` and `groups` are as seen from here. `java_major` None: neither its counters nor its JDK's release file
+    say it.
+    """
+
+    jvm: Jvm
+    euid: int
+    egid: int
+    groups: tuple[int, ...]
+    java_major: int | None
+
+    @property
+    def pid(self) -> int:
+        """Its pid here."""
+        return self.jvm.pid
+
+    @property
+    def ns_pid(self) -> int:
+        """Its pid where it runs."""
+        return self.jvm.ns_pid
+
+    @property
+    def socket_name(self) -> str:
+        """The socket's name in its /tmp."""
+        return f".java_pid{self.ns_pid}"
+
+    @property
+    def trigger_name(self) -> str:
+        """The trigger's name, in its working directory or its /tmp."""
+        return f".attach_pid{self.ns_pid}"
+
+
+def read_target(fs: ProcFS, pid: int, our_euid: int) -> AttachTarget:
+    """Prove that a process is a HotSpot JVM that we may ask. Raises NoSuchProcess, NotAJvm, NotPermitted and AttachError."""
+    if not fs.is_own():
+        raise NotPermitted(f"{fs.proc} is another pid namespace; {pid} there is not {pid} here. Nothing was sent.")
+    try:
+        status = fs.load(parse_status, pid, "status")
+        owner = status.effective_uid
+        if our_euid not in (0, owner):
+            jvm = find_jvm(fs, pid)  # is it one at all? Then say whose
+            raise AttachOtherUser(
+                f"{pid} ({jvm.main}) belongs to uid {owner}: only that user and root may attach; "
+                f"sudo -u '#{owner}' opskit …, or run as root"
+            )
+        jvm = find_jvm(fs, pid)
+        if jvm.kind == OPENJ9:
+            raise AttachNotHotSpot(
+                f"{pid} ({jvm.main}) is an OpenJ9 JVM: its attach protocol is another one; "
+                f"use the jcmd of its own JDK: jcmd {pid} Thread.print"
+            )
+        if jvm.kind != HOTSPOT:
+            raise AttachNotHotSpot(
+                f"{pid} ({jvm.main}) is a GraalVM native image, no JVM: nothing listens for attaching; perf record -g -p {pid} works"
+            )
+        groups = tuple(int(word) for word in status.fields.get("Groups", "").split())
+        return AttachTarget(jvm, owner, status.effective_gid, groups, _java_major(fs, jvm))
+    except GONE:
+        raise NoSuchProcess(pid, "opskit jvms lists the JVMs") from None
+
+
+def check_same(fs: ProcFS, target: AttachTarget) -> None:
+    """Raise NoSuchProcess where the JVM has ended (its pid may have gone to another process), AttachStopped where it stands still."""
+    try:
+        stat = fs.load(parse_stat, target.pid, "stat")
+    except GONE:
+        raise NoSuchProcess(target.pid, "it has ended") from None
+    if stat.start_ticks != target.jvm.start_ticks or stat.state in "ZX":
+        raise NoSuchProcess(target.pid, "the JVM has ended")
+    stopped = _why_stopped(fs, target.pid, stat.state)
+    if stopped is not None:
+        raise AttachStopped(stopped)
+
+
+def _why_stopped(fs: ProcFS, pid: int, state: str) -> str | None:
+    if state == "T":
+        return f"{pid} is stopped by a signal (state T): it answers nobody; go on with it: kill -CONT {pid}"
+    if state == "t":
+        return f"{pid} is stopped by a debugger or tracer (state t; TracerPid in /proc/{pid}/status): it answers nobody"
+    try:
+        cgroups = ancestry(fs, pid, "pids") or ancestry(fs, pid, "memory")
+    except (*GONE, BadInput):
+        return None
+    for level in cgroups.levels if cgroups else ():
+        if level.table(fs, "cgroup.events").get("frozen"):
+            return f"{pid} is frozen with its cgroup {level.path} (a paused container?): it answers nobody; unpause it"
+    return None
+
+
+def why_disabled(fs: ProcFS, target: AttachTarget) -> AttachDisabled | None:
+    """Whether it was started with -XX:+DisableAttachMechanism: by its counters, else by its command line."""
+    flags = target.jvm.perf.text("sun.rt.jvmCapabilities") if target.jvm.perf else None
+    if flags is None:
+        words, environment = command_words(fs, target.pid)
+        flags = "0" if last_flag(words, environment, "DisableAttachMechanism") == "-XX:+DisableAttachMechanism" else "1"
+    if not flags.startswith("0"):
+        return None
+    return AttachDisabled(
+        f"{target.pid} ({target.jvm.main}) was started with -XX:+DisableAttachMechanism: nobody can attach; "
+        "start it without that option"
+    )
+
+
+def is_reduced_signals(fs: ProcFS, target: AttachTarget) -> bool:
+    """Whether it was started with -Xrs (ReduceSignalUsage): then its listener starts with it, and SIGQUIT kills."""
+    words, environment = command_words(fs, target.pid)
+    if last_flag(words, environment, "ReduceSignalUsage") == "-XX:+ReduceSignalUsage":
+        return True
+    options = [option for entry in environment if "OPTIONS=" in entry for option in entry.partition("=")[2].split()]
+    return "-Xrs" in words or "-Xrs" in options
+
+
+def command_words(fs: ProcFS, pid: int) -> tuple[list[str], list[str]]:
+    """The words of its command line, and of its environment; empty where the rights do not suffice."""
+    found: list[list[str]] = []
+    for name in ("cmdline", "environ"):
+        try:
+            found.append(fs.load(parse_words, pid, name))
+        except DENIED:
+            found.append([])
+    return found[0], found[1]
+
+
+def has_listener(fs: ProcFS, pid: int) -> bool:
+    """Whether HotSpot's listener thread is there, by its name."""
+    for tid in fs.tids(pid):
+        try:
+            if fs.load(_line, pid, "task", tid, "comm") == _LISTENER:
+                return True
+        except (*GONE, DENIED):
+            continue
+    return False
+
+
+def remakes_socket(target: AttachTarget) -> bool:
+    """Whether a JVM whose socket was deleted makes another one when it is asked to."""
+    return target.java_major is not None and target.java_major >= _REMAKES_SOCKET
+
+
+def needs_restart(target: AttachTarget, path: str) -> AttachNeedsRestart:
+    """The verdict over a listener that has lost its socket for good."""
+    java = f"JDK {target.java_major}" if target.java_major else "this JDK"
+    return AttachNeedsRestart(
+        f"{target.pid} ({target.jvm.main}) has its attach listener, but {path} was deleted, and {java} does not make it "
+        "again: only a restart of the JVM helps. No signal was sent"
+    )
+
+
+def why_no_signal(fs: ProcFS, target: AttachTarget, clock_ticks: int) -> tuple[str, bool] | None:
+    """Why SIGQUIT must not be sent, and whether that may pass (the JVM is starting). None: it may be sent.
+
+    Raises GONE.
+    """
+    status = fs.load(parse_status, target.pid, "status")
+    if target.jvm.libjvm is None:
+        return f"libjvm cannot be seen in /proc/{target.pid}/maps, so it is not proven to be a JVM", False
+    if _has(status, "SigIgn"):
+        return "it ignores SIGQUIT", False
+    if _has(status, "SigCgt"):
+        return None
+    started_s = fs.load(parse_stat, target.pid, "stat").start_ticks / clock_ticks
+    young = fs.load(parse_uptime, "uptime") - started_s < _STARTING_S
+    return "it has no handler for SIGQUIT" + (" yet: it is starting" if young else ", which would kill it"), young
+
+
+def _has(status: Status, key: str) -> bool:
+    mask = status.mask(key)
+    return mask is not None and bool(mask & _SIGQUIT_BIT)
+
+
+def no_signal(target: AttachTarget, why: str) -> AttachNoSignal:
+    """The error for it."""
+    return AttachNoSignal(
+        f"{target.pid} ({target.jvm.main}) has no attach listener, and cannot be made to start one: {why}. No signal was sent"
+    )
+
+
+def _java_major(fs: ProcFS, jvm: Jvm) -> int | None:
+    spec = jvm.perf.text("java.property.java.vm.specification.version") if jvm.perf else None
+    if spec is None and jvm.libjvm is not None:
+        home = posixpath.dirname(posixpath.dirname(posixpath.dirname(jvm.libjvm)))
+        try:
+            release = fs.read_path(fs.inside(jvm.pid, f"{home}/release")).decode("utf-8", "replace")
+            spec = parse_release(release).get("JAVA_VERSION")
+        except (OSError, BadInput):
+            return None
+    return major_of(spec or "")
+
+
+def major_of(version: str) -> int | None:
+    """8 for `1.8.0_402`, 17 for `17.0.15` or `17-ea`; None for what is no version."""
+    first, _, rest = version.removeprefix("1.").partition(".")
+    first = first.partition("-")[0].partition("_")[0]
+    return int(first) if first.isascii() and first.isdigit() and (first != "1" or not rest) else None
+
+
+def thread_times(fs: ProcFS, pid: int) -> dict[int, tuple[str, int]]:
+    """By tid: (comm, CPU ticks) of every thread; empty where the process is gone."""
+    times: dict[int, tuple[str, int]] = {}
+    try:
+        tids = fs.tids(pid)
+    except GONE:
+        return times
+    for tid in tids:
+        try:
+            stat = fs.load(parse_stat, pid, "task", tid, "stat")
+        except (*GONE, DENIED, BadInput):
+            continue
+        times[tid] = (stat.comm, stat.user_ticks + stat.system_ticks)
+    return times
+
+
+def burning(
+    before: Mapping[int, tuple[str, int]], after: Mapping[int, tuple[str, int]], elapsed_ticks: float
+) -> tuple[int, str, float] | None:
+    """(tid, comm, share of one CPU) of the thread that used most CPU in between; None where none used half of one."""
+    shares = [(ticks - before.get(tid, (comm, 0))[1], tid, comm) for tid, (comm, ticks) in after.items()]
+    if not shares or elapsed_ticks <= 0:
+        return None
+    ticks, tid, comm = max(shares)
+    share = ticks / elapsed_ticks
+    return (tid, comm, min(share, 1.0)) if share >= _BUSY_SHARE else None
+
+
+def meanwhile(found: tuple[int, str, float] | None) -> str:
+    """What a JVM that did not answer was doing, and what to do about it."""
+    if found is None:
+        return (
+            "none of its threads used much CPU meanwhile: it may be waiting for memory, for its disk or to be scheduled "
+            "(opskit jvms shows throttling); a longer --timeout may do"
+        )
+    tid, comm, share = found
+    said = f'thread "{comm}" (tid {tid}) used {share:.0%} of a CPU meanwhile'
+    if comm.startswith(("GC Thread", "G1 ", "ZWorker", "ZDriver", "ZWorkerYoung", "ZWorkerOld", "Shenandoah", "ParGC")):
+        return f"{said}: the JVM is busy with its garbage collection"
+    if comm == "VM Thread":
+        return f"{said}: the JVM is inside a long VM operation"
+    return (
+        f"{said}: while it runs a loop without a safepoint poll, the JVM can answer nobody; "
+        f"perf record -g -t {tid} shows where it is"
+    )
+
+
+def why_denied(fs: ProcFS, target: AttachTarget | int) -> str:
+    """What was seen that may refuse where file modes do not: capabilities, Yama, a security module."""
+    pid = target if isinstance(target, int) else target.pid
+    seen = []
+    try:
+        ours = fs.load(parse_status, "self", "status").mask("CapEff") or 0
+        theirs = fs.load(parse_status, pid, "status").mask("CapPrm") or 0
+    except (*GONE, DENIED):
+        ours = theirs = 0
+    missing = theirs & ~ours
+    if missing:
+        names = [_CAPABILITIES.get(bit, f"capability {bit}") for bit in range(64) if missing >> bit & 1]
+        shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+        seen.append(f"it has capabilities that we have not ({shown}): run opskit as root with cap_sys_ptrace")
+    scope = _maybe(fs, "sys", "kernel", "yama", "ptrace_scope")
+    if scope in ("2", "3"):
+        seen.append(f"Yama's ptrace_scope is {scope}")
+    labels = [_maybe(fs, where, "attr", "current") for where in ("self", pid)]
+    if labels[0] and labels[1] and labels[0] != labels[1] and "unconfined" not in (labels[0], labels[1]):
+        seen.append(f"a security module confines us ({labels[0]}) and it ({labels[1]}): its audit log has more")
+    elif labels[1] and labels[1] != "unconfined":
+        seen.append(f"it runs under the security label {labels[1]}")
+    if not seen:
+        seen.append("it may be undumpable or in a user namespace that we have no rights over: run as root on the host")
+    return "; ".join(seen)
+
+
+def _maybe(fs: ProcFS, *parts: object) -> str | None:
+    try:
+        return fs.load(_line, *parts).rstrip("\0") or None
+    except (OSError, ValueError):
+        return None
+
+
+def _line(text: str) -> str:
+    return text.removesuffix("\n")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from operator import itemgetter
+from typing import TYPE_CHECKING, NamedTuple
 
 from opskit.analysis.trend import slope
 from opskit.proc.fd import PIPE_PREFIX
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
 PAGES_OF_A_NEW_PIPE = 16  # fs/pipe.c, PIPE_DEF_BUFFERS
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessUse:
+class ProcessUse(NamedTuple):
     """One process's fds on one pipe. The directions are None where they were not looked at."""
 
     process: Process
@@ -28,8 +28,7 @@ class ProcessUse:
     write_fds: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Pipe:
+class Pipe(NamedTuple):
     """One pipe or FIFO. `device` and `path` only for a FIFO. `end_class`: self, parent-child, cross-process, one-sided."""
 
     kind: str
@@ -113,11 +112,13 @@ def ranked(totals: Mapping[bytes, int], sort: str = "fds") -> list[tuple[int, in
     """(fds, inode, key) a pipe: most fds first and then by inode, or by inode alone."""
     size = len(PIPE_PREFIX)
     rows = [
-        (-count, int(key[size:-1]) if key.startswith(PIPE_PREFIX) else identity(key)[1], key)
+        (count, int(key[size:-1]) if key.startswith(PIPE_PREFIX) else identity(key)[1], key)
         for key, count in totals.items()
     ]
-    rows.sort(key=None if sort == "fds" else lambda row: row[1:])
-    return [(-count, inode, key) for count, inode, key in rows]
+    rows.sort(key=itemgetter(1, 2))
+    if sort == "fds":
+        rows.sort(key=itemgetter(0), reverse=True)  # stable: ties stay in the order of their inodes
+    return rows
 
 
 def commands_by_pipe(holders: Iterable[Holder], command: Mapping[int, str]) -> dict[bytes, dict[str, int]]:
@@ -136,24 +137,25 @@ def commands_by_pipe(holders: Iterable[Holder], command: Mapping[int, str]) -> d
 
 def uses_by_pipe(holders: Iterable[Holder], people: Mapping[int, Process]) -> dict[bytes, tuple[ProcessUse, ...]]:
     """Per pipe: every process with its fds, most first. Tables that a thread has of its own count for its process."""
-    summed: dict[bytes, dict[int, list[int]]] = {}
-    directions = True
+    uses: dict[bytes, list[ProcessUse]] = {}
     for holder in holders:
+        process, ends = people[holder.pid], holder.ends
         for key, count in holder.counts.items():
-            numbers = summed.setdefault(key, {}).setdefault(holder.pid, [0, 0, 0])
-            numbers[0] += count
-            if holder.ends is None:
-                directions = False
-            else:
-                numbers[1] += holder.ends[key].read_fds
-                numbers[2] += holder.ends[key].write_fds
-    return {
-        key: tuple(
-            ProcessUse(people[pid], fds, read if directions else None, write if directions else None)
-            for pid, (fds, read, write) in sorted(by_pid.items(), key=lambda item: (-item[1][0], item[0]))
-        )
-        for key, by_pid in summed.items()
-    }
+            read, write, _ = ends[key] if ends is not None else (None, None, None)
+            uses.setdefault(key, []).append(ProcessUse(process, count, read, write))
+    return {key: tuple(_merged(row)) if len(row) > 1 else tuple(row) for key, row in uses.items()}
+
+
+def _merged(row: list[ProcessUse]) -> list[ProcessUse]:
+    """One entry a process, most fds first."""
+    by_pid: dict[int, ProcessUse] = {}
+    for use in row:
+        known = by_pid.get(use.process.pid)
+        if known is not None:  # a thread with a table of its own
+            read, write = (None if a is None or b is None else a + b for a, b in zip(known[2:], use[2:], strict=True))
+            use = ProcessUse(use.process, known.fds + use.fds, read, write)
+        by_pid[use.process.pid] = use
+    return sorted(by_pid.values(), key=lambda use: (-use.fds, use.process.pid))
 
 
 def classify(uses: Sequence[ProcessUse], in_flight: Mapping[int, int], denied: int) -> tuple[str, str | None]:
@@ -177,7 +179,8 @@ def _one_sided(read_end_is_left: bool, in_flight: Mapping[int, int], denied: int
         where = ", ".join(f"{count} in sockets of {pid}" for pid, count in sorted(in_flight.items()))
         return f"{missing} in any fd table, but fds are in flight ({where}): it may be among them; if not, {effect}"
     if denied:
-        return f"{missing} seen, but {denied} processes could not be read: one of them may hold it; if not, {effect}"
+        hidden = f"{denied} process{'' if denied == 1 else 'es'} could not be read and may hold it"
+        return f"{missing} was seen, but {hidden}; if not, {effect}"
     return f"{missing} is left: {effect}"
 
 

@@ -62,6 +62,7 @@ class Look:
 
     scan: PipeScan
     others: tuple[Holder, ...] = ()
+    sockets: tuple[tuple[int, bytes], ...] = ()
 
 
 @click.command(name="pipes", help=__doc__.partition(": ")[2] if __doc__ else None)
@@ -169,14 +170,15 @@ def _look(host: Host, options: Options) -> Look:
         wanted = [pid for pid in wanted if _real_uid(host, pid) in options.uids]
     scan = scanner.scan(wanted)
     if not (options.ends and options.selective):
-        return Look(scan)
+        return Look(scan, sockets=tuple(scan.sockets))
     chosen = set(wanted)
     others = scanner.scan(pid for pid in host.fs.pids() if pid not in chosen)
     keys = {key for holder in scan.holders for key in holder.counts}
     scan.denied += others.denied
     scan.vanished += others.vanished
     scan.scanned += others.scanned
-    return Look(scan, tuple(_only(holder, keys) for holder in others.holders if not keys.isdisjoint(holder.counts)))
+    touching = tuple(_only(holder, keys) for holder in others.holders if not keys.isdisjoint(holder.counts))
+    return Look(scan, touching, (*scan.sockets, *others.sockets))
 
 
 def _only(holder: Holder, keys: set[bytes]) -> Holder:
@@ -204,7 +206,9 @@ def _report(
     shown = rows[: options.top] if options.top else rows
     gains = analysis.gains(samples)
     scan = look.scan
-    footer = list(coverage_lines(host.fs, len(scan.scanned), len(scan.denied), len(scan.vanished)))
+    footer = list(
+        coverage_lines(host.fs, len(scan.scanned), len(scan.denied), len(scan.vanished), as_root=host.is_root)
+    )
     if scan.remote_skipped:
         footer.append(f"{scan.remote_skipped} fds on network file systems were not looked at: a stat there may hang")
     fifos = len(scan.fifo_paths)
@@ -305,7 +309,7 @@ def _classes(
     classes = {key: analysis.classify(uses[key], {}, denied) for _, _, key in rows}
     one_sided = [key for key, (name, _) in classes.items() if name == "one-sided"]
     # Only then is it worth reading every socket's fdinfo.
-    in_flight = fds_in_flight(host.fs, host.fs.pids()) if one_sided else {}
+    in_flight = fds_in_flight(host.fs, look.sockets) if one_sided else {}
     return classes | {key: analysis.classify(uses[key], in_flight, denied) for key in one_sided}
 
 

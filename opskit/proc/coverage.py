@@ -12,12 +12,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-def coverage_lines(fs: ProcFS, scanned: int, denied: int, vanished: int) -> Iterator[str]:
+def coverage_lines(fs: ProcFS, scanned: int, denied: int, vanished: int, *, as_root: bool) -> Iterator[str]:
     """The sentences that say what is missing; none where nothing is."""
     if denied:
-        yield f"{denied} of {scanned + denied} processes could not be read; run as root to see them"
+        advice = "not even by root: a security module or sandbox guards them" if as_root else "run as root to see them"
+        yield f"{denied} of {scanned + denied} processes could not be read; {advice}"
     if vanished:
-        yield f"{vanished} processes vanished during the scan"
+        yield f"{vanished} process{'' if vanished == 1 else 'es'} vanished during the scan"
     if hides_processes(fs):
         try:
             tasks = fs.load(parse_total_tasks, "loadavg")

@@ -25,13 +25,9 @@ DENIED = PermissionError
 _MAX_LINKS = 40
 
 
-class FdLink(NamedTuple):
-    """One link of an fd directory. `readable` and `writable` are the modes the file was opened with."""
-
-    fd: bytes
-    target: bytes
-    readable: bool
-    writable: bool
+# One link of an fd directory: its name, its target, its mode. The mode's bits tell how the file was opened.
+FdLink = tuple[bytes, bytes, int]
+FD_READABLE, FD_WRITABLE = stat.S_IRUSR, stat.S_IWUSR
 
 
 class FileId(NamedTuple):
@@ -53,6 +49,28 @@ class FileId(NamedTuple):
             found.st_dev, found.st_ino, found.st_mode, found.st_uid, found.st_gid, found.st_nlink, found.st_size,
             found.st_ctime_ns,
         )  # fmt: skip
+
+
+def _dense_fds(directory: int) -> list[bytes]:
+    """The names of all fds where a process has many and no gap; empty where readdir has to tell.
+
+    Since Linux 6.2 st_size of an fd directory is the number of fds. If there are N, and 0 to N-1 can all be read, these
+    are all of them, and readdir, a fifth of the scan of a process with thousands, is not needed. A gap shows as ENOENT.
+    """
+    count = os.fstat(directory).st_size
+    if count < _DENSE_FROM:
+        return []
+    try:
+        os.lstat(b"%d" % (count - 1), dir_fd=directory)
+    except GONE:
+        return []
+    while len(_FD_NAMES) < count:
+        _FD_NAMES.append(b"%d" % len(_FD_NAMES))
+    return _FD_NAMES[:count]
+
+
+_DENSE_FROM = 64
+_FD_NAMES: list[bytes] = []
 
 
 class ProcFS:
@@ -157,15 +175,12 @@ class ProcFS:
         bytes all the way: on 200,000 fds the decoding alone would cost a fifth of the scan.
         """
         path = self.path(*parts, "fd").encode()
-        names = os.listdir(path)
-        if not names:
-            return []
         directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         readlink = os.readlink
         try:
-            return [readlink(name, dir_fd=directory) for name in names]
+            return [readlink(name, dir_fd=directory) for name in _dense_fds(directory) or os.listdir(path)]
         except GONE:
-            return self._surviving_targets(names, directory)
+            return self._surviving_targets(os.listdir(path), directory)
         finally:
             os.close(directory)
 
@@ -189,21 +204,29 @@ class ProcFS:
         lstat costs a tenth of fdinfo, and never waits for a hung mount.
         """
         path = self.path(*parts, "fd").encode()
-        names = os.listdir(path)
         directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        links = []
+        readlink, lstat = os.readlink, os.lstat
         try:
-            for name in names:
-                try:
-                    target = os.readlink(name, dir_fd=directory)
-                    if not target.startswith(wanted):
-                        continue
-                    mode = os.lstat(name, dir_fd=directory).st_mode
-                except GONE:
-                    continue
-                links.append(FdLink(name, target, bool(mode & stat.S_IRUSR), bool(mode & stat.S_IWUSR)))
+            return [
+                (name, target, lstat(name, dir_fd=directory).st_mode)
+                for name in _dense_fds(directory) or os.listdir(path)
+                if (target := readlink(name, dir_fd=directory)).startswith(wanted)
+            ]
+        except GONE:
+            return self._surviving_links(os.listdir(path), directory, wanted)
         finally:
             os.close(directory)
+
+    @staticmethod
+    def _surviving_links(names: list[bytes], directory: int, wanted: tuple[bytes, ...]) -> list[FdLink]:
+        links = []
+        for name in names:
+            try:
+                target = os.readlink(name, dir_fd=directory)
+                if target.startswith(wanted):
+                    links.append((name, target, os.lstat(name, dir_fd=directory).st_mode))
+            except GONE:
+                continue
         return links
 
     def file_id(self, *parts: object) -> FileId:

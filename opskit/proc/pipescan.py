@@ -9,11 +9,11 @@ from __future__ import annotations
 import stat
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from opskit.errors import BadInput
 from opskit.proc.fd import PIPE_PREFIX, parse_fdinfo
-from opskit.proc.fs import DENIED, GONE, FdLink, ProcFS
+from opskit.proc.fs import DENIED, FD_READABLE, FD_WRITABLE, GONE, FdLink, ProcFS
 from opskit.proc.mountinfo import parse_mountinfo
 
 if TYPE_CHECKING:
@@ -23,14 +23,17 @@ if TYPE_CHECKING:
 _REMOTE = ("nfs", "cifs", "smb", "fuse", "ceph", "9p", "afs", "glusterfs", "lustre", "gpfs", "beegfs", "orangefs", "ocfs2", "virtiofs")  # fmt: skip
 
 
-@dataclass(slots=True)
-class Ends:
+_SOCKET_PREFIX = b"socket:["
+_WANTED = (PIPE_PREFIX, _SOCKET_PREFIX)
+_WANTED_WITH_FIFOS = (*_WANTED, b"/")
+
+
+class Ends(NamedTuple):
     """The fds of one process on one pipe: how many are for reading, for writing, and one of them by number."""
 
-    fds: int = 0
-    read_fds: int = 0
-    write_fds: int = 0
-    fd: int = -1
+    read_fds: int
+    write_fds: int
+    fd: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +51,14 @@ class Holder:
 
 @dataclass(slots=True)
 class PipeScan:
-    """One pass, with the pids that were read, that the rights hid, and that vanished meanwhile."""
+    """One pass, with the pids that were read, that the rights hid, and that vanished meanwhile.
+
+    `sockets`: (pid, fd) of every socket, where directions were asked for: a pipe's other end may be in flight there.
+    """
 
     holders: list[Holder] = field(default_factory=list)
     fifo_paths: dict[bytes, bytes] = field(default_factory=dict)
+    sockets: list[tuple[int, bytes]] = field(default_factory=list)
     remote_skipped: int = 0
     scanned: list[int] = field(default_factory=list)
     denied: list[int] = field(default_factory=list)
@@ -111,21 +118,33 @@ class PipeScanner:
             targets = self.fs.fd_targets(*parts)
             counts = {key: count for key, count in Counter(targets).items() if key.startswith(PIPE_PREFIX)}
             return (Holder(pid, counts, None, tid) if counts else None), bool(targets)
-        links = self.fs.fd_links(*parts, wanted=(PIPE_PREFIX, b"/") if self.fifos else (PIPE_PREFIX,))
-        ends: dict[bytes, Ends] = {}
-        for link in links:
-            key = link.target if link.target.startswith(PIPE_PREFIX) else self._fifo(parts, link, result)
-            if key is None:
-                continue
-            entry = ends.setdefault(key, Ends(fd=int(link.fd)))
-            entry.fds += 1
-            entry.read_fds += link.readable
-            entry.write_fds += link.writable
+        links = self.fs.fd_links(*parts, wanted=_WANTED_WITH_FIFOS if self.fifos else _WANTED)
+        fd_of: dict[bytes, bytes] = {}
+        fds: dict[bytes, int] = {}
+        reads: dict[bytes, int] = {}
+        writes: dict[bytes, int] = {}
+        for fd, target, mode in links:
+            key = target
+            if not target.startswith(PIPE_PREFIX):
+                if target.startswith(_SOCKET_PREFIX):
+                    result.sockets.append((pid, fd))
+                    continue
+                fifo = self._fifo(parts, fd, target, result)
+                if fifo is None:
+                    continue
+                key = fifo
+            fd_of[key] = fd
+            fds[key] = fds.get(key, 0) + 1
+            if mode & FD_READABLE:
+                reads[key] = reads.get(key, 0) + 1
+            if mode & FD_WRITABLE:
+                writes[key] = writes.get(key, 0) + 1
+        ends = {key: Ends(reads.get(key, 0), writes.get(key, 0), int(fd)) for key, fd in fd_of.items()}
         any_fd = bool(links) or bool(self.fs.fd_count(*parts))
-        return (Holder(pid, {key: end.fds for key, end in ends.items()}, ends, tid) if ends else None), any_fd
+        return (Holder(pid, fds, ends, tid) if fds else None), any_fd
 
-    def _fifo(self, parts: tuple[object, ...], link: FdLink, result: PipeScan) -> bytes | None:
-        fd = link.fd.decode()
+    def _fifo(self, parts: tuple[object, ...], fd_name: bytes, target: bytes, result: PipeScan) -> bytes | None:
+        fd = fd_name.decode()
         try:
             if self._is_remote(parts, fd):
                 result.remote_skipped += 1
@@ -136,7 +155,7 @@ class PipeScanner:
         if not stat.S_ISFIFO(found.mode):
             return None
         key = b"fifo:%d:%d" % (found.device, found.inode)
-        result.fifo_paths[key] = link.target
+        result.fifo_paths[key] = target
         return key
 
     def _is_remote(self, parts: tuple[object, ...], fd: str) -> bool:
@@ -173,18 +192,17 @@ class PipeScanner:
         return sorted(self.fs.fd_links(pid, "task", tid))
 
 
-def fds_in_flight(fs: ProcFS, pids: Iterable[int]) -> dict[int, int]:
+def fds_in_flight(fs: ProcFS, sockets: Iterable[tuple[int, bytes]]) -> dict[int, int]:
     """Fds that sit in a unix socket's receive queue (SCM_RIGHTS), in no fd directory: pid of the receiver -> how many.
 
-    fdinfo has `scm_fds:` since Linux 5.7; nothing is found before.
+    `sockets`: (pid, fd) of every socket. fdinfo has `scm_fds:` since Linux 5.7; nothing is found before.
     """
     queued: dict[int, int] = {}
-    for pid in pids:
+    for pid, fd in sockets:
         try:
-            for link in fs.fd_links(pid, wanted=(b"socket:[",)):
-                count = int(fs.load(parse_fdinfo, pid, "fdinfo", link.fd.decode()).get("scm_fds", "0"))
-                if count:
-                    queued[pid] = queued.get(pid, 0) + count
+            count = int(fs.load(parse_fdinfo, pid, "fdinfo", fd.decode()).get("scm_fds", "0"))
         except (*GONE, DENIED, BadInput):
             continue
+        if count:
+            queued[pid] = queued.get(pid, 0) + count
     return queued

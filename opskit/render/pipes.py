@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from opskit.render.escape import printable
-from opskit.render.numbers import size, whole
+from opskit.render.numbers import plain, size, whole
 from opskit.render.report import Block, Column
 
 if TYPE_CHECKING:
@@ -48,27 +48,28 @@ def by_command(pipe: Pipe) -> dict[str, int]:
 def detail_lines(pipes: Iterable[Pipe], *, by_process: bool, ends: bool, fill: bool) -> Iterator[str]:
     """The same rows with `key=value` words behind them for what was asked in addition."""
     for pipe in pipes:
-        words = [printable(pipe.name)] if by_process else [f"{pipe.fds:7d} {printable(pipe.name)}"]
+        line = printable(pipe.name) if by_process else f"{pipe.fds:7d} {printable(pipe.name)}"
         if by_process:
-            words += [f"{printable(name)}={count}" for name, count in by_command(pipe).items()]
+            line += "".join(f" {printable(name)}={count}" for name, count in by_command(pipe).items())
         if ends:
-            words.append(f"class={pipe.end_class}")
-            words.append(f"read={printable(_side(pipe.uses, 'read_fds')) or '-'}")
-            words.append(f"write={printable(_side(pipe.uses, 'write_fds')) or '-'}")
+            read, write = sides(pipe.uses)
+            line += f" class={pipe.end_class} read={printable(read) or '-'} write={printable(write) or '-'}"
         if fill and pipe.fill:
-            words.append(f"queued={_or_dash(pipe.fill.queued_bytes)}")
-            words.append(f"capacity={_or_dash(pipe.fill.capacity_bytes)}")
-        notes = [note for note in (pipe.meaning, pipe.verdict) if note]
-        yield " ".join(words) + (f"  # {printable('; '.join(notes))}" if notes else "")
+            line += f" queued={plain(pipe.fill.queued_bytes)} capacity={plain(pipe.fill.capacity_bytes)}"
+        if pipe.meaning or pipe.verdict:
+            line += f"  # {printable(_notes(pipe))}"
+        yield line
 
 
-def _or_dash(number: int | None) -> str:
-    return "-" if number is None else str(number)
+def _notes(pipe: Pipe) -> str:
+    return "; ".join(note for note in (pipe.meaning, pipe.verdict) if note)
 
 
-def _side(uses: Sequence[ProcessUse], attribute: str) -> str:
-    held = [(use, getattr(use, attribute)) for use in uses]
-    return ",".join(f"{use.process.command}[{use.process.pid}]:{count}" for use, count in held if count)
+def sides(uses: Sequence[ProcessUse]) -> tuple[str, str]:
+    """The read ends and the write ends: `command[pid]:fds`, joined by commas."""
+    read = ",".join([f"{use.process.command}[{use.process.pid}]:{use.read_fds}" for use in uses if use.read_fds])
+    write = ",".join([f"{use.process.command}[{use.process.pid}]:{use.write_fds}" for use in uses if use.write_fds])
+    return read, write
 
 
 def columns(*, by_process: bool, ends: bool, fill: bool) -> list[Column[Pipe]]:
@@ -82,8 +83,8 @@ def columns(*, by_process: bool, ends: bool, fill: bool) -> list[Column[Pipe]]:
     if ends:
         found += [
             Column("class", lambda pipe: pipe.end_class),
-            Column("read ends", lambda pipe: _side(pipe.uses, "read_fds")),
-            Column("write ends", lambda pipe: _side(pipe.uses, "write_fds")),
+            Column("read ends", lambda pipe: sides(pipe.uses)[0]),
+            Column("write ends", lambda pipe: sides(pipe.uses)[1]),
         ]
     if fill:
         found += [
@@ -91,7 +92,7 @@ def columns(*, by_process: bool, ends: bool, fill: bool) -> list[Column[Pipe]]:
             Column("capacity", lambda pipe: pipe.fill and pipe.fill.capacity_bytes, size, right=True),
         ]
     if ends or fill:
-        found.append(Column("verdict", lambda pipe: "; ".join(note for note in (pipe.meaning, pipe.verdict) if note)))
+        found.append(Column("verdict", _notes))
     return found
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput, NotPermitted
@@ -14,9 +13,12 @@ from opskit.proc.process import Process, read_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import datetime
 
 
 def _utc_now() -> datetime:
+    from datetime import datetime, timezone  # noqa: PLC0415  (a millisecond of start-up)
+
     return datetime.now(timezone.utc)
 
 

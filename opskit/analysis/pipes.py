@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -48,8 +47,7 @@ class Pipe(NamedTuple):
         return f"{self.kind}:[{self.inode}]" + (f" {self.path}" if self.path else "")
 
 
-@dataclass(frozen=True, slots=True)
-class OwnerUse:
+class OwnerUse(NamedTuple):
     """A user's pipes against fs.pipe-user-pages-soft. `capacity_bytes` sums what could be seen.
 
     `shrunk`: "yes" (new pipes of this user get 8 KiB), "no", "exempt" (root) or "unknown".
@@ -64,8 +62,7 @@ class OwnerUse:
     shrunk: str
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(NamedTuple):
     """One look: when (seconds), how many pipes and fds in all, and how many pipes each process (pid, start ticks) had.
 
     Processes without any pipe are there with 0; `commands` names those that have some.
@@ -78,8 +75,7 @@ class Sample:
     commands: Mapping[tuple[int, int], str]
 
 
-@dataclass(frozen=True, slots=True)
-class Gain:
+class Gain(NamedTuple):
     """A process that has more pipes than when it was first seen, and how fast it gains them."""
 
     pid: int

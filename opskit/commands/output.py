@@ -6,9 +6,8 @@ import os
 import shlex
 import stat
 import sys
-from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -35,8 +34,7 @@ CSV = {".csv": "csv"}  # for the commands that have it
 PICTURES = {".svg": "svg", ".png": "png"}
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(NamedTuple):
     """The chosen format and place. `path` None is stdout."""
 
     format: str

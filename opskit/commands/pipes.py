@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -30,8 +29,7 @@ if TYPE_CHECKING:
 _SETTLE_S = 0.1  # between the two looks that tell a slow reader from one that does not read
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(NamedTuple):
     """What was asked."""
 
     pids: tuple[int, ...]
@@ -56,8 +54,7 @@ class Options:
         return bool(self.pids or self.uids)
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(NamedTuple):
     """One look at the machine: what the chosen processes hold; for --ends also what all the others hold."""
 
     scan: PipeScan
@@ -352,13 +349,14 @@ def _watched(host: Host, options: Options, format_: str) -> Callable[[], Report]
 
     def take() -> Report:
         # A pid that has another start time by now is another process.
-        alive = tuple(pid for pid in options.pids if host.process(pid).start_ticks == starts[pid] is not None)
+        now = {pid: host.process(pid) for pid in options.pids}
+        alive = tuple(pid for pid, it in now.items() if it.start_ticks == starts[pid] and not it.has_ended)
         if options.pids and not alive:
             raise NoSuchProcess(options.pids[0], "it ended while it was watched")
-        now = replace(options, pids=alive)
-        look = _look(host, now)
+        living = options._replace(pids=alive)
+        look = _look(host, living)
         samples.append(_sample(host, look, host.monotonic() - begun))
-        return _report(host, now, format_, look, samples)
+        return _report(host, living, format_, look, samples)
 
     return take
 

@@ -7,15 +7,14 @@ r"""/proc/PID/mountinfo (Documentation/filesystems/proc.rst, 3.5): a line a moun
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from opskit.errors import BadInput
 
 _OCTAL = re.compile(r"\\([0-7]{3})")
 
 
-@dataclass(frozen=True, slots=True)
-class Mount:
+class Mount(NamedTuple):
     """One mount. `root` is the part of the file system that is mounted; `options` joins the mount's and the super block's."""
 
     mount_id: int

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import errno
 import platform
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from opskit.errors import BadInput
 from opskit.proc.fs import DENIED, GONE, ProcFS
@@ -26,8 +25,7 @@ _GENERIC = {64: 0, 66: 0, 75: 0, 71: 0, 76: 2}
 _WRITES = {"x86_64": {1: 0, 20: 0, 278: 0, 40: 0, 275: 2}}
 
 
-@dataclass(frozen=True, slots=True)
-class Fill:
+class Fill(NamedTuple):
     """What is in a pipe, in bytes; `uid` is who made it. With `reason` nothing else is known."""
 
     queued_bytes: int | None = None
@@ -36,8 +34,7 @@ class Fill:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Blocked:
+class Blocked(NamedTuple):
     """A thread that sleeps in write() on the pipe `key`."""
 
     pid: int

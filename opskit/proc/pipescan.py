@@ -36,8 +36,7 @@ class Ends(NamedTuple):
     fd: int
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(NamedTuple):
     """A process's fds on pipes. `counts`: fds a pipe; `ends`: the same with directions, where they were asked for.
 
     `tid` is set where the table belongs to one thread (its own by unshare, or the main thread has exited).

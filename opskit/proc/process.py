@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from opskit.proc.fs import DENIED, GONE, ProcFS
 from opskit.proc.stat import parse_stat
@@ -16,8 +15,7 @@ _DELETED = " (deleted)"
 _COMM_BYTES = 15
 
 
-@dataclass(frozen=True, slots=True)
-class Process:
+class Process(NamedTuple):
     """One process. `start_ticks` (clock ticks since boot) tells it from a later process of the same pid.
 
     `command` is the exe's name, or comm where there is no exe to read. None: the kernel, or the rights, do not say.
@@ -30,6 +28,15 @@ class Process:
     ppid: int | None = None
     start_ticks: int | None = None
     state: str | None = None
+    threads: int | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing runs any more: gone, or a zombie that its parent has not waited for yet.
+
+        A process whose main thread alone has exited is a zombie with threads, and lives.
+        """
+        return self.start_ticks is None or (self.state in ("Z", "X") and (self.threads or 1) <= 1)
 
 
 def command_name(fs: ProcFS, pid: int) -> str:
@@ -46,15 +53,15 @@ def command_name(fs: ProcFS, pid: int) -> str:
 
 def read_process(fs: ProcFS, pid: int, user_name: Callable[[int], str]) -> Process:
     """Everything about a process; what vanishes or is denied meanwhile is None."""
-    uid = ppid = start = state = None
+    uid = ppid = start = state = threads = None
     try:
         uid = fs.load(parse_status, pid, "status").real_uid
         stat = fs.load(parse_stat, pid, "stat")
-        ppid, start, state = stat.ppid, stat.start_ticks, stat.state
+        ppid, start, state, threads = stat.ppid, stat.start_ticks, stat.state, stat.threads
     except (*GONE, DENIED):
         pass
     user = None if uid is None else user_name(uid)
-    return Process(pid, command_name(fs, pid), uid, user, ppid, start, state)
+    return Process(pid, command_name(fs, pid), uid, user, ppid, start, state, threads)
 
 
 def _comm(fs: ProcFS, pid: int) -> str:

@@ -5,15 +5,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from opskit.errors import BadInput
 
 _PF_KTHREAD = 0x00200000
 
 
-@dataclass(frozen=True, slots=True)
-class ProcStat:
+class ProcStat(NamedTuple):
     """A process's or thread's state. Times are in clock ticks since boot (`start`) or of CPU (`user`, `system`)."""
 
     pid: int

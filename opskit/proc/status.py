@@ -10,13 +10,12 @@ SigCgt: 2000000181005ccf
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from opskit.errors import BadInput
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(NamedTuple):
     """The fields by their names in the file; typed views beside them. None: this kernel does not say."""
 
     fields: dict[str, str]

@@ -1,0 +1,678 @@
+"""`opskit pipes` on real processes, on captured trees, and on bad input."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import resource
+import shutil
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.conftest import ROOT, Link
+
+NOBODY = 65534
+IDLE = "import time; time.sleep(600)"
+
+
+def rows(text):
+    """{name of the pipe: count} of the text form."""
+    return {line[8:]: int(line[:7]) for line in text.splitlines() if re.match(r" *\d+ (pipe|fifo):", line)}
+
+
+def found(opskit, *arguments):
+    """The JSON document."""
+    done = opskit("pipes", *arguments, "-f", "json")
+    assert done.code == 0, done.err
+    return json.loads(done.out)
+
+
+def inodes(process):
+    """The pipes' inodes that a spawned process printed."""
+    return [int(word) for word in process.line.split()]
+
+
+HOLD = """
+import os, sys, time
+pairs = [os.pipe() for _ in range(int(sys.argv[1]))]
+print(*(os.stat(r).st_ino for r, _ in pairs), flush=True)
+time.sleep(600)
+"""
+
+
+def test_text_is_what_find_sort_uniq_prints(opskit, spawn):
+    """The rows of a process are those of the post's command, to the letter; the last line is the total."""
+    holder = spawn(HOLD, 30)
+    find = f"find /proc/{holder.pid}/fd -lname 'pipe:*' -printf '%l\\n' | sort | uniq -c"
+    theirs = subprocess.run(["bash", "-c", find], capture_output=True, text=True, check=True).stdout.splitlines()
+    done = opskit("pipes", holder.pid)
+    *ours, total = done.out.splitlines()
+    assert sorted(ours) == sorted(theirs)
+    counts = [int(line[:7]) for line in ours]
+    assert counts == sorted(counts, reverse=True)
+    assert total == f"{len(ours)} pipes using {sum(counts)} fds"
+    assert opskit("pipes").out.splitlines()[-1].endswith(" fds")
+
+
+def test_a_whole_machine_has_the_pipes_that_find_sees(opskit, spawn):
+    """Over all processes: every pipe of a process that stays is counted as find counts it."""
+    held = inodes(spawn(HOLD, 20)) + inodes(spawn(HOLD, 5))
+    find = "find /proc/[0-9]*/fd -lname 'pipe:*' -printf '%l\\n' 2>/dev/null | sort | uniq -c"
+    theirs = subprocess.run(["bash", "-c", find], capture_output=True, text=True, check=False).stdout
+    ours = rows(opskit("pipes").out)
+    for inode in held:
+        assert ours[f"pipe:[{inode}]"] == 2
+        assert f"      2 pipe:[{inode}]" in theirs.splitlines()
+
+
+def test_by_process_names_the_exe_and_counts_most_first(opskit, spawn):
+    """`pipe:[N] name=fds`: a pipe shared by python (3 fds) and sleep (1 fd)."""
+    code = """
+import os, subprocess, time
+r, w = os.pipe(); os.dup(r)
+child = subprocess.Popen(["sleep", "600"], pass_fds=[w])
+print(os.stat(r).st_ino, flush=True); time.sleep(600)
+"""
+    holder = spawn(code)
+    exe = os.path.basename(os.readlink(f"/proc/{holder.pid}/exe"))
+    sleep = os.path.basename(os.path.realpath(shutil.which("sleep")))
+    lines = opskit("pipes", "--by-process").out.splitlines()
+    assert f"pipe:[{holder.line}] {exe}=3 {sleep}=1" in lines
+    assert re.fullmatch(r"\d+ pipes using \d+ fds", lines[-1])
+
+
+def test_top_and_sort(opskit, spawn):
+    """-n cuts the rows, never the total; --sort inode is numeric."""
+    holder = spawn(HOLD, 12)
+    full = opskit("pipes", holder.pid).out.splitlines()
+    cut = opskit("pipes", holder.pid, "-n", "3").out.splitlines()
+    assert cut == [*full[:3], full[-1]]
+    assert opskit("pipes", holder.pid, "-n", "0").out.splitlines() == full
+    numbers = [int(name[6:-1]) for name in rows(opskit("pipes", holder.pid, "--sort", "inode").out)]
+    assert numbers == sorted(numbers)
+
+
+def test_fifty_pipes_of_a_hundred_threads_are_fifty(opskit, spawn):
+    """Threads share the table: nothing is counted a hundred times."""
+    code = """
+import os, threading, time
+pairs = [os.pipe() for _ in range(50)]
+for _ in range(100): threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
+print(*(os.stat(r).st_ino for r, _ in pairs), flush=True); time.sleep(600)
+"""
+    holder = spawn(code)
+    for extra in ([], ["--threads"]):
+        ours = rows(opskit("pipes", holder.pid, *extra).out)
+        assert {ours[f"pipe:[{inode}]"] for inode in inodes(holder)} == {2}
+        assert sum(f"pipe:[{inode}]" in ours for inode in inodes(holder)) == 50
+
+
+def test_a_process_whose_main_thread_has_exited_still_shows_its_pipes(opskit, spawn):
+    """/proc/PID/fd is empty then; the table lives on in the threads."""
+    code = """
+import ctypes, os, threading, time
+pairs = [os.pipe() for _ in range(7)]
+def stay():
+    time.sleep(0.3); print(*(os.stat(r).st_ino for r, _ in pairs), flush=True); time.sleep(600)
+threading.Thread(target=stay).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
+    holder = spawn(code)
+    assert os.listdir(f"/proc/{holder.pid}/fd") == []
+    ours = rows(opskit("pipes").out)
+    assert {ours.get(f"pipe:[{inode}]") for inode in inodes(holder)} == {2}
+    ends = found(opskit, holder.pid, "--ends", "--fill")["pipes"]
+    assert {pipe["inode"] for pipe in ends} >= set(inodes(holder))
+    assert {pipe["class"] for pipe in ends if pipe["inode"] in inodes(holder)} == {"self"}
+
+
+def test_a_thread_with_a_table_of_its_own(opskit, spawn, root_only):
+    """unshare(CLONE_FILES): only --threads looks there."""
+    code = """
+import ctypes, os, threading, time
+def stay():
+    assert ctypes.CDLL(None).unshare(0x400) == 0
+    r, w = os.pipe()
+    print(os.stat(r).st_ino, flush=True); time.sleep(600)
+threading.Thread(target=stay).start()
+time.sleep(600)
+"""
+    holder = spawn(code)
+    name = f"pipe:[{holder.line}]"
+    assert name not in rows(opskit("pipes", holder.pid).out)
+    assert rows(opskit("pipes", holder.pid, "--threads").out)[name] == 2
+    [pipe] = [
+        p for p in found(opskit, holder.pid, "--threads", "--ends", "--fill")["pipes"] if str(p["inode"]) == holder.line
+    ]
+    assert pipe["class"] == "self"
+
+
+def test_a_fifo_with_a_pipes_inode_number_is_no_peer(opskit, root_only, tmp_path):
+    """(device, inode) tells them apart; on a tmpfs of its own a FIFO is made whose number is that of a pipe."""
+    code = """
+import ctypes, os, sys, time
+libc = ctypes.CDLL(None, use_errno=True)
+os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])  # inode numbers are handed out a batch a CPU
+r, w = os.pipe()
+wanted = os.fstat(r).st_ino
+assert libc.unshare(0x20000) == 0 and libc.mount(b"none", b"/", None, 0x44000, None) == 0
+assert libc.mount(b"tmpfs", sys.argv[1].encode(), b"tmpfs", 0, b"nr_inodes=0") == 0
+path = sys.argv[1] + "/fifo"
+while True:
+    os.mkfifo(path)
+    inode = os.lstat(path).st_ino
+    if inode >= wanted: break
+    os.unlink(path)
+print(wanted, inode, flush=True)
+fd = os.open(path, os.O_RDWR)
+print("open", flush=True)
+time.sleep(600)
+"""
+    probe = os.pipe()
+    number = os.fstat(probe[0]).st_ino
+    os.close(probe[0])
+    os.close(probe[1])
+    if number > 5_000_000:
+        pytest.skip(f"pipes are at inode {number}: a tmpfs would take too long to get there")
+    process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    try:
+        wanted, inode = map(int, process.stdout.readline().split())
+        process.stdout.readline()
+        assert inode == wanted
+        pipes = {
+            (pipe["kind"], pipe["inode"]): pipe for pipe in found(opskit, process.pid, "--fifos", "--ends")["pipes"]
+        }
+        assert pipes["pipe", wanted]["fds"] == 2
+        assert pipes["fifo", wanted]["fds"] == 1
+        assert pipes["fifo", wanted]["path"] == f"{tmp_path}/fifo"
+        assert rows(opskit("pipes", process.pid).out)[f"pipe:[{wanted}]"] == 2
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def test_names_neither_break_nor_colour_anything(opskit, tmp_path):
+    """An exe whose name has spaces, parentheses, a newline and an escape code: one line, no control character."""
+    name = "ev il) (x\n\x1b[31m[bold]"
+    exe = tmp_path / name
+    shutil.copy(shutil.which("sleep"), exe)
+    reading, writing = os.pipe()
+    inode = os.fstat(reading).st_ino
+    process = subprocess.Popen([exe, "600"], pass_fds=[writing])
+    try:
+        for format_ in ("text", "table", "markdown"):
+            out = opskit("pipes", "--by-process", "--ends", "-f", format_).out
+            assert "\x1b" not in out
+            [line] = [line for line in out.splitlines() if str(inode) in line]
+            assert "ev il) (x\\n\\x1b" in line.replace("\\\\", "\\").replace("\\[", "[")
+        [pipe] = [pipe for pipe in found(opskit)["pipes"] if pipe["inode"] == inode]
+        assert name in [process["command"] for process in pipe["processes"]]
+    finally:
+        process.kill()
+        process.wait()
+        os.close(reading)
+        os.close(writing)
+
+
+def test_processes_that_vanish_mid_scan(opskit):
+    """A storm of short processes: never an error, and those that vanished are counted."""
+    storm = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import os\nwhile True:\n  p = os.fork()\n  if p == 0: os.pipe(); os._exit(0)\n  os.waitpid(p, 0)",
+        ]
+    )
+    try:
+        for extra in ([], ["--by-process"], ["--ends", "--fill"], ["--fifos"]):
+            for _ in range(4):
+                done = opskit("pipes", *extra)
+                assert done.code == 0, done.err
+                assert re.fullmatch(r"\d+ pipes( and \d+ fifos)? using \d+ fds", done.out.splitlines()[-1])
+    finally:
+        storm.kill()
+        storm.wait()
+
+
+@pytest.fixture
+def as_nobody(root_only):
+    """Run opskit as a user without rights: modules are imported first, since the tests' Python may be root's alone."""
+
+    def run(*arguments):
+        code = (
+            "import difflib, json, os, sys, pkgutil, importlib, opskit, pwd, tempfile\n"
+            "for m in pkgutil.walk_packages(opskit.__path__, 'opskit.'):\n"
+            "    if m.name not in ('opskit.__main__', 'opskit.render.plot'): importlib.import_module(m.name)\n"
+            f"os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})\n"
+            "from opskit import cli\n"
+            "sys.exit(cli.run(sys.argv[1:]))"
+        )
+        return subprocess.run(
+            [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, check=False, cwd="/"
+        )
+
+    return run
+
+
+def test_a_user_who_sees_only_some_is_told_how_many(as_nobody):
+    """The coverage line goes to stderr in text, into the object in JSON."""
+    done = as_nobody("pipes", "-f", "text")
+    assert done.returncode == 0
+    assert re.search(r"^\d+ of \d+ processes could not be read; run as root to see them$", done.stderr, re.MULTILINE)
+    document = json.loads(as_nobody("pipes", "-f", "json").stdout)
+    assert document["processes_denied"] > 0
+    assert any("could not be read" in note for note in document["notes"])
+
+
+def test_a_pid_of_another_user_is_refused_with_the_command_that_works(as_nobody, spawn):
+    """Exit 2: what was asked for by its pid must be answered for."""
+    holder = spawn(HOLD, 1)
+    done = as_nobody("pipes", holder.pid)
+    assert done.returncode == 2
+    assert f"sudo opskit pipes {holder.pid}" in done.stderr
+    assert "user root" in done.stderr
+    assert done.stdout == ""
+
+
+def test_fill_without_the_right_is_unknown_with_the_reason(as_nobody):
+    """A process of nobody's that nobody may not attach to: the fill is unknown, and why."""
+    code = (
+        "import ctypes, os, time\nr, w = os.pipe()\nctypes.CDLL(None).prctl(4, 0)\nprint(flush=True)\ntime.sleep(600)"
+    )
+    process = subprocess.Popen(["python3", "-c", code], stdout=subprocess.PIPE, user=NOBODY, group=NOBODY, extra_groups=[], cwd="/",
+                               executable=shutil.which("python3", path="/usr/bin") or sys.executable)  # fmt: skip
+    try:
+        if not process.stdout.readline():
+            pytest.skip("no Python that nobody may run")
+        done = as_nobody("pipes", process.pid, "--fill", "-f", "json")
+        # undumpable: even its fds are hidden from its own user
+        assert done.returncode == 2
+        assert "does not let its fds be read" in done.stderr
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_ends_classes(opskit, spawn):
+    """self, parent-child, cross-process and one-sided, each with the fds of either direction."""
+    code = """
+import os, subprocess, time
+own = os.pipe()
+family = os.pipe()
+subprocess.Popen(["sleep", "600"], pass_fds=[family[0]]); os.close(family[0])
+siblings = os.pipe()
+inode_of_siblings = os.stat(siblings[0]).st_ino
+subprocess.Popen(["sleep", "600"], pass_fds=[siblings[0]])
+subprocess.Popen(["sleep", "600"], pass_fds=[siblings[1]])
+os.close(siblings[0]); os.close(siblings[1])
+no_writer = os.pipe(); os.close(no_writer[1])
+no_reader = os.pipe(); os.close(no_reader[0])
+print(os.stat(own[0]).st_ino, os.stat(family[1]).st_ino, inode_of_siblings, os.stat(no_writer[0]).st_ino,
+      os.stat(no_reader[1]).st_ino, flush=True)
+time.sleep(600)
+"""
+    holder = spawn(code)
+    own, family, siblings, no_writer, no_reader = inodes(holder)
+    pipes = {pipe["inode"]: pipe for pipe in found(opskit, "--ends")["pipes"]}
+    assert [pipes[n]["class"] for n in (own, family, siblings, no_writer, no_reader)] == [
+        "self", "parent-child", "cross-process", "one-sided", "one-sided",
+    ]  # fmt: skip
+    [use] = pipes[own]["processes"]
+    assert (use["pid"], use["fds"], use["read_fds"], use["write_fds"]) == (holder.pid, 2, 1, 1)
+    assert {(use["read_fds"], use["write_fds"]) for use in pipes[siblings]["processes"]} == {(1, 0), (0, 1)}
+    assert "end of file" in pipes[no_writer]["meaning"]
+    assert "EPIPE" in pipes[no_reader]["meaning"]
+    text = opskit("pipes", holder.pid, "--ends").out
+    assert re.search(
+        rf"^ +2 pipe:\[{own}\] class=self read=\S+\[{holder.pid}\]:1 write=\S+\[{holder.pid}\]:1$", text, re.MULTILINE
+    )
+
+
+def test_pids_limit_the_counts_and_ends_names_the_other_side(opskit, spawn):
+    """Rows and counts cover the asked process; with --ends its peers are named all the same."""
+    code = """
+import os, subprocess, time
+r, w = os.pipe()
+child = subprocess.Popen(["sleep", "600"], pass_fds=[r]); os.close(r)
+print(os.stat(w).st_ino, child.pid, flush=True); time.sleep(600)
+"""
+    holder = spawn(code)
+    inode, child = inodes(holder)
+    assert rows(opskit("pipes", holder.pid).out)[f"pipe:[{inode}]"] == 1
+    [pipe] = [pipe for pipe in found(opskit, holder.pid, "--ends")["pipes"] if pipe["inode"] == inode]
+    assert pipe["fds"] == 1
+    assert {use["pid"] for use in pipe["processes"]} == {holder.pid, child}
+    [alone] = [pipe for pipe in found(opskit, holder.pid)["pipes"] if pipe["inode"] == inode]
+    assert [use["pid"] for use in alone["processes"]] == [holder.pid]
+    assert alone["class"] is None
+    assert alone["processes"][0]["read_fds"] is None
+
+
+def test_a_write_end_in_flight_is_looked_for_before_anything_is_orphaned(opskit):
+    """A write end sits in a socket's queue (SCM_RIGHTS), in no fd table: it is said to be in flight."""
+    left, right = socket.socketpair()
+    reading, writing = os.pipe()
+    inode = os.fstat(reading).st_ino
+    socket.send_fds(left, [b"x"], [writing])
+    os.close(writing)
+    try:
+        [pipe] = [pipe for pipe in found(opskit, "--ends")["pipes"] if pipe["inode"] == inode]
+        assert pipe["class"] == "one-sided"
+        assert "in flight" in pipe["meaning"]
+        assert f"sockets of {os.getpid()}" in pipe["meaning"]
+    finally:
+        os.close(reading)
+        left.close()
+        right.close()
+
+
+def test_fill_and_the_verdict_on_a_full_pipe(opskit, spawn):
+    """64 KiB queued of 64 KiB, the writer asleep in write(), the reader not reading."""
+    code = """
+import os, subprocess, sys, time
+r, w = os.pipe()
+reader = subprocess.Popen(["sleep", "600"], pass_fds=[r])
+writer = subprocess.Popen([sys.executable, "-c", "import os, sys\\nwhile True: os.write(int(sys.argv[1]), b'x' * 4096)", str(w)], pass_fds=[w])
+inode = os.stat(r).st_ino
+half = os.pipe(); os.write(half[1], b"y" * 1000)
+os.close(r); os.close(w)
+print(inode, reader.pid, writer.pid, os.stat(half[0]).st_ino, flush=True); time.sleep(600)
+"""
+    holder = spawn(code)
+    inode, reader, writer, half = inodes(holder)
+    for _ in range(100):
+        pipes = {pipe["inode"]: pipe for pipe in found(opskit, "--fill")["pipes"]}
+        if pipes[inode]["verdict"]:
+            break
+        time.sleep(0.1)
+    assert (pipes[inode]["queued_bytes"], pipes[inode]["capacity_bytes"]) == (65536, 65536)
+    python = os.path.basename(os.readlink(f"/proc/{writer}/exe"))
+    sleep = os.path.basename(os.readlink(f"/proc/{reader}/exe"))
+    assert (
+        pipes[inode]["verdict"]
+        == f"full: writer {writer} ({python}) is blocked, reader {reader} ({sleep}) is not draining"
+    )
+    assert (pipes[half]["queued_bytes"], pipes[half]["capacity_bytes"], pipes[half]["verdict"]) == (1000, 65536, None)
+
+
+def test_fill_leaves_no_trace(opskit, spawn):
+    """Looking adds no reader for longer than the look: the writer still gets its EPIPE afterwards."""
+    code = """
+import os, signal, time
+signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+r, w = os.pipe(); os.close(r)
+print(os.stat(w).st_ino, flush=True)
+input()
+try: os.write(w, b"x")
+except BrokenPipeError: print("EPIPE", flush=True)
+time.sleep(600)
+"""
+    holder = spawn(code, stdin=subprocess.PIPE)
+    assert opskit("pipes", "--fill", holder.pid).code == 0
+    holder.stdin.write("\n")
+    holder.stdin.flush()
+    assert holder.stdout.readline() == "EPIPE\n"
+    holder.stdin.close()
+
+
+def test_fifos_are_added_with_their_path(opskit, spawn, tmp_path):
+    """Only with --fifos, keyed by device and inode, counted apart in the total."""
+    path = tmp_path / "a fifo"
+    os.mkfifo(path)
+    holder = spawn(
+        "import os, sys, time\nfd = os.open(sys.argv[1], os.O_RDWR)\nprint(flush=True)\ntime.sleep(600)", path
+    )
+    assert "fifo" not in opskit("pipes", holder.pid).out
+    done = opskit("pipes", holder.pid, "--fifos")
+    assert f"      1 fifo:[{path.stat().st_ino}] {path}" in done.out.splitlines()
+    assert done.out.splitlines()[-1].endswith("and 1 fifos using 2 fds")
+    [fifo] = [pipe for pipe in found(opskit, holder.pid, "--fifos")["pipes"] if pipe["kind"] == "fifo"]
+    assert (fifo["path"], fifo["device"], fifo["inode"]) == (str(path), path.stat().st_dev, path.stat().st_ino)
+
+
+def test_by_user_sees_the_soft_limit(opskit, root_only):
+    """A user past fs.pipe-user-pages-soft gets 8 KiB pipes; the sum of the capacities shows it."""
+    with open("/proc/sys/fs/pipe-user-pages-soft", encoding="ascii") as file:
+        soft = int(file.read())
+    if not 0 < soft <= 16384:
+        pytest.skip(f"pipe-user-pages-soft is {soft} here")
+    uid = 65533
+    code = "import os, time\np = [os.pipe() for _ in range(%d)]\nprint(flush=True)\ntime.sleep(600)" % (soft // 16 + 8)
+    python = shutil.which("python3", path="/usr/bin") or sys.executable
+    process = subprocess.Popen([python, "-c", code], stdout=subprocess.PIPE, user=uid, group=uid, extra_groups=[], cwd="/",
+                               preexec_fn=_many_fds)  # fmt: skip
+    try:
+        if not process.stdout.readline():
+            pytest.skip("no Python that another user may run")
+        users = {user["uid"]: user for user in found(opskit, "--by-user")["users"]}
+        assert users[uid]["pipes"] == soft // 16 + 8
+        assert users[uid]["new_pipes_shrunk"] == "yes"
+        assert users[0]["new_pipes_shrunk"] == "exempt"
+        assert users[uid]["soft_limit_bytes"] == soft * os.sysconf("SC_PAGE_SIZE")
+        assert soft * 4096 <= users[uid]["capacity_bytes"] <= soft * 4096 + 8 * 8192
+        text = opskit("pipes", "--by-user", "-u", uid).out.splitlines()
+        assert text[0].split() == ["USER", "PIPES", "FDS", "CAPACITY_BYTES", "SOFT_LIMIT_BYTES", "NEW_PIPES_SHRUNK"]
+        assert text[1].split()[0] == str(uid)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _many_fds():
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+
+
+def test_user_filter(opskit, spawn, root_only):
+    """-u by name and by uid; a user that does not exist is exit 2."""
+    holder = spawn(HOLD, 3)
+    by_name, by_uid = found(opskit, "-u", "root"), found(opskit, "-u", "0")
+    for document in (by_name, by_uid):
+        assert set(inodes(holder)) <= {pipe["inode"] for pipe in document["pipes"]}
+        assert {use["user"] for pipe in document["pipes"] for use in pipe["processes"]} == {"root"}
+    assert found(opskit, "-u", "64321")["pipe_count"] == 0
+    done = opskit("pipes", "-u", "no-such-user")
+    assert done.code == 2
+    assert "no-such-user" in done.err
+
+
+LEAK = """
+import os, time
+kept = []
+print(flush=True)
+while True: kept.append(os.pipe()); time.sleep(0.02)
+"""
+
+
+def test_watch_names_the_process_that_gains_pipes(opskit, spawn):
+    """With pid, start time and a slope a minute; the process that only holds pipes is not named."""
+    leak, calm = spawn(LEAK), spawn(HOLD, 10)
+    document = found(opskit, "-w", "-i", "300ms", "-c", "4")
+    gains = {gain["pid"]: gain for gain in document["gains"]}
+    assert calm.pid not in gains
+    gain = gains[leak.pid]
+    assert gain["pipes_last"] > gain["pipes_first"]
+    assert gain["pipes_per_min"] > 0
+    with open(f"/proc/{leak.pid}/stat", encoding="ascii") as file:
+        assert gain["start_ticks"] == int(file.read().rpartition(")")[2].split()[19])
+    assert len(document["samples"]) == 4
+    assert document["samples"][0]["at_s"] < document["samples"][-1]["at_s"]
+
+
+def test_watch_in_text_is_a_block_a_sample(opskit, spawn):
+    """Each block ends with its total; gains follow it."""
+    leak = spawn(LEAK)
+    done = opskit("pipes", "-w", "-i", "0.3", "-c", "3", leak.pid)
+    assert done.code == 0
+    assert len(re.findall(r"^\d+ pipes using \d+ fds$", done.out, re.MULTILINE)) == 3
+    assert re.search(rf"^{leak.pid} \(\S+\) gains pipes: \d+ -> \d+, \+\d+\.\d a minute", done.out, re.MULTILINE)
+
+
+def test_watch_ends_with_its_target(opskit, spawn):
+    """A process that ends: what was gathered stays, a line on stderr, exit 0."""
+    short = spawn("import os, time\np = os.pipe()\nprint(flush=True)\ntime.sleep(1.5)")
+    done = opskit("pipes", "-w", "-i", "0.2", "-c", "1000", short.pid)
+    assert done.code == 0
+    assert f"no process {short.pid}" in done.err
+    assert "pipes using" in done.out
+
+
+def test_ctrl_c_prints_what_was_gathered_and_exits_130():
+    """JSON, which is told at the end, is told then."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "opskit", "pipes", "-w", "-i", "0.1", "-f", "json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(2)
+    process.send_signal(2)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert json.loads(out)["samples"]
+    assert "Traceback" not in err
+
+
+def captured(tree):
+    """A captured machine: apache and rotatelogs share a pipe; one process is gone from its exe; a comm with newlines."""
+    files = {
+        "proc/sys/kernel/hostname": "web1\n",
+        "proc/loadavg": "0.1 0.1 0.1 1/489 999\n",
+        "etc/passwd": "root:x:0:0::/:/bin/sh\nwww:x:33:33::/:/bin/sh\n",
+    }
+    for pid, name, ppid, targets in (
+        (10, "/usr/sbin/apache2", 1, ["pipe:[4194986549]"] * 3 + ["pipe:[77]", "/dev/null", "socket:[5]"]),
+        (11, "/usr/sbin/rotatelogs", 10, ["pipe:[4194986549]"]),
+        (12, None, 1, ["pipe:[77]"]),
+    ):
+        comm = name.rpartition("/")[2] if name else "a) b\n\x1b[1m"
+        files |= {
+            f"proc/{pid}/comm": comm[:15] + "\n",
+            f"proc/{pid}/stat": f"{pid} ({comm[:15]}) S {ppid} 1 1 0 -1 0 0 0 0 0 1 2 0 0 20 0 1 0 {pid}00 0 0\n",
+            f"proc/{pid}/status": "Name:\tx\nUid:\t33\t33\t33\t33\nGid:\t33\t33\t33\t33\n",
+        } | {f"proc/{pid}/fd/{fd}": Link(target) for fd, target in enumerate(targets)}
+        if name:
+            files[f"proc/{pid}/exe"] = Link(name)
+    return tree(files)
+
+
+def steady(out):
+    """Without what differs from run to run: the time, the version, the tree's place."""
+    out = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "2026-01-02T03:04:05Z", out)
+    out = re.sub(r"opskit \d+\.\d+\.\d+", "opskit VERSION", out)
+    out = re.sub(r'"version": "[^"]*"', '"version": "VERSION"', out)
+    return re.sub(r"(--root |--proc )\S+?(?=[ \"`]|$)", r"\1DIR", out, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("format_", ["text", "table", "json", "markdown"])
+def test_a_captured_tree_in_every_format(opskit, tree, golden, format_):
+    """Whole outputs of --root on another machine's tree."""
+    root = captured(tree)
+    done = opskit("pipes", "--ends", "--by-process", "--root", root, "-f", format_)
+    assert done.code == 0
+    golden(f"pipes-captured.{format_}", steady(done.out))
+
+
+def test_a_captured_tree_by_proc_and_by_environment(opskit, tree):
+    """--proc before or after the command, and HOST_PROC, mean the same."""
+    proc = captured(tree) / "proc"
+    expected = "      4 pipe:[4194986549]\n      2 pipe:[77]\n2 pipes using 6 fds\n"
+    assert opskit("pipes", "--proc", proc, "-f", "text").out == expected
+    assert opskit("--proc", proc, "pipes", "-f", "text").out == expected
+    assert opskit("pipes", "-f", "text", env={"HOST_PROC": str(proc)}).out == expected
+    by_process = opskit("pipes", "--proc", proc, "--by-process").out.splitlines()
+    assert by_process == [
+        "pipe:[4194986549] apache2=3 rotatelogs=1",
+        "pipe:[77] a) b\\n\\x1b[1m=1 apache2=1",
+        "2 pipes using 6 fds",
+    ]
+
+
+def test_fill_of_a_captured_tree_is_refused(opskit, tree):
+    """Pids there are not pids here: nothing is reached into."""
+    done = opskit("pipes", "--fill", "--proc", captured(tree) / "proc")
+    assert done.code == 2
+    assert "another machine or pid namespace" in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["999999999"], "no process 999999999"),
+        (["x1"], "'x1' is no pid"),
+        (["0"], "'0' is no pid"),
+        (["-c", "3"], "-c/--count goes with -w"),
+        (["-i", "3"], "-i/--interval goes with -w"),
+        (["-w", "-i", "0"], "'0' is no duration"),
+        (["-w", "-i", "soon"], "'soon' is no duration"),
+        (["-w", "-c", "0"], "0 is not in the range"),
+        (["-n", "-1"], "-1 is not in the range"),
+        (["--by-user", "--by-process"], "exclude each other"),
+        (["-o", "json"], "did you mean -f json?"),
+        (["-o", "/no/such/directory/x.json"], "/no/such/directory"),
+        (["-o", "/"], "it is a directory"),
+        (["-o", "x.exe"], "unknown suffix '.exe'"),
+        (["-f", "svg"], "'svg' is not one of"),
+        (["--proc", "/usr"], "/usr: no proc tree"),
+        (["--proc", "/no/such/tree"], "/no/such/tree: no proc tree"),
+        (["--root", "/usr"], "/usr/proc: no proc tree"),
+    ],
+)
+def test_bad_input_is_one_clear_line_and_exit_2(opskit, arguments, said):
+    """The place, what was found, what to do; nothing on stdout."""
+    done = opskit("pipes", *arguments)
+    assert done.code == 2
+    assert said in done.err
+    assert done.out == ""
+
+
+def test_an_unwritable_output_is_found_before_the_work(as_nobody, tmp_path):
+    """No permission: exit 2, and nothing is left there."""
+    done = as_nobody("pipes", "-o", "/opskit-test.json")
+    assert done.returncode == 2
+    assert "cannot write /opskit-test.json" in done.stderr
+    assert not os.path.exists("/opskit-test.json")
+
+
+def test_output_takes_its_format_from_the_suffix_and_is_whole(opskit, tmp_path):
+    """x.json is JSON, x.md is Markdown; the file's mode stays; no leftovers beside it."""
+    target = tmp_path / "x.json"
+    target.write_text("old")
+    target.chmod(0o640)
+    done = opskit("pipes", "-o", target)
+    assert (done.code, done.out) == (0, "")
+    assert json.loads(target.read_text())["pipe_count"] > 0
+    assert target.stat().st_mode & 0o777 == 0o640
+    opskit("pipes", "-o", tmp_path / "x.md")
+    assert "| fds | pipe |" in (tmp_path / "x.md").read_text()
+    opskit("pipes", "-f", "json", "-o", tmp_path / "y.txt")
+    json.loads((tmp_path / "y.txt").read_text())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x.json", "x.md", "y.txt"]
+    assert json.loads(opskit("pipes", "-f", "json", "-o", "-").out)
+
+
+def test_it_only_reads(opskit, spawn, tmp_path):
+    """What the page's safety table says, held against strace: no file is opened for writing, nobody is signalled."""
+    if not shutil.which("strace"):
+        pytest.skip("needs the Debian package strace")
+    spawn(HOLD, 3)
+    log = tmp_path / "strace"
+    calls = "openat,open,creat,kill,tkill,tgkill,pidfd_send_signal,ptrace,unlink,unlinkat,rename,mkdir,chmod,chown,pidfd_getfd"
+    subprocess.run(
+        ["strace", "-f", "-o", log, "-e", f"trace={calls}", sys.executable, "-m", "opskit", "pipes", "--ends", "--fifos", "--threads"],
+        check=True, capture_output=True, cwd=ROOT,
+    )  # fmt: skip
+    lines = [line for line in log.read_text().splitlines() if "SIG" not in line.split("(")[0]]
+    writing = [line for line in lines if re.search(r"O_WRONLY|O_RDWR|O_CREAT", line) and "/dev/null" not in line]
+    assert [line for line in writing if "/proc/self/oom_score_adj" not in line and "__pycache__" not in line] == []
+    assert not [
+        line
+        for line in lines
+        if re.search(r"\b(t?g?kill|pidfd_\w+|ptrace|unlink\w*|rename|mkdir|chmod|chown)\(", line)
+        and "__pycache__" not in line
+    ]

@@ -131,14 +131,18 @@ def commands_by_pipe(holders: Iterable[Holder], command: Mapping[int, str]) -> d
     return names
 
 
+_UNDIRECTED = (0, 0, None)
+
+
 def uses_by_pipe(holders: Iterable[Holder], people: Mapping[int, Process]) -> dict[bytes, tuple[ProcessUse, ...]]:
     """Per pipe: every process with its fds, most first. Tables that a thread has of its own count for its process."""
     uses: dict[bytes, list[ProcessUse]] = {}
     for holder in holders:
         process, ends = people[holder.pid], holder.ends
         for key, count in holder.counts.items():
-            read, write, _ = ends[key] if ends is not None else (None, None, None)
-            uses.setdefault(key, []).append(ProcessUse(process, count, read, write))
+            read, write, _ = ends[key] if ends is not None else _UNDIRECTED
+            use = ProcessUse(process, count, read, write) if read or write else ProcessUse(process, count, None, None)
+            uses.setdefault(key, []).append(use)
     return {key: tuple(_merged(row)) if len(row) > 1 else tuple(row) for key, row in uses.items()}
 
 
@@ -156,6 +160,8 @@ def _merged(row: list[ProcessUse]) -> list[ProcessUse]:
 
 def classify(uses: Sequence[ProcessUse], in_flight: Mapping[int, int], denied: int) -> tuple[str, str | None]:
     """The class of a pipe's ends and, for a one-sided one, what that means for the side that is left."""
+    if any(use.read_fds is None for use in uses):
+        return "unknown", "which end is which is not known: a captured tree without fdinfo"
     readers = sum(use.read_fds or 0 for use in uses)
     writers = sum(use.write_fds or 0 for use in uses)
     if not readers or not writers:

@@ -23,13 +23,18 @@ if TYPE_CHECKING:
 _REMOTE = ("nfs", "cifs", "smb", "fuse", "ceph", "9p", "afs", "glusterfs", "lustre", "gpfs", "beegfs", "orangefs", "ocfs2", "virtiofs")  # fmt: skip
 
 
+# procfs gives its links to the owner alone; links that others have rights on were copied, and their bits say nothing.
+_NOT_PROC = 0o077
 _SOCKET_PREFIX = b"socket:["
 _WANTED = (PIPE_PREFIX, _SOCKET_PREFIX)
 _WANTED_WITH_FIFOS = (*_WANTED, b"/")
 
 
 class Ends(NamedTuple):
-    """The fds of one process on one pipe: how many are for reading, for writing, and one of them by number."""
+    """The fds of one process on one pipe: how many are for reading, for writing, and one of them by number.
+
+    Neither for reading nor for writing: a captured tree does not tell.
+    """
 
     read_fds: int
     write_fds: int
@@ -132,6 +137,8 @@ class PipeScanner:
                 if fifo is None:
                     continue
                 key = fifo
+            if mode & _NOT_PROC:
+                mode = self._mode_by_fdinfo(parts, fd)
             fd_of[key] = fd
             fds[key] = fds.get(key, 0) + 1
             if mode & FD_READABLE:
@@ -141,6 +148,14 @@ class PipeScanner:
         ends = {key: Ends(reads.get(key, 0), writes.get(key, 0), int(fd)) for key, fd in fd_of.items()}
         any_fd = bool(links) or bool(self.fs.fd_count(*parts))
         return (Holder(pid, fds, ends, tid) if fds else None), any_fd
+
+    def _mode_by_fdinfo(self, parts: tuple[object, ...], fd: bytes) -> int:
+        """The direction that a captured tree's fdinfo tells (flags, octal: open(2)'s access mode); 0 where it has none."""
+        try:
+            flags = int(self.fs.load(parse_fdinfo, *parts, "fdinfo", fd.decode()).get("flags", ""), 8)
+        except (*GONE, DENIED, BadInput, ValueError):
+            return 0
+        return {0: FD_READABLE, 1: FD_WRITABLE, 2: FD_READABLE | FD_WRITABLE}.get(flags & 3, 0)
 
     def _fifo(self, parts: tuple[object, ...], fd_name: bytes, target: bytes, result: PipeScan) -> bytes | None:
         fd = fd_name.decode()

@@ -13,8 +13,8 @@ import sys
 import time
 
 import pytest
-
-from tests.conftest import ROOT, Link
+from conftest import ROOT
+from trees import Link
 
 NOBODY = 65534
 IDLE = "import time; time.sleep(600)"
@@ -443,10 +443,14 @@ def test_by_user_sees_the_soft_limit(opskit, root_only):
     if not 0 < soft <= 16384:
         pytest.skip(f"pipe-user-pages-soft is {soft} here")
     uid = 65533
-    code = "import os, time\np = [os.pipe() for _ in range(%d)]\nprint(flush=True)\ntime.sleep(600)" % (soft // 16 + 8)
+    code = (
+        "import os, time\np = [os.pipe() for _ in range("
+        + str(soft // 16 + 8)
+        + ")]\nprint(flush=True)\ntime.sleep(600)"
+    )
     python = shutil.which("python3", path="/usr/bin") or sys.executable
     process = subprocess.Popen([python, "-c", code], stdout=subprocess.PIPE, user=uid, group=uid, extra_groups=[], cwd="/",
-                               preexec_fn=_many_fds)  # fmt: skip
+                               preexec_fn=_many_fds)  # fmt: skip  # noqa: PLW1509
     try:
         if not process.stdout.readline():
             pytest.skip("no Python that another user may run")
@@ -539,7 +543,7 @@ def test_ctrl_c_prints_what_was_gathered_and_exits_130():
 
 
 def captured(tree):
-    """A captured machine: apache and rotatelogs share a pipe; one process is gone from its exe; a comm with newlines."""
+    """A captured machine: apache writes to rotatelogs; a process without exe and fdinfo, whose comm has a newline."""
     files = {
         "proc/sys/kernel/hostname": "web1\n",
         "proc/loadavg": "0.1 0.1 0.1 1/489 999\n",
@@ -558,6 +562,8 @@ def captured(tree):
         } | {f"proc/{pid}/fd/{fd}": Link(target) for fd, target in enumerate(targets)}
         if name:
             files[f"proc/{pid}/exe"] = Link(name)
+            flags = "0100001" if pid == 10 else "0100000"
+            files |= {f"proc/{pid}/fdinfo/{fd}": f"pos:\t0\nflags:\t{flags}\n" for fd in range(len(targets))}
     return tree(files)
 
 

@@ -216,7 +216,7 @@ def _report(
             footer=footer,
             text=lambda: [*_plain_lines(host, options, shown, look), total, *map(view.gain_line, gains)],
         )
-    pipes = _pipes(host, options, rows if options.by_user else shown, look)
+    pipes, full = _pipes(host, options, rows if options.by_user else shown, look)
     owners = _owners(host, options, pipes)
     keys: dict[str, Any] = {"by_process": options.by_process, "ends": options.ends, "fill": options.fill}
     blocks: list[Block[Any]] = [
@@ -229,8 +229,9 @@ def _report(
     return Report(
         about(host, {"pids": " ".join(map(str, options.pids))} if options.pids else None),
         blocks=blocks,
+        verdict=full,
         summary=[total, *map(view.gain_line, gains)],
-        footer=footer,
+        footer=[*full, *footer] if format_ == "text" else footer,
         text=None
         if options.by_user
         else lambda: [*view.detail_lines(pipes, **keys), total, *map(view.gain_line, gains)],
@@ -260,8 +261,10 @@ def _plain_lines(host: Host, options: Options, rows: Sequence[tuple[int, int, by
     return view.command_lines(rows, analysis.commands_by_pipe(look.scan.holders, commands))
 
 
-def _pipes(host: Host, options: Options, rows: Sequence[tuple[int, int, bytes]], look: Look) -> list[analysis.Pipe]:
-    """The rows with all that was asked about them."""
+def _pipes(
+    host: Host, options: Options, rows: Sequence[tuple[int, int, bytes]], look: Look
+) -> tuple[list[analysis.Pipe], list[str]]:
+    """The rows with all that was asked about them, and a sentence about each full pipe of the machine."""
     holders = [*look.scan.holders, *look.others]
     people = {pid: host.process(pid) for pid in {holder.pid for holder in holders}}
     uses = analysis.uses_by_pipe(holders, people)
@@ -286,7 +289,8 @@ def _pipes(host: Host, options: Options, rows: Sequence[tuple[int, int, bytes]],
                 verdict=verdicts.get(key),
             )
         )
-    return pipes
+    full = [f"{view.key_name(key)} is {text}" for key, text in verdicts.items() if text and text.startswith("full")]
+    return pipes, full
 
 
 def _directed(uses: tuple[analysis.ProcessUse, ...], options: Options) -> tuple[analysis.ProcessUse, ...]:

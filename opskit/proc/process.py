@@ -45,10 +45,11 @@ def command_name(fs: ProcFS, pid: int) -> str:
         name = fs.link(pid, "exe").rpartition(b"/")[2].decode("utf-8", "surrogateescape")
     except (*GONE, DENIED):
         return _comm(fs, pid)
-    # The kernel marks an exe that was deleted, but a file may really be called so: then comm, cut by exec, agrees.
-    if name.endswith(_DELETED) and _comm(fs, pid) != name[:_COMM_BYTES]:
-        name = name[: -len(_DELETED)]
-    return name
+    if not name.endswith(_DELETED):
+        return name
+    # The kernel marks an exe that was deleted, but a file may really be called so: then comm, cut by exec, says it too.
+    bare = name[: -len(_DELETED)]
+    return name if len(bare) < _COMM_BYTES and _comm(fs, pid) == name[:_COMM_BYTES] else bare
 
 
 def read_process(fs: ProcFS, pid: int, user_name: Callable[[int], str]) -> Process:

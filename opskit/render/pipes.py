@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from opskit.analysis.pipes import identity
 from opskit.render.escape import printable
 from opskit.render.numbers import plain, size, whole
 from opskit.render.report import Block, Column
@@ -35,6 +36,12 @@ def command_lines(rows: Iterable[tuple[int, int, bytes]], names: Mapping[bytes, 
         else:
             ordered = sorted(row.items(), key=lambda item: (-item[1], item[0]))
             yield f"pipe:[{inode}] " + " ".join(f"{shown[name]}={count}" for name, count in ordered)
+
+
+def key_name(key: bytes) -> str:
+    """The name of a scan's key, as the kernel writes it for a pipe."""
+    kind, inode, _ = identity(key)
+    return f"{kind}:[{inode}]"
 
 
 def by_command(pipe: Pipe) -> dict[str, int]:

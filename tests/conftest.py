@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+import jvms
 import pytest
 from trees import Link
 
@@ -121,3 +122,23 @@ def tree(tmp_path):
         return tmp_path
 
     return write
+
+
+@pytest.fixture(params=sorted(jvms.WHEELS))
+def jvm_version(request):
+    """Each JVM that the project promises to work with: 11, 17, 21, 25."""
+    return request.param
+
+
+@pytest.fixture
+def workload():
+    """A function that starts the Java test program (jvms.start has the modes and options); all are killed at the end."""
+    started = []
+
+    def start(*modes, **options):
+        started.append(jvms.start(*modes, **options))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.stop()

@@ -153,48 +153,43 @@ time.sleep(600)
 
 
 def test_a_fifo_with_a_pipes_inode_number_is_no_peer(opskit, root_only, tmp_path):
-    """(device, inode) tells them apart; on a tmpfs of its own a FIFO is made whose number is that of a pipe."""
-    code = """
-import ctypes, os, sys, time
-libc = ctypes.CDLL(None, use_errno=True)
-os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])  # inode numbers are handed out a batch a CPU
-r, w = os.pipe()
-wanted = os.fstat(r).st_ino
-assert libc.unshare(0x20000) == 0 and libc.mount(b"none", b"/", None, 0x44000, None) == 0
-assert libc.mount(b"tmpfs", sys.argv[1].encode(), b"tmpfs", 0, b"nr_inodes=0") == 0
-path = sys.argv[1] + "/fifo"
-while True:
-    os.mkfifo(path)
-    inode = os.lstat(path).st_ino
-    if inode >= wanted: break
-    os.unlink(path)
-print(wanted, inode, flush=True)
-fd = os.open(path, os.O_RDWR)
-print("open", flush=True)
-time.sleep(600)
-"""
-    probe = os.pipe()
-    number = os.fstat(probe[0]).st_ino
-    os.close(probe[0])
-    os.close(probe[1])
-    if number > 5_000_000:
-        pytest.skip(f"pipes are at inode {number}: a tmpfs would take too long to get there")
-    process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    """(device, inode) tells them apart: a FIFO is made with the very number of a pipe, on a file system of its own."""
+    reading, writing = os.pipe()
+    inode = os.fstat(reading).st_ino
+    fifo = _fifo_with_inode(inode, tmp_path)
+    fd = os.open(fifo, os.O_RDWR)
     try:
-        wanted, inode = map(int, process.stdout.readline().split())
-        process.stdout.readline()
-        assert inode == wanted
+        assert os.fstat(fd).st_ino == inode
         pipes = {
-            (pipe["kind"], pipe["inode"]): pipe for pipe in found(opskit, process.pid, "--fifos", "--ends")["pipes"]
+            (pipe["kind"], pipe["inode"]): pipe for pipe in found(opskit, os.getpid(), "--fifos", "--ends")["pipes"]
         }
-        assert pipes["pipe", wanted]["fds"] == 2
-        assert pipes["fifo", wanted]["fds"] == 1
-        assert pipes["fifo", wanted]["path"] == f"{tmp_path}/fifo"
-        assert rows(opskit("pipes", process.pid).out)[f"pipe:[{wanted}]"] == 2
+        assert pipes["pipe", inode]["fds"] == 2
+        assert pipes["fifo", inode]["fds"] == 1
+        assert pipes["fifo", inode]["path"] == str(fifo)
+        assert pipes["fifo", inode]["device"] == os.fstat(fd).st_dev
+        assert rows(opskit("pipes", os.getpid()).out)[f"pipe:[{inode}]"] == 2
     finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
+        for number in (fd, reading, writing):
+            os.close(number)
+        subprocess.run(["umount", fifo.parent], check=True)
+
+
+def _fifo_with_inode(inode, folder):
+    """A FIFO of that inode number on a sparse ext4 image, which is mounted; unmount its folder afterwards."""
+    if not shutil.which("debugfs"):
+        pytest.skip("needs the Debian package e2fsprogs")
+    image, mounted = folder / "image", folder / "mounted"
+    mounted.mkdir()
+    with image.open("wb") as file:
+        file.truncate(max(1 << 30, inode * 8192))
+    subprocess.run(
+        ["mke2fs", "-q", "-F", "-t", "ext4", "-O", "^has_journal,^resize_inode", "-E", "lazy_itable_init=1,nodiscard",
+         "-I", "128", "-N", str(inode + 1000), image], check=True, capture_output=True,
+    )  # fmt: skip
+    edits = f"seti <{inode}>\nsif <{inode}> mode 010644\nsif <{inode}> links_count 1\nln <{inode}> fifo\n"
+    subprocess.run(["debugfs", "-w", "-f", "-", image], input=edits.encode(), check=True, capture_output=True)
+    subprocess.run(["mount", "-o", "loop", image, mounted], check=True)
+    return mounted / "fifo"
 
 
 def test_names_neither_break_nor_colour_anything(opskit, tmp_path):

@@ -31,11 +31,15 @@ class Entry(NamedTuple):
         return f"opskit.commands.{self.module or self.name.replace('-', '_')}"
 
 
-COMMANDS = (Entry("pipes", "Linux", "Which pipes are open, who uses them, which are full or one-sided."),)
+COMMANDS = (
+    Entry("pipes", "Linux", "Which pipes are open, who uses them, which are full or one-sided."),
+    Entry("jpmp", "JVM", "Where a JVM's threads stand, live or in saved dumps, and what costs CPU."),
+)
 
 SYMPTOMS = (
     ("`Too many open files`, and lsof shows FIFOs", "opskit pipes --by-process"),
     ("a pipeline hangs", "opskit pipes --ends --fill"),
+    ("a JVM hangs, or burns CPU", "opskit jpmp PID --on-cpu"),
 )
 
 

@@ -6,6 +6,7 @@
     ├── NoSuchProcess           the pid is not there
     ├── NotAJvm                 the process is there, and is no HotSpot JVM
     ├── BadInput                source:line: problem, with the text that was found there
+    │   └── NothingFound        the source was read to its end and holds none of what was looked for
     ├── CannotWrite             the output could not be written; nothing half-written stays
     ├── NotSupported            this kernel, tree or machine has not got what the command needs
     ├── TargetTimeout           what was waited for, how long, what the target was doing meanwhile
@@ -75,6 +76,13 @@ class BadInput(OpskitError):
         self.source, self.problem, self.line, self.found = source, problem, line, found
         place = source if line is None else f"{source}:{line}"
         super().__init__(f"{place}: {problem}" + ("" if found is None else f": {found[:120]!r}"))
+
+
+class NothingFound(BadInput):
+    """A source without what was looked for: `no thread dump in app.log: 812 lines read`."""
+
+    def __init__(self, what: str, source: str, lines: int) -> None:
+        super().__init__(f"no {what} in {source}", f"{lines} line{'s' * (lines != 1)} read")
 
 
 class CannotWrite(OpskitError):

@@ -23,7 +23,10 @@ def _block(block: Block[Any]) -> str:
     lines = [f"### {markdown(block.title)}\n"] if block.title else []
     lines.append("| " + " | ".join(markdown(column.title) for column in block.columns) + " |")
     lines.append("|" + "|".join(" ---: " if column.right else " --- " for column in block.columns) + "|")
-    lines += ["| " + " | ".join(markdown(column.human(row)) for column in block.columns) + " |" for row in block.rows]
+    for row in block.rows:
+        lines.append(
+            "| " + " | ".join("<br>".join(map(markdown, column.lines(row))) for column in block.columns) + " |"
+        )
     if block.total > len(block.rows):
         lines.append(f"\n… {block.total - len(block.rows):,} more")
     return "\n".join(lines)

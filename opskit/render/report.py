@@ -15,7 +15,10 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[R]):
-    """One column: its title, the raw value of a row, how people read it, and which side it leans on."""
+    """One column: its title, the raw value of a row, how people read it, and which side it leans on.
+
+    A value that is a tuple of strings is a cell of several lines.
+    """
 
     title: str
     value: Callable[[R], object]
@@ -23,11 +26,17 @@ class Column(Generic[R]):
     right: bool = False
 
     def human(self, row: R) -> str:
-        """The cell for a table."""
+        """The cell for a table, on one line."""
+        return " ".join(self.lines(row))
+
+    def lines(self, row: R) -> tuple[str, ...]:
+        """The cell for a table, line by line."""
         value = self.value(row)
         if self.show is not None:
-            return self.show(value)
-        return "" if value is None else str(value)
+            return (self.show(value),)
+        if isinstance(value, tuple):
+            return value
+        return ("",) if value is None else (str(value),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,5 +68,5 @@ def _build(block: Block[Any], count: int) -> Table:
     for column in block.columns:
         table.add_column(Text(column.title), justify="right" if column.right else "left", overflow="fold")
     for row in block.rows[:count]:
-        table.add_row(*(Text(printable(column.human(row))) for column in block.columns))
+        table.add_row(*(Text("\n".join(map(printable, column.lines(row)))) for column in block.columns))
     return table

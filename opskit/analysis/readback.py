@@ -1,0 +1,79 @@
+"""Profiles that somebody has written already: collapsed stacks of any profiler, and opskit's own JSON. Pure.
+
+main;com.example.Shop.serve;java.util.HashMap.get 412            root first; the last word is the count
+java;[libjvm.so];java/util/HashMap.get_[j];do_syscall_64_[k] 7   other profilers' marks stay as they are
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from opskit.analysis.stacks import WeightedStack
+from opskit.errors import BadInput
+
+_LINE = re.compile(r"(.*\S)\s+(\d+(?:\.\d+)?)\s*")
+_NEGATIVE = re.compile(r".*\s-\d+(?:\.\d+)?\s*")
+_LOOKED_AT = 50
+
+
+def is_folded(text: str) -> bool:
+    """Whether the text is meant to be collapsed stacks: most of its first lines are."""
+    lines = [line for line in text[:100_000].split("\n")[:_LOOKED_AT] if line.strip()]
+    fitting = sum(_LINE.fullmatch(line) is not None for line in lines)
+    return fitting * 2 >= len(lines) > 0 and any(";" in line for line in lines)
+
+
+def parse_folded(text: str, source: str) -> list[WeightedStack]:
+    """The stacks with their counts as samples; the same stack twice is added up. Raises BadInput."""
+    counts: dict[str, float] = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        stack, _, word = line.rstrip().rpartition(" ")
+        if stack and word.isdecimal():
+            counts[stack] = counts.get(stack, 0) + int(word)
+        elif line.strip():
+            match = _LINE.fullmatch(line)
+            if match is None:
+                problem = "a negative count" if _NEGATIVE.fullmatch(line) else "not `frame;frame;… count`"
+                raise BadInput(source, problem, number, line)
+            counts[match[1]] = counts.get(match[1], 0) + float(match[2])
+    return [
+        WeightedStack(tuple(reversed(stack.rstrip().split(";"))), samples=round(weight))
+        for stack, weight in counts.items()
+    ]
+
+
+def is_profile(document: Any) -> bool:
+    """Whether a JSON document is what `-f json` writes."""
+    return isinstance(document, dict) and isinstance(document.get("stacks"), list)
+
+
+def parse_profile(document: dict[str, Any], source: str) -> list[WeightedStack]:
+    """The stacks of opskit's own JSON. Raises BadInput."""
+    return [_stack(entry, number, source) for number, entry in enumerate(document["stacks"])]
+
+
+def _stack(entry: Any, number: int, source: str) -> WeightedStack:
+    where = f"{source}: stacks[{number}]"
+    if not isinstance(entry, dict):
+        raise BadInput(where, "no object", found=repr(entry))
+    frames, pools = entry.get("frames"), entry.get("pools") or {}
+    if not isinstance(frames, list) or not all(isinstance(frame, str) for frame in frames):
+        raise BadInput(where, "frames is no list of strings", found=repr(frames))
+    samples, cpu_ms, threads = entry.get("samples"), entry.get("cpu_ms"), entry.get("threads")
+    for name, value in (("samples", samples), ("cpu_ms", cpu_ms), ("threads", threads)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0):
+            raise BadInput(where, f"{name} is no number from 0 up", found=repr(value))
+    state = entry.get("state")
+    if state is not None and not isinstance(state, str):
+        raise BadInput(where, "state is no string", found=repr(state))
+    return WeightedStack(
+        frames=tuple(frames),
+        state=state,
+        samples=int(samples or 0),
+        cpu_ms=cpu_ms,
+        threads=threads,
+        pools=pools if isinstance(pools, dict) else {},
+        idle=entry.get("idle") is True,
+        deadlocked=entry.get("deadlocked") is True,
+    )

@@ -1,0 +1,303 @@
+"""`opskit jpmp`: Java's poor man's profiler: where the threads of a JVM, or of saved dumps, stand, and what costs CPU."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from opskit.analysis import stacks as analysis
+from opskit.commands.options import common, open_host, top
+from opskit.commands.output import SUFFIXES, Output, about
+from opskit.errors import BadInput, NothingFound, UsageError
+from opskit.jvm.dialects import DumpReader
+from opskit.jvm.threaddump import STATES
+from opskit.render import stacks as view
+from opskit.render.escape import printable
+from opskit.render.report import Block, Report
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from opskit.host import Host
+    from opskit.jvm.threaddump import ThreadDump, Waits
+
+_SAFEPOINTS = "Stacks of running threads are taken at safepoints: the hot line may be nearby; stacks of waiting threads are exact."
+_FRAMES_ON_SCREEN = 10
+_EXACT = "text", "folded"  # formats of bare lines: everything else goes to stderr
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What was asked."""
+
+    naming: analysis.Naming
+    selection: analysis.Selection
+    root: analysis.Root | None
+    on_cpu: bool
+    top: int | None
+
+
+@dataclass(slots=True)
+class Gathered:
+    """What there is to show: dumps, or stacks that somebody weighed before. CPU readings are by native id, in ms."""
+
+    dumps: list[ThreadDump] = field(default_factory=list)
+    stacks: list[analysis.WeightedStack] = field(default_factory=list)
+    cpu_before: Mapping[int, float] | None = None
+    cpu_after: Mapping[int, float] | None = None
+    natives: Mapping[int, str] | None = None
+    head: str = ""
+    footer: list[str] = field(default_factory=list)
+    data: dict[str, Any] = field(default_factory=dict)
+    target: Mapping[str, object] | None = None
+
+
+class _Command(click.Command):
+    """Says what is wrong with `jpmp 4242 -5`, which click takes for an option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if re.fullmatch(r"-[\d.]", error.option_name):
+                raise UsageError(
+                    f"jpmp: {error.option_name}… is negative: PID, SAMPLES and INTERVAL are numbers from 0 up"
+                ) from None
+            raise
+
+
+class _Pattern(click.ParamType):  # type: ignore[type-arg]
+    """A regular expression."""
+
+    name = "regex"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> re.Pattern[str]:
+        try:
+            return re.compile(value)
+        except re.error as error:
+            self.fail(f"{value!r} is no regular expression: {error}", param, ctx)
+
+
+@click.command(
+    name="jpmp", cls=_Command, help=__doc__.partition(": ")[2] if __doc__ else None, short_help="Where threads stand."
+)
+@click.argument("words", metavar="[PID [SAMPLES=20] [INTERVAL=0.25] | FILE...]", nargs=-1)
+@click.option("--on-cpu", is_flag=True, help="Weigh stacks by the CPU that was spent in them (ms), not by samples.")
+@click.option(
+    "--state",
+    multiple=True,
+    type=click.Choice(STATES, case_sensitive=False),
+    help="Only threads in this state; repeatable.",
+)
+@click.option("--by-thread", is_flag=True, help="The thread's name as the root frame.")
+@click.option("--by-pool", is_flag=True, help="The same with pool-1-thread-17 folded to pool-1-thread-*.")
+@click.option("--include", multiple=True, type=_Pattern(), metavar="RE", help="Only stacks with a frame that matches.")
+@click.option("--exclude", multiple=True, type=_Pattern(), metavar="RE", help="No stacks with a frame that matches.")
+@click.option("--idle/--no-idle", default=None, help="With or without threads that wait for work (table: without).")
+@click.option("--depth", type=click.IntRange(min=1), metavar="N", help="Keep the N frames next to the leaf.")
+@click.option("--full-names", is_flag=True, help="Names as the dump has them: java whole, lambdas and modules kept.")
+@click.option("--lines", is_flag=True, help="Frames with file and line.")
+@top
+@common("table", "text", "markdown", "folded", "json")
+def command(
+    words: tuple[str, ...],
+    on_cpu: bool,
+    state: tuple[str, ...],
+    by_thread: bool,
+    by_pool: bool,
+    include: tuple[re.Pattern[str], ...],
+    exclude: tuple[re.Pattern[str], ...],
+    idle: bool | None,
+    depth: int | None,
+    full_names: bool,
+    lines: bool,
+    top: int | None,
+    format_: str | None,
+    output: str | None,
+    root: str | None,
+    proc: str | None,
+    no_color: bool,
+) -> int:
+    """Options, collect, analyse, emit."""
+    if by_thread and by_pool:
+        raise UsageError("--by-thread and --by-pool exclude each other: choose one")
+    out = Output.choose(format_, output, no_color, SUFFIXES | {".folded": "folded", ".collapsed": "folded"})
+    for_people = out.format in ("table", "markdown")
+    options = Options(
+        analysis.Naming(full_names, lines),
+        analysis.Selection(frozenset(state), include, exclude, not for_people if idle is None else idle, depth),
+        "thread" if by_thread else "pool" if by_pool else None,
+        on_cpu,
+        top,
+    )
+    host = open_host(root, proc)
+    detailed = on_cpu or options.root is not None or out.format not in _EXACT or bool(state)
+    gathered = _read_files(_files(words), DumpReader("threads" if detailed else "stacks"))
+    _emit(host, options, out, gathered, detailed=detailed)
+    return 0
+
+
+def _files(words: tuple[str, ...]) -> tuple[str, ...]:
+    if not words:
+        raise UsageError("jpmp: give a FILE of thread dumps, or - for standard input")
+    return words
+
+
+def _read_files(paths: Sequence[str], reader: DumpReader) -> Gathered:
+    gathered = Gathered()
+    for path in paths:
+        _read_file(path, reader, gathered)
+    dumps = len(gathered.dumps)
+    profiles = f"{len(paths)} {'file' if len(paths) == 1 else 'files'}"
+    gathered.head = f"{dumps} {'dump' if dumps == 1 else 'dumps'}" if dumps else profiles
+    gathered.target = {"files": " ".join(paths)}
+    return gathered
+
+
+def _read_file(path: str, reader: DumpReader, gathered: Gathered) -> None:
+    source = "standard input" if path == "-" else path
+    data = _read(path)
+    try:
+        dumps = reader.read(data, source)
+    except NothingFound:
+        # Not a dump: a profile that somebody wrote from dumps, perhaps.
+        stacks = _read_profile(data, source)
+        if stacks is None:
+            raise
+        gathered.stacks += stacks
+        return
+    gathered.dumps += dumps
+    for number, dump in enumerate(dumps, 1):
+        if dump.cut_off:
+            whole = sum(bool(thread.stack.frames) for thread in dump.threads)
+            place = f"dump {number} of {len(dumps)}" if len(dumps) > 1 else "the dump"
+            _say(f"{source}: {place} is cut off: {whole} stacks were whole, the rest is missing")
+
+
+def _read(path: str) -> bytes:
+    try:
+        if path == "-":
+            return sys.stdin.buffer.read()
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        hint = "; a JVM is named by its PID or a part of its main class" if isinstance(error, FileNotFoundError) else ""
+        raise BadInput(path, f"cannot be read: {error.strerror}{hint}") from None
+
+
+def _read_profile(data: bytes, source: str) -> list[analysis.WeightedStack] | None:
+    from opskit.analysis import readback  # noqa: PLC0415  (only profiles pay for it)
+
+    text = data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
+    if text.lstrip().startswith("{"):
+        import json  # noqa: PLC0415
+
+        try:
+            document = json.loads(text)
+        except (ValueError, RecursionError):
+            return None
+        return readback.parse_profile(document, source) if readback.is_profile(document) else None
+    if source.endswith((".folded", ".collapsed")) or readback.is_folded(text):
+        return readback.parse_folded(text, source)
+    return None
+
+
+def _say(line: str) -> None:
+    click.echo(f"opskit: {printable(line)}", err=True)
+
+
+def _emit(host: Host, options: Options, out: Output, gathered: Gathered, *, detailed: bool) -> None:
+    stacks, cpu = _weigh(options, gathered, detailed=detailed)
+    selected = analysis.select(stacks, options.selection)
+    deadlocks = tuple(dict.fromkeys(deadlock for dump in gathered.dumps for deadlock in dump.deadlocks))
+    if out.format in _EXACT:
+        _emit_lines(options, out, selected)
+        for line in [*map(view.deadlock_line, deadlocks), *gathered.footer]:
+            _say(line)
+        return
+    out.emit(_report(host, options, out, gathered, stacks, selected, deadlocks, cpu), fit_height=options.top is None)
+
+
+def _emit_lines(options: Options, out: Output, selected: Sequence[analysis.WeightedStack]) -> None:
+    folded = out.format == "folded"
+    write = view.root_first if folded else view.leaf_first_in_full if options.naming.full else view.leaf_first
+    rows = analysis.lines_by_weight(selected, write, on_cpu=options.on_cpu)
+    lines = (view.folded_lines if folded else view.count_lines)(rows[: options.top or None])
+    out.write("".join(f"{line}\n" for line in lines))
+
+
+def _weigh(
+    options: Options, gathered: Gathered, *, detailed: bool
+) -> tuple[list[analysis.WeightedStack], Mapping[int, float] | None]:
+    dumps = gathered.dumps
+    if not detailed:
+        return [*analysis.count(dumps, options.naming), *gathered.stacks], None
+    cpu = analysis.cpu_over_run(dumps, gathered.cpu_before, gathered.cpu_after)
+    if options.on_cpu:
+        _check_cpu(gathered, cpu)
+    weighed = analysis.weigh(
+        dumps, options.naming, root=options.root, cpu_ms=cpu, natives=gathered.natives, on_cpu=options.on_cpu
+    )
+    return [*weighed, *gathered.stacks], cpu
+
+
+def _check_cpu(gathered: Gathered, cpu: Mapping[int, float] | None) -> None:
+    """Without two readings of the threads' CPU there is no CPU over a run: better no answer than a wrong one."""
+    if any(stack.cpu_ms is None for stack in gathered.stacks):
+        raise UsageError("--on-cpu: collapsed stacks say nothing about CPU; leave it out")
+    if gathered.dumps and cpu is None:
+        if len(gathered.dumps) < 2:
+            raise UsageError(
+                "--on-cpu needs two dumps or more of the same JVM: what a thread used since its start says nothing "
+                "about its stack now"
+            )
+        raise UsageError("--on-cpu: these dumps have no cpu= (JDK 11 and later write it); sample the live JVM instead")
+
+
+def _report(
+    host: Host,
+    options: Options,
+    out: Output,
+    gathered: Gathered,
+    stacks: Sequence[analysis.WeightedStack],
+    selected: Sequence[analysis.WeightedStack],
+    deadlocks: Sequence[Sequence[Waits]],
+    cpu: Mapping[int, float] | None,
+) -> Report:
+    ordered = (
+        analysis.hottest_first(selected) if out.format != "json" else analysis.heaviest_first(selected, options.on_cpu)
+    )
+    if options.on_cpu and out.format != "json":
+        ordered = [stack for stack in ordered if stack.cpu_ms and round(stack.cpu_ms)]
+    rows = ordered[: options.top] if options.top else ordered
+    hidden = 0 if options.selection.idle else sum(stack.idle and not stack.deadlocked for stack in stacks)
+    threads = analysis.thread_count(gathered.dumps)
+    footer = [f"{hidden} idle stacks hidden; --idle shows them"] if hidden else []
+    if gathered.dumps:
+        said = [gathered.head, *([f"{threads} threads"] if threads else [])]
+        footer.append(", ".join(said) + "".join(f"; {line}" for line in gathered.footer) + f". {_SAFEPOINTS}")
+    columns = view.columns(
+        stacks,
+        on_cpu=options.on_cpu,
+        full_names=options.naming.full,
+        most_frames=_FRAMES_ON_SCREEN if out.terminal and options.selection.depth is None else None,
+    )
+    return Report(
+        about(host, gathered.target),
+        [Block(columns, rows, len(ordered))],
+        verdict=[view.deadlock_line(deadlock) for deadlock in deadlocks],
+        footer=footer,
+        data=lambda: {
+            "stacks": [view.stack_object(stack) for stack in rows],
+            "weight": "cpu_ms" if options.on_cpu else "samples",
+            "samples": len(gathered.dumps) or None,
+            "threads": threads,
+            "cpu_ms": None if cpu is None else round(sum(cpu.values()), 3),
+            "deadlocks": [view.deadlock_object(deadlock) for deadlock in deadlocks],
+            **gathered.data,
+        },
+    )

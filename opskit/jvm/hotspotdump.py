@@ -1,0 +1,326 @@
+r"""HotSpot's thread dumps, JDK 1.4 to 25 (src/hotspot/share/runtime/threads.cpp, vframe.cpp, javaThread.cpp).
+
+    2026-11-21 11:04:04
+    Full thread dump OpenJDK 64-Bit Server VM (17.0.15+6-Debian-1deb12u1 mixed mode, sharing):
+
+    "pool-1-thread-17" #41 prio=5 os_prio=0 cpu=1.02ms elapsed=9.86s tid=0x0… nid=0x1f4c waiting on condition  [0x…]
+       java.lang.Thread.State: WAITING (parking)
+    ␉at jdk.internal.misc.Unsafe.park(java.base@17.0.15/Native Method)
+    ␉- parking to wait for  <0x00000006c9c7b730> (a java.util.concurrent.locks.AbstractQueuedSynchronizer$ConditionObject)
+    ␉at java.util.concurrent.locks.LockSupport.park(java.base@17.0.15/LockSupport.java:341)
+
+    "VM Thread" os_prio=0 cpu=22.19ms elapsed=108.50s tid=0x00007f8420129230 nid=0x12f6 runnable
+
+    JNI global refs: 26, weak refs: 0
+
+Here ␉ is a tab. The same shape comes from JMX (`"main" - Thread t@1`, `"main" Id=1 in RUNNABLE`), with module and loader
+before the class. A thread's block is looked up whole: most threads of a dump stand where another one stands.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Literal
+
+from opskit.jvm.dumptext import MARKER
+from opskit.jvm.threaddump import STATES, Lock, Stack, Thread, ThreadDump, Waits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NAME = "HotSpot"
+
+Detail = Literal["stacks", "threads", "locks"]
+
+_HEADER = re.compile(rb'(?m)^"[^\n]*" [^\n]*\b(?:[tn]id=0x|Id=\d|t@\d)')
+_TIME = re.compile(rb"(?:\A|\n)(\d[\d-]+ [\d:]+)\n$")
+_SUFFIX = re.compile(rb'"(?: - Thread t@\d+.*)?')
+_FRAME = re.compile(r"\s+at (.+)|at ([\w.$/@<>-]+\(.*\))")
+_STATE = re.compile(r"java\.lang\.Thread\.State: ([A-Z_]+)")
+_TROUBLE = re.compile(r"(?:Caused by: |Exception in thread |[\w.$]+(?:Exception|Error)\b)")
+_ADDRESS = re.compile(rb"<(?:0x)?[0-9a-f]+>")
+_WORDS = re.compile(r"(\w+)=(\S+)")
+_JAVA_ID = re.compile(r"(?:^ #|t@|Id=)(\d+)")
+_OS_ID = re.compile(r"\[(\d+)\]")
+_VIRTUAL_ID = re.compile(rb"Mounted virtual thread #(\d+)")
+_LOCK = re.compile(
+    r"\s+- ([a-z][a-z ]*?)?\s*(?:<(?:(?:0x)?([0-9a-f]+)|[a-z ]+)>(?: \(a (.*)\))?|([\w.$]+)@([0-9a-f]+))\s*$"
+)
+_DEADLOCKS = b"\nFound one Java-level deadlock", b"\nFound a total of"
+_LINK = re.compile(
+    rb'(?m)^"([^\n]*)":\n\s+waiting [^\n]*?(0x[0-9a-f]+),? ?\(?a ([^\n]*?)\),?\n[^\n]*which is held by (?:"([^\n]*)")?'
+)
+_ROOTS = re.compile(r".*\.main\(|java\.lang\.Thread\.run\(|java\.lang\.ref\.[\w$]+\.run\(")
+_ENDS = (b"\nJNI global ref", b"\nHeap\n")
+_BODY_ENDS = (b"\n\n", b'\n"')
+_CACHED_BODIES = 1024  # whole blocks; where each thread has a lock of its own, they never help
+
+
+class HotSpotParser:
+    """Parses dumps; what it has seen once (a stack, a frame) it knows again, also in the next dump."""
+
+    def __init__(self, detail: Detail = "stacks") -> None:
+        """`detail`: with "stacks" a thread has nothing but its stack, three times as fast; "locks" is all there is."""
+        self.detail = detail
+        self._bodies: dict[bytes, tuple[Thread, ...]] = {}
+        self._shapes: dict[bytes, tuple[Thread, ...]] = {}
+        self._stacks: dict[tuple[tuple[str, ...], str | None, str | None], Stack] = {}
+        self._frames: dict[str, str] = {}
+
+    @staticmethod
+    def recognises(text: bytes) -> bool:
+        """Whether there is a thread of this dialect in the text."""
+        return _HEADER.search(text) is not None
+
+    def parse(self, text: bytes) -> list[ThreadDump]:
+        """Every dump in the text; a text without any `Full thread dump` line but with threads is one dump."""
+        starts = list(_offsets(text, MARKER))
+        if not starts:
+            return [self._dump(b"\n" + text, 0, len(text) + 1, marked=False)]
+        return [
+            self._dump(text, start, end, marked=True)
+            for start, end in zip(starts, [*starts[1:], len(text)], strict=True)
+        ]
+
+    def _dump(self, text: bytes, start: int, end: int, *, marked: bool) -> ThreadDump:
+        found = [at for heading in _DEADLOCKS if (at := text.find(heading, start, end)) >= 0]
+        threads_end = min(found, default=end)
+        threads, torn = self._threads(text, start, threads_end, marked=marked)
+        time = version = None
+        if marked:
+            line_end = text.find(b"\n", start, end)
+            version = _text(text[start + len(MARKER) : line_end if line_end > 0 else end]).strip().rstrip(":") or None
+            before = _TIME.search(text, max(0, start - 40), start)
+            time = _text(before[1]) if before else None
+        unfinished = marked and self._lacks_its_end(text, start, end)
+        return ThreadDump(
+            NAME,
+            threads,
+            time,
+            version,
+            _deadlocks(text[threads_end:end]),
+            cut_off=torn or unfinished,
+        )
+
+    @staticmethod
+    def _lacks_its_end(text: bytes, start: int, end: int) -> bool:
+        """Since JDK 6 a dump by the JVM itself (it names native ids) ends with its JNI references."""
+        is_own = text.find(b" nid=", start, end) >= 0 and text.find(b"java.lang.Thread.State: ", start, end) >= 0
+        return is_own and not any(text.find(mark, start, end) >= 0 for mark in _ENDS)
+
+    def _threads(self, text: bytes, start: int, end: int, *, marked: bool) -> tuple[list[Thread], bool]:
+        """The threads between two offsets, and whether the last one was torn (then it is left out)."""
+        threads: list[Thread] = []
+        find, same = text.find, text.startswith
+        known = self._bodies
+        body = b"?"
+        found: tuple[Thread, ...] = ()
+        at = find(b'\n"', start, end)
+        while at >= 0:
+            line_end = find(b"\n", at + 1, end)
+            if line_end < 0:
+                return threads, end == len(text)
+            if find(b"d=", at, line_end) < 0 and not _is_header(text[at + 1 : line_end]):
+                at = find(b'\n"', line_end, end)  # a line of the application's
+                continue
+            if not same(body, line_end):
+                body = _body(text, line_end, end)
+                if not body.endswith(_BODY_ENDS):
+                    if end == len(text) and not _is_whole(body, marked=marked):
+                        return threads, True
+                    body += b"\n\n"
+                found = known.get(body) or self._learn(body)
+            next_at = find(b'\n"', line_end + len(body) - 2, end)
+            if self.detail == "stacks":
+                threads += found
+            else:
+                block = text[line_end : next_at if next_at >= 0 else end]
+                self._add_detailed(threads, found, _text(text[at + 1 : line_end]), block)
+            at = next_at
+        return threads, False
+
+    def _learn(self, body: bytes) -> tuple[Thread, ...]:
+        """The stacks of a body that was not seen just so; most differ from a known one by their locks' addresses alone."""
+        shape = _ADDRESS.sub(b"", body)
+        found = self._shapes.get(shape)
+        if found is None:
+            found = self._shapes[shape] = self._parse_body(_text(shape))
+        if len(self._bodies) < _CACHED_BODIES:
+            self._bodies[body] = found
+        return found
+
+    def _parse_body(self, body: str) -> tuple[Thread, ...]:
+        stacks: list[Stack] = []
+        frames: list[str] = []
+        state = role = None
+        in_trace = False  # an application's stack trace that came between
+        for line in body.split("\n"):
+            if match := _FRAME.match(line):
+                if not in_trace:
+                    frame = match[1] or match[2]
+                    frames.append(self._frames.setdefault(frame, frame))
+            elif match := _STATE.search(line):
+                state = match[1] if match[1] in STATES else None
+            elif "Carrying virtual thread" in line:
+                role = "carrier"
+            elif "Mounted virtual thread" in line:
+                stacks.append(self._stack(tuple(frames), state, role))
+                frames, role = [], "mounted"
+            else:
+                in_trace = _TROUBLE.match(line) is not None
+        stacks.append(self._stack(tuple(frames), state, role))
+        return tuple(map(Thread, stacks))
+
+    def _stack(self, frames: tuple[str, ...], state: str | None, role: str | None) -> Stack:
+        key = (frames, state, role)
+        return self._stacks.get(key) or self._stacks.setdefault(key, Stack(*key))
+
+    def _add_detailed(self, threads: list[Thread], found: tuple[Thread, ...], header: str, block: bytes) -> None:
+        """Add the block's threads with what its header says."""
+        closing = header.rfind('"')
+        name, rest = header[1:closing], header[closing + 1 :]
+        words = dict(_WORDS.findall(rest))
+        os_id, java_id = _OS_ID.search(rest), _JAVA_ID.search(rest)
+        thread = Thread(
+            found[0].stack,
+            name,
+            int(os_id[1]) if os_id else _number(words.get("nid")),
+            int(java_id[1]) if java_id else None,
+            " daemon " in rest,
+            _decimal(words.get("cpu"), "ms"),
+            _decimal(words.get("elapsed"), "s"),
+        )
+        if thread.stack.state is None and thread.stack.role is None:
+            frames = thread.stack.frames
+            thread = thread._replace(stack=self._stack(frames, _state_of_header(rest, frames), None))
+        locks = _locks(_text(block)) if self.detail == "locks" else ()
+        if locks:
+            thread = thread._replace(locks=locks[0])
+        threads.append(thread)
+        for number, mounted in enumerate(found[1:], 1):
+            virtual = _VIRTUAL_ID.search(block)
+            threads.append(
+                thread._replace(
+                    stack=mounted.stack,
+                    java_id=int(virtual[1]) if virtual else None,
+                    locks=locks[number] if locks else (),
+                )
+            )
+
+
+def _offsets(text: bytes, word: bytes) -> Iterator[int]:
+    at = text.find(word)
+    while at >= 0:
+        yield at
+        at = text.find(word, at + len(word))
+
+
+def _is_header(line: bytes) -> bool:
+    """Whether a line without `tid=`, `nid=` or `Id=` is a thread's all the same: `"Timer-180" - Thread t@332`, `"Finalizer"`."""
+    return _SUFFIX.fullmatch(line[max(1, line.rfind(b'"')) :]) is not None
+
+
+def _body(text: bytes, start: int, end: int) -> bytes:
+    """From a header's end up to the blank line or the next header, that included; without either, up to the end."""
+    next_header = text.find(b'\n"', start, end)
+    blank = text.find(b"\n\n", start, next_header + 1 if next_header >= 0 else end)
+    stop = blank if blank >= 0 else next_header
+    return text[start : stop + 2 if stop >= 0 else end]
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _number(word: str | None) -> int | None:
+    """A nid: hexadecimal up to JDK 20, decimal since."""
+    try:
+        return None if word is None else int(word, 0)
+    except ValueError:
+        return None
+
+
+def _decimal(word: str | None, unit: str) -> float | None:
+    """`cpu=2680,94ms`: the decimal sign is the locale's."""
+    if word is None:
+        return None
+    try:
+        return float(word.removesuffix(unit).replace(",", "."))
+    except ValueError:
+        return None
+
+
+def _state_of_header(words: str, frames: tuple[str, ...]) -> str | None:
+    """Dumps of JDK 1.4 and 5 have the state in the header only, those of JMX behind the id."""
+    for state in ("TIMED_WAITING", "RUNNABLE", "BLOCKED", "WAITING"):
+        if state in words:
+            return state
+    if not frames:
+        return None
+    if " runnable" in words:
+        return "RUNNABLE"
+    if "waiting for monitor entry" in words:
+        return "BLOCKED"
+    if "waiting on " in words or "in Object.wait()" in words:
+        return "TIMED_WAITING" if frames[0].startswith("java.lang.Thread.sleep(") else "WAITING"
+    return None
+
+
+def _is_whole(last: bytes, *, marked: bool) -> bool:
+    """Whether the block at the very end of a file may be counted: nothing after it proves that it is all there.
+
+    A fragment that ends with its line does; in a dump with its head, only a stack that ends where threads begin.
+    """
+    text = _text(last)
+    if not text.endswith("\n") and not text.endswith(")"):
+        return False
+    frames = [match[1] or match[2] for line in text.split("\n") if (match := _FRAME.match(line))]
+    if not frames:
+        return not marked or not text.strip()
+    # These run on inside a Thread of the JDK's own: Thread.run is not their last frame.
+    inner = any("CleanerImpl" in frame or "ProcessHandleImpl" in frame for frame in frames)
+    return not marked or (_ROOTS.match(frames[-1]) is not None and not inner)
+
+
+def _locks(block: str) -> list[tuple[Lock, ...]]:
+    """The lock lines of each stack of a block, in their order; ownable synchronizers belong to the first."""
+    stacks: list[list[Lock]] = [[]]
+    frames = 0
+    in_synchronizers = False
+    for line in block.split("\n"):
+        if _FRAME.match(line):
+            frames += 1
+        elif "Mounted virtual thread" in line:
+            stacks.append([])
+            frames = 0
+        elif "Locked ownable synchronizers" in line:
+            in_synchronizers = True
+        elif match := _LOCK.match(line):
+            action, address, class_name, other_class, hash_code = match.groups()
+            lock = Lock(
+                action or "locked",
+                address or hash_code,
+                class_name or other_class,
+                None if in_synchronizers else frames - 1,
+            )
+            stacks[0 if in_synchronizers else -1].append(lock)
+    return [tuple(locks) for locks in stacks]
+
+
+def _deadlocks(section: bytes) -> tuple[tuple[Waits, ...], ...]:
+    """The `Found one Java-level deadlock:` parts; the stacks that they repeat are not looked at."""
+    found = []
+    for part in section.split(b"Java-level deadlock")[1:]:
+        links = part.partition(b"Java stack information")[0]
+        waits = tuple(
+            Waits(
+                _text(match[1]),
+                _text(match[3]) if match[3] else None,
+                _text(match[2]) if match[2] else None,
+                _text(match[4]) if match[4] is not None else None,
+            )
+            for match in _LINK.finditer(links)
+        )
+        if waits:
+            found.append(waits)
+    return tuple(found)

@@ -1,0 +1,303 @@
+"""`opskit jpmp` on saved dumps: the shell script's answer to the letter, and what the script cannot read."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from awkjpmp import folded, script
+
+from opskit.cli import run
+
+DUMP = """\
+Full thread dump OpenJDK 64-Bit Server VM (17.0.15+6 mixed mode):
+
+"main" #1 prio=5 os_prio=0 cpu=10.00ms elapsed=1.00s tid=0x1 nid=0x1 runnable  [0x1]
+   java.lang.Thread.State: RUNNABLE
+	at java.util.HashMap.get(java.base@17.0.15/HashMap.java:552)
+	at com.example.Main$$Lambda$14/0x0000000800c03000.run(Unknown Source)
+	at com.example.Main.main(Main.java:10)
+
+"pool-1-thread-1" #2 prio=5 os_prio=0 cpu=1.00ms elapsed=1.00s tid=0x2 nid=0x2 waiting on condition  [0x2]
+   java.lang.Thread.State: WAITING (parking)
+	at jdk.internal.misc.Unsafe.park(java.base@17.0.15/Native Method)
+	- parking to wait for  <0x0000000500000001> (a java.lang.Object)
+	at java.util.concurrent.ThreadPoolExecutor.getTask(java.base@17.0.15/ThreadPoolExecutor.java:1062)
+
+"pool-1-thread-2; x" #3 prio=5 os_prio=0 cpu=1.00ms elapsed=1.00s tid=0x3 nid=0x3 waiting on condition  [0x3]
+   java.lang.Thread.State: WAITING (parking)
+	at jdk.internal.misc.Unsafe.park(java.base@17.0.15/Native Method)
+	- parking to wait for  <0x0000000500000002> (a java.lang.Object)
+	at java.util.concurrent.ThreadPoolExecutor.getTask(java.base@17.0.15/ThreadPoolExecutor.java:1062)
+
+"GC Thread#0" os_prio=0 cpu=5.00ms elapsed=1.00s tid=0x4 nid=0x4 runnable
+
+JNI global refs: 26, weak refs: 0
+
+"""
+LATER = DUMP.replace("cpu=10.00ms", "cpu=110.00ms").replace("cpu=5.00ms", "cpu=15.00ms")
+PARKED = "jdk.internal.misc.Unsafe.park,j.util.concurrent.ThreadPoolExecutor.getTask"
+HOT = "j.util.HashMap.get,com.example.Main$$Lambda.run,com.example.Main.main"
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """A function that saves a text to a file; its path."""
+
+    def save(content, name="x.txt"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return str(path)
+
+    return save
+
+
+def test_text_is_the_scripts_line_a_stack(opskit, saved):
+    """Count in 7 columns, a space, the stack; most first; nothing else on stdout."""
+    done = opskit("jpmp", saved(DUMP))
+    assert done == (0, f"      2 {PARKED}\n      1 {HOT}\n", "")
+    assert opskit("jpmp", "-", stdin=DUMP).out == done.out
+    assert opskit("jpmp", saved(DUMP, "a"), saved(DUMP, "b")).out == f"      4 {PARKED}\n      2 {HOT}\n"
+
+
+# Those without virtual threads, deadlocks, prefixes, cut-off ends and foreign encodings: there the script goes wrong.
+SCRIPTABLE = [
+    "hpux-jdk1.x-no-version-3dumps.txt",
+    "jdk11-liberica-highcpu-3dumps.txt",
+    "jdk11-threadinfo-tostring-fragment.txt",
+    "jdk11-windows-swt-hang.txt",
+    "jdk14-kotlin-coroutines-kotest.txt",
+    "jdk17-actuator-text-appprefix.txt",
+    "jdk17-blocker-3dumps.txt",
+    "jdk17-eclipse-quotes-and-comma.txt",
+    "jdk21-macos-jstack.txt",
+    "jdk5-apple-blocked-3dumps.txt",
+    "jdk5-weblogic90-console-japanese.txt",
+    "jdk6-nutch-crawler-linux.txt",
+    "jdk7-torquebox-jruby-conc.txt",
+    "jdk8-clojure-agent-pool-fragment.txt",
+    "jdk8-jvmtools-sample.txt",
+    "jdk8-swing-heap-section.txt",
+]
+
+
+@pytest.mark.parametrize("name", SCRIPTABLE)
+def test_real_dumps_count_as_the_script_counts_them(opskit, samples, name):
+    """The real awk, sort and uniq on the same file: the same stacks, as often."""
+    path = samples / "thread-dumps" / name
+    assert folded(opskit("jpmp", path).out) == folded(script(path))
+
+
+def test_where_the_script_goes_wrong(opskit, samples):
+    """Deadlock sections are counted once, other encodings and prefixes are read."""
+    folder = samples / "thread-dumps"
+    deadlocks = folder / "jdk1.4-sun-deadlock-7dumps.txt"
+    mine, theirs = folded(opskit("jpmp", deadlocks).out), folded(script(deadlocks))
+    blocked = "net.homeip.yusuke.samurai.test.AThread.run"
+    assert (mine[blocked], theirs[blocked]) == (14, 28)
+    for name in ("jdk21-minecraft-jcmd-utf16-crlf.txt", "jdk7-markdown-quoted-dump-fragment.txt"):
+        assert opskit("jpmp", folder / name).out
+        assert not script(folder / name)
+
+
+def test_names(opskit, saved):
+    """--full-names keeps them, --lines adds the place, --depth cuts."""
+    path = saved(DUMP)
+    assert opskit("jpmp", path, "--full-names").out.splitlines()[1] == (
+        "      1 java.util.HashMap.get,com.example.Main$$Lambda$14/0x0000000800c03000.run,com.example.Main.main"
+    )
+    assert (
+        "j.util.HashMap.get(HashMap.java:552),com.example.Main$$Lambda.run(Unknown Source),"
+        in opskit("jpmp", path, "--lines").out
+    )
+    assert (
+        opskit("jpmp", path, "--depth", 1).out == "      2 jdk.internal.misc.Unsafe.park\n      1 j.util.HashMap.get\n"
+    )
+
+
+def test_selection(opskit, saved):
+    """--state, --include, --exclude, --no-idle, -n."""
+    path = saved(DUMP)
+    for options in (
+        ["--state", "runnable"],
+        ["--include", r"HashMap"],
+        ["--exclude", r"^jdk\.internal"],
+        ["--no-idle"],
+        ["--include", "j.util.HashMap"],
+    ):
+        assert opskit("jpmp", path, *options).out == f"      1 {HOT}\n", options
+    assert opskit("jpmp", path, "-n", 1).out == f"      2 {PARKED}\n"
+    assert opskit("jpmp", path, "-n", 0).out.count("\n") == 2
+    assert opskit("jpmp", path, "--state", "BLOCKED", "--state", "WAITING").out == f"      2 {PARKED}\n"
+
+
+def test_roots(opskit, saved):
+    """--by-thread and --by-pool; a `;` in a name does not make a frame."""
+    path = saved(DUMP)
+    assert opskit("jpmp", path, "--by-thread", "-f", "folded").out == (
+        "main;com.example.Main.main;com.example.Main$$Lambda.run;java.util.HashMap.get 1\n"
+        "pool-1-thread-1;java.util.concurrent.ThreadPoolExecutor.getTask;jdk.internal.misc.Unsafe.park 1\n"
+        "pool-1-thread-2: x;java.util.concurrent.ThreadPoolExecutor.getTask;jdk.internal.misc.Unsafe.park 1\n"
+    )
+    assert f"      1 {PARKED},pool-1-thread-*\n" in opskit("jpmp", path, "--by-pool").out
+
+
+def test_on_cpu_of_saved_dumps(opskit, saved):
+    """The weight is CPU ms from the first dump to the last; what ran is not what was RUNNABLE."""
+    done = opskit("jpmp", saved(DUMP + LATER), "--on-cpu")
+    assert done == (0, f"    100 {HOT}\n     10 [GC Thread]\n", "")
+
+
+def test_folded_is_read_back(opskit, saved):
+    """Its own, and what other profilers write; the sums stay."""
+    first = opskit("jpmp", saved(DUMP), "-f", "folded").out
+    assert opskit("jpmp", saved(first, "a.folded"), "-f", "folded").out == first
+    assert opskit("jpmp", saved(first, "a.folded")).out == opskit("jpmp", saved(DUMP)).out
+    other = "java;[libjvm.so];java/util/HashMap.get_[j];do_syscall_64_[k] 7\nmain;std::map<a b>::at(int) 3\n\n"
+    assert opskit("jpmp", saved(other, "perf.txt"), "-f", "folded").out == (
+        "java;[libjvm.so];java/util/HashMap.get_[j];do_syscall_64_[k] 7\nmain;std::map<a b>::at(int) 3\n"
+    )
+
+
+def test_json_has_everything_and_is_read_back(opskit, saved):
+    """Frameless threads included; what is read back gives the same lines."""
+    done = opskit("jpmp", saved(DUMP + LATER), "-f", "json")
+    document = json.loads(done.out)
+    by_frame = {entry["frames"][0] if entry["frames"] else "": entry for entry in document["stacks"]}
+    assert by_frame["java.util.HashMap.get"] == {
+        "frames": ["java.util.HashMap.get", "com.example.Main$$Lambda.run", "com.example.Main.main"],
+        "samples": 2,
+        "cpu_ms": 100.0,
+        "state": "RUNNABLE",
+        "threads": 1,
+        "pools": {"main": 1},
+        "idle": False,
+        "deadlocked": False,
+    }
+    assert by_frame[""]["samples"] == 2
+    assert (document["samples"], document["threads"], document["weight"]) == (2, 4, "samples")
+    path = saved(done.out, "x.json")
+    assert opskit("jpmp", path).out == opskit("jpmp", saved(DUMP + LATER)).out
+    assert opskit("jpmp", path, "--on-cpu").out == f"    100 {HOT}\n"
+
+
+def test_the_table_hides_the_idle_and_says_so(opskit, saved, golden):
+    """For people: hot stacks, whose they are, and the honest footer; the same in Markdown."""
+    path = saved(DUMP + LATER)
+    for format_ in ("table", "markdown"):
+        out = opskit("jpmp", path, "-f", format_).out
+        assert PARKED.split(",")[0] not in out
+        assert "2 idle stacks hidden; --idle shows them" in re.sub(r"\\", "", out)
+        cleaned = out.replace(path, "dumps.txt").replace(path.replace("_", "\\_"), "dumps.txt")
+        cleaned = re.sub(r"^.*opskit \S+  (?:files)", "HOST  TIME  opskit VERSION  files", cleaned, flags=re.MULTILINE)
+        golden(
+            f"jpmp-{format_}.txt", re.sub(r"^    \$ .*$", "    $ opskit jpmp dumps.txt", cleaned, flags=re.MULTILINE)
+        )
+    assert PARKED.split(",")[0] in opskit("jpmp", path, "-f", "table", "--idle").out
+
+
+def test_a_deadlock_comes_first(opskit, samples):
+    """The verdict names its threads, the table begins with their stacks, text tells it on stderr."""
+    path = samples / "thread-dumps" / "jdk25-three-way-deadlock.txt"
+    table = opskit("jpmp", path, "-f", "table").out.splitlines()
+    assert table[1].startswith(
+        'deadlock of 2 threads: "DeadlockThread-A" waits for java.lang.Object held by "DeadlockThread-B";'
+    )
+    assert "DEADLOCK" in next(line for line in table if "RUNNABLE" in line or "DEADLOCK" in line)
+    assert opskit("jpmp", path).err.count("deadlock of") == 3
+
+
+def test_a_cut_off_dump_is_said(opskit, saved):
+    """Whole stacks are shown, their number goes to stderr, exit code 0."""
+    path = saved(DUMP[: DUMP.index("ThreadPoolExecutor.java:1062", 900)])
+    done = opskit("jpmp", path)
+    assert done.code == 0
+    assert done.out == f"      1 {HOT}\n      1 {PARKED}\n"
+    assert done.err == f"opskit: {path}: the dump is cut off: 2 stacks were whole, the rest is missing\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "{}: empty: no thread dump in it"),
+        (b"line\n" * 812, "no thread dump in {}: 812 lines read"),
+        (b"\x7fELF\0\1\2\3\0\0\0", "{}: a binary file"),
+        (b"a;b 1\na;c 2\nnonsense\na;d 4\n", "{}:3: not `frame;frame;… count`: 'nonsense'"),
+        (b"a;b 1\na;c -2\n", "{}:2: a negative count: 'a;c -2'"),
+        (b'{"stacks": [{"frames": "a", "samples": 1}]}', "{}: stacks[0]: frames is no list of strings"),
+        (b'{"stacks": [{"frames": ["a"], "samples": -1}]}', "{}: stacks[0]: samples is no number from 0 up: '-1'"),
+        (b'{"stacks": [7]}', "{}: stacks[0]: no object"),
+        (b'{"threads": []}', "no thread dump in {}: 1 line read"),
+        (b'{"stacks": [', "no thread dump in {}: 1 line read"),
+    ],
+)
+def test_bad_files_are_one_clear_line(opskit, saved, content, message):
+    """Place, what was found, exit code 2."""
+    path = saved(content, "x.log")
+    done = opskit("jpmp", path)
+    assert (done.code, done.out) == (2, "")
+    assert message.format(path) in done.err
+    assert done.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["./no-such-file"], "./no-such-file: cannot be read: No such file or directory"),
+        (["/tmp"], "/tmp: cannot be read: Is a directory"),
+        (["FILE", "--by-thread", "--by-pool"], "--by-thread and --by-pool exclude each other"),
+        (["FILE", "--on-cpu"], "--on-cpu needs two dumps or more"),
+        (["FILE", "--include", "("], "'(' is no regular expression"),
+        (["FILE", "--state", "SLEEPING"], "'SLEEPING' is not one of"),
+        (["FILE", "--depth", "0"], "--depth"),
+        (["FILE", "-5"], "-5… is negative"),
+        (["FILE", "-o", "x.bmp"], "unknown suffix '.bmp'"),
+        (["FILE", "-o", "folded"], "did you mean -f folded"),
+    ],
+)
+def test_bad_words_are_one_clear_line(opskit, saved, arguments, message):
+    """Usage: what was off, exit code 2."""
+    path = saved(DUMP)
+    done = opskit("jpmp", *(path if word == "FILE" else word for word in arguments))
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
+
+
+def test_on_cpu_without_readings_is_refused(opskit, saved):
+    """Better no answer than a wrong one: JDK 8 has no cpu=, collapsed stacks have no CPU."""
+    done = opskit("jpmp", saved(re.sub(r"cpu=\S+ ", "", DUMP * 2)), "--on-cpu")
+    assert done.code == 2
+    assert "no cpu=" in done.err
+    done = opskit("jpmp", saved("a;b 1\n", "x.folded"), "--on-cpu")
+    assert done.code == 2
+    assert "collapsed stacks say nothing about CPU" in done.err
+
+
+def test_names_cannot_act_on_the_terminal(opskit, saved):
+    """Escapes and newlines in thread names are shown, never sent."""
+    path = saved(DUMP.replace("pool-1-thread-1", "evil\x1b[31m\u202e"))
+    for format_ in ("table", "text", "folded", "markdown"):
+        out = opskit("jpmp", path, "--by-thread", "--idle", "-f", format_).out
+        assert "\x1b" not in out
+        assert "\u202e" not in out
+
+
+def test_text_imports_nothing_heavy(saved, capfd):
+    """An operator's box is on its knees: no rich, no json, no socket for a file of dumps."""
+    import subprocess  # noqa: PLC0415
+    import sys  # noqa: PLC0415
+
+    code = f"import sys; from opskit.cli import run; run(['jpmp', {saved(DUMP)!r}]); print('@@', *sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    loaded = set(out.rpartition("@@")[2].split())
+    assert not loaded & {"rich", "json", "socket", "psutil", "matplotlib", "subprocess", "ctypes", "tempfile"}
+
+
+def test_output_goes_to_a_file_by_its_suffix(saved, tmp_path):
+    """-o x.folded."""
+    target = tmp_path / "x.folded"
+    assert run(["jpmp", saved(DUMP), "-o", str(target)]) == 0
+    assert target.read_text().startswith(
+        "java.util.concurrent.ThreadPoolExecutor.getTask;jdk.internal.misc.Unsafe.park 2\n"
+    )

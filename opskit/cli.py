@@ -33,13 +33,13 @@ class Entry(NamedTuple):
 
 COMMANDS = (
     Entry("pipes", "Linux", "Which pipes are open, who uses them, which are full or one-sided."),
-    Entry("jpmp", "JVM", "Where a JVM's threads stand, live or in saved dumps, and what costs CPU."),
+    Entry("jpmp", "JVM", "Where the threads of a JVM's dumps stand, and what costs CPU."),
 )
 
 SYMPTOMS = (
     ("`Too many open files`, and lsof shows FIFOs", "opskit pipes --by-process"),
     ("a pipeline hangs", "opskit pipes --ends --fill"),
-    ("a JVM hangs, or burns CPU", "opskit jpmp PID --on-cpu"),
+    ("a thread dump with too many threads to read", "opskit jpmp dump.txt -f table"),
 )
 
 

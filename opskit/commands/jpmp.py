@@ -1,4 +1,4 @@
-"""`opskit jpmp`: Java's poor man's profiler: where the threads of a JVM, or of saved dumps, stand, and what costs CPU."""
+"""`opskit jpmp`: Java's poor man's profiler: where the threads of saved dumps stand, and what costs CPU."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class _Pattern(click.ParamType):  # type: ignore[type-arg]
 @click.command(
     name="jpmp", cls=_Command, help=__doc__.partition(": ")[2] if __doc__ else None, short_help="Where threads stand."
 )
-@click.argument("words", metavar="[PID [SAMPLES=20] [INTERVAL=0.25] | FILE...]", nargs=-1)
+@click.argument("words", metavar="FILE...", nargs=-1)
 @click.option("--on-cpu", is_flag=True, help="Weigh stacks by the CPU that was spent in them (ms), not by samples.")
 @click.option(
     "--state",

@@ -236,7 +236,7 @@ def test_what_the_real_dumps_say_at_their_odd_places(samples):
 
 def test_what_is_no_dump_is_not_claimed(samples):
     """A log with stack traces but without threads."""
-    with pytest.raises(BadInput, match="no thread dump in slow.log: 28 lines read"):
+    with pytest.raises(BadInput, match=r"no thread dump in slow\.log: 28 lines read"):
         DumpReader().read((samples / "thread-dumps" / "was-liberty-slow-request-log.txt").read_bytes(), "slow.log")
 
 

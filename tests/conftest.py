@@ -142,3 +142,19 @@ def workload():
     yield start
     for each in started:
         each.stop()
+
+
+@pytest.fixture
+def fake_jvm(tmp_path_factory):
+    """A function that starts tests/fakejvm.py in a mode; gives a jvms.Workload, as `workload` does."""
+    library = tmp_path_factory.mktemp("fake", numbered=True) / "libjvm.so"
+    library.write_bytes(b"\0" * 4096)
+    started = []
+
+    def start(mode, **options):
+        started.append(jvms.start_fake(mode, str(library), **options))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.stop()

@@ -230,3 +230,20 @@ def start(
             workload.stop()
             raise
     return workload
+
+
+def start_fake(mode: str, library: str, user: int | None = None, cwd: str = "/") -> Workload:
+    """Start tests/fakejvm.py; the caller stops it."""
+    script = str(Path(__file__).resolve().parent / "fakejvm.py")
+    command = [sys.executable, script, library, mode, *([str(user)] if user is not None else [])]
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        cwd=cwd,
+        start_new_session=True,
+    )
+    fake = Workload(process, command)
+    fake.wait_for_line("READY", time.monotonic() + START_S)
+    return fake

@@ -50,6 +50,7 @@ DEFAULT_TIMEOUT_S = 10.0
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.001, 0.05
 _SETTLE_S = 0.3  # a listener that another client has just started needs this long at most to make its socket
+_SETTLE_STEP_S = 0.01
 _CHUNK_BYTES = 1 << 18
 _CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 _UCRED = struct.Struct("3i")
@@ -144,7 +145,7 @@ class AttachClient:
                 f"{target.pid} ({target.jvm.main}) closed the connection without a word, although we came as {ours}, as it "
                 "runs itself: it is ending, or in a user namespace with other ids; try again from within its container"
             )
-        advice = f"sg '#{target.egid}' -c 'opskit …'" if os.geteuid() == target.euid else "run as root"
+        advice = f"sudo -u '#{target.euid}' -g '#{target.egid}' opskit …, or run as root"
         raise AttachRefused(
             f"{target.pid} ({target.jvm.main}) refused our credentials: we are {ours}, it runs as {theirs}, and takes only "
             f"clients with both; {advice}"
@@ -171,12 +172,6 @@ class _Deadline:
 
     def left(self) -> float:
         return max(0.0, self.seconds - self.spent())
-
-    def pause(self, seconds: float, waited_for: str) -> None:
-        """Sleep, not longer than until the end. Raises _RanOutError there."""
-        if not self.left():
-            raise _RanOutError(waited_for)
-        time.sleep(min(seconds, self.left()))
 
 
 class _Exchange:
@@ -213,19 +208,28 @@ class _Exchange:
         self._before_at = time.monotonic()
         self._before = attachtarget.thread_times(self.fs, self.target.pid)
 
+    def _on_time(self, waited_for: str) -> float:
+        """How long to wait now, in seconds; half-way, when it has become slow, it looks at the JVM's threads.
+
+        Raises _RanOutError.
+        """
+        half = self.deadline.seconds / 2
+        if self._before is None and self.deadline.spent() >= half:
+            self._look()
+        left = self.deadline.left()
+        if not left:
+            raise _RanOutError(waited_for)
+        return left if self._before is not None else max(0.0, min(left, half - self.deadline.spent()))
+
+    def _pause(self, seconds: float, waited_for: str) -> None:
+        time.sleep(min(seconds, self._on_time(waited_for)))
+
     def _wait(self, connection: socket.socket, event: int, waited_for: str) -> None:
-        """Wait until the connection can go on. Half-way, when it has become slow, look at the JVM's threads."""
+        """Wait until the connection can go on."""
         poll = select.poll()
         poll.register(connection, event)
-        while True:
-            until_look = self.deadline.seconds / 2 - self.deadline.spent()
-            wait_s = self.deadline.left() if self._before is not None or until_look <= 0 else until_look
-            if poll.poll(wait_s * 1000):
-                return
-            if not self.deadline.left():
-                raise _RanOutError(waited_for)
-            if self._before is None:
-                self._look()
+        while not poll.poll(self._on_time(waited_for) * 1000):
+            continue
 
     def _send(self, connection: socket.socket, request: bytes) -> None:
         rest = memoryview(request)
@@ -320,7 +324,7 @@ class _Exchange:
                     return socket.socket(fileno=_as_user(self.target, lambda: _connect_unix(address).detach()))
                 return _connect_unix(address)
             except BlockingIOError:  # its queue of five is full: others are asking, or it takes nobody
-                self.deadline.pause(pause, "place in the queue of its listener")
+                self._pause(pause, "place in the queue of its listener")
                 pause = min(pause * 2, _LONGEST_PAUSE_S)
             except ConnectionRefusedError:
                 raise _NobodyListensError(path, orphan=True) from None
@@ -355,7 +359,7 @@ class _Exchange:
         try:
             begun = self.deadline.spent()
             while self.deadline.spent() - begun < _SETTLE_S and not _exists(tmp, self.target.socket_name):
-                self.deadline.pause(0.01, "socket")
+                self._pause(_SETTLE_STEP_S, "socket")
         finally:
             os.close(tmp)
 
@@ -366,12 +370,25 @@ class _Exchange:
         trigger = _Trigger(self.fs, self.target)
         with _signals_held() as interrupted:
             try:
-                trigger.make(tmp)
-                self._send_quit()
+                self._trigger(trigger, tmp)
+                # Another client may have been faster: a signal now would print a dump into the application's output.
+                try:
+                    return self._try_connect(tmp, as_target)
+                except _NobodyListensError:
+                    self._send_quit()
                 return self._await_listener(tmp, as_target, interrupted)
             finally:
                 trigger.remove()
         raise AttachError("interrupted")  # a held signal whose handler came back
+
+    def _trigger(self, trigger: _Trigger, tmp: int) -> None:
+        """Have a trigger file. Another client's is left the time to do its work; one that stays was left behind, and serves."""
+        tries = 0
+        while (
+            not trigger.make(tmp) and tries < _SETTLE_S / _SETTLE_STEP_S and not _exists(tmp, self.target.socket_name)
+        ):
+            tries += 1
+            self._pause(_SETTLE_STEP_S, "trigger")
 
     def _may_start(self, tmp: int, nobody: _NobodyListensError) -> None:
         fs, target = self.fs, self.target
@@ -411,7 +428,7 @@ class _Exchange:
                 if self.target.jvm.libjvm is None:
                     raise self._denied(f"/proc/{self.target.pid}/maps")
                 raise attachtarget.no_signal(self.target, reason)
-            self.deadline.pause(0.02, "handler of SIGQUIT in a starting JVM")
+            self._pause(0.02, "handler of SIGQUIT in a starting JVM")
 
     def _send_quit(self) -> None:
         """SIGQUIT by pidfd, after start time and handler were checked again."""
@@ -443,9 +460,7 @@ class _Exchange:
                 return self._try_connect(tmp, as_target)
             except _NobodyListensError:
                 pass
-            if self._before is None and self.deadline.spent() > self.deadline.seconds / 2:
-                self._look()
-            self.deadline.pause(pause, "listener")
+            self._pause(pause, "listener")
             pause = min(pause * 1.5, _LONGEST_PAUSE_S)
         raise AttachError("interrupted")
 
@@ -465,8 +480,11 @@ class _Trigger:
         self.fs, self.target = fs, target
         self._made: tuple[int, int, int] | None = None  # directory fd, device, inode
 
-    def make(self, tmp: int) -> None:
-        """In the JVM's working directory, or else in its /tmp; with the JVM's own ids. Raises AttachTrigger."""
+    def make(self, tmp: int) -> bool:
+        """In the JVM's working directory, or else in its /tmp; with the JVM's own ids.
+
+        False: another client's is there, which does as well. Raises AttachTrigger.
+        """
         refused = []
         for place in ("cwd", "tmp"):
             try:
@@ -480,11 +498,11 @@ class _Trigger:
                 continue
             try:
                 if self._make_in(directory):
-                    return
+                    return True
                 refused.append(f"{self._place(place)}: the file came to belong to somebody else")
             except FileExistsError:
                 if self._check_theirs(directory, self._place(place)):
-                    return
+                    return False
             except OSError as error:
                 refused.append(f"{self._place(place)}: {os.strerror(error.errno or 0)}")
             finally:

@@ -1,0 +1,230 @@
+"""The attach layer against a server that misbehaves in every known way (tests/fakejvm.py)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+import time
+
+import pytest
+
+from opskit import errors
+from opskit.jvm.attach import AttachClient
+from opskit.proc.fs import ProcFS
+
+APP = 1234
+
+
+def client(fake, timeout_s=60.0):
+    return AttachClient(ProcFS(), fake.pid, timeout_s)
+
+
+def trigger(fake):
+    return f"/tmp/.attach_pid{fake.pid}", f"/proc/{fake.pid}/cwd/.attach_pid{fake.pid}"
+
+
+@pytest.mark.parametrize(("mode", "version"), [("v1", 1), ("v2", 2)])
+def test_the_version_is_agreed_once(fake_jvm, mode, version):
+    """One getversion, whatever is asked later; version 2 asks for the reply to be collected first."""
+    fake = fake_jvm(mode)
+    asked = client(fake)
+    assert "main" in asked.thread_dump()
+    assert "main" in asked.thread_dump(extended=True)
+    assert asked.version == version
+    said = fake.output()
+    assert said.count("getversion") == 1
+    assert said.count("quit") == 1
+    assert ("threaddump streaming=0" in said) == (version == 2)
+    assert not any(map(os.path.lexists, trigger(fake)))
+
+
+def test_jdk_8_takes_nobody_but_its_own_user(fake_jvm, root_only):
+    """Root is refused there, so opskit comes with the JVM's own uid and gid; the trigger is that user's as well."""
+    fake = fake_jvm("jdk8", user=APP)
+    asked = client(fake)
+    assert "main" in asked.thread_dump()
+    assert "main" in asked.thread_dump()
+    said = fake.output()
+    assert f"quit {APP}" in said
+    assert said.count("refused 0 0") == 1
+    assert said.count(f"asked {APP} {APP}") == 3
+
+
+@pytest.mark.parametrize(
+    ("mode", "error", "says"),
+    [
+        ("101", errors.AttachProtocol, "answered 101"),
+        ("garbage", errors.AttachProtocol, "'hello, world'"),
+        ("close", errors.AttachRefused, "without a word"),
+        ("reset", errors.AttachRefused, "without a word"),
+        ("half", errors.AttachReplyCut, "has no end"),
+        ("halfcode", errors.AttachReplyCut, "only 1 bytes"),
+    ],
+)
+def test_bad_answers(fake_jvm, mode, error, says):
+    """Each bad answer is an error of its own class, never a parse of half a dump."""
+    with pytest.raises(error, match=says):
+        client(fake_jvm(mode)).thread_dump()
+
+
+@pytest.mark.parametrize(
+    ("mode", "waited_for"),
+    [
+        ("stall", "no answer within"),
+        ("trickle", "no end of the answer within"),
+        ("queue", "no place in the queue"),
+        ("never", "no listener within"),
+    ],
+)
+def test_the_deadline_holds_for_the_whole_exchange(fake_jvm, mode, waited_for):
+    """Whatever does not come, opskit comes back; bytes that trickle in do not move the deadline."""
+    fake = fake_jvm(mode)
+    with pytest.raises(errors.AttachTimeout, match=waited_for):
+        client(fake, 1.0).thread_dump()
+    assert not any(map(os.path.lexists, trigger(fake)))
+
+
+def test_a_large_reply_is_drained(fake_jvm):
+    """100 MB come whole."""
+    assert len(client(fake_jvm("big")).thread_dump()) > 99 << 20
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_leaves_no_trigger(fake_jvm, number):
+    """Interrupted while it waits for the listener, opskit removes the trigger before it ends."""
+    fake = fake_jvm("never")
+    child = os.fork()
+    if not child:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            client(fake, 600.0).thread_dump()
+        except KeyboardInterrupt:
+            os._exit(130)
+        finally:
+            os._exit(1)
+    deadline = time.monotonic() + 60
+    while "quit" not in fake.output():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert any(map(os.path.lexists, trigger(fake)))
+    os.kill(child, number)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == (130 if number == signal.SIGINT else -signal.SIGTERM)
+    assert not any(map(os.path.lexists, trigger(fake)))
+
+
+def test_a_trigger_of_somebody_else_stays(fake_jvm):
+    """A trigger that another client has made serves us too, and is not ours to remove."""
+    fake = fake_jvm("v1")
+    path = trigger(fake)[0]
+    with open(path, "w"):
+        pass
+    cwd = trigger(fake)[1]
+    os.link(path, cwd) if os.stat("/").st_dev == os.stat("/tmp").st_dev else open(cwd, "w").close()
+    try:
+        assert "main" in client(fake).thread_dump()
+        assert os.path.lexists(cwd)
+    finally:
+        os.unlink(cwd)
+
+
+def test_a_trigger_of_the_wrong_user_stops_everything(fake_jvm, root_only):
+    """HotSpot would find that file, not take it, and print a dump: no signal is sent."""
+    fake = fake_jvm("v1")
+    _, path = trigger(fake)
+    with open(path, "w"):
+        os.chown(path, APP, APP)
+    try:
+        with pytest.raises(errors.AttachTrigger, match=f"belongs to uid {APP}.*No signal was sent"):
+            client(fake).thread_dump()
+        assert "quit" not in fake.output()
+        assert "dump" not in fake.output()
+        assert os.path.lexists(path)
+    finally:
+        os.unlink(path)
+
+
+def test_the_trigger_goes_to_tmp_where_the_cwd_is_closed(fake_jvm, root_only, tmp_path):
+    """The JVM's user may not write to /, so the trigger is made in /tmp."""
+    fake = fake_jvm("v1", user=APP)
+    assert "main" in client(fake).thread_dump()
+    assert f"quit {APP}" in fake.output()
+
+
+@pytest.mark.parametrize("kind", ["file", "link", "directory", "fifo"])
+def test_no_socket_in_the_sockets_place(fake_jvm, kind, tmp_path):
+    """What is no socket is not touched, and nothing is sent."""
+    fake = fake_jvm("v1")
+    path = f"/tmp/.java_pid{fake.pid}"
+    make = {
+        "file": lambda: open(path, "w").close(),
+        "link": lambda: os.symlink("/tmp/elsewhere", path),
+        "directory": lambda: os.mkdir(path),
+        "fifo": lambda: os.mkfifo(path),
+    }
+    make[kind]()
+    try:
+        with pytest.raises(errors.AttachSocketInsecure, match=r"where its socket should be.*nothing was sent"):
+            client(fake).thread_dump()
+        assert fake.output() == "READY"
+    finally:
+        os.rmdir(path) if kind == "directory" else os.unlink(path)
+
+
+def test_an_orphan_is_replaced(fake_jvm):
+    """A socket that nobody listens on, and no listener thread: the JVM is asked to make its own."""
+    fake = fake_jvm("v1")
+    with socket.socket(socket.AF_UNIX) as orphan:
+        orphan.bind(f"/tmp/.java_pid{fake.pid}")
+    assert "main" in client(fake).thread_dump()
+
+
+def test_another_process_behind_the_socket(fake_jvm):
+    """SO_PEERCRED must name the very process that was asked for."""
+    fake, other = fake_jvm("v1"), fake_jvm("v1")
+    client(other).thread_dump()
+    os.link(f"/tmp/.java_pid{other.pid}", f"/tmp/.java_pid{fake.pid}")
+    with pytest.raises(errors.AttachSocketForeign, match=f"belongs to process {other.pid}") as caught:
+        client(fake).thread_dump()
+    assert caught.value.peer == other.pid
+    assert fake.output() == "READY"
+
+
+def test_a_burning_thread_is_named(fake_jvm):
+    """A JVM that does not answer gets its busiest thread named, from /proc alone."""
+    fake = fake_jvm("burn")
+    with pytest.raises(errors.AttachTimeout, match=r'thread "hog-thread" \(tid \d+\) used') as caught:
+        client(fake, 2.0).thread_dump()
+    assert caught.value.thread == "hog-thread"
+
+
+def test_the_pid_of_another_namespace_is_refused(tree):
+    """A tree that is not our own pid namespace's: nothing is sent to anybody."""
+    root = tree({"proc/4242/stat": "4242 (java) S 1"})
+    with pytest.raises(errors.NotPermitted, match=r"another pid namespace.*Nothing was sent"):
+        AttachClient(ProcFS(str(root / "proc"), str(root)), 4242).thread_dump()
+
+
+def test_many_clients_at_once(fake_jvm):
+    """Clients that start the listener together all get their dump by one signal, and no dump comes into the output."""
+    fake = fake_jvm("v1")
+    dumps, failed = [], []
+
+    def ask():
+        try:
+            dumps.append(client(fake).thread_dump())
+        except errors.OpskitError as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert failed == []
+    assert len(dumps) == 4
+    assert "dump\n" not in fake.output()
+    assert fake.output().count("quit") == 1
+    assert not any(map(os.path.lexists, trigger(fake)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -158,3 +159,37 @@ def fake_jvm(tmp_path_factory):
     yield start
     for each in started:
         each.stop()
+
+
+@pytest.fixture
+def as_user(root_only):
+    """A function that runs another one with a user's ids, in a child; gives what it returned, or raises what it raised.
+
+    A child of this very process, since another user may not be able to run this Python at all.
+    """
+
+    def run(uid, function, gid=None):
+        receive, send = os.pipe()
+        child = os.fork()
+        if not child:
+            try:
+                os.setgroups([])
+                os.setresgid(*[uid if gid is None else gid] * 3)
+                os.setresuid(uid, uid, uid)
+                outcome = (True, function())
+            except BaseException as error:
+                outcome = (False, (type(error), str(error)))
+            os.write(send, pickle.dumps(outcome))
+            os._exit(0)
+        os.close(send)
+        with open(receive, "rb") as pipe:
+            worked, value = pickle.loads(pipe.read())  # noqa: S301  (our own child wrote it)
+        os.waitpid(child, 0)
+        if not worked:
+            kind, message = value
+            error = kind.__new__(kind)
+            Exception.__init__(error, message)
+            raise error
+        return value
+
+    return run

@@ -408,11 +408,25 @@ class _Exchange:
                 )
             if not attachtarget.remakes_socket(target):
                 raise attachtarget.needs_restart(target, nobody.path)
-        if os.statvfs(f"/proc/self/fd/{tmp}").f_flag & os.ST_RDONLY:
-            raise AttachTmp(
-                f"/tmp of {target.pid} ({target.jvm.main}) is read-only where it runs: it cannot make its socket. No signal "
-                "was sent. Mount a writable /tmp there (an emptyDir or a tmpfs)"
-            )
+        self._check_tmp(tmp)
+
+    def _check_tmp(self, tmp: int) -> None:
+        """Raise AttachTmp where the JVM could not make its socket: the signal would be for nothing."""
+        target = self.target
+        space, found = os.statvfs(f"/proc/self/fd/{tmp}"), os.fstat(tmp)
+        if space.f_flag & os.ST_RDONLY:
+            why, advice = "is read-only where it runs", "mount a writable /tmp there (an emptyDir or a tmpfs)"
+        elif space.f_files and not (space.f_favail if target.euid else space.f_ffree):
+            why, advice = "is full: no inode is left", "df -i /tmp shows it; make room"
+        elif target.euid and not _may_write(found, target):
+            mode = stat.S_IMODE(found.st_mode)
+            why = f"is one that its uid {target.euid} may not write to (uid {found.st_uid} gid {found.st_gid} mode {mode:04o})"
+            advice = "chmod 1777 it"
+        else:
+            return
+        raise AttachTmp(
+            f"/tmp of {target.pid} ({target.jvm.main}) {why}: it cannot make its socket. No signal was sent; {advice}"
+        )
 
     def _await_handler(self) -> None:
         """Wait for a JVM that is just starting. Raises AttachNoSignal where it will never catch SIGQUIT."""
@@ -615,6 +629,15 @@ def _exists(directory: int, name: str) -> bool:
 
 def _has_ids(target: AttachTarget) -> bool:
     return (os.geteuid(), os.getegid()) == (target.euid, target.egid)
+
+
+def _may_write(found: os.stat_result, target: AttachTarget) -> bool:
+    """Whether the modes let the JVM make a file in a directory; access lists are not looked at."""
+    if found.st_uid == target.euid:
+        return found.st_mode & 0o300 == 0o300
+    if found.st_gid == target.egid or found.st_gid in target.groups:
+        return found.st_mode & 0o030 == 0o030
+    return found.st_mode & 0o003 == 0o003
 
 
 def _as_user(target: AttachTarget, act: Callable[[], int]) -> int:

@@ -36,7 +36,7 @@ _SIGQUIT_BIT = 1 << 2
 _LISTENER = "Attach Listener"
 _REMAKES_SOCKET = 14  # JDK-8225690; 11.0.9 was seen not to
 _STARTING_S = 30.0
-_BUSY_SHARE = 0.5
+_BUSY_SHARE = 0.05  # on a crowded machine the thread that holds up all others may get no more
 _CAPABILITIES = {
     0: "cap_chown", 1: "cap_dac_override", 2: "cap_dac_read_search", 5: "cap_kill", 6: "cap_setgid", 7: "cap_setuid",
     10: "cap_net_bind_service", 12: "cap_net_admin", 13: "cap_net_raw", 14: "cap_ipc_lock", 19: "cap_sys_ptrace",
@@ -126,13 +126,24 @@ def _why_stopped(fs: ProcFS, pid: int, state: str) -> str | None:
         return f"{pid} is stopped by a signal (state T): it answers nobody; go on with it: kill -CONT {pid}"
     if state == "t":
         return f"{pid} is stopped by a debugger or tracer (state t; TracerPid in /proc/{pid}/status): it answers nobody"
-    try:
-        cgroups = ancestry(fs, pid, "pids") or ancestry(fs, pid, "memory")
-    except (*GONE, BadInput):
-        return None
-    for level in cgroups.levels if cgroups else ():
-        if level.table(fs, "cgroup.events").get("frozen"):
-            return f"{pid} is frozen with its cgroup {level.path} (a paused container?): it answers nobody; unpause it"
+    path = _frozen_cgroup(fs, pid)
+    if path is not None:
+        return f"{pid} is frozen with its cgroup {path} (a paused container?): it answers nobody; unpause it"
+    return None
+
+
+def _frozen_cgroup(fs: ProcFS, pid: int) -> str | None:
+    """The cgroup that is frozen with all in it: v1 has a controller for it, in v2 every cgroup can be."""
+    for controller in ("freezer", "pids", "memory"):
+        try:
+            cgroups = ancestry(fs, pid, controller)
+        except (*GONE, BadInput):
+            return None
+        for level in cgroups.levels if cgroups else ():
+            if level.load(fs, "freezer.state") == "FROZEN" or level.table(fs, "cgroup.events").get("frozen"):
+                return level.path
+        if cgroups:
+            return None
     return None
 
 
@@ -262,7 +273,7 @@ def thread_times(fs: ProcFS, pid: int) -> dict[int, tuple[str, int]]:
 def burning(
     before: Mapping[int, tuple[str, int]], after: Mapping[int, tuple[str, int]], elapsed_ticks: float
 ) -> tuple[int, str, float] | None:
-    """(tid, comm, share of one CPU) of the thread that used most CPU in between; None where none used half of one."""
+    """(tid, comm, share of one CPU) of the thread that used most CPU in between; None where none used a twentieth."""
     shares = [(ticks - before.get(tid, (comm, 0))[1], tid, comm) for tid, (comm, ticks) in after.items()]
     if not shares or elapsed_ticks <= 0:
         return None
@@ -285,7 +296,7 @@ def meanwhile(found: tuple[int, str, float] | None) -> str:
     if comm == "VM Thread":
         return f"{said}: the JVM is inside a long VM operation"
     return (
-        f"{said}: while it runs a loop without a safepoint poll, the JVM can answer nobody; "
+        f"{said}: if that is a loop without a safepoint poll, the JVM can answer nobody until it ends; "
         f"perf record -g -t {tid} shows where it is"
     )
 

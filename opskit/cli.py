@@ -33,6 +33,7 @@ class Entry(NamedTuple):
 
 COMMANDS = (
     Entry("pipes", "Linux", "Which pipes are open, who uses them, which are full or one-sided."),
+    Entry("dentry", "Linux", "Who ate the memory: dentry and inode caches, and giving them back safely."),
     Entry("jpmp", "JVM", "Where the threads of a JVM's dumps stand, and what costs CPU."),
 )
 

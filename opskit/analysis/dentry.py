@@ -27,6 +27,7 @@ RECLAIM_FROM_BYTES = 16 << 20  # less is not worth a command
 
 _INODES = re.compile(r"(?:(?P<owner>\w+?)_)?(?:inode(?:_cache|_slab|_info|s)?|znode_cache|icache)")
 _NOT_INODES = ("fscrypt_inode_info", "jbd2_inode")  # kept beside an inode, and not one for each
+_BESIDE = ("lsm_inode_cache",)  # memory of an inode that is another object beside it
 _ODD_INODES = {"jfs_ip": "jfs", "jffs2_i": "jffs2", "bdev_cache": "bdev", "xfs_inode": "xfs"}
 _OWNERS = {None: "other (sysfs, pipes, devices)", "lsm": "security modules", "shmem": "tmpfs", "sock": "sockets"}
 
@@ -97,6 +98,13 @@ class Facts:
     def inode_slab_bytes(self) -> int | None:
         """All caches of inodes together."""
         return _total(self._of_kind("inode"))
+
+    @property
+    def inodes(self) -> int | None:
+        """Inodes in use, of all file systems."""
+        if self.caches is None:
+            return None
+        return sum(cache.active_objects for cache in self.caches if cache.kind == "inode" and cache.name not in _BESIDE)
 
     @property
     def dentry_estimate_bytes(self) -> int | None:
@@ -259,6 +267,47 @@ def cgroup_shares(cgroups: Sequence[CgroupSlab], page_bytes: int) -> list[Cgroup
     return [share for _, _, share in sorted(shares, key=lambda entry: entry[:2])]
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A number before and after a drop; `is_bytes` tells an amount of memory from a count."""
+
+    name: str
+    before: int | None
+    after: int | None
+    is_bytes: bool
+
+    @property
+    def by(self) -> int | None:
+        """After minus before."""
+        return None if self.before is None or self.after is None else self.after - self.before
+
+
+def changes(before: Facts, after: Facts) -> list[Change]:
+    """What a drop is measured by."""
+    names = (
+        *("dentries", "unused", "negative", "dentry_slab_bytes", "inode_slab_bytes", "reclaimable_bytes"),
+        *("page_cache_bytes", "free_bytes", "available_bytes"),
+    )
+    return [Change(name, getattr(before, name), getattr(after, name), name.endswith("_bytes")) for name in names]
+
+
+def freed_bytes(level: str, before: Facts, after: Facts) -> int | None:
+    """What a drop of "dentries", "pagecache" or "all" gave back: by so much reclaimable slab and page cache shrank.
+
+    Negative where the caches grew faster than they were dropped; None where the kernel does not tell them.
+    """
+    names = {"dentries": ("reclaimable_bytes",), "pagecache": ("page_cache_bytes",)}.get(
+        level, ("reclaimable_bytes", "page_cache_bytes")
+    )
+    total = 0
+    for change in changes(before, after):
+        if change.name in names:
+            if change.by is None:
+                return None
+            total -= change.by
+    return total
+
+
 WATCHED = ("dentries", "unused", "negative", "dentry_slab_bytes", "inode_slab_bytes", "reclaimable_bytes")
 
 
@@ -295,12 +344,16 @@ def _per_min(points: Iterable[tuple[float, int | None]]) -> float | None:
 
 def verdict(facts: Facts) -> list[str]:
     """What it means, a sentence a line; what matters first."""
-    lines = [_dentry_sentence(facts)]
-    lines += [sentence for sentence in (_inode_sentence(facts), _unreclaimable_sentence(facts)) if sentence]
+    sentences = (_dentry_sentence(facts), _inode_sentence(facts), _unreclaimable_sentence(facts), little_to_win(facts))
+    return [sentence for sentence in sentences if sentence]
+
+
+def little_to_win(facts: Facts) -> str | None:
+    """The sentence that dropping is not worth it; None where it may be, or where that is not known."""
     share = facts.of_ram(facts.reclaimable_bytes)
-    if share is not None and share < LITTLE_SHARE:
-        lines.append(f"Dropping would win little: reclaimable slab is {percent(share)} of RAM.")
-    return lines
+    if share is None or share >= LITTLE_SHARE:
+        return None
+    return f"Dropping dentries and inodes would win little: reclaimable slab is {percent(share)} of RAM."
 
 
 def _dentry_sentence(facts: Facts) -> str:

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from opskit.actions.drop_caches import LEVELS, NOTHING, check_may_drop, control_file
+from opskit.actions.drop_caches import drop as drop_caches
 from opskit.analysis import dentry as analysis
-from opskit.commands.options import check_watch, common, open_host, top, watching
-from opskit.commands.output import Output, about
+from opskit.commands.confirm import agreed
+from opskit.commands.options import Duration, check_watch, common, open_host, top, watching
+from opskit.commands.output import Output, about, progress
 from opskit.commands.watch import run_watch
-from opskit.errors import NotPermitted, NotSupported
+from opskit.errors import NotPermitted, NotSupported, UsageError
 from opskit.proc.cgroupslab import read_cgroup_slabs
 from opskit.proc.dentry_state import parse_dentry_state
 from opskit.proc.fs import DENIED, GONE
@@ -20,14 +23,18 @@ from opskit.proc.slabalias import merged_names, read_aliases
 from opskit.proc.slabinfo import parse_slabinfo
 from opskit.proc.vmstat import parse_vmstat
 from opskit.render import dentry as view
+from opskit.render.escape import printable
+from opskit.render.numbers import size
 from opskit.render.report import Block, Report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from opskit.actions.drop_caches import Dropped
     from opskit.host import Host
 
 DEFAULT_TOP = 10
+DEFAULT_SYNC_TIMEOUT_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +53,21 @@ class Look:
     groups: tuple[analysis.CgroupShare, ...]
     deletes: int | None
     missing: tuple[str, ...]
+
+
+class Level(click.ParamType):  # type: ignore[type-arg]
+    """`dentries`, `pagecache`, `all`, or the numbers 2, 1, 3 that the kernel knows them by; gives the word."""
+
+    name = "level"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The word."""
+        text = str(value).lower()
+        numbers = {str(number): word for word, number in LEVELS.items()}
+        if text not in LEVELS and text not in numbers:
+            why = " (4 would only mute the kernel's log)" if text == "4" else ""
+            self.fail(f"{value!r} is no level{why}; write dentries (2), pagecache (1) or all (3)", param, ctx)
+        return numbers.get(text, text)
 
 
 class Percent(click.ParamType):  # type: ignore[type-arg]
@@ -67,6 +89,30 @@ class Percent(click.ParamType):  # type: ignore[type-arg]
 
 @click.command(name="dentry", help=__doc__.partition(": ")[2] if __doc__ else None)
 @click.option(
+    "--culprit",
+    type=Duration(),
+    is_flag=False,
+    flag_value="5",
+    metavar="[SECONDS]",
+    help="Name the processes that look for absent files, tracing for SECONDS (5; root).",
+)
+@click.option(
+    "--drop",
+    type=Level(),
+    is_flag=False,
+    flag_value="dentries",
+    metavar="[dentries|pagecache|all]",
+    help="Give back dentries and inodes (or the page cache, or all) after a sync; asks first.",
+)
+@click.option("--yes", is_flag=True, help="With --drop: do not ask.")
+@click.option(
+    "--sync-timeout",
+    type=Duration(),
+    metavar="SECONDS",
+    help="With --drop: go on without the sync after SECONDS (30).",
+)
+@click.option("--in-container", is_flag=True, help="With --drop: hit the whole host from within a container.")
+@click.option(
     "--check",
     type=Percent(),
     metavar="PERCENT",
@@ -76,6 +122,11 @@ class Percent(click.ParamType):  # type: ignore[type-arg]
 @watching
 @common("table", "text", "json", "markdown")
 def command(
+    culprit: float | None,
+    drop: str | None,
+    yes: bool,
+    sync_timeout: float | None,
+    in_container: bool,
     check: float | None,
     top: int | None,
     watch: bool,
@@ -89,9 +140,16 @@ def command(
 ) -> int:
     """Options, collect, analyse, emit."""
     check_watch(watch, interval, count)
+    _check_together(
+        drop=drop, yes=yes, sync_timeout=sync_timeout, in_container=in_container, culprit=culprit, watch=watch
+    )
     out = Output.choose(format_, output, no_color)
     host = open_host(root, proc)
     options = Options(DEFAULT_TOP if top is None else top or None, check)
+    if drop is not None:
+        return _drop(host, out, options, DropOptions(drop, yes, sync_timeout or DEFAULT_SYNC_TIMEOUT_S, in_container))
+    if culprit is not None:
+        return _name_culprits(host, out, options, culprit)
     if watch:
         taken: list[Look] = []
         code = run_watch(host, out, interval, count, _watched(host, options, taken), fit_height=top is None)
@@ -99,6 +157,18 @@ def command(
     look = _look(host)
     out.emit(_report(host, options, look))
     return _checked(look.facts, check)
+
+
+def _check_together(
+    *, drop: str | None, yes: bool, sync_timeout: float | None, in_container: bool, culprit: float | None, watch: bool
+) -> None:
+    """Raise UsageError for words that do not go together."""
+    for name, given in (("--yes", yes), ("--sync-timeout", sync_timeout), ("--in-container", in_container)):
+        if given and drop is None:
+            raise UsageError(f"{name} goes with --drop: add --drop to give caches back")
+    chosen = [name for name, given in (("--drop", drop), ("--culprit", culprit), ("--watch", watch)) if given]
+    if len(chosen) > 1:
+        raise UsageError(f"{' and '.join(chosen)} exclude each other: choose one (look, find the culprit, then drop)")
 
 
 def _checked(facts: analysis.Facts, max_percent: float | None) -> int:
@@ -222,3 +292,155 @@ def _watched(host: Host, options: Options, taken: list[Look]) -> Callable[[], Re
         return _report(host, options, look, samples)
 
     return take
+
+
+@dataclass(frozen=True, slots=True)
+class DropOptions:
+    """What to drop, and how."""
+
+    level: str
+    yes: bool
+    sync_timeout_s: float
+    in_container: bool
+
+
+_DROPS = {
+    "dentries": "dentries and inodes that nothing holds",
+    "pagecache": "page cache that is not dirty",
+    "all": "dentries and inodes that nothing holds, and page cache that is not dirty",
+}
+
+
+def _drop(host: Host, out: Output, options: Options, wanted: DropOptions) -> int:
+    """Say what will happen, ask, do it, show before and after."""
+    check_may_drop(host, wanted.level, in_container=wanted.in_container)
+    before = _look(host)
+    plan = _plan(host, before.facts, wanted)
+    if not wanted.yes:
+        for line in plan:
+            click.echo(printable(line), err=True)
+    if not agreed(wanted.yes, "Go ahead?"):
+        raise UsageError(f"{NOTHING[:-1]}; add --yes to do it: opskit dentry --drop {wanted.level} --yes")
+    progress("syncing and dropping …")
+    code = 0
+    done: Dropped | None = None
+    try:
+        done = drop_caches(host, wanted.level, wanted.sync_timeout_s)
+    except KeyboardInterrupt:
+        code = 130
+    after = _look(host)
+    out.emit(_drop_report(host, wanted, before, after, done))
+    return code or _checked(after.facts, options.max_percent)
+
+
+def _plan(host: Host, facts: analysis.Facts, wanted: DropOptions) -> list[str]:
+    number = LEVELS[wanted.level]
+    reclaimable = size(facts.reclaimable_bytes)
+    lines = [
+        f"This will sync (waiting {wanted.sync_timeout_s:g} s at most), then write {number} to {control_file(host)}: "
+        f"frees {_DROPS[wanted.level]}, on the whole host. Reclaimable slab is {reclaimable} now.",
+        "What is looked up or read next comes from disk again; nothing is lost.",
+    ]
+    return lines + _little_to_win(wanted, facts)
+
+
+def _little_to_win(wanted: DropOptions, facts: analysis.Facts) -> list[str]:
+    sentence = None if wanted.level == "pagecache" else analysis.little_to_win(facts)
+    return [] if sentence is None else [sentence]
+
+
+def _drop_report(host: Host, wanted: DropOptions, before: Look, after: Look, done: Dropped | None) -> Report:
+    rows = analysis.changes(before.facts, after.facts)
+    freed = analysis.freed_bytes(wanted.level, before.facts, after.facts)
+    if done is None:
+        verdict = f"Interrupted: the kernel may have dropped a part; freed until now: {_freed(freed)}."
+    else:
+        verdict = (
+            f"Freed {_freed(freed)} in {done.drop_s:.2f} s "
+            f"(wrote {done.written} to {control_file(host)} after {done.sync_s:.2f} s of sync)."
+        )
+    footer = [*after.missing]
+    if done is not None and not done.synced:
+        footer.insert(
+            0,
+            f"sync did not end within {wanted.sync_timeout_s:g} s (a hung mount?): it was left behind, and what is dirty "
+            "stayed cached; look for it with: grep -l 'D (disk sleep)' /proc/[0-9]*/status",
+        )
+    return Report(
+        about(host),
+        verdict=[verdict, *_little_to_win(wanted, before.facts)],
+        blocks=[Block(view.CHANGE_COLUMNS, rows, len(rows))],
+        footer=footer,
+        data=lambda: {
+            **view.facts_object(after.facts, after.groups),
+            "drop": {
+                "level": wanted.level,
+                "written": None if done is None else done.written,
+                "synced": None if done is None else done.synced,
+                "sync_s": None if done is None else round(done.sync_s, 3),
+                "drop_s": None if done is None else round(done.drop_s, 3),
+                "freed_bytes": freed,
+                "before": {row.name: row.before for row in rows},
+                "after": {row.name: row.after for row in rows},
+            },
+        },
+    )
+
+
+def _freed(amount: int | None) -> str:
+    if amount is None:
+        return "an unknown amount"
+    return size(amount) if amount >= 0 else f"nothing (the caches grew by {size(-amount)} meanwhile)"
+
+
+def _name_culprits(host: Host, out: Output, options: Options, seconds: float) -> int:
+    """Trace for some seconds; who looks for absent files, on top of the look."""
+    from opskit.actions.trace_lookups import trace_failed_lookups  # noqa: PLC0415  (ctypes, json, signal: only here)
+
+    before = _look(host)
+    progress(f"tracing failed lookups for {seconds:g} s …")
+    seen = trace_failed_lookups(host, seconds)
+    look = _look(host)
+    rows = [
+        view.LookerRow(
+            looker.pid,
+            looker.command,
+            None if looker.uid is None else host.user_name(looker.uid),
+            looker.unit,
+            looker.processes,
+            looker.lookups,
+            looker.lookups / max(seen.seconds, 0.001),
+            looker.lookups / max(seen.total, 1),
+            looker.calls,
+        )
+        for looker in seen.lookers
+    ]
+    negative_before, negative_after = before.facts.negative, look.facts.negative
+    grown = None if negative_before is None or negative_after is None else negative_after - negative_before
+    report = _report(host, options, look)
+    footer = list(look.missing)
+    if not seen.complete:
+        footer.append(
+            f"{seen.counted:,} of {seen.total:,} failed lookups were told apart, the others are shared out alike: "
+            "counts are estimates, the total is the kernel's own"
+        )
+    verdict = view.culprit_lines(rows, seen.seconds, seen.total, grown)
+    culprits: Block[Any] = Block(view.LOOKER_COLUMNS, rows[: options.top], len(rows), "who looks for absent files")
+    out.emit(
+        Report(
+            report.about,
+            verdict=[*verdict, *report.verdict],
+            blocks=[culprits, *report.blocks[:1]],
+            summary=report.summary,
+            footer=footer,
+            data=lambda: {
+                **report.data(),
+                "culprits": [view.looker_object(row) for row in rows],
+                "culprit_s": round(seen.seconds, 3),
+                "failed_lookups": seen.total,
+                "failed_lookups_counted": seen.counted,
+                "negative_growth": grown,
+            },
+        )
+    )
+    return 130 if seen.interrupted else _checked(look.facts, options.max_percent)

@@ -23,10 +23,14 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 def _syscall(number: int, *arguments: int) -> int:
     result: int = _libc.syscall(ctypes.c_long(number), *(ctypes.c_long(argument) for argument in arguments))
+    _checked(result)
+    return result
+
+
+def _checked(result: int) -> None:
     if result < 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
-    return result
 
 
 def same_fd_table(pid: int, tid: int) -> bool:
@@ -53,3 +57,19 @@ def pipe_fill(pid: int, fd: int, *, thread: bool = False) -> tuple[int, int, int
         return queued, fcntl.fcntl(copy, _F_GETPIPE_SZ), os.fstat(copy).st_uid
     finally:
         os.close(copy)
+
+
+_CLONE_NEWNS = 0x20000
+_MS_REC_PRIVATE = 0x4000 | 0x40000
+
+
+def enter_private_mounts() -> None:
+    """Give this process mounts of its own: what it mounts from now on nobody else sees. Needs CAP_SYS_ADMIN."""
+    _checked(_libc.unshare(_CLONE_NEWNS))
+    _checked(_libc.mount(b"none", b"/", None, ctypes.c_ulong(_MS_REC_PRIVATE), None))
+
+
+def mount(fs_type: str, target: str) -> None:
+    """Mount a file system of the kernel's own (tracefs, debugfs) on a directory."""
+    kind = fs_type.encode()
+    _checked(_libc.mount(kind, os.fsencode(target), kind, ctypes.c_ulong(0), None))

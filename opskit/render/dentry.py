@@ -11,7 +11,7 @@ from opskit.render.report import Block, Column
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from opskit.analysis.dentry import Cache, CgroupShare, Facts, Owned, Sample
+    from opskit.analysis.dentry import Cache, CgroupShare, Change, Facts, Owned, Sample
     from opskit.analysis.finding import Finding
 
 
@@ -56,7 +56,7 @@ def figures(facts: Facts, growth: Mapping[str, float | None]) -> list[Figure]:
         counted("in_use", facts.in_use, "held by open files, working directories and dentries below them"),
         Figure(
             "inodes",
-            None if facts.caches is None else sum(c.active_objects for c in facts.caches if c.kind == "inode"),
+            facts.inodes,
             facts.inode_slab_bytes,
             facts.of_ram(facts.inode_slab_bytes),
             counted=True,
@@ -66,7 +66,7 @@ def figures(facts: Facts, growth: Mapping[str, float | None]) -> list[Figure]:
         sized("reclaimable", facts.reclaimable_bytes, "SReclaimable: slab that can be given back, as far as nothing holds it", growth.get("reclaimable_bytes")),
         sized("unreclaimable", facts.unreclaimable_bytes, "SUnreclaim: pinned, no drop frees it"),
         sized("available", facts.available_bytes, "MemAvailable"),
-        sized("ram", facts.ram_bytes, "MemTotal"),
+        Figure("ram", size_bytes=facts.ram_bytes, sized=True, note="MemTotal"),
     ]  # fmt: skip
 
 
@@ -83,25 +83,37 @@ def figure_columns(*, growing: bool) -> list[Column[Figure]]:
     """The columns of the first table."""
     found: list[Column[Figure]] = [
         Column("what", lambda row: row.name),
-        Column("count", lambda row: _Cell(row.count, row.counted), _count, right=True),
-        Column("bytes", lambda row: _Cell(row.size_bytes, row.sized), _size, right=True),
+        Column("count", lambda row: Amount(row.count) if row.counted else None, _human, right=True),
+        Column("bytes", lambda row: Amount(row.size_bytes, is_bytes=True) if row.sized else None, _human, right=True),
         Column("share", lambda row: None if row.share is None else _Share(row.share, row.of), _of, right=True),
     ]
     if growing:
-        found.append(Column("per min", lambda row: _Growth(row.per_min, row.count is None), _growth, right=True))
+        found.append(Column("per min", lambda row: _growth(row.per_min, is_bytes=not row.counted), _human, right=True))
     found.append(Column("meaning", lambda row: row.note))
     return found
 
 
 @dataclass(frozen=True, slots=True)
-class _Cell:
-    """A number that belongs here (unknown when None), or a place where none belongs."""
+class Amount:
+    """A count or an amount of memory: plain digits for awk (str), grouped or in units for people."""
 
-    number: int | None
-    belongs: bool
+    number: float | None
+    is_bytes: bool = False
+    signed: bool = False
 
     def __str__(self) -> str:
-        return plain(self.number)
+        return plain(None if self.number is None else round(self.number))
+
+    def human(self) -> str:
+        """`432,690`, `82.0 MiB`, with a sign where it is a change."""
+        if self.number is None:
+            return "unknown"
+        shown = size(abs(self.number)) if self.is_bytes else whole(abs(self.number))
+        return shown if not self.signed else f"{'-' if self.number < 0 else '+'}{shown}"
+
+
+def _human(amount: Amount | None) -> str:
+    return "" if amount is None else amount.human()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,36 +125,12 @@ class _Share:
         return f"{self.share * 100:.1f}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Growth:
-    per_min: float | None
-    is_bytes: bool
-
-    def __str__(self) -> str:
-        return "-" if self.per_min is None else f"{self.per_min:.0f}"
-
-
-def _count(cell: _Cell) -> str:
-    return whole(cell.number) if cell.belongs else ""
-
-
-def _size(cell: _Cell) -> str:
-    return size(cell.number) if cell.belongs else ""
+def _growth(per_min: float | None, *, is_bytes: bool) -> Amount | None:
+    return None if per_min is None else Amount(per_min, is_bytes, signed=True)
 
 
 def _of(share: _Share | None) -> str:
     return "" if share is None else f"{percent(share.share)} of {share.of}"
-
-
-def _growth(growth: _Growth) -> str:
-    if growth.per_min is None:
-        return ""
-    return signed_size(growth.per_min) if growth.is_bytes else f"{growth.per_min:+,.0f}"
-
-
-def signed_size(amount: float | None) -> str:
-    """A change in bytes, with its sign."""
-    return "unknown" if amount is None else f"{'-' if amount < 0 else '+'}{size(abs(amount))}"
 
 
 def cache_columns(growth: Mapping[str, float | None] | None) -> list[Column[Cache]]:
@@ -156,7 +144,9 @@ def cache_columns(growth: Mapping[str, float | None] | None) -> list[Column[Cach
         Column("kind", lambda cache: cache.kind),
     ]
     if growth is not None:
-        found.append(Column("bytes per min", lambda cache: _Growth(growth.get(cache.name), True), _growth, right=True))
+        found.append(
+            Column("bytes per min", lambda cache: _growth(growth.get(cache.name), is_bytes=True), _human, right=True)
+        )
     found.append(Column("also", lambda cache: " ".join(cache.shared_with)))
     return found
 
@@ -277,3 +267,79 @@ def finding_line(finding: Finding) -> str:
     """A finding in a line: its code, what was found, what to type."""
     fix = f"; {finding.fix}" if finding.fix else ""
     return f"{finding.severity} {finding.code} ({finding.subject}): {finding.summary}{fix}"
+
+
+CHANGE_COLUMNS: list[Column[Change]] = [
+    Column("what", lambda change: change.name),
+    Column("before", lambda change: Amount(change.before, change.is_bytes), _human, right=True),
+    Column("after", lambda change: Amount(change.after, change.is_bytes), _human, right=True),
+    Column("change", lambda change: Amount(change.by, change.is_bytes, signed=True), _human, right=True),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class LookerRow:
+    """A process that looks for absent files, as it is shown. `share` is of all failed lookups, 0 to 1."""
+
+    pid: int | None
+    command: str
+    user: str | None
+    unit: str | None
+    processes: int
+    lookups: int
+    per_s: float
+    share: float
+    calls: Mapping[str, int]
+
+
+LOOKER_COLUMNS: list[Column[LookerRow]] = [
+    Column("pid", lambda row: row.pid, lambda pid: "ended" if pid is None else str(pid), right=True),
+    Column("command", lambda row: row.command),
+    Column("user", lambda row: row.user),
+    Column("failed lookups", lambda row: row.lookups, whole, right=True),
+    Column("per s", lambda row: Amount(row.per_s), _human, right=True),
+    Column("share", lambda row: _Share(row.share, "all"), lambda share: percent(share.share), right=True),
+    Column("processes", lambda row: row.processes, whole, right=True),
+    Column("calls", lambda row: " ".join(list(row.calls)[:3])),
+    Column("unit", lambda row: row.unit),
+]
+
+
+def looker_object(row: LookerRow) -> dict[str, Any]:
+    """One process for JSON."""
+    return {
+        "pid": row.pid,
+        "command": row.command,
+        "user": row.user,
+        "unit": row.unit,
+        "processes": row.processes,
+        "failed_lookups": row.lookups,
+        "failed_lookups_per_s": round(row.per_s, 1),
+        "share": round(row.share, 4),
+        "calls": dict(row.calls),
+    }
+
+
+def culprit_lines(rows: Sequence[LookerRow], seconds: float, total: int, grown: int | None) -> list[str]:
+    """The sentences about who looks for absent files, and how to see which."""
+    if not rows:
+        return [
+            f"No lookup failed in {seconds:.1f} s: whoever made the negative entries is not at it now; "
+            "look longer, or when it runs: opskit dentry --culprit 60s"
+        ]
+    first = rows[0]
+    who = (
+        f"{first.command} ({first.pid})"
+        if first.pid is not None
+        else f"{first.command} ({first.processes:,} processes, ended)"
+    )
+    grew = (
+        "" if grown is None else f"; negative entries {'grew' if grown >= 0 else 'shrank'} by {abs(grown):,} meanwhile"
+    )
+    lines = [
+        f"{who} made {percent(first.share)} of the {total:,} failed lookups in {seconds:.1f} s: "
+        f"{first.per_s:,.0f} a second{grew}."
+    ]
+    if first.pid is not None:
+        lines.append(f"See the paths: strace -f -Z -e trace=%file -p {first.pid}")
+    return lines

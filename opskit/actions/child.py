@@ -1,0 +1,75 @@
+"""Work that may never return (a write or a sync that waits for a hung mount), done in a child that is left behind then.
+
+A process in uninterruptible sleep cannot be killed, and whoever waits for it sleeps as well. So we never wait: we look,
+and go on when the time is up.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from opskit.host import Host
+
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.001, 0.05
+_UNKNOWN = 255
+_MANY_FDS = 1 << 16  # old kernels close them one by one
+
+
+def run_in_child(host: Host, work: Callable[[], None], timeout_s: float | None) -> int | None:
+    """Do the work in a child: 0 when it is done, the errno of the OSError it raised, None when the time ran out.
+
+    A timeout of None waits as long as it takes, though never deaf to Ctrl-C. Whatever ends the wait kills the child;
+    one that cannot be killed holds nothing of ours: no terminal, no pipe, no file.
+    """
+    pid = os.fork()
+    if pid == 0:
+        _child(work)
+    try:
+        return _wait(host, pid, timeout_s)
+    except BaseException:
+        _abandon(pid)
+        raise
+
+
+def _wait(host: Host, pid: int, timeout_s: float | None) -> int | None:
+    deadline = None if timeout_s is None else host.monotonic() + timeout_s
+    pause = _FIRST_PAUSE_S
+    while True:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status) if os.WIFEXITED(status) else _UNKNOWN
+        if deadline is not None and host.monotonic() >= deadline:
+            _abandon(pid)
+            return None
+        host.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE_S)
+
+
+def _abandon(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, os.WNOHANG)
+    except (ProcessLookupError, ChildProcessError):
+        pass
+
+
+def _child(work: Callable[[], None]) -> NoReturn:
+    code = _UNKNOWN
+    try:
+        os.setsid()  # Ctrl-C is for the parent, which decides what happens to us
+        null = os.open(os.devnull, os.O_RDWR)
+        for fd in (0, 1, 2):
+            os.dup2(null, fd)
+        os.closerange(3, _MANY_FDS)
+        os.chdir("/")
+        work()
+        code = 0
+    except OSError as error:
+        code = error.errno or _UNKNOWN
+    finally:
+        os._exit(code)

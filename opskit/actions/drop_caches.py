@@ -1,0 +1,100 @@
+"""Give back what the kernel keeps only to be faster: sync, then write to /proc/sys/vm/drop_caches.
+
+Documentation/admin-guide/sysctl/vm.rst and fs/drop_caches.c: 1 is the page cache, 2 dentries and inodes, 3 both. The
+kernel takes other numbers too (4 mutes its log line until the next boot): never more than these three are written.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from opskit.actions.child import run_in_child
+from opskit.errors import NotPermitted, NotSupported
+from opskit.proc.container import container_evidence
+
+if TYPE_CHECKING:
+    from opskit.host import Host
+
+LEVELS = {"pagecache": 1, "dentries": 2, "all": 3}
+NOTHING = "Nothing was changed."
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """What was done. `synced`: False where sync did not end in time; what is dirty then stays cached."""
+
+    level: str
+    written: int
+    synced: bool
+    sync_s: float
+    drop_s: float
+
+
+def check_may_drop(host: Host, level: str, *, in_container: bool) -> None:
+    """Raise NotPermitted or NotSupported, with what would work, unless a drop would hit this machine and be let through.
+
+    The control file is opened for writing, and nothing is written.
+    """
+    if not host.is_own:
+        raise NotPermitted(
+            f"{host.fs.proc} is another machine or pid namespace, --drop is for this one only. {NOTHING}"
+        )
+    evidence = container_evidence(host.fs)
+    if evidence is not None and not in_container:
+        raise NotPermitted(
+            f"this is a container ({evidence}), and a drop hits the whole host with everything on it. {NOTHING} "
+            "To give back this container's own caches: echo 512M > /sys/fs/cgroup/memory.reclaim (cgroup v2, Linux 5.19 "
+            "and later); to hit the host all the same: add --in-container"
+        )
+    path = control_file(host)
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CLOEXEC))
+    except OSError as error:
+        raise _refused(error, path, level, in_a_container=evidence is not None) from None
+
+
+def control_file(host: Host) -> str:
+    """The file that drops."""
+    return host.fs.path("sys", "vm", "drop_caches")
+
+
+def drop(host: Host, level: str, sync_timeout_s: float) -> Dropped:
+    """Sync, then drop; the seconds each took. Raises NotPermitted where the kernel refuses the write after all."""
+    path = control_file(host)
+    number = LEVELS[level]
+    begun = host.monotonic()
+    synced = run_in_child(host, os.sync, sync_timeout_s) == 0
+    sync_done = host.monotonic()
+
+    def write() -> None:
+        fd = os.open(path, os.O_WRONLY)
+        os.write(fd, b"%d\n" % number)
+
+    code = run_in_child(host, write, None)
+    if code:
+        raise _refused(OSError(code, os.strerror(code)), path, level, in_a_container=False)
+    return Dropped(level, number, synced, sync_done - begun, host.monotonic() - sync_done)
+
+
+def _refused(error: OSError, path: str, level: str, *, in_a_container: bool) -> NotPermitted | NotSupported:
+    command = f"opskit dentry --drop {level}"
+    if error.errno == errno.EROFS or (in_a_container and error.errno in (errno.EACCES, errno.EPERM)):
+        return NotPermitted(
+            f"{path} cannot be written: {error.strerror}"
+            + (" (usual in a container)" if error.errno == errno.EROFS else "")
+            + f". {NOTHING} Run it on the host itself, as root: sudo {command}"
+        )
+    if error.errno in (errno.EACCES, errno.EPERM):
+        who = "root" if os.geteuid() == 0 else f"uid {os.geteuid()}"
+        remedy = (
+            "root without CAP_DAC_OVERRIDE, or a security module: run it from a full root shell on the host"
+            if who == "root"
+            else f"run as root: sudo {command}"
+        )
+        return NotPermitted(f"{path} must not be written by {who}: {error.strerror}. {NOTHING} {remedy}")
+    if error.errno == errno.ENOENT:
+        return NotSupported(f"this kernel has no {path}. {NOTHING}")
+    return NotPermitted(f"{path} cannot be written: {error.strerror}. {NOTHING}")

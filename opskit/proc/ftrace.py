@@ -1,0 +1,84 @@
+"""The text that the kernel's tracer gives (Documentation/trace/ftrace.rst, events.rst), for failed system calls.
+
+A line of trace_pipe with the syscalls events, and one with raw_syscalls; the comm may hold anything:
+
+         python3-9372    [000] .....  3697.270890: sys_access -> 0xfffffffffffffffe
+         python3-9372    [000] .....  3697.270890: sys_exit: NR 21 = -2
+CPU:1 [LOST 150800 EVENTS]
+
+per_cpu/cpuN/stats:
+
+entries: 9380
+overrun: 366125
+dropped events: 0
+read events: 20495
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+# The system calls that look up a path; epoll_ctl, bpf and their like fail with ENOENT too, and look up none.
+PATH_CALLS = (
+    *("open", "openat", "openat2", "creat", "execve", "execveat", "uselib"),
+    *("newstat", "newlstat", "newfstatat", "fstatat64", "stat64", "lstat64", "stat", "lstat", "statx"),
+    *("access", "faccessat", "faccessat2", "readlink", "readlinkat", "chdir", "chroot"),
+    *("unlink", "unlinkat", "rmdir", "rename", "renameat", "renameat2", "mkdir", "mkdirat", "mknod", "mknodat"),
+    *("link", "linkat", "symlink", "symlinkat", "truncate", "truncate64"),
+    *("chmod", "fchmodat", "fchmodat2", "chown", "lchown", "fchownat", "utime", "utimes", "futimesat", "utimensat"),
+    *("getxattr", "lgetxattr", "listxattr", "llistxattr", "setxattr", "lsetxattr", "removexattr", "lremovexattr"),
+    *("statfs", "statfs64", "name_to_handle_at", "inotify_add_watch", "connect", "open_by_handle_at"),
+)
+# The same by number, for kernels with raw_syscalls only.
+_X86_64 = {
+    2: "open", 4: "stat", 6: "lstat", 21: "access", 42: "connect", 59: "execve", 76: "truncate", 80: "chdir", 82: "rename",
+    83: "mkdir", 84: "rmdir", 85: "creat", 86: "link", 87: "unlink", 88: "symlink", 89: "readlink", 90: "chmod", 92: "chown",
+    94: "lchown", 132: "utime", 133: "mknod", 137: "statfs", 161: "chroot", 188: "setxattr", 189: "lsetxattr",
+    191: "getxattr", 192: "lgetxattr", 194: "listxattr", 195: "llistxattr", 197: "removexattr", 198: "lremovexattr",
+    235: "utimes", 254: "inotify_add_watch", 257: "openat", 258: "mkdirat", 259: "mknodat", 260: "fchownat",
+    261: "futimesat", 262: "newfstatat", 263: "unlinkat", 264: "renameat", 265: "linkat", 266: "symlinkat",
+    267: "readlinkat", 268: "fchmodat", 269: "faccessat", 280: "utimensat", 303: "name_to_handle_at", 316: "renameat2",
+    322: "execveat", 332: "statx", 437: "openat2", 439: "faccessat2", 452: "fchmodat2",
+}  # fmt: skip
+_GENERIC = {
+    5: "setxattr", 6: "lsetxattr", 8: "getxattr", 9: "lgetxattr", 11: "listxattr", 12: "llistxattr", 14: "removexattr",
+    15: "lremovexattr", 27: "inotify_add_watch", 33: "mknodat", 34: "mkdirat", 35: "unlinkat", 36: "symlinkat",
+    37: "linkat", 38: "renameat", 43: "statfs", 45: "truncate", 48: "faccessat", 49: "chdir", 51: "chroot", 53: "fchmodat",
+    54: "fchownat", 56: "openat", 78: "readlinkat", 79: "newfstatat", 88: "utimensat", 203: "connect", 221: "execve",
+    264: "name_to_handle_at", 276: "renameat2", 281: "execveat", 291: "statx", 437: "openat2", 439: "faccessat2",
+    452: "fchmodat2",
+}  # fmt: skip
+CALL_NUMBERS = {"x86_64": _X86_64, "aarch64": _GENERIC, "riscv64": _GENERIC, "loongarch64": _GENERIC}
+
+_EVENT = re.compile(
+    rb"^ *(.*)-(\d+) +(?:\([ \d-]+\) +)?\[\d+\] .*: (?:[Ss]y[Ss]_(\w+) -> 0x[0-9a-f]+|sys_exit: NR (-?\d+) = -?\d+)$",
+    re.MULTILINE,
+)
+
+
+class Failure(NamedTuple):
+    """A failed call: who (the thread's comm and tid), and which: its name, or its number with raw_syscalls."""
+
+    comm: bytes
+    tid: int
+    name: str | None
+    number: int | None
+
+
+def parse_failures(chunk: bytes) -> list[tuple[bytes, bytes, bytes, bytes]]:
+    """(comm, tid, name, number) of each event in whole lines, as bytes: hundreds of thousands a second are counted."""
+    return _EVENT.findall(chunk)
+
+
+def named(event: tuple[bytes, bytes, bytes, bytes]) -> Failure:
+    """An event of parse_failures with its fields told apart."""
+    comm, tid, name, number = event
+    return Failure(comm, int(tid), name.decode() or None, int(number) if number else None)
+
+
+def parse_buffer_stats(text: str) -> int:
+    """How many events one CPU has had since the buffer was made: read, waiting, overwritten and dropped ones."""
+    pairs = (line.split(": ", 1) for line in text.splitlines())
+    numbers = {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].strip().isdigit()}
+    return sum(numbers.get(key, 0) for key in ("entries", "overrun", "dropped events", "read events"))

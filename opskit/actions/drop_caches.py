@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from opskit.actions.child import run_in_child
 from opskit.errors import NotPermitted, NotSupported
@@ -22,8 +21,7 @@ LEVELS = {"pagecache": 1, "dentries": 2, "all": 3}
 NOTHING = "Nothing was changed."
 
 
-@dataclass(frozen=True, slots=True)
-class Dropped:
+class Dropped(NamedTuple):
     """What was done. `synced`: False where sync did not end in time; what is dirty then stays cached."""
 
     level: str

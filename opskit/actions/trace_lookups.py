@@ -16,8 +16,7 @@ import select
 import signal
 import time
 from collections import Counter
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opskit.errors import NotPermitted, NotSupported, TargetTimeout
 from opskit.proc import syscalls
@@ -43,8 +42,7 @@ _READ_BYTES = 1 << 20  # of text between two pauses, all CPUs together: what bou
 _GRACE_S = 20.0  # for setting up and removing
 
 
-@dataclass(frozen=True, slots=True)
-class Looker:
+class Looker(NamedTuple):
     """A process that looks for absent files, or all those of one command that have ended meanwhile (`pid` None).
 
     `lookups` is an estimate where not every event was read (`Lookups.complete`). `calls`: system call -> lookups.
@@ -59,8 +57,7 @@ class Looker:
     calls: dict[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Lookups:
+class Lookups(NamedTuple):
     """What was seen. `total` is the kernel's own count of failed lookups; `counted` those that were read and told apart.
 
     `interrupted`: Ctrl-C came before the time was up.
@@ -400,7 +397,7 @@ class _Tracer:
             "total": max(sum(totals), counted),
             "counted": counted,
             "events": self.events,
-            "lookers": [asdict(row) for row in lookers],
+            "lookers": [row._asdict() for row in lookers],
         }
 
     def _now(self, process: Process | None) -> Process | None:
@@ -410,7 +407,7 @@ class _Tracer:
         if process.pid not in self.last:
             self.last[process.pid] = read_process(self.host.fs, process.pid, str)
         now = self.last[process.pid]
-        return now if now.start_ticks == process.start_ticks else replace(process, state=None)
+        return now if now.start_ticks == process.start_ticks else process._replace(state=None)
 
     def _scaled(self, totals: list[int]) -> Iterator[tuple[Failure, int]]:
         """Each kind of event and how often it happened: what was read of a CPU, scaled up to all that the CPU had."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from opskit.analysis.finding import Finding
 from opskit.analysis.trend import slope
@@ -32,8 +31,7 @@ _ODD_INODES = {"jfs_ip": "jfs", "jffs2_i": "jffs2", "bdev_cache": "bdev", "xfs_i
 _OWNERS = {None: "other (sysfs, pipes, devices)", "lsm": "security modules", "shmem": "tmpfs", "sock": "sockets"}
 
 
-@dataclass(frozen=True, slots=True)
-class Cache:
+class Cache(NamedTuple):
     """One slab cache. `kind`: dentry, inode or other; `owner`: the file system of an inode cache.
 
     `shared_with`: names of other caches that SLUB merged into this one; its bytes are theirs as well.
@@ -49,8 +47,7 @@ class Cache:
     shared_with: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(NamedTuple):
     """What was read of the machine; None (or empty) where it could not be. Sizes in bytes, `meminfo` by its own keys."""
 
     state: DentryState | None
@@ -159,8 +156,7 @@ class Facts:
         return None if self.caches is None else [cache for cache in self.caches if cache.kind == kind]
 
 
-@dataclass(frozen=True, slots=True)
-class Owned:
+class Owned(NamedTuple):
     """The inode caches of one file system together."""
 
     owner: str
@@ -225,8 +221,7 @@ def inodes_by_owner(caches: Sequence[Cache]) -> list[Owned]:
     return sorted(found, key=lambda owned: (-owned.size_bytes, owned.owner))
 
 
-@dataclass(frozen=True, slots=True)
-class CgroupShare:
+class CgroupShare(NamedTuple):
     """A memory cgroup's slab. `own_bytes`: what its children do not account for; `at_most_bytes`: v1's upper bound."""
 
     path: str
@@ -267,8 +262,7 @@ def cgroup_shares(cgroups: Sequence[CgroupSlab], page_bytes: int) -> list[Cgroup
     return [share for _, _, share in sorted(shares, key=lambda entry: entry[:2])]
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """A number before and after a drop; `is_bytes` tells an amount of memory from a count."""
 
     name: str
@@ -311,8 +305,7 @@ def freed_bytes(level: str, before: Facts, after: Facts) -> int | None:
 WATCHED = ("dentries", "unused", "negative", "dentry_slab_bytes", "inode_slab_bytes", "reclaimable_bytes")
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(NamedTuple):
     """One look of several: when (s), the numbers that WATCHED names, and the bytes of each cache."""
 
     at_s: float

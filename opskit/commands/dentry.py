@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -12,7 +11,7 @@ from opskit.actions.drop_caches import drop as drop_caches
 from opskit.analysis import dentry as analysis
 from opskit.commands.confirm import agreed
 from opskit.commands.options import Duration, check_watch, common, open_host, top, watching
-from opskit.commands.output import Output, about, progress
+from opskit.commands.output import PICTURES, SUFFIXES, Output, about, progress
 from opskit.commands.watch import run_watch
 from opskit.errors import NotPermitted, NotSupported, UsageError
 from opskit.proc.cgroupslab import read_cgroup_slabs
@@ -37,16 +36,14 @@ DEFAULT_TOP = 10
 DEFAULT_SYNC_TIMEOUT_S = 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(NamedTuple):
     """What was asked. `top` is the number of rows of a table, None for all; `max_percent` is --check's."""
 
     top: int | None
     max_percent: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(NamedTuple):
     """One look at the machine, and what of it could not be had."""
 
     facts: analysis.Facts
@@ -120,7 +117,7 @@ class Percent(click.ParamType):  # type: ignore[type-arg]
 )
 @top
 @watching
-@common("table", "text", "json", "markdown")
+@common("table", "text", "json", "markdown", "svg", "png")
 def command(
     culprit: float | None,
     drop: str | None,
@@ -143,7 +140,7 @@ def command(
     _check_together(
         drop=drop, yes=yes, sync_timeout=sync_timeout, in_container=in_container, culprit=culprit, watch=watch
     )
-    out = Output.choose(format_, output, no_color)
+    out = Output.choose(format_, output, no_color, SUFFIXES | PICTURES)
     host = open_host(root, proc)
     options = Options(DEFAULT_TOP if top is None else top or None, check)
     if drop is not None:
@@ -253,6 +250,7 @@ def _report(host: Host, options: Options, look: Look, samples: Sequence[analysis
         blocks=_blocks(options, look, growth, cache_growth),
         summary=[view.settings_line(facts), *map(view.finding_line, found)],
         footer=[*ways, *look.missing],
+        chart=lambda: view.chart(facts, samples, options.top),
         text=(lambda: view.watch_lines(samples, growth)) if samples else None,
         data=lambda: {
             **view.facts_object(facts, look.groups),
@@ -294,8 +292,7 @@ def _watched(host: Host, options: Options, taken: list[Look]) -> Callable[[], Re
     return take
 
 
-@dataclass(frozen=True, slots=True)
-class DropOptions:
+class DropOptions(NamedTuple):
     """What to drop, and how."""
 
     level: str

@@ -62,6 +62,11 @@ class Output(NamedTuple):
         color = terminal and not no_color and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         return cls(format_ or ("table" if terminal else "text"), path, color, terminal)
 
+    @property
+    def told_at_the_end(self) -> bool:
+        """Whether a watch is told once and whole, and not sample by sample."""
+        return self.format == "json" or self.format in PICTURES.values()
+
     def emit(self, report: Report, *, fit_height: bool = False) -> None:
         """Render and write. Where the form has no place for the footer it goes to stderr."""
         if self.format in PICTURES.values():

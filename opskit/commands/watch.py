@@ -47,7 +47,8 @@ def run_watch(
 ) -> int:
     """Show each report as it comes: a live table on a terminal, a block a sample otherwise.
 
-    JSON is one object, told at the end by the last report, which knows all samples; a file is written at the end too.
+    JSON is one object and a picture one picture, told at the end by the last report, which knows all samples; a file is
+    written at the end too.
     Exit code: 0; 130 after Ctrl-C, with what was gathered shown. A target that ends ends the watch.
     """
     screen = _Screen(out, fit_height)
@@ -80,7 +81,7 @@ class _Screen:
 
     def show(self, report: Report) -> None:
         first, self.last = self.last is None, report
-        if self.out.format == "json":
+        if self.out.told_at_the_end:
             return
         block = self.out.render(report, fit_height=self.fit_height)
         if self.out.format == "table" and self.out.terminal:
@@ -95,7 +96,7 @@ class _Screen:
                 click.echo(printable(line), err=True)
 
     def finish(self) -> None:
-        if self.last is not None and self.out.format == "json":
-            self.out.write(self.out.render(self.last))
+        if self.last is not None and self.out.told_at_the_end:
+            self.out.emit(self.last)
         elif self.out.path is not None and self.blocks:
             self.out.write("\n".join(self.blocks))

@@ -11,8 +11,7 @@ alone, in the form of /proc/slabinfo; memory.kmem.usage_in_bytes is all of the k
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from opskit.proc.cgroup import controller_root, is_machine_root
 from opskit.proc.slabinfo import Slab, parse_slabinfo
@@ -24,8 +23,7 @@ if TYPE_CHECKING:
     from opskit.proc.fs import ProcFS
 
 
-@dataclass(frozen=True, slots=True)
-class CgroupSlab:
+class CgroupSlab(NamedTuple):
     """One memory cgroup. Bytes count everything below it, but for `caches`: those that are charged to it alone (v1).
 
     `kernel_bytes` (v1) is an upper bound of its slabs. `limit_bytes`: None for no limit. `reclaims`: it has memory.reclaim.

@@ -9,7 +9,7 @@ always 0 before), reserved.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from opskit.errors import BadInput
 
@@ -17,8 +17,7 @@ _NEGATIVE_SINCE = (5, 0)
 _RELEASE = re.compile(r"(\d+)\.(\d+)")
 
 
-@dataclass(frozen=True, slots=True)
-class DentryState:
+class DentryState(NamedTuple):
     """Counts of dentries. `negative` counts unused ones that stand for absent files; None where the kernel does not count.
 
     `unused` are those that nothing holds: the kernel may free them.

@@ -33,12 +33,13 @@ class LineChart:
 
 @dataclass(frozen=True, slots=True)
 class BarChart:
-    """Signed bars, from the top down: (name, value)."""
+    """Bars from the top down: (name, value). `signed`: they are changes, and show a plus or a minus."""
 
     title: str
     bars: Sequence[tuple[str, float]]
     unit: Unit = "bytes"
     note: str | None = None
+    signed: bool = True
 
 
 Chart = LineChart | BarChart

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from opskit.render.chart import BarChart, Line, LineChart
 from opskit.render.numbers import percent, plain, size, whole
 from opskit.render.report import Block, Column
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
     from opskit.analysis.dentry import Cache, CgroupShare, Change, Facts, Owned, Sample
     from opskit.analysis.finding import Finding
+    from opskit.render.chart import Chart
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(NamedTuple):
     """A row of the first table: a count, an amount of memory, or both. `share` is 0 to 1 `of` something."""
 
     name: str
-    count: int | None = None
+    number: int | None = None
     size_bytes: int | None = None
     share: float | None = None
     of: str = "RAM"
@@ -83,7 +83,7 @@ def figure_columns(*, growing: bool) -> list[Column[Figure]]:
     """The columns of the first table."""
     found: list[Column[Figure]] = [
         Column("what", lambda row: row.name),
-        Column("count", lambda row: Amount(row.count) if row.counted else None, _human, right=True),
+        Column("count", lambda row: Amount(row.number) if row.counted else None, _human, right=True),
         Column("bytes", lambda row: Amount(row.size_bytes, is_bytes=True) if row.sized else None, _human, right=True),
         Column("share", lambda row: None if row.share is None else _Share(row.share, row.of), _of, right=True),
     ]
@@ -93,8 +93,7 @@ def figure_columns(*, growing: bool) -> list[Column[Figure]]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Amount:
+class Amount(NamedTuple):
     """A count or an amount of memory: plain digits for awk (str), grouped or in units for people."""
 
     number: float | None
@@ -116,8 +115,7 @@ def _human(amount: Amount | None) -> str:
     return "" if amount is None else amount.human()
 
 
-@dataclass(frozen=True, slots=True)
-class _Share:
+class _Share(NamedTuple):
     share: float
     of: str
 
@@ -277,8 +275,7 @@ CHANGE_COLUMNS: list[Column[Change]] = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class LookerRow:
+class LookerRow(NamedTuple):
     """A process that looks for absent files, as it is shown. `share` is of all failed lookups, 0 to 1."""
 
     pid: int | None
@@ -343,3 +340,19 @@ def culprit_lines(rows: Sequence[LookerRow], seconds: float, total: int, grown: 
     if first.pid is not None:
         lines.append(f"See the paths: strace -f -Z -e trace=%file -p {first.pid}")
     return lines
+
+
+_MOST_LINES = 8  # more cannot be told apart
+
+
+def chart(facts: Facts, samples: Sequence[Sample], top: int | None) -> Chart:
+    """The largest slabs: now as bars; over the samples of a watch as lines."""
+    caches = [cache for cache in facts.caches or () if cache.size_bytes]
+    if len(samples) < 2:
+        return BarChart("The largest slabs", [(cache.name, cache.size_bytes) for cache in caches[:top]], signed=False)
+    names = [cache.name for cache in caches[: min(top or _MOST_LINES, _MOST_LINES)]]
+    names += [cache.name for cache in caches if cache.kind == "dentry" and cache.name not in names]
+    return LineChart(
+        "The largest slabs over time",
+        [Line(name, [(one.at_s, one.cache_bytes.get(name, 0)) for one in samples]) for name in names],
+    )

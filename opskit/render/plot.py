@@ -113,7 +113,7 @@ def _bars(axes: Axes, chart: BarChart) -> None:
             linewidth=0.5,
         )
         axes.annotate(
-            _signed(value, chart.unit),
+            _number(value, chart),
             (value, place),
             xytext=(4 if grows else -4, 0),
             textcoords="offset points",
@@ -154,9 +154,9 @@ def _nice(step: float) -> float:
     return next(power * digit for digit in (1, 2, 5, 10) if power * digit >= step * 0.999)
 
 
-def _signed(value: float, unit: Unit) -> str:
-    text = size(abs(value)) if unit == "bytes" else f"{abs(value):,.0f}"
-    return ("+" if value >= 0 else "\N{MINUS SIGN}") + text
+def _number(value: float, chart: BarChart) -> str:
+    text = size(abs(value)) if chart.unit == "bytes" else f"{abs(value):,.0f}"
+    return text if not chart.signed else ("+" if value >= 0 else "\N{MINUS SIGN}") + text
 
 
 def _short(name: str) -> str:

@@ -35,7 +35,7 @@ def table(command: click.Command) -> str:
 def _value(option: click.Option) -> str:
     if isinstance(option.type, click.Choice):
         return " &#124; ".join(map(str, option.type.choices))
-    return option.metavar or option.type.name.upper()
+    return (option.metavar or option.type.name.upper()).replace("|", "&#124;")
 
 
 def page_of(module: str) -> Path:

@@ -40,6 +40,7 @@ COMMANDS = (
 SYMPTOMS = (
     ("`Too many open files`, and lsof shows FIFOs", "opskit pipes --by-process"),
     ("a pipeline hangs", "opskit pipes --ends --fill"),
+    ("memory is used, and no process has it", "opskit dentry"),
     ("a thread dump with too many threads to read", "opskit jpmp dump.txt -f table"),
 )
 

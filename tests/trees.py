@@ -1,7 +1,8 @@
-"""What a captured tree is made of."""
+"""What a captured tree is made of, and what its outputs have in common."""
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 
@@ -9,3 +10,11 @@ class Link(NamedTuple):
     """A symbolic link in a captured tree."""
 
     target: str
+
+
+def steady(out):
+    """Without what differs from run to run: the time, the version, the tree's place."""
+    out = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "2026-01-02T03:04:05Z", out)
+    out = re.sub(r"opskit \d+\.\d+\.\d+", "opskit VERSION", out)
+    out = re.sub(r'"version": "[^"]*"', '"version": "VERSION"', out)
+    return re.sub(r"(--root |--proc )\S+?(?=[ \"`]|$)", r"\1DIR", out, flags=re.MULTILINE)

@@ -88,9 +88,9 @@ def _refused(error: OSError, path: str, level: str, *, in_a_container: bool) -> 
     if error.errno in (errno.EACCES, errno.EPERM):
         who = "root" if os.geteuid() == 0 else f"uid {os.geteuid()}"
         remedy = (
-            "root without CAP_DAC_OVERRIDE, or a security module: run it from a full root shell on the host"
+            "Root without CAP_DAC_OVERRIDE, or a security module: run it from a full root shell on the host"
             if who == "root"
-            else f"run as root: sudo {command}"
+            else f"Run as root: sudo {command}"
         )
         return NotPermitted(f"{path} must not be written by {who}: {error.strerror}. {NOTHING} {remedy}")
     if error.errno == errno.ENOENT:

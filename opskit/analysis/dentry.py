@@ -28,7 +28,7 @@ _INODES = re.compile(r"(?:(?P<owner>\w+?)_)?(?:inode(?:_cache|_slab|_info|s)?|zn
 _NOT_INODES = ("fscrypt_inode_info", "jbd2_inode")  # kept beside an inode, and not one for each
 _BESIDE = ("lsm_inode_cache",)  # memory of an inode that is another object beside it
 _ODD_INODES = {"jfs_ip": "jfs", "jffs2_i": "jffs2", "bdev_cache": "bdev", "xfs_inode": "xfs"}
-_OWNERS = {None: "other (sysfs, pipes, devices)", "lsm": "security modules", "shmem": "tmpfs", "sock": "sockets"}
+_OWNERS = {None: "other", "shmem": "tmpfs"}  # other: sysfs, pipes, devices and what has no cache of its own
 
 
 class Cache(NamedTuple):
@@ -374,8 +374,10 @@ def _dentry_sentence(facts: Facts) -> str:
         start += f"; {percent(negative)} of it are negative entries"
     if not large:
         return start + "."
-    remedy = "finding it helps for good" if negative is not None and negative >= MOSTLY else "they come back with use"
-    return start + f". Dropping helps for now{';' if remedy[0] == 'f' else ','} {remedy}."
+    if negative is None:
+        return start + ". Dropping helps for now; finding who makes them helps for good."
+    remedy = "finding it helps for good" if negative >= MOSTLY else "they come back with use"
+    return start + f". Dropping helps for now; {remedy}."
 
 
 def _inode_sentence(facts: Facts) -> str | None:
@@ -495,24 +497,25 @@ def _object_bytes(facts: Facts) -> int | None:
     return next((cache.object_bytes for cache in facts.caches or () if cache.kind == "dentry"), None)
 
 
-def gentler_ways(facts: Facts, groups: Sequence[CgroupShare], *, deletes: int | None) -> list[str]:
-    """What to type before, or instead of, dropping. `deletes`: fs.dentry-negative, None where this kernel has not got it."""
-    ways = []
-    if _mostly(facts.negative, facts.dentries):
-        ways.append("find the program that looks for absent files: opskit dentry --culprit")
+def ways(facts: Facts, groups: Sequence[CgroupShare], *, deletes: int | None) -> list[str]:
+    """What to type, the gentlest first. `deletes`: fs.dentry-negative, None where this kernel has not got it."""
+    found = []
+    large = (facts.of_ram(facts.dentry_estimate_bytes) or 0) >= LARGE_SHARE
+    if _mostly(facts.negative, facts.dentries) or (large and facts.negative is None):
+        found.append("find the program that looks for absent files: opskit dentry --culprit")
+    if (facts.of_ram(facts.reclaimable_bytes) or 0) < LITTLE_SHARE:
+        return found
     pressure = facts.vfs_cache_pressure
-    if pressure is not None and (facts.of_ram(facts.reclaimable_bytes) or 0) >= LITTLE_SHARE:
-        target = 100 if pressure < 100 else pressure * 2
-        ways.append(
-            f"let the kernel prefer to reclaim dentries and inodes: sysctl vm.vfs_cache_pressure={target} (now {pressure})"
-        )
-    for group in groups[:1]:
-        command = reclaim_command(group)
-        if command is not None and (group.own_bytes or 0) >= RECLAIM_FROM_BYTES:
-            ways.append(f"one cgroup only: {command}")
+    if pressure is not None:
+        more = 100 if pressure < 100 else pressure * 2
+        found.append(f"let the kernel prefer these caches: sysctl vm.vfs_cache_pressure={more} (now {pressure})")
+    command = reclaim_command(groups[0]) if groups else None
+    if command is not None and (groups[0].own_bytes or 0) >= RECLAIM_FROM_BYTES:
+        found.append(f"give back one cgroup's: {command}")
     if deletes == 0 and _mostly(facts.negative, facts.dentries):
-        ways.append("let deleted files leave no negative entry: sysctl fs.dentry-negative=1")
-    return ways
+        found.append("let deleted files leave no negative entry: sysctl fs.dentry-negative=1")
+    found.append("give back all that nothing holds, host-wide: opskit dentry --drop")
+    return found
 
 
 def page_bytes(meminfo: Mapping[str, int], vmstat: Mapping[str, int], default: int) -> int:

@@ -142,6 +142,8 @@ def command(
     )
     out = Output.choose(format_, output, no_color, SUFFIXES | PICTURES)
     host = open_host(root, proc)
+    if out.format in PICTURES.values() and culprit is None and drop is None:
+        _check_can_picture(host)
     options = Options(DEFAULT_TOP if top is None else top or None, check)
     if drop is not None:
         return _drop(host, out, options, DropOptions(drop, yes, sync_timeout or DEFAULT_SYNC_TIMEOUT_S, in_container))
@@ -166,6 +168,17 @@ def _check_together(
     chosen = [name for name, given in (("--drop", drop), ("--culprit", culprit), ("--watch", watch)) if given]
     if len(chosen) > 1:
         raise UsageError(f"{' and '.join(chosen)} exclude each other: choose one (look, find the culprit, then drop)")
+
+
+def _check_can_picture(host: Host) -> None:
+    """Raise NotPermitted where the slabs, which are what a picture shows, cannot be read."""
+    try:
+        host.fs.read("slabinfo")
+    except (*GONE, DENIED) as error:
+        raise NotPermitted(
+            f"a picture shows the slabs, and {host.fs.path('slabinfo')} cannot be read ({error.strerror}); "
+            "run as root: sudo opskit dentry -o FILE"
+        ) from None
 
 
 def _checked(facts: analysis.Facts, max_percent: float | None) -> int:
@@ -243,7 +256,12 @@ def _report(host: Host, options: Options, look: Look, samples: Sequence[analysis
     found = analysis.findings(facts, look.groups, options.max_percent)
     growth = analysis.growth_per_min(samples) if samples else {}
     cache_growth = analysis.cache_growth_per_min(samples) if samples else None
-    ways = analysis.gentler_ways(facts, look.groups, deletes=look.deletes)
+    said = [finding.fix for finding in found if finding.fix]
+    ways = [
+        way
+        for way in analysis.ways(facts, look.groups, deletes=look.deletes)
+        if not any(way.endswith(fix) for fix in said)
+    ]
     return Report(
         about(host),
         verdict=analysis.verdict(facts),
@@ -368,6 +386,7 @@ def _drop_report(host: Host, wanted: DropOptions, before: Look, after: Look, don
         verdict=[verdict, *_little_to_win(wanted, before.facts)],
         blocks=[Block(view.CHANGE_COLUMNS, rows, len(rows))],
         footer=footer,
+        chart=lambda: view.change_chart(rows),
         data=lambda: {
             **view.facts_object(after.facts, after.groups),
             "drop": {
@@ -430,6 +449,7 @@ def _name_culprits(host: Host, out: Output, options: Options, seconds: float) ->
             blocks=[culprits, *report.blocks[:1]],
             summary=report.summary,
             footer=footer,
+            chart=lambda: view.looker_chart(rows[: options.top]),
             data=lambda: {
                 **report.data(),
                 "culprits": [view.looker_object(row) for row in rows],

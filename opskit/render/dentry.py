@@ -162,19 +162,19 @@ def _limit(amount: int | None) -> str:
 
 
 CGROUP_V2_COLUMNS: list[Column[CgroupShare]] = [
-    Column("memory cgroup", lambda group: group.path),
     Column("slab reclaimable", lambda group: group.reclaimable_bytes, size, right=True),
     Column("own", lambda group: group.own_bytes, size, right=True),
     Column("memory", lambda group: group.usage_bytes, size, right=True),
     Column("limit", lambda group: group.limit_bytes, _limit, right=True),
+    Column("memory cgroup", lambda group: group.path),
 ]
 
 CGROUP_V1_COLUMNS: list[Column[CgroupShare]] = [
-    Column("memory cgroup", lambda group: group.path),
     Column("dentries and inodes", lambda group: group.dentry_inode_bytes, size, right=True),
     Column("kernel memory", lambda group: group.at_most_bytes, size, right=True),
     Column("memory", lambda group: group.usage_bytes, size, right=True),
     Column("limit", lambda group: group.limit_bytes, _limit, right=True),
+    Column("memory cgroup", lambda group: group.path),
 ]
 
 
@@ -291,14 +291,14 @@ class LookerRow(NamedTuple):
 
 LOOKER_COLUMNS: list[Column[LookerRow]] = [
     Column("pid", lambda row: row.pid, lambda pid: "ended" if pid is None else str(pid), right=True),
-    Column("command", lambda row: row.command),
-    Column("user", lambda row: row.user),
     Column("failed lookups", lambda row: row.lookups, whole, right=True),
     Column("per s", lambda row: Amount(row.per_s), _human, right=True),
     Column("share", lambda row: _Share(row.share, "all"), lambda share: percent(share.share), right=True),
     Column("processes", lambda row: row.processes, whole, right=True),
-    Column("calls", lambda row: " ".join(list(row.calls)[:3])),
+    Column("user", lambda row: row.user),
+    Column("calls", lambda row: ",".join(list(row.calls)[:3])),
     Column("unit", lambda row: row.unit),
+    Column("command", lambda row: row.command),
 ]
 
 
@@ -356,3 +356,16 @@ def chart(facts: Facts, samples: Sequence[Sample], top: int | None) -> Chart:
         "The largest slabs over time",
         [Line(name, [(one.at_s, one.cache_bytes.get(name, 0)) for one in samples]) for name in names],
     )
+
+
+def change_chart(rows: Sequence[Change]) -> Chart:
+    """What a drop changed, in bytes."""
+    return BarChart(
+        "What the drop changed", [(row.name, row.by) for row in rows if row.is_bytes and row.by is not None]
+    )
+
+
+def looker_chart(rows: Sequence[LookerRow]) -> Chart:
+    """Failed lookups of each process."""
+    bars = [(f"{row.command} ({row.pid or 'ended'})", row.lookups) for row in rows]
+    return BarChart("Failed lookups by process", bars, unit="count", signed=False)

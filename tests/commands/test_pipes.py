@@ -14,7 +14,7 @@ import time
 
 import pytest
 from conftest import ROOT
-from trees import Link
+from trees import Link, steady
 
 NOBODY = 65534
 IDLE = "import time; time.sleep(600)"
@@ -560,14 +560,6 @@ def captured(tree):
             flags = "0100001" if pid == 10 else "0100000"
             files |= {f"proc/{pid}/fdinfo/{fd}": f"pos:\t0\nflags:\t{flags}\n" for fd in range(len(targets))}
     return tree(files)
-
-
-def steady(out):
-    """Without what differs from run to run: the time, the version, the tree's place."""
-    out = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "2026-01-02T03:04:05Z", out)
-    out = re.sub(r"opskit \d+\.\d+\.\d+", "opskit VERSION", out)
-    out = re.sub(r'"version": "[^"]*"', '"version": "VERSION"', out)
-    return re.sub(r"(--root |--proc )\S+?(?=[ \"`]|$)", r"\1DIR", out, flags=re.MULTILINE)
 
 
 @pytest.mark.parametrize("format_", ["text", "table", "json", "markdown"])

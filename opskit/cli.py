@@ -33,6 +33,7 @@ class Entry(NamedTuple):
 
 COMMANDS = (
     Entry("pipes", "Linux", "Which pipes are open, who uses them, which are full or one-sided."),
+    Entry("limits", "Linux", "Why a thread cannot be started, and how many more can until then."),
     Entry("dentry", "Linux", "Who ate the memory: dentry and inode caches, and giving them back safely."),
     Entry("jpmp", "JVM", "Where the threads of a JVM's dumps stand, and what costs CPU."),
 )
@@ -40,6 +41,7 @@ COMMANDS = (
 SYMPTOMS = (
     ("`Too many open files`, and lsof shows FIFOs", "opskit pipes --by-process"),
     ("a pipeline hangs", "opskit pipes --ends --fill"),
+    ("`can't start new thread` (Python, Java)", "opskit limits PID"),
     ("memory is used, and no process has it", "opskit dentry"),
     ("a thread dump with too many threads to read", "opskit jpmp dump.txt -f table"),
 )

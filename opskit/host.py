@@ -7,9 +7,10 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from opskit.errors import BadInput, NotPermitted
+from opskit.errors import NotPermitted
 from opskit.proc.fs import DENIED, GONE, ProcFS
 from opskit.proc.process import Process, read_process
+from opskit.proc.sysctl import read_sysctl
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,6 +37,7 @@ class Host:
     sleep: Callable[[float], None] = time.sleep
     page_bytes: int = os.sysconf("SC_PAGE_SIZE")
     clock_ticks: int = os.sysconf("SC_CLK_TCK")
+    machine: str = os.uname().machine
     _users: dict[int, str] | None = field(default=None)
 
     @classmethod
@@ -122,10 +124,7 @@ class Host:
 
     def sysctl(self, *parts: str) -> int | None:
         """A number of /proc/sys; None where it cannot be read or is none."""
-        try:
-            return int(self.fs.load(str.strip, "sys", *parts))
-        except (*GONE, DENIED, ValueError, BadInput):
-            return None
+        return read_sysctl(self.fs, *parts)
 
 
 def go_first_when_memory_runs_out() -> None:

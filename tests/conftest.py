@@ -14,6 +14,7 @@ import jvms
 import pytest
 from trees import Link
 
+NOBODY = 65534
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -82,6 +83,30 @@ def root_only():
     """Skip where the tests do not run as root."""
     if os.geteuid() != 0:
         pytest.skip("needs root")
+
+
+@pytest.fixture
+def as_nobody(root_only):
+    """Run opskit as a user without rights: modules are imported first, since the tests' Python may be root's alone.
+
+    A process that gave up root is closed even to its own user; prctl opens it again, as it is after an ordinary login.
+    """
+
+    def run(*arguments):
+        code = (
+            "import ctypes, difflib, json, os, sys, pkgutil, importlib, opskit, pwd, tempfile\n"
+            "for m in pkgutil.walk_packages(opskit.__path__, 'opskit.'):\n"
+            "    if m.name not in ('opskit.__main__', 'opskit.render.plot'): importlib.import_module(m.name)\n"
+            f"os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})\n"
+            "ctypes.CDLL(None).prctl(4, 1)\n"  # PR_SET_DUMPABLE
+            "from opskit import cli\n"
+            "sys.exit(cli.run(sys.argv[1:]))"
+        )
+        return subprocess.run(
+            [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, check=False, cwd="/"
+        )
+
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -98,28 +98,64 @@ def parse_cgroup(text: str) -> list[Membership]:
 
 
 def ancestry(fs: ProcFS, pid: int | str, controller: str) -> Ancestry | None:
-    """The cgroups whose `controller` (pids, memory, cpu, …) holds this process; None where it is not mounted.
+    """The cgroups whose `controller` (pids, memory, cpu, …) holds this process; None where they are not to be seen.
 
     A v1 hierarchy of that controller comes before v2, as in the kernel: a controller is in one of them only.
     Raises GONE where the process is gone.
     """
     memberships = fs.load(parse_cgroup, pid, "cgroup")
-    mounts = _mounts(fs)
+    mounts = _mounts(fs, pid)
     for member in memberships:
         if controller in member.controllers:
-            mount = next((m for m in mounts if m.fs_type == "cgroup" and controller in m.options), None)
-            return None if mount is None else _walk(fs, mount, member.path, 1)
+            points = [m for m in mounts if m.fs_type == "cgroup" and controller in m.options]
+            return _first_that_shows(fs, points, member.path, 1)
     for member in memberships:
         if member.hierarchy == 0 and not member.controllers:
-            mount = next((m for m in mounts if m.fs_type == "cgroup2"), None)
-            found = None if mount is None else _walk(fs, mount, member.path, 2)
+            points = [m for m in mounts if m.fs_type == "cgroup2"]
+            found = _first_that_shows(fs, points, member.path, 2)
             return found if found and _has_controller(fs, found, controller) else None
     return None
 
 
+def _first_that_shows(fs: ProcFS, mounts: list[Mount], path: str, version: int) -> Ancestry | None:
+    """The levels by the first mount in which the cgroup is to be seen: a hierarchy may be mounted in parts."""
+    return next((found for mount in mounts if (found := _walk(fs, mount, path, version))), None)
+
+
+def _has_controller(fs: ProcFS, found: Ancestry, controller: str) -> bool:
+    return controller in (found.levels[-1].load(fs, "cgroup.controllers") or "").split()
+
+
+def _mounts(fs: ProcFS, pid: int | str) -> list[Mount]:
+    """The mounts as the reader of this tree has them: our own here; of another root those of its init."""
+    for reader in ("1", "self", pid) if fs.root else ("self", "1", pid):
+        try:
+            mounts = fs.load(parse_mountinfo, reader, "mountinfo")
+        except (*GONE, DENIED, NotADirectoryError, BadInput):
+            continue
+        if any(mount.fs_type in ("cgroup", "cgroup2") for mount in mounts):
+            return mounts
+    return []
+
+
+def _walk(fs: ProcFS, mount: Mount, path: str, version: int) -> Ancestry | None:
+    # In a container the mount shows a part of the tree: `root` is what its mount point stands for.
+    if mount.root not in ("/", path) and not path.startswith(mount.root + "/"):
+        return None
+    if path.startswith("/.."):  # outside our cgroup namespace
+        return None
+    top = mount.root.rstrip("/")
+    levels = tuple(
+        Level(at, f"{mount.mount_point}{at[len(top) :]}".rstrip("/"), version) for at in _upwards(path, mount.root)
+    )
+    if levels[0].load(fs, "cgroup.procs") is None and not fs.names_root(levels[0].directory.lstrip("/")):
+        return None
+    return Ancestry(levels, is_machine_root(fs, levels[-1]))
+
+
 def controller_root(fs: ProcFS, controller: str) -> Level | None:
     """The topmost cgroup of a controller that can be seen here: the machine's root, or a container's own; None: not mounted."""
-    mounts = _mounts(fs)
+    mounts = _mounts(fs, "1")
     for mount in mounts:
         if mount.fs_type == "cgroup" and controller in mount.options:
             return Level(mount.root, mount.mount_point, 1)
@@ -135,36 +171,6 @@ def is_machine_root(fs: ProcFS, level: Level) -> bool:
     if level.version == 1:
         return level.load(fs, "release_agent") is not None  # only the true root of a v1 hierarchy has it
     return level.load(fs, "cgroup.type") is None  # every v2 cgroup but the true root has it
-
-
-def _has_controller(fs: ProcFS, found: Ancestry, controller: str) -> bool:
-    return controller in (found.levels[-1].load(fs, "cgroup.controllers") or "").split()
-
-
-def _mounts(fs: ProcFS) -> list[Mount]:
-    for pid in ("self", "1"):
-        try:
-            return fs.load(parse_mountinfo, pid, "mountinfo")
-        except (*GONE, DENIED, BadInput):
-            continue
-    return []
-
-
-def _walk(fs: ProcFS, mount: Mount, path: str, version: int) -> Ancestry | None:
-    # In a container the mount shows a part of the tree: `root` is what its mount point stands for.
-    if mount.root not in ("/", path) and not path.startswith(mount.root + "/"):
-        return None
-    if path.startswith("/.."):  # outside our cgroup namespace
-        return None
-    levels = tuple(
-        Level(
-            at,
-            posixpath.join(mount.mount_point, at[len(mount.root) :].lstrip("/") if mount.root != "/" else at[1:]),
-            version,
-        )
-        for at in _upwards(path, mount.root)
-    )
-    return Ancestry(levels, is_machine_root(fs, levels[-1]))
 
 
 def _upwards(path: str, top: str) -> Iterator[str]:

@@ -146,6 +146,13 @@ class ProcFS:
         path = "/".join((self.root, *map(str, parts)))
         return parse(self.read_path(path).decode("utf-8", "surrogateescape"))
 
+    def names_root(self, *parts: object) -> list[str]:
+        """The names in the directory ROOT/parts, sorted as C does; none where it is not there or must not be read."""
+        try:
+            return sorted(os.listdir("/".join((self.root, *map(str, parts)))))
+        except OSError:
+            return []
+
     def read_path(self, path: str) -> bytes:
         """Read a whole kernel file; st_size means nothing there, so read to the end."""
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)

@@ -41,6 +41,21 @@ class Status(NamedTuple):
         return self._number("Threads")
 
     @property
+    def parent_pid(self) -> int | None:
+        """The parent; 0 for init, and where the parent is outside the pid namespace."""
+        return self._number("PPid")
+
+    @property
+    def real_gid(self) -> int:
+        """The group it was started as."""
+        return int(self._words("Gid")[0])
+
+    @property
+    def groups(self) -> tuple[int, ...]:
+        """The supplementary groups' gids."""
+        return tuple(int(word) for word in self.fields.get("Groups", "").split())
+
+    @property
     def ns_pids(self) -> tuple[int, ...]:
         """The pid in each pid namespace, outermost first; empty before Linux 4.1."""
         return tuple(int(word) for word in self.fields.get("NSpid", "").split())

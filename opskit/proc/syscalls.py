@@ -11,11 +11,18 @@ import os
 import platform
 import sys
 import termios
+import threading
+import time
 
 _PIDFD_GETFD = 438  # the same on every architecture
 _KCMP = {"x86_64": 312, "aarch64": 272, "riscv64": 272, "ppc64le": 354, "s390x": 343}
 _KCMP_FILES = 2
 _F_GETPIPE_SZ = 1032
+_CLONE3 = 435
+_PTRACE_SEIZE, _PTRACE_INTERRUPT, _PTRACE_DETACH, _PTRACE_SECCOMP_GET_FILTER = 0x4206, 0x4207, 17, 0x420C
+_WALL = 0x40000000
+_STOP_TRIES = 2000  # of half a millisecond
+_NS_GET_OWNER_UID = 0xB704
 _PIDFD_THREAD = os.O_EXCL  # Linux 6.9
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -73,3 +80,81 @@ def mount(fs_type: str, target: str) -> None:
     """Mount a file system of the kernel's own (tracefs, debugfs) on a directory."""
     kind = fs_type.encode()
     _checked(_libc.mount(kind, os.fsencode(target), kind, ctypes.c_ulong(0), None))
+
+
+def user_namespace_owner(path: str) -> int:
+    """The uid that made a user namespace, as seen from ours. `path` is a /proc/PID/ns/user (ioctl_ns(2), Linux 4.11)."""
+    namespace = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        found = fcntl.ioctl(namespace, _NS_GET_OWNER_UID, b"\0" * 4)
+    finally:
+        os.close(namespace)
+    return int.from_bytes(found, sys.byteorder)
+
+
+def clone3_errno() -> int:
+    """The errno that clone3() without arguments gives us: EINVAL from the kernel itself, any other from a seccomp filter."""
+    try:
+        _syscall(_CLONE3, 0, 0)
+    except OSError as error:
+        return error.errno or 0
+    return 0
+
+
+def can_start_a_thread() -> bool:
+    """Start one that does nothing and wait for its end."""
+    thread = threading.Thread(target=int)
+    try:
+        thread.start()
+    except RuntimeError:
+        return False
+    thread.join()
+    return True
+
+
+def seccomp_filters(pid: int) -> list[bytes]:
+    """The seccomp filters of a process, newest first, as the kernel has them (ptrace(2), PTRACE_SECCOMP_GET_FILTER).
+
+    The process is stopped meanwhile, for less than a millisecond; needs CAP_SYS_ADMIN. Raises OSError, TimeoutError where
+    it did not stop.
+    """
+    _ptrace(_PTRACE_SEIZE, pid, 0, 0)
+    try:
+        _ptrace(_PTRACE_INTERRUPT, pid, 0, 0)
+        _wait_for_stop(pid)
+        filters: list[bytes] = []
+        while True:
+            try:
+                count = _ptrace(_PTRACE_SECCOMP_GET_FILTER, pid, len(filters), 0)
+            except FileNotFoundError:  # that was the last one
+                return filters
+            buffer = ctypes.create_string_buffer(count * 8)
+            _ptrace(_PTRACE_SECCOMP_GET_FILTER, pid, len(filters), ctypes.addressof(buffer))
+            filters.append(buffer.raw)
+    finally:
+        try:
+            _ptrace(_PTRACE_DETACH, pid, 0, 0)
+        except OSError:  # it ended, or never stopped: the kernel lets go of it when we end
+            pass
+
+
+def _wait_for_stop(pid: int) -> None:
+    for _ in range(_STOP_TRIES):
+        done, status = os.waitpid(pid, os.WNOHANG | _WALL)
+        if done == pid:
+            if os.WIFSTOPPED(status):
+                return
+            raise ProcessLookupError(3, "it ended")
+        time.sleep(0.0005)
+    raise TimeoutError(110, "it did not stop within a second")
+
+
+def _ptrace(request: int, pid: int, address: int, data: int) -> int:
+    _libc.ptrace.restype = ctypes.c_long
+    result: int = _libc.ptrace(
+        ctypes.c_long(request), ctypes.c_int(pid), ctypes.c_void_p(address), ctypes.c_void_p(data)
+    )
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return result

@@ -235,26 +235,6 @@ def test_processes_that_vanish_mid_scan(opskit):
         storm.wait()
 
 
-@pytest.fixture
-def as_nobody(root_only):
-    """Run opskit as a user without rights: modules are imported first, since the tests' Python may be root's alone."""
-
-    def run(*arguments):
-        code = (
-            "import difflib, json, os, sys, pkgutil, importlib, opskit, pwd, tempfile\n"
-            "for m in pkgutil.walk_packages(opskit.__path__, 'opskit.'):\n"
-            "    if m.name not in ('opskit.__main__', 'opskit.render.plot'): importlib.import_module(m.name)\n"
-            f"os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})\n"
-            "from opskit import cli\n"
-            "sys.exit(cli.run(sys.argv[1:]))"
-        )
-        return subprocess.run(
-            [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, check=False, cwd="/"
-        )
-
-    return run
-
-
 def test_a_user_who_sees_only_some_is_told_how_many(as_nobody):
     """The coverage line goes to stderr in text, into the object in JSON."""
     done = as_nobody("pipes", "-f", "text")

@@ -1,0 +1,292 @@
+"""Who set a limit, and what to type to move it. Pure: it compares what the files say with what holds."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from opskit.proc.limits import UNLIMITED
+from opskit.proc.units import unit_of_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opskit.analysis.limits import Limit, Verdict
+    from opskit.analysis.threadstack import Stack
+    from opskit.proc.origins import Origins
+    from opskit.proc.situation import Situation
+    from opskit.proc.sysctl import Setting
+
+_PRLIMIT = {"RLIMIT_AS": "as", "RLIMIT_DATA": "data", "RLIMIT_MEMLOCK": "memlock", "RLIMIT_NPROC": "nproc"}
+_PAM_ITEM = {"RLIMIT_STACK": "stack", **_PRLIMIT, "RLIMIT_NOFILE": "nofile"}
+_CONTAINER = re.compile(r"(?:docker[-/]|libpod-|cri-containerd-|crio-)([0-9a-f]{12,64})|/([0-9a-f]{64})(?:/|$)")
+_DEFAULT_TASKS_MAX_SHARE = 0.15  # systemd-system.conf(5), DefaultTasksMax
+_SLICE_TASKS_MAX_SHARE = 0.33
+
+
+def explained(verdict: Verdict, situation: Situation, origins: Origins) -> Verdict:
+    """The verdict with `set_by` and `fix` in each row that has a value."""
+    return replace(
+        verdict,
+        limits=tuple(
+            replace(
+                limit,
+                set_by=set_by(limit, situation, origins) if limit.value is not None else limit.set_by,
+                fix=fix(limit, situation, origins, verdict.stack) if limit.state == "counts" else limit.fix,
+            )
+            for limit in verdict.limits
+        ),
+    )
+
+
+def set_by(limit: Limit, situation: Situation, origins: Origins) -> str | None:
+    """Who set it; several candidates are joined by "; or". None where nobody is known to have."""
+    if limit.name.startswith("RLIMIT_"):
+        found = list(_rlimit(limit.name, situation, origins))
+    elif limit.cgroup is not None:
+        found = list(_cgroup(limit, situation, origins))
+    elif limit.name.startswith(("kernel.", "vm.")):
+        setting = origins.sysctl.get(limit.name)
+        if setting is None:
+            found = [_kernel_default(limit.name)]
+        elif limit.name != "vm.overcommit_memory" and setting.value != _plain(limit.value):
+            found = [f"sysctl -w or a program, since boot ({setting.place} does not hold any more)"]
+        else:
+            found = [setting.place]
+    else:
+        found = []
+    return "; or ".join(found) or None
+
+
+def _plain(value: float | None) -> str:
+    return "unlimited" if value in (None, UNLIMITED) else f"{value:.0f}"
+
+
+def _kernel_default(name: str) -> str:
+    return {
+        "kernel.threads-max": "the kernel, from the size of RAM; no sysctl.d file sets it",
+        "kernel.pid_max": "the kernel or systemd's default; no sysctl.d file sets it",
+    }.get(name, "the kernel's default; no sysctl.d file sets it")
+
+
+def _rlimit(name: str, situation: Situation, origins: Origins) -> Iterator[str]:
+    limit = situation.limits.get(name)
+    if limit is None:
+        return
+    named = list(_lines_giving(name, limit.soft, situation, origins))
+    yield from named
+    if not named or _set_by_itself(name, limit.soft, situation):
+        yield _inherited(name, limit.soft, situation)
+    if not named and (kernel := _kernel_rlimit(name, limit.soft, situation)):
+        yield kernel
+
+
+def _lines_giving(name: str, soft: float, situation: Situation, origins: Origins) -> Iterator[str]:
+    """The lines of files that give this very value: limits.conf, the unit, all units' default."""
+    pam = _pam_line(name, soft, situation, origins)
+    if pam:
+        yield pam
+    key = f"Limit{name.removeprefix('RLIMIT_')}"
+    unit = origins.units.get(origins.unit or "", {}).get(key)
+    line = unit or origins.manager.get(f"Default{key}")
+    if line and _same(_unit_soft(line.value), soft):
+        yield line.place
+
+
+def _set_by_itself(name: str, soft: float, situation: Situation) -> bool:
+    """Whether its parent has another value. A child of init may have lost the session that had the same."""
+    parent = situation.ancestors[0] if situation.ancestors else None
+    above = parent.limits.get(name) if parent and parent.pid != 1 else None
+    return above is not None and above.soft != soft
+
+
+def _same(one: float | None, other: float) -> bool:
+    return one is not None and (one == other or (math.isinf(other) and one >= 2**63))
+
+
+def _pam_line(name: str, soft: float, situation: Situation, origins: Origins) -> str | None:
+    """The line of limits.conf that gives this very value; services do not read the file."""
+    if origins.in_service:
+        return None
+    given = origins.pam.limits.get((name, "soft"))
+    hard = origins.pam.limits.get((name, "hard"))
+    if hard and (given is None or hard.value < given.value) and _same(hard.value, soft):
+        given = hard  # pam_limits lowers the soft limit to the hard one
+    if given is None:
+        return None
+    value = given.value
+    if name == "RLIMIT_NOFILE" and value == UNLIMITED and situation.nr_open:
+        value = situation.nr_open
+    if not _same(value, soft):
+        return None
+    return given.setting.place + (" (the unit there is KB)" if given.in_kb and value != UNLIMITED else "")
+
+
+_SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50, "E": 1 << 60}
+
+
+def _unit_soft(text: str) -> float | None:
+    """The soft limit of `LimitX=soft:hard` or `LimitX=both` (systemd.exec(5))."""
+    word = text.partition(":")[0].strip()
+    if word == "infinity":
+        return UNLIMITED
+    number, suffix = (word[:-1], word[-1].upper()) if word and not word[-1].isdigit() else (word, "")
+    return int(number) * _SUFFIXES[suffix] if number.isdigit() and suffix in _SUFFIXES else None
+
+
+def _inherited(name: str, soft: float, situation: Situation) -> str:
+    """Where on the way from init to the process the value first shows."""
+    same = None
+    for ancestor in situation.ancestors:
+        above = ancestor.limits.get(name)
+        if above is None or above.soft != soft:
+            who = f"its parent {same.pid} ({same.command})" if same and same is situation.ancestors[0] else (
+                f"{same.pid} ({same.command}), an ancestor" if same else "the process itself or prlimit"
+            )  # fmt: skip
+            there = _amount(name, above.soft) if above else "no such limit"
+            return f"{who} ({ancestor.pid} ({ancestor.command}) above has {there})"
+        same = ancestor
+    if same is None:
+        return "the process that started it"
+    if same.pid == 1:
+        return f"inherited from 1 ({same.command}) down"
+    return f"inherited: its ancestors up to {same.pid} ({same.command}) have the same"
+
+
+def _amount(name: str, value: float) -> str:
+    if value == UNLIMITED:
+        return "unlimited"
+    if name in ("RLIMIT_NPROC", "RLIMIT_NOFILE", "RLIMIT_SIGPENDING") or value % 1024:
+        return f"{value:.0f}"
+    for shift, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB")):
+        if value % (1 << shift) == 0 and value:
+            return f"{int(value) >> shift} {unit}"
+    return f"{int(value) >> 10} KiB"
+
+
+def _kernel_rlimit(name: str, soft: float, situation: Situation) -> str | None:
+    if name in ("RLIMIT_NPROC", "RLIMIT_SIGPENDING") and situation.threads_max and soft == situation.threads_max // 2:
+        return "the kernel's default (half of kernel.threads-max)"
+    defaults: dict[str, tuple[float, ...]] = {
+        "RLIMIT_STACK": (8 << 20,),
+        "RLIMIT_AS": (UNLIMITED,),
+        "RLIMIT_DATA": (UNLIMITED,),
+        "RLIMIT_MEMLOCK": (8 << 20, 64 << 10),
+        "RLIMIT_NOFILE": (1024,),
+    }
+    return "the kernel's default" if soft in defaults.get(name, ()) else None
+
+
+def _cgroup(limit: Limit, situation: Situation, origins: Origins) -> Iterator[str]:
+    unit, container = unit_of_path(limit.cgroup or ""), container_of(limit.cgroup or "")
+    keys = ("TasksMax",) if limit.name == "pids.max" else ("MemoryMax", "MemoryLimit")
+    settings = origins.units.get(unit or "", {})
+    lines = [settings[key] for key in keys if key in settings]
+    yield from (line.place for line in lines)
+    if limit.value == UNLIMITED and not lines:
+        return
+    default: Setting | None = origins.manager.get("DefaultTasksMax")
+    if limit.name == "pids.max" and unit and not lines and not container:
+        if default:
+            yield default.place
+        elif _is_share(limit.value, situation, unit):
+            yield "systemd's default for " + ("user slices (33 %)" if unit.endswith(".slice") else "units (15 %)")
+        else:
+            yield f"systemctl set-property of {unit}, or whoever manages it"
+    if container:
+        yield f"the container runtime, for container {container[:12]}"
+    elif not unit:
+        yield f"whoever made the cgroup {limit.cgroup}"
+
+
+def _is_share(value: float | None, situation: Situation, unit: str) -> bool:
+    """Whether it is systemd's share of the smaller of threads-max and pid_max."""
+    caps = [cap for cap in (situation.threads_max, situation.pid_max) if cap]
+    share = _SLICE_TASKS_MAX_SHARE if unit.endswith(".slice") else _DEFAULT_TASKS_MAX_SHARE
+    return bool(caps) and value is not None and abs(value - share * min(caps)) <= 2
+
+
+def container_of(path: str) -> str | None:
+    """The container's id in a cgroup's path, as Docker, Podman, containerd and CRI-O write it."""
+    match = _CONTAINER.search(path)
+    return (match[1] or match[2]) if match else None
+
+
+def fix(limit: Limit, situation: Situation, origins: Origins, stack: Stack) -> str | None:
+    """A command to type, or a line to write, that moves the limit."""
+    pid = situation.pid
+    if limit.name == "RLIMIT_STACK":
+        return _stack_fix(stack, origins)
+    if limit.name in _PRLIMIT:
+        wanted = _raised(limit, thousand=limit.unit == "bytes")
+        live = f"prlimit --pid {pid} --{_PRLIMIT[limit.name]}={wanted}:{wanted}"
+        arenas = "; or start it with MALLOC_ARENA_MAX=2" if limit.name == "RLIMIT_AS" and limit.note else ""
+        return f"{live} (now); {_lasting(limit, origins, wanted)} (for good){arenas}"
+    if limit.name == "pids.max":
+        return _pids_fix(limit, origins)
+    if limit.name in ("memory.max", "memory.limit_in_bytes"):
+        unit = unit_of_path(limit.cgroup or "")
+        wanted = _raised(limit)
+        if unit and not container_of(limit.cgroup or ""):
+            return f"systemctl set-property {unit} MemoryMax={wanted}"
+        return f"echo {wanted} > {limit.source}"
+    if limit.name == "vm.overcommit_memory":
+        return "sysctl -w vm.overcommit_memory=0; or smaller stacks"
+    if limit.name == "seccomp":
+        return (
+            "a container runtime whose profile answers clone3 with ENOSYS (runc 1.0.3, containerd 1.5.10, Docker 20.10.10, "
+            "libseccomp 2.5.0 or newer); to prove it: --security-opt seccomp=unconfined"
+        )
+    if limit.name.startswith(("kernel.", "vm.")):
+        wanted = _raised(limit)
+        return (
+            f"sysctl -w {limit.name}={wanted}; for good: echo '{limit.name} = {wanted}' > /etc/sysctl.d/90-threads.conf"
+        )
+    return None
+
+
+def _raised(limit: Limit, *, thousand: bool = False) -> int:
+    """Twice the value; for sizes in whole MiB."""
+    doubled = 2 * int(limit.value or 0)
+    if limit.name == "kernel.pid_max":
+        return 4194304
+    return max(doubled, 1 << 20) >> 20 << 20 if thousand else max(doubled, 64)
+
+
+def _lasting(limit: Limit, origins: Origins, wanted: int) -> str:
+    if origins.in_service:
+        return f"systemctl edit {origins.unit}: [Service] Limit{limit.name.removeprefix('RLIMIT_')}={wanted}"
+    number = wanted >> 10 if limit.unit == "bytes" else wanted
+    return f"/etc/security/limits.conf: `* - {_PAM_ITEM[limit.name]} {number}`"
+
+
+_USUAL_STACK = 8 << 20
+
+
+def _stack_fix(stack: Stack, origins: Origins) -> str:
+    if stack.follows_rlimit and stack.bytes <= _USUAL_STACK:
+        return "smaller stacks: ulimit -s 1024 before it is started"
+    if stack.kind == "java":
+        return "start the JVM with a smaller -Xss"
+    if stack.kind == "given":
+        return "a smaller stack"
+    if origins.in_service:
+        return f"systemctl edit {origins.unit}: [Service] LimitSTACK=8M; then systemctl restart {origins.unit}"
+    return (
+        "ulimit -s 8192, then start it anew; for good: /etc/security/limits.conf: `* - stack 8192` (KB); "
+        "in Python: threading.stack_size(8 << 20)"
+    )
+
+
+def _pids_fix(limit: Limit, origins: Origins) -> str:
+    unit, container = unit_of_path(limit.cgroup or ""), container_of(limit.cgroup or "")
+    wanted = _raised(limit)
+    if container and "kubepods" in (limit.cgroup or ""):
+        return "podPidsLimit in the kubelet's configuration"
+    if container:
+        return f"docker update --pids-limit {wanted} {container[:12]}"
+    if unit and (unit in origins.units) and origins.unit:
+        return f"systemctl set-property {unit} TasksMax={wanted}"
+    return f"echo {wanted} > {limit.source}"

@@ -1,0 +1,127 @@
+"""How many thread stacks still fit into a budget of address space. Pure.
+
+A thread of glibc maps its stack and a guard page, and its first malloc() gives it an arena of 64 MiB of address space of
+its own, until there are 8 x CPUs of them (malloc/arena.c). For an arena glibc maps 128 MiB, keeps the aligned half and
+gives the rest back; where 128 MiB do not fit any more, it tries 64 MiB and keeps them if they happen to be aligned. Whether
+they are depends on where the kernel finds room: so the free ranges are followed from the highest down, as it does
+(mm/mmap.c, arch_get_unmapped_area_topdown; mm/huge_memory.c aligns multiples of 2 MiB to 2 MiB).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from opskit.proc.maps import HEAP_BYTES
+
+_HUGE_PAGE = 2 << 20
+ARENAS_PER_CPU = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadCost:
+    """What one more thread takes: bytes of stack and of guard, and mappings.
+
+    `arenas_left`: how many of the next threads map an arena of their own. `cached`: stacks of threads that have ended,
+    which glibc keeps and hands out first.
+    """
+
+    stack_bytes: int
+    guard_bytes: int
+    maps: int
+    arenas_left: int
+    cached: int = 0
+
+    @property
+    def mapped_bytes(self) -> int:
+        """Address space of the stack with its guard."""
+        return self.stack_bytes + self.guard_bytes
+
+
+def threads_in_address_space(budget_bytes: int, gaps: tuple[tuple[int, int], ...], cost: ThreadCost) -> int:
+    """How many threads start until the address space that is left (bytes) is used up.
+
+    `gaps` are the free ranges of the address space, highest first.
+    """
+    space = _Space(gaps, budget_bytes)
+    started, arenas = 0, cost.arenas_left
+    while arenas and space.left >= HEAP_BYTES:
+        if started >= cost.cached and space.map(cost.mapped_bytes) is None:
+            return started
+        started += 1
+        arenas -= space.map_arena()
+    rest = max(space.left, 0) // cost.mapped_bytes
+    return max(started, cost.cached) + rest
+
+
+def threads_in_maps(free_maps: int, cost: ThreadCost) -> int:
+    """How many threads start until the mappings that are left are used up; an arena takes two."""
+    dear = min(cost.arenas_left, max(free_maps, 0) // (cost.maps + 2))
+    return cost.cached + dear + max(0, free_maps - dear * (cost.maps + 2)) // cost.maps
+
+
+class _Space:
+    """The free ranges of an address space, highest first, and how many bytes may still be mapped."""
+
+    def __init__(self, gaps: tuple[tuple[int, int], ...], left: int) -> None:
+        self.gaps = list(gaps)
+        self.left = left
+        self.beside: int | None = None  # glibc's aligned_heap_area: where the next arena is tried first
+
+    def map(self, size: int) -> int | None:
+        """The address where the kernel puts a new mapping; None where it does not fit."""
+        if size > self.left:
+            return None
+        if size % _HUGE_PAGE == 0:
+            for index, (start, end) in enumerate(self.gaps):
+                if end - start >= size + _HUGE_PAGE:
+                    return self._take(index, (end - size) // _HUGE_PAGE * _HUGE_PAGE, size)
+        for index, (start, end) in enumerate(self.gaps):
+            if end - start >= size:
+                return self._take(index, end - size, size)
+        return None
+
+    def map_arena(self) -> bool:
+        """Map what a thread's first malloc() does; whether it got an arena."""
+        if self.beside is not None:
+            at, self.beside = self._map_at(self.beside, HEAP_BYTES), None
+            if at is not None:
+                return True
+        at = self.map(2 * HEAP_BYTES)
+        if at is None:
+            at = self.map(HEAP_BYTES)
+            if at is not None and at % HEAP_BYTES:
+                self._free(at, at + HEAP_BYTES)
+                return False
+            return at is not None
+        aligned = -(-at // HEAP_BYTES) * HEAP_BYTES
+        self._free(at, aligned)
+        self._free(aligned + HEAP_BYTES, at + 2 * HEAP_BYTES)
+        if aligned == at:
+            self.beside = at + HEAP_BYTES
+        return True
+
+    def _map_at(self, at: int, size: int) -> int | None:
+        if size > self.left:
+            return None
+        for index, (start, end) in enumerate(self.gaps):
+            if start <= at and at + size <= end:
+                return self._take(index, at, size)
+        return None
+
+    def _take(self, index: int, at: int, size: int) -> int:
+        start, end = self.gaps[index]
+        self.gaps[index : index + 1] = [gap for gap in ((at + size, end), (start, at)) if gap[0] < gap[1]]
+        self.left -= size
+        return at
+
+    def _free(self, start: int, end: int) -> None:
+        if start == end:
+            return
+        self.left += end - start
+        merged: list[tuple[int, int]] = []
+        for low, high in sorted([*self.gaps, (start, end)], reverse=True):
+            if merged and high == merged[-1][0]:
+                merged[-1] = (low, merged[-1][1])
+            else:
+                merged.append((low, high))
+        self.gaps = merged

@@ -1,0 +1,255 @@
+"""`opskit limits`: why a thread cannot be started, and how many more can until then."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import click
+
+from opskit.analysis.headroom import HeadroomSample, trend
+from opskit.analysis.limitorigin import explained
+from opskit.analysis.limits import judge
+from opskit.analysis.limituse import limit_uses
+from opskit.commands.options import Pid, Size, check_watch, common, open_host, watching
+from opskit.commands.output import Output, about
+from opskit.commands.watch import run_watch
+from opskit.errors import NoSuchProcess, NotPermitted, NotSupported, UsageError
+from opskit.proc.fs import DENIED, GONE
+from opskit.proc.origins import read_origins
+from opskit.proc.process import command_name
+from opskit.proc.situation import INIT_USER_NAMESPACE, largest_written_bytes, read_situation
+from opskit.proc.stat import parse_stat
+from opskit.proc.status import parse_status
+from opskit.proc.units import unit_of_path
+from opskit.render import limits as view
+from opskit.render.report import Block, Report
+
+if TYPE_CHECKING:
+    from opskit.analysis.limits import Verdict
+    from opskit.analysis.limituse import LimitUse
+    from opskit.host import Host
+    from opskit.proc.process import Process
+    from opskit.proc.situation import Situation
+
+
+_ENDED = ("Z", "X")  # a zombie keeps its pid until its parent collects it
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One look at a process."""
+
+    situation: Situation
+    verdict: Verdict
+    uses: list[LimitUse] | None
+    unread: list[str]
+
+
+@dataclass(slots=True)
+class Target:
+    """The process that is asked about. `named`: it was given by its pid; otherwise it is this very shell's."""
+
+    who: Process
+    named: bool
+    samples: list[HeadroomSample] = field(default_factory=list)
+    verdict: Verdict | None = None
+
+    @property
+    def title(self) -> str:
+        """The subject of the verdict's sentence."""
+        if self.named:
+            return f"{self.who.pid} ({self.who.command}, user {self.who.user or 'unknown'})"
+        return f"A program started from this shell (user {self.who.user or 'unknown'})"
+
+
+@click.command(name="limits", help=__doc__.partition(": ")[2] if __doc__ else None)
+@click.argument("pid", type=Pid(), required=False)
+@click.option("--all", "every", is_flag=True, help="Add the other limits with what is used of each.")
+@click.option("--stack", type=Size(), metavar="SIZE", help="Ask for threads with a stack of SIZE (512K, 8M, 1G).")
+@watching
+@common("table", "text", "json", "markdown")
+def command(
+    pid: int | None,
+    every: bool,
+    stack: int | None,
+    watch: bool,
+    interval: float | None,
+    count: int | None,
+    format_: str | None,
+    output: str | None,
+    root: str | None,
+    proc: str | None,
+    no_color: bool,
+) -> int:
+    """Options, collect, analyse, emit."""
+    check_watch(watch, interval, count)
+    if stack == 0:
+        raise UsageError("--stack 0: a thread needs a stack; write 512K, 8M, 1G")
+    out = Output.choose(format_, output, no_color)
+    host = open_host(root, proc)
+    target = _target(host, pid)
+    if watch:
+        begun = host.monotonic()
+
+        def take() -> Report:
+            look = _look(host, target, every, stack)
+            _remember(target, look, host.monotonic() - begun)
+            return _report(host, target, look, narrow=out.format == "table")
+
+        code = run_watch(host, out, interval, count, take, fit_height=False)
+        return code or _exit_code(target.verdict)
+    look = _look(host, target, every, stack)
+    out.emit(_report(host, target, look, narrow=out.format == "table"))
+    return _exit_code(look.verdict)
+
+
+def _exit_code(verdict: Verdict | None) -> int:
+    if verdict is None or verdict.binding is None:
+        return 2
+    return int(verdict.has_run_out)
+
+
+def _target(host: Host, pid: int | None) -> Target:
+    if pid is None:
+        try:
+            return Target(host.process(int(host.fs.link("self"))), named=False)
+        except (*GONE, DENIED, OSError, ValueError):
+            raise UsageError(f"{host.fs.proc} has no process of ours: name a PID") from None
+    if not host.fs.exists(pid):
+        raise NoSuchProcess(pid, "it may have ended; ps -e lists what runs")
+    try:
+        stat = host.fs.load(parse_stat, pid, "stat")
+    except (*GONE, DENIED):
+        return Target(host.process(pid), named=True)
+    if stat.is_kernel_thread:
+        raise NotSupported(f"{pid} ({stat.comm}) is a thread of the kernel itself: it starts none by these limits")
+    if stat.state in _ENDED:
+        raise NoSuchProcess(pid, f"it has ended and waits for its parent {stat.ppid} to collect it (a zombie)")
+    return Target(host.process(pid), named=True)
+
+
+def _look(host: Host, target: Target, every: bool, stack: int | None) -> Look:
+    pid = target.who.pid
+    try:
+        situation = read_situation(host.fs, pid, command_name)
+        uses = _uses(host, situation) if every else None
+        now = host.process(pid)
+    except GONE:
+        raise NoSuchProcess(pid, "it ended while it was looked at") from None
+    except DENIED as error:
+        raise NotPermitted(f"{error.filename}: no permission; run as root: sudo opskit limits {pid}") from None
+    if now.start_ticks != target.who.start_ticks or now.state in _ENDED:
+        raise NoSuchProcess(pid, "it ended while it was looked at")
+    origins = read_origins(host.fs, situation, target.who.user or "")
+    verdict = judge(
+        situation,
+        stack,
+        host.page_bytes,
+        namespace_owner=_namespace_owner(host, situation),
+        clone3=_filter_answer(host, situation, named=target.named),
+    )
+    return Look(situation, explained(verdict, situation, origins), uses, origins.pam.unread)
+
+
+def _namespace_owner(host: Host, situation: Situation) -> int | None:
+    if situation.user_namespace in (None, INIT_USER_NAMESPACE) or not host.is_own:
+        return None
+    from opskit.proc.syscalls import user_namespace_owner  # noqa: PLC0415  (ctypes: only where it is needed)
+
+    try:
+        return user_namespace_owner(host.fs.path(situation.pid, "ns", "user"))
+    except OSError:
+        return None
+
+
+def _filter_answer(host: Host, situation: Situation, *, named: bool) -> str | None:
+    """What a seccomp filter answers to the start of a thread; None where there is none, or it cannot be read unnoticed."""
+    status = situation.status
+    if status.fields.get("Seccomp") != "2" or (status.threads or 1) > 1 or not host.is_own:
+        return None
+    from opskit.proc.seccomp import filter_answer, own_answer  # noqa: PLC0415
+    from opskit.proc.syscalls import can_start_a_thread, clone3_errno, seccomp_filters  # noqa: PLC0415
+
+    answer = filter_answer(host.fs, situation.pid, host.machine, seccomp_filters) if named else None
+    if answer is None and (not named or _is_filtered_as_we_are(host, situation)):
+        answer = own_answer(clone3_errno(), can_start_a_thread)
+    return answer
+
+
+def _is_filtered_as_we_are(host: Host, situation: Situation) -> bool:
+    """Whether it runs in our own container, under as many filters as we do: then they are the container's."""
+    ours = host.fs.load(parse_status, "self", "status").fields
+    try:
+        same_container = host.fs.link(situation.pid, "ns", "pid") == host.fs.link("self", "ns", "pid")
+    except OSError:
+        same_container = False
+    return same_container and ours.get("Seccomp_filters", "0") == situation.status.fields.get("Seccomp_filters") != "0"
+
+
+def _uses(host: Host, situation: Situation) -> list[LimitUse]:
+    try:
+        stat = host.fs.load(parse_stat, situation.pid, "stat")
+        cpu: float | None = (stat.user_ticks + stat.system_ticks) / host.clock_ticks
+    except DENIED:
+        cpu = None
+    return limit_uses(situation, cpu, largest_written_bytes(host.fs, situation.pid))
+
+
+def _remember(target: Target, look: Look, at_s: float) -> None:
+    binding = look.verdict.binding
+    target.verdict = look.verdict
+    target.samples.append(
+        HeadroomSample(
+            at_s,
+            look.verdict.threads_left,
+            binding.full_name if binding else None,
+            binding.in_use if binding else None,
+        )
+    )
+
+
+def _report(host: Host, target: Target, look: Look, *, narrow: bool) -> Report:
+    verdict, situation = look.verdict, look.situation
+    lines = view.verdict_lines(verdict, target.title, situation)
+    found = trend(target.samples)
+    if target.samples:
+        lines.insert(1, view.trend_line(target.samples, found))
+    blocks = view.blocks(verdict, narrow=narrow)
+    if look.uses is not None:
+        blocks.append(Block(view.USE_COLUMNS, look.uses, len(look.uses), "all limits"))
+    units = [unit for member in situation.memberships if (unit := unit_of_path(member.path))]
+    return Report(
+        about(
+            host,
+            {
+                "pid": target.who.pid,
+                "command": target.who.command,
+                "user": target.who.user,
+                "unit": units[0] if units else None,
+            },
+        ),
+        verdict=lines,
+        blocks=blocks,
+        footer=[f"could not read {name}" for name in look.unread],
+        data=lambda: {
+            "threads_left": verdict.threads_left,
+            "binding": verdict.binding.name if verdict.binding else None,
+            "limits": [view.limit_object(limit) for limit in verdict.limits],
+            "stack_bytes": verdict.stack.bytes,
+            "stack_origin": verdict.stack.origin,
+            "open_files": {
+                "in_use": situation.open_files,
+                "value": view.number(situation.limits["RLIMIT_NOFILE"].soft)
+                if "RLIMIT_NOFILE" in situation.limits
+                else None,
+            },
+            "all": None if look.uses is None else [view.use_object(use) for use in look.uses],
+            "samples": [
+                {"at_s": round(s.at_s, 3), "threads_left": s.threads_left, "binding": s.binding} for s in target.samples
+            ]
+            or None,
+            "threads_left_per_min": round(found.per_min, 2) if found else None,
+            "zero_in_s": round(found.zero_in_s, 1) if found and found.zero_in_s is not None else None,
+        },
+    )

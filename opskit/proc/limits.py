@@ -1,0 +1,68 @@
+"""/proc/PID/limits (proc_pid_limits(5), fs/proc/base.c): the rlimits that hold for a process now.
+
+Limit                     Soft Limit           Hard Limit           Units
+Max stack size            8388608              unlimited            bytes
+Max processes             96365                96365                processes
+Max nice priority         0                    0
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from opskit.errors import BadInput
+
+UNLIMITED = math.inf
+
+_NAMES = {
+    "Max cpu time": "RLIMIT_CPU",
+    "Max file size": "RLIMIT_FSIZE",
+    "Max data size": "RLIMIT_DATA",
+    "Max stack size": "RLIMIT_STACK",
+    "Max core file size": "RLIMIT_CORE",
+    "Max resident set": "RLIMIT_RSS",
+    "Max processes": "RLIMIT_NPROC",
+    "Max open files": "RLIMIT_NOFILE",
+    "Max locked memory": "RLIMIT_MEMLOCK",
+    "Max address space": "RLIMIT_AS",
+    "Max file locks": "RLIMIT_LOCKS",
+    "Max pending signals": "RLIMIT_SIGPENDING",
+    "Max msgqueue size": "RLIMIT_MSGQUEUE",
+    "Max nice priority": "RLIMIT_NICE",
+    "Max realtime priority": "RLIMIT_RTPRIO",
+    "Max realtime timeout": "RLIMIT_RTTIME",
+}
+_NAME_WIDTH = 25
+
+
+@dataclass(frozen=True, slots=True)
+class Rlimit:
+    """One limit: bytes, seconds or a count, by its name; UNLIMITED (infinity) where there is none."""
+
+    soft: float
+    hard: float
+
+
+def parse_limits(text: str) -> dict[str, Rlimit]:
+    """The limits by the names that setrlimit(2) has for them. Raises BadInput."""
+    found: dict[str, Rlimit] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        name = _NAMES.get(line[:_NAME_WIDTH].rstrip())
+        words = line[_NAME_WIDTH:].split()
+        if name is None:  # the heading, or a limit that is newer than we are
+            continue
+        if len(words) < 2:
+            raise BadInput("limits", "not `name soft hard units`", number, line)
+        found[name] = Rlimit(_amount(words[0], number, line), _amount(words[1], number, line))
+    if not found:
+        raise BadInput("limits", "no limit in it", found=text)
+    return found
+
+
+def _amount(word: str, number: int, line: str) -> float:
+    if word == "unlimited":
+        return UNLIMITED
+    if not word.isdigit():
+        raise BadInput("limits", "neither a number nor `unlimited`", number, line)
+    return int(word)

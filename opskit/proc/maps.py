@@ -1,0 +1,104 @@
+"""/proc/PID/maps (proc_pid_maps(5), fs/proc/task_mmu.c): what of the address space is taken, and by what.
+
+55f0c8a00000-55f0c8a02000 r--p 00000000 fe:00 1310 /usr/bin/java
+7f1200000000-7f1200021000 rw-p 00000000 00:00 0
+7f1200021000-7f1204000000 ---p 00000000 00:00 0
+7ffd3c1e0000-7ffd3c201000 rw-p 00000000 00:00 0 [stack]
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from opskit.errors import BadInput
+
+HEAP_BYTES = 64 << 20  # glibc malloc/arena.c, HEAP_MAX_SIZE: 64 MiB, and aligned to it, on 64-bit machines
+
+_GUARD_AT_MOST = 64 << 10  # a page, of whatever size
+
+_GLIBC = re.compile(r".*/libc(?:-2\.\d+\.so|\.so\.6)")
+_MUSL = re.compile(r".*/(?:ld-musl-[^/]*\.so\.1|libc\.musl-[^/]*\.so\.1|libc\.so)")
+_OTHER_MALLOC = re.compile(r".*/lib(?:jemalloc|tcmalloc|mimalloc)[^/]*\.so[^/]*")
+
+
+@dataclass(frozen=True, slots=True)
+class AddressSpace:
+    """What a thread's stack has to find its place in.
+
+    `maps` counts as the kernel does (without [vsyscall]). `top` is the end of the address space in bytes, `gaps` the
+    free ranges (start, end) below the highest mapping, highest first. `arenas` are glibc's malloc arenas beside the
+    main one. `guarded` are the sizes in bytes of what looks like a thread's stack: writable, above a guard page.
+    `libc`, `jvm` and `allocator` are the paths of the libraries; None: not mapped.
+    """
+
+    maps: int
+    top: int
+    gaps: tuple[tuple[int, int], ...]
+    arenas: int
+    guarded: tuple[int, ...]
+    libc: str | None
+    musl: bool
+    jvm: str | None
+    allocator: str | None
+
+    @property
+    def glibc(self) -> str | None:
+        """The path of glibc; None for musl, for static programs and for others."""
+        return None if self.musl else self.libc
+
+
+def parse_maps(text: str) -> AddressSpace | None:
+    """Parse the file; None where it is empty, as of a kernel thread or a zombie. Raises BadInput."""
+    maps = arenas = highest = 0
+    ranges: list[tuple[int, int]] = []
+    guarded: list[int] = []
+    names: dict[str, None] = {}
+    below_stack = True
+    before = (0, 0, "", True)  # start, end, permissions, anonymous
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.split(None, 5)
+        start_text, dash, end_text = words[0].partition("-") if words else ("", "", "")
+        if len(words) < 5 or not dash:
+            raise BadInput("maps", "not a mapping", number, line)
+        start, end, permissions = int(start_text, 16), int(end_text, 16), words[1]
+        name = words[5] if len(words) > 5 else ""
+        if name != "[vsyscall]":
+            maps += 1
+            highest = end
+        below_stack = below_stack and name != "[stack]"
+        if below_stack:  # no room is sought above it, where [vdso] may lie
+            ranges.append((start, end))
+        if name.startswith("/"):
+            names[name] = None
+        anonymous = not name or name.startswith("[anon")
+        if anonymous and before[3] and before[1] == start:
+            if permissions == "---p" and before[2] == "rw-p":
+                arenas += before[0] % HEAP_BYTES == 0 and end - before[0] >= HEAP_BYTES
+            elif permissions == "rw-p" and before[2] == "---p" and start - before[0] <= _GUARD_AT_MOST:
+                guarded.append(end - start)
+        before = (start, end, permissions, anonymous)
+    if not maps:
+        return None
+    libc = next((name for name in names if _GLIBC.fullmatch(name) or _MUSL.fullmatch(name)), None)
+    return AddressSpace(
+        maps=maps,
+        top=1 << highest.bit_length() if highest & (highest - 1) else highest,
+        gaps=_gaps(ranges),
+        arenas=arenas,
+        guarded=tuple(guarded),
+        libc=libc,
+        musl=bool(libc and _MUSL.fullmatch(libc)),
+        jvm=next((name for name in names if name.endswith("/libjvm.so")), None),
+        allocator=next((name for name in names if _OTHER_MALLOC.fullmatch(name)), None),
+    )
+
+
+def _gaps(ranges: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    gaps = []
+    below = 0x10000  # vm.mmap_min_addr
+    for start, end in ranges:
+        if start > below:
+            gaps.append((below, start))
+        below = max(below, end)
+    return tuple(reversed(gaps))

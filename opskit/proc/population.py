@@ -1,0 +1,84 @@
+"""Who runs how many threads: what RLIMIT_NPROC and kernel.pid_max count (kernel/fork.c, kernel/pid.c)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from opskit.errors import BadInput
+from opskit.proc.coverage import hides_processes
+from opskit.proc.fs import DENIED, GONE, ProcFS
+from opskit.proc.status import parse_status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+RESERVED_PIDS = 300  # include/linux/pid.h: once the pids have wrapped, those below are not given out again
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One process: its real uid, its threads, and how many of these have an id of RESERVED_PIDS or more."""
+
+    pid: int
+    uid: int
+    threads: int
+    high_ids: int
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """All processes that this proc tree shows. `hidden`: hidepid leaves some out."""
+
+    members: tuple[Member, ...]
+    hidden: bool
+
+    @property
+    def threads(self) -> int:
+        """All threads that are to be seen."""
+        return sum(member.threads for member in self.members)
+
+    @property
+    def high_ids(self) -> int:
+        """Threads whose id comes from the part of the pids that is given out again and again."""
+        return sum(member.high_ids for member in self.members)
+
+    def of_user(self, fs: ProcFS, uid: int, namespace: bytes | None) -> int:
+        """Threads of a real uid, of this user namespace alone; None: of all.
+
+        A process whose namespace must not be read counts as being in it.
+        """
+        return sum(
+            member.threads
+            for member in self.members
+            if member.uid == uid and (namespace is None or user_namespace(fs, member.pid) in (None, namespace))
+        )
+
+
+def population(fs: ProcFS) -> Population:
+    """Look at every process once; those that vanish meanwhile are left out."""
+    return Population(tuple(_members(fs, fs.pids())), hides_processes(fs))
+
+
+def _members(fs: ProcFS, pids: Iterable[int]) -> Iterable[Member]:
+    for pid in pids:
+        try:
+            status = fs.load(parse_status, pid, "status")
+            threads = status.threads or 1
+            yield Member(pid, status.real_uid, threads, _high_ids(fs, pid, threads))
+        except (*GONE, DENIED, BadInput):
+            continue
+
+
+def _high_ids(fs: ProcFS, pid: int, threads: int) -> int:
+    if pid >= RESERVED_PIDS:
+        return threads
+    return 0 if threads == 1 else sum(tid >= RESERVED_PIDS for tid in fs.tids(pid))
+
+
+def user_namespace(fs: ProcFS, pid: int | str) -> bytes | None:
+    """`user:[4026531837]`; None where it must not be read."""
+    try:
+        return fs.link(pid, "ns", "user")
+    except OSError:
+        return None

@@ -1,0 +1,194 @@
+"""What a seccomp filter answers to the system calls that start a thread (seccomp(2), kernel/seccomp.c, net/core/filter.c).
+
+A filter is a program of classic BPF, 8 bytes an instruction (code, jump if true, jump if false, k):
+
+    20 00 00 00 00 00 00 00     load the number of the system call
+    15 00 00 01 b3 01 00 00     is it 435, clone3?
+    06 00 00 00 01 00 05 00     then EPERM
+    06 00 00 00 00 00 ff 7f     else allow
+"""
+
+from __future__ import annotations
+
+import errno
+import struct
+from typing import TYPE_CHECKING
+
+from opskit.errors import BadInput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from opskit.proc.fs import ProcFS
+
+CLONE3 = 435  # the same on every architecture
+_CLONE = {"x86_64": 56, "aarch64": 220, "riscv64": 220}
+_AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7, "riscv64": 0xC00000F3}
+# CLONE_VM, FS, FILES, SIGHAND, THREAD, SYSVSEM, SETTLS, PARENT_SETTID, CHILD_CLEARTID: what pthread_create asks for
+_THREAD_FLAGS = 0x003D0F00
+_ACTION, _DATA = 0xFFFF0000, 0x0000FFFF
+_ERRNO, _LOG, _ALLOW = 0x00050000, 0x7FFC0000, 0x7FFF0000
+_NAMES = {0x80000000: "SIGSYS", 0x00000000: "SIGSYS", 0x00030000: "SIGSYS"}
+_WORD = 0xFFFFFFFF
+
+Program = list[tuple[int, int, int, int]]
+
+
+class Undecided(Exception):  # noqa: N818
+    """The filter looks at something that is not known beforehand."""
+
+
+def parse_filter(data: bytes) -> Program:
+    """The instructions. Raises BadInput."""
+    if not data or len(data) % 8:
+        raise BadInput("seccomp filter", f"{len(data)} bytes are no whole instructions")
+    return list(struct.iter_unpack("=HBBI", data))
+
+
+def start_answer(filters: Sequence[Program], machine: str) -> str | None:
+    """What pthread_create of glibc 2.34 and newer meets: "allowed", an errno's name, or "SIGSYS". None: undecided.
+
+    glibc tries clone3, and clone only where clone3 is answered with ENOSYS.
+    """
+    if machine not in _AUDIT_ARCH:
+        return None
+    try:
+        answer = _answer(filters, {0: CLONE3, 4: _AUDIT_ARCH[machine]})
+        if answer == "ENOSYS":
+            known = {0: _CLONE[machine], 4: _AUDIT_ARCH[machine], 16: _THREAD_FLAGS, 20: 0}
+            answer = _answer(filters, known)
+    except Undecided:
+        return None
+    return answer
+
+
+def _answer(filters: Sequence[Program], data: Mapping[int, int]) -> str | None:
+    """The strictest of all filters' answers: the kernel takes the lowest, as a signed number."""
+    results = [run(program, data) for program in filters]
+    result = min(results, key=lambda value: (value & _ACTION) - (1 << 32 if value & 0x80000000 else 0))
+    action = result & _ACTION
+    if action in (_ALLOW, _LOG):
+        return "allowed"
+    if action == _ERRNO:
+        return errno.errorcode.get(result & _DATA, f"errno {result & _DATA}")
+    return _NAMES.get(action)  # a supervisor decides (SECCOMP_RET_TRACE, SECCOMP_RET_USER_NOTIF): undecided
+
+
+def run(program: Program, data: Mapping[int, int]) -> int:
+    """The value a filter returns for this seccomp_data, given as its 32-bit words by offset. Raises Undecided."""
+    accumulator = index = 0
+    memory = [0] * 16
+    at = 0
+    while at < len(program):
+        code, if_true, if_false, k = program[at]
+        at += 1
+        kind = code & 0x07
+        if kind == 0x06:  # RET: a constant, or the accumulator
+            return k if code & 0x18 == 0 else accumulator
+        if kind == 0x00:  # LD
+            accumulator = _loaded(code, k, data, memory)
+        elif kind == 0x01:  # LDX
+            index = _loaded(code, k, data, memory)
+        elif kind == 0x02:  # ST
+            memory[k & 15] = accumulator
+        elif kind == 0x03:  # STX
+            memory[k & 15] = index
+        elif kind == 0x04:  # ALU
+            accumulator = _computed(code, accumulator, index if code & 0x08 else k)
+        elif kind == 0x05:  # JMP
+            operand = index if code & 0x08 else k
+            at += k if code & 0xF0 == 0 else (if_true if _compared(code, accumulator, operand) else if_false)
+        elif code & 0x80:  # TXA
+            accumulator = index
+        else:  # TAX
+            index = accumulator
+    raise Undecided
+
+
+def _loaded(code: int, k: int, data: Mapping[int, int], memory: list[int]) -> int:
+    mode = code & 0xE0
+    if mode == 0x00:
+        return k
+    if mode == 0x60:
+        return memory[k & 15]
+    if mode == 0x80:
+        return 64  # the size of seccomp_data
+    if k not in data:
+        raise Undecided
+    return data[k]
+
+
+def _computed(code: int, left: int, right: int) -> int:
+    operation = code & 0xF0
+    if operation in (0x30, 0x90) and right == 0:
+        raise Undecided
+    results = {
+        0x00: lambda: left + right,
+        0x10: lambda: left - right,
+        0x20: lambda: left * right,
+        0x30: lambda: left // right,
+        0x40: lambda: left | right,
+        0x50: lambda: left & right,
+        0x60: lambda: left << (right & 31),
+        0x70: lambda: left >> (right & 31),
+        0x80: lambda: -left,
+        0x90: lambda: left % right,
+        0xA0: lambda: left ^ right,
+    }
+    return results[operation]() & _WORD
+
+
+def _compared(code: int, left: int, right: int) -> bool:
+    operation = code & 0xF0
+    if operation == 0x10:
+        return left == right
+    if operation == 0x20:
+        return left > right
+    return left >= right if operation == 0x30 else bool(left & right)
+
+
+# Sleeping in these, a process does not notice that it was stopped for a moment: the kernel takes them up again.
+# epoll_wait and others would return EINTR; they are left alone.
+_READ = {"x86_64": 0, "aarch64": 63}
+_TAKEN_UP_AGAIN = {
+    "x86_64": {7, 23, 34, 35, 61, 130, 202, 230, 247, 270, 271},
+    "aarch64": {72, 73, 95, 98, 101, 115, 133, 260},
+}
+
+
+def filter_answer(fs: ProcFS, pid: int, machine: str, read_filters: Callable[[int], list[bytes]]) -> str | None:
+    """What a process's own filters answer to the start of a thread, as `start_answer` does.
+
+    None where they cannot be read: no right, another tracer, or the process would notice that it was stopped for it.
+    """
+    try:
+        if not _goes_unnoticed(fs, pid, machine):
+            return None
+        filters = [parse_filter(data) for data in read_filters(pid)]
+    except (OSError, BadInput):
+        return None
+    return start_answer(filters, machine) if filters else None
+
+
+def _goes_unnoticed(fs: ProcFS, pid: int, machine: str) -> bool:
+    """By /proc/PID/syscall: `running`, or `number arguments… sp pc` of the call it sleeps in."""
+    words = fs.load(str.split, pid, "syscall")
+    if words == ["running"]:
+        return True
+    if machine not in _READ or len(words) < 2 or not words[0].isdigit():
+        return False
+    if int(words[0]) == _READ[machine]:  # a read from a socket with a timeout would return EINTR
+        return not fs.link(pid, "fd", int(words[1], 16)).startswith(b"socket:")
+    return int(words[0]) in _TAKEN_UP_AGAIN[machine]
+
+
+def own_answer(clone3_errno: int, start_a_thread: Callable[[], bool]) -> str | None:
+    """The same for ourselves, who can try: the kernel's own answer to clone3() without arguments is EINVAL.
+
+    Where a filter has ENOSYS for it, glibc goes on to clone(), and a thread is started to see that; None where that fails,
+    which may have other reasons.
+    """
+    name = errno.errorcode.get(clone3_errno)
+    if name in ("EINVAL", "EFAULT"):
+        return "allowed"
+    return ("allowed" if start_a_thread() else None) if name == "ENOSYS" else name

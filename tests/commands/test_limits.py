@@ -1,0 +1,618 @@
+"""opskit limits on captured trees: what this machine cannot do, and every bad input."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from trees import Link
+
+GIB = 1 << 30
+LABELS = {
+    "CPU": ("cpu time", "seconds"),
+    "FSIZE": ("file size", "bytes"),
+    "DATA": ("data size", "bytes"),
+    "STACK": ("stack size", "bytes"),
+    "CORE": ("core file size", "bytes"),
+    "NPROC": ("processes", "processes"),
+    "NOFILE": ("open files", "files"),
+    "MEMLOCK": ("locked memory", "bytes"),
+    "AS": ("address space", "bytes"),
+    "SIGPENDING": ("pending signals", "signals"),
+}
+USUAL = {"STACK": 8 << 20, "CORE": 0, "NPROC": 96000, "NOFILE": 1024, "MEMLOCK": 8 << 20, "SIGPENDING": 96000}
+MAPS = """\
+55f0c8a00000-55f0c8a02000 r--p 00000000 fe:00 1310                       /usr/bin/app
+7f1200000000-7f1200200000 r-xp 00000000 fe:00 1311                       /usr/lib/libc.so.6
+7ffd3c1e0000-7ffd3c201000 rw-p 00000000 00:00 0                          [stack]
+ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsyscall]
+"""
+V2 = "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n"
+V1_PIDS = "35 31 0:32 / /sys/fs/cgroup/pids rw,relatime - cgroup cgroup rw,pids\n"
+
+
+def limits_text(**soft):
+    """A /proc/PID/limits with these soft limits, the usual ones otherwise."""
+    lines = [f"{'Limit':<25} {'Soft Limit':<20} {'Hard Limit':<20} {'Units':<10}"]
+    for name, (label, unit) in LABELS.items():
+        value = {**USUAL, **soft}.get(name, "unlimited")
+        lines.append(f"{'Max ' + label:<25} {value!s:<20} {value!s:<20} {unit:<10}")
+    return "\n".join(lines) + "\n"
+
+
+def status_text(name="app", pid=4242, ppid=1, uid=1001, gid=1001, threads=1, **fields):
+    """A /proc/PID/status."""
+    known = {
+        "Name": name, "PPid": ppid, "Uid": f"{uid}\t{uid}\t{uid}\t{uid}", "Gid": f"{gid}\t{gid}\t{gid}\t{gid}", "Groups": gid,
+        "NSpid": pid, "VmSize": "20000 kB", "VmLck": "0 kB", "VmData": "4000 kB", "VmStk": "132 kB", "Threads": threads,
+        "SigQ": "0/96000", "CapEff": "0000000000000000", "Seccomp": 0, "Cpus_allowed": "3",
+    }  # fmt: skip
+    return "".join(f"{key}:\t{value}\n" for key, value in {**known, **fields}.items())
+
+
+def stat_text(pid, name, ppid=1, state="S", flags=0):
+    """A /proc/PID/stat."""
+    return f"{pid} ({name}) {state} {ppid} {pid} {pid} 0 -1 {flags} 0 0 0 0 310 45 0 0 20 0 1 0 8675309 0 0\n"
+
+
+def machine(**changes):
+    """The files of a quiet machine with one process, 4242, of app (uid 1001); `changes` by path, None takes one away."""
+    files = {
+        "proc/loadavg": "0.20 0.18 0.12 1/400 5000\n",
+        "proc/meminfo": f"MemTotal: {24 * GIB // 1024} kB\nSwapTotal: 0 kB\nCommitLimit: 1000000 kB\nCommitted_AS: 900000 kB\n",
+        "proc/sys/kernel/threads-max": "192000\n",
+        "proc/sys/kernel/pid_max": "4194304\n",
+        "proc/sys/kernel/osrelease": "6.1.0-18-amd64\n",
+        "proc/sys/kernel/hostname": "web1\n",
+        "proc/sys/vm/max_map_count": "65530\n",
+        "proc/sys/vm/overcommit_memory": "0\n",
+        "proc/1/status": status_text("systemd", 1, 0, 0, 0),
+        "proc/1/stat": stat_text(1, "systemd", 0),
+        "proc/1/limits": limits_text(),
+        "proc/1/comm": "systemd\n",
+        "proc/1/mountinfo": V2,
+        "proc/1/cgroup": "0::/init.scope\n",
+        "proc/1/ns/pid": Link("pid:[4026531836]"),
+        "proc/4242/status": status_text(),
+        "proc/4242/stat": stat_text(4242, "app"),
+        "proc/4242/comm": "app\n",
+        "proc/4242/limits": limits_text(),
+        "proc/4242/maps": MAPS,
+        "proc/4242/environ": "",
+        "proc/4242/cmdline": "app\0",
+        "proc/4242/cgroup": "0::/system.slice/app.service\n",
+        "proc/4242/ns/user": Link("user:[4026531837]"),
+        "proc/4242/fd/0": Link("/dev/null"),
+        "proc/4242/fd/1": Link("/var/log/app.log"),
+        "proc/4242/fdinfo/1": "pos:\t900\nflags:\t0100001\n",
+        "sys/devices/system/cpu/online": "0-1\n",
+        "sys/fs/cgroup/cgroup.controllers": "cpu memory pids\n",
+        "sys/fs/cgroup/cgroup.procs": "",
+        "sys/fs/cgroup/system.slice/cgroup.type": "domain\n",
+        "sys/fs/cgroup/system.slice/pids.max": "max\n",
+        "sys/fs/cgroup/system.slice/pids.current": "100\n",
+        "sys/fs/cgroup/system.slice/memory.max": "max\n",
+        "sys/fs/cgroup/system.slice/memory.current": "100\n",
+        "sys/fs/cgroup/system.slice/app.service/cgroup.type": "domain\n",
+        "sys/fs/cgroup/system.slice/app.service/cgroup.procs": "4242\n",
+        "sys/fs/cgroup/system.slice/app.service/pids.max": "512\n",
+        "sys/fs/cgroup/system.slice/app.service/pids.current": "394\n",
+        "sys/fs/cgroup/system.slice/app.service/memory.max": "max\n",
+        "sys/fs/cgroup/system.slice/app.service/memory.current": "100\n",
+        "etc/passwd": "root:x:0:0::/root:/bin/sh\napp:x:1001:1001::/:/bin/sh\n",
+        "etc/group": "root:x:0:\napp:x:1001:\nweb:x:2001:app\n",
+        "etc/os-release": "ID=debian\n",
+    }
+    files.update(changes)
+    return {name: content for name, content in files.items() if content is not None}
+
+
+@pytest.fixture
+def look(opskit, tree, tmp_path):
+    """Run `opskit limits 4242` on a machine; gives the JSON object, with the exit code as "code"."""
+
+    def run(*options, pid=4242, **changes):
+        for left in tmp_path.iterdir():
+            shutil.rmtree(left)
+        root = tree(machine(**changes))
+        done = opskit("limits", *([] if pid is None else [pid]), "--root", root, "-f", "json", *options)
+        assert done.out, done.err
+        return {**json.loads(done.out), "code": done.code}
+
+    return run
+
+
+def row(document, name, cgroup=None):
+    """The first row of a limit."""
+    return next(r for r in document["limits"] if r["name"] == name and cgroup in (None, r["cgroup"]))
+
+
+SESSION = {"proc/4242/cgroup": "0::/user.slice/user-1001.slice/session-3.scope\n"}
+BLOG = {
+    **SESSION,
+    "proc/4242/limits": limits_text(STACK=17179869184 * 1024),
+    "etc/security/limits.conf": "#\n" * 50 + "* - stack 17179869184\n",
+}
+
+
+def test_the_verdict_of_a_cgroup_that_binds(opskit, tree):
+    """The sentence of the manual, the line about open files, and who set it."""
+    root = tree(
+        machine(
+            **{"etc/systemd/system/app.service": "[Service]\nExecStart=/usr/bin/app\nTasksMax=512\nLimitNPROC=96000\n"}
+        )
+    )
+    done = opskit("limits", 4242, "--root", root)
+    lines = done.out.splitlines()
+    assert done.code == 0
+    assert lines[0] == (
+        "4242 (app, user app) can start 118 more threads; then pids.max of /system.slice/app.service (512, 394 in use) stops it."
+    )
+    assert lines[1] == "open files: 2 of 1,024 (RLIMIT_NOFILE), 0 %"
+    assert lines[2].split()[:4] == ["LIMIT", "VALUE", "IN_USE", "THREADS_LEFT"]
+    assert lines[3].split()[:4] == ["pids.max", "512", "394", "118"]
+    document = json.loads(opskit("limits", 4242, "--root", root, "-f", "json").out)
+    assert row(document, "pids.max")["set_by"] == "/etc/systemd/system/app.service line 3: `TasksMax=512`"
+    assert row(document, "pids.max")["fix"] == "systemctl set-property app.service TasksMax=1024"
+    assert row(document, "RLIMIT_NPROC")["set_by"] == "/etc/systemd/system/app.service line 4: `LimitNPROC=96000`"
+
+
+def test_the_stack_that_a_line_of_limits_conf_made(opskit, tree):
+    """16 TiB where 16 GB were meant: the line is named, with its unit, and what to type."""
+    done = opskit("limits", 4242, "--root", tree(machine(**BLOG)))
+    assert done.code == 1
+    assert done.out.startswith(
+        "4242 (app, user app) can start 0 more threads: each needs a stack of 16 TiB (RLIMIT_STACK), more than RAM + swap "
+        "(24 GiB). Set by /etc/security/limits.conf line 51: `* - stack 17179869184` (the unit there is KB). Type: ulimit -s 8192"
+    )
+
+
+@pytest.mark.parametrize("format_", ["text", "table", "markdown", "json"])
+def test_whole_outputs(opskit, tree, golden, format_):
+    """The blog's machine in all four formats."""
+    root = tree(machine(**BLOG))
+    done = opskit("limits", 4242, "--all", "--root", root, "-f", format_)
+    content = "\n".join(
+        line
+        for line in done.out.replace(str(root), "ROOT").splitlines()
+        if "opskit 0." not in line and '"time_utc"' not in line
+    )
+    golden(f"limits-captured.{format_}", content + "\n")
+
+
+def test_json_has_the_keys_that_are_documented(look):
+    """threads_left, binding, and a row a limit."""
+    document = look()
+    assert document["code"] == 0
+    assert (document["threads_left"], document["binding"]) == (118, "pids.max")
+    for found in document["limits"]:
+        assert list(found)[:7] == ["name", "value", "in_use", "threads_left", "source", "set_by", "fix"]
+    assert row(document, "RLIMIT_AS")["value"] == "unlimited"
+    assert row(document, "RLIMIT_AS")["threads_left"] is None
+
+
+def test_less_than_a_tenth_is_a_finding(look):
+    """Exit code 1 below 10 % of the binding limit's value, and at 0; 0 at 10 %."""
+    current = "sys/fs/cgroup/system.slice/app.service/pids.current"
+    maximum = {"sys/fs/cgroup/system.slice/app.service/pids.max": "500\n"}
+    assert look(**{current: "450\n"}, **maximum)["code"] == 0
+    assert look(**{current: "451\n"}, **maximum)["code"] == 1
+    full = look(**{current: "520\n"}, **maximum)
+    assert (full["code"], full["threads_left"]) == (1, 0)
+
+
+def test_v1_v2_and_hybrid(look):
+    """The controller's own hierarchy is found: v1's where it is in v1, v2's otherwise."""
+    v1 = {
+        "proc/1/mountinfo": V1_PIDS,
+        "proc/4242/cgroup": "8:pids:/a/b\n1:name=systemd:/system.slice/app.service\n",
+        "sys/fs/cgroup/pids/release_agent": "",
+        "sys/fs/cgroup/pids/a/pids.max": "40\n",
+        "sys/fs/cgroup/pids/a/pids.current": "30\n",
+        "sys/fs/cgroup/pids/a/b/pids.max": "max\n",
+        "sys/fs/cgroup/pids/a/b/pids.current": "3\n",
+    }
+    assert row(look(**v1), "pids.max", "/a")["threads_left"] == 10
+    hybrid = v1 | {
+        "proc/1/mountinfo": V1_PIDS + "36 31 0:33 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n",
+        "proc/4242/cgroup": "8:pids:/a/b\n0::/system.slice/app.service\n",
+        "sys/fs/cgroup/unified/cgroup.controllers": "memory\n",
+        "sys/fs/cgroup/unified/system.slice/app.service/memory.max": "1073741824\n",
+        "sys/fs/cgroup/unified/system.slice/app.service/memory.current": "1073741000\n",
+        "sys/fs/cgroup/unified/system.slice/app.service/memory.stat": "inactive_file 104857600\n",
+    }
+    document = look(**hybrid)
+    assert document["binding"] == "pids.max"
+    assert row(document, "memory.max")["cgroup"] == "/system.slice/app.service"
+    assert row(document, "memory.max")["threads_left"] == (1073741824 - 1073741000 + 104857600) // (44 << 10)
+
+
+def test_above_a_cgroup_namespace_is_unknown_with_the_reason(look):
+    """In a container the top of the tree has a type: what is above it cannot be seen."""
+    document = look(
+        **{
+            "proc/4242/cgroup": "0::/\n",
+            "sys/fs/cgroup/cgroup.type": "domain\n",
+            "sys/fs/cgroup/pids.max": "200\n",
+            "sys/fs/cgroup/pids.current": "150\n",
+        }
+    )
+    known, unknown = [found for found in document["limits"] if found["name"] == "pids.max"]
+    assert (known["threads_left"], document["binding"]) == (50, "pids.max")
+    assert (unknown["state"], unknown["threads_left"], unknown["value"]) == ("unknown", None, None)
+    assert "above /, the root of the cgroup namespace" in unknown["note"]
+    assert any("is unknown and may stop it sooner" in line for line in document["verdict"])
+
+
+def test_a_container_without_proc_sys(look):
+    """What cannot be read is unknown, not 0 and not unlimited; the rest is told."""
+    gone = dict.fromkeys(
+        [f"proc/sys/{name}" for name in (
+            "kernel/threads-max", "kernel/pid_max", "kernel/osrelease", "kernel/hostname", "vm/max_map_count", "vm/overcommit_memory"
+        )]
+    )  # fmt: skip
+    document = look(**gone)
+    assert document["binding"] == "pids.max"
+    for name in ("kernel.threads-max", "kernel.pid_max", "vm.max_map_count", "vm.overcommit_memory"):
+        assert (row(document, name)["state"], row(document, name)["value"]) == ("unknown", None)
+
+
+def test_nothing_can_be_told_is_exit_2(look):
+    """No limit could be read at all."""
+    gone = [
+        name
+        for name in machine()
+        if name.startswith(("proc/sys", "sys/", "proc/1/mountinfo", "proc/loadavg", "proc/meminfo"))
+    ]
+    document = look(**dict.fromkeys([*gone, "proc/4242/limits", "proc/4242/maps", "proc/4242/cgroup"]))
+    assert (document["code"], document["threads_left"], document["binding"]) == (2, None, None)
+    assert "could not be told" in document["verdict"][0]
+
+
+def test_overcommit_2_counts_every_stack(look):
+    """(CommitLimit - Committed_AS) / stack, less what is kept for root and for a user to recover with."""
+    document = look(
+        **{
+            "proc/sys/vm/overcommit_memory": "2\n",
+            "proc/sys/vm/admin_reserve_kbytes": "8192\n",
+            "proc/sys/vm/user_reserve_kbytes": "131072\n",
+        }
+    )
+    left = (100_000 * 1024 - 8192 * 1024 - 20000 * 1024 // 32) // (8 << 20)
+    assert (document["binding"], document["threads_left"]) == ("vm.overcommit_memory", left)
+
+
+def test_a_large_stack_is_refused_in_mode_0_alone(look):
+    """Mode 1 refuses nothing; in mode 2 CommitLimit does."""
+    large = {"proc/4242/limits": limits_text(STACK=64 * GIB)}
+    assert look(**large)["threads_left"] == 0
+    assert row(look(**large, **{"proc/sys/vm/overcommit_memory": "1\n"}), "RLIMIT_STACK")["threads_left"] == 2047
+    assert look("--stack", "64G")["threads_left"] == 0
+
+
+def test_unlimited_stack_means_2_mib(look):
+    """It is glibc's own default."""
+    document = look(**{"proc/4242/limits": limits_text(STACK="unlimited")})
+    assert document["stack_bytes"] == 2 << 20
+    assert row(document, "RLIMIT_STACK")["value"] == "unlimited"
+
+
+@pytest.mark.parametrize(
+    ("options", "environ", "stack", "words"),
+    [
+        ("", "", 1 << 20, "the JVM's default of 1 MiB"),
+        ("-Xss512k", "", 512 << 10, "-Xss512k"),
+        ("-Xss512k -XX:ThreadStackSize=2048", "", 2 << 20, "-XX:ThreadStackSize=2048"),
+        ("-cp x Main -Xss9m", "JAVA_TOOL_OPTIONS=-Xss4m", 4 << 20, "-Xss4m"),
+        ("-Xss1m Main", "_JAVA_OPTIONS=-Xss256k", 256 << 10, "-Xss256k"),
+    ],
+)
+def test_a_jvm_does_not_follow_rlimit_stack(look, options, environ, stack, words):
+    """-Xss, its flag, the variables in the JVM's order, the default; and it says so."""
+    document = look(
+        **{
+            "proc/4242/maps": MAPS + "7fffffff0000-7fffffff1000 r-xp 0 fe:00 9 /jdk/lib/server/libjvm.so\n",
+            "proc/4242/cmdline": "\0".join(["java", *options.split()]) + "\0",
+            "proc/4242/environ": environ + "\0",
+            "proc/4242/limits": limits_text(STACK=64 * GIB),
+        }
+    )
+    assert document["stack_bytes"] == stack
+    assert document["threads_left"] == 118
+    note = row(document, "RLIMIT_STACK")["note"]
+    assert "a JVM's threads do not follow it" in note
+    assert words in note
+    assert "compiler threads have 1 MiB of their own" in note
+
+
+def test_root_is_exempt_from_nproc_and_so_are_two_capabilities(look):
+    """kernel/fork.c: root of the initial namespace, CAP_SYS_RESOURCE, CAP_SYS_ADMIN; the row says why."""
+    for fields in ({"uid": 0}, {"CapEff": f"{1 << 24:016x}"}, {"CapEff": f"{1 << 21:016x}"}):
+        found = row(
+            look(**{"proc/4242/status": status_text(**fields), "proc/4242/limits": limits_text(NPROC=1)}),
+            "RLIMIT_NPROC",
+        )
+        assert (found["state"], found["threads_left"]) == ("exempt", None)
+        assert "does not hold for" in found["note"]
+    bound = look(**{"proc/4242/limits": limits_text(NPROC=10)})
+    assert (bound["binding"], bound["threads_left"]) == ("RLIMIT_NPROC", 9)
+    assert row(bound, "RLIMIT_NPROC")["in_use"] == 1
+
+
+def test_in_a_user_namespace_capabilities_do_not_help(look):
+    """Root there is an ordinary user to the host; the namespace above has a limit too, which a captured tree cannot tell."""
+    document = look(
+        **{
+            "proc/4242/ns/user": Link("user:[4026532999]"),
+            "proc/4242/status": status_text(CapEff="000001ffffffffff"),
+            "proc/4242/limits": limits_text(NPROC=10),
+        }
+    )
+    assert (document["binding"], document["threads_left"]) == ("RLIMIT_NPROC", 9)
+    above = [found for found in document["limits"] if found["name"] == "RLIMIT_NPROC"][1]
+    assert above["state"] == "unknown"
+
+
+def test_the_processes_of_a_uid_count_together(look):
+    """Threads of the same real uid, in the same user namespace."""
+    others = {}
+    for pid, uid, namespace in ((500, 1001, 4026531837), (501, 1001, 4026532999), (502, 7, 4026531837)):
+        others |= {
+            f"proc/{pid}/status": status_text("x", pid, uid=uid, threads=20),
+            f"proc/{pid}/ns/user": Link(f"user:[{namespace}]"),
+        }
+    document = look(**others, **{"proc/4242/limits": limits_text(NPROC=100)})
+    assert row(document, "RLIMIT_NPROC")["in_use"] == 21
+    old = look(**others, **{"proc/4242/limits": limits_text(NPROC=100), "proc/sys/kernel/osrelease": "5.10.0\n"})
+    assert row(old, "RLIMIT_NPROC")["in_use"] == 41, "before Linux 5.14 namespaces were not told apart"
+
+
+def test_inside_a_pid_namespace_numbers_are_bounds(look):
+    """Others of the same uid, and the ids of the namespaces above, cannot be seen from there."""
+    document = look(**{"proc/1/ns/pid": Link("pid:[4026532777]"), "proc/4242/limits": limits_text(NPROC=100)})
+    assert row(document, "RLIMIT_NPROC")["note"].startswith("at most: threads of the same uid outside")
+    assert row(document, "kernel.pid_max")["note"].startswith("at most: the pid namespaces above")
+    assert row(document, "kernel.pid_max")["in_use"] == 2
+
+
+def test_pid_max_counts_free_ids(look):
+    """Ids below 300 are given out only until the first wrap."""
+    small = {"proc/sys/kernel/pid_max": "1000\n", **SESSION}
+    wrapped = look(**small)
+    assert (wrapped["binding"], wrapped["threads_left"]) == ("kernel.pid_max", 1000 - 300 - 1)
+    fresh = look(**small, **{"proc/loadavg": "0 0 0 1/2 100\n"})
+    assert fresh["threads_left"] == 1000 - 300 - 1 + 199
+
+
+def test_who_set_it_several_candidates_are_all_named(look):
+    """limits.conf gives the value, but the parent has another: both may have set it."""
+    document = look(
+        **SESSION,
+        **{
+            "etc/security/limits.conf": "app soft nproc 50\n",
+            "proc/4242/limits": limits_text(NPROC=50),
+            "proc/4242/status": status_text(ppid=600),
+            "proc/600/status": status_text("bash", 600),
+            "proc/600/comm": "bash\n",
+            "proc/600/limits": limits_text(NPROC=70),
+        },
+    )
+    assert row(document, "RLIMIT_NPROC")["set_by"] == (
+        "/etc/security/limits.conf line 1: `app soft nproc 50`; or the process itself or prlimit (600 (bash) above has 70)"
+    )
+
+
+def test_who_set_it_the_process_on_the_way_up_that_first_has_it(look):
+    """No file has the value: the ancestor where it begins."""
+    document = look(
+        **SESSION,
+        **{
+            "proc/4242/limits": limits_text(NPROC=50),
+            "proc/4242/status": status_text(ppid=600),
+            "proc/600/status": status_text("bash", 600, ppid=500),
+            "proc/600/comm": "bash\n",
+            "proc/600/limits": limits_text(NPROC=50),
+            "proc/500/status": status_text("sshd", 500),
+            "proc/500/comm": "sshd\n",
+            "proc/500/limits": limits_text(),
+        },
+    )
+    assert row(document, "RLIMIT_NPROC")["set_by"] == "its parent 600 (bash) (500 (sshd) above has 96000)"
+
+
+def test_a_service_does_not_read_limits_conf(look):
+    """The same value in limits.conf is no candidate for a process of a service."""
+    line = {"etc/security/limits.conf": "* - nproc 50\n", "proc/4242/limits": limits_text(NPROC=50)}
+    assert "limits.conf" not in row(look(**line), "RLIMIT_NPROC")["set_by"]
+    assert "limits.conf line 1" in row(look(**line, **SESSION), "RLIMIT_NPROC")["set_by"]
+
+
+def test_sysctl_d_is_named_by_file_and_line(look):
+    """The last file by name wins, /etc hides /usr/lib; a value that does not hold any more is said to."""
+    files = {
+        "usr/lib/sysctl.d/50-a.conf": "kernel.threads-max = 1\n",
+        "etc/sysctl.d/60-b.conf": "# ours\nkernel/threads-max=500\n",
+        "proc/sys/kernel/threads-max": "500\n",
+    }
+    document = look(**files)
+    assert (document["binding"], document["threads_left"]) == ("kernel.threads-max", 100)
+    assert row(document, "kernel.threads-max")["set_by"] == "/etc/sysctl.d/60-b.conf line 2: `kernel/threads-max=500`"
+    changed = look(**files | {"proc/sys/kernel/threads-max": "600\n"})
+    assert row(changed, "kernel.threads-max")["set_by"].startswith(
+        "sysctl -w or a program, since boot (/etc/sysctl.d/60-b.conf"
+    )
+
+
+def test_an_unreadable_file_of_limits_d_is_named_and_the_rest_goes_on(opskit, tree):
+    """A file that cannot be read: a note, and the line of the other file is still found."""
+    files = machine(
+        **SESSION, **{"etc/security/limits.d/20-b.conf": "app - nproc 50\n", "proc/4242/limits": limits_text(NPROC=50)}
+    )
+    files["etc/security/limits.d/10-a.conf/x"] = ""  # a directory: not even root can read it
+    done = opskit("limits", 4242, "--root", tree(files), "-f", "json")
+    document = json.loads(done.out)
+    assert done.code == 0
+    assert document["notes"] == ["could not read /etc/security/limits.d/10-a.conf: Is a directory"]
+    assert row(document, "RLIMIT_NPROC")["set_by"].startswith("/etc/security/limits.d/20-b.conf line 1")
+
+
+def test_all_marks_what_is_over_80_percent(opskit, tree):
+    """Open files, signals, file size …: used, limit, and a mark."""
+    root = tree(
+        machine(
+            **{
+                "proc/4242/limits": limits_text(NOFILE=2, FSIZE=1000, SIGPENDING=10),
+                "proc/4242/status": status_text(SigQ="8/10"),
+            }
+        )
+    )
+    uses = {
+        use["name"]: use for use in json.loads(opskit("limits", 4242, "--all", "--root", root, "-f", "json").out)["all"]
+    }
+    assert uses["RLIMIT_NOFILE"]["over_80_percent"]
+    assert (uses["RLIMIT_SIGPENDING"]["in_use"], uses["RLIMIT_SIGPENDING"]["over_80_percent"]) == (8, False)
+    assert uses["RLIMIT_CPU"]["in_use"] == 3.55
+    assert uses["RLIMIT_CORE"]["in_use"] is None
+    shown = opskit("limits", 4242, "--all", "--root", root)
+    assert "over 80 %" in next(line for line in shown.out.splitlines() if line.startswith("RLIMIT_NOFILE"))
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["999999999"], "no process 999999999"),
+        (["0"], "no pid"),
+        (["x"], "'x' is no pid"),
+        (["1", "--stack", "0"], "--stack 0"),
+        (["1", "--stack", "many"], "'many' is no size"),
+        (["1", "--stack", "-3"], "is no size"),
+        (["1", "-c", "3"], "-c/--count goes with -w"),
+        (["2"], "thread of the kernel"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_2(opskit, words, complaint):
+    """Nothing on stdout, what was wrong and what to do on stderr."""
+    done = opskit("limits", *words)
+    assert done.code == 2
+    assert done.out == ""
+    assert complaint in done.err
+
+
+def test_a_zombie_has_ended(opskit):
+    """It is there, and it is not."""
+    process = subprocess.Popen(["true"])
+    deadline = time.monotonic() + 30
+    while ") Z " not in Path(f"/proc/{process.pid}/stat").read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    done = opskit("limits", process.pid)
+    process.wait()
+    assert done.code == 2
+    assert "zombie" in done.err
+
+
+def test_a_garbled_limits_file_is_told_by_its_line(opskit, tree):
+    """Not a traceback, and no number made up."""
+    text = limits_text().replace(
+        "8388608              8388608              bytes", "lots                 8388608              bytes", 1
+    )
+    done = opskit("limits", 4242, "--root", tree(machine(**{"proc/4242/limits": text})), "-f", "json")
+    assert row(json.loads(done.out), "RLIMIT_STACK")["state"] == "unknown"
+    assert "neither a number nor" in row(json.loads(done.out), "RLIMIT_STACK")["note"]
+
+
+def test_a_tree_without_a_process_of_ours_wants_a_pid(opskit, tree):
+    """This shell is not in there."""
+    done = opskit("limits", "--root", tree(machine()))
+    assert done.code == 2
+    assert "name a PID" in done.err
+
+
+GROW = """
+import os, threading, time
+print(os.getpid(), flush=True)
+input()
+for _ in range(2000):
+    threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
+    time.sleep(0.05)
+"""
+
+
+def test_watch_tells_how_fast_headroom_shrinks(opskit, spawn):
+    """A process that keeps starting threads under an address space limit: the slope is negative, and 0 is foreseen."""
+    code = "import resource; resource.setrlimit(resource.RLIMIT_AS, (1 << 33, 1 << 33))\n" + GROW
+    process = spawn(code, stdin=subprocess.PIPE)
+    process.stdin.write("go\n")
+    process.stdin.flush()
+    done = opskit("limits", process.line, "-w", "-i", "0.3", "-c", "4", "-f", "json")
+    document = json.loads(done.out)
+    assert [sample["binding"] for sample in document["samples"]] == ["RLIMIT_AS"] * 4
+    assert document["samples"][0]["threads_left"] > document["samples"][-1]["threads_left"]
+    assert document["threads_left_per_min"] < 0
+    assert document["zero_in_s"] > 0
+    shown = opskit("limits", process.line, "-w", "-i", "0.3", "-c", "2")
+    assert "none left in" in shown.out
+    process.stdin.close()
+
+
+def test_a_process_that_ends_ends_the_watch(opskit, spawn):
+    """What was gathered stays, a line says that it ended."""
+    process = spawn("import time; print(flush=True); time.sleep(1)")
+    done = opskit("limits", process.pid, "-w", "-i", "0.2", "-f", "text")
+    assert "ended" in done.err
+    assert f"{process.pid} (" in done.out
+
+
+def test_ctrl_c_in_a_watch_prints_what_was_gathered():
+    """Exit code 130."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "opskit", "limits", str(os.getpid()), "-w", "-i", "0.1", "-f", "json"],
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+        cwd="/",
+    )
+    time.sleep(3)
+    os.killpg(process.pid, signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert json.loads(out)["samples"]
+
+
+def test_on_a_terminal_it_fits(tree):
+    """A table, no line wider than the screen."""
+    leader, follower = pty.openpty()
+    root = tree(machine(**BLOG))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "opskit", "limits", "4242", "--root", str(root), "--no-color"],
+        stdout=follower, stderr=follower, stdin=follower, env={**os.environ, "COLUMNS": "100", "TERM": "xterm"},
+    )  # fmt: skip
+    os.close(follower)
+    shown = b""
+    while True:
+        try:
+            chunk = os.read(leader, 65536)
+        except OSError:
+            break
+        if not chunk:
+            break
+        shown += chunk
+    process.wait()
+    os.close(leader)
+    assert "RLIMIT_STACK" in shown.decode()
+    assert max(map(len, shown.decode().splitlines())) <= 100
+
+
+def test_names_are_shown_escaped(opskit, tree):
+    """A process may call itself anything."""
+    root = tree(machine(**{"proc/4242/comm": "a\x1b[31mb\n"}))
+    done = opskit("limits", 4242, "--root", root)
+    assert "\x1b" not in done.out
+    assert r"a\x1b[31mb" in done.out

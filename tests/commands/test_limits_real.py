@@ -1,0 +1,184 @@
+"""opskit limits against the kernel: a process under each limit in turn, filled until a thread really fails to start."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import limitcases
+import pytest
+from limitcases import Case, child, close_enough, fill, pids_cgroup, pids_root, predicted
+
+pytestmark = pytest.mark.usefixtures("root_only")
+
+KERNEL = tuple(map(int, os.uname().release.split(".")[:2]))
+
+
+@pytest.mark.parametrize("case", limitcases.cases(), ids=lambda case: case.words)
+def test_the_limit_is_named_and_threads_left_is_how_many_start(case):
+    """Within 5 % or 3 threads; once it is full, the same limit is named, with next to nothing left and exit code 1."""
+    if case.cgroup and pids_root() is None:
+        pytest.skip("no pids cgroup can be made here")
+    options = ("--stack", str(case.stack)) if case.stack else ()
+    with child(case) as process:
+        said = predicted(process.pid, *options)
+        real = fill(process)
+        after = predicted(process.pid, *options)
+    assert said["binding"] == case.limit
+    assert close_enough(said["threads_left"], real), f"said {said['threads_left']}, {real} started"
+    assert after["binding"] == case.limit
+    assert after["threads_left"] <= 3
+    row = said["limits"][0]
+    assert row["name"] == case.limit
+    assert row["fix"]
+
+
+def test_a_limit_of_the_parent_cgroup_is_told_by_its_path(opskit):
+    """The leaf says max; its parent's pids.max is the one that is named, with the file to raise it in."""
+    if pids_root() is None:
+        pytest.skip("no pids cgroup can be made here")
+    with child(Case("pids.max", "", cgroup=(5, None))) as process:
+        fill(process)
+        done = opskit("limits", process.pid)
+        row = json.loads(opskit("limits", process.pid, "-f", "json").out)["limits"][0]
+    parent = f"/opskit-test-{os.getpid()}"
+    assert done.code == 1
+    assert f"can start 0 more threads: pids.max of {parent} (5, 5 in use)" in done.out
+    assert row["cgroup"] == parent
+    assert row["source"].endswith(f"{parent}/pids.max")
+    assert row["fix"] == f"echo 64 > {row['source']}"
+
+
+def test_two_processes_share_what_their_user_has_left(opskit):
+    """RLIMIT_NPROC counts all threads of the real uid, not those of the process."""
+    case = Case("RLIMIT_NPROC", "", limitcases.rlimit("RLIMIT_NPROC", 60), uid=limitcases.UID)
+    with child(Case("", "", limitcases.rlimit("RLIMIT_NPROC", 20), uid=limitcases.UID)) as first, child(case) as second:
+        others = fill(first) + 1
+        said = predicted(second.pid)
+        assert said["threads_left"] == 60 - others - 1
+        assert fill(second) == said["threads_left"]
+
+
+def test_an_unprivileged_caller_is_told_what_it_may_know(as_nobody):
+    """Its own processes in full; another user's maps are unknown with the reason, and the rest is still told."""
+    own = as_nobody("limits", "-f", "json")
+    assert own.returncode in (0, 1)
+    document = json.loads(own.stdout)
+    assert document["threads_left"] > 0
+    assert all(row["state"] != "unknown" for row in document["limits"])
+    other = as_nobody("limits", os.getpid(), "-f", "json")
+    assert other.returncode in (0, 1)
+    rows = {row["name"]: row for row in json.loads(other.stdout)["limits"]}
+    assert rows["vm.max_map_count"]["threads_left"] is None
+    assert rows["vm.max_map_count"]["state"] == "unknown"
+    assert "no permission" in rows["vm.max_map_count"]["note"]
+    assert rows["kernel.threads-max"]["threads_left"] > 0
+
+
+PID_NAMESPACE = """
+import json, os, subprocess, sys, threading
+open("/proc/sys/kernel/pid_max", "w").write("400")
+sleeper = subprocess.Popen([sys.executable, "-c", {fill!r}], stdin=-1, stdout=-1, text=True)
+pid = int(sleeper.stdout.readline())
+done = subprocess.run([sys.executable, "-m", "opskit", "limits", str(pid), "-f", "json"], stdout=-1, text=True)
+sleeper.stdin.write("go\\n")
+sleeper.stdin.flush()
+real = int(sleeper.stdout.readline())
+sleeper.kill()
+said = json.loads(done.stdout)
+print(json.dumps([said["binding"], said["threads_left"], real]))
+"""
+
+
+@pytest.mark.skipif(KERNEL < (6, 14), reason="pid_max is of the whole machine before Linux 6.14")
+def test_a_pid_namespace_with_a_pid_max_of_its_own():
+    """Seen from inside, kernel.pid_max is the namespace's."""
+    code = PID_NAMESPACE.format(fill=limitcases.FILL.format(prepare=""))
+    done = subprocess.run(
+        ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child", sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    binding, said, real = json.loads(done.stdout)
+    assert binding == "kernel.pid_max"
+    assert close_enough(said, real), f"said {said}, {real} started"
+
+
+def test_a_filter_that_sends_clone3_on_to_clone_stops_nothing():
+    """ENOSYS, as today's container runtimes answer: glibc goes on to clone()."""
+    case = Case("", "", lambda: limitcases.refuse_clone3(38))
+    with child(case) as process:
+        rows = {row["name"]: row for row in predicted(process.pid)["limits"]}
+        process.stdin.write("go\n")  # it was not disturbed: its read() goes on
+    assert rows["seccomp"]["state"] == "unlimited"
+
+
+def test_libseccomps_own_filter_is_understood():
+    """The program that libseccomp makes, not ours."""
+    library = shutil.which("ldconfig") and next(Path("/usr/lib").rglob("libseccomp.so.2"), None)
+    if not library:
+        pytest.skip("needs the Debian package libseccomp2")
+    load = f"""
+import os
+library = ctypes.CDLL({str(library)!r})
+library.seccomp_init.restype = ctypes.c_void_p
+context = ctypes.c_void_p(library.seccomp_init(0x7FFF0000))
+number = library.seccomp_syscall_resolve_name(b"clone3")
+assert library.seccomp_rule_add_exact(context, ctypes.c_uint32(0x00050001), number, 0) == 0
+assert library.seccomp_load(context) == 0
+"""
+    with child(Case("seccomp", "", prepare=load)) as process:
+        said = predicted(process.pid)
+        real = fill(process)
+    assert (said["binding"], said["threads_left"], real) == ("seccomp", 0, 0)
+
+
+MUSL = r"""
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+static void *rest(void *_) { pause(); return _; }
+int main(void) {
+  pthread_t thread; int started = 0; char line[9];
+  printf("%d\n", getpid()); fflush(stdout);
+  read(0, line, 1);
+  while (!pthread_create(&thread, 0, rest, 0)) started++;
+  printf("%d\n", started); fflush(stdout);
+  read(0, line, 8);
+  return 0;
+}
+"""
+
+
+def test_musl_has_stacks_of_its_own_and_gets_a_range(tmp_path):
+    """RLIMIT_STACK does not matter to it; under RLIMIT_AS the real number lies in the range that is told."""
+    if not shutil.which("musl-gcc") or not shutil.which("gcc"):
+        pytest.skip("needs the Debian packages gcc and musl-tools")
+    program = tmp_path / "fill"
+    subprocess.run(["musl-gcc", "-o", program, "-x", "c", "-"], input=MUSL, text=True, check=True)
+    limit = limitcases.rlimit("RLIMIT_AS", 64 << 20)
+    with subprocess.Popen([program], stdin=-1, stdout=-1, text=True, preexec_fn=limit) as process:  # noqa: PLW1509
+        process.stdout.readline()
+        said = predicted(process.pid)
+        real = fill(process)
+        process.kill()
+    row = said["limits"][0]
+    assert row["name"] == "RLIMIT_AS"
+    assert row["threads_left"] <= real <= row["threads_left_max"]
+    assert said["stack_bytes"] == 128 << 10
+
+
+def test_a_cgroup_of_the_tests_own_is_gone():
+    """The tests above leave nothing behind."""
+    if pids_root() is None:
+        pytest.skip("no pids cgroup can be made here")
+    with pids_cgroup(None, 7):
+        pass
+    assert not list(pids_root().glob(f"opskit-test-{os.getpid()}*"))

@@ -35,7 +35,7 @@ COMMANDS = (
     Entry("pipes", "Linux", "Which pipes are open, who uses them, which are full or one-sided."),
     Entry("limits", "Linux", "Why a thread cannot be started, and how many more can until then."),
     Entry("dentry", "Linux", "Who ate the memory: dentry and inode caches, and giving them back safely."),
-    Entry("jpmp", "JVM", "Where the threads of a JVM's dumps stand, and what costs CPU."),
+    Entry("jpmp", "JVM", "Where a JVM's threads stand, live or in saved dumps, and what costs CPU."),
 )
 
 SYMPTOMS = (
@@ -43,7 +43,8 @@ SYMPTOMS = (
     ("a pipeline hangs", "opskit pipes --ends --fill"),
     ("`can't start new thread` (Python, Java)", "opskit limits PID"),
     ("memory is used, and no process has it", "opskit dentry"),
-    ("a thread dump with too many threads to read", "opskit jpmp dump.txt -f table"),
+    ("a JVM hangs", "opskit jpmp PID"),
+    ("a JVM burns CPU", "opskit jpmp PID --on-cpu"),
 )
 
 

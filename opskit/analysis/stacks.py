@@ -138,7 +138,9 @@ def weigh(
         explained = running.get(native_id)
         if not explained and on_cpu and spent > 0:
             missing = NOT_SEEN_RUNNING if natives is None or native_id not in natives else NOT_IN_ANY_DUMP
-            explained = [group_of(names.get(native_id, "?"), invented(missing))]
+            name = names.get(native_id, "?")
+            explained = [group_of(name, invented(missing))]
+            explained[0].names[name, None, native_id] = name
         for group in explained or ():
             group.cpu_ms += spent / len(explained or ())
     return [

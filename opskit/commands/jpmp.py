@@ -1,17 +1,19 @@
-"""`opskit jpmp`: Java's poor man's profiler: where the threads of saved dumps stand, and what costs CPU."""
+"""`opskit jpmp`: Java's poor man's profiler: where the threads of a JVM, live or in saved dumps, stand, and what costs CPU."""
 
 from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from opskit.analysis import stacks as analysis
-from opskit.commands.options import common, open_host, top
+from opskit.commands.gathered import Gathered
+from opskit.commands.options import Duration, common, open_host, top
 from opskit.commands.output import SUFFIXES, Output, about
+from opskit.commands.target import is_file
 from opskit.errors import BadInput, NothingFound, UsageError
 from opskit.jvm.dialects import DumpReader
 from opskit.jvm.threaddump import STATES
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from opskit.host import Host
-    from opskit.jvm.threaddump import ThreadDump, Waits
+    from opskit.jvm.threaddump import Waits
 
 _SAFEPOINTS = "Stacks of running threads are taken at safepoints: the hot line may be nearby; stacks of waiting threads are exact."
 _FRAMES_ON_SCREEN = 10
@@ -39,21 +41,6 @@ class Options:
     root: analysis.Root | None
     on_cpu: bool
     top: int | None
-
-
-@dataclass(slots=True)
-class Gathered:
-    """What there is to show: dumps, or stacks that somebody weighed before. CPU readings are by native id, in ms."""
-
-    dumps: list[ThreadDump] = field(default_factory=list)
-    stacks: list[analysis.WeightedStack] = field(default_factory=list)
-    cpu_before: Mapping[int, float] | None = None
-    cpu_after: Mapping[int, float] | None = None
-    natives: Mapping[int, str] | None = None
-    head: str = ""
-    footer: list[str] = field(default_factory=list)
-    data: dict[str, Any] = field(default_factory=dict)
-    target: Mapping[str, object] | None = None
 
 
 class _Command(click.Command):
@@ -85,7 +72,7 @@ class _Pattern(click.ParamType):  # type: ignore[type-arg]
 @click.command(
     name="jpmp", cls=_Command, help=__doc__.partition(": ")[2] if __doc__ else None, short_help="Where threads stand."
 )
-@click.argument("words", metavar="FILE...", nargs=-1)
+@click.argument("words", metavar="[PID [SAMPLES=20] [INTERVAL=0.25] | FILE...]", nargs=-1)
 @click.option("--on-cpu", is_flag=True, help="Weigh stacks by the CPU that was spent in them (ms), not by samples.")
 @click.option(
     "--state",
@@ -101,6 +88,14 @@ class _Pattern(click.ParamType):  # type: ignore[type-arg]
 @click.option("--depth", type=click.IntRange(min=1), metavar="N", help="Keep the N frames next to the leaf.")
 @click.option("--full-names", is_flag=True, help="Names as the dump has them: java whole, lambdas and modules kept.")
 @click.option("--lines", is_flag=True, help="Frames with file and line.")
+@click.option(
+    "--max-stop",
+    type=click.FloatRange(min=0, min_open=True, max=100),
+    metavar="PERCENT",
+    help="Stretch the default interval so that sampling stops the JVM for no more of the time (1 %).",
+)
+@click.option("--timeout", type=Duration(), metavar="SECONDS", help="How long to wait for a dump (10 s).")
+@click.option("--save", metavar="DIR", help="Keep the raw dumps in DIR, a file a sample.")
 @top
 @common("table", "text", "markdown", "folded", "json")
 def command(
@@ -115,6 +110,9 @@ def command(
     depth: int | None,
     full_names: bool,
     lines: bool,
+    max_stop: float | None,
+    timeout: float | None,
+    save: str | None,
     top: int | None,
     format_: str | None,
     output: str | None,
@@ -136,15 +134,22 @@ def command(
     )
     host = open_host(root, proc)
     detailed = on_cpu or options.root is not None or out.format not in _EXACT or bool(state)
-    gathered = _read_files(_files(words), DumpReader("threads" if detailed else "stacks"))
-    _emit(host, options, out, gathered, detailed=detailed)
-    return 0
+    reader = DumpReader("threads" if detailed else "stacks")
+    if words and is_file(words[0]):
+        for name, value in (("--max-stop", max_stop), ("--timeout", timeout), ("--save", save)):
+            if value is not None:
+                raise UsageError(f"{name} goes with a live JVM, not with files")
+        _emit(host, options, out, _read_files(words, reader), detailed=detailed)
+        return 0
+    from opskit.commands import jpmp_live  # noqa: PLC0415  (sockets and JVMs: not for files)
 
-
-def _files(words: tuple[str, ...]) -> tuple[str, ...]:
-    if not words:
-        raise UsageError("jpmp: give a FILE of thread dumps, or - for standard input")
-    return words
+    live = jpmp_live.Live(host, words, max_stop, timeout, save)
+    gathered, code = live.gather(reader, cpu=detailed)
+    if gathered is not None:
+        _emit(host, options, out, gathered, detailed=detailed)
+    if gathered is not None and gathered.error is not None:
+        raise gathered.error
+    return code
 
 
 def _read_files(paths: Sequence[str], reader: DumpReader) -> Gathered:
@@ -216,8 +221,10 @@ def _emit(host: Host, options: Options, out: Output, gathered: Gathered, *, deta
     deadlocks = tuple(dict.fromkeys(deadlock for dump in gathered.dumps for deadlock in dump.deadlocks))
     if out.format in _EXACT:
         _emit_lines(options, out, selected)
-        for line in [*map(view.deadlock_line, deadlocks), *gathered.footer]:
+        for line in map(view.deadlock_line, deadlocks):
             _say(line)
+        if gathered.live:
+            click.echo(printable(_footer(gathered)), err=True)
         return
     out.emit(_report(host, options, out, gathered, stacks, selected, deadlocks, cpu), fit_height=options.top is None)
 
@@ -258,6 +265,13 @@ def _check_cpu(gathered: Gathered, cpu: Mapping[int, float] | None) -> None:
         raise UsageError("--on-cpu: these dumps have no cpu= (JDK 11 and later write it); sample the live JVM instead")
 
 
+def _footer(gathered: Gathered) -> str:
+    """`20 samples, 115 threads; the JVM stood still … . Stacks of running threads are taken at safepoints: …`."""
+    threads = analysis.thread_count(gathered.dumps)
+    said = f"{gathered.head}, {threads} threads" if threads else gathered.head
+    return "; ".join([said, *gathered.said]) + f". {_SAFEPOINTS}"
+
+
 def _report(
     host: Host,
     options: Options,
@@ -275,11 +289,9 @@ def _report(
         ordered = [stack for stack in ordered if stack.cpu_ms and round(stack.cpu_ms)]
     rows = ordered[: options.top] if options.top else ordered
     hidden = 0 if options.selection.idle else sum(stack.idle and not stack.deadlocked for stack in stacks)
-    threads = analysis.thread_count(gathered.dumps)
     footer = [f"{hidden} idle stacks hidden; --idle shows them"] if hidden else []
     if gathered.dumps:
-        said = [gathered.head, *([f"{threads} threads"] if threads else [])]
-        footer.append(", ".join(said) + "".join(f"; {line}" for line in gathered.footer) + f". {_SAFEPOINTS}")
+        footer.append(_footer(gathered))
     columns = view.columns(
         stacks,
         on_cpu=options.on_cpu,
@@ -295,7 +307,7 @@ def _report(
             "stacks": [view.stack_object(stack) for stack in rows],
             "weight": "cpu_ms" if options.on_cpu else "samples",
             "samples": len(gathered.dumps) or None,
-            "threads": threads,
+            "threads": analysis.thread_count(gathered.dumps),
             "cpu_ms": None if cpu is None else round(sum(cpu.values()), 3),
             "deadlocks": [view.deadlock_object(deadlock) for deadlock in deadlocks],
             **gathered.data,

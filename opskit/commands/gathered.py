@@ -1,0 +1,33 @@
+"""What jpmp shows, wherever it came from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from opskit.analysis.stacks import WeightedStack
+    from opskit.errors import OpskitError
+    from opskit.jvm.threaddump import ThreadDump
+
+
+@dataclass(slots=True)
+class Gathered:
+    """Dumps, and stacks that somebody weighed before. CPU readings (of a live run) are by native id, in ms.
+
+    `head` and `said` make up the footer; `data` goes into the JSON. `error`: what ended a run that has gathered something.
+    """
+
+    dumps: list[ThreadDump] = field(default_factory=list)
+    stacks: list[WeightedStack] = field(default_factory=list)
+    cpu_before: Mapping[int, float] | None = None
+    cpu_after: Mapping[int, float] | None = None
+    natives: Mapping[int, str] | None = None
+    head: str = ""
+    said: list[str] = field(default_factory=list)
+    data: dict[str, Any] = field(default_factory=dict)
+    target: Mapping[str, object] | None = None
+    live: bool = False
+    error: OpskitError | None = None

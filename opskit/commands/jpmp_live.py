@@ -1,0 +1,175 @@
+"""The live side of `opskit jpmp`: which JVM, how often, and what is said about what it cost."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from opskit.commands.gathered import Gathered
+from opskit.commands.options import Duration
+from opskit.commands.output import write_file
+from opskit.commands.sampling import DEFAULT_MAX_STOP_PERCENT, Plan, Run, Sampler
+from opskit.commands.target import WhichJvm, is_pid, resolve_jvm
+from opskit.errors import CannotWrite, UsageError
+from opskit.jvm.attach import DEFAULT_TIMEOUT_S, AttachClient
+from opskit.proc.cgroup import parse_cgroup, unit_of
+from opskit.proc.fs import DENIED, GONE
+from opskit.render.escape import printable
+
+if TYPE_CHECKING:
+    from opskit.host import Host
+    from opskit.jvm.dialects import DumpReader
+
+_DEFAULT_SAMPLES = 20
+
+
+class Live:
+    """A JVM to be sampled, with what the words and options say about it."""
+
+    def __init__(
+        self,
+        host: Host,
+        words: tuple[str, ...],
+        max_stop_percent: float | None,
+        timeout_s: float | None,
+        save: str | None,
+    ) -> None:
+        """Raises UsageError for words that make no sense, NoSuchProcess and WhichJvm for a JVM that is not there."""
+        self.host, self.save = host, save
+        name, numbers = (words[0], words[1:]) if words else (None, ())
+        if len(numbers) > 2:
+            raise UsageError(f"jpmp: {numbers[2]!r} is one too many: PID, SAMPLES and INTERVAL are all there is")
+        self.samples = _samples(numbers[0], name) if numbers else _DEFAULT_SAMPLES
+        self.interval_s = _interval(numbers[1]) if len(numbers) > 1 else None
+        self.max_stop_percent = max_stop_percent
+        self.pid = _resolve(host, name)
+        self.client = AttachClient(host.fs, self.pid, DEFAULT_TIMEOUT_S if timeout_s is None else timeout_s)
+
+    def gather(self, reader: DumpReader, *, cpu: bool) -> tuple[Gathered | None, int]:
+        """Sample it; what was gathered (None: nothing) and the exit code."""
+        self.host.prove_own(self.pid)
+        if self.save is not None:
+            _make_directory(self.save)
+        self._began = self.host.now().strftime("%Y%m%dT%H%M%SZ")
+        sampler = Sampler(
+            self.host, self.client, reader, Plan(self.samples, self.interval_s, self.max_stop_percent, cpu), self._keep
+        )
+        run = sampler.sample()
+        if sys.stderr.isatty():
+            click.echo("\r\x1b[K", err=True, nl=False)
+        code = 130 if run.ended == "interrupted" else 0
+        if not run.dumps:
+            return None, code
+        if run.ended == "exited":
+            _say(f"the JVM {self.pid} ended after {_samples_word(len(run.dumps))} of {self.samples}")
+        return self._gathered(run), code
+
+    def _keep(self, number: int, dump: bytes) -> None:
+        if self.save is not None:
+            write_file(os.path.join(self.save, f"jpmp-{self.pid}-{self._began}-{number:04d}.txt"), dump)
+        if sys.stderr.isatty():
+            click.echo(f"\rsample {number} of {self.samples}", err=True, nl=False)
+
+    def _gathered(self, run: Run) -> Gathered:
+        percent = run.stopped_percent
+        return Gathered(
+            dumps=run.dumps,
+            cpu_before=run.cpu_before,
+            cpu_after=run.cpu_after,
+            natives=run.natives,
+            head=_samples_word(len(run.dumps)),
+            said=self._sentences(run),
+            data={
+                "interval_s": run.mean_interval_s and round(run.mean_interval_s, 4),
+                "duration_s": round(run.elapsed_s, 3),
+                "late_samples": run.late,
+                "stopped_ms": round(run.stopped_ms, 3),
+                "stopped_percent": percent and round(percent, 3),
+                "stopped_by": "wall time" if run.stops_are_bounds else "hsperfdata",
+                "throttled_percent": run.throttled_percent and round(run.throttled_percent, 3),
+                "ended": run.ended,
+            },
+            target=self._target(run),
+            live=True,
+            error=run.error if run.ended == "failed" else None,
+        )
+
+    def _target(self, run: Run) -> dict[str, object]:
+        try:
+            unit = unit_of(self.host.fs.load(parse_cgroup, self.pid, "cgroup"))
+        except (*GONE, DENIED):
+            unit = None
+        return {"pid": self.pid, "main": self.client.target.jvm.main, "jdk": run.dumps[0].version, "unit": unit}
+
+    def _sentences(self, run: Run) -> list[str]:
+        """What it cost the JVM, and what of the numbers is to be taken with care."""
+        percent = run.stopped_percent
+        share = "" if percent is None else f"{percent:.1f} % of the run, "
+        source = "the dumps' wall time" if run.stops_are_bounds else "hsperfdata"
+        most = "at most " if run.stops_are_bounds else ""
+        said = [f"the JVM stood still {most}{run.stopped_ms:.1f} ms for it ({share}{source})"]
+        if run.throttled_percent is not None:
+            said.append(f"throttled by its CPU quota {run.throttled_percent:.0f} %")
+        if run.late:
+            said.append(f"{_samples_word(run.late)} came late: a dump takes longer than the interval")
+        limit = self.max_stop_percent or DEFAULT_MAX_STOP_PERCENT
+        if run.stretched:
+            said.append(
+                f"the interval was stretched from {run.interval_s:g} s to {run.mean_interval_s or 0:.2g} s, to stop the JVM "
+                f"for no more than {limit:g} % of the time (--max-stop; an INTERVAL that is given is kept)"
+            )
+        elif percent is not None and percent > limit:
+            longer = run.stopped_ms / len(run.dumps) / 10 / limit
+            said.append(f"that is more than {limit:g} % (--max-stop): give an INTERVAL of {longer:.2g} s or more")
+        if run.ended == "long stop":
+            said.append(
+                f"ended after the first sample, since it stopped the JVM for {run.stops_ms[0]:.0f} ms; to go on all the same: "
+                f"opskit jpmp {self.pid} {self.samples} --max-stop {limit:g}"
+            )
+        return said
+
+
+def _samples_word(count: int) -> str:
+    return f"{count} sample{'s' * (count != 1)}"
+
+
+def _say(line: str) -> None:
+    click.echo(f"opskit: {printable(line)}", err=True)
+
+
+def _samples(word: str, name: str | None) -> int:
+    if not (word.isascii() and word.isdigit()):
+        if name is not None and not is_pid(name):
+            raise UsageError(f"jpmp: {name!r} is no file, and {word!r} is no number of samples")
+        raise UsageError(f"jpmp: SAMPLES is {word!r}; give a whole number from 1 up, such as 20")
+    if int(word) == 0:
+        raise UsageError("jpmp: SAMPLES is 0; give a whole number from 1 up, such as 20")
+    return int(word)
+
+
+def _interval(word: str) -> float:
+    try:
+        return Duration(zero=True).convert(word, None, None)
+    except click.BadParameter:
+        raise UsageError(f"jpmp: INTERVAL is {word!r}; give seconds from 0 up, 250ms, 2s or 1m") from None
+
+
+def _resolve(host: Host, name: str | None) -> int:
+    try:
+        return resolve_jvm(host, name)
+    except WhichJvm as which:
+        if name is None or " match " in str(which):
+            raise
+        raise WhichJvm(f"{name!r} is no file, and in no running JVM's main class or jar", which.lines) from None
+
+
+def _make_directory(path: str) -> None:
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as error:
+        raise CannotWrite(f"cannot make {path}: {error.strerror}; choose another place with --save") from None
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise CannotWrite(f"cannot write into {path}: no permission; choose another place with --save")

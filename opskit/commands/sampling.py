@@ -1,0 +1,166 @@
+"""Sampling a live JVM's threads: a fixed schedule, what it cost the JVM, and what the CPUs did meanwhile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from opskit.errors import AttachReplyCut, NoSuchProcess, OpskitError
+from opskit.jvm.stopclock import StopClock
+from opskit.proc.threadcpu import ThreadCpu
+from opskit.proc.throttle import read_periods, throttled_percent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from opskit.host import Host
+    from opskit.jvm.attach import AttachClient
+    from opskit.jvm.dialects import DumpReader
+    from opskit.jvm.threaddump import ThreadDump
+    from opskit.proc.throttle import Periods
+
+DEFAULT_INTERVAL_S = 0.25
+DEFAULT_MAX_STOP_PERCENT = 1.0
+LONGEST_FIRST_STOP_MS = 500.0
+
+End = Literal["interrupted", "exited", "long stop", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is wanted. `interval_s` None: the default, which may be stretched. `max_stop_percent` None: the default."""
+
+    samples: int
+    interval_s: float | None
+    max_stop_percent: float | None
+    cpu: bool
+
+
+@dataclass(slots=True)
+class Run:
+    """What came of it. `interval_s` was planned, `mean_interval_s` is what it was (None with one sample). Stops are in ms, one a dump: by hsperfdata, or (`stops_are_bounds`) no longer than the dump took.
+
+    `ended` None: as planned; else why it ended before, with the `error` where there was one.
+    """
+
+    interval_s: float
+    mean_interval_s: float | None = None
+    dumps: list[ThreadDump] = field(default_factory=list)
+    stops_ms: list[float] = field(default_factory=list)
+    stops_are_bounds: bool = False
+    late: int = 0
+    elapsed_s: float = 0.0
+    stretched: bool = False
+    ended: End | None = None
+    error: OpskitError | None = None
+    cpu_before: Mapping[int, float] | None = None
+    cpu_after: Mapping[int, float] | None = None
+    natives: Mapping[int, str] | None = None
+    throttled_percent: float | None = None
+
+    @property
+    def stopped_ms(self) -> float:
+        """How long the JVM stood still for all of it."""
+        return sum(self.stops_ms)
+
+    @property
+    def stopped_percent(self) -> float | None:
+        """Its share of the run; None for a single sample, which has no run around it."""
+        return self.stopped_ms / self.elapsed_s / 10 if len(self.dumps) > 1 and self.elapsed_s else None
+
+
+class Sampler:
+    """Takes the samples. What was gathered stays, whatever ends the run."""
+
+    def __init__(
+        self, host: Host, client: AttachClient, reader: DumpReader, plan: Plan, keep: Callable[[int, bytes], None]
+    ) -> None:
+        """`keep` gets the number of each sample, from 1, and the raw dump."""
+        self.host, self.client, self.reader, self.plan, self.keep = host, client, reader, plan, keep
+        self.run = Run(DEFAULT_INTERVAL_S if plan.interval_s is None else plan.interval_s)
+        target = client.target
+        self._clock = StopClock(host.fs, target.jvm.perf)
+        self._cpu = ThreadCpu(host.fs, target.pid, host.clock_ticks) if plan.cpu else None
+        self._periods: Periods | None = None
+        self._begun = 0.0
+
+    def sample(self) -> Run:
+        """Run to the end, Ctrl-C, or the JVM's. Raises only where nothing was gathered."""
+        run = self.run
+        self._periods = read_periods(self.host.fs, self.client.pid)
+        if self._cpu is not None:
+            run.cpu_before = self._cpu.read()
+        self._begun = self.host.monotonic()
+        try:
+            self._take_all()
+        except KeyboardInterrupt:
+            run.ended = "interrupted"
+        except OpskitError as error:
+            if not run.dumps:
+                raise
+            run.ended, run.error = "exited" if self._is_gone(error) else "failed", error
+        self._finish()
+        return run
+
+    def _is_gone(self, error: OpskitError) -> bool:
+        if isinstance(error, NoSuchProcess):
+            return True
+        pid, started = self.client.pid, self.client.target.jvm.start_ticks
+        process = self.host.process(pid)
+        gone = process.start_ticks != started or process.state in ("Z", "X")
+        return gone or (isinstance(error, AttachReplyCut) and not self.host.fs.exists(pid))
+
+    def _take_all(self) -> None:
+        run, host = self.run, self.host
+        due = self._begun
+        for number in range(1, self.plan.samples + 1):
+            late_s = host.monotonic() - due
+            if late_s < 0:
+                host.sleep(-late_s)
+            run.late += late_s > 0.5 * run.interval_s > 0
+            taken_at_s = host.monotonic() - self._begun
+            self._take(number)
+            if number > 1:
+                run.mean_interval_s = taken_at_s / (number - 1)
+            if number == 1 and run.stops_ms[0] > LONGEST_FIRST_STOP_MS and self.plan.max_stop_percent is None:
+                run.ended = "long stop" if self.plan.samples > 1 else None
+                return
+            # Slots that have passed altogether are skipped, not made up for.
+            passed = int((host.monotonic() - due) // run.interval_s) if run.interval_s else 0
+            due += run.interval_s * max(1, passed)
+            earliest = self._earliest_next()
+            if earliest > due:
+                due, run.stretched = earliest, True
+
+    def _earliest_next(self) -> float:
+        """When another stop like those so far keeps all of them within their share of the time."""
+        if self.plan.interval_s is not None:
+            return self._begun
+        stops = self.run.stops_ms
+        likely_ms = max(stops[-1], sum(stops) / len(stops))
+        share = self.plan.max_stop_percent or DEFAULT_MAX_STOP_PERCENT
+        return self._begun + (sum(stops) + likely_ms) / 10 / share
+
+    def _take(self, number: int) -> None:
+        before, begun = self._clock.read_s(), self.host.monotonic()
+        text = self.client.thread_dump().encode("utf-8", "surrogateescape")
+        wall_ms = (self.host.monotonic() - begun) * 1000
+        after = self._clock.read_s()
+        self.run.dumps += self.reader.read(text, f"the dump of {self.client.pid}")
+        if before is None or after is None:
+            self.run.stops_are_bounds = True
+            self.run.stops_ms.append(wall_ms)
+        else:
+            self.run.stops_ms.append((after - before) * 1000)
+        self.keep(number, text)
+
+    def _finish(self) -> None:
+        run = self.run
+        run.elapsed_s = self.host.monotonic() - self._begun
+        if self._cpu is not None and run.ended != "exited":
+            run.cpu_after = self._cpu.read()
+            seen = {thread.native_id for dump in run.dumps for thread in dump.threads}
+            run.natives = self._cpu.names(run.cpu_after.keys() - seen)
+        periods = read_periods(self.host.fs, self.client.pid)
+        if periods is not None and self._periods is not None:
+            run.throttled_percent = throttled_percent(self._periods, periods)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 
 MARKER = b"Full thread dump"
+_TAG = b"2XMFULLTHDDUMP "  # a javacore's own word before the marker
 _THREAD = re.compile(rb'(?m)^([^"\n{]*?)"[^\n]*" [^\n]*\b(?:[tn]id=0x|Id=\d|t@\d)')
 _VARIABLE = re.compile(rb"\d+(?:[-:.,/T]\d+)+|[A-Z][a-z]{2} +\d+(?= )|\d+|\s+|[^\d\s]+|.")
 _LINE_END = re.compile(rb"\r*\n|\r")
@@ -68,7 +69,7 @@ def _prefix(data: bytes) -> bytes:
     """What stands before the first line that surely is a dump's; empty in a clean dump."""
     at = data.find(MARKER)
     if at >= 0:
-        return data[data.rfind(b"\n", 0, at) + 1 : at]
+        return data[data.rfind(b"\n", 0, at) + 1 : at].removesuffix(_TAG)
     first = _THREAD.search(data)
     return first[1] if first else b""
 

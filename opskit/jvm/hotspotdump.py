@@ -20,7 +20,7 @@ before the class. A thread's block is looked up whole: most threads of a dump st
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from opskit.jvm.dumptext import MARKER
 from opskit.jvm.threaddump import STATES, Lock, Stack, Thread, ThreadDump, Waits
@@ -28,9 +28,11 @@ from opskit.jvm.threaddump import STATES, Lock, Stack, Thread, ThreadDump, Waits
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-NAME = "HotSpot"
+    from opskit.jvm.threaddump import Detail
 
-Detail = Literal["stacks", "threads", "locks"]
+NAME = "HotSpot"
+# A dump's head, with the line of the time before it; a javacore has the same words behind a tag.
+START = re.compile(rb"(?m)(?:^\d[\d-]+ [\d:]+\n)?^(?!2XM)[^\n]*" + MARKER)
 
 _HEADER = re.compile(rb'(?m)^"[^\n]*" [^\n]*\b(?:[tn]id=0x|Id=\d|t@\d)')
 _TIME = re.compile(rb"(?:\A|\n)(\d[\d-]+ [\d:]+)\n$")
@@ -58,6 +60,9 @@ _CACHED_BODIES = 1024  # whole blocks; where each thread has a lock of its own, 
 
 class HotSpotParser:
     """Parses dumps; what it has seen once (a stack, a frame) it knows again, also in the next dump."""
+
+    name = NAME
+    start = START
 
     def __init__(self, detail: Detail = "stacks") -> None:
         """`detail`: with "stacks" a thread has nothing but its stack, three times as fast; "locks" is all there is."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 STATES = ("RUNNABLE", "BLOCKED", "WAITING", "TIMED_WAITING", "NEW", "TERMINATED")
+
+Detail = Literal["stacks", "threads", "locks"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,21 +30,23 @@ class Stack:
 class Lock(NamedTuple):
     """A line about a lock. `depth` counts the frames above the one it belongs to; None: an ownable synchronizer.
 
-    `action` is the dump's own word: `locked`, `waiting to lock`, `waiting on`, `parking to wait for`, … `address` and
-    `class_name` are None where the dump leaves them out.
+    `action` is HotSpot's word for it: `locked`, `waiting to lock`, `waiting on`, `parking to wait for`, … `address` and
+    `class_name` are None where the dump leaves them out; `owner` is the holder's name, where the dump tells it there.
     """
 
     action: str
     address: str | None
     class_name: str | None
     depth: int | None
+    owner: str | None = None
 
 
 class Thread(NamedTuple):
     """One thread of one dump. What was not asked for, or is not said, is None.
 
     `native_id` is the thread's id in the kernel, as the JVM's own pid namespace counts; of a mounted virtual thread its
-    carrier's. `java_id` is the `#22` (a mounted virtual thread's own). `cpu_ms`: since the thread's start.
+    carrier's. `java_id` is the `#22` (a mounted virtual thread's own). `cpu_ms`: since the thread's start. `virtual` and
+    `container` (the executor or scope that it belongs to) come from dumps that tell them.
     """
 
     stack: Stack
@@ -53,6 +57,8 @@ class Thread(NamedTuple):
     cpu_ms: float | None = None
     elapsed_s: float | None = None
     locks: tuple[Lock, ...] = ()
+    virtual: bool | None = None
+    container: str | None = None
 
 
 class Waits(NamedTuple):
@@ -77,3 +83,34 @@ class ThreadDump:
     version: str | None = None
     deadlocks: tuple[tuple[Waits, ...], ...] = ()
     cut_off: bool = False
+
+
+class StackTable:
+    """Gives one Stack object for equal stacks, and one string for equal frames."""
+
+    __slots__ = ("_frames", "_stacks")
+
+    def __init__(self) -> None:
+        self._stacks: dict[tuple[tuple[str, ...], str | None, str | None], Stack] = {}
+        self._frames: dict[str, str] = {}
+
+    def stack(self, frames: Sequence[str], state: str | None, role: str | None = None) -> Stack:
+        """The stack with these frames, leaf first."""
+        own = self._frames.setdefault
+        key = (tuple([own(frame, frame) for frame in frames]), state, role)
+        return self._stacks.get(key) or self._stacks.setdefault(key, Stack(*key))
+
+
+def state_by_frame(frames: Sequence[str]) -> str | None:
+    """The state of a thread that is known to stand still, by where it stands; None where that does not tell.
+
+    For dialects that say "waiting" of whatever does not run. A thread outside all that waits is at a monitor.
+    """
+    if not frames:
+        return None
+    leaf = frames[0].partition("(")[0]
+    if leaf.endswith(("java.lang.Thread.sleep", "java.lang.Thread.sleep0", "java.lang.Thread.sleepImpl")):
+        return "TIMED_WAITING"
+    if leaf.endswith(("java.lang.Object.wait", "java.lang.Object.wait0", "Unsafe.park", "java.lang.Thread.parkImpl")):
+        return "WAITING"
+    return "BLOCKED"

@@ -1,0 +1,122 @@
+r"""Spring Boot actuator's /threaddump (before Boot 2: /dump), the JSON of java.lang.management.ThreadInfo; HTTP headers may precede.
+
+    HTTP/1.1 200
+    Content-Type: application/json
+
+    {"threads":[{"threadName":"Finalizer","threadId":3,"lockName":"java.lang.ref.ReferenceQueue$Lock@2f407ecb",
+      "lockOwnerId":-1,"lockOwnerName":null,"daemon":true,"threadState":"WAITING",
+      "stackTrace":[{"className":"java.lang.Object","methodName":"wait","fileName":"Object.java","lineNumber":-2,
+        "nativeMethod":true,"moduleName":"java.base","moduleVersion":"17","classLoaderName":null}],
+      "lockedMonitors":[{"className":"java.lang.Object","identityHashCode":1,"lockedStackDepth":3}],
+      "lockedSynchronizers":[]}]}
+
+Source: Spring Boot's ThreadDumpEndpoint, and the JavaDoc of java.lang.management.ThreadInfo.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from opskit.jvm.dumptofile import json_decoder
+from opskit.jvm.threaddump import STATES, Lock, StackTable, Thread, ThreadDump
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opskit.jvm.threaddump import Detail
+
+NAME = "actuator JSON"
+START = re.compile(rb'(?:\{\s*"threads"\s*:\s*)?\[\s*\{\s*"threadName"\s*:')
+
+_ENTRY = re.compile(r'\{\s*"threadName"\s*:')
+_TIME = re.compile(rb"(?m)^Date: ([^\r\n]+)")
+
+
+class ActuatorParser:
+    """Parses actuator's JSON; equal stacks stay one object from dump to dump."""
+
+    name = NAME
+    start = START
+
+    def __init__(self, detail: Detail = "stacks") -> None:
+        self._locks = detail == "locks"
+        self._table = StackTable()
+
+    def parse(self, text: bytes) -> list[ThreadDump]:
+        """The dumps in the text; of one that was cut off, the threads that are whole."""
+        starts = [match.start() for match in START.finditer(text)]
+        heads = [0, *starts[1:]]
+        return [
+            self._dump(text[head:start], text[start:end].decode("utf-8", "surrogateescape"))
+            for head, start, end in zip(heads, starts, [*starts[1:], len(text)], strict=True)
+        ]
+
+    def _dump(self, head: bytes, text: str) -> ThreadDump:
+        decoder = json_decoder()
+        entries: list[Any] = []
+        cut_off = False
+        try:
+            document, _ = decoder.raw_decode(text)
+            entries = document["threads"] if isinstance(document, dict) else document
+        except (ValueError, RecursionError):
+            cut_off = True
+            at = 0
+            while match := _ENTRY.search(text, at):
+                try:
+                    entry, at = decoder.raw_decode(text, match.start())
+                except ValueError:
+                    break
+                entries.append(entry)
+        time = _TIME.search(head)
+        threads = [self._thread(entry) for entry in entries if isinstance(entry, dict) and "threadName" in entry]
+        return ThreadDump(NAME, threads, time[1].decode("ascii", "replace") if time else None, cut_off=cut_off)
+
+    def _thread(self, entry: dict[str, Any]) -> Thread:
+        trace = entry.get("stackTrace")
+        frames = [_frame(frame) for frame in trace if isinstance(frame, dict)] if isinstance(trace, list) else []
+        state = entry.get("threadState")
+        java_id = entry.get("threadId")
+        daemon = entry.get("daemon")
+        return Thread(
+            self._table.stack(frames, state if state in STATES else None),
+            str(entry["threadName"]),
+            None,
+            java_id if isinstance(java_id, int) else None,
+            daemon if isinstance(daemon, bool) else None,
+            None,
+            None,
+            tuple(_locks(entry)) if self._locks else (),
+        )
+
+
+def _frame(frame: dict[str, Any]) -> str:
+    """As HotSpot writes it: `java.lang.Object.wait(java.base@17/Native Method)`."""
+    line = frame.get("lineNumber")
+    if frame.get("nativeMethod") or line == -2:
+        place = "Native Method"
+    elif frame.get("fileName"):
+        place = f"{frame['fileName']}:{line}" if isinstance(line, int) and line >= 0 else str(frame["fileName"])
+    else:
+        place = "Unknown Source"
+    module = frame.get("moduleName")
+    version = frame.get("moduleVersion")
+    origin = f"{module}@{version}/" if module and version else f"{module}/" if module else ""
+    return f"{frame.get('className')}.{frame.get('methodName')}({origin}{place})"
+
+
+def _locks(entry: dict[str, Any]) -> Iterator[Lock]:
+    wanted, _, code = str(entry.get("lockName") or "").rpartition("@")
+    if wanted:
+        owner = entry.get("lockOwnerName")
+        state = entry.get("threadState")
+        trace = entry.get("stackTrace") or [{}]
+        leaf = trace[0].get("methodName") if isinstance(trace[0], dict) else None
+        action = "waiting to lock" if state == "BLOCKED" else "parking to wait for" if leaf == "park" else "waiting on"
+        yield Lock(action, code, wanted, 0, owner if isinstance(owner, str) else None)
+    for key in ("lockedMonitors", "lockedSynchronizers"):
+        for held in entry.get(key) or ():
+            if isinstance(held, dict) and isinstance(held.get("identityHashCode"), int):
+                depth = held.get("lockedStackDepth")
+                code = f"{held['identityHashCode'] & 0xFFFFFFFF:x}"
+                yield Lock("locked", code, str(held.get("className")), depth if isinstance(depth, int) else None)

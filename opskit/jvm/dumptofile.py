@@ -1,0 +1,209 @@
+r"""`jcmd PID Thread.dump_to_file`, plain and JSON, JDK 21 to 25: the only dump that has every virtual thread.
+
+Plain: the pid, the time, the version, then the threads; up to 24 without state and locks:
+
+    64933                                                  16916
+    2025-04-22T07:47:09.198298561Z                         2026-11-21T11:42:58.613909546Z
+    24+36                                                  25.0.2+10-LTS
+
+    #22 "" virtual                                         #27 "vd1" virtual BLOCKED 2026-11-21T11:42:58.679664547Z
+          java.base/java.lang.VirtualThread.run(…)             at V.lambda$main$2(V.java:7)
+                                                               - locked <java.lang.Object@b0d6be9>
+                                                               - waiting to lock <java.lang.Object@9b6068a>
+
+JSON: numbers are text, `virtual` is there only where it is true (from 24 on), `state`, `parkBlocker`, `blockedOn`,
+`waitingOn`, `monitorsOwned` and `carrier` come with 25:
+
+    {"threadDump": {"processId": "16916", "time": "…", "runtimeVersion": "25.0.2+10-LTS", "threadContainers": [
+      {"container": "<root>", "parent": null, "owner": null, "threads": [
+        {"tid": "27", "virtual": true, "name": "vd1", "state": "BLOCKED", "blockedOn": "java.lang.Object@9b6068a",
+         "stack": ["V.lambda$main$2(V.java:7)"], "monitorsOwned": [{"depth": 0, "locks": ["java.lang.Object@b0d6be9"]}]}]}]}}
+
+Source: src/java.base/share/classes/jdk/internal/vm/ThreadDumper.java.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from opskit.jvm.threaddump import STATES, Lock, StackTable, Thread, ThreadDump
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from json import JSONDecoder
+
+    from opskit.jvm.threaddump import Detail
+
+PLAIN_NAME = "Thread.dump_to_file"
+JSON_NAME = "Thread.dump_to_file JSON"
+PLAIN_START = re.compile(rb"(?m)^\d+\n\d{4}-\d\d-\d\dT[\d:.]+Z\n\d[^\n]*\n(?=\n|\Z)")
+JSON_START = re.compile(rb'\{\s*"threadDump"\s*:')
+
+_HEADER = re.compile(r'(?m)^#(\d+) "(.*)"( virtual)?(?: ([A-Z_]+))?(?: \d{4}-\d\d-\d\dT[\d:.]+Z)?$')
+_LOCK = re.compile(r"\s+- ([a-z][a-z ]*?) <(.+?)@([0-9a-f]+)>(?:, owner #(\d+))?")
+_LOCK_NAME = re.compile(r"(.+)@([0-9a-f]+)$")
+
+
+def json_decoder() -> JSONDecoder:
+    """A decoder that takes raw control characters in text, as some writers leave them."""
+    from json import JSONDecoder  # noqa: PLC0415  (only dumps in JSON pay for it)
+
+    return JSONDecoder(strict=False)
+
+
+class PlainParser:
+    """Parses the plain form; equal stacks stay one object from dump to dump."""
+
+    name = PLAIN_NAME
+    start = PLAIN_START
+
+    def __init__(self, detail: Detail = "stacks") -> None:
+        self._locks = detail == "locks"
+        self._table = StackTable()
+
+    def parse(self, text: bytes) -> list[ThreadDump]:
+        """The dumps in the text."""
+        starts = [match.start() for match in PLAIN_START.finditer(text)]
+        ends = [*starts[1:], len(text)]
+        return [self._dump(text[a:b].decode("utf-8", "surrogateescape")) for a, b in zip(starts, ends, strict=True)]
+
+    def _dump(self, text: str) -> ThreadDump:
+        _, time, version, *_ = text.split("\n", 3)
+        headers = list(_HEADER.finditer(text))
+        threads = []
+        # Each thread ends with a blank line; without it the last one may have lost frames.
+        ended = text.endswith("\n\n") or not headers
+        for header, after in zip(headers, [*headers[1:], None], strict=True):
+            if after is not None or ended:
+                threads.append(self._thread(header, text[header.end() : after.start() if after else len(text)]))
+        return ThreadDump(PLAIN_NAME, threads, time, version, (), cut_off=not ended)
+
+    def _thread(self, header: re.Match[str], block: str) -> Thread:
+        frames: list[str] = []
+        locks: list[Lock] = []
+        for line in block.split("\n"):
+            words = line.strip()
+            if not words:
+                continue
+            if words.startswith("- "):
+                if self._locks and (match := _LOCK.match(line)):
+                    locks.append(Lock(match[1], match[3], match[2], max(len(frames) - 1, 0)))
+            else:
+                frames.append(words.removeprefix("at "))
+        state = header[4] if header[4] in STATES else None
+        stack = self._table.stack(frames, state)
+        return Thread(stack, header[2], None, int(header[1]), None, None, None, tuple(locks), bool(header[3]))
+
+
+class JsonParser:
+    """Parses the JSON form; equal stacks stay one object from dump to dump."""
+
+    name = JSON_NAME
+    start = JSON_START
+
+    def __init__(self, detail: Detail = "stacks") -> None:
+        self._locks = detail == "locks"
+        self._table = StackTable()
+
+    def parse(self, text: bytes) -> list[ThreadDump]:
+        """The dump in the text; of one that was cut off, the threads that are whole."""
+        words = text.decode("utf-8", "surrogateescape")
+        try:
+            document, _ = json_decoder().raw_decode(words)
+        except (ValueError, RecursionError):
+            return [self._salvaged(words)]
+        return [self._dump(document["threadDump"])]
+
+    def _dump(self, document: Any) -> ThreadDump:
+        if not isinstance(document, dict) or not isinstance(document.get("threadContainers"), list):
+            return ThreadDump(JSON_NAME, [], cut_off=False)
+        threads = [
+            self._thread(entry, container.get("container"))
+            for container in document["threadContainers"]
+            if isinstance(container, dict)
+            for entry in container.get("threads") or ()
+            if _is_thread(entry)
+        ]
+        return ThreadDump(JSON_NAME, threads, _word(document.get("time")), _word(document.get("runtimeVersion")))
+
+    def _salvaged(self, words: str) -> ThreadDump:
+        """The whole threads of a text that stops in the middle."""
+        entries = list(_whole_entries(words))
+        threads = [self._thread(entry, container) for entry, container in entries if _is_thread(entry)]
+        time, version = (re.search(rf'"{key}"\s*:\s*"([^"]*)"', words) for key in ("time", "runtimeVersion"))
+        return ThreadDump(JSON_NAME, threads, time[1] if time else None, version[1] if version else None, cut_off=True)
+
+    def _thread(self, entry: dict[str, Any], container: object) -> Thread:
+        state = entry.get("state")
+        frames = [frame for frame in entry["stack"] if isinstance(frame, str)]
+        locks = tuple(_locks(entry)) if self._locks else ()
+        virtual = entry.get("virtual")
+        tid = _word(entry.get("tid"))
+        return Thread(
+            self._table.stack(frames, state if state in STATES else None),
+            _word(entry.get("name")),
+            None,
+            int(tid) if tid is not None and tid.isdecimal() else None,
+            None,
+            None,
+            None,
+            locks,
+            bool(virtual) if virtual is not None else _looks_virtual(frames, state),
+            _word(container),
+        )
+
+
+def _is_thread(entry: object) -> bool:
+    return isinstance(entry, dict) and isinstance(entry.get("stack"), list)
+
+
+def _word(value: object) -> str | None:
+    if isinstance(value, (str, int)) and not isinstance(value, bool):
+        return str(value)
+    return None
+
+
+def _looks_virtual(frames: list[str], state: object) -> bool | None:
+    """JDK 21 to 23 do not say it: a virtual thread's stack has grown from VirtualThread.run. 25 says what is true."""
+    if state is not None:
+        return False
+    return frames[-1].startswith("java.base/java.lang.VirtualThread.run(") if frames else None
+
+
+def _locks(entry: dict[str, Any]) -> Iterator[Lock]:
+    blocker = entry.get("parkBlocker")
+    wanted = (
+        ("waiting to lock", entry.get("blockedOn")),
+        ("waiting on", entry.get("waitingOn")),
+        ("parking to wait for", blocker.get("object") if isinstance(blocker, dict) else None),
+    )
+    for action, name in wanted:
+        if isinstance(name, str) and (match := _LOCK_NAME.match(name)):
+            yield Lock(action, match[2], match[1], 0)
+    for owned in entry.get("monitorsOwned") or ():
+        if not isinstance(owned, dict):
+            continue
+        for name in owned.get("locks") or ():
+            if isinstance(name, str) and (match := _LOCK_NAME.match(name)):
+                depth = owned.get("depth")
+                yield Lock("locked", match[2], match[1], depth if isinstance(depth, int) else None)
+
+
+_ENTRY = re.compile(r'\{\s*"tid"\s*:|"container"\s*:\s*"((?:[^"\\]|\\.)*)"')
+
+
+def _whole_entries(words: str) -> Iterator[tuple[Any, str | None]]:
+    decoder = json_decoder()
+    container = None
+    at = 0
+    while match := _ENTRY.search(words, at):
+        at = match.end()
+        if match[1] is not None:
+            container = match[1].replace("\\/", "/")
+            continue
+        try:
+            entry, at = decoder.raw_decode(words, match.start())
+        except ValueError:
+            return
+        yield entry, container

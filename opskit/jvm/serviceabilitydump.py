@@ -1,0 +1,137 @@
+r"""What the serviceability agent prints of a stuck or dead JVM: `jstack -F` and `-m`, `jhsdb jstack`, JDK 5 to 25.
+
+    Attaching to process ID 31781, please wait...
+    JVM version is 1.5.0_13-119
+    Thread 3987: (state = BLOCKED)                                   JDK 5 to 8; on macOS Thread t@60675
+     - java.lang.Object.wait(long) @bci=0 (Interpreted frame)
+     - java.lang.ref.ReferenceQueue.remove(long) @bci=44, line=116 (Compiled frame)
+
+    "Finalizer" #3 daemon prio=8 tid=0x… nid=0x469c in Object.wait() [0x…]                            JDK 9+
+       java.lang.Thread.State: WAITING (on object monitor)
+       JavaThread state: _thread_blocked
+     - java.lang.Object.wait(long) @bci=0 (Interpreted frame)
+    ␉- waiting on <0x000000069ec02f40> (a java.lang.ref.ReferenceQueue$Lock)
+
+    ----------------- 18086 -----------------                        -m: native frames between Java's
+    0x00007fc36b1116f1␉__futex_abstimed_wait_common + 0xc6
+    0x00007fc35494df0a␉* T.run() bci:4 line:1 (Interpreted frame)
+
+The agent writes no file names: a frame is `T.run(line 38)`. Source: src/jdk.hotspot.agent/.../StackTrace.java, PStack.java.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from opskit.jvm.threaddump import STATES, Lock, StackTable, Thread, ThreadDump, state_by_frame
+
+if TYPE_CHECKING:
+    from opskit.jvm.threaddump import Detail
+
+NAME = "jstack -F"
+START = re.compile(rb"(?m)^(?:Attaching to (?:process ID|core) |Debugger attached successfully|Deadlock Detection:$)")
+# A dump whose head was not saved: its threads tell what it is.
+BODY = re.compile(rb"(?m)^(?:Thread (?:t@)?\d+: \(state = |----------------- \d+ -----------------$)")
+
+_ATTACH = re.compile(r"(?m)^Attaching to (?:process ID|core) ")
+_THREAD = re.compile(
+    r'(?m)^(?:Thread (?:t@)?(?P<tid>\d+): \(state = (?P<state>\w+)\)|-{17} (?P<lwp>\d+) -{17}|"(?P<name>[^\n]*)" (?P<about>#?[^\n]*\bnid=[^\n]*))$'
+)
+_FRAME = re.compile(r" - ([\w.$/+<>-]+)\([^)]*\) @bci=-?\d+(?:, line=(\d+))?(?:, pc=\w+)?(?:, Method\*=\w+)? \(")
+_NATIVE = re.compile(r"0x[0-9a-f]+\s+(\* )?(\S.*)$")
+_JAVA_IN_NATIVE = re.compile(r"([\w.$/+<>-]+)\([^)]*\) bci:-?\d+(?: line:(\d+))?")
+_HIDDEN = re.compile(r"\+0x([0-9a-f]+)")
+_JAVA_STATE = re.compile(r"java\.lang\.Thread\.State: ([A-Z_]+)")
+_LOCK = re.compile(r"\s+- ([a-z][a-z ]*?) <(0x[0-9a-f]+)>(?: \(a (.*)\))?")
+_VERSION = re.compile(r"(?m)^JVM version is (.*)$")
+_NID = re.compile(r"\bnid=(\w+)")
+_JAVA_ID = re.compile(r"^#(\d+)")
+
+
+class ServiceabilityParser:
+    """Parses the agent's stacks; equal stacks stay one object from dump to dump."""
+
+    name = NAME
+    start = START
+
+    def __init__(self, detail: Detail = "stacks") -> None:
+        self._locks = detail == "locks"
+        self._table = StackTable()
+
+    def parse(self, text: bytes) -> list[ThreadDump]:
+        """The dumps in the text: one for each time the agent attached."""
+        words = text.decode("utf-8", "surrogateescape")
+        starts = [match.start() for match in _ATTACH.finditer(words)] or [0]
+        return [self._dump(words[a:b]) for a, b in zip(starts, [*starts[1:], len(words)], strict=True)]
+
+    def _dump(self, text: str) -> ThreadDump:
+        headers = list(_THREAD.finditer(text))
+        threads: list[Thread] = []
+        native_id = None
+        for header, after in zip(headers, [*headers[1:], None], strict=True):
+            block = text[header.end() : after.start() if after else len(text)]
+            if header["lwp"]:
+                native_id = int(header["lwp"])
+                if after is not None and after["name"] is not None:
+                    continue  # its Java thread is named on the next line
+            if after is None and block and not block.endswith("\n"):
+                block = block[: block.rfind("\n") + 1]
+            threads.append(self._thread(header, block, native_id))
+        version = _VERSION.search(text)
+        # The agent marks no end: a text that stops within a line is surely not all.
+        return ThreadDump(NAME, threads, None, version[1] if version else None, (), cut_off=not text.endswith("\n"))
+
+    def _thread(self, header: re.Match[str], block: str, native_id: int | None) -> Thread:
+        frames: list[str] = []
+        locks: list[Lock] = []
+        for line in block.split("\n"):
+            if match := _FRAME.match(line):
+                frames.append(_frame(match[1], match[2]))
+            elif match := _NATIVE.match(line):
+                frames.append(_native_frame(match[2], is_java=bool(match[1])))
+            elif self._locks and (match := _LOCK.match(line)):
+                locks.append(Lock(match[1], match[2], match[3], len(frames) - 1))
+        about = header["about"] or ""
+        nid, java_id = _NID.search(about), _JAVA_ID.match(about)
+        stated = _JAVA_STATE.search(block)
+        if stated and stated[1] in STATES:
+            state: str | None = stated[1]
+        elif header["state"]:
+            state = _state(header["state"], frames)
+        else:
+            state = None
+        if header["tid"]:
+            native_id = int(header["tid"])
+        elif nid:
+            native_id = int(nid[1], 0)
+        return Thread(
+            self._table.stack(frames, state),
+            header["name"],
+            native_id,
+            int(java_id[1]) if java_id else None,
+            " daemon " in about if about else None,
+            None,
+            None,
+            tuple(locks),
+        )
+
+
+def _state(agents: str, frames: list[str]) -> str | None:
+    """The agent's BLOCKED is the VM's word for every thread that waits, not Java's."""
+    if agents in ("IN_NATIVE", "IN_JAVA", "IN_VM", "IN_NATIVE_TRANS", "IN_JAVA_TRANS", "IN_VM_TRANS"):
+        return "RUNNABLE"
+    if agents == "NEW":
+        return "NEW"
+    return state_by_frame(frames) if agents.startswith("BLOCKED") else None
+
+
+def _frame(method: str, line: str | None) -> str:
+    return _HIDDEN.sub(r"/0x\1", method) + (f"(line {line})" if line else "(Unknown Source)")
+
+
+def _native_frame(words: str, *, is_java: bool) -> str:
+    if is_java:
+        match = _JAVA_IN_NATIVE.match(words)
+        return _frame(match[1], match[2]) if match else words
+    return words.rpartition(" + 0x")[0] or words

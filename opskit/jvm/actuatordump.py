@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from opskit.jvm.threaddump import Detail
 
 NAME = "actuator JSON"
-START = re.compile(rb'(?:\{\s*"threads"\s*:\s*)?\[\s*\{\s*"threadName"\s*:')
+_START = re.compile(rb'(?:\{\s*"threads"\s*:\s*)?\[\s*\{\s*"threadName"\s*:')
 
 _ENTRY = re.compile(r'\{\s*"threadName"\s*:')
 _TIME = re.compile(rb"(?m)^Date: ([^\r\n]+)")
@@ -36,16 +36,18 @@ _TIME = re.compile(rb"(?m)^Date: ([^\r\n]+)")
 class ActuatorParser:
     """Parses actuator's JSON; equal stacks stay one object from dump to dump."""
 
-    name = NAME
-    start = START
-
     def __init__(self, detail: Detail = "stacks") -> None:
         self._locks = detail == "locks"
         self._table = StackTable()
 
+    @staticmethod
+    def starts(text: bytes) -> list[int]:
+        """Where its dumps begin."""
+        return [match.start() for match in _START.finditer(text)] if b'"threadName"' in text else []
+
     def parse(self, text: bytes) -> list[ThreadDump]:
         """The dumps in the text; of one that was cut off, the threads that are whole."""
-        starts = [match.start() for match in START.finditer(text)]
+        starts = [match.start() for match in _START.finditer(text)]
         heads = [0, *starts[1:]]
         return [
             self._dump(text[head:start], text[start:end].decode("utf-8", "surrogateescape"))

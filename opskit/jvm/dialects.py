@@ -13,10 +13,9 @@ from opskit.jvm.hotspotdump import HotSpotParser
 from opskit.jvm.javacore import NAME as JAVACORE
 from opskit.jvm.javacore import JavacoreParser
 from opskit.jvm.jrockitdump import JRockitParser
-from opskit.jvm.serviceabilitydump import BODY, ServiceabilityParser
+from opskit.jvm.serviceabilitydump import ServiceabilityParser
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Iterator
 
     from opskit.jvm.threaddump import Detail, ThreadDump
@@ -25,8 +24,9 @@ if TYPE_CHECKING:
 class DumpParser(Protocol):
     """A dialect. It is kept from dump to dump, so that equal stacks stay one object."""
 
-    name: str
-    start: re.Pattern[bytes]  # matches where a dump of this dialect begins
+    @staticmethod
+    def starts(text: bytes) -> list[int]:
+        """Where dumps of this dialect begin: offsets, rising."""
 
     def parse(self, text: bytes) -> list[ThreadDump]:
         """Every dump in a text that begins with one; never raises."""
@@ -65,18 +65,12 @@ class DumpReader:
 
     def _parts(self, text: bytes) -> Iterator[tuple[DumpParser, bytes]]:
         """The text cut where the dialect changes; what stands before the first dump belongs to it."""
-        marks = sorted(
-            (
-                (match.start(), number)
-                for number, parser in enumerate(self._parsers)
-                for match in parser.start.finditer(text)
-            ),
-        )
+        marks = sorted((at, number) for number, parser in enumerate(self._parsers) for at in parser.starts(text))
         if not marks:
             # A fragment without any head: threads of HotSpot's shape, or the agent's.
             if self._hotspot.recognises(text):
                 yield self._hotspot, text
-            elif BODY.search(text):
+            elif self._agent.recognises(text):
                 yield self._agent, text
             return
         runs = [(number, next(group)[0]) for number, group in groupby(marks, key=lambda mark: mark[1])]

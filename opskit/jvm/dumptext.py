@@ -11,6 +11,10 @@ The bytes stay bytes: dumps are large, their names may be in any encoding, and a
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 MARKER = b"Full thread dump"
 _TAG = b"2XMFULLTHDDUMP "  # a javacore's own word before the marker
@@ -31,6 +35,14 @@ def plain_text(data: bytes) -> bytes:
         data = _docker_file(data)
     prefix = _prefix(data)
     return _without(prefix, data) if prefix else data
+
+
+def blocks(header: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str], str, bool]]:
+    """Each header with what stands behind it, up to the next header; and whether it is the last one."""
+    found = list(header.finditer(text))
+    for number, match in enumerate(found, 1):
+        is_last = number == len(found)
+        yield match, text[match.end() : None if is_last else found[number].start()], is_last
 
 
 def is_binary(data: bytes) -> bool:

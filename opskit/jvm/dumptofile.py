@@ -27,6 +27,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from opskit.jvm.dumptext import blocks
 from opskit.jvm.threaddump import STATES, Lock, StackTable, Thread, ThreadDump
 
 if TYPE_CHECKING:
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
 
 PLAIN_NAME = "Thread.dump_to_file"
 JSON_NAME = "Thread.dump_to_file JSON"
-PLAIN_START = re.compile(rb"(?m)^\d+\n\d{4}-\d\d-\d\dT[\d:.]+Z\n\d[^\n]*\n(?=\n|\Z)")
-JSON_START = re.compile(rb'\{\s*"threadDump"\s*:')
+_PLAIN_START = re.compile(rb"(?m)^\d+\n\d{4}-\d\d-\d\dT[\d:.]+Z\n\d[^\n]*\n(?=\n|\Z)")
+_JSON_START = re.compile(rb'\{\s*"threadDump"\s*:')
 
 _HEADER = re.compile(r'(?m)^#(\d+) "(.*)"( virtual)?(?: ([A-Z_]+))?(?: \d{4}-\d\d-\d\dT[\d:.]+Z)?$')
 _LOCK = re.compile(r"\s+- ([a-z][a-z ]*?) <(.+?)@([0-9a-f]+)>(?:, owner #(\d+))?")
@@ -55,29 +56,34 @@ def json_decoder() -> JSONDecoder:
 class PlainParser:
     """Parses the plain form; equal stacks stay one object from dump to dump."""
 
-    name = PLAIN_NAME
-    start = PLAIN_START
-
     def __init__(self, detail: Detail = "stacks") -> None:
         self._locks = detail == "locks"
         self._table = StackTable()
 
+    @staticmethod
+    def starts(text: bytes) -> list[int]:
+        """Where its dumps begin."""
+        return [match.start() for match in _PLAIN_START.finditer(text)] if b"\n\n#" in text else []
+
     def parse(self, text: bytes) -> list[ThreadDump]:
         """The dumps in the text."""
-        starts = [match.start() for match in PLAIN_START.finditer(text)]
+        starts = [match.start() for match in _PLAIN_START.finditer(text)]
         ends = [*starts[1:], len(text)]
         return [self._dump(text[a:b].decode("utf-8", "surrogateescape")) for a, b in zip(starts, ends, strict=True)]
 
     def _dump(self, text: str) -> ThreadDump:
         _, time, version, *_ = text.split("\n", 3)
-        headers = list(_HEADER.finditer(text))
         threads = []
-        # Each thread ends with a blank line; without it the last one may have lost frames.
-        ended = text.endswith("\n\n") or not headers
-        for header, after in zip(headers, [*headers[1:], None], strict=True):
-            if after is not None or ended:
-                threads.append(self._thread(header, text[header.end() : after.start() if after else len(text)]))
-        return ThreadDump(PLAIN_NAME, threads, time, version, (), cut_off=not ended)
+        torn = False
+        for header, block, _ in blocks(_HEADER, text):
+            stack, blank_line, _ = block.partition(
+                "\n\n"
+            )  # each thread ends with one; without it, it may have lost frames
+            if blank_line:
+                threads.append(self._thread(header, stack))
+            else:
+                torn = True
+        return ThreadDump(PLAIN_NAME, threads, time, version, (), cut_off=torn)
 
     def _thread(self, header: re.Match[str], block: str) -> Thread:
         frames: list[str] = []
@@ -88,7 +94,11 @@ class PlainParser:
                 continue
             if words.startswith("- "):
                 if self._locks and (match := _LOCK.match(line)):
-                    locks.append(Lock(match[1], match[3], match[2], max(len(frames) - 1, 0)))
+                    locks.append(
+                        Lock(
+                            match[1], match[3], match[2], max(len(frames) - 1, 0), f"#{match[4]}" if match[4] else None
+                        )
+                    )
             else:
                 frames.append(words.removeprefix("at "))
         state = header[4] if header[4] in STATES else None
@@ -99,21 +109,29 @@ class PlainParser:
 class JsonParser:
     """Parses the JSON form; equal stacks stay one object from dump to dump."""
 
-    name = JSON_NAME
-    start = JSON_START
-
     def __init__(self, detail: Detail = "stacks") -> None:
         self._locks = detail == "locks"
         self._table = StackTable()
 
+    @staticmethod
+    def starts(text: bytes) -> list[int]:
+        """Where its dumps begin."""
+        return [match.start() for match in _JSON_START.finditer(text)] if b'"threadDump"' in text else []
+
     def parse(self, text: bytes) -> list[ThreadDump]:
-        """The dump in the text; of one that was cut off, the threads that are whole."""
-        words = text.decode("utf-8", "surrogateescape")
+        """The dumps in the text; of one that was cut off, the threads that are whole."""
+        starts = self.starts(text)
+        return [
+            self._read(text[a:b].decode("utf-8", "surrogateescape"))
+            for a, b in zip(starts, [*starts[1:], len(text)], strict=True)
+        ]
+
+    def _read(self, words: str) -> ThreadDump:
         try:
             document, _ = json_decoder().raw_decode(words)
         except (ValueError, RecursionError):
-            return [self._salvaged(words)]
-        return [self._dump(document["threadDump"])]
+            return self._salvaged(words)
+        return self._dump(document["threadDump"])
 
     def _dump(self, document: Any) -> ThreadDump:
         if not isinstance(document, dict) or not isinstance(document.get("threadContainers"), list):
@@ -178,9 +196,10 @@ def _locks(entry: dict[str, Any]) -> Iterator[Lock]:
         ("waiting on", entry.get("waitingOn")),
         ("parking to wait for", blocker.get("object") if isinstance(blocker, dict) else None),
     )
+    owner = _word(blocker.get("owner")) if isinstance(blocker, dict) else None
     for action, name in wanted:
         if isinstance(name, str) and (match := _LOCK_NAME.match(name)):
-            yield Lock(action, match[2], match[1], 0)
+            yield Lock(action, match[2], match[1], 0, f"#{owner}" if owner and action.startswith("parking") else None)
     for owned in entry.get("monitorsOwned") or ():
         if not isinstance(owned, dict):
             continue

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from opskit.jvm.threaddump import Detail
 
 NAME = "HotSpot"
-# A dump's head, with the line of the time before it; a javacore has the same words behind a tag.
-START = re.compile(rb"(?m)(?:^\d[\d-]+ [\d:]+\n)?^(?!2XM)[^\n]*" + MARKER)
 
 _HEADER = re.compile(rb'(?m)^"[^\n]*" [^\n]*\b(?:[tn]id=0x|Id=\d|t@\d)')
 _TIME = re.compile(rb"(?:\A|\n)(\d[\d-]+ [\d:]+)\n$")
@@ -61,9 +59,6 @@ _CACHED_BODIES = 1024  # whole blocks; where each thread has a lock of its own, 
 class HotSpotParser:
     """Parses dumps; what it has seen once (a stack, a frame) it knows again, also in the next dump."""
 
-    name = NAME
-    start = START
-
     def __init__(self, detail: Detail = "stacks") -> None:
         """`detail`: with "stacks" a thread has nothing but its stack, three times as fast; "locks" is all there is."""
         self.detail = detail
@@ -71,6 +66,18 @@ class HotSpotParser:
         self._shapes: dict[bytes, tuple[Thread, ...]] = {}
         self._stacks: dict[tuple[tuple[str, ...], str | None, str | None], Stack] = {}
         self._frames: dict[str, str] = {}
+
+    @staticmethod
+    def starts(text: bytes) -> list[int]:
+        """Where its dumps begin: the line of the head, with the line of the time before it."""
+        found = []
+        for at in _offsets(text, MARKER):
+            line = text.rfind(b"\n", 0, at) + 1
+            if text.startswith(b"2XM", line):  # a javacore has the same words behind a tag
+                continue
+            time = _TIME.search(text, max(0, line - 40), line)
+            found.append(time.start(1) if time else line)
+        return found
 
     @staticmethod
     def recognises(text: bytes) -> bool:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from opskit.jvm.threaddump import Detail
 
 NAME = "javacore"
-START = re.compile(rb"(?m)^0SECTION +TITLE ")
+_START = re.compile(rb"(?m)^0SECTION +TITLE ")
 
 _THREADS = re.compile(rb"(?m)^(?:0SECTION +(?:THREADS|XM) |2XMFULLTHDDUMP )")
 _SECTION = re.compile(rb"(?m)^0SECTION ")
@@ -63,17 +63,19 @@ _ACTIONS = {"Blocked on": "waiting to lock", "Waiting on": "waiting on", "Parked
 class JavacoreParser:
     """Parses javacores; equal stacks stay one object from dump to dump."""
 
-    name = NAME
-    start = START
-
     def __init__(self, detail: Detail = "stacks") -> None:
         self._locks = detail == "locks"
         self._table = StackTable()
         self._frames: dict[str, str] = {}
 
+    @staticmethod
+    def starts(text: bytes) -> list[int]:
+        """Where its dumps begin."""
+        return [match.start() for match in _START.finditer(text)] if b"0SECTION " in text else []
+
     def parse(self, text: bytes) -> list[ThreadDump]:
         """The dumps in the text; one without a section of threads has none."""
-        starts = [match.start() for match in START.finditer(text)] or [0]
+        starts = [match.start() for match in _START.finditer(text)] or [0]
         return [self._dump(text[a:b]) for a, b in zip(starts, [*starts[1:], len(text)], strict=True)]
 
     def _dump(self, text: bytes) -> ThreadDump:

@@ -28,13 +28,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from opskit.jvm.dumptext import blocks
 from opskit.jvm.threaddump import Lock, StackTable, Thread, ThreadDump, Waits
 
 if TYPE_CHECKING:
     from opskit.jvm.threaddump import Detail
 
 NAME = "JRockit"
-START = re.compile(rb"(?m)^=====+ FULL THREAD DUMP =+")
+_START = re.compile(rb"(?m)^=====+ FULL THREAD DUMP =+")
 
 _END = re.compile(r"(?m)^=====+ END OF THREAD DUMP")
 _CHAINS = re.compile(r"(?m)^(?:Blocked lock chains|Open lock chains|Circular \(deadlocked\) lock chains)")
@@ -67,16 +68,18 @@ _STATES = (
 class JRockitParser:
     """Parses JRockit's dumps; equal stacks stay one object from dump to dump."""
 
-    name = NAME
-    start = START
-
     def __init__(self, detail: Detail = "stacks") -> None:
         self._locks = detail == "locks"
         self._table = StackTable()
 
+    @staticmethod
+    def starts(text: bytes) -> list[int]:
+        """Where its dumps begin."""
+        return [match.start() for match in _START.finditer(text)] if b" FULL THREAD DUMP " in text else []
+
     def parse(self, text: bytes) -> list[ThreadDump]:
         """The dumps in the text."""
-        starts = [match.start() for match in START.finditer(text)] or [0]
+        starts = [match.start() for match in _START.finditer(text)] or [0]
         ends = [*starts[1:], len(text)]
         return [self._dump(text[a:b].decode("utf-8", "surrogateescape")) for a, b in zip(starts, ends, strict=True)]
 
@@ -84,16 +87,13 @@ class JRockitParser:
         end = _END.search(text)
         chains = _CHAINS.search(text)
         body = text[: chains.start() if chains else end.start() if end else len(text)]
-        headers = list(_HEADER.finditer(body))
         threads = []
-        for header, after in zip(headers, [*headers[1:], None], strict=True):
-            block = body[header.end() : after.start() if after else len(body)]
-            torn = (
-                after is None and end is None and chains is None and not block.endswith(("-- end of trace\n", "\n\n"))
-            )
-            if not torn:
+        for header, block, is_last in blocks(_HEADER, body):
+            may_be_torn = is_last and end is None and chains is None
+            if not may_be_torn or block.endswith(("-- end of trace\n", "\n\n")):
                 threads.append(self._thread(header, block))
-        head = text[: headers[0].start() if headers else len(text)].split("\n")
+        first = _HEADER.search(body)
+        head = body[: first.start() if first else len(body)].split("\n")
         words = [line.strip() for line in head[1:] if line.strip()]
         return ThreadDump(
             NAME,

@@ -24,15 +24,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from opskit.jvm.dumptext import blocks
 from opskit.jvm.threaddump import STATES, Lock, StackTable, Thread, ThreadDump, state_by_frame
 
 if TYPE_CHECKING:
     from opskit.jvm.threaddump import Detail
 
 NAME = "jstack -F"
-START = re.compile(rb"(?m)^(?:Attaching to (?:process ID|core) |Debugger attached successfully|Deadlock Detection:$)")
-# A dump whose head was not saved: its threads tell what it is.
-BODY = re.compile(rb"(?m)^(?:Thread (?:t@)?\d+: \(state = |----------------- \d+ -----------------$)")
+_MARKERS = b"Attaching to ", b"Debugger attached", b"Deadlock Detection:"
+_START = re.compile(rb"(?m)^(?:Attaching to (?:process ID|core) |Debugger attached successfully|Deadlock Detection:$)")
+_BODY = re.compile(rb"(?m)^(?:Thread (?:t@)?\d+: \(state = |----------------- \d+ -----------------$)")
 
 _ATTACH = re.compile(r"(?m)^Attaching to (?:process ID|core) ")
 _THREAD = re.compile(
@@ -45,19 +46,30 @@ _HIDDEN = re.compile(r"\+0x([0-9a-f]+)")
 _JAVA_STATE = re.compile(r"java\.lang\.Thread\.State: ([A-Z_]+)")
 _LOCK = re.compile(r"\s+- ([a-z][a-z ]*?) <(0x[0-9a-f]+)>(?: \(a (.*)\))?")
 _VERSION = re.compile(r"(?m)^JVM version is (.*)$")
-_NID = re.compile(r"\bnid=(\w+)")
+_NID = re.compile(r"\bnid=(?:0x([0-9a-f]+)|(\d+))\b")
+_NATIVE_ROOT = re.compile(
+    r"\t(?:start_thread|clone3?|__clone\w*|_start|main|__libc_start\w*|__futex_abstimed_wait_common|\?+)\b"
+)
 _JAVA_ID = re.compile(r"^#(\d+)")
 
 
 class ServiceabilityParser:
     """Parses the agent's stacks; equal stacks stay one object from dump to dump."""
 
-    name = NAME
-    start = START
-
     def __init__(self, detail: Detail = "stacks") -> None:
         self._locks = detail == "locks"
         self._table = StackTable()
+
+    @staticmethod
+    def starts(text: bytes) -> list[int]:
+        """Where its dumps begin."""
+        marked = any(marker in text for marker in _MARKERS)
+        return [match.start() for match in _START.finditer(text)] if marked else []
+
+    @staticmethod
+    def recognises(text: bytes) -> bool:
+        """Whether there is a thread of the agent's in a text whose head was not saved."""
+        return _BODY.search(text) is not None
 
     def parse(self, text: bytes) -> list[ThreadDump]:
         """The dumps in the text: one for each time the agent attached."""
@@ -66,21 +78,22 @@ class ServiceabilityParser:
         return [self._dump(words[a:b]) for a, b in zip(starts, [*starts[1:], len(words)], strict=True)]
 
     def _dump(self, text: str) -> ThreadDump:
-        headers = list(_THREAD.finditer(text))
         threads: list[Thread] = []
         native_id = None
-        for header, after in zip(headers, [*headers[1:], None], strict=True):
-            block = text[header.end() : after.start() if after else len(text)]
+        for header, block, is_last in blocks(_THREAD, text):
             if header["lwp"]:
                 native_id = int(header["lwp"])
-                if after is not None and after["name"] is not None:
+                if not block.strip():
                     continue  # its Java thread is named on the next line
-            if after is None and block and not block.endswith("\n"):
-                block = block[: block.rfind("\n") + 1]
+            if is_last and not _is_whole(block):
+                return self._made(text, threads, cut_off=True)
             threads.append(self._thread(header, block, native_id))
+        return self._made(text, threads, cut_off=False)
+
+    @staticmethod
+    def _made(text: str, threads: list[Thread], *, cut_off: bool) -> ThreadDump:
         version = _VERSION.search(text)
-        # The agent marks no end: a text that stops within a line is surely not all.
-        return ThreadDump(NAME, threads, None, version[1] if version else None, (), cut_off=not text.endswith("\n"))
+        return ThreadDump(NAME, threads, None, version[1] if version else None, (), cut_off=cut_off)
 
     def _thread(self, header: re.Match[str], block: str, native_id: int | None) -> Thread:
         frames: list[str] = []
@@ -104,7 +117,7 @@ class ServiceabilityParser:
         if header["tid"]:
             native_id = int(header["tid"])
         elif nid:
-            native_id = int(nid[1], 0)
+            native_id = int(nid[1], 16) if nid[1] else int(nid[2])
         return Thread(
             self._table.stack(frames, state),
             header["name"],
@@ -115,6 +128,14 @@ class ServiceabilityParser:
             None,
             tuple(locks),
         )
+
+
+def _is_whole(last: str) -> bool:
+    """The agent marks no end of its dump, but one of each thread: a blank line; with -m, where threads begin or its unwinder stops."""
+    if last.endswith("\n\n"):
+        return True
+    lines = last.rstrip("\n").split("\n")
+    return last.endswith("\n") and (lines[-1] == "    - None" or _NATIVE_ROOT.search(lines[-1]) is not None)
 
 
 def _state(agents: str, frames: list[str]) -> str | None:

@@ -31,7 +31,8 @@ class Lock(NamedTuple):
     """A line about a lock. `depth` counts the frames above the one it belongs to; None: an ownable synchronizer.
 
     `action` is HotSpot's word for it: `locked`, `waiting to lock`, `waiting on`, `parking to wait for`, … `address` and
-    `class_name` are None where the dump leaves them out; `owner` is the holder's name, where the dump tells it there.
+    `class_name` are None where the dump leaves them out; `owner` is the holder's name or its `#22`, where
+    the dump tells it there.
     """
 
     action: str

@@ -1,0 +1,381 @@
+"""Every dialect of thread dump gives the same records, whole or cut, alone or beside another one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from opskit.errors import BadInput
+from opskit.jvm.dialects import DumpReader
+from opskit.jvm.threaddump import Lock, Waits
+
+FIXTURES = Path(__file__).resolve().parent.parent / "fixtures" / "thread-dumps"
+
+JAVACORE = """\
+0SECTION       TITLE subcomponent dump routine
+1TIDATETIME    Date: 2024/10/02 at 12:28:23:001
+0SECTION       ENVINFO subcomponent dump routine
+1CIJAVAVERSION JRE 21 Linux amd64-64 (build 21.0.4+7-LTS)
+0SECTION       LOCKS subcomponent dump routine
+1LKDEADLOCK    Deadlock detected !!!
+NULL           ---------------------
+2LKDEADLOCKTHR  Thread "A "quoted" one" (0x0000000000061100)
+3LKDEADLOCKWTR    is waiting for:
+4LKDEADLOCKMON      sys_mon_t:0x0000000000061248 infl_mon_t: 0x0000000000061288:
+4LKDEADLOCKOBJ      java/lang/Object@0x00000000FFF3B6D0
+3LKDEADLOCKOWN    which is owned by:
+2LKDEADLOCKTHR  Thread "B" (0x0000000000061200)
+3LKDEADLOCKWTR    which is waiting for:
+4LKDEADLOCKOBJ      com/example/Lock@0x00000000FFF3B6E0
+3LKDEADLOCKOWN    which is owned by:
+2LKDEADLOCKTHR  Thread "A "quoted" one" (0x0000000000061100)
+0SECTION       THREADS subcomponent dump routine
+1XMTHDINFO     Thread Details
+NULL
+3XMTHREADINFO      "A "quoted" one" J9VMThread:0x0000000000061100, omrthread_t:0x1, java/lang/Thread:0x2, state:B, prio=5
+3XMJAVALTHREAD            (java/lang/Thread getId:0x1F, isDaemon:false)
+3XMTHREADINFO1            (native thread ID:0x379C, native priority:0x5, native policy:UNKNOWN, vmstate:B, vm thread flags:0x1)
+3XMCPUTIME               CPU usage total: 0.046875000 secs, user: 0.015625000 secs, system: 0.031250000 secs
+3XMTHREADBLOCK     Blocked on: java/lang/Object@0x00000000FFF3B6D0 Owned by: "B" (J9VMThread:0x61200, java/lang/Thread:0x3)
+3XMTHREADINFO3           Java callstack:
+4XESTACKTRACE                at com/example/A.inner(A.java:20(Compiled Code))
+4XESTACKTRACE                at com/example/A$$Lambda/0x00000000A.run(Unknown Source)
+5XESTACKTRACE                   (entered lock: com/example/Lock@0x00000000FFF3B6E0, entry count: 1)
+3XMTHREADINFO3           Native callstack:
+4XENATIVESTACK               pthread_cond_wait+0x1 (0x00007F)
+NULL
+3XMTHREADINFO      Anonymous native thread
+3XMTHREADINFO1            (native thread ID:0x5B64, native priority: 0x0, native policy:UNKNOWN)
+NULL
+3XMTHREADINFO      "old" (TID:0x2BDE718, sys_thread_t:0x10DD9048, state:CW, native ID:0xCD0) prio=5
+4XESTACKTRACE          at java.lang.Thread.sleep(Native Method)
+4XESTACKTRACE          at java.lang.Thread.run(Thread.java:570)
+NULL           ------------------------------------------------------------------------
+0SECTION       CLASSES subcomponent dump routine
+NULL           ---------------------- END OF DUMP -------------------------------------
+"""
+
+JROCKIT = """
+===== FULL THREAD DUMP ===============
+Wed Aug 17 12:05:14 2005
+BEA JRockit(R) R25.2.0-28
+
+"Main" id=1 idx=0x2 tid=5428 prio=5 alive, in native, daemon
+
+"one" id=10 idx=0x14 tid=5628 prio=5 alive, in native, blocked
+    -- Blocked trying to get lock: java/lang/Object@0x0095C8D0[thin lock]
+    at jrockit/vm/Threads.shortNap(I)V(Native Method)
+    at com/example/A.run()V(A.java:25)
+    ^-- Holding lock: java/lang/Object@0x0095C8C8[thin lock]
+    at jrockit/vm/RNI.c2java()V(Native Method)
+    -- end of trace
+
+"two" id=11 idx=0x16 tid=3264 prio=5 alive, sleeping, native_waiting
+    at java/lang/Thread.sleep(J)V(Native Method)
+    -- end of trace
+
+Circular (deadlocked) lock chains
+=================================
+Chain 2:
+"one" id=10 idx=0x14 tid=5628 waiting for java/lang/Object@0x0095C8D0 held by:
+"two" id=11 idx=0x16 tid=3264 waiting for java/lang/Object@0x0095C8C8 held by:
+"one" id=10 idx=0x14 tid=5628
+
+===== END OF THREAD DUMP ===============
+"""
+
+AGENT = """\
+Attaching to process ID 31781, please wait...
+Debugger attached successfully.
+JVM version is 25.144-b01
+Thread 3987: (state = BLOCKED)
+ - java.lang.Object.wait(long) @bci=0 (Interpreted frame)
+ - com.example.A.run() @bci=44, line=116 (Compiled frame)
+
+
+Thread 3988: (state = IN_NATIVE)
+ - java.net.SocketInputStream.socketRead0(java.io.FileDescriptor, byte[], int, int, int) @bci=0 (Compiled frame)
+
+
+Thread 3989: (state = BLOCKED)
+ - com.example.A.enter() @bci=7, line=38 (Interpreted frame)
+
+"""
+
+ACTUATOR = """\
+HTTP/1.1 200
+Content-Type: application/json
+Date: Wed, 15 Sep 2021 01:03:52 GMT
+
+{"threads":[{"threadName":"exec-1","threadId":12,"lockName":"java.lang.Object@2f407ecb","lockOwnerId":13,
+"lockOwnerName":"exec-2","daemon":true,"threadState":"BLOCKED","stackTrace":[{"classLoaderName":null,
+"moduleName":"java.base","moduleVersion":"17","methodName":"read","fileName":"A.java","lineNumber":5,
+"nativeMethod":false,"className":"com.example.A"},{"methodName":"run","fileName":null,"lineNumber":-1,
+"nativeMethod":false,"className":"com.example.B"}],"lockedMonitors":[{"className":"java.lang.String",
+"identityHashCode":255,"lockedStackDepth":1}],"lockedSynchronizers":[],"lockInfo":null},
+{"threadName":"exec-2","threadId":13,"threadState":"RUNNABLE","stackTrace":[],"lockedMonitors":[],"lockedSynchronizers":[]}]}
+"""
+
+HOTSPOT = """\
+2026-11-21 11:04:04
+Full thread dump OpenJDK 64-Bit Server VM (17.0.15+6 mixed mode, sharing):
+
+"main" #1 prio=5 os_prio=0 cpu=102.50ms elapsed=9.86s tid=0x00007f nid=0x1f4b runnable  [0x1]
+   java.lang.Thread.State: RUNNABLE
+\tat com.example.Main.main(Main.java:10)
+
+JNI global refs: 26, weak refs: 0
+
+"""
+
+WHOLE = {
+    "javacore": JAVACORE,
+    "JRockit": JROCKIT,
+    "jstack -F": AGENT,
+    "actuator JSON": ACTUATOR,
+    "HotSpot": HOTSPOT,
+    **{
+        f"{name} {path.name}": path.read_text(encoding="utf-8")
+        for name, path in (
+            ("Thread.dump_to_file", FIXTURES / "jdk25-dump-to-file.txt"),
+            ("Thread.dump_to_file", FIXTURES / "jdk21-dump-to-file.txt"),
+            ("Thread.dump_to_file JSON", FIXTURES / "jdk25-dump-to-file.json"),
+            ("Thread.dump_to_file JSON", FIXTURES / "jdk21-dump-to-file.json"),
+            ("jstack -F", FIXTURES / "jdk17-jhsdb-jstack.txt"),
+            ("jstack -F", FIXTURES / "jdk17-jhsdb-jstack-mixed.txt"),
+        )
+    },
+}
+
+
+def read(text):
+    data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape")
+    return DumpReader("locks").read(data, "x.txt")
+
+
+def stacks(dumps):
+    """(thread's name, its frames) with how often each is there."""
+    return Counter(
+        (thread.name, thread.stack.frames) for dump in dumps for thread in dump.threads if thread.stack.frames
+    )
+
+
+def test_javacore():
+    """Names with quotes, ids, CPU, states, locks with their owner, the old form beside the new, and the deadlock."""
+    [dump] = read(JAVACORE)
+    assert (dump.dialect, dump.time, dump.cut_off) == ("javacore", "2024/10/02 at 12:28:23:001", False)
+    assert dump.version == "JRE 21 Linux amd64-64 (build 21.0.4+7-LTS)"
+    first, native, old = dump.threads
+    assert (first.name, first.native_id, first.java_id, first.daemon) == ('A "quoted" one', 0x379C, 31, False)
+    assert (first.cpu_ms, first.elapsed_s, first.stack.state) == (46.875, None, "BLOCKED")
+    assert first.stack.frames == (
+        "com.example.A.inner(A.java:20)",
+        "com.example.A$$Lambda/0x00000000A.run(Unknown Source)",
+    )
+    assert first.locks == (
+        Lock("waiting to lock", "0x00000000fff3b6d0", "java.lang.Object", 0, "B"),
+        Lock("locked", "0x00000000fff3b6e0", "com.example.Lock", 1),
+    )
+    assert (native.name, native.native_id, native.stack.frames) == ("Anonymous native thread", 0x5B64, ())
+    assert (old.name, old.native_id, old.java_id, old.stack.state) == ("old", 0xCD0, None, "TIMED_WAITING")
+    assert old.stack.frames == ("java.lang.Thread.sleep(Native Method)", "java.lang.Thread.run(Thread.java:570)")
+    assert dump.deadlocks == (
+        (
+            Waits('A "quoted" one', "java.lang.Object", "0x00000000fff3b6d0", "B"),
+            Waits("B", "com.example.Lock", "0x00000000fff3b6e0", 'A "quoted" one'),
+        ),
+    )
+
+
+def test_a_javacore_without_threads_says_so():
+    """A clear line, not an empty answer."""
+    with pytest.raises(BadInput, match=r"x\.txt: a javacore without threads"):
+        read(JAVACORE[: JAVACORE.index("0SECTION       THREADS")])
+
+
+def test_jrockit():
+    """Descriptors go, states come from the words, the chain is a deadlock."""
+    [dump] = read(JROCKIT)
+    assert (dump.dialect, dump.time, dump.version) == (
+        "JRockit",
+        "Wed Aug 17 12:05:14 2005",
+        "BEA JRockit(R) R25.2.0-28",
+    )
+    main, one, two = dump.threads
+    assert (main.name, main.stack.frames, main.daemon) == ("Main", (), True)
+    assert one.stack.frames[1] == "com.example.A.run(A.java:25)"
+    assert (one.stack.state, one.native_id, one.java_id) == ("BLOCKED", 5628, 10)
+    assert one.locks[0] == Lock("waiting to lock", "0x0095c8d0", "java.lang.Object", 0)
+    assert one.locks[1] == Lock("locked", "0x0095c8c8", "java.lang.Object", 1)
+    assert two.stack.state == "TIMED_WAITING"
+    assert dump.deadlocks == (
+        (Waits("one", "java.lang.Object", "0x0095c8d0", "two"), Waits("two", "java.lang.Object", "0x0095c8c8", "one")),
+    )
+
+
+def test_the_serviceability_agent():
+    """No names before JDK 9; its BLOCKED is any waiting thread, told apart by where it stands."""
+    [dump] = read(AGENT)
+    assert (dump.dialect, dump.version) == ("jstack -F", "25.144-b01")
+    assert [thread.name for thread in dump.threads] == [None] * 3
+    assert [thread.native_id for thread in dump.threads] == [3987, 3988, 3989]
+    assert [thread.stack.state for thread in dump.threads] == ["WAITING", "RUNNABLE", "BLOCKED"]
+    assert dump.threads[0].stack.frames == ("java.lang.Object.wait(Unknown Source)", "com.example.A.run(line 116)")
+
+
+def test_the_serviceability_agent_of_today():
+    """Names and states of JDK 9 and later; with --mixed, native frames between Java's."""
+    [dump] = read(WHOLE["jstack -F jdk17-jhsdb-jstack.txt"])
+    spin = next(thread for thread in dump.threads if thread.name == "spin")
+    assert spin.stack.frames[0] == "T.lambda$main$0(line 1)"
+    assert spin.stack.frames[1].startswith("T$$Lambda$1/0x")
+    assert (spin.java_id, spin.native_id, spin.stack.state) == (12, 0x46A6, "RUNNABLE")
+    assert spin.locks == (Lock("locked", "0x000000069ec190e0", "java.lang.Object", 0),)
+    [mixed] = read(WHOLE["jstack -F jdk17-jhsdb-jstack-mixed.txt"])
+    spin = next(thread for thread in mixed.threads if thread.name == "spin")
+    assert spin.stack.frames[0] == "T.lambda$main$0(line 1)"
+    assert "thread_native_entry(Thread*)" in spin.stack.frames
+    assert next(thread for thread in mixed.threads if thread.name == 'blk"x').stack.state == "BLOCKED"
+
+
+def test_actuator_json_behind_http_headers():
+    """Frames as HotSpot writes them; the lock's owner; monitors with their depth."""
+    [dump] = read(ACTUATOR)
+    assert (dump.dialect, dump.time, dump.cut_off) == ("actuator JSON", "Wed, 15 Sep 2021 01:03:52 GMT", False)
+    first, second = dump.threads
+    assert first.stack.frames == ("com.example.A.read(java.base@17/A.java:5)", "com.example.B.run(Unknown Source)")
+    assert (first.name, first.java_id, first.daemon, first.stack.state) == ("exec-1", 12, True, "BLOCKED")
+    assert first.locks == (
+        Lock("waiting to lock", "2f407ecb", "java.lang.Object", 0, "exec-2"),
+        Lock("locked", "ff", "java.lang.String", 1),
+    )
+    assert (second.stack.frames, second.daemon) == ((), None)
+
+
+def test_dump_to_file_of_25_tells_virtual_threads_states_and_locks():
+    """Plain and JSON say the same of the deadlocked pair of virtual threads."""
+    for name in ("Thread.dump_to_file jdk25-dump-to-file.txt", "Thread.dump_to_file JSON jdk25-dump-to-file.json"):
+        [dump] = read(WHOLE[name])
+        assert dump.dialect == name.rpartition(" ")[0]
+        assert dump.version == "25.0.2+10-LTS"
+        by_name = {thread.name: thread for thread in dump.threads}
+        one, two = by_name["vd1"], by_name["vd2"]
+        assert (one.virtual, one.stack.state, by_name["main"].virtual) == (True, "BLOCKED", False)
+        wants = {lock.address for lock in one.locks if lock.action == "waiting to lock"}
+        holds = {lock.address for lock in two.locks if lock.action == "locked"}
+        assert wants
+        assert wants == holds
+        assert by_name['spin "q" <x>'].virtual
+        assert sum(thread.virtual for thread in dump.threads) == 6
+
+
+def test_dump_to_file_of_21_knows_virtual_threads_by_their_stack():
+    """Its JSON has no `virtual` key; the plain form says it."""
+    for name in ("Thread.dump_to_file jdk21-dump-to-file.txt", "Thread.dump_to_file JSON jdk21-dump-to-file.json"):
+        [dump] = read(WHOLE[name])
+        by_name = {thread.name: thread for thread in dump.threads}
+        assert by_name['spin "q" <x>'].virtual
+        assert not by_name["main"].virtual
+        assert by_name["main"].stack.state is None
+
+
+def test_threads_of_a_container_keep_its_name():
+    """JSON groups threads by their executor or scope."""
+    [dump] = read(WHOLE["Thread.dump_to_file JSON jdk25-dump-to-file.json"])
+    containers = Counter(thread.container.partition("@")[0] for thread in dump.threads)
+    assert containers["java.util.concurrent.ThreadPerTaskExecutor"] == 3
+    assert containers["<root>"] == 14
+
+
+@pytest.mark.parametrize("first", WHOLE)
+@pytest.mark.parametrize("second", WHOLE)
+def test_two_dialects_in_one_file_are_each_read_by_their_own(first, second):
+    """Joined, they give what each gives alone."""
+    alone = stacks(read(WHOLE[first])) + stacks(read(WHOLE[second]))
+    together = read(WHOLE[first].rstrip("\n") + "\n\n" + WHOLE[second])
+    assert stacks(together) == alone
+    assert [dump.dialect for dump in together] == [read(WHOLE[name])[0].dialect for name in (first, second)]
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_windows_line_ends_and_utf16_read_the_same(name):
+    """As PowerShell redirects them."""
+    text = WHOLE[name]
+    expected = stacks(read(text))
+    assert stacks(read(text.replace("\n", "\r\n").encode())) == expected
+    assert stacks(read(b"\xff\xfe" + text.replace("\n", "\r\n").encode("utf-16-le"))) == expected
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_cut_at_any_byte_there_is_never_a_stack_that_was_not_there(data):
+    """Never a traceback, never more stacks than there are, never a shorter one passed off as whole."""
+    name = data.draw(st.sampled_from(sorted(WHOLE)))
+    whole = WHOLE[name].encode()
+    cut = data.draw(st.integers(0, len(whole)))
+    known = stacks(read(whole))
+    try:
+        dumps = read(whole[:cut])
+    except BadInput:
+        return
+    extra = stacks(dumps) - known
+    assert not extra, f"{name} cut at {cut}: {extra}"
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_corrupted_bytes_are_bad_input_or_a_dump(data):
+    """Whatever is overwritten, inserted or removed: BadInput or records, nothing else."""
+    name = data.draw(st.sampled_from(sorted(WHOLE)))
+    text = bytearray(WHOLE[name].encode())
+    for _ in range(data.draw(st.integers(1, 8))):
+        at = data.draw(st.integers(0, len(text) - 1))
+        end = min(len(text), at + data.draw(st.integers(0, 40)))
+        text[at:end] = data.draw(st.binary(max_size=20))
+    try:
+        dumps = read(bytes(text))
+    except BadInput:
+        return
+    for dump in dumps:
+        for thread in dump.threads:
+            assert all(isinstance(frame, str) for frame in thread.stack.frames)
+
+
+# Rough counts of a regular expression; where ours differ, the reason stands beside it.
+REAL = {
+    "hpux-jdk1.x-no-version-3dumps.txt": (3, 225, "HotSpot"),
+    "ibm-jdk1.4.2-javacore.txt": (1, 45, "javacore"),  # its `Full thread dump` line is not a second dump
+    "ibm-jdk8-javacore-quoted-thread-name.txt": (1, 36, "javacore"),
+    "jdk1.4-sun-deadlock-7dumps.txt": (7, 63, "HotSpot"),
+    "jdk17-actuator-json-with-http-headers.txt": (1, 22, "actuator JSON"),
+    "jdk23-graalvm-dumptofile-1000-vthreads.json": (1, 1012, "Thread.dump_to_file JSON"),
+    "jdk24-dumptofile-text.txt": (1, 14, "Thread.dump_to_file"),
+    "jdk5-jstack-serviceability-agent.txt": (3, 21, "jstack -F"),
+    "jrockit5-deadlock.txt": (3, 33, "JRockit"),  # 42 with the lines of the lock chains
+    "openj9-jdk21-javacore-liberty-macos.txt": (1, 66, "javacore"),
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_dumps_of_other_people(samples, name):
+    """Dumps and threads are all there, and nearly all have what a dump of their kind tells."""
+    dumps = DumpReader("locks").read((samples / "thread-dumps" / name).read_bytes(), name)
+    dump_count, threads, dialect = REAL[name]
+    assert len(dumps) == dump_count
+    assert sum(len(dump.threads) for dump in dumps) == threads
+    assert {dump.dialect for dump in dumps} == {dialect}
+    assert not any(dump.cut_off for dump in dumps)
+
+
+def test_every_real_dump_gives_stacks_or_says_why_not(samples):
+    """The one that is none is a server's log of slow requests."""
+    for path in sorted((samples / "thread-dumps").iterdir()):
+        if path.name == "was-liberty-slow-request-log.txt":
+            with pytest.raises(BadInput, match="no thread dump in"):
+                DumpReader().read(path.read_bytes(), path.name)
+        else:
+            assert any(dump.threads for dump in DumpReader().read(path.read_bytes(), path.name)), path.name

@@ -11,6 +11,8 @@ from opskit.analysis.headroom import HeadroomSample, trend
 from opskit.analysis.limitorigin import explained
 from opskit.analysis.limits import judge
 from opskit.analysis.limituse import limit_uses
+from opskit.analysis.probeplan import probe_plan
+from opskit.commands.confirm import agreed
 from opskit.commands.options import Pid, Size, check_watch, common, open_host, watching
 from opskit.commands.output import Output, about
 from opskit.commands.watch import run_watch
@@ -23,6 +25,8 @@ from opskit.proc.stat import parse_stat
 from opskit.proc.status import parse_status
 from opskit.proc.units import unit_of_path
 from opskit.render import limits as view
+from opskit.render.escape import printable
+from opskit.render.limits import Probed
 from opskit.render.report import Block, Report
 
 if TYPE_CHECKING:
@@ -67,12 +71,20 @@ class Target:
 @click.argument("pid", type=Pid(), required=False)
 @click.option("--all", "every", is_flag=True, help="Add the other limits with what is used of each.")
 @click.option("--stack", type=Size(), metavar="SIZE", help="Ask for threads with a stack of SIZE (512K, 8M, 1G).")
+@click.option(
+    "--probe", is_flag=True, help="Prove it: start a few threads in a child with the process's limits and user."
+)
+@click.option("--in-cgroup", is_flag=True, help="With --probe: inside the process's pids cgroup too.")
+@click.option("--yes", is_flag=True, help="With --probe: go ahead without asking.")
 @watching
 @common("table", "text", "json", "markdown")
 def command(
     pid: int | None,
     every: bool,
     stack: int | None,
+    probe: bool,
+    in_cgroup: bool,
+    yes: bool,
     watch: bool,
     interval: float | None,
     count: int | None,
@@ -84,6 +96,10 @@ def command(
 ) -> int:
     """Options, collect, analyse, emit."""
     check_watch(watch, interval, count)
+    if (in_cgroup or yes) and not probe:
+        raise UsageError(f"{'--in-cgroup' if in_cgroup else '--yes'} goes with --probe")
+    if probe and watch:
+        raise UsageError("--probe and -w/--watch exclude each other: a probe is made once")
     if stack == 0:
         raise UsageError("--stack 0: a thread needs a stack; write 512K, 8M, 1G")
     out = Output.choose(format_, output, no_color)
@@ -100,7 +116,8 @@ def command(
         code = run_watch(host, out, interval, count, take, fit_height=False)
         return code or _exit_code(target.verdict)
     look = _look(host, target, every, stack)
-    out.emit(_report(host, target, look, narrow=out.format == "table"))
+    done = _probe(host, target, look, in_cgroup=in_cgroup, yes=yes) if probe else None
+    out.emit(_report(host, target, look, done, narrow=out.format == "table"))
     return _exit_code(look.verdict)
 
 
@@ -196,6 +213,24 @@ def _uses(host: Host, situation: Situation) -> list[LimitUse]:
     return limit_uses(situation, cpu, largest_written_bytes(host.fs, situation.pid))
 
 
+def _probe(host: Host, target: Target, look: Look, *, in_cgroup: bool, yes: bool) -> Probed | None:
+    """Plan, ask, do; None after a no."""
+    plan = probe_plan(look.situation, look.verdict, in_cgroup=in_cgroup)
+    if plan is None:
+        raise NotSupported("--probe: no headroom is known, so that half of it is not known either; nothing was started")
+    host.prove_own(plan.pid)
+    if plan.threads == 0:
+        return Probed(plan, None)
+    user = target.who.user or str(plan.uid)
+    click.echo(printable(view.plan_line(plan, user)), err=True)
+    if not agreed(yes, "Start them?"):
+        click.echo("Nothing was changed; add --yes", err=True)
+        return None
+    from opskit.actions.probe import run_probe  # noqa: PLC0415  (ctypes: only where it is needed)
+
+    return Probed(plan, run_probe(host, plan))
+
+
 def _remember(target: Target, look: Look, at_s: float) -> None:
     binding = look.verdict.binding
     target.verdict = look.verdict
@@ -209,12 +244,14 @@ def _remember(target: Target, look: Look, at_s: float) -> None:
     )
 
 
-def _report(host: Host, target: Target, look: Look, *, narrow: bool) -> Report:
+def _report(host: Host, target: Target, look: Look, probed: Probed | None = None, *, narrow: bool) -> Report:
     verdict, situation = look.verdict, look.situation
     lines = view.verdict_lines(verdict, target.title, situation)
     found = trend(target.samples)
     if target.samples:
         lines.insert(1, view.trend_line(target.samples, found))
+    if probed:
+        lines.insert(1, view.probe_line(probed, verdict))
     blocks = view.blocks(verdict, narrow=narrow)
     if look.uses is not None:
         blocks.append(Block(view.USE_COLUMNS, look.uses, len(look.uses), "all limits"))
@@ -244,6 +281,7 @@ def _report(host: Host, target: Target, look: Look, *, narrow: bool) -> Report:
                 if "RLIMIT_NOFILE" in situation.limits
                 else None,
             },
+            "probe": view.probe_object(probed) if probed else None,
             "all": None if look.uses is None else [view.use_object(use) for use in look.uses],
             "samples": [
                 {"at_s": round(s.at_s, 3), "threads_left": s.threads_left, "binding": s.binding} for s in target.samples

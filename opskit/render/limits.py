@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from opskit.proc.limits import UNLIMITED
 from opskit.render.numbers import size, whole
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from opskit.analysis.headroom import HeadroomSample, Trend
     from opskit.analysis.limits import Limit, Verdict
     from opskit.analysis.limituse import LimitUse
+    from opskit.analysis.probeplan import ProbePlan
     from opskit.proc.situation import Situation
 
 
@@ -219,3 +220,73 @@ def _span(seconds: float) -> str:
         return f"{whole_s // 60} min {whole_s % 60} s"
     hours = whole_s // 3600
     return f"{hours} h {whole_s % 3600 // 60} min" if hours < 72 else f"{hours // 24} days"
+
+
+class Probed(NamedTuple):
+    """A probe's plan and what came of it; None: it would have taken the last threads, and was not made."""
+
+    plan: ProbePlan
+    result: Outcome | None
+
+
+class Outcome(Protocol):
+    """What a probe gives (actions.probe.ProbeResult)."""
+
+    @property
+    def tried(self) -> int: ...  # noqa: D102
+    @property
+    def started(self) -> int: ...  # noqa: D102
+    @property
+    def failed_call(self) -> str | None: ...  # noqa: D102
+    @property
+    def errno(self) -> str | None: ...  # noqa: D102
+    @property
+    def took_s(self) -> float: ...  # noqa: D102
+
+
+def plan_line(plan: ProbePlan, user: str) -> str:
+    """What a probe would do, before it is agreed to."""
+    where = f" in the cgroup of {plan.cgroup_procs.removesuffix('/cgroup.procs')}" if plan.cgroup_procs else ""
+    return (
+        f"probe: a child as user {user}{where} will start up to {plan.threads} "
+        f"thread{'' if plan.threads == 1 else 's'} with stacks of {short_size(plan.stack_bytes)}, under the limits of {plan.pid}, "
+        "and be gone within a second; while it lives these are not there for the application"
+    )
+
+
+def probe_line(probed: Probed, verdict: Verdict) -> str:
+    """What the probe showed, and what it could not."""
+    plan, result = probed
+    if result is None:
+        return f"probe: not made, with {plan.predicted} left: these are the application's own last threads"
+    stacks = f"with stacks of {short_size(plan.stack_bytes)}"
+    if result.failed_call is None:
+        line = f"probe: {result.started} of {result.tried} threads {stacks} really started"
+    elif result.failed_call == "timeout":
+        line = "probe: no answer within a second, it was ended: the machine is slow or the limits left it no room"
+    elif result.failed_call.startswith("setup:"):
+        line = f"probe: could not take on {result.failed_call[6:]}: {result.errno}; nothing was proved"
+    else:
+        line = f"probe: {result.started} of {result.tried} threads {stacks} started, then {result.failed_call}() failed: {result.errno}"
+    line += f" (gone after {result.took_s * 1000:.0f} ms)"
+    binding = verdict.binding
+    if binding and binding.name not in plan.proves:
+        line += f"; it was not under {binding.name}" + (": add --in-cgroup" if binding.name == "pids.max" else "")
+    elif plan.predicted == 0 and result.started:
+        line += "; none was predicted: something has changed meanwhile, or the prediction is wrong"
+    return line
+
+
+def probe_object(probed: Probed) -> dict[str, Any]:
+    """The probe for JSON."""
+    plan, result = probed
+    return {
+        "made": result is not None,
+        "tried": result.tried if result else 0,
+        "started": result.started if result else 0,
+        "failed_call": result.failed_call if result else None,
+        "errno": result.errno if result else None,
+        "took_s": round(result.took_s, 4) if result else None,
+        "stack_bytes": plan.stack_bytes,
+        "proves": list(plan.proves),
+    }

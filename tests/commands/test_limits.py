@@ -496,6 +496,9 @@ def test_all_marks_what_is_over_80_percent(opskit, tree):
         (["1", "--stack", "-3"], "is no size"),
         (["1", "-c", "3"], "-c/--count goes with -w"),
         (["2"], "thread of the kernel"),
+        (["1", "--yes"], "--yes goes with --probe"),
+        (["1", "--in-cgroup"], "--in-cgroup goes with --probe"),
+        (["1", "--probe", "-w"], "exclude each other"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_2(opskit, words, complaint):
@@ -527,6 +530,13 @@ def test_a_garbled_limits_file_is_told_by_its_line(opskit, tree):
     done = opskit("limits", 4242, "--root", tree(machine(**{"proc/4242/limits": text})), "-f", "json")
     assert row(json.loads(done.out), "RLIMIT_STACK")["state"] == "unknown"
     assert "neither a number nor" in row(json.loads(done.out), "RLIMIT_STACK")["note"]
+
+
+def test_nothing_is_probed_in_another_machines_tree(opskit, tree):
+    """A pid there is not that process here."""
+    done = opskit("limits", 4242, "--probe", "--yes", "--root", tree(machine()))
+    assert done.code == 2
+    assert "4242 there is not 4242 here. Nothing was sent." in done.err
 
 
 def test_a_tree_without_a_process_of_ours_wants_a_pid(opskit, tree):

@@ -182,3 +182,104 @@ def test_a_cgroup_of_the_tests_own_is_gone():
     with pids_cgroup(None, 7):
         pass
     assert not list(pids_root().glob(f"opskit-test-{os.getpid()}*"))
+
+
+def probe(pid, *options):
+    """`--probe --yes`: what came of it, and the whole object."""
+    document = predicted(pid, "--probe", "--yes", *options)
+    return document["probe"], document
+
+
+@pytest.mark.parametrize(
+    ("words", "options", "call", "code"),
+    [
+        ("stacks of 16 TiB", (), "mprotect", "ENOMEM"),
+        ("an unprivileged uid, nproc 40", (), "clone", "EAGAIN"),
+        ("address space of 300 MiB", (), "mmap", "ENOMEM"),
+        ("data of 200 MiB", (), "mprotect", "ENOMEM"),
+        ("pids.max 30 on the parent, the leaf has none", ("--in-cgroup",), "clone", "EAGAIN"),
+    ],
+)
+def test_a_probe_proves_it(words, options, call, code):
+    """Before: threads really start, at most the smaller of 8 and half of what is left. Full: the call that fails, its errno."""
+    case = next(case for case in limitcases.cases() if case.words == words)
+    if case.cgroup and pids_root() is None:
+        pytest.skip("no pids cgroup can be made here")
+    with child(case) as process:
+        before, document = probe(process.pid, *options)
+        left = document["threads_left"]
+        if left:
+            assert before["tried"] == before["started"] == min(8, (left - 1) // 2)
+            assert before["failed_call"] is None
+        fill(process)
+        after, document = probe(process.pid, *options)
+        if document["threads_left"] == 0:
+            assert (after["started"], after["failed_call"], after["errno"]) == (0, call, code)
+        # what the probe took is the application's again
+        assert predicted(process.pid)["threads_left"] == document["threads_left"]
+
+
+def test_a_probe_asks_first(opskit):
+    """Without --yes and without a terminal: the plan on stderr, nothing started, the verdict all the same."""
+    with child(Case("", "")) as process:
+        done = opskit("limits", process.pid, "--probe", "-f", "json")
+    assert done.code == 0
+    assert "will start up to 8 threads with stacks of 8 MiB" in done.err
+    assert "Nothing was changed; add --yes" in done.err
+    assert json.loads(done.out)["probe"] is None
+
+
+def test_a_probe_leaves_the_last_threads_alone():
+    """With two left it starts none."""
+    with child(Case("", "", limitcases.rlimit("RLIMIT_NPROC", 3), uid=limitcases.UID)) as process:
+        found, document = probe(process.pid)
+    assert document["threads_left"] == 2
+    assert (found["made"], found["started"]) == (False, 0)
+    assert "the application's own last threads" in document["verdict"][1]
+
+
+def test_a_probe_outside_the_cgroup_says_what_it_did_not_prove(opskit):
+    """Threads start, but pids.max was not over them."""
+    if pids_root() is None:
+        pytest.skip("no pids cgroup can be made here")
+    with child(Case("", "", cgroup=(None, 4))) as process:
+        fill(process)
+        done = opskit("limits", process.pid, "--probe", "--yes")
+    assert done.code == 1
+    assert "it was not under pids.max: add --in-cgroup" in done.out
+
+
+def test_a_probe_may_not_act_as_another_user(as_nobody):
+    """Only root takes on somebody else's limits."""
+    done = as_nobody("limits", os.getpid(), "--probe", "--yes")
+    assert done.returncode == 2
+    assert f"run as root: sudo opskit limits {os.getpid()} --probe" in done.stderr
+
+
+def test_a_probe_has_no_capabilities_no_fds_no_core_and_a_timer():
+    """Held against strace: what the child gives up before the first thread starts."""
+    if not shutil.which("strace"):
+        pytest.skip("needs the Debian package strace")
+    with child(Case("", "", uid=limitcases.UID)) as process:
+        done = subprocess.run(
+            ["strace", "-f", "-qq", "-e", "trace=capset,prctl,setitimer,setresuid,close_range,clone3,clone,exit_group,kill",
+             sys.executable, "-m", "opskit", "limits", str(process.pid), "--probe", "--yes"],
+            capture_output=True, text=True, check=False, cwd="/",
+        )  # fmt: skip
+    lines = done.stderr.splitlines()
+    order = [
+        "PR_SET_PDEATHSIG, SIGKILL",
+        "setitimer(ITIMER_REAL",
+        f"setresuid({limitcases.UID}, {limitcases.UID}, {limitcases.UID}",
+        "permitted=0, inheritable=0",
+        "PR_SET_DUMPABLE, SUID_DUMP_DISABLE",
+        "CLONE_THREAD",
+        "SIGKILL",
+    ]
+    at = 0
+    for wanted in order:
+        found = next((number for number in range(at, len(lines)) if wanted in lines[number]), None)
+        assert found is not None, f"{wanted!r} does not come after {lines[at - 1]!r}\n{done.stderr}"
+        at = found + 1
+    assert "effective=0" in done.stderr
+    assert not list(Path("/proc").glob("[0-9]*/task/*/comm/opskit-probe"))

@@ -1,0 +1,196 @@
+"""Really start a few threads, in a child of ours that has taken on a process's limits and user.
+
+The child has no capabilities and no fds but one, leaves no core, and is gone within a second: it ends by itself, by a
+timer, and by our hand. What it proves holds for the process because the kernel counts both alike.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import mmap
+import os
+import resource
+import select
+import signal
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from opskit.errors import NotPermitted
+from opskit.proc.limits import UNLIMITED
+
+if TYPE_CHECKING:
+    from opskit.analysis.probeplan import ProbePlan
+    from opskit.host import Host
+    from opskit.proc.limits import Rlimit
+
+_LIFE_S = 0.9
+_ANSWER = struct.Struct("=ii16s")
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NAME, _PR_SET_NO_NEW_PRIVS = 1, 4, 15, 38
+_CAPABILITY_VERSION_3 = 0x20080522
+_MAP_STACK = 0x20000
+_ESSENTIAL = ("RLIMIT_STACK", "RLIMIT_NPROC")
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeResult:
+    """How many threads were tried and started; the call that failed first with its errno's name; how long it took (s).
+
+    `failed_call` is "mmap" or "mprotect" (the stack), "clone" (the thread), "fork" (the child itself), "setup:…" (a limit,
+    the user or the cgroup could not be taken on), or "timeout".
+    """
+
+    tried: int
+    started: int
+    failed_call: str | None
+    errno: str | None
+    took_s: float
+
+
+def run_probe(host: Host, plan: ProbePlan) -> ProbeResult:
+    """Do what the plan says. Raises NotPermitted where we may not become the process's user or enter its cgroup."""
+    host.prove_own(plan.pid)
+    me = os.geteuid()
+    if me not in (0, plan.uid) or (plan.cgroup_procs and me != 0):
+        raise NotPermitted(
+            f"--probe has to act as user {host.user_name(plan.uid)}"
+            f"{' in its cgroup' if plan.cgroup_procs else ''}; run as root: sudo opskit limits {plan.pid} --probe"
+        )
+    begun = host.monotonic()
+    reading, writing = os.pipe()
+    try:
+        child = os.fork()
+    except OSError as error:  # what we came to prove, before we began
+        os.close(reading)
+        os.close(writing)
+        return ProbeResult(plan.threads, 0, "fork", errno.errorcode.get(error.errno or 0), host.monotonic() - begun)
+    if child == 0:
+        _be_the_probe(plan, writing, become=me == 0)
+    os.close(writing)
+    try:
+        ready, _, _ = select.select([reading], [], [], 1.0)
+        answer = os.read(reading, _ANSWER.size) if ready else b""
+    finally:
+        os.close(reading)
+        os.kill(child, signal.SIGKILL)  # not yet waited for: the pid is the child's
+        os.waitpid(child, 0)
+    took = host.monotonic() - begun
+    if len(answer) != _ANSWER.size:
+        return ProbeResult(plan.threads, 0, "timeout", None, took)
+    started, code, call = _ANSWER.unpack(answer)
+    name = call.rstrip(b"\0").decode()
+    return ProbeResult(plan.threads, started, name or None, errno.errorcode.get(code) if name else None, took)
+
+
+def _be_the_probe(plan: ProbePlan, pipe: int, *, become: bool) -> None:
+    """What the child does; it never returns."""
+    try:
+        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, _LIFE_S)
+        _libc.prctl(_PR_SET_NAME, b"opskit-probe", 0, 0, 0)
+        started, code, call = _prepared(plan, become=become) or (0, 0, "")
+        _close_all_but(pipe)
+        if not call:
+            started, code, call = _start(plan)
+        os.write(pipe, _ANSWER.pack(started, code, call.encode()[:16]))
+    finally:
+        os._exit(0)  # takes the threads along
+
+
+def _prepared(plan: ProbePlan, *, become: bool) -> tuple[int, int, str] | None:
+    """Take on cgroup, limits and user; None, or what failed."""
+    step = "cgroup"
+    try:
+        if plan.cgroup_procs:
+            with open(plan.cgroup_procs, "w", encoding="ascii") as file:
+                file.write(str(os.getpid()))
+        for name, room in plan.rooms.items():
+            step = name
+            _lower(name, _used(name) + room)
+        for name, limit in plan.limits.items():
+            step = name
+            _take_on(name, limit)
+        step = "user"
+        if become:
+            os.setgroups(plan.groups)
+            os.setresgid(plan.gid, plan.gid, plan.gid)
+            os.setresuid(plan.uid, plan.uid, plan.uid)
+        step = "capabilities"
+        _drop_capabilities()
+    except (OSError, ValueError) as error:
+        return 0, getattr(error, "errno", None) or errno.EPERM, f"setup:{step.removeprefix('RLIMIT_')}"
+    return None
+
+
+def _used(name: str) -> int:
+    """Our own VmSize or VmData in bytes."""
+    with open("/proc/self/statm", encoding="ascii") as file:
+        pages = file.read().split()
+    return int(pages[0 if name == "RLIMIT_AS" else 5]) * mmap.PAGESIZE
+
+
+def _lower(name: str, soft: int) -> None:
+    number = getattr(resource, name)
+    hard = resource.getrlimit(number)[1]
+    resource.setrlimit(number, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
+
+
+def _take_on(name: str, limit: Rlimit) -> None:
+    """Set a limit as the process has it; of those that do not decide about threads, as far as we may."""
+    number = getattr(resource, name, None)
+    if number is None:
+        return
+    soft, hard = (resource.RLIM_INFINITY if value == UNLIMITED else int(value) for value in (limit.soft, limit.hard))
+    try:
+        resource.setrlimit(number, (soft, hard))
+    except ValueError:  # our own hard limit is lower
+        try:
+            resource.setrlimit(number, (soft, resource.getrlimit(number)[1]))
+        except ValueError:
+            if name in _ESSENTIAL:
+                raise
+
+
+def _drop_capabilities() -> None:
+    header = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
+    if _libc.capset(header, bytes(24)) != 0:
+        raise OSError(ctypes.get_errno(), "capset")
+    _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    _libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def _close_all_but(keep: int) -> None:
+    os.closerange(0, keep)
+    os.closerange(keep + 1, 1 << 16)
+
+
+def _start(plan: ProbePlan) -> tuple[int, int, str]:
+    """Start the threads, which do nothing but wait; (how many started, errno, the call that failed or "")."""
+    attributes = ctypes.create_string_buffer(128)
+    _libc.pthread_attr_init(attributes)
+    _libc.pthread_attr_setstacksize(attributes, ctypes.c_size_t(plan.stack_bytes))
+    _libc.pthread_attr_setguardsize(attributes, ctypes.c_size_t(plan.guard_bytes))
+    thread = ctypes.c_ulong()
+    for started in range(plan.threads):
+        code = _libc.pthread_create(ctypes.byref(thread), attributes, _libc.pause, None)
+        if code:
+            return (started, *_failed_call(plan, code))
+    return plan.threads, 0, ""
+
+
+def _failed_call(plan: ProbePlan, code: int) -> tuple[int, str]:
+    """Which call it was: pthread_create says EAGAIN for all of them. So its first two are made again."""
+    size = plan.stack_bytes + plan.guard_bytes
+    _libc.mmap.restype = ctypes.c_void_p
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_STACK
+    at = _libc.mmap(None, ctypes.c_size_t(size), 0, flags, -1, ctypes.c_long(0))
+    if at is None or at == ctypes.c_void_p(-1).value:
+        return ctypes.get_errno(), "mmap"
+    usable = ctypes.c_void_p(at + plan.guard_bytes)
+    if _libc.mprotect(usable, ctypes.c_size_t(plan.stack_bytes), mmap.PROT_READ | mmap.PROT_WRITE) != 0:
+        return ctypes.get_errno(), "mprotect"
+    return code, "clone"

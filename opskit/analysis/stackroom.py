@@ -69,12 +69,15 @@ class _Space:
 
     def map(self, size: int) -> int | None:
         """The address where the kernel puts a new mapping; None where it does not fit."""
-        if size > self.left:
-            return None
-        if size % _HUGE_PAGE == 0:
+        if size <= self.left and size % _HUGE_PAGE == 0:
             for index, (start, end) in enumerate(self.gaps):
                 if end - start >= size + _HUGE_PAGE:
                     return self._take(index, (end - size) // _HUGE_PAGE * _HUGE_PAGE, size)
+        return self._map_anywhere(size)
+
+    def _map_anywhere(self, size: int) -> int | None:
+        if size > self.left:
+            return None
         for index, (start, end) in enumerate(self.gaps):
             if end - start >= size:
                 return self._take(index, end - size, size)
@@ -83,16 +86,12 @@ class _Space:
     def map_arena(self) -> bool:
         """Map what a thread's first malloc() does; whether it got an arena."""
         if self.beside is not None:
-            at, self.beside = self._map_at(self.beside, HEAP_BYTES), None
-            if at is not None:
+            at, self.beside = self._map_near(self.beside, HEAP_BYTES), None
+            if self._keeps_aligned(at):
                 return True
         at = self.map(2 * HEAP_BYTES)
         if at is None:
-            at = self.map(HEAP_BYTES)
-            if at is not None and at % HEAP_BYTES:
-                self._free(at, at + HEAP_BYTES)
-                return False
-            return at is not None
+            return self._keeps_aligned(self.map(HEAP_BYTES))
         aligned = -(-at // HEAP_BYTES) * HEAP_BYTES
         self._free(at, aligned)
         self._free(aligned + HEAP_BYTES, at + 2 * HEAP_BYTES)
@@ -100,13 +99,21 @@ class _Space:
             self.beside = at + HEAP_BYTES
         return True
 
-    def _map_at(self, at: int, size: int) -> int | None:
+    def _keeps_aligned(self, at: int | None) -> bool:
+        """Whether glibc keeps a new heap: only at a multiple of its size."""
+        if at is not None and at % HEAP_BYTES:
+            self._free(at, at + HEAP_BYTES)
+            return False
+        return at is not None
+
+    def _map_near(self, at: int, size: int) -> int | None:
+        """With a hint: there if it is free, else anywhere, and not aligned to huge pages."""
         if size > self.left:
             return None
         for index, (start, end) in enumerate(self.gaps):
             if start <= at and at + size <= end:
                 return self._take(index, at, size)
-        return None
+        return self._map_anywhere(size)
 
     def _take(self, index: int, at: int, size: int) -> int:
         start, end = self.gaps[index]

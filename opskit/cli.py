@@ -36,6 +36,7 @@ COMMANDS = (
     Entry("limits", "Linux", "Why a thread cannot be started, and how many more can until then."),
     Entry("dentry", "Linux", "Who ate the memory: dentry and inode caches, and giving them back safely."),
     Entry("jpmp", "JVM", "Where a JVM's threads stand, live or in saved dumps, and what costs CPU."),
+    Entry("safepoints", "JVM", "How long a JVM stands still, for what, and how much of it is the way there."),
 )
 
 SYMPTOMS = (
@@ -45,6 +46,7 @@ SYMPTOMS = (
     ("memory is used, and no process has it", "opskit dentry"),
     ("a JVM hangs", "opskit jpmp PID"),
     ("a JVM burns CPU", "opskit jpmp PID --on-cpu"),
+    ("the application stalls, and collections are not why", "opskit safepoints PID"),
 )
 
 

@@ -17,7 +17,7 @@ from opskit.render.escape import printable
 from opskit.render.report import About
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from opskit.host import Host
     from opskit.render.report import Report
@@ -99,12 +99,16 @@ class Output(NamedTuple):
 
     def write_bytes(self, data: bytes) -> None:
         """Write to stdout, or to the file: whole or not at all."""
+        self.write_parts([data])
+
+    def write_parts(self, parts: Iterable[bytes]) -> None:
+        """The same for what comes in parts and may be more than memory should hold."""
         if self.path is None:
             sys.stdout.flush()
-            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.writelines(parts)
             sys.stdout.buffer.flush()
         else:
-            write_file(self.path, data)
+            write_file(self.path, parts)
 
     def repaint(self, content: str) -> None:
         """Put a live table over the last one on the terminal."""
@@ -165,28 +169,29 @@ def _check_writable(path: str) -> None:
         raise CannotWrite(f"cannot write {path}: no permission on {target}; choose another place with -o")
 
 
-def write_file(path: str, data: bytes) -> None:
+def write_file(path: str, data: bytes | Iterable[bytes]) -> None:
     """Write a file whole or not at all: beside it first, then renamed over it. Devices and FIFOs are written directly.
 
     Raises CannotWrite; nothing half-written stays, and a file that was there is as it was.
     """
+    parts = [data] if isinstance(data, bytes) else data
     try:
         if _is_special(path) or not os.access(os.path.dirname(os.path.realpath(path)), os.W_OK):
             with open(path, "wb") as file:
-                file.write(data)
+                file.writelines(parts)
             return
-        _replace(os.path.realpath(path), data)
+        _replace(os.path.realpath(path), parts)
     except OSError as error:
         raise CannotWrite(f"cannot write {path}: {error.strerror}; choose another place with -o") from None
 
 
-def _replace(path: str, data: bytes) -> None:
+def _replace(path: str, parts: Iterable[bytes]) -> None:
     import tempfile  # noqa: PLC0415  (it imports random and hashlib)
 
     descriptor, beside = tempfile.mkstemp(prefix=".opskit-", dir=os.path.dirname(path))
     try:
         with open(descriptor, "wb") as file:
-            file.write(data)
+            file.writelines(parts)
             os.fchmod(descriptor, _mode_of(path))
         os.rename(beside, path)
     except BaseException:

@@ -6,12 +6,12 @@ import os
 from typing import TYPE_CHECKING
 
 from opskit.errors import NoSuchProcess, UsageError
-from opskit.jvm.discover import Jvm, find_jvms
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opskit.host import Host
+    from opskit.jvm.discover import Jvm
 
 _MOST_LISTED = 40
 
@@ -44,6 +44,8 @@ def resolve_jvm(host: Host, word: str | None) -> int:
         if not 0 < pid < 2**31 or not host.fs.exists(pid):
             raise NoSuchProcess(pid, "opskit jvms lists the JVMs")
         return pid
+    from opskit.jvm.discover import find_jvms  # noqa: PLC0415  (a command that is given a file does not look for JVMs)
+
     found = find_jvms(host.fs, host.clock_ticks)
     if word is None:
         if len(found) == 1:

@@ -26,6 +26,7 @@ class ProcStat(NamedTuple):
     start_ticks: int
     vsize_bytes: int
     rss_pages: int
+    major_faults: int
 
     @property
     def is_kernel_thread(self) -> bool:
@@ -52,6 +53,7 @@ def parse_stat(text: str) -> ProcStat:
             start_ticks=int(fields[19]),
             vsize_bytes=int(fields[20]),
             rss_pages=int(fields[21]),
+            major_faults=int(fields[9]),
         )
     except ValueError:
         raise BadInput("stat", "not the numbers of a stat line", found=text) from None

@@ -42,4 +42,28 @@ class BarChart:
     signed: bool = True
 
 
-Chart = LineChart | BarChart
+@dataclass(frozen=True, slots=True)
+class Dots:
+    """Dots of one kind: (x, y) each."""
+
+    name: str
+    points: Sequence[tuple[float, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class DotsChart:
+    """Durations in seconds over time, on a logarithmic scale. `below` is a part of each of them; `labels`: (x, y, text).
+
+    `x_clock`: "utc" (seconds since the epoch), "uptime" (seconds) or "number" (numbered from 1).
+    """
+
+    title: str
+    groups: Sequence[Dots]
+    below: Dots | None
+    labels: Sequence[tuple[float, float, str]]
+    x_clock: str
+    y_title: str
+    note: str | None = None
+
+
+Chart = LineChart | BarChart | DotsChart

@@ -9,15 +9,25 @@ from typing import TYPE_CHECKING
 from opskit.render.escape import printable
 
 if TYPE_CHECKING:
-    from opskit.render.report import Report
+    from collections.abc import Iterator
+
+    from opskit.render.report import Report, Sheet
 
 
 def render(report: Report) -> str:
     """The report's sheet; None is an empty field."""
+    return "" if report.sheet is None else "".join(parts(report.sheet()))
+
+
+def parts(sheet: Sheet) -> Iterator[str]:
+    """The text as its rows come, some hundreds at a time."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    if report.sheet is not None:
-        sheet = report.sheet()
-        writer.writerow(sheet.header)
-        writer.writerows([printable(value) if isinstance(value, str) else value for value in row] for row in sheet.rows)
-    return out.getvalue()
+    writer.writerow(sheet.header)
+    for number, row in enumerate(sheet.rows, 1):
+        writer.writerow([printable(value) if isinstance(value, str) else value for value in row])
+        if number % 500 == 0:
+            yield out.getvalue()
+            out.seek(0)
+            out.truncate()
+    yield out.getvalue()

@@ -5,14 +5,16 @@ from __future__ import annotations
 import io
 import logging
 import math
+import textwrap
 import warnings
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
 
-from opskit.render.chart import BarChart, LineChart
+from opskit.render.chart import BarChart, Dots, DotsChart, LineChart
 from opskit.render.escape import printable
 from opskit.render.numbers import size
 
@@ -38,6 +40,7 @@ _STYLE = {
     "hatch.linewidth": 0.8,
 }
 _NAME_CHARACTERS = 58  # a longer name loses its middle
+_LINE_CHARACTERS = 150  # of the small print under the title
 _WIDTH_IN = 11.0
 
 
@@ -58,11 +61,13 @@ def _figure(chart: Chart, head: str) -> Figure:
     axes = figure.add_subplot()
     if isinstance(chart, BarChart):
         _bars(axes, chart)
+    elif isinstance(chart, DotsChart):
+        _dots(axes, chart)
     else:
         _lines(axes, chart)
-    note = "" if chart.note is None else f"\n{printable(chart.note)}"
+    note = "" if chart.note is None else f"\n{_wrapped(chart.note)}"
     figure.suptitle(printable(chart.title), fontsize=13, fontweight="bold", x=0.01, ha="left")
-    axes.set_title(printable(head) + note, fontsize=8.5, color="#444444", loc="left", x=0)
+    axes.set_title(_wrapped(head) + note, fontsize=8.5, color="#444444", loc="left", x=0)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     return figure
@@ -131,6 +136,89 @@ def _bars(axes: Axes, chart: BarChart) -> None:
     _in_units(axes, "x", values, chart.unit)
 
 
+def _dots(axes: Axes, chart: DotsChart) -> None:
+    """Each kind in its colour and shape; the rarer a kind, the later it is drawn, so that the many do not hide it."""
+    shown = [*chart.groups[: len(_COLORS) - 1]]
+    if rest := chart.groups[len(_COLORS) - 1 :]:
+        shown.append(Dots(f"{len(rest)} other operations", [point for group in rest for point in group.points]))
+    if chart.below is not None:
+        axes.scatter(
+            [x for x, _ in chart.below.points],
+            [y for _, y in chart.below.points],
+            label=chart.below.name,
+            marker="_",
+            s=26,
+            color="#555555",
+            linewidths=1.0,
+            alpha=0.7,
+        )
+    for number, group in sorted(enumerate(shown), key=lambda item: -len(item[1].points)):
+        axes.scatter(
+            [x for x, _ in group.points],
+            [y for _, y in group.points],
+            label=_short(group.name),
+            marker=_MARKERS[number % len(_MARKERS)],
+            s=20,
+            color=_COLORS[number % len(_COLORS)],
+            alpha=0.8,
+            linewidths=0,
+        )
+    axes.set_yscale("log")
+    axes.set_ylabel(chart.y_title)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _duration(value)))
+    axes.grid(color="#dddddd")
+    axes.set_axisbelow(True)
+    axes.margins(y=0.12)
+    left, right = axes.get_xlim()
+    for number, (x, y, text) in enumerate(chart.labels):
+        on_right = x > left + (right - left) * 0.75  # a label at the right edge leans to the left
+        axes.annotate(
+            printable(text),
+            (x, y),
+            xytext=(-7 if on_right else 7, 5 + (number % 2) * 9),
+            textcoords="offset points",
+            ha="right" if on_right else "left",
+            fontsize=8,
+        )
+    _clock_axis(axes, chart.x_clock)
+    axes.legend(loc="upper left", bbox_to_anchor=(0, -0.12), frameon=False, fontsize=9, ncols=3)
+
+
+def _clock_axis(axes: Axes, clock: str) -> None:
+    if clock == "number":
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.set_xlabel("number in the log, which has no stamps")
+        return
+    low, high = axes.get_xlim()
+    span = high - low
+    if clock == "uptime":
+        name, factor = ("hours", 3600) if span >= 3 * 3600 else ("minutes", 60) if span >= 180 else ("seconds", 1)
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x / factor:g}"))
+        axes.xaxis.set_major_locator(MultipleLocator(_nice(span / 8 / factor) * factor))
+        axes.set_xlabel(f"{name} since the JVM started")
+        return
+    shape = "%H:%M:%S" if span < 2 * 3600 else "%H:%M" if span < 48 * 3600 else "%m-%d %H:%M"
+    steps = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
+    step: float = next((step for step in steps if span / step <= 9), math.ceil(span / 9 / 86400) * 86400)
+    if span < 4:
+        shape, step = "%H:%M:%S.%f", _nice(span / 5)
+    axes.xaxis.set_major_locator(MultipleLocator(step))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: _clock(x, shape)))
+    axes.set_xlabel(f"UTC, {_clock(low, '%Y-%m-%d')}" + ("" if span < 86400 else f" to {_clock(high, '%Y-%m-%d')}"))
+
+
+def _clock(at_s: float, shape: str) -> str:
+    text = (datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=at_s)).strftime(shape)
+    return text[:-3] if shape.endswith("%f") else text
+
+
+def _duration(seconds: float) -> str:
+    for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
+        if seconds * factor >= 0.999:
+            return f"{seconds * factor:g} {unit}"
+    return f"{seconds * 1e9:g} ns"
+
+
 def _in_units(axes: Axes, which: str, values: Sequence[float], unit: Unit) -> None:
     """Round numbers of one binary unit along an axis."""
     axis = axes.yaxis if which == "y" else axes.xaxis
@@ -157,6 +245,10 @@ def _nice(step: float) -> float:
 def _number(value: float, chart: BarChart) -> str:
     text = size(abs(value)) if chart.unit == "bytes" else f"{abs(value):,.0f}"
     return text if not chart.signed else ("+" if value >= 0 else "\N{MINUS SIGN}") + text
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(printable(text), _LINE_CHARACTERS)
 
 
 def _short(name: str) -> str:

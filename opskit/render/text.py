@@ -18,13 +18,14 @@ def render(report: Report) -> str:
     else:
         lines = [printable(line) for line in report.verdict]
         for block in report.blocks:
-            lines += _block(block)
+            lines += block_lines(block)
         lines += [printable(line) for line in report.summary]
     lines.append("")
     return "\n".join(lines)
 
 
-def _block(block: Block[Any]) -> list[str]:
+def block_lines(block: Block[Any]) -> list[str]:
+    """A table: its titles in capitals, then its rows."""
     head = [column.title.upper().replace(" ", "_") for column in block.columns]
     cells = [[printable(plain(column.value(row))) or "-" for column in block.columns] for row in block.rows]
     widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]

@@ -1,0 +1,33 @@
+"""/proc/loadavg: how many tasks want to run (proc_loadavg(5)), and how many CPUs there are in /proc/stat.
+
+0.20 0.18 0.12 3/80 11206
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from opskit.errors import BadInput
+
+
+class Load(NamedTuple):
+    """`load1` is the average over one minute, tasks in uninterruptible sleep included; `runnable` is now, us included."""
+
+    load1: float
+    runnable: int
+    tasks: int
+
+
+def parse_loadavg(text: str) -> Load:
+    """Parse the line. Raises BadInput."""
+    words = text.split()
+    try:
+        runnable, tasks = words[3].split("/")
+        return Load(float(words[0]), int(runnable), int(tasks))
+    except (IndexError, ValueError):
+        raise BadInput("loadavg", "not `1min 5min 15min runnable/tasks pid`", found=text) from None
+
+
+def parse_cpu_count(text: str) -> int | None:
+    """The CPUs that are on line, of /proc/stat; None where it lists none."""
+    return sum(line.startswith("cpu") and line[3:4].isdigit() for line in text.splitlines()) or None

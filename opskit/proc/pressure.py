@@ -1,0 +1,33 @@
+"""Pressure stall information: /proc/pressure/cpu and a cgroup's cpu.pressure (Documentation/accounting/psi.rst).
+
+some avg10=0.00 avg60=0.12 avg300=0.09 total=72873122
+full avg10=0.00 avg60=0.00 avg300=0.00 total=0
+
+`some`: at least one task was delayed; `full`: all were. Kernels before 5.13 have no `full` line for the cpu.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from opskit.errors import BadInput
+
+
+@dataclass(frozen=True, slots=True)
+class Pressure:
+    """Time stalled since boot (or since the cgroup was made). None: no such line."""
+
+    some_us: int | None
+    full_us: int | None
+
+
+def parse_pressure(text: str) -> Pressure:
+    """The totals of both lines. Raises BadInput."""
+    totals: dict[str, int] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        name, *words = line.split() or [""]
+        total = next((word[6:] for word in words if word.startswith("total=")), "")
+        if not total.isdigit():
+            raise BadInput("pressure", "not `some avg10=… total=N`", number, line)
+        totals[name] = int(total)
+    return Pressure(totals.get("some"), totals.get("full"))

@@ -13,6 +13,19 @@ if TYPE_CHECKING:
     from opskit.jvm.threaddump import ThreadDump
 
 
+# What JSON tells of a live run; null for saved dumps.
+LIVE_KEYS = (
+    "interval_s",
+    "duration_s",
+    "late_samples",
+    "stopped_ms",
+    "stopped_percent",
+    "stopped_by",
+    "throttled_percent",
+    "ended",
+)
+
+
 @dataclass(slots=True)
 class Gathered:
     """Dumps, and stacks that somebody weighed before. CPU readings (of a live run) are by native id, in ms.
@@ -27,7 +40,7 @@ class Gathered:
     natives: Mapping[int, str] | None = None
     head: str = ""
     said: list[str] = field(default_factory=list)
-    data: dict[str, Any] = field(default_factory=dict)
+    data: dict[str, Any] = field(default_factory=lambda: dict.fromkeys(LIVE_KEYS))
     target: Mapping[str, object] | None = None
     live: bool = False
     error: OpskitError | None = None

@@ -13,6 +13,7 @@ from opskit.jvm.hotspotdump import HotSpotParser
 from opskit.jvm.javacore import NAME as JAVACORE
 from opskit.jvm.javacore import JavacoreParser
 from opskit.jvm.jrockitdump import JRockitParser
+from opskit.jvm.lookslike import looks_like
 from opskit.jvm.serviceabilitydump import ServiceabilityParser
 
 if TYPE_CHECKING:
@@ -54,7 +55,9 @@ class DumpReader:
         if not data or data.isspace():
             raise BadInput(source, "empty: no thread dump in it")
         if is_binary(data):
-            raise BadInput(source, "a binary file, no thread dump; give the text that jstack or kill -3 wrote")
+            raise BadInput(
+                source, f"no thread dump: it is {looks_like(data[:4096].decode('utf-8', 'surrogateescape'))}"
+            )
         text = plain_text(data)
         dumps = [dump for parser, part in self._parts(text) for dump in parser.parse(part)]
         if any(dump.threads or (dump.cut_off and dump.dialect != JAVACORE) for dump in dumps):

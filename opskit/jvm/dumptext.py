@@ -19,22 +19,30 @@ if TYPE_CHECKING:
 MARKER = b"Full thread dump"
 _TAG = b"2XMFULLTHDDUMP "  # a javacore's own word before the marker
 _THREAD = re.compile(rb'(?m)^([^"\n{]*?)"[^\n]*" [^\n]*\b(?:[tn]id=0x|Id=\d|t@\d)')
-_VARIABLE = re.compile(rb"\d+(?:[-:.,/T]\d+)+|[A-Z][a-z]{2} +\d+(?= )|\d+|\s+|[^\d\s]+|.")
+_TOKENS = re.compile(rb"\d+(?:[-:.,/T]\d+)+|[A-Z][a-z]{2} +\d+(?= )|\d+|\s+|[^\d\s]+|.")
 _LINE_END = re.compile(rb"\r*\n|\r")
 _DOCKER = re.compile(rb"\s*\{\"log\": ?\"")
+_LOOKED_AT_BYTES = 2000
 _CLOCK = re.compile(rb"\d+(?:[-:.,/T]\d+)+")
 _DAY = re.compile(rb"[A-Z][a-z]{2} +\d+")
 
 
 def plain_text(data: bytes) -> bytes:
-    """The text as the JVM wrote it: UTF-8 (or any other superset of ASCII), Unix line ends, nothing before the lines."""
+    """The text as the JVM wrote it: UTF-8 (or any other superset of ASCII), Unix line ends, nothing before the lines.
+
+    Where several sources log into one file, each with a prefix of its own, their texts come one after the other.
+    """
     data = _to_utf8(data)
     if b"\r" in data:
         data = _LINE_END.sub(b"\n", data)
     if _DOCKER.match(data):
         data = _docker_file(data)
-    prefix = _prefix(data)
-    return _without(prefix, data) if prefix else data
+    patterns = list(dict.fromkeys(_prefixes(data)))
+    if patterns in ([], [b""]):
+        return data
+    if len(patterns) == 1:
+        return _strip(patterns[0], data)
+    return b"".join(_strip(pattern, b"".join(lines)) for pattern, lines in _by_source(patterns, data))
 
 
 def blocks(header: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str], str, bool]]:
@@ -77,23 +85,49 @@ def _docker_file(data: bytes) -> bytes:
     return b"".join(lines)
 
 
-def _prefix(data: bytes) -> bytes:
-    """What stands before the first line that surely is a dump's; empty in a clean dump."""
+def _prefixes(data: bytes) -> Iterator[bytes]:
+    """The pattern of what stands before each dump's lines; without a head, before a thread's. Empty in a clean dump."""
     at = data.find(MARKER)
-    if at >= 0:
-        return data[data.rfind(b"\n", 0, at) + 1 : at].removesuffix(_TAG)
-    first = _THREAD.search(data)
-    return first[1] if first else b""
+    if at < 0 and (thread := _THREAD.search(data)):
+        yield _pattern(thread[1])
+    while at >= 0:
+        pattern = _pattern(data[data.rfind(b"\n", 0, at) + 1 : at].removesuffix(_TAG))
+        # A logger may put its own words before the first line of a message, and before no other.
+        below = data[at : at + _LOOKED_AT_BYTES].partition(b"\n")[2]
+        yield pattern if re.search(rb"(?m)^" + pattern, below) else b""
+        at = data.find(MARKER, at + 1)
 
 
-def _without(prefix: bytes, data: bytes) -> bytes:
-    """Take the prefix from every line that has it: the same words, any time of day, any day."""
+def _pattern(prefix: bytes) -> bytes:
+    """A regular expression for the prefix on every line: the same words, any time of day, any day."""
     words = prefix.rstrip(b" \t")
     gap = prefix[len(words) :]
-    pattern = b"".join(_same_kind(token) for token in _VARIABLE.findall(words))
+    if not prefix:
+        return b""
     # A blank line has often lost the blanks at the end of its prefix.
-    stripped = re.sub(rb"(?m)^" + pattern + rb"(?:" + re.escape(gap) + rb"|[ \t]*$)", b"", data)
-    return stripped.replace(b"\n#011", b"\n\t")
+    return b"".join(map(_same_kind, _TOKENS.findall(words))) + rb"(?:" + re.escape(gap) + rb"|[ \t]*$)"
+
+
+def _strip(pattern: bytes, data: bytes) -> bytes:
+    """Take the prefix from every line that has it. Syslog's tabs are tabs again."""
+    return re.sub(rb"(?m)^" + pattern, b"", data).replace(b"\n#011", b"\n\t") if pattern else data
+
+
+def _by_source(patterns: list[bytes], data: bytes) -> list[tuple[bytes, list[bytes]]]:
+    """The lines of each source by themselves; what has no known prefix belongs to the source without one, if there is any."""
+    sources: list[tuple[bytes, re.Pattern[bytes], list[bytes]]] = [
+        (pattern, re.compile(rb"(?m)" + pattern), []) for pattern in patterns if pattern
+    ]
+    rest: list[bytes] = []
+    for line in data.splitlines(keepends=True):
+        for _, prefix, lines in sources:
+            if prefix.match(line):
+                lines.append(line)
+                break
+        else:
+            rest.append(line)
+    found: list[tuple[bytes, list[bytes]]] = [(pattern, lines) for pattern, _, lines in sources]
+    return [*found, (b"", rest)] if b"" in patterns else found
 
 
 def _same_kind(token: bytes) -> bytes:

@@ -46,7 +46,7 @@ def looks_like(text: str) -> str:
     if not begins:
         return "empty"
     for beginning, what in _BEGINNINGS:
-        if begins.startswith(beginning):
+        if text.startswith(beginning) or begins.startswith(beginning):  # \x1f is white space to strip()
             return what
     if "\0" in text:
         return "binary data"

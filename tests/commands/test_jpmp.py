@@ -222,7 +222,9 @@ def test_a_cut_off_dump_is_said(opskit, saved):
     [
         (b"", "{}: empty: no thread dump in it"),
         (b"line\n" * 812, "no thread dump in {}: 812 lines read"),
-        (b"\x7fELF\0\1\2\3\0\0\0", "{}: a binary file"),
+        (b"\x7fELF\0\1\2\3\0\0\0", "{}: no thread dump: it is a binary (ELF)"),
+        (b"\x1f\x8b\x08\0\1\2\3", "{}: no thread dump: it is gzip-compressed; unpack it first"),
+        (b"\1\2\3\0\0\0\xff", "{}: no thread dump: it is binary data"),
         (b"a;b 1\na;c 2\nnonsense\na;d 4\n", "{}:3: not `frame;frame;… count`: 'nonsense'"),
         (b"a;b 1\na;c -2\n", "{}:2: a negative count: 'a;c -2'"),
         (b'{"stacks": [{"frames": "a", "samples": 1}]}', "{}: stacks[0]: frames is no list of strings"),

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from opskit.jvm.dialects import DumpReader
 from opskit.jvm.dumptext import is_binary, plain_text
 
 CLEAN = (
@@ -58,6 +59,23 @@ def test_another_containers_lines_keep_their_prefix():
     """app-2 logs in between: those lines are no dump's."""
     mixed = prefixed(["app-1  | "]).replace(b"app-1  | \tat", b'app-2  | "x" tid=0x1 GET /\napp-1  | \tat')
     assert plain_text(mixed).decode() == CLEAN.replace("\tat", 'app-2  | "x" tid=0x1 GET /\n\tat')
+
+
+def test_two_containers_that_log_into_one_file_are_told_apart():
+    """Their dumps are interleaved line by line; each comes out whole."""
+    other = CLEAN.replace("main", "other")
+    lines = zip(prefixed(["app-1  | "]).splitlines(True), prefixed(["app-2  | "], other).splitlines(True), strict=True)
+    assert plain_text(b"".join(line for pair in lines for line in pair)).decode() == CLEAN + other
+    mixed = prefixed(["app-2  | "], other) + b"app-3  | noise\n" + CLEAN.encode()
+    assert plain_text(mixed).decode() == other + "app-3  | noise\n" + CLEAN
+
+
+def test_a_logger_may_prefix_the_first_line_alone():
+    """The dump is one message of many lines: nothing but its first line has the logger's words."""
+    body = CLEAN.partition("\n")[2]
+    message = f"2026-11-21 11:04:04,123 INFO  [exec-1] - {body}2026-11-21 11:04:05,123 INFO  [exec-2] - {body}"
+    assert plain_text(message.encode()).decode() == message
+    assert len(DumpReader().read(message.encode(), "x")) == 2
 
 
 def test_syslogs_tabs():

@@ -245,7 +245,7 @@ def test_what_is_no_dump_is_not_claimed(samples):
     [
         (b"", "x: empty"),
         (b" \n\n", "x: empty"),
-        (b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0>\0", "x: a binary file"),
+        (b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0>\0", "x: no thread dump: it is a binary (ELF)"),
         (b"INFO started\n" * 812, "no thread dump in x: 812 lines read"),
         (b"INFO started", "no thread dump in x: 1 line read"),
         (b"Full thread dump OpenJDK\n", "no thread dump in x: 1 line read"),

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Protocol
 
 from opskit.errors import BadInput, NothingFound
-from opskit.jvm.actuatordump import ActuatorParser
 from opskit.jvm.dumptext import is_binary, plain_text
-from opskit.jvm.dumptofile import JsonParser, PlainParser
 from opskit.jvm.hotspotdump import HotSpotParser
-from opskit.jvm.javacore import NAME as JAVACORE
-from opskit.jvm.javacore import JavacoreParser
-from opskit.jvm.jrockitdump import JRockitParser
 from opskit.jvm.lookslike import looks_like
-from opskit.jvm.serviceabilitydump import ServiceabilityParser
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from opskit.jvm.serviceabilitydump import ServiceabilityParser
     from opskit.jvm.threaddump import Detail, ThreadDump
+
+_SHORTEST_BYTES = 64  # nobody's dump is shorter; HotSpot's last line is
 
 
 class DumpParser(Protocol):
@@ -38,17 +36,25 @@ class DumpReader:
 
     def __init__(self, detail: Detail = "stacks") -> None:
         """`detail`: "stacks" alone, "threads" also with what the headers say, "locks" with the lock lines too."""
+        self._detail: Detail = detail
         self._hotspot = HotSpotParser(detail)
-        self._agent = ServiceabilityParser(detail)
-        self._parsers: tuple[DumpParser, ...] = (
-            self._hotspot,
-            JavacoreParser(detail),
-            self._agent,
-            PlainParser(detail),
-            JsonParser(detail),
-            ActuatorParser(detail),
-            JRockitParser(detail),
-        )
+
+    @cached_property
+    def _others(self) -> tuple[DumpParser, ...]:
+        """The other dialects' parsers: a live JVM, and most files, never need them."""
+        from opskit.jvm.actuatordump import ActuatorParser  # noqa: PLC0415
+        from opskit.jvm.dumptofile import JsonParser, PlainParser  # noqa: PLC0415
+        from opskit.jvm.javacore import JavacoreParser  # noqa: PLC0415
+        from opskit.jvm.jrockitdump import JRockitParser  # noqa: PLC0415
+
+        kinds = (JavacoreParser, PlainParser, JsonParser, ActuatorParser, JRockitParser)
+        return (self._agent, *(kind(self._detail) for kind in kinds))
+
+    @cached_property
+    def _agent(self) -> ServiceabilityParser:
+        from opskit.jvm.serviceabilitydump import ServiceabilityParser  # noqa: PLC0415
+
+        return ServiceabilityParser(self._detail)
 
     def read(self, data: bytes, source: str) -> list[ThreadDump]:
         """The dumps in the data, in their order. Raises BadInput where there is none; `source` names it."""
@@ -60,7 +66,11 @@ class DumpReader:
             )
         text = plain_text(data)
         dumps = [dump for parser, part in self._parts(text) for dump in parser.parse(part)]
-        if any(dump.threads or (dump.cut_off and dump.dialect != JAVACORE) for dump in dumps):
+        if any(dump.threads for dump in dumps):
+            return dumps
+        from opskit.jvm.javacore import NAME as JAVACORE  # noqa: PLC0415
+
+        if any(dump.cut_off and dump.dialect != JAVACORE for dump in dumps):
             return dumps
         if any(dump.dialect == JAVACORE for dump in dumps):
             raise BadInput(source, "a javacore without threads: its THREADS section is missing or cut off")
@@ -68,15 +78,20 @@ class DumpReader:
 
     def _parts(self, text: bytes) -> Iterator[tuple[DumpParser, bytes]]:
         """The text cut where the dialect changes; what stands before the first dump belongs to it."""
-        marks = sorted((at, number) for number, parser in enumerate(self._parsers) for at in parser.starts(text))
+        marks: list[tuple[int, DumpParser]] = [(at, self._hotspot) for at in self._hotspot.starts(text)]
+        for gap, end in self._hotspot.gaps(text):  # within its dumps nobody else begins, and they may be very large
+            if end - gap >= _SHORTEST_BYTES:
+                part = text[gap:end]
+                marks += [(gap + at, parser) for parser in self._others for at in parser.starts(part)]
         if not marks:
-            # A fragment without any head: threads of HotSpot's shape, or the agent's.
+            # A fragment without any head: threads of HotSpot's shape, or the serviceability agent's.
             if self._hotspot.recognises(text):
                 yield self._hotspot, text
             elif self._agent.recognises(text):
                 yield self._agent, text
             return
-        runs = [(number, next(group)[0]) for number, group in groupby(marks, key=lambda mark: mark[1])]
-        starts = [0, *(start for _, start in runs[1:]), len(text)]
-        for (number, _), start, end in zip(runs, starts[:-1], starts[1:], strict=True):
-            yield self._parsers[number], text[start:end]
+        marks.sort(key=lambda mark: mark[0])
+        runs = [next(group) for _, group in groupby(marks, key=lambda mark: mark[1])]
+        starts = [0, *(start for start, _ in runs[1:]), len(text)]
+        for (_, parser), start, end in zip(runs, starts[:-1], starts[1:], strict=True):
+            yield parser, text[start:end]

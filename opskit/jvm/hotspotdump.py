@@ -79,6 +79,16 @@ class HotSpotParser:
             found.append(time.start(1) if time else line)
         return found
 
+    @classmethod
+    def gaps(cls, text: bytes) -> list[tuple[int, int]]:
+        """What lies outside of its whole dumps, as (start, end): all of a text that has none."""
+        gaps, begun = [], 0
+        starts = cls.starts(text)
+        for start, end in zip(starts, [*starts[1:], len(text)], strict=bool(starts)):
+            gaps.append((begun, start))
+            begun = max(start, text.find(_ENDS[0], start, end))
+        return [*gaps, (begun, len(text))]
+
     @staticmethod
     def recognises(text: bytes) -> bool:
         """Whether there is a thread of this dialect in the text."""

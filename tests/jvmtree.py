@@ -51,7 +51,8 @@ class Tree:
         self.write(f"proc/{pid}/environ", environ)
         self.write(f"proc/{pid}/maps", maps)
         for tid in range(pid, pid + threads):
-            self.write(f"proc/{pid}/task/{tid}/comm", "java\n")
+            self.write(f"proc/{pid}/task/{tid}/comm", f"{words[0]}\n")
+        self.write(f"proc/{pid}/comm", f"{words[0]}\n")
 
     def perf(self, name, user="app", began_ms=START_MS + 80, **counters):
         """An hsperfdata file; gives the line of maps of the process that has it."""

@@ -15,8 +15,9 @@ from opskit.commands.sampling import DEFAULT_MAX_STOP_PERCENT, Plan, Run, Sample
 from opskit.commands.target import WhichJvm, is_pid, resolve_jvm
 from opskit.errors import CannotWrite, UsageError
 from opskit.jvm.attach import DEFAULT_TIMEOUT_S, AttachClient
-from opskit.proc.cgroup import parse_cgroup, unit_of
+from opskit.proc.cgroup import parse_cgroup
 from opskit.proc.fs import DENIED, GONE
+from opskit.proc.place import unit_of
 from opskit.render.escape import printable
 
 if TYPE_CHECKING:

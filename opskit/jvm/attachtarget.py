@@ -6,9 +6,7 @@ trigger file, and kills whoever does not catch it. So everything that can go wro
 
 from __future__ import annotations
 
-import posixpath
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from opskit.errors import (
     AttachDisabled,
@@ -22,7 +20,8 @@ from opskit.errors import (
     NotPermitted,
 )
 from opskit.jvm.discover import HOTSPOT, OPENJ9, Jvm, find_jvm
-from opskit.jvm.launch import last_flag, parse_release, parse_words
+from opskit.jvm.launch import last_flag, parse_words
+from opskit.jvm.release import jdk_release
 from opskit.proc.boot import parse_uptime
 from opskit.proc.cgroup import ancestry
 from opskit.proc.fs import DENIED, GONE, ProcFS
@@ -44,8 +43,7 @@ _CAPABILITIES = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class AttachTarget:
+class AttachTarget(NamedTuple):
     """A HotSpot JVM that may be asked. `ns_pid` is its pid in its own namespace, which its files in /tmp are named after.
 
     `euid`, `egid` and `groups` are as seen from here. `java_major` None: neither its counters nor its JDK's release file
@@ -84,28 +82,32 @@ def read_target(fs: ProcFS, pid: int, our_euid: int) -> AttachTarget:
     if not fs.is_own():
         raise NotPermitted(f"{fs.proc} is another pid namespace; {pid} there is not {pid} here. Nothing was sent.")
     try:
-        status = fs.load(parse_status, pid, "status")
-        owner = status.effective_uid
-        if our_euid not in (0, owner):
-            jvm = find_jvm(fs, pid)  # is it one at all? Then say whose
-            raise AttachOtherUser(
-                f"{pid} ({jvm.main}) belongs to uid {owner}: only that user and root may attach; "
-                f"sudo -u '#{owner}' opskit …, or run as root"
-            )
-        jvm = find_jvm(fs, pid)
-        if jvm.kind == OPENJ9:
-            raise AttachNotHotSpot(
-                f"{pid} ({jvm.main}) is an OpenJ9 JVM: its attach protocol is another one; "
-                f"use the jcmd of its own JDK: jcmd {pid} Thread.print"
-            )
-        if jvm.kind != HOTSPOT:
-            raise AttachNotHotSpot(
-                f"{pid} ({jvm.main}) is a GraalVM native image, no JVM: nothing listens for attaching; perf record -g -p {pid} works"
-            )
-        groups = tuple(int(word) for word in status.fields.get("Groups", "").split())
-        return AttachTarget(jvm, owner, status.effective_gid, groups, _java_major(fs, jvm))
+        return target_of(fs, find_jvm(fs, pid), our_euid)
     except GONE:
         raise NoSuchProcess(pid, "opskit jvms lists the JVMs") from None
+
+
+def target_of(fs: ProcFS, jvm: Jvm, our_euid: int) -> AttachTarget:
+    """The same for a JVM that was found. Raises GONE, AttachOtherUser, AttachNotHotSpot."""
+    pid = jvm.pid
+    status = fs.load(parse_status, pid, "status")
+    owner = status.effective_uid
+    if our_euid not in (0, owner):
+        raise AttachOtherUser(
+            f"{pid} ({jvm.main}) belongs to uid {owner}: only that user and root may attach; "
+            f"sudo -u '#{owner}' opskit …, or run as root"
+        )
+    if jvm.kind == OPENJ9:
+        raise AttachNotHotSpot(
+            f"{pid} ({jvm.main}) is an OpenJ9 JVM: its attach protocol is another one; "
+            f"use the jcmd of its own JDK: jcmd {pid} Thread.print"
+        )
+    if jvm.kind != HOTSPOT:
+        raise AttachNotHotSpot(
+            f"{pid} ({jvm.main}) is a GraalVM native image, no JVM: nothing listens for attaching; perf record -g -p {pid} works"
+        )
+    groups = tuple(int(word) for word in status.fields.get("Groups", "").split())
+    return AttachTarget(jvm, owner, status.effective_gid, groups, _java_major(fs, jvm))
 
 
 def check_same(fs: ProcFS, target: AttachTarget) -> None:
@@ -214,13 +216,23 @@ def why_no_signal(fs: ProcFS, target: AttachTarget, clock_ticks: int) -> tuple[s
     status = fs.load(parse_status, target.pid, "status")
     if target.jvm.libjvm is None:
         return f"libjvm cannot be seen in /proc/{target.pid}/maps, so it is not proven to be a JVM", False
-    if _has(status, "SigIgn"):
+    if ignores_sigquit(status):
         return "it ignores SIGQUIT", False
-    if _has(status, "SigCgt"):
+    if catches_sigquit(status):
         return None
     started_s = fs.load(parse_stat, target.pid, "stat").start_ticks / clock_ticks
     young = fs.load(parse_uptime, "uptime") - started_s < _STARTING_S
     return "it has no handler for SIGQUIT" + (" yet: it is starting" if young else ", which would kill it"), young
+
+
+def catches_sigquit(status: Status) -> bool:
+    """Whether a handler of the process's own is in place: without one SIGQUIT kills."""
+    return _has(status, "SigCgt")
+
+
+def ignores_sigquit(status: Status) -> bool:
+    """Whether SIGQUIT does nothing to the process."""
+    return _has(status, "SigIgn")
 
 
 def _has(status: Status, key: str) -> bool:
@@ -237,14 +249,7 @@ def no_signal(target: AttachTarget, why: str) -> AttachNoSignal:
 
 def _java_major(fs: ProcFS, jvm: Jvm) -> int | None:
     spec = jvm.perf.text("java.property.java.vm.specification.version") if jvm.perf else None
-    if spec is None and jvm.libjvm is not None:
-        home = posixpath.dirname(posixpath.dirname(posixpath.dirname(jvm.libjvm)))
-        try:
-            release = fs.read_path(fs.inside(jvm.pid, f"{home}/release")).decode("utf-8", "replace")
-            spec = parse_release(release).get("JAVA_VERSION")
-        except (OSError, BadInput):
-            return None
-    return major_of(spec or "")
+    return major_of(spec or jdk_release(fs, jvm).get("JAVA_VERSION", ""))
 
 
 def major_of(version: str) -> int | None:

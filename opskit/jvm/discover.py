@@ -1,24 +1,21 @@
 """Finds the JVMs of a machine, and the hsperfdata file of each.
 
-On a machine with hundreds of processes most are told apart by one stat: a JVM always has several threads. What is left
-is a JVM if it has an hsperfdata file that is surely its own, or maps libjvm. Reading maps holds up the process's own
-mmap calls for that moment, so that comes second.
+On a machine with hundreds of processes most are told apart by one stat: a JVM always has several threads. Of the others
+/proc/PID/maps tells: a JVM maps libjvm, or at least its own hsperfdata file. That is also the only way to know whose file
+/tmp/hsperfdata_USER/PID is: it may be left over from an earlier process of that pid, or belong to a JVM in a container
+that shares /tmp and has the same pid inside.
 
-A file /tmp/hsperfdata_USER/PID need not belong to the process PID: it may be left over from an earlier one, or belong
-to a JVM in a container that shares /tmp and has the same pid inside. It is taken as the process's own where the file's
-owner is the process's, and the JVM says it began after the process did; else /proc/PID/maps decides.
+Where maps may not be read (another user's process), its command line and its threads' names tell.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from opskit.errors import BadInput, NoSuchProcess, NotAJvm, NotPermitted, NotSupported, OpskitError
 from opskit.jvm.hsperfdata import PerfData, parse_hsperfdata
 from opskit.jvm.launch import is_java_launcher, last_flag, main_of_command, main_of_words, parse_words
-from opskit.jvm.maps import JvmMaps, parse_jvm_maps
+from opskit.jvm.maps import Mapping, parse_jvm_maps
 from opskit.jvm.nativeimage import is_native_image
 from opskit.proc.boot import parse_boot_time, parse_uptime
 from opskit.proc.fs import DENIED, GONE, FileId, ProcFS
@@ -28,7 +25,7 @@ from opskit.proc.stat import parse_stat
 from opskit.proc.status import Status, parse_status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 HOTSPOT: Literal["HotSpot"] = "HotSpot"
 OPENJ9: Literal["OpenJ9"] = "OpenJ9"
@@ -42,13 +39,11 @@ _FIRST_THREADS = 64  # HotSpot starts its own before the application's
 _READY_TRIES, _READY_PAUSE_S = 40, 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class Jvm:
+class Jvm(NamedTuple):
     """One JVM. `ns_pid` is its pid in its own pid namespace, `uid` its effective user.
 
     `main` is the main class, module or jar, as it was started; the program's name where none is known.
-    `libjvm` is the library's path in the JVM's mount namespace, where maps was looked at. `perf` None: `no_perf` says
-    why there are no counters.
+    `libjvm` is the library's path in the JVM's mount namespace. `perf` None: `no_perf` says why there are no counters.
     """
 
     pid: int
@@ -62,14 +57,13 @@ class Jvm:
     no_perf: OpskitError | None = None
 
 
-@dataclass(slots=True)
-class Survey:
+class Survey(NamedTuple):
     """One look over all processes: the JVMs in the order of pids; the pids that were looked at, hidden by the rights, gone."""
 
-    jvms: list[Jvm] = field(default_factory=list)
-    scanned: list[int] = field(default_factory=list)
-    denied: list[int] = field(default_factory=list)
-    vanished: list[int] = field(default_factory=list)
+    jvms: list[Jvm]
+    scanned: list[int]
+    denied: list[int]
+    vanished: list[int]
 
 
 def find_jvms(fs: ProcFS, clock_ticks: int = 100) -> list[Jvm]:
@@ -80,7 +74,7 @@ def find_jvms(fs: ProcFS, clock_ticks: int = 100) -> list[Jvm]:
 def survey(fs: ProcFS, clock_ticks: int = 100) -> Survey:
     """Every JVM, and how much of the machine could be seen; a process that vanishes meanwhile is normal."""
     finder = _Finder(fs, clock_ticks)
-    result = Survey()
+    result = Survey([], [], [], [])
     for pid in fs.pids():
         try:
             jvm = finder.look(pid)
@@ -92,7 +86,6 @@ def survey(fs: ProcFS, clock_ticks: int = 100) -> Survey:
             result.scanned.append(pid)
             if jvm is not None:
                 result.jvms.append(jvm)
-    result.jvms = finder.settle(result.jvms)
     return result
 
 
@@ -145,24 +138,15 @@ class _Finder:
 
     def __init__(self, fs: ProcFS, clock_ticks: int) -> None:
         self.fs, self.clock_ticks = fs, clock_ticks
-        self._users: dict[tuple[int, int], list[str]] = {}  # a /tmp -> the names of its hsperfdata_* directories
         self._native: dict[tuple[int, int], bool] = {}  # an executable -> whether it is a native image
-        self._files: dict[int, tuple[int, int]] = {}  # a pid -> its hsperfdata file
-        self._here: frozenset[str] | None = None
-        self._boot_s: int | None = None
 
     def look(self, pid: int, *, thorough: bool = False) -> Jvm | None:
-        """The process as a JVM; None where it is none. `thorough` goes by maps, and sees single-threaded ones.
+        """The process as a JVM; None where it is none. `thorough` looks at those with a single thread, too.
 
         Raises GONE and DENIED.
         """
-        if not thorough:
-            if self.fs.thread_count(pid) < 2:
-                return None
-            if str(pid) in self._names_here():
-                jvm = self._by_file(pid)
-                if jvm is not None:
-                    return jvm
+        if not thorough and self.fs.thread_count(pid) < 2:
+            return None
         try:
             maps = self.fs.load(parse_jvm_maps, pid, "maps")
         except DENIED:
@@ -174,7 +158,7 @@ class _Finder:
         if maps.openj9:
             reason = NotSupported(f"{pid} is an OpenJ9 JVM: it shares no hsperfdata counters, as HotSpot does")
             return self._jvm(pid, status, OPENJ9, maps.openj9.path, reason)
-        perf = self._mapped_file(pid, status, maps)
+        perf = self._mapped_file(pid, status, maps.hsperfdata)
         if not native:
             return self._jvm(pid, status, HOTSPOT, maps.libjvm.path if maps.libjvm else None, perf)
         if not isinstance(perf, PerfData):
@@ -184,75 +168,75 @@ class _Finder:
             )
         return self._jvm(pid, status, NATIVE_IMAGE, None, perf)
 
-    def settle(self, found: list[Jvm]) -> list[Jvm]:
-        """Where two processes seem to have the same file, let maps decide whose it is."""
-        claims = Counter(self._files[jvm.pid] for jvm in found if jvm.pid in self._files)
-        settled = []
-        for jvm in found:
-            if jvm.pid in self._files and claims[self._files[jvm.pid]] > 1:
-                try:
-                    again = self.look(jvm.pid, thorough=True)
-                except GONE:
-                    continue
-                if again is not None:
-                    settled.append(again)
-            else:
-                settled.append(jvm)
-        return settled
-
-    def _by_file(self, pid: int) -> Jvm | None:
-        """The JVM whose hsperfdata file is surely its own; None where maps has to be asked."""
-        status = self.fs.load(parse_status, pid, "status")
-        found = self._candidates(pid, status)
-        mine = [entry for entry in found if entry[0].uid == status.effective_uid]
-        if not mine:
-            return None
-        file, path, data = max(mine, key=lambda entry: entry[0].ctime_ns)
-        perf = _parsed(pid, data, path)
-        if not isinstance(perf, PerfData) or not self._began_after_start(pid, perf):
-            return None
-        self._files[pid] = (file.device, file.inode)
-        native = (perf.text("java.property.java.vm.name") or "").startswith("Substrate")
-        return self._jvm(pid, status, NATIVE_IMAGE if native else HOTSPOT, None, perf)
-
-    def _mapped_file(self, pid: int, status: Status, maps: JvmMaps) -> PerfData | OpskitError:
+    def _mapped_file(self, pid: int, status: Status, mapping: Mapping | None) -> PerfData | OpskitError:
         """The counters of the file that the process maps, or why there are none."""
-        mapping = maps.hsperfdata
         if mapping is None:
             return self._why_none(pid, status)
-        found = self._candidates(pid, status)
-        for file, path, data in found:
-            if file.inode == mapping.inode and not mapping.deleted:
-                self._files[pid] = (file.device, file.inode)
-                return _parsed(pid, data, path)
-        try:  # deleted by a cleaner of /tmp, or on a file system whose inode numbers differ in maps
+        named = []
+        if not mapping.deleted:
+            for file, data, path in self._files_at(pid, mapping.path):
+                if file.inode == mapping.inode:
+                    return _parsed(pid, data, path)
+                named.append((data, path))
+        try:  # deleted by a cleaner of /tmp, or on a file system whose inode numbers are others in maps
             path = self.fs.path(pid, "map_files", mapping.addresses)
             return _parsed(pid, self.fs.read_path(path), f"{mapping.path} of {pid}")
-        except (*GONE, DENIED, OSError):
+        except OSError:  # only root may, and only where the kernel has it
             pass
-        named = [entry for entry in found if entry[1].endswith(mapping.path)]
-        if named and not mapping.deleted:
-            perf = _parsed(pid, named[0][2], named[0][1])
+        for data, path in named:
+            perf = _parsed(pid, data, path)
             if not isinstance(perf, PerfData) or self._began_after_start(pid, perf):
                 return perf
         gone = "was deleted (by a cleaner of /tmp?)" if mapping.deleted else "is not there for us"
-        return NotSupported(
-            f"{pid} shares counters in {mapping.path}, which {gone}; root can still read it: sudo opskit …"
-        )
+        return NotSupported(f"{pid} shares counters in {mapping.path}, which {gone}; root can read it all the same")
+
+    def _files_at(self, pid: int, path: str) -> Iterator[tuple[FileId, bytes, str]]:
+        """The file of that path in the process's own mount namespace, then in ours."""
+        directory, _, name = path.rpartition("/")
+        for place in ("its own", "ours"):
+            try:
+                at = self.fs.inside(pid, directory) if place == "its own" else f"{self.fs.root}{directory}"
+                file, data = self.fs.read_untrusted(at, name, _LARGEST_FILE_BYTES)
+            except OSError:  # not there, not ours to read, or no file that a JVM has made
+                continue
+            yield file, data, f"{at}/{name}"
 
     def _without_maps(self, pid: int) -> Jvm | None:
         """What can be said of a process that does not let itself be looked into. Raises DENIED where it is nothing."""
         status = self.fs.load(parse_status, pid, "status")
-        by_file = self._by_file(pid)
-        if by_file is not None:
-            return by_file
         if not is_java_launcher(self.fs.load(parse_words, pid, "cmdline")) and not self._has_vm_thread(pid):
             raise PermissionError
-        reason = NotPermitted(
-            f"{pid} is a JVM of uid {status.effective_uid}, whose counters only that user and root may read; "
-            f"run as root, or: sudo -u '#{status.effective_uid}' opskit …"
-        )
-        return self._jvm(pid, status, HOTSPOT, None, reason)
+        perf = self._own_file(pid, status)
+        if perf is None:
+            owner = status.effective_uid
+            reason = NotPermitted(
+                f"{pid} is a JVM of uid {owner}, whose counters only that user and root may read; "
+                f"run as root, or: sudo -u '#{owner}' opskit …"
+            )
+            return self._jvm(pid, status, HOTSPOT, None, reason)
+        return self._jvm(pid, status, HOTSPOT, None, perf)
+
+    def _own_file(self, pid: int, status: Status) -> PerfData | None:
+        """A file in our /tmp that is surely the process's: of its owner, and begun after it. The newest of several users'."""
+        name = str((status.ns_pids or (pid,))[-1])
+        tmp = f"{self.fs.root}/tmp"
+        found = []
+        try:
+            users = [user for user in self.fs.names_at(tmp) if user.startswith("hsperfdata_")]
+        except OSError:
+            users = []
+        for user in users:
+            try:
+                file, data = self.fs.read_untrusted(f"{tmp}/{user}", name, _LARGEST_FILE_BYTES)
+            except OSError:
+                continue
+            if file.uid == status.effective_uid:
+                found.append((file.ctime_ns, data, f"{tmp}/{user}/{name}"))
+        if not found:
+            return None
+        _, data, path = max(found)
+        perf = _parsed(pid, data, path)
+        return perf if isinstance(perf, PerfData) and self._began_after_start(pid, perf) else None
 
     def _jvm(self, pid: int, status: Status, kind: Kind, libjvm: str | None, perf: PerfData | OpskitError) -> Jvm:
         start = self.fs.load(parse_stat, pid, "stat").start_ticks
@@ -269,53 +253,6 @@ class _Finder:
             libjvm, counters, reason,
         )  # fmt: skip
 
-    def _candidates(self, pid: int, status: Status) -> list[tuple[FileId, str, bytes]]:
-        """Every hsperfdata file that has the process's name, of any user: what stat says, the path, the bytes."""
-        name = str((status.ns_pids or (pid,))[-1])
-        found = []
-        for directory in self._user_directories(pid):
-            try:
-                file, data = self.fs.read_untrusted(directory, name, _LARGEST_FILE_BYTES)
-            except OSError:  # not there, not ours to read, or no file that a JVM has made
-                continue
-            found.append((file, f"{directory}/{name}", data))
-        return found
-
-    def _user_directories(self, pid: int) -> list[str]:
-        """The hsperfdata_* directories of the process's own /tmp; of ours where its mount namespace is closed to us."""
-        ours = f"{self.fs.root}/tmp"
-        try:
-            theirs = self.fs.inside(pid, "/tmp")
-        except OSError:
-            theirs = ours
-        for tmp in dict.fromkeys((theirs, ours)):
-            try:
-                at = self.fs.file_id_at(tmp)
-                key = (at.device, at.inode)
-                if key not in self._users:
-                    self._users[key] = [name for name in self.fs.names_at(tmp) if name.startswith("hsperfdata_")]
-            except OSError:
-                continue
-            return [f"{tmp}/{name}" for name in self._users[key]]
-        return []
-
-    def _names_here(self) -> frozenset[str]:
-        """The names of all hsperfdata files in our own /tmp."""
-        if self._here is None:
-            tmp = f"{self.fs.root}/tmp"
-            names: set[str] = set()
-            try:
-                users = [name for name in self.fs.names_at(tmp) if name.startswith("hsperfdata_")]
-            except OSError:
-                users = []
-            for user in users:
-                try:
-                    names.update(self.fs.names_at(f"{tmp}/{user}"))
-                except OSError:
-                    continue
-            self._here = frozenset(names)
-        return self._here
-
     def _has_vm_thread(self, pid: int) -> bool:
         """Whether one of the first threads has the name that HotSpot gives (JDK 9 and later). Names are open to all."""
         for tid in self.fs.tids(pid)[:_FIRST_THREADS]:
@@ -331,10 +268,9 @@ class _Finder:
         began_ms = perf.number("sun.rt.createVmBeginTime")
         if not began_ms:
             return False
-        if self._boot_s is None:
-            self._boot_s = self.fs.load(parse_boot_time, "stat")
+        boot_s = self.fs.load(parse_boot_time, "stat")
         start_ticks = self.fs.load(parse_stat, pid, "stat").start_ticks
-        return began_ms >= self._boot_s * 1000 + start_ticks * 1000 // self.clock_ticks - _CLOCK_SLACK_MS
+        return began_ms >= boot_s * 1000 + start_ticks * 1000 // self.clock_ticks - _CLOCK_SLACK_MS
 
     def _is_native_image(self, pid: int) -> bool:
         try:

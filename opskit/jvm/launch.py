@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import posixpath
 import re
+from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 HIDDEN = "…"
 
@@ -18,10 +22,10 @@ _WITH_VALUE = frozenset({
     "--describe-module", "--illegal-native-access", "--source", "--sun-misc-unsafe-memory-access",
 })  # fmt: skip
 _STARTS_MAIN = frozenset({"-jar", "-m", "--module"})
-_ENVIRONMENT = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS")
 # In one line of text a value with spaces ends only where the next option of a JVM surely begins.
 _NEXT_OPTION = r"(?=\s+(?:-D|-X|-javaagent:|-agent(?:lib|path):|-(?:ea|da|esa|dsa|server|client|jar|cp)\b|--)|\s*$)"
-_SECRETS = re.compile(rf"((?:^|(?<=\s))(?:-D[^=\s]+|-javaagent:[^=\s]+|-agent(?:lib|path):[^=\s]+))=.*?{_NEXT_OPTION}")
+_VALUED = r"(?:-D[^=\s]+|-javaagent:[^=\s]+|-agent(?:lib|path):[^=\s]+)"
+_VALUED_IN_LINE = rf"((?:^|(?<=\s)){_VALUED})=.*?{_NEXT_OPTION}"
 
 
 def parse_words(text: str) -> list[str]:
@@ -32,6 +36,11 @@ def parse_words(text: str) -> list[str]:
 def main_of_words(words: list[str]) -> str | None:
     """The jar, module or main class on a java launcher's command line; None where it shows none (@argfile, JNI)."""
     return _split(words)[1]
+
+
+def vm_words(words: list[str]) -> list[str]:
+    """The options before the main class or jar, but for a class path and its like."""
+    return _split(words)[0] if is_java_launcher(words) else []
 
 
 def _split(words: list[str]) -> tuple[list[str], str | None]:
@@ -47,9 +56,10 @@ def _split(words: list[str]) -> tuple[list[str], str | None]:
             return options, None
         if not word.startswith("-"):
             return options, word
-        options.append(word)
         if word in _WITH_VALUE:
             next(rest, None)
+        else:
+            options.append(word)
     return options, None
 
 
@@ -82,9 +92,15 @@ def last_flag(words: list[str], environment: list[str], name: str) -> str | None
     return next((word for word in reversed(options) if word in wanted or word.startswith(f"-XX:{name}=")), None)
 
 
-def without_secrets(vm_args: str) -> str:
-    """The JVM's options with the values of -D, and the options of agents, hidden: they hold passwords."""
-    return _SECRETS.sub(rf"\1={HIDDEN}", vm_args)
+def without_secrets(vm_args: str, words: Sequence[str] = ()) -> str:
+    """The JVM's options with the values of -D, and the options of agents, hidden: they hold passwords.
+
+    `vm_args` is one line, in which a value with spaces has no end of its own; `words` are those of the command line, where
+    it has. Options from the environment are never in `words`, and have no spaces in them.
+    """
+    for word in sorted((word for word in words if re.match(_VALUED + "=", word)), key=len, reverse=True):
+        vm_args = vm_args.replace(word, f"{word.partition('=')[0]}={HIDDEN}")
+    return re.sub(_VALUED_IN_LINE, rf"\1={HIDDEN}", vm_args, flags=re.DOTALL)
 
 
 def parse_release(text: str) -> dict[str, str]:

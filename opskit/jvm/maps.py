@@ -6,13 +6,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _DELETED = " (deleted)"
 
 
-@dataclass(frozen=True, slots=True)
-class Mapping:
+class Mapping(NamedTuple):
     """A file that is mapped. `addresses` is its name below /proc/PID/map_files."""
 
     addresses: str
@@ -21,8 +20,7 @@ class Mapping:
     deleted: bool
 
 
-@dataclass(frozen=True, slots=True)
-class JvmMaps:
+class JvmMaps(NamedTuple):
     """What of a JVM is mapped; None where it is not. OpenJ9 has a libjvm.so too, beside its own library."""
 
     libjvm: Mapping | None

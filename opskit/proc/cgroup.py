@@ -11,8 +11,7 @@
 from __future__ import annotations
 
 import posixpath
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from opskit.errors import BadInput
 from opskit.proc.fs import DENIED, GONE, ProcFS
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-@dataclass(frozen=True, slots=True)
-class Membership:
+class Membership(NamedTuple):
     """One hierarchy of /proc/PID/cgroup. `controllers` is empty for v2."""
 
     hierarchy: int
@@ -31,8 +29,7 @@ class Membership:
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class Level:
+class Level(NamedTuple):
     """One cgroup on the way up from a process. `path` as the kernel names it, `directory` where its files are.
 
     `version` is 1 or 2.
@@ -74,8 +71,7 @@ class Level:
         return {words[0]: int(words[1]) for words in pairs if len(words) == 2 and words[1].isdigit()}
 
 
-@dataclass(frozen=True, slots=True)
-class Ancestry:
+class Ancestry(NamedTuple):
     """A controller's cgroups from the process's own up. `complete`: the last one is the machine's root.
 
     Not complete means that a cgroup namespace (a container) hides what is above the last level.
@@ -103,8 +99,14 @@ def ancestry(fs: ProcFS, pid: int | str, controller: str) -> Ancestry | None:
     A v1 hierarchy of that controller comes before v2, as in the kernel: a controller is in one of them only.
     Raises GONE where the process is gone.
     """
-    memberships = fs.load(parse_cgroup, pid, "cgroup")
-    mounts = _mounts(fs, pid)
+    found = levels_of(fs, fs.load(parse_cgroup, pid, "cgroup"), controller, cgroup_mounts(fs, pid))
+    return Ancestry(found, is_machine_root(fs, found[-1])) if found else None
+
+
+def levels_of(
+    fs: ProcFS, memberships: list[Membership], controller: str, mounts: list[Mount]
+) -> tuple[Level, ...] | None:
+    """The same cgroups for memberships that were read, and mounts that are the same for all processes."""
     for member in memberships:
         if controller in member.controllers:
             points = [m for m in mounts if m.fs_type == "cgroup" and controller in m.options]
@@ -113,32 +115,38 @@ def ancestry(fs: ProcFS, pid: int | str, controller: str) -> Ancestry | None:
         if member.hierarchy == 0 and not member.controllers:
             points = [m for m in mounts if m.fs_type == "cgroup2"]
             found = _first_that_shows(fs, points, member.path, 2)
-            return found if found and _has_controller(fs, found, controller) else None
+            return found if found and _has_controller(fs, found[-1], controller) else None
     return None
 
 
-def _first_that_shows(fs: ProcFS, mounts: list[Mount], path: str, version: int) -> Ancestry | None:
-    """The levels by the first mount in which the cgroup is to be seen: a hierarchy may be mounted in parts."""
-    return next((found for mount in mounts if (found := _walk(fs, mount, path, version))), None)
-
-
-def _has_controller(fs: ProcFS, found: Ancestry, controller: str) -> bool:
-    return controller in (found.levels[-1].load(fs, "cgroup.controllers") or "").split()
-
-
-def _mounts(fs: ProcFS, pid: int | str) -> list[Mount]:
-    """The mounts as the reader of this tree has them: our own here; of another root those of its init."""
+def cgroup_mounts(fs: ProcFS, pid: int | str) -> list[Mount]:
+    """Where the cgroups are mounted for the reader of this tree: ourselves here; of another root its init, or that process."""
     for reader in ("1", "self", pid) if fs.root else ("self", "1", pid):
         try:
-            mounts = fs.load(parse_mountinfo, reader, "mountinfo")
+            mounts = fs.load(_parse_cgroup_mounts, reader, "mountinfo")
         except (*GONE, DENIED, NotADirectoryError, BadInput):
             continue
-        if any(mount.fs_type in ("cgroup", "cgroup2") for mount in mounts):
+        if mounts:
             return mounts
     return []
 
 
-def _walk(fs: ProcFS, mount: Mount, path: str, version: int) -> Ancestry | None:
+def _parse_cgroup_mounts(text: str) -> list[Mount]:
+    # A host of containers has thousands of mounts, a dozen of them are cgroups.
+    mounts = parse_mountinfo("\n".join(line for line in text.splitlines() if " - cgroup" in line))
+    return [mount for mount in mounts if mount.fs_type in ("cgroup", "cgroup2")]
+
+
+def _first_that_shows(fs: ProcFS, mounts: list[Mount], path: str, version: int) -> tuple[Level, ...] | None:
+    """The levels by the first mount in which the cgroup is to be seen: a hierarchy may be mounted in parts."""
+    return next((found for mount in mounts if (found := _walk(fs, mount, path, version))), None)
+
+
+def _has_controller(fs: ProcFS, level: Level, controller: str) -> bool:
+    return controller in (level.load(fs, "cgroup.controllers") or "").split()
+
+
+def _walk(fs: ProcFS, mount: Mount, path: str, version: int) -> tuple[Level, ...] | None:
     # In a container the mount shows a part of the tree: `root` is what its mount point stands for.
     if mount.root not in ("/", path) and not path.startswith(mount.root + "/"):
         return None
@@ -148,21 +156,21 @@ def _walk(fs: ProcFS, mount: Mount, path: str, version: int) -> Ancestry | None:
     levels = tuple(
         Level(at, f"{mount.mount_point}{at[len(top) :]}".rstrip("/"), version) for at in _upwards(path, mount.root)
     )
-    if levels[0].load(fs, "cgroup.procs") is None and not fs.names_root(levels[0].directory.lstrip("/")):
+    if not levels[0].has(fs, "cgroup.procs") and not fs.names_root(levels[0].directory.lstrip("/")):
         return None
-    return Ancestry(levels, is_machine_root(fs, levels[-1]))
+    return levels
 
 
 def controller_root(fs: ProcFS, controller: str) -> Level | None:
     """The topmost cgroup of a controller that can be seen here: the machine's root, or a container's own; None: not mounted."""
-    mounts = _mounts(fs, "1")
+    mounts = cgroup_mounts(fs, "1")
     for mount in mounts:
         if mount.fs_type == "cgroup" and controller in mount.options:
             return Level(mount.root, mount.mount_point, 1)
     for mount in mounts:
         if mount.fs_type == "cgroup2":
             top = Level(mount.root, mount.mount_point, 2)
-            return top if controller in (top.load(fs, "cgroup.controllers") or "").split() else None
+            return top if _has_controller(fs, top, controller) else None
     return None
 
 
@@ -179,13 +187,3 @@ def _upwards(path: str, top: str) -> Iterator[str]:
         if path in (top, "/"):
             return
         path = posixpath.dirname(path)
-
-
-def unit_of(memberships: list[Membership]) -> str | None:
-    """The systemd unit, container or pod that a process's cgroups name: the last telling part of its longest path.
-
-    `app.service`, `docker-3f2a….scope` and `/kubepods/…/pod<uid>/<id>` give their own last part; None at the root.
-    """
-    paths = sorted((member.path for member in memberships), key=len)
-    last = posixpath.basename(paths[-1]) if paths else ""
-    return last or None

@@ -249,6 +249,10 @@ class ProcFS:
         links = os.stat(self.path(pid, "task")).st_nlink
         return links - 2 if links > 2 else len(self.tids(pid))  # some file systems do not count (a captured tree)
 
+    def is_writable(self, path: str) -> bool:
+        """Whether we may write there: the rights, and no read-only mount."""
+        return os.access(path, os.W_OK)
+
     def names_at(self, path: str) -> list[str]:
         """The names in a directory, in no order."""
         return os.listdir(path)

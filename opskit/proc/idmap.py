@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from opskit.errors import BadInput
 
 
-@dataclass(frozen=True, slots=True)
-class IdMap:
+class IdMap(NamedTuple):
     """The ranges of one user namespace: (first inside, first outside, how many)."""
 
     ranges: tuple[tuple[int, int, int], ...]

@@ -8,8 +8,9 @@ import hsperf
 import pytest
 from jvmtree import LIBJVM, START_MS, Tree, elf
 
-from opskit.errors import NoSuchProcess, NotAJvm, NotSupported
-from opskit.jvm.discover import HOTSPOT, NATIVE_IMAGE, OPENJ9, find_jvm, find_jvms, read_perfdata
+from opskit.errors import NoSuchProcess, NotAJvm, NotPermitted, NotSupported
+from opskit.jvm.discover import HOTSPOT, NATIVE_IMAGE, OPENJ9, find_jvm, find_jvms, read_perfdata, survey
+from opskit.proc.fs import ProcFS
 
 
 @pytest.fixture
@@ -17,11 +18,11 @@ def tree(tmp_path):
     return Tree(tmp_path)
 
 
-def test_a_jvm_is_found_by_its_file(tree):
-    tree.process(4242)
+def test_a_jvm_is_found_by_the_file_it_maps(tree):
+    """Also one that is linked into its launcher, without any libjvm."""
+    tree.process(4242, maps=tree.perf(4242))
     tree.process(11, ("nginx",))
     tree.process(12, ("sh",), threads=1)
-    tree.perf(4242)
     [jvm] = find_jvms(tree.fs)
     assert (jvm.pid, jvm.ns_pid, jvm.kind, jvm.main, jvm.uid) == (4242, 4242, HOTSPOT, "com.example.Main", os.getuid())
     assert jvm.perf.get("sun.rt.javaCommand") == "com.example.Main x"
@@ -52,9 +53,10 @@ def test_why_there_are_no_counters(tree, words, environ, reason):
         read_perfdata(tree.fs, 4242)
 
 
-def test_a_file_that_began_before_the_process_is_somebody_elses(tree):
+def test_a_file_that_is_left_over_makes_no_jvm(tree):
+    """Its name is this process's pid; perhaps a container that shares /tmp had a JVM of that pid."""
     tree.process(4242, ("nginx",))
-    tree.perf(4242, began_ms=START_MS - 60_000)
+    tree.perf(4242)
     assert find_jvms(tree.fs) == []
     with pytest.raises(NotAJvm, match=r"4242 \(nginx\) is no JVM"):
         find_jvm(tree.fs, 4242)
@@ -78,6 +80,34 @@ def test_of_several_users_files_the_mapped_one_counts(tree):
     tree.perf(4242, "zoe", began_ms=START_MS + 30)
     tree.process(4242, maps=LIBJVM + line)
     assert read_perfdata(tree.fs, 4242).source.endswith("/tmp/hsperfdata_app/4242")
+
+
+class Closed(ProcFS):
+    """A tree whose processes do not let themselves be looked into, as another user's."""
+
+    def read(self, *parts):
+        if parts[1:] in (("maps",), ("environ",)):
+            raise PermissionError(13, "Permission denied")
+        return super().read(*parts)
+
+
+def test_of_what_is_closed_to_us_names_tell(tree):
+    """A java launcher, or HotSpot's own thread; with a file of the same owner that began after the process."""
+    closed = Closed(tree.fs.proc, tree.fs.root)
+    tree.process(40)
+    tree.process(50, ("jsvc.exec", "org.Daemon"))
+    tree.write("proc/50/task/53/comm", "VM Thread\n")
+    tree.process(60, ("nginx",))
+    tree.perf(60)
+    found = survey(closed)
+    assert [(jvm.pid, jvm.main) for jvm in found.jvms] == [(40, "com.example.Main"), (50, "jsvc.exec")]
+    assert found.denied == [60]
+    with pytest.raises(NotPermitted, match="sudo -u"):
+        read_perfdata(closed, 40)
+    tree.perf(40, "old", began_ms=START_MS - 60_000)
+    assert find_jvm(closed, 40).perf is None
+    tree.perf(40, "app", began_ms=START_MS + 60)
+    assert find_jvm(closed, 40).perf.source.endswith("/tmp/hsperfdata_app/40")
 
 
 def test_a_link_in_the_files_place_is_not_followed(tree):

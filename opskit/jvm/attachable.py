@@ -1,0 +1,87 @@
+"""Whether opskit could attach to a JVM, found out from outside: nothing is sent, nothing is connected, nothing is made.
+
+A yes can still turn out wrong (an orphaned socket, a JVM that never reaches a safepoint): `opskit hsperf-check PID --probe`
+tries it.
+"""
+
+from __future__ import annotations
+
+import stat
+from typing import TYPE_CHECKING, NamedTuple
+
+from opskit.errors import AttachError, AttachOtherUser
+from opskit.jvm.attachtarget import (
+    AttachTarget,
+    catches_sigquit,
+    has_listener,
+    ignores_sigquit,
+    needs_restart,
+    remakes_socket,
+    target_of,
+    why_disabled,
+)
+from opskit.jvm.discover import HOTSPOT, OPENJ9, Jvm
+
+if TYPE_CHECKING:
+    from opskit.proc.fs import ProcFS
+    from opskit.proc.status import Status
+
+
+class Attachable(NamedTuple):
+    """`code` is a word for a column: `yes`, or why not; `why` the sentence for it."""
+
+    code: str
+    why: str | None = None
+
+
+YES = Attachable("yes")
+
+
+def attachable(
+    fs: ProcFS, jvm: Jvm, status: Status, state: str, frozen_by: str | None, our_ids: tuple[int, int]
+) -> Attachable:
+    """The answer for a JVM. `state` is of its stat, `frozen_by` the cgroup that is frozen, `our_ids` euid and egid.
+
+    Raises GONE where it vanishes meanwhile.
+    """
+    if jvm.kind != HOTSPOT:
+        return Attachable("openj9" if jvm.kind == OPENJ9 else "native-image", str(jvm.no_perf or jvm.kind))
+    try:
+        target = target_of(fs, jvm, our_ids[0])
+    except AttachOtherUser as error:
+        return Attachable("other-user", str(error))
+    except AttachError as error:
+        return Attachable("no", str(error))
+    if our_ids[0] != 0 and our_ids[1] != target.egid:
+        return Attachable("other-group", f"it runs with gid {target.egid}, we with {our_ids[1]}: it would refuse us")
+    if state in "Tt":
+        return Attachable("stopped", f"it is stopped (state {state}): it answers nobody; kill -CONT {jvm.pid}")
+    if frozen_by is not None:
+        return Attachable("frozen", f"its cgroup {frozen_by} is frozen (a paused container?)")
+    disabled = why_disabled(fs, target)
+    if disabled is not None:
+        return Attachable("disabled", str(disabled))
+    return _by_socket(fs, target, status)
+
+
+def _by_socket(fs: ProcFS, target: AttachTarget, status: Status) -> Attachable:
+    try:
+        tmp = fs.inside(target.pid, "/tmp")
+    except OSError:
+        tmp = f"{fs.root}/tmp"
+    try:
+        found = fs.file_id_at(f"{tmp}/{target.socket_name}")
+    except OSError:
+        found = None
+    if found is not None:
+        if stat.S_ISSOCK(found.mode):
+            return YES
+        return Attachable("no-socket", f"/tmp/{target.socket_name} is no socket: somebody put it there")
+    if not remakes_socket(target) and has_listener(fs, target.pid):
+        return Attachable("needs-restart", str(needs_restart(target, f"/tmp/{target.socket_name}")))
+    if ignores_sigquit(status) or not catches_sigquit(status):
+        how = "ignores SIGQUIT" if ignores_sigquit(status) else "has no handler for SIGQUIT (-Xrs, or just starting)"
+        return Attachable("no-signal", f"it has no attach listener, and {how}")
+    if not fs.is_writable(tmp):
+        return Attachable("read-only-tmp", "its /tmp cannot be written to: the listener could not make its socket")
+    return YES

@@ -51,7 +51,7 @@ SYMPTOMS = (
     ("a pipeline hangs", "opskit pipes --ends --fill"),
     ("`can't start new thread` (Python, Java)", "opskit limits PID"),
     ("memory is used, and no process has it", "opskit dentry"),
-    ("which JVM is it: its heap, its CPU, its memory limit?", "opskit jvms -w"),
+    ("which JVM is it, and is it heap, CPU or a limit", "opskit jvms -w"),
     ("a JVM hangs", "opskit jpmp PID"),
     ("a JVM burns CPU", "opskit jpmp PID --on-cpu"),
     ("the application stalls, and collections are not why", "opskit safepoints PID"),

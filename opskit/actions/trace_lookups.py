@@ -24,9 +24,9 @@ from opskit.proc.cgroup import parse_cgroup
 from opskit.proc.container import in_first_pid_namespace
 from opskit.proc.fs import DENIED, GONE
 from opskit.proc.ftrace import CALL_NUMBERS, PATH_CALLS, named, parse_buffer_stats, parse_failures
+from opskit.proc.place import unit_of
 from opskit.proc.process import read_process
 from opskit.proc.status import parse_status
-from opskit.proc.place import unit_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

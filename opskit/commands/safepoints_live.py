@@ -12,8 +12,9 @@ from opskit.commands.output import Output, about
 from opskit.commands.watch import schedule
 from opskit.errors import NoSuchProcess
 from opskit.jvm.safepointcounters import Probe, Reading
-from opskit.proc.cgroup import parse_cgroup, unit_of
+from opskit.proc.cgroup import parse_cgroup
 from opskit.proc.fs import DENIED, GONE
+from opskit.proc.place import unit_of
 from opskit.render import safepointrates as view
 from opskit.render.escape import printable
 from opskit.render.report import Report

@@ -20,7 +20,7 @@ NONE = "9223372036854771712\n"
 
 def levels(root, controller):
     fs = ProcFS(f"{root}/proc", str(root))
-    found = levels_of(fs, fs.load(parse_cgroup, 7, "cgroup"), controller, cgroup_mounts(fs))
+    found = levels_of(fs, fs.load(parse_cgroup, 7, "cgroup"), controller, cgroup_mounts(fs, 7))
     return fs, found
 
 

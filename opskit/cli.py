@@ -43,6 +43,7 @@ COMMANDS = (
     Entry("dentry", "Linux", "Who ate the memory: dentry and inode caches, and giving them back safely."),
     Entry("jvms", "JVM", "Every JVM: heap, CPU, memory limit, time in GC and at safepoints; can it be attached to."),
     Entry("jpmp", "JVM", "Where a JVM's threads stand, live or in saved dumps, and what costs CPU."),
+    Entry("jmap-diff", "JVM", "Which classes' objects grew between class histograms, and which keep growing."),
     Entry("safepoints", "JVM", "How long a JVM stands still, for what, and how much of it is the way there."),
 )
 
@@ -54,6 +55,7 @@ SYMPTOMS = (
     ("which JVM is it, and is it heap, CPU or a limit", "opskit jvms -w"),
     ("a JVM hangs", "opskit jpmp PID"),
     ("a JVM burns CPU", "opskit jpmp PID --on-cpu"),
+    ("a heap that fills up, an OutOfMemoryError ahead", "opskit jmap-diff PID -c 5"),
     ("the application stalls, and collections are not why", "opskit safepoints PID"),
 )
 

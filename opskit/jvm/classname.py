@@ -13,8 +13,9 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Sequence
 
+VM = "(the VM's own)"  # where a package or a module is asked for
 _PRIMITIVES = {
     "Z": "boolean",
     "B": "byte",
@@ -28,41 +29,47 @@ _PRIMITIVES = {
 _LETTERS = {name: letter for letter, name in _PRIMITIVES.items()}
 _JDK = ("java.", "javax.", "jdk.", "sun.", "com.sun.", "org.w3c.dom.", "org.xml.sax.", "org.ietf.jgss.", "org.omg.")
 
-# What is made anew in each run under a name that counts or hashes: * stands for the part that differs.
-_GENERATED = tuple(
-    (re.compile(pattern), folded)
-    for pattern, folded in (
-        (r"\$\$Lambda(?:\$\d+)?(?:/(?:0x)?[0-9a-f]+)?(?=;?$)", r"$$Lambda/*"),
-        (r"/(?:0x[0-9a-f]+|\d+)(?=;?$)", r"/*"),  # hidden classes, and the anonymous ones before JDK 15
-        (r"\b(Generated(?:Method|Constructor|SerializationConstructor)Accessor)\d+(?=;?$)", r"\1*"),
-        (r"\bjdk\.proxy\d+\.(?=\$Proxy\d)", r"jdk.proxy*."),
-        (r"(\$Proxy)\d+(?=;?$)", r"\1*"),
-        (r"(\$\$\w*(?:CGLIB|Guice)\w*\$\$(?:FastClass\$\$)?)[0-9a-f]+", r"\1*"),
-        (r"(\$(?:ByteBuddy|HibernateProxy|MockitoMock|auxiliary)\$)\w+(?=;?$)", r"\1*"),
-        (r"(_\$\$_(?:javassist_|jvst))[0-9a-f_]+(?=;?$)", r"\1*"),
-    )
+# What is made anew in each run under a name that counts or hashes: a part that such a name has, what to look for, and
+# what it is called instead; * stands for the part that differs. It ends the name, or the element's name of an array; a
+# row's module may follow.
+_END = r"(?=;?(?:$|\())"
+_GENERATED = (
+    ("$$Lambda", r"\$\$Lambda(?:\$\d+)?(?:/(?:0x)?[0-9a-f]+)?" + _END, r"$$Lambda/*"),
+    ("/", r"/(?:0x[0-9a-f]+|\d+)" + _END, r"/*"),  # hidden classes, and the anonymous ones before JDK 15
+    ("Accessor", r"\b(Generated(?:Method|Constructor|SerializationConstructor)Accessor)\d+" + _END, r"\1*"),
+    ("jdk.proxy", r"\bjdk\.proxy\d+(?=\.\$Proxy\d|@|\)|$)", r"jdk.proxy*"),
+    ("$Proxy", r"(\$Proxy)\d+" + _END, r"\1*"),
+    ("CGLIB$$", r"(\$\$\w*CGLIB\$\$(?:FastClass\$\$)?)[0-9a-f]+", r"\1*"),
+    ("ByGuice$$", r"(\$\$\w+ByGuice\$\$)[0-9a-f]+", r"\1*"),
+    ("$ByteBuddy$", r"(\$ByteBuddy\$)\w+" + _END, r"\1*"),
+    ("$HibernateProxy$", r"(\$HibernateProxy\$)\w+" + _END, r"\1*"),
+    ("$MockitoMock$", r"(\$MockitoMock\$)\w+" + _END, r"\1*"),
+    ("$auxiliary$", r"(\$auxiliary\$)\w+" + _END, r"\1*"),
+    ("_$$_", r"(_\$\$_(?:javassist_|jvst))[0-9a-f_]+" + _END, r"\1*"),
 )
-_HINTS = ("$$", "/", "Accessor", "$Proxy", "$ByteBuddy$", "$HibernateProxy$", "$MockitoMock$", "$auxiliary$")
 
 
 def fold(name: str) -> str:
     """One name for all that is generated alike: lambdas of a class, hidden classes, proxies, reflection's accessors."""
-    if not any(hint in name for hint in _HINTS):
-        return name
-    for pattern, folded in _GENERATED:
-        name = pattern.sub(folded, name)
+    for hint, pattern, folded in _GENERATED:
+        if hint in name:
+            name = re.sub(pattern, folded, name)
     return name
 
 
-def fold_module(module: str) -> str:
-    """The JDK makes modules for proxies and numbers them."""
-    return re.sub(r"^jdk\.proxy\d+$", "jdk.proxy*", module)
-
-
-def generated_among(names: Collection[str]) -> set[str]:
-    """Those of many names that `fold` might change: a search through all of them at once, then only where it hits."""
-    everything = "\n".join(names)
-    return {name for hint in _HINTS if hint in everything for name in names if hint in name}
+def fold_all(names: Sequence[str]) -> dict[str, str]:
+    """What `fold` makes of those of many names that it changes."""
+    everything = "\n".join(names)  # a search through all of them at once is the quickest: most hints hit nothing
+    changed: dict[str, str] = {}
+    for hint, pattern, folded in _GENERATED:
+        if hint in everything:
+            substitute = re.compile(pattern).sub
+            for name in [name for name in names if hint in name]:
+                before = changed.get(name, name)
+                after = substitute(folded, before)
+                if after != before:
+                    changed[name] = after
+    return changed
 
 
 def to_readable(name: str) -> str:
@@ -112,7 +119,7 @@ def is_application(name: str) -> bool:
 def package(name: str) -> str:
     """The package; of an array, its element's. What has none is named in parentheses."""
     if is_vm(name):
-        return "(the VM's own)"
+        return VM
     element = _element(name)
     if is_array(name) and element in _PRIMITIVES:
         return "(arrays of primitives)"

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import pairwise
 from operator import itemgetter, lt
 from typing import TYPE_CHECKING, NamedTuple
@@ -77,6 +76,7 @@ _BARE_ROW = re.compile(
     r"^[ \t]*\d{1,9}:[ \t]+\d{1,19}[ \t]+\d{1,19}[ \t]+[\w$<\[]\S*(?:[ \t]+\(\S+\))?[ \t\r]*$", re.MULTILINE | re.ASCII
 )
 _MOMENT = re.compile(r"\((before|after) full gc\)", re.IGNORECASE)
+_CHUNK_CHARACTERS = 1 << 18
 _CONTEXT_CHARACTERS = 600  # the lines before a header that may say when, and of which JVM
 
 
@@ -182,15 +182,21 @@ def _read_columns(text: str, start: int) -> _Table | None:
         return None
     total_end = _line_after(text, end + 1)
     total = _TOTAL.fullmatch(text, end + 1, total_end)
-    words = text[ruler_end:end].replace(" (", "(").split()
-    numbers, instances, sizes, labels = words[::4], words[1::4], words[2::4], words[3::4]
-    digits = "".join((*instances, *sizes))
-    if not total or len(words) % 4 or not digits.isascii() or not digits.isdigit():
+    objects: list[int] = []
+    taken: list[int] = []
+    labels: list[str] = []
+    for chunk in _chunks(text, ruler_end, end):
+        words = _join_modules(chunk).split()
+        numbers, instances, sizes = words[::4], words[1::4], words[2::4]
+        digits = "".join((*instances, *sizes))
+        if len(words) % 4 or "".join(numbers).count(":") != len(numbers) or not (digits.isascii() and digits.isdigit()):
+            return None
+        objects += map(int, instances)
+        taken += map(int, sizes)
+        labels += words[3::4]
+    if not total or not labels or numbers[-1] != f"{len(labels)}:":
         return None
-    in_order = "".join(numbers)
-    if in_order.count(":") != len(numbers) or not _numbered(1 << len(numbers).bit_length()).startswith(in_order):
-        return None
-    objects, taken = list(map(int, instances)), list(map(int, sizes))
+    # Damage that leaves four words in each row, and all their sums right, has left the numbers right too.
     printed = Counts(int(total[1]), int(total[2]))
     if (sum(objects), sum(taken)) != printed or any(map(lt, taken, objects)):
         return None
@@ -200,10 +206,21 @@ def _read_columns(text: str, start: int) -> _Table | None:
     return _Table(rows, printed, None, (), total_end)
 
 
-@cache
-def _numbered(count: int) -> str:
-    """`1:2:3:…`, the row numbers of a table as they stand in it."""
-    return "".join(map("%d:".__mod__, range(1, count + 1)))
+def _chunks(text: str, start: int, end: int) -> Iterator[str]:
+    """Whole lines, a few thousand at once: their words are dropped while they are still in the processor's cache."""
+    while start < end:
+        cut = text.find("\n", min(start + _CHUNK_CHARACTERS, end), end)
+        cut = end if cut < 0 else cut
+        yield text[start:cut]
+        start = cut
+
+
+def _join_modules(text: str) -> str:
+    """`NAME (MODULE)` as `NAME(MODULE)`."""
+    *parts, last = text.split("(")
+    if not parts:
+        return text
+    return "(".join([part[:-1] if part[-1:] == " " else part for part in parts] + [last])
 
 
 def _summed(labels: Sequence[str], objects: Sequence[int], taken: Sequence[int]) -> dict[str, tuple[int, int]]:

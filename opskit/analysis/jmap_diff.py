@@ -21,6 +21,7 @@ Tallies = dict[str, tuple[int, int]]  # name -> (instances, bytes)
 
 STEADY = 0.75  # grown in that share of the steps: no noise any more
 _COMPARABLE_AFTER_GC = 3  # as many histograms make a trend
+_FEW = 0.05  # of the classes come and go in one JVM
 
 
 class Growth(NamedTuple):
@@ -68,7 +69,8 @@ class Comparison:
 
     `rows` are those that changed, in no order; `total` is all that was chosen, `vm` the VM's own `<...>` part of it,
     `everything` also what was left out. `trend` is ranked, the likeliest leak first; empty for two histograms.
-    `one_sided` names the classes of only one side: where the other is cut, they may have been there as well.
+    `appeared` names what the first has not got although it is cut, and may have had; `vanished` the same of the last;
+    largest first.
     """
 
     rows: list[Growth]
@@ -86,22 +88,24 @@ def compare(histograms: Sequence[Histogram], choice: Choice) -> Comparison:
     names = _Names(histograms, choice)
     everything = [names.tallies(histogram.rows) for histogram in histograms]
     chosen = [names.chosen(tallies) for tallies in everything]
-    vm = [{name: counts for name, counts in tallies.items() if classname.is_vm(name)} for tallies in chosen]
-    total = _difference("total", None, _sum(chosen[0]), _sum(chosen[-1]))
     rolled = [names.rolled_up(tallies) for tallies in chosen]
+    first, last = rolled[0], rolled[-1]
     times = times_s(histograms)
+    total = _difference(_sum(chosen[0]), _sum(chosen[-1]))
     return Comparison(
-        rows=changes(rolled[0], rolled[-1], names.modules),
+        rows=changes(first, last, names.modules),
         total=total,
-        vm=_difference("vm", None, _sum(vm[0]), _sum(vm[-1])),
-        everything=_difference("everything", None, _sum(everything[0]), _sum(everything[-1]))
-        if choice.is_partial
-        else total,
-        trend=trend(rolled, times) if len(rolled) > 2 else [],
+        vm=_difference(*(_sum(tallies, names.vm & tallies.keys()) for tallies in (chosen[0], chosen[-1]))),
+        everything=_difference(_sum(everything[0]), _sum(everything[-1])) if choice.is_partial else total,
+        trend=trend(rolled, times, [histogram.cut is None for histogram in histograms]) if len(rolled) > 2 else [],
         times_s=times,
-        appeared=[name for name in rolled[-1] if name not in rolled[0]],
-        vanished=[name for name in rolled[0] if name not in rolled[-1]],
+        appeared=_only_in(last, first) if histograms[0].cut else [],
+        vanished=_only_in(first, last) if histograms[-1].cut else [],
     )
+
+
+def _only_in(one: Tallies, other: Tallies) -> list[str]:
+    return sorted(one.keys() - other.keys(), key=lambda name: (-one[name][1], name))
 
 
 def changes(
@@ -109,23 +113,33 @@ def changes(
 ) -> list[Growth]:
     """A row for each name whose instances or bytes are not the same on both sides; what is absent counts 0."""
     nothing = (0, 0)
-    rows = []
-    for name, counts in after.items():
-        earlier = before.get(name, nothing)
-        if counts != earlier:
-            instances, size = counts
-            rows.append(Growth(name, modules.get(name), instances, size, instances - earlier[0], size - earlier[1]))
-    for name, (instances, size) in before.items():
-        if name not in after and (instances or size):
-            rows.append(Growth(name, modules.get(name), 0, 0, -instances, -size))
+    was, module, make = before.get, modules.get, Growth._make
+    rows = [
+        make((name, module(name), now[0], now[1], now[0] - then[0], now[1] - then[1]))
+        for name, now in after.items()
+        if now != (then := was(name, nothing))
+    ]
+    rows += [
+        Growth(name, module(name), 0, 0, -before[name][0], -before[name][1])
+        for name in before.keys() - after.keys()
+        if before[name] != nothing
+    ]
     return rows
 
 
-def ordered(rows: list[Growth], sort: str) -> list[Growth]:
+def visible(rows: Iterable[Growth], sort: str, min_bytes: int) -> list[Growth]:
+    """The rows whose bytes changed, by that much or more; sorted by instances also those with as many bytes as before."""
+    if sort == "instances" and min_bytes == 0:
+        return list(rows)
+    least = max(1, min_bytes)
+    return [row for row in rows if abs(row[5]) >= least]
+
+
+def ordered(rows: Iterable[Growth], sort: str) -> list[Growth]:
     """Largest growth first: in bytes, in instances, or in proportion to what was there (what is new first); or by name."""
     if sort == "name":
         return sorted(rows, key=itemgetter(0))
-    by_bytes = sorted(sorted(rows, key=itemgetter(0)), key=attrgetter("bytes_diff"), reverse=True)
+    by_bytes = sorted(rows, key=attrgetter("bytes_diff"), reverse=True)
     if sort == "instances":
         return sorted(by_bytes, key=attrgetter("instances_diff"), reverse=True)
     return sorted(by_bytes, key=proportion, reverse=True) if sort == "growth" else by_bytes
@@ -137,17 +151,23 @@ def proportion(row: Growth) -> float:
     return row.bytes_diff / before if before else float("inf")
 
 
-def trend(series: Sequence[Mapping[str, tuple[int, int]]], times: Sequence[float] | None) -> list[Trend]:
+def trend(
+    series: Sequence[Mapping[str, tuple[int, int]]], times: Sequence[float] | None, complete: Sequence[bool]
+) -> list[Trend]:
     """How each name's bytes went, for those that changed; the suspects first.
 
-    Ranked: who grew in nearly every step before the noise; the application's classes before arrays and the JDK's; then
-    by the steps grown, then by the slope.
+    What is absent counts 0, but for the histograms that are not `complete`: a name that one of those has not got is
+    left out. Ranked: who grew in nearly every step before the noise; the application's classes before arrays and the
+    JDK's; then by the steps grown, then by the slope.
     """
     steps = len(series) - 1
     by_step = slope_weights(range(len(series))) or []
     by_time = slope_weights(times) if times else None
+    cut = [tallies for tallies, whole in zip(series, complete, strict=True) if not whole]
     found = []
     for name in {name: None for tallies in series for name in tallies}:
+        if any(name not in tallies for tallies in cut):
+            continue
         track = tuple(tallies[name][1] if name in tallies else 0 for tallies in series)
         if min(track) == max(track):
             continue
@@ -155,7 +175,7 @@ def trend(series: Sequence[Mapping[str, tuple[int, int]]], times: Sequence[float
         per_step = _weighted(by_step, track)
         per_min = None if by_time is None else _weighted(by_time, track) * 60
         pace = per_step if per_min is None else per_min
-        found.append(Trend(name, grown, steps, per_step, per_min, track, grown >= STEADY * steps and pace > 0))
+        found.append(Trend(name, grown, steps, per_step, per_min, track, steady=grown >= STEADY * steps and pace > 0))
     return sorted(found, key=_suspicion)
 
 
@@ -200,15 +220,17 @@ def oddities(histograms: Sequence[Histogram]) -> list[str]:
                 f"histograms {number} and {number + 1} ({_place(one)}, {_place(other)}) are the same in every row: "
                 "the same file twice, or nothing happened between them"
             )
+    first, last = histograms[0], histograms[-1]
     reasons = [
         _differing("JDK versions", [_jdk_version(histogram) for histogram in histograms]),
         _differing(
             "kinds of JVM", ["OpenJ9" if histogram.dialect == "openj9" else "HotSpot" for histogram in histograms]
         ),
         _differing("pids", [histogram.stamp.pid for histogram in histograms]),
-        _restarted(histograms[0], histograms[-1]),
-        _strangers(histograms[0], histograms[-1]),
     ]
+    fewer = min(len(first.rows), len(last.rows))
+    if len(first.rows.keys() - last.rows.keys()) > (len(first.rows) - fewer) + fewer * _FEW:
+        reasons += [_restarted(first, last), _strangers(first, last)]
     if reason := "; ".join(reason for reason in reasons if reason):
         found.append(f"these look like different JVMs ({reason}): their difference is no growth")
     uptimes = [histogram.stamp.uptime_s for histogram in histograms]
@@ -248,8 +270,16 @@ def _strangers(first: Histogram, last: Histogram) -> str | None:
     if first.cut or last.cut:
         return None
     one, other = (set(filter(classname.is_application, map(classname.fold, h.rows))) for h in (first, last))
-    common, smaller = len(one & other), min(len(one), len(other))
-    return f"{common} of {smaller} application classes in common" if smaller >= 10 and common < smaller / 2 else None
+    both, smaller = len(one & other), min(len(one), len(other))
+    return f"{both} of {smaller} application classes in common" if smaller >= 10 and both < smaller / 2 else None
+
+
+def _all_labels(histograms: Sequence[Histogram]) -> list[str]:
+    """Every label once, in the order of the files: names that lie beside each other in memory are read quickest."""
+    labels = list(histograms[0].rows)
+    if len(histograms) == 2:
+        return labels + list(histograms[1].rows.keys() - histograms[0].rows.keys())
+    return list(dict.fromkeys(label for histogram in histograms for label in histogram.rows))
 
 
 class _Names:
@@ -259,22 +289,23 @@ class _Names:
         self.choice = choice
         self.modules: dict[str, str] = {}
         self.has_modules = any(histogram.has_modules for histogram in histograms)
-        labels = set().union(*(histogram.rows for histogram in histograms))
-        generated = classname.generated_among(labels) if choice.fold else set()
-        self.names: dict[str, str] = {}  # of those labels that are no name by themselves
-        for label in generated.union(label for label in labels if label[-1:] == ")"):
-            name, module = split_label(label)
-            if label in generated:
-                name = classname.fold(name)
-                module = module and classname.fold_module(module)
+        labels = _all_labels(histograms)
+        self.vm = {label for label in labels if classname.is_vm(label)}
+        self.names = classname.fold_all(labels) if choice.fold else {}  # of the labels that are no name by themselves
+        for label in [label for label in labels if label[-1] == ")"]:
+            name, module = split_label(self.names.get(label, label))
             if module is not None:
                 self.modules[name] = module
             self.names[label] = name
 
     def tallies(self, rows: Mapping[str, tuple[int, int]]) -> Tallies:
         """The rows by name, those of one name summed."""
-        rename = self.names.get
-        return _grouped(rows.items(), ((rename(label, label)) for label in rows))
+        tallies = dict(rows)
+        for label, name in self.names.items():
+            counts = tallies.pop(label, None)
+            if counts is not None:
+                _add(tallies, name, counts)
+        return tallies
 
     def chosen(self, tallies: Tallies) -> Tallies:
         """Without what is left out."""
@@ -295,28 +326,26 @@ class _Names:
         if self.choice.by == "class":
             return tallies
         group = classname.package if self.choice.by == "package" else self._module
-        return _grouped(tallies.items(), map(group, tallies))
+        rolled: Tallies = {}
+        for name, counts in tallies.items():
+            _add(rolled, group(name), counts)
+        return rolled
 
     def _module(self, name: str) -> str:
         if classname.is_vm(name):
-            return "(the VM's own)"
+            return classname.VM
         return self.modules.get(name) or ("(no named module)" if self.has_modules else "(modules unknown)")
 
 
-def _grouped(rows: Iterable[tuple[str, tuple[int, int]]], names: Iterable[str]) -> Tallies:
-    """Sum rows under other names."""
-    tallies: Tallies = {}
-    for name, (_, counts) in zip(names, rows, strict=True):
-        if name in tallies:
-            before = tallies[name]
-            counts = (before[0] + counts[0], before[1] + counts[1])
-        tallies[name] = counts
-    return tallies
+def _add(tallies: Tallies, name: str, counts: tuple[int, int]) -> None:
+    before = tallies.get(name)
+    tallies[name] = counts if before is None else (before[0] + counts[0], before[1] + counts[1])
 
 
-def _sum(tallies: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
-    return sum(map(itemgetter(0), tallies.values())), sum(map(itemgetter(1), tallies.values()))
+def _sum(tallies: Mapping[str, tuple[int, int]], names: Iterable[str] | None = None) -> tuple[int, int]:
+    counts = tallies.values() if names is None else [tallies[name] for name in names]
+    return sum(map(itemgetter(0), counts)), sum(map(itemgetter(1), counts))
 
 
-def _difference(name: str, module: str | None, before: tuple[int, int], after: tuple[int, int]) -> Growth:
-    return Growth(name, module, *after, after[0] - before[0], after[1] - before[1])
+def _difference(before: tuple[int, int], after: tuple[int, int]) -> Growth:
+    return Growth("total", None, *after, after[0] - before[0], after[1] - before[1])

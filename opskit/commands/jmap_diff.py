@@ -1,0 +1,178 @@
+"""`opskit jmap-diff`: what grew between class histograms, and what keeps growing."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from opskit.analysis import jmap_diff as analysis
+from opskit.commands.input import STDIN, read_text, source_name
+from opskit.commands.options import Duration, Size, common, open_host, top
+from opskit.commands.output import CSV, PICTURES, SUFFIXES, Output, about
+from opskit.commands.target import is_file, is_pid
+from opskit.errors import BadInput, UsageError
+from opskit.jvm.histogram import Histogram, parse_histograms
+from opskit.jvm.stamp import read_stamp
+from opskit.render import jmap_diff as view
+from opskit.render.report import Report
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from opskit.host import Host
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to show it."""
+
+    choice: analysis.Choice
+    sort: str
+    top: int | None
+    min_bytes: int
+
+
+class Pattern(click.ParamType):  # type: ignore[type-arg]
+    """A regular expression, searched in the class names as the JVM writes them."""
+
+    name = "re"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> re.Pattern[str]:
+        """The compiled expression."""
+        try:
+            return re.compile(str(value))
+        except re.error as error:
+            self.fail(f"{value!r} is no regular expression: {error}", param, ctx)
+
+
+@click.command(name="jmap-diff", help=__doc__.partition(": ")[2] if __doc__ else None)
+@click.argument("words", metavar="BEFORE AFTER [MORE]... | [PID]", nargs=-1)
+@click.option("-i", "--interval", type=Duration(), metavar="SECONDS", help="With a PID: between two histograms (30 s).")
+@click.option("-c", "--count", type=click.IntRange(min=2), metavar="COUNT", help="With a PID: how many (2).")
+@click.option("--live", is_flag=True, help="With a PID: only what is reachable, by a full GC each.")
+@click.option("--yes", is_flag=True, help="With a PID: go ahead where each stops the JVM for more than 1 s.")
+@click.option("--save", metavar="DIR", help="With a PID: keep each histogram's raw text in DIR.")
+@click.option(
+    "--by", type=click.Choice(["class", "package", "module"]), default="class", show_default=True, help="Roll up."
+)
+@click.option(
+    "--sort",
+    type=click.Choice(["bytes", "instances", "growth", "name"]),
+    default="bytes",
+    show_default=True,
+    help="By the difference in bytes or instances, by the growth in proportion, or by name.",
+)
+@top
+@click.option("--min-bytes", type=Size(), default="0", metavar="SIZE", help="Leave out smaller differences.")
+@click.option("--include", type=Pattern(), metavar="RE", help="Only classes whose name has RE in it.")
+@click.option("--exclude", type=Pattern(), metavar="RE", help="No classes whose name has RE in it.")
+@click.option("--no-vm", is_flag=True, help="Leave out the VM's own <...> rows (JDK 5 to 7).")
+@click.option("--no-fold", is_flag=True, help="Keep lambdas, hidden classes, proxies and accessors apart.")
+@common("table", "text", "json", "csv", "markdown")
+def command(
+    words: tuple[str, ...],
+    interval: float | None,
+    count: int | None,
+    live: bool,
+    yes: bool,
+    save: str | None,
+    by: str,
+    sort: str,
+    top: int | None,
+    min_bytes: int,
+    include: re.Pattern[str] | None,
+    exclude: re.Pattern[str] | None,
+    no_vm: bool,
+    no_fold: bool,
+    format_: str | None,
+    output: str | None,
+    root: str | None,
+    proc: str | None,
+    no_color: bool,
+) -> int:
+    """Options, collect, analyse, emit."""
+    options = Options(analysis.Choice(by, not no_fold, not no_vm, include, exclude), sort, top, min_bytes)
+    taking = {"-i/--interval": interval, "-c/--count": count, "--live": live, "--yes": yes, "--save": save}
+    files = _files(words)
+    if files:
+        for name, value in taking.items():
+            if value:
+                raise UsageError(f"{name} goes with a PID: the histograms of files are there already")
+    out = Output.choose(format_, output, no_color, {**SUFFIXES, **CSV, **PICTURES})
+    host = open_host(root, proc)
+    histograms = _read(files)
+    out.emit(_report(host, options, histograms), fit_height=top is None)
+    return 0
+
+
+def _files(words: Sequence[str]) -> tuple[str, ...]:
+    """The files that are meant; none where a JVM is. Raises UsageError."""
+    if not words or (len(words) == 1 and not is_file(words[0])):
+        return ()
+    if is_pid(words[0]):
+        raise UsageError(f"a PID or files, not both: {words[0]} is a PID (a file of that name is ./{words[0]})")
+    for word in words[1:]:
+        if is_pid(word) and not is_file(f"./{word}"):
+            raise UsageError(f"a PID or files, not both: {word} is a PID, {words[0]} a file")
+    if words.count(STDIN) > 1:
+        raise UsageError("- is standard input, and can be read only once")
+    return tuple(words)
+
+
+def _read(files: Iterable[str]) -> list[Histogram]:
+    """All histograms of all files, in the order given. Raises BadInput where there is only one."""
+    found: list[Histogram] = []
+    for file in files:
+        inside = parse_histograms(read_text(file), source_name(file))
+        if len(inside) == 1 and inside[0].stamp.time_s is None:
+            named = read_stamp(file)  # our own --save, and many a script, put the time into the name
+            inside = [replace(inside[0], stamp=replace(inside[0].stamp, time_s=named.time_s))]
+        found += inside
+    if len(found) == 1:
+        raise BadInput(
+            found[0].source, "this is a single histogram; give another one to compare it with, or a PID to take them"
+        )
+    return found
+
+
+def _report(host: Host, options: Options, histograms: Sequence[Histogram], notes: Sequence[str] = ()) -> Report:
+    used = analysis.comparable(histograms)
+    found = analysis.compare(used, options.choice)
+    rows = analysis.ordered(analysis.visible(found.rows, options.sort, options.min_bytes), options.sort)
+    trend = [one for one in found.trend if abs(one.bytes[-1] - one.bytes[0]) >= options.min_bytes]
+    found = replace(found, rows=rows, trend=trend)
+    shown, suspects = (rows[: options.top], trend[: options.top]) if options.top else (rows, trend)
+    partial = any(histogram.cut for histogram in (used[0], used[-1]))
+    printed = _by_total_lines(used) if partial and not options.choice.is_partial else None
+    total = view.total_line(found, partial=partial, printed=printed)
+    footer = [*view.selection_notes(len(histograms), used), *view.cut_notes(used, found), *analysis.oddities(used)]
+    return Report(
+        about(host),
+        blocks=view.blocks(found, options.choice.by, shown, suspects),
+        verdict=view.verdict(found),
+        summary=[total],
+        footer=[*footer, *notes],
+        text=lambda: [
+            *view.lines(shown),
+            *(f"# {line}" for line in view.suspect_lines(trend)),
+            f"# {total}",
+        ],
+        data=lambda: {
+            "classes": [view.row_object(row) for row in shown],
+            "total": view.total_object(found, partial=partial, printed=printed),
+            "trend": [view.trend_object(rank, one) for rank, one in enumerate(suspects, 1)],
+            "by": options.choice.by,
+            "histograms": [view.histogram_object(histogram) for histogram in used],
+        },
+        sheet=lambda: view.sheet(shown, trend),
+        chart=lambda: view.chart(found, rows, options.top, total),
+    )
+
+
+def _by_total_lines(used: Sequence[Histogram]) -> tuple[int, int] | None:
+    """What the Total lines of the first and the last say, where both have one."""
+    first, last = used[0].total, used[-1].total
+    return None if first is None or last is None else (last.instances - first.instances, last.bytes - first.bytes)

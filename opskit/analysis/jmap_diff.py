@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from opskit.analysis.trend import slope_weights
 from opskit.jvm import classname
-from opskit.jvm.histogram import split_label
 
 if TYPE_CHECKING:
     import re
@@ -28,7 +27,6 @@ class Growth(NamedTuple):
     """One class (or package, or module): what it has in the last histogram, and how that differs from the first."""
 
     name: str
-    module: str | None
     instances: int
     bytes: int
     instances_diff: int
@@ -69,7 +67,7 @@ class Comparison:
 
     `rows` are those that changed, in no order; `total` is all that was chosen, `vm` the VM's own `<...>` part of it,
     `everything` also what was left out. `trend` is ranked, the likeliest leak first; empty for two histograms.
-    `appeared` names what the first has not got although it is cut, and may have had; `vanished` the same of the last;
+    `modules` has the module of each name that is in one, some with a version behind an @. `appeared` names what the first has not got although it is cut, and may have had; `vanished` the same of the last;
     largest first.
     """
 
@@ -78,6 +76,7 @@ class Comparison:
     vm: Growth
     everything: Growth
     trend: list[Trend] = field(default_factory=list)
+    modules: Mapping[str, str] = field(default_factory=dict)
     times_s: list[float] | None = None
     appeared: list[str] = field(default_factory=list)
     vanished: list[str] = field(default_factory=list)
@@ -93,11 +92,12 @@ def compare(histograms: Sequence[Histogram], choice: Choice) -> Comparison:
     times = times_s(histograms)
     total = _difference(_sum(chosen[0]), _sum(chosen[-1]))
     return Comparison(
-        rows=changes(first, last, names.modules),
+        rows=changes(first, last),
         total=total,
         vm=_difference(*(_sum(tallies, names.vm & tallies.keys()) for tallies in (chosen[0], chosen[-1]))),
         everything=_difference(_sum(everything[0]), _sum(everything[-1])) if choice.is_partial else total,
         trend=trend(rolled, times, [histogram.cut is None for histogram in histograms]) if len(rolled) > 2 else [],
+        modules=names.modules if choice.by == "class" else {},
         times_s=times,
         appeared=_only_in(last, first) if histograms[0].cut else [],
         vanished=_only_in(first, last) if histograms[-1].cut else [],
@@ -108,19 +108,17 @@ def _only_in(one: Tallies, other: Tallies) -> list[str]:
     return sorted(one.keys() - other.keys(), key=lambda name: (-one[name][1], name))
 
 
-def changes(
-    before: Mapping[str, tuple[int, int]], after: Mapping[str, tuple[int, int]], modules: Mapping[str, str]
-) -> list[Growth]:
+def changes(before: Mapping[str, tuple[int, int]], after: Mapping[str, tuple[int, int]]) -> list[Growth]:
     """A row for each name whose instances or bytes are not the same on both sides; what is absent counts 0."""
     nothing = (0, 0)
-    was, module, make = before.get, modules.get, Growth._make
+    was, make = before.get, Growth._make
     rows = [
-        make((name, module(name), now[0], now[1], now[0] - then[0], now[1] - then[1]))
+        make((name, now[0], now[1], now[0] - then[0], now[1] - then[1]))
         for name, now in after.items()
         if now != (then := was(name, nothing))
     ]
     rows += [
-        Growth(name, module(name), 0, 0, -before[name][0], -before[name][1])
+        Growth(name, 0, 0, -before[name][0], -before[name][1])
         for name in before.keys() - after.keys()
         if before[name] != nothing
     ]
@@ -132,7 +130,7 @@ def visible(rows: Iterable[Growth], sort: str, min_bytes: int) -> list[Growth]:
     if sort == "instances" and min_bytes == 0:
         return list(rows)
     least = max(1, min_bytes)
-    return [row for row in rows if abs(row[5]) >= least]
+    return [row for row in rows if abs(row[4]) >= least]
 
 
 def ordered(rows: Iterable[Growth], sort: str) -> list[Growth]:
@@ -249,17 +247,15 @@ def _differing(what: str, values: Iterable[object]) -> str | None:
 
 
 def _jdk_version(histogram: Histogram) -> str | None:
-    for label in histogram.rows:
-        _, _, version = label.partition("(java.base@")
-        if version:
-            return version.rstrip(")")
-    return None
+    versions = (module.partition("@")[2] for module in histogram.modules.values() if module.startswith("java.base@"))
+    return next(versions, None)
 
 
 def _restarted(first: Histogram, last: Histogram) -> str | None:
     """Lambdas and hidden classes have other addresses in another run; those of the JDK's own archive keep theirs."""
     one, other = (
-        {label for label in histogram.rows if "/0x" in label and not label.endswith(")")} for histogram in (first, last)
+        {name for name in histogram.rows if "/0x" in name and name not in histogram.modules}
+        for histogram in (first, last)
     )
     if min(len(one), len(other)) >= 5 and len(one & other) < min(len(one), len(other)) / 5:
         return "hardly a lambda has the same address"
@@ -274,35 +270,29 @@ def _strangers(first: Histogram, last: Histogram) -> str | None:
     return f"{both} of {smaller} application classes in common" if smaller >= 10 and both < smaller / 2 else None
 
 
-def _all_labels(histograms: Sequence[Histogram]) -> list[str]:
-    """Every label once, in the order of the files: names that lie beside each other in memory are read quickest."""
-    labels = list(histograms[0].rows)
-    if len(histograms) == 2:
-        return labels + list(histograms[1].rows.keys() - histograms[0].rows.keys())
-    return list(dict.fromkeys(label for histogram in histograms for label in histogram.rows))
-
-
 class _Names:
-    """From the labels of all histograms to the names that are compared: without modules, folded, rolled up."""
+    """From the names of all histograms to those that are compared: folded, rolled up."""
 
     def __init__(self, histograms: Sequence[Histogram], choice: Choice) -> None:
         self.choice = choice
-        self.modules: dict[str, str] = {}
         self.has_modules = any(histogram.has_modules for histogram in histograms)
-        labels = _all_labels(histograms)
-        self.vm = {label for label in labels if classname.is_vm(label)}
-        self.names = classname.fold_all(labels) if choice.fold else {}  # of the labels that are no name by themselves
-        for label in [label for label in labels if label[-1] == ")"]:
-            name, module = split_label(self.names.get(label, label))
-            if module is not None:
-                self.modules[name] = module
-            self.names[label] = name
+        names = list(histograms[0].rows)  # in the order of the file: what lies together in memory is read quickest
+        for histogram in histograms[1:]:
+            names += histogram.rows.keys() - histograms[0].rows.keys()
+        self.vm = {name for name in names if classname.is_vm(name)}
+        self.folded = classname.fold_all(names) if choice.fold else {}
+        self.modules: dict[str, str] = {}  # of each name, some with a version
+        for histogram in histograms:
+            self.modules.update(histogram.modules)
+        for generated, name in self.folded.items():
+            if generated in self.modules:
+                self.modules[name] = classname.fold(self.modules[generated].partition("@")[0])
 
     def tallies(self, rows: Mapping[str, tuple[int, int]]) -> Tallies:
         """The rows by name, those of one name summed."""
         tallies = dict(rows)
-        for label, name in self.names.items():
-            counts = tallies.pop(label, None)
+        for generated, name in self.folded.items():
+            counts = tallies.pop(generated, None)
             if counts is not None:
                 _add(tallies, name, counts)
         return tallies
@@ -334,7 +324,8 @@ class _Names:
     def _module(self, name: str) -> str:
         if classname.is_vm(name):
             return classname.VM
-        return self.modules.get(name) or ("(no named module)" if self.has_modules else "(modules unknown)")
+        module = self.modules.get(name, "").partition("@")[0]
+        return module or ("(no named module)" if self.has_modules else "(modules unknown)")
 
 
 def _add(tallies: Tallies, name: str, counts: tuple[int, int]) -> None:
@@ -348,4 +339,4 @@ def _sum(tallies: Mapping[str, tuple[int, int]], names: Iterable[str] | None = N
 
 
 def _difference(before: tuple[int, int], after: tuple[int, int]) -> Growth:
-    return Growth("total", None, *after, after[0] - before[0], after[1] - before[1])
+    return Growth("total", *after, after[0] - before[0], after[1] - before[1])

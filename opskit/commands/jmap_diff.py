@@ -161,13 +161,13 @@ def _report(host: Host, options: Options, histograms: Sequence[Histogram], notes
             f"# {total}",
         ],
         data=lambda: {
-            "classes": [view.row_object(row) for row in shown],
+            "classes": [view.row_object(found, row) for row in shown],
             "total": view.total_object(found, partial=partial, printed=printed),
             "trend": [view.trend_object(rank, one) for rank, one in enumerate(suspects, 1)],
             "by": options.choice.by,
             "histograms": [view.histogram_object(histogram) for histogram in used],
         },
-        sheet=lambda: view.sheet(shown, trend),
+        sheet=lambda: view.sheet(found, shown, trend),
         chart=lambda: view.chart(found, rows, options.top, total),
     )
 

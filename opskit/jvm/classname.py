@@ -30,14 +30,13 @@ _LETTERS = {name: letter for letter, name in _PRIMITIVES.items()}
 _JDK = ("java.", "javax.", "jdk.", "sun.", "com.sun.", "org.w3c.dom.", "org.xml.sax.", "org.ietf.jgss.", "org.omg.")
 
 # What is made anew in each run under a name that counts or hashes: a part that such a name has, what to look for, and
-# what it is called instead; * stands for the part that differs. It ends the name, or the element's name of an array; a
-# row's module may follow.
-_END = r"(?=;?(?:$|\())"
+# what it is called instead; * stands for the part that differs. It ends the name, or the element's name of an array.
+_END = r"(?=;?$)"
 _GENERATED = (
     ("$$Lambda", r"\$\$Lambda(?:\$\d+)?(?:/(?:0x)?[0-9a-f]+)?" + _END, r"$$Lambda/*"),
     ("/", r"/(?:0x[0-9a-f]+|\d+)" + _END, r"/*"),  # hidden classes, and the anonymous ones before JDK 15
     ("Accessor", r"\b(Generated(?:Method|Constructor|SerializationConstructor)Accessor)\d+" + _END, r"\1*"),
-    ("jdk.proxy", r"\bjdk\.proxy\d+(?=\.\$Proxy\d|@|\)|$)", r"jdk.proxy*"),
+    ("jdk.proxy", r"\bjdk\.proxy\d+(?=\.\$Proxy\d|$)", r"jdk.proxy*"),
     ("$Proxy", r"(\$Proxy)\d+" + _END, r"\1*"),
     ("CGLIB$$", r"(\$\$\w*CGLIB\$\$(?:FastClass\$\$)?)[0-9a-f]+", r"\1*"),
     ("ByGuice$$", r"(\$\$\w+ByGuice\$\$)[0-9a-f]+", r"\1*"),

@@ -41,9 +41,10 @@ class Counts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """One histogram. `rows` maps a label, `NAME` or `NAME(MODULE@VERSION)`, to (instances, bytes), loaders summed.
+    """One histogram.
 
-    `line` is the header's, from 1. `total` is what the Total line says; None where there is none. `cut` says why the
+    `rows` maps a class name to (instances, bytes), those of several loaders summed; `modules` a name to `MODULE@VERSION`
+    where the class is in a named one. `line` is the header's, from 1. `total` is what the Total line says; None where there is none. `cut` says why the
     rows are not all the JVM printed; None where they are. `doubts` are oddities that prove nothing. `moment` is
     "before full gc" or "after full gc" where a GC log says so.
     """
@@ -53,6 +54,7 @@ class Histogram:
     dialect: str
     has_modules: bool
     rows: Mapping[str, tuple[int, int]]
+    modules: Mapping[str, str]
     total: Counts | None
     cut: str | None = None
     doubts: tuple[str, ...] = ()
@@ -99,14 +101,6 @@ def parse_histograms(text: str, source: str) -> list[Histogram]:
     return found
 
 
-def split_label(label: str) -> tuple[str, str | None]:
-    """(class name, module without its version) of a row's label; None for a class in no named module."""
-    if not label.endswith(")"):
-        return label, None
-    name, _, module = label[:-1].rpartition("(")
-    return name, module.partition("@")[0]
-
-
 class _Start(NamedTuple):
     """Where a table begins: at its header, or at its first row where it has no header."""
 
@@ -144,8 +138,9 @@ def _read_table(text: str, start: _Start, source: str) -> tuple[Histogram, int]:
         source=source,
         line=first_line,
         dialect=dialect,
-        has_modules=bool(header and header["modules"]) or any(label.endswith(")") for label in found.rows),
+        has_modules=bool(header and header["modules"]) or bool(found.modules),
         rows=found.rows,
+        modules=found.modules,
         total=found.total,
         cut=found.cut,
         doubts=found.doubts,
@@ -168,6 +163,7 @@ def _line_after(text: str, position: int) -> int:
 
 class _Table(NamedTuple):
     rows: dict[str, tuple[int, int]]
+    modules: dict[str, str]
     total: Counts | None
     cut: str | None
     doubts: tuple[str, ...]
@@ -184,26 +180,27 @@ def _read_columns(text: str, start: int) -> _Table | None:
     total = _TOTAL.fullmatch(text, end + 1, total_end)
     objects: list[int] = []
     taken: list[int] = []
-    labels: list[str] = []
+    names: list[str] = []
+    modules: dict[str, str] = {}
     for chunk in _chunks(text, ruler_end, end):
-        words = _join_modules(chunk).split()
+        words = _without_modules(chunk, modules).split()
         numbers, instances, sizes = words[::4], words[1::4], words[2::4]
         digits = "".join((*instances, *sizes))
         if len(words) % 4 or "".join(numbers).count(":") != len(numbers) or not (digits.isascii() and digits.isdigit()):
             return None
         objects += map(int, instances)
         taken += map(int, sizes)
-        labels += words[3::4]
-    if not total or not labels or numbers[-1] != f"{len(labels)}:":
+        names += words[3::4]
+    if not total or not names or numbers[-1] != f"{len(names)}:":
         return None
     # Damage that leaves four words in each row, and all their sums right, has left the numbers right too.
     printed = Counts(int(total[1]), int(total[2]))
     if (sum(objects), sum(taken)) != printed or any(map(lt, taken, objects)):
         return None
-    rows = dict(zip(labels, zip(objects, taken, strict=True), strict=True))
-    if len(rows) < len(labels):
-        rows = _summed(labels, objects, taken)
-    return _Table(rows, printed, None, (), total_end)
+    rows = dict(zip(names, zip(objects, taken, strict=True), strict=True))
+    if len(rows) < len(names):
+        rows = _summed(names, objects, taken)
+    return _Table(rows, modules, printed, None, (), total_end)
 
 
 def _chunks(text: str, start: int, end: int) -> Iterator[str]:
@@ -215,19 +212,22 @@ def _chunks(text: str, start: int, end: int) -> Iterator[str]:
         start = cut
 
 
-def _join_modules(text: str) -> str:
-    """`NAME (MODULE)` as `NAME(MODULE)`."""
-    *parts, last = text.split("(")
-    if not parts:
-        return text
-    return "(".join([part[:-1] if part[-1:] == " " else part for part in parts] + [last])
+def _without_modules(text: str, modules: dict[str, str]) -> str:
+    """The text less each ` (MODULE)`, which goes into `modules` by the name before it."""
+    first, *others = text.split("(")
+    kept = [first]
+    for part in others:
+        module, _, rest = part.partition(")")
+        modules[kept[-1].rsplit(None, 1)[-1]] = module
+        kept.append(rest)
+    return "".join(kept)
 
 
-def _summed(labels: Sequence[str], objects: Sequence[int], taken: Sequence[int]) -> dict[str, tuple[int, int]]:
+def _summed(names: Sequence[str], objects: Sequence[int], taken: Sequence[int]) -> dict[str, tuple[int, int]]:
     rows: dict[str, tuple[int, int]] = {}
-    for label, instances, size in zip(labels, objects, taken, strict=True):
-        before = rows.get(label, (0, 0))
-        rows[label] = (before[0] + instances, before[1] + size)
+    for name, instances, size in zip(names, objects, taken, strict=True):
+        before = rows.get(name, (0, 0))
+        rows[name] = (before[0] + instances, before[1] + size)
     return rows
 
 
@@ -244,6 +244,7 @@ class _Lines:
         self.pattern = _OPENJ9_ROW if dialect == "openj9" else _ROW
         self.prefix = _shape(prefix)
         self.rows: dict[str, tuple[int, int]] = {}
+        self.modules: dict[str, str] = {}
         self.sizes: dict[int, int] = {}  # of each row, by its number, in the order they came
         self.elided = False
         self.torn = False
@@ -283,9 +284,13 @@ class _Lines:
         if size < instances:
             raise self._bad(f"{instances} instances cannot take {size} bytes", line)
         self.sizes[number] = size
-        label = _label(name) if self.dialect != "agent" else to_internal(name.strip())
-        before = self.rows.get(label, (0, 0))
-        self.rows[label] = (before[0] + instances, before[1] + size)
+        name, module = _split_module(name.rstrip())
+        if module:
+            self.modules[name] = module
+        elif self.dialect == "agent":
+            name = to_internal(name)
+        before = self.rows.get(name, (0, 0))
+        self.rows[name] = (before[0] + instances, before[1] + size)
 
     def _pass_over(self, body: str, line: str, *, is_last: bool) -> None:
         """A line that is no row: damage, an ellipsis, or something of the log's own."""
@@ -324,7 +329,9 @@ class _Lines:
             raise self._bad(
                 f"the rows alone have {summed.instances} instances and {summed.bytes} bytes, more than this Total", line
             )
-        return _Table(self.rows, total, "; ".join(reasons) or None, self._doubts() if reasons else (), end)
+        return _Table(
+            self.rows, self.modules, total, "; ".join(reasons) or None, self._doubts() if reasons else (), end
+        )
 
     def _overflowed(self, summed: Counts, total: Counts) -> bool:
         """The serviceability agent counts in 32 bits."""
@@ -361,6 +368,8 @@ def _shape(prefix: str) -> re.Pattern[str] | None:
     )
 
 
-def _label(name: str) -> str:
-    name = name.rstrip()
-    return name.replace(" (", "(") if name.endswith(")") else name
+def _split_module(name: str) -> tuple[str, str]:
+    if name.endswith(")") and " (" in name:
+        name, _, module = name[:-1].rpartition(" (")
+        return name.rstrip(), module
+    return name, ""

@@ -86,7 +86,7 @@ def lines(rows: Sequence[Growth]) -> Iterator[str]:
     return (
         f"{name if harmless else printable(name)}"
         f"\t{'+' if instances >= 0 else ''}{instances}\t{'+' if bytes_ >= 0 else ''}{bytes_}"
-        for name, _, _, _, instances, bytes_ in rows
+        for name, _, _, instances, bytes_ in rows
     )
 
 
@@ -160,27 +160,34 @@ def total_line(found: Comparison, *, partial: bool, printed: tuple[int, int] | N
 
 
 HEADER = ("name", "module", "instances", "bytes", "instances_diff", "bytes_diff")
+_NUMBERS = HEADER[2:]
 
 
-def sheet(rows: Sequence[Growth], trend: Sequence[Trend]) -> Sheet:
+def sheet(found: Comparison, rows: Sequence[Growth], trend: Sequence[Trend]) -> Sheet:
     """The rows for spreadsheets; with a trend its numbers behind them."""
-    if not trend:
-        return Sheet(HEADER, rows)
-    found = {one.name: (one.steps_grown, one.steps, one.bytes_per_min, one.bytes_per_step) for one in trend}
+    plain = ((row.name, _module(found, row.name), *row[1:]) for row in rows)
+    if not found.trend:
+        return Sheet(HEADER, plain)
+    tails = {one.name: (one.steps_grown, one.steps, one.bytes_per_min, one.bytes_per_step) for one in trend}
     more = ("steps_grown", "steps", "bytes_per_min", "bytes_per_step")
-    return Sheet((*HEADER, *more), ((*row, *found.get(row.name, (None,) * 4)) for row in rows))
+    return Sheet((*HEADER, *more), ((*row, *tails.get(str(row[0]), (None,) * 4)) for row in plain))
 
 
-def row_object(row: Growth) -> dict[str, Any]:
+def row_object(found: Comparison, row: Growth) -> dict[str, Any]:
     """One class for JSON."""
-    return row._asdict()
+    return {"name": row.name, "module": _module(found, row.name), **{name: getattr(row, name) for name in _NUMBERS}}
+
+
+def _module(found: Comparison, name: str) -> str | None:
+    module = found.modules.get(name)
+    return module and module.partition("@")[0]
 
 
 def total_object(found: Comparison, *, partial: bool, printed: tuple[int, int] | None) -> dict[str, Any]:
     """The totals for JSON."""
 
     def numbers(row: Growth) -> dict[str, int]:
-        return {name: getattr(row, name) for name in HEADER[2:]}
+        return {name: getattr(row, name) for name in _NUMBERS}
 
     total, vm = numbers(found.total), numbers(found.vm)
     return {

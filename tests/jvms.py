@@ -13,6 +13,7 @@ Modes of the program, any number of them together (N threads each; all daemons):
     burn=8:4:2:1 burn-8 …     CPU times in exactly that proportion, also on a loaded machine
     deadlock     deadlock-A and deadlock-B, over two monitors
     retain=N     N instances of Workload$Retained, for ever; lambda=N: N instances of one lambda
+                 each + on standard input keeps 1000 more of Workload$Retained (24 bytes each), and is answered by GREW
     leak=B       B bytes/s of Workload$Leaked (80 bytes each); cache=N: a churning map of N Workload$CacheEntry
     allocate=B   B bytes/s of garbage; gc=MS: a full collection every MS milliseconds
     virtual=N    N sleeping virtual threads; virtualburn=N: N spinning ones (21 and later)
@@ -149,6 +150,12 @@ class Workload:
             while chunk := os.read(self.process.stdout.fileno(), 65536):
                 self.lines += chunk.decode("utf-8", "replace").splitlines()
         return "\n".join(self.lines)
+
+    def grow(self) -> None:
+        """Keep 1000 more instances of Workload$Retained."""
+        self.process.stdin.write(b"+")
+        self.process.stdin.flush()
+        self.wait_for_line("GREW", time.monotonic() + START_S)
 
     def signal(self, number: int) -> None:
         """Send a signal to java itself."""

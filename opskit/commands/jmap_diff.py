@@ -12,16 +12,18 @@ from opskit.analysis import jmap_diff as analysis
 from opskit.commands.input import STDIN, read_text, source_name
 from opskit.commands.options import Duration, Size, common, open_host, top
 from opskit.commands.output import CSV, PICTURES, SUFFIXES, Output, about
-from opskit.commands.target import is_file, is_pid
-from opskit.errors import BadInput, UsageError
+from opskit.commands.target import WhichJvm, is_file, is_pid, resolve_jvm
+from opskit.errors import BadInput, NoSuchProcess, UsageError
 from opskit.jvm.histogram import Histogram, parse_histograms
 from opskit.jvm.stamp import read_stamp
 from opskit.render import jmap_diff as view
+from opskit.render.escape import printable
 from opskit.render.report import Report
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from opskit.commands.histograms import Taken
     from opskit.host import Host
 
 
@@ -103,9 +105,34 @@ def command(
                 raise UsageError(f"{name} goes with a PID: the histograms of files are there already")
     out = Output.choose(format_, output, no_color, {**SUFFIXES, **CSV, **PICTURES})
     host = open_host(root, proc)
-    histograms = _read(files)
-    out.emit(_report(host, options, histograms), fit_height=top is None)
-    return 0
+    if files:
+        out.emit(_report(host, options, _read(files)), fit_height=top is None)
+        return 0
+    from opskit.commands import histograms  # noqa: PLC0415  (attaching: only where a JVM is asked)
+
+    plan = histograms.Plan(
+        interval or histograms.DEFAULT_INTERVAL_S, count or histograms.DEFAULT_COUNT, live, yes, save
+    )
+    taken = histograms.take(host, _pid(host, words), plan)
+    if taken.error or taken.interrupted:
+        click.echo(printable(f"opskit: {taken.error or 'interrupted'}"), err=True)
+    if len(taken.histograms) > 1:
+        out.emit(_report(host, options, taken.histograms, taken, live=live), fit_height=top is None)
+    else:
+        kept = f"; it is in {taken.saved[0]}" if taken.saved else ""
+        click.echo(printable(f"opskit: only one histogram was taken, and one shows no growth{kept}"), err=True)
+    if taken.interrupted:
+        return 130
+    failed = taken.error is not None and not isinstance(taken.error, NoSuchProcess)  # a JVM may end
+    return 2 if failed or len(taken.histograms) < 2 else 0
+
+
+def _pid(host: Host, words: Sequence[str]) -> int:
+    try:
+        return resolve_jvm(host, words[0] if words else None)
+    except WhichJvm as unclear:
+        no_file = f" (and there is no such file: {words[0]})" if words else "; or two files"
+        raise WhichJvm(f"{unclear}{no_file}", unclear.lines) from None
 
 
 def _files(words: Sequence[str]) -> tuple[str, ...]:
@@ -138,7 +165,9 @@ def _read(files: Iterable[str]) -> list[Histogram]:
     return found
 
 
-def _report(host: Host, options: Options, histograms: Sequence[Histogram], notes: Sequence[str] = ()) -> Report:
+def _report(
+    host: Host, options: Options, histograms: Sequence[Histogram], taken: Taken | None = None, *, live: bool = False
+) -> Report:
     used = analysis.comparable(histograms)
     found = analysis.compare(used, options.choice)
     rows = analysis.ordered(analysis.visible(found.rows, options.sort, options.min_bytes), options.sort)
@@ -148,16 +177,19 @@ def _report(host: Host, options: Options, histograms: Sequence[Histogram], notes
     partial = any(histogram.cut for histogram in (used[0], used[-1]))
     printed = _by_total_lines(used) if partial and not options.choice.is_partial else None
     total = view.total_line(found, partial=partial, printed=printed)
+    full_in_min = None
+    if taken is not None and taken.heap_max_bytes is not None and used[-1].total is not None:
+        full_in_min = analysis.minutes_until_full(found.trend, used[-1].total.bytes, taken.heap_max_bytes)
     footer = [*view.selection_notes(len(histograms), used), *view.cut_notes(used, found), *analysis.oddities(used)]
     return Report(
-        about(host),
+        about(host, _target(taken)),
         blocks=view.blocks(found, options.choice.by, shown, suspects),
-        verdict=view.verdict(found),
+        verdict=[*view.verdict(found), *view.full_lines(full_in_min)],
         summary=[total],
-        footer=[*footer, *notes],
+        footer=[*footer, *([] if taken is None else view.cost_notes(taken.stops_s, taken.late, live=live))],
         text=lambda: [
             *view.lines(shown),
-            *(f"# {line}" for line in view.suspect_lines(trend)),
+            *(f"# {line}" for line in (*view.suspect_lines(trend), *view.full_lines(full_in_min))),
             f"# {total}",
         ],
         data=lambda: {
@@ -165,7 +197,14 @@ def _report(host: Host, options: Options, histograms: Sequence[Histogram], notes
             "total": view.total_object(found, partial=partial, printed=printed),
             "trend": [view.trend_object(rank, one) for rank, one in enumerate(suspects, 1)],
             "by": options.choice.by,
-            "histograms": [view.histogram_object(histogram) for histogram in used],
+            "histograms": [
+                view.histogram_object(histogram, stop_s)
+                for histogram, stop_s in zip(used, taken.stops_s if taken else [None] * len(used), strict=True)
+            ],
+            "heap_max_bytes": taken and taken.heap_max_bytes,
+            "heap_full_in_min": full_in_min,
+            "live": live if taken else None,
+            "saved": taken.saved if taken else None,
         },
         sheet=lambda: view.sheet(found, shown, trend),
         chart=lambda: view.chart(found, rows, options.top, total),
@@ -176,3 +215,15 @@ def _by_total_lines(used: Sequence[Histogram]) -> tuple[int, int] | None:
     """What the Total lines of the first and the last say, where both have one."""
     first, last = used[0].total, used[-1].total
     return None if first is None or last is None else (last.instances - first.instances, last.bytes - first.bytes)
+
+
+def _target(taken: Taken | None) -> dict[str, object] | None:
+    if taken is None:
+        return None
+    perf = taken.jvm.perf
+    return {
+        "pid": taken.jvm.pid,
+        "main": taken.jvm.main,
+        "jdk": perf and (perf.text("java.property.java.version") or perf.text("java.property.java.vm.version")),
+        "unit": taken.unit,
+    }

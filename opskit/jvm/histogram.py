@@ -218,7 +218,10 @@ def _without_modules(text: str, modules: dict[str, str]) -> str:
     kept = [first]
     for part in others:
         module, _, rest = part.partition(")")
-        modules[kept[-1].rsplit(None, 1)[-1]] = module
+        name = kept[-1].rsplit(None, 1)[-1:]
+        if not name:
+            return text  # no plain table
+        modules[name[0]] = module
         kept.append(rest)
     return "".join(kept)
 
@@ -246,6 +249,7 @@ class _Lines:
         self.rows: dict[str, tuple[int, int]] = {}
         self.modules: dict[str, str] = {}
         self.sizes: dict[int, int] = {}  # of each row, by its number, in the order they came
+        self.smallest = 1 << 63
         self.elided = False
         self.torn = False
 
@@ -260,7 +264,8 @@ class _Lines:
                 return self._close(min(end + 1, len(text)), line, Counts(int(total[1]), int(total[2])))
             if row := self._row(body):
                 number = int(row[1])
-                if number == 1 and 1 in self.sizes:
+                # The largest comes first: row 1 below a smaller one begins a histogram that has no header.
+                if number == 1 and 1 in self.sizes and int(row[3]) > self.smallest:
                     return self._close(start)
                 self._add(number, int(row[2]), int(row[3]), row[4], line)
             else:
@@ -284,6 +289,7 @@ class _Lines:
         if size < instances:
             raise self._bad(f"{instances} instances cannot take {size} bytes", line)
         self.sizes[number] = size
+        self.smallest = min(self.smallest, size)
         name, module = _split_module(name.rstrip())
         if module:
             self.modules[name] = module

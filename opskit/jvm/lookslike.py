@@ -42,7 +42,7 @@ _ENOUGH = 1 << 20  # characters that are searched for marks
 def looks_like(text: str) -> str:
     """In a few words, what the text seems to be."""
     text = text[:_ENOUGH]
-    begins = text.lstrip()
+    begins = text.lstrip(" \t\r\n")
     if not begins:
         return "empty"
     for beginning, what in _BEGINNINGS:
@@ -53,4 +53,4 @@ def looks_like(text: str) -> str:
     for mark, what in _MARKS:
         if mark in text:
             return what
-    return f"text that begins with {begins.splitlines()[0][:60]!r}"
+    return f"text that begins with {begins.partition(chr(10))[0][:60]!r}"

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _NAMED = 3  # how many classes a footer names
 _SUSPECTS_IN_TEXT = 5
+_FORESEEABLE_MIN = 90 * 24 * 60
 _LINES_IN_A_PICTURE = 8  # more of them nobody tells apart
 _BARS_IN_A_PICTURE = 24
 
@@ -214,7 +215,27 @@ def trend_object(rank: int, one: Trend) -> dict[str, Any]:
     }
 
 
-def histogram_object(histogram: Histogram) -> dict[str, Any]:
+def full_lines(minutes: float | None) -> list[str]:
+    """When the heap is full, where that can be said and is not beyond all planning."""
+    if minutes is None or minutes > _FORESEEABLE_MIN:
+        return []
+    return [f"at this slope the heap is full in {duration(minutes)}"]
+
+
+def cost_notes(stops_s: Sequence[float | None], late: int, *, live: bool) -> Iterator[str]:
+    """What taking the histograms cost the JVM, and what they hold."""
+    known = [stop_s for stop_s in stops_s if stop_s is not None]
+    if len(known) == len(stops_s):
+        yield f"each histogram stopped the JVM (by hsperfdata): {', '.join(f'{stop_s * 1000:,.1f} ms' for stop_s in known)}"
+    else:
+        yield "how long each histogram stopped the JVM is not known: it shares no counters"
+    if late:
+        yield f"{late} histograms came late: taking one is slow against the interval; give a longer -i"
+    if not live:
+        yield "garbage is counted too; --live counts what is reachable only, by a full GC each"
+
+
+def histogram_object(histogram: Histogram, stop_s: float | None) -> dict[str, Any]:
     """What a histogram is, for JSON; `total_*` by its Total line."""
     total = histogram.total
     return {
@@ -228,6 +249,7 @@ def histogram_object(histogram: Histogram) -> dict[str, Any]:
         "time_s": histogram.stamp.time_s,
         "uptime_s": histogram.stamp.uptime_s,
         "pid": histogram.stamp.pid,
+        "stopped_ms": None if stop_s is None else round(stop_s * 1000, 3),
     }
 
 

@@ -55,8 +55,20 @@ public final class Workload {
         for (Runnable action : afterReady) {
             action.run();
         }
-        untilInputEnds(System.in);
+        growUntilInputEnds();
         Runtime.getRuntime().halt(0);
+    }
+
+    /** Each + on standard input keeps a thousand more objects, and is answered by GREW. */
+    static void growUntilInputEnds() throws Exception {
+        int typed;
+        while ((typed = System.in.read()) >= 0) {
+            if (typed == '+') {
+                retain(1000);
+                System.out.println("GREW");
+                System.out.flush();
+            }
+        }
     }
 
     static void untilInputEnds(InputStream input) throws Exception {

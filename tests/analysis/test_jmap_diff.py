@@ -1,0 +1,201 @@
+"""Differences and trends of class histograms: the arithmetic holds, and the leak is found among the noise."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from histotext import POST, text
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opskit.analysis import jmap_diff as analysis
+from opskit.analysis.jmap_diff import Choice, compare
+from opskit.jvm.histogram import parse_histograms
+from opskit.jvm.stamp import Stamp
+
+
+def histogram(rows, source="x", stamp=None, **options):
+    [found] = parse_histograms(text(rows, **options), source)
+    return found if stamp is None else replace(found, stamp=stamp)
+
+
+def series(*snapshots, seconds=None):
+    """Histograms of {name: bytes}, `seconds` apart."""
+    return [
+        histogram(
+            [(name, size // 16, size) for name, size in sizes.items()],
+            stamp=Stamp(uptime_s=number * seconds) if seconds else None,
+        )
+        for number, sizes in enumerate(snapshots)
+    ]
+
+
+NAMES = st.sampled_from(
+    ["[B", "[La.B;", "a.B", "a.C", "java.lang.String", "<methodKlass>", "a.B$$Lambda$1/0x12", "a.B$$Lambda$2/0x13", "b.D"]
+)
+HISTOGRAMS = st.lists(st.tuples(NAMES, st.integers(1, 10**6), st.integers(8, 64)), min_size=1, max_size=12).map(
+    lambda rows: histogram([(name, count, count * size) for name, count, size in rows])
+)
+CHOICES = st.builds(Choice, by=st.sampled_from(["class", "package", "module"]), fold=st.booleans(), vm=st.booleans())
+
+
+def signed(rows, sign=1):
+    return sorted((row.name, sign * row.instances_diff, sign * row.bytes_diff) for row in rows)
+
+
+@given(HISTOGRAMS, HISTOGRAMS, CHOICES)
+def test_the_way_back_is_the_way_there_negated(one, other, choice):
+    """diff(a, b) = -diff(b, a), rows and totals."""
+    there, back = compare([one, other], choice), compare([other, one], choice)
+    assert signed(there.rows) == signed(back.rows, -1)
+    assert signed([there.total, there.vm]) == signed([back.total, back.vm], -1)
+
+
+@given(HISTOGRAMS, CHOICES)
+def test_no_difference_from_itself(one, choice):
+    """diff(a, a) is empty."""
+    found = compare([one, one], choice)
+    assert found.rows == []
+    assert (found.total.instances_diff, found.total.bytes_diff) == (0, 0)
+
+
+@given(HISTOGRAMS, HISTOGRAMS, CHOICES)
+def test_the_rows_add_up_to_the_difference_of_the_totals(one, other, choice):
+    """In instances and bytes, whatever is folded, rolled up or left out."""
+    found = compare([one, other], choice)
+    assert sum(row.instances_diff for row in found.rows) == found.total.instances_diff
+    assert sum(row.bytes_diff for row in found.rows) == found.total.bytes_diff
+    if choice.vm:
+        assert found.total.bytes_diff == other.total.bytes - one.total.bytes
+
+
+def test_the_table_of_the_post():
+    """Its totals, and what of it the VM's own rows are."""
+    before = histogram([(name, 100, 10_000) for name, _, _ in POST])
+    after = histogram([(name, 100 + count, 10_000 + size) for name, count, size in POST])
+    found = compare([before, after], Choice())
+    assert found.total[-2:] == (2933, 371744)
+    assert found.vm[-2:] == (2140, 309704)
+    assert signed(found.rows) == sorted(POST)
+    assert compare([before, after], Choice(vm=False)).total[-2:] == (793, 62040)
+
+
+def test_what_only_one_side_has_counts_from_and_to_nothing():
+    """The class that vanished is not forgotten."""
+    found = compare(series({"a.A": 160, "a.Same": 16}, {"a.B": 320, "a.Same": 16}), Choice())
+    assert signed(found.rows) == [("a.A", -10, -160), ("a.B", 20, 320)]
+
+
+def test_a_restart_is_no_leak():
+    """Lambdas, proxies and accessors of another run fold; --no-fold keeps them apart."""
+    pair = series(
+        {"a.B$$Lambda$1/0x12": 160, "com.sun.proxy.$Proxy7": 32, "a.A": 16},
+        {"a.B$$Lambda$9/0x55": 176, "com.sun.proxy.$Proxy9": 32, "a.A": 16},
+    )
+    assert signed(compare(pair, Choice()).rows) == [("a.B$$Lambda/*", 1, 16)]
+    assert len(compare(pair, Choice(fold=False)).rows) == 4
+
+
+def test_choosing_classes():
+    """--include and --exclude search the JVM's names; the rest is still known."""
+    pair = series({"a.A": 16, "b.B": 16, "[La.A;": 16}, {"a.A": 32, "b.B": 160, "[La.A;": 64})
+    found = compare(pair, Choice(include=re.compile("a[.]A"), exclude=re.compile("^\\[")))
+    assert signed(found.rows) == [("a.A", 1, 16)]
+    assert (found.total.bytes_diff, found.everything.bytes_diff) == (16, 208)
+
+
+@pytest.mark.parametrize(("by", "expected"), [
+    ("package", [("(arrays of primitives)", 6, 96), ("a", 1, 16)]),
+    ("module", [("(no named module)", 1, 16), ("java.base", 6, 96)]),
+])  # fmt: skip
+def test_roll_ups(by, expected):
+    """By package and by module."""
+    rows = [("[B", 1, 16, "java.base@17"), ("java.lang.String", 1, 16, "java.base@17"), ("a.A", 1, 16), ("a.B", 1, 16)]
+    more = [("[B", 7, 112, "java.base@17"), *rows[1:3], ("a.B", 2, 32)]
+    found = compare([histogram(rows, modules=True), histogram(more, modules=True)], Choice(by=by))
+    assert signed(found.rows) == expected
+
+
+@pytest.mark.parametrize(("sort", "names"), [
+    ("bytes", ["big", "many", "new", "shrunk"]),
+    ("instances", ["many", "big", "new", "shrunk"]),
+    ("growth", ["new", "many", "big", "shrunk"]),
+    ("name", ["big", "many", "new", "shrunk"]),
+])  # fmt: skip
+def test_orders(sort, names):
+    """By bytes, by instances, in proportion (what is new first), by name."""
+    before = histogram([("big", 10, 100_000), ("many", 10, 1_000), ("shrunk", 5, 500)])
+    after = histogram([("big", 11, 150_000), ("many", 900, 40_000), ("new", 1, 16), ("shrunk", 1, 100)])
+    rows = compare([before, after], Choice()).rows
+    assert [row.name for row in analysis.ordered(rows, sort)] == names
+
+
+def test_rows_whose_bytes_did_not_change_are_left_out():
+    """Unless they are sorted by instances; --min-bytes leaves out small ones, also shrunken ones."""
+    found = compare([histogram([("[B", 2, 64), ("a", 1, 16)]), histogram([("[B", 1, 64), ("a", 9, 144)])], Choice())
+    assert [row.name for row in analysis.visible(found.rows, "bytes", 0)] == ["a"]
+    assert {row.name for row in analysis.visible(found.rows, "instances", 0)} == {"a", "[B"}
+    assert analysis.visible(found.rows, "bytes", 129) == []
+
+
+def test_the_leak_is_ranked_before_the_noise():
+    """Steady growth first, the application's before arrays and the JDK's, however large the others are."""
+    leak = [1000 + 160 * n for n in range(6)]
+    noise = [10_000, 90_000, 20_000, 80_000, 30_000, 99_000]
+    arrays = [10_000 * (n + 1) for n in range(6)]
+    found = compare(
+        series(*({"a.Leak": a, "a.Cache": b, "[B": c, "java.lang.String": c // 2} for a, b, c in zip(leak, noise, arrays, strict=True)), seconds=30),
+        Choice(),
+    )  # fmt: skip
+    assert [one.name for one in found.trend] == ["a.Leak", "[B", "java.lang.String", "a.Cache"]
+    first = found.trend[0]
+    assert (first.steps_grown, first.steps, first.steady) == (5, 5, True)
+    assert first.bytes_per_min == pytest.approx(320)
+    assert first.bytes_per_step == pytest.approx(160)
+    assert not found.trend[-1].steady
+
+
+def test_slopes_are_by_histogram_where_the_times_are_not_known():
+    """And a name that a cut histogram has not got has no trend."""
+    snapshots = series({"a.A": 160, "a.B": 16}, {"a.A": 320, "a.B": 32}, {"a.A": 480})
+    found = compare([*snapshots[:2], replace(snapshots[2], cut="it has no Total line")], Choice())
+    assert [(one.name, one.bytes_per_min, one.bytes_per_step) for one in found.trend] == [("a.A", None, pytest.approx(160))]
+
+
+def test_when_the_heap_is_full():
+    """From what grows steadily; nothing is said where nothing does."""
+    found = compare(series({"a.A": 1600}, {"a.A": 3200}, {"a.A": 4800}, seconds=60), Choice())
+    assert analysis.minutes_until_full(found.trend, 4800, 164_800) == pytest.approx(100)
+    noise = compare(series({"a.A": 1600}, {"a.A": 16}, {"a.A": 160}, seconds=60), Choice())
+    assert analysis.minutes_until_full(noise.trend, 160, 1 << 20) is None
+
+
+def test_a_log_with_both_sides_of_each_collection_is_compared_by_what_is_left():
+    """Three or more after a full GC tell the trend; fewer, and all are compared."""
+    both = [replace(one, moment=moment) for one in series({"a.A": 16}, {"a.A": 32}, {"a.A": 48})
+            for moment in ("before full gc", "after full gc")]  # fmt: skip
+    assert [one.moment for one in analysis.comparable(both)] == ["after full gc"] * 3
+    assert len(analysis.comparable(both[:4])) == 4
+
+
+ROWS = [(f"a.B{number}", 1, 16) for number in range(20)]
+
+
+@pytest.mark.parametrize(("one", "other", "said"), [
+    (histogram(ROWS, "a"), histogram(ROWS, "b"), "the same in every row"),
+    (histogram([("[B", 1, 16, "java.base@11.0.5")], modules=True), histogram([("[B", 1, 32, "java.base@17")], modules=True), "JDK versions 11.0.5, 17"),
+    (histogram(ROWS, stamp=Stamp(pid=1)), histogram([*ROWS, ("c", 1, 16)], stamp=Stamp(pid=2)), "pids 1, 2"),
+    (histogram(ROWS), histogram([(f"c.D{n}", 1, 16) for n in range(20)]), "0 of 20 application classes in common"),
+    (histogram([(f"a.B$$Lambda$1/0x{n}", 1, 16) for n in range(9)]), histogram([(f"a.B$$Lambda$1/0x9{n}", 1, 16) for n in range(9)]), "hardly a lambda"),
+    (histogram(ROWS, stamp=Stamp(uptime_s=9)), histogram([*ROWS, ("c", 1, 16)], stamp=Stamp(uptime_s=5)), "uptimes run backwards"),
+])  # fmt: skip
+def test_what_is_not_one_jvm_at_two_times_is_said(one, other, said):
+    """The same file twice, other versions, other pids, other classes, a restart, the wrong order."""
+    assert any(said in sentence for sentence in analysis.oddities([one, other]))
+
+
+def test_one_jvm_at_two_times_is_not():
+    """A few classes that come and go are no other JVM."""
+    assert analysis.oddities([histogram(ROWS), histogram([*ROWS[1:], ("c.D", 1, 16)])]) == []

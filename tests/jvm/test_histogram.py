@@ -1,0 +1,332 @@
+"""Class histograms of JDK 5 to 25: every dialect is read, what is cut is said, what is damaged is refused."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from histotext import RULER, text
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opskit.errors import BadInput
+from opskit.jvm.histogram import Counts, parse_histograms, sum_rows
+
+ROWS = [("[B", 30, 4000), ("java.lang.String", 20, 480), ("a.B$C", 5, 80), ("a.D", 1, 16)]
+SIMPLE = text(ROWS)
+UNIFIED = """\
+[0.041s][info ][gc,start           ] GC(0) Pause Full (System.gc())
+[0.041s][trace][gc,classhisto,start] Class Histogram (before full gc)
+[0.042s][trace][gc,classhisto      ] GC(0)  num     #instances         #bytes  class name (module)
+[0.042s][trace][gc,classhisto      ] GC(0) -------------------------------------------------------
+[0.042s][trace][gc,classhisto      ] GC(0)    1:            30           4000  [B (java.base@17.0.15)
+[0.042s][trace][gc,classhisto      ] GC(0)    2:             2             32  Grow$Leak
+[0.043s][trace][gc,classhisto      ] GC(0) Total            32           4032
+[0.043s][trace][gc,classhisto      ] GC(0) Class Histogram (before full gc) 2.178ms
+[0.048s][trace][gc,classhisto,start] Class Histogram (after full gc)
+[0.049s][trace][gc,classhisto      ] GC(0)  num     #instances         #bytes  class name (module)
+[0.049s][trace][gc,classhisto      ] GC(0) -------------------------------------------------------
+[0.049s][trace][gc,classhisto      ] GC(0)    1:             2             32  Grow$Leak
+[0.049s][trace][gc,classhisto      ] GC(0) Total             2             32
+"""
+AGENT = """\
+Attaching to process ID 17590, please wait...
+JVM version is 17.0.15+6
+Object Histogram:
+
+num \t  #instances\t#bytes\tClass description
+--------------------------------------------------------------------------
+1:\t\t7250\t334416\tbyte[]
+2:\t\t909\t96200\tjava.lang.Object[]
+3:\t\t47\t1416\t* ConstMethodKlass
+Total : \t8206\t432032
+Heap traversal took 1.507 seconds.
+"""
+OPENJ9 = """\
+num   object count     total size    class name
+-------------------------------------------------
+  1           3354         107328    [C
+  2            717          57360    java.lang.Class
+
+"""
+JDK5 = """\
+num   #instances    #bytes  class name
+--------------------------------------
+  1:     15660     3695576  [C
+  2:     28591     3246576  <no name>
+  3:     44495     1611808  <symbolKlass>
+  4:         2          16  <no name>
+Total    88748     8553976
+"""
+
+
+def only(content):
+    [histogram] = parse_histograms(content, "x")
+    return histogram
+
+
+def slowly(content):
+    """The same table, made to be read line by line."""
+    return content.replace(RULER, "~" * 55)
+
+
+def test_a_plain_table():
+    """Rows by name, the Total, nothing cut."""
+    found = only(SIMPLE)
+    assert found.rows == {name: (instances, size) for name, instances, size in ROWS}
+    assert (found.total, found.cut, found.doubts) == (Counts(56, 4576), None, ())
+    assert (found.dialect, found.line, found.has_modules) == ("hotspot", 1, False)
+
+
+def test_modules_are_no_part_of_a_name():
+    """`(java.base@17)` is kept apart; a class in no named module has none."""
+    content = text([("[B", 30, 4000, "java.base@17.0.5"), ("a.B", 1, 16)], modules=True)
+    for form in (content, slowly(content)):
+        found = only(form)
+        assert found.rows == {"[B": (30, 4000), "a.B": (1, 16)}
+        assert found.modules == {"[B": "java.base@17.0.5"}
+        assert found.has_modules
+
+
+def test_rows_of_one_class_are_summed():
+    """One row a class loader."""
+    content = text([("a.B", 3, 48), ("a.B", 2, 32, "m@1"), ("[B", 1, 100)], modules=True)
+    for form in (content, slowly(content)):
+        assert only(form).rows == {"[B": (1, 100), "a.B": (5, 80)}
+
+
+def test_unified_log():
+    """Prefixes of -Xlog with other times; before and after the collection; the uptime."""
+    before, after = parse_histograms(UNIFIED, "gc.log")
+    assert before.rows == {"[B": (30, 4000), "Grow$Leak": (2, 32)}
+    assert (before.moment, after.moment) == ("before full gc", "after full gc")
+    assert (before.stamp.uptime_s, after.stamp.uptime_s) == (0.042, 0.049)
+    assert (before.cut, after.cut) == (None, None)
+    assert (before.line, after.line) == (3, 10)
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    ["2024-05-05 12:00:{:02d},123 INFO  [main] c.a.Dump - ", "2024-05-05T12:00:{:02d}.5Z stdout F ", "May  5 12:00:{:02d} host app[12]: "],
+)  # fmt: skip
+def test_prefixes_of_application_logs(prefix):
+    """Whatever a logger or a shipper puts before each line, with other digits each time."""
+    lines = [prefix.format(number) + line for number, line in enumerate(SIMPLE.splitlines())]
+    lines.insert(4, "2024-05-05 12:00:03,999 WARN  [http-8080-1] c.a.Other - 1 of 3 requests took 12 ms")
+    found = only("\n".join(lines))
+    assert found.rows == only(SIMPLE).rows
+    assert found.cut is None
+
+
+@pytest.mark.parametrize("change", [
+    lambda content: content.replace("\n", "\r\n"),
+    lambda content: "\ufeff" + content,
+    lambda content: content.rstrip("\n"),
+    lambda content: "\n".join("    " + line for line in content.split("\n")),
+    lambda content: re.sub(r"^ +", "", content, flags=re.MULTILINE),
+    lambda content: "4242:\n" + content,
+    lambda content: content + "and then\nother lines: 5 6 7\n",
+    lambda content: re.sub(r"^ num.*\n-+\n", "", content),
+])  # fmt: skip
+def test_what_saving_and_pasting_do_to_it(change):
+    """Line ends, a byte order mark, no last newline, indented or not, jcmd's pid, lines around it, no header."""
+    found = only(change(SIMPLE))
+    assert found.rows == only(SIMPLE).rows
+    assert found.cut is None
+
+
+def test_the_agents_dialect():
+    """`jhsdb jmap --histo`: arrays as people write them become the JVM's own, so that both can be compared."""
+    found = only(AGENT)
+    assert found.rows == {"[B": (7250, 334416), "[Ljava.lang.Object;": (909, 96200), "* ConstMethodKlass": (47, 1416)}
+    assert (found.dialect, found.cut) == ("agent", None)
+
+
+def test_the_agent_counts_in_32_bits():
+    """Its Total runs over at 2 GiB; the rows do not."""
+    rows = [("a.B", 1, 3 << 30), ("a.C", 1, 2 << 30)]
+    lines = "".join(f"{n}:\t\t{i}\t{size}\t{name}\n" for n, (name, i, size) in enumerate(rows, 1))
+    header = "num \t  #instances\t#bytes\tClass description\n---\n"
+    found = only(f"{header}{lines}Total : \t2\t{(5 << 30) - (4 << 30)}\n")
+    assert sum_rows(found.rows).bytes == 5 << 30
+    assert found.cut is None
+
+
+def test_openj9():
+    """No colon, no Total."""
+    found = only(OPENJ9)
+    assert found.rows == {"[C": (3354, 107328), "java.lang.Class": (717, 57360)}
+    assert (found.dialect, found.cut) == ("openj9", "it has no Total line")
+
+
+def test_jdk5_has_nameless_rows():
+    """A narrower header; `<no name>` twice."""
+    found = only(JDK5)
+    assert found.rows["<no name>"] == (28593, 3246592)
+    assert found.cut is None
+
+
+def test_a_file_may_be_a_series():
+    """Several histograms follow each other, with or without a header."""
+    later = text([("[B", 31, 4200)])
+    found = parse_histograms(SIMPLE + "\n# an hour later\n" + later, "x")
+    assert [histogram.total for histogram in found] == [Counts(56, 4576), Counts(31, 4200)]
+    bare = SIMPLE.split(RULER + "\n")[1]
+    assert [h.total for h in parse_histograms(bare + bare, "x")] == [Counts(56, 4576)] * 2
+
+
+@pytest.mark.parametrize(("content", "why"), [
+    (text(ROWS, total=False), "it has no Total line"),
+    ("\n".join(SIMPLE.split("\n")[:4]), "it has no Total line"),
+    (SIMPLE.replace("   2:", "...\n   2:").replace(SIMPLE.split("\n")[3] + "\n", ""), "1 of 4 rows are missing, from row 2 on"),
+    ("\n".join([*SIMPLE.split("\n")[:4], "...", SIMPLE.split("\n")[6]]), "rows are left out before the Total"),
+    (SIMPLE[:-40], "its last line is torn"),
+    (text(ROWS, header=False, total=False, first=7), "6 of 10 rows are missing, from row 1 on; it has no Total line"),
+])  # fmt: skip
+def test_cut_is_said(content, why):
+    """A gap, no Total, an ellipsis, a torn last line: the rows count, the totals are partial."""
+    assert only(content).cut == why
+
+
+@pytest.mark.parametrize(("old", "new", "line", "found"), [
+    ("4000", "4001", 7, "Total"),
+    ("           480", "           48O", 4, "48O"),
+    ("   2:", "   2;", 4, "2;"),
+    ("   2:", "   1:", 4, "1:"),
+    ("   4:             1             16  a.D\n", "", 6, "Total"),
+    ("Total            56", "Total            5x", 7, "5x"),
+    ("Total            56", "Total            57", 7, "57"),
+    ("            20 ", "          2 0 ", 4, "2 0"),
+    ("             5             80", "            81             80", 5, "81"),
+])  # fmt: skip
+def test_damage_is_refused_with_line_and_text(old, new, line, found):
+    """A number that is none, rows twice, sums that do not fit: never a wrong number, however the table is read."""
+    assert old in SIMPLE
+    with pytest.raises(BadInput) as caught:
+        parse_histograms(slowly(SIMPLE).replace(old, new), "h.txt")
+    assert caught.value.line == line
+    assert found in caught.value.found
+    assert str(caught.value).startswith(f"h.txt:{line}: ")
+    if old != "   2:":  # where only a row's number is off, the Total vouches for all the rest
+        with pytest.raises(BadInput):
+            parse_histograms(SIMPLE.replace(old, new), "h.txt")
+
+
+def test_rows_that_alone_exceed_the_total_are_refused():
+    """Also where rows are missing."""
+    lines = SIMPLE.split("\n")
+    del lines[4]
+    with pytest.raises(BadInput, match="more than this Total"):
+        only("\n".join(lines).replace("4000", "5000"))
+
+
+def test_a_larger_row_below_a_smaller_one_is_doubted():
+    """Where no Total vouches for the numbers."""
+    content = text(ROWS, total=False)
+    assert only(content).doubts == ()
+    [doubt] = only(content.replace("  480 ", "84800 ")).doubts
+    assert doubt.startswith("row 2 has more bytes")
+
+
+@pytest.mark.parametrize(("content", "what"), [
+    ("", "empty"),
+    ("Full thread dump OpenJDK 64-Bit Server VM", "a thread dump"),
+    ("JAVA PROFILE 1.0.2\0\0\0", "a heap dump (hprof)"),
+    ("\x1f\udc8b\x08\0", "gzip-compressed"),
+    ("[0.1s][info][gc] GC(0) Pause Young", "a GC log"),
+    ('{"a": 1}', "JSON"),
+    ("Dear diary,\n", "text that begins with 'Dear diary,'"),
+    ("abc\0def", "binary data"),
+])  # fmt: skip
+def test_what_is_no_histogram_is_named(content, what):
+    """What it looks like instead."""
+    with pytest.raises(BadInput) as caught:
+        parse_histograms(content, "f")
+    assert what in str(caught.value)
+
+
+NAMES = st.one_of(
+    st.sampled_from(["[B", "[[I", "<no name>", "<methodKlass>", "java.lang.String", "a.B$$Lambda$1/0x00000008000c1"]),
+    st.from_regex(r"[a-z]{1,5}(\.[A-Z][a-zA-Z0-9$_]{0,8}){1,3};?", fullmatch=True),
+)
+TABLES = st.lists(
+    st.tuples(
+        NAMES, st.integers(0, 10**9), st.integers(0, 10**12), st.sampled_from(["", "java.base@17.0.5", "m"])
+    ).map(lambda row: (row[0], min(row[1], row[2]), row[2], row[3] if " " not in row[0] else "")),
+    min_size=1,
+    max_size=30,
+)
+
+
+@given(TABLES, st.booleans())
+def test_reading_by_column_and_by_line_give_the_same(rows, series):
+    """Whatever the rows are, and all of them are there."""
+    content = text(rows, modules=True) * (1 + series)
+    quick, slow = parse_histograms(content, "x"), parse_histograms(slowly(content), "x")
+    assert [(h.rows, h.modules, h.total, h.cut) for h in quick] == [(h.rows, h.modules, h.total, h.cut) for h in slow]
+    assert sum_rows(quick[0].rows) == (sum(row[1] for row in rows), sum(row[2] for row in rows))
+
+
+@given(TABLES, st.data())
+def test_a_changed_character_never_gives_a_wrong_number(rows, data):
+    """A whole histogram with one character changed is refused, or said to be cut, or its numbers are still right."""
+    content = text(rows, modules=True)
+    place = data.draw(st.integers(0, len(content) - 1))
+    character = data.draw(st.sampled_from("0123456789 :.x-(\n\t,"))
+    try:
+        found = parse_histograms(content[:place] + character + content[place + 1 :], "x")
+    except BadInput:
+        return
+    whole = parse_histograms(content, "x")[0]
+    for histogram in found:
+        if histogram.cut is None:
+            assert sum_rows(histogram.rows) == whole.total
+            assert sorted(histogram.rows.values()) == sorted(whole.rows.values()) or len(histogram.rows) != len(whole.rows)
+        else:
+            assert sum_rows(histogram.rows).bytes <= whole.total.bytes or histogram.doubts or histogram.total is None
+
+
+@given(st.text(max_size=300) | st.binary(max_size=300).map(lambda data: data.decode("utf-8", "surrogateescape")))
+def test_any_text_is_read_or_refused(content):
+    """Nothing but BadInput ever comes of a text."""
+    for form in (content, SIMPLE[:120] + content, content + SIMPLE):
+        try:
+            parse_histograms(form, "x")
+        except BadInput as error:
+            assert str(error)
+
+
+def test_every_real_one_parses(samples):
+    """Each file's rows add up to its Total, or it is named as cut."""
+    folder = samples / "class-histograms"
+    files = sorted(folder.iterdir())
+    assert len(files) >= 12
+    whole = 0
+    for file in files:
+        for histogram in parse_histograms(file.read_bytes().decode("utf-8", "surrogateescape"), file.name):
+            if histogram.cut is None:
+                assert sum_rows(histogram.rows) == histogram.total, file.name
+                whole += 1
+            assert not histogram.doubts
+    assert whole >= 4
+
+
+def test_other_real_files_are_no_histograms(samples):
+    """Thread dumps and safepoint logs are refused, and most are told for what they are."""
+    for folder in ("thread-dumps", "safepoint-logs"):
+        for file in (samples / folder).iterdir():
+            content = file.read_bytes().decode("utf-8", "surrogateescape")
+            with pytest.raises(BadInput, match="no class histogram but"):
+                parse_histograms(content, file.name)
+
+
+def test_a_changed_digit_in_a_real_one_is_refused(samples):
+    """In any row of a whole histogram."""
+    content = (samples / "class-histograms" / "jdk8-jmap-histo-846rows.txt").read_text()
+    lines = content.split("\n")
+    for number in range(3, len(lines) - 2, 37):
+        row = lines[number]
+        digit = re.search(r":\s+\d+\s+(\d)", row)
+        changed = row[: digit.start(1)] + str((int(digit[1]) + 1) % 10) + row[digit.end(1) :]
+        with pytest.raises(BadInput):
+            parse_histograms("\n".join([*lines[:number], changed, *lines[number + 1 :]]), "x")

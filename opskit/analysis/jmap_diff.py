@@ -177,9 +177,13 @@ def trend(
     return sorted(found, key=_suspicion)
 
 
+def pace_of(one: Trend) -> float:
+    """How fast, in bytes: a minute where the times are known, a step otherwise; the same for all of one comparison."""
+    return one.bytes_per_step if one.bytes_per_min is None else one.bytes_per_min
+
+
 def _suspicion(one: Trend) -> tuple[bool, bool, int, float, str]:
-    pace = one.bytes_per_step if one.bytes_per_min is None else one.bytes_per_min
-    return not one.steady, not classname.is_application(one.name), -one.steps_grown, -pace, one.name
+    return not one.steady, not classname.is_application(one.name), -one.steps_grown, -pace_of(one), one.name
 
 
 def _weighted(weights: Sequence[float], track: Sequence[int]) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -142,7 +143,7 @@ def _files(words: Sequence[str]) -> tuple[str, ...]:
     if is_pid(words[0]):
         raise UsageError(f"a PID or files, not both: {words[0]} is a PID (a file of that name is ./{words[0]})")
     for word in words[1:]:
-        if is_pid(word) and not is_file(f"./{word}"):
+        if is_pid(word) and not os.path.lexists(word):
             raise UsageError(f"a PID or files, not both: {word} is a PID, {words[0]} a file")
     if words.count(STDIN) > 1:
         raise UsageError("- is standard input, and can be read only once")

@@ -18,9 +18,11 @@ _SHARED_BY_GENERATIONS = ("Copy", "ParScav", "ParNew", "MSC")  # of sun.gc.polic
 
 
 def heap_used_bytes(perf: PerfData) -> int | None:
-    """Bytes in use, garbage included, as of a moment ago; None where the JVM does not count them."""
-    used = _numbers(perf, _USED)
-    return sum(used) if used else None
+    """Bytes in use, garbage included, as of a moment ago; None where the JVM does not count them, or not yet.
+
+    G1 counts the young ones by whole regions, and those for very large objects at the next collection only.
+    """
+    return sum(_numbers(perf, _USED)) or None
 
 
 def heap_max_bytes(perf: PerfData) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from opskit.analysis.jmap_diff import proportion, times_s
+from opskit.analysis.jmap_diff import pace_of, proportion, times_s
 from opskit.jvm.classname import to_readable
 from opskit.render.chart import BarChart, Chart, Line, LineChart
 from opskit.render.escape import printable
@@ -72,10 +72,12 @@ def trend_columns(by: str, *, timed: bool) -> list[Column[Trend]]:
 def blocks(found: Comparison, by: str, rows: Sequence[Growth], suspects: Sequence[Trend]) -> list[Block[Any]]:
     """The tables: what keeps growing where there is a trend, then the difference of the last and the first."""
     difference = Block(columns(by), rows, len(found.rows))
+    growing = [one for one in suspects if one.steps_grown and pace_of(one) > 0]
     if not found.trend:
         return [difference]
+    total = sum(one.steps_grown > 0 and pace_of(one) > 0 for one in found.trend)
     return [
-        Block(trend_columns(by, timed=found.times_s is not None), suspects, len(found.trend), "what keeps growing"),
+        Block(trend_columns(by, timed=found.times_s is not None), growing, total, "what keeps growing"),
         Block(difference.columns, rows, difference.total, "the last against the first"),
     ]
 
@@ -109,10 +111,14 @@ def verdict(found: Comparison) -> list[str]:
     first = found.trend[0]
     if not first.steady:
         return ["no class grew in nearly every step: these histograms show no leak"]
-    return [
+    said = [
         f"{to_readable(first.name)} keeps growing: in {first.steps_grown} of {first.steps} steps, {pace(first)}, "
         f"{size(first.bytes[-1])} by now"
     ]
+    fastest = max((one for one in found.trend if one.steady), key=pace_of)
+    if fastest is not first:
+        said.append(f"{to_readable(fastest.name)} grows fastest of all that keep growing: {pace(fastest)}")
+    return said
 
 
 def selection_notes(given: int, used: Sequence[Histogram]) -> Iterator[str]:
@@ -128,7 +134,7 @@ def cut_notes(used: Sequence[Histogram], found: Comparison) -> Iterator[str]:
     for histogram in used:
         for reason in filter(None, (histogram.cut and f"cut short: {histogram.cut}", *histogram.doubts)):
             yield f"{histogram.source}:{histogram.line}: {reason}"
-    if any(histogram.cut for histogram in used):
+    if used[0].cut or used[-1].cut:
         yield "what is cut off is not in the sums: the totals are partial"
     for side, other, names in ((used[0], "last", found.appeared), (used[-1], "first", found.vanished)):
         if side.cut and names:

@@ -33,7 +33,17 @@ def series(*snapshots, seconds=None):
 
 
 NAMES = st.sampled_from(
-    ["[B", "[La.B;", "a.B", "a.C", "java.lang.String", "<methodKlass>", "a.B$$Lambda$1/0x12", "a.B$$Lambda$2/0x13", "b.D"]
+    [
+        "[B",
+        "[La.B;",
+        "a.B",
+        "a.C",
+        "java.lang.String",
+        "<methodKlass>",
+        "a.B$$Lambda$1/0x12",
+        "a.B$$Lambda$2/0x13",
+        "b.D",
+    ]
 )
 HISTOGRAMS = st.lists(st.tuples(NAMES, st.integers(1, 10**6), st.integers(8, 64)), min_size=1, max_size=12).map(
     lambda rows: histogram([(name, count, count * size) for name, count, size in rows])
@@ -161,7 +171,9 @@ def test_slopes_are_by_histogram_where_the_times_are_not_known():
     """And a name that a cut histogram has not got has no trend."""
     snapshots = series({"a.A": 160, "a.B": 16}, {"a.A": 320, "a.B": 32}, {"a.A": 480})
     found = compare([*snapshots[:2], replace(snapshots[2], cut="it has no Total line")], Choice())
-    assert [(one.name, one.bytes_per_min, one.bytes_per_step) for one in found.trend] == [("a.A", None, pytest.approx(160))]
+    assert [(one.name, one.bytes_per_min, one.bytes_per_step) for one in found.trend] == [
+        ("a.A", None, pytest.approx(160))
+    ]
 
 
 def test_when_the_heap_is_full():

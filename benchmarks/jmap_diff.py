@@ -16,9 +16,26 @@ from pathlib import Path
 from common import OPSKIT, machine, ratio, side_by_side, table, verdict
 
 ROWS = 110_000
-WORDS = (
-    "order cart user item cache session token http client pool worker queue event store index page node tree".split()
-)
+WORDS = [
+    "order",
+    "cart",
+    "user",
+    "item",
+    "cache",
+    "session",
+    "token",
+    "http",
+    "client",
+    "pool",
+    "worker",
+    "queue",
+    "event",
+    "store",
+    "index",
+    "page",
+    "node",
+    "tree",
+]
 SCRIPT = """
 import sys
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import combinations, pairwise
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -216,12 +216,13 @@ def comparable(histograms: Sequence[Histogram]) -> list[Histogram]:
 def oddities(histograms: Sequence[Histogram]) -> list[str]:
     """Why these may not be histograms of one JVM at different times, a sentence each."""
     found = []
-    for number, (one, other) in enumerate(pairwise(histograms), 1):
-        if one.rows == other.rows and one.total == other.total:
+    for (number, one), (later, other) in combinations(enumerate(histograms, 1), 2):
+        if one.total == other.total and one.rows == other.rows:
             found.append(
-                f"histograms {number} and {number + 1} ({_place(one)}, {_place(other)}) are the same in every row: "
+                f"histograms {number} and {later} ({_place(one)}, {_place(other)}) are the same in every row: "
                 "the same file twice, or nothing happened between them"
             )
+            break  # the first of them tells enough
     first, last = histograms[0], histograms[-1]
     reasons = [
         _differing("JDK versions", [_jdk_version(histogram) for histogram in histograms]),

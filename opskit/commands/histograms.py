@@ -18,8 +18,9 @@ from opskit.jvm.heapcounters import heap_max_bytes, heap_used_bytes
 from opskit.jvm.histogram import Histogram, parse_histograms
 from opskit.jvm.stamp import Stamp
 from opskit.jvm.stopclock import StopClock
-from opskit.proc.cgroup import parse_cgroup, unit_of
+from opskit.proc.cgroup import parse_cgroup
 from opskit.proc.fs import DENIED, GONE
+from opskit.proc.place import unit_of
 from opskit.proc.status import parse_status
 from opskit.render.escape import printable
 from opskit.render.numbers import size

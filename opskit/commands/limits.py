@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import click
 
 from opskit.analysis.headroom import HeadroomSample, trend
+from opskit.analysis.limitfindings import limit_findings
 from opskit.analysis.limitorigin import explained
 from opskit.analysis.limits import judge
 from opskit.analysis.limituse import limit_uses
@@ -16,7 +17,7 @@ from opskit.commands.confirm import agreed
 from opskit.commands.options import Pid, Size, check_watch, common, open_host, watching
 from opskit.commands.output import Output, about
 from opskit.commands.watch import run_watch
-from opskit.errors import NoSuchProcess, NotPermitted, NotSupported, UsageError
+from opskit.errors import NoSuchProcess, NotPermitted, NotSupported, OpskitError, UsageError
 from opskit.proc.fs import DENIED, GONE
 from opskit.proc.origins import read_origins
 from opskit.proc.process import command_name
@@ -149,7 +150,7 @@ def _target(host: Host, pid: int | None) -> Target:
 def _look(host: Host, target: Target, every: bool, stack: int | None) -> Look:
     pid = target.who.pid
     try:
-        situation = read_situation(host.fs, pid, command_name)
+        situation = _with_jvm_options(host, read_situation(host.fs, pid, command_name))
         uses = _uses(host, situation) if every else None
         now = host.process(pid)
     except GONE:
@@ -167,6 +168,19 @@ def _look(host: Host, target: Target, every: bool, stack: int | None) -> Look:
         clone3=_filter_answer(host, situation, named=target.named),
     )
     return Look(situation, explained(verdict, situation, origins), uses, origins.pam.unread)
+
+
+def _with_jvm_options(host: Host, situation: Situation) -> Situation:
+    """A JVM's own account of its options, where it shares one: argument files are in it, which no command line shows."""
+    if situation.space is None or situation.space.jvm is None:
+        return situation
+    from opskit.jvm.discover import read_perfdata  # noqa: PLC0415  (only for a JVM)
+
+    try:
+        options = read_perfdata(host.fs, situation.pid).text("java.rt.vmArgs")
+    except OpskitError:
+        return situation
+    return replace(situation, java_options=tuple(options.split())) if options else situation
 
 
 def _namespace_owner(host: Host, situation: Situation) -> int | None:
@@ -281,6 +295,7 @@ def _report(host: Host, target: Target, look: Look, probed: Probed | None = None
                 if "RLIMIT_NOFILE" in situation.limits
                 else None,
             },
+            "findings": [finding.to_object() for finding in limit_findings(target.who.pid, verdict, look.uses or ())],
             "probe": view.probe_object(probed) if probed else None,
             "all": None if look.uses is None else [view.use_object(use) for use in look.uses],
             "samples": [

@@ -61,7 +61,10 @@ def parse_maps(text: str) -> AddressSpace | None:
         start_text, dash, end_text = words[0].partition("-") if words else ("", "", "")
         if len(words) < 5 or not dash:
             raise BadInput("maps", "not a mapping", number, line)
-        start, end, permissions = int(start_text, 16), int(end_text, 16), words[1]
+        try:
+            start, end, permissions = int(start_text, 16), int(end_text, 16), words[1]
+        except ValueError:
+            raise BadInput("maps", "not a mapping", number, line) from None
         name = words[5] if len(words) > 5 else ""
         if name != "[vsyscall]":
             maps += 1

@@ -135,6 +135,8 @@ def _computed(code: int, left: int, right: int) -> int:
         0x90: lambda: left % right,
         0xA0: lambda: left ^ right,
     }
+    if operation not in results:
+        raise Undecided
     return results[operation]() & _WORD
 
 

@@ -199,6 +199,22 @@ def test_json_has_the_keys_that_are_documented(look):
     assert row(document, "RLIMIT_AS")["threads_left"] is None
 
 
+def test_findings_have_stable_codes(look):
+    """What was found, with evidence and fix; none where there is headroom."""
+    assert look()["findings"] == []
+    [stack] = look(**BLOG)["findings"]
+    assert (stack["code"], stack["severity"]) == ("stack-above-ram", "error")
+    assert stack["fix"].startswith("ulimit -s 8192")
+    current = "sys/fs/cgroup/system.slice/app.service/pids.current"
+    [full] = look(**{current: "512\n"})["findings"]
+    assert full["code"] == "threads-none-left"
+    assert "pids.max of /system.slice/app.service" in full["summary"]
+    [nearly] = look(**{current: "500\n"})["findings"]
+    assert (nearly["code"], nearly["severity"]) == ("threads-nearly-none-left", "warning")
+    [used] = look("--all", **{"proc/4242/limits": limits_text(NOFILE=2)})["findings"]
+    assert (used["code"], used["subject"]) == ("rlimit-nearly-used", "4242")
+
+
 def test_less_than_a_tenth_is_a_finding(look):
     """Exit code 1 below 10 % of the binding limit's value, and at 0; 0 at 10 %."""
     current = "sys/fs/cgroup/system.slice/app.service/pids.current"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import jvms
 import limitcases
 import pytest
 from limitcases import Case, child, close_enough, fill, pids_cgroup, pids_root, predicted
@@ -182,6 +184,36 @@ def test_a_cgroup_of_the_tests_own_is_gone():
     with pids_cgroup(None, 7):
         pass
     assert not list(pids_root().glob(f"opskit-test-{os.getpid()}*"))
+
+
+JAVA = ("-Xmx64m", "-XX:+UseSerialGC", "-XX:CompressedClassSpaceSize=64m", "-cp", jvms.classes())
+
+
+def start_java(version, *words):
+    """The Java test program in an address space of 3 GiB; its standard input keeps it alive."""
+    return subprocess.Popen(
+        [jvms.java(version), *JAVA, *words], stdin=-1, stdout=-1, stderr=subprocess.STDOUT, text=True,
+        preexec_fn=limitcases.rlimit("RLIMIT_AS", 3 << 30),  # noqa: PLW1509
+    )  # fmt: skip
+
+
+def test_a_jvm_fills_its_address_space_with_stacks_of_its_own(jvm_version, tmp_path):
+    """-Xss in an argument file, which no command line shows; as many threads as told until `unable to create native thread`."""
+    options = tmp_path / "options"
+    options.write_text("-Xss600k\n")
+    with start_java(jvm_version, f"@{options}", "Workload", "sleep=3") as process:
+        while process.stdout.readline() != "READY\n":
+            assert process.poll() is None
+        said = predicted(process.pid)
+        process.kill()
+    assert said["binding"] == "RLIMIT_AS"
+    assert said["stack_bytes"] == 600 << 10
+    with start_java(jvm_version, f"@{options}", "Workload", "sleep=100000") as process:
+        out = process.stdout.read()
+    assert "unable to create native thread" in out
+    failed = re.search(r'java.lang.Thread "sleep-(\d+)"', out)
+    if failed:  # JDK 11 does not say which it was
+        assert close_enough(said["threads_left"], int(failed[1]) - 3)
 
 
 def probe(pid, *options):

@@ -62,6 +62,11 @@ def test_pipes_in_text_imports_nothing_heavy():
     assert not imported("pipes", "-f", "text") & (HEAVY - {"difflib"})
 
 
+def test_dentry_in_text_imports_nothing_heavy():
+    """The tracer, its ctypes and JSON come only with --culprit."""
+    assert not imported("dentry", "-f", "text") & (HEAVY - {"difflib"})
+
+
 @pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
 def test_every_command_has_help(opskit, entry):
     """-h everywhere."""

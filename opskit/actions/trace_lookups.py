@@ -18,6 +18,7 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from opskit.actions.peek_paths import peek, write_control
 from opskit.errors import NotPermitted, NotSupported, TargetTimeout
 from opskit.proc import syscalls
 from opskit.proc.cgroup import parse_cgroup
@@ -39,7 +40,8 @@ _TRACEFS, _DEBUGFS = "/sys/kernel/tracing", "/sys/kernel/debug"
 _PREFIX = "opskit-"
 _BUFFER_KB = 256  # a CPU
 _PAUSE_S = 0.05
-_READ_BYTES = 1 << 20  # of text between two pauses, all CPUs together: what bounds our own load
+_READ_BYTES, _READ_BYTES_OF_A_CPU = 1 << 17, 1 << 13  # at most of text between two pauses: it bounds our own load
+_PEEKED, _PEEK_S, _PATHS = 3, 0.15, 3  # the busiest processes, the time for each, the paths of each
 _GRACE_S = 20.0  # for setting up and removing
 
 
@@ -47,6 +49,7 @@ class Looker(NamedTuple):
     """A process that looks for absent files, or all those of one command that have ended meanwhile (`pid` None).
 
     `lookups` is an estimate where not every event was read (`Lookups.complete`). `calls`: system call -> lookups.
+    `paths`: examples of what it looks for, read from its memory; empty where that could not be.
     """
 
     pid: int | None
@@ -56,6 +59,7 @@ class Looker(NamedTuple):
     processes: int
     lookups: int
     calls: dict[str, int]
+    paths: tuple[str, ...] = ()
 
 
 class Lookups(NamedTuple):
@@ -153,7 +157,7 @@ def _read_until(host: Host, fd: int, deadline: float) -> bytes:
 def _lookups(answer: dict[str, Any]) -> Lookups:
     if "error" in answer:
         raise {"permission": NotPermitted, "support": NotSupported}[answer["error"]](answer["message"])
-    lookers = tuple(Looker(**row) for row in answer["lookers"])
+    lookers = tuple(Looker(**{**row, "paths": tuple(row["paths"])}) for row in answer["lookers"])
     return Lookups(
         answer["seconds"], answer["total"], answer["counted"], answer["events"], answer["interrupted"], lookers
     )
@@ -233,7 +237,7 @@ def _mount_tracing() -> str:
 def _remove(instance: str) -> None:
     """Stop an instance and remove it; the kernel refuses while a reader is still on its way out."""
     try:
-        _write(f"{instance}/tracing_on", "0")
+        write_control(f"{instance}/tracing_on", "0")
     except OSError:
         pass
     for _ in range(100):
@@ -246,14 +250,6 @@ def _remove(instance: str) -> None:
             if error.errno != errno.EBUSY:
                 raise
             time.sleep(_PAUSE_S)
-
-
-def _write(path: str, text: str) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
-    try:
-        os.write(fd, text.encode())
-    finally:
-        os.close(fd)
 
 
 class _Tracer:
@@ -292,7 +288,7 @@ class _Tracer:
 
     def _trace(self, instance: str) -> dict[str, Any]:
         cpus = sorted((name for name in os.listdir(f"{instance}/per_cpu")), key=lambda name: int(name[3:]))
-        _write(f"{instance}/buffer_size_kb", str(_BUFFER_KB))
+        write_control(f"{instance}/buffer_size_kb", str(_BUFFER_KB))
         self.events = self._enable(instance)
         begun = self.host.monotonic()
         pipes = [
@@ -305,7 +301,7 @@ class _Tracer:
                 min(left, _PAUSE_S)
             ):
                 self._read(pipes, rests)
-            _write(f"{instance}/tracing_on", "0")
+            write_control(f"{instance}/tracing_on", "0")
             took = self.host.monotonic() - begun
             self._read(pipes, rests)
         finally:
@@ -315,7 +311,32 @@ class _Tracer:
         for cpu in cpus:
             with open(f"{instance}/per_cpu/{cpu}/stats", encoding="ascii") as stats:
                 totals.append(parse_buffer_stats(stats.read()))
-        return self._answer(took, totals)
+        answer = self._answer(took, totals)
+        if self.events == "syscalls":
+            self._add_paths(instance, answer["lookers"])
+        return answer
+
+    def _add_paths(self, instance: str, lookers: list[dict[str, Any]]) -> None:
+        """Examples of what the busiest processes look for."""
+        events = f"{instance}/events/syscalls"
+        for call in PATH_CALLS:
+            if os.path.isdir(f"{events}/sys_exit_{call}"):
+                write_control(f"{events}/sys_exit_{call}/enable", "0")
+        write_control(f"{instance}/tracing_on", "1")
+        for row in [row for row in lookers if row["pid"] is not None][:_PEEKED]:
+            tid, call = self._busiest_thread(row["pid"])
+            row["paths"] = peek(instance, call, tid, self.host.monotonic, _PEEK_S, _PATHS)
+
+    def _busiest_thread(self, pid: int) -> tuple[int, str]:
+        """The thread of a process with the most failed lookups, and the system call that it makes most of them with."""
+        events: Counter[tuple[int, str]] = Counter()
+        for counts in self.counts:
+            for event, count in counts.items():
+                process = self.threads.get((event[0], event[1]))
+                if process is not None and process.pid == pid:
+                    failure = named(event)
+                    events[failure.tid, self._call(failure)] += count
+        return events.most_common(1)[0][0]
 
     def _told_to_stop(self, pause_s: float) -> bool:
         """Wait; whether the parent closed its end, on purpose or because it is gone."""
@@ -331,8 +352,8 @@ class _Tracer:
             names = ["sys_exit"] if events == "raw_syscalls" else [f"sys_exit_{call}" for call in PATH_CALLS]
             found = [name for name in names if os.path.isdir(f"{instance}/events/{events}/{name}")]
             for name in found:
-                _write(f"{instance}/events/{events}/{name}/filter", rule)
-                _write(f"{instance}/events/{events}/{name}/enable", "1")
+                write_control(f"{instance}/events/{events}/{name}/filter", rule)
+                write_control(f"{instance}/events/{events}/{name}/enable", "1")
             if found:
                 return events
         raise _Refused(
@@ -342,7 +363,7 @@ class _Tracer:
         )
 
     def _read(self, pipes: list[int], rests: list[bytes]) -> None:
-        budget = max(_READ_BYTES // len(pipes), 1 << 14)
+        budget = max(_READ_BYTES // len(pipes), _READ_BYTES_OF_A_CPU)
         fresh: set[tuple[bytes, bytes]] = set()
         for index, pipe in enumerate(pipes):
             text = rests[index] + b"".join(_available(pipe, budget))

@@ -428,6 +428,7 @@ def _name_culprits(host: Host, out: Output, options: Options, seconds: float) ->
             looker.lookups / max(seen.seconds, 0.001),
             looker.lookups / max(seen.total, 1),
             looker.calls,
+            looker.paths,
         )
         for looker in seen.lookers
     ]

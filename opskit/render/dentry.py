@@ -287,6 +287,7 @@ class LookerRow(NamedTuple):
     per_s: float
     share: float
     calls: Mapping[str, int]
+    paths: Sequence[str]
 
 
 LOOKER_COLUMNS: list[Column[LookerRow]] = [
@@ -299,6 +300,7 @@ LOOKER_COLUMNS: list[Column[LookerRow]] = [
     Column("calls", lambda row: ",".join(list(row.calls)[:3])),
     Column("unit", lambda row: row.unit),
     Column("command", lambda row: row.command),
+    Column("looks for", lambda row: row.paths[0] if row.paths else None),
 ]
 
 
@@ -314,6 +316,7 @@ def looker_object(row: LookerRow) -> dict[str, Any]:
         "failed_lookups_per_s": round(row.per_s, 1),
         "share": round(row.share, 4),
         "calls": dict(row.calls),
+        "paths": list(row.paths),
     }
 
 
@@ -337,8 +340,10 @@ def culprit_lines(rows: Sequence[LookerRow], seconds: float, total: int, grown: 
         f"{who} made {percent(first.share)} of the {total:,} failed lookups in {seconds:.1f} s: "
         f"{first.per_s:,.0f} a second{grew}."
     ]
+    if first.paths:
+        lines.append(f"It looks for names like {', '.join(first.paths)}")
     if first.pid is not None:
-        lines.append(f"See the paths: strace -f -Z -e trace=%file -p {first.pid}")
+        lines.append(f"See all paths: strace -f -Z -e trace=%file -p {first.pid}")
     return lines
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -387,6 +388,49 @@ DROP = f"{sys.executable} -m opskit dentry --drop --yes"
 READ_ONLY = "mount --bind /proc/sys /proc/sys && mount -o remount,bind,ro /proc/sys && "
 
 
+def at_a_terminal(answer, *arguments):
+    """Run with a terminal on all sides, type an answer at the question; the exit code and what was shown."""
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        ["setsid", "-c", "-w", sys.executable, "-m", "opskit", "dentry", *arguments],  # its terminal, so that Ctrl-C works
+        stdin=follower, stdout=follower, stderr=follower,
+    )  # fmt: skip
+    os.close(follower)
+    shown = b""
+    while True:
+        try:
+            chunk = os.read(leader, 65536)
+        except OSError:
+            break
+        shown += chunk
+        if b"Type yes to go on" in shown and answer:
+            os.write(leader, answer)
+            answer = b""
+    os.close(leader)
+    return process.wait(), shown.decode()
+
+
+@pytest.mark.parametrize("answer", [b"no\n", b"\n", b"y\n", b"\x04", b"\x03"])
+def test_anything_but_yes_changes_nothing(root_only, answer):
+    """On a terminal it asks; no, nothing, a hasty y, end of input and Ctrl-C are all a no."""
+    before = drops()
+    code, shown = at_a_terminal(answer, "--drop")
+    assert code in (2, 130)
+    assert "Type yes to go on" in shown
+    assert "Freed" not in shown
+    assert drops() == before
+
+
+def test_a_typed_yes_drops(root_only):
+    """The plan, the question, before and after."""
+    before = drops()
+    code, shown = at_a_terminal(b"yes\n", "--drop", "-f", "text")
+    assert code == 0
+    assert "write 2 to /proc/sys/vm/drop_caches" in shown
+    assert "Freed" in shown
+    assert drops() != before
+
+
 def test_a_read_only_proc_sys(root_only):
     """EROFS: nothing changed, and what would work."""
     before = drops()
@@ -463,6 +507,23 @@ def test_without_the_rights_the_message_says_what_would_work(root_only, argument
     assert words in done.stderr
     assert "Traceback" not in done.stderr
     assert drops() == before
+
+
+def test_the_look_writes_and_signals_nothing(root_only, tmp_path):
+    """As strace sees it: nothing is opened for writing but our own oom_score_adj, no signal, no sync, no mount."""
+    if subprocess.run(["strace", "-V"], capture_output=True, check=False).returncode:
+        pytest.skip("needs the Debian package strace")
+    log = tmp_path / "log"
+    subprocess.run(
+        ["strace", "-f", "-qq", "-o", log, "-e", "trace=openat,open,creat,kill,tgkill,sync,mount,unshare,ptrace,unlink,rename",
+         sys.executable, "-B", "-m", "opskit", "dentry", "-f", "json"],
+        capture_output=True, check=True,
+    )  # fmt: skip
+    calls = [line.split(None, 1)[1] for line in log.read_text().splitlines()]
+    acting = [call for call in calls if not call.startswith(("open(", "openat("))]
+    assert acting == []
+    writing = [call for call in calls if re.search(r"O_WRONLY|O_RDWR|O_CREAT", call)]
+    assert [call for call in writing if "oom_score_adj" not in call] == []
 
 
 # --- watching ---
@@ -550,11 +611,16 @@ def test_the_culprit_is_named(opskit, root_only, disk, spawn, events):
 def test_culprit_as_a_user_sees_it(opskit, root_only, disk, spawn):
     """`--culprit SECONDS` prints who it is first, and what to type to see the paths."""
     process = spawn(LOOK_FOR_ABSENT, disk, 1000, 120)
-    found = document(opskit, "--culprit", "500ms")
+    for _ in range(10):  # the paths need the process to run in a moment of 150 ms
+        found = document(opskit, "--culprit", "500ms")
+        if found["culprits"][0]["paths"]:
+            break
     assert found["culprits"][0]["pid"] == process.pid
+    assert all(path.startswith(f"{disk}/absent-") for path in found["culprits"][0]["paths"])
+    assert found["verdict"][1].startswith(f"It looks for names like {disk}/absent-")
     assert found["culprits"][0]["user"] == "root"
     assert f"({process.pid}) made" in found["verdict"][0]
-    assert found["verdict"][1].endswith(f"-p {process.pid}")
+    assert found["verdict"][2].endswith(f"-p {process.pid}")
     assert found["failed_lookups"] >= found["failed_lookups_counted"] > 0
     assert found["dentries"] > 0
 

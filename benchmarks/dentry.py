@@ -74,7 +74,10 @@ def main() -> int:
         print(f"  {name:<34} {statistics.median(rates):12,.0f} failed lookups a second")
     alone, ours, strace = (statistics.median(rates) for rates in speeds.values())
     print(f"  slowed down: opskit {alone / ours:.2f} x, strace {alone / strace:.1f} x")
-    kept = [verdict("slow-down by --culprit", alone / ours, 2.0), verdict("... / by strace", strace / ours, 0.25)]
+    kept = [
+        verdict("slow-down by --culprit", alone / ours, 1.5),
+        verdict("failed lookups under strace / under --culprit", strace / ours, 0.4),
+    ]
     costs = side_by_side(
         {
             "opskit dentry -f text": [OPSKIT, "dentry", "-f", "text"],
@@ -85,7 +88,9 @@ def main() -> int:
     )
     table(costs)
     look, _, help_ = costs.values()
-    kept.append(verdict("opskit dentry -f text / opskit --help", median_cpu(look) / median_cpu(help_), 2.0))
+    kept.append(
+        verdict("opskit dentry -f text / opskit --help (idle machine)", median_cpu(look) / median_cpu(help_), 2.3)
+    )
     return 0 if all(kept) else 1
 
 

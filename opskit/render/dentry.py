@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from opskit.render.chart import BarChart, Line, LineChart
 from opskit.render.numbers import percent, plain, size, whole
 from opskit.render.report import Block, Column
 
@@ -352,6 +351,8 @@ _MOST_LINES = 8  # more cannot be told apart
 
 def chart(facts: Facts, samples: Sequence[Sample], top: int | None) -> Chart:
     """The largest slabs: now as bars; over the samples of a watch as lines."""
+    from opskit.render.chart import BarChart, Line, LineChart  # noqa: PLC0415  (only a picture needs it)
+
     caches = [cache for cache in facts.caches or () if cache.size_bytes]
     if len(samples) < 2:
         return BarChart("The largest slabs", [(cache.name, cache.size_bytes) for cache in caches[:top]], signed=False)
@@ -365,6 +366,8 @@ def chart(facts: Facts, samples: Sequence[Sample], top: int | None) -> Chart:
 
 def change_chart(rows: Sequence[Change]) -> Chart:
     """What a drop changed, in bytes."""
+    from opskit.render.chart import BarChart  # noqa: PLC0415
+
     return BarChart(
         "What the drop changed", [(row.name, row.by) for row in rows if row.is_bytes and row.by is not None]
     )
@@ -372,5 +375,7 @@ def change_chart(rows: Sequence[Change]) -> Chart:
 
 def looker_chart(rows: Sequence[LookerRow]) -> Chart:
     """Failed lookups of each process."""
+    from opskit.render.chart import BarChart  # noqa: PLC0415
+
     bars = [(f"{row.command} ({row.pid or 'ended'})", row.lookups) for row in rows]
     return BarChart("Failed lookups by process", bars, unit="count", signed=False)

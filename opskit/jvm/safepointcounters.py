@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from opskit.errors import BadInput, NoSuchProcess, NotSupported
 from opskit.jvm.discover import read_perfdata
 from opskit.jvm.hsperfdata import PerfData, parse_hsperfdata
+from opskit.jvm.stopclock import jdk_of, whole_stop_s
 from opskit.proc.cgroup import Level, ancestry
 from opskit.proc.fs import DENIED, GONE
 from opskit.proc.loadavg import parse_cpu_count, parse_loadavg
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     from opskit.proc.fs import ProcFS
 
-_SYNC_APART_FROM = 13
 _WAITING_PER_S = (
     200.0  # the VM thread sleeps a millisecond or less at a time while it waits for threads; idle, a second
 )
@@ -58,19 +58,6 @@ class Reading:
     major_faults: int | None = None
     waiting: bool = False
     late_thread: str | None = None
-
-
-def whole_stop_s(jdk: int | None, time_s: float, sync_s: float | None) -> float:
-    """The whole stopped time out of safepointTime and safepointSyncTime, on the same footing for every JDK."""
-    return time_s + (sync_s or 0.0) if jdk is not None and jdk >= _SYNC_APART_FROM else time_s
-
-
-def jdk_of(perf: PerfData) -> int | None:
-    """The feature release (8, 17, …) that the counters name."""
-    text = perf.text("java.property.java.vm.specification.version") or perf.text("java.property.java.version") or ""
-    first, _, rest = text.partition(".")
-    number = rest.partition(".")[0] if first == "1" else first
-    return int(number) if number.isdigit() else None
 
 
 class Probe:

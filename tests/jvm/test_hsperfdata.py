@@ -39,6 +39,14 @@ def test_a_real_file_gives_every_counter_it_has(path):
     assert perf.text("java.property.java.version").startswith(path.name[3:5])
 
 
+@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.name)
+def test_those_that_are_wanted_are_what_they_are_among_all(path):
+    wanted = frozenset((b"sun.rt.safepointTime", b"sun.os.hrt.frequency", b"no.such.name"))
+    every = parse_hsperfdata(path.read_bytes(), path.name).counters
+    found = parse_hsperfdata(path.read_bytes(), path.name, wanted).counters
+    assert found == {name: every[name] for name in ("sun.os.hrt.frequency", "sun.rt.safepointTime")}
+
+
 def test_values_have_their_types_and_units():
     perf = parse_hsperfdata(REAL, "jdk17-g1")
     threads = perf.counters["java.threads.live"]

@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from opskit.analysis.frames import frame_name, is_idle, pool_of, short, vm_frame, waits_in_native
+from opskit.analysis.frames import frame_name, pool_of, short, vm_frame
 from opskit.jvm.threaddump import Stack
 
 if TYPE_CHECKING:
@@ -63,12 +63,15 @@ class Selection:
     depth: int | None = None
 
 
-def count(dumps: Iterable[ThreadDump], naming: Naming) -> list[WeightedStack]:
-    """Weigh by samples alone, for dumps read without their threads' names: the fastest way."""
+def count(dumps: Iterable[ThreadDump], naming: Naming, *, idle: bool = True) -> list[WeightedStack]:
+    """Weigh by samples alone, for dumps read without their threads' names: the fastest way.
+
+    `idle` False: nobody wants to know who is idle.
+    """
     met: Counter[Stack] = Counter()
     for dump in dumps:
         met.update(map(_stack_of, dump.threads))
-    return [_weighted(stack, _Group(times), naming, None) for stack, times in met.items()]
+    return [_weighted(stack, _Group(times), naming, None, idle=idle) for stack, times in met.items()]
 
 
 def _stack_of(thread: Thread) -> Stack:
@@ -149,8 +152,16 @@ def weigh(
     ]
 
 
+def _is_idle(state: str | None, frames: tuple[str, ...]) -> bool:
+    from opskit.analysis.waiting import is_idle  # noqa: PLC0415  (its patterns take as long as a small dump)
+
+    return is_idle(state, frames)
+
+
 def _may_run(thread: Thread, carries_one_that_shows: bool) -> bool:
     """Whether a thread may use CPU where this sample met it. A carrier's CPU is its mounted thread's, where that shows."""
+    from opskit.analysis.waiting import waits_in_native  # noqa: PLC0415
+
     stack = thread.stack
     if not stack.frames:
         return True
@@ -159,7 +170,7 @@ def _may_run(thread: Thread, carries_one_that_shows: bool) -> bool:
     return (stack.state == "RUNNABLE" or stack.role == "mounted") and not waits_in_native(frame_name(stack.frames[0]))
 
 
-def _weighted(stack: Stack, group: _Group, naming: Naming, above: str | None) -> WeightedStack:
+def _weighted(stack: Stack, group: _Group, naming: Naming, above: str | None, *, idle: bool = True) -> WeightedStack:
     plain = tuple(map(frame_name, stack.frames))
     frames = (
         tuple(frame_name(frame, full=naming.full, lines=naming.lines) for frame in stack.frames)
@@ -173,7 +184,7 @@ def _weighted(stack: Stack, group: _Group, naming: Naming, above: str | None) ->
         samples=group.samples,
         threads=len(group.names) or None,
         pools=dict(sorted(pools.items(), key=lambda item: (-item[1], item[0]))),
-        idle=is_idle(stack.state, plain),
+        idle=idle and _is_idle(stack.state, plain),
         deadlocked=group.deadlocked,
     )
 

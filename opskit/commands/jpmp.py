@@ -242,7 +242,7 @@ def _weigh(
 ) -> tuple[list[analysis.WeightedStack], Mapping[int, float] | None]:
     dumps = gathered.dumps
     if not detailed:
-        return [*analysis.count(dumps, options.naming), *gathered.stacks], None
+        return [*analysis.count(dumps, options.naming, idle=not options.selection.idle), *gathered.stacks], None
     cpu = analysis.cpu_over_run(dumps, gathered.cpu_before, gathered.cpu_after)
     if options.on_cpu:
         _check_cpu(gathered, cpu)

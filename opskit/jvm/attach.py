@@ -88,7 +88,8 @@ class AttachClient:
         """
         deadline = _Deadline(self.timeout_s)
         target = self.target
-        attachtarget.check_same(self.fs, target)
+        # Once it has answered, its cgroups are looked at when an answer does not come.
+        attachtarget.check_same(self.fs, target, frozen=self._version is None)
         exchange = _Exchange(self.fs, target, deadline)
         try:
             if self._version is None:

@@ -110,25 +110,28 @@ def target_of(fs: ProcFS, jvm: Jvm, our_euid: int) -> AttachTarget:
     return AttachTarget(jvm, owner, status.effective_gid, groups, _java_major(fs, jvm))
 
 
-def check_same(fs: ProcFS, target: AttachTarget) -> None:
-    """Raise NoSuchProcess where the JVM has ended (its pid may have gone to another process), AttachStopped where it stands still."""
+def check_same(fs: ProcFS, target: AttachTarget, *, frozen: bool = True) -> None:
+    """Raise NoSuchProcess where the JVM has ended (its pid may have gone to another process), AttachStopped where it stands still.
+
+    `frozen` False leaves its cgroups out, which are most of the work: for a JVM that answered a moment ago.
+    """
     try:
         stat = fs.load(parse_stat, target.pid, "stat")
     except GONE:
         raise NoSuchProcess(target.pid, "it has ended") from None
     if stat.start_ticks != target.jvm.start_ticks or stat.state in "ZX":
         raise NoSuchProcess(target.pid, "the JVM has ended")
-    stopped = _why_stopped(fs, target.pid, stat.state)
+    stopped = _why_stopped(fs, target.pid, stat.state, frozen=frozen)
     if stopped is not None:
         raise AttachStopped(stopped)
 
 
-def _why_stopped(fs: ProcFS, pid: int, state: str) -> str | None:
+def _why_stopped(fs: ProcFS, pid: int, state: str, *, frozen: bool) -> str | None:
     if state == "T":
         return f"{pid} is stopped by a signal (state T): it answers nobody; go on with it: kill -CONT {pid}"
     if state == "t":
         return f"{pid} is stopped by a debugger or tracer (state t; TracerPid in /proc/{pid}/status): it answers nobody"
-    path = _frozen_cgroup(fs, pid)
+    path = _frozen_cgroup(fs, pid) if frozen else None
     if path is not None:
         return f"{pid} is frozen with its cgroup {path} (a paused container?): it answers nobody; unpause it"
     return None

@@ -1,10 +1,10 @@
-"""Frames and thread names as people read them; who waits for work, and who waits in the middle of it."""
+"""Frames and thread names as people read them."""
 
 from __future__ import annotations
 
 import pytest
 
-from opskit.analysis.frames import frame_name, is_idle, pool_of, short, vm_frame, waits_in_native
+from opskit.analysis.frames import frame_name, pool_of, short, vm_frame
 
 
 @pytest.mark.parametrize(
@@ -84,71 +84,3 @@ def test_pools(thread, pool):
 def test_threads_of_the_vm(thread, frame):
     """How they show where CPU is told."""
     assert vm_frame(thread) == frame
-
-
-@pytest.mark.parametrize(
-    "frame",
-    [
-        "java.lang.Thread.sleep",
-        "java.lang.Thread.sleepNanos0",
-        "java.lang.Object.wait0",
-        "sun.misc.Unsafe.park",
-        "jdk.internal.misc.Unsafe.park",
-        "sun.nio.ch.EPoll.wait",
-        "sun.nio.ch.EPollArrayWrapper.epollWait",
-        "java.net.SocketInputStream.socketRead0",
-        "sun.nio.ch.SocketDispatcher.read0",
-        "sun.nio.ch.Net.poll",
-        "java.net.PlainSocketImpl.socketAccept",
-        "java.io.FileInputStream.readBytes",
-        "java.lang.ref.Reference.waitForReferencePendingList",
-        "io.netty.channel.epoll.Native.epollWait0",
-    ],
-)
-def test_natives_that_wait(frame):
-    """RUNNABLE, says the dump; none of them costs CPU."""
-    assert waits_in_native(frame)
-
-
-@pytest.mark.parametrize(
-    "frame",
-    ["java.lang.Thread.yield", "java.util.HashMap.get", "a.Thread.sleeper", "sun.nio.ch.SocketDispatcher.write0"],
-)
-def test_what_may_run(frame):
-    """Anything else may."""
-    assert not waits_in_native(frame)
-
-
-JDK_PARK = ["jdk.internal.misc.Unsafe.park", "java.util.concurrent.locks.LockSupport.park"]
-REQUEST = [f"com.example.shop.Layer{n}.call" for n in range(8)]
-
-
-@pytest.mark.parametrize(
-    ("idle", "state", "frames"),
-    [
-        (True, "RUNNABLE", []),
-        (True, "TIMED_WAITING", ["java.lang.Thread.sleep", *REQUEST]),
-        (True, "RUNNABLE", ["sun.nio.ch.EPoll.wait", *REQUEST]),
-        (True, "WAITING", [*JDK_PARK, "java.util.concurrent.ThreadPoolExecutor.getTask", "java.lang.Thread.run"]),
-        (True, "WAITING", [*JDK_PARK, "org.apache.tomcat.util.threads.TaskQueue.take", *REQUEST]),
-        (True, "WAITING", [*JDK_PARK, "com.example.Worker.run", "java.lang.Thread.run"]),
-        (True, "RUNNABLE", ["java.net.SocketInputStream.socketRead0", "com.example.Server.run"]),
-        (False, "WAITING", [*JDK_PARK, "java.util.concurrent.CompletableFuture.get", *REQUEST]),
-        (
-            False,
-            "RUNNABLE",
-            ["java.net.SocketInputStream.socketRead0", "org.postgresql.core.VisibleBufferedInputStream.read", *REQUEST],
-        ),
-        (False, "BLOCKED", ["com.example.Worker.run"]),
-        (
-            False,
-            "WAITING",
-            [*JDK_PARK, "java.util.concurrent.locks.AbstractQueuedSynchronizer.acquire", "com.example.Worker.run"],
-        ),
-        (False, "RUNNABLE", ["java.util.HashMap.get", "com.example.Worker.run"]),
-        (False, None, ["jdk.internal.vm.Continuation.run", "java.lang.VirtualThread.runContinuation"]),
-    ],
-)
-def test_idle_is_who_waits_for_work(idle, state, frames):
-    """A thread that waits for a lock, a connection or an answer in the middle of a request is not idle."""
-    assert is_idle(state, frames) is idle

@@ -14,7 +14,7 @@ import psutil
 import pytest
 from awkjpmp import folded, script
 
-from opskit.analysis.frames import waits_in_native
+from opskit.analysis.waiting import waits_in_native
 
 TIMEOUT = ["--timeout", "120"]  # the machine may be loaded
 

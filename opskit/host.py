@@ -81,6 +81,21 @@ class Host:
             self._users[uid] = self._look_up(uid)
         return self._users[uid]
 
+    def group_name(self, gid: int) -> str:
+        """The group's name; the number as text where there is no name for it."""
+        if not self.fs.root:
+            import grp  # noqa: PLC0415
+
+            try:
+                return grp.getgrgid(gid).gr_name
+            except KeyError:
+                return str(gid)
+        try:
+            lines = self.fs.load_root(str.splitlines, "etc", "group")
+        except (*GONE, DENIED):
+            return str(gid)
+        return next((line.split(":")[0] for line in lines if line.split(":")[2:3] == [str(gid)]), str(gid))
+
     def uid_of(self, user: str) -> int | None:
         """The uid of a user's name or of a number as text; None where there is no such user."""
         if user.isdigit():

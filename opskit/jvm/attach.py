@@ -40,7 +40,7 @@ from opskit.errors import (
 )
 from opskit.jvm import attachtarget, attachwire
 from opskit.jvm.attachtarget import AttachTarget, read_target
-from opskit.proc.fs import GONE, ProcFS
+from opskit.proc.fs import GONE, FileId, ProcFS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -407,19 +407,19 @@ class _Exchange:
                     f"nobody listens on {nobody.path}, while {target.pid} ({target.jvm.main}) has a listener elsewhere: "
                     f"a dead socket lies over its own; opskit hsperf-check {target.pid} --fix removes it"
                 )
-            if not attachtarget.remakes_socket(target):
+            if not attachtarget.remakes(target.java_major):
                 raise attachtarget.needs_restart(target, nobody.path)
         self._check_tmp(tmp)
 
     def _check_tmp(self, tmp: int) -> None:
         """Raise AttachTmp where the JVM could not make its socket: the signal would be for nothing."""
         target = self.target
-        space, found = os.statvfs(f"/proc/self/fd/{tmp}"), os.fstat(tmp)
-        if space.f_flag & os.ST_RDONLY:
+        space, found = self.fs.space_at(f"/proc/self/fd/{tmp}"), os.fstat(tmp)
+        if space.read_only:
             why, advice = "is read-only where it runs", "mount a writable /tmp there (an emptyDir or a tmpfs)"
-        elif space.f_files and not (space.f_favail if target.euid else space.f_ffree):
+        elif space.free_inodes == 0:
             why, advice = "is full: no inode is left", "df -i /tmp shows it; make room"
-        elif target.euid and not _may_write(found, target):
+        elif not attachtarget.may_write(FileId.of(found), target.euid, (target.egid, *target.groups)):
             mode = stat.S_IMODE(found.st_mode)
             why = f"is one that its uid {target.euid} may not write to (uid {found.st_uid} gid {found.st_gid} mode {mode:04o})"
             advice = "chmod 1777 it"
@@ -605,6 +605,22 @@ def peer_pid(connection: socket.socket) -> int:
     return int(pid)
 
 
+def listener_at(path: str) -> tuple[bool | None, int | None]:
+    """(alive, the listener's pid as seen from here) of a socket's path. Connects and closes; nothing is sent.
+
+    Alive None: not to be found out (no rights). A listener whose queue is full is alive; its pid is None then.
+    """
+    try:
+        with _connect_unix(path) as connection:
+            return True, peer_pid(connection)
+    except BlockingIOError:
+        return True, None
+    except (ConnectionRefusedError, FileNotFoundError):
+        return False, None
+    except OSError:
+        return None, None
+
+
 def _connect_unix(address: str) -> socket.socket:
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
     try:
@@ -630,15 +646,6 @@ def _exists(directory: int, name: str) -> bool:
 
 def _has_ids(target: AttachTarget) -> bool:
     return (os.geteuid(), os.getegid()) == (target.euid, target.egid)
-
-
-def _may_write(found: os.stat_result, target: AttachTarget) -> bool:
-    """Whether the modes let the JVM make a file in a directory; access lists are not looked at."""
-    if found.st_uid == target.euid:
-        return found.st_mode & 0o300 == 0o300
-    if found.st_gid == target.egid or found.st_gid in target.groups:
-        return found.st_mode & 0o030 == 0o030
-    return found.st_mode & 0o003 == 0o003
 
 
 def _as_user(target: AttachTarget, act: Callable[[], int]) -> int:

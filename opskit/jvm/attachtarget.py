@@ -24,7 +24,7 @@ from opskit.jvm.launch import last_flag, parse_words
 from opskit.jvm.release import jdk_release
 from opskit.proc.boot import parse_uptime
 from opskit.proc.cgroup import ancestry
-from opskit.proc.fs import DENIED, GONE, ProcFS
+from opskit.proc.fs import DENIED, GONE, FileId, ProcFS
 from opskit.proc.stat import parse_stat
 from opskit.proc.status import Status, parse_status
 
@@ -107,7 +107,7 @@ def target_of(fs: ProcFS, jvm: Jvm, our_euid: int) -> AttachTarget:
             f"{pid} ({jvm.main}) is a GraalVM native image, no JVM: nothing listens for attaching; perf record -g -p {pid} works"
         )
     groups = tuple(int(word) for word in status.fields.get("Groups", "").split())
-    return AttachTarget(jvm, owner, status.effective_gid, groups, _java_major(fs, jvm))
+    return AttachTarget(jvm, owner, status.effective_gid, groups, major_of_jvm(fs, jvm))
 
 
 def check_same(fs: ProcFS, target: AttachTarget, *, frozen: bool = True) -> None:
@@ -121,12 +121,13 @@ def check_same(fs: ProcFS, target: AttachTarget, *, frozen: bool = True) -> None
         raise NoSuchProcess(target.pid, "it has ended") from None
     if stat.start_ticks != target.jvm.start_ticks or stat.state in "ZX":
         raise NoSuchProcess(target.pid, "the JVM has ended")
-    stopped = _why_stopped(fs, target.pid, stat.state, frozen=frozen)
+    stopped = why_stopped(fs, target.pid, stat.state, frozen=frozen)
     if stopped is not None:
         raise AttachStopped(stopped)
 
 
-def _why_stopped(fs: ProcFS, pid: int, state: str, *, frozen: bool) -> str | None:
+def why_stopped(fs: ProcFS, pid: int, state: str, *, frozen: bool = True) -> str | None:
+    """Why a process in this state (of its stat file) answers nobody: stopped, traced, frozen; None: it does not stand still."""
     if state == "T":
         return f"{pid} is stopped by a signal (state T): it answers nobody; go on with it: kill -CONT {pid}"
     if state == "t":
@@ -168,7 +169,11 @@ def why_disabled(fs: ProcFS, target: AttachTarget) -> AttachDisabled | None:
 
 def is_reduced_signals(fs: ProcFS, target: AttachTarget) -> bool:
     """Whether it was started with -Xrs (ReduceSignalUsage): then its listener starts with it, and SIGQUIT kills."""
-    words, environment = command_words(fs, target.pid)
+    return reduced_signals(*command_words(fs, target.pid))
+
+
+def reduced_signals(words: list[str], environment: list[str]) -> bool:
+    """The same of a command line and an environment."""
     if last_flag(words, environment, "ReduceSignalUsage") == "-XX:+ReduceSignalUsage":
         return True
     options = [option for entry in environment if "OPTIONS=" in entry for option in entry.partition("=")[2].split()]
@@ -186,6 +191,14 @@ def command_words(fs: ProcFS, pid: int) -> tuple[list[str], list[str]]:
     return found[0], found[1]
 
 
+def may_write(directory: FileId, uid: int, gids: tuple[int, ...]) -> bool:
+    """Whether the modes let a user make a file in a directory; access lists are not looked at."""
+    if uid == 0:
+        return True
+    shift = 6 if directory.uid == uid else 3 if directory.gid in gids else 0
+    return directory.mode >> shift & 0o3 == 0o3
+
+
 def has_listener(fs: ProcFS, pid: int) -> bool:
     """Whether HotSpot's listener thread is there, by its name."""
     for tid in fs.tids(pid):
@@ -197,9 +210,9 @@ def has_listener(fs: ProcFS, pid: int) -> bool:
     return False
 
 
-def remakes_socket(target: AttachTarget) -> bool:
-    """Whether a JVM whose socket was deleted makes another one when it is asked to."""
-    return target.java_major is not None and target.java_major >= _REMAKES_SOCKET
+def remakes(java_major: int | None) -> bool:
+    """Whether a JVM of this version whose socket was deleted makes another one when it is asked to; unknown is no."""
+    return java_major is not None and java_major >= _REMAKES_SOCKET
 
 
 def needs_restart(target: AttachTarget, path: str) -> AttachNeedsRestart:
@@ -250,7 +263,8 @@ def no_signal(target: AttachTarget, why: str) -> AttachNoSignal:
     )
 
 
-def _java_major(fs: ProcFS, jvm: Jvm) -> int | None:
+def major_of_jvm(fs: ProcFS, jvm: Jvm) -> int | None:
+    """Its Java version, by its counters or its JDK's release file; None where neither says it."""
     spec = jvm.perf.text("java.property.java.vm.specification.version") if jvm.perf else None
     return major_of(spec or jdk_release(fs, jvm).get("JAVA_VERSION", ""))
 

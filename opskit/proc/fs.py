@@ -73,6 +73,14 @@ _DENSE_FROM = 64
 _FD_NAMES: list[bytes] = []
 
 
+class Space(NamedTuple):
+    """What statvfs says of a file system. `free_inodes` for a user without rights; None where it does not count them."""
+
+    read_only: bool
+    free_bytes: int
+    free_inodes: int | None
+
+
 class ProcFS:
     """A tree of kernel files: this machine's, or another's (captured, or a host's root mounted in a container)."""
 
@@ -252,6 +260,12 @@ class ProcFS:
     def is_writable(self, path: str) -> bool:
         """Whether we may write there: the rights, and no read-only mount."""
         return os.access(path, os.W_OK)
+
+    def space_at(self, path: str) -> Space:
+        """How much room there is on the file system of a path."""
+        found = os.statvfs(path)
+        inodes = found.f_favail if found.f_files else None
+        return Space(bool(found.f_flag & os.ST_RDONLY), found.f_bavail * found.f_frsize, inodes)
 
     def names_at(self, path: str) -> list[str]:
         """The names in a directory, in no order."""

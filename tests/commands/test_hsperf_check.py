@@ -1,0 +1,480 @@
+"""`opskit hsperf-check` on real JVMs: every fault injected for real, found, explained, and repaired where that is safe."""
+
+from __future__ import annotations
+
+import fcntl
+import grp
+import json
+import os
+import pwd
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import jvms
+import pytest
+
+from opskit.jvm.attach import AttachClient
+from opskit.proc.fs import ProcFS
+
+APP, OTHER = 1234, 1235
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.fixture
+def passwd_user(root_only):
+    """A user with a passwd entry that is not root, for whom HotSpot makes hsperfdata: (name, uid, gid)."""
+    for entry in pwd.getpwall():
+        if 0 < entry.pw_uid < 1000 and entry.pw_name in ("daemon", "bin", "games", "nobody", "mail"):
+            return entry.pw_name, entry.pw_uid, entry.pw_gid
+    pytest.skip("no system user here")
+
+
+@pytest.fixture
+def check(opskit):
+    """Run the check on pids; gives (exit code, JSON object)."""
+
+    def run(*words, timeout=120):
+        ran = opskit("hsperf-check", *words, "-f", "json", timeout=timeout)
+        assert ran.code in (0, 1), ran.err
+        return ran.code, json.loads(ran.out)
+
+    return run
+
+
+@pytest.fixture
+def app(workload, passwd_user, jvm_version):
+    """A JVM of another user with its listener started: (workload, user's name, uid, gid, hsperfdata path, socket path)."""
+    return start_app(workload, passwd_user, jvm_version)
+
+
+def start_app(workload, passwd_user, version, **options):
+    name, uid, gid = passwd_user
+    running = workload("sleep=1", version=version, user=uid, group=gid, **options)
+    AttachClient(ProcFS(), running.pid, 60).thread_dump()
+    running.user, running.uid, running.gid = name, uid, gid
+    running.group = grp.getgrgid(gid).gr_name
+    running.counters = f"/tmp/hsperfdata_{name}/{running.pid}"
+    running.socket = f"/tmp/.java_pid{running.pid}"
+    return running
+
+
+def codes(document):
+    return {finding["code"] for finding in document["findings"]}
+
+
+def fates(document):
+    [jvm] = document["jvms"]
+    return {client["client"]: client["works"] for client in jvm["clients"]}
+
+
+def test_all_well(check, workload, jvm_version):
+    """A JVM that nobody has touched: nothing is found, exit 0; also once its listener runs."""
+    running = workload(version=jvm_version)
+    for _ in range(2):
+        code, document = check(running.pid)
+        assert (code, codes(document)) == (0, set())
+        assert fates(document) == {
+            "jstack of JDK 8 as root": True,
+            "jstack of JDK 11+ as root": True,
+            "opskit as root": True,
+        }
+        AttachClient(ProcFS(), running.pid, 60).thread_dump()
+
+
+def test_another_users_jvm_is_well_too(check, app):
+    """The blog's case without any fault: only JDK 8's client as root is refused, and that is no deviation."""
+    code, document = check(app.pid)
+    assert (code, codes(document)) == (0, set())
+    assert fates(document) == {
+        "jstack of JDK 8 as root": False,
+        "jstack of JDK 11+ as root": True,
+        f"jstack as {app.user}": True,
+        "opskit as root": True,
+    }
+    why = document["jvms"][0]["clients"][0]["why"]
+    assert "well-known file is not secure" in why
+    assert f"{app.user} ({app.uid})" in why
+
+
+FAULTS = {
+    "attach-socket-owner": lambda app: os.chown(app.socket, OTHER, -1),
+    "attach-socket-group": lambda app: os.chown(app.socket, -1, 0),
+    "attach-socket-mode": lambda app: os.chmod(app.socket, 0o666),  # noqa: S103
+    "hsperf-file-owner": lambda app: os.chown(app.counters, OTHER, -1),
+    "hsperf-file-group": lambda app: os.chown(app.counters, -1, OTHER),
+    "hsperf-file-mode": lambda app: os.chmod(app.counters, 0o644),
+    "hsperf-dir-owner": lambda app: os.chown(os.path.dirname(app.counters), OTHER, -1),
+    "hsperf-dir-mode": lambda app: os.chmod(os.path.dirname(app.counters), 0o777),  # noqa: S103
+}
+
+
+@pytest.mark.parametrize("code", FAULTS)
+def test_a_wrong_owner_group_or_mode_is_found_and_repaired(check, workload, passwd_user, code):
+    """Found; shown by --fix and left alone; repaired by --fix --yes to what it was; then all is well."""
+    app = start_app(workload, passwd_user, 17)
+    path = app.socket if "socket" in code else app.counters if "file" in code else os.path.dirname(app.counters)
+    before = os.lstat(path)
+    FAULTS[code](app)
+    broken = os.lstat(path)
+    exit_code, document = check(app.pid)
+    assert (exit_code, codes(document)) == (1, {code})
+    exit_code, document = check(app.pid, "--fix")
+    assert (exit_code, [repair["state"] for repair in document["repairs"]]) == (1, ["would"])
+    assert os.lstat(path).st_mode == broken.st_mode
+    assert (os.lstat(path).st_uid, os.lstat(path).st_gid) == (broken.st_uid, broken.st_gid)
+    exit_code, document = check(app.pid, "--fix", "--yes")
+    assert (exit_code, codes(document)) == (0, set())
+    assert [repair["state"] for repair in document["repairs"]] == ["done"]
+    assert {finding["code"] for finding in document["findings_before"]} == {code}
+    after = os.lstat(path)
+    assert (after.st_mode, after.st_uid, after.st_gid) == (before.st_mode, before.st_uid, before.st_gid)
+
+
+def test_the_blogs_case(check, opskit, workload, passwd_user):
+    """The group of the socket is root's: JDK 8's jstack is refused, and its own user's; JDK 11+ as root works."""
+    app = start_app(workload, passwd_user, 17)
+    os.chown(app.socket, -1, 0)
+    _, document = check(app.pid)
+    assert fates(document) == {
+        "jstack of JDK 8 as root": False,
+        "jstack of JDK 11+ as root": True,
+        f"jstack as {app.user}": False,
+        "opskit as root": True,
+    }
+    ran = opskit("hsperf-check", app.pid)
+    assert ran.code == 1
+    assert f"the group of {app.socket} is root (0), the JVM runs with group {app.group} ({app.gid})" in ran.out
+    assert f"chgrp {app.group} {app.socket}" in ran.out
+
+
+def test_the_verdicts_are_what_jstack_really_does(check, workload, passwd_user):
+    """Oracle: the JDK's own jstack, as root and as the user, meets exactly what was said."""
+    jstack = Path(jvms.java(17)).parent / "jstack"
+    app = start_app(workload, passwd_user, 17)
+    for break_it in (lambda: None, *(lambda fault=fault: FAULTS[fault](app) for fault in list(FAULTS)[:3])):
+        break_it()
+        _, document = check(app.pid)
+        said = fates(document)
+        for user, client in ((None, "jstack of JDK 11+ as root"), (app.uid, f"jstack as {app.user}")):
+            done = subprocess.run(
+                [jstack, str(app.pid)],
+                user=user,
+                group=None if user is None else app.gid,
+                extra_groups=None if user is None else [],
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=120,
+            )
+            assert (done.returncode == 0) is said[client], (client, done.stderr)
+        os.chown(app.socket, app.uid, app.gid)
+        os.chmod(app.socket, 0o600)
+
+
+def test_a_planted_socket_is_never_repaired(check, workload, fake_jvm, passwd_user):
+    """Giving it the right owner would make jstack trust it: its peer is not the JVM, so it is reported and left alone."""
+    app = start_app(workload, passwd_user, 17)
+    evil = fake_jvm("v1", user=OTHER)
+    AttachClient(ProcFS(), evil.pid, 60).thread_dump()
+    os.unlink(app.socket)
+    os.link(f"/tmp/.java_pid{evil.pid}", app.socket)
+    code, document = check(app.pid, "--fix", "--yes")
+    assert code == 1
+    assert "attach-socket-foreign" in codes(document)
+    assert document["repairs"] == []
+    assert os.lstat(app.socket).st_uid == OTHER
+    assert set(fates(document).values()) == {False}
+
+
+@pytest.mark.parametrize("kind", ["plain file", "symbolic link"])
+def test_no_socket_in_the_sockets_place(check, workload, passwd_user, kind):
+    """Reported, never touched."""
+    app = start_app(workload, passwd_user, 17)
+    os.unlink(app.socket)
+    Path(app.socket).touch() if kind == "plain file" else os.symlink("/etc/passwd", app.socket)
+    code, document = check(app.pid, "--fix", "--yes")
+    assert code == 1
+    assert codes(document) == {"attach-not-a-socket"}
+    assert os.path.lexists(app.socket)
+    assert os.stat("/etc/passwd").st_uid == 0
+
+
+def test_an_orphan_is_removed_and_the_jvm_can_be_asked_again(check, app, jvm_version):
+    """Nobody listens on the file over the JVM's own name: removed; the JVM makes its own again (not 11, which needs a restart)."""
+    os.unlink(app.socket)
+    with socket.socket(socket.AF_UNIX) as orphan:
+        orphan.bind(app.socket)
+    code, document = check(app.pid)
+    assert (code, codes(document)) == (1, {"attach-socket-orphaned"})
+    code, document = check(app.pid, "--fix", "--yes")
+    assert not os.path.lexists(app.socket)
+    assert code == 1
+    if jvm_version == 11:
+        assert codes(document) == {"attach-socket-lost"}
+    else:
+        assert codes(document) == {"attach-socket-deleted"}
+        code, document = check(app.pid, "--probe")
+        assert document["jvms"][0]["probe"]["works"]
+        assert check(app.pid)[0] == 0
+
+
+def test_triggers(check, workload, passwd_user):
+    """A wrong-owner trigger in the cwd stops attaching; it is removed, as is an old one; a fresh one is somebody's at work."""
+    _, uid, gid = passwd_user
+    running = workload(user=uid, group=gid)
+    trigger = Path(f"/proc/{running.pid}/cwd/.attach_pid{running.pid}")
+    trigger.touch()
+    os.chown(trigger, OTHER, OTHER)
+    code, document = check(running.pid)
+    assert (code, codes(document)) == (1, {"attach-trigger-owner"})
+    assert set(fates(document).values()) == {False}
+    code, document = check(running.pid, "--fix", "--yes")
+    assert (code, codes(document)) == (0, set())
+    assert not trigger.exists()
+    trigger.touch()
+    os.chown(trigger, uid, gid)
+    assert check(running.pid)[0] == 0
+    time.sleep(16)
+    code, document = check(running.pid)
+    assert (code, codes(document)) == (1, {"attach-trigger-left"})
+    assert check(running.pid, "--fix", "--yes")[0] == 0
+    assert not trigger.exists()
+    trigger.write_text("not a trigger")
+    os.chown(trigger, OTHER, OTHER)
+    code, document = check(running.pid, "--fix", "--yes")
+    assert [repair["state"] for repair in document["repairs"]] == ["refused"]
+    assert trigger.exists()
+    trigger.unlink()
+
+
+def test_hsperfdata_deleted_replaced_linked_cut(check, workload, passwd_user, tmp_path):
+    """What became of the counters' file: each has its own finding, and is not touched."""
+    app = start_app(workload, passwd_user, 17)
+    link = Path(app.counters + ".link")
+    os.link(app.counters, link)
+    code, document = check(app.pid, "--fix", "--yes")
+    assert (code, codes(document)) == (1, {"hsperf-file-links"})
+    link.unlink()
+    size = os.stat(app.counters).st_size
+    os.truncate(app.counters, size + 5)
+    assert codes(check(app.pid)[1]) == {"hsperf-file-size"}
+    os.truncate(app.counters, size)
+    assert check(app.pid)[0] == 0
+    os.unlink(app.counters)
+    assert codes(check(app.pid)[1]) == {"hsperf-file-deleted"}
+    Path(app.counters).write_bytes(b"\0" * PAGE)
+    assert codes(check(app.pid)[1]) == {"hsperf-file-stale"}
+    os.unlink(app.counters)
+
+
+def wait_for_codes(check, pid):
+    """What is found once the JVM is no longer one that may just be starting."""
+    deadline = time.monotonic() + 60
+    while "hsperf-file-missing" not in codes(check(pid)[1]) and time.monotonic() < deadline:
+        time.sleep(0.5)
+    return codes(check(pid)[1])
+
+
+def test_a_directory_that_a_jvm_does_not_use(check, workload, passwd_user):
+    """Writable for others, or a link, when the JVM starts: it keeps its counters to itself."""
+    name, uid, gid = passwd_user
+    directory = Path(f"/tmp/hsperfdata_{name}")
+    if directory.is_symlink() or directory.exists():
+        for file in directory.iterdir():
+            file.unlink()
+        directory.rmdir()
+    directory.mkdir()
+    os.chown(directory, uid, gid)
+    os.chmod(directory, 0o777)  # noqa: S103  (the fault)
+    running = workload(user=uid, group=gid)
+    assert wait_for_codes(check, running.pid) == {"hsperf-dir-mode", "hsperf-file-missing"}
+    _, document = check(running.pid, "--fix", "--yes")
+    assert [repair["state"] for repair in document["repairs"]] == ["refused"]  # nothing in it is the JVM's own
+    running.stop()
+    directory.rmdir()
+    directory.symlink_to("/tmp")
+    try:
+        running = workload(user=uid, group=gid)
+        assert wait_for_codes(check, running.pid) == {"hsperf-dir-symlink", "hsperf-file-missing"}
+    finally:
+        directory.unlink()
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (("-XX:-UsePerfData",), "hsperf-off"),
+        (("-XX:+PerfDisableSharedMem",), "hsperf-off"),
+        (("-XX:+DisableAttachMechanism",), "attach-disabled"),
+        (("-Xrs",), "attach-xrs"),
+    ],
+)
+def test_what_somebody_meant_is_a_note(check, workload, jvm_version, options, code):
+    """A flag that disables something is told, and does not fail the check."""
+    running = workload(version=jvm_version, options=options)
+    exit_code, document = check(running.pid)
+    assert (exit_code, codes(document)) == (0, {code})
+    assert [finding["severity"] for finding in document["findings"]] == ["note"]
+    if code == "attach-disabled":
+        assert set(fates(document).values()) == {False}
+        exit_code, document = check(running.pid, "--probe")
+        assert exit_code == 0
+        assert document["jvms"][0]["probe"]["reason"] == "disabled"
+
+
+def test_a_user_without_a_name(check, workload, root_only):
+    """HotSpot makes no hsperfdata for a uid without a passwd entry: a note that says so."""
+    running = workload(user=APP, group=APP)
+    code, document = check(running.pid)
+    assert (code, codes(document)) == (0, {"hsperf-nameless"})
+
+
+MOUNTS = {
+    "tmp-read-only": "mount -t tmpfs tmpfs /tmp && mount -o remount,ro /tmp",
+    "tmp-full": "mount -t tmpfs -o nr_inodes=2 tmpfs /tmp && touch /tmp/x",
+    "tmp-not-sticky": "mount -t tmpfs -o mode=0777 tmpfs /tmp",
+    "tmp-setgid": "mount -t tmpfs -o mode=3777 tmpfs /tmp",
+    "tmp-closed": "mount -t tmpfs -o mode=0755 tmpfs /tmp",
+    "tmp-private": "mount -t tmpfs -o mode=1777 tmpfs /tmp",
+}
+
+
+@pytest.mark.parametrize("code", MOUNTS)
+def test_tmp(check, workload, passwd_user, code):
+    """What is wrong with the /tmp that the JVM has, which is not ours."""
+    _, uid, gid = passwd_user
+    become = f"setpriv --reuid={uid} --regid={gid} --clear-groups" if code == "tmp-closed" else ""
+    running = workload(wrapper=("unshare", "--mount", "sh", "-c", f'{MOUNTS[code]} && exec {become} "$@"', "sh"))
+    exit_code, document = check(running.pid)
+    assert {code, "tmp-private"} <= codes(document)
+    assert exit_code == (0 if code == "tmp-private" else 1)
+    works = fates(document)["jstack of JDK 11+ as root"]
+    assert works is (code in ("tmp-private", "tmp-not-sticky", "tmp-setgid"))
+    assert fates(document)["jstack of JDK 8 as root"] is False
+
+
+def test_two_that_share_a_tmp_and_an_inner_pid(check, workload, root_only):
+    """Socket and counters at the name belong to the other JVM: said, and nothing is repaired."""
+    unshared = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
+    first = workload("sleep=1", wrapper=unshared)
+    second = workload("sleep=2", wrapper=unshared)
+    asked = AttachClient(ProcFS(), first.pid, 60)
+    asked.thread_dump()
+    try:
+        code, document = check(second.pid)
+        assert code == 1
+        assert {"attach-socket-foreign", "hsperf-file-foreign"} <= codes(document)
+        assert check(first.pid)[0] == 0
+    finally:
+        os.unlink(f"/tmp/{asked.target.socket_name}")
+
+
+def test_a_stopped_jvm(check, workload):
+    """It answers nobody; how to go on."""
+    running = workload()
+    running.signal(signal.SIGSTOP)
+    while "T (stopped)" not in Path(f"/proc/{running.pid}/status").read_text():
+        time.sleep(0.01)
+    code, document = check(running.pid, "--probe")
+    assert code == 1
+    assert codes(document) == {"attach-stopped", "attach-probe-failed"}
+    assert f"kill -CONT {running.pid}" in {finding["fix"] for finding in document["findings"]}
+
+
+def test_a_jvm_that_reaches_no_safepoint(opskit, workload, jvm_version):
+    """--probe comes back in its timeout, and names the thread."""
+    running = workload("hog", version=jvm_version, options=jvms.HOG_OPTIONS)
+    ran = opskit("hsperf-check", running.pid, "--probe", "--timeout", "3")
+    assert ran.code == 2
+    assert 'thread "hog"' in ran.out
+
+
+def test_probe(check, opskit, workload, jvm_version):
+    """It attaches for real, says what it leaves behind, and nothing else."""
+    running = workload(version=jvm_version)
+    code, document = check(running.pid, "--probe")
+    assert code == 0
+    assert document["jvms"][0]["probe"]["said"].startswith(f"JDK {jvm_version}.")
+    assert any("Attach Listener" in note for note in document["notes"])
+    assert os.path.lexists(f"/tmp/.java_pid{running.pid}")
+    ran = opskit("attach-check", running.pid, "--probe", "-f", "markdown")
+    assert ran.code == 0
+    assert "works" in ran.out
+
+
+@pytest.fixture
+def dead(workload):
+    """A JVM that was killed with its files left: (pid, socket, counters)."""
+    running = workload()
+    AttachClient(ProcFS(), running.pid, 60).thread_dump()
+    pid = running.pid
+    os.kill(pid, signal.SIGKILL)
+    running.process.wait()
+    files = [Path(f"/tmp/.java_pid{pid}"), Path(f"/tmp/hsperfdata_root/{pid}")]
+    yield pid, files
+    for file in files:
+        file.unlink(missing_ok=True)
+
+
+def test_leftovers_of_a_dead_jvm(check, opskit, root_only, dead):
+    """A killed JVM leaves socket and counters: found without a pid and by its pid, removed by --fix --yes."""
+    pid, files = dead
+    everything = json.loads(opskit("hsperf-check", "-f", "json").out)
+    subjects = {finding["subject"]: finding["code"] for finding in everything["findings"]}
+    assert subjects[str(files[0])] == "attach-socket-leftover"
+    assert subjects[str(files[1])] == "hsperf-leftover"
+    code, document = check(pid)
+    assert (code, codes(document)) == (1, {"attach-socket-leftover", "hsperf-leftover"})
+    code, document = check(pid, "--fix", "--yes")
+    states = {repair["state"] for repair in document["repairs"]}
+    if states == {"refused"}:
+        assert all(map(os.path.lexists, files))
+        reasons = {repair["why"] for repair in document["repairs"]}
+        pytest.skip(f"not every process of this machine can be looked into: {reasons}")
+    assert not any(map(os.path.lexists, files)) or states == {"done", "refused"}
+
+
+def test_a_leftover_that_is_locked_stays(check, dead):
+    """An flock, or a mapping, means that somebody has it: it is no leftover."""
+    pid, files = dead
+    with open(files[1]) as held:
+        fcntl.flock(held, fcntl.LOCK_SH)
+        _, document = check(pid, "--fix", "--yes")
+        assert "hsperf-leftover" not in codes(document)
+        assert files[1].exists()
+
+
+def test_what_cannot_be_checked(opskit, spawn):
+    """Exit 2 and one line."""
+    other = spawn("import time; print('up', flush=True); time.sleep(1000)")
+    for words, says in (
+        ((other.pid,), "is no JVM"),
+        ((2**22 - 1,), "no process 4194303"),
+        (("x",), "is no pid"),
+        (("--yes",), "--yes goes with --fix"),
+        (("--timeout", "3"), "--timeout goes with --probe"),
+        (("--probe", "--timeout", "abc"), "is no duration"),
+    ):
+        ran = opskit("hsperf-check", *words)
+        assert ran.code == 2
+        assert says in ran.err
+        assert ran.out == ""
+
+
+def test_no_jvm_at_all(opskit, tree):
+    """A machine without a JVM: says so, exit 0."""
+    root = tree(
+        {
+            "proc/1/status": "Name:\tinit\nUid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\nNSpid:\t1\n",
+            "proc/1/comm": "init\n",
+            "tmp/x": "",
+        }
+    )
+    ran = opskit("--root", root, "hsperf-check")
+    assert ran.code == 0
+    assert "No JVM is running here" in ran.out
+    assert opskit("--root", root, "hsperf-check", "--probe").code == 2
+    assert opskit("--root", root, "hsperf-check", "--fix", "--yes").code == 2

@@ -83,7 +83,7 @@ def command(
         repairs = _fix(look.repairs, host, yes)
         if any(row.state == "done" for row in repairs):
             probe_findings = [finding for finding in look.findings if finding not in before]
-            look = _look(host, pids)
+            look = _look(host, pids, again=True)
             look.findings += probe_findings
         elif any(row.state == "would" for row in repairs):
             look.notes.append(_NOTHING_CHANGED)
@@ -93,7 +93,8 @@ def command(
     return code or (1 if is_failure(look.findings) else 0)
 
 
-def _look(host: Host, pids: Sequence[int]) -> Look:
+def _look(host: Host, pids: Sequence[int], *, again: bool = False) -> Look:
+    """Collect and judge. `again`: what was asked about may be gone by now, since it was repaired."""
     look = Look()
     finder = FileFinder(host.fs, listener_at if host.is_own else _unknown, host.user_name)
     names = analysis.Names(host.user_name, host.group_name)
@@ -125,7 +126,7 @@ def _look(host: Host, pids: Sequence[int]) -> Look:
     if pids:
         left = [each for each in left if each.pid in pids and each.pid not in living]
         for pid in pids:
-            if pid not in living and not any(each.pid == pid for each in left):
+            if not again and pid not in living and not any(each.pid == pid for each in left):
                 raise NoSuchProcess(pid, "and nothing in /tmp was left by it; opskit jvms lists the JVMs")
     findings, repairs = analysis.check_leftovers(left, names, now_s, initial_namespace=sees_everything(host.fs))
     for checked in look.checked:
@@ -258,7 +259,7 @@ def _report(
     return Report(
         about(host, {"pids": " ".join(map(str, pids))} if pids else None),
         verdict=[
-            _summary(look),
+            _summary(look, pids),
             *(view.verdict_line(checked, users[checked.around.pid]) for checked in troubled),
         ],
         blocks=view.blocks(clients, look.findings, list(probes.values()), repairs),
@@ -267,8 +268,14 @@ def _report(
     )
 
 
-def _summary(look: Look) -> str:
-    jvms = f"{look.jvms} JVM{'' if look.jvms == 1 else 's'}" if look.jvms else "No JVM is running here"
+def _summary(look: Look, pids: Sequence[int]) -> str:
+    jvms = (
+        f"{look.jvms} JVM{'' if look.jvms == 1 else 's'}"
+        if look.jvms
+        else "No JVM now"
+        if pids
+        else "No JVM is running here"
+    )
     counts = {
         severity: sum(finding.severity == severity for finding in look.findings)
         for severity in ("error", "warning", "note")

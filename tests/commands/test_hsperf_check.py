@@ -27,9 +27,20 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 def passwd_user(root_only):
     """A user with a passwd entry that is not root, for whom HotSpot makes hsperfdata: (name, uid, gid)."""
     for entry in pwd.getpwall():
-        if 0 < entry.pw_uid < 1000 and entry.pw_name in ("daemon", "bin", "games", "nobody", "mail"):
+        if 0 < entry.pw_uid < 1000 and entry.pw_name in ("games", "bin", "mail", "daemon", "nobody"):
+            remove_directory(Path(f"/tmp/hsperfdata_{entry.pw_name}"))  # what an interrupted test may have left
             return entry.pw_name, entry.pw_uid, entry.pw_gid
     pytest.skip("no system user here")
+
+
+def remove_directory(directory):
+    """Remove a user's hsperfdata directory, or the link in its place."""
+    if directory.is_symlink():
+        directory.unlink()
+    elif directory.exists():
+        for file in directory.iterdir():
+            file.unlink()
+        directory.rmdir()
 
 
 @pytest.fixture
@@ -278,14 +289,11 @@ def wait_for_codes(check, pid):
     return codes(check(pid)[1])
 
 
-def test_a_directory_that_a_jvm_does_not_use(check, workload, passwd_user):
+def test_a_directory_that_a_jvm_does_not_use(check, workload, passwd_user, tmp_path):
     """Writable for others, or a link, when the JVM starts: it keeps its counters to itself."""
     name, uid, gid = passwd_user
     directory = Path(f"/tmp/hsperfdata_{name}")
-    if directory.is_symlink() or directory.exists():
-        for file in directory.iterdir():
-            file.unlink()
-        directory.rmdir()
+    remove_directory(directory)
     directory.mkdir()
     os.chown(directory, uid, gid)
     os.chmod(directory, 0o777)  # noqa: S103  (the fault)
@@ -295,7 +303,7 @@ def test_a_directory_that_a_jvm_does_not_use(check, workload, passwd_user):
     assert [repair["state"] for repair in document["repairs"]] == ["refused"]  # nothing in it is the JVM's own
     running.stop()
     directory.rmdir()
-    directory.symlink_to("/tmp")
+    directory.symlink_to(tmp_path)
     try:
         running = workload(user=uid, group=gid)
         assert wait_for_codes(check, running.pid) == {"hsperf-dir-symlink", "hsperf-file-missing"}
@@ -406,15 +414,13 @@ def test_probe(check, opskit, workload, jvm_version):
 
 
 @pytest.fixture
-def dead(workload):
-    """A JVM that was killed with its files left: (pid, socket, counters)."""
-    running = workload()
-    AttachClient(ProcFS(), running.pid, 60).thread_dump()
-    pid = running.pid
-    os.kill(pid, signal.SIGKILL)
-    running.process.wait()
-    files = [Path(f"/tmp/.java_pid{pid}"), Path(f"/tmp/hsperfdata_root/{pid}")]
-    yield pid, files
+def dead(workload, passwd_user):
+    """A JVM that was killed with its files left: (pid, [socket, counters])."""
+    app = start_app(workload, passwd_user, 17)
+    os.kill(app.pid, signal.SIGKILL)
+    app.process.wait()
+    files = [Path(app.socket), Path(app.counters)]
+    yield app.pid, files
     for file in files:
         file.unlink(missing_ok=True)
 
@@ -429,12 +435,10 @@ def test_leftovers_of_a_dead_jvm(check, opskit, root_only, dead):
     code, document = check(pid)
     assert (code, codes(document)) == (1, {"attach-socket-leftover", "hsperf-leftover"})
     code, document = check(pid, "--fix", "--yes")
-    states = {repair["state"] for repair in document["repairs"]}
-    if states == {"refused"}:
-        assert all(map(os.path.lexists, files))
-        reasons = {repair["why"] for repair in document["repairs"]}
-        pytest.skip(f"not every process of this machine can be looked into: {reasons}")
-    assert not any(map(os.path.lexists, files)) or states == {"done", "refused"}
+    for repair in document["repairs"]:
+        # Refused where we are in a container, or where a process does not let its maps be read, not even by root.
+        assert repair["state"] == "done" or "visible" in repair["why"] or "looked into" in repair["why"]
+        assert os.path.lexists(repair["path"]) is (repair["state"] == "refused")
 
 
 def test_a_leftover_that_is_locked_stays(check, dead):

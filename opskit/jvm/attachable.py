@@ -16,7 +16,7 @@ from opskit.jvm.attachtarget import (
     has_listener,
     ignores_sigquit,
     needs_restart,
-    remakes_socket,
+    remakes,
     target_of,
     why_disabled,
 )
@@ -77,7 +77,7 @@ def _by_socket(fs: ProcFS, target: AttachTarget, status: Status) -> Attachable:
         if stat.S_ISSOCK(found.mode):
             return YES
         return Attachable("no-socket", f"/tmp/{target.socket_name} is no socket: somebody put it there")
-    if not remakes_socket(target) and has_listener(fs, target.pid):
+    if not remakes(target.java_major) and has_listener(fs, target.pid):
         return Attachable("needs-restart", str(needs_restart(target, f"/tmp/{target.socket_name}")))
     if ignores_sigquit(status) or not catches_sigquit(status):
         how = "ignores SIGQUIT" if ignores_sigquit(status) else "has no handler for SIGQUIT (-Xrs, or just starting)"

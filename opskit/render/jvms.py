@@ -19,16 +19,14 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def duration(seconds: float | None) -> str:
-    """45 s, 12 min 3 s, 5 h 12 min, 12 d 5 h."""
+    """45s, 12m3s, 5h12m, 12d5h: short, since it stands in a wide table."""
     if seconds is None:
         return "unknown"
     whole_s = int(seconds)
-    if whole_s < 60:
-        return f"{whole_s} s"
-    for large, small, large_name, small_name in ((86400, 3600, "d", "h"), (3600, 60, "h", "min"), (60, 1, "min", "s")):
+    for large, small, large_name, small_name in ((86400, 3600, "d", "h"), (3600, 60, "h", "m"), (60, 1, "m", "s")):
         if whole_s >= large:
-            return f"{whole_s // large} {large_name} {whole_s % large // small} {small_name}"
-    raise AssertionError(seconds)
+            return f"{whole_s // large}{large_name}{whole_s % large // small}{small_name}"
+    return f"{whole_s}s"
 
 
 def percent(share: float | None) -> str:
@@ -41,10 +39,10 @@ def _pid(row: Row) -> str:
 
 
 def sizes(counts: Sequence[int]) -> str:
-    """Bytes that belong together, in the unit of the largest: 0.4 / 32.0 / 64.0 MiB."""
-    largest = max(counts)
-    power = min(max(largest.bit_length() - 1, 0) // 10, len(_UNITS) - 1)
-    return " / ".join(f"{count / 1024**power:.{1 if power else 0}f}" for count in counts) + f" {_UNITS[power]}"
+    """Bytes that belong together, in the unit of the largest: 0.4 / 32 / 64 MiB."""
+    power = min(max(max(counts).bit_length() - 1, 0) // 10, len(_UNITS) - 1)
+    amounts = [count / 1024**power for count in counts]
+    return " / ".join(f"{amount:.{0 if amount >= 10 or not power else 1}f}" for amount in amounts) + f" {_UNITS[power]}"
 
 
 def _heap(row: Row) -> str:
@@ -52,21 +50,30 @@ def _heap(row: Row) -> str:
 
 
 def _memory(row: Row) -> str:
-    rss = size(row.rss_bytes)
+    if row.rss_bytes is None:
+        return "unknown"
     if row.memory is None:
-        return f"{rss} / unknown"
+        return f"{size(row.rss_bytes)} / unknown"
     if row.memory.limit_bytes is None:
-        return f"{rss} / none"
-    share = "" if row.memory_percent is None else f" ({row.memory_percent:.0f} %)"
-    return f"{rss} / {size(row.memory.limit_bytes)}{share}"
+        return f"{size(row.rss_bytes)} / none"
+    share = "" if row.memory_percent is None else f", {row.memory_percent:.0f} %"
+    return sizes((row.rss_bytes, row.memory.limit_bytes)) + share
+
+
+def _cpu(row: Row) -> str:
+    quota = "unknown" if row.cpu is None else "none" if row.cpu.cpus is None else f"{row.cpu.cpus * 100:g} %"
+    return f"{percent(row.cpu_percent)} / {quota}"
+
+
+def _jdk(row: Row) -> str:
+    words = (row.jdk or "unknown",) if row.kind == "HotSpot" else (row.kind, row.jdk)
+    return " ".join(word for word in (*words, row.collector) if word)
 
 
 def _throttled(row: Row) -> str:
-    if row.cpu is None:
-        return "unknown"
-    if row.cpu.cpus is None:
+    if row.cpu is not None and row.cpu.cpus is None:
         return "no quota"
-    return f"{percent(row.throttled_percent)} with {row.cpu.cpus:g} CPUs"
+    return percent(row.throttled_percent)
 
 
 def _attach(row: Row) -> str:
@@ -89,23 +96,22 @@ IDENTITY_COLUMNS: list[Column[Row]] = [
     Column("pid", _pid, right=True),
     Column("user", lambda row: row.user),
     Column("main class or jar", lambda row: row.main),
-    Column("JDK", lambda row: row.jdk or ("unknown" if row.kind == "HotSpot" else row.kind)),
-    Column("collector", lambda row: row.collector or "unknown"),
+    Column("JDK", _jdk),
     Column("container, pod or unit", lambda row: _where(row) or ""),
-    Column("uptime", lambda row: row.age_s, duration, right=True),
+    Column("up", lambda row: row.age_s, duration, right=True),
     Column("threads", lambda row: row.threads, whole, right=True),
     Column("attach", _attach),
 ]
 
 USE_COLUMNS: list[Column[Row]] = [
     Column("pid", lambda row: row.pid, right=True),
-    Column("CPU", lambda row: row.cpu_percent, percent, right=True),
-    Column("periods throttled", _throttled, right=True),
+    Column("CPU / quota", _cpu, right=True),
+    Column("throttled", _throttled, right=True),
     Column("heap used / committed / max", _heap, right=True),
-    Column("resident / cgroup's limit", _memory, right=True),
+    Column("resident / limit", _memory, right=True),
     Column("in GC", lambda row: row.gc_percent, percent, right=True),
-    Column("collections", lambda row: row.gc.collections, whole, right=True),
-    Column("at safepoints", lambda row: row.stopped_percent, percent, right=True),
+    Column("GCs", lambda row: row.gc.collections, whole, right=True),
+    Column("stopped", lambda row: row.stopped_percent, percent, right=True),
 ]
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from opskit.analysis.finding import Finding
-from opskit.jvm.counters import GcWork, Heap, collector, gc_work, heap, safepoint_stops
+from opskit.jvm.counters import GcWork, Heap, collector, gc_work, heap
 from opskit.jvm.launch import vm_words
+from opskit.jvm.stopclock import stopped_s
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -98,10 +99,10 @@ def row(now: Seen, before: Seen | None = None) -> Row:
     """The JVM as seen now, with shares since `before`: an earlier look at the same process."""
     perf = now.jvm.perf
     gc = gc_work(perf) if perf else GcWork(None, None, None)
-    stops = safepoint_stops(perf) if perf else None
-    earlier_gc = earlier_stops = None
+    stopped = stopped_s(perf) if perf else None
+    earlier_gc = earlier_stopped = None
     if before is not None and before.jvm.perf is not None:
-        earlier_gc, earlier_stops = gc_work(before.jvm.perf), safepoint_stops(before.jvm.perf)
+        earlier_gc, earlier_stopped = gc_work(before.jvm.perf), stopped_s(before.jvm.perf)
     elapsed_s = now.age_s if before is None else now.at_s - before.at_s
 
     def share(total_s: float | None, earlier_s: float | None) -> float | None:
@@ -130,9 +131,9 @@ def row(now: Seen, before: Seen | None = None) -> Row:
         throttled_percent=_throttled(now.cpu, before.cpu if before else None),
         gc=gc,
         gc_percent=share(gc.pause_s, earlier_gc.pause_s if earlier_gc else None),
-        safepoints=stops[0] if stops else None,
-        stopped_s=stops[1] if stops else None,
-        stopped_percent=share(stops[1] if stops else None, earlier_stops[1] if earlier_stops else None),
+        safepoints=perf.number("sun.rt.safepoints") if perf else None,
+        stopped_s=stopped,
+        stopped_percent=share(stopped, earlier_stopped),
         threads=now.threads,
         java_threads=perf.number("java.threads.live") if perf else None,
         attach=now.attach,

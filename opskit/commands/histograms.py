@@ -13,8 +13,8 @@ from opskit.commands.output import progress, write_file
 from opskit.commands.watch import schedule
 from opskit.errors import CannotWrite, NoSuchProcess, NotPermitted, OpskitError
 from opskit.jvm.attach import AttachClient
+from opskit.jvm.counters import heap
 from opskit.jvm.discover import find_jvm
-from opskit.jvm.heapcounters import heap_max_bytes, heap_used_bytes
 from opskit.jvm.histogram import Histogram, parse_histograms
 from opskit.jvm.stamp import Stamp
 from opskit.jvm.stopclock import StopClock
@@ -94,7 +94,8 @@ def take(host: Host, pid: int, plan: Plan) -> Taken:
     if plan.save is not None:
         _make_directory(plan.save)
     client = AttachClient(host.fs, pid, max(_TIMEOUT_S, _TIMEOUT_STOPS * estimate_s))
-    taken = Taken(jvm, _unit(host, pid), heap_max_bytes(jvm.perf) if jvm.perf else None)
+    sizes = heap(jvm.perf) if jvm.perf else None
+    taken = Taken(jvm, _unit(host, pid), sizes.max_bytes if sizes else None)
     clock = StopClock(host.fs, jvm.perf)
     try:
         for number, late_s in schedule(host, plan.interval_s, plan.count):
@@ -113,8 +114,9 @@ def take(host: Host, pid: int, plan: Plan) -> Taken:
 
 def _announce(host: Host, jvm: Jvm, plan: Plan) -> float:
     """Say what each histogram will cost; its estimate in seconds. Raises NotPermitted where that is much and nobody agreed."""
-    used, what = (heap_used_bytes(jvm.perf) if jvm.perf else None), "heap used"
-    if used is None:
+    sizes = heap(jvm.perf) if jvm.perf else None
+    used, what = sizes.used_bytes if sizes else None, "heap used"
+    if not used:  # before the first objects are counted, nothing is known either
         used, what = _resident_bytes(host, jvm.pid), "resident memory (the JVM does not say how full its heap is)"
     estimate_s = stop_estimate_s(used, live=plan.live)
     how = "each histogram, by a full GC," if plan.live else "each histogram"

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from opskit.analysis import jvms as analysis
-from opskit.commands.options import Pid, check_watch, common, open_host, users, watching
+from opskit.commands.options import Pid, check_watch, common, open_host, uids_of, users, watching
 from opskit.commands.output import Output, about
 from opskit.commands.watch import run_watch
-from opskit.errors import BadInput, NoSuchProcess, UsageError
+from opskit.errors import BadInput, NoSuchProcess
 from opskit.jvm.attachable import Attachable, attachable
 from opskit.jvm.discover import Survey, find_jvm, survey
 from opskit.jvm.launch import parse_words
@@ -80,20 +80,13 @@ def command(
     check_watch(watch, interval, count)
     out = Output.choose(format_, output, no_color)
     host = open_host(root, proc)
-    uids = frozenset(_uid(host, name) for name in user)
+    uids = uids_of(host, user)
     options = Options(tuple(dict.fromkeys(pids)), uids, sort, vm_args or show_properties, show_properties)
     take = _taker(host, options, out.format)
     if watch:
         return run_watch(host, out, interval, count, take, fit_height=False)
     out.emit(take())
     return 0
-
-
-def _uid(host: Host, name: str) -> int:
-    uid = host.uid_of(name)
-    if uid is None:
-        raise UsageError(f"-u {name}: no such user; give a name of /etc/passwd or a uid")
-    return uid
 
 
 def _taker(host: Host, options: Options, format_: str) -> Callable[[], Report]:

@@ -11,7 +11,7 @@ from opskit.errors import UsageError
 from opskit.host import Host
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -122,6 +122,17 @@ def check_watch(watch: bool, interval: float | None, count: int | None) -> None:
     for name, value in (("-c/--count", count), ("-i/--interval", interval)):
         if value is not None and not watch:
             raise UsageError(f"{name} goes with -w/--watch: add -w to sample again and again")
+
+
+def uids_of(host: Host, names: Iterable[str]) -> frozenset[int]:
+    """The uids of -u. Raises UsageError where there is no such user."""
+    uids = set()
+    for name in names:
+        uid = host.uid_of(name)
+        if uid is None:
+            raise UsageError(f"-u {name}: no such user; give a name of /etc/passwd or a uid")
+        uids.add(uid)
+    return frozenset(uids)
 
 
 def open_host(root: str | None, proc: str | None) -> Host:

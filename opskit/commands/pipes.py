@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from opskit.analysis import pipes as analysis
-from opskit.commands.options import Pid, check_watch, common, open_host, top, users, watching
+from opskit.commands.options import Pid, check_watch, common, open_host, top, uids_of, users, watching
 from opskit.commands.output import Output, about
 from opskit.commands.watch import run_watch
 from opskit.errors import NoSuchProcess, NotPermitted, UsageError
@@ -103,7 +103,7 @@ def command(
         raise UsageError("--by-process and --by-user exclude each other: choose one")
     out = Output.choose(format_, output, no_color)
     host = open_host(root, proc)
-    uids = frozenset(_uid(host, name) for name in user)
+    uids = uids_of(host, user)
     options = Options(pids, uids, by_process, by_user, ends, fill, fifos, threads, sort, top)
     if fill and not host.is_own:
         raise NotPermitted(
@@ -116,13 +116,6 @@ def command(
     _refuse_denied(host, options, look)
     out.emit(_report(host, options, out.format, look), fit_height=top is None)
     return 0
-
-
-def _uid(host: Host, name: str) -> int:
-    uid = host.uid_of(name)
-    if uid is None:
-        raise UsageError(f"-u {name}: no such user; give a name of /etc/passwd or a uid")
-    return uid
 
 
 def _check_pids(host: Host, pids: Iterable[int]) -> None:

@@ -100,16 +100,3 @@ def gc_work(perf: PerfData) -> GcWork:
         sum(count for count, _ in known),
         sum(time for _, time in known),
     )
-
-
-def safepoint_stops(perf: PerfData) -> tuple[int, float] | None:
-    """(how many, seconds) safepoints stopped the application, from the first thread's stop on; None: not counted.
-
-    From JDK 13 on sun.rt.safepointTime leaves out the time until all threads stood still; before, it has that in it.
-    """
-    count, stopped = perf.number("sun.rt.safepoints"), perf.ticks_s("sun.rt.safepointTime")
-    if count is None or stopped is None:
-        return None
-    release = (perf.text("java.property.java.vm.specification.version") or "").partition(".")[0]
-    reaching = perf.ticks_s("sun.rt.safepointSyncTime") if release.isdigit() and int(release) >= 13 else None
-    return count, stopped + (reaching or 0.0)

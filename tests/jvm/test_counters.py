@@ -7,8 +7,9 @@ from pathlib import Path
 import hsperf
 import pytest
 
-from opskit.jvm.counters import GcWork, collector, gc_work, heap, safepoint_stops
+from opskit.jvm.counters import GcWork, collector, gc_work, heap
 from opskit.jvm.hsperfdata import parse_hsperfdata
+from opskit.jvm.stopclock import stopped_s
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures" / "hsperfdata"
 MIB = 1 << 20
@@ -34,7 +35,7 @@ def test_every_collector_is_named_and_its_heap_is_as_it_was_started(path):
     assert 0 < used <= committed <= largest
     assert committed >= 32 * MIB
     gc = gc_work(perf)
-    stops, stopped_s = safepoint_stops(perf)
+    stops = perf.number("sun.rt.safepoints")
     if name in ("shenandoah", "genshen") or path.name == "jdk11-z":
         assert gc == GcWork(None, None, None)  # nothing that would be pauses
     elif name == "epsilon":
@@ -43,20 +44,20 @@ def test_every_collector_is_named_and_its_heap_is_as_it_was_started(path):
     else:
         assert gc.pauses > 50
         assert gc.pauses <= stops + 1
-        assert 0 < gc.pause_s < stopped_s < 5
+        assert 0 < gc.pause_s < stopped_s(perf) < 5
         assert gc.collections == (None if wanted.startswith("ZGC") else gc.pauses)
 
 
 def test_before_13_the_time_at_safepoints_has_the_way_there_in_it():
     counters = {
-        "sun.os.hrt.frequency": (1000, hsperf.HERTZ), "sun.rt.safepoints": (7, hsperf.EVENTS),
+        "sun.os.hrt.frequency": (1000, hsperf.HERTZ),
         "sun.rt.safepointTime": (5000, hsperf.TICKS), "sun.rt.safepointSyncTime": (1000, hsperf.TICKS),
     }  # fmt: skip
     for version, seconds in (("1.8", 5.0), ("11", 5.0), ("13", 6.0), ("25", 6.0), ("", 5.0)):
         perf = parse_hsperfdata(
             hsperf.build({**counters, "java.property.java.vm.specification.version": version}), "built"
         )
-        assert safepoint_stops(perf) == (7, seconds)
+        assert stopped_s(perf) == seconds
 
 
 def test_jdk_7_and_8():
@@ -83,7 +84,7 @@ def test_what_is_not_counted_is_unknown():
     assert heap(perf) is None
     assert collector(perf) is None
     assert gc_work(perf) == GcWork(None, None, None)
-    assert safepoint_stops(perf) is None
+    assert stopped_s(perf) is None
 
 
 def test_a_lying_file_is_no_reason_to_count_for_ever():

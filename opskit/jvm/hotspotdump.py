@@ -44,8 +44,10 @@ _JAVA_ID = re.compile(r"(?:^ #|t@|Id=)(\d+)")
 _OS_ID = re.compile(r"\[(\d+)\]")
 _VIRTUAL_ID = re.compile(rb"Mounted virtual thread #(\d+)")
 _LOCK = re.compile(
-    r"\s+- ([a-z][a-z ]*?)?\s*(?:<(?:(?:0x)?([0-9a-f]+)|[a-z ]+)>(?: \(a (.*)\))?|([\w.$]+)@([0-9a-f]+))\s*$"
+    r"\s+-\s+([a-z][a-z ]*?)?\s*(?:<(?:(?:0x)?([0-9a-f]+)|[a-z ]+)>(?: \(a (.*?)\))?|([\w.$]+)@([0-9a-f]+))"
+    r'(?: owned by "(.*)" (?:t@|Id=)\d+)?\s*$'
 )
+_OWNED_BY = ' owned by "'  # in the header of a java.lang.management.ThreadInfo
 _DEADLOCKS = b"\nFound one Java-level deadlock", b"\nFound a total of"
 _LINK = re.compile(
     rb'(?m)^"([^\n]*)":\n\s+waiting [^\n]*?(0x[0-9a-f]+),? ?\(?a ([^\n]*?)\),?\n[^\n]*which is held by (?:"([^\n]*)")?'
@@ -199,6 +201,10 @@ class HotSpotParser:
 
     def _add_detailed(self, threads: list[Thread], found: tuple[Thread, ...], header: str, block: bytes) -> None:
         """Add the block's threads with what its header says."""
+        owned = header.find(_OWNED_BY)
+        if owned >= 0:
+            owner = header[owned + len(_OWNED_BY) : header.rfind('"')]
+            header = header[:owned]
         closing = header.rfind('"')
         name, rest = header[1:closing], header[closing + 1 :]
         words = dict(_WORDS.findall(rest))
@@ -217,7 +223,10 @@ class HotSpotParser:
             thread = thread._replace(stack=self._stack(frames, _state_of_header(rest, frames), None))
         locks = _locks(_text(block)) if self.detail == "locks" else ()
         if locks:
-            thread = thread._replace(locks=locks[0])
+            first = locks[0]
+            if owned >= 0 and first and first[0].action == "waiting to lock":
+                first = (first[0]._replace(owner=owner), *first[1:])
+            thread = thread._replace(locks=first)
         threads.append(thread)
         for number, mounted in enumerate(found[1:], 1):
             virtual = _VIRTUAL_ID.search(block)
@@ -318,12 +327,13 @@ def _locks(block: str) -> list[tuple[Lock, ...]]:
         elif "Locked ownable synchronizers" in line:
             in_synchronizers = True
         elif match := _LOCK.match(line):
-            action, address, class_name, other_class, hash_code = match.groups()
+            action, address, class_name, other_class, hash_code, owner = match.groups()
             lock = Lock(
-                action or "locked",
+                "waiting to lock" if action == "blocked on" else action or "locked",
                 address or hash_code,
                 class_name or other_class,
                 None if in_synchronizers else frames - 1,
+                owner,
             )
             stacks[0 if in_synchronizers else -1].append(lock)
     return [tuple(locks) for locks in stacks]

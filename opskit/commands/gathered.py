@@ -30,10 +30,12 @@ LIVE_KEYS = (
 class Gathered:
     """Dumps, and stacks that somebody weighed before. CPU readings (of a live run) are by native id, in ms.
 
-    `head` and `said` make up the footer; `data` goes into the JSON. `error`: what ended a run that has gathered something.
+    `times_s`: when each dump was taken, on
+    any one clock. `head` and `said` make up the footer; `data` goes into the JSON. `error`: what ended a run that has gathered something.
     """
 
     dumps: list[ThreadDump] = field(default_factory=list)
+    times_s: list[float | None] = field(default_factory=list)
     stacks: list[WeightedStack] = field(default_factory=list)
     cpu_before: Mapping[int, float] | None = None
     cpu_after: Mapping[int, float] | None = None

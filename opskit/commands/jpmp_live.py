@@ -4,27 +4,36 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
+from opskit.commands.confirm import agreed
 from opskit.commands.gathered import Gathered
 from opskit.commands.options import Duration
 from opskit.commands.output import write_file
 from opskit.commands.sampling import DEFAULT_MAX_STOP_PERCENT, Plan, Run, Sampler
 from opskit.commands.target import WhichJvm, is_pid, resolve_jvm
-from opskit.errors import CannotWrite, UsageError
+from opskit.errors import CannotWrite, OpskitError, UsageError
 from opskit.jvm.attach import DEFAULT_TIMEOUT_S, AttachClient
+from opskit.jvm.counters import heap
+from opskit.jvm.discover import read_perfdata
 from opskit.proc.cgroup import parse_cgroup
 from opskit.proc.fs import DENIED, GONE
 from opskit.proc.place import unit_of
 from opskit.render.escape import printable
+from opskit.render.numbers import size
 
 if TYPE_CHECKING:
     from opskit.host import Host
     from opskit.jvm.dialects import DumpReader
+    from opskit.jvm.threaddump import ThreadDump
 
 _DEFAULT_SAMPLES = 20
+_SYNCHRONIZERS_S_PER_GIB = 0.6  # 36-39 s were reported of 65 GB
+_LONG_STOP_S = 1.0
+
+What = Literal["threads", "synchronizers", "virtual"]
 
 
 class Live:
@@ -37,17 +46,45 @@ class Live:
         max_stop_percent: float | None,
         timeout_s: float | None,
         save: str | None,
+        what: What = "threads",
     ) -> None:
         """Raises UsageError for words that make no sense, NoSuchProcess and WhichJvm for a JVM that is not there."""
-        self.host, self.save = host, save
+        self.host, self.save, self.what = host, save, what
         name, numbers = (words[0], words[1:]) if words else (None, ())
         if len(numbers) > 2:
             raise UsageError(f"jpmp: {numbers[2]!r} is one too many: PID, SAMPLES and INTERVAL are all there is")
-        self.samples = _samples(numbers[0], name) if numbers else _DEFAULT_SAMPLES
+        # What walks the heap, or writes a file in the JVM's /tmp, is done once unless more is asked for.
+        self.samples = _samples(numbers[0], name) if numbers else _DEFAULT_SAMPLES if what == "threads" else 1
         self.interval_s = _interval(numbers[1]) if len(numbers) > 1 else None
         self.max_stop_percent = max_stop_percent
         self.pid = _resolve(host, name)
         self.client = AttachClient(host.fs, self.pid, DEFAULT_TIMEOUT_S if timeout_s is None else timeout_s)
+
+    def ask_before_long_stop(self, yes: bool) -> None:
+        """Say what --synchronizers costs, and ask where it is long. Raises UsageError after a no."""
+        used = self._heap_used_bytes()
+        if used is None:
+            cost, is_long = "how full its heap is, is not known", True
+        else:
+            seconds = self.samples * used / 2**30 * _SYNCHRONIZERS_S_PER_GIB
+            cost, is_long = f"heap used {size(used)}: it may stand still for about {seconds:.1f} s", seconds > _LONG_STOP_S
+        _say(f"--synchronizers walks the heap of {self.pid}, which stands still meanwhile; {cost}")
+        if is_long and not agreed(yes, f"Stop the JVM {self.pid} for that long?"):
+            raise UsageError("nothing was asked of the JVM; add --yes to go on, or leave --synchronizers out")
+
+    def _heap_used_bytes(self) -> int | None:
+        try:
+            found = heap(read_perfdata(self.host.fs, self.pid))
+        except OpskitError:
+            return None
+        return None if found is None else found.used_bytes
+
+    def _dump(self) -> bytes:
+        if self.what == "virtual":
+            from opskit.actions.dump_virtual_threads import dump_virtual_threads  # noqa: PLC0415
+
+            return dump_virtual_threads(self.host, self.client, self._heap_used_bytes())
+        return self.client.thread_dump(locks=self.what == "synchronizers").encode("utf-8", "surrogateescape")
 
     def gather(self, reader: DumpReader, *, cpu: bool) -> tuple[Gathered | None, int]:
         """Sample it; what was gathered (None: nothing) and the exit code."""
@@ -56,7 +93,12 @@ class Live:
             _make_directory(self.save)
         self._began = self.host.now().strftime("%Y%m%dT%H%M%SZ")
         sampler = Sampler(
-            self.host, self.client, reader, Plan(self.samples, self.interval_s, self.max_stop_percent, cpu), self._keep
+            self.host,
+            self.client,
+            reader,
+            Plan(self.samples, self.interval_s, self.max_stop_percent, cpu),
+            self._keep,
+            self._dump,
         )
         run = sampler.sample()
         if sys.stderr.isatty():
@@ -70,7 +112,8 @@ class Live:
 
     def _keep(self, number: int, dump: bytes) -> None:
         if self.save is not None:
-            write_file(os.path.join(self.save, f"jpmp-{self.pid}-{self._began}-{number:04d}.txt"), dump)
+            suffix = "json" if self.what == "virtual" else "txt"
+            write_file(os.path.join(self.save, f"jpmp-{self.pid}-{self._began}-{number:04d}.{suffix}"), dump)
         if sys.stderr.isatty():
             click.echo(f"\rsample {number} of {self.samples}", err=True, nl=False)
 
@@ -78,6 +121,7 @@ class Live:
         percent = run.stopped_percent
         return Gathered(
             dumps=run.dumps,
+            times_s=list(run.times_s),
             cpu_before=run.cpu_before,
             cpu_after=run.cpu_after,
             natives=run.natives,
@@ -130,7 +174,18 @@ class Live:
                 f"ended after the first sample, since it stopped the JVM for {run.stops_ms[0]:.0f} ms; to go on all the same: "
                 f"opskit jpmp {self.pid} {self.samples} --max-stop {limit:g}"
             )
+        if self.what == "threads":
+            said += _hidden_virtual_threads(run.dumps[-1], self.pid)
         return said
+
+
+def _hidden_virtual_threads(dump: ThreadDump, pid: int) -> list[str]:
+    """JDK 21 and 22 print a carrier's own stack, and not that of the virtual thread which runs on it."""
+    carriers = sum(thread.stack.role == "carrier" for thread in dump.threads)
+    if not carriers or any(thread.stack.role == "mounted" for thread in dump.threads):
+        return []
+    run = "virtual thread runs" if carriers == 1 else "virtual threads run"
+    return [f"{carriers} {run} whose stack this JDK's dump leaves out: opskit jpmp {pid} --virtual shows it"]
 
 
 def _samples_word(count: int) -> str:

@@ -38,7 +38,7 @@ class Plan:
 
 @dataclass(slots=True)
 class Run:
-    """What came of it. `interval_s` was planned, `mean_interval_s` is what it was (None with one sample). Stops are in ms, one a dump: by hsperfdata, or (`stops_are_bounds`) no longer than the dump took.
+    """What came of it. `interval_s` was planned, `mean_interval_s` is what it was (None with one sample). `times_s`: when each was begun. Stops are in ms, one a dump: by hsperfdata, or (`stops_are_bounds`) no longer than the dump took.
 
     `ended` None: as planned; else why it ended before, with the `error` where there was one.
     """
@@ -46,6 +46,7 @@ class Run:
     interval_s: float
     mean_interval_s: float | None = None
     dumps: list[ThreadDump] = field(default_factory=list)
+    times_s: list[float] = field(default_factory=list)
     stops_ms: list[float] = field(default_factory=list)
     stops_are_bounds: bool = False
     late: int = 0
@@ -73,10 +74,17 @@ class Sampler:
     """Takes the samples. What was gathered stays, whatever ends the run."""
 
     def __init__(
-        self, host: Host, client: AttachClient, reader: DumpReader, plan: Plan, keep: Callable[[int, bytes], None]
+        self,
+        host: Host,
+        client: AttachClient,
+        reader: DumpReader,
+        plan: Plan,
+        keep: Callable[[int, bytes], None],
+        dump: Callable[[], bytes],
     ) -> None:
-        """`keep` gets the number of each sample, from 1, and the raw dump."""
+        """`keep` gets the number of each sample, from 1, and the raw dump; `dump` takes one."""
         self.host, self.client, self.reader, self.plan, self.keep = host, client, reader, plan, keep
+        self.dump = dump
         self.run = Run(DEFAULT_INTERVAL_S if plan.interval_s is None else plan.interval_s)
         target = client.target
         self._clock = StopClock(host.fs, target.jvm.perf)
@@ -119,6 +127,7 @@ class Sampler:
                 host.sleep(-late_s)
             run.late += late_s > 0.5 * run.interval_s > 0
             taken_at_s = host.monotonic() - self._begun
+            run.times_s.append(taken_at_s)
             self._take(number)
             if number > 1:
                 run.mean_interval_s = taken_at_s / (number - 1)
@@ -143,7 +152,7 @@ class Sampler:
 
     def _take(self, number: int) -> None:
         before, begun = self._clock.read_s(), self.host.monotonic()
-        text = self.client.thread_dump().encode("utf-8", "surrogateescape")
+        text = self.dump()
         wall_ms = (self.host.monotonic() - begun) * 1000
         after = self._clock.read_s()
         self.run.dumps += self.reader.read(text, f"the dump of {self.client.pid}")

@@ -1,0 +1,92 @@
+"""Let a JVM write all of its threads, virtual ones too, to a file of its own, read it back, and remove it.
+
+`Thread.dump_to_file` (JDK 21+, src/java.base/share/classes/jdk/internal/vm/ThreadDumper.java) is the only dump with every
+virtual thread. The JVM writes the file itself, as its own user, in its own mount namespace.
+
+- The name is random and the file must not be there yet: the JVM overwrites nothing without being told to.
+- It is read back without following links, and only where it is a plain file of the JVM's own user with one name.
+- It is removed whatever happens, also on Ctrl-C; nothing but the file that was read, or that bears our name, is.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TYPE_CHECKING
+
+from opskit.errors import AttachTmp, NotPermitted, NotSupported
+from opskit.proc.fs import GONE
+
+if TYPE_CHECKING:
+    from opskit.host import Host
+    from opskit.jvm.attach import AttachClient
+
+FIRST_JDK = 21
+_LEAST_ROOM_BYTES = 64 << 20
+_HEAP_PER_DUMPED_BYTE = 8  # a parked virtual thread takes some KiB of heap, and less than 2 KiB of the dump
+_LAST_LOOKS, _LOOK_PAUSE_S = 40, 0.05
+
+
+def dump_virtual_threads(host: Host, client: AttachClient, heap_used_bytes: int | None) -> bytes:
+    """The dump as JSON. Raises NotSupported before JDK 21, AttachTmp without room, NotPermitted, and as the client does."""
+    target = client.target
+    if target.java_major is not None and target.java_major < FIRST_JDK:
+        raise NotSupported(
+            f"--virtual: {target.pid} ({target.jvm.main}) is JDK {target.java_major}, which has no virtual threads; they "
+            f"come with JDK {FIRST_JDK}. Leave --virtual out"
+        )
+    name = f"opskit-{os.urandom(16).hex()}.json"
+    try:
+        tmp = os.open(host.fs.inside(target.pid, "/tmp"), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    except PermissionError:
+        raise NotPermitted(f"/tmp of {target.pid}, where it would write the dump, is closed to us; run as root") from None
+    try:
+        _check_room(tmp, target.pid, heap_used_bytes)
+        answered = False
+        try:
+            answer = client.jcmd(f"Thread.dump_to_file -format=json /tmp/{name}")
+            answered = True
+            return _read(tmp, name, target.euid, answer)
+        finally:
+            _remove(host, tmp, name, target.euid, may_still_come=not answered)
+    finally:
+        os.close(tmp)
+
+
+def _check_room(tmp: int, pid: int, heap_used_bytes: int | None) -> None:
+    room = os.statvfs(f"/proc/self/fd/{tmp}")
+    free = room.f_bavail * room.f_frsize
+    wanted = max(_LEAST_ROOM_BYTES, (heap_used_bytes or 0) // _HEAP_PER_DUMPED_BYTE)
+    if free < wanted:
+        raise AttachTmp(
+            f"/tmp of {pid} has {free >> 20} MiB left, and the dump of its virtual threads may need {wanted >> 20} MiB; "
+            "nothing was asked. Make room there"
+        )
+
+
+def _read(tmp: int, name: str, euid: int, answer: str) -> bytes:
+    try:
+        fd = os.open(f"/proc/self/fd/{tmp}/{name}", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise AttachTmp(f"the JVM wrote no dump of its virtual threads; it said: {answer.strip()[:300]}") from None
+    except OSError as error:
+        raise NotPermitted(f"/tmp/{name}, which the JVM wrote, cannot be read: {error.strerror}") from None
+    with open(fd, "rb") as file:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != euid or found.st_nlink != 1:
+            raise NotPermitted(f"/tmp/{name} is not the file that the JVM was asked to write (uid {found.st_uid}): not read")
+        return file.read()
+
+
+def _remove(host: Host, tmp: int, name: str, euid: int, *, may_still_come: bool) -> None:
+    """Remove the file. Where the JVM has not answered, it may be about to make it: look for it for a while."""
+    for _ in range(_LAST_LOOKS if may_still_come else 1):
+        try:
+            found = os.lstat(name, dir_fd=tmp)
+        except GONE:
+            if may_still_come:
+                host.sleep(_LOOK_PAUSE_S)
+            continue
+        if found.st_uid == euid:
+            os.unlink(name, dir_fd=tmp)
+        return

@@ -1,0 +1,42 @@
+"""`opskit jpmp --locks`: the gathered dumps as contended locks, their holders and deadlocks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opskit.analysis.locks import ASK_FOR_SYNCHRONIZERS, contention
+from opskit.commands.output import about
+from opskit.jvm.stamp import read_stamp
+from opskit.render import locks as view
+from opskit.render.report import Block, Report
+
+if TYPE_CHECKING:
+    from opskit.commands.gathered import Gathered
+    from opskit.host import Host
+
+_SAID_LOCKS = 3  # in sentences; the table has all
+
+
+def locks_report(host: Host, gathered: Gathered, top: int | None, footer: list[str]) -> Report:
+    """Deadlocks and the locks that hold up most first."""
+    times_s = gathered.times_s or [None if dump.time is None else read_stamp(dump.time).time_s for dump in gathered.dumps]
+    found = contention(gathered.dumps, times_s)
+    rows = found.locks[: top or None]
+    verdict = [*map(view.deadlock_line, found.deadlocks), *map(view.lock_line, found.locks[:_SAID_LOCKS])]
+    if not verdict:
+        verdict = ["no thread waits for a lock"]
+    if gathered.live and any(lock.owner_unknown == ASK_FOR_SYNCHRONIZERS for lock in found.locks):
+        pid = (gathered.target or {}).get("pid")
+        footer = [*footer, f"owners of java.util.concurrent locks: opskit jpmp {pid} --locks --synchronizers"]
+    return Report(
+        about(host, gathered.target),
+        [Block(view.COLUMNS, rows, len(found.locks))] if found.locks else [],
+        verdict=verdict,
+        footer=footer,
+        data=lambda: {
+            "locks": [view.lock_object(lock) for lock in rows],
+            "deadlocks": view.deadlock_objects(found.deadlocks),
+            "samples": len(gathered.dumps),
+            **gathered.data,
+        },
+    )

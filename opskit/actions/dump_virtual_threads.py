@@ -39,7 +39,9 @@ def dump_virtual_threads(host: Host, client: AttachClient, heap_used_bytes: int 
     try:
         tmp = os.open(host.fs.inside(target.pid, "/tmp"), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     except PermissionError:
-        raise NotPermitted(f"/tmp of {target.pid}, where it would write the dump, is closed to us; run as root") from None
+        raise NotPermitted(
+            f"/tmp of {target.pid}, where it would write the dump, is closed to us; run as root"
+        ) from None
     try:
         _check_room(tmp, target.pid, heap_used_bytes)
         answered = False
@@ -74,7 +76,9 @@ def _read(tmp: int, name: str, euid: int, answer: str) -> bytes:
     with open(fd, "rb") as file:
         found = os.fstat(fd)
         if not stat.S_ISREG(found.st_mode) or found.st_uid != euid or found.st_nlink != 1:
-            raise NotPermitted(f"/tmp/{name} is not the file that the JVM was asked to write (uid {found.st_uid}): not read")
+            raise NotPermitted(
+                f"/tmp/{name} is not the file that the JVM was asked to write (uid {found.st_uid}): not read"
+            )
         return file.read()
 
 

@@ -39,7 +39,8 @@ class WeightedStack:
 
     `samples`: how often a thread was met there; None in profiles that count something else. `cpu_ms`: the CPU that was
     spent there, None where nothing measured it. `threads`: how many different ones; `pools`: their names folded, with
-    how many each; `idle`: they wait for work; `deadlocked`: the JVM itself says so of one of them.
+    how many each; `container`: the executor or scope of virtual threads, where the dump tells it; `idle`: they wait for
+    work; `deadlocked`: the JVM itself says so of one of them.
     """
 
     frames: tuple[str, ...]
@@ -48,6 +49,7 @@ class WeightedStack:
     cpu_ms: float | None = None
     threads: int | None = None
     pools: Mapping[str, int] = field(default_factory=dict)
+    container: str | None = None
     idle: bool = False
     deadlocked: bool = False
 
@@ -104,16 +106,16 @@ def weigh(
     With `on_cpu`, threads without frames stand as `[GC Thread]`, and CPU that no sample explains has stacks of its own;
     without, it is in no stack (`unexplained_ms` tells it). `natives` names the threads that are in no dump.
     """
-    groups: dict[tuple[str | None, Stack], _Group] = {}
+    groups: dict[tuple[str | None, Stack, str | None], _Group] = {}
     running: dict[int, list[_Group]] = {}  # native id -> a group a sample that may have used CPU
     names: dict[int, str] = dict(natives or {})
     made: dict[str, Stack] = {}
 
-    def group_of(name: str | None, stack: Stack) -> _Group:
+    def group_of(name: str | None, stack: Stack, container: str | None = None) -> _Group:
         above = None if root is None or name is None else name if root == "thread" else pool_of(name)
-        found = groups.get((above, stack))
+        found = groups.get((above, stack, container))
         if found is None:
-            found = groups[above, stack] = _Group()
+            found = groups[above, stack, container] = _Group()
         return found
 
     def invented(frame: str) -> Stack:
@@ -130,7 +132,7 @@ def weigh(
                 names[native_id] = name
             if on_cpu and not stack.frames:
                 stack = invented(vm_frame(name))
-            group = group_of(name, stack)
+            group = group_of(name, stack, thread.container)
             group.samples += 1
             group.names[name, thread.java_id, native_id] = name
             if deadlocked and name in deadlocked and stack.state != "RUNNABLE":
@@ -147,8 +149,10 @@ def weigh(
         for group in explained or ():
             group.cpu_ms += spent / len(explained or ())
     return [
-        replace(_weighted(stack, group, naming, above), cpu_ms=None if cpu_ms is None else group.cpu_ms)
-        for (above, stack), group in groups.items()
+        replace(
+            _weighted(stack, group, naming, above), cpu_ms=None if cpu_ms is None else group.cpu_ms, container=container
+        )
+        for (above, stack, container), group in groups.items()
     ]
 
 
@@ -221,7 +225,7 @@ def select(stacks: Iterable[WeightedStack], selection: Selection) -> list[Weight
     wanted = [stack for stack in stacks if _is_wanted(stack, selection)]
     if selection.depth is not None:
         wanted = [replace(stack, frames=stack.frames[: selection.depth]) for stack in wanted]
-    return merge(wanted, lambda stack: (stack.frames, stack.state, stack.idle))
+    return merge(wanted, lambda stack: (stack.frames, stack.state, stack.idle, stack.container))
 
 
 def _is_wanted(stack: WeightedStack, selection: Selection) -> bool:

@@ -96,6 +96,12 @@ class _Pattern(click.ParamType):  # type: ignore[type-arg]
 )
 @click.option("--timeout", type=Duration(), metavar="SECONDS", help="How long to wait for a dump (10 s).")
 @click.option("--save", metavar="DIR", help="Keep the raw dumps in DIR, a file a sample.")
+@click.option("--locks", is_flag=True, help="Which locks hold up how many threads, who holds them; deadlocks first.")
+@click.option(
+    "--synchronizers", is_flag=True, help="With --locks: owners of java.util.concurrent locks (walks the heap)."
+)
+@click.option("--virtual", is_flag=True, help="Every virtual thread too, mounted or not (JDK 21 and later).")
+@click.option("--yes", is_flag=True, help="With --synchronizers: do not ask.")
 @top
 @common("table", "text", "markdown", "folded", "json")
 def command(
@@ -113,6 +119,10 @@ def command(
     max_stop: float | None,
     timeout: float | None,
     save: str | None,
+    locks: bool,
+    synchronizers: bool,
+    virtual: bool,
+    yes: bool,
     top: int | None,
     format_: str | None,
     output: str | None,
@@ -123,6 +133,7 @@ def command(
     """Options, collect, analyse, emit."""
     if by_thread and by_pool:
         raise UsageError("--by-thread and --by-pool exclude each other: choose one")
+    _check_locks(locks, synchronizers, virtual, yes, on_cpu)
     out = Output.choose(format_, output, no_color, SUFFIXES | {".folded": "folded", ".collapsed": "folded"})
     for_people = out.format in ("table", "markdown")
     options = Options(
@@ -134,22 +145,56 @@ def command(
     )
     host = open_host(root, proc)
     detailed = on_cpu or options.root is not None or out.format not in _EXACT or bool(state)
-    reader = DumpReader("threads" if detailed else "stacks")
+    if locks and out.format == "folded":
+        raise UsageError("--locks is no profile, and has no folded form; -f text, table, json and markdown have it")
+    reader = DumpReader("locks" if locks else "threads" if detailed or virtual else "stacks")
     if words and is_file(words[0]):
-        for name, value in (("--max-stop", max_stop), ("--timeout", timeout), ("--save", save)):
+        for name, value in (
+            ("--max-stop", max_stop),
+            ("--timeout", timeout),
+            ("--save", save),
+            ("--synchronizers", synchronizers or None),
+            ("--virtual", virtual or None),
+        ):
             if value is not None:
                 raise UsageError(f"{name} goes with a live JVM, not with files")
-        _emit(host, options, out, _read_files(words, reader), detailed=detailed)
+        _show(host, options, out, _read_files(words, reader), detailed=detailed, locks=locks)
         return 0
     from opskit.commands import jpmp_live  # noqa: PLC0415  (sockets and JVMs: not for files)
 
-    live = jpmp_live.Live(host, words, max_stop, timeout, save)
-    gathered, code = live.gather(reader, cpu=detailed)
+    what: jpmp_live.What = "virtual" if virtual else "synchronizers" if synchronizers else "threads"
+    live = jpmp_live.Live(host, words, max_stop, timeout, save, what)
+    if synchronizers:
+        live.ask_before_long_stop(yes)
+    gathered, code = live.gather(reader, cpu=detailed and not virtual)
     if gathered is not None:
-        _emit(host, options, out, gathered, detailed=detailed)
+        _show(host, options, out, gathered, detailed=detailed or virtual, locks=locks)
     if gathered is not None and gathered.error is not None:
         raise gathered.error
     return code
+
+
+def _check_locks(locks: bool, synchronizers: bool, virtual: bool, yes: bool, on_cpu: bool) -> None:
+    """Raise UsageError for options that say nothing together."""
+    if synchronizers and not locks:
+        raise UsageError("--synchronizers goes with --locks: it finds who owns java.util.concurrent locks")
+    if synchronizers and virtual:
+        raise UsageError("--synchronizers and --virtual exclude each other: two kinds of dump; choose one")
+    if yes and not synchronizers:
+        raise UsageError("--yes goes with --synchronizers")
+    if virtual and on_cpu:
+        raise UsageError("--virtual and --on-cpu exclude each other: nobody counts the CPU of a virtual thread")
+
+
+def _show(host: Host, options: Options, out: Output, gathered: Gathered, *, detailed: bool, locks: bool) -> None:
+    if not locks:
+        _emit(host, options, out, gathered, detailed=detailed)
+        return
+    from opskit.commands.jpmp_locks import locks_report  # noqa: PLC0415
+
+    if not gathered.dumps:
+        raise UsageError("--locks: collapsed stacks say nothing of locks; give the thread dumps themselves")
+    out.emit(locks_report(host, gathered, options.top, [_footer(gathered)]), fit_height=options.top is None)
 
 
 def _read_files(paths: Sequence[str], reader: DumpReader) -> Gathered:
@@ -269,7 +314,9 @@ def _footer(gathered: Gathered) -> str:
     """`20 samples, 115 threads; the JVM stood still … . Stacks of running threads are taken at safepoints: …`."""
     threads = analysis.thread_count(gathered.dumps)
     said = f"{gathered.head}, {threads} threads" if threads else gathered.head
-    return "; ".join([said, *gathered.said]) + f". {_SAFEPOINTS}"
+    dialects = ", ".join(dict.fromkeys(dump.dialect for dump in gathered.dumps))
+    read_as = f"; read as {dialects}" if dialects else ""
+    return "; ".join([said, *gathered.said]) + f"{read_as}. {_SAFEPOINTS}"
 
 
 def _report(
@@ -310,6 +357,7 @@ def _report(
             "threads": analysis.thread_count(gathered.dumps),
             "cpu_ms": None if cpu is None else round(sum(cpu.values()), 3),
             "deadlocks": [view.deadlock_object(deadlock) for deadlock in deadlocks],
+            "dialects": list(dict.fromkeys(dump.dialect for dump in gathered.dumps)),
             **gathered.data,
         },
     )

@@ -67,7 +67,10 @@ class Live:
             cost, is_long = "how full its heap is, is not known", True
         else:
             seconds = self.samples * used / 2**30 * _SYNCHRONIZERS_S_PER_GIB
-            cost, is_long = f"heap used {size(used)}: it may stand still for about {seconds:.1f} s", seconds > _LONG_STOP_S
+            cost, is_long = (
+                f"heap used {size(used)}: it may stand still for about {seconds:.1f} s",
+                seconds > _LONG_STOP_S,
+            )
         _say(f"--synchronizers walks the heap of {self.pid}, which stands still meanwhile; {cost}")
         if is_long and not agreed(yes, f"Stop the JVM {self.pid} for that long?"):
             raise UsageError("nothing was asked of the JVM; add --yes to go on, or leave --synchronizers out")

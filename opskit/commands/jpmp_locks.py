@@ -19,7 +19,9 @@ _SAID_LOCKS = 3  # in sentences; the table has all
 
 def locks_report(host: Host, gathered: Gathered, top: int | None, footer: list[str]) -> Report:
     """Deadlocks and the locks that hold up most first."""
-    times_s = gathered.times_s or [None if dump.time is None else read_stamp(dump.time).time_s for dump in gathered.dumps]
+    times_s = gathered.times_s or [
+        None if dump.time is None else read_stamp(dump.time).time_s for dump in gathered.dumps
+    ]
     found = contention(gathered.dumps, times_s)
     rows = found.locks[: top or None]
     verdict = [*map(view.deadlock_line, found.deadlocks), *map(view.lock_line, found.locks[:_SAID_LOCKS])]

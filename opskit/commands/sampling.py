@@ -138,7 +138,7 @@ class Sampler:
             passed = int((host.monotonic() - due) // run.interval_s) if run.interval_s else 0
             due += run.interval_s * max(1, passed)
             earliest = self._earliest_next()
-            if earliest > due:
+            if earliest > due and number < self.plan.samples:
                 due, run.stretched = earliest, True
 
     def _earliest_next(self) -> float:

@@ -95,7 +95,7 @@ COLUMNS: list[Column[ContendedLock]] = [
     Column("waited at least", lambda lock: lock.waited_at_least_s, _seconds, right=True),
     Column("lock", lambda lock: lock_name((lock.class_name, lock.address))),
     Column("held by", _owner),
-    Column("holder's stack", _stack),
+    Column("holder stack", _stack),
     Column("who waits", _waiters),
 ]
 

@@ -66,7 +66,8 @@ def columns(
         shown = stack.frames if full_names else tuple(map(short, stack.frames))
         if most_frames is not None and len(shown) > most_frames + 1:
             shown = (*shown[:most_frames], f"… {len(shown) - most_frames} more frames; --depth {len(shown)} shows all")
-        return (f"{pools_line(stack.pools)}:", *shown) if stack.pools else shown
+        whose = " in ".join(filter(None, (pools_line(stack.pools), stack.container)))
+        return (f"{whose}:", *shown) if whose else shown
 
     found: list[Column[WeightedStack]] = [
         Column("samples", lambda stack: stack.samples, whole, right=True),
@@ -91,6 +92,7 @@ def stack_object(stack: WeightedStack) -> dict[str, Any]:
         "state": stack.state,
         "threads": stack.threads,
         "pools": dict(stack.pools),
+        "container": stack.container,
         "idle": stack.idle,
         "deadlocked": stack.deadlocked,
     }

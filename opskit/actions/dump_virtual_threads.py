@@ -91,6 +91,6 @@ def _remove(host: Host, tmp: int, name: str, euid: int, *, may_still_come: bool)
             if may_still_come:
                 host.sleep(_LOOK_PAUSE_S)
             continue
-        if found.st_uid == euid:
+        if found.st_uid == euid and stat.S_ISREG(found.st_mode):
             os.unlink(name, dir_fd=tmp)
         return

@@ -145,7 +145,12 @@ class _Graph:
         self._told: dict[str, Waits] = {
             _bare(link.address): link for deadlock in dump.deadlocks for link in deadlock if link.address
         }
-        self._owner = {thread: self._owner_of(key, lock) for thread, (key, lock) in self.wanted.items()}
+        self._owner: dict[Thread, Thread | None] = {}
+        for thread, (key, lock) in self.wanted.items():
+            owner = self._owner_of(key, lock)
+            self._owner[thread] = (
+                None if owner is thread else owner
+            )  # it was in wait(), and has to get its monitor back
         self._behind: dict[Thread, list[Thread]] = {}
         for thread, owner in self._owner.items():
             if owner is not None:

@@ -172,6 +172,7 @@ def test_json_has_everything_and_is_read_back(opskit, saved):
         "state": "RUNNABLE",
         "threads": 1,
         "pools": {"main": 1},
+        "container": None,
         "idle": False,
         "deadlocked": False,
     }

@@ -38,6 +38,9 @@ public final class Workload {
                 case "nasty": nasty(); break;
                 case "burn": burn(value.split(":")); break;
                 case "deadlock": deadlock(); break;
+                case "threeway": threeWay(); break;
+                case "lockdeadlock": lockDeadlock(); break;
+                case "virtualdeadlock": virtualDeadlock(); break;
                 case "retain": retain(Integer.parseInt(value)); break;
                 case "lambda": lambdas(Integer.parseInt(value)); break;
                 case "leak": leak(Long.parseLong(value)); break;
@@ -264,6 +267,57 @@ public final class Workload {
         while (a.getState() != Thread.State.BLOCKED || b.getState() != Thread.State.BLOCKED) {
             Thread.sleep(1);
         }
+    }
+
+    /** three-0 waits for three-1, which waits for three-2, which waits for three-0. */
+    static void threeWay() throws Exception {
+        Object[] locks = {new Object(), new Object(), new Object()};
+        CountDownLatch all = new CountDownLatch(3);
+        Thread[] threads = new Thread[3];
+        for (int i = 0; i < 3; i++) {
+            Object mine = locks[i];
+            Object theirs = locks[(i + 1) % 3];
+            threads[i] = start("three-" + i, () -> lockTwo(mine, theirs, all), null);
+        }
+        for (Thread thread : threads) {
+            while (thread.getState() != Thread.State.BLOCKED) {
+                Thread.sleep(1);
+            }
+        }
+    }
+
+    /** lockdead-A and lockdead-B, over two ReentrantLocks. */
+    static void lockDeadlock() throws Exception {
+        ReentrantLock first = new ReentrantLock();
+        ReentrantLock second = new ReentrantLock();
+        CountDownLatch both = new CountDownLatch(2);
+        start("lockdead-A", () -> lockTwoOwned(first, second, both), null);
+        start("lockdead-B", () -> lockTwoOwned(second, first, both), null);
+        while (!first.hasQueuedThreads() || !second.hasQueuedThreads()) {
+            Thread.sleep(1);
+        }
+    }
+
+    static void lockTwoOwned(ReentrantLock mine, ReentrantLock theirs, CountDownLatch both) {
+        mine.lock();
+        both.countDown();
+        try {
+            both.await();
+        } catch (InterruptedException interrupted) {
+            throw new IllegalStateException(interrupted);
+        }
+        theirs.lock();
+    }
+
+    /** Two virtual threads over two monitors; where blocking pins the carrier they block all the same. */
+    static void virtualDeadlock() throws Exception {
+        Object first = new Object();
+        Object second = new Object();
+        CountDownLatch both = new CountDownLatch(2);
+        virtual(1, () -> lockTwo(first, second, both));
+        virtual(1, () -> lockTwo(second, first, both));
+        both.await();
+        Thread.sleep(200);
     }
 
     static void lockTwo(Object mine, Object theirs, CountDownLatch both) {

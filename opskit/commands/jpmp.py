@@ -94,7 +94,9 @@ class _Pattern(click.ParamType):  # type: ignore[type-arg]
     metavar="PERCENT",
     help="Stretch the default interval so that sampling stops the JVM for no more of the time (1 %).",
 )
-@click.option("--timeout", type=Duration(), metavar="SECONDS", help="How long to wait for a dump (10 s).")
+@click.option(
+    "--timeout", type=Duration(), metavar="SECONDS", help="How long to wait for a dump (10 s; with --virtual 60 s)."
+)
 @click.option("--save", metavar="DIR", help="Keep the raw dumps in DIR, a file a sample.")
 @click.option("--locks", is_flag=True, help="Which locks hold up how many threads, who holds them; deadlocks first.")
 @click.option(

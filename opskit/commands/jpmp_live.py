@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _DEFAULT_SAMPLES = 20
 _SYNCHRONIZERS_S_PER_GIB = 0.6  # 36-39 s were reported of 65 GB
 _LONG_STOP_S = 1.0
+_VIRTUAL_TIMEOUT_S = 60.0  # a JVM writes some 15,000 threads a second
 
 What = Literal["threads", "synchronizers", "virtual"]
 
@@ -58,7 +59,8 @@ class Live:
         self.interval_s = _interval(numbers[1]) if len(numbers) > 1 else None
         self.max_stop_percent = max_stop_percent
         self.pid = _resolve(host, name)
-        self.client = AttachClient(host.fs, self.pid, DEFAULT_TIMEOUT_S if timeout_s is None else timeout_s)
+        default_s = _VIRTUAL_TIMEOUT_S if what == "virtual" else DEFAULT_TIMEOUT_S
+        self.client = AttachClient(host.fs, self.pid, default_s if timeout_s is None else timeout_s)
 
     def ask_before_long_stop(self, yes: bool) -> None:
         """Say what --synchronizers costs, and ask where it is long. Raises UsageError after a no."""

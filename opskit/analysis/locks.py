@@ -11,7 +11,8 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from opskit.analysis.frames import frame_name, is_idle
+from opskit.analysis.frames import frame_name
+from opskit.analysis.waiting import is_idle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.actions.child import run_in_child
 from opskit.errors import NotPermitted, NotSupported
@@ -19,16 +19,6 @@ if TYPE_CHECKING:
 
 LEVELS = {"pagecache": 1, "dentries": 2, "all": 3}
 NOTHING = "Nothing was changed."
-
-
-class Dropped(NamedTuple):
-    """What was done. `synced`: False where sync did not end in time; what is dirty then stays cached."""
-
-    level: str
-    written: int
-    synced: bool
-    sync_s: float
-    drop_s: float
 
 
 def check_may_drop(host: Host, level: str, *, in_container: bool) -> None:
@@ -59,22 +49,22 @@ def control_file(host: Host) -> str:
     return host.fs.path("sys", "vm", "drop_caches")
 
 
-def drop(host: Host, level: str, sync_timeout_s: float) -> Dropped:
-    """Sync, then drop; the seconds each took. Raises NotPermitted where the kernel refuses the write after all."""
+def sync(host: Host, timeout_s: float) -> bool:
+    """Write out what is dirty, which a drop would leave; False where that did not end in time, and goes on without us."""
+    return run_in_child(host, os.sync, timeout_s) == 0
+
+
+def drop(host: Host, level: str) -> None:
+    """Drop a level of LEVELS. Ctrl-C ends it between two rounds of the kernel's. Raises NotPermitted if it is refused after all."""
     path = control_file(host)
-    number = LEVELS[level]
-    begun = host.monotonic()
-    synced = run_in_child(host, os.sync, sync_timeout_s) == 0
-    sync_done = host.monotonic()
 
     def write() -> None:
         fd = os.open(path, os.O_WRONLY)
-        os.write(fd, b"%d\n" % number)
+        os.write(fd, b"%d\n" % LEVELS[level])
 
     code = run_in_child(host, write, None)
     if code:
         raise _refused(OSError(code, os.strerror(code)), path, level, in_a_container=False)
-    return Dropped(level, number, synced, sync_done - begun, host.monotonic() - sync_done)
 
 
 def _refused(error: OSError, path: str, level: str, *, in_a_container: bool) -> NotPermitted | NotSupported:

@@ -84,7 +84,8 @@ class Facts(NamedTuple):
     @property
     def negative_share(self) -> float | None:
         """Negative ones of all dentries, 0 to 1."""
-        return _share(self.negative, self.dentries)
+        share = _share(self.negative, self.dentries)
+        return None if share is None else min(share, 1.0)  # the two are counted one after the other
 
     @property
     def dentry_slab_bytes(self) -> int | None:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from opskit.actions.drop_caches import LEVELS, NOTHING, check_may_drop, control_file
-from opskit.actions.drop_caches import drop as drop_caches
+from opskit.actions import drop_caches
+from opskit.actions.drop_caches import LEVELS, NOTHING, control_file
 from opskit.analysis import dentry as analysis
 from opskit.commands.confirm import agreed
 from opskit.commands.options import Duration, check_watch, common, open_host, top, watching
@@ -29,7 +29,6 @@ from opskit.render.report import Block, Report
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from opskit.actions.drop_caches import Dropped
     from opskit.host import Host
 
 DEFAULT_TOP = 10
@@ -319,6 +318,15 @@ class DropOptions(NamedTuple):
     in_container: bool
 
 
+class Dropped(NamedTuple):
+    """What was done. `synced`: False where sync did not end in time; what is dirty then stays cached."""
+
+    synced: bool
+    sync_s: float
+    drop_s: float
+    interrupted: bool
+
+
 _DROPS = {
     "dentries": "dentries and inodes that nothing holds",
     "pagecache": "page cache that is not dirty",
@@ -328,7 +336,7 @@ _DROPS = {
 
 def _drop(host: Host, out: Output, options: Options, wanted: DropOptions) -> int:
     """Say what will happen, ask, do it, show before and after."""
-    check_may_drop(host, wanted.level, in_container=wanted.in_container)
+    drop_caches.check_may_drop(host, wanted.level, in_container=wanted.in_container)
     before = _look(host)
     plan = _plan(host, before.facts, wanted)
     if not wanted.yes:
@@ -337,15 +345,22 @@ def _drop(host: Host, out: Output, options: Options, wanted: DropOptions) -> int
     if not agreed(wanted.yes, "Go ahead?"):
         raise UsageError(f"{NOTHING[:-1]}; add --yes to do it: opskit dentry --drop {wanted.level} --yes")
     progress("syncing and dropping …")
-    code = 0
-    done: Dropped | None = None
+    begun = host.monotonic()
     try:
-        done = drop_caches(host, wanted.level, wanted.sync_timeout_s)
+        synced = drop_caches.sync(host, wanted.sync_timeout_s)
     except KeyboardInterrupt:
-        code = 130
+        click.echo(f"opskit: interrupted while it waited for sync. {NOTHING}", err=True)
+        return 130
+    sync_done = host.monotonic()
+    interrupted = False
+    try:
+        drop_caches.drop(host, wanted.level)
+    except KeyboardInterrupt:
+        interrupted = True
+    done = Dropped(synced, sync_done - begun, host.monotonic() - sync_done, interrupted)
     after = _look(host)
     out.emit(_drop_report(host, wanted, before, after, done))
-    return code or _checked(after.facts, options.max_percent)
+    return 130 if interrupted else _checked(after.facts, options.max_percent)
 
 
 def _plan(host: Host, facts: analysis.Facts, wanted: DropOptions) -> list[str]:
@@ -364,18 +379,15 @@ def _little_to_win(wanted: DropOptions, facts: analysis.Facts) -> list[str]:
     return [] if sentence is None else [sentence]
 
 
-def _drop_report(host: Host, wanted: DropOptions, before: Look, after: Look, done: Dropped | None) -> Report:
+def _drop_report(host: Host, wanted: DropOptions, before: Look, after: Look, done: Dropped) -> Report:
     rows = analysis.changes(before.facts, after.facts)
     freed = analysis.freed_bytes(wanted.level, before.facts, after.facts)
-    if done is None:
-        verdict = f"Interrupted: the kernel may have dropped a part; freed until now: {_freed(freed)}."
-    else:
-        verdict = (
-            f"Freed {_freed(freed)} in {done.drop_s:.2f} s "
-            f"(wrote {done.written} to {control_file(host)} after {done.sync_s:.2f} s of sync)."
-        )
+    wrote = f"(wrote {LEVELS[wanted.level]} to {control_file(host)} after {done.sync_s:.2f} s of sync)"
+    verdict = f"Freed {_freed(freed)} in {done.drop_s:.2f} s {wrote}."
+    if done.interrupted:
+        verdict = f"Interrupted: the kernel has dropped a part of it, {_freed(freed)} in {done.drop_s:.2f} s {wrote}."
     footer = [*after.missing]
-    if done is not None and not done.synced:
+    if not done.synced:
         footer.insert(
             0,
             f"sync did not end within {wanted.sync_timeout_s:g} s (a hung mount?): it was left behind, and what is dirty "
@@ -391,10 +403,11 @@ def _drop_report(host: Host, wanted: DropOptions, before: Look, after: Look, don
             **view.facts_object(after.facts, after.groups),
             "drop": {
                 "level": wanted.level,
-                "written": None if done is None else done.written,
-                "synced": None if done is None else done.synced,
-                "sync_s": None if done is None else round(done.sync_s, 3),
-                "drop_s": None if done is None else round(done.drop_s, 3),
+                "written": LEVELS[wanted.level],
+                "synced": done.synced,
+                "sync_s": round(done.sync_s, 3),
+                "drop_s": round(done.drop_s, 3),
+                "interrupted": done.interrupted,
                 "freed_bytes": freed,
                 "before": {row.name: row.before for row in rows},
                 "after": {row.name: row.after for row in rows},

@@ -478,6 +478,30 @@ def test_a_sync_that_hangs_is_left_behind(root_only):
     assert any("sync did not end within 0.5 s" in note for note in found["notes"])
 
 
+def test_ctrl_c_while_it_waits_for_sync_changes_nothing(root_only):
+    """Exit 130 at once, and nothing was dropped."""
+    if subprocess.run(["strace", "-V"], capture_output=True, check=False).returncode:
+        pytest.skip("needs the Debian package strace")
+    before = drops()
+    process = subprocess.Popen(
+        ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=sync", "-e", "inject=sync:delay_enter=15000000",
+         sys.executable, "-m", "opskit", "dentry", "--drop", "--yes"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+    def children(pid):
+        return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+    assert wait_until(lambda: any(children(child) for child in children(process.pid)))
+    [ours] = children(process.pid)
+    os.kill(int(ours), signal.SIGINT)
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 130
+    assert out == ""
+    assert "interrupted while it waited for sync. Nothing was changed" in err
+    assert drops() == before
+
+
 def test_an_unprivileged_user_gets_the_best_answer_there_is(root_only):
     """No slabinfo: counts and shares from dentry-state and meminfo, an estimate that says so, and what is missing."""
     done = as_nobody("-f", "json")

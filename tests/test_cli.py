@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import pty
-import struct
 import subprocess
 import sys
-import termios
 
 import pytest
+from terminal import on_terminal
 
 from opskit import __version__
 from opskit.cli import COMMANDS, SYMPTOMS
@@ -130,32 +127,6 @@ def test_a_full_disk_behind_stdout_is_said(opskit):
     assert "Traceback" not in done.stderr
 
 
-def on_terminal(*arguments, env=None, rows=24, columns=80):
-    """Run on a pseudo-terminal; what it printed."""
-    leader, follower = pty.openpty()
-    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "opskit", *arguments],
-        stdin=follower,
-        stdout=follower,
-        stderr=follower,
-        env={**os.environ, "TERM": "xterm-256color", **(env or {})},
-    )
-    os.close(follower)
-    chunks = []
-    while True:
-        try:
-            chunk = os.read(leader, 65536)
-        except OSError:
-            break
-        if not chunk:
-            break
-        chunks.append(chunk)
-    process.wait()
-    os.close(leader)
-    return b"".join(chunks).decode()
-
-
 def test_the_default_is_a_table_on_a_terminal_that_fits_it():
     """A table, coloured, no line wider than the screen, and what it leaves out is said."""
     holder = subprocess.Popen(
@@ -165,9 +136,9 @@ def test_the_default_is_a_table_on_a_terminal_that_fits_it():
     )
     try:
         holder.stdout.readline()
-        shown = on_terminal("pipes", rows=24, columns=60)
-        plain = on_terminal("pipes", rows=24, columns=60, env={"NO_COLOR": "1"})
-        every = on_terminal("pipes", "-n", "0", rows=24, columns=60)
+        shown = on_terminal("pipes", rows=24, columns=60)[1]
+        plain = on_terminal("pipes", rows=24, columns=60, env={"NO_COLOR": "1"})[1]
+        every = on_terminal("pipes", "-n", "0", rows=24, columns=60)[1]
     finally:
         holder.kill()
         holder.communicate()
@@ -181,8 +152,8 @@ def test_the_default_is_a_table_on_a_terminal_that_fits_it():
 
 def test_no_color_is_honoured_as_an_option_too():
     """--no-color, before or after the command."""
-    assert "\x1b[" not in on_terminal("--no-color", "pipes")
-    assert "\x1b[" not in on_terminal("pipes", "--no-color")
+    assert "\x1b[" not in on_terminal("--no-color", "pipes")[1]
+    assert "\x1b[" not in on_terminal("pipes", "--no-color")[1]
 
 
 def test_completion_knows_the_commands():

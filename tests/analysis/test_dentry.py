@@ -123,7 +123,10 @@ def machine(state=None, caches=(), **meminfo):
     ("found", "words"),
     [
         (machine(), "is unknown: neither slabinfo nor dentry-state could be read"),
-        (machine(DentryState(1000, 900, 0)), "holds about 188 KiB (0.0 % of RAM): it is not what eats the memory"),
+        (
+            machine(DentryState(1000, 900, 0)),
+            "holds about 188 KiB (under 0.1 % of RAM): it is not what eats the memory",
+        ),
         (
             machine(DentryState(20_000_000, 1_000_000, 0), [("dentry", 20_000_000, 1 << 20)], MemAvailable=1),
             "holds 4.0 GiB (25 % of RAM), 95 % of it in use and not to be had by dropping; 0 % of it are negative entries",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
 import signal
 import subprocess
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from dentrytrees import HEAD_2, MERGED, OLD, POST, TODAY, line_2
+from terminal import on_terminal
 from trees import steady
 
 NOBODY = 65534
@@ -388,33 +388,11 @@ DROP = f"{sys.executable} -m opskit dentry --drop --yes"
 READ_ONLY = "mount --bind /proc/sys /proc/sys && mount -o remount,bind,ro /proc/sys && "
 
 
-def at_a_terminal(answer, *arguments):
-    """Run with a terminal on all sides, type an answer at the question; the exit code and what was shown."""
-    leader, follower = pty.openpty()
-    process = subprocess.Popen(
-        ["setsid", "-c", "-w", sys.executable, "-m", "opskit", "dentry", *arguments],  # its terminal, so that Ctrl-C works
-        stdin=follower, stdout=follower, stderr=follower,
-    )  # fmt: skip
-    os.close(follower)
-    shown = b""
-    while True:
-        try:
-            chunk = os.read(leader, 65536)
-        except OSError:
-            break
-        shown += chunk
-        if b"Type yes to go on" in shown and answer:
-            os.write(leader, answer)
-            answer = b""
-    os.close(leader)
-    return process.wait(), shown.decode()
-
-
 @pytest.mark.parametrize("answer", [b"no\n", b"\n", b"y\n", b"\x04", b"\x03"])
 def test_anything_but_yes_changes_nothing(root_only, answer):
     """On a terminal it asks; no, nothing, a hasty y, end of input and Ctrl-C are all a no."""
     before = drops()
-    code, shown = at_a_terminal(answer, "--drop")
+    code, shown = on_terminal("dentry", "--drop", question="Type yes to go on", answer=answer)
     assert code in (2, 130)
     assert "Type yes to go on" in shown
     assert "Freed" not in shown
@@ -424,7 +402,7 @@ def test_anything_but_yes_changes_nothing(root_only, answer):
 def test_a_typed_yes_drops(root_only):
     """The plan, the question, before and after."""
     before = drops()
-    code, shown = at_a_terminal(b"yes\n", "--drop", "-f", "text")
+    code, shown = on_terminal("dentry", "--drop", "-f", "text", question="Type yes to go on", answer=b"yes\n")
     assert code == 0
     assert "write 2 to /proc/sys/vm/drop_caches" in shown
     assert "Freed" in shown

@@ -1,0 +1,39 @@
+"""A command on a terminal of its own."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+
+
+def on_terminal(*arguments, env=None, rows=24, columns=80, question="", answer=b""):
+    """Run `opskit` on a pseudo-terminal and type the answer at the question; the exit code, and what it showed."""
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    process = subprocess.Popen(
+        ["setsid", "-c", "-w", sys.executable, "-m", "opskit", *arguments],  # it is its own, so that Ctrl-C works on it
+        stdin=follower,
+        stdout=follower,
+        stderr=follower,
+        env={**os.environ, "TERM": "xterm-256color", **(env or {})},
+    )
+    os.close(follower)
+    shown = b""
+    while True:
+        try:
+            chunk = os.read(leader, 65536)
+        except OSError:
+            break
+        if not chunk:
+            break
+        shown += chunk
+        if answer and question.encode() in shown:
+            os.write(leader, answer)
+            answer = b""
+    os.close(leader)
+    return process.wait(), shown.decode()

@@ -386,7 +386,7 @@ def _drop_report(host: Host, wanted: DropOptions, before: Look, after: Look, don
     verdict = f"Freed {_freed(freed)} in {done.drop_s:.2f} s {wrote}."
     if done.interrupted:
         verdict = f"Interrupted: the kernel has dropped a part of it, {_freed(freed)} in {done.drop_s:.2f} s {wrote}."
-    footer = [*after.missing]
+    footer = [*after.missing] if any(row.by is None for row in rows) else []
     if not done.synced:
         footer.insert(
             0,

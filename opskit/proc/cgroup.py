@@ -99,22 +99,29 @@ def ancestry(fs: ProcFS, pid: int | str, controller: str) -> Ancestry | None:
     A v1 hierarchy of that controller comes before v2, as in the kernel: a controller is in one of them only.
     Raises GONE where the process is gone.
     """
-    found = levels_of(fs, fs.load(parse_cgroup, pid, "cgroup"), controller, cgroup_mounts(fs, pid))
+    found = levels_of(fs, fs.load(parse_cgroup, pid, "cgroup"), controller, cgroup_mounts(fs, pid), pid)
     return Ancestry(found, is_machine_root(fs, found[-1])) if found else None
 
 
 def levels_of(
-    fs: ProcFS, memberships: list[Membership], controller: str, mounts: list[Mount]
+    fs: ProcFS,
+    memberships: list[Membership],
+    controller: str,
+    mounts: list[Mount],
+    pid: int | str | None = None,
 ) -> tuple[Level, ...] | None:
-    """The same cgroups for memberships that were read, and mounts that are the same for all processes."""
+    """The same cgroups for memberships that were read, and mounts that are the same for all processes.
+
+    With `pid` a cgroup whose place in the mount is not told (the host's mount, seen from a cgroup namespace) is searched for.
+    """
     for member in memberships:
         if controller in member.controllers:
             points = [m for m in mounts if m.fs_type == "cgroup" and controller in m.options]
-            return _first_that_shows(fs, points, member.path, 1)
+            return _first_that_shows(fs, points, member.path, 1, pid)
     for member in memberships:
         if member.hierarchy == 0 and not member.controllers:
             points = [m for m in mounts if m.fs_type == "cgroup2"]
-            found = _first_that_shows(fs, points, member.path, 2)
+            found = _first_that_shows(fs, points, member.path, 2, pid)
             return found if found and _has_controller(fs, found[-1], controller) else None
     return None
 
@@ -137,28 +144,45 @@ def _parse_cgroup_mounts(text: str) -> list[Mount]:
     return [mount for mount in mounts if mount.fs_type in ("cgroup", "cgroup2")]
 
 
-def _first_that_shows(fs: ProcFS, mounts: list[Mount], path: str, version: int) -> tuple[Level, ...] | None:
+def _first_that_shows(
+    fs: ProcFS, mounts: list[Mount], path: str, version: int, pid: int | str | None
+) -> tuple[Level, ...] | None:
     """The levels by the first mount in which the cgroup is to be seen: a hierarchy may be mounted in parts."""
-    return next((found for mount in mounts if (found := _walk(fs, mount, path, version))), None)
+    return next((found for mount in mounts if (found := _walk(fs, mount, path, version, pid))), None)
 
 
 def _has_controller(fs: ProcFS, level: Level, controller: str) -> bool:
     return controller in (level.load(fs, "cgroup.controllers") or "").split()
 
 
-def _walk(fs: ProcFS, mount: Mount, path: str, version: int) -> tuple[Level, ...] | None:
-    # In a container the mount shows a part of the tree: `root` is what its mount point stands for.
-    if mount.root not in ("/", path) and not path.startswith(mount.root + "/"):
-        return None
-    if path.startswith("/.."):  # outside our cgroup namespace
-        return None
+def _walk(fs: ProcFS, mount: Mount, path: str, version: int, pid: int | str | None) -> tuple[Level, ...] | None:
+    # A mount's root is what its mount point stands for: a part of the tree in a container (/docker/0123), or what is
+    # above our cgroup namespace (/../..) where the host's mount is seen from inside.
     top = mount.root.rstrip("/")
-    levels = tuple(
-        Level(at, f"{mount.mount_point}{at[len(top) :]}".rstrip("/"), version) for at in _upwards(path, mount.root)
-    )
+    below: str | None = None
+    if path == mount.root or path.startswith(f"{top}/"):
+        below = path[len(top) :].rstrip("/")
+    elif top.startswith("/..") and pid is not None:
+        below = _find(fs, mount.mount_point, top.count(".."), path.rstrip("/"), pid)
+    if below is None or "/.." in below:  # outside what the mount shows
+        return None
+    above = "" if top.startswith("/..") else top
+    levels = tuple(Level(above + at or "/", mount.mount_point + at, version) for at in _upwards(below))
     if not levels[0].has(fs, "cgroup.procs") and not fs.names_root(levels[0].directory.lstrip("/")):
         return None
     return levels
+
+
+def _find(fs: ProcFS, directory: str, depth: int, path: str, pid: int | str, below: str = "") -> str | None:
+    """Our namespace's root lies `depth` levels below a mount, by a name we are not told: it has the process in `path`."""
+    if depth == 0:
+        procs = Level(path, directory + below + path, 1).load(fs, "cgroup.procs")
+        return below + path if procs is not None and str(pid) in procs.split() else None
+    for name in fs.names_root((directory + below).lstrip("/")):
+        found = _find(fs, directory, depth - 1, path, pid, f"{below}/{name}")
+        if found is not None:
+            return found
+    return None
 
 
 def controller_root(fs: ProcFS, controller: str) -> Level | None:
@@ -181,9 +205,9 @@ def is_machine_root(fs: ProcFS, level: Level) -> bool:
     return level.load(fs, "cgroup.type") is None  # every v2 cgroup but the true root has it
 
 
-def _upwards(path: str, top: str) -> Iterator[str]:
-    while True:
-        yield path
-        if path in (top, "/"):
-            return
-        path = posixpath.dirname(path)
+def _upwards(below: str) -> Iterator[str]:
+    """`/a/b`, `/a`, and "" for the mount point itself."""
+    while below:
+        yield below
+        below = below.rpartition("/")[0]
+    yield ""

@@ -81,6 +81,39 @@ def test_an_unprivileged_caller_is_told_what_it_may_know(as_nobody):
     assert rows["kernel.threads-max"]["threads_left"] > 0
 
 
+ASK_FROM_INSIDE = """
+import os, subprocess, sys
+if sys.argv[2] == "own":
+    subprocess.run(["umount", sys.argv[1]], check=True)
+    subprocess.run(["mount", "-t", "cgroup", "-o", "pids", "none", sys.argv[1]], check=True)
+done = subprocess.run([sys.executable, "-m", "opskit", "limits", str(os.getpid()), "-f", "json"], stdout=-1)
+os.write(1, done.stdout)
+"""
+
+
+@pytest.mark.parametrize("mount", ["host", "own"])
+def test_a_cgroup_namespace(mount):
+    """From inside: with the host's mount the limit above is found, with a mount of its own it is unknown."""
+    root = pids_root()
+    if root is None or not (root / "release_agent").exists():
+        pytest.skip("needs the pids controller in cgroup v1")
+    with pids_cgroup(40, None) as leaf:
+        done = subprocess.run(
+            ["unshare", "-C", "-m", sys.executable, "-c", ASK_FROM_INSIDE, root, mount],
+            stdout=subprocess.PIPE,
+            check=False,
+            preexec_fn=lambda: (leaf / "cgroup.procs").write_text(str(os.getpid())),
+        )
+    document = json.loads(done.stdout)
+    rows = [row for row in document["limits"] if row["name"] == "pids.max"]
+    if mount == "own":
+        assert [row["state"] for row in rows] == ["unknown"]
+        assert "the root of the cgroup namespace" in rows[0]["note"]
+    else:
+        assert document["binding"] == "pids.max"
+        assert (rows[0]["cgroup"], rows[0]["value"]) == (f"/{leaf.parent.name}", 40)
+
+
 PID_NAMESPACE = """
 import json, os, subprocess, sys, threading
 open("/proc/sys/kernel/pid_max", "w").write("400")

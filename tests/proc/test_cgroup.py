@@ -96,6 +96,34 @@ def test_outside_our_cgroup_namespace(tree, path):
     assert found(root) is None
 
 
+def test_the_hosts_mount_seen_from_a_cgroup_namespace(tree):
+    """A debugging pod: the host's tree is mounted, and paths are told from inside the namespace."""
+    root = tree(
+        {
+            "proc/1/mountinfo": V2.replace(" / /sys", " /../.. /sys"),
+            "proc/4242/cgroup": "0::/../../system.slice/app.service\n",
+            "sys/fs/cgroup/cgroup.controllers": "pids\n",
+            "sys/fs/cgroup/system.slice/app.service/pids.max": "3\n",
+        }
+    )
+    assert paths(found(root)) == ["/system.slice/app.service", "/system.slice", "/"]
+    assert found(root).complete
+
+
+def test_our_own_place_is_searched_for_where_it_is_not_told(tree):
+    """From inside, our own cgroup is /: it is the one, as far down as the namespace's root is, that has the process."""
+    root = tree(
+        {
+            "proc/1/mountinfo": V2.replace(" / /sys", " /../.. /sys"),
+            "proc/4242/cgroup": "0::/\n",
+            "sys/fs/cgroup/cgroup.controllers": "pids\n",
+            "sys/fs/cgroup/a/b/cgroup.procs": "7\n",
+            "sys/fs/cgroup/a/c/cgroup.procs": "1\n4242\n",
+        }
+    )
+    assert paths(found(root)) == ["/a/c", "/a", "/"]
+
+
 def test_without_mounts_nothing_is_to_be_seen(tree):
     """No cgroupfs, or no mountinfo."""
     root = tree({"proc/1/mountinfo": "1 1 0:1 / / rw - ext4 /dev/vda rw\n", "proc/4242/cgroup": "0::/a\n"})

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from opskit.analysis.limits import Limit, Verdict
     from opskit.analysis.threadstack import Stack
     from opskit.proc.origins import Origins
+    from opskit.proc.pamlimits import PamLimit
     from opskit.proc.situation import Situation
     from opskit.proc.sysctl import Setting
 
@@ -85,7 +86,7 @@ def _rlimit(name: str, situation: Situation, origins: Origins) -> Iterator[str]:
 
 def _lines_giving(name: str, soft: float, situation: Situation, origins: Origins) -> Iterator[str]:
     """The lines of files that give this very value: limits.conf, the unit, all units' default."""
-    pam = _pam_line(name, soft, situation, origins)
+    pam = _pam_line(name, situation, origins)
     if pam:
         yield pam
     key = f"Limit{name.removeprefix('RLIMIT_')}"
@@ -106,10 +107,18 @@ def _same(one: float | None, other: float) -> bool:
     return one is not None and (one == other or (math.isinf(other) and one >= 2**63))
 
 
-def _pam_line(name: str, soft: float, situation: Situation, origins: Origins) -> str | None:
-    """The line of limits.conf that gives this very value; services do not read the file."""
-    if origins.in_service:
+def _pam_line(name: str, situation: Situation, origins: Origins) -> str | None:
+    given = _pam_source(name, situation, origins)
+    if given is None:
         return None
+    return given.setting.place + (" (the unit there is KB)" if given.in_kb and given.value != UNLIMITED else "")
+
+
+def _pam_source(name: str, situation: Situation, origins: Origins) -> PamLimit | None:
+    """The line of limits.conf that gives the value that holds; services do not read the file."""
+    if origins.in_service or name not in situation.limits:
+        return None
+    soft = situation.limits[name].soft
     given = origins.pam.limits.get((name, "soft"))
     hard = origins.pam.limits.get((name, "hard"))
     if hard and (given is None or hard.value < given.value) and _same(hard.value, soft):
@@ -119,9 +128,7 @@ def _pam_line(name: str, soft: float, situation: Situation, origins: Origins) ->
     value = given.value
     if name == "RLIMIT_NOFILE" and value == UNLIMITED and situation.nr_open:
         value = situation.nr_open
-    if not _same(value, soft):
-        return None
-    return given.setting.place + (" (the unit there is KB)" if given.in_kb and value != UNLIMITED else "")
+    return given if _same(value, soft) else None
 
 
 _SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50, "E": 1 << 60}
@@ -218,12 +225,12 @@ def fix(limit: Limit, situation: Situation, origins: Origins, stack: Stack) -> s
     """A command to type, or a line to write, that moves the limit."""
     pid = situation.pid
     if limit.name == "RLIMIT_STACK":
-        return _stack_fix(stack, origins)
+        return _stack_fix(stack, situation, origins)
     if limit.name in _PRLIMIT:
         wanted = _raised(limit, thousand=limit.unit == "bytes")
         live = f"prlimit --pid {pid} --{_PRLIMIT[limit.name]}={wanted}:{wanted}"
         arenas = "; or start it with MALLOC_ARENA_MAX=2" if limit.name == "RLIMIT_AS" and limit.note else ""
-        return f"{live} (now); {_lasting(limit, origins, wanted)} (for good){arenas}"
+        return f"{live} (now); {_lasting(limit, situation, origins, wanted)} (for good){arenas}"
     if limit.name == "pids.max":
         return _pids_fix(limit, origins)
     if limit.name in ("memory.max", "memory.limit_in_bytes"):
@@ -255,17 +262,25 @@ def _raised(limit: Limit, *, thousand: bool = False) -> int:
     return max(doubled, 1 << 20) >> 20 << 20 if thousand else max(doubled, 64)
 
 
-def _lasting(limit: Limit, origins: Origins, wanted: int) -> str:
+def _lasting(limit: Limit, situation: Situation, origins: Origins, wanted: int) -> str:
     if origins.in_service:
         return f"systemctl edit {origins.unit}: [Service] Limit{limit.name.removeprefix('RLIMIT_')}={wanted}"
-    number = wanted >> 10 if limit.unit == "bytes" else wanted
-    return f"/etc/security/limits.conf: `* - {_PAM_ITEM[limit.name]} {number}`"
+    return _pam_fix(limit.name, situation, origins, wanted >> 10 if limit.unit == "bytes" else wanted)
+
+
+def _pam_fix(name: str, situation: Situation, origins: Origins, number: int) -> str:
+    """The line that gives the value as it should be, or a new one for the user, which beats those for groups and all."""
+    given = _pam_source(name, situation, origins)
+    if given is None:
+        return f"/etc/security/limits.conf: `{origins.user or '*'} - {_PAM_ITEM[name]} {number}`"
+    words = given.setting.text.split()
+    return f"{given.setting.path} line {given.setting.line}: `{' '.join(words[:3])} {number}`"
 
 
 _USUAL_STACK = 8 << 20
 
 
-def _stack_fix(stack: Stack, origins: Origins) -> str:
+def _stack_fix(stack: Stack, situation: Situation, origins: Origins) -> str:
     if stack.follows_rlimit and stack.bytes <= _USUAL_STACK:
         return "smaller stacks: ulimit -s 1024 before it is started"
     if stack.kind == "java":
@@ -274,10 +289,8 @@ def _stack_fix(stack: Stack, origins: Origins) -> str:
         return "a smaller stack"
     if origins.in_service:
         return f"systemctl edit {origins.unit}: [Service] LimitSTACK=8M; then systemctl restart {origins.unit}"
-    return (
-        "ulimit -s 8192, then start it anew; for good: /etc/security/limits.conf: `* - stack 8192` (KB); "
-        "in Python: threading.stack_size(8 << 20)"
-    )
+    line = _pam_fix("RLIMIT_STACK", situation, origins, _USUAL_STACK >> 10)
+    return f"ulimit -s 8192, then start it anew; for good: {line} (KB); in Python: threading.stack_size(8 << 20)"
 
 
 def _pids_fix(limit: Limit, origins: Origins) -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 class Origins:
     """`unit` is the process's systemd unit; `units` holds the settings of every unit on its cgroups' paths."""
 
+    user: str
     pam: PamLimits
     unit: str | None
     units: dict[str, dict[str, Setting]]
@@ -38,7 +39,7 @@ def read_origins(fs: ProcFS, situation: Situation, user: str) -> Origins:
     named = sorted(((path, unit) for path in paths if (unit := unit_of_path(path))), key=lambda pair: -len(pair[0]))
     units = {unit: unit_settings(fs, unit) for path in paths for unit in _units_on(path)}
     return Origins(
-        pam_limits(fs, account), named[0][1] if named else None, units, manager_settings(fs), sysctl_settings(fs)
+        user, pam_limits(fs, account), named[0][1] if named else None, units, manager_settings(fs), sysctl_settings(fs)
     )
 
 

@@ -183,7 +183,7 @@ def test_whole_outputs(opskit, tree, golden, format_):
     content = "\n".join(
         line
         for line in done.out.replace(str(root), "ROOT").splitlines()
-        if "opskit 0." not in line and '"time_utc"' not in line
+        if "opskit 0." not in line and not line.startswith((' "time_utc"', ' "version"'))
     )
     golden(f"limits-captured.{format_}", content + "\n")
 
@@ -406,6 +406,18 @@ def test_pid_max_counts_free_ids(look):
     assert (wrapped["binding"], wrapped["threads_left"]) == ("kernel.pid_max", 1000 - 300 - 1)
     fresh = look(**small, **{"proc/loadavg": "0 0 0 1/2 100\n"})
     assert fresh["threads_left"] == 1000 - 300 - 1 + 199
+
+
+def test_the_fix_changes_the_line_that_set_it_or_adds_one_for_the_user(look):
+    """A line for the user beats those for groups and for all; a service has its unit."""
+    small = {"proc/4242/limits": limits_text(NPROC=50)}
+    line = {"etc/security/limits.d/90.conf": "\n@web soft nproc 50\n"}
+    assert (
+        "/etc/security/limits.d/90.conf line 2: `@web soft nproc 100`"
+        in row(look(**small, **line, **SESSION), "RLIMIT_NPROC")["fix"]
+    )
+    assert "/etc/security/limits.conf: `app - nproc 100`" in row(look(**small, **SESSION), "RLIMIT_NPROC")["fix"]
+    assert "systemctl edit app.service: [Service] LimitNPROC=100" in row(look(**small), "RLIMIT_NPROC")["fix"]
 
 
 def test_who_set_it_several_candidates_are_all_named(look):

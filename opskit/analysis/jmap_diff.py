@@ -111,17 +111,14 @@ def _only_in(one: Tallies, other: Tallies) -> list[str]:
 def changes(before: Mapping[str, tuple[int, int]], after: Mapping[str, tuple[int, int]]) -> list[Growth]:
     """A row for each name whose instances or bytes are not the same on both sides; what is absent counts 0."""
     nothing = (0, 0)
-    was, make = before.get, Growth._make
+    left, make = dict(before), Growth._make
+    was = left.pop
     rows = [
         make((name, now[0], now[1], now[0] - then[0], now[1] - then[1]))
         for name, now in after.items()
         if now != (then := was(name, nothing))
     ]
-    rows += [
-        Growth(name, 0, 0, -before[name][0], -before[name][1])
-        for name in before.keys() - after.keys()
-        if before[name] != nothing
-    ]
+    rows += [Growth(name, 0, 0, -then[0], -then[1]) for name, then in left.items() if then != nothing]
     return rows
 
 
@@ -232,7 +229,7 @@ def oddities(histograms: Sequence[Histogram]) -> list[str]:
         _differing("pids", [histogram.stamp.pid for histogram in histograms]),
     ]
     fewer = min(len(first.rows), len(last.rows))
-    if len(first.rows.keys() - last.rows.keys()) > (len(first.rows) - fewer) + fewer * _FEW:
+    if len(came(first, last)) > (len(last.rows) - fewer) + fewer * _FEW:
         reasons += [_restarted(first, last), _strangers(first, last)]
     if reason := "; ".join(reason for reason in reasons if reason):
         found.append(f"these look like different JVMs ({reason}): their difference is no growth")
@@ -275,6 +272,12 @@ def _strangers(first: Histogram, last: Histogram) -> str | None:
     return f"{both} of {smaller} application classes in common" if smaller >= 10 and both < smaller / 2 else None
 
 
+def came(first: Histogram, later: Histogram) -> list[str]:
+    """The names that were not there before."""
+    before = first.rows
+    return [name for name in later.rows if name not in before]
+
+
 class _Names:
     """From the names of all histograms to those that are compared: folded, rolled up."""
 
@@ -283,9 +286,10 @@ class _Names:
         self.has_modules = any(histogram.has_modules for histogram in histograms)
         names = list(histograms[0].rows)  # in the order of the file: what lies together in memory is read quickest
         for histogram in histograms[1:]:
-            names += histogram.rows.keys() - histograms[0].rows.keys()
-        self.vm = {name for name in names if classname.is_vm(name)}
-        self.folded = classname.fold_all(names) if choice.fold else {}
+            names += came(histograms[0], histogram)
+        everything = "\n".join(names)  # to search all of them at once
+        self.vm = set(filter(classname.is_vm, names)) if classname.any_vm(everything) else set()
+        self.folded = classname.fold_all(names, everything) if choice.fold else {}
         self.modules: dict[str, str] = {}  # of each name, some with a version
         for histogram in histograms:
             self.modules.update(histogram.modules)

@@ -58,4 +58,7 @@ def _read(file: BinaryIO) -> bytes:
     head = file.read(_HEAD_BYTES)
     if b"\0" in head and not head.startswith(tuple(bom for bom, _ in _BOMS)):
         return head
+    if file.seekable():
+        file.seek(0)
+        return file.read()
     return head + file.read()

@@ -22,7 +22,7 @@ from opskit.render.escape import printable
 from opskit.render.report import Report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from opskit.commands.histograms import Taken
     from opskit.host import Host
@@ -150,12 +150,12 @@ def _files(words: Sequence[str]) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _read(files: Iterable[str]) -> list[Histogram]:
+def _read(files: Sequence[str]) -> list[Histogram]:
     """All histograms of all files, in the order given. Raises BadInput where there is only one."""
     found: list[Histogram] = []
     for file in files:
         inside = parse_histograms(read_text(file), source_name(file))
-        if len(inside) == 1 and inside[0].stamp.time_s is None:
+        if len(inside) == 1 and len(files) > 2 and inside[0].stamp.time_s is None:
             named = read_stamp(file)  # our own --save, and many a script, put the time into the name
             inside = [replace(inside[0], stamp=replace(inside[0].stamp, time_s=named.time_s))]
         found += inside

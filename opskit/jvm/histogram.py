@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from itertools import pairwise
-from operator import itemgetter, lt
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from opskit.errors import BadInput
@@ -68,16 +68,15 @@ _HEADER = re.compile(
     r"(?P<title>class name|Class description)[ \t]*(?P<modules>\(module\))?"
 )
 _TOTAL = re.compile(r"\s*Total(?: ?:)?\s+(\d+)\s+(\d+)\s*", re.ASCII)
-_ROW = re.compile(r"\s*(\d{1,9}):\s+(\d{1,19})\s+(\d{1,19})\s+(\S.*)", re.ASCII)
-_OPENJ9_ROW = re.compile(r"\s*(\d{1,9})\s+(\d{1,19})\s+(\d{1,19})\s+(\S.*)", re.ASCII)
-# Three short words with a digit each, then a name: that was a row once.
-_NEARLY_A_ROW = re.compile(
-    r"\s*(?:\d{1,9}:.*|\S{1,9}\s+[^\s:-]*\d[^\s:-]*\s+[^\s:-]*\d[^\s:-]*\s+\S+(?:\s+\(\S+\))?)\s*", re.ASCII
-)
 _BARE_ROW = re.compile(
     r"^[ \t]*\d{1,9}:[ \t]+\d{1,19}[ \t]+\d{1,19}[ \t]+[\w$<\[]\S*(?:[ \t]+\(\S+\))?[ \t\r]*$", re.MULTILINE | re.ASCII
 )
-_MOMENT = re.compile(r"\((before|after) full gc\)", re.IGNORECASE)
+# Compiled only where they are needed: that takes longer than reading a small file.
+_ROW = r"\s*(\d{1,9}):\s+(\d{1,19})\s+(\d{1,19})\s+(\S.*)"
+_OPENJ9_ROW = r"\s*(\d{1,9})\s+(\d{1,19})\s+(\d{1,19})\s+(\S.*)"
+# Three short words with a digit each, then a name: that was a row once.
+_NEARLY_A_ROW = r"\s*(?:\d{1,9}:.*|\S{1,9}\s+[^\s:-]*\d[^\s:-]*\s+[^\s:-]*\d[^\s:-]*\s+\S+(?:\s+\(\S+\))?)\s*"
+_MOMENT = r"(?i)\((before|after) full gc\)"
 _CHUNK_CHARACTERS = 1 << 18
 _CONTEXT_CHARACTERS = 600  # the lines before a header that may say when, and of which JVM
 
@@ -133,7 +132,7 @@ def _read_table(text: str, start: _Start, source: str) -> tuple[Histogram, int]:
         lines = _Lines(source, first_line + bool(header), dialect, prefix)
         found = lines.read(text, body_start)
     context = text[max(0, line_start - _CONTEXT_CHARACTERS) : line_start] + prefix
-    moments = _MOMENT.findall("\n".join(context.splitlines()[-2:]))
+    moments = re.findall(_MOMENT, "\n".join(context.splitlines()[-2:])) if context else []
     histogram = Histogram(
         source=source,
         line=first_line,
@@ -145,7 +144,7 @@ def _read_table(text: str, start: _Start, source: str) -> tuple[Histogram, int]:
         cut=found.cut,
         doubts=found.doubts,
         moment=f"{moments[-1].lower()} full gc" if moments else None,
-        stamp=read_stamp(context),
+        stamp=read_stamp(context) if context else Stamp(),
     )
     return histogram, found.end
 
@@ -184,18 +183,17 @@ def _read_columns(text: str, start: int) -> _Table | None:
     modules: dict[str, str] = {}
     for chunk in _chunks(text, ruler_end, end):
         words = _without_modules(chunk, modules).split()
-        numbers, instances, sizes = words[::4], words[1::4], words[2::4]
-        digits = "".join((*instances, *sizes))
-        if len(words) % 4 or "".join(numbers).count(":") != len(numbers) or not (digits.isascii() and digits.isdigit()):
+        if len(words) % 4:
             return None
-        objects += map(int, instances)
-        taken += map(int, sizes)
+        try:
+            objects += map(int, words[1::4])
+            taken += map(int, words[2::4])
+        except ValueError:
+            return None
         names += words[3::4]
-    if not total or not names or numbers[-1] != f"{len(names)}:":
-        return None
-    # Damage that leaves four words in each row, and all their sums right, has left the numbers right too.
-    printed = Counts(int(total[1]), int(total[2]))
-    if (sum(objects), sum(taken)) != printed or any(map(lt, taken, objects)):
+    # Damage that leaves four words in each row, the last row's number and both sums right, leaves the numbers right too.
+    printed = total and Counts(int(total[1]), int(total[2]))
+    if (sum(objects), sum(taken)) != printed or not names or words[-4] != f"{len(names)}:":
         return None
     rows = dict(zip(names, zip(objects, taken, strict=True), strict=True))
     if len(rows) < len(names):
@@ -244,7 +242,7 @@ class _Lines:
 
     def __init__(self, source: str, number: int, dialect: str, prefix: str) -> None:
         self.source, self.number, self.dialect = source, number, dialect
-        self.pattern = _OPENJ9_ROW if dialect == "openj9" else _ROW
+        self.pattern = re.compile(_OPENJ9_ROW if dialect == "openj9" else _ROW, re.ASCII)
         self.prefix = _shape(prefix)
         self.rows: dict[str, tuple[int, int]] = {}
         self.modules: dict[str, str] = {}
@@ -307,7 +305,7 @@ class _Lines:
             self.elided = True
         elif words[0].startswith("Total") and len(words) <= 4:
             raise self._bad("this is no Total of a histogram", line)
-        elif _NEARLY_A_ROW.fullmatch(body):
+        elif re.fullmatch(_NEARLY_A_ROW, body, re.ASCII):
             if not is_last:
                 raise self._bad("this is no row of a histogram (number: instances bytes class)", line)
             self.torn = True

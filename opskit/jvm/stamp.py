@@ -12,15 +12,11 @@ import re
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
-_DATE = re.compile(
-    r"(?<!\d)(\d{4})-?(\d\d)-?(\d\d)[T _-](\d\d):?(\d\d):?(\d\d)(?:[.,](\d{1,9}))? ?(Z|UTC|[+-]\d\d:?\d\d)?", re.ASCII
-)
-_UPTIME = re.compile(r"(?:\[(\d+[.,]\d{3})s\]|(?<![\d.:,])(\d+[.,]\d{3}): ?\[)", re.ASCII)
-_UNIX_DATE = re.compile(
-    r"[A-Z][a-z]{2} ([A-Z][a-z]{2}) +(\d{1,2}) (\d\d):(\d\d):(\d\d) (?:([A-Z][A-Za-z+\d-]{1,5}) )?(\d{4})", re.ASCII
-)
+_DATE = r"(?<!\d)(\d{4})-?(\d\d)-?(\d\d)[T _-](\d\d):?(\d\d):?(\d\d)(?:[.,](\d{1,9}))? ?(Z|UTC|[+-]\d\d:?\d\d)?"
+_UPTIME = r"(?:\[(\d+[.,]\d{3})s\]|(?<![\d.:,])(\d+[.,]\d{3}): ?\[)"
+_UNIX_DATE = r"[A-Z][a-z]{2} ([A-Z][a-z]{2}) +(\d{1,2}) (\d\d):(\d\d):(\d\d) (?:([A-Z][A-Za-z+\d-]{1,5}) )?(\d{4})"
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_PID = re.compile(r"\b(?:jmap|jcmd)\b[^\n|;]*?\s(\d+)\b|^(\d+):\s*$", re.MULTILINE | re.ASCII)
+_PID = r"\b(?:jmap|jcmd)\b[^\n|;]*?\s(\d+)\b|^(\d+):\s*$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +39,8 @@ def read_stamp(context: str) -> Stamp:
     )
 
 
-def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
-    return max(pattern.finditer(text), key=re.Match.start, default=None)
+def _last(pattern: str, text: str) -> re.Match[str] | None:
+    return max(re.finditer(pattern, text, re.ASCII | re.MULTILINE), key=re.Match.start, default=None)
 
 
 def _time(text: str) -> float | None:

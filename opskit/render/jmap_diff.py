@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from opskit.analysis.jmap_diff import pace_of, proportion, times_s
 from opskit.jvm.classname import to_readable
-from opskit.render.chart import BarChart, Chart, Line, LineChart
 from opskit.render.escape import printable
 from opskit.render.numbers import size, whole
 from opskit.render.report import Block, Column, Sheet
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
 
     from opskit.analysis.jmap_diff import Comparison, Growth, Trend
     from opskit.jvm.histogram import Histogram
+    from opskit.render.chart import Chart
 
 _NAMED = 3  # how many classes a footer names
 _SUSPECTS_IN_TEXT = 5
@@ -261,6 +261,8 @@ def histogram_object(histogram: Histogram, stop_s: float | None) -> dict[str, An
 
 def chart(found: Comparison, rows: Sequence[Growth], top: int | None, note: str) -> Chart:
     """The lines of the likeliest suspects over time; the bars of what changed most where there are two histograms."""
+    from opskit.render.chart import BarChart, Line, LineChart  # noqa: PLC0415  (only a picture needs them)
+
     if found.trend:
         xs = found.times_s or [float(number) for number in range(1, len(found.trend[0].bytes) + 1)]
         return LineChart(

@@ -35,7 +35,7 @@ def test_generated_names_fold(generated, folded):
     """What another run numbers otherwise has one name; folding again changes nothing."""
     assert classname.fold(generated) == folded
     assert classname.fold(folded) == folded
-    assert classname.fold_all([generated, "a.B", folded]) == {generated: folded}
+    assert classname.fold_all([generated, "a.B", folded], f"{generated}\na.B\n{folded}") == {generated: folded}
 
 
 @pytest.mark.parametrize("name", [
@@ -50,7 +50,7 @@ def test_other_names_do_not(name):
 @given(st.lists(st.text("aB$./0x1;LambdProxy", max_size=30)))
 def test_folding_all_is_folding_each(names):
     """The search through many names at once misses none."""
-    changed = classname.fold_all(names)
+    changed = classname.fold_all(names, "\n".join(names))
     assert [changed.get(name, name) for name in names] == [classname.fold(name) for name in names]
 
 

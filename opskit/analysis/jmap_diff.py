@@ -67,8 +67,9 @@ class Comparison:
 
     `rows` are those that changed, in no order; `total` is all that was chosen, `vm` the VM's own `<...>` part of it,
     `everything` also what was left out. `trend` is ranked, the likeliest leak first; empty for two histograms.
-    `modules` has the module of each name that is in one, some with a version behind an @. `appeared` names what the first has not got although it is cut, and may have had; `vanished` the same of the last;
-    largest first.
+    `modules` has the module of each name that is in one, some with a version behind an @. `came`: how many classes the
+    last has that the first has not. `appeared` names what the first has not got although it is cut, and may have had;
+    `vanished` the same of the last; largest first.
     """
 
     rows: list[Growth]
@@ -78,29 +79,35 @@ class Comparison:
     trend: list[Trend] = field(default_factory=list)
     modules: Mapping[str, str] = field(default_factory=dict)
     times_s: list[float] | None = None
+    came: int = 0
     appeared: list[str] = field(default_factory=list)
     vanished: list[str] = field(default_factory=list)
 
 
 def compare(histograms: Sequence[Histogram], choice: Choice) -> Comparison:
     """Compare two histograms or more, in the order they were taken."""
-    names = _Names(histograms, choice)
-    everything = [names.tallies(histogram.rows) for histogram in histograms]
-    chosen = [names.chosen(tallies) for tallies in everything]
-    rolled = [names.rolled_up(tallies) for tallies in chosen]
-    first, last = rolled[0], rolled[-1]
+    first, last = histograms[0], histograms[-1]
+    raw, gone = changes(first.rows, last.rows)
+    names = _Names(histograms, choice, gone)
+    rows = names.rows(raw, last.rows)
+    everything = _total(raw, _sum(last.rows))
     times = times_s(histograms)
-    total = _difference(_sum(chosen[0]), _sum(chosen[-1]))
+    series = (
+        [names.final(histogram.rows) for histogram in histograms]
+        if len(histograms) > 2 or first.cut or last.cut
+        else []
+    )
     return Comparison(
-        rows=changes(first, last),
-        total=total,
-        vm=_difference(*(_sum(tallies, names.vm & tallies.keys()) for tallies in (chosen[0], chosen[-1]))),
-        everything=_difference(_sum(everything[0]), _sum(everything[-1])) if choice.is_partial else total,
-        trend=trend(rolled, times, [histogram.cut is None for histogram in histograms]) if len(rolled) > 2 else [],
+        rows=rows,
+        total=_total(rows, _sum(names.final(last.rows))) if choice.is_partial else everything,
+        vm=names.vm(raw, last.rows),
+        everything=everything,
+        trend=trend(series, times, [histogram.cut is None for histogram in histograms]) if len(histograms) > 2 else [],
         modules=names.modules if choice.by == "class" else {},
         times_s=times,
-        appeared=_only_in(last, first) if histograms[0].cut else [],
-        vanished=_only_in(first, last) if histograms[-1].cut else [],
+        came=len(last.rows) - (len(first.rows) - len(gone)),
+        appeared=_only_in(series[-1], series[0]) if first.cut else [],
+        vanished=_only_in(series[0], series[-1]) if last.cut else [],
     )
 
 
@@ -108,8 +115,13 @@ def _only_in(one: Tallies, other: Tallies) -> list[str]:
     return sorted(one.keys() - other.keys(), key=lambda name: (-one[name][1], name))
 
 
-def changes(before: Mapping[str, tuple[int, int]], after: Mapping[str, tuple[int, int]]) -> list[Growth]:
-    """A row for each name whose instances or bytes are not the same on both sides; what is absent counts 0."""
+def changes(
+    before: Mapping[str, tuple[int, int]], after: Mapping[str, tuple[int, int]]
+) -> tuple[list[Growth], list[str]]:
+    """A row for each name whose instances or bytes are not the same on both sides, and the names that are gone.
+
+    What is absent counts 0.
+    """
     nothing = (0, 0)
     left, make = dict(before), Growth._make
     was = left.pop
@@ -119,7 +131,7 @@ def changes(before: Mapping[str, tuple[int, int]], after: Mapping[str, tuple[int
         if now != (then := was(name, nothing))
     ]
     rows += [Growth(name, 0, 0, -then[0], -then[1]) for name, then in left.items() if then != nothing]
-    return rows
+    return rows, list(left)
 
 
 def visible(rows: Iterable[Growth], sort: str, min_bytes: int) -> list[Growth]:
@@ -210,8 +222,8 @@ def comparable(histograms: Sequence[Histogram]) -> list[Histogram]:
     return after if len(after) >= _COMPARABLE_AFTER_GC and not others else list(histograms)
 
 
-def oddities(histograms: Sequence[Histogram]) -> list[str]:
-    """Why these may not be histograms of one JVM at different times, a sentence each."""
+def oddities(histograms: Sequence[Histogram], came: int) -> list[str]:
+    """Why these may not be histograms of one JVM at different times, a sentence each. `came`: the last's new classes."""
     found = []
     for (number, one), (later, other) in combinations(enumerate(histograms, 1), 2):
         if one.total == other.total and one.rows == other.rows:
@@ -229,7 +241,7 @@ def oddities(histograms: Sequence[Histogram]) -> list[str]:
         _differing("pids", [histogram.stamp.pid for histogram in histograms]),
     ]
     fewer = min(len(first.rows), len(last.rows))
-    if len(came(first, last)) > (len(last.rows) - fewer) + fewer * _FEW:
+    if came > (len(last.rows) - fewer) + fewer * _FEW:
         reasons += [_restarted(first, last), _strangers(first, last)]
     if reason := "; ".join(reason for reason in reasons if reason):
         found.append(f"these look like different JVMs ({reason}): their difference is no growth")
@@ -272,23 +284,18 @@ def _strangers(first: Histogram, last: Histogram) -> str | None:
     return f"{both} of {smaller} application classes in common" if smaller >= 10 and both < smaller / 2 else None
 
 
-def came(first: Histogram, later: Histogram) -> list[str]:
-    """The names that were not there before."""
-    before = first.rows
-    return [name for name in later.rows if name not in before]
-
-
 class _Names:
-    """From the names of all histograms to those that are compared: folded, rolled up."""
+    """From the names of histograms to those that are compared: folded, chosen, rolled up."""
 
-    def __init__(self, histograms: Sequence[Histogram], choice: Choice) -> None:
+    def __init__(self, histograms: Sequence[Histogram], choice: Choice, gone: Sequence[str]) -> None:
         self.choice = choice
         self.has_modules = any(histogram.has_modules for histogram in histograms)
-        names = list(histograms[0].rows)  # in the order of the file: what lies together in memory is read quickest
-        for histogram in histograms[1:]:
-            names += came(histograms[0], histogram)
+        last = histograms[-1].rows
+        names = [*last, *gone]
+        for histogram in histograms[1:-1]:
+            names += [name for name in histogram.rows if name not in last]
         everything = "\n".join(names)  # to search all of them at once
-        self.vm = set(filter(classname.is_vm, names)) if classname.any_vm(everything) else set()
+        self.any_vm = classname.any_vm(everything)
         self.folded = classname.fold_all(names, everything) if choice.fold else {}
         self.modules: dict[str, str] = {}  # of each name, some with a version
         for histogram in histograms:
@@ -297,8 +304,37 @@ class _Names:
             if generated in self.modules:
                 self.modules[name] = classname.fold(self.modules[generated].partition("@")[0])
 
+    def rows(self, raw: list[Growth], last: Mapping[str, tuple[int, int]]) -> list[Growth]:
+        """Rows under the names that are compared. Most keep theirs, and are passed on as they are."""
+        folded = self.folded
+        if self.choice.by != "class" or self.choice.is_partial:
+            kept, others = [], raw
+        else:
+            kept = [row for row in raw if row[0] not in folded]
+            others = [row for row in raw if row[0] in folded]
+        if not others:
+            return kept
+        differences = self.rolled_up(self.chosen(self.tallies({row[0]: (row[3], row[4]) for row in others})))
+        now = self.final(last)
+        return kept + [
+            Growth(name, *now.get(name, (0, 0)), instances, size)
+            for name, (instances, size) in differences.items()
+            if instances or size
+        ]
+
+    def vm(self, raw: Sequence[Growth], last: Mapping[str, tuple[int, int]]) -> Growth:
+        """The VM's own part of what was chosen."""
+        if not self.any_vm:
+            return _total((), (0, 0))
+        now = self.chosen({name: counts for name, counts in last.items() if classname.is_vm(name)})
+        return _total([row for row in raw if classname.is_vm(row.name) and self._is_chosen(row.name)], _sum(now))
+
+    def final(self, rows: Mapping[str, tuple[int, int]]) -> Tallies:
+        """A histogram's rows under the names that are compared."""
+        return self.rolled_up(self.chosen(self.tallies(rows)))
+
     def tallies(self, rows: Mapping[str, tuple[int, int]]) -> Tallies:
-        """The rows by name, those of one name summed."""
+        """The rows by folded name, those of one name summed."""
         tallies = dict(rows)
         for generated, name in self.folded.items():
             counts = tallies.pop(generated, None)
@@ -342,10 +378,9 @@ def _add(tallies: Tallies, name: str, counts: tuple[int, int]) -> None:
     tallies[name] = counts if before is None else (before[0] + counts[0], before[1] + counts[1])
 
 
-def _sum(tallies: Mapping[str, tuple[int, int]], names: Iterable[str] | None = None) -> tuple[int, int]:
-    counts = tallies.values() if names is None else [tallies[name] for name in names]
-    return sum(map(itemgetter(0), counts)), sum(map(itemgetter(1), counts))
+def _sum(tallies: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
+    return sum(map(itemgetter(0), tallies.values())), sum(map(itemgetter(1), tallies.values()))
 
 
-def _difference(before: tuple[int, int], after: tuple[int, int]) -> Growth:
-    return Growth("total", *after, after[0] - before[0], after[1] - before[1])
+def _total(rows: Sequence[Growth], now: tuple[int, int]) -> Growth:
+    return Growth("total", *now, sum(map(itemgetter(3), rows)), sum(map(itemgetter(4), rows)))

@@ -181,13 +181,17 @@ def _report(
     full_in_min = None
     if taken is not None and taken.heap_max_bytes is not None and used[-1].total is not None:
         full_in_min = analysis.minutes_until_full(found.trend, used[-1].total.bytes, taken.heap_max_bytes)
-    footer = [*view.selection_notes(len(histograms), used), *view.cut_notes(used, found), *analysis.oddities(used)]
+    footer = [
+        *view.selection_notes(len(histograms), used),
+        *view.cut_notes(used, found),
+        *analysis.oddities(used, found.came),
+    ]
     return Report(
         about(host, _target(taken)),
         blocks=view.blocks(found, options.choice.by, shown, suspects),
         verdict=[*view.verdict(found), *view.full_lines(full_in_min)],
         summary=[total],
-        footer=[*footer, *([] if taken is None else view.cost_notes(taken.stops_s, taken.late, live=live))],
+        footer=[*footer, *_live_notes(found, taken, live=live)],
         text=lambda: [
             *view.lines(shown),
             *(f"# {line}" for line in (*view.suspect_lines(trend), *view.full_lines(full_in_min))),
@@ -228,3 +232,14 @@ def _target(taken: Taken | None) -> dict[str, object] | None:
         "jdk": perf and (perf.text("java.property.java.version") or perf.text("java.property.java.vm.version")),
         "unit": taken.unit,
     }
+
+
+def _live_notes(found: analysis.Comparison, taken: Taken | None, *, live: bool) -> list[str]:
+    if taken is None:
+        return []
+    notes = list(view.cost_notes(taken.stops_s, taken.late, live=live))
+    if found.trend and found.trend[0].steady:
+        notes.append(
+            f"who holds them only a heap dump tells: jcmd {taken.jvm.pid} GC.heap_dump FILE (it stops the JVM)"
+        )
+    return notes

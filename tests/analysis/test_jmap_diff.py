@@ -192,6 +192,10 @@ def test_a_log_with_both_sides_of_each_collection_is_compared_by_what_is_left():
     assert len(analysis.comparable(both[:4])) == 4
 
 
+def oddities(one, other):
+    return analysis.oddities([one, other], compare([one, other], Choice()).came)
+
+
 ROWS = [(f"a.B{number}", 1, 16) for number in range(20)]
 
 
@@ -205,9 +209,9 @@ ROWS = [(f"a.B{number}", 1, 16) for number in range(20)]
 ])  # fmt: skip
 def test_what_is_not_one_jvm_at_two_times_is_said(one, other, said):
     """The same file twice, other versions, other pids, other classes, a restart, the wrong order."""
-    assert any(said in sentence for sentence in analysis.oddities([one, other]))
+    assert any(said in sentence for sentence in oddities(one, other))
 
 
 def test_one_jvm_at_two_times_is_not():
     """A few classes that come and go are no other JVM."""
-    assert analysis.oddities([histogram(ROWS), histogram([*ROWS[1:], ("c.D", 1, 16)])]) == []
+    assert oddities(histogram(ROWS), histogram([*ROWS[1:], ("c.D", 1, 16)])) == []

@@ -20,11 +20,11 @@ _UNKNOWN = 255
 _MANY_FDS = 1 << 16  # old kernels close them one by one
 
 
-def run_in_child(host: Host, work: Callable[[], None], timeout_s: float | None) -> int | None:
+def run_in_child(host: Host, work: Callable[[], None], timeout_s: float) -> int | None:
     """Do the work in a child: 0 when it is done, the errno of the OSError it raised, None when the time ran out.
 
-    A timeout of None waits as long as it takes, though never deaf to Ctrl-C. Whatever ends the wait kills the child;
-    one that cannot be killed holds nothing of ours: no terminal, no pipe, no file.
+    Ctrl-C is heard all the while. Whatever ends the wait kills the child; one that cannot be killed holds nothing of
+    ours: no terminal, no pipe, no file.
     """
     pid = os.fork()
     if pid == 0:
@@ -36,14 +36,14 @@ def run_in_child(host: Host, work: Callable[[], None], timeout_s: float | None) 
         raise
 
 
-def _wait(host: Host, pid: int, timeout_s: float | None) -> int | None:
-    deadline = None if timeout_s is None else host.monotonic() + timeout_s
+def _wait(host: Host, pid: int, timeout_s: float) -> int | None:
+    deadline = host.monotonic() + timeout_s
     pause = _FIRST_PAUSE_S
     while True:
         ended, status = os.waitpid(pid, os.WNOHANG)
         if ended:
             return os.waitstatus_to_exitcode(status) if os.WIFEXITED(status) else _UNKNOWN
-        if deadline is not None and host.monotonic() >= deadline:
+        if host.monotonic() >= deadline:
             _abandon(pid)
             return None
         host.sleep(pause)

@@ -11,7 +11,7 @@ import os
 from typing import TYPE_CHECKING
 
 from opskit.actions.child import run_in_child
-from opskit.errors import NotPermitted, NotSupported
+from opskit.errors import NotPermitted, NotSupported, TargetTimeout
 from opskit.proc.container import container_evidence
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 LEVELS = {"pagecache": 1, "dentries": 2, "all": 3}
 NOTHING = "Nothing was changed."
+_DROP_TIMEOUT_S = 600.0  # a second or two a million entries is usual
 
 
 def check_may_drop(host: Host, level: str, *, in_container: bool) -> None:
@@ -55,14 +56,22 @@ def sync(host: Host, timeout_s: float) -> bool:
 
 
 def drop(host: Host, level: str) -> None:
-    """Drop a level of LEVELS. Ctrl-C ends it between two rounds of the kernel's. Raises NotPermitted if it is refused after all."""
+    """Drop a level of LEVELS. Ctrl-C ends it between two rounds of the kernel's.
+
+    Raises NotPermitted if it is refused after all, TargetTimeout if the kernel does not come back from it.
+    """
     path = control_file(host)
 
     def write() -> None:
         fd = os.open(path, os.O_WRONLY)
         os.write(fd, b"%d\n" % LEVELS[level])
 
-    code = run_in_child(host, write, None)
+    code = run_in_child(host, write, _DROP_TIMEOUT_S)
+    if code is None:
+        raise TargetTimeout(
+            f"the kernel has not come back from the drop in {_DROP_TIMEOUT_S:.0f} s (a hung mount?): it was left behind, and "
+            "may have dropped a part; opskit dentry shows how much there is now"
+        )
     if code:
         raise _refused(OSError(code, os.strerror(code)), path, level, in_a_container=False)
 

@@ -14,9 +14,10 @@ import os
 import platform
 import select
 import signal
+import sys
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from opskit.actions.peek_paths import peek, write_control
 from opskit.errors import NotPermitted, NotSupported, TargetTimeout
@@ -163,25 +164,26 @@ def _lookups(answer: dict[str, Any]) -> Lookups:
     )
 
 
-def _run_child(work: Callable[[], dict[str, Any]], result_end: int) -> None:
-    """In the child: never returns, and is deaf to the terminal's signals: it is the parent who says when."""
-    code = 1
+def _run_child(work: Callable[[], dict[str, Any]], result_end: int) -> NoReturn:
+    """In the child: deaf to the terminal's signals, since it is the parent who says when; what is a bug is shown as one."""
     try:
-        for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM, signal.SIGPIPE):
             signal.signal(number, signal.SIG_IGN)
-        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
         os.setsid()
-        null = os.open(os.devnull, os.O_RDWR)
-        for fd in (0, 1, 2):
-            os.dup2(null, fd)
-        with open(result_end, "w", encoding="utf-8") as answer:
-            try:
-                json.dump(work(), answer)
-            except _Refused as refused:
-                json.dump({"error": refused.kind, "message": str(refused)}, answer)
-        code = 0
+        try:
+            answer = work()
+        except _Refused as refused:
+            answer = {"error": refused.kind, "message": str(refused)}
+        except OSError as error:
+            answer = {"error": "support", "message": f"the kernel's tracer refused: {error}"}
+        with open(result_end, "w", encoding="utf-8") as pipe:
+            json.dump(answer, pipe)
+    except BrokenPipeError:  # the parent is gone, and nobody wants to know
+        pass
     finally:
-        os._exit(code)
+        if sys.exc_info()[0] is not None:
+            sys.excepthook(*sys.exc_info())
+        os._exit(0)
 
 
 def _clean_up_after(pid: int) -> None:

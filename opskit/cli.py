@@ -38,21 +38,22 @@ class Entry(NamedTuple):
 
 
 COMMANDS = (
-    Entry("pipes", "Linux", "Which pipes are open, who uses them, which are full or one-sided."),
-    Entry("limits", "Linux", "Why a thread cannot be started, and how many more can until then."),
-    Entry("dentry", "Linux", "Who ate the memory: dentry and inode caches, and giving them back safely."),
-    Entry("jvms", "JVM", "Every JVM: heap, CPU, memory limit, time in GC and at safepoints; can it be attached to."),
-    Entry("hsperf-check", "JVM", "Whether jstack, jps and the like can get at a JVM; why not, and the repair."),
+    Entry("pipes", "Linux", "Which pipes are open, who uses them, which are full."),
+    Entry("limits", "Linux", "Why no thread can be started, and how many more can."),
+    Entry("dentry", "Linux", "Who ate the memory: dentries and inodes; drop them safely."),
+    Entry("jvms", "JVM", "Every JVM: heap, CPU, limits, GC and safepoint time, attach."),
+    Entry("hsperf-check", "JVM", "Why jstack, jps and their like fail at a JVM; the repair."),
     Entry("attach-check", "JVM", "The same as hsperf-check.", "hsperf_check", hidden=True),
-    Entry("jpmp", "JVM", "Where a JVM's threads stand, live or in saved dumps, and what costs CPU."),
-    Entry("jmap-diff", "JVM", "Which classes' objects grew between class histograms, and which keep growing."),
-    Entry("safepoints", "JVM", "How long a JVM stands still, for what, and how much of it is the way there."),
+    Entry("jpmp", "JVM", "Where a JVM's threads stand, what costs CPU, who holds locks."),
+    Entry("jmap-diff", "JVM", "Which classes grew between histograms, which keep growing."),
+    Entry("safepoints", "JVM", "How long a JVM stands still, for what, and the way there."),
 )
 
 SYMPTOMS = (
     ("`Too many open files`, and lsof shows FIFOs", "opskit pipes --by-process"),
     ("a pipeline hangs", "opskit pipes --ends --fill"),
-    ("`can't start new thread` (Python, Java)", "opskit limits PID"),
+    ("`unable to create native thread`", "opskit limits PID"),
+    ("`can't start new thread`", "opskit limits PID"),
     ("memory is used, and no process has it", "opskit dentry"),
     ("which JVM is it, and is it heap, CPU or a limit", "opskit jvms -w"),
     ("`well-known file is not secure`, or jps sees nothing", "opskit hsperf-check"),
@@ -96,7 +97,7 @@ class LazyGroup(click.Group):
                     [(entry.name, entry.help) for entry in COMMANDS if entry.group == group and not entry.hidden]
                 )
         with formatter.section("Symptoms"):
-            formatter.write_dl([(f"{symptom}:", command) for symptom, command in SYMPTOMS], col_max=60)
+            formatter.write_dl([(f"{symptom}:", command) for symptom, command in SYMPTOMS], col_max=44)
 
 
 def _suggestion(name: str) -> str:

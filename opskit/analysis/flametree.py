@@ -1,0 +1,160 @@
+"""Stacks merged to one call tree, alone or beside those of another profile: what a flame graph draws. Pure.
+
+The area law: a frame's total is its own weight, its children's totals, and what was left out below it as too narrow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+ROOT = "all"
+
+Path = tuple[str, ...]  # a stack from the outermost frame of the picture inwards
+
+
+class Frame(NamedTuple):
+    """A frame of the tree. `depth` is 0 for the root; `total` and `own` are weights; the same `before`, where compared."""
+
+    depth: int
+    name: str
+    total: int
+    own: int
+    total_before: int = 0
+    own_before: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FlameTree:
+    """The frames that are wide enough to be seen, each before its children, siblings by name.
+
+    `frames[0]` is the root. `gone`: subtrees that only the profile before has wide enough, their tops at depth 0.
+    `left_out`: how many frames were too narrow. `in_common`: whether any frame is in both profiles.
+    """
+
+    frames: Sequence[Frame]
+    gone: Sequence[Frame] = ()
+    left_out: int = 0
+    in_common: bool = True
+
+    @property
+    def total(self) -> int:
+        """The weight of all stacks."""
+        return self.frames[0].total
+
+    @property
+    def total_before(self) -> int:
+        """The weight of all stacks of the profile before; 0 where there is none."""
+        return self.frames[0].total_before
+
+
+def merge(stacks: Iterable[tuple[Path, int]], narrowest: float = 0.0) -> FlameTree:
+    """The tree of one profile, without the frames whose share of the whole is under `narrowest`."""
+    return compare((), stacks, narrowest)
+
+
+def compare(
+    before: Iterable[tuple[Path, int]], after: Iterable[tuple[Path, int]], narrowest: float = 0.0
+) -> FlameTree:
+    """The tree of the profile `after`, each frame with its weight before; frames that vanished are in `gone`."""
+    weights: dict[Path, list[int]] = {}
+    totals = [0, 0]
+    for side, stacks in enumerate((after, before)):
+        for path, weight in stacks:
+            if weight <= 0:
+                continue
+            totals[side] += weight
+            met = weights.get(path)
+            if met is None:
+                met = weights[path] = [0, 0]
+            met[side] += weight
+    # What is seen has some weight, however narrow it may be.
+    seen_after, seen_before = (max(narrowest * total, 1) for total in totals)
+    frames, left_out, in_common = _merge(weights, seen_after, seen_before)
+    if not totals[1]:
+        return FlameTree(frames, (), left_out)
+    return FlameTree(*_split(frames, seen_after), left_out, in_common)
+
+
+def starts(frames: Sequence[Frame], weigh: int = 2) -> list[int]:
+    """Where each frame begins: its parent's begin and the widths of the siblings before it. `weigh`: 2 total, 4 total_before."""
+    found: list[int] = []
+    following = [0] * (max((frame.depth for frame in frames), default=0) + 2)  # at each depth
+    for frame in frames:
+        depth = frame[0]
+        start = following[depth]
+        found.append(start)
+        following[depth] = start + frame[weigh]
+        following[depth + 1] = start
+    return found
+
+
+def _merge(weights: dict[Path, list[int]], seen_after: float, seen_before: float) -> tuple[list[Frame], int, bool]:
+    """One walk over the sorted stacks; only one path is open at a time, and what is too narrow is dropped when it closes."""
+    found: list[Frame] = []
+    left_out = 0
+    in_common = False
+    opened: list[list[int]] = [[0, 0, 0, 0, 0]]  # total, own, total_before, own_before, place in `found`
+    names: list[str] = [ROOT]
+    found.append(Frame(0, ROOT, 0, 0))
+
+    def close(down_to: int) -> None:
+        nonlocal left_out, in_common
+        while len(opened) > down_to:
+            total, own, total_before, own_before, place = opened.pop()
+            name = names.pop()
+            if opened:
+                above = opened[-1]
+                above[0] += total
+                above[2] += total_before
+                if total and total_before:
+                    in_common = True
+                if total < seen_after and total_before < seen_before:
+                    left_out += 1
+                    del found[place:]
+                    continue
+            found[place] = Frame(len(opened), name, total, own, total_before, own_before)
+
+    previous: Path = ()
+    for path in sorted(weights):
+        shared = 0
+        for one, other in zip(path, previous):  # noqa: B905  (to the end of the shorter)
+            if one != other:
+                break
+            shared += 1
+        close(shared + 1)
+        for name in path[shared:]:
+            opened.append([0, 0, 0, 0, len(found)])
+            names.append(name)
+            found.append(_OPEN)
+        leaf = opened[-1]
+        now, once = weights[path]
+        leaf[0] += now
+        leaf[1] += now
+        leaf[2] += once
+        leaf[3] += once
+        previous = path
+    close(0)
+    return found, left_out, in_common
+
+
+_OPEN = Frame(0, "", 0, 0)  # holds the place of a frame whose children come first
+
+
+def _split(frames: Iterable[Frame], seen_after: float) -> tuple[list[Frame], list[Frame]]:
+    """Those that are wide enough now, and those that only were."""
+    now: list[Frame] = []
+    gone: list[Frame] = []
+    top = 0  # the depth of the vanished subtree's top, while in one
+    for frame in frames:
+        if frame.depth == 0 or frame.total >= seen_after:
+            now.append(frame)
+            top = 0
+            continue
+        if not top or frame.depth < top:
+            top = frame.depth
+        gone.append(frame._replace(depth=frame.depth - top))
+    return now, gone

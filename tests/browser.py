@@ -1,0 +1,191 @@
+"""A real browser for the tests: headless Chromium, driven over the WebDriver protocol by nothing but the standard library.
+
+Each browser has a new, empty profile and asks the network for nothing; it is quit at the end, with all its processes.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+FLAGS = [
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-extensions",
+    "--window-size=1280,900",
+]
+KEYS = {
+    "Enter": "\ue007",
+    "Escape": "\ue00c",
+    "Tab": "\ue004",
+    "ArrowUp": "\ue013",
+    "ArrowDown": "\ue015",
+    "ArrowLeft": "\ue012",
+    "ArrowRight": "\ue014",
+    "Home": "\ue011",
+    "Backspace": "\ue003",
+}
+_ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
+_PATIENCE_S = 120
+
+
+class Browser:
+    """One browser window. `quit` ends it."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="opskit-browser-"))
+        ports = self.folder / "driver.log"
+        with ports.open("wb") as log:
+            self.driver = subprocess.Popen(
+                [DRIVER, "--port=0"],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env={**os.environ, "HOME": str(self.folder), "TMPDIR": str(self.folder)},
+            )
+        self.session = ""
+        try:
+            self.base = f"http://127.0.0.1:{self._port(ports)}"
+            options = {"binary": CHROMIUM, "args": [*FLAGS, f"--user-data-dir={self.folder / 'profile'}"]}
+            wanted = {
+                "browserName": "chrome",
+                "goog:chromeOptions": options,
+                "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
+            }
+            answer = self._ask("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
+            self.session = f"/session/{answer['sessionId']}"
+        except BaseException:
+            self.quit()
+            raise
+
+    def _port(self, log: Path) -> int:
+        deadline = time.monotonic() + _PATIENCE_S
+        while time.monotonic() < deadline:
+            said = log.read_text(errors="replace")
+            if " on port " in said.partition("successfully")[2]:
+                return int(said.rpartition(" on port ")[2].split()[0].rstrip("."))
+            if self.driver.poll() is not None:
+                raise AssertionError(f"chromedriver ended: {said}")
+            time.sleep(0.05)
+        raise AssertionError("chromedriver did not start")
+
+    def _ask(self, method, path, body=None):
+        data = None if method == "GET" else json.dumps(body or {}).encode()
+        request = urllib.request.Request(self.base + path, data, {"Content-Type": "application/json"}, method=method)
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        try:
+            with opener.open(request, timeout=_PATIENCE_S) as answer:
+                return json.load(answer)["value"]
+        except urllib.error.HTTPError as error:
+            raise AssertionError(f"{path}: {error.read().decode(errors='replace')[:600]}") from None
+
+    def open(self, path: Path | str) -> None:
+        """Open a file and wait until it is loaded."""
+        self._ask("POST", f"{self.session}/url", {"url": "about:blank"})
+        self._ask("POST", f"{self.session}/url", {"url": path if "://" in str(path) else Path(path).as_uri()})
+
+    def run(self, script, *arguments):
+        """What a function body returns in the page."""
+        return self._ask("POST", f"{self.session}/execute/sync", {"script": script, "args": list(arguments)})
+
+    def find(self, css):
+        """The elements that fit a CSS selector."""
+        return self._ask("POST", f"{self.session}/elements", {"using": "css selector", "value": css})
+
+    def click(self, css) -> None:
+        """Click the first that fits as a mouse does: in its middle."""
+        self._ask("POST", f"{self.session}/element/{self.find(css)[0][_ELEMENT]}/click")
+
+    def hover(self, css) -> None:
+        """Move the mouse over it."""
+        origin = self.find(css)[0]
+        move = {"type": "pointerMove", "duration": 0, "x": 0, "y": 0, "origin": origin}
+        self._act({"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": [move]})
+
+    def press(self, *keys) -> None:
+        """Press and release each key."""
+        strokes = []
+        for key in keys:
+            value = KEYS.get(key, key)
+            strokes += [{"type": "keyDown", "value": value}, {"type": "keyUp", "value": value}]
+        self._act({"type": "key", "id": "keyboard", "actions": strokes})
+
+    def _act(self, source) -> None:
+        self._ask("POST", f"{self.session}/actions", {"actions": [source]})
+
+    def devtools(self, command, **parameters):
+        """A command of the DevTools protocol."""
+        return self._ask("POST", f"{self.session}/goog/cdp/execute", {"cmd": command, "params": parameters})
+
+    def window(self, width, height, *, mobile=False) -> None:
+        """The size of the page; `mobile` as a phone has it."""
+        self.devtools(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=2 if mobile else 1, mobile=mobile
+        )  # fmt: skip
+        self.devtools("Emulation.setTouchEmulationEnabled", enabled=mobile)
+
+    def prefer(self, **media) -> None:
+        """prefers_color_scheme="dark" and the like."""
+        features = [{"name": name.replace("_", "-"), "value": value} for name, value in media.items()]
+        self.devtools("Emulation.setEmulatedMedia", features=features)
+
+    def script(self, *, enabled) -> None:
+        """Whether pages may run their scripts; for those opened from now on."""
+        self.devtools("Emulation.setScriptExecutionDisabled", value=not enabled)
+
+    def screenshot(self, path: Path) -> bytes:
+        """What the window shows, as a PNG file."""
+        data = base64.b64decode(self._ask("GET", f"{self.session}/screenshot"))
+        path.write_bytes(data)
+        return data
+
+    def pdf(self, path: Path) -> None:
+        """The page as it is printed."""
+        printed = self.devtools("Page.printToPDF", preferCSSPageSize=True, printBackground=True)
+        path.write_bytes(base64.b64decode(printed["data"]))
+
+    def errors(self) -> list[str]:
+        """What the page complained about since the last call."""
+        logged = self._ask("POST", f"{self.session}/se/log", {"type": "browser"})
+        return [entry["message"] for entry in logged if entry["level"] in ("SEVERE", "WARNING")]
+
+    def requests(self) -> list[str]:
+        """The addresses that were asked for since the last call."""
+        asked = []
+        for entry in self._ask("POST", f"{self.session}/se/log", {"type": "performance"}):
+            message = json.loads(entry["message"])["message"]
+            if message["method"] == "Network.requestWillBeSent":
+                asked.append(message["params"]["request"]["url"])
+        return asked
+
+    def quit(self) -> None:
+        """End the browser and all it started, and take its profile away."""
+        try:
+            if self.session:
+                self._ask("DELETE", self.session)
+        except (OSError, AssertionError):
+            pass  # it is killed anyway
+        finally:
+            try:
+                os.killpg(self.driver.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            self.driver.wait()
+            shutil.rmtree(self.folder, ignore_errors=True)

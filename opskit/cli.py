@@ -59,6 +59,7 @@ SYMPTOMS = (
     ("`well-known file is not secure`, or jps sees nothing", "opskit hsperf-check"),
     ("a JVM hangs", "opskit jpmp PID"),
     ("a JVM burns CPU", "opskit jpmp PID --on-cpu"),
+    ("slower than it was, and there is a profile of both", "opskit jpmp NOW --diff BEFORE -o d.svg"),
     ("a heap that fills up, an OutOfMemoryError ahead", "opskit jmap-diff PID -c 5"),
     ("the application stalls, and collections are not why", "opskit safepoints PID"),
 )

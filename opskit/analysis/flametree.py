@@ -56,9 +56,7 @@ def merge(stacks: Iterable[tuple[Path, int]], narrowest: float = 0.0) -> FlameTr
     return compare((), stacks, narrowest)
 
 
-def compare(
-    before: Iterable[tuple[Path, int]], after: Iterable[tuple[Path, int]], narrowest: float = 0.0
-) -> FlameTree:
+def compare(before: Iterable[tuple[Path, int]], after: Iterable[tuple[Path, int]], narrowest: float = 0.0) -> FlameTree:
     """The tree of the profile `after`, each frame with its weight before; frames that vanished are in `gone`."""
     weights: dict[Path, list[int]] = {}
     totals = [0, 0]
@@ -79,15 +77,15 @@ def compare(
     return FlameTree(*_split(frames, seen_after), left_out, in_common)
 
 
-def starts(frames: Sequence[Frame], weigh: int = 2) -> list[int]:
-    """Where each frame begins: its parent's begin and the widths of the siblings before it. `weigh`: 2 total, 4 total_before."""
+def starts(frames: Sequence[Frame], *, before: bool = False) -> list[int]:
+    """Where each frame begins: where its parent does, and the widths (or those before) of the siblings in between."""
     found: list[int] = []
     following = [0] * (max((frame.depth for frame in frames), default=0) + 2)  # at each depth
     for frame in frames:
-        depth = frame[0]
+        depth = frame.depth
         start = following[depth]
         found.append(start)
-        following[depth] = start + frame[weigh]
+        following[depth] = start + (frame.total_before if before else frame.total)
         following[depth + 1] = start
     return found
 

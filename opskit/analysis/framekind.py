@@ -38,8 +38,10 @@ def is_java(frame: str) -> bool:
 
 
 def kind_of(frame: str, *, outermost: bool = False, among_java: bool = True) -> Kind:
-    """The kind of the frame. `outermost`: it may be a thread's name. `among_java`: False in a profile without Java methods,
-    where every name without a library or a mark is the application's.
+    """The kind of the frame.
+
+    `outermost`: it may be a thread's name. `among_java`: False in a profile without Java methods, where every name
+    without a library or a mark is the application's.
     """
     mark = _MARK.search(frame)
     if mark is not None and mark[1] == "k":

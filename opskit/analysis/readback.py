@@ -13,6 +13,7 @@ from opskit.analysis.stacks import WeightedStack
 from opskit.errors import BadInput
 
 _LINE = re.compile(r"(.*\S)\s+(\d+(?:\.\d+)?)\s*")
+_NOT_EMPTY = re.compile(r"[^\n]+")
 _NEGATIVE = re.compile(r".*\s-\d+(?:\.\d+)?\s*")
 _LOOKED_AT = 50
 
@@ -26,21 +27,26 @@ def is_folded(text: str) -> bool:
 
 def parse_folded(text: str, source: str) -> list[WeightedStack]:
     """The stacks with their counts as samples; the same stack twice is added up. Raises BadInput."""
-    counts: dict[str, float] = {}
-    for number, line in enumerate(text.split("\n"), 1):
+    counts: dict[tuple[str, ...], float] = {}
+    known: dict[str, str] = {}  # each frame's name is kept once: a profile has few names and many stacks
+    for found in _NOT_EMPTY.finditer(text):
+        line = found[0]
         stack, _, word = line.rstrip().rpartition(" ")
         if stack and word.isdecimal():
-            counts[stack] = counts.get(stack, 0) + int(word)
+            count: float = int(word)
         elif line.strip():
             match = _LINE.fullmatch(line)
             if match is None:
                 problem = "a negative count" if _NEGATIVE.fullmatch(line) else "not `frame;frame;… count`"
-                raise BadInput(source, problem, number, line)
-            counts[match[1]] = counts.get(match[1], 0) + float(match[2])
-    return [
-        WeightedStack(tuple(reversed(stack.rstrip().split(";"))), samples=round(weight))
-        for stack, weight in counts.items()
-    ]
+                raise BadInput(source, problem, text.count("\n", 0, found.start()) + 1, line)
+            stack, count = match[1], float(match[2])
+        else:
+            continue
+        names = stack.rstrip().split(";")
+        names.reverse()
+        frames = tuple(map(known.setdefault, names, names))
+        counts[frames] = counts.get(frames, 0) + count
+    return [WeightedStack(frames, samples=round(weight)) for frames, weight in counts.items()]
 
 
 def is_profile(document: Any) -> bool:

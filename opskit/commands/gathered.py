@@ -32,6 +32,7 @@ class Gathered:
 
     `times_s`: when each dump was taken, on
     any one clock. `head` and `said` make up the footer; `data` goes into the JSON. `error`: what ended a run that has gathered something.
+    `before`: what a picture compares it with.
     """
 
     dumps: list[ThreadDump] = field(default_factory=list)
@@ -46,3 +47,4 @@ class Gathered:
     target: Mapping[str, object] | None = None
     live: bool = False
     error: OpskitError | None = None
+    before: Gathered | None = None

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from opskit.analysis import readback
 from opskit.analysis import stacks as analysis
+from opskit.commands import jpmp_picture as picture
 from opskit.commands.gathered import Gathered
 from opskit.commands.options import Duration, common, open_host, top
-from opskit.commands.output import SUFFIXES, Output, about
+from opskit.commands.output import Output, about
 from opskit.commands.target import is_file
 from opskit.errors import BadInput, NothingFound, UsageError
 from opskit.jvm.dialects import DumpReader
 from opskit.jvm.threaddump import STATES
 from opskit.render import stacks as view
 from opskit.render.escape import printable
+from opskit.render.numbers import percent
 from opskit.render.report import Block, Report
 
 if TYPE_CHECKING:
@@ -41,6 +44,7 @@ class Options:
     root: analysis.Root | None
     on_cpu: bool
     top: int | None
+    picture: picture.Asked
 
 
 class _Command(click.Command):
@@ -104,8 +108,9 @@ class _Pattern(click.ParamType):  # type: ignore[type-arg]
 )
 @click.option("--virtual", is_flag=True, help="Every virtual thread too, mounted or not (JDK 21 and later).")
 @click.option("--yes", is_flag=True, help="With --synchronizers: do not ask.")
+@picture.picture_options
 @top
-@common("table", "text", "markdown", "folded", "json")
+@common("table", "text", "markdown", "folded", "json", *picture.FORMATS)
 def command(
     words: tuple[str, ...],
     on_cpu: bool,
@@ -125,6 +130,11 @@ def command(
     synchronizers: bool,
     virtual: bool,
     yes: bool,
+    inverted: bool,
+    reverse: bool,
+    diff: str | None,
+    title: str | None,
+    width: int | None,
     top: int | None,
     format_: str | None,
     output: str | None,
@@ -136,7 +146,9 @@ def command(
     if by_thread and by_pool:
         raise UsageError("--by-thread and --by-pool exclude each other: choose one")
     _check_locks(locks, synchronizers, virtual, yes, on_cpu)
-    out = Output.choose(format_, output, no_color, SUFFIXES | {".folded": "folded", ".collapsed": "folded"})
+    out = Output.choose(format_, output, no_color, picture.KNOWN_SUFFIXES, needs_plot=False)
+    asked = picture.Asked(inverted, reverse, diff, title, width)
+    asked.check(out.format, top)
     for_people = out.format in ("table", "markdown")
     options = Options(
         analysis.Naming(full_names, lines),
@@ -144,12 +156,16 @@ def command(
         "thread" if by_thread else "pool" if by_pool else None,
         on_cpu,
         top,
+        asked,
     )
     host = open_host(root, proc)
     detailed = on_cpu or options.root is not None or out.format not in _EXACT or bool(state)
-    if locks and out.format == "folded":
-        raise UsageError("--locks is no profile, and has no folded form; -f text, table, json and markdown have it")
+    if locks and out.format in ("folded", *picture.FORMATS):
+        raise UsageError(
+            f"--locks is no profile, and has no {out.format} form; -f text, table, json and markdown have it"
+        )
     reader = DumpReader("locks" if locks else "threads" if detailed or virtual else "stacks")
+    before = None if diff is None else _read_files((diff,), reader)
     if words and is_file(words[0]):
         for name, value in (
             ("--max-stop", max_stop),
@@ -160,7 +176,9 @@ def command(
         ):
             if value is not None:
                 raise UsageError(f"{name} goes with a live JVM, not with files")
-        _show(host, options, out, _read_files(words, reader), detailed=detailed, locks=locks)
+        read = _read_files(words, reader)
+        read.before = before
+        _show(host, options, out, read, detailed=detailed, locks=locks)
         return 0
     from opskit.commands import jpmp_live  # noqa: PLC0415  (sockets and JVMs: not for files)
 
@@ -170,6 +188,7 @@ def command(
         live.ask_before_long_stop(yes)
     gathered, code = live.gather(reader, cpu=detailed and not virtual)
     if gathered is not None:
+        gathered.before = before
         _show(host, options, out, gathered, detailed=detailed or virtual, locks=locks)
     if gathered is not None and gathered.error is not None:
         raise gathered.error
@@ -213,11 +232,16 @@ def _read_files(paths: Sequence[str], reader: DumpReader) -> Gathered:
 def _read_file(path: str, reader: DumpReader, gathered: Gathered) -> None:
     source = "standard input" if path == "-" else path
     data = _read(path)
+    if source.endswith((".folded", ".collapsed")):
+        text = _decoded(data)
+        del data  # such files are big
+        gathered.stacks += readback.parse_folded(text, source)
+        return
     try:
         dumps = reader.read(data, source)
     except NothingFound:
         # Not a dump: a profile that somebody wrote from dumps, perhaps.
-        stacks = _read_profile(data, source)
+        stacks = _read_profile(_decoded(data), source)
         if stacks is None:
             raise
         gathered.stacks += stacks
@@ -241,11 +265,12 @@ def _read(path: str) -> bytes:
         raise BadInput(path, f"cannot be read: {error.strerror}{hint}") from None
 
 
-def _read_profile(data: bytes, source: str) -> list[analysis.WeightedStack] | None:
-    from opskit.analysis import readback  # noqa: PLC0415  (only profiles pay for it)
+def _decoded(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
 
-    text = data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
-    if text.lstrip().startswith("{"):
+
+def _read_profile(text: str, source: str) -> list[analysis.WeightedStack] | None:
+    if text[:1000].lstrip().startswith("{"):
         import json  # noqa: PLC0415
 
         try:
@@ -253,9 +278,7 @@ def _read_profile(data: bytes, source: str) -> list[analysis.WeightedStack] | No
         except (ValueError, RecursionError):
             return None
         return readback.parse_profile(document, source) if readback.is_profile(document) else None
-    if source.endswith((".folded", ".collapsed")) or readback.is_folded(text):
-        return readback.parse_folded(text, source)
-    return None
+    return readback.parse_folded(text, source) if readback.is_folded(text) else None
 
 
 def _say(line: str) -> None:
@@ -266,8 +289,12 @@ def _emit(host: Host, options: Options, out: Output, gathered: Gathered, *, deta
     stacks, cpu = _weigh(options, gathered, detailed=detailed)
     selected = analysis.select(stacks, options.selection)
     deadlocks = tuple(dict.fromkeys(deadlock for dump in gathered.dumps for deadlock in dump.deadlocks))
-    if out.format in _EXACT:
+    if out.format in picture.FORMATS:
+        notes = [view.deadlock_line(deadlock) for deadlock in deadlocks]
+        _draw(options, out, gathered, stacks, selected, notes)
+    elif out.format in _EXACT:
         _emit_lines(options, out, selected)
+    if out.format in (*_EXACT, *picture.FORMATS):
         for line in map(view.deadlock_line, deadlocks):
             _say(line)
         if gathered.live:
@@ -278,10 +305,49 @@ def _emit(host: Host, options: Options, out: Output, gathered: Gathered, *, deta
 
 def _emit_lines(options: Options, out: Output, selected: Sequence[analysis.WeightedStack]) -> None:
     folded = out.format == "folded"
+    if options.picture.reverse:
+        selected = [replace(stack, frames=stack.frames[::-1]) for stack in selected]
     write = view.root_first if folded else view.leaf_first_in_full if options.naming.full else view.leaf_first
     rows = analysis.lines_by_weight(selected, write, on_cpu=options.on_cpu)
     lines = (view.folded_lines if folded else view.count_lines)(rows[: options.top or None])
     out.write("".join(f"{line}\n" for line in lines))
+
+
+def _draw(
+    options: Options,
+    out: Output,
+    gathered: Gathered,
+    stacks: Sequence[analysis.WeightedStack],
+    selected: Sequence[analysis.WeightedStack],
+    notes: list[str],
+) -> None:
+    idle = sum(stack.samples for stack in stacks if stack.idle and stack.frames)
+    if idle and not options.on_cpu:
+        share = percent(idle / sum(stack.samples for stack in stacks if stack.frames))
+        left_out = "are in the picture; --no-idle leaves them out" if options.selection.idle else "are left out"
+        notes.append(f"threads that wait for work ({share} of the samples) {left_out}")
+    if gathered.dumps:
+        notes.append(_footer(gathered).removesuffix("."))
+    if options.top:
+        selected = analysis.heaviest_first(selected, options.on_cpu)[: options.top]
+    before = None
+    if gathered.before is not None:
+        weighed, _ = _weigh(options, gathered.before, detailed=True)
+        before = picture.Profile(_name_of(gathered.before), analysis.select(weighed, options.selection))
+    picture.emit(
+        out,
+        options.picture,
+        picture.Profile(_name_of(gathered), selected, notes),
+        before,
+        on_cpu=options.on_cpu,
+        threads_outermost=options.root is not None,
+    )
+
+
+def _name_of(gathered: Gathered) -> str:
+    """The files, or the JVM by pid and main class."""
+    target = gathered.target or {}
+    return str(target.get("files") or f"{target.get('main') or 'JVM'} {target.get('pid', '')}").strip()
 
 
 def _weigh(

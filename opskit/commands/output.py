@@ -49,14 +49,19 @@ class Output(NamedTuple):
         output: str | None,
         no_color: bool = False,
         suffixes: Mapping[str, str] = SUFFIXES,
+        *,
+        needs_plot: bool = True,
     ) -> Output:
-        """Settle format and place before any work is done. Raises UsageError and CannotWrite."""
+        """Settle format and place before any work is done. Raises UsageError and CannotWrite.
+
+        `needs_plot`: matplotlib draws the pictures.
+        """
         path = None if output in (None, "-") else output
         terminal = path is None and sys.stdout.isatty()
         if path is not None:
             format_ = format_ or _format_of(path, suffixes)
             _check_writable(path)
-        if format_ in PICTURES.values():
+        if needs_plot and format_ in PICTURES.values():
             _check_can_draw()
         no_color = no_color or bool(click.get_current_context().find_root().params.get("no_color"))
         color = terminal and not no_color and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -58,8 +58,10 @@ _CLASS = re.compile(r"[\w$/+-]+?(?:;?::|\.)(?=[\w<$])")
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """What to draw. Weights divided by `per_unit` are `unit`s; `kinds` by frame name choose the colours of one profile,
-    changes those of two. `before`, `after`: how the two are called. `width_px` None fills the window.
+    """What to draw.
+
+    Weights divided by `per_unit` are `unit`s; `kinds` by frame name choose the colours of one profile, changes those of
+    two. `before`, `after`: how the two are called. `width_px` None fills the window.
     """
 
     tree: FlameTree
@@ -139,7 +141,7 @@ def _regions(picture: Picture) -> Iterator[_Region]:
         width = sum(frame.total_before for frame in tree.gone if frame.depth == 0)
         yield _Region(
             tree.gone,
-            starts(tree.gone, 4),
+            starts(tree.gone, before=True),
             tree.total_before,
             ["gone"] * len(tree.gone),
             _rows(tree.gone),
@@ -154,7 +156,7 @@ def _rows(frames: Sequence[Frame]) -> int:
 def _look_of(frame: Frame, kinds: Mapping[str, Kind]) -> str:
     if frame.depth == 0:
         return "root"
-    tinted = zlib.crc32(frame.name.encode("utf-8", "surrogateescape")) % _TINTS == 0
+    tinted = zlib.crc32(frame.name.encode("utf-8", "surrogatepass")) % _TINTS == 0
     return f"{kinds[frame.name]} tint" if tinted else kinds[frame.name]
 
 

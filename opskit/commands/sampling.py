@@ -38,8 +38,10 @@ class Plan:
 
 @dataclass(slots=True)
 class Run:
-    """What came of it. `interval_s` was planned, `mean_interval_s` is what it was (None with one sample). `times_s`: when each was begun. Stops are in ms, one a dump: by hsperfdata, or (`stops_are_bounds`) no longer than the dump took.
+    """What came of it. `interval_s` was planned, `mean_interval_s` is what it was (None with one sample).
 
+    `times_s`: when each was begun. Stops are in ms, one a dump: by hsperfdata, or (`stops_are_bounds`) no longer than the
+    dump took.
     `ended` None: as planned; else why it ended before, with the `error` where there was one.
     """
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
+import sys
 
 import pytest
 from awkjpmp import folded, script
@@ -262,13 +265,27 @@ def test_names_cannot_act_on_the_terminal(opskit, saved):
 
 def test_text_imports_nothing_heavy(saved, capfd):
     """An operator's box is on its knees: no rich, no json, no socket for a file of dumps."""
-    import subprocess  # noqa: PLC0415
-    import sys  # noqa: PLC0415
-
     code = f"import sys; from opskit.cli import run; run(['jpmp', {saved(DUMP)!r}]); print('@@', *sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     loaded = set(out.rpartition("@@")[2].split())
     assert not loaded & {"rich", "json", "socket", "psutil", "matplotlib", "subprocess", "ctypes", "tempfile"}
+
+
+def test_files_are_read_and_nobody_is_touched(saved):
+    """As the page's table says, and as strace sees it: nothing written but its own oom_score_adj, no signal, no socket."""
+    if shutil.which("strace") is None:
+        pytest.skip("needs the Debian package strace")
+    done = subprocess.run(
+        ["strace", "-f", "-qq", "-e", "trace=openat,kill,tgkill,pidfd_send_signal,connect,unlink,rename",
+         sys.executable, "-B", "-m", "opskit", "jpmp", saved(DUMP), "-f", "json"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    calls = done.stderr.splitlines()
+    assert [call for call in calls if "O_WRONLY" in call or "O_RDWR" in call] == [
+        call for call in calls if "/proc/self/oom_score_adj" in call
+    ]
+    assert {call.partition("(")[0] for call in calls} == {"openat"}
+    assert sum("x.txt" in call for call in calls) == 1
 
 
 def test_output_goes_to_a_file_by_its_suffix(saved, tmp_path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from opskit.errors import AttachReplyCut, NoSuchProcess, OpskitError
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from opskit.host import Host
     from opskit.jvm.attach import AttachClient
     from opskit.jvm.dialects import DumpReader
-    from opskit.jvm.threaddump import ThreadDump
+    from opskit.jvm.threaddump import Thread, ThreadDump
     from opskit.proc.throttle import Periods
 
 DEFAULT_INTERVAL_S = 0.25
@@ -91,6 +91,7 @@ class Sampler:
         target = client.target
         self._clock = StopClock(host.fs, target.jvm.perf)
         self._cpu = ThreadCpu(host.fs, target.pid, host.clock_ticks) if plan.cpu else None
+        self._known: dict[Thread, Thread] = {}
         self._periods: Periods | None = None
         self._begun = 0.0
 
@@ -158,12 +159,29 @@ class Sampler:
         wall_ms = (self.host.monotonic() - begun) * 1000
         after = self._clock.read_s()
         self.run.dumps += self.reader.read(text, f"the dump of {self.client.pid}")
+        if self.plan.cpu:
+            self._slim_down()
         if before is None or after is None:
             self.run.stops_are_bounds = True
             self.run.stops_ms.append(wall_ms)
         else:
             self.run.stops_ms.append((after - before) * 1000)
         self.keep(number, text)
+
+    def _slim_down(self) -> None:
+        """Make the last dump but one small: most of its threads are, but for their CPU, what they were in another one.
+
+        What a thread has used by then matters only where it is gone by now.
+        """
+        dumps = self.run.dumps
+        if len(dumps) < 2:
+            return
+        alive = {thread.native_id for thread in dumps[-1].threads}
+        slim = (
+            thread._replace(cpu_ms=None, elapsed_s=None) if thread.native_id in alive else thread
+            for thread in dumps[-2].threads
+        )
+        dumps[-2] = replace(dumps[-2], threads=[self._known.setdefault(thread, thread) for thread in slim])
 
     def _finish(self) -> None:
         run = self.run

@@ -55,6 +55,7 @@ _LINK = re.compile(
 _ROOTS = re.compile(r".*\.main\(|java\.lang\.Thread\.run\(|java\.lang\.ref\.[\w$]+\.run\(")
 _ENDS = (b"\nJNI global ref", b"\nHeap\n")
 _BODY_ENDS = (b"\n\n", b'\n"')
+_CACHED_SHAPES = 8192  # the same without their locks; a long run meets ever new ones
 _CACHED_BODIES = 1024  # whole blocks; where each thread has a lock of its own, they never help
 
 
@@ -168,6 +169,8 @@ class HotSpotParser:
         shape = _ADDRESS.sub(b"", body)
         found = self._shapes.get(shape)
         if found is None:
+            if len(self._shapes) >= _CACHED_SHAPES:
+                self._shapes.clear()
             found = self._shapes[shape] = self._parse_body(_text(shape))
         if len(self._bodies) < _CACHED_BODIES:
             self._bodies[body] = found

@@ -11,9 +11,7 @@ from opskit.errors import AttachTimeout, NoSuchProcess
 from opskit.host import Host
 from opskit.jvm.dialects import DumpReader
 
-DUMP = (
-    '"main" #1 prio=5 os_prio=0 tid=0x1 nid=0x1 runnable\n   java.lang.Thread.State: RUNNABLE\n\tat a.B.c(B.java:1)\n\n'
-)
+DUMP = '"main" #1 prio=5 os_prio=0 cpu=7.50ms elapsed=1.00s tid=0x1 nid=0x1 runnable\n   java.lang.Thread.State: RUNNABLE\n\tat a.B.c(B.java:1)\n\n'
 STAT = "7 (java) S 1 7 7 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 42 0 0 0 0 0 0"
 
 
@@ -51,14 +49,20 @@ def sampled(tree):
     """A function that runs a plan against dumps of these durations (s); gives the run, the client and what was kept."""
     root = tree({"proc/7/stat": STAT, "proc/7/status": "Name: java\nUid: 0 0 0 0\nNSpid: 7\n"})
 
-    def run(durations_s, interval_s=None, max_stop_percent=None):
+    def run(durations_s, interval_s=None, max_stop_percent=None, *, cpu=False):
         clock = Clock()
         client = Client(clock, durations_s)
         host = Host.at(str(root), None)
         host.monotonic, host.sleep = lambda: clock.now, clock.sleep
         kept = []
-        plan = Plan(len(durations_s), interval_s, max_stop_percent, cpu=False)
-        sampler = Sampler(host, client, DumpReader(), plan, lambda number, dump: kept.append((number, dump)))
+        plan = Plan(len(durations_s), interval_s, max_stop_percent, cpu=cpu)
+        sampler = Sampler(
+            host,
+            client,
+            DumpReader("threads" if cpu else "stacks"),
+            plan,
+            lambda number, dump: kept.append((number, dump)),
+        )
         return sampler.sample(), client, kept
 
     return run
@@ -141,6 +145,15 @@ def test_what_was_gathered_stays(sampled, stop, ended):
     run, _, kept = sampled([0.002, 0.002, stop, 0.002], interval_s=0.25)
     assert (len(run.dumps), run.ended, len(kept)) == (2, ended, 2)
     assert run.error is (None if ended == "interrupted" else stop)
+
+
+def test_a_long_run_stays_small(sampled):
+    """A thread that stays where it is takes one record for all samples but the last."""
+    run, _, _ = sampled([0.002] * 5, interval_s=0.25, cpu=True)
+    kept = [dump.threads[0] for dump in run.dumps]
+    assert kept[0] is kept[1] is kept[2] is kept[3]
+    assert (kept[0].cpu_ms, kept[4].cpu_ms) == (None, 7.5)
+    assert {thread.name for thread in kept} == {"main"}
 
 
 def test_nothing_gathered_is_an_error(sampled):

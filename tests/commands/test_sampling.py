@@ -41,7 +41,7 @@ class Client:
         if isinstance(took, BaseException):
             raise took
         self.clock.now += took
-        return DUMP
+        return DUMP.encode()
 
 
 @pytest.fixture
@@ -62,6 +62,7 @@ def sampled(tree):
             DumpReader("threads" if cpu else "stacks"),
             plan,
             lambda number, dump: kept.append((number, dump)),
+            client.thread_dump,
         )
         return sampler.sample(), client, kept
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from opskit.analysis.hsperf_check import Checked, Repair
     from opskit.host import Host
+    from opskit.jvm.attachfiles import Leftover
 
 _NOTHING_CHANGED = "Nothing was changed; add --yes to do it"
 
@@ -119,14 +120,10 @@ def _look(host: Host, pids: Sequence[int], *, again: bool = False) -> Look:
             )
         look.checked.append(analysis.check(around, names, now_s, finder.holder, host.page_bytes))
     look.jvms = len(look.checked)
-    everyone = [*found, *(survey(host.fs, host.clock_ticks).jvms if pids else ())]
-    left = finder.leftovers(
-        [checked.around for checked in look.checked], {jvm.ns_pid for jvm in everyone}, inner_pids(host.fs)
-    )
-    if pids:
-        left = [each for each in left if each.pid in pids and each.pid not in living]
+    left = _leftovers(host, finder, look, found, [pid for pid in pids if pid not in living] if pids else None)
+    if not again:
         for pid in pids:
-            if not again and pid not in living and not any(each.pid == pid for each in left):
+            if pid not in living and not any(each.pid == pid for each in left):
                 raise NoSuchProcess(pid, "and nothing in /tmp was left by it; opskit jvms lists the JVMs")
     findings, repairs = analysis.check_leftovers(left, names, now_s, initial_namespace=sees_everything(host.fs))
     for checked in look.checked:
@@ -135,6 +132,18 @@ def _look(host: Host, pids: Sequence[int], *, again: bool = False) -> Look:
     look.findings = most_severe_first(analysis.once([*look.findings, *findings]))
     look.repairs += repairs
     return look
+
+
+def _leftovers(
+    host: Host, finder: FileFinder, look: Look, found: Sequence[Jvm], wanted: Sequence[int] | None
+) -> list[Leftover]:
+    """What dead JVMs left; of the `wanted` pids only, where PIDs were given."""
+    if wanted is not None and not wanted:
+        return []
+    everyone = found if wanted is None else survey(host.fs, host.clock_ticks).jvms
+    return finder.leftovers(
+        [checked.around for checked in look.checked], {jvm.ns_pid for jvm in everyone}, inner_pids(host.fs), wanted
+    )
 
 
 def _unknown(path: str) -> tuple[None, None]:  # noqa: ARG001  (another machine's tree: nobody can be asked)

@@ -23,7 +23,7 @@ from opskit.proc.stat import parse_stat
 from opskit.proc.status import parse_status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from opskit.jvm.discover import Jvm
 
@@ -254,24 +254,29 @@ class FileFinder:
         name = f"{user}/{jvm.ns_pid}"
         return Counters(mapping, directory, self._entry(f"{tmp.entry.path}/{name}", f"/tmp/{name}"))
 
-    def leftovers(self, around: list[Surroundings], jvms: set[int], alive: set[int]) -> list[Leftover]:
+    def leftovers(
+        self, around: list[Surroundings], jvms: set[int], alive: set[int], wanted: Sequence[int] | None = None
+    ) -> list[Leftover]:
         """The files of JVMs that are not there any more, in our /tmp and in those of `around`.
 
-        `jvms`: the inner pids of all JVMs; `alive`: the pids that processes have, in any namespace seen from here.
+        `jvms`: the inner pids of all JVMs; `alive`: the pids that processes have, in any namespace seen from here;
+        `wanted`: only what is named after these pids is looked at.
         """
         tmps: dict[tuple[int, int], Entry] = {}
         for tmp in [self._tmp_at(self.ours), *(each.tmp for each in around)]:
             if tmp is not None:
                 tmps.setdefault((tmp.entry.file.device, tmp.entry.file.inode), tmp.entry)
-        return [left for tmp_entry in tmps.values() for left in self._left_in(tmp_entry, jvms, alive)]
+        return [left for tmp_entry in tmps.values() for left in self._left_in(tmp_entry, jvms, alive, wanted)]
 
-    def _left_in(self, tmp: Entry, jvms: set[int], alive: set[int]) -> Iterable[Leftover]:
+    def _left_in(self, tmp: Entry, jvms: set[int], alive: set[int], wanted: Sequence[int] | None) -> Iterable[Leftover]:
         try:
             names = sorted(self.fs.names_at(tmp.path))
         except OSError:
             return
         for name in names:
             match = _NAMES.fullmatch(name)
+            if match and wanted is not None and int(match[2]) not in wanted:
+                continue
             if match and match[1] == "java" and int(match[2]) not in jvms:
                 socket = self._socket(tmp, name)
                 if socket is not None and socket.alive is False:
@@ -281,9 +286,11 @@ class FileFinder:
                 if entry is not None:
                     yield Leftover(int(match[2]), "trigger", entry, tmp.path)
             elif name.startswith("hsperfdata_"):
-                yield from self._left_counters(tmp, name, jvms, alive)
+                yield from self._left_counters(tmp, name, jvms, alive, wanted)
 
-    def _left_counters(self, tmp: Entry, user: str, jvms: set[int], alive: set[int]) -> Iterable[Leftover]:
+    def _left_counters(
+        self, tmp: Entry, user: str, jvms: set[int], alive: set[int], wanted: Sequence[int] | None
+    ) -> Iterable[Leftover]:
         try:
             directory = self.fs.file_id_at(f"{tmp.path}/{user}")
             names = self.fs.names_at(f"{tmp.path}/{user}") if stat.S_ISDIR(directory.mode) else []
@@ -291,6 +298,8 @@ class FileFinder:
             return
         for name in sorted(names):
             if not (name.isascii() and name.isdigit()) or int(name) in jvms:
+                continue
+            if wanted is not None and int(name) not in wanted:
                 continue
             entry = self._entry(f"{tmp.path}/{user}/{name}", f"/tmp/{user}/{name}")
             if entry is None:

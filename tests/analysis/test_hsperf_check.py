@@ -1,0 +1,187 @@
+"""Who can attach to which JVM, and what deviates: pure, so that also JDK 8 can be judged, which no test machine has."""
+
+from __future__ import annotations
+
+import stat
+
+import pytest
+
+from opskit.analysis import hsperf_check as analysis
+from opskit.jvm.attachfiles import Counters, Entry, Leftover, Socket, Surroundings, Tmp, Trigger
+from opskit.jvm.discover import HOTSPOT, Jvm
+from opskit.jvm.maps import Mapping
+from opskit.proc.fs import FileId, Space
+from opskit.render import hsperf_check as view
+from opskit.render import markdown, text
+from opskit.render.report import About, Report
+
+APP, NOW = 1001, 1_000_000.0
+PID = 4242
+NAMES = analysis.Names(
+    lambda uid: {0: "root", APP: "app"}.get(uid, str(uid)), lambda gid: {0: "root", APP: "app"}.get(gid, str(gid))
+)
+KINDS = {"socket": stat.S_IFSOCK, "plain file": stat.S_IFREG, "directory": stat.S_IFDIR, "symbolic link": stat.S_IFLNK}
+SOCKET, COUNTERS, DIRECTORY = f"/tmp/.java_pid{PID}", f"/tmp/hsperfdata_app/{PID}", "/tmp/hsperfdata_app"
+
+
+def entry(path, kind="socket", uid=APP, gid=APP, mode=0o600, inode=7, size=0, age_s=100.0, links=1):
+    return Entry(path, path, FileId(1, inode, KINDS[kind] | mode, uid, gid, links, size, int((NOW - age_s) * 1e9)))
+
+
+def around(**changes):
+    """A JVM of app whose listener runs, with nothing wrong."""
+    tmp = Tmp(entry("/tmp", "directory", 0, 0, 0o1777), Space(False, 1 << 30, 1000), shared=True)
+    well = {
+        "jvm": Jvm(PID, PID, HOTSPOT, APP, 1, "app.jar"),
+        "euid": APP,
+        "egid": APP,
+        "groups": (),
+        "java_major": 17,
+        "tmp": tmp,
+        "socket": Socket(entry(SOCKET), True, PID),
+        "listener": True,
+        "triggers": (),
+        "counters": Counters(
+            Mapping("0-1", 9, COUNTERS, deleted=False),
+            entry(DIRECTORY, "directory", mode=0o755),
+            entry(COUNTERS, "plain file", inode=9, size=32768),
+        ),
+        "disabled": False,
+        "reduced": False,
+        "perf_flag": None,
+        "stopped": None,
+        "named": True,
+    }
+    return Surroundings(**{**well, **changes})
+
+
+def check(**changes):
+    return analysis.check(around(**changes), NAMES, NOW, lambda _: None, 4096)
+
+
+def works(checked):
+    return [client.works for client in checked.clients]
+
+
+def codes(checked):
+    return [finding.code for finding in checked.findings]
+
+
+def test_nothing_wrong():
+    """Clients in order: JDK 8 as root, 11+ as root, as app, opskit."""
+    checked = check()
+    assert codes(checked) == []
+    assert works(checked) == [False, True, True, True]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"java_major": 8}, [False, False, True, True]),
+        ({"java_major": 8, "socket": None, "listener": False}, [False, False, True, True]),
+        ({"socket": None, "listener": False}, [False, True, True, True]),
+        ({"socket": None}, [False, True, True, True]),
+        ({"socket": None, "java_major": 11}, [False, False, False, False]),
+        ({"socket": None, "java_major": None}, [False, False, False, False]),
+        ({"disabled": True}, [False, False, False, False]),
+        ({"stopped": "4242 is stopped; kill -CONT 4242"}, [False, False, False, False]),
+        ({"socket": None, "listener": False, "reduced": True}, [False, False, False, False]),
+        ({"reduced": True}, [False, True, True, True]),
+        ({"tmp": None, "socket": None}, [None, None, None, None]),
+        ({"socket": Socket(entry(SOCKET), False, None), "listener": False}, [False, False, False, True]),
+        ({"socket": Socket(entry(SOCKET), False, None)}, [False, False, False, False]),
+        ({"socket": Socket(entry(SOCKET), True, 99)}, [False, False, False, False]),
+        ({"socket": Socket(entry(SOCKET), True, 0)}, [False, False, False, False]),
+        ({"socket": Socket(entry(SOCKET, mode=0o660), True, PID)}, [False, False, False, True]),
+        ({"socket": Socket(entry(SOCKET, mode=0o611), True, PID)}, [False, True, True, True]),
+        ({"socket": Socket(entry(SOCKET, uid=0), True, PID)}, [False, True, False, True]),
+        ({"socket": Socket(entry(SOCKET, uid=0, gid=0), True, PID)}, [True, True, False, True]),
+        ({"socket": Socket(entry(SOCKET, gid=0), True, PID)}, [False, True, False, True]),
+        (
+            {"euid": 0, "egid": 0, "socket": Socket(entry(SOCKET, uid=0, gid=0), True, PID)},
+            [True, True, True],
+        ),
+        (
+            {"euid": 0, "egid": 0, "socket": Socket(entry(SOCKET, uid=0, gid=5), True, PID)},
+            [False, True, True],
+        ),
+    ],
+)  # fmt: skip
+def test_who_can_attach(changes, expected):
+    """The predicate of each client, the check of each server, and what stops the listener."""
+    assert works(check(**changes)) == expected
+
+
+def test_the_blogs_case():
+    """A setgid /tmp under JDK 8 gives the socket root's group: both reasons are said, and the repair."""
+    setgid = Tmp(entry("/tmp", "directory", 0, 0, 0o3777), Space(False, 1 << 30, 1000), shared=True)
+    checked = check(java_major=8, tmp=setgid, socket=Socket(entry(SOCKET, gid=0), True, PID))
+    assert codes(checked) == ["tmp-setgid", "attach-socket-group"]
+    assert [repair.command for repair in checked.repairs] == [f"chgrp app {SOCKET}"]
+    why = checked.clients[0].why
+    assert "`well-known file is not secure`" in why
+    assert f"the group of {SOCKET} is root (0), the JVM runs with group app (1001)" in why
+
+
+@pytest.mark.parametrize(
+    ("uid", "in_cwd", "major", "age_s", "listener", "expected"),
+    [
+        (0, True, 17, 1, False, []),  # a client of root's at work
+        (APP, True, 17, 1, False, []),
+        (APP, True, 17, 60, False, [("attach-trigger-left", "warning")]),
+        (0, True, 8, 60, False, [("attach-trigger-owner", "error")]),
+        (5, True, 17, 1, False, [("attach-trigger-owner", "error")]),
+        (5, True, 17, 1, True, [("attach-trigger-owner", "warning")]),
+        (5, False, 17, 1, False, [("attach-trigger-owner", "warning")]),
+    ],
+)
+def test_triggers(uid, in_cwd, major, age_s, listener, expected):
+    """JDK 8 wants its own uid, later ones take root's; one in the cwd hides any other."""
+    trigger = Trigger(entry(f"/srv/.attach_pid{PID}", "plain file", uid, uid, age_s=age_s), in_cwd)
+    checked = check(triggers=(trigger,), java_major=major, listener=listener, socket=None)
+    assert [(finding.code, finding.severity) for finding in checked.findings if "trigger" in finding.code] == expected
+
+
+def test_a_socket_is_repaired_only_if_its_peer_is_known():
+    """Where the listener could not be asked, the deviation is told and the repair refused."""
+    checked = check(socket=Socket(entry(SOCKET, gid=0), None, None))
+    assert codes(checked) == ["attach-socket-group"]
+    assert checked.repairs[0].refused == "its listener could not be asked who it is"
+    foreign = check(socket=Socket(entry(SOCKET, gid=0), True, 99))
+    assert codes(foreign) == ["attach-socket-foreign"]
+    assert foreign.repairs == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "locked", "mapped", "initial", "refused"),
+    [
+        ("plain file", False, False, True, None),
+        ("plain file", False, False, False, "container"),
+        ("plain file", False, None, True, "not every process"),
+        ("plain file", None, False, True, "not every process"),
+        ("symbolic link", False, False, True, "symbolic link"),
+    ],
+)
+def test_only_what_is_proven_dead_is_removed(kind, locked, mapped, initial, refused):
+    """Every doubt keeps a leftover."""
+    left = Leftover(PID, "hsperfdata", entry(COUNTERS, kind), "/tmp", locked=locked, mapped=mapped)
+    findings, [repair] = analysis.check_leftovers([left], NAMES, NOW, initial_namespace=initial)
+    assert [finding.code for finding in findings] == ["hsperf-leftover"]
+    assert (repair.refused is None) if refused is None else (refused in repair.refused)
+
+
+def test_names_are_escaped_and_the_whole_output(golden):
+    """A main class with a terminal escape, an owner without a name: text and markdown, letter for letter."""
+    checked = check(
+        jvm=Jvm(PID, 1, HOTSPOT, APP, 1, "evil\x1b[31m|x"), socket=Socket(entry(SOCKET, uid=77, mode=0o666), True, PID)
+    )
+    rows = [view.ClientRow(PID, "app", checked.around.jvm.main, client) for client in checked.clients]
+    repairs = [view.RepairRow(repair, "would") for repair in checked.repairs]
+    report = Report(
+        About("vm", "2025-11-21T12:00:00Z", "0", "opskit hsperf-check 4242", {"pids": "4242"}),
+        verdict=[view.verdict_line(checked, "app")],
+        blocks=view.blocks(rows, checked.findings, [view.ProbeRow(PID, None, "JDK 17", 1.25)], repairs),
+        footer=["Nothing was changed; add --yes to do it"],
+    )
+    golden("hsperf-check.text", text.render(report))
+    golden("hsperf-check.markdown", markdown.render(report))

@@ -95,6 +95,33 @@ class Row(NamedTuple):
         return f"{self.pid} ({self.main})"
 
 
+class Sample(NamedTuple):
+    """What changes of a JVM from look to look: small, since a long watch keeps many."""
+
+    pid: int
+    start_ticks: int | None
+    cpu_percent: float | None
+    heap_used_bytes: int | None
+    rss_bytes: int | None
+    throttled_percent: float | None
+    gc_percent: float | None
+    stopped_percent: float | None
+    threads: int | None
+
+
+def sample(row: Row) -> Sample:
+    """The part of a row that a watch keeps."""
+    used = row.heap.used_bytes if row.heap else None
+    return Sample(
+        row.pid, row.start_ticks, _rounded(row.cpu_percent), used, row.rss_bytes, _rounded(row.throttled_percent),
+        _rounded(row.gc_percent), _rounded(row.stopped_percent), row.threads,
+    )  # fmt: skip
+
+
+def _rounded(share: float | None) -> float | None:
+    return None if share is None else round(share, 3)
+
+
 def row(now: Seen, before: Seen | None = None) -> Row:
     """The JVM as seen now, with shares since `before`: an earlier look at the same process."""
     perf = now.jvm.perf

@@ -93,7 +93,7 @@ def _taker(host: Host, options: Options, format_: str) -> Callable[[], Report]:
     """The next look, with shares since the look before it. Raises NoSuchProcess when all that were asked for have ended."""
     begun = host.monotonic()
     before: dict[tuple[int, int | None], analysis.Seen] = {}
-    samples: list[tuple[float, list[analysis.Row]]] = []
+    samples: list[tuple[float, list[analysis.Sample]]] = []
 
     def take() -> Report:
         nonlocal before
@@ -101,10 +101,9 @@ def _taker(host: Host, options: Options, format_: str) -> Callable[[], Report]:
         seen = _see_all(host, found.jvms)
         rows = analysis.ordered([analysis.row(now, before.get(key)) for key, now in seen.items()], options.sort)
         before = seen
-        if format_ != "json":
-            samples.clear()  # only the whole story in one object needs them all
-        samples.append((host.monotonic() - begun, rows))
-        return _report(host, options, format_, found, samples)
+        if format_ == "json":  # only the whole story in one object needs them all
+            samples.append((host.monotonic() - begun, [analysis.sample(row) for row in rows]))
+        return _report(host, options, format_, found, rows, samples)
 
     return take
 
@@ -203,9 +202,9 @@ def _report(
     options: Options,
     format_: str,
     found: Survey,
-    samples: Sequence[tuple[float, Sequence[analysis.Row]]],
+    rows: Sequence[analysis.Row],
+    samples: Sequence[tuple[float, Sequence[analysis.Sample]]],
 ) -> Report:
-    rows = samples[-1][1]
     findings = analysis.findings(rows, size)
     said = [finding.summary + (f"; {finding.fix}" if finding.fix else "") for finding in findings]
     footer = list(

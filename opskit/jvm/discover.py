@@ -105,7 +105,10 @@ def find_jvm(fs: ProcFS, pid: int, clock_ticks: int = 100) -> Jvm:
     except GONE:
         raise NoSuchProcess(pid, "it ended just now") from None
     except DENIED:
-        raise NotPermitted(f"{pid} is another user's, and cannot be told from any other program; run as root") from None
+        raise NotPermitted(
+            f"{pid} does not let itself be looked into, and has no JVM's name: nothing tells whether it is one; "
+            "run as root, outside of any sandbox"
+        ) from None
     if jvm is None:
         raise NotAJvm(
             f"{pid} ({name}) is no JVM: neither libjvm nor an hsperfdata file is mapped; opskit jvms lists the JVMs"

@@ -6,7 +6,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _DELETED = " (deleted)"
 
@@ -34,18 +37,35 @@ class JvmMaps(NamedTuple):
 
 
 def parse_jvm_maps(text: str) -> JvmMaps:
-    """Find the three; a JVM has hundreds of lines, so only those are looked at. A line cut short counts as not there."""
-    return JvmMaps(_find(text, "/libjvm.so"), _find(text, "/libj9vm"), _find(text, "/hsperfdata_"))
+    """Find the three; a JVM has hundreds of lines, so only those are looked at. A line cut short counts as not there.
+
+    A library counts where it is loaded (with code, or data of its own), not where a debugger reads it; an hsperfdata file
+    where it is written to: jstat maps those of others to read them.
+    """
+    return JvmMaps(
+        _find(text, "/libjvm.so", _is_loaded),
+        _find(text, "/libj9vm", _is_loaded),
+        _find(text, "/hsperfdata_", _is_written),
+    )
 
 
-def _find(text: str, needle: str) -> Mapping | None:
+def _is_loaded(modes: str) -> bool:
+    return "x" in modes or "w" in modes
+
+
+def _is_written(modes: str) -> bool:
+    return modes == "rw-s"
+
+
+def _find(text: str, needle: str, accept: Callable[[str], bool]) -> Mapping | None:
     at = text.find(needle)
-    if at < 0:
-        return None
-    end = text.find("\n", at)
-    words = text[text.rfind("\n", 0, at) + 1 : end if end >= 0 else len(text)].split(None, 5)
-    if len(words) < 6 or not words[4].isdigit():
-        return None
-    path = words[5]
-    deleted = path.endswith(_DELETED)
-    return Mapping(words[0], int(words[4]), path.removesuffix(_DELETED), deleted)
+    while at >= 0:
+        end = text.find("\n", at)
+        if end < 0:
+            end = len(text)
+        words = text[text.rfind("\n", 0, at) + 1 : end].split(None, 5)
+        if len(words) == 6 and words[4].isdigit() and accept(words[1]):
+            path = words[5]
+            return Mapping(words[0], int(words[4]), path.removesuffix(_DELETED), path.endswith(_DELETED))
+        at = text.find(needle, end)
+    return None

@@ -12,7 +12,7 @@ from opskit.render.report import Block, Column
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from opskit.analysis.jvms import Row
+    from opskit.analysis.jvms import Row, Sample
 
 _SAID_ELSEWHERE = frozenset({"other-user", "openj9", "native-image"})
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -235,25 +235,9 @@ def _round(number: float | None, digits: int) -> float | None:
     return None if number is None else round(number, digits)
 
 
-def sample_object(at_s: float, rows: Sequence[Row]) -> dict[str, Any]:
+def sample_object(at_s: float, samples: Sequence[Sample]) -> dict[str, Any]:
     """One look of a watch, for JSON: what changes."""
-    return {
-        "at_s": round(at_s, 3),
-        "jvms": [
-            {
-                "pid": row.pid,
-                "start_ticks": row.start_ticks,
-                "cpu_percent": _round(row.cpu_percent, 2),
-                "heap_used_bytes": row.heap and row.heap.used_bytes,
-                "rss_bytes": row.rss_bytes,
-                "throttled_percent": _round(row.throttled_percent, 2),
-                "gc_percent": _round(row.gc_percent, 3),
-                "stopped_percent": _round(row.stopped_percent, 3),
-                "threads": row.threads,
-            }
-            for row in rows
-        ],
-    }
+    return {"at_s": round(at_s, 3), "jvms": [sample._asdict() for sample in samples]}
 
 
 def notes(rows: Sequence[Row]) -> list[str]:

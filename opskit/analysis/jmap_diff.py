@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import combinations, pairwise
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -92,27 +93,23 @@ def compare(histograms: Sequence[Histogram], choice: Choice) -> Comparison:
     rows = names.rows(raw, last.rows)
     everything = _total(raw, _sum(last.rows))
     times = times_s(histograms)
-    series = (
-        [names.final(histogram.rows) for histogram in histograms]
-        if len(histograms) > 2 or first.cut or last.cut
-        else []
-    )
+    series = [names.final(histogram.rows) for histogram in histograms] if len(histograms) > 2 else []
     return Comparison(
         rows=rows,
         total=_total(rows, _sum(names.final(last.rows))) if choice.is_partial else everything,
         vm=names.vm(raw, last.rows),
         everything=everything,
-        trend=trend(series, times, [histogram.cut is None for histogram in histograms]) if len(histograms) > 2 else [],
+        trend=trend(series, times, [histogram.cut is None for histogram in histograms]) if series else [],
         modules=names.modules if choice.by == "class" else {},
         times_s=times,
         came=len(last.rows) - (len(first.rows) - len(gone)),
-        appeared=_only_in(series[-1], series[0]) if first.cut else [],
-        vanished=_only_in(series[0], series[-1]) if last.cut else [],
+        appeared=_largest_first(row for row in rows if row[1] == row[3] and row[2] == row[4]) if first.cut else [],
+        vanished=_largest_first(row for row in rows if not row[1] and not row[2]) if last.cut else [],
     )
 
 
-def _only_in(one: Tallies, other: Tallies) -> list[str]:
-    return sorted(one.keys() - other.keys(), key=lambda name: (-one[name][1], name))
+def _largest_first(rows: Iterable[Growth]) -> list[str]:
+    return [row.name for row in sorted(rows, key=lambda row: -abs(row.bytes_diff))]
 
 
 def changes(
@@ -123,7 +120,7 @@ def changes(
     What is absent counts 0.
     """
     nothing = (0, 0)
-    left, make = dict(before), Growth._make
+    left, make = dict(before), partial(tuple.__new__, Growth)  # half the time of Growth()
     was = left.pop
     rows = [
         make((name, now[0], now[1], now[0] - then[0], now[1] - then[1]))

@@ -19,8 +19,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
-from operator import itemgetter
+from operator import ge, itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from opskit.errors import BadInput
@@ -77,6 +78,7 @@ _OPENJ9_ROW = r"\s*(\d{1,9})\s+(\d{1,19})\s+(\d{1,19})\s+(\S.*)"
 # Three short words with a digit each, then a name: that was a row once.
 _NEARLY_A_ROW = r"\s*(?:\d{1,9}:.*|\S{1,9}\s+[^\s:-]*\d[^\s:-]*\s+[^\s:-]*\d[^\s:-]*\s+\S+(?:\s+\(\S+\))?)\s*"
 _MOMENT = r"(?i)\((before|after) full gc\)"
+_NO_TOTAL = "it has no Total line"
 _CHUNK_CHARACTERS = 1 << 18
 _CONTEXT_CHARACTERS = 600  # the lines before a header that may say when, and of which JVM
 
@@ -170,35 +172,56 @@ class _Table(NamedTuple):
 
 
 def _read_columns(text: str, start: int) -> _Table | None:
-    """Read a whole and plain table, column by column; None where it is not: then the lines have to be looked at."""
+    """Read a plain table, column by column; None where it is none: then the lines have to be looked at."""
     ruler_end = text.find("\n", start)
-    end = text.find("\nTotal ", ruler_end)
-    if ruler_end < 0 or end < 0 or text[start:ruler_end].strip("- \t"):
+    if ruler_end < 0 or text[start:ruler_end].strip("- \t"):
         return None
+    end = text.find("\nTotal ", ruler_end)
+    whole = end >= 0
+    if not whole:
+        end = len(text)  # nothing but rows, it may be
     total_end = _line_after(text, end + 1)
     total = _TOTAL.fullmatch(text, end + 1, total_end)
+    numbers: list[str] = []
     objects: list[int] = []
     taken: list[int] = []
     names: list[str] = []
     modules: dict[str, str] = {}
     for chunk in _chunks(text, ruler_end, end):
         words = _without_modules(chunk, modules).split()
-        if len(words) % 4:
+        if len(words) % 4 or not (whole or "".join(words[1::4] + words[2::4]).isdigit()):
             return None
         try:
             objects += map(int, words[1::4])
             taken += map(int, words[2::4])
         except ValueError:
             return None
+        numbers += words[-4:-3] if whole else words[::4]
         names += words[3::4]
-    # Damage that leaves four words in each row, the last row's number and both sums right, leaves the numbers right too.
+    if not names:
+        return None
     printed = total and Counts(int(total[1]), int(total[2]))
-    if (sum(objects), sum(taken)) != printed or not names or words[-4] != f"{len(names)}:":
+    if whole:
+        # Damage that leaves four words in each row, the last row's number and both sums right, leaves all numbers right.
+        if (sum(objects), sum(taken)) != printed or numbers[-1] != f"{len(names)}:":
+            return None
+    elif numbers != _numbered(len(names)) or not _in_order(objects, taken):
         return None
     rows = dict(zip(names, zip(objects, taken, strict=True), strict=True))
     if len(rows) < len(names):
         rows = _summed(names, objects, taken)
-    return _Table(rows, modules, printed, None, (), total_end)
+    return _Table(rows, modules, printed, None if whole else _NO_TOTAL, (), total_end)
+
+
+@lru_cache(maxsize=2)
+def _numbered(count: int) -> list[str]:
+    """The row numbers of a table as they stand in it."""
+    return [f"{number}:" for number in range(1, count + 1)]
+
+
+def _in_order(objects: Sequence[int], taken: Sequence[int]) -> bool:
+    """Whether the largest come first, and none has more objects than bytes."""
+    return all(map(ge, taken, taken[1:])) and all(map(ge, taken, objects))
 
 
 def _chunks(text: str, start: int, end: int) -> Iterator[str]:
@@ -320,7 +343,7 @@ class _Lines:
             first = next(number for number in range(1, last + 1) if number not in numbers)
             reasons.append(f"{missing} of {last} rows are missing, from row {first} on")
         if total is None:
-            reasons.append("its last line is torn" if self.torn else "it has no Total line")
+            reasons.append("its last line is torn" if self.torn else _NO_TOTAL)
         elif summed != total and not missing:
             if not (self.elided or not last) and not self._overflowed(summed, total):
                 raise self._bad(

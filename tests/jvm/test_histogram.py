@@ -267,6 +267,15 @@ def test_reading_by_column_and_by_line_give_the_same(rows, series):
     assert sum_rows(quick[0].rows) == (sum(row[1] for row in rows), sum(row[2] for row in rows))
 
 
+@given(TABLES)
+def test_both_ways_agree_on_what_has_no_total(rows):
+    """Nor do they differ where nothing vouches for the numbers."""
+    content = text(rows, modules=True, total=False)
+    [quick], [slow] = parse_histograms(content, "x"), parse_histograms(slowly(content), "x")
+    assert (quick.rows, quick.modules, quick.cut, quick.doubts) == (slow.rows, slow.modules, slow.cut, slow.doubts)
+    assert quick.cut == "it has no Total line"
+
+
 @given(TABLES, st.data())
 def test_a_changed_character_never_gives_a_wrong_number(rows, data):
     """A whole histogram with one character changed is refused, or said to be cut, or its numbers are still right."""

@@ -98,9 +98,9 @@ class Browser:
             raise AssertionError(f"{path}: {error.read().decode(errors='replace')[:600]}") from None
 
     def open(self, path: Path | str) -> None:
-        """Open a file and wait until it is loaded."""
+        """Open a file, or an address, and wait until it is loaded."""
         self._ask("POST", f"{self.session}/url", {"url": "about:blank"})
-        self._ask("POST", f"{self.session}/url", {"url": path if "://" in str(path) else Path(path).as_uri()})
+        self._ask("POST", f"{self.session}/url", {"url": path.as_uri() if isinstance(path, Path) else path})
 
     def run(self, script, *arguments):
         """What a function body returns in the page."""

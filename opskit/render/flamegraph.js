@@ -71,6 +71,9 @@
     return element;
   }
 
+  // Phones take a page without this for a desk's. (In the file itself it would end the picture where that is pasted into HTML.)
+  if (alone) svg.insertBefore(make(null, HTML, "meta", { name: "viewport", content: "width=device-width, initial-scale=1" }), svg.firstChild);
+
   // The head and the controls are HTML, so that they wrap on a narrow screen.
   const oldHead = part("head");
   if (oldHead) oldHead.remove();
@@ -476,14 +479,15 @@
     if (i < 0) hide(); else show(i, event.clientX - svg.getBoundingClientRect().left + 10, vertical(i));
   });
   tree.addEventListener("mouseleave", hide);
-  tree.addEventListener("focusin", event => {
-    const group = event.target.closest(".f");
+  // On the document: a browser takes an SVG element that listens for focus for one that wants it.
+  document.addEventListener("focusin", event => {
+    const group = tree.contains(event.target) && event.target.closest(".f");
     if (group && group.matches(":focus-visible")) {
       const i = Number(group.dataset.frame);
       if (i !== focused) focus(i); else show(i, Math.max(PAD, left[i]), vertical(i));
     }
   });
-  tree.addEventListener("focusout", hide);
+  document.addEventListener("focusout", event => { if (tree.contains(event.target)) hide(); });
   function start() {
     past.length = 0;
     box.value = "";

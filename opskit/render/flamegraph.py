@@ -113,7 +113,6 @@ def draw(picture: Picture) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" class="whole" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" role="graphics-document" aria-labelledby="title" aria-describedby="notes">\n'
         f'<title id="title">{title}</title>\n<desc id="notes">{notes}</desc>\n'
-        '<meta xmlns="http://www.w3.org/1999/xhtml" name="viewport" content="width=device-width, initial-scale=1"/>\n'
         f"<style>\n{style}</style>\n{_patterns()}"
         f'<rect class="paper" width="100%" height="100%"/>\n',
         *head.markup(),

@@ -112,7 +112,7 @@ def weigh(
     made: dict[str, Stack] = {}
 
     def group_of(name: str | None, stack: Stack, container: str | None = None) -> _Group:
-        above = None if root is None or name is None else name if root == "thread" else pool_of(name)
+        above = None if root is None or name is None else (name if root == "thread" else pool_of(name)) or '""'
         found = groups.get((above, stack, container))
         if found is None:
             found = groups[above, stack, container] = _Group()

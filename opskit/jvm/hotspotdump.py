@@ -146,8 +146,10 @@ class HotSpotParser:
             if line_end < 0:
                 return threads, end == len(text)
             if find(b"d=", at, line_end) < 0 and not _is_header(text[at + 1 : line_end]):
-                at = find(b'\n"', line_end, end)  # a line of the application's
-                continue
+                line_end = _second_line_end(text, at + 1, line_end, end)
+                if line_end < 0:  # a line of the application's
+                    at = find(b'\n"', at + 1, end)
+                    continue
             if not same(body, line_end):
                 body = _body(text, line_end, end)
                 if not body.endswith(_BODY_ENDS):
@@ -252,6 +254,13 @@ def _offsets(text: bytes, word: bytes) -> Iterator[int]:
 def _is_header(line: bytes) -> bool:
     """Whether a line without `tid=`, `nid=` or `Id=` is a thread's all the same: `"Timer-180" - Thread t@332`, `"Finalizer"`."""
     return _SUFFIX.fullmatch(line[max(1, line.rfind(b'"')) :]) is not None
+
+
+def _second_line_end(text: bytes, start: int, line_end: int, end: int) -> int:
+    """The end of the header's second line, of a thread with a line break in its name; -1 for what is no header."""
+    second = text.find(b"\n", line_end + 1, end)
+    is_one = second >= 0 and text.count(b'"', start, line_end) == 1 and text.find(b'" ', line_end, second) >= 0
+    return second if is_one and text.find(b"tid=", line_end, second) >= 0 else -1
 
 
 def _body(text: bytes, start: int, end: int) -> bytes:

@@ -118,6 +118,8 @@ def test_roots(opskit, saved):
         "pool-1-thread-2: x;java.util.concurrent.ThreadPoolExecutor.getTask;jdk.internal.misc.Unsafe.park 1\n"
     )
     assert f"      1 {PARKED},pool-1-thread-*\n" in opskit("jpmp", path, "--by-pool").out
+    nameless = saved(DUMP.replace('"main"', '""'), "nameless")
+    assert f'      1 {HOT},""\n' in opskit("jpmp", nameless, "--by-thread").out
 
 
 def test_on_cpu_of_saved_dumps(opskit, saved):

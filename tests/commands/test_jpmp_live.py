@@ -36,7 +36,9 @@ def threads_cpu(pid):
 
 def test_counts_are_exactly_the_scripts(opskit, workload, jvm_version, tmp_path):
     """The dumps are taken once; both count them: the same stacks, as often, on 11, 17, 21 and 25."""
-    jvm = workload("sleep=7", "park=5", "wait=4", "socket=3", "blocked=2", "lock=2", "lambda=3", version=jvm_version)
+    jvm = workload(
+        "sleep=7", "park=5", "wait=4", "socket=3", "blocked=2", "lock=2", "lambda=3", "nasty", version=jvm_version
+    )
     done = opskit("jpmp", jvm.pid, 4, 0.05, "--save", tmp_path / "raw", *TIMEOUT)
     assert done.code == 0
     saved = sorted((tmp_path / "raw").iterdir())
@@ -51,8 +53,8 @@ def test_counts_are_exactly_the_scripts(opskit, workload, jvm_version, tmp_path)
         for method in ("sleepForever", "parkForever", "waitForever", "readForever"):
             if f"Workload.{method}" in stack:
                 by_method[method] = by_method.get(method, 0) + count
-    # Those who hold the two locks sleep too.
-    assert by_method == {"sleepForever": 4 * (7 + 2), "parkForever": 20, "waitForever": 16, "readForever": 12}
+    # Those who hold the two locks sleep too, and the nine with the nasty names.
+    assert by_method == {"sleepForever": 4 * (7 + 2 + 9), "parkForever": 20, "waitForever": 16, "readForever": 12}
 
 
 def test_on_cpu_tells_the_truth_by_thread(opskit, workload, jvm_version):

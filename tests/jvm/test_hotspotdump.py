@@ -154,6 +154,14 @@ def test_carrier_and_mounted_thread_are_two_stacks():
     assert (carrier.locks, mounted.locks) == ((), (Lock("locked", "000000013e056a00", "com.example.Spin", 0),))
 
 
+def test_a_name_may_have_a_line_break():
+    """Java allows it; the dump writes it as it is."""
+    text = DUMP.replace('"main" #1', '"two\nlines" #1')
+    [dump] = read(text)
+    assert dump.threads[0].name == "two\nlines"
+    assert stacks(text) == stacks(DUMP)
+
+
 @pytest.mark.parametrize(
     ("header", "state"),
     [

@@ -22,6 +22,8 @@ DENTRY_BYTES = 192  # sizeof(struct dentry) on 64-bit machines, for where slabin
 LARGE_SHARE = 0.10  # of RAM: from here on a cache is worth a word
 LITTLE_SHARE = 0.01  # of RAM: less than this is not worth dropping
 MOSTLY = 0.5
+_PAGE_SIZES = (4 << 10, 8 << 10, 16 << 10, 64 << 10)
+_SAME_MOMENT = 0.1
 RECLAIM_FROM_BYTES = 16 << 20  # less is not worth a command
 
 _INODES = re.compile(r"(?:(?P<owner>\w+?)_)?(?:inode(?:_cache|_slab|_info|s)?|znode_cache|icache)")
@@ -520,15 +522,15 @@ def ways(facts: Facts, groups: Sequence[CgroupShare], *, deletes: int | None) ->
 
 
 def page_bytes(meminfo: Mapping[str, int], vmstat: Mapping[str, int], default: int) -> int:
-    """Another machine's page size: what it counts in bytes against what it counts in pages."""
+    """Another machine's page size: what it counts in bytes against what it counts in pages; `default` where they disagree."""
     for key, pages_key in (
         ("SReclaimable", "nr_slab_reclaimable"),
         ("Mapped", "nr_mapped"),
         ("MemFree", "nr_free_pages"),
     ):
         pages = vmstat.get(pages_key, 0)
-        if meminfo.get(key) and pages > 0:
-            ratio = meminfo[key] / pages
-            # The two files were read one after the other: take the nearest power of two that a kernel can be built with.
-            return min((1 << shift for shift in range(12, 19)), key=lambda candidate: abs(candidate - ratio))
+        for candidate in _PAGE_SIZES:
+            # The two files were read one after the other.
+            if pages > 0 and abs(meminfo.get(key, 0) / pages / candidate - 1) < _SAME_MOMENT:
+                return candidate
     return default

@@ -192,3 +192,5 @@ def test_the_page_size_of_another_machine(page):
     """What is counted in bytes, against what is counted in pages a moment later."""
     assert analysis.page_bytes({"SReclaimable": 250_000 * page}, {"nr_slab_reclaimable": 250_700}, 1) == page
     assert analysis.page_bytes({}, {}, 4096) == 4096
+    # Files of two machines or two days: no page size comes out of them.
+    assert analysis.page_bytes({"SReclaimable": 250_000 * page}, {"nr_slab_reclaimable": 170_000}, 4096) == 4096

@@ -350,13 +350,17 @@ _MOST_LINES = 8  # more cannot be told apart
 
 
 def chart(facts: Facts, samples: Sequence[Sample], top: int | None) -> Chart:
-    """The largest slabs: now as bars; over the samples of a watch as lines."""
+    """The largest slabs: now as bars; over the samples of a watch as lines, chosen by their peaks."""
     from opskit.render.chart import BarChart, Line, LineChart  # noqa: PLC0415  (only a picture needs it)
 
     caches = [cache for cache in facts.caches or () if cache.size_bytes]
     if len(samples) < 2:
         return BarChart("The largest slabs", [(cache.name, cache.size_bytes) for cache in caches[:top]], signed=False)
-    names = [cache.name for cache in caches[: min(top or _MOST_LINES, _MOST_LINES)]]
+    peaks: dict[str, int] = {}
+    for one in samples:
+        for name, amount in one.cache_bytes.items():
+            peaks[name] = max(amount, peaks.get(name, 0))
+    names = sorted(peaks, key=lambda name: -peaks[name])[: min(top or _MOST_LINES, _MOST_LINES)]
     names += [cache.name for cache in caches if cache.kind == "dentry" and cache.name not in names]
     return LineChart(
         "The largest slabs over time",

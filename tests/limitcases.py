@@ -41,9 +41,10 @@ sys.stdin.readline()
 os._exit(0)
 """
 
-# MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT, as root; what comes after is under the limit of an ordinary user.
+# As root; what comes after is under the limit of an ordinary user. MCL_CURRENT 1, MCL_FUTURE 2, MCL_ONFAULT 4.
 MLOCKALL = f"""
-assert ctypes.CDLL(None).mlockall(7) == 0
+assert ctypes.CDLL(None).mlockall({{flags}}) == 0
+kept = [bytes(10_000) for _ in range(100)]
 os.setgroups([])
 os.setresgid({UID}, {UID}, {UID})
 os.setresuid({UID}, {UID}, {UID})
@@ -146,7 +147,11 @@ def cases() -> list[Case]:
         ),
         Case("RLIMIT_DATA", "data of 200 MiB", rlimit("RLIMIT_DATA", 200 * MIB)),
         Case("RLIMIT_DATA", "data of 1 GiB", rlimit("RLIMIT_DATA", GIB)),
-        Case("RLIMIT_MEMLOCK", f"locked memory of {memlock // MIB} MiB, after mlockall()", rlimit("RLIMIT_MEMLOCK", memlock), MLOCKALL),
+        Case("RLIMIT_MEMLOCK", f"locked memory of {memlock // MIB} MiB, after mlockall(MCL_CURRENT | MCL_FUTURE)", rlimit("RLIMIT_MEMLOCK", memlock), MLOCKALL.replace("{flags}", "7")),
+        Case(
+            "RLIMIT_MEMLOCK", f"locked memory of {memlock // MIB} MiB, after mlockall(MCL_FUTURE), stacks of 256 KiB",
+            rlimit("RLIMIT_MEMLOCK", memlock), SMALL_STACKS + MLOCKALL.replace("{flags}", "6"), stack=256 << 10,
+        ),
         Case("RLIMIT_NPROC", "an unprivileged uid, nproc 40", rlimit("RLIMIT_NPROC", 40), uid=UID),
         Case(
             "RLIMIT_NPROC", "root of an unprivileged uid's user namespace, nproc 40", rlimit("RLIMIT_NPROC", 40),

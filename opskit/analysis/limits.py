@@ -335,17 +335,19 @@ def _locked(situation: Situation, stack: Stack, cost: ThreadCost | None) -> Limi
     if _has(situation, _CAP_IPC_LOCK) and situation.user_namespace in (None, INIT_USER_NAMESPACE):
         why = "does not hold for a process with CAP_IPC_LOCK"
         return Limit("RLIMIT_MEMLOCK", "bytes", soft, used, None, "exempt", source, why)
-    mapped = situation.status.bytes_of("VmSize") or 0
-    if used * 2 < mapped:
-        why = "new stacks are not locked: holds only after mlockall(MCL_FUTURE)"
-        return Limit("RLIMIT_MEMLOCK", "bytes", soft, used, None, "unlimited", source, why)
     room = max(0, int(soft) - used)
     if cost is None or situation.space is None:
         left = room // (stack.bytes + stack.guard_bytes)
     else:
         left = threads_in_address_space(room, situation.space.gaps, cost)
-    note = "nearly all of its memory is locked: mlockall(MCL_FUTURE) is taken to hold, which locks new stacks"
-    return Limit("RLIMIT_MEMLOCK", "bytes", soft, used, left, "counts", source, note, None, _share(room, soft))
+    if situation.locks_new or used * 2 >= (situation.status.bytes_of("VmSize") or 0):
+        note = "mlockall(MCL_FUTURE) is seen to hold: new stacks are locked"
+        return Limit("RLIMIT_MEMLOCK", "bytes", soft, used, left, "counts", source, note, None, _share(room, soft))
+    if used:
+        why = f"some memory is locked; only if mlockall(MCL_FUTURE) was called, new stacks are too, and {left} fit"
+        return Limit("RLIMIT_MEMLOCK", "bytes", soft, used, None, "unknown", source, why)
+    why = "nothing is locked: it holds for stacks only after mlockall(MCL_FUTURE)"
+    return Limit("RLIMIT_MEMLOCK", "bytes", soft, used, None, "unlimited", source, why)
 
 
 def _threads_max(situation: Situation) -> Limit:

@@ -42,7 +42,8 @@ def threads_in_address_space(budget_bytes: int, gaps: tuple[tuple[int, int], ...
 
     `gaps` are the free ranges of the address space, highest first.
     """
-    space = _Space(gaps, budget_bytes)
+    # A range that holds no stack stays as it is.
+    space = _Space([gap for gap in gaps if gap[1] - gap[0] >= cost.mapped_bytes], budget_bytes)
     started, arenas = 0, cost.arenas_left
     while arenas and space.left >= HEAP_BYTES:
         if started >= cost.cached and space.map(cost.mapped_bytes) is None:
@@ -62,8 +63,8 @@ def threads_in_maps(free_maps: int, cost: ThreadCost) -> int:
 class _Space:
     """The free ranges of an address space, highest first, and how many bytes may still be mapped."""
 
-    def __init__(self, gaps: tuple[tuple[int, int], ...], left: int) -> None:
-        self.gaps = list(gaps)
+    def __init__(self, gaps: list[tuple[int, int]], left: int) -> None:
+        self.gaps = gaps
         self.left = left
         self.beside: int | None = None  # glibc's aligned_heap_area: where the next arena is tried first
 

@@ -59,6 +59,7 @@ class Target:
     named: bool
     samples: list[HeadroomSample] = field(default_factory=list)
     verdict: Verdict | None = None
+    clone3_by_filters: dict[str, str | None] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
@@ -165,7 +166,7 @@ def _look(host: Host, target: Target, every: bool, stack: int | None) -> Look:
         stack,
         host.page_bytes,
         namespace_owner=_namespace_owner(host, situation),
-        clone3=_filter_answer(host, situation, named=target.named),
+        clone3=_clone3(host, target, situation),
     )
     return Look(situation, explained(verdict, situation, origins), uses, origins.pam.unread)
 
@@ -192,6 +193,14 @@ def _namespace_owner(host: Host, situation: Situation) -> int | None:
         return user_namespace_owner(host.fs.path(situation.pid, "ns", "user"))
     except OSError:
         return None
+
+
+def _clone3(host: Host, target: Target, situation: Situation) -> str | None:
+    """The filters' answer; asked once, since filters can only become more."""
+    count = situation.status.fields.get("Seccomp_filters", "?")
+    if count not in target.clone3_by_filters:
+        target.clone3_by_filters[count] = _filter_answer(host, situation, named=target.named)
+    return target.clone3_by_filters[count]
 
 
 def _filter_answer(host: Host, situation: Situation, *, named: bool) -> str | None:

@@ -105,3 +105,20 @@ def _gaps(ranges: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
             gaps.append((below, start))
         below = max(below, end)
     return tuple(reversed(gaps))
+
+
+def locks_new_mappings(smaps: str) -> bool:
+    """Whether a process's newer mappings are locked without anybody asking for each: mlockall(MCL_FUTURE) holds.
+
+    By /proc/PID/smaps: `lo` in VmFlags of a guard page or of another mapping that nobody can touch, or of the heap's newer
+    part. Nobody would mlock() these.
+    """
+    permissions = name = ""
+    for line in smaps.splitlines():
+        if line.startswith("VmFlags:"):
+            if " lo" in line and (permissions == "---p" or name == "[heap]"):
+                return True
+        elif "-" in line.partition(" ")[0]:
+            words = line.split(None, 5)
+            permissions, name = words[1] if len(words) > 1 else "", words[5] if len(words) > 5 else ""
+    return False

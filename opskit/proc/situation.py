@@ -12,7 +12,7 @@ from opskit.proc.coverage import parse_total_tasks
 from opskit.proc.fd import parse_fdinfo
 from opskit.proc.fs import DENIED, FD_WRITABLE, GONE, ProcFS
 from opskit.proc.limits import UNLIMITED, Rlimit, parse_limits
-from opskit.proc.maps import AddressSpace, parse_maps
+from opskit.proc.maps import AddressSpace, locks_new_mappings, parse_maps
 from opskit.proc.meminfo import parse_meminfo
 from opskit.proc.population import Population, population, user_namespace
 from opskit.proc.status import Status, parse_status
@@ -74,13 +74,14 @@ class Situation:
 
     `shows_all_pids`: whether the tree is of the machine's first pid namespace. `user_threads` are those that
     RLIMIT_NPROC counts. `glibc` is its version. `java_options` and `malloc_options` are what the process was started
-    with. `ancestors` go from the parent up.
+    with. `locks_new`: new mappings are locked. `ancestors` go from the parent up.
     """
 
     pid: int
     status: Status
     limits: dict[str, Rlimit]
     space: AddressSpace | None
+    locks_new: bool | None
     glibc: tuple[int, int] | None
     java_options: tuple[str, ...]
     malloc_options: dict[str, str]
@@ -126,6 +127,7 @@ def read_situation(fs: ProcFS, pid: int, command_name: Callable[[ProcFS, int], s
         status=status,
         limits=reader.load("limits", parse_limits, pid, "limits") or {},
         space=space,
+        locks_new=reader.load("smaps", locks_new_mappings, pid, "smaps") if status.bytes_of("VmLck") else False,
         glibc=_glibc_version(fs, pid, space.glibc) if space and space.glibc else None,
         java_options=_java_options(fs, pid, environ),
         malloc_options={name: environ[name] for name in _MALLOC_VARIABLES if name in environ},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import shutil
 import signal
 import subprocess
@@ -13,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from terminal import on_terminal
 from trees import Link
 
 GIB = 1 << 30
@@ -391,6 +391,17 @@ def test_the_processes_of_a_uid_count_together(look):
     assert row(old, "RLIMIT_NPROC")["in_use"] == 41, "before Linux 5.14 namespaces were not told apart"
 
 
+def test_locked_memory_without_a_sign_of_mlockall_is_unknown(look):
+    """A buffer may be locked, or all that comes: the number is told, and does not bind."""
+    smaps = "7f1200000000-7f1200021000 rw-p 00000000 00:00 0\nVmFlags: rd wr lo\n"
+    document = look(**{"proc/4242/status": status_text(VmLck="132 kB"), "proc/4242/smaps": smaps})
+    found = row(document, "RLIMIT_MEMLOCK")
+    assert (found["state"], found["threads_left"], document["binding"]) == ("unknown", None, "pids.max")
+    locked = smaps.replace("rw-p", "---p")
+    document = look("--stack", "64K", **{"proc/4242/status": status_text(VmLck="132 kB"), "proc/4242/smaps": locked})
+    assert (document["binding"], document["threads_left"]) == ("RLIMIT_MEMLOCK", (8192 - 132) // 68)
+
+
 def test_inside_a_pid_namespace_numbers_are_bounds(look):
     """Others of the same uid, and the ids of the namespaces above, cannot be seen from there."""
     document = look(**{"proc/1/ns/pid": Link("pid:[4026532777]"), "proc/4242/limits": limits_text(NPROC=100)})
@@ -626,26 +637,21 @@ def test_ctrl_c_in_a_watch_prints_what_was_gathered():
 
 def test_on_a_terminal_it_fits(tree):
     """A table, no line wider than the screen."""
-    leader, follower = pty.openpty()
-    root = tree(machine(**BLOG))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "opskit", "limits", "4242", "--root", str(root), "--no-color"],
-        stdout=follower, stderr=follower, stdin=follower, env={**os.environ, "COLUMNS": "100", "TERM": "xterm"},
-    )  # fmt: skip
-    os.close(follower)
-    shown = b""
-    while True:
-        try:
-            chunk = os.read(leader, 65536)
-        except OSError:
-            break
-        if not chunk:
-            break
-        shown += chunk
-    process.wait()
-    os.close(leader)
-    assert "RLIMIT_STACK" in shown.decode()
-    assert max(map(len, shown.decode().splitlines())) <= 100
+    code, shown = on_terminal(
+        "limits", "4242", "--root", str(tree(machine(**BLOG))), columns=100, env={"NO_COLOR": "1"}
+    )
+    assert code == 1
+    assert "RLIMIT_STACK" in shown
+    assert max(map(len, shown.splitlines())) <= 100
+
+
+@pytest.mark.parametrize(("typed", "made"), [(b"yes\n", True), (b"no\n", False), (b"\x04", False)])
+def test_a_probe_asks_on_a_terminal(typed, made):
+    """Only a typed yes starts it."""
+    code, shown = on_terminal("limits", str(os.getpid()), "--probe", question="Type yes", answer=typed, columns=200)
+    assert code == 0
+    assert ("really started" in shown) == made
+    assert ("Nothing was changed; add --yes" in shown) != made
 
 
 def test_names_are_shown_escaped(opskit, tree):

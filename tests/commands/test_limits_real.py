@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import jvms
@@ -282,6 +283,44 @@ def test_a_probe_proves_it(words, options, call, code):
             assert (after["started"], after["failed_call"], after["errno"]) == (0, call, code)
         # what the probe took is the application's again
         assert predicted(process.pid)["threads_left"] == document["threads_left"]
+
+
+def test_a_look_writes_nothing_and_signals_nobody():
+    """Held against strace: what is opened for writing is its own oom_score_adj; no signal, no ptrace, no rlimit is set."""
+    if not shutil.which("strace"):
+        pytest.skip("needs the Debian package strace")
+    with child(Case("", "")) as process:
+        done = subprocess.run(
+            ["strace", "-f", "-qq", "-e", "trace=openat,open,kill,tgkill,ptrace,prlimit64,setrlimit,pidfd_send_signal,unlink,rename",
+             sys.executable, "-B", "-m", "opskit", "limits", str(process.pid), "--all"],
+            capture_output=True, text=True, check=False, cwd="/",
+        )  # fmt: skip
+    assert done.returncode == 0
+    lines = [line for line in done.stderr.splitlines() if "ENOENT" not in line]
+    written = [line for line in lines if "O_WRONLY" in line or "O_RDWR" in line or "O_CREAT" in line]
+    assert [line for line in written if "oom_score_adj" not in line] == []
+    assert [
+        line for line in lines if line.partition("(")[0] in ("kill", "tgkill", "ptrace", "pidfd_send_signal", "rename")
+    ] == []
+    assert [line for line in lines if line.startswith(("prlimit64", "setrlimit")) and ", NULL, {" not in line] == []
+
+
+def test_processes_that_come_and_go_while_they_are_looked_at(opskit):
+    """An answer or "it ended", never anything else."""
+    ended = 0
+    for pause in range(12):
+        with subprocess.Popen(["sleep", str(0.02 * pause + 0.05)]) as process:
+            reaper = threading.Thread(target=process.wait)
+            reaper.start()
+            done = opskit("limits", process.pid, "--all", "-f", "json")
+            reaper.join()
+        assert done.code in (0, 2)
+        if done.code == 2:
+            ended += 1
+            assert f"no process {process.pid}" in done.err
+        else:
+            assert json.loads(done.out)["threads_left"] > 0
+    assert ended
 
 
 def test_a_probe_asks_first(opskit):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opskit.errors import BadInput
-from opskit.proc.maps import parse_maps
+from opskit.proc.maps import locks_new_mappings, parse_maps
 
 SAMPLE = """\
 55f0c8a00000-55f0c8a02000 r--p 00000000 fe:00 1310                       /usr/bin/java with spaces
@@ -81,6 +81,21 @@ def test_never_anything_but_a_result_or_bad_input(text):
         parse_maps(text)
     except BadInput:
         pass
+
+
+@pytest.mark.parametrize(
+    ("permissions", "name", "flags", "seen"),
+    [
+        ("---p", "", "mr mw me lo ac", True),
+        ("rw-p", "[heap]", "rd wr mr mw me lo ac", True),
+        ("rw-p", "", "rd wr mr mw me lo ac", False),  # somebody's mlock() of a buffer
+        ("---p", "", "mr mw me ac", False),
+    ],
+)
+def test_whether_new_mappings_are_locked(permissions, name, flags, seen):
+    """Guard pages and the heap are locked by mlockall(MCL_FUTURE) alone."""
+    smaps = f"7f1200021000-7f1204000000 {permissions} 00000000 00:00 0 {name}\nLocked: 4 kB\nVmFlags: {flags}\n"
+    assert locks_new_mappings(smaps) == seen
 
 
 def test_it_counts_as_the_kernel_does():

@@ -147,7 +147,7 @@ def cases() -> list[Case]:
         ),
         Case("RLIMIT_DATA", "data of 200 MiB", rlimit("RLIMIT_DATA", 200 * MIB)),
         Case("RLIMIT_DATA", "data of 1 GiB", rlimit("RLIMIT_DATA", GIB)),
-        Case("RLIMIT_MEMLOCK", f"locked memory of {memlock // MIB} MiB, after mlockall(MCL_CURRENT | MCL_FUTURE)", rlimit("RLIMIT_MEMLOCK", memlock), MLOCKALL.replace("{flags}", "7")),
+        Case("RLIMIT_MEMLOCK", f"locked memory of {memlock // MIB} MiB, after mlockall(MCL_CURRENT and MCL_FUTURE)", rlimit("RLIMIT_MEMLOCK", memlock), MLOCKALL.replace("{flags}", "7")),
         Case(
             "RLIMIT_MEMLOCK", f"locked memory of {memlock // MIB} MiB, after mlockall(MCL_FUTURE), stacks of 256 KiB",
             rlimit("RLIMIT_MEMLOCK", memlock), SMALL_STACKS + MLOCKALL.replace("{flags}", "6"), stack=256 << 10,

@@ -398,8 +398,8 @@ def test_locked_memory_without_a_sign_of_mlockall_is_unknown(look):
     found = row(document, "RLIMIT_MEMLOCK")
     assert (found["state"], found["threads_left"], document["binding"]) == ("unknown", None, "pids.max")
     locked = smaps.replace("rw-p", "---p")
-    document = look("--stack", "64K", **{"proc/4242/status": status_text(VmLck="132 kB"), "proc/4242/smaps": locked})
-    assert (document["binding"], document["threads_left"]) == ("RLIMIT_MEMLOCK", (8192 - 132) // 68)
+    document = look("--stack", "128K", **{"proc/4242/status": status_text(VmLck="132 kB"), "proc/4242/smaps": locked})
+    assert (document["binding"], document["threads_left"]) == ("RLIMIT_MEMLOCK", (8192 - 132) // 132)
 
 
 def test_inside_a_pid_namespace_numbers_are_bounds(look):

@@ -57,7 +57,7 @@ SYMPTOMS = (
     ("memory is used, and no process has it", "opskit dentry"),
     ("which JVM is it, and is it heap, CPU or a limit", "opskit jvms -w"),
     ("`well-known file is not secure`, or jps sees nothing", "opskit hsperf-check"),
-    ("a JVM hangs", "opskit jpmp PID"),
+    ("a JVM hangs", "opskit jpmp PID --locks"),
     ("a JVM burns CPU", "opskit jpmp PID --on-cpu"),
     ("slower than it was, and there is a profile of both", "opskit jpmp NOW --diff BEFORE -o d.svg"),
     ("a heap that fills up, an OutOfMemoryError ahead", "opskit jmap-diff PID -c 5"),

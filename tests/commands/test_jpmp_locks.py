@@ -31,8 +31,8 @@ def circle(deadlock):
 
 
 def left_behind():
-    """Files of ours in /tmp."""
-    return glob.glob("/tmp/opskit-*")
+    """Dumps of virtual threads in /tmp."""
+    return glob.glob(f"/tmp/opskit-{'[0-9a-f]' * 32}.json")
 
 
 def test_a_deadlock_over_monitors_is_named_with_its_threads(opskit, workload, jvm_version):

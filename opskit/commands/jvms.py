@@ -11,7 +11,7 @@ from opskit.analysis import jvms as analysis
 from opskit.commands.options import Pid, check_watch, common, open_host, uids_of, users, watching
 from opskit.commands.output import Output, about
 from opskit.commands.watch import run_watch
-from opskit.errors import BadInput, NoSuchProcess
+from opskit.errors import BadInput, NoSuchProcess, NotAJvm
 from opskit.jvm.attachable import Attachable, attachable
 from opskit.jvm.discover import Survey, find_jvm, survey
 from opskit.jvm.launch import parse_words
@@ -118,10 +118,10 @@ def _find(host: Host, options: Options, known: frozenset[tuple[int, int | None]]
     for pid in options.pids:
         try:
             jvm = find_jvm(host.fs, pid, host.clock_ticks)
-        except NoSuchProcess as error:
+        except (NoSuchProcess, NotAJvm):  # in a watch also a zombie, or a program of the same pid
             if not known:
                 raise
-            ended = error
+            ended = NoSuchProcess(pid, "it ended while it was watched")
             continue
         if known and (pid, jvm.start_ticks) not in known:
             ended = NoSuchProcess(pid, "it ended while it was watched")

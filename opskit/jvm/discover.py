@@ -20,6 +20,7 @@ from opskit.jvm.nativeimage import is_native_image
 from opskit.proc.boot import parse_boot_time, parse_uptime
 from opskit.proc.fs import DENIED, GONE, FileId, ProcFS
 from opskit.proc.idmap import parse_id_map
+from opskit.proc.mountinfo import parse_remote_mount_points
 from opskit.proc.process import command_name
 from opskit.proc.stat import parse_stat
 from opskit.proc.status import Status, parse_status
@@ -80,7 +81,7 @@ def survey(fs: ProcFS, clock_ticks: int = 100) -> Survey:
             jvm = finder.look(pid)
         except GONE:
             result.vanished.append(pid)
-        except DENIED:
+        except (DENIED, BadInput):
             result.denied.append(pid)
         else:
             result.scanned.append(pid)
@@ -142,6 +143,7 @@ class _Finder:
     def __init__(self, fs: ProcFS, clock_ticks: int) -> None:
         self.fs, self.clock_ticks = fs, clock_ticks
         self._native: dict[tuple[int, int], bool] = {}  # an executable -> whether it is a native image
+        self._remote: dict[bytes, list[str]] = {}  # a mount namespace -> where other machines' files are
 
     def look(self, pid: int, *, thorough: bool = False) -> Jvm | None:
         """The process as a JVM; None where it is none. `thorough` looks at those with a single thread, too.
@@ -271,12 +273,18 @@ class _Finder:
         began_ms = perf.number("sun.rt.createVmBeginTime")
         if not began_ms:
             return False
-        boot_s = self.fs.load(parse_boot_time, "stat")
+        try:
+            boot_s = self.fs.load(parse_boot_time, "stat")
+        except (*GONE, BadInput):
+            return False
         start_ticks = self.fs.load(parse_stat, pid, "stat").start_ticks
         return began_ms >= boot_s * 1000 + start_ticks * 1000 // self.clock_ticks - _CLOCK_SLACK_MS
 
     def _is_native_image(self, pid: int) -> bool:
+        """By its executable; one that lies on another machine is not touched: that may hang."""
         try:
+            if self._is_remote(pid):
+                return False
             exe = self.fs.file_id(pid, "exe")
             key = (exe.device, exe.inode)
             if key not in self._native:
@@ -285,6 +293,20 @@ class _Finder:
         except OSError:
             return False
         return self._native[key]
+
+    def _is_remote(self, pid: int) -> bool:
+        try:
+            namespace = self.fs.link(pid, "ns", "mnt")
+        except OSError:
+            namespace = b""
+        if namespace not in self._remote:
+            try:
+                self._remote[namespace] = self.fs.load(parse_remote_mount_points, pid, "mountinfo")
+            except (OSError, BadInput):
+                self._remote[namespace] = []
+        points = self._remote[namespace]
+        exe = self.fs.link(pid, "exe").decode("utf-8", "surrogateescape") if points else ""
+        return any(exe.startswith(point.rstrip("/") + "/") for point in points)
 
     def _why_none(self, pid: int, status: Status) -> OpskitError:
         words = self.fs.load(parse_words, pid, "cmdline")
@@ -310,7 +332,10 @@ class _Finder:
 
     def _is_young(self, pid: int) -> bool:
         start_s = self.fs.load(parse_stat, pid, "stat").start_ticks / self.clock_ticks
-        return self.fs.load(parse_uptime, "uptime") - start_s < _YOUNG_S
+        try:
+            return self.fs.load(parse_uptime, "uptime") - start_s < _YOUNG_S
+        except (*GONE, BadInput):  # a captured tree without it
+            return False
 
     def _has_passwd_entry(self, pid: int, uid: int) -> bool:
         """Whether the user has a name where the process runs; yes where that cannot be read."""

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 from opskit.errors import BadInput
 
+# File systems that are served by somebody else: a stat there may wait for a server that is gone, for ever.
+REMOTE = ("nfs", "cifs", "smb", "fuse", "ceph", "9p", "afs", "glusterfs", "lustre", "gpfs", "beegfs", "orangefs", "ocfs2", "virtiofs")  # fmt: skip
 _OCTAL = re.compile(r"\\([0-7]{3})")
 
 
@@ -47,3 +49,9 @@ def parse_mountinfo(text: str) -> list[Mount]:
             )
         )  # fmt: skip
     return mounts
+
+
+def parse_remote_mount_points(text: str) -> list[str]:
+    """Where file systems are mounted that are served by somebody else. Raises BadInput."""
+    lines = (line for line in text.splitlines() if line.partition(" - ")[2].startswith(REMOTE))
+    return [mount.mount_point for mount in parse_mountinfo("\n".join(lines))]

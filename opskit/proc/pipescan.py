@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from opskit.errors import BadInput
 from opskit.proc.fd import PIPE_PREFIX, parse_fdinfo
 from opskit.proc.fs import DENIED, FD_READABLE, FD_WRITABLE, GONE, FdLink, ProcFS
-from opskit.proc.mountinfo import parse_mountinfo
+from opskit.proc.mountinfo import REMOTE, parse_mountinfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 # A stat on these may wait for a server that is gone; fds on them are counted, not looked at.
-_REMOTE = ("nfs", "cifs", "smb", "fuse", "ceph", "9p", "afs", "glusterfs", "lustre", "gpfs", "beegfs", "orangefs", "ocfs2", "virtiofs")  # fmt: skip
 
 
 # procfs gives its links to the owner alone; links that others have rights on were copied, and their bits say nothing.
@@ -178,7 +177,7 @@ class PipeScanner:
         if namespace not in self._mount_types:
             mounts = self.fs.load(parse_mountinfo, *parts, "mountinfo")
             self._mount_types[namespace] = {str(mount.mount_id): mount.fs_type for mount in mounts}
-        return self._mount_types[namespace].get(mount_id, "").startswith(_REMOTE)
+        return self._mount_types[namespace].get(mount_id, "").startswith(REMOTE)
 
     def _tables_of_threads(self, pid: int, *, leader_has_table: bool) -> list[int]:
         """One thread for each fd table that is not the leader's."""

@@ -134,6 +134,25 @@ def test_openj9_and_native_images_are_said_to_be_so(tree):
     assert "native image" in str(native.no_perf)
 
 
+def test_an_executable_on_another_machine_is_not_touched(tree):
+    """Its server may be gone: then a stat there never comes back."""
+    tree.process(60, ("server",))
+    (tree.root / "proc/60/exe").symlink_to(tree.write("srv/nfs/server", elf(".svm_heap")))
+    tree.write("proc/60/mountinfo", f"36 35 0:41 / {tree.root}/srv/nfs rw - nfs4 box:/x rw\n")
+    assert find_jvms(tree.fs) == []
+    tree.write("proc/60/mountinfo", f"36 35 0:41 / {tree.root}/srv/nfs rw - ext4 /dev/sda1 rw\n")
+    assert [jvm.kind for jvm in find_jvms(tree.fs)] == [NATIVE_IMAGE]
+
+
+def test_a_damaged_process_does_not_end_the_search(tree):
+    tree.process(60, maps=LIBJVM)
+    tree.process(70, maps=LIBJVM)
+    tree.write("proc/60/stat", "60 (java) S\n")
+    found = survey(tree.fs)
+    assert [jvm.pid for jvm in found.jvms] == [70]
+    assert found.denied == [60]
+
+
 def test_what_is_no_process_and_what_has_ended(tree):
     with pytest.raises(NoSuchProcess, match="no process 999"):
         find_jvm(tree.fs, 999)

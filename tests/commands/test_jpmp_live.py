@@ -13,6 +13,7 @@ import jvms
 import psutil
 import pytest
 from awkjpmp import folded, script
+from terminal import on_terminal
 
 from opskit.analysis.waiting import waits_in_native
 
@@ -178,6 +179,20 @@ def test_a_jvm_that_exits_half_way(workload, tmp_path):
     assert "Workload.sleepForever" in out
     assert f"the JVM {jvm.pid} ended after" in err
     assert "Traceback" not in err
+
+
+def test_on_a_terminal(workload):
+    """A progress line, then a table that fits: hot stacks, the idle ones counted, what it cost."""
+    jvm = workload("burn=1", "sleep=10", "park=5")
+    code, shown = on_terminal("jpmp", str(jvm.pid), "3", "0.1", *TIMEOUT, rows=40, columns=100, env={"NO_COLOR": "1"})
+    assert code == 0
+    assert "sample 1 of 3" in shown
+    table = shown.rpartition("\x1b[K")[2]
+    assert "idle stacks hidden; --idle shows them" in table
+    assert "sleepForever" not in table
+    assert "the JVM stood still" in table
+    assert "hsperfdata" in table
+    assert max(map(len, table.splitlines())) <= 100
 
 
 @pytest.mark.parametrize(

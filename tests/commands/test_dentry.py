@@ -42,6 +42,14 @@ def document(opskit, *arguments, code=0):
     return json.loads(done.out)
 
 
+@pytest.fixture(scope="session")
+def machine_root():
+    """Skip unless we are root of the machine itself: what these tests prove, a container's root may not do."""
+    first = os.readlink("/proc/self/ns/pid") == "pid:[4026531836]"
+    if os.geteuid() != 0 or not first or not os.access("/proc/sys/vm/drop_caches", os.W_OK):
+        pytest.skip("needs root of the machine itself, not of a container")
+
+
 # --- captured trees ---
 
 
@@ -313,7 +321,7 @@ def make_negatives(folder, count):
     subprocess.run([sys.executable, "-c", LOOK_FOR_ABSENT, folder, str(count), "0"], check=True, capture_output=True)
 
 
-def test_the_numbers_are_the_kernels(opskit, root_only):
+def test_the_numbers_are_the_kernels(opskit, machine_root):
     """dentry-state, slabinfo and meminfo, read by the test itself, agree within what a living machine moves."""
     found = document(opskit)
     state = numbers_of_dentry_state()
@@ -326,7 +334,7 @@ def test_the_numbers_are_the_kernels(opskit, root_only):
     assert found["inode_slab_bytes"] == sum(slab["bytes"] for slab in found["slabs"] if slab["kind"] == "inode")
 
 
-def test_negative_entries_are_seen_named_and_given_back(opskit, root_only, disk):
+def test_negative_entries_are_seen_named_and_given_back(opskit, machine_root, disk):
     """200,000 failed stat()s show as so many negative dentries; --drop gives the slab back, by /proc/slabinfo itself."""
     for _ in range(5):
         first_drops = drops()
@@ -352,7 +360,7 @@ def test_negative_entries_are_seen_named_and_given_back(opskit, root_only, disk)
 
 
 @pytest.mark.parametrize(("level", "word", "number"), [("1", "pagecache", 1), ("all", "all", 3)])
-def test_levels(root_only, level, word, number):
+def test_levels(machine_root, level, word, number):
     """The numbers 1, 2, 3 are understood; what is written is 1, 2 or 3: seen by strace, not believed."""
     if subprocess.run(["strace", "-V"], capture_output=True, check=False).returncode:
         pytest.skip("needs the Debian package strace")
@@ -368,7 +376,7 @@ def test_levels(root_only, level, word, number):
     assert "sync(" in done.stderr
 
 
-def test_without_yes_nothing_is_changed(opskit, root_only):
+def test_without_yes_nothing_is_changed(opskit, machine_root):
     """Off a terminal it says what would happen, asks nothing, changes nothing, exits with 2."""
     before = drops()
     done = opskit("dentry", "--drop")
@@ -389,7 +397,7 @@ READ_ONLY = "mount --bind /proc/sys /proc/sys && mount -o remount,bind,ro /proc/
 
 
 @pytest.mark.parametrize("answer", [b"no\n", b"\n", b"y\n", b"\x04", b"\x03"])
-def test_anything_but_yes_changes_nothing(root_only, answer):
+def test_anything_but_yes_changes_nothing(machine_root, answer):
     """On a terminal it asks; no, nothing, a hasty y, end of input and Ctrl-C are all a no."""
     before = drops()
     code, shown = on_terminal("dentry", "--drop", question="Type yes to go on", answer=answer)
@@ -399,7 +407,7 @@ def test_anything_but_yes_changes_nothing(root_only, answer):
     assert drops() == before
 
 
-def test_a_typed_yes_drops(root_only):
+def test_a_typed_yes_drops(machine_root):
     """The plan, the question, before and after."""
     before = drops()
     code, shown = on_terminal("dentry", "--drop", "-f", "text", question="Type yes to go on", answer=b"yes\n")
@@ -409,7 +417,7 @@ def test_a_typed_yes_drops(root_only):
     assert drops() != before
 
 
-def test_a_read_only_proc_sys(root_only):
+def test_a_read_only_proc_sys(machine_root):
     """EROFS: nothing changed, and what would work."""
     before = drops()
     done = in_namespace(READ_ONLY + DROP)
@@ -420,7 +428,7 @@ def test_a_read_only_proc_sys(root_only):
     assert drops() == before
 
 
-def test_a_container_is_refused_without_the_word(root_only):
+def test_a_container_is_refused_without_the_word(machine_root):
     """In a pid namespace of its own: refused, with the gentler way; --in-container lets it through to the rights."""
     before = drops()
     done = in_namespace(DROP, "-p", "-f", "--mount-proc")
@@ -434,14 +442,14 @@ def test_a_container_is_refused_without_the_word(root_only):
     assert drops() == before
 
 
-def test_culprit_in_a_container_says_where_to_go(root_only):
+def test_culprit_in_a_container_says_where_to_go(machine_root):
     """The kernel's pids mean nothing in a pid namespace."""
     done = in_namespace(f"{sys.executable} -m opskit dentry --culprit", "-p", "-f", "--mount-proc")
     assert done.returncode == 2
     assert "run opskit dentry --culprit on the host" in done.stderr
 
 
-def test_a_sync_that_hangs_is_left_behind(root_only):
+def test_a_sync_that_hangs_is_left_behind(machine_root):
     """With sync() delayed far beyond the timeout the drop is done all the same, and it is said that nothing dirty went."""
     if subprocess.run(["strace", "-V"], capture_output=True, check=False).returncode:
         pytest.skip("needs the Debian package strace")
@@ -456,7 +464,7 @@ def test_a_sync_that_hangs_is_left_behind(root_only):
     assert any("sync did not end within 0.5 s" in note for note in found["notes"])
 
 
-def test_ctrl_c_while_it_waits_for_sync_changes_nothing(root_only):
+def test_ctrl_c_while_it_waits_for_sync_changes_nothing(machine_root):
     """Exit 130 at once, and nothing was dropped."""
     if subprocess.run(["strace", "-V"], capture_output=True, check=False).returncode:
         pytest.skip("needs the Debian package strace")
@@ -480,7 +488,7 @@ def test_ctrl_c_while_it_waits_for_sync_changes_nothing(root_only):
     assert drops() == before
 
 
-def test_an_unprivileged_user_gets_the_best_answer_there_is(root_only):
+def test_an_unprivileged_user_gets_the_best_answer_there_is(machine_root):
     """No slabinfo: counts and shares from dentry-state and meminfo, an estimate that says so, and what is missing."""
     done = as_nobody("-f", "json")
     assert done.returncode == 0, done.stderr
@@ -501,7 +509,7 @@ def test_an_unprivileged_user_gets_the_best_answer_there_is(root_only):
         (["-f", "png"], "run as root: sudo opskit dentry -o FILE"),
     ],
 )
-def test_without_the_rights_the_message_says_what_would_work(root_only, arguments, words):
+def test_without_the_rights_the_message_says_what_would_work(machine_root, arguments, words):
     """Exit 2, one line, nothing changed."""
     before = drops()
     done = as_nobody(*arguments)
@@ -511,7 +519,7 @@ def test_without_the_rights_the_message_says_what_would_work(root_only, argument
     assert drops() == before
 
 
-def test_the_look_writes_and_signals_nothing(root_only, tmp_path):
+def test_the_look_writes_and_signals_nothing(machine_root, tmp_path):
     """As strace sees it: nothing is opened for writing but our own oom_score_adj, no signal, no sync, no mount."""
     if subprocess.run(["strace", "-V"], capture_output=True, check=False).returncode:
         pytest.skip("needs the Debian package strace")
@@ -531,7 +539,7 @@ def test_the_look_writes_and_signals_nothing(root_only, tmp_path):
 # --- watching ---
 
 
-def test_watch_shows_growth_per_minute(opskit, root_only, disk, spawn):
+def test_watch_shows_growth_per_minute(opskit, machine_root, disk, spawn):
     """A process that makes negative entries all the while shows as growth; JSON has every sample."""
     process = spawn(LOOK_FOR_ABSENT, disk, 300_000, 0)
     found = document(opskit, "-w", "-i", "200ms", "-c", "4")
@@ -546,7 +554,7 @@ def test_watch_shows_growth_per_minute(opskit, root_only, disk, spawn):
     assert all(one["dentries"] > 0 for one in found["samples"])
 
 
-def test_watch_in_text_is_a_row_a_sample(opskit, root_only):
+def test_watch_in_text_is_a_row_a_sample(opskit, machine_root):
     """Header and row, the same columns each time."""
     done = opskit("dentry", "-w", "-i", "100ms", "-c", "2", "-f", "text")
     first, second = done.out.strip().split("\n\n")
@@ -556,7 +564,7 @@ def test_watch_in_text_is_a_row_a_sample(opskit, root_only):
 
 
 @pytest.mark.parametrize("suffix", ["svg", "png"])
-def test_pictures(opskit, root_only, tmp_path, suffix):
+def test_pictures(opskit, machine_root, tmp_path, suffix):
     """The largest slabs now, and over the samples of a watch."""
     pytest.importorskip("matplotlib")
     for arguments in ([], ["-w", "-c", "2", "-i", "100ms"]):
@@ -591,7 +599,7 @@ def wait_until(condition, seconds=30):
 
 
 @pytest.mark.parametrize("events", ["syscalls", "raw_syscalls"])
-def test_the_culprit_is_named(opskit, root_only, disk, spawn, events):
+def test_the_culprit_is_named(opskit, machine_root, disk, spawn, events):
     """A process that keeps looking for absent files is named, with either kind of events; nothing stays behind."""
     before = instances()
     process = spawn(LOOK_FOR_ABSENT, disk, 1000, 120)
@@ -610,7 +618,7 @@ def test_the_culprit_is_named(opskit, root_only, disk, spawn, events):
     assert set(instances()) <= set(before)
 
 
-def test_culprit_as_a_user_sees_it(opskit, root_only, disk, spawn):
+def test_culprit_as_a_user_sees_it(opskit, machine_root, disk, spawn):
     """`--culprit SECONDS` prints who it is first, and what to type to see the paths."""
     process = spawn(LOOK_FOR_ABSENT, disk, 1000, 120)
     for _ in range(10):  # the paths need the process to run in a moment of 150 ms
@@ -627,7 +635,7 @@ def test_culprit_as_a_user_sees_it(opskit, root_only, disk, spawn):
     assert found["dentries"] > 0
 
 
-def test_processes_that_have_ended_are_named_by_their_command(opskit, root_only, disk, spawn):
+def test_processes_that_have_ended_are_named_by_their_command(opskit, machine_root, disk, spawn):
     """A shell that starts a failing program again and again: the programs are gone, their name is there."""
     loop = "import subprocess, sys, time\nprint(flush=True)\nend = time.monotonic() + 120\n"
     loop += "while time.monotonic() < end: subprocess.run(['/bin/ls', *(f'{sys.argv[1]}/x{i}' for i in range(500))],"
@@ -651,7 +659,7 @@ def started(*arguments):
     return process, (set(instances()) - before).pop()
 
 
-def test_ctrl_c_tells_what_was_seen_and_removes_the_instance(root_only):
+def test_ctrl_c_tells_what_was_seen_and_removes_the_instance(machine_root):
     """SIGINT to the whole foreground group, as a terminal sends it: exit 130, the report, no instance left."""
     process, name = started()
     os.killpg(process.pid, signal.SIGINT)
@@ -663,7 +671,7 @@ def test_ctrl_c_tells_what_was_seen_and_removes_the_instance(root_only):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_that_ends_us_removes_the_instance_first(root_only, number):
+def test_a_signal_that_ends_us_removes_the_instance_first(machine_root, number):
     """Ended by the signal, and the instance is gone when we are."""
     process, name = started()
     process.send_signal(number)
@@ -672,7 +680,7 @@ def test_a_signal_that_ends_us_removes_the_instance_first(root_only, number):
     assert name not in instances()
 
 
-def test_even_kill_9_leaves_no_instance(root_only):
+def test_even_kill_9_leaves_no_instance(machine_root):
     """The child sees that its parent is gone."""
     process, name = started()
     process.kill()
@@ -680,7 +688,7 @@ def test_even_kill_9_leaves_no_instance(root_only):
     assert wait_until(lambda: name not in instances())
 
 
-def test_a_killed_tracer_is_cleaned_up_after(root_only):
+def test_a_killed_tracer_is_cleaned_up_after(machine_root):
     """The child with the instance is killed: one clear line, exit 2, and its instance is removed."""
     process, name = started()
     os.kill(int(name.removeprefix("opskit-")), signal.SIGKILL)

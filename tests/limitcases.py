@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 MIB, GIB = 1 << 20, 1 << 30
 UID = 64123  # nobody else's
+# One that every user may run: the tests' own may be root's alone.
+PYTHON = "/usr/bin/python3" if os.access("/usr/bin/python3", os.X_OK) else sys.executable
 
 # Says its pid, waits for a line, starts threads until one fails, says how many started and waits again.
 FILL = """
@@ -213,7 +215,7 @@ def child(case: Case) -> Iterator[subprocess.Popen[str]]:
                 os.setresuid(case.uid, case.uid, case.uid)
 
         process = subprocess.Popen(
-            [*case.prefix, "/usr/bin/python3", "-c", case.program.format(prepare=case.prepare)],
+            [*case.prefix, PYTHON, "-c", case.program.format(prepare=case.prepare)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

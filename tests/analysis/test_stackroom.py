@@ -8,6 +8,7 @@ import subprocess
 
 from hypothesis import given
 from hypothesis import strategies as st
+from limitcases import PYTHON
 
 from opskit.analysis.stackroom import ThreadCost, threads_in_address_space, threads_in_maps
 from opskit.proc.maps import HEAP_BYTES, parse_maps
@@ -90,7 +91,7 @@ def test_every_layout_of_a_real_process():
     """Ten processes, laid out at random by the kernel: in each as many threads start as its own maps tell."""
     for _ in range(10):
         out = subprocess.run(
-            ["/usr/bin/python3", "-c", LAYOUT],
+            [PYTHON, "-c", LAYOUT],
             capture_output=True,
             text=True,
             check=True,

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from limitcases import PYTHON
 
 from opskit.errors import BadInput
 from opskit.proc.maps import locks_new_mappings, parse_maps
@@ -101,7 +102,7 @@ def test_whether_new_mappings_are_locked(permissions, name, flags, seen):
 def test_it_counts_as_the_kernel_does():
     """A real process: lines but vsyscall; arenas and stacks of threads that malloc'ed."""
     code = "import threading,time\nfor _ in range(3): threading.Thread(target=time.sleep, args=(99,)).start()\nprint(flush=True)"
-    with subprocess.Popen(["/usr/bin/python3", "-c", code], stdout=-1) as process:
+    with subprocess.Popen([PYTHON, "-c", code], stdout=-1) as process:
         process.stdout.readline()
         text = Path(f"/proc/{process.pid}/maps").read_text()
         process.kill()

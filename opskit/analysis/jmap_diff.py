@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations, pairwise
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from opskit.analysis.trend import slope_weights
@@ -139,14 +139,14 @@ def visible(rows: Iterable[Growth], sort: str, min_bytes: int) -> list[Growth]:
     return [row for row in rows if abs(row[4]) >= least]
 
 
-def ordered(rows: Iterable[Growth], sort: str) -> list[Growth]:
-    """Largest growth first: in bytes, in instances, or in proportion to what was there (what is new first); or by name."""
+def order(rows: Sequence[Growth], sort: str) -> list[int]:
+    """The rows' places, largest growth first: in bytes, in instances, or in proportion to what was there; or by name."""
+    places = sorted(range(len(rows)), key=[row[4] for row in rows].__getitem__, reverse=True)
     if sort == "name":
-        return sorted(rows, key=itemgetter(0))
-    by_bytes = sorted(rows, key=attrgetter("bytes_diff"), reverse=True)
+        return sorted(places, key=lambda place: rows[place].name)
     if sort == "instances":
-        return sorted(by_bytes, key=attrgetter("instances_diff"), reverse=True)
-    return sorted(by_bytes, key=proportion, reverse=True) if sort == "growth" else by_bytes
+        return sorted(places, key=lambda place: rows[place].instances_diff, reverse=True)
+    return sorted(places, key=lambda place: proportion(rows[place]), reverse=True) if sort == "growth" else places
 
 
 def proportion(row: Growth) -> float:

@@ -171,7 +171,9 @@ def _report(
 ) -> Report:
     used = analysis.comparable(histograms)
     found = analysis.compare(used, options.choice)
-    rows = analysis.ordered(analysis.visible(found.rows, options.sort, options.min_bytes), options.sort)
+    visible = analysis.visible(found.rows, options.sort, options.min_bytes)
+    order = analysis.order(visible, options.sort)
+    rows = [visible[place] for place in order]
     trend = [one for one in found.trend if abs(one.bytes[-1] - one.bytes[0]) >= options.min_bytes]
     found = replace(found, rows=rows, trend=trend)
     shown, suspects = (rows[: options.top], trend[: options.top]) if options.top else (rows, trend)
@@ -193,7 +195,7 @@ def _report(
         summary=[total],
         footer=[*footer, *_live_notes(found, taken, live=live)],
         text=lambda: [
-            *view.lines(shown),
+            *view.lines(visible, order[: options.top or None]),
             *(f"# {line}" for line in (*view.suspect_lines(trend), *view.full_lines(full_in_min))),
             f"# {total}",
         ],

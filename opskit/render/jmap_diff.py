@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from opskit.analysis.jmap_diff import pace_of, proportion, times_s
@@ -82,15 +83,18 @@ def blocks(found: Comparison, by: str, rows: Sequence[Growth], suspects: Sequenc
     ]
 
 
-def lines(rows: Sequence[Growth]) -> Iterator[str]:
-    """Class, instances, bytes: tabs between them, always signed."""
-    harmless = "".join(row[0] for row in rows).isprintable()  # at once: of a hundred thousand names hardly one is not
-    # The signs by hand: a format specification takes twice as long.
-    return (
+def lines(rows: Sequence[Growth], order: Sequence[int]) -> list[str]:
+    """Class, instances, bytes: tabs between them, always signed; in that order.
+
+    They are made in the order in which they lie in memory, and the signs by hand, which halves the time of either.
+    """
+    harmless = "".join([row[0] for row in rows]).isprintable()  # at once: of a hundred thousand names hardly one is not
+    made = [
         f"{name if harmless else printable(name)}"
         f"\t{'+' if instances >= 0 else ''}{instances}\t{'+' if bytes_ >= 0 else ''}{bytes_}"
         for name, _, _, instances, bytes_ in rows
-    )
+    ]
+    return [made[place] for place in order]
 
 
 def suspect_lines(trend: Sequence[Trend]) -> Iterator[str]:
@@ -102,7 +106,7 @@ def suspect_lines(trend: Sequence[Trend]) -> Iterator[str]:
 def verdict(found: Comparison) -> list[str]:
     """The answer in a sentence."""
     if not found.trend:
-        most = max(found.rows, key=lambda row: row.bytes_diff, default=None)
+        most = max(found.rows, key=itemgetter(4), default=None)
         if most is None or most.bytes_diff <= 0:
             return ["nothing has grown"]
         return [

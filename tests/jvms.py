@@ -18,6 +18,7 @@ Modes of the program, any number of them together (N threads each; all daemons):
     leak=B       B bytes/s of Workload$Leaked (80 bytes each); cache=N: a churning map of N Workload$CacheEntry
     allocate=B   B bytes/s of garbage; gc=MS: a full collection every MS milliseconds
     virtual=N    N sleeping virtual threads; virtualburn=N: N spinning ones (21 and later)
+    lag=MS       after READY, thread laggard runs such loops in portions of about MS milliseconds (with HOG_OPTIONS as well)
     hog          after READY, thread hog runs counted int loops; with HOG_OPTIONS no safepoint is ever reached
 """
 

@@ -124,8 +124,8 @@ def verdict_live(whole: Interval, intervals: Sequence[Interval]) -> str:
     if not intervals[-1].waiting:
         return verdict(figures(whole), ())
     return (
-        f"A safepoint was asked for and has not been reached for {duration(waiting_s(intervals))} at least: "
-        "all threads that obey stand still."
+        f"The way to the safepoint (TTSP) dominates: one was asked for and has not been reached for "
+        f"{duration(waiting_s(intervals))} at least; all threads that obey stand still."
     )
 
 

@@ -57,7 +57,27 @@ def test_a_thread_that_does_not_stop_is_named(opskit, workload, jvm_version):
         assert time.monotonic() < deadline, document
     assert document["late_thread"] == "hog"
     assert document["findings"][0]["code"] == "safepoint-not-reached"
-    assert "has not been reached" in document["verdict"][0]
+    assert "(TTSP) dominates: one was asked for and has not been reached" in document["verdict"][0]
+
+
+def test_counted_loops_without_polls_make_ttsp_dominate(opskit, workload, tmp_path, jvm_version):
+    """Live and in the log: the way there is most of the stopped time, the verdict says so, the flags are the release's."""
+    path = tmp_path / "safepoints.log"
+    options = ("-Xmx128m", *jvms.HOG_OPTIONS, f"-Xlog:safepoint:file={path}")
+    jvm = workload("lag=100", "gc=50", version=jvm_version, options=options)
+    deadline = time.monotonic() + 120
+    while True:
+        live = json.loads(opskit("safepoints", jvm.pid, "-c", "2", "-f", "json").out)
+        if live["safepoints"] >= 3 and live["ttsp_share"]:
+            break
+        assert time.monotonic() < deadline, live
+    jvm.stop()
+    log = json.loads(opskit("safepoints", path, "-f", "json").out)
+    for document in (live, log):
+        assert document["ttsp_share"] > 0.5
+        assert "The way to the safepoint (TTSP) dominates" in document["verdict"][0]
+        found = {finding["code"]: finding for finding in document["findings"]}
+        assert "LoopStripMiningIter=1000" in found["ttsp-dominates"]["fix"]
 
 
 def test_late_threads_dominate_in_the_log(opskit, workload, tmp_path):

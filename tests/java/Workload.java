@@ -49,6 +49,7 @@ public final class Workload {
                 case "gc": collect(Long.parseLong(value)); break;
                 case "virtual": virtual(Integer.parseInt(value), Workload::sleepForever); break;
                 case "virtualburn": virtual(Integer.parseInt(value), Workload::burnVirtually); break;
+                case "lag": afterReady.add(lag(Long.parseLong(value))); break;
                 case "hog": afterReady.add(hog()); break;
                 default: throw new IllegalArgumentException(argument);
             }
@@ -464,9 +465,25 @@ public final class Workload {
      * -XX:LoopStripMiningIter=0 -XX:-UseCountedLoopSafepoints, or it stops at safepoints as any other does.
      */
     static Runnable hog() throws Exception {
+        return withoutPolls("hog", () -> sink += spin(Integer.MAX_VALUE, 1_000_000));
+    }
+
+    /** The same in portions of about so many ms: each makes the others wait that long for their safepoint. */
+    static Runnable lag(long ms) throws Exception {
+        return withoutPolls("laggard", () -> {
+            long begun = System.nanoTime();
+            sink += spin(1_000, 1_000);
+            int outer = (int) Math.min(Integer.MAX_VALUE, ms * 1_000_000 * 1_000 / (System.nanoTime() - begun + 1));
+            while (true) {
+                sink += spin(outer, 1_000);
+            }
+        });
+    }
+
+    static Runnable withoutPolls(String name, Runnable body) throws Exception {
         CountDownLatch go = new CountDownLatch(1);
         CountDownLatch warm = new CountDownLatch(1);
-        start("hog", () -> {
+        start(name, () -> {
             for (int i = 0; i < 30_000; i++) {
                 sink += spin(20, 200);
             }
@@ -480,7 +497,7 @@ public final class Workload {
             } catch (InterruptedException interrupted) {
                 throw new IllegalStateException(interrupted);
             }
-            sink += spin(Integer.MAX_VALUE, 1_000_000);
+            body.run();
         }, null);
         warm.await();
         return go::countDown;

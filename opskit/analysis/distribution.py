@@ -96,11 +96,11 @@ class Distribution:
         self._runs: list[_Run] = []
 
     def extend(self, values: Sequence[float]) -> None:
-        """Take values in."""
+        """Take values in. Raises TypeError, and takes none, where one of them is None."""
         if not values:
             return
-        self.count += len(values)
         self.total += sum(values)
+        self.count += len(values)
         highest = max(values)
         self.maximum = highest if self.maximum is None or highest > self.maximum else self.maximum
         self._fresh += values

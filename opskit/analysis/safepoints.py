@@ -9,8 +9,8 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass, field
 from itertools import count as numbers
-from itertools import pairwise, repeat
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import repeat
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from opskit.analysis.distribution import Distribution, Scratch, percentiles
 from opskit.jvm.logstamps import UNSTAMPED, Stamp, parse_stamp, uptimes_s
@@ -227,7 +227,10 @@ class Collector:
         self.safepoints += len(batch)
         self._by_operation(batch)
         if batch.ttsps_s is not None:
-            self._ttsps.extend(_known(batch.ttsps_s))
+            try:
+                self._ttsps.extend(cast("Sequence[float]", batch.ttsps_s))
+            except TypeError:  # the few columns that have a None
+                self._ttsps.extend(_known(batch.ttsps_s))
         self._worst.add(batch)
         if self._minutes is not None or self._timeline is not None:
             self._in_time(list(stops_of(batch)))
@@ -325,7 +328,7 @@ def _text(data: bytes | None) -> str | None:
 
 
 def _known(values: Sequence[float | None]) -> Sequence[float]:
-    return [value for value in values if value is not None] if None in values else values  # type: ignore[return-value]
+    return [value for value in values if value is not None]
 
 
 @dataclass(slots=True)
@@ -335,9 +338,16 @@ class _OperationSums:
 
     def add(self, stops: list[float], ttsps: Sequence[float | None] | None) -> None:
         self.stops.extend(stops)
-        known = _known(ttsps) if ttsps is not None else ()
-        if known:
-            self.ttsp_s = (self.ttsp_s or 0.0) + sum(known)
+        if ttsps is None:
+            return
+        try:
+            told_s = sum(cast("Sequence[float]", ttsps))
+        except TypeError:
+            known = _known(ttsps)
+            if not known:
+                return
+            told_s = sum(known)
+        self.ttsp_s = (self.ttsp_s or 0.0) + told_s
 
     def finish(self, name: bytes | None) -> Operation:
         stops = self.stops
@@ -422,14 +432,14 @@ class _Elapsed:
                 self._uptimes(batch)
 
     def _uptimes(self, batch: Batch) -> None:
-        uptimes = [uptime for uptime in uptimes_s(batch.heads) if uptime is not None]
+        uptimes = uptimes_s(batch.heads)
         if not uptimes:
             return
         if not self.run:
             self.run = [max(uptimes[0] - batch.stops_s[0], 0.0), uptimes[0]]
         elif uptimes[0] < self.run[1] - _RESTART_S:
             self._restart(uptimes[0])
-        if any(later < earlier for earlier, later in pairwise(uptimes)):
+        if uptimes != sorted(uptimes):
             for uptime in uptimes:
                 if uptime < self.run[1] - _RESTART_S:
                     self._restart(uptime)

@@ -14,7 +14,7 @@ from opskit.errors import BadInput, NotPermitted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-CHUNK_BYTES = 1 << 18
+CHUNK_BYTES = 1 << 16
 _HEAD_BYTES = 1 << 16
 _OTHER_COMPRESSIONS = {
     b"\xfd7zXZ\0": "xzcat",

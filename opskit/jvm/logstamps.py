@@ -24,6 +24,7 @@ _SECONDS = re.compile(rb"\[ *(\d+[.,]\d+)s *\]")
 _MILLIS = re.compile(rb"\[ *(\d+)ms *\]")
 _NANOS = re.compile(rb"\[ *(\d+)ns *\]")
 _LEGACY = re.compile(rb"(?:^|[\s*])(\d+[.,]\d{3}): ")
+_ALONE = re.compile(rb"\d+\.\d{3}: ")
 _EPOCH_MS = 10**11  # timemillis is beyond it since 1973; no JVM is up for three years of milliseconds
 
 
@@ -96,11 +97,16 @@ def parse_stamp(head: bytes) -> Stamp:
     return UNSTAMPED if uptime is None else Stamp("", None, None, uptime)
 
 
-def uptimes_s(heads: Sequence[bytes]) -> list[float | None]:
-    """The uptimes of many heads: by their common shape where they have one, one by one otherwise."""
+def uptimes_s(heads: Sequence[bytes]) -> list[float]:
+    """The uptimes of many heads, without those that have none: by their common shape, or one by one."""
     if not heads:
         return []
     first = heads[0]
+    if _ALONE.fullmatch(first):
+        try:
+            return [float(head[:-2]) for head in heads]
+        except ValueError:  # another shape
+            pass
     found = _SECONDS.search(first) or _LEGACY.search(first)
     if found is not None and found.start(1) <= 1:  # nothing before it whose width may change
         start, end = found.start(1), first[found.end(1) : found.end(1) + 1]
@@ -108,7 +114,7 @@ def uptimes_s(heads: Sequence[bytes]) -> list[float | None]:
             return [float(head[start : head.index(end, start)]) for head in heads]
         except ValueError:  # another shape, or a decimal comma
             pass
-    return [_uptime_s(head) for head in heads]
+    return [uptime for uptime in map(_uptime_s, heads) if uptime is not None]
 
 
 def first_stamp(text: bytes) -> Stamp:

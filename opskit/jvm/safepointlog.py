@@ -45,10 +45,17 @@ _APPLICATION_MARK = b"Application time: "
 _NANOS_HEAD = b'Safepoint "'
 _NANOS_MARK = b", Time since last: "
 _TIMEOUT_MARK = b"SafepointSynchronize::begin"
+_SECONDS_END = b" seconds\n"
+_LEAVING_END = b"Leaving safepoint region\n"
 _TABLE_MARK = b"page_trap_count"
 _ROW_MARK = b" [ "
 
 _STOPPED = re.compile(_STOPPED_MARK + rb"(\d+[.,]\d+) seconds(?:, Stopping threads took: (\d+[.,]\d+) seconds)?")
+# A whole line of nothing else, and its stamps before it, which hold no T.
+_STOPPED_LINE = re.compile(
+    _STOPPED_MARK + rb"(\d+[.,]\d+) seconds(?:, Stopping threads took: (\d+[.,]\d+) seconds)?[ \r]*\n"
+)
+_HEADED_LINE = re.compile(rb"([^T]*)" + _STOPPED_LINE.pattern)
 _APPLICATION = re.compile(_APPLICATION_MARK + rb"(\d+[.,]\d+) seconds")
 _NANOS = re.compile(
     rb'Safepoint "([^"\n]*)", Time since last: (\d+) ns, Reaching safepoint: (\d+) ns, '
@@ -171,14 +178,15 @@ class SafepointLog:
         self._in_timeout = False
         self._late: list[bytes] = []
         self._fresh = True
-        self._table = False
+        self._table = False  # a statistics table has begun
+        self._groups = False  # operations have lines of their own
 
     def read(self, chunks: Iterable[bytes]) -> Iterator[Batch]:
         """The safepoints of one log, which comes in chunks of any size; the line numbers start anew."""
         self.lines, self._fresh, self._table, rest = 0, True, False, b""
         for chunk in chunks:
             text = rest + chunk
-            end = _cut(text)
+            end = _cut(text, groups=self._groups)
             rest = text[end:]
             if end:
                 yield from self._chunk(text[:end])
@@ -193,11 +201,12 @@ class SafepointLog:
         if self._fresh:
             self._fresh = False
             self._look_for_version(text)
-        batch = self._uniform(text)
+        lines = text.count(b"\n") + (not text.endswith(b"\n"))
+        batch = self._at_once(text, lines)
         if batch is None:
             yield from self._line_by_line(text)
         else:
-            self.lines += text.count(b"\n") + (not text.endswith(b"\n"))
+            self.lines += lines
             yield batch
 
     def _look_for_version(self, text: bytes) -> None:
@@ -206,21 +215,29 @@ class SafepointLog:
                 self.jdk = int(found[1])
                 return
 
-    def _uniform(self, text: bytes) -> Batch | None:
-        """All safepoints of the chunk at once where they are all of one kind and each is whole; None otherwise."""
+    def _at_once(self, text: bytes, lines: int) -> Batch | None:
+        """All safepoints of the chunk where that is sure to be what its lines say one by one; None otherwise."""
         if self._operation is not None or self._row is not None or self._late or self._in_timeout:
             return None
-        if self._table or _TABLE_MARK in text or _ROW_MARK in text or _TIMEOUT_MARK in text:
-            return None
-        nanos = text.count(_NANOS_MARK)
+        if text.count(b"T") == lines and (batch := self._stopped_alone(text, lines, one_t=True)) is not None:
+            return batch
         stopped = text.count(_STOPPED_MARK)
-        if nanos and not stopped and _APPLICATION_MARK not in text:
-            return self._uniform_nanos(text, nanos)
-        if nanos or (_ENTERING_MARK in text and not stopped):
+        if stopped == lines:
+            return self._stopped_alone(text, lines, one_t=False)
+        nanos = text.count(_NANOS_MARK)
+        if nanos == lines:
+            return self._nanos(text, nanos)
+        # Where times, entering and leaving are all there is, one on each line, nothing else needs to be looked for.
+        rest = lines - text.count(_LEAVING_END) - text.count(_ENTERING_MARK)
+        plain = rest == text.count(_SECONDS_END) == stopped + text.count(_APPLICATION_MARK)
+        if not plain and (self._table or _TABLE_MARK in text or _ROW_MARK in text or _TIMEOUT_MARK in text):
             return None
-        return self._uniform_stopped(text, stopped)
+        if nanos:
+            alone = not stopped and _APPLICATION_MARK not in text and _ENTERING_MARK not in text
+            return self._nanos(text, nanos) if alone else None
+        return self._stopped_among_others(text, stopped)
 
-    def _uniform_nanos(self, text: bytes, count: int) -> Batch | None:
+    def _nanos(self, text: bytes, count: int) -> Batch | None:
         found = _NANOS.findall(text)
         if len(found) != count or text.count(_NANOS_HEAD) != count:
             return None
@@ -235,27 +252,45 @@ class SafepointLog:
             (sum(map(int, gaps)) / 1e9, count),
         )
 
-    def _uniform_stopped(self, text: bytes, count: int) -> Batch | None:
+    def _stopped_alone(self, text: bytes, lines: int, *, one_t: bool) -> Batch | None:
+        """Nothing but such lines: as many marks as lines, and each line ends as they do. `one_t`: each has one T, its mark's."""
+        headed = one_t and text[:1] != b"T"
+        found = (_HEADED_LINE if headed else _STOPPED_LINE).findall(text)
+        if len(found) != lines:
+            return None
+        *before, stops, ttsps = zip(*found, strict=True)
+        heads = list(before[0]) if headed else (text, _STOPPED_MARK)
+        return self._stopped(text, stops, ttsps, None, heads, (0.0, 0))
+
+    def _stopped_among_others(self, text: bytes, count: int) -> Batch | None:
         operations = None
         if _ENTERING_MARK in text:
+            self._groups = True
             pieces = text.split(_ENTERING_MARK)[1:]
             if len(pieces) != count or not all(_STOPPED_MARK in piece for piece in pieces):
                 return None
             operations = [piece[: piece.index(b"\n")].rstrip() for piece in pieces]
         found = _STOPPED.findall(text)
-        if len(found) != count or text.count(_TOOK_MARK) != count - [ttsp for _, ttsp in found].count(b""):
+        stops, ttsps = zip(*found, strict=True) if found else ((), ())
+        if len(found) != count or text.count(_TOOK_MARK) != count - ttsps.count(b""):
             return None
-        if count:
+        return self._stopped(text, stops, ttsps, operations, (text, _STOPPED_MARK), None)
+
+    def _stopped(
+        self,
+        text: bytes,
+        stops: Sequence[bytes],
+        ttsps: Sequence[bytes],
+        operations: Sequence[bytes] | None,
+        heads: list[bytes] | tuple[bytes, bytes],
+        application: tuple[float, int] | None,
+    ) -> Batch:
+        stops_s, ttsps_s = _floats(stops), _maybe_floats(ttsps)
+        if stops:
             self._stop_lines = True
             head = text[: text.index(_STOPPED_MARK)]
-            self._tell_range(*_stopped_range(head, entering=operations is not None, with_ttsp=bool(found[0][1])))
-        stops, ttsps = zip(*found, strict=True) if found else ((), ())
-        return Batch(
-            _floats(stops),
-            _maybe_floats(ttsps),
-            operations,
-            (text, _STOPPED_MARK),
-        )
+            self._tell_range(*_stopped_range(head, entering=operations is not None, with_ttsp=bool(ttsps[0])))
+        return Batch(stops_s, ttsps_s, operations, heads, application)
 
     def _tell_range(self, low: int, high: int | None) -> None:
         if self.jdk_range is not None:
@@ -279,6 +314,7 @@ class SafepointLog:
                         application_s += record.gap_s
                         application_count += 1
             elif _ENTERING_MARK in line:
+                self._groups = True
                 self._operation = line.partition(_ENTERING_MARK)[2].strip()
             elif _APPLICATION_MARK in line:
                 if match := _APPLICATION.search(line):
@@ -344,12 +380,12 @@ class SafepointLog:
             self._late.append(late[1])
 
 
-def _cut(text: bytes) -> int:
+def _cut(text: bytes, *, groups: bool) -> int:
     """Where to cut: after a whole line, and where operations have lines of their own, after the time that belongs to one."""
     end = text.rfind(b"\n") + 1
     if not end:
         return len(text) if len(text) > _LONGEST_LINE_BYTES else 0
-    if _ENTERING_MARK in text:
+    if groups:
         last = text.rfind(_STOPPED_MARK, 0, end)
         after = text.find(b"\n", last) + 1 if last >= 0 else 0
         if after and end - after < _LONGEST_TAIL_BYTES:

@@ -70,4 +70,4 @@ def test_uptimes_of_many_are_those_of_each(values, before):
 def test_no_bytes_make_it_fail(data):
     """Whatever stands before a line."""
     parse_stamp(data)
-    uptimes_s([data, data])
+    assert len(uptimes_s([data, data])) in (0, 2)

@@ -56,6 +56,10 @@ _STOPPED_LINE = re.compile(
     _STOPPED_MARK + rb"(\d+[.,]\d+) seconds(?:, Stopping threads took: (\d+[.,]\d+) seconds)?[ \r]*\n"
 )
 _HEADED_LINE = re.compile(rb"([^T]*)" + _STOPPED_LINE.pattern)
+# The same for stops below a second, as nearly all are: digits become a number in half the time.
+_SHORT_LINE = re.compile(
+    rb"([^T]*)" + _STOPPED_MARK + rb"0\.(\d{7}) seconds, Stopping threads took: 0\.(\d{7}) seconds\n"
+)
 _APPLICATION = re.compile(_APPLICATION_MARK + rb"(\d+[.,]\d+) seconds")
 _NANOS = re.compile(
     rb'Safepoint "([^"\n]*)", Time since last: (\d+) ns, Reaching safepoint: (\d+) ns, '
@@ -81,6 +85,13 @@ _LONGEST_TAIL_BYTES = 1 << 16
 _LONGEST_LINE_BYTES = 1 << 20
 
 
+class _Marked(NamedTuple):
+    """A text whose safepoints all begin with the same mark."""
+
+    text: bytes
+    mark: bytes
+
+
 class Batch:
     """Safepoints that stand next to each other in the log, as columns; all times in seconds.
 
@@ -95,19 +106,19 @@ class Batch:
         stops_s: list[float],
         ttsps_s: Sequence[float | None] | None,
         operations: Sequence[bytes | None] | None,
-        heads: list[bytes] | tuple[bytes, bytes],
+        heads: Sequence[bytes] | _Marked,
         application: tuple[float, int] | None = None,
         late: Mapping[int, tuple[bytes, ...]] | None = None,
     ) -> None:
-        """`heads`: what stands before each one, or the text and the mark they all begin with, to be cut out when wanted.
+        """`heads`: what stands before each one, or where to cut it out when wanted.
 
         `application` as the property says; None: the text's `Application time` lines, when wanted.
         """
         self.stops_s, self.ttsps_s, self.operations = stops_s, ttsps_s, operations
         self.late = late or {}
         self._application = application
-        self._heads: list[bytes] | None
-        if isinstance(heads, tuple):
+        self._heads: Sequence[bytes] | None
+        if isinstance(heads, _Marked):
             (self._text, self._mark), self._heads = heads, None
         else:
             self._text, self._mark, self._heads = b"", b"", heads
@@ -116,7 +127,7 @@ class Batch:
         return len(self.stops_s)
 
     @property
-    def heads(self) -> list[bytes]:
+    def heads(self) -> Sequence[bytes]:
         """What stood before each one on its line: its stamps. Cut out of the text only when asked for."""
         if self._heads is None:
             pieces = self._text.split(self._mark)
@@ -225,16 +236,14 @@ class SafepointLog:
         if stopped == lines:
             return self._stopped_alone(text, lines, one_t=False)
         nanos = text.count(_NANOS_MARK)
-        if nanos == lines:
-            return self._nanos(text, nanos)
         # Where times, entering and leaving are all there is, one on each line, nothing else needs to be looked for.
         rest = lines - text.count(_LEAVING_END) - text.count(_ENTERING_MARK)
         plain = rest == text.count(_SECONDS_END) == stopped + text.count(_APPLICATION_MARK)
         if not plain and (self._table or _TABLE_MARK in text or _ROW_MARK in text or _TIMEOUT_MARK in text):
             return None
         if nanos:
-            alone = not stopped and _APPLICATION_MARK not in text and _ENTERING_MARK not in text
-            return self._nanos(text, nanos) if alone else None
+            others = (_STOPPED_MARK, _APPLICATION_MARK, _ENTERING_MARK, _TOOK_MARK)
+            return None if any(mark in text for mark in others) else self._nanos(text, nanos)
         return self._stopped_among_others(text, stopped)
 
     def _nanos(self, text: bytes, count: int) -> Batch | None:
@@ -248,19 +257,21 @@ class SafepointLog:
             [nanos / 1e9 for nanos in map(int, totals)],
             [nanos / 1e9 for nanos in map(int, reaching)],
             operations,
-            (text, _NANOS_HEAD),
+            _Marked(text, _NANOS_HEAD),
             (sum(map(int, gaps)) / 1e9, count),
         )
 
     def _stopped_alone(self, text: bytes, lines: int, *, one_t: bool) -> Batch | None:
         """Nothing but such lines: as many marks as lines, and each line ends as they do. `one_t`: each has one T, its mark's."""
-        headed = one_t and text[:1] != b"T"
-        found = (_HEADED_LINE if headed else _STOPPED_LINE).findall(text)
+        if one_t and len(found := _SHORT_LINE.findall(text)) == lines:
+            heads, stops, ttsps = zip(*found, strict=True)
+            return self._stopped(text, _ten_millionths(stops), _ten_millionths(ttsps), None, heads, (0.0, 0))
+        found = (_HEADED_LINE if one_t else _STOPPED_LINE).findall(text)
         if len(found) != lines:
             return None
         *before, stops, ttsps = zip(*found, strict=True)
-        heads = list(before[0]) if headed else (text, _STOPPED_MARK)
-        return self._stopped(text, stops, ttsps, None, heads, (0.0, 0))
+        heads = before[0] if one_t else _Marked(text, _STOPPED_MARK)
+        return self._stopped(text, _floats(stops), _maybe_floats(ttsps), None, heads, (0.0, 0))
 
     def _stopped_among_others(self, text: bytes, count: int) -> Batch | None:
         operations = None
@@ -274,22 +285,21 @@ class SafepointLog:
         stops, ttsps = zip(*found, strict=True) if found else ((), ())
         if len(found) != count or text.count(_TOOK_MARK) != count - ttsps.count(b""):
             return None
-        return self._stopped(text, stops, ttsps, operations, (text, _STOPPED_MARK), None)
+        return self._stopped(text, _floats(stops), _maybe_floats(ttsps), operations, _Marked(text, _STOPPED_MARK), None)
 
     def _stopped(
         self,
         text: bytes,
-        stops: Sequence[bytes],
-        ttsps: Sequence[bytes],
+        stops_s: list[float],
+        ttsps_s: Sequence[float | None] | None,
         operations: Sequence[bytes] | None,
-        heads: list[bytes] | tuple[bytes, bytes],
+        heads: Sequence[bytes] | _Marked,
         application: tuple[float, int] | None,
     ) -> Batch:
-        stops_s, ttsps_s = _floats(stops), _maybe_floats(ttsps)
-        if stops:
+        if stops_s:
             self._stop_lines = True
             head = text[: text.index(_STOPPED_MARK)]
-            self._tell_range(*_stopped_range(head, entering=operations is not None, with_ttsp=bool(ttsps[0])))
+            self._tell_range(*_stopped_range(head, entering=operations is not None, with_ttsp=ttsps_s is not None))
         return Batch(stops_s, ttsps_s, operations, heads, application)
 
     def _tell_range(self, low: int, high: int | None) -> None:
@@ -476,6 +486,11 @@ def _floats(texts: Sequence[bytes]) -> list[float]:
         return list(map(float, texts))
     except ValueError:  # decimal commas
         return [_number(text) for text in texts]
+
+
+def _ten_millionths(digits: Sequence[bytes]) -> list[float]:
+    """Seven digits after the point each; the division rounds as reading the whole number would."""
+    return [number / 1e7 for number in map(int, digits)]
 
 
 def _maybe_floats(texts: Sequence[bytes]) -> list[float | None] | list[float] | None:

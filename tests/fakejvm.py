@@ -128,8 +128,8 @@ def burn() -> None:
 
 def main() -> None:
     library, mode, *user = sys.argv[1:]
-    with open(library, "rb") as file:
-        mapped = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+    with open(library, "r+b") as file:
+        mapped = mmap.mmap(file.fileno(), 0, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
     for uid in map(int, user):  # here, since another user may not be able to run this Python at all
         os.setgroups([])
         os.setresgid(uid, uid, uid)

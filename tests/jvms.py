@@ -180,9 +180,10 @@ class Workload:
         for stream in (self.process.stdin, self.process.stdout):
             with contextlib.suppress(BrokenPipeError):
                 stream.close()
-        for leftover in (f"/tmp/.java_pid{self.pid}", f"/tmp/.attach_pid{self.pid}"):
-            with contextlib.suppress(FileNotFoundError, IsADirectoryError):
-                os.unlink(leftover)
+        files = [Path(f"/tmp/.java_pid{self.pid}"), Path(f"/tmp/.attach_pid{self.pid}")]
+        for leftover in (*files, *Path("/tmp").glob(f"hsperfdata_*/{self.pid}")):
+            with contextlib.suppress(OSError):
+                leftover.unlink()
 
 
 def _children(pid: int) -> list[psutil.Process]:

@@ -12,7 +12,16 @@ from opskit.analysis.finding import Finding, is_failure, most_severe_first
 from opskit.commands.confirm import agreed
 from opskit.commands.options import Duration, Pid, common, open_host
 from opskit.commands.output import Output, about, progress
-from opskit.errors import AttachDisabled, AttachTimeout, NoSuchProcess, NotAJvm, NotPermitted, OpskitError, UsageError
+from opskit.errors import (
+    AttachDisabled,
+    AttachOtherUser,
+    AttachTimeout,
+    NoSuchProcess,
+    NotAJvm,
+    NotPermitted,
+    OpskitError,
+    UsageError,
+)
 from opskit.jvm.attach import DEFAULT_TIMEOUT_S, AttachClient, listener_at
 from opskit.jvm.attachfiles import FileFinder, inner_pids, sees_everything
 from opskit.jvm.discover import HOTSPOT, Jvm, find_jvm, survey
@@ -184,7 +193,7 @@ def _probe(host: Host, look: Look, timeout_s: float) -> tuple[int, dict[int, vie
                 look.findings.append(
                     Finding(
                         "attach-probe-failed",
-                        "note" if row.reason == AttachDisabled.reason else "error",
+                        "note" if row.reason in (AttachDisabled.reason, AttachOtherUser.reason) else "error",
                         str(pid),
                         row.said,
                         f"--probe: {row.reason} after {row.took_ms:.0f} ms",

@@ -49,7 +49,7 @@ DEFAULT_TIMEOUT_S = 10.0
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.001, 0.05
-_SETTLE_S = 0.3  # a listener that another client has just started needs this long at most to make its socket
+_SETTLE_S = 0.5  # a listener that another client has just started needs this long at most to make its socket
 _SETTLE_STEP_S = 0.01
 _CHUNK_BYTES = 1 << 18
 _CLOCK_TICKS = os.sysconf("SC_CLK_TCK")

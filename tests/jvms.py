@@ -173,9 +173,13 @@ class Workload:
     def stop(self) -> None:
         """Kill it with all that was started for it; leftovers in /tmp go as well."""
         if self.process.poll() is None:
-            for process in [*_children(self.process.pid), self.process]:
+            below = _children(self.process.pid)
+            for process in [*below, self.process]:
                 with contextlib.suppress(ProcessLookupError, psutil.NoSuchProcess):
                     process.send_signal(signal.SIGKILL)
+            deadline = time.monotonic() + START_S
+            while any(map(_runs, below)) and time.monotonic() < deadline:  # whoever adopted them reaps them
+                time.sleep(0.005)
         self.process.wait()
         for stream in (self.process.stdin, self.process.stdout):
             with contextlib.suppress(BrokenPipeError):
@@ -184,6 +188,13 @@ class Workload:
         for leftover in (*files, *Path("/tmp").glob(f"hsperfdata_*/{self.pid}")):
             with contextlib.suppress(OSError):
                 leftover.unlink()
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _children(pid: int) -> list[psutil.Process]:

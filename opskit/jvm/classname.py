@@ -34,8 +34,9 @@ _JDK = ("java.", "javax.", "jdk.", "sun.", "com.sun.", "org.w3c.dom.", "org.xml.
 _END = r"(?=;?$)"
 # Patterns that begin with a literal, and are replaced by one, are many times quicker than others.
 _GENERATED = (
-    ("$$Lambda", r"\$\$Lambda(?:\$\d+)?(?:/(?:0x)?[0-9a-f]+)?" + _END, "$$Lambda/*"),
+    ("$$Lambda", r"\$\$Lambda(?:\$\d+)?(?:[/+](?:0x)?[0-9a-f]+)?" + _END, "$$Lambda/*"),
     ("/", r"/(?:0x[0-9a-f]+|\d+)" + _END, "/*"),  # hidden classes, and the anonymous ones before JDK 15
+    ("+0x", r"\+0x[0-9a-f]+" + _END, "/*"),  # the same, as the serviceability agent writes it
     ("GeneratedMethodAccessor", r"GeneratedMethodAccessor\d+" + _END, "GeneratedMethodAccessor*"),
     ("GeneratedConstructorAccessor", r"GeneratedConstructorAccessor\d+" + _END, "GeneratedConstructorAccessor*"),
     (

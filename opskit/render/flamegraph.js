@@ -332,7 +332,7 @@
       line(table, ["", "before", "after", "change"], true);
       row("own", frames.own[i], frames.ownBefore[i]);
       row("total", frames.total[i], frames.before[i]);
-      line(table, ["total", amount(frames.before[i]), amount(frames.total[i])]);
+      line(table, ["", amount(frames.before[i]), amount(frames.total[i])]);
     }
     const room = Math.min(520, width - 16);
     tipHolder.setAttribute("width", room);

@@ -111,7 +111,7 @@ def draw(picture: Picture) -> str:
     parts = [
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         f'<svg xmlns="http://www.w3.org/2000/svg" class="whole" width="{width}" height="{height}" '
-        f'viewBox="0 0 {width} {height}" role="graphics-document" aria-labelledby="title" aria-describedby="notes">\n'
+        f'viewBox="0 0 {width} {height}" preserveAspectRatio="xMidYMin" role="graphics-document" aria-labelledby="title" aria-describedby="notes">\n'
         f'<title id="title">{title}</title>\n<desc id="notes">{notes}</desc>\n'
         f"<style>\n{style}</style>\n{_patterns()}"
         f'<rect class="paper" width="100%" height="100%"/>\n',

@@ -27,7 +27,7 @@ NOT_SECURE = "`well-known file is not secure`"
 _CLIENT_MODE = 0o066
 _OTHERS_MAY_WRITE = 0o022
 _TRIGGER_STAYS_S = 15.0  # a client waits for the listener 10 s at most by default
-_GONE_S = "…"
+_HIDDEN = "hidden"  # its /tmp is closed to us: neither works nor refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -515,7 +515,7 @@ def clients(around: Surroundings, names: Names) -> Iterable[ClientVerdict]:
 
 
 def _verdict(client: str, refusal: str | None) -> ClientVerdict:
-    if refusal == _GONE_S:
+    if refusal == _HIDDEN:
         return ClientVerdict(client, None, "its /tmp cannot be looked into from here")
     return ClientVerdict(client, refusal is None, refusal)
 
@@ -527,7 +527,7 @@ def _refusal(around: Surroundings, names: Names, *, uid: int, gid: int, old: boo
     if around.stopped:
         return "it is stopped: the client hangs"
     if around.tmp is None:
-        return _GONE_S
+        return _HIDDEN
     if old and not around.tmp.shared:
         return "it looks in its own /tmp, not in the JVM's"
     if around.socket is None:
@@ -613,7 +613,7 @@ def _opskit_refusal(around: Surroundings) -> str | None:
     if around.stopped:
         return "it is stopped"
     if around.tmp is None:
-        return _GONE_S
+        return _HIDDEN
     if around.socket is None:
         return _no_listener(around, old=False)
     if around.socket.alive is False and around.socket.entry.kind == "socket" and not around.listener:

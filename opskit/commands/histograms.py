@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opskit.commands.confirm import agreed
-from opskit.commands.output import progress, write_file
+from opskit.commands.output import make_directory, progress, write_file
 from opskit.commands.watch import schedule
 from opskit.errors import CannotWrite, NoSuchProcess, NotPermitted, OpskitError
 from opskit.jvm.attach import AttachClient
@@ -92,7 +92,7 @@ def take(host: Host, pid: int, plan: Plan) -> Taken:
     jvm = find_jvm(host.fs, pid, host.clock_ticks)
     estimate_s = _announce(host, jvm, plan)
     if plan.save is not None:
-        _make_directory(plan.save)
+        make_directory(plan.save)
     client = AttachClient(host.fs, pid, max(_TIMEOUT_S, _TIMEOUT_STOPS * estimate_s))
     sizes = heap(jvm.perf) if jvm.perf else None
     taken = Taken(jvm, _unit(host, pid), sizes.max_bytes if sizes else None)
@@ -142,15 +142,6 @@ def _take_one(host: Host, client: AttachClient, clock: StopClock, plan: Plan, ta
         taken.stops_s.append(None)
     else:
         taken.stops_s.append(stopped_after - stopped_before)
-
-
-def _make_directory(path: str) -> None:
-    try:
-        os.makedirs(path, exist_ok=True)
-    except OSError as error:
-        raise CannotWrite(f"--save {path}: {error.strerror}; choose another place") from None
-    if not os.access(path, os.W_OK | os.X_OK):
-        raise CannotWrite(f"--save {path}: no permission to write there; choose another place")
 
 
 def _resident_bytes(host: Host, pid: int) -> int:

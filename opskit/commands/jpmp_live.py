@@ -11,10 +11,10 @@ import click
 from opskit.commands.confirm import agreed
 from opskit.commands.gathered import Gathered
 from opskit.commands.options import Duration
-from opskit.commands.output import write_file
+from opskit.commands.output import make_directory, write_file
 from opskit.commands.sampling import DEFAULT_MAX_STOP_PERCENT, Plan, Run, Sampler
 from opskit.commands.target import WhichJvm, is_pid, resolve_jvm
-from opskit.errors import CannotWrite, OpskitError, UsageError
+from opskit.errors import OpskitError, UsageError
 from opskit.jvm.attach import DEFAULT_TIMEOUT_S, AttachClient
 from opskit.jvm.counters import heap
 from opskit.jvm.discover import read_perfdata
@@ -95,7 +95,7 @@ class Live:
         """Sample it; what was gathered (None: nothing) and the exit code."""
         self.host.prove_own(self.pid)
         if self.save is not None:
-            _make_directory(self.save)
+            make_directory(self.save)
         self._began = self.host.now().strftime("%Y%m%dT%H%M%SZ")
         sampler = Sampler(
             self.host,
@@ -225,12 +225,3 @@ def _resolve(host: Host, name: str | None) -> int:
         if name is None or " match " in str(which):
             raise
         raise WhichJvm(f"{name!r} is no file, and in no running JVM's main class or jar", which.lines) from None
-
-
-def _make_directory(path: str) -> None:
-    try:
-        os.makedirs(path, exist_ok=True)
-    except OSError as error:
-        raise CannotWrite(f"cannot make {path}: {error.strerror}; choose another place with --save") from None
-    if not os.access(path, os.W_OK | os.X_OK):
-        raise CannotWrite(f"cannot write into {path}: no permission; choose another place with --save")

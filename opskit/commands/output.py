@@ -174,6 +174,16 @@ def _check_writable(path: str) -> None:
         raise CannotWrite(f"cannot write {path}: no permission on {target}; choose another place with -o")
 
 
+def make_directory(path: str) -> None:
+    """Make the directory of --save where there is none, and see that we may write into it. Raises CannotWrite."""
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as error:
+        raise CannotWrite(f"--save {path}: {error.strerror}; choose another place") from None
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise CannotWrite(f"--save {path}: no permission to write there; choose another place")
+
+
 def write_file(path: str, data: bytes | Iterable[bytes]) -> None:
     """Write a file whole or not at all: beside it first, then renamed over it. Devices and FIFOs are written directly.
 

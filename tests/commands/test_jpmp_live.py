@@ -203,7 +203,7 @@ def test_on_a_terminal(workload):
         (["5", "soon"], "INTERVAL is 'soon'"),
         (["5", "1", "2"], "'2' is one too many"),
         (["--max-stop", "0"], "--max-stop"),
-        (["--save", "/proc/no/such"], "cannot make /proc/no/such"),
+        (["--save", "/proc/no/such"], "--save /proc/no/such"),
     ],
 )
 def test_bad_words(opskit, words, message):

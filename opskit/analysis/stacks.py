@@ -54,8 +54,7 @@ class WeightedStack:
     deadlocked: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(NamedTuple):
     """Which stacks are wanted. `idle` False leaves out those that wait for work; `depth` keeps that many frames."""
 
     states: frozenset[str] = frozenset()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -35,8 +35,7 @@ _FRAMES_ON_SCREEN = 10
 _EXACT = "text", "folded"  # formats of bare lines: everything else goes to stderr
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(NamedTuple):
     """What was asked."""
 
     naming: analysis.Naming

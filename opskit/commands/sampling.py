@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from opskit.errors import AttachReplyCut, NoSuchProcess, OpskitError
 from opskit.jvm.stopclock import StopClock
@@ -26,8 +26,7 @@ LONGEST_FIRST_STOP_MS = 500.0
 End = Literal["interrupted", "exited", "long stop", "failed"]
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """What is wanted. `interval_s` None: the default, which may be stretched. `max_stop_percent` None: the default."""
 
     samples: int
@@ -181,7 +180,7 @@ class Sampler:
             thread._replace(cpu_ms=None, elapsed_s=None) if thread.native_id in alive else thread
             for thread in dumps[-2].threads
         )
-        dumps[-2] = replace(dumps[-2], threads=[self._known.setdefault(thread, thread) for thread in slim])
+        dumps[-2] = dumps[-2]._replace(threads=[self._known.setdefault(thread, thread) for thread in slim])
 
     def _finish(self) -> None:
         run = self.run

@@ -71,8 +71,7 @@ class Waits(NamedTuple):
     owner: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadDump:
+class ThreadDump(NamedTuple):
     """One dump. `cut_off`: it ends before its end; a stack that was cut in two is not among `threads`.
 
     `time` and `version` are the dump's own words. `deadlocks`: those the JVM itself reports, a tuple of links each.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,5 +11,10 @@ if TYPE_CHECKING:
 
 def render(report: Report) -> str:
     """The object, indented by one; names that are no UTF-8 come as escaped surrogates."""
-    document = {**asdict(report.about), **report.data(), "verdict": list(report.verdict), "notes": list(report.footer)}
+    document = {
+        **report.about._asdict(),
+        **report.data(),
+        "verdict": list(report.verdict),
+        "notes": list(report.footer),
+    }
     return json.dumps(document, indent=1, ensure_ascii=True) + "\n"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,17 +12,23 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
-@dataclass(frozen=True, slots=True)
 class Column(Generic[R]):
     """One column: its title, the raw value of a row, how people read it, and which side it leans on.
 
-    A value that is a tuple of strings is a cell of several lines.
+    A value that is a tuple of strings is a cell of several lines. (Written out: a generic dataclass takes a
+    millisecond of every start to define.)
     """
 
-    title: str
-    value: Callable[[R], object]
-    show: Callable[[Any], str] | None = None
-    right: bool = False
+    __slots__ = ("right", "show", "title", "value")
+
+    def __init__(
+        self,
+        title: str,
+        value: Callable[[R], object],
+        show: Callable[[Any], str] | None = None,
+        right: bool = False,
+    ) -> None:
+        self.title, self.value, self.show, self.right = title, value, show, right
 
     def human(self, row: R) -> str:
         """The cell for a table, on one line."""
@@ -39,26 +44,23 @@ class Column(Generic[R]):
         return ("",) if value is None else (str(value),)
 
 
-@dataclass(frozen=True, slots=True)
 class Block(Generic[R]):
     """A table. `rows` are those to show, of `total`; `title` is a heading, where there is more than one block."""
 
-    columns: Sequence[Column[R]]
-    rows: Sequence[R]
-    total: int
-    title: str | None = None
+    __slots__ = ("columns", "rows", "title", "total")
+
+    def __init__(self, columns: Sequence[Column[R]], rows: Sequence[R], total: int, title: str | None = None) -> None:
+        self.columns, self.rows, self.total, self.title = columns, rows, total, title
 
 
-@dataclass(frozen=True, slots=True)
-class Sheet:
+class Sheet(NamedTuple):
     """The rows of a CSV file and their header; raw values."""
 
     header: Sequence[str]
     rows: Iterable[Sequence[object]]
 
 
-@dataclass(frozen=True, slots=True)
-class About:
+class About(NamedTuple):
     """Where, when and on what: the head of table, markdown and json."""
 
     host: str
@@ -74,8 +76,7 @@ class About:
         return f"{self.host}  {self.time_utc}  opskit {self.version}{target}"
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(NamedTuple):
     """Verdict first, then the blocks, then the footer (coverage, advice).
 
     `text`: the lines of `-f text` where its contract is not the blocks' columns. `data`: the JSON object's own keys.
@@ -88,6 +89,6 @@ class Report:
     footer: Sequence[str] = ()
     data: Callable[[], Mapping[str, Any]] = dict
     text: Callable[[], Iterable[str]] | None = None
-    summary: Sequence[str] = field(default=())
+    summary: Sequence[str] = ()
     sheet: Callable[[], Sheet] | None = None
     chart: Callable[[], Chart] | None = None

@@ -296,7 +296,7 @@ def _emit(host: Host, options: Options, out: Output, gathered: Gathered, *, deta
     if out.format in (*_EXACT, *picture.FORMATS):
         for line in map(view.deadlock_line, deadlocks):
             _say(line)
-        if gathered.live:
+        if gathered.dumps:
             click.echo(printable(_footer(gathered)), err=True)
         return
     out.emit(_report(host, options, out, gathered, stacks, selected, deadlocks, cpu), fit_height=options.top is None)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from opskit.analysis import readback
 from opskit.analysis import stacks as analysis
 from opskit.commands import jpmp_picture as picture
 from opskit.commands.gathered import Gathered
@@ -234,6 +233,8 @@ def _read_file(path: str, reader: DumpReader, gathered: Gathered) -> None:
     if source.endswith((".folded", ".collapsed")):
         text = _decoded(data)
         del data  # such files are big
+        from opskit.analysis import readback  # noqa: PLC0415  (only profiles pay for it)
+
         gathered.stacks += readback.parse_folded(text, source)
         return
     try:
@@ -269,6 +270,8 @@ def _decoded(data: bytes) -> str:
 
 
 def _read_profile(text: str, source: str) -> list[analysis.WeightedStack] | None:
+    from opskit.analysis import readback  # noqa: PLC0415  (only profiles pay for it)
+
     if text[:1000].lstrip().startswith("{"):
         import json  # noqa: PLC0415
 

@@ -23,7 +23,7 @@ def _utc_now() -> datetime:
     return datetime.now(timezone.utc)
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, repr=False)
 class Host:
     """Everything a command may ask of its surroundings.
 

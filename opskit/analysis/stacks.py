@@ -8,7 +8,7 @@ are RUNNABLE and not in a native that is known to wait.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from opskit.analysis.frames import frame_name, pool_of, short, vm_frame
@@ -33,8 +33,7 @@ class Naming(NamedTuple):
     lines: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class WeightedStack:
+class WeightedStack(NamedTuple):
     """One stack and what it weighs. `frames`: leaf first; the root frame may be a thread's or pool's name.
 
     `samples`: how often a thread was met there; None in profiles that count something else. `cpu_ms`: the CPU that was
@@ -48,7 +47,7 @@ class WeightedStack:
     samples: int = 0
     cpu_ms: float | None = None
     threads: int | None = None
-    pools: Mapping[str, int] = field(default_factory=dict)
+    pools: Mapping[str, int] = MappingProxyType({})
     container: str | None = None
     idle: bool = False
     deadlocked: bool = False
@@ -148,8 +147,8 @@ def weigh(
         for group in explained or ():
             group.cpu_ms += spent / len(explained or ())
     return [
-        replace(
-            _weighted(stack, group, naming, above), cpu_ms=None if cpu_ms is None else group.cpu_ms, container=container
+        _weighted(stack, group, naming, above)._replace(
+            cpu_ms=None if cpu_ms is None else group.cpu_ms, container=container
         )
         for (above, stack, container), group in groups.items()
     ]
@@ -223,7 +222,7 @@ def select(stacks: Iterable[WeightedStack], selection: Selection) -> list[Weight
     """The wanted stacks; those that are the same to the wanted depth and state are one."""
     wanted = [stack for stack in stacks if _is_wanted(stack, selection)]
     if selection.depth is not None:
-        wanted = [replace(stack, frames=stack.frames[: selection.depth]) for stack in wanted]
+        wanted = [stack._replace(frames=stack.frames[: selection.depth]) for stack in wanted]
     return merge(wanted, lambda stack: (stack.frames, stack.state, stack.idle, stack.container))
 
 
@@ -255,8 +254,7 @@ def merge(stacks: Iterable[WeightedStack], key: Callable[[WeightedStack], Hashab
 def _sum(one: WeightedStack, other: WeightedStack) -> WeightedStack:
     pools = Counter(one.pools)
     pools.update(other.pools)
-    return replace(
-        one,
+    return one._replace(
         samples=one.samples + other.samples,
         cpu_ms=None if one.cpu_ms is None and other.cpu_ms is None else (one.cpu_ms or 0) + (other.cpu_ms or 0),
         threads=None if one.threads is None and other.threads is None else (one.threads or 0) + (other.threads or 0),

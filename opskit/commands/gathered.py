@@ -26,7 +26,7 @@ LIVE_KEYS = (
 )
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, repr=False)  # what is not used is not made, at every start
 class Gathered:
     """Dumps, and stacks that somebody weighed before. CPU readings (of a live run) are by native id, in ms.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -308,7 +307,7 @@ def _emit(host: Host, options: Options, out: Output, gathered: Gathered, *, deta
 def _emit_lines(options: Options, out: Output, selected: Sequence[analysis.WeightedStack]) -> None:
     folded = out.format == "folded"
     if options.picture.reverse:
-        selected = [replace(stack, frames=stack.frames[::-1]) for stack in selected]
+        selected = [stack._replace(frames=stack.frames[::-1]) for stack in selected]
     write = view.root_first if folded else view.leaf_first_in_full if options.naming.full else view.leaf_first
     rows = analysis.lines_by_weight(selected, write, on_cpu=options.on_cpu)
     lines = (view.folded_lines if folded else view.count_lines)(rows[: options.top or None])

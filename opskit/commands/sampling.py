@@ -35,7 +35,7 @@ class Plan(NamedTuple):
     cpu: bool
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, repr=False)  # what is not used is not made, at every start
 class Run:
     """What came of it. `interval_s` was planned, `mean_interval_s` is what it was (None with one sample).
 

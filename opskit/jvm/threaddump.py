@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
@@ -13,7 +12,6 @@ STATES = ("RUNNABLE", "BLOCKED", "WAITING", "TIMED_WAITING", "NEW", "TERMINATED"
 Detail = Literal["stacks", "threads", "locks"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Stack:
     """Where a thread is. A parser gives one object for equal stacks, so that they are counted by identity.
 
@@ -22,9 +20,10 @@ class Stack:
     carries a virtual one, "mounted" for the virtual thread that it carries, None for every other.
     """
 
-    frames: tuple[str, ...]
-    state: str | None = None
-    role: str | None = None
+    __slots__ = ("frames", "role", "state")
+
+    def __init__(self, frames: tuple[str, ...], state: str | None = None, role: str | None = None) -> None:
+        self.frames, self.state, self.role = frames, state, role
 
 
 class Lock(NamedTuple):

@@ -8,8 +8,7 @@ vm/overcommit_memory = 2
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from opskit.errors import BadInput
 from opskit.proc.fs import DENIED, GONE, ProcFS
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
 _DIRECTORIES = ("etc/sysctl.d", "run/sysctl.d", "usr/local/lib/sysctl.d", "usr/lib/sysctl.d", "lib/sysctl.d")
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(NamedTuple):
     """One line of a file that sets something. `text` is the line itself."""
 
     path: str

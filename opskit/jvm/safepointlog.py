@@ -60,6 +60,14 @@ _HEADED_LINE = re.compile(rb"([^T]*)" + _STOPPED_LINE.pattern)
 _SHORT_LINE = re.compile(
     rb"([^T]*)" + _STOPPED_MARK + rb"0\.(\d{7}) seconds, Stopping threads took: 0\.(\d{7}) seconds\n"
 )
+# Decorations alone, in which no mark fits (no S, no underscore, blanks only before a bracket closes), and a whole group of them.
+_DECORATIONS = rb"\[[^ \n_S]* *\](?:\[[^ \n_S]* *\])? "
+_GROUP = re.compile(
+    rb"(?m:^)(?:" + _DECORATIONS + _APPLICATION_MARK + rb"(\d+\.\d+) seconds\n)?"
+    + _DECORATIONS + _ENTERING_MARK + rb"(\w+(?: \w+)*)\n"
+    + _DECORATIONS + _LEAVING_END
+    + _DECORATIONS + _STOPPED_MARK + rb"(\d+\.\d+) seconds, " + _TOOK_MARK + rb"(\d+\.\d+) seconds\n"
+)  # fmt: skip
 _APPLICATION = re.compile(_APPLICATION_MARK + rb"(\d+[.,]\d+) seconds")
 _NANOS = re.compile(
     rb'Safepoint "([^"\n]*)", Time since last: (\d+) ns, Reaching safepoint: (\d+) ns, '
@@ -232,6 +240,8 @@ class SafepointLog:
             return None
         if text.count(b"T") == lines and (batch := self._stopped_alone(text, lines, one_t=True)) is not None:
             return batch
+        if self._groups and not self._table and (batch := self._groups_alone(text, lines)) is not None:
+            return batch
         stopped = text.count(_STOPPED_MARK)
         if stopped == lines:
             return self._stopped_alone(text, lines, one_t=False)
@@ -272,6 +282,19 @@ class SafepointLog:
         *before, stops, ttsps = zip(*found, strict=True)
         heads = before[0] if one_t else _Marked(text, _STOPPED_MARK)
         return self._stopped(text, _floats(stops), _maybe_floats(ttsps), None, heads, (0.0, 0))
+
+    def _groups_alone(self, text: bytes, lines: int) -> Batch | None:
+        """Nothing but whole groups: three lines each, and one more where the time before it is told."""
+        found = _GROUP.findall(text)
+        if not found:
+            return None
+        gaps, operations, stops, ttsps = zip(*found, strict=True)
+        told = len(found) - gaps.count(b"")
+        if 3 * len(found) + told != lines:
+            return None
+        gaps_s = list(map(float, gaps if told == len(found) else filter(None, gaps)))
+        heads = _Marked(text, _STOPPED_MARK)
+        return self._stopped(text, _floats(stops), _floats(ttsps), operations, heads, (sum(gaps_s), told))
 
     def _stopped_among_others(self, text: bytes, count: int) -> Batch | None:
         operations = None

@@ -265,6 +265,53 @@ def test_chunks_and_shortcuts_change_nothing(chosen, size):
     assert whole.late_threads == parts.late_threads == slow.late_threads
 
 
+decorated = st.sampled_from(
+    [
+        "[0.030s][info][safepoint    ] ",
+        "[0.03s][info ][safepoint] ",
+        "[1s] ",
+        "",
+        "[ 1s] ",
+        "Safepoint [ ",
+        "[page_trap_count] ",
+    ]
+)
+usual = st.just("[0.030s][info][safepoint    ] ")
+group = st.builds(
+    "{0}Application time: {1} seconds\n{0}Entering safepoint region: {2}\n{3}Leaving safepoint region\n"
+    "{0}Total time for which application threads were stopped: {4} seconds, Stopping threads took: {5} seconds".format,
+    usual | decorated, number, name, usual | decorated, number, number,
+)  # fmt: skip
+group = group | group.map(lambda text: text.partition("\n")[2])
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(group | group | group | lines.filter(lambda text: text.count("stopped: ") < 2), min_size=1, max_size=12),
+    st.integers(1, 2000),
+)
+def test_groups_at_once_are_what_their_lines_say(chosen, size):
+    """Also their heads, the time between them and what else lies there."""
+    data = ("\n".join(chosen) + "\n").encode("utf-8", "surrogatepass")
+    results = []
+    for by_line in (False, True):
+        log = SafepointLog()
+        log._groups = True
+        if by_line:
+            log._at_once = lambda *_: None
+        rows, gaps_s, gaps = [], 0.0, 0
+        for batch in log.read(data[at : at + size] for at in range(0, len(data), size)):
+            count = len(batch)
+            columns = (batch.stops_s, batch.ttsps_s or [None] * count, batch.operations or [None] * count, batch.heads)
+            rows += zip(*columns, strict=True)
+            gaps_s, gaps = gaps_s + batch.application[0], gaps + batch.application[1]
+        results.append((rows, gaps, pytest.approx(gaps_s), log.lines, log.unreadable, log.late_threads))
+    quick, slow = results
+    assert quick[:2] == slow[:2]
+    assert quick[2].expected == slow[2]
+    assert quick[3:] == slow[3:]
+
+
 @settings(deadline=None)
 @given(st.binary(max_size=3000), st.integers(1, 300))
 def test_any_bytes_are_read(data, size):

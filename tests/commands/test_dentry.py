@@ -22,6 +22,10 @@ NEGATIVES = 200_000
 # The venv's Python may lie where nobody may look: import all that is needed first, then give up the rights.
 AS_NOBODY = f"""
 import difflib, importlib.util, os, pwd, sys
+try:
+    import matplotlib  # its place may be closed to nobody
+except ImportError:
+    pass
 import opskit.cli, opskit.commands.dentry, opskit.actions.trace_lookups
 import opskit.render.json, opskit.render.table, opskit.render.text
 os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})

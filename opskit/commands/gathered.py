@@ -30,9 +30,8 @@ LIVE_KEYS = (
 class Gathered:
     """Dumps, and stacks that somebody weighed before. CPU readings (of a live run) are by native id, in ms.
 
-    `times_s`: when each dump was taken, on
-    any one clock. `head` and `said` make up the footer; `data` goes into the JSON. `error`: what ended a run that has gathered something.
-    `before`: what a picture compares it with.
+    `times_s`: when each dump was taken, in seconds on any one clock. `head` and `said` make up the footer; `data` goes into
+    the JSON. `error`: what ended a run that has gathered something. `before`: what a picture compares it with.
     """
 
     dumps: list[ThreadDump] = field(default_factory=list)

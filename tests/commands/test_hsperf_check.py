@@ -501,7 +501,7 @@ def strace(log, *words):
     return [
         line
         for line in lines
-        if re.search(r"\d (?!openat)\w+\(", line) or re.search(r"O_WRONLY|O_RDWR|O_CREAT", line)
+        if re.search(r"\d +(?!openat)\w+\(", line) or re.search(r"O_WRONLY|O_RDWR|O_CREAT", line)
         if "oom_score_adj" not in line and "ENOENT" not in line and " --- " not in line and "/dev/null" not in line
     ]
 

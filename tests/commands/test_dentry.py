@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from dentrytrees import HEAD_2, MERGED, OLD, POST, TODAY, line_2
+from stracing import needs_strace, traced
 from terminal import on_terminal
 from trees import steady
 
@@ -366,18 +367,12 @@ def test_negative_entries_are_seen_named_and_given_back(opskit, machine_root, di
 @pytest.mark.parametrize(("level", "word", "number"), [("1", "pagecache", 1), ("all", "all", 3)])
 def test_levels(machine_root, level, word, number):
     """The numbers 1, 2, 3 are understood; what is written is 1, 2 or 3: seen by strace, not believed."""
-    if subprocess.run(["strace", "-V"], capture_output=True, check=False).returncode:
-        pytest.skip("needs the Debian package strace")
-    done = subprocess.run(
-        ["strace", "-f", "-qq", "-e", "trace=write,sync", sys.executable, "-m", "opskit", "dentry", "--drop", level,
-         "--yes", "-f", "json"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0
-    assert json.loads(done.stdout)["drop"]["level"] == word
+    done = traced("dentry", "--drop", level, "--yes", "-f", "json", calls=("write", "sync"))
+    assert done.code == 0
+    assert json.loads(done.out)["drop"]["level"] == word
     # The value is written by a child whose standard streams are elsewhere: a number and a newline, and nothing else.
-    assert re.findall(r'write\(\d+, "(\d)\\n", 2\)', done.stderr) == [str(number)]
-    assert "sync(" in done.stderr
+    assert re.findall(r'write\(\d+, "(\d)\\n", 2\)', "\n".join(done.calls)) == [str(number)]
+    assert done.of("sync")
 
 
 def test_without_yes_nothing_is_changed(opskit, machine_root):
@@ -455,23 +450,19 @@ def test_culprit_in_a_container_says_where_to_go(machine_root):
 
 def test_a_sync_that_hangs_is_left_behind(machine_root):
     """With sync() delayed far beyond the timeout the drop is done all the same, and it is said that nothing dirty went."""
-    if subprocess.run(["strace", "-V"], capture_output=True, check=False).returncode:
-        pytest.skip("needs the Debian package strace")
-    done = subprocess.run(
-        ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=sync", "-e", "inject=sync:delay_enter=15000000",
-         sys.executable, "-m", "opskit", "dentry", "--drop", "pagecache", "--yes", "--sync-timeout", "500ms", "-f", "json"],
-        capture_output=True, text=True, check=False, timeout=300,
+    done = traced(
+        "dentry", "--drop", "pagecache", "--yes", "--sync-timeout", "500ms", "-f", "json",
+        calls=("sync",), options=("-e", "inject=sync:delay_enter=15000000"),
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
     assert (found["drop"]["synced"], found["drop"]["written"]) == (False, 1)
     assert any("sync did not end within 0.5 s" in note for note in found["notes"])
 
 
 def test_ctrl_c_while_it_waits_for_sync_changes_nothing(machine_root):
     """Exit 130 at once, and nothing was dropped."""
-    if subprocess.run(["strace", "-V"], capture_output=True, check=False).returncode:
-        pytest.skip("needs the Debian package strace")
+    needs_strace()
     before = drops()
     process = subprocess.Popen(
         ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=sync", "-e", "inject=sync:delay_enter=15000000",
@@ -523,21 +514,11 @@ def test_without_the_rights_the_message_says_what_would_work(machine_root, argum
     assert drops() == before
 
 
-def test_the_look_writes_and_signals_nothing(machine_root, tmp_path):
+def test_the_look_writes_and_signals_nothing(machine_root):
     """As strace sees it: nothing is opened for writing but our own oom_score_adj, no signal, no sync, no mount."""
-    if subprocess.run(["strace", "-V"], capture_output=True, check=False).returncode:
-        pytest.skip("needs the Debian package strace")
-    log = tmp_path / "log"
-    subprocess.run(
-        ["strace", "-f", "-qq", "-o", log, "-e", "trace=openat,open,creat,kill,tgkill,sync,mount,unshare,ptrace,unlink,rename",
-         sys.executable, "-B", "-m", "opskit", "dentry", "-f", "json"],
-        capture_output=True, check=True,
-    )  # fmt: skip
-    calls = [line.split(None, 1)[1] for line in log.read_text().splitlines()]
-    acting = [call for call in calls if not call.startswith(("open(", "openat("))]
-    assert acting == []
-    writing = [call for call in calls if re.search(r"O_WRONLY|O_RDWR|O_CREAT", call)]
-    assert [call for call in writing if "oom_score_adj" not in call] == []
+    done = traced("dentry", "-f", "json")
+    assert done.code == 0
+    assert done.acting() == []
 
 
 # --- watching ---

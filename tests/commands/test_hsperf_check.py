@@ -7,17 +7,15 @@ import grp
 import json
 import os
 import pwd
-import re
-import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import jvms
 import pytest
+from stracing import ACTS, OPENS, traced
 
 from opskit.jvm.attach import AttachClient
 from opskit.proc.fs import ProcFS
@@ -487,42 +485,15 @@ def test_no_jvm_at_all(opskit, tree):
     assert opskit("--root", root, "hsperf-check", "--fix", "--yes").code == 2
 
 
-def strace(log, *words):
-    """The calls that write, signal, connect or send, of one run of the check."""
-    if not shutil.which("strace"):
-        pytest.skip("needs the Debian package strace")
-    calls = "openat,unlink,unlinkat,rename,kill,tkill,tgkill,pidfd_send_signal,ptrace,chmod,fchmodat,chown,fchownat,connect,sendto,sendmsg"
-    command = [sys.executable, "-B", "-m", "opskit", "hsperf-check", *map(str, words)]
-    done = subprocess.run(
-        ["strace", "-f", "-o", log, "-e", f"trace={calls}", *command], capture_output=True, check=False, cwd="/"
-    )
-    assert done.returncode == 0, done.stderr
-    lines = log.read_text().splitlines()
-    return [
-        line
-        for line in lines
-        if re.search(r"\d +(?!openat)\w+\(", line) or re.search(r"O_WRONLY|O_RDWR|O_CREAT", line)
-        if "oom_score_adj" not in line and "ENOENT" not in line and " --- " not in line and "/dev/null" not in line
-    ]
-
-
-def test_what_the_safety_table_says(workload, tmp_path):
+def test_what_the_safety_table_says(workload):
     """Without --probe nothing is written, signalled or sent; with it one trigger, one SIGQUIT by pidfd, and its removal."""
     running = workload()
-    assert strace(tmp_path / "1", running.pid) == []
-    probed = strace(tmp_path / "2", running.pid, "--probe")
-    made = [line for line in probed if "O_CREAT" in line]
-    assert len(made) == 1
-    assert f".attach_pid{running.pid}" in made[0]
-    assert all(flag in made[0] for flag in ("O_EXCL", "O_NOFOLLOW"))
-    [signalled] = [line for line in probed if re.search(r"kill\(|signal\(", line)]
-    assert "pidfd_send_signal" in signalled
-    assert "SIGQUIT" in signalled
-    [removed] = [line for line in probed if "unlink" in line]
-    assert f".attach_pid{running.pid}" in removed
-    again = strace(tmp_path / "3", running.pid)
+    calls = (*OPENS, *ACTS, "connect", "sendto", "sendmsg")
+    assert traced("hsperf-check", running.pid, calls=calls).acting() == []
+    traced("hsperf-check", running.pid, "--probe").only_started_the_listener(running.pid)
+    again = traced("hsperf-check", running.pid, calls=calls).acting()
     assert again
-    assert all("connect(" in line and f".java_pid{running.pid}" in line for line in again)
+    assert all(call.startswith("connect(") and f".java_pid{running.pid}" in call for call in again)
 
 
 def test_fix_is_refused_without_a_terminal_and_yes(opskit, workload, passwd_user):

@@ -17,6 +17,7 @@ import time
 
 import pytest
 from histotext import POST, text
+from stracing import ACTS, OPENS, traced
 
 from opskit.commands.histograms import about_seconds, stop_estimate_s
 
@@ -374,6 +375,15 @@ def test_a_class_that_grows_by_a_known_number(workload, jvm_version, tmp_path, l
         check=True,
     )
     assert f"{RETAINED}\t+2000\t+48000\n" in again.stdout
+
+
+def test_it_starts_the_listener_and_does_nothing_else(workload, saved):
+    """As strace sees it: one trigger file, one SIGQUIT, and the trigger's removal; nothing the second time, nor with files."""
+    jvm = workload("retain=500")
+    words = ("jmap-diff", jvm.pid, "-i", "100ms")
+    traced(*words).only_started_the_listener(jvm.pid)
+    assert traced(*words).acting() == []
+    assert traced("jmap-diff", *saved(BEFORE, AFTER), calls=(*OPENS, *ACTS, "connect")).acting() == []
 
 
 def test_the_leak_is_the_first_suspect(opskit, workload, jvm_version):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 
 import pytest
 from awkjpmp import folded, script
+from stracing import ACTS, OPENS, traced
 from twodumps import DUMP, LATER
 
 from opskit.cli import run
@@ -277,19 +277,10 @@ def test_text_imports_nothing_heavy(saved, capfd):
 
 def test_files_are_read_and_nobody_is_touched(saved):
     """As the page's table says, and as strace sees it: nothing written but its own oom_score_adj, no signal, no socket."""
-    if shutil.which("strace") is None:
-        pytest.skip("needs the Debian package strace")
-    done = subprocess.run(
-        ["strace", "-f", "-qq", "-e", "trace=openat,kill,tgkill,pidfd_send_signal,connect,unlink,rename",
-         sys.executable, "-B", "-m", "opskit", "jpmp", saved(DUMP), "-f", "json"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    calls = done.stderr.splitlines()
-    assert [call for call in calls if "O_WRONLY" in call or "O_RDWR" in call] == [
-        call for call in calls if "/proc/self/oom_score_adj" in call
-    ]
-    assert {call.partition("(")[0] for call in calls} == {"openat"}
-    assert sum("x.txt" in call for call in calls) == 1
+    done = traced("jpmp", saved(DUMP), "-f", "json", calls=(*OPENS, *ACTS, "connect"))
+    assert done.code == 0
+    assert done.acting() == []
+    assert sum("x.txt" in call for call in done.calls) == 1
 
 
 def test_output_goes_to_a_file_by_its_suffix(saved, tmp_path):

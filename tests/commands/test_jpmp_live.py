@@ -13,6 +13,7 @@ import jvms
 import psutil
 import pytest
 from awkjpmp import folded, script
+from stracing import traced
 from terminal import on_terminal
 
 from opskit.analysis.waiting import waits_in_native
@@ -116,6 +117,13 @@ def test_json_says_what_it_cost(opskit, workload):
     assert document["target"]["main"] == "Workload"
     assert any(stack["frames"] == [] for stack in document["stacks"])
     assert sum(stack["samples"] for stack in document["stacks"]) == 3 * document["threads"]
+
+
+def test_it_starts_the_listener_and_does_nothing_else(workload):
+    """As strace sees it: one trigger file, one SIGQUIT, and the trigger's removal; nothing the second time."""
+    jvm = workload("sleep=3")
+    traced("jpmp", jvm.pid, "2", "0.1").only_started_the_listener(jvm.pid)
+    assert traced("jpmp", jvm.pid, "--on-cpu", "2", "0.1").acting() == []
 
 
 def test_without_hsperfdata_the_wall_time_is_the_bound(opskit, workload):

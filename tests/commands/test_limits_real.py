@@ -15,6 +15,7 @@ import jvms
 import limitcases
 import pytest
 from limitcases import Case, child, close_enough, fill, pids_cgroup, pids_root, predicted
+from stracing import ACTS, OPENS, traced
 
 pytestmark = pytest.mark.usefixtures("root_only")
 
@@ -287,22 +288,12 @@ def test_a_probe_proves_it(words, options, call, code):
 
 def test_a_look_writes_nothing_and_signals_nobody():
     """Held against strace: what is opened for writing is its own oom_score_adj; no signal, no ptrace, no rlimit is set."""
-    if not shutil.which("strace"):
-        pytest.skip("needs the Debian package strace")
     with child(Case("", "")) as process:
-        done = subprocess.run(
-            ["strace", "-f", "-qq", "-e", "trace=openat,open,kill,tgkill,ptrace,prlimit64,setrlimit,pidfd_send_signal,unlink,rename",
-             sys.executable, "-B", "-m", "opskit", "limits", str(process.pid), "--all"],
-            capture_output=True, text=True, check=False, cwd="/",
-        )  # fmt: skip
-    assert done.returncode == 0
-    lines = [line for line in done.stderr.splitlines() if "ENOENT" not in line]
-    written = [line for line in lines if "O_WRONLY" in line or "O_RDWR" in line or "O_CREAT" in line]
-    assert [line for line in written if "oom_score_adj" not in line] == []
-    assert [
-        line for line in lines if line.partition("(")[0] in ("kill", "tgkill", "ptrace", "pidfd_send_signal", "rename")
-    ] == []
-    assert [line for line in lines if line.startswith(("prlimit64", "setrlimit")) and ", NULL, {" not in line] == []
+        done = traced("limits", process.pid, "--all", calls=(*OPENS, *ACTS, "prlimit64"))
+    assert done.code == 0
+    asked = done.of("prlimit64")
+    assert [call for call in asked if ", NULL, {" not in call] == []
+    assert [call for call in done.acting() if call not in asked] == []
 
 
 def test_processes_that_come_and_go_while_they_are_looked_at(opskit):
@@ -362,15 +353,9 @@ def test_a_probe_may_not_act_as_another_user(as_nobody):
 
 def test_a_probe_has_no_capabilities_no_fds_no_core_and_a_timer():
     """Held against strace: what the child gives up before the first thread starts."""
-    if not shutil.which("strace"):
-        pytest.skip("needs the Debian package strace")
     with child(Case("", "", uid=limitcases.UID)) as process:
-        done = subprocess.run(
-            ["strace", "-f", "-qq", "-e", "trace=capset,prctl,setitimer,setresuid,close_range,clone3,clone,exit_group,kill",
-             sys.executable, "-m", "opskit", "limits", str(process.pid), "--probe", "--yes"],
-            capture_output=True, text=True, check=False, cwd="/",
-        )  # fmt: skip
-    lines = done.stderr.splitlines()
+        names = ("capset", "prctl", "setitimer", "setresuid", "close_range", "clone3", "clone", "exit_group", "kill")
+        calls = traced("limits", process.pid, "--probe", "--yes", calls=names).calls
     order = [
         "PR_SET_PDEATHSIG, SIGKILL",
         "setitimer(ITIMER_REAL",
@@ -382,8 +367,8 @@ def test_a_probe_has_no_capabilities_no_fds_no_core_and_a_timer():
     ]
     at = 0
     for wanted in order:
-        found = next((number for number in range(at, len(lines)) if wanted in lines[number]), None)
-        assert found is not None, f"{wanted!r} does not come after {lines[at - 1]!r}\n{done.stderr}"
+        found = next((number for number in range(at, len(calls)) if wanted in calls[number]), None)
+        assert found is not None, f"{wanted!r} does not come after {calls[at - 1]!r}: {calls}"
         at = found + 1
-    assert "effective=0" in done.stderr
+    assert any("effective=0" in call for call in calls)
     assert not list(Path("/proc").glob("[0-9]*/task/*/comm/opskit-probe"))

@@ -11,6 +11,7 @@ import time
 
 import jvms
 import pytest
+from stracing import ACTS, OPENS, traced
 
 from opskit.jvm.safepointlog import SafepointLog
 
@@ -94,6 +95,27 @@ def test_late_threads_dominate_in_the_log(opskit, workload, tmp_path):
     document = json.loads(opskit("safepoints", path, "-f", "json").out)
     assert document["late_threads"] == {"hog": 1}
     assert document["findings"][0]["code"] == "late-to-safepoint"
+
+
+def test_it_only_reads(workload, tmp_path):
+    """As strace sees it: a live JVM is not touched, nor is anybody by a log; only a long one wants a temporary file."""
+    path = tmp_path / "safepoints.log"
+    jvm = workload("gc=100", options=("-Xmx128m", f"-Xlog:safepoint:file={path}"))
+    calls = (*OPENS, *ACTS, "connect")
+    for words in ((jvm.pid, "-c", "2", "-i", "200ms"), (path,)):
+        done = traced("safepoints", *words, calls=calls)
+        assert done.code == 0, done.err
+        assert done.acting() == []
+    jvm.stop()
+    long = tmp_path / "long.log"
+    long.write_text(path.read_text() * (40_000 // path.read_text().count("Total:") + 1))
+    acting = traced("safepoints", long, calls=calls).acting()
+    [unnamed] = [call for call in acting if "O_TMPFILE" in call]
+    # Python's tempfile tries which directory takes a file: it makes one and removes it.
+    [tried, removed] = [call for call in acting if call != unnamed]
+    assert "O_EXCL" in tried
+    assert removed.startswith("unlink")
+    assert removed.split('"')[1] == tried.split('"')[1]
 
 
 @pytest.mark.parametrize("format_", ["text", "table", "markdown", "csv"])

@@ -1,0 +1,78 @@
+"""What a run of opskit asks of the kernel, held against its pages' safety tables: strace sees it, nobody has to believe it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+OPENS = ("open", "openat", "openat2", "creat")
+SIGNALS = ("kill", "tkill", "tgkill", "pidfd_send_signal")
+FILE_CHANGES = (
+    "rename", "renameat", "renameat2", "unlink", "unlinkat", "mkdir", "mkdirat", "link", "linkat", "symlink", "symlinkat",
+    "chmod", "fchmod", "fchmodat", "chown", "fchown", "fchownat", "truncate",
+)  # fmt: skip
+ACTS = (*SIGNALS, *FILE_CHANGES, "ptrace", "pidfd_getfd", "process_vm_readv", "mount", "unshare", "sync", "setrlimit")
+
+
+class Traced(NamedTuple):
+    """How a run ended, and its calls in their order, those of its children too: `name(arguments) = result`."""
+
+    code: int
+    out: str
+    err: str
+    calls: list[str]
+
+    def of(self, *names: str) -> list[str]:
+        """The calls of these names."""
+        return [call for call in self.calls if call.partition("(")[0] in names]
+
+    def writing(self) -> list[str]:
+        """What was opened so that it could be changed, but for its own oom_score_adj and /dev/null."""
+        opened = [call for call in self.of(*OPENS) if re.search(r"O_WRONLY|O_RDWR|O_CREAT|^creat", call)]
+        return [call for call in opened if "/proc/self/oom_score_adj" not in call and "/dev/null" not in call]
+
+    def acting(self) -> list[str]:
+        """What would change anything: files opened for writing, and every call that is not one that opens."""
+        done = [call for call in self.calls if call not in self.of(*OPENS) and "ENOENT" not in call]
+        return [*self.writing(), *done]
+
+    def only_started_the_listener(self, pid: int) -> None:
+        """Prove that the trigger was made safely and removed, that SIGQUIT went out once, by pidfd, and that nothing else was done."""
+        acting = self.acting()
+        [made] = [call for call in acting if "O_CREAT" in call]
+        assert f".attach_pid{pid}" in made
+        assert all(flag in made for flag in ("O_EXCL", "O_NOFOLLOW"))
+        [signalled] = [call for call in acting if call.startswith(SIGNALS)]
+        assert signalled.startswith("pidfd_send_signal(")
+        assert "SIGQUIT" in signalled
+        [removed] = [call for call in acting if call.startswith("unlink")]
+        assert f".attach_pid{pid}" in removed
+        assert [call for call in acting if call not in (made, signalled, removed)] == []
+
+
+def needs_strace() -> None:
+    """Skip where it is not installed."""
+    if not shutil.which("strace"):
+        pytest.skip("needs the Debian package strace")
+
+
+def traced(*words: object, calls: tuple[str, ...] = (*OPENS, *ACTS), options: tuple[str, ...] = ()) -> Traced:
+    """Run `opskit words…` under strace (with more `options` of strace). Without strace the test is skipped."""
+    needs_strace()
+    with tempfile.NamedTemporaryFile("r", suffix=".strace") as log:
+        done = subprocess.run(
+            ["strace", "-f", "-qq", "-e", "signal=none", "-o", log.name, "-e", f"trace={','.join(calls)}", *options,
+             sys.executable, "-B", "-m", "opskit", *map(str, words)],
+            capture_output=True, text=True, check=False, cwd="/",
+        )  # fmt: skip
+        lines = Path(log.name).read_text(encoding="utf-8").splitlines()
+    # Each line begins with a pid, padded to five places; the second halves of calls that others interrupted begin with "<...".
+    seen = [line.split(None, 1)[1] for line in lines]
+    return Traced(done.returncode, done.stdout, done.stderr, [call for call in seen if not call.startswith("<...")])

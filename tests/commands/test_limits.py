@@ -534,7 +534,6 @@ def test_all_marks_what_is_over_80_percent(opskit, tree):
         (["1", "--stack", "many"], "'many' is no size"),
         (["1", "--stack", "-3"], "is no size"),
         (["1", "-c", "3"], "-c/--count goes with -w"),
-        (["2"], "thread of the kernel"),
         (["1", "--yes"], "--yes goes with --probe"),
         (["1", "--in-cgroup"], "--in-cgroup goes with --probe"),
         (["1", "--probe", "-w"], "exclude each other"),
@@ -546,6 +545,17 @@ def test_bad_input_is_one_line_and_exit_2(opskit, words, complaint):
     assert done.code == 2
     assert done.out == ""
     assert complaint in done.err
+
+
+def test_a_thread_of_the_kernel_has_no_limits(opskit):
+    """kthreadd is 2 wherever it is seen at all: not in a container."""
+    comm = Path("/proc/2/comm")
+    if not comm.exists() or comm.read_text() != "kthreadd\n":
+        pytest.skip("the kernel's threads are not seen from within a container")
+    done = opskit("limits", "2")
+    assert done.code == 2
+    assert done.out == ""
+    assert "thread of the kernel" in done.err
 
 
 def test_a_zombie_has_ended(opskit):

@@ -548,7 +548,7 @@ def test_bad_input_is_one_line_and_exit_2(opskit, words, complaint):
 
 
 def test_a_thread_of_the_kernel_has_no_limits(opskit):
-    """kthreadd is 2 wherever it is seen at all: not in a container."""
+    """The pid of kthreadd is 2 wherever it is seen at all, which is not in a container."""
     comm = Path("/proc/2/comm")
     if not comm.exists() or comm.read_text() != "kthreadd\n":
         pytest.skip("the kernel's threads are not seen from within a container")

@@ -21,9 +21,10 @@ settings.register_profile("ci", derandomize=True, print_blob=True)
 if os.environ.get("CI"):
     settings.load_profile("ci")
 
-# Where the tests are started in the background these two may be ignored, and every child would inherit that.
+# Where the tests are started in the background these may be ignored, and every child would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
+    signal.signal(number, signal.SIG_DFL)
 
 ROOT = Path(__file__).resolve().parent.parent
 

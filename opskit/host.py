@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from opskit.errors import NotPermitted
@@ -23,22 +22,22 @@ def _utc_now() -> datetime:
     return datetime.now(timezone.utc)
 
 
-@dataclass(eq=False, repr=False)
-class Host:
+class Host:  # written out, as are others on the way of every start: a dataclass costs half a millisecond
     """Everything a command may ask of its surroundings.
 
     `now` is the wall clock (UTC), `monotonic` and `sleep` are in seconds. Page size and clock ticks are this machine's
     unless a capture of another machine says otherwise.
     """
 
-    fs: ProcFS
-    now: Callable[[], datetime] = _utc_now
-    monotonic: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
-    page_bytes: int = os.sysconf("SC_PAGE_SIZE")
-    clock_ticks: int = os.sysconf("SC_CLK_TCK")
-    machine: str = os.uname().machine
-    _users: dict[int, str] | None = field(default=None)
+    def __init__(self, fs: ProcFS) -> None:
+        self.fs = fs
+        self.now: Callable[[], datetime] = _utc_now
+        self.monotonic: Callable[[], float] = time.monotonic
+        self.sleep: Callable[[float], None] = time.sleep
+        self.page_bytes = os.sysconf("SC_PAGE_SIZE")
+        self.clock_ticks = os.sysconf("SC_CLK_TCK")
+        self.machine = os.uname().machine
+        self._users: dict[int, str] = {}
 
     @classmethod
     def at(cls, root: str | None, proc: str | None) -> Host:
@@ -75,8 +74,6 @@ class Host:
 
     def user_name(self, uid: int) -> str:
         """The user's name; the number as text where there is no name for it."""
-        if self._users is None:
-            self._users = {}
         if uid not in self._users:
             self._users[uid] = self._look_up(uid)
         return self._users[uid]

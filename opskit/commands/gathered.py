@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -26,7 +25,6 @@ LIVE_KEYS = (
 )
 
 
-@dataclass(eq=False, repr=False)  # what is not used is not made, at every start
 class Gathered:
     """Dumps, and stacks that somebody weighed before. CPU readings (of a live run) are by native id, in ms.
 
@@ -34,16 +32,17 @@ class Gathered:
     the JSON. `error`: what ended a run that has gathered something. `before`: what a picture compares it with.
     """
 
-    dumps: list[ThreadDump] = field(default_factory=list)
-    times_s: list[float | None] = field(default_factory=list)
-    stacks: list[WeightedStack] = field(default_factory=list)
-    cpu_before: Mapping[int, float] | None = None
-    cpu_after: Mapping[int, float] | None = None
-    natives: Mapping[int, str] | None = None
-    head: str = ""
-    said: list[str] = field(default_factory=list)
-    data: dict[str, Any] = field(default_factory=lambda: dict.fromkeys(LIVE_KEYS))
-    target: Mapping[str, object] | None = None
-    live: bool = False
-    error: OpskitError | None = None
-    before: Gathered | None = None
+    def __init__(self) -> None:
+        self.dumps: list[ThreadDump] = []
+        self.times_s: list[float | None] = []
+        self.stacks: list[WeightedStack] = []
+        self.cpu_before: Mapping[int, float] | None = None
+        self.cpu_after: Mapping[int, float] | None = None
+        self.natives: Mapping[int, str] | None = None
+        self.head = ""
+        self.said: list[str] = []
+        self.data: dict[str, Any] = dict.fromkeys(LIVE_KEYS)
+        self.target: Mapping[str, object] | None = None
+        self.live = False
+        self.error: OpskitError | None = None
+        self.before: Gathered | None = None

@@ -123,29 +123,23 @@ class Live:
             click.echo(f"\rsample {number} of {self.samples}", err=True, nl=False)
 
     def _gathered(self, run: Run) -> Gathered:
-        percent = run.stopped_percent
-        return Gathered(
-            dumps=run.dumps,
-            times_s=list(run.times_s),
-            cpu_before=run.cpu_before,
-            cpu_after=run.cpu_after,
-            natives=run.natives,
-            head=_samples_word(len(run.dumps)),
-            said=self._sentences(run),
-            data={
-                "interval_s": run.mean_interval_s and round(run.mean_interval_s, 4),
-                "duration_s": round(run.elapsed_s, 3),
-                "late_samples": run.late,
-                "stopped_ms": round(run.stopped_ms, 3),
-                "stopped_percent": percent and round(percent, 3),
-                "stopped_by": "wall time" if run.stops_are_bounds else "hsperfdata",
-                "throttled_percent": run.throttled_percent and round(run.throttled_percent, 3),
-                "ended": run.ended,
-            },
-            target=self._target(run),
-            live=True,
-            error=run.error if run.ended == "failed" else None,
-        )
+        percent, gathered = run.stopped_percent, Gathered()
+        gathered.dumps, gathered.times_s = run.dumps, list(run.times_s)
+        gathered.cpu_before, gathered.cpu_after, gathered.natives = run.cpu_before, run.cpu_after, run.natives
+        gathered.head, gathered.said = _samples_word(len(run.dumps)), self._sentences(run)
+        gathered.data = {
+            "interval_s": run.mean_interval_s and round(run.mean_interval_s, 4),
+            "duration_s": round(run.elapsed_s, 3),
+            "late_samples": run.late,
+            "stopped_ms": round(run.stopped_ms, 3),
+            "stopped_percent": percent and round(percent, 3),
+            "stopped_by": "wall time" if run.stops_are_bounds else "hsperfdata",
+            "throttled_percent": run.throttled_percent and round(run.throttled_percent, 3),
+            "ended": run.ended,
+        }
+        gathered.target, gathered.live = self._target(run), True
+        gathered.error = run.error if run.ended == "failed" else None
+        return gathered
 
     def _target(self, run: Run) -> dict[str, object]:
         try:

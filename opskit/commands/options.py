@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
-_DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ms|s|m|h)?")
+_DURATION = r"(\d+(?:\.\d*)?|\.\d+)(ms|s|m|h)?"  # compiled where one is given
 _SECONDS = {"ms": 0.001, "s": 1.0, None: 1.0, "m": 60.0, "h": 3600.0}
-_SIZE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)([KMGTP]?)(?:i?B)?", re.IGNORECASE)
+_SIZE = r"(\d+(?:\.\d*)?|\.\d+)([KMGTP]?)(?:i?B)?"
 
 
 class Duration(click.ParamType):  # type: ignore[type-arg]
@@ -30,7 +30,7 @@ class Duration(click.ParamType):  # type: ignore[type-arg]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Seconds as a float."""
-        match = _DURATION.fullmatch(str(value).strip())
+        match = re.fullmatch(_DURATION, str(value).strip())
         seconds = float(match[1]) * _SECONDS[match[2]] if match else 0.0
         if not match or (seconds <= 0 and not self.zero) or seconds > 1e9:
             self.fail(f"{value!r} is no duration; write 500ms, 10s, 5m or a number of seconds", param, ctx)
@@ -44,7 +44,7 @@ class Size(click.ParamType):  # type: ignore[type-arg]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Bytes as an int."""
-        match = _SIZE.fullmatch(str(value).strip())
+        match = re.fullmatch(_SIZE, str(value).strip(), re.IGNORECASE)
         if not match:
             self.fail(f"{value!r} is no size; write 64K, 10M, 2G or a number of bytes", param, ctx)
         return int(float(match[1]) * 1024 ** " KMGTP".index(match[2].upper() or " "))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import stat
 import sys
 from importlib import import_module
@@ -122,6 +121,8 @@ class Output(NamedTuple):
 
 def about(host: Host, target: Mapping[str, object] | None = None) -> About:
     """The head of every report."""
+    import shlex  # noqa: PLC0415  (text and csv have no head)
+
     words = [os.path.basename(sys.argv[0]) or "opskit", *sys.argv[1:]]
     command_line = shlex.join("opskit" if word == "__main__.py" else word for word in words)
     return About(host.name, host.now().strftime("%Y-%m-%dT%H:%M:%SZ"), __version__, command_line, target)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from opskit.errors import AttachReplyCut, NoSuchProcess, OpskitError
@@ -35,7 +34,6 @@ class Plan(NamedTuple):
     cpu: bool
 
 
-@dataclass(eq=False, repr=False)  # what is not used is not made, at every start
 class Run:
     """What came of it. `interval_s` was planned, `mean_interval_s` is what it was (None with one sample).
 
@@ -44,20 +42,22 @@ class Run:
     `ended` None: as planned; else why it ended before, with the `error` where there was one.
     """
 
-    interval_s: float
-    mean_interval_s: float | None = None
-    dumps: list[ThreadDump] = field(default_factory=list)
-    times_s: list[float] = field(default_factory=list)
-    stops_ms: list[float] = field(default_factory=list)
-    stops_are_bounds: bool = False
-    late: int = 0
-    elapsed_s: float = 0.0
-    stretched: bool = False
-    ended: End | None = None
-    error: OpskitError | None = None
-    cpu_before: Mapping[int, float] | None = None
-    cpu_after: Mapping[int, float] | None = None
-    natives: Mapping[int, str] | None = None
+    def __init__(self, interval_s: float) -> None:
+        self.interval_s = interval_s
+        self.mean_interval_s: float | None = None
+        self.dumps: list[ThreadDump] = []
+        self.times_s: list[float] = []
+        self.stops_ms: list[float] = []
+        self.stops_are_bounds = False
+        self.late = 0
+        self.elapsed_s = 0.0
+        self.stretched = False
+        self.ended: End | None = None
+        self.error: OpskitError | None = None
+        self.cpu_before: Mapping[int, float] | None = None
+        self.cpu_after: Mapping[int, float] | None = None
+        self.natives: Mapping[int, str] | None = None
+
     throttled_percent: float | None = None
 
     @property

@@ -20,7 +20,7 @@ _CODE = re.compile(rb"-?\d{1,10}")
 _BAD_VERSION = 101
 # Where the text of a reply ends, when it is whole: a JVM that dies meanwhile closes the stream as well.
 _DUMP_END = re.compile(rb"^JNI global ref", re.MULTILINE)
-_HISTOGRAM_END = re.compile(rb"^Total\s+\d+\s+\d+\s*$", re.MULTILINE)
+_HISTOGRAM_END = rb"(?m)^Total\s+\d+\s+\d+\s*$"
 
 
 def encode_v1(command: str, arguments: tuple[str, ...]) -> bytes:
@@ -98,7 +98,7 @@ def check_thread_dump(text: bytes, pid: int) -> bytes:
 
 def check_histogram(text: bytes, pid: int) -> bytes:
     """The text, where it is a whole class histogram. Raises AttachReplyCut."""
-    if not _HISTOGRAM_END.search(text, max(0, len(text) - 200)):
+    if not re.compile(_HISTOGRAM_END).search(text, max(0, len(text) - 200)):
         raise AttachReplyCut(pid, "the histogram has no end (no line `Total`)", len(text))
     return text
 

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from opskit.proc.cgroup import Membership
 
 _RUNTIMES = {"libpod": "podman", "crio": "cri-o", "cri-containerd": "containerd", "machine": "systemd-nspawn"}
-_SCOPE = re.compile(r"([a-z][a-z-]*?)-([0-9a-f]{64})(?:\.scope)?")
-_POD = re.compile(r"(?:^|[-/])pod([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}|[0-9a-f]{32})(?=$|\.slice)")
-_ID = re.compile(r"[0-9a-f]{64}|[0-9a-f]{32}-\d+")  # the second: a task of ECS
+# Compiled where a process is in a cgroup at all.
+_SCOPE = r"([a-z][a-z-]*?)-([0-9a-f]{64})(?:\.scope)?"
+_POD = r"(?:^|[-/])pod([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}|[0-9a-f]{32})(?=$|\.slice)"
+_ID = r"[0-9a-f]{64}|[0-9a-f]{32}-\d+"  # the second: a task of ECS
 _SHORT_ID = 12
 
 
@@ -42,7 +43,9 @@ class Place(NamedTuple):
     @property
     def label(self) -> str:
         """In a word: `app.service`, `docker:3f2a9c81d0e4`, `pod:6a1c…-7c11/3f2a9c81d0e4`, or the cgroup's own name."""
-        container = self.container and (self.container[:_SHORT_ID] if _ID.fullmatch(self.container) else self.container)
+        container = self.container and (
+            self.container[:_SHORT_ID] if re.fullmatch(_ID, self.container) else self.container
+        )
         if self.pod:
             return f"pod:{self.pod}" + (f"/{container}" if container else "")
         if container:
@@ -71,7 +74,7 @@ def _read(path: str) -> Place:
     container = runtime = pod = unit = None
     parent = ""
     for part in filter(None, path.split("/")):
-        found_pod = _POD.search(part.split(":")[0])
+        found_pod = re.search(_POD, part.split(":")[0])
         found_container = _container(part, parent)
         if found_pod:
             pod, unit = found_pod[1].replace("_", "-"), None
@@ -85,12 +88,12 @@ def _read(path: str) -> Place:
 
 def _container(part: str, parent: str) -> tuple[str, str | None] | None:
     """(id or name, runtime) where this part of a path is a container's."""
-    if scope := _SCOPE.fullmatch(part):
+    if scope := re.fullmatch(_SCOPE, part):
         return scope[2], _RUNTIMES.get(scope[1], scope[1])
-    if _ID.fullmatch(part):
+    if re.fullmatch(_ID, part):
         return part, parent if parent in ("docker", "containerd", "ecs", "podman") else None
     words = part.split(":")
-    if len(words) == 3 and _ID.fullmatch(words[2]):
+    if len(words) == 3 and re.fullmatch(_ID, words[2]):
         return words[2], _RUNTIMES.get(words[1], words[1])
     if part.startswith("machine-") and part.endswith(".scope"):
         return _unescaped(part[len("machine-") : -len(".scope")]), "systemd-nspawn"

@@ -9,6 +9,7 @@ import gc
 gc.set_threshold(200_000)
 
 import contextlib
+import errno
 import importlib
 import os
 import sys
@@ -20,6 +21,7 @@ from opskit import __version__
 from opskit.errors import OpskitError
 
 DONE, FAILED, INTERRUPTED = 0, 2, 130
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF)  # what becomes of stdout meanwhile
 
 
 class Entry(NamedTuple):
@@ -67,6 +69,13 @@ SYMPTOMS = (
 
 class LazyGroup(click.Group):
     """Knows its commands from the table; a command's module is imported when it is run, never for `--help`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Without a single word: the help, on stderr, since nothing was asked."""
+        if not args and not ctx.resilient_parsing:  # a shell that completes a word
+            click.echo(ctx.get_help(), err=True)
+            ctx.exit(FAILED)
+        return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """The names, in the table's order."""
@@ -154,12 +163,14 @@ def run(arguments: list[str] | None = None) -> int:
 def _complain(*lines: str) -> None:
     from opskit.render.escape import printable  # noqa: PLC0415
 
-    for line in lines:
-        click.echo(printable(line), err=True)
+    with contextlib.suppress(OSError):  # stderr is full, or nobody reads it any more: the exit code still tells
+        for line in lines:
+            click.echo(printable(line), err=True)
 
 
 def main() -> NoReturn:
     """The console script."""
+    _stand_in_for_closed_streams()
     try:
         code = run()
         sys.stdout.flush()
@@ -168,12 +179,21 @@ def main() -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = DONE
     except OSError as error:
-        if error.errno != 28:
+        if error.errno not in _UNWRITABLE:
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         _complain(f"opskit: cannot write the output: {error.strerror}")
         code = FAILED
     _end(code)
+
+
+def _stand_in_for_closed_streams() -> None:
+    """Where a daemon or a script closed stdout or stderr Python has None: a stdout that refuses, a stderr that forgets."""
+    # No file of ours must get number 1 or 2 either.
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
 
 
 def _end(code: int) -> NoReturn:

@@ -128,6 +128,50 @@ def test_a_full_disk_behind_stdout_is_said(opskit):
     assert "Traceback" not in done.stderr
 
 
+def test_no_word_at_all_shows_the_help_as_it_is(opskit):
+    """Exit 2, since nothing was asked; the lines of `--help`, on stderr."""
+    done = opskit()
+    assert done.code == 2
+    assert done.out == ""
+    assert done.err == opskit("--help").out
+
+
+@pytest.mark.parametrize("closed", ["1", "2"])
+def test_a_closed_stream_is_no_crash(closed):
+    """A daemon's closed stdout: one line and exit 2, but a file is written; without stderr the exit code tells."""
+    python = f"{sys.executable} -m opskit"
+    for words, code in (("pipes nosuch", 2), ("pipes", 2 if closed == "1" else 0), ("pipes -o /dev/null", 0)):
+        done = subprocess.run(
+            ["sh", "-c", f"{python} {words} {closed}>&-"], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == code, words
+        assert "Traceback" not in done.stderr
+        assert done.stderr.startswith("opskit") is (closed == "1" and code == 2), words
+
+
+def test_a_stderr_that_takes_nothing_does_not_change_the_exit_code():
+    """Full, or closed by its reader."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        for stderr in (full, writing):
+            done = subprocess.run(
+                [sys.executable, "-m", "opskit", "pipes", "nosuch"], stdout=subprocess.PIPE, stderr=stderr, check=False
+            )
+            assert done.returncode == 2
+    os.close(writing)
+
+
+def test_stdout_by_its_name_is_not_replaced(tmp_path):
+    """`-o /dev/stdout >> log` appends, as `-o -` does."""
+    log = tmp_path / "log"
+    command = f"echo before > {log}; {sys.executable} -m opskit pipes -n 1 -o /dev/stdout >> {log}; echo after >> {log}"
+    subprocess.run(["sh", "-c", command], stderr=subprocess.DEVNULL, check=True)
+    lines = log.read_text().splitlines()
+    assert (lines[0], lines[-1]) == ("before", "after")
+    assert "pipes using" in lines[-2]
+
+
 def test_the_default_is_a_table_on_a_terminal_that_fits_it():
     """A table, coloured, no line wider than the screen, and what it leaves out is said."""
     holder = subprocess.Popen(

@@ -29,6 +29,7 @@ SUFFIXES = {
     ".md": "markdown",
     ".markdown": "markdown",
 }
+_STDOUT = ("-", "/dev/stdout")  # by its name a redirected stdout would be a file that is replaced
 CSV = {".csv": "csv"}  # for the commands that have it
 PICTURES = {".svg": "svg", ".png": "png"}
 
@@ -55,7 +56,7 @@ class Output(NamedTuple):
 
         `needs_plot`: matplotlib draws the pictures.
         """
-        path = None if output in (None, "-") else output
+        path = None if output in (None, *_STDOUT) else output
         terminal = path is None and sys.stdout.isatty()
         if path is not None:
             format_ = format_ or _format_of(path, suffixes)

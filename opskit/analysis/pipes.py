@@ -6,6 +6,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from opskit.analysis.trend import slope
+from opskit.errors import BadInput
 from opskit.proc.fd import PIPE_PREFIX
 
 if TYPE_CHECKING:
@@ -105,12 +106,16 @@ def total_fds(holders: Iterable[Holder]) -> dict[bytes, int]:
 
 
 def ranked(totals: Mapping[bytes, int], sort: str = "fds") -> list[tuple[int, int, bytes]]:
-    """(fds, inode, key) a pipe: most fds first and then by inode, or by inode alone."""
+    """(fds, inode, key) a pipe: most fds first and then by inode, or by inode alone. Raises BadInput for `pipe:[x]`."""
     size = len(PIPE_PREFIX)
-    rows = [
-        (count, int(key[size:-1]) if key.startswith(PIPE_PREFIX) else identity(key)[1], key)
-        for key, count in totals.items()
-    ]
+    try:
+        rows = [
+            (count, int(key[size:-1]) if key.startswith(PIPE_PREFIX) else identity(key)[1], key)
+            for key, count in totals.items()
+        ]
+    except ValueError:
+        wrong = next(key for key in totals if key.startswith(PIPE_PREFIX) and not key[size:-1].isdigit())
+        raise BadInput("fd", "a link that is no pipe:[INODE]", found=wrong.decode("utf-8", "replace")) from None
     rows.sort(key=itemgetter(1, 2))
     if sort == "fds":
         rows.sort(key=itemgetter(0), reverse=True)  # stable: ties stay in the order of their inodes

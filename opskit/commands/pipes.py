@@ -10,7 +10,7 @@ from opskit.analysis import pipes as analysis
 from opskit.commands.options import Pid, check_watch, common, open_host, top, uids_of, users, watching
 from opskit.commands.output import Output, about
 from opskit.commands.watch import run_watch
-from opskit.errors import NoSuchProcess, NotPermitted, UsageError
+from opskit.errors import BadInput, NoSuchProcess, NotPermitted, UsageError
 from opskit.proc.coverage import coverage_lines
 from opskit.proc.fs import DENIED, GONE
 from opskit.proc.pipescan import Holder, PipeScan, PipeScanner, fds_in_flight
@@ -132,10 +132,12 @@ def _refuse_denied(host: Host, options: Options, look: Look) -> None:
         if pid in look.scan.denied:
             who = host.process(pid)
             owner = who.user or "another user"
-            raise NotPermitted(
-                f"{pid} ({who.command}, user {owner}) does not let its fds be read; "
-                f"run as root: sudo opskit pipes {pid}"
+            remedy = (
+                "not even by root: a security module or sandbox guards it"
+                if host.is_root
+                else f"run as root: sudo opskit pipes {pid}"
             )
+            raise NotPermitted(f"{pid} ({who.command}, user {owner}) does not let its fds be read; {remedy}")
 
 
 def _scanner(host: Host, options: Options) -> PipeScanner:
@@ -146,7 +148,7 @@ def _scanner(host: Host, options: Options) -> PipeScanner:
         same_fd_table = syscalls.same_fd_table
     return PipeScanner(
         host.fs,
-        ends=options.ends or options.fill or options.by_user,
+        ends=options.ends or options.fill or (options.by_user and host.is_own),
         fifos=options.fifos,
         threads=options.threads,
         same_fd_table=same_fd_table,
@@ -180,7 +182,7 @@ def _only(holder: Holder, keys: set[bytes]) -> Holder:
 def _real_uid(host: Host, pid: int) -> int | None:
     try:
         return host.fs.load(parse_status, pid, "status").real_uid
-    except (*GONE, DENIED):
+    except (*GONE, DENIED, BadInput):
         return None
 
 
@@ -201,6 +203,10 @@ def _report(
     )
     if scan.remote_skipped:
         footer.append(f"{scan.remote_skipped} fds on network file systems were not looked at: a stat there may hang")
+    if scan.copied_skipped:
+        footer.append(
+            f"which of {scan.copied_skipped} fds on files are FIFOs is not known: a captured tree does not tell"
+        )
     fifos = len(scan.fifo_paths)
     total = view.total_line(len(rows) - fifos, fifos, sum(totals.values()))
     if format_ == "text" and not (options.detailed or options.by_user):
@@ -231,7 +237,7 @@ def _report(
         data=lambda: {
             "pipes": [view.pipe_object(pipe) for pipe in (pipes[: options.top] if options.top else pipes)],
             "pipe_count": len(rows) - fifos,
-            "fifo_count": fifos if options.fifos else None,
+            "fifo_count": fifos if options.fifos and not scan.copied_skipped else None,
             "fd_count": sum(totals.values()),
             "processes_scanned": len(scan.scanned),
             "processes_denied": len(scan.denied),
@@ -262,7 +268,9 @@ def _pipes(
     people = {pid: host.process(pid) for pid in {holder.pid for holder in holders}}
     uses = analysis.uses_by_pipe(holders, people)
     classes = _classes(host, rows, uses, look) if options.ends else {}
-    fills, verdicts = _fills(host, options, holders, uses) if options.fill or options.by_user else ({}, {})
+    # Another machine's pids are not ours: their fds are never copied, so the capacities stay unknown.
+    reach = host.is_own and (options.fill or options.by_user)
+    fills, verdicts = _fills(host, options, holders, uses) if reach else ({}, {})
     pipes = []
     for fds, inode, key in rows:
         kind, _, device = analysis.identity(key)
@@ -367,7 +375,7 @@ def _sample(host: Host, look: Look, at_s: float) -> analysis.Sample:
     for pid in look.scan.scanned:
         try:
             start = host.fs.load(parse_stat, pid, "stat").start_ticks
-        except (*GONE, DENIED):
+        except (*GONE, DENIED, BadInput):
             continue
         pipes[pid, start] = len(held.get(pid, ()))
         if pid in held:

@@ -69,6 +69,15 @@ def _dense_fds(directory: int) -> list[bytes]:
     return _FD_NAMES[:count]
 
 
+def _check_of_one_fd(error: OSError) -> None:
+    """Raise the error again unless it is about one fd alone: it is closed by now, or there is no target to be told.
+
+    The kernel does not tell a path longer than a page (ENAMETOOLONG); in a copied tree an fd may be no link (EINVAL).
+    """
+    if not isinstance(error, GONE) and error.errno not in (errno.ENAMETOOLONG, errno.EINVAL):
+        raise error
+
+
 _DENSE_FROM = 64
 _FD_NAMES: list[bytes] = []
 
@@ -187,14 +196,16 @@ class ProcFS:
     def fd_targets(self, *parts: object) -> list[bytes]:
         """Where every fd of a process (or of a thread: pid, "task", tid) points. Nothing is opened or followed.
 
-        bytes all the way: on 200,000 fds the decoding alone would cost a fifth of the scan.
+        bytes all the way: on 200,000 fds the decoding alone would cost a fifth of the scan. Empty where there is no target
+        to be told.
         """
         path = self.path(*parts, "fd").encode()
         directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         readlink = os.readlink
         try:
             return [readlink(name, dir_fd=directory) for name in _dense_fds(directory) or os.listdir(path)]
-        except GONE:
+        except OSError as error:
+            _check_of_one_fd(error)
             return self._surviving_targets(os.listdir(path), directory)
         finally:
             os.close(directory)
@@ -205,8 +216,10 @@ class ProcFS:
         for name in names:
             try:
                 targets.append(os.readlink(name, dir_fd=directory))
-            except GONE:
-                continue
+            except OSError as error:
+                _check_of_one_fd(error)
+                if not isinstance(error, GONE):
+                    targets.append(b"")
         return targets
 
     def fd_count(self, *parts: object) -> int:
@@ -227,7 +240,8 @@ class ProcFS:
                 for name in _dense_fds(directory) or os.listdir(path)
                 if (target := readlink(name, dir_fd=directory)).startswith(wanted)
             ]
-        except GONE:
+        except OSError as error:
+            _check_of_one_fd(error)
             return self._surviving_links(os.listdir(path), directory, wanted)
         finally:
             os.close(directory)
@@ -240,8 +254,8 @@ class ProcFS:
                 target = os.readlink(name, dir_fd=directory)
                 if target.startswith(wanted):
                     links.append((name, target, os.lstat(name, dir_fd=directory).st_mode))
-            except GONE:
-                continue
+            except OSError as error:
+                _check_of_one_fd(error)
         return links
 
     def file_id(self, *parts: object) -> FileId:

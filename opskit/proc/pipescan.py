@@ -19,9 +19,6 @@ from opskit.proc.mountinfo import REMOTE, parse_mountinfo
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-# A stat on these may wait for a server that is gone; fds on them are counted, not looked at.
-
-
 # procfs gives its links to the owner alone; links that others have rights on were copied, and their bits say nothing.
 _NOT_PROC = 0o077
 _SOCKET_PREFIX = b"socket:["
@@ -63,6 +60,7 @@ class PipeScan:
     fifo_paths: dict[bytes, bytes] = field(default_factory=dict)
     sockets: list[tuple[int, bytes]] = field(default_factory=list)
     remote_skipped: int = 0
+    copied_skipped: int = 0
     scanned: list[int] = field(default_factory=list)
     denied: list[int] = field(default_factory=list)
     vanished: list[int] = field(default_factory=list)
@@ -90,7 +88,7 @@ class PipeScanner:
         for pid in pids:
             try:
                 found = self._process(pid, result)
-            except GONE:
+            except (*GONE, NotADirectoryError):
                 result.vanished.append(pid)
             except DENIED:
                 result.denied.append(pid)
@@ -131,6 +129,9 @@ class PipeScanner:
             if not target.startswith(PIPE_PREFIX):
                 if target.startswith(_SOCKET_PREFIX):
                     result.sockets.append((pid, fd))
+                    continue
+                if mode & _NOT_PROC:  # the path is another machine's: what lies there here is something else
+                    result.copied_skipped += 1
                     continue
                 fifo = self._fifo(parts, fd, target, result)
                 if fifo is None:
@@ -183,7 +184,11 @@ class PipeScanner:
         """One thread for each fd table that is not the leader's."""
         known = [pid] if leader_has_table else []
         found = []
-        for tid in self.fs.tids(pid):
+        try:
+            tids = self.fs.tids(pid)
+        except GONE:  # a copied tree may have no task directories; what the process itself holds counts all the same
+            return []
+        for tid in tids:
             if tid == pid or any(self._shared(pid, other, tid) for other in known):
                 continue
             known.append(tid)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from opskit.errors import BadInput
 from opskit.proc.fs import DENIED, GONE, ProcFS
 from opskit.proc.stat import parse_stat
 from opskit.proc.status import parse_status
@@ -40,10 +41,10 @@ class Process(NamedTuple):
 
 
 def command_name(fs: ProcFS, pid: int) -> str:
-    """The basename of the process's exe, or comm. "?" where the process is gone before it gave either."""
+    """The basename of the process's exe, or comm. "?" where the process is gone before it gave either, or has an empty comm."""
     try:
         name = fs.link(pid, "exe").rpartition(b"/")[2].decode("utf-8", "surrogateescape")
-    except (*GONE, DENIED):
+    except OSError:  # gone, denied, or a path longer than the kernel tells
         return _comm(fs, pid)
     if not name.endswith(_DELETED):
         return name
@@ -53,13 +54,13 @@ def command_name(fs: ProcFS, pid: int) -> str:
 
 
 def read_process(fs: ProcFS, pid: int, user_name: Callable[[int], str]) -> Process:
-    """Everything about a process; what vanishes or is denied meanwhile is None."""
+    """Everything about a process; what vanishes or is denied meanwhile, or was copied half, is None."""
     uid = ppid = start = state = threads = None
     try:
         uid = fs.load(parse_status, pid, "status").real_uid
         stat = fs.load(parse_stat, pid, "stat")
         ppid, start, state, threads = stat.ppid, stat.start_ticks, stat.state, stat.threads
-    except (*GONE, DENIED):
+    except (*GONE, DENIED, BadInput):
         pass
     user = None if uid is None else user_name(uid)
     return Process(pid, command_name(fs, pid), uid, user, ppid, start, state, threads)
@@ -67,8 +68,8 @@ def read_process(fs: ProcFS, pid: int, user_name: Callable[[int], str]) -> Proce
 
 def _comm(fs: ProcFS, pid: int) -> str:
     try:
-        return fs.load(_strip_newline, pid, "comm")
-    except (*GONE, DENIED):
+        return fs.load(_strip_newline, pid, "comm") or "?"
+    except OSError:
         return "?"
 
 

@@ -72,10 +72,10 @@ def _notes(pipe: Pipe) -> str:
     return "; ".join(note for note in (pipe.meaning, pipe.verdict) if note)
 
 
-def sides(uses: Sequence[ProcessUse]) -> tuple[str, str]:
+def sides(uses: Sequence[ProcessUse], between: str = ",") -> tuple[str, str]:
     """The read ends and the write ends: `command[pid]:fds`, joined by commas."""
-    read = ",".join([f"{use.process.command}[{use.process.pid}]:{use.read_fds}" for use in uses if use.read_fds])
-    write = ",".join([f"{use.process.command}[{use.process.pid}]:{use.write_fds}" for use in uses if use.write_fds])
+    read = between.join([f"{use.process.command}[{use.process.pid}]:{use.read_fds}" for use in uses if use.read_fds])
+    write = between.join([f"{use.process.command}[{use.process.pid}]:{use.write_fds}" for use in uses if use.write_fds])
     return read, write
 
 
@@ -90,8 +90,8 @@ def columns(*, by_process: bool, ends: bool, fill: bool) -> list[Column[Pipe]]:
     if ends:
         found += [
             Column("class", lambda pipe: pipe.end_class),
-            Column("read ends", lambda pipe: sides(pipe.uses)[0]),
-            Column("write ends", lambda pipe: sides(pipe.uses)[1]),
+            Column("read ends", lambda pipe: sides(pipe.uses, ", ")[0]),
+            Column("write ends", lambda pipe: sides(pipe.uses, ", ")[1]),
         ]
     if fill:
         found += [

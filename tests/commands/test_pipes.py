@@ -573,6 +573,80 @@ def test_fill_of_a_captured_tree_is_refused(opskit, tree):
     assert "another machine or pid namespace" in done.err
 
 
+def test_by_user_of_a_captured_tree_reaches_into_nobody(opskit, tree, spawn):
+    """A process here that has a captured one's pid is left alone: capacities there are unknown."""
+    here = spawn("import os, time; os.pipe(); print(flush=True); time.sleep(600)")
+    root = tree(
+        {
+            "proc/loadavg": "0.1 0.1 0.1 1/489 999\n",
+            "proc/sys/fs/pipe-user-pages-soft": "16384\n",
+            f"proc/{here.pid}/status": "Name:\tx\nUid:\t33\t33\t33\t33\n",
+            f"proc/{here.pid}/comm": "x\n",
+            **{f"proc/{here.pid}/fd/{fd}": Link("pipe:[77]") for fd in range(10)},
+        }
+    )
+    [user] = json.loads(opskit("pipes", "--by-user", "--root", root, "-f", "json").out)["users"]
+    assert (user["pipes"], user["fds"], user["capacity_bytes"], user["new_pipes_shrunk"]) == (1, 10, None, "unknown")
+
+
+def test_a_path_in_a_captured_tree_is_not_looked_up_here(opskit, tree, tmp_path):
+    """A FIFO of this machine has nothing to do with a captured path of the same name."""
+    os.mkfifo(tmp_path / "queue")
+    files = {"proc/loadavg": "0.1 0.1 0.1 1/489 999\n", "proc/50/comm": "x\n"}
+    files |= {"proc/50/fd/3": Link(str(tmp_path / "queue")), "proc/50/fdinfo/3": "pos:\t0\nflags:\t02\nmnt_id:\t25\n"}
+    files |= {
+        "proc/50/ns/mnt": Link("mnt:[1]"),
+        "proc/50/mountinfo": "25 1 8:1 / / rw - ext4 /dev/sda1 rw\n",
+        "proc/50/fd/4": Link("pipe:[7]"),
+    }
+    done = opskit("pipes", "--fifos", "--root", tree(files))
+    assert done.out == "      1 pipe:[7]\n1 pipes using 1 fds\n"
+    assert done.err == "which of 1 fds on files are FIFOs is not known: a captured tree does not tell\n"
+
+
+def test_a_tree_that_was_copied_half(opskit, tree):
+    """No task directories, an fd that is no link, a file in the place of a process, empty files: the rest counts."""
+    files = {
+        "proc/loadavg": "0.1 0.1 0.1 1/489 999\n",
+        "proc/10/fd/0": Link("pipe:[1]"),
+        "proc/10/fd/1": "what was behind it\n",
+        "proc/10/fd/2": Link("pipe:[1]"),
+        "proc/11": "",
+        "proc/12/fd": "",
+        **{f"proc/13/{name}": "" for name in ("stat", "status", "comm", "fdinfo/0")},
+        "proc/13/fd/0": Link("pipe:[1]"),
+    }
+    root = tree(files)
+    for options in ([], ["--threads"], ["--ends", "--threads", "--fifos"], ["--by-user"], ["-w", "-c", "1"]):
+        assert "1 pipes using 3 fds" in opskit("pipes", "--root", root, *options).out, options
+    assert opskit("pipes", "--root", root, "--by-process").out.startswith("pipe:[1] ?=3\n")
+
+
+def test_a_link_that_is_garbled_is_said(opskit, tree):
+    """No number is made of it."""
+    done = opskit("pipes", "--root", tree({"proc/loadavg": "", "proc/10/fd/0": Link("pipe:[x]")}))
+    assert (done.code, done.out) == (2, "")
+    assert done.err == "opskit: fd: a link that is no pipe:[INODE]: 'pipe:[x]'\n"
+
+
+def test_an_fd_on_a_path_longer_than_the_kernel_tells(opskit, spawn, tmp_path):
+    """The kernel says ENAMETOOLONG for it; the process's pipes are seen all the same, by everybody."""
+    holder = spawn(
+        "import os, sys, time\n"
+        "os.chdir(sys.argv[1])\n"
+        "for _ in range(30):\n"
+        "    os.mkdir('d' * 200); os.chdir('d' * 200)\n"
+        "deep = open('x', 'w'); os.pipe()\n"
+        "print(flush=True); time.sleep(600)",
+        tmp_path,
+    )
+    with pytest.raises(OSError, match="too long"):
+        [os.readlink(f"/proc/{holder.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{holder.pid}/fd")]
+    for options in ([], ["--ends"], ["--fifos"], ["--fill", "--threads"]):
+        assert opskit("pipes", holder.pid, *options).out.splitlines()[-1] == "2 pipes using 3 fds", options
+    subprocess.run(["rm", "-r", tmp_path / ("d" * 200)], check=True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -27,9 +27,11 @@ if TYPE_CHECKING:
     from opskit.jvm.threaddump import Detail
 
 NAME = "actuator JSON"
-_START = re.compile(rb'(?:\{\s*"threads"\s*:\s*)?\[\s*\{\s*"threadName"\s*:')
+# A thread's keys: some writers sort them, so that any may be the first.
+_KEY = r"(?:blocked|in|lock|stack|thread|waited)[A-Z]\w*|daemon|priority|suspended"
+_START = re.compile(rf'(?:\{{\s*"threads"\s*:\s*)?\[\s*\{{\s*"(?:{_KEY})"\s*:'.encode())
 
-_ENTRY = re.compile(r'\{\s*"threadName"\s*:')
+_ENTRY = re.compile(rf'\{{\s*"(?:{_KEY})"\s*:')
 _TIME = re.compile(rb"(?m)^Date: ([^\r\n]+)")
 
 

@@ -14,7 +14,6 @@ from opskit.jvm.lookslike import looks_like
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opskit.jvm.serviceabilitydump import ServiceabilityParser
     from opskit.jvm.threaddump import Detail, ThreadDump
 
 _SHORTEST_BYTES = 64  # nobody's dump is shorter; HotSpot's last line is
@@ -31,6 +30,14 @@ class DumpParser(Protocol):
         """Every dump in a text that begins with one; never raises."""
 
 
+class TextParser(DumpParser, Protocol):
+    """A dialect whose threads are known by their own lines, also where the head was not saved."""
+
+    @staticmethod
+    def recognises(text: bytes) -> bool:
+        """Whether there is a thread of this dialect in the text."""
+
+
 class DumpReader:
     """Reads dumps of every known dialect from the bytes of files."""
 
@@ -40,21 +47,22 @@ class DumpReader:
         self._hotspot = HotSpotParser(detail)
 
     @cached_property
-    def _others(self) -> tuple[DumpParser, ...]:
+    def _other_texts(self) -> tuple[TextParser, ...]:
         """The other dialects' parsers: a live JVM, and most files, never need them."""
-        from opskit.jvm.actuatordump import ActuatorParser  # noqa: PLC0415
-        from opskit.jvm.dumptofile import JsonParser, PlainParser  # noqa: PLC0415
+        from opskit.jvm.dumptofile import PlainParser  # noqa: PLC0415
         from opskit.jvm.javacore import JavacoreParser  # noqa: PLC0415
         from opskit.jvm.jrockitdump import JRockitParser  # noqa: PLC0415
-
-        kinds = (JavacoreParser, PlainParser, JsonParser, ActuatorParser, JRockitParser)
-        return (self._agent, *(kind(self._detail) for kind in kinds))
-
-    @cached_property
-    def _agent(self) -> ServiceabilityParser:
         from opskit.jvm.serviceabilitydump import ServiceabilityParser  # noqa: PLC0415
 
-        return ServiceabilityParser(self._detail)
+        kinds = (ServiceabilityParser, JavacoreParser, PlainParser, JRockitParser)
+        return tuple(kind(self._detail) for kind in kinds)
+
+    @cached_property
+    def _others(self) -> tuple[DumpParser, ...]:
+        from opskit.jvm.actuatordump import ActuatorParser  # noqa: PLC0415
+        from opskit.jvm.dumptofile import JsonParser  # noqa: PLC0415
+
+        return (*self._other_texts, JsonParser(self._detail), ActuatorParser(self._detail))
 
     def read(self, data: bytes, source: str) -> list[ThreadDump]:
         """The dumps in the data, in their order. Raises BadInput where there is none; `source` names it."""
@@ -74,7 +82,8 @@ class DumpReader:
             return dumps
         if any(dump.dialect == JAVACORE for dump in dumps):
             raise BadInput(source, "a javacore without threads: its THREADS section is missing or cut off")
-        raise NothingFound("thread dump", source, text.count(b"\n") + (not text.endswith(b"\n")))
+        lines = data.count(b"\n") or text.count(b"\n")  # those of the file, where it has line feeds at all
+        raise NothingFound("thread dump", source, lines + (not text.endswith(b"\n")))
 
     def _parts(self, text: bytes) -> Iterator[tuple[DumpParser, bytes]]:
         """The text cut where the dialect changes; what stands before the first dump belongs to it."""
@@ -84,11 +93,11 @@ class DumpReader:
                 part = text[gap:end]
                 marks += [(gap + at, parser) for parser in self._others for at in parser.starts(part)]
         if not marks:
-            # A fragment without any head: threads of HotSpot's shape, or the serviceability agent's.
-            if self._hotspot.recognises(text):
-                yield self._hotspot, text
-            elif self._agent.recognises(text):
-                yield self._agent, text
+            # A fragment without any head: threads of some dialect's shape.
+            candidates: tuple[TextParser, ...] = (
+                (self._hotspot,) if self._hotspot.recognises(text) else self._other_texts
+            )
+            yield from ((parser, text) for parser in candidates if parser.recognises(text))
             return
         marks.sort(key=lambda mark: mark[0])
         runs = [next(group) for _, group in groupby(marks, key=lambda mark: mark[1])]

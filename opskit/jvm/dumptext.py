@@ -2,7 +2,7 @@ r"""From the bytes of a file, as people save and paste them, to the lines that t
 
     app-1  | 2026-11-21T11:04:04.123456789Z "main" #1 prio=5 …      docker, compose, Kubernetes
     Nov 21 11:04:04 host java[4242]: "main" #1 prio=5 …              syslog, journald (tabs as #011)
-    {"log":"\"main\" #1 prio=5 …\n","stream":"stdout","time":"…"}    docker's files
+    {"log":"\"main\" #1 prio=5 …\n","stream":"stdout","time":"…"}    docker's files; likewise "message", "MESSAGE", …
     > "main" #1 prio=5 …                                             mail, Markdown
 
 The bytes stay bytes: dumps are large, their names may be in any encoding, and all that is searched is ASCII.
@@ -21,9 +21,25 @@ _TAG = b"2XMFULLTHDDUMP "  # a javacore's own word before the marker
 _THREAD = re.compile(rb'(?m)^([^"\n{]*?)"[^\n]*" [^\n]*\b(?:[tn]id=0x|Id=\d|t@\d)')
 _TOKENS = re.compile(rb"\d+(?:[-:.,/T]\d+)+|[A-Z][a-z]{2} +\d+(?= )|\d+|\s+|[^\d\s]+|.")
 _LINE_END = re.compile(rb"\r*\n|\r")
-_DOCKER = re.compile(rb"\s*\{\"log\": ?\"")
+# What the header of a thread of HotSpot's has, as bytes that are quickly looked for.
+_THREADS_HAVE = b"id=0x", b" Id=", b" t@"
+# The other dialects: what stands in a line of theirs, and what of theirs stands before it there.
+_OTHERS = (
+    (b"0SECTION ", re.compile(rb"$")),
+    (b"3XMTHREADINFO ", re.compile(rb"$")),
+    (b" FULL THREAD DUMP ", re.compile(rb"=+$")),
+    (b" idx=0x", re.compile(rb'"[^\n]*" id=\d+$')),
+    (b": (state = ", re.compile(rb"Thread (?:t@)?\d+$")),
+    (b'"Reference Handler"', re.compile(rb"#\d+ $")),
+    (b'" virtual', re.compile(rb'#\d+ "[^"\n]*$')),
+)
+_JSON_DUMP = re.compile(rb'\s*\{\s*"(?:threadDump|threads)"\s*:')
+_LOG_KEYS = "log", "message", "MESSAGE", "msg", "textPayload"
 _LOOKED_AT_BYTES = 2000
+_BLANK_WITHIN = re.compile(rb"\n\n+(?=[ \t]+(?:at |- |java\.lang\.Thread\.State: |Carrying virt|Mounted virt))")
+_PADDED = re.compile(rb"\)[ \t]+\n")
 _CLOCK = re.compile(rb"\d+(?:[-:.,/T]\d+)+")
+_COUNT = re.compile(rb"[ \t]*\d+(?![\d-]|[:.,/T]\d)")
 _DAY = re.compile(rb"[A-Z][a-z]{2} +\d+")
 
 
@@ -35,14 +51,16 @@ def plain_text(data: bytes) -> bytes:
     data = _to_utf8(data)
     if b"\r" in data:
         data = _LINE_END.sub(b"\n", data)
-    if _DOCKER.match(data):
-        data = _docker_file(data)
+    if data.lstrip()[:1] == b"{":
+        if _JSON_DUMP.match(data) and MARKER not in data:
+            return data
+        data = _logged_as_json(data)
     patterns = list(dict.fromkeys(_prefixes(data)))
-    if patterns in ([], [b""]):
-        return data
-    if len(patterns) == 1:
-        return _strip(patterns[0], data)
-    return b"".join(_strip(pattern, b"".join(lines)) for pattern, lines in _by_source(patterns, data))
+    if len(patterns) > 1:
+        data = b"".join(_strip(pattern, b"".join(lines)) for pattern, lines in _by_source(patterns, data))
+    elif patterns:
+        data = _strip(patterns[0], data)
+    return _tidy(data)
 
 
 def blocks(header: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str], str, bool]]:
@@ -71,31 +89,69 @@ def _to_utf8(data: bytes) -> bytes:
     return data.decode(encoding, "ignore").replace("\ufeff", "").encode("utf-8", "replace")
 
 
-def _docker_file(data: bytes) -> bytes:
+def _logged_as_json(data: bytes) -> bytes:
+    """The lines that a log of one JSON object a line holds, and those that are none; one that is torn goes."""
+    first = data.lstrip().partition(b"\n")[0]
+    if not any(f'"{key}"'.encode() in first for key in _LOG_KEYS):
+        return data
     import json  # noqa: PLC0415  (only these files pay for it)
 
     lines = []
     for line in data.split(b"\n"):
+        if not line.startswith(b"{"):
+            lines.append(line + b"\n")
+            continue
         try:
             entry = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
-        if isinstance(entry, dict) and isinstance(entry.get("log"), str):
-            lines.append(entry["log"].encode("utf-8", "replace"))
+        if isinstance(entry, dict):
+            lines += [_logged(key, entry[key]) for key in _LOG_KEYS if key in entry][:1]
     return b"".join(lines)
+
+
+def _logged(key: str, words: object) -> bytes:
+    """What one entry says: docker keeps line ends, the others do not; journald writes a list of bytes for what is no text."""
+    try:
+        said = bytes(words) if isinstance(words, list) else str(words).encode("utf-8", "replace")
+    except (TypeError, ValueError):
+        return b""
+    return said if key == "log" or said.endswith(b"\n") else said + b"\n"
+
+
+def _tidy(data: bytes) -> bytes:
+    """Without the blanks at the ends of lines that terminals leave, and the blank lines that mail puts into a stack."""
+    if _PADDED.search(data):
+        data = b"\n".join([line.rstrip(b" \t") for line in data.split(b"\n")])
+    return _BLANK_WITHIN.sub(b"\n", data) if _BLANK_WITHIN.search(data) else data
 
 
 def _prefixes(data: bytes) -> Iterator[bytes]:
     """The pattern of what stands before each dump's lines; without a head, before a thread's. Empty in a clean dump."""
     at = data.find(MARKER)
-    if at < 0 and (thread := _THREAD.search(data)):
+    if at >= 0:
+        while at >= 0:
+            yield _prefix_of_all(data, _before(data, at).removesuffix(_TAG), at)
+            at = data.find(MARKER, at + 1)
+        return
+    if any(word in data for word in _THREADS_HAVE) and (thread := _THREAD.search(data)):
         yield _pattern(thread[1])
-    while at >= 0:
-        pattern = _pattern(data[data.rfind(b"\n", 0, at) + 1 : at].removesuffix(_TAG))
-        # A logger may put its own words before the first line of a message, and before no other.
-        below = data[at : at + _LOOKED_AT_BYTES].partition(b"\n")[2]
-        yield pattern if re.search(rb"(?m)^" + pattern, below) else b""
-        at = data.find(MARKER, at + 1)
+    for word, own in _OTHERS:
+        at = data.find(word)
+        if at >= 0 and (match := own.search(_before(data, at))):
+            yield _prefix_of_all(data, match.string[: match.start()], at)
+
+
+def _before(data: bytes, at: int) -> bytes:
+    """What stands before the offset on its line."""
+    return data[data.rfind(b"\n", 0, at) + 1 : at]
+
+
+def _prefix_of_all(data: bytes, prefix: bytes, at: int) -> bytes:
+    """The prefix's pattern, if lines below have it too: a logger may put its own words before the first line of a message alone."""
+    pattern = _pattern(prefix)
+    below = data[at : at + _LOOKED_AT_BYTES].partition(b"\n")[2]
+    return pattern if re.search(rb"(?m)^" + pattern, below) else b""
 
 
 def _pattern(prefix: bytes) -> bytes:
@@ -104,8 +160,12 @@ def _pattern(prefix: bytes) -> bytes:
     gap = prefix[len(words) :]
     if not prefix:
         return b""
+    tokens = _TOKENS.findall(words)
+    number = b""  # of the line, as cat -n and grep -n write it, or of the millisecond
+    if counted := _COUNT.match(words):
+        number, tokens = rb"[ \t]*\d+", _TOKENS.findall(words[counted.end() :])
     # A blank line has often lost the blanks at the end of its prefix.
-    return b"".join(map(_same_kind, _TOKENS.findall(words))) + rb"(?:" + re.escape(gap) + rb"|[ \t]*$)"
+    return number + b"".join(map(_same_kind, tokens)) + rb"(?:" + re.escape(gap) + rb"|[ \t]*$)"
 
 
 def _strip(pattern: bytes, data: bytes) -> bytes:

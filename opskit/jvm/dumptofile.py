@@ -34,11 +34,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from json import JSONDecoder
 
-    from opskit.jvm.threaddump import Detail
+    from opskit.jvm.threaddump import Detail, Stack
 
 PLAIN_NAME = "Thread.dump_to_file"
 JSON_NAME = "Thread.dump_to_file JSON"
 _PLAIN_START = re.compile(rb"(?m)^\d+\n\d{4}-\d\d-\d\dT[\d:.]+Z\n\d[^\n]*\n(?=\n|\Z)")
+_PLAIN_THREAD = re.compile(rb'(?m)^#\d+ "[^\n]*"(?: virtual)?[^"\n]*\n\s+(?:at )?[\w.$/]+\(')
+_JSON_KEY, _JSON_BLANKS = b'"threadDump"', 200
 _JSON_START = re.compile(rb'\{\s*"threadDump"\s*:')
 
 _HEADER = re.compile(r'(?m)^#(\d+) "(.*)"( virtual)?(?: ([A-Z_]+))?(?: \d{4}-\d\d-\d\dT[\d:.]+Z)?$')
@@ -65,21 +67,27 @@ class PlainParser:
         """Where its dumps begin."""
         return [match.start() for match in _PLAIN_START.finditer(text)] if b"\n\n#" in text else []
 
+    @staticmethod
+    def recognises(text: bytes) -> bool:
+        """Whether there is a thread in a text whose head was not saved."""
+        return _PLAIN_THREAD.search(text) is not None
+
     def parse(self, text: bytes) -> list[ThreadDump]:
         """The dumps in the text."""
-        starts = [match.start() for match in _PLAIN_START.finditer(text)]
+        starts = [match.start() for match in _PLAIN_START.finditer(text)] or [0]
         ends = [*starts[1:], len(text)]
-        return [self._dump(text[a:b].decode("utf-8", "surrogateescape")) for a, b in zip(starts, ends, strict=True)]
+        return [self._dump(text[a:b]) for a, b in zip(starts, ends, strict=True)]
 
-    def _dump(self, text: str) -> ThreadDump:
-        _, time, version, *_ = text.split("\n", 3)
+    def _dump(self, data: bytes) -> ThreadDump:
+        text = data.decode("utf-8", "surrogateescape")
+        is_fragment = _PLAIN_START.match(data) is None
+        time, version = (None, None) if is_fragment else text.split("\n", 3)[1:3]
         threads = []
         torn = False
         for header, block, _ in blocks(_HEADER, text):
-            stack, blank_line, _ = block.partition(
-                "\n\n"
-            )  # each thread ends with one; without it, it may have lost frames
-            if blank_line:
+            # Each thread ends with a blank line; without it, it may have lost frames.
+            stack, blank_line, _ = block.partition("\n\n")
+            if blank_line or is_fragment:
                 threads.append(self._thread(header, stack))
             else:
                 torn = True
@@ -112,11 +120,17 @@ class JsonParser:
     def __init__(self, detail: Detail = "stacks") -> None:
         self._locks = detail == "locks"
         self._table = StackTable()
+        self._known: dict[tuple[object, ...], Stack] = {}
 
     @staticmethod
     def starts(text: bytes) -> list[int]:
         """Where its dumps begin."""
-        return [match.start() for match in _JSON_START.finditer(text)] if b'"threadDump"' in text else []
+        found, at = [], text.find(_JSON_KEY)
+        while at >= 0:  # such files are large: no expression goes through all of it
+            if match := _JSON_START.search(text, max(0, at - _JSON_BLANKS), at + _JSON_BLANKS):
+                found.append(match.start())
+            at = text.find(_JSON_KEY, at + len(_JSON_KEY))
+        return found
 
     def parse(self, text: bytes) -> list[ThreadDump]:
         """The dumps in the text; of one that was cut off, the threads that are whole."""
@@ -137,9 +151,10 @@ class JsonParser:
         if not isinstance(document, dict) or not isinstance(document.get("threadContainers"), list):
             return ThreadDump(JSON_NAME, [], cut_off=False)
         threads = [
-            self._thread(entry, container.get("container"))
+            self._thread(entry, name)
             for container in document["threadContainers"]
             if isinstance(container, dict)
+            for name in (_word(container.get("container")),)
             for entry in container.get("threads") or ()
             if _is_thread(entry)
         ]
@@ -152,24 +167,37 @@ class JsonParser:
         time, version = (re.search(rf'"{key}"\s*:\s*"([^"]*)"', words) for key in ("time", "runtimeVersion"))
         return ThreadDump(JSON_NAME, threads, time[1] if time else None, version[1] if version else None, cut_off=True)
 
-    def _thread(self, entry: dict[str, Any], container: object) -> Thread:
+    def _thread(self, entry: dict[str, Any], container: str | None) -> Thread:
         state = entry.get("state")
-        frames = [frame for frame in entry["stack"] if isinstance(frame, str)]
-        locks = tuple(_locks(entry)) if self._locks else ()
+        stack = self._stack(entry["stack"], state)
         virtual = entry.get("virtual")
-        tid = _word(entry.get("tid"))
+        tid = entry.get("tid")
         return Thread(
-            self._table.stack(frames, state if state in STATES else None),
+            stack,
             _word(entry.get("name")),
             None,
-            int(tid) if tid is not None and tid.isdecimal() else None,
+            int(tid) if isinstance(tid, (str, int)) and str(tid).isdecimal() else None,
             None,
             None,
             None,
-            locks,
-            bool(virtual) if virtual is not None else _looks_virtual(frames, state),
-            _word(container),
+            tuple(_locks(entry)) if self._locks else (),
+            bool(virtual) if virtual is not None else _looks_virtual(stack.frames, state),
+            container,
         )
+
+    def _stack(self, frames: list[object], state: object) -> Stack:
+        """The stack of an entry; of a hundred thousand, most stand where another one stands."""
+        try:
+            key = (*frames, state)
+            found = self._known.get(key)
+        except TypeError:  # what is no frame
+            key, found = (), None
+        if found is None:
+            words = [frame for frame in frames if isinstance(frame, str)]
+            found = self._table.stack(words, state if isinstance(state, str) and state in STATES else None)
+            if key:
+                self._known[key] = found
+        return found
 
 
 def _is_thread(entry: object) -> bool:
@@ -182,7 +210,7 @@ def _word(value: object) -> str | None:
     return None
 
 
-def _looks_virtual(frames: list[str], state: object) -> bool | None:
+def _looks_virtual(frames: tuple[str, ...], state: object) -> bool | None:
     """JDK 21 to 23 do not say it: a virtual thread's stack has grown from VirtualThread.run. 25 says what is true."""
     if state is not None:
         return False

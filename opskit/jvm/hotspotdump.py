@@ -319,7 +319,7 @@ def _is_whole(last: bytes, *, marked: bool) -> bool:
         return False
     frames = [match[1] or match[2] for line in text.split("\n") if (match := _FRAME.match(line))]
     if not frames:
-        return not marked or not text.strip()
+        return not marked or not text.strip() or text.partition("\n")[2][:1] not in " \t"
     # These run on inside a Thread of the JDK's own: Thread.run is not their last frame.
     inner = any("CleanerImpl" in frame or "ProcessHandleImpl" in frame for frame in frames)
     return not marked or (_ROOTS.match(frames[-1]) is not None and not inner)

@@ -38,6 +38,7 @@ NAME = "javacore"
 _START = re.compile(rb"(?m)^0SECTION +TITLE ")
 
 _THREADS = re.compile(rb"(?m)^(?:0SECTION +(?:THREADS|XM) |2XMFULLTHDDUMP )")
+_THREAD = re.compile(rb"(?m)^3XMTHREADINFO +\S")
 _SECTION = re.compile(rb"(?m)^0SECTION ")
 _LOCKS = re.compile(rb"(?m)^1LKDEADLOCK[^\n]*")
 _LINE = re.compile(r"(?m)^(3XM[A-Z]*\d?|4XESTACKTRACE|5XESTACKTRACE) +(\S.*)$")
@@ -73,6 +74,11 @@ class JavacoreParser:
         """Where its dumps begin."""
         return [match.start() for match in _START.finditer(text)] if b"0SECTION " in text else []
 
+    @staticmethod
+    def recognises(text: bytes) -> bool:
+        """Whether there is a thread in a text whose head was not saved."""
+        return _THREAD.search(text) is not None
+
     def parse(self, text: bytes) -> list[ThreadDump]:
         """The dumps in the text; one without a section of threads has none."""
         starts = [match.start() for match in _START.finditer(text)] or [0]
@@ -80,11 +86,12 @@ class JavacoreParser:
 
     def _dump(self, text: bytes) -> ThreadDump:
         time, version = _TIME.search(text), _VERSION.search(text)
-        section = _THREADS.search(text)
+        is_fragment = _START.search(text) is None
+        section = _THREAD.search(text) if is_fragment else _THREADS.search(text)
         threads: list[Thread] = []
         # A line that the end of the file cuts may have lost its last words: it proves nothing.
         whole = text if text.endswith(b"\n") else text[: text.rfind(b"\n") + 1]
-        ended = any(mark in text for mark in _ENDS)
+        ended = is_fragment or any(mark in text for mark in _ENDS)
         if section is not None:
             after = _SECTION.search(whole, section.end())
             body = whole[section.start() : after.start() if after else len(whole)]

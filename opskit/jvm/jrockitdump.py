@@ -35,8 +35,10 @@ if TYPE_CHECKING:
     from opskit.jvm.threaddump import Detail
 
 NAME = "JRockit"
+_HEAD = " FULL THREAD DUMP "
 _START = re.compile(rb"(?m)^=====+ FULL THREAD DUMP =+")
 
+_FRAGMENT = re.compile(rb'(?m)^"[^\n]*" id=\d+ idx=0x')
 _END = re.compile(r"(?m)^=====+ END OF THREAD DUMP")
 _CHAINS = re.compile(r"(?m)^(?:Blocked lock chains|Open lock chains|Circular \(deadlocked\) lock chains)")
 _HEADER = re.compile(r'(?m)^"([^\n]*)" id=(\d+) idx=\S+(?: tid=(\d+))? prio=\d+ ([^\n]*)')
@@ -77,6 +79,11 @@ class JRockitParser:
         """Where its dumps begin."""
         return [match.start() for match in _START.finditer(text)] if b" FULL THREAD DUMP " in text else []
 
+    @staticmethod
+    def recognises(text: bytes) -> bool:
+        """Whether there is a thread in a text whose head was not saved."""
+        return _FRAGMENT.search(text) is not None
+
     def parse(self, text: bytes) -> list[ThreadDump]:
         """The dumps in the text."""
         starts = [match.start() for match in _START.finditer(text)] or [0]
@@ -84,24 +91,25 @@ class JRockitParser:
         return [self._dump(text[a:b].decode("utf-8", "surrogateescape")) for a, b in zip(starts, ends, strict=True)]
 
     def _dump(self, text: str) -> ThreadDump:
+        is_fragment = _HEAD not in text
         end = _END.search(text)
         chains = _CHAINS.search(text)
         body = text[: chains.start() if chains else end.start() if end else len(text)]
         threads = []
         for header, block, is_last in blocks(_HEADER, body):
-            may_be_torn = is_last and end is None and chains is None
-            if not may_be_torn or block.endswith(("-- end of trace\n", "\n\n")):
+            may_be_torn = is_last and end is None and chains is None and not is_fragment
+            if not may_be_torn or any(end in block for end in ("-- end of trace\n", "\n\n")):
                 threads.append(self._thread(header, block))
         first = _HEADER.search(body)
         head = body[: first.start() if first else len(body)].split("\n")
-        words = [line.strip() for line in head[1:] if line.strip()]
+        words = [] if is_fragment else [line.strip() for line in head[1:] if line.strip()]
         return ThreadDump(
             NAME,
             threads,
             words[0] if words else None,
             words[1] if len(words) > 1 else None,
             _deadlocks(text),
-            cut_off=end is None,
+            cut_off=end is None and not is_fragment,
         )
 
     def _thread(self, header: re.Match[str], block: str) -> Thread:

@@ -132,7 +132,7 @@ class ServiceabilityParser:
 
 def _is_whole(last: str) -> bool:
     """The agent marks no end of its dump, but one of each thread: a blank line; with -m, where threads begin or its unwinder stops."""
-    if last.endswith("\n\n"):
+    if "\n\n" in last:
         return True
     lines = last.rstrip("\n").split("\n")
     return last.endswith("\n") and (lines[-1] == "    - None" or _NATIVE_ROOT.search(lines[-1]) is not None)

@@ -95,9 +95,12 @@ class StackTable:
 
     def stack(self, frames: Sequence[str], state: str | None, role: str | None = None) -> Stack:
         """The stack with these frames, leaf first."""
-        own = self._frames.setdefault
-        key = (tuple([own(frame, frame) for frame in frames]), state, role)
-        return self._stacks.get(key) or self._stacks.setdefault(key, Stack(*key))
+        found = self._stacks.get((tuple(frames), state, role))
+        if found is None:
+            own = self._frames.setdefault
+            key = (tuple([own(frame, frame) for frame in frames]), state, role)
+            found = self._stacks[key] = Stack(*key)
+        return found
 
 
 def state_by_frame(frames: Sequence[str]) -> str | None:

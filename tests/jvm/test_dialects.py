@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -289,6 +290,72 @@ def test_threads_of_a_container_keep_its_name():
     containers = Counter(thread.container.partition("@")[0] for thread in dump.threads)
     assert containers["java.util.concurrent.ThreadPerTaskExecutor"] == 3
     assert containers["<root>"] == 14
+
+
+# Threads as people paste them into a report: nothing of the dump around them.
+PASTED = {
+    "javacore": JAVACORE[
+        JAVACORE.index('3XMTHREADINFO      "A') : JAVACORE.index("NULL           ----------------------------------")
+    ],
+    "JRockit": JROCKIT[JROCKIT.index('"Main" id=1') : JROCKIT.index("Circular")].rstrip("\n"),
+    "jstack -F": AGENT[AGENT.index("Thread 3987") :],
+    "Thread.dump_to_file": '#34 "" virtual\n      Spin.run(Spin.java:3)\n      java.base/java.lang.VirtualThread.run(V.java:9)\n',
+}
+
+
+@pytest.mark.parametrize("name", PASTED)
+@pytest.mark.parametrize("prefix", ["", "> ", "2026-11-21 11:04:04,123 INFO  [main] - "])
+def test_threads_without_a_head_are_read_as_what_they_are(name, prefix):
+    """A few threads of a dump, quoted or out of a log."""
+    threads = WHOLE.get(name, "1\n2026-11-21T11:04:04Z\n25\n\n" + PASTED[name] + "\n")
+    text = "".join(f"{prefix}{line}\n" for line in PASTED[name].split("\n"))
+    [dump] = read("this is what hangs:\n" + text)
+    assert dump.dialect == name
+    assert stacks([dump]) == stacks(read(threads))
+    assert (dump.time, dump.version, dump.cut_off) == (None, None, False)
+
+
+def test_json_with_sorted_keys():
+    """Some writers put a thread's keys into the order of the alphabet; cut off, its whole threads are read too."""
+    head, _, body = ACTUATOR.partition("\n\n")
+    text = json.dumps(json.loads(body), sort_keys=True)
+    [dump], [other] = read(text), read(ACTUATOR)
+    assert stacks([dump]) == stacks([other])
+    [cut] = read(text[:-30])
+    assert (cut.cut_off, [thread.name for thread in cut.threads]) == (True, ["exec-1"])
+
+
+# What the JVM prints to a file or to its output, that ends up in mail and logs.
+@pytest.mark.parametrize("name", [name for name in WHOLE if "JSON" not in name])
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "> ",
+        "app-1  | ",
+        "2026-11-21T11:04:{:02d}.{:03d}Z stdout F ",
+        "Nov {:2d} 11:04:04 host java[4242]: ",
+        "{:d}:",
+        "{:6d}\t",
+    ],
+)
+def test_every_dialect_is_read_behind_a_prefix(name, prefix):
+    """A mail, compose, Kubernetes, the journal, numbered lines."""
+    lines = WHOLE[name].split("\n")
+    text = "".join(prefix.format(n % 28 + 1, n % 28 + 1) + line + "\n" for n, line in enumerate(lines))
+    assert stacks(read(text)) == stacks(read(WHOLE[name]))
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_blanks_at_the_ends_of_lines_are_nothing(name):
+    """As a terminal's copy has them."""
+    padded = "".join(f"{line:80}   \n" for line in WHOLE[name].splitlines())
+    assert stacks(read(padded)) == stacks(read(WHOLE[name]))
+
+
+@pytest.mark.parametrize("name", [name for name in WHOLE if not name.startswith("Thread.dump_to_file")])
+def test_double_spaced_dumps_are_read(name):
+    """A blank line after every line, as mail and web forms make of Windows line ends."""
+    assert stacks(read(WHOLE[name].replace("\n", "\n\n"))) == stacks(read(WHOLE[name]))
 
 
 @pytest.mark.parametrize("first", WHOLE)

@@ -89,6 +89,17 @@ def test_dockers_own_files():
     assert plain_text("\n".join([*lines, '{"log":"half']).encode()).decode() == CLEAN
 
 
+@pytest.mark.parametrize("key", ["message", "MESSAGE", "msg", "textPayload"])
+def test_logs_of_one_json_object_a_line(key):
+    """Logstash, journald, cloud loggers; lines between them that are no JSON are the JVM's own."""
+    lines = [json.dumps({"level": "INFO", key: line}) for line in CLEAN.splitlines()]
+    assert plain_text("\n".join(lines).encode()).decode() == CLEAN
+    bytewise = [json.dumps({key: list(line.encode())}) for line in CLEAN.splitlines()]
+    assert plain_text("\n".join(bytewise).encode()).decode() == CLEAN
+    started = json.dumps({"level": "INFO", key: "started"}) + "\n"
+    assert CLEAN in plain_text((started + CLEAN).encode()).decode()
+
+
 @pytest.mark.parametrize("ending", ["\r\n", "\r", "\r\r\n"])
 def test_other_systems_line_ends(ending):
     """Windows, and Windows twice."""

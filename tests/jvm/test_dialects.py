@@ -317,7 +317,7 @@ def test_threads_without_a_head_are_read_as_what_they_are(name, prefix):
 
 def test_json_with_sorted_keys():
     """Some writers put a thread's keys into the order of the alphabet; cut off, its whole threads are read too."""
-    head, _, body = ACTUATOR.partition("\n\n")
+    _, _, body = ACTUATOR.partition("\n\n")
     text = json.dumps(json.loads(body), sort_keys=True)
     [dump], [other] = read(text), read(ACTUATOR)
     assert stacks([dump]) == stacks([other])

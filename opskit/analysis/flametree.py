@@ -1,11 +1,11 @@
 """Stacks merged to one call tree, alone or beside those of another profile: what a flame graph draws. Pure.
 
-The area law: a frame's total is its own weight, its children's totals, and what was left out below it as too narrow.
+The area law: a frame's total is its own weight, its children's totals, and what was left out below it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -32,13 +32,15 @@ class FlameTree:
     """The frames that are wide enough to be seen, each before its children, siblings by name.
 
     `frames[0]` is the root. `gone`: subtrees that only the profile before has wide enough, their tops at depth 0.
-    `left_out`: how many frames were too narrow. `in_common`: whether any frame is in both profiles.
+    `left_out`: how many frames were too narrow. `in_common`: whether any frame is in both profiles. `thinned`: how many
+    more `thin` left out.
     """
 
     frames: Sequence[Frame]
     gone: Sequence[Frame] = ()
     left_out: int = 0
     in_common: bool = True
+    thinned: int = 0
 
     @property
     def total(self) -> int:
@@ -75,6 +77,33 @@ def compare(before: Iterable[tuple[Path, int]], after: Iterable[tuple[Path, int]
     if not totals[1]:
         return FlameTree(frames, (), left_out)
     return FlameTree(*_split(frames, seen_after), left_out, in_common)
+
+
+def thin(tree: FlameTree, costs: Sequence[int], most: int) -> FlameTree:
+    """As many frames as `most` pays for: the widest first, of equally wide ones those nearest to the root.
+
+    `costs`: of each frame, then of each that is gone. A frame's caller is as wide at least, and nearer to the root: so
+    nobody is left without it.
+    """
+    if sum(costs) <= most:
+        return tree
+    frames = [*tree.frames, *tree.gone]
+    total, total_before = tree.total or 1, tree.total_before or 1
+
+    def rank(place: int) -> tuple[float, int]:
+        frame = frames[place]
+        return -max(frame.total / total, frame.total_before / total_before), frame.depth
+
+    kept: list[int] = []
+    for place in sorted(range(len(frames)), key=rank):
+        most -= costs[place]
+        if most < 0 and kept:
+            break
+        kept.append(place)
+    kept.sort()
+    now = [frames[place] for place in kept if place < len(tree.frames)]
+    gone = [frames[place] for place in kept if place >= len(tree.frames)]
+    return replace(tree, frames=now, gone=gone, thinned=len(frames) - len(kept))
 
 
 def starts(frames: Sequence[Frame], *, before: bool = False) -> list[int]:

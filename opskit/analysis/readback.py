@@ -21,7 +21,7 @@ _LOOKED_AT = 50
 def is_folded(text: str) -> bool:
     """Whether the text is meant to be collapsed stacks: most of its first lines are."""
     lines = [line for line in text[:100_000].split("\n")[:_LOOKED_AT] if line.strip()]
-    fitting = sum(_LINE.fullmatch(line) is not None for line in lines)
+    fitting = sum(bool(_LINE.fullmatch(line) or _NEGATIVE.fullmatch(line)) for line in lines)
     return fitting * 2 >= len(lines) > 0 and any(";" in line for line in lines)
 
 

@@ -11,6 +11,7 @@ import click
 from opskit.analysis import stacks as analysis
 from opskit.commands import jpmp_picture as picture
 from opskit.commands.gathered import Gathered
+from opskit.commands.input import decode
 from opskit.commands.options import Duration, common, open_host, top
 from opskit.commands.output import Output, about
 from opskit.commands.target import is_file
@@ -230,7 +231,7 @@ def _read_file(path: str, reader: DumpReader, gathered: Gathered) -> None:
     source = "standard input" if path == "-" else path
     data = _read(path)
     if source.endswith((".folded", ".collapsed")):
-        text = _decoded(data)
+        text = decode(data)
         del data  # such files are big
         from opskit.analysis import readback  # noqa: PLC0415  (only profiles pay for it)
 
@@ -240,7 +241,7 @@ def _read_file(path: str, reader: DumpReader, gathered: Gathered) -> None:
         dumps = reader.read(data, source)
     except NothingFound:
         # Not a dump: a profile that somebody wrote from dumps, perhaps.
-        stacks = _read_profile(_decoded(data), source)
+        stacks = _read_profile(decode(data), source)
         if stacks is None:
             raise
         gathered.stacks += stacks
@@ -262,10 +263,6 @@ def _read(path: str) -> bytes:
     except OSError as error:
         hint = "; a JVM is named by its PID or a part of its main class" if isinstance(error, FileNotFoundError) else ""
         raise BadInput(path, f"cannot be read: {error.strerror}{hint}") from None
-
-
-def _decoded(data: bytes) -> str:
-    return data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
 
 
 def _read_profile(text: str, source: str) -> list[analysis.WeightedStack] | None:

@@ -108,15 +108,35 @@ def emit(
 
     tree = flametree.compare(paths_before, paths, flamegraph.narrowest_share(asked.width_px))
     said = []
-    if before is not None and not tree.in_common:
-        said.append(f"{now.name} and {before.name} have no frame in common: are they of the same program?")
+    if before is not None and not (tree.in_common and paths_before):
+        empty = before.name if not paths_before else now.name if not paths else None
+        said.append(
+            f"{now.name} and {before.name} have no frame in common: "
+            + ("are they of the same program?" if empty is None else f"{empty} has no stacks at all")
+        )
     if tree.left_out:
         frames = f"{tree.left_out:,} frame{'s are' if tree.left_out > 1 else ' is'}"
         said.append(f"{frames} narrower than 0.1 px and left out")
+    tree = flametree.thin(tree, flamegraph.bytes_of(tree, asked.width_px), flamegraph.MOST_BYTES)
+    if tree.thinned:
+        said.append(
+            f"{tree.thinned:,} {'more ' if tree.left_out else ''}frames are left out (the narrowest, of equal ones those "
+            f"farthest from the root): with them the picture would be larger than {flamegraph.MOST_BYTES / 1e6:.0f} MB; --include shows a part whole"
+        )
+    stacks = len({path for path, _ in paths})
+
+    def notes(turned: bool) -> list[str]:
+        return [
+            *_reading(asked._replace(inverted=asked.inverted != turned), now, before, tree, stacks, on_cpu=on_cpu),
+            *now.notes,
+            *said,
+        ]
+
     picture = flamegraph.Picture(
         tree=tree,
         title=title,
-        notes=[*_reading(asked, now, before, tree, len({path for path, _ in paths}), on_cpu=on_cpu), *now.notes, *said],
+        notes=notes(turned=False),
+        notes_turned=notes(turned=True),
         unit="CPU ms" if on_cpu else "samples",
         per_unit=1000 if on_cpu else 1,
         kinds=framekind.kinds_of(

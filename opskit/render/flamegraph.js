@@ -81,7 +81,7 @@
   svg.insertBefore(holder, part("frames"));
   const page = make(holder, HTML, "div", { class: "page" });
   make(page, HTML, "h1", {}, data.title);
-  for (const note of data.notes) make(page, HTML, "p", {}, note);
+  const notes = data.notes.map(note => make(page, HTML, "p", {}, note));
   const bar = make(page, HTML, "div", { class: "bar", role: "toolbar", "aria-label": "Picture" });
   const box = make(bar, HTML, "input", {
     id: "search", type: "search", placeholder: "search: regular expression  ( / )", "aria-label": "Search frames by a regular expression",
@@ -202,20 +202,34 @@
   }
 
   // The share of all that matches: a match below a match counts once.
+  function found(from, weights) {
+    let sum = 0, count = 0, covered = -1;
+    for (let i = from; i < frames.end[from]; i++) {
+      if (!matching[frames.name[i]]) continue;
+      count++;
+      if (i < covered) continue;
+      sum += weights[i];
+      covered = frames.end[i];
+    }
+    return { sum, count };
+  }
   function tell() {
     if (!matching) { matched.textContent = ""; return; }
     const within = frames.region[zoom] === 0 ? zoom : FIRST_FRAME;
-    let sum = 0, found = 0, covered = -1;
-    for (let i = within; i < frames.end[within]; i++) {
-      if (!matching[frames.name[i]]) continue;
-      found++;
-      if (i < covered) continue;
-      sum += frames.total[i];
-      covered = frames.end[i];
+    const { sum, count } = found(within, frames.total);
+    const lost = { sum: 0, count: 0 }; // in the strip of what is gone
+    for (const region of regions.slice(1)) {
+      for (const i of region.lines[0]) {
+        const one = found(i, frames.before);
+        lost.sum += one.sum;
+        lost.count += one.count;
+      }
     }
-    matched.textContent = found
-      ? "matched " + percent(sum, frames.total[within]) + (isRoot(within) ? "" : " of the zoomed frame") + " (" + amount(sum) + ", " + found.toLocaleString("en-US") + (found === 1 ? " frame)" : " frames)")
-      : "nothing matches";
+    const figures = (weight, number) => "(" + amount(weight) + ", " + number.toLocaleString("en-US") + (number === 1 ? " frame)" : " frames)");
+    const said = [];
+    if (count) said.push("matched " + percent(sum, frames.total[within]) + (isRoot(within) ? "" : " of the zoomed frame") + " " + figures(sum, count));
+    if (lost.count) said.push("gone: " + percent(lost.sum, data.totalBefore) + " of " + data.before + " " + figures(lost.sum, lost.count));
+    matched.textContent = said.join("; ") || "nothing matches";
   }
 
   function layout() {
@@ -500,7 +514,9 @@
   function turn() {
     inverted = !inverted;
     hide();
+    (inverted === data.inverted ? data.notes : data.notesTurned).forEach((text, at) => { notes[at].textContent = text; });
     draw();
+    fit();
   }
   back.addEventListener("click", goBack);
   reset.addEventListener("click", start);

@@ -27,11 +27,13 @@ if TYPE_CHECKING:
 WIDTH_PX = 1200
 NARROWEST_PX = 0.1
 PADDING_PX = 10
+MOST_BYTES = 15_000_000  # a larger picture is slow to open, and is refused by many a ticket system
 
 _ROW, _GAP = 18, 1  # px; the gap is between rows and between siblings
 _CHARACTER = 7.23  # px of a 12 px monospaced font
 _TOO_MANY = 20_000  # frames, from which on those under _SLIVER_PX have no element, and no title, of their own
 _SLIVER_PX = 1.0
+_SLIVER_BYTES, _ELEMENT_BYTES, _NAME_BYTES = 50, 250, 12  # of the file, about
 _TINTS = 3  # every third name is a little lighter, so that neighbours are told apart
 
 _KINDS: Mapping[Kind, str] = {
@@ -60,13 +62,15 @@ _CLASS = re.compile(r"[\w$/+-]+?(?:;?::|\.)(?=[\w<$])")
 class Picture:
     """What to draw.
 
-    Weights divided by `per_unit` are `unit`s; `kinds` by frame name choose the colours of one profile, changes those of
-    two. `before`, `after`: how the two are called. `width_px` None fills the window.
+    `notes_turned`: the notes where the picture is turned over, as many. Weights divided by `per_unit` are `unit`s;
+    `kinds` by frame name choose the colours of one profile, changes those of two. `before`, `after`: how the two are
+    called. `width_px` None fills the window.
     """
 
     tree: FlameTree
     title: str
     notes: Sequence[str]
+    notes_turned: Sequence[str]
     unit: str
     kinds: Mapping[str, Kind]
     per_unit: int = 1
@@ -95,6 +99,25 @@ def narrowest_share(width_px: int | None) -> float:
 def drawn_px(width_px: int | None) -> int:
     """How wide the root is."""
     return (width_px or WIDTH_PX) - 2 * PADDING_PX
+
+
+def bytes_of(tree: FlameTree, width_px: int | None) -> list[int]:
+    """About how many bytes of the file each frame takes, then each that is gone. The first of a name pays for the name."""
+    frames = [*tree.frames, *tree.gone]
+    total, total_before = tree.total or 1, tree.total_before or 1
+    least = _SLIVER_PX / drawn_px(width_px) if len(frames) > _TOO_MANY else 0.0
+    named: set[str] = set()
+    sizes = []
+    for frame in frames:
+        long = len(frame.name)
+        size = _SLIVER_BYTES
+        if frame.total / total >= least or frame.total_before / total_before >= least:
+            size += _ELEMENT_BYTES + long
+        if frame.name not in named:
+            named.add(frame.name)
+            size += _NAME_BYTES + long
+        sizes.append(size)
+    return sizes
 
 
 def draw(picture: Picture) -> str:
@@ -138,13 +161,14 @@ def _regions(picture: Picture) -> Iterator[_Region]:
     yield _Region(tree.frames, starts(tree.frames), tree.total, _changes(tree), _rows(tree.frames))
     if tree.gone:
         width = sum(frame.total_before for frame in tree.gone if frame.depth == 0)
+        which = "Gone, or under 0.1 px now: in" if any(frame.total for frame in tree.gone) else "Gone: only in"
         yield _Region(
             tree.gone,
             starts(tree.gone, before=True),
             tree.total_before,
             ["gone"] * len(tree.gone),
             _rows(tree.gone),
-            f"Gone: only in {picture.before} ({_percent(width, tree.total_before)} of it)",
+            f"{which} {picture.before} ({_percent(width, tree.total_before)} of it)",
         )
 
 
@@ -341,6 +365,7 @@ def _data(picture: Picture, regions: Sequence[_Region], head: _Head) -> dict[str
     return {
         "title": printable(picture.title),
         "notes": [printable(note) for note in picture.notes],
+        "notesTurned": [printable(note) for note in picture.notes_turned],
         "legend": head.legend,
         "kinds": [_KINDS.get(look.partition(" ")[0], "") for look in looks],  # type: ignore[call-overload]
         "looks": list(looks),

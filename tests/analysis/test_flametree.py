@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opskit.analysis.flametree import Frame, compare, merge, starts
+from opskit.analysis.flametree import Frame, compare, merge, starts, thin
 
 NAMES = st.sampled_from(["a", "b", "c", "all", "", "a b", "ä"])
 PATHS = st.lists(NAMES, min_size=1, max_size=6).map(tuple)
@@ -137,3 +139,36 @@ def test_a_deep_recursion_is_no_trouble():
     tree = merge([(("f",) * 100_000, 1)])
     assert len(tree.frames) == 100_001
     assert tree.frames[-1].own == 1
+
+
+@given(PROFILES, PROFILES, st.integers(0, 40))
+def test_what_is_thinned_keeps_its_callers_and_goes_from_the_narrowest(before, after, most):
+    """The costs are kept to, nothing kept hangs in the air, nothing left out is wider than what is kept."""
+    tree = compare(before, after)
+    if not tree.frames[0].total and not tree.total_before:
+        return
+    thinned = thin(tree, [1] * (len(tree.frames) + len(tree.gone)), most)
+    assert len(thinned.frames) + len(thinned.gone) <= max(most, 1)
+    assert thinned.thinned == len(tree.frames) + len(tree.gone) - len(thinned.frames) - len(thinned.gone)
+    for region, whole in ((thinned.frames, tree.frames), (thinned.gone, tree.gone)):
+        depths = [frame.depth for frame in region]
+        assert all(later <= earlier + 1 for earlier, later in pairwise(depths))
+        assert not depths or depths[0] == 0
+        assert set(region) <= set(whole)
+
+    def share(frame):
+        return max(frame.total / (tree.total or 1), frame.total_before / (tree.total_before or 1))
+
+    kept = {*thinned.frames, *thinned.gone}
+    widest_lost = max((share(frame) for frame in {*tree.frames, *tree.gone} - kept), default=0.0)
+    assert min(map(share, kept)) >= widest_lost
+    assert thin(tree, [1] * 1000, 1000) is tree
+
+
+def test_of_equally_wide_frames_those_near_the_root_are_kept():
+    """Many stacks of one sample each: all of them as far as it goes, not some of them whole."""
+    tree = merge([((f"a{number}", f"b{number}", f"c{number}"), 1) for number in range(5)])
+    thinned = thin(tree, [10] * len(tree.frames), 110)
+    assert [frame.name for frame in thinned.frames if frame.depth == 1] == [f"a{number}" for number in range(5)]
+    assert [frame.name for frame in thinned.frames if frame.depth == 2] == [f"b{number}" for number in range(5)]
+    assert thinned.thinned == 5

@@ -154,6 +154,23 @@ def test_what_is_too_narrow_is_counted_and_said(opskit, saved, tmp_path):
     assert len(frames) == 3
 
 
+def test_a_picture_of_too_many_different_frames_is_thinned(opskit, saved, tmp_path):
+    """Thousands of stacks without a frame in common: every stack is there, cut at the top, and it is said."""
+    stacks = (
+        ";".join(f"com.example.p{number}.C{depth}.method" for depth in range(60)) + " 1\n" for number in range(5000)
+    )
+    out = tmp_path / "x.svg"
+    done = opskit("jpmp", saved("".join(stacks), "a.folded"), "-o", out)
+    assert done.code == 0
+    assert "frames are left out (the narrowest, of equal ones those farthest from the root)" in done.err
+    assert 8_000_000 < out.stat().st_size <= 15_000_000
+    root, _ = picture(out)
+    assert "the picture would be larger than 15 MB" in root.findtext(f"{SVG}desc")
+    [data] = [element for element in root.iter(f"{SVG}script") if element.get("id") == "data"]
+    tree = json.loads(data.text)["regions"][0]
+    assert tree["depth"].count(1) == tree["depth"].count(2) == 5000
+
+
 def test_speedscope(opskit, saved, tmp_path):
     """The suffix chooses it; two profiles for a difference; the title is its name."""
     path, before = saved(FOLDED, "a.folded"), saved("x;y 1\n", "b.folded")
@@ -168,6 +185,37 @@ def test_speedscope(opskit, saved, tmp_path):
     plain = tmp_path / "x.json"
     assert opskit("jpmp", path, "-o", plain).code == 0
     assert "stacks" in json.loads(plain.read_text())
+
+
+@pytest.mark.parametrize("name", ["a.folded", "a.txt"])
+def test_collapsed_stacks_in_utf_16(opskit, saved, tmp_path, name):
+    """As PowerShell's > writes them."""
+    plain = opskit("jpmp", saved(FOLDED, "b.folded"), "-f", "folded").out
+    (tmp_path / name).write_bytes(FOLDED.replace("\n", "\r\n").encode("utf-16"))
+    assert opskit("jpmp", tmp_path / name, "-f", "folded") == (0, plain, "")
+
+
+def test_a_negative_count_is_one_also_where_it_is_all_there_is(opskit, saved):
+    """A single line, in a file whose name says nothing."""
+    done = opskit("jpmp", saved("main;a.B.c -5\n", "a.txt"), "-f", "svg")
+    assert (done.code, done.out) == (2, "")
+    assert "a.txt:1: a negative count: 'main;a.B.c -5'" in done.err
+
+
+def test_what_shrank_out_of_sight_is_not_called_gone(opskit, saved, tmp_path):
+    """The strip's heading says that it may still be there."""
+    after, before = saved("a;b 100000\na;c 1\n", "now.folded"), saved("a;b 1\na;c 1\n", "then.folded")
+    assert opskit("jpmp", after, "--diff", before, "-o", tmp_path / "d.svg").code == 0
+    texts = [text.text for text in picture(tmp_path / "d.svg")[0].iter(f"{SVG}text")]
+    assert f"Gone, or under 0.1 px now: in {before} (50.0 % of it)" in texts
+
+
+def test_a_difference_to_nothing_names_the_empty_file(opskit, saved, tmp_path):
+    """Drawn all the same."""
+    after, before = saved("a;b 1\n", "now.folded"), saved("", "then.folded")
+    done = opskit("jpmp", after, "--diff", before, "-o", tmp_path / "d.svg")
+    assert (done.code, done.err.count("\n")) == (0, 1)
+    assert done.err.endswith(f"no frame in common: {before} has no stacks at all\n")
 
 
 @pytest.mark.parametrize(

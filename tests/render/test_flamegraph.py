@@ -35,7 +35,7 @@ HOSTILE = [
 
 def picture(tree, **more):
     names = {frame.name for frame in tree.frames}
-    defaults = {"title": "t", "notes": ["n"], "unit": "samples", "kinds": kinds_of(names, ())}
+    defaults = {"title": "t", "notes": ["n"], "notes_turned": ["m"], "unit": "samples", "kinds": kinds_of(names, ())}
     return Picture(tree=tree, **{**defaults, **more})
 
 

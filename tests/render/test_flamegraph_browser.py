@@ -242,6 +242,29 @@ def test_the_icicle_has_its_root_on_top_and_can_be_turned(browser, pictures):
         assert browser.run(top) * sign < 0
 
 
+def test_a_picture_that_is_turned_over_says_so(browser, pictures):
+    """What is read of the picture above it is true of it; turned back, it is as before."""
+    browser.open(pictures["flame"])
+    notes = "return document.querySelector('.page').textContent"
+    assert "a frame stands on its caller" in browser.run(notes)
+    browser.click("#flip")
+    assert "a frame hangs below its caller" in browser.run(notes)
+    assert "stands on" not in browser.run(notes)
+    browser.click("#flip")
+    assert "a frame stands on its caller" in browser.run(notes)
+
+
+def test_search_tells_what_it_found_among_what_is_gone(browser, pictures):
+    """A share of the profile before, apart from that of the one that is drawn."""
+    browser.open(pictures["diff"])
+    said = "return document.getElementById('matched').textContent.replace(/\\s/g, ' ')"
+    browser.press("/", *"com.example.Old")
+    assert browser.run(said).startswith("gone: 70.0 % of ")
+    assert browser.run("return document.querySelectorAll('.match').length") == 1
+    browser.press("Escape", "/", *"HashMap|Old")
+    assert re.fullmatch(r"matched .* % \(.*\); gone: 70.0 % of .*", browser.run(said))
+
+
 def test_narrow_frames_are_reached_too(browser, tmp_path, opskit):
     """A sliver has no element of its own, and is found by its place and by the arrows all the same."""
     source = tmp_path / "many.folded"

@@ -5,10 +5,13 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import select
 import struct
 import subprocess
 import sys
 import termios
+
+SILENT_S = 120  # a loaded machine may need long
 
 
 def on_terminal(*arguments, env=None, rows=24, columns=80, question="", answer=b""):
@@ -25,6 +28,9 @@ def on_terminal(*arguments, env=None, rows=24, columns=80, question="", answer=b
     os.close(follower)
     shown = b""
     while True:
+        if not select.select([leader], [], [], SILENT_S)[0]:
+            process.kill()
+            raise AssertionError(f"nothing for {SILENT_S} s after {shown.decode()!r}")
         try:
             chunk = os.read(leader, 65536)
         except OSError:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import select
 import sys
 
 import click
+
+_SIGNALS_EVERY_S = 0.2
 
 
 def agreed(yes: bool, question: str) -> bool:
@@ -16,8 +19,16 @@ def agreed(yes: bool, question: str) -> bool:
         return True
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
+    click.echo(f"{question} Type yes to go on: ", nl=False, err=True)
     try:
-        answer = click.prompt(f"{question} Type yes to go on", default="no", err=True, show_default=False)
-    except click.Abort:  # end of input; Ctrl-C at a prompt is a no as well
+        return _typed_line().strip().lower() == "yes"
+    except KeyboardInterrupt:  # Ctrl-C at a question is a no as well
+        click.echo(err=True)
         return False
-    return str(answer).strip().lower() == "yes"
+
+
+def _typed_line() -> str:
+    """What is typed; empty at the end of input. A Ctrl-C just before the read() would go unseen until the next key."""
+    while not select.select([sys.stdin], [], [], _SIGNALS_EVERY_S)[0]:
+        continue
+    return sys.stdin.readline()

@@ -36,8 +36,10 @@ _OTHERS = (
 _JSON_DUMP = re.compile(rb'\s*\{\s*"(?:threadDump|threads)"\s*:')
 _LOG_KEYS = "log", "message", "MESSAGE", "msg", "textPayload"
 _LOOKED_AT_BYTES = 2000
-_BLANK_WITHIN = re.compile(rb"\n\n+(?=[ \t]+(?:at |- |java\.lang\.Thread\.State: |Carrying virt|Mounted virt))")
-_PADDED = re.compile(rb"\)[ \t]+\n")
+_BLANK_WITHIN = re.compile(
+    rb"\n\n+(?=[ \t]+(?:at |\^?-+ |java\.lang\.Thread\.State: |Carrying virt|Mounted virt|[\w.$<>/-]+\())"
+)
+_PADDED = re.compile(rb"\)(?:@\w+)?[ \t]+\n")
 _CLOCK = re.compile(rb"\d+(?:[-:.,/T]\d+)+")
 _COUNT = re.compile(rb"[ \t]*\d+(?![\d-]|[:.,/T]\d)")
 _DAY = re.compile(rb"[A-Z][a-z]{2} +\d+")
@@ -123,7 +125,11 @@ def _tidy(data: bytes) -> bytes:
     """Without the blanks at the ends of lines that terminals leave, and the blank lines that mail puts into a stack."""
     if _PADDED.search(data):
         data = b"\n".join([line.rstrip(b" \t") for line in data.split(b"\n")])
-    return _BLANK_WITHIN.sub(b"\n", data) if _BLANK_WITHIN.search(data) else data
+    if not _BLANK_WITHIN.search(data):
+        return data
+    if data.count(b"\n\n") * 2 >= data.count(b"\n") - 1:  # every line has one
+        data = data.replace(b"\n\n", b"\n")
+    return _BLANK_WITHIN.sub(b"\n", data)
 
 
 def _prefixes(data: bytes) -> Iterator[bytes]:

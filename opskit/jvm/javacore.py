@@ -53,7 +53,7 @@ _JIT = re.compile(r"\((?:Compiled Code|Inlined\)?[^)]*)\)")
 _SLASH = re.compile(r"/(?!0x)")
 _DEADLOCK_LINE = re.compile(r'(?m)^(?:2LKDEADLOCKTHR +Thread "(.*)" \(0x|4LKDEADLOCKOBJ +(\S+?)@(0x[0-9A-Fa-f]+))')
 _TIME = re.compile(rb"(?m)^1TIDATETIME\w* +Date: +([^\n]+)")
-_VERSION = re.compile(rb"(?m)^1CIJAVAVERSION +([^\n]+)")
+_VERSION = re.compile(rb"(?m)^(?:1CIJAVAVERSION|2XMFULLTHDDUMP Full thread dump) +([^\n]+)")
 _ENDS = (b"END OF DUMP", b"Javadump End section")
 
 # R runnable, B blocked at a monitor, CW waits on a condition, P parked, Z has ended; S (suspended) says nothing of Java.
@@ -90,8 +90,8 @@ class JavacoreParser:
         section = _THREAD.search(text) if is_fragment else _THREADS.search(text)
         threads: list[Thread] = []
         # A line that the end of the file cuts may have lost its last words: it proves nothing.
-        whole = text if text.endswith(b"\n") else text[: text.rfind(b"\n") + 1]
-        ended = is_fragment or any(mark in text for mark in _ENDS)
+        whole = text if text.endswith((b"\n", b")")) else text[: text.rfind(b"\n") + 1]
+        ended = whole is text if is_fragment else any(mark in text for mark in _ENDS)
         if section is not None:
             after = _SECTION.search(whole, section.end())
             body = whole[section.start() : after.start() if after else len(whole)]
@@ -100,7 +100,7 @@ class JavacoreParser:
             NAME,
             threads,
             _text(time[1]).strip() if time else None,
-            _text(version[1]).strip() if version else None,
+            _text(version[1]).strip().rstrip(":") if version else None,
             _deadlocks(text),
             cut_off=not ended,
         )

@@ -1,4 +1,4 @@
-r"""BEA and Oracle JRockit's thread dumps, R25 to R28 (`jrcmd PID print_threads`, kill -3).
+r"""BEA and Oracle JRockit's thread dumps, of WebLogic 8.1's JDK 1.4.1 to R28 (`jrcmd PID print_threads`, kill -3).
 
     ===== FULL THREAD DUMP ===============
     Wed Aug 17 12:05:14 2005
@@ -20,6 +20,14 @@ r"""BEA and Oracle JRockit's thread dumps, R25 to R28 (`jrcmd PID print_threads`
 
     ===== END OF THREAD DUMP ===============
 
+Those of JDK 1.4 have other headers, and addresses behind their frames; WebLogic's own THREAD_DUMP command has braces:
+
+    "Finalizer"  id: 0x00000380  prio: 8  WAITING, DAEMON, GCABLE          "Main Thread" prio=5 id=0x80 tid=0x104c active, daemon
+        thread: 0x40C906A8  lastj: 0x4125FD8C  pt_thr: 0x0000065C
+        at jrockit/vm/Threads.waitForSignal(Native Method)@40C421C0        Thread-0x80 "Main Thread" <Waiting, priority=5, DAEMON> {
+        --- End of stack trace                                                 java.lang.Object.wait0()V(Unknown Source)
+                                                                           }
+
 Source: Oracle JRockit's "Diagnostics and Troubleshooting Guide", chapter "Using Thread Dumps".
 """
 
@@ -29,7 +37,7 @@ import re
 from typing import TYPE_CHECKING
 
 from opskit.jvm.dumptext import blocks
-from opskit.jvm.threaddump import Lock, StackTable, Thread, ThreadDump, Waits
+from opskit.jvm.threaddump import Lock, StackTable, Thread, ThreadDump, Waits, state_by_frame
 
 if TYPE_CHECKING:
     from opskit.jvm.threaddump import Detail
@@ -41,15 +49,21 @@ _START = re.compile(rb"(?m)^=====+ FULL THREAD DUMP =+")
 _FRAGMENT = re.compile(rb'(?m)^"[^\n]*" id=\d+ idx=0x')
 _END = re.compile(r"(?m)^=====+ END OF THREAD DUMP")
 _CHAINS = re.compile(r"(?m)^(?:Blocked lock chains|Open lock chains|Circular \(deadlocked\) lock chains)")
-_HEADER = re.compile(r'(?m)^"([^\n]*)" id=(\d+) idx=\S+(?: tid=(\d+))? prio=\d+ ([^\n]*)')
-_FRAME = re.compile(r"\s+at ([\w$/<>.]+)\.([\w$<>]+)\([^)]*\)[^(\s]*\(([^)]*)\)")
-_PLAIN_FRAME = re.compile(r"\s+at ([\w$/<>.]+)\.([\w$<>]+)\(([^)]*)\)")
+_HEADER = re.compile(
+    r'(?m)^(?:Thread-(?P<number>\w+) )?"(?P<name>[^\n]*)" +(?:id=(?P<id>[\d?]+) idx=\S+(?: tid=(?P<tid>\d+))? prio=\d+ '
+    r"|prio=\d+ id=0x\w+ [tp]id=(?P<lwp>0x[0-9a-fA-F]+|\d+) |id: 0x\w+  prio: \d+  |<)(?P<about>[^\n]*)"
+)
+_THREADS_END = re.compile(r"\n\n|(?m:^ *-- end of trace$|^ *--- End of stack trace$|^\}$)")
+_FRAME = re.compile(r"\s+(?:at )?((?:[\w$<>-]+[/.])+[\w$<>-]+)\((.*)")
+_PLACE = re.compile(r"\(([^()]*)\)(?:@(?:0x)?[0-9A-Fa-f]+)?$")
+_NATIVE_ID = re.compile(r"\bpt_thr: (0x[0-9A-Fa-f]+)")
 _LOCK = re.compile(
     r"\s+(?:\^)?-- (Blocked trying to get lock|Waiting for notification on|Parking to wait for|Holding lock"
     r"|Lock released while waiting): ([\w$/.]+)@(?:0x)?([0-9A-Fa-f]+)"
 )
 _LINK = re.compile(
-    r'(?m)^"([^\n]*)" id=\d+ idx=\S+(?: tid=\d+)? waiting for ([\w$/.]+)@(?:0x)?([0-9A-Fa-f]+) held by:\n"([^\n]*)" id='
+    r'(?m)^"([^\n]*)" (?:id=\S+ idx=\S+(?: tid=\d+)?|\(id: \w+\)) waiting for ([\w$/.]+)@(?:0x)?([0-9A-Fa-f]+) held by:\n'
+    r'"([^\n]*)" \(?id'
 )
 _ACTIONS = {
     "Blocked trying to get lock": "waiting to lock",
@@ -96,11 +110,16 @@ class JRockitParser:
         chains = _CHAINS.search(text)
         body = text[: chains.start() if chains else end.start() if end else len(text)]
         threads = []
+        torn = False
         for header, block, is_last in blocks(_HEADER, body):
-            may_be_torn = is_last and end is None and chains is None and not is_fragment
-            if not may_be_torn or any(end in block for end in ("-- end of trace\n", "\n\n")):
-                threads.append(self._thread(header, block))
+            if ending := _THREADS_END.search(block):
+                block = block[: ending.start()]
+            elif is_last and end is None and chains is None and not is_fragment:
+                torn = True
+                break
+            threads.append(self._thread(header, block))
         first = _HEADER.search(body)
+        lacks_its_end = end is None and not is_fragment and first is not None and "prio=" in first[0]
         head = body[: first.start() if first else len(body)].split("\n")
         words = [] if is_fragment else [line.strip() for line in head[1:] if line.strip()]
         return ThreadDump(
@@ -109,25 +128,34 @@ class JRockitParser:
             words[0] if words else None,
             words[1] if len(words) > 1 else None,
             _deadlocks(text),
-            cut_off=end is None and not is_fragment,
+            cut_off=torn or lacks_its_end or not threads,
         )
 
     def _thread(self, header: re.Match[str], block: str) -> Thread:
         frames: list[str] = []
         locks: list[Lock] = []
         for line in block.split("\n"):
-            if match := _FRAME.match(line) or _PLAIN_FRAME.match(line):
-                frames.append(f"{match[1].replace('/', '.')}.{match[2]}({match[3]})")
+            if match := _FRAME.match(line):
+                place = _PLACE.search(line)  # not there where a console broke the line
+                frames.append(f"{match[1].replace('/', '.')}({place[1] if place else 'Unknown Source'})")
             elif self._locks and (match := _LOCK.match(line)):
                 depth = max(len(frames) - 1, 0)
                 locks.append(Lock(_ACTIONS[match[1]], f"0x{match[3].lower()}", match[2].replace("/", "."), depth))
-        about = [word.strip() for word in header[4].split(",")]
-        state = next((state for word, state in _STATES if word in about), "RUNNABLE" if frames else None)
+        about = [word.strip().lower() for word in header["about"].rstrip("> {").split(",")]
+        state = next((state for start, state in _STATES if any(word.startswith(start) for word in about)), None)
+        if state is None and frames:
+            state = "RUNNABLE"
+        if state == "WAITING" and state_by_frame(frames) == "TIMED_WAITING":  # before R25, asleep is waiting too
+            state = "TIMED_WAITING"
+        native_id = header["tid"] or header["lwp"]
+        if native_id is None and (found := _NATIVE_ID.search(block)):
+            native_id = found[1]
+        java_id = header["id"] or header["number"] or ""
         return Thread(
             self._table.stack(frames, state),
-            header[1],
-            int(header[3]) if header[3] else None,
-            int(header[2]),
+            header["name"],
+            int(native_id, 16 if native_id.startswith("0x") else 10) if native_id else None,
+            int(java_id) if java_id.isdecimal() else None,
             "daemon" in about,
             None,
             None,

@@ -89,6 +89,77 @@ Chain 2:
 ===== END OF THREAD DUMP ===============
 """
 
+# WebLogic 8.1's: JDK 1.4.1, 1.4.2, and the server's own command.
+JROCKIT_141 = """
+===== FULL THREAD DUMP ===============
+Thu Mar 04 01:55:11 2004
+
+"main"  id: 0x0x00000080  prio: 5  WAITING, NONDAEMON, GCABLE
+    thread: 0x03152A40  lastj: 0x7FF70EC0
+    pt_thr: 0x00000678
+    at java.lang.Thread.sleep(Native Method)@116C0A68
+    at com.example.Main.main(Main.java:145)@19761A01
+    --- End of stack trace
+
+"work"  id: 0x0x00000100  prio: 5  ACTIVE, DAEMON, GCABLE
+    thread: 0x031533F8  lastj: 0x7FF50EC0
+    pt_thr: 0x0000060C
+    at com.example.Work.run(Unknown Source)@116C0A68
+    --- End of stack trace
+
+"Finalizer"  id: 0x00000180  prio: 8  WAITING, DAEMON, GCABLE
+    thread: 0x01F75890  lastj: 0xFFFFFFFC  pt_thr: 0x000003E4
+    No Java stack trace available
+
+"""
+JROCKIT_142 = """
+===== FULL THREAD DUMP ===============
+Wed Aug 17 00:45:54 2005
+
+"Main Thread" prio=5 id=0x80 tid=0x104c active, daemon
+
+"one" prio=8 id=0x380 pid=13191 blocked, daemon
+    -- Blocked trying to get lock: java/lang/Object@0x015F10C0[thin lock]
+    at jrockit/vm/Threads.waitForSignal(Native Method)@0x00CCC620
+    at com/example/A.run(A.java:25)@0x00CCC541
+    ^-- Holding lock: java/lang/Object@0x015F10B8[thin lock]
+    --- End of stack trace
+
+"two" prio=10 id=0x400 tid=0x4e8 waiting for pending references, daemon
+    at java/lang/ref/Reference.getPending(Native Method)@0x00CE3BD0
+    --- End of stack trace
+
+Circular (deadlocked) lock chains
+=================================
+Chain 1:
+"one" (id: 0x00000380) waiting for java/lang/Object@0x015F10C0 held by:
+"two" (id: 0x00000400) waiting for java/lang/Object@0x015F10B8 held by:
+"one" (id: 0x00000380)
+
+===== END OF THREAD DUMP ===============
+"""
+JROCKIT_WEBLOGIC = """
+===== FULL THREAD DUMP ===============
+Thu May 04 22:00:33 JST 2006
+
+Thread-1 "Main Thread" <alive, in native, waiting, priority=5> {
+    -- Waiting for notification on: com/example/Server@1349b30[fat lock]
+    jrockit/vm/Threads.waitForSignal()V(Native Method)
+    com/example/Server.await([Ljava/lang/String;)V(Server.java:1208)
+    ^-- Lock released while waiting: com/example/Server@1349b30[fat lock]
+}
+
+
+Thread-0x100 "(Signal Handler)" <Active, priority=5, DAEMON> {
+}
+
+
+Thread-0x180 "work" <Active, priority=5, DAEMON> {
+    com.example.Work.run()V(Work.java:???)
+}
+
+"""
+
 AGENT = """\
 Attaching to process ID 31781, please wait...
 Debugger attached successfully.
@@ -136,6 +207,9 @@ JNI global refs: 26, weak refs: 0
 WHOLE = {
     "javacore": JAVACORE,
     "JRockit": JROCKIT,
+    "JRockit of JDK 1.4.1": JROCKIT_141,
+    "JRockit of JDK 1.4.2": JROCKIT_142,
+    "JRockit of WebLogic": JROCKIT_WEBLOGIC,
     "jstack -F": AGENT,
     "actuator JSON": ACTUATOR,
     "HotSpot": HOTSPOT,
@@ -192,6 +266,26 @@ def test_javacore():
     )
 
 
+def test_a_javacore_of_131_has_no_sections():
+    """It begins with its threads, and has one blank behind each tag."""
+    text = (
+        "1XMTHDINFO Thread Info\nNULL -----------\nNULL\n"
+        "2XMFULLTHDDUMP Full thread dump Classic VM (J2RE 1.3.1 IBM Windows 32, native threads):\n"
+        '3XMTHREADINFO "Finalizer" (TID:0x101B4100, sys_thread_t:0x998610,state:CW, native ID:0x94) prio=8\n'
+        "4XESTACKTRACE at java.lang.Object.wait(Native Method)\n"
+        '3XMTHREADINFO "main" (TID:0x101B4190, sys_thread_t:0x3D4FD8, state:R, native ID:0x1F4) prio=5\n'
+        "4XESTACKTRACE at com.example.Main.main(Main.java:10)\n"
+    )
+    [dump] = read(text)
+    assert (dump.version, dump.cut_off) == ("Classic VM (J2RE 1.3.1 IBM Windows 32, native threads)", False)
+    assert [(thread.name, thread.stack.state, len(thread.stack.frames)) for thread in dump.threads] == [
+        ("Finalizer", "WAITING", 1),
+        ("main", "RUNNABLE", 1),
+    ]
+    [cut] = read(text[:-5])
+    assert (cut.cut_off, [thread.name for thread in cut.threads]) == (True, ["Finalizer"])
+
+
 def test_a_javacore_without_threads_says_so():
     """A clear line, not an empty answer."""
     with pytest.raises(BadInput, match=r"x\.txt: a javacore without threads"):
@@ -216,6 +310,35 @@ def test_jrockit():
     assert dump.deadlocks == (
         (Waits("one", "java.lang.Object", "0x0095c8d0", "two"), Waits("two", "java.lang.Object", "0x0095c8c8", "one")),
     )
+
+
+def test_jrockit_of_jdk_14():
+    """Three other headers, addresses behind frames or no `at` before them; what follows the last thread is not its."""
+    [dump] = read(JROCKIT_141 + "java.lang.Error: later\n\tat com.example.Later.on(Later.java:1)\n")
+    main, work, finalizer = dump.threads
+    assert main.stack.frames == ("java.lang.Thread.sleep(Native Method)", "com.example.Main.main(Main.java:145)")
+    assert (main.name, main.native_id, main.daemon, main.stack.state) == ("main", 0x678, False, "TIMED_WAITING")
+    assert (work.stack.frames, work.stack.state) == (("com.example.Work.run(Unknown Source)",), "RUNNABLE")
+    assert (finalizer.stack.frames, finalizer.native_id, dump.cut_off) == ((), 0x3E4, False)
+    [dump] = read(JROCKIT_142)
+    assert [thread.native_id for thread in dump.threads] == [0x104C, 13191, 0x4E8]
+    assert [thread.stack.state for thread in dump.threads] == [None, "BLOCKED", "WAITING"]
+    assert dump.threads[1].stack.frames[1] == "com.example.A.run(A.java:25)"
+    assert dump.deadlocks == (
+        (Waits("one", "java.lang.Object", "0x015f10c0", "two"), Waits("two", "java.lang.Object", "0x015f10b8", "one")),
+    )
+    [dump] = read(JROCKIT_WEBLOGIC)
+    main, signals, work = dump.threads
+    assert main.stack.frames[1] == "com.example.Server.await(Server.java:1208)"
+    assert (main.java_id, main.daemon, main.stack.state) == (1, False, "WAITING")
+    assert (signals.name, signals.daemon, signals.stack.frames) == ("(Signal Handler)", True, ())
+    assert (work.stack.state, dump.cut_off) == ("RUNNABLE", False)
+
+
+def test_a_frame_that_a_console_broke_in_two():
+    """Its method is on the first of the two lines."""
+    broken = JROCKIT.replace("run()V(A.java:25)", "run(Ljava/lang/Object;)V(A.ja\nva:25)")
+    assert read(broken)[0].threads[1].stack.frames[1] == "com.example.A.run(Unknown Source)"
 
 
 def test_the_serviceability_agent():

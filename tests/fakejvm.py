@@ -37,7 +37,8 @@ JNI global refs: 6, weak refs: 0
 
 
 def say(*words: object) -> None:
-    print(*words, flush=True)
+    """One write, no buffer: the handler of SIGQUIT may come in the midst of another line, and print() is not made for that."""
+    os.write(1, (" ".join(map(str, words)) + "\n").encode())
 
 
 def answer(mode: str, request: list[bytes]) -> bytes:
@@ -127,6 +128,7 @@ def burn() -> None:
 
 
 def main() -> None:
+    parent = os.getppid()
     library, mode, *user = sys.argv[1:]
     with open(library, "r+b") as file:
         mapped = mmap.mmap(file.fileno(), 0, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
@@ -134,18 +136,18 @@ def main() -> None:
         os.setgroups([])
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
-    triggered = threading.Event()
+    triggered = False  # no Event: its lock, taken by the main thread, would stop the handler for ever
 
     def on_quit(*_: object) -> None:
+        nonlocal triggered
         name = f".attach_pid{os.getpid()}"
         for place in (".", "/tmp"):
             try:
                 owner = os.stat(f"{place}/{name}").st_uid
             except FileNotFoundError:
                 continue
-            say("dump" if triggered.is_set() else f"quit {owner}")
-            if mode != "never":
-                triggered.set()
+            say("dump" if triggered else f"quit {owner}")
+            triggered = mode != "never"
             return
         say("dump")
 
@@ -154,8 +156,9 @@ def main() -> None:
     if mode == "burn":
         threading.Thread(target=burn, daemon=True).start()
     say("READY")
-    while not triggered.wait(0.005):
-        if os.getppid() == 1:
+    while not triggered:
+        time.sleep(0.005)
+        if os.getppid() != parent:
             return
     listener = listen(mode)
     if mode == "queue":

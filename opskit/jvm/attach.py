@@ -98,6 +98,11 @@ class AttachClient:
             reply = exchange.ask(encode(command, arguments), as_target=self._as_target)
         except _RanOutError as ran_out:
             exchange.explain(ran_out.waited_for)
+        except ProcessLookupError:  # its memory goes first: for a moment more its stat looks alive
+            raise NoSuchProcess(target.pid, "the JVM has ended") from None
+        except FileNotFoundError:
+            attachtarget.check_same(self.fs, target)
+            raise
         if not reply:
             self._refused(target)
         return attachwire.result_of(reply, target.pid, command)
@@ -268,11 +273,9 @@ class _Exchange:
             try:
                 return self._try_connect(tmp, as_target)
             except _NobodyListensError as nobody:
-                self._settle(nobody)
-            try:
-                return self._try_connect(tmp, as_target)
-            except _NobodyListensError as nobody:
-                return self._start_listener(tmp, as_target, nobody)
+                listener = attachtarget.has_listener(self.fs, self.target.pid)
+                connection = self._settle(tmp, as_target) if listener else None
+                return connection or self._start_listener(tmp, as_target, nobody, listener=listener)
         finally:
             os.close(tmp)
 
@@ -352,46 +355,53 @@ class _Exchange:
 
     # Starting the listener
 
-    def _settle(self, nobody: _NobodyListensError) -> None:
-        """Give a listener that somebody else has just started the time to make its socket."""
-        if nobody.orphan or not attachtarget.has_listener(self.fs, self.target.pid):
-            return
-        tmp = self._open_tmp()
-        try:
-            begun = self.deadline.spent()
-            while self.deadline.spent() - begun < _SETTLE_S and not _exists(tmp, self.target.socket_name):
-                self._pause(_SETTLE_STEP_S, "socket")
-        finally:
-            os.close(tmp)
+    def _settle(self, tmp: int, as_target: bool) -> socket.socket | None:
+        """Give a listener that somebody else has just started the time to make its socket. None: it has made none."""
+        begun = self.deadline.spent()
+        while self.deadline.spent() - begun < _SETTLE_S:
+            self._pause(_SETTLE_STEP_S, "socket")
+            try:
+                return self._try_connect(tmp, as_target)
+            except _NobodyListensError:
+                continue
+        return None
 
-    def _start_listener(self, tmp: int, as_target: bool, nobody: _NobodyListensError) -> socket.socket:
+    def _start_listener(
+        self, tmp: int, as_target: bool, nobody: _NobodyListensError, *, listener: bool
+    ) -> socket.socket:
         """Trigger, SIGQUIT, and wait for the listener. Everything that forbids the signal is asked before."""
-        self._may_start(tmp, nobody)
+        self._may_start(tmp, nobody, listener=listener)
         self._await_handler()
         trigger = _Trigger(self.fs, self.target)
         with _signals_held() as interrupted:
             try:
-                self._trigger(trigger, tmp)
-                # Another client may have been faster: a signal now would print a dump into the application's output.
-                try:
-                    return self._try_connect(tmp, as_target)
-                except _NobodyListensError:
-                    self._send_quit()
+                connection = self._trigger(trigger, tmp, as_target)
+                if connection is not None:
+                    return connection
+                self._send_quit()
                 return self._await_listener(tmp, as_target, interrupted)
             finally:
                 trigger.remove()
         raise AttachError("interrupted")  # a held signal whose handler came back
 
-    def _trigger(self, trigger: _Trigger, tmp: int) -> None:
-        """Have a trigger file. Another client's is left the time to do its work; one that stays was left behind, and serves."""
-        tries = 0
-        while (
-            not trigger.make(tmp) and tries < _SETTLE_S / _SETTLE_STEP_S and not _exists(tmp, self.target.socket_name)
-        ):
-            tries += 1
+    def _trigger(self, trigger: _Trigger, tmp: int, as_target: bool) -> socket.socket | None:
+        """Have a trigger file; or a connection, where another client was faster: a signal now would only print a dump.
+
+        Another client's trigger is left the time to do its work; one that stays was left behind, and serves.
+        """
+        tries = _SETTLE_S / _SETTLE_STEP_S
+        while True:
+            ours = trigger.make(tmp)
+            try:
+                return self._try_connect(tmp, as_target)
+            except _NobodyListensError:
+                tries -= 1
+            if ours or tries < 0:
+                return None
             self._pause(_SETTLE_STEP_S, "trigger")
 
-    def _may_start(self, tmp: int, nobody: _NobodyListensError) -> None:
+    def _may_start(self, tmp: int, nobody: _NobodyListensError, *, listener: bool) -> None:
+        """Raise what forbids the signal. `listener`: its thread is there, and has had the time to make its socket."""
         fs, target = self.fs, self.target
         disabled = attachtarget.why_disabled(fs, target)
         if disabled is not None:
@@ -401,7 +411,7 @@ class _Exchange:
             raise attachtarget.no_signal(
                 target, f"it was started with -Xrs, and the socket {nobody.path} that it made then {gone}; restart it"
             )
-        if attachtarget.has_listener(fs, target.pid):
+        if listener:
             if nobody.orphan:
                 raise AttachSocketOrphaned(
                     f"nobody listens on {nobody.path}, while {target.pid} ({target.jvm.main}) has a listener elsewhere: "
@@ -634,14 +644,6 @@ def _connect_unix(address: str) -> socket.socket:
 def _unlinked(path: str) -> int:
     os.unlink(path)
     return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-
-
-def _exists(directory: int, name: str) -> bool:
-    try:
-        os.lstat(name, dir_fd=directory)
-    except FileNotFoundError:
-        return False
-    return True
 
 
 def _has_ids(target: AttachTarget) -> bool:

@@ -103,6 +103,8 @@ def find_jvm(fs: ProcFS, pid: int, clock_ticks: int = 100) -> Jvm:
         if status.fields.get("State", "").startswith(("Z", "X")):
             raise NotAJvm(f"{pid} ({name}) is a zombie: it has ended, and its parent has not asked how")
         jvm = _Finder(fs, clock_ticks).look(pid, thorough=True)
+        if jvm is None and fs.load(parse_stat, pid, "stat").is_exiting:
+            raise NoSuchProcess(pid, "it ended just now")
     except GONE:
         raise NoSuchProcess(pid, "it ended just now") from None
     except DENIED:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from opskit.errors import BadInput
 
-_PF_KTHREAD = 0x00200000
+_PF_EXITING, _PF_KTHREAD = 0x00000004, 0x00200000
 
 
 class ProcStat(NamedTuple):
@@ -32,6 +32,11 @@ class ProcStat(NamedTuple):
     def is_kernel_thread(self) -> bool:
         """Whether the kernel itself runs it: no exe, no user memory."""
         return bool(self.flags & _PF_KTHREAD)
+
+    @property
+    def is_exiting(self) -> bool:
+        """Whether it is about to be gone: its memory may already be."""
+        return bool(self.flags & _PF_EXITING)
 
 
 def parse_stat(text: str) -> ProcStat:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import threading
 import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 import pytest
 
@@ -15,6 +16,10 @@ from opskit.jvm.attach import AttachClient
 from opskit.proc.fs import ProcFS
 
 APP = 1234
+
+
+def ask_anew(pid):
+    return "main" in AttachClient(ProcFS(), pid, 60.0).thread_dump()
 
 
 def client(fake, timeout_s=60.0):
@@ -207,24 +212,42 @@ def test_the_pid_of_another_namespace_is_refused(tree):
         AttachClient(ProcFS(str(root / "proc"), str(root)), 4242).thread_dump()
 
 
-def test_many_clients_at_once(fake_jvm):
-    """Clients that start the listener together all get their dump by one signal, and no dump comes into the output."""
+@pytest.mark.parametrize("orphan", [False, True])
+def test_many_clients_at_once(fake_jvm, orphan):
+    """Clients that start the listener together all get their dump by one signal, and no dump comes into the output.
+
+    Also where a dead socket lies in the way.
+    """
     fake = fake_jvm("v1")
-    dumps, failed = [], []
+    if orphan:
+        with socket.socket(socket.AF_UNIX) as dead:
+            dead.bind(f"/tmp/.java_pid{fake.pid}")
 
-    def ask():
-        try:
-            dumps.append(client(fake).thread_dump())
-        except errors.OpskitError as error:
-            failed.append(error)
-
-    threads = [threading.Thread(target=ask) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert failed == []
-    assert len(dumps) == 4
+    with ProcessPoolExecutor(6, get_context("fork")) as clients:  # processes: threads would take turns
+        assert all(each.result() for each in [clients.submit(ask_anew, fake.pid) for _ in range(6)])
     assert "dump\n" not in fake.output()
     assert fake.output().count("quit") == 1
     assert not any(map(os.path.lexists, trigger(fake)))
+
+
+class Watched(ProcFS):
+    """Does something right before a file of this name is read."""
+
+    def __init__(self):
+        super().__init__()
+        self.acts = {}
+
+    def read(self, *parts):
+        self.acts.get(parts[-1], str)()
+        return super().read(*parts)
+
+
+@pytest.mark.parametrize("name", ["cmdline", "environ", "status"])
+def test_a_jvm_that_ends_meanwhile(fake_jvm, name):
+    """Between two looks at it the JVM ends: that is said in a line."""
+    fake, fs = fake_jvm("v1"), Watched()
+    asked = AttachClient(fs, fake.pid)
+    assert asked.target
+    fs.acts[name] = fake.stop
+    with pytest.raises(errors.NoSuchProcess, match="ended"):
+        asked.thread_dump()

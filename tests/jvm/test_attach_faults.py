@@ -280,6 +280,23 @@ def test_capabilities_that_we_have_not(workload, as_user):
     assert '"sleep-0"' in as_user(APP, lambda: client(running).thread_dump())  # the socket is there now
 
 
+def test_another_client_starts_the_listener_meanwhile(workload, jvm_version):
+    """A listener that came to be between two looks has not lost its socket: it is just making it."""
+    running = workload("sleep=1", version=jvm_version)
+    looks = []
+
+    class Between(ProcFS):
+        def tids(self, pid):
+            looks.append(pid)
+            if len(looks) == 1:
+                return []  # not there yet
+            client(running).thread_dump()
+            return super().tids(pid)
+
+    assert '"sleep-0"' in AttachClient(Between(), running.pid, 60.0).thread_dump()
+    assert_unharmed(running)
+
+
 def test_the_jvm_ends(workload):
     """A client whose JVM has ended says so."""
     running = workload()

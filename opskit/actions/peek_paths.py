@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _FAILED = re.compile(
     rb": [Ss]y[Ss]_\w+\([^)\n]*?(?:filename|pathname|path|oldname|name): (?:0x)?([0-9a-f]+)[^\n]*\n[^\n]*: [Ss]y[Ss]_\w+ -> 0x"
 )
+# The memory may have been used for something else by then: what does not look like a path is none.
+_PATH = re.compile(r"/.*|[^\s\"'`<>|()]+")
 _CHUNKS = 16  # of what waits; a busy thread writes faster than we read
 _LONGEST = 4096  # PATH_MAX, its end included
 _PAGE = 4096
@@ -94,7 +96,7 @@ def _string_at(memory: int, address: int) -> str | None:
         path = text.decode()
     except UnicodeDecodeError:
         return None
-    return path if path and path.isprintable() else None
+    return path if path.isprintable() and _PATH.fullmatch(path) else None
 
 
 def write_control(path: str, text: str) -> None:

@@ -43,12 +43,14 @@ _BUFFER_KB = 256  # a CPU
 _PAUSE_S = 0.05
 _READ_BYTES, _READ_BYTES_OF_A_CPU = 1 << 17, 1 << 13  # at most of text between two pauses: it bounds our own load
 _PEEKED, _PEEK_S, _PATHS = 3, 0.15, 3  # the busiest processes, the time for each, the paths of each
+_OWN_ROW = 0.05  # of all lookups: a process that did less, and has ended, is shown with the others of its command
 _GRACE_S = 20.0  # for setting up and removing
 
 
 class Looker(NamedTuple):
     """A process that looks for absent files, or all those of one command that have ended meanwhile (`pid` None).
 
+    `ended`: it is gone by now; one that did much of it has its own row and pid all the same.
     `lookups` is an estimate where not every event was read (`Lookups.complete`). `calls`: system call -> lookups.
     `paths`: examples of what it looks for, read from its memory; empty where that could not be.
     """
@@ -61,6 +63,7 @@ class Looker(NamedTuple):
     lookups: int
     calls: dict[str, int]
     paths: tuple[str, ...] = ()
+    ended: bool = False
 
 
 class Lookups(NamedTuple):
@@ -197,6 +200,18 @@ def _clean_up_after(pid: int) -> None:
     os.waitpid(cleaner, 0)
 
 
+class _Tally(NamedTuple):
+    """What one process did, or those of one command that have ended; `process` None where none of these was seen alive."""
+
+    process: Process | None
+    pids: set[int]
+    calls: Counter[str]
+
+    @property
+    def ended(self) -> bool:
+        return self.process is None or self.process.state is None
+
+
 class _Refused(Exception):  # noqa: N818  (goes through the pipe as an answer)
     def __init__(self, kind: str, message: str) -> None:
         self.kind = kind
@@ -325,7 +340,7 @@ class _Tracer:
             if os.path.isdir(f"{events}/sys_exit_{call}"):
                 write_control(f"{events}/sys_exit_{call}/enable", "0")
         write_control(f"{instance}/tracing_on", "1")
-        for row in [row for row in lookers if row["pid"] is not None][:_PEEKED]:
+        for row in [row for row in lookers if not row["ended"]][:_PEEKED]:
             tid, call = self._busiest_thread(row["pid"])
             row["paths"] = peek(instance, call, tid, self.host.monotonic, _PEEK_S, _PATHS)
 
@@ -391,28 +406,34 @@ class _Tracer:
 
     def _answer(self, took: float, totals: list[int]) -> dict[str, Any]:
         """Add up what belongs to one living process, or to one command where the processes have ended."""
-        rows: dict[tuple[int | None, str], tuple[Process | None, set[int], Counter[str]]] = {}
+        rows: dict[tuple[int | None, int | None, str], _Tally] = {}
         for failure, count in self._scaled(totals):
             process = self._now(self.threads.get((failure.comm, b"%d" % failure.tid)))
-            key: tuple[int | None, str]
-            if process is None:
-                key = (None, failure.comm.decode("utf-8", "surrogateescape"))
-            else:
-                key = (process.pid if process.state is not None else None, process.command)
-            _, pids, calls = rows.setdefault(key, (process, set(), Counter()))
-            pids.add(failure.tid if process is None else process.pid)
-            calls[self._call(failure)] += count
+            command = failure.comm.decode("utf-8", "surrogateescape") if process is None else process.command
+            pid, start = (None, None) if process is None else (process.pid, process.start_ticks)
+            key = (pid, start, command)
+            tally = rows.setdefault(key, _Tally(process, set(), Counter()))
+            tally.pids.add(failure.tid if process is None else process.pid)
+            tally.calls[self._call(failure)] += count
+        little = _OWN_ROW * sum(tally.calls.total() for tally in rows.values())
+        for key, tally in list(rows.items()):
+            if tally.ended and key[0] is not None and tally.calls.total() < little:
+                del rows[key]
+                together = rows.setdefault((None, None, key[2]), _Tally(tally.process, set(), Counter()))
+                together.pids.update(tally.pids)
+                together.calls.update(tally.calls)
         lookers = [
             Looker(
                 pid,
                 command,
-                None if process is None else process.uid,
+                None if tally.process is None else tally.process.uid,
                 None if pid is None else self.units.get(pid),
-                len(pids),
-                calls.total(),
-                dict(calls.most_common()),
+                len(tally.pids),
+                tally.calls.total(),
+                dict(tally.calls.most_common()),
+                ended=tally.ended,
             )
-            for (pid, command), (process, pids, calls) in rows.items()
+            for (pid, _, command), tally in rows.items()
         ]
         lookers.sort(key=lambda row: (-row.lookups, row.pid or 0, row.command))
         counted = sum(counts.total() for counts in self.counts)
@@ -431,7 +452,8 @@ class _Tracer:
         if process.pid not in self.last:
             self.last[process.pid] = read_process(self.host.fs, process.pid, str)
         now = self.last[process.pid]
-        return now if now.start_ticks == process.start_ticks else process._replace(state=None)
+        alive = now.start_ticks == process.start_ticks and not now.has_ended
+        return now if alive else process._replace(state=None)
 
     def _scaled(self, totals: list[int]) -> Iterator[tuple[Failure, int]]:
         """Each kind of event and how often it happened: what was read of a CPU, scaled up to all that the CPU had."""

@@ -442,6 +442,7 @@ def _name_culprits(host: Host, out: Output, options: Options, seconds: float) ->
             looker.lookups / max(seen.total, 1),
             looker.calls,
             looker.paths,
+            looker.ended,
         )
         for looker in seen.lookers
     ]

@@ -287,10 +287,23 @@ class LookerRow(NamedTuple):
     share: float
     calls: Mapping[str, int]
     paths: Sequence[str]
+    ended: bool = False
+
+
+class _Pid(NamedTuple):
+    pid: int | None
+    ended: bool
+
+    def __str__(self) -> str:
+        return plain(self.pid)
+
+    def human(self) -> str:
+        words = ([] if self.pid is None else [str(self.pid)]) + ["ended"] * self.ended
+        return " ".join(words)
 
 
 LOOKER_COLUMNS: list[Column[LookerRow]] = [
-    Column("pid", lambda row: row.pid, lambda pid: "ended" if pid is None else str(pid), right=True),
+    Column("pid", lambda row: _Pid(row.pid, row.ended), _Pid.human, right=True),
     Column("failed lookups", lambda row: row.lookups, whole, right=True),
     Column("per s", lambda row: Amount(row.per_s), _human, right=True),
     Column("share", lambda row: _Share(row.share, "all"), lambda share: percent(share.share), right=True),
@@ -307,6 +320,7 @@ def looker_object(row: LookerRow) -> dict[str, Any]:
     """One process for JSON."""
     return {
         "pid": row.pid,
+        "ended": row.ended,
         "command": row.command,
         "user": row.user,
         "unit": row.unit,
@@ -328,7 +342,7 @@ def culprit_lines(rows: Sequence[LookerRow], seconds: float, total: int, grown: 
         ]
     first = rows[0]
     who = (
-        f"{first.command} ({first.pid})"
+        f"{first.command} ({first.pid}{', ended' * first.ended})"
         if first.pid is not None
         else f"{first.command} ({first.processes:,} processes, ended)"
     )
@@ -341,7 +355,7 @@ def culprit_lines(rows: Sequence[LookerRow], seconds: float, total: int, grown: 
     ]
     if first.paths:
         lines.append(f"It looks for names like {', '.join(first.paths)}")
-    if first.pid is not None:
+    if not first.ended:
         lines.append(f"See all paths: strace -f -Z -e trace=%file -p {first.pid}")
     return lines
 

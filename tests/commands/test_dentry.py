@@ -633,6 +633,26 @@ def test_processes_that_have_ended_are_named_by_their_command(opskit, machine_ro
     assert ended[0]["failed_lookups"] > 500
 
 
+def test_a_busy_process_keeps_its_row_when_it_has_ended(opskit, machine_root, disk):
+    """It came and went while the tracer looked: its pid is there, marked, and nobody is told to strace it."""
+    code = (
+        "import os, sys, time\ntime.sleep(2)\nfor i in range(100000):\n"
+        "    try: os.stat(f'{sys.argv[1]}/absent-{i}')\n    except OSError: pass"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code, disk])
+    try:
+        found = document(opskit, "--culprit", "8s")
+    finally:
+        process.kill()
+        process.wait()
+    [row] = [row for row in found["culprits"] if row["pid"] == process.pid]
+    assert row["ended"]
+    assert row["failed_lookups"] > 80_000
+    if row == found["culprits"][0]:
+        assert f"({process.pid}, ended) made" in found["verdict"][0]
+        assert not any("strace" in line for line in found["verdict"])
+
+
 def started(*arguments):
     """`opskit dentry --culprit 60` at work: its instance is there."""
     before = set(instances())

@@ -48,7 +48,7 @@ def test_a_watch_in_text_has_stable_columns():
 
 
 def looker(pid, paths=()):
-    return view.LookerRow(pid, "curl", "root", None, 3, 900, 450.0, 0.9, {"openat": 900}, paths)
+    return view.LookerRow(pid, "curl", "root", None, 3, 900, 450.0, 0.9, {"openat": 900}, paths, pid in (None, 43))
 
 
 def test_the_culprits_sentences():
@@ -62,5 +62,8 @@ def test_the_culprits_sentences():
     assert view.culprit_lines([looker(None)], 2.0, 1000, -5) == [
         "curl (3 processes, ended) made 90 % of the 1,000 failed lookups in 2.0 s: 450 a second; "
         "negative entries shrank by 5 meanwhile."
+    ]
+    assert view.culprit_lines([looker(43)], 2.0, 1000, None) == [
+        "curl (43, ended) made 90 % of the 1,000 failed lookups in 2.0 s: 450 a second."
     ]
     assert "No lookup failed in 2.0 s" in view.culprit_lines([], 2.0, 0, None)[0]

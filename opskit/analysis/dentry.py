@@ -506,7 +506,9 @@ def ways(facts: Facts, groups: Sequence[CgroupShare], *, deletes: int | None) ->
     large = (facts.of_ram(facts.dentry_estimate_bytes) or 0) >= LARGE_SHARE
     if _mostly(facts.negative, facts.dentries) or (large and facts.negative is None):
         found.append("find the program that looks for absent files: opskit dentry --culprit")
-    if (facts.of_ram(facts.reclaimable_bytes) or 0) < LITTLE_SHARE:
+    # Before Linux 2.6.19 the kernel did not tell what of the slabs can be given back.
+    to_win = facts.dentry_estimate_bytes if facts.reclaimable_bytes is None else facts.reclaimable_bytes
+    if (facts.of_ram(to_win) or 0) < LITTLE_SHARE:
         return found
     pressure = facts.vfs_cache_pressure
     if pressure is not None:

@@ -38,7 +38,7 @@ def parse_dentry_state(text: str, release: str | None) -> DentryState:
         raise BadInput("sys/fs/dentry-state", "not six numbers", 1, text.strip())
     dentries, unused, _, _, negative, _ = map(int, words)
     counted = negative > 0 or _counts_negative(release)
-    return DentryState(max(dentries, 0), max(unused, 0), negative if counted else None)
+    return DentryState(max(dentries, 0), max(unused, 0), max(negative, 0) if counted else None)
 
 
 def _counts_negative(release: str | None) -> bool:

@@ -11,14 +11,18 @@ from opskit.errors import BadInput
 
 
 def parse_meminfo(text: str) -> dict[str, int]:
-    """Bytes by key (HugePages_* are counts, and stay so). Raises BadInput at a line that is not of this form."""
+    """Bytes by key (HugePages_* are counts, and stay so). Raises BadInput at a line that is not of this form, or is cut short."""
     values = {}
-    for number, line in enumerate(text.splitlines(), 1):
+    lines = text.splitlines()
+    for number, line in enumerate(lines, 1):
         if line.split()[:1] == ["total:"]:  # Linux 2.4 begins with a table of its own
             continue
         key, colon, rest = line.partition(":")
         words = rest.split()
         if not colon or not words or not words[0].isdigit():
             raise BadInput("meminfo", "not `Key: number kB`", number, line)
-        values[key] = int(words[0]) * (1024 if words[1:] == ["kB"] else 1)
+        in_kib = words[1:] == ["kB"]
+        if number == len(lines) and not (in_kib or text.endswith("\n") or key.startswith("HugePages_")):
+            raise BadInput("meminfo", "cut short: the last line has no end", number, line)
+        values[key] = int(words[0]) * (1024 if in_kib else 1)
     return values

@@ -194,3 +194,12 @@ def test_the_page_size_of_another_machine(page):
     assert analysis.page_bytes({}, {}, 4096) == 4096
     # Files of two machines or two days: no page size comes out of them.
     assert analysis.page_bytes({"SReclaimable": 250_000 * page}, {"nr_slab_reclaimable": 170_000}, 4096) == 4096
+
+
+def test_a_kernel_that_does_not_tell_what_is_reclaimable_is_told_the_ways_all_the_same():
+    """Linux 2.6.18 has no SReclaimable; half of RAM are dentries."""
+    caches = analysis.classify([Slab("dentry_cache", 1, 1, 192, 3 << 20, 1)], {}, 4096)
+    old = Facts(DentryState(60_000_000, 60_000_000, None), caches, {"MemTotal": 24 * GIB}, vfs_cache_pressure=100)
+    told = analysis.ways(old, [], deletes=None)
+    assert any("--drop" in way for way in told)
+    assert any("vm.vfs_cache_pressure=200" in way for way in told)

@@ -11,7 +11,7 @@ from opskit.commands.options import Pid, check_watch, common, open_host, top, ui
 from opskit.commands.output import Output, about
 from opskit.commands.watch import run_watch
 from opskit.errors import BadInput, NoSuchProcess, NotPermitted, UsageError
-from opskit.proc.coverage import coverage_lines
+from opskit.proc.coverage import coverage_lines, hides_processes
 from opskit.proc.fs import DENIED, GONE
 from opskit.proc.pipescan import Holder, PipeScan, PipeScanner, fds_in_flight
 from opskit.proc.process import command_name
@@ -121,7 +121,11 @@ def command(
 def _check_pids(host: Host, pids: Iterable[int]) -> None:
     for pid in pids:
         if not host.fs.exists(pid):
-            raise NoSuchProcess(pid, "it may have ended; opskit pipes without a PID shows all")
+            if hides_processes(host.fs) and not host.is_root:
+                hint = f"it may have ended, or is another user's and hidden (hidepid): sudo opskit pipes {pid}"
+            else:
+                hint = "it may have ended; opskit pipes without a PID shows all"
+            raise NoSuchProcess(pid, hint)
 
 
 def _refuse_denied(host: Host, options: Options, look: Look) -> None:

@@ -19,7 +19,7 @@ def coverage_lines(fs: ProcFS, scanned: int, denied: int, vanished: int, *, as_r
         yield f"{denied} of {scanned + denied} processes could not be read; {advice}"
     if vanished:
         yield f"{vanished} process{'' if vanished == 1 else 'es'} vanished during the scan"
-    if hides_processes(fs):
+    if not as_root and hides_processes(fs):  # nothing is hidden from root
         try:
             tasks = fs.load(parse_total_tasks, "loadavg")
         except (*GONE, DENIED, BadInput):

@@ -11,10 +11,15 @@ import socket
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 from stracing import traced
 from trees import Link, steady
+
+from opskit.commands import pipes
+from opskit.errors import NoSuchProcess
+from opskit.proc.fs import ProcFS
 
 NOBODY = 65534
 IDLE = "import time; time.sleep(600)"
@@ -253,6 +258,25 @@ def test_a_pid_of_another_user_is_refused_with_the_command_that_works(as_nobody,
     assert f"sudo opskit pipes {holder.pid}" in done.stderr
     assert "user root" in done.stderr
     assert done.stdout == ""
+
+
+def test_hidepid_hides_nothing_from_root(root_only):
+    """Root is not sent to run as root."""
+    mounted = f"mount -t proc -o hidepid=2 p /proc && {sys.executable} -m opskit pipes"
+    done = subprocess.run(["unshare", "-m", "sh", "-c", mounted], capture_output=True, text=True, check=True)
+    assert "pipes using" in done.stdout
+    assert "hidepid" not in done.stderr
+
+
+def test_a_pid_that_may_be_hidden_is_not_said_to_have_ended(tree):
+    """With hidepid another user's process looks like none at all."""
+    root = tree({"proc/self/mountinfo": "1 0 0:5 / /x rw - proc proc rw\n"})
+    fs = ProcFS(str(root / "proc"))
+    (root / "proc/self/mountinfo").write_text(f"20 1 0:5 / {fs.proc} rw - proc proc rw,hidepid=invisible\n")
+    with pytest.raises(NoSuchProcess, match=r"hidden \(hidepid\): sudo opskit pipes 42"):
+        pipes._check_pids(SimpleNamespace(fs=fs, is_root=False), [42])
+    with pytest.raises(NoSuchProcess, match="it may have ended; opskit pipes without a PID shows all"):
+        pipes._check_pids(SimpleNamespace(fs=fs, is_root=True), [42])
 
 
 def test_fill_without_the_right_is_unknown_with_the_reason(as_nobody):

@@ -33,6 +33,7 @@ A log of one dialect goes through a regular expression, chunk by chunk; whatever
 from __future__ import annotations
 
 import re
+from itertools import repeat, zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -68,10 +69,12 @@ _GROUP = re.compile(
     + _DECORATIONS + _LEAVING_END
     + _DECORATIONS + _STOPPED_MARK + rb"(\d+\.\d+) seconds, " + _TOOK_MARK + rb"(\d+\.\d+) seconds\n"
 )  # fmt: skip
+# One a line, so that what stands before it begins where the line does.
+_STOPPED_ONCE = re.compile(_STOPPED.pattern + rb"[^\n]*")
 _APPLICATION = re.compile(_APPLICATION_MARK + rb"(\d+[.,]\d+) seconds")
 _NANOS = re.compile(
-    rb'Safepoint "([^"\n]*)", Time since last: (\d+) ns, Reaching safepoint: (\d+) ns, '
-    rb"(?:[A-Z][A-Za-z ]*: \d+ ns, )*Total: (\d+) ns"
+    rb'Safepoint "([^"\n]+)", Time since last: (\d+) ns, Reaching safepoint: (\d+) ns, '
+    rb"(?:[A-Z][A-Za-z ]*: \d+ ns, )*Total: (\d+) ns[^\n]*"  # one a line
 )
 # The same, one by one: keys in any order, and in quotes that a log shipper's JSON has escaped.
 _NANOS_START = re.compile(rb'Safepoint \\?"([^"\\]*)\\?"(?=, Time since last: )')
@@ -273,6 +276,8 @@ class SafepointLog:
 
     def _stopped_alone(self, text: bytes, lines: int, *, one_t: bool) -> Batch | None:
         """Nothing but such lines: as many marks as lines, and each line ends as they do. `one_t`: each has one T, its mark's."""
+        if _APPLICATION_MARK in text:
+            return None
         if one_t and len(found := _SHORT_LINE.findall(text)) == lines:
             heads, stops, ttsps = zip(*found, strict=True)
             return self._stopped(text, _ten_millionths(stops), _ten_millionths(ttsps), None, heads, (0.0, 0))
@@ -301,10 +306,10 @@ class SafepointLog:
         if _ENTERING_MARK in text:
             self._groups = True
             pieces = text.split(_ENTERING_MARK)[1:]
-            if len(pieces) != count or not all(_STOPPED_MARK in piece for piece in pieces):
+            if len(pieces) != count or not all(0 <= piece.find(b"\n") < piece.find(_STOPPED_MARK) for piece in pieces):
                 return None
-            operations = [piece[: piece.index(b"\n")].rstrip() for piece in pieces]
-        found = _STOPPED.findall(text)
+            operations = [_operation(piece[: piece.index(b"\n")]) for piece in pieces]
+        found = _STOPPED_ONCE.findall(text)
         stops, ttsps = zip(*found, strict=True) if found else ((), ())
         if len(found) != count or text.count(_TOOK_MARK) != count - ttsps.count(b""):
             return None
@@ -319,11 +324,19 @@ class SafepointLog:
         heads: Sequence[bytes] | _Marked,
         application: tuple[float, int] | None,
     ) -> Batch:
+        batch = Batch(stops_s, ttsps_s, operations, heads, application)
         if stops_s:
             self._stop_lines = True
-            head = text[: text.index(_STOPPED_MARK)]
-            self._tell_range(*_stopped_range(head, entering=operations is not None, with_ttsp=ttsps_s is not None))
-        return Batch(stops_s, ttsps_s, operations, heads, application)
+            if operations is not None:
+                kinds = {(True, True)}
+            elif b"][" in text:
+                kinds = {(b"][" in head, ttsp is not None) for head, ttsp in zip(batch.heads, ttsps_s or repeat(None))}  # noqa: B905
+            else:
+                kinds = {(False, True)} if ttsps_s is not None else set()
+                kinds |= {(False, False)} if ttsps_s is None or None in ttsps_s else set()
+            for decorated, with_ttsp in kinds:
+                self._tell_range(*_stopped_range(decorated=decorated, with_ttsp=with_ttsp))
+        return batch
 
     def _tell_range(self, low: int, high: int | None) -> None:
         if self.jdk_range is not None:
@@ -340,6 +353,9 @@ class SafepointLog:
             lines.pop()
         for line in lines:
             self.lines += 1
+            told = [_number(number) for number in _APPLICATION.findall(line)] if _APPLICATION_MARK in line else ()
+            application_s += sum(told)
+            application_count += len(told)
             if _NANOS_MARK in line or _STOPPED_MARK in line:
                 for record in self._own_line(line):
                     found.append(record)
@@ -348,11 +364,9 @@ class SafepointLog:
                         application_count += 1
             elif _ENTERING_MARK in line:
                 self._groups = True
-                self._operation = line.partition(_ENTERING_MARK)[2].strip()
+                self._operation = _operation(line.rpartition(_ENTERING_MARK)[2])
             elif _APPLICATION_MARK in line:
-                if match := _APPLICATION.search(line):
-                    application_s += _number(match[1])
-                    application_count += 1
+                pass
             elif _TOOK_MARK in line:  # its beginning went to another file
                 self._could_not_read(line)
             elif self._in_timeout or _TIMEOUT_MARK in line:
@@ -374,9 +388,9 @@ class SafepointLog:
         for record in records:
             self._tell_range(
                 *(13, None)
-                if record.operation
+                if record.gap_s is not None
                 else _stopped_range(
-                    record.head, entering=self._operation is not None, with_ttsp=record.ttsp_s is not None
+                    decorated=self._operation is not None or b"][" in record.head, with_ttsp=record.ttsp_s is not None
                 )
             )
             operation = record.operation or self._operation
@@ -465,13 +479,20 @@ def _stopped_records(line: bytes) -> Iterator[_Record]:
 
 
 def _nanos_records(line: bytes) -> Iterator[_Record]:
-    start = _NANOS_START.search(line)
-    if start is None:
-        return
-    pairs = {key: int(nanos) for key, nanos in _PAIR.findall(line, start.end(1))}
-    total, reaching, gap = (pairs.get(key) for key in (b"Total", b"Reaching safepoint", b"Time since last"))
-    if total is not None and reaching is not None and gap is not None:
-        yield _Record(line[: start.start()], start[1], total / 1e9, reaching / 1e9, gap / 1e9)
+    starts = list(_NANOS_START.finditer(line))
+    before = 0
+    for start, following in zip_longest(starts, starts[1:]):
+        end = len(line) if following is None else following.start()
+        pairs = {key: int(nanos) for key, nanos in _PAIR.findall(line, start.end(1), end)}
+        total, reaching, gap = (pairs.get(key) for key in (b"Total", b"Reaching safepoint", b"Time since last"))
+        if total is not None and reaching is not None and gap is not None:
+            yield _Record(line[before : start.start()], start[1], total / 1e9, reaching / 1e9, gap / 1e9)
+        before = start.end()
+
+
+def _operation(text: bytes) -> bytes:
+    """What stands after `Entering safepoint region: `, without the rest of a log shipper's JSON."""
+    return text.partition(b"\\")[0].strip()
 
 
 def _row(line: bytes) -> _Row | None:
@@ -493,9 +514,9 @@ def _row(line: bytes) -> _Row | None:
     return None
 
 
-def _stopped_range(text: bytes, *, entering: bool, with_ttsp: bool) -> tuple[int, int | None]:
-    """The releases that write such lines."""
-    if entering or b"][" in text:
+def _stopped_range(*, decorated: bool, with_ttsp: bool) -> tuple[int, int | None]:
+    """The releases that write such a line. `decorated`: with -Xlog's decorations, or an operation on a line before it."""
+    if decorated:
         return 9, 12
     return (8, 8) if with_ttsp else (5, 7)
 

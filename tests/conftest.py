@@ -7,6 +7,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -120,6 +121,36 @@ def as_nobody(root_only):
         )
 
     return run
+
+
+@pytest.fixture
+def cgroup(root_only):
+    """A function that makes a v1 or v2 cgroup of a controller with these files; removed at the end."""
+    made = []
+
+    def make(controller, files):
+        for base in (f"/sys/fs/cgroup/{controller}", "/sys/fs/cgroup"):
+            if os.path.exists(f"{base}/cgroup.procs"):
+                place = Path(base) / f"opskit-test-{os.getpid()}"
+                try:
+                    place.mkdir(exist_ok=True)
+                    for name, value in files.items():
+                        (place / name).write_text(value)
+                except OSError as error:
+                    pytest.skip(f"cgroups cannot be made here: {error}")
+                made.append(place)
+                return place
+        pytest.skip("no cgroups here")
+
+    yield make
+    for place in made:
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            try:
+                place.rmdir()
+                break
+            except OSError:
+                time.sleep(0.1)
 
 
 @pytest.fixture(scope="session")

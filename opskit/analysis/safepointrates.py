@@ -132,14 +132,14 @@ def verdict_live(whole: Interval, intervals: Sequence[Interval]) -> str:
 def advise_live(
     subject: str, whole: Interval, intervals: Sequence[Interval], jdk: Jdk, cpus: int | None
 ) -> list[Finding]:
-    """What stands out: in the safepoints, and in what held the JVM up over the same time."""
+    """What stands out: what held the JVM up was measured, and comes before what its safepoints alone suggest."""
     found = [
         *_under_way(subject, intervals),
-        *advise(subject, figures(whole), jdk),
         *_throttled(subject, whole),
         *_stalled(subject, whole),
-        *_crowded(subject, whole, cpus),
         *_faults(subject, whole),
+        *_crowded(subject, whole, cpus),
+        *advise(subject, figures(whole), jdk),
     ]
     return most_severe_first(found)
 

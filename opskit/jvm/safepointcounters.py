@@ -16,7 +16,7 @@ from opskit.errors import BadInput, NoSuchProcess, NotSupported
 from opskit.jvm.discover import read_perfdata
 from opskit.jvm.hsperfdata import PerfData, parse_hsperfdata
 from opskit.jvm.stopclock import jdk_of, whole_stop_s
-from opskit.proc.cgroup import Level, ancestry
+from opskit.proc.cgroup import Level, ancestry, is_machine_root
 from opskit.proc.fs import DENIED, GONE
 from opskit.proc.loadavg import parse_cpu_count, parse_loadavg
 from opskit.proc.pressure import parse_pressure
@@ -68,7 +68,8 @@ class Probe:
         self.perf = read_perfdata(fs, pid, sleep)
         self.jdk = jdk_of(self.perf)
         self._start_ticks = fs.load(parse_stat, pid, "stat").start_ticks
-        self._levels = self._cgroups()
+        self._levels = self._cgroups("cpu", "memory", "pids")
+        self._pressures = tuple(level for level in self._cgroups("")[:1] if not is_machine_root(fs, level))
         self._vm_thread = self._find_vm_thread()
         self._last: tuple[float, int, float | None] | None = None  # when, the VM thread's sleeps, TTSP
         self._ticks: dict[int, int] = {}
@@ -150,8 +151,8 @@ class Probe:
                 pass  # gone, or not what it was: whoever finds JVMs says why
         return read_perfdata(self._fs, self._pid)
 
-    def _cgroups(self) -> tuple[Level, ...]:
-        for controller in ("cpu", "memory", "pids"):
+    def _cgroups(self, *controllers: str) -> tuple[Level, ...]:
+        for controller in controllers:
             try:
                 found = ancestry(self._fs, self._pid, controller)
             except (*GONE, DENIED, BadInput):
@@ -175,7 +176,7 @@ class Probe:
         return seconds, periods
 
     def _stalled(self, resource: str) -> float | None:
-        for level in self._levels[:1]:
+        for level in self._pressures:
             text = level.load(self._fs, f"{resource}.pressure")
             if text:
                 self.pressure_of = "cgroup"

@@ -96,6 +96,7 @@ def parse_cgroup(text: str) -> list[Membership]:
 def ancestry(fs: ProcFS, pid: int | str, controller: str) -> Ancestry | None:
     """The cgroups whose `controller` (pids, memory, cpu, …) holds this process; None where they are not to be seen.
 
+    "" is no controller: v2's own, where pressure is told even if v1 has all the controllers.
     A v1 hierarchy of that controller comes before v2, as in the kernel: a controller is in one of them only.
     Raises GONE where the process is gone.
     """
@@ -122,7 +123,7 @@ def levels_of(
         if member.hierarchy == 0 and not member.controllers:
             points = [m for m in mounts if m.fs_type == "cgroup2"]
             found = _first_that_shows(fs, points, member.path, 2, pid)
-            return found if found and _has_controller(fs, found[-1], controller) else None
+            return found if found and (not controller or _has_controller(fs, found[-1], controller)) else None
     return None
 
 

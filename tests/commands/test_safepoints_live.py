@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import jvms
 import pytest
@@ -95,6 +96,88 @@ def test_late_threads_dominate_in_the_log(opskit, workload, tmp_path):
     document = json.loads(opskit("safepoints", path, "-f", "json").out)
     assert document["late_threads"] == {"hog": 1}
     assert document["findings"][0]["code"] == "late-to-safepoint"
+
+
+def seen(opskit, jvm, *codes):
+    """Looks again and again until these findings are there, and gives that document; a loaded machine may need long."""
+    deadline = time.monotonic() + 180
+    while True:
+        document = json.loads(opskit("safepoints", jvm.pid, "-c", "3", "-f", "json").out)
+        found = {finding["code"]: finding for finding in document["findings"]}
+        if found.keys() >= set(codes):
+            return document, found
+        assert time.monotonic() < deadline, document
+
+
+def inside(place):
+    """The wrapper that puts a JVM into a cgroup from its first instruction on."""
+    return ("sh", "-c", 'echo $$ > "$0" && exec "$@"', str(place / "cgroup.procs"))
+
+
+def test_a_jvm_held_back_by_its_cpu_quota(opskit, cgroup, workload):
+    """A fifth of a CPU for threads that want more: the kernel's account of it stands beside the stops, and comes first."""
+    v1 = os.path.exists("/sys/fs/cgroup/cpu/cgroup.procs")
+    quota = {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "20000"} if v1 else {"cpu.max": "20000 100000"}
+    place = cgroup("cpu", quota)
+
+    def account():
+        counts = dict(line.split() for line in (place / "cpu.stat").read_text().splitlines())
+        time_s = int(counts["throttled_time"]) / 1e9 if v1 else int(counts["throttled_usec"]) / 1e6
+        return time_s, int(counts["nr_throttled"])
+
+    jvm = workload("burn=8:4:2:1", "gc=300", options=("-Xmx64m", "-XX:+UseSerialGC"), wrapper=inside(place))
+    before = account()
+    document, found = seen(opskit, jvm, "cpu-throttled")
+    after = account()
+    assert 0 < document["throttled_s"] <= after[0] - before[0]
+    assert 0 < document["throttled_periods"] <= after[1] - before[1]
+    assert f"{document['throttled_periods']} more throttled periods" in found["cpu-throttled"]["evidence"]
+    assert document["findings"][0]["code"] == "cpu-throttled"
+
+
+def test_a_jvm_short_of_memory(opskit, cgroup, workload, tmp_path):
+    """It reads a mapped file that its cgroup has no room for: pressure, and faults that wait for the disk."""
+    if not os.path.exists("/proc/pressure/memory"):
+        pytest.skip("this kernel tells no pressure (PSI)")
+    if subprocess.check_output(["stat", "-f", "-c", "%T", tmp_path], text=True).strip() in ("tmpfs", "ramfs"):
+        pytest.skip("needs a directory on disk (set TMPDIR)")
+    v1 = os.path.exists("/sys/fs/cgroup/memory/cgroup.procs")
+    place = cgroup("memory", {"memory.limit_in_bytes" if v1 else "memory.max": str(120 << 20)})
+    with open(tmp_path / "mapped", "wb") as file:
+        file.writelines(os.urandom(1 << 20) for _ in range(500))
+        file.flush()
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)  # or it would be there at our own expense
+    options = ("-Xmx24m", "-XX:+UseSerialGC")
+    jvm = workload(f"map={tmp_path}/mapped", "gc=300", options=options, wrapper=inside(place))
+    document, _ = seen(opskit, jvm, "memory-pressure", "major-faults")
+    assert 0.05 <= document["memory_pressure_share"] <= 1
+    stat = Path(f"/proc/{jvm.pid}/stat").read_text()
+    assert 0 < document["major_faults"] <= int(stat.rpartition(")")[2].split()[9])
+
+
+def test_more_threads_than_cpus(opskit, workload, spawn):
+    """Twice as many busy processes as CPUs: the load is compared with the CPUs, and said to be above them."""
+    cpus = os.cpu_count()
+    for _ in range(2 * cpus + 1):
+        spawn("import os; os.nice(19); print()\nwhile True: pass")
+    jvm = workload("gc=300", options=("-Xmx64m", "-XX:+UseSerialGC"))
+    document, found = seen(opskit, jvm, "runnable-above-cpus")
+    assert document["runnable"] - 1 > cpus
+    assert f"on average for {cpus}" in found["runnable-above-cpus"]["summary"]
+
+
+def test_pressure_is_its_own_cgroups(opskit, cgroup, workload):
+    """Also where v1 has the controllers: v2 tells pressure without any. Elsewhere the machine's stands in, and it is said."""
+    jvm = workload("gc=300", options=("-Xmx64m", "-XX:+UseSerialGC"))
+    place = cgroup("unified", {})
+    if not (place / "cpu.pressure").exists():
+        pytest.skip("this kernel tells no pressure of cgroups")
+    note = "pressure is the whole machine's: its cgroup tells none"
+    (place / "cgroup.procs").write_text(str(jvm.pid))
+    assert note not in opskit("safepoints", jvm.pid, "-c", "1", "-i", "200ms").err
+    (place.parent / "cgroup.procs").write_text(str(jvm.pid))
+    assert note in opskit("safepoints", jvm.pid, "-c", "1", "-i", "200ms").err
 
 
 def test_it_only_reads(workload, tmp_path):

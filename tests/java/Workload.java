@@ -3,10 +3,14 @@ import java.lang.reflect.Method;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
+import java.nio.MappedByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.file.Paths;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Random;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.locks.LockSupport;
@@ -47,6 +51,7 @@ public final class Workload {
                 case "cache": cache(Integer.parseInt(value)); break;
                 case "allocate": allocate(Long.parseLong(value)); break;
                 case "gc": collect(Long.parseLong(value)); break;
+                case "map": map(value); break;
                 case "virtual": virtual(Integer.parseInt(value), Workload::sleepForever); break;
                 case "virtualburn": virtual(Integer.parseInt(value), Workload::burnVirtually); break;
                 case "lag": afterReady.add(lag(Long.parseLong(value))); break;
@@ -432,6 +437,21 @@ public final class Workload {
                 pause(everyMillis);
             }
         }, null);
+    }
+
+    /** Two threads read a mapped file here and there for ever: page faults, and where memory is short, from the disk. */
+    static void map(String file) throws Exception {
+        try (FileChannel channel = FileChannel.open(Paths.get(file))) {
+            MappedByteBuffer pages = channel.map(FileChannel.MapMode.READ_ONLY, 0, channel.size());
+            for (int i = 0; i < 2; i++) {
+                Random random = new Random(i);
+                start("map-" + i, () -> {
+                    while (true) {
+                        sink += pages.get(random.nextInt(pages.capacity()));
+                    }
+                }, null);
+            }
+        }
     }
 
     static void burnVirtually() {

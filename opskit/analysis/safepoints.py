@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 PERCENTS = (50.0, 90.0, 99.0, 99.9)
 _MOST_POINTS = 6000
+_STAMPS_ARE_OFF = 0.1  # a line comes a little after its stop, and its stamp is of milliseconds
 _RESTART_S = 1.0  # lines may come a little out of order; an uptime that falls by more is another JVM's
 
 
@@ -422,34 +423,36 @@ class _Elapsed:
         if not len(batch):
             return
         first, self.last = parse_stamp(batch.head(0)), parse_stamp(batch.head(-1))
+        if first is UNSTAMPED and len(batch) > 1 and not self.unstamped:  # a line whose beginning was cut off
+            first = parse_stamp(batch.heads[1])
         if self.first is UNSTAMPED:
             self.first = first
             self.begun_s = None if first.utc_s is None else first.utc_s - batch.stops_s[0]
         self.unstamped |= first is UNSTAMPED
         if first.utc_s is None and first.uptime_s is not None:
             self.uptimes_only = True
-            if batch.application[1] < len(batch) - 1:
-                self._uptimes(batch)
+            # Where the time between safepoints is told, uptimes need not be looked at one by one.
+            told_all = batch.application[1] >= len(batch) - 1 and self.last.uptime_s is not None
+            self._uptimes(
+                [first.uptime_s, self.last.uptime_s or 0.0] if told_all else uptimes_s(batch.heads), batch.stops_s
+            )
 
-    def _uptimes(self, batch: Batch) -> None:
-        uptimes = uptimes_s(batch.heads)
-        if not uptimes:
-            return
+    def _uptimes(self, uptimes: Sequence[float], stops_s: Sequence[float]) -> None:
         if not self.run:
-            self.run = [max(uptimes[0] - batch.stops_s[0], 0.0), uptimes[0]]
+            self.run = _run(uptimes[0], stops_s[0])
         elif uptimes[0] < self.run[1] - _RESTART_S:
-            self._restart(uptimes[0])
+            self._restart(uptimes[0], stops_s[0])
         if uptimes != sorted(uptimes):
-            for uptime in uptimes:
+            for uptime, stop in zip(uptimes, stops_s, strict=False):
                 if uptime < self.run[1] - _RESTART_S:
-                    self._restart(uptime)
+                    self._restart(uptime, stop)
                 self.run[1] = max(uptime, self.run[1])
         self.run[1] = max(uptimes[-1], self.run[1])
 
-    def _restart(self, uptime_s: float) -> None:
+    def _restart(self, uptime_s: float, stop_s: float) -> None:
         self.restarts += 1
         self.runs_s += self.run[1] - self.run[0]
-        self.run = [0.0, uptime_s]
+        self.run = _run(uptime_s, stop_s)
 
     def elapsed_s(self, safepoints: int, stopped_s: float) -> float | None:
         told = self.told_s + stopped_s if self.told and self.told >= safepoints - 1 else None
@@ -460,10 +463,15 @@ class _Elapsed:
             stamped = None if self.uptimes_only else self.last.utc_s - self.begun_s
         elif self.run:
             stamped = self.runs_s + self.run[1] - self.run[0]
-        # One stamp alone spans nothing but its stop; stamps of a clock that was set span anything.
-        if stamped is None or self.unstamped or safepoints < 2 or stamped <= 0 or stamped < stopped_s - _RESTART_S:
+        # One stamp alone spans nothing but its stop; stamps of a clock that was set, or of a log given twice, span anything.
+        if stamped is None or self.unstamped or safepoints < 2 or stamped < stopped_s * (1 - _STAMPS_ARE_OFF):
             return told
-        return stamped
+        return max(stamped, stopped_s)
+
+
+def _run(uptime_s: float, stop_s: float) -> list[float]:
+    """A run of the JVM, as far as one stop tells of it: what came before it is another log's."""
+    return [max(uptime_s - stop_s, 0.0), uptime_s]
 
 
 def _count_in_minutes(minutes: dict[tuple[str, int], Minute], stop: Stop) -> None:

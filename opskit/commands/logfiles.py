@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import stat
 import sys
 import zlib
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, BinaryIO
 
 from opskit.errors import BadInput, NotPermitted
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES = 1 << 16
 _HEAD_BYTES = 1 << 16
+_UTF_16 = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _OTHER_COMPRESSIONS = {
     b"\xfd7zXZ\0": "xzcat",
     b"BZh": "bzcat",
@@ -116,6 +119,21 @@ def _raw(name: str, file: BinaryIO) -> Iterator[bytes]:
 
 
 def _text(name: str, raw: Iterator[bytes]) -> Iterator[bytes]:
+    """Decompressed, and of UTF-16 (what PowerShell's > writes) UTF-8."""
+    chunks = _decompressed(name, raw)
+    first = next(chunks, b"")
+    for bom, encoding in _UTF_16:
+        if first.startswith(bom):
+            decoder = codecs.getincrementaldecoder(encoding)("replace")
+            for chunk in chain((first[len(bom) :],), chunks):
+                yield decoder.decode(chunk).encode()
+            return
+    if first:
+        yield first
+    yield from chunks
+
+
+def _decompressed(name: str, raw: Iterator[bytes]) -> Iterator[bytes]:
     first = next(raw, b"")
     if first.startswith(b"\x1f\x8b"):
         yield from _gunzip(name, first, raw)

@@ -23,7 +23,8 @@ _DATE = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d):(\d\d(?:[.,]\d+)?)(Z|[+-]\d\d:
 _SECONDS = re.compile(rb"\[ *(\d+[.,]\d+)s *\]")
 _MILLIS = re.compile(rb"\[ *(\d+)ms *\]")
 _NANOS = re.compile(rb"\[ *(\d+)ns *\]")
-_LEGACY = re.compile(rb"(?:^|[\s*])(\d+[.,]\d{3}): ")
+# At the beginning, after what a shipper wrote (a blank, a quote of its JSON), or after the file or line that grep put there.
+_LEGACY = re.compile(rb"(?:^|[\s*\"]|^[^\s:]+:)(\d+[.,]\d{3}): ")
 _ALONE = re.compile(rb"\d+\.\d{3}: ")
 _EPOCH_MS = 10**11  # timemillis is beyond it since 1973; no JVM is up for three years of milliseconds
 

@@ -66,6 +66,32 @@ def test_the_whole_is_the_sum_of_its_parts(rows, top, slower):
         assert summary.slower == (len(above), pytest.approx(sum(above)))
 
 
+def test_uptimes_cover_the_last_safepoint_too():
+    """It may be a row of a table whose line has no end, and so comes by itself; rotated logs begin anywhere."""
+    row = "{}: RevokeBias   [  2450   6   117 ]   [ 8  11  21  36  0 ]  6\n"
+    rows = "".join(row.format(uptime) for uptime in ("1617.723", "1618.362", "1620.756"))
+    assert summed(rows.rstrip()).elapsed_s == pytest.approx(1620.756 - 1617.723 + 0.057)
+    twice = summed(rows + rows)
+    assert twice.restarts == 1
+    assert twice.elapsed_s == pytest.approx(2 * (1620.756 - 1617.723 + 0.057))
+
+
+def test_a_first_line_whose_beginning_is_cut_off():
+    """Tail -c cuts where it likes: the stamps of the others tell the time."""
+    text = STOPPED.format("0.5000000", "0.1") + "".join(
+        f"{uptime}: " + STOPPED.format("0.5000000", "0.1") for uptime in ("10.000", "20.000")
+    )
+    assert summed(text).elapsed_s == pytest.approx(10.5)
+
+
+def test_no_share_is_above_one():
+    """The same log given twice, under another name: dates span less than the stops take."""
+    line = "2017-03-05T07:46:46.551-0500: 4.097: " + STOPPED.format("0.5000000", "0.1")
+    assert summed(line * 2).stopped_share is None
+    close = line + "2017-03-05T07:46:47.050-0500: 4.596: " + STOPPED.format("0.5000000", "0.1")
+    assert summed(close).stopped_share == 1
+
+
 def test_uptimes_of_several_runs_are_added_up():
     """An uptime that falls back is another run of the JVM: its time begins anew."""
     runs = [(1.0, 2.0, 11.0), (0.5, 5.5)]

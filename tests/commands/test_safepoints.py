@@ -117,6 +117,16 @@ def test_rotated_and_gzipped_files_come_in_the_order_of_time(opskit, saved):
     assert document["stopped_s"] == pytest.approx(sum(range(1, 10)) * 1e-6)
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_what_powershell_saved(opskit, saved, encoding):
+    """UTF-16 with a byte order mark, more of it than one read gives, gzipped or not."""
+    text = "\ufeff" + "".join(f"{second}.000: " + STOPPED.format("0.5", "0.1") for second in range(3000))
+    for name in ("gc.log", "gc.log.gz"):
+        document = json.loads(opskit("safepoints", saved(text.encode(encoding), name), "-f", "json").out)
+        assert (document["safepoints"], document["stopped_s"]) == (3000, 1500)
+        assert document["worst"][0]["uptime_s"] == 0
+
+
 def test_by_dates_across_time_zones(opskit, saved):
     """Later on the clock, earlier in time."""
     a = saved("2026-01-31T12:00:00.000+0200: " + STOPPED.format("0.1", "0.01"), "a")

@@ -79,6 +79,18 @@ def test_jdk13_and_later_whatever_keys_they_have(keys, quote):
     assert log.jdk_range == (13, None)
 
 
+def test_an_operation_ends_where_a_shippers_json_goes_on():
+    """Docker's JSON has the line's end as two characters, and its own words after it."""
+    lines = (
+        b"[1s] Entering safepoint region: Cleanup",
+        b"[1s] " + STOPPED + b"0.2 seconds, Stopping threads took: 0.1 seconds",
+    )
+    data = b"".join(b'{"log":"' + line + b'\\n","stream":"stdout","time":"2024-01-31T10:05:01.1Z"}\n' for line in lines)
+    log, rows = read(data)
+    assert [row[:3] for row in rows] == [(0.2, 0.1, b"Cleanup")]
+    assert log.unreadable == 0
+
+
 def test_the_table_of_jdk8_alone():
     """Whole milliseconds; sync holds spin and block; a row a safepoint, also packed tight or after a comment's star."""
     header = b"         vmop    [threads: total initially_running wait_to_block]    [time: spin block sync cleanup vmop] page_trap_count\n"

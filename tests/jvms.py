@@ -160,6 +160,13 @@ class Workload:
         self.process.stdin.flush()
         self.wait_for_line("GREW", time.monotonic() + START_S)
 
+    def fill(self) -> int:
+        """Start threads until one fails to start; how many did."""
+        self.process.stdin.write(b"t")
+        self.process.stdin.flush()
+        self.wait_for_line("STARTED", time.monotonic() + START_S)
+        return int(self.lines[-1].split()[1])
+
     def signal(self, number: int) -> None:
         """Send a signal to java itself."""
         os.kill(self.pid, number)

@@ -61,6 +61,14 @@ area = libc.mmap(None, ctypes.c_size_t(count * 4096), 0, 0x22, -1, 0)
 for page in range(0, count, 2):
     libc.mprotect(ctypes.c_void_p(area + page * 4096), 4096, 1)
 """
+SOME_ENDED_THREADS = """
+barrier = threading.Barrier(10)
+ended = [threading.Thread(target=barrier.wait) for _ in range(10)]
+for thread in ended:
+    thread.start()
+for thread in ended:
+    thread.join()
+"""
 SOME_BARE_THREADS = """
 libc = ctypes.CDLL(None)
 for _ in range(5):
@@ -142,6 +150,10 @@ def cases() -> list[Case]:
         Case(
             "RLIMIT_AS", "address space of 1024 MiB, threads that never call malloc()", rlimit("RLIMIT_AS", GIB),
             SOME_BARE_THREADS, program=BARE_FILL,
+        ),
+        Case(
+            "RLIMIT_AS", "address space of 1200 MiB, after ten threads that have ended", rlimit("RLIMIT_AS", 1200 * MIB),
+            SOME_ENDED_THREADS,
         ),
         Case(
             "RLIMIT_AS", "address space of 600 MiB, stacks of 256 KiB", rlimit("RLIMIT_AS", 600 * MIB), SMALL_STACKS,

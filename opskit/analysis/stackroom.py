@@ -21,8 +21,9 @@ ARENAS_PER_CPU = 8
 class ThreadCost:
     """What one more thread takes: bytes of stack and of guard, and mappings.
 
-    `arenas_left`: how many of the next threads map an arena of their own. `cached`: stacks of threads that have ended,
-    which glibc keeps and hands out first.
+    `arenas_left`: how many of the next threads map an arena of their own; before them come as many as there are
+    `arenas_free`, which get the arena of a thread that has ended. `cached`: stacks of such threads, which glibc keeps and
+    hands out first.
     """
 
     stack_bytes: int
@@ -30,6 +31,7 @@ class ThreadCost:
     maps: int
     arenas_left: int
     cached: int = 0
+    arenas_free: int = 0
 
     @property
     def mapped_bytes(self) -> int:
@@ -49,7 +51,8 @@ def threads_in_address_space(budget_bytes: int, gaps: tuple[tuple[int, int], ...
         if started >= cost.cached and space.map(cost.mapped_bytes) is None:
             return started
         started += 1
-        arenas -= space.map_arena()
+        if started > cost.arenas_free:
+            arenas -= space.map_arena()
     rest = max(space.left, 0) // cost.mapped_bytes
     return max(started, cost.cached) + rest
 

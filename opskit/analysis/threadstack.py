@@ -86,15 +86,13 @@ def cost_of(situation: Situation, stack: Stack) -> ThreadCost:
     if space is None:
         raise ValueError("no maps")
     threads = situation.status.threads or 1
-    arenas_left = 0
+    arenas_left = unused = 0
     if space.glibc and space.allocator is None and not (threads > _WITHOUT_ARENAS and space.arenas == 0):
-        # Arenas of threads that have ended are taken first; each costs nothing.
         unused = max(0, space.arenas - (threads - 1))
         arenas_left = max(0, arena_limit(situation) - 1 - space.arenas)
-        arenas_left = arenas_left if unused == 0 else max(0, arenas_left - unused)
     stacks = sum(size == stack.bytes for size in space.guarded)
     cached = max(0, stacks - (threads - 1)) if stack.guard_bytes else 0
-    return ThreadCost(stack.bytes, stack.guard_bytes, stack.maps, arenas_left, cached)
+    return ThreadCost(stack.bytes, stack.guard_bytes, stack.maps, arenas_left, cached, unused)
 
 
 def arena_limit(situation: Situation) -> int:

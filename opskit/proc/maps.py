@@ -50,7 +50,8 @@ class AddressSpace:
 
 def parse_maps(text: str) -> AddressSpace | None:
     """Parse the file; None where it is empty, as of a kernel thread or a zombie. Raises BadInput."""
-    maps = arenas = highest = 0
+    maps = highest = 0
+    arenas: list[int] = []
     ranges: list[tuple[int, int]] = []
     guarded: list[int] = []
     names: dict[str, None] = {}
@@ -77,18 +78,21 @@ def parse_maps(text: str) -> AddressSpace | None:
         anonymous = not name or name.startswith("[anon")
         if anonymous and before[3] and before[1] == start:
             if permissions == "---p" and before[2] == "rw-p":
-                arenas += before[0] % HEAP_BYTES == 0 and end - before[0] >= HEAP_BYTES
+                if before[0] % HEAP_BYTES == 0 and start - before[0] < HEAP_BYTES <= end - before[0]:
+                    arenas.append(before[0])
             elif permissions == "rw-p" and before[2] == "---p" and start - before[0] <= _GUARD_AT_MOST:
                 guarded.append(end - start)
         before = (start, end, permissions, anonymous)
     if not maps:
         return None
     libc = next((name for name in names if _GLIBC.fullmatch(name) or _MUSL.fullmatch(name)), None)
+    top = 1 << highest.bit_length() if highest & (highest - 1) else highest
     return AddressSpace(
         maps=maps,
-        top=1 << highest.bit_length() if highest & (highest - 1) else highest,
+        top=top,
         gaps=_gaps(ranges),
-        arenas=arenas,
+        # A JVM's heap and classes look alike, but are put low; the kernel chooses high places.
+        arenas=sum(at >= top // 4 for at in arenas),
         guarded=tuple(guarded),
         libc=libc,
         musl=bool(libc and _MUSL.fullmatch(libc)),

@@ -46,6 +46,14 @@ def test_stacks_of_ended_threads_cost_nothing():
     assert threads_in_maps(10, cached) == 3 + 5
 
 
+def test_arenas_of_ended_threads_go_first_and_the_others_are_made_all_the_same():
+    """A thread takes a free arena before it makes one; how many can be made does not depend on it."""
+    free = ThreadCost(8 * MIB, 4096, 2, 2, arenas_free=3)
+    budget = 5 * (8 * MIB + 4096) + 2 * HEAP_BYTES
+    assert threads_in_address_space(budget - HEAP_BYTES // 2, EVERYWHERE, free) >= 4
+    assert threads_in_address_space(budget + HEAP_BYTES, EVERYWHERE, free) == 5 + HEAP_BYTES // (8 * MIB + 4096)
+
+
 def test_mappings_of_stacks_and_arenas():
     """Two each."""
     assert threads_in_maps(100, STACK) == 50

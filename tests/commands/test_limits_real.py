@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -39,6 +40,19 @@ def test_the_limit_is_named_and_threads_left_is_how_many_start(case):
     row = said["limits"][0]
     assert row["name"] == case.limit
     assert row["fix"]
+
+
+@pytest.mark.parametrize("room", [500 << 20, 3 << 30])
+@pytest.mark.parametrize("options", [("-XX:+UseSerialGC",), ("-XX:+UseG1GC", "-Xss512k")], ids=" ".join)
+def test_a_jvms_address_space(opskit, workload, jvm_version, options, room):
+    """Its heap is no malloc arena, its arenas are taken from its room, its stacks are by -Xss: as many start as was said."""
+    jvm = workload(version=jvm_version, options=("-Xmx64m", *options))
+    used = int(re.search(r"VmSize:\s+(\d+) kB", Path(f"/proc/{jvm.pid}/status").read_text())[1]) << 10
+    resource.prlimit(jvm.pid, resource.RLIMIT_AS, (used + room, used + room))
+    said = json.loads(opskit("limits", jvm.pid, "-f", "json").out)
+    real = jvm.fill()
+    assert said["binding"] == "RLIMIT_AS"
+    assert close_enough(said["threads_left"], real), f"said {said['threads_left']}, {real} started"
 
 
 def test_a_limit_of_the_parent_cgroup_is_told_by_its_path(opskit):

@@ -68,7 +68,10 @@ public final class Workload {
         Runtime.getRuntime().halt(0);
     }
 
-    /** Each + on standard input keeps a thousand more objects, and is answered by GREW. */
+    /**
+     * Each + on standard input keeps a thousand more objects, and is answered by GREW; a t starts threads until one fails to start,
+     * and is answered by STARTED and their number.
+     */
     static void growUntilInputEnds() throws Exception {
         int typed;
         while ((typed = System.in.read()) >= 0) {
@@ -76,7 +79,22 @@ public final class Workload {
                 retain(1000);
                 System.out.println("GREW");
                 System.out.flush();
+            } else if (typed == 't') {
+                System.out.println("STARTED " + startUntilItFails());
+                System.out.flush();
             }
+        }
+    }
+
+    static int startUntilItFails() throws Exception {
+        int started = 0;
+        try {
+            while (true) {
+                start("more-" + started, Workload::sleepForever, null);
+                started++;
+            }
+        } catch (OutOfMemoryError full) {
+            return started;
         }
     }
 

@@ -99,6 +99,23 @@ def test_whether_new_mappings_are_locked(permissions, name, flags, seen):
     assert locks_new_mappings(smaps) == seen
 
 
+@pytest.mark.parametrize(
+    ("start", "writable", "size", "count"),
+    [
+        (0x7F1200000000, 0x21000, 64 << 20, 1),
+        (0x7F1200000000, 0x21000, (64 << 20) + 0x1000, 1),  # with the guard page of the stack above it
+        (0x7F1201000000, 0x21000, 64 << 20, 0),
+        (0xFC000000, 0x21000, 64 << 20, 0),  # a JVM's heap with compressed references
+        (0x7F1200000000, 80 << 20, 1 << 30, 0),  # a JVM's large heap
+    ],
+)
+def test_what_is_an_arena(start, writable, size, count):
+    """At a multiple of 64 MiB where the kernel puts mappings, the writable part at its beginning, and less than all of it."""
+    middle, end = start + writable, start + size
+    arena = f"{start:x}-{middle:x} rw-p 00000000 00:00 0\n{middle:x}-{end:x} ---p 00000000 00:00 0\n"
+    assert parse_maps(arena + "7ffd3c1e0000-7ffd3c201000 rw-p 00000000 00:00 0 [stack]\n").arenas == count
+
+
 def test_it_counts_as_the_kernel_does():
     """A real process: lines but vsyscall; arenas and stacks of threads that malloc'ed."""
     code = "import threading,time\nfor _ in range(3): threading.Thread(target=time.sleep, args=(99,)).start()\nprint(flush=True)"

@@ -21,9 +21,12 @@ if TYPE_CHECKING:
     from opskit.jvm.threaddump import Thread, ThreadDump
 
 Root = Literal["thread", "pool"]
+Explains = Literal["all", "the rest", "nothing"]  # the rest: what no other sample of the thread explains
 
 NOT_SEEN_RUNNING = "[not seen running]"
 NOT_IN_ANY_DUMP = "[not in any dump]"
+_TOP = 8  # frames that tell what a native waits for
+_NOBODY = None, None, None  # a thread without name, native id and Java id
 
 
 class Naming(NamedTuple):
@@ -106,6 +109,8 @@ def weigh(
     """
     groups: dict[tuple[str | None, Stack, str | None], _Group] = {}
     running: dict[int, list[_Group]] = {}  # native id -> a group a sample that may have used CPU
+    reading: dict[int, list[_Group]] = {}  # the same, of samples that read a file or wait for a pipe: nobody can tell
+    known: dict[tuple[Stack, bool], Explains] = {}
     names: dict[int, str] = dict(natives or {})
     made: dict[str, Stack] = {}
 
@@ -135,10 +140,14 @@ def weigh(
             group.names[name, thread.java_id, native_id] = name
             if deadlocked and name in deadlocked and stack.state != "RUNNABLE":
                 group.deadlocked = True
-            if native_id is not None and _may_run(thread, native_id in mounting):
-                running.setdefault(native_id, []).append(group)
+            if native_id is None:
+                continue
+            key = thread.stack, native_id in mounting
+            explains = known.get(key) or known.setdefault(key, _cpu_of(*key))
+            if explains != "nothing":
+                (running if explains == "all" else reading).setdefault(native_id, []).append(group)
     for native_id, spent in (cpu_ms or {}).items():
-        explained = running.get(native_id)
+        explained = running.get(native_id) or reading.get(native_id)
         if not explained and on_cpu and spent > 0:
             missing = NOT_SEEN_RUNNING if natives is None or native_id not in natives else NOT_IN_ANY_DUMP
             name = names.get(native_id, "?")
@@ -160,16 +169,20 @@ def _is_idle(state: str | None, frames: tuple[str, ...]) -> bool:
     return is_idle(state, frames)
 
 
-def _may_run(thread: Thread, carries_one_that_shows: bool) -> bool:
-    """Whether a thread may use CPU where this sample met it. A carrier's CPU is its mounted thread's, where that shows."""
-    from opskit.analysis.waiting import waits_in_native  # noqa: PLC0415
+def _cpu_of(stack: Stack, carries_one_that_shows: bool) -> Explains:
+    """What of a thread's CPU a sample there explains. A carrier's CPU is its mounted thread's, where that shows."""
+    from opskit.analysis.waiting import may_read_file, waits_in_native  # noqa: PLC0415
 
-    stack = thread.stack
     if not stack.frames:
-        return True
+        return "all"
     if stack.role == "carrier":
-        return not carries_one_that_shows
-    return (stack.state == "RUNNABLE" or stack.role == "mounted") and not waits_in_native(frame_name(stack.frames[0]))
+        return "nothing" if carries_one_that_shows else "all"
+    if stack.state != "RUNNABLE" and stack.role != "mounted":
+        return "nothing"
+    top = [frame_name(frame) for frame in stack.frames[:_TOP]]
+    if not waits_in_native(top):
+        return "all"
+    return "the rest" if may_read_file(top) else "nothing"
 
 
 def _weighted(stack: Stack, group: _Group, naming: Naming, above: str | None, *, idle: bool = True) -> WeightedStack:
@@ -186,7 +199,7 @@ def _weighted(stack: Stack, group: _Group, naming: Naming, above: str | None, *,
         samples=group.samples,
         threads=len(group.names) or None,
         pools=dict(sorted(pools.items(), key=lambda item: (-item[1], item[0]))),
-        idle=idle and _is_idle(stack.state, plain),
+        idle=idle and not (plain and round(group.cpu_ms)) and _is_idle(stack.state, plain),
         deadlocked=group.deadlocked,
     )
 
@@ -293,11 +306,11 @@ def heaviest_first(stacks: Iterable[WeightedStack], on_cpu: bool) -> list[Weight
 
 
 def thread_count(dumps: Iterable[ThreadDump]) -> int | None:
-    """How many different threads were met; None where the dumps were read without their names."""
+    """How many different threads were met; None where the dumps were read without what tells them apart."""
     met = {
         (thread.name, thread.java_id, thread.native_id)
         for dump in dumps
         for thread in dump.threads
-        if thread.name is not None
+        if thread[1:4] != _NOBODY
     }
     return len(met) or None

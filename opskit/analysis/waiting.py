@@ -34,8 +34,12 @@ _READS = re.compile(
     r"|sun\.nio\.ch\.(?:SocketDispatcher|FileDispatcherImpl|UnixFileDispatcherImpl|UnixDomainSockets|DatagramChannelImpl|DatagramDispatcher)"
     r"\.(?:read0|readv0|receive0|recvfrom0)"
     r"|sun\.nio\.ch\.(?:Net|UnixDomainSockets)\.(?:connect0|pollConnect\w*)"
-    r"|java\.io\.(?:FileInputStream|RandomAccessFile)\.(?:read0|readBytes0?)"
+    r"|java\.io\.FileInputStream\.(?:read0|readBytes0?)"
 )
+# Of these, what may read a pipe or a terminal, and a file of the page cache's just as well: then it is work.
+_MAY_READ_A_FILE = re.compile(r"java\.io\.FileInputStream\.\w+")
+_READS_A_FILE = re.compile(r"sun\.nio\.ch\.\w*FileDispatcherImpl\.\w+")  # or a socket, up to JDK 10
+_FILE_CHANNEL = "sun.nio.ch.FileChannelImpl."
 # Waiting for a lock is not waiting for work.
 _ACQUIRES = re.compile(
     r"java\.util\.concurrent\.locks\.(?:AbstractQueued\w*Synchronizer|StampedLock)\.\w*[aA]cquire\w*"
@@ -48,9 +52,18 @@ _THE_JDKS_OWN = re.compile(r"(?:java|javax|jdk|sun|com\.sun)\.")
 _SHALLOW = 3  # frames of the application's own: a loop that waits, not a request on its way
 
 
-def waits_in_native(frame: str) -> bool:
-    """Whether a thread whose top frame is this uses no CPU there, whatever its state says. `frame` is a frame_name."""
-    return any(pattern.fullmatch(frame) for pattern in (_SLEEPS, _PARKS, _SELECTS, _READS))
+def waits_in_native(frames: Sequence[str]) -> bool:
+    """Whether a thread uses no CPU where it stands, whatever its state says. `frames`: frame_names, leaf first."""
+    if not frames or not any(pattern.fullmatch(frames[0]) for pattern in (_SLEEPS, _PARKS, _SELECTS, _READS)):
+        return False
+    return _READS_A_FILE.fullmatch(frames[0]) is None or not any(
+        frame.startswith(_FILE_CHANNEL) for frame in frames[:6]
+    )
+
+
+def may_read_file(frames: Sequence[str]) -> bool:
+    """Whether what looks like waiting may be the reading of a file, which costs CPU. `frames`: frame_names, leaf first."""
+    return bool(frames) and _MAY_READ_A_FILE.fullmatch(frames[0]) is not None
 
 
 def is_idle(state: str | None, frames: Sequence[str]) -> bool:
@@ -61,7 +74,7 @@ def is_idle(state: str | None, frames: Sequence[str]) -> bool:
     """
     if not frames:
         return True
-    waits = state in ("WAITING", "TIMED_WAITING") or waits_in_native(frames[0])
+    waits = state in ("WAITING", "TIMED_WAITING") or waits_in_native(frames)
     if not waits or state == "BLOCKED" or any(_ACQUIRES.match(frame) for frame in frames[:6]):
         return False
     if _SLEEPS.fullmatch(frames[0]) or _SELECTS.fullmatch(frames[0]):

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 NAME = "HotSpot"
 
 _HEADER = re.compile(rb'(?m)^"[^\n]*" [^\n]*\b(?:[tn]id=0x|Id=\d|t@\d)')
+_HEAD = re.compile(MARKER + rb" *(?:[A-Z][^\n]*(?:\(|\Z)|:|\n|\Z)")
 _TIME = re.compile(rb"(?:\A|\n)(\d[\d-]+ [\d:]+)\n$")
 _SUFFIX = re.compile(rb'"(?: - Thread t@\d+.*)?')
 _FRAME = re.compile(r"\s+at (.+)|at ([\w.$/@<>-]+\(.*\))")
@@ -102,10 +103,12 @@ class HotSpotParser:
         starts = list(_offsets(text, MARKER))
         if not starts:
             return [self._dump(b"\n" + text, 0, len(text) + 1, marked=False)]
-        return [
-            self._dump(text, start, end, marked=True)
+        dumps = (
+            (self._dump(text, start, end, marked=True), _HEAD.match(text, start))
             for start, end in zip(starts, [*starts[1:], len(text)], strict=True)
-        ]
+        )
+        # `INFO Full thread dump written to x.txt` is no dump; one that is cut off behind its head is.
+        return [dump for dump, head in dumps if dump.threads or head]
 
     def _dump(self, text: bytes, start: int, end: int, *, marked: bool) -> ThreadDump:
         found = [at for heading in _DEADLOCKS if (at := text.find(heading, start, end)) >= 0]
@@ -124,7 +127,7 @@ class HotSpotParser:
             time,
             version,
             _deadlocks(text[threads_end:end]),
-            cut_off=torn or unfinished,
+            cut_off=torn or unfinished or not threads,
         )
 
     @staticmethod

@@ -39,6 +39,7 @@ _START = re.compile(rb"(?m)^0SECTION +TITLE ")
 
 _THREADS = re.compile(rb"(?m)^(?:0SECTION +(?:THREADS|XM) |2XMFULLTHDDUMP )")
 _THREAD = re.compile(rb"(?m)^3XMTHREADINFO +\S")
+_TORN = re.compile(rb"\d[^\n]*[^)]$")
 _SECTION = re.compile(rb"(?m)^0SECTION ")
 _LOCKS = re.compile(rb"(?m)^1LKDEADLOCK[^\n]*")
 _LINE = re.compile(r"(?m)^(3XM[A-Z]*\d?|4XESTACKTRACE|5XESTACKTRACE) +(\S.*)$")
@@ -90,7 +91,8 @@ class JavacoreParser:
         section = _THREAD.search(text) if is_fragment else _THREADS.search(text)
         threads: list[Thread] = []
         # A line that the end of the file cuts may have lost its last words: it proves nothing.
-        whole = text if text.endswith((b"\n", b")")) else text[: text.rfind(b"\n") + 1]
+        last = text.rfind(b"\n") + 1
+        whole = text[:last] if _TORN.match(text, last) else text
         ended = whole is text if is_fragment else any(mark in text for mark in _ENDS)
         if section is not None:
             after = _SECTION.search(whole, section.end())

@@ -20,6 +20,7 @@ from opskit.analysis.stacks import (
     lines_by_weight,
     merge,
     select,
+    thread_count,
     weigh,
 )
 from opskit.jvm.threaddump import Stack, Thread, ThreadDump, Waits
@@ -64,6 +65,24 @@ def test_cpu_that_no_sample_explains_has_a_stack_of_its_own():
     found = cpu_of(weigh(dumps, Naming(), cpu_ms={1: 5.0, 7: 3.0, 8: 4.0, 9: 2.0}, natives={9: "java"}, on_cpu=True))
     assert found == {NOT_SEEN_RUNNING: 5.0, "[GC Thread]": 7.0, NOT_IN_ANY_DUMP: 2.0}
     assert cpu_of(weigh(dumps, Naming(), cpu_ms={1: 5.0})) == {}
+
+
+def test_cpu_of_a_thread_that_does_nothing_but_read_a_stream_is_the_readings():
+    """A file of the page cache's, or a terminal: what else could it have used CPU for. Then it is not idle."""
+    stream = Stack(("java.io.FileInputStream.readBytes(Native Method)", "a.Copy.run(C.java:4)"), "RUNNABLE")
+    [found] = weigh([dump(thread(stream)), dump(thread(stream))], Naming(), cpu_ms={1: 90.0}, on_cpu=True)
+    assert (found.cpu_ms, found.idle) == (90.0, False)
+    [waits] = weigh([dump(thread(stream)), dump(thread(stream))], Naming(), cpu_ms={1: 0.0}, on_cpu=True)
+    assert waits.idle
+    dumps = [dump(thread(stream)), dump(thread(stream)), dump(thread(RUN))]
+    assert cpu_of(weigh(dumps, Naming(), cpu_ms={1: 90.0}, on_cpu=True)) == {"a.Burn.run": 90.0}
+
+
+def test_threads_without_names_are_counted_by_their_ids():
+    """As `jstack -F` before JDK 9 has them; without any identity their number is unknown."""
+    nameless = [thread(RUN, None, native_id, None) for native_id in (1, 2, 2)]
+    assert thread_count([dump(*nameless)]) == 2
+    assert thread_count([dump(thread(RUN, None, None, None))]) is None
 
 
 def test_a_carriers_cpu_goes_to_the_mounted_thread():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from opskit.analysis.waiting import is_idle, waits_in_native
+from opskit.analysis.waiting import is_idle, may_read_file, waits_in_native
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,17 @@ from opskit.analysis.waiting import is_idle, waits_in_native
 )
 def test_natives_that_wait(frame):
     """RUNNABLE, says the dump; none of them costs CPU."""
-    assert waits_in_native(frame)
+    assert waits_in_native([frame])
+
+
+def test_reading_a_file_is_work():
+    """A channel of a file; one of a socket, which had the same native once, waits. Of a stream nobody can tell."""
+    native = "sun.nio.ch.FileDispatcherImpl.read0"
+    assert not waits_in_native([native, "sun.nio.ch.FileDispatcherImpl.read", "sun.nio.ch.FileChannelImpl.read"])
+    assert waits_in_native([native, "sun.nio.ch.SocketDispatcher.read", "sun.nio.ch.SocketChannelImpl.read"])
+    assert not waits_in_native(["java.io.RandomAccessFile.readBytes"])
+    assert may_read_file(["java.io.FileInputStream.readBytes"])
+    assert not may_read_file(["java.net.SocketInputStream.socketRead0"])
 
 
 @pytest.mark.parametrize(
@@ -37,7 +47,7 @@ def test_natives_that_wait(frame):
 )
 def test_what_may_run(frame):
     """Anything else may."""
-    assert not waits_in_native(frame)
+    assert not waits_in_native([frame])
 
 
 JDK_PARK = ["jdk.internal.misc.Unsafe.park", "java.util.concurrent.locks.LockSupport.park"]

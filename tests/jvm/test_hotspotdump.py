@@ -323,6 +323,17 @@ def test_a_dump_that_ends_with_its_last_stack_keeps_it():
     assert dump.cut_off
 
 
+def test_a_dump_that_ends_behind_its_head_is_cut_off():
+    """It has no thread, which is said; an application's words about a dump are none."""
+    later = (
+        DUMP
+        + "\n2026-11-21 11:09:04\nFull thread dump OpenJDK 64-Bit Server VM (17.0.15+6 mixed mode):\n\nThreads class"
+    )
+    assert [(len(dump.threads) > 0, dump.cut_off) for dump in read(later)] == [(True, False), (False, True)]
+    assert len(read("INFO  Full thread dump written to /tmp/x.txt\n\n" + DUMP)) == 1
+    assert len(read(DUMP + "\nINFO  Full thread dump written to /tmp/x.txt\n")) == 1
+
+
 def test_recognising_reads_no_more_than_headers():
     """Quotes alone make no dump."""
     assert not HotSpotParser.recognises(b'"a" said\n"b" said tid\n')

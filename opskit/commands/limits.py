@@ -143,9 +143,21 @@ def _target(host: Host, pid: int | None) -> Target:
         return Target(host.process(pid), named=True)
     if stat.is_kernel_thread:
         raise NotSupported(f"{pid} ({stat.comm}) is a thread of the kernel itself: it starts none by these limits")
+    if stat.state in _ENDED and (others := _other_threads(host, pid)):
+        raise NotSupported(
+            f"the first thread of {pid} ({stat.comm}) has ended and {len(others)} others run on; name one of them: "
+            f"opskit limits {others[0]}"
+        )
     if stat.state in _ENDED:
         raise NoSuchProcess(pid, f"it has ended and waits for its parent {stat.ppid} to collect it (a zombie)")
     return Target(host.process(pid), named=True)
+
+
+def _other_threads(host: Host, pid: int) -> list[int]:
+    try:
+        return [tid for tid in host.fs.tids(pid) if tid != pid]
+    except (*GONE, DENIED):
+        return []
 
 
 def _look(host: Host, target: Target, every: bool, stack: int | None) -> Look:

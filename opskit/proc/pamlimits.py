@@ -140,9 +140,10 @@ def _apply(
         return
     for side in ("soft", "hard") if kind == "-" else (kind,):
         key = (ITEMS[item], side)
-        if classes.get(key, rank) >= rank:
-            classes[key] = rank
-            found.limits[key] = PamLimit(value, setting, item in _KB)
+        if classes.get(key, rank) < rank:
+            return  # also where the hard limit would be free: pam_limits looks no further
+        classes[key] = rank
+        found.limits[key] = PamLimit(value, setting, item in _KB)
 
 
 def _split(line: str) -> list[str]:

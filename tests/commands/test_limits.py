@@ -571,6 +571,28 @@ def test_a_zombie_has_ended(opskit):
     assert "zombie" in done.err
 
 
+FIRST_THREAD_ENDS = """
+import ctypes, threading, time
+for _ in range(2): threading.Thread(target=time.sleep, args=(600,)).start()
+print(flush=True)
+ctypes.CDLL(None).pthread_exit(None)
+"""
+
+
+def test_a_process_whose_first_thread_has_ended(opskit, spawn):
+    """It looks like a zombie, and runs: another thread's number gives the answer."""
+    process = spawn(FIRST_THREAD_ENDS)
+    deadline = time.monotonic() + 30
+    while ") Z " not in Path(f"/proc/{process.pid}/stat").read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    done = opskit("limits", process.pid)
+    assert done.code == 2
+    assert "has ended and 2 others run on" in done.err
+    tid = done.err.split()[-1]
+    assert opskit("limits", tid).code in (0, 1)
+
+
 def test_a_garbled_limits_file_is_told_by_its_line(opskit, tree):
     """Not a traceback, and no number made up."""
     text = limits_text().replace(

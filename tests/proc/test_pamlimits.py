@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from opskit.proc import pamlimits
 from opskit.proc.fs import ProcFS
-from opskit.proc.limits import UNLIMITED
+from opskit.proc.limits import UNLIMITED, parse_limits
 from opskit.proc.pamlimits import Account, account_of, pam_limits, parse_value
 
 APP = Account("app", 1001, 1001, {"app": 1001, "web": 2001})
@@ -97,6 +100,83 @@ def test_a_more_specific_line_beats_an_earlier_and_a_later_one(read):
         == 5
     )
     assert values(read("app - nproc 1\n1000: - nproc 6\n"))["nproc", "soft"] == 6
+
+
+def test_a_dash_that_may_not_set_the_soft_limit_leaves_the_hard_one_alone(read):
+    """pam_limits returns at the first of the two that a more specific line has set."""
+    assert values(read("app soft stack 100\n* - stack 200\n")) == {("stack", "soft"): 100 << 10}
+    assert values(read("app hard stack 100\n* - stack 200\n")) == {
+        ("stack", "hard"): 100 << 10,
+        ("stack", "soft"): 200 << 10,
+    }
+
+
+ASK_PAM = """
+for file in passwd shadow group security; do mount --bind "$0/$file" "/etc/$file" || exit; done
+exec su pamtest -s /bin/sh -c 'exec cat /proc/self/limits'
+"""
+
+
+@pytest.fixture
+def real(root_only, tmp_path):
+    """Log a user in, in a mount namespace of its own, with these files; gives the limits that pam_limits gave him."""
+    pam = Path("/etc/pam.d/su")
+    if not pam.exists() or "pam_limits.so" not in pam.read_text():
+        pytest.skip("su without pam_limits here")
+
+    def run(conf, **drop_ins):
+        (tmp_path / "security" / "limits.d").mkdir(parents=True)
+        for file, line in (
+            ("passwd", "pamtest:x:64777:64778::/:/bin/sh"),
+            ("shadow", "pamtest:*:19000:0:99999:7:::"),
+            ("group", "pamtest:x:64778:\nweb:x:64779:pamtest"),
+        ):
+            (tmp_path / file).write_text(f"{Path('/etc', file).read_text()}{line}\n")
+        for file in Path("/etc/security").iterdir():
+            if file.is_file():
+                (tmp_path / "security" / file.name).write_bytes(file.read_bytes())
+        for name, text in {
+            "limits.conf": conf,
+            **{f"limits.d/{name}.conf": text for name, text in drop_ins.items()},
+        }.items():
+            (tmp_path / "security" / name).write_text(text)
+        command = ["unshare", "-m", "sh", "-c", ASK_PAM, str(tmp_path)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if "Max stack size" not in done.stdout:
+            pytest.skip(f"no session can be opened here: {done.stdout}{done.stderr}")
+        return parse_limits(done.stdout[done.stdout.index("Limit ") :])
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("conf", "drop_ins"),
+    [
+        ("* - stack 100\n* soft core 7\n", {}),
+        ("@web soft stack 4096\n* - stack 8192\n", {}),
+        ("@web hard stack 4096\n* - stack 8192\n", {}),
+        ("pamtest hard fsize 500\n* - fsize 800\n@web soft fsize 300 # why\n", {"b": "* - fsize 9\n", "a": "@web soft fsize 200\n"}),
+        ("64777: - nproc 70\npamtest - nproc 80\n@web - nproc 60\n", {}),
+        ("64000:64777 soft nproc 70\n@:64779 - nproc 60\n@64778:64778 soft core 5\n@64779: hard core 4\n", {}),
+        ("%web - nproc 60\n* soft nproc 50x\n* soft core many\nweb - fsize 1\n", {"z": "PAMTEST - fsize 2"}),
+        ("* - nproc 50\n@web -\n* - fsize 3\n", {}),
+        ("* - nproc 50\n", {"x": "@other -\n* -\n% -\n", "y": " \t* Soft NPROC\t40"}),
+    ],
+)  # fmt: skip
+def test_what_pam_limits_really_gives(real, read, conf, drop_ins):
+    """A session that was really opened has the limits that the files are said to give, and for the rest those of before."""
+    said = values(
+        read(
+            conf,
+            Account("pamtest", 64777, 64778, {"pamtest": 64778, "web": 64779}),
+            **{f"{n}_conf": t for n, t in drop_ins.items()},
+        )
+    )
+    before, after = parse_limits(Path("/proc/1/limits").read_text()), real(conf, **drop_ins)
+    for item in ("stack", "core", "fsize", "nproc"):
+        was, now = before[f"RLIMIT_{item.upper()}"], after[f"RLIMIT_{item.upper()}"]
+        hard = said.get((item, "hard"), was.hard)
+        assert (now.soft, now.hard) == (min(said.get((item, "soft"), was.soft), hard), hard), item
 
 
 def test_limits_d_is_read_in_the_order_of_the_names(read):

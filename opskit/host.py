@@ -95,7 +95,7 @@ class Host:  # written out, as are others on the way of every start: a dataclass
 
     def uid_of(self, user: str) -> int | None:
         """The uid of a user's name or of a number as text; None where there is no such user."""
-        if user.isdigit():
+        if user.isdecimal():
             return int(user)
         for name, uid in self._passwd():
             if name == user:
@@ -128,7 +128,7 @@ class Host:  # written out, as are others on the way of every start: a dataclass
         except (*GONE, DENIED):
             return []
         fields = (line.split(":") for line in lines)
-        return [(words[0], int(words[2])) for words in fields if len(words) > 3 and words[2].isdigit()]
+        return [(words[0], int(words[2])) for words in fields if len(words) > 3 and words[2].isdecimal()]
 
     def process(self, pid: int) -> Process:
         """Who a process is, with its owner's name."""

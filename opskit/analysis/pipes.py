@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from opskit.proc.pipescan import Holder
     from opskit.proc.process import Process
 
+_NOT_LOOKED_AT = "was not looked at: add --ends"
 PAGES_OF_A_NEW_PIPE = 16  # fs/pipe.c, PIPE_DEF_BUFFERS
 
 
@@ -198,28 +199,35 @@ def _one_family(processes: Sequence[Process]) -> bool:
 
 
 def verdict(
-    key: bytes, uses: Sequence[ProcessUse], fill: Fill, blocked: Sequence[Blocked], draining: frozenset[int]
+    key: bytes,
+    uses: Sequence[ProcessUse],
+    fill: Fill,
+    blocked: Sequence[Blocked],
+    *,
+    drains: bool,
+    all_seen: bool = True,
 ) -> str | None:
     """`full: writer X is blocked, reader Y is not draining` where it holds; why it is unknown; None where all is well.
 
-    `draining`: the readers that were seen to read something while the pipe stayed full.
+    `drains`: something was taken out of the pipe, which is full again. `all_seen`: every process was looked at; otherwise
+    nobody is blamed for what one that was not looked at may do.
     """
     if fill.reason is not None:
         return f"unknown: {fill.reason}"
     stuck = {entry.pid for entry in blocked if entry.key == key}
     readers = [use.process for use in uses if use.read_fds]
     if not stuck:
-        return (
-            "full: no writer is blocked on it"
-            if fill.queued_bytes and fill.queued_bytes == fill.capacity_bytes
-            else None
-        )
+        if not fill.queued_bytes or fill.queued_bytes != fill.capacity_bytes:
+            return None
+        return "full: no writer is blocked on it" if all_seen else f"full: whether a writer is blocked {_NOT_LOOKED_AT}"
     writers = ", ".join(_name(use.process) for use in uses if use.process.pid in stuck)
-    waiting_for = [process for process in readers if process.pid not in stuck] or readers
+    waiting_for = [process for process in readers if process.pid not in stuck]
+    if not waiting_for and not all_seen:
+        return f"full: writer {writers} is blocked; who should read {_NOT_LOOKED_AT}"
+    waiting_for = waiting_for or readers
     if not waiting_for:
         return f"full: writer {writers} is blocked, no reader is visible"
-    slow = all(process.pid in draining for process in waiting_for)
-    how = "drains more slowly than that" if slow else "is not draining"
+    how = "drains more slowly than that" if drains else "is not draining"
     return f"full: writer {writers} is blocked, reader {', '.join(map(_name, waiting_for))} {how}"
 
 

@@ -322,25 +322,29 @@ def _classes(
 def _fills(
     host: Host, options: Options, holders: Sequence[Holder], uses: Mapping[bytes, tuple[analysis.ProcessUse, ...]]
 ) -> tuple[dict[bytes, Fill], dict[bytes, str | None]]:
-    from opskit.proc.pipefill import blocked_writers, bytes_read, read_fills  # noqa: PLC0415
+    from opskit.proc.pipefill import blocked_writers, read_fills, times_slept  # noqa: PLC0415
     from opskit.proc.syscalls import pipe_fill  # noqa: PLC0415
 
     fills = read_fills(holders, pipe_fill)
     if not options.fill:
         return fills, {}
     blocked: list[Blocked] = blocked_writers(host.fs, holders, fills)
-    draining: frozenset[int] = frozenset()
+    drained: set[bytes] = set()
     if blocked:
         # A writer sleeps for a moment on any busy pipe: it counts as blocked when it still does after a while.
         keys = {entry.key for entry in blocked}
-        readers = sorted({use.process.pid for key in keys for use in uses[key] if use.read_fds})
-        before = bytes_read(host.fs, readers)
+        before = times_slept(host.fs, blocked)
         host.sleep(_SETTLE_S)
-        after = bytes_read(host.fs, readers)
-        draining = frozenset(pid for pid in readers if after.get(pid, 0) > before.get(pid, 0))
+        after = times_slept(host.fs, blocked)
+        drained = {entry.key for entry in blocked if after.get(entry, 0) > before.get(entry, 0)}
         still = set(blocked_writers(host.fs, [_only(holder, keys) for holder in holders], fills))
         blocked = [entry for entry in blocked if entry in still]
-    return fills, {key: analysis.verdict(key, uses[key], fill, blocked, draining) for key, fill in fills.items()}
+    all_seen = options.ends or not options.selective
+    verdicts = {
+        key: analysis.verdict(key, uses[key], fill, blocked, drains=key in drained, all_seen=all_seen)
+        for key, fill in fills.items()
+    }
+    return fills, verdicts
 
 
 def _owners(host: Host, options: Options, pipes: Sequence[analysis.Pipe]) -> list[analysis.OwnerUse] | None:

@@ -12,11 +12,11 @@ import errno
 import platform
 from typing import TYPE_CHECKING, NamedTuple
 
-from opskit.errors import BadInput
 from opskit.proc.fs import DENIED, GONE, ProcFS
+from opskit.proc.status import parse_status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
 
     from opskit.proc.pipescan import Holder
 
@@ -104,19 +104,16 @@ def parse_written_fd(text: str, machine: str = platform.machine()) -> int | None
     return None if argument is None else int(words[1 + argument], 16)
 
 
-def bytes_read(fs: ProcFS, pids: Sequence[int]) -> dict[int, int]:
-    """Rchar of /proc/PID/io: all that a process has read so far; processes that hide it are left out."""
+def times_slept(fs: ProcFS, threads: Iterable[Blocked]) -> dict[Blocked, int]:
+    """How often each thread has gone to sleep so far; those that are gone are left out.
+
+    A reader that takes something out of a full pipe wakes its writer, which sleeps again when the pipe is full again.
+    """
     counts = {}
-    for pid in pids:
+    for thread in threads:
         try:
-            counts[pid] = fs.load(_rchar, pid, "io")
-        except (*GONE, DENIED, BadInput):
+            status = fs.load(parse_status, thread.pid, "task", thread.tid, "status")
+            counts[thread] = int(status.fields["voluntary_ctxt_switches"])
+        except (*GONE, DENIED, KeyError):
             continue
     return counts
-
-
-def _rchar(text: str) -> int:
-    for line in text.splitlines():
-        if line.startswith("rchar:"):
-            return int(line.split()[1])
-    raise BadInput("io", "no rchar line", found=text)

@@ -400,6 +400,54 @@ print(inode, reader.pid, writer.pid, os.stat(half[0]).st_ino, flush=True); time.
     assert (pipes[half]["queued_bytes"], pipes[half]["capacity_bytes"], pipes[half]["verdict"]) == (1000, 65536, None)
 
 
+READERS = """
+import os, sys, time
+def pair(read):
+    r, w = os.pipe()
+    inode = os.stat(r).st_ino
+    reader = os.fork()
+    if reader == 0:
+        os.close(w)
+        while True: read(r)
+    writer = os.fork()
+    if writer == 0:
+        os.close(r)
+        while True: os.write(w, b"x" * 65536)
+    os.close(r); os.close(w)
+    return inode, reader, writer
+def slowly(r): os.read(r, 4096); time.sleep(0.01)
+def elsewhere(r, file=os.open("/etc/passwd", os.O_RDONLY)): os.pread(file, 100, 0); time.sleep(0.01)
+print(*pair(slowly), *pair(elsewhere), flush=True); time.sleep(600)
+"""
+
+
+def test_a_slow_reader_is_told_from_one_that_reads_elsewhere(opskit, spawn):
+    """What counts is what is taken out of this very pipe, not what the process reads."""
+    slow, slow_reader, _, idle, idle_reader, _ = inodes(spawn(READERS))
+    for _ in range(50):
+        pipes = {pipe["inode"]: pipe["verdict"] or "" for pipe in found(opskit, "--fill")["pipes"]}
+        if "slowly" in pipes[slow] and "not draining" in pipes[idle]:
+            break
+    assert re.fullmatch(rf"full: .* is blocked, reader {slow_reader} \(.*\) drains more slowly than that", pipes[slow])
+    assert re.fullmatch(rf"full: .* is blocked, reader {idle_reader} \(.*\) is not draining", pipes[idle])
+
+
+def test_nobody_is_blamed_for_whom_was_not_looked_at(opskit, spawn):
+    """With a PID the other side is looked at only with --ends: without, the verdict says so."""
+    *_, inode, reader, writer = inodes(spawn(READERS))
+    verdicts = {}
+    for pid, *options in ((writer,), (reader,), (writer, "--ends"), (reader, "--ends")):
+        for _ in range(50):
+            [pipe] = [pipe for pipe in found(opskit, pid, "--fill", *options)["pipes"] if pipe["inode"] == inode]
+            if pipe["verdict"]:
+                break
+        verdicts[(pid, *options)] = pipe["verdict"]
+    assert verdicts[(writer,)].endswith("is blocked; who should read was not looked at: add --ends")
+    assert verdicts[(reader,)] == "full: whether a writer is blocked was not looked at: add --ends"
+    assert verdicts[writer, "--ends"] == verdicts[reader, "--ends"]
+    assert verdicts[reader, "--ends"].endswith("is not draining")
+
+
 def test_fill_leaves_no_trace(opskit, spawn):
     """Looking adds no reader for longer than the look: the writer still gets its EPIPE afterwards."""
     code = """

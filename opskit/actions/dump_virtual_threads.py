@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 FIRST_JDK = 21
 _LEAST_ROOM_BYTES = 64 << 20
 _HEAP_PER_DUMPED_BYTE = 8  # a parked virtual thread takes some KiB of heap, and less than 2 KiB of the dump
+_CREATED = "Created "  # how the answer begins where all went well
 _LAST_LOOKS, _LOOK_PAUSE_S = 40, 0.05
 
 
 def dump_virtual_threads(host: Host, client: AttachClient, heap_used_bytes: int | None) -> bytes:
-    """The dump as JSON. Raises NotSupported before JDK 21, AttachTmp without room, NotPermitted, and as the client does."""
+    """The dump as JSON; as plain text where the JVM fails in that. Raises NotSupported before JDK 21, AttachTmp without room, NotPermitted, and as the client does."""
     target = client.target
     if target.java_major is not None and target.java_major < FIRST_JDK:
         raise NotSupported(
             f"--virtual: {target.pid} ({target.jvm.main}) is JDK {target.java_major}, which has no virtual threads; they "
             f"come with JDK {FIRST_JDK}. Leave --virtual out"
         )
-    name = f"opskit-{os.urandom(16).hex()}.json"
     try:
         tmp = os.open(host.fs.inside(target.pid, "/tmp"), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     except PermissionError:
@@ -44,15 +44,25 @@ def dump_virtual_threads(host: Host, client: AttachClient, heap_used_bytes: int 
         ) from None
     try:
         _check_room(tmp, target.pid, heap_used_bytes)
-        answered = False
-        try:
-            answer = client.jcmd(f"Thread.dump_to_file -format=json /tmp/{name}")
-            answered = True
-            return _read(tmp, name, target.euid, answer)
-        finally:
-            _remove(host, tmp, name, target.euid, may_still_come=not answered)
+        answer, dump = _dump(host, client, tmp, "json")
+        if _CREATED not in answer:
+            # JDK 21 to 25 stop in the middle of their JSON at a thread with a control character in its name.
+            answer, dump = _dump(host, client, tmp, "plain")
+        return dump
     finally:
         os.close(tmp)
+
+
+def _dump(host: Host, client: AttachClient, tmp: int, form: str) -> tuple[str, bytes]:
+    """What the JVM answers, and what it wrote."""
+    name, euid = f"opskit-{os.urandom(16).hex()}.{form}", client.target.euid
+    answered = False
+    try:
+        answer = client.jcmd(f"Thread.dump_to_file -format={form} /tmp/{name}")
+        answered = True
+        return answer, _read(tmp, name, euid, answer)
+    finally:
+        _remove(host, tmp, name, euid, may_still_come=not answered)
 
 
 def _check_room(tmp: int, pid: int, heap_used_bytes: int | None) -> None:

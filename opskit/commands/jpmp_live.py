@@ -117,7 +117,7 @@ class Live:
 
     def _keep(self, number: int, dump: bytes) -> None:
         if self.save is not None:
-            suffix = "json" if self.what == "virtual" else "txt"
+            suffix = "json" if dump.startswith(b"{") else "txt"
             write_file(os.path.join(self.save, f"jpmp-{self.pid}-{self._began}-{number:04d}.{suffix}"), dump)
         if sys.stderr.isatty():
             click.echo(f"\rsample {number} of {self.samples}", err=True, nl=False)
@@ -173,6 +173,8 @@ class Live:
                 f"ended after the first sample, since it stopped the JVM for {run.stops_ms[0]:.0f} ms; to go on all the same: "
                 f"opskit jpmp {self.pid} {self.samples} --max-stop {limit:g}"
             )
+        if cut_off := sum(dump.cut_off for dump in run.dumps):
+            said.append(f"{_samples_word(cut_off)} cut off: the JVM did not write all of its threads")
         if self.what == "threads":
             said += _hidden_virtual_threads(run.dumps[-1], self.pid)
         return said

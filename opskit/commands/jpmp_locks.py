@@ -26,7 +26,8 @@ def locks_report(host: Host, gathered: Gathered, top: int | None, footer: list[s
     rows = found.locks[: top or None]
     verdict = [*map(view.deadlock_line, found.deadlocks), *map(view.lock_line, found.locks[:_SAID_LOCKS])]
     if not verdict:
-        verdict = ["no thread waits for a lock"]
+        told = any(thread.locks for dump in gathered.dumps for thread in dump.threads)
+        verdict = ["no thread waits for a lock" if told else _nothing_told(gathered)]
     if gathered.live and any(lock.owner_unknown == ASK_FOR_SYNCHRONIZERS for lock in found.locks):
         pid = (gathered.target or {}).get("pid")
         footer = [*footer, f"owners of java.util.concurrent locks: opskit jpmp {pid} --locks --synchronizers"]
@@ -42,3 +43,15 @@ def locks_report(host: Host, gathered: Gathered, top: int | None, footer: list[s
             **gathered.data,
         },
     )
+
+
+def _nothing_told(gathered: Gathered) -> str:
+    """For dumps without a word on locks: that is no news about them."""
+    without = sorted({dump.dialect for dump in gathered.dumps})
+    virtual = any(dialect.startswith("Thread.dump_to_file") for dialect in without)
+    hint = (
+        "; JDK 21 to 24 leave them out of it: an ordinary dump (jpmp without --virtual, jstack) has them"
+        if virtual
+        else ""
+    )
+    return f"unknown who waits for a lock: these dumps ({', '.join(without)}) tell nothing of locks{hint}"

@@ -37,7 +37,7 @@ def deadlock_line(deadlock: Deadlock) -> str:
         + (party_name(link.owner) if link.owner else "an unknown owner")
         for link in deadlock.links
     )
-    unreported = "" if deadlock.reported else ", which the JVM does not report"
+    unreported = "" if deadlock.reported else ", which the dump does not report"
     return f"deadlock of {len(deadlock.links)} threads{unreported}: {said}"
 
 

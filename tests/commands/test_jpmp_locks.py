@@ -32,7 +32,7 @@ def circle(deadlock):
 
 def left_behind():
     """Dumps of virtual threads in /tmp."""
-    return glob.glob(f"/tmp/opskit-{'[0-9a-f]' * 32}.json")
+    return glob.glob(f"/tmp/opskit-{'[0-9a-f]' * 32}.*")
 
 
 def test_a_deadlock_over_monitors_is_named_with_its_threads(opskit, workload, jvm_version):
@@ -92,8 +92,8 @@ def test_no_contention_says_so(opskit, workload):
 
 
 def test_a_deadlock_between_virtual_threads(opskit, workload):
-    """Only --virtual sees it, and the JVM does not report it."""
-    running = workload("virtualdeadlock", version=25)
+    """Only --virtual sees it; such a dump reports none. Also beside names that no JVM can write as JSON."""
+    running = workload("virtualdeadlock", "nasty", version=25)
     document = locks(opskit, running.pid, "--virtual")
     [deadlock] = document["deadlocks"]
     assert not deadlock["reported"]
@@ -120,6 +120,20 @@ def test_virtual_threads_mounted_or_not(opskit, workload, version):
     else:
         assert "burnVirtually" in plain.out
         assert "--virtual" not in plain.err
+
+
+@pytest.mark.parametrize("version", [21, 25])
+def test_a_name_that_breaks_the_jvms_json_hides_no_thread(opskit, workload, version):
+    """Control characters in a thread's name: the JVM stops there, and is asked for the plain form."""
+    running = workload("virtual=20", "nasty", "sleep=2", version=version)
+    document = json.loads(opskit("jpmp", running.pid, "--virtual", "-f", "json").out)
+    assert document["dialects"] == ["Thread.dump_to_file"]
+    asleep = [stack for stack in document["stacks"] if any("sleepForever" in frame for frame in stack["frames"])]
+    assert sum(stack["samples"] for stack in asleep) == 20 + 9 + 2
+    assert not any("cut off" in note for note in document["notes"])
+    assert left_behind() == []
+    if version == 21:
+        assert "tell nothing of locks" in opskit("jpmp", running.pid, "--virtual", "--locks").out
 
 
 def test_a_spinning_thread_among_100_000_parked_ones_is_on_the_first_screen(opskit, workload):

@@ -309,6 +309,7 @@ class _Names:
         else:
             kept = [row for row in raw if row[0] not in folded]
             others = [row for row in raw if row[0] in folded]
+            last = {name: last[name] for name in folded if name in last}
         if not others:
             return kept
         differences = self.rolled_up(self.chosen(self.tallies({row[0]: (row[3], row[4]) for row in others})))

@@ -69,12 +69,11 @@ def fold_all(names: Sequence[str], everything: str) -> dict[str, str]:
     changed: dict[str, str] = {}
     for hint, pattern, folded in _GENERATED:
         if hint in everything:
-            substitute = re.compile(pattern).sub
-            for name in [name for name in names if hint in name]:
-                before = changed.get(name, name)
-                after = substitute(folded, before)
-                if after != before:
-                    changed[name] = after
+            hit = [name for name in names if hint in name]
+            before = [changed.get(name, name) for name in hit] if changed else hit
+            # All of them in one text: a line each, which no pattern crosses.
+            after = re.sub(pattern, folded, "\n".join(before), flags=re.MULTILINE).split("\n")
+            changed.update((name, new) for name, old, new in zip(hit, before, after, strict=True) if new != old)
     return changed
 
 

@@ -56,7 +56,7 @@ def plain_text(data: bytes) -> bytes:
     if data.lstrip()[:1] == b"{":
         if _JSON_DUMP.match(data) and MARKER not in data:
             return data
-        data = _logged_as_json(data)
+        data = logged_as_json(data)
     patterns = list(dict.fromkeys(_prefixes(data)))
     if len(patterns) > 1:
         data = b"".join(_strip(pattern, b"".join(lines)) for pattern, lines in _by_source(patterns, data))
@@ -91,7 +91,7 @@ def _to_utf8(data: bytes) -> bytes:
     return data.decode(encoding, "ignore").replace("\ufeff", "").encode("utf-8", "replace")
 
 
-def _logged_as_json(data: bytes) -> bytes:
+def logged_as_json(data: bytes) -> bytes:
     """The lines that a log of one JSON object a line holds, and those that are none; one that is torn goes."""
     first = data.lstrip().partition(b"\n")[0]
     if not any(f'"{key}"'.encode() in first for key in _LOG_KEYS):

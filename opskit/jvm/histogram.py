@@ -78,7 +78,9 @@ _OPENJ9_ROW = r"\s*(\d{1,9})\s+(\d{1,19})\s+(\d{1,19})\s+(\S.*)"
 # Three short words with a digit each, then a name: that was a row once.
 _NEARLY_A_ROW = r"\s*(?:\d{1,9}:.*|\S{1,9}\s+[^\s:-]*\d[^\s:-]*\s+[^\s:-]*\d[^\s:-]*\s+\S+(?:\s+\(\S+\))?)\s*"
 _MOMENT = r"(?i)\((before|after) full gc\)"
+_COLOUR = r"(?m)^(?:\x1b\[[\d;]*m)+|(?:\x1b\[[\d;]*[mK])+$"  # around a line; within it is a name's own
 _NO_TOTAL = "it has no Total line"
+_NO_END = "its last line has no end: the name in it may be torn"
 _CHUNK_CHARACTERS = 1 << 18
 _CONTEXT_CHARACTERS = 600  # the lines before a header that may say when, and of which JVM
 
@@ -89,9 +91,7 @@ def parse_histograms(text: str, source: str) -> list[Histogram]:
     Raises BadInput (source, line, text) where there is none, where a row or a Total cannot be read, where a row stands
     twice, and where all rows are there but do not add up to the Total.
     """
-    text = text.removeprefix("\ufeff")
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    text = _plain(text)
     found = []
     position = 0
     while (start := _next_table(text, position)) is not None:
@@ -100,6 +100,20 @@ def parse_histograms(text: str, source: str) -> list[Histogram]:
     if not found:
         raise BadInput(source, f"this is no class histogram but {looks_like(text)}; jmap -histo PID > FILE writes one")
     return found
+
+
+def _plain(text: str) -> str:
+    """The lines that the JVM wrote: without a terminal's colours, and out of a log of one JSON object a line."""
+    text = text.removeprefix("\ufeff")
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if "\x1b" in text:
+        text = re.sub(_COLOUR, "", text)
+    if text.lstrip()[:1] == "{":
+        from opskit.jvm.dumptext import logged_as_json  # noqa: PLC0415  (only these files pay for it)
+
+        text = logged_as_json(text.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
+    return text
 
 
 class _Start(NamedTuple):
@@ -188,8 +202,12 @@ def _read_columns(text: str, start: int) -> _Table | None:
     names: list[str] = []
     modules: dict[str, str] = {}
     for chunk in _chunks(text, ruler_end, end):
-        words = _without_modules(chunk, modules).split()
-        if len(words) % 4 or not (whole or "".join(words[1::4] + words[2::4]).isdigit()):
+        plain = _without_modules(chunk, modules)
+        words = plain.split()
+        if len(words) % 4:
+            return None
+        # What int() takes and a JVM does not write: 1_000, +5, -3.
+        if not whole and any(sign in plain for sign in "_+-") and not "".join(words[1::4] + words[2::4]).isdigit():
             return None
         try:
             objects += map(int, words[1::4])
@@ -205,18 +223,19 @@ def _read_columns(text: str, start: int) -> _Table | None:
         # Damage that leaves four words in each row, the last row's number and both sums right, leaves all numbers right.
         if (sum(objects), sum(taken)) != printed or numbers[-1] != f"{len(names)}:":
             return None
-    elif numbers != _numbered(len(names)) or not _in_order(objects, taken):
+    elif " ".join(numbers) != _numbered(len(names)) or not _in_order(objects, taken):
         return None
     rows = dict(zip(names, zip(objects, taken, strict=True), strict=True))
     if len(rows) < len(names):
         rows = _summed(names, objects, taken)
-    return _Table(rows, modules, printed, None if whole else _NO_TOTAL, (), total_end)
+    doubts = () if whole or text.endswith("\n") else (_NO_END,)
+    return _Table(rows, modules, printed, None if whole else _NO_TOTAL, doubts, total_end)
 
 
 @lru_cache(maxsize=2)
-def _numbered(count: int) -> list[str]:
+def _numbered(count: int) -> str:
     """The row numbers of a table as they stand in it."""
-    return [f"{number}:" for number in range(1, count + 1)]
+    return " ".join(["%d:"] * count) % tuple(range(1, count + 1))
 
 
 def _in_order(objects: Sequence[int], taken: Sequence[int]) -> bool:
@@ -273,6 +292,7 @@ class _Lines:
         self.smallest = 1 << 63
         self.elided = False
         self.torn = False
+        self.unended = False
 
     def read(self, text: str, position: int) -> _Table:
         """Read on until the Total, the next histogram, or the end."""
@@ -289,6 +309,7 @@ class _Lines:
                 if number == 1 and 1 in self.sizes and int(row[3]) > self.smallest:
                     return self._close(start)
                 self._add(number, int(row[2]), int(row[3]), row[4], line)
+                self.unended = end == len(text)
             else:
                 self._pass_over(body, line, is_last=end == len(text))
             self.number += 1
@@ -368,10 +389,11 @@ class _Lines:
 
     def _doubts(self) -> tuple[str, ...]:
         """JVMs print the largest class first: where no Total vouches for the numbers, that is all that can be checked."""
+        doubts = (_NO_END,) if self.unended else ()
         for (_, earlier), (number, later) in pairwise(sorted(self.sizes.items())):
             if later > earlier:
-                return (f"row {number} has more bytes than the row before it: one of the two may be damaged",)
-        return ()
+                return (f"row {number} has more bytes than the row before it: one of the two may be damaged", *doubts)
+        return doubts
 
     def _bad(self, problem: str, line: str) -> BadInput:
         return BadInput(self.source, problem, self.number, line.strip())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -341,3 +342,43 @@ def test_a_changed_digit_in_a_real_one_is_refused(samples):
         changed = row[: digit.start(1)] + str((int(digit[1]) + 1) % 10) + row[digit.end(1) :]
         with pytest.raises(BadInput):
             parse_histograms("\n".join([*lines[:number], changed, *lines[number + 1 :]]), "x")
+
+
+@pytest.mark.parametrize("damaged", ["4_80", "+480", "-480"])
+def test_what_only_looks_like_a_number_is_none(damaged):
+    """Python would take it for one; where there is a Total, that vouches for it."""
+    content = text(ROWS, total=False).replace(" 480 ", f" {damaged} ", 1)
+    assert damaged in content
+    with pytest.raises(BadInput):
+        parse_histograms(content, "x")
+
+
+@pytest.mark.parametrize("key", ["log", "message", "MESSAGE"])
+def test_a_log_of_one_json_object_a_line(key):
+    """Docker's files and their like hold the same histogram, line by line."""
+    content = text(ROWS, modules=True)
+    end = "\n" if key == "log" else ""
+    logged = "".join(
+        json.dumps({key: line + end, "stream": "stdout", "time": "2026-11-21T11:13:38.1Z"}) + "\n"
+        for line in content.splitlines()
+    )
+    found, plain = only(logged), only(content)
+    assert (found.rows, found.total, found.cut, found.line) == (plain.rows, plain.total, None, plain.line)
+
+
+@pytest.mark.parametrize("total", [True, False])
+def test_a_terminals_colours_are_no_part_of_a_name(total):
+    """As `script` and coloured logs keep them."""
+    content = text(ROWS, total=total)
+    coloured = "".join(f"\x1b[1;32m{line}\x1b[0m\n" for line in content.splitlines())
+    assert only(coloured).rows == only(content).rows
+
+
+@pytest.mark.parametrize("tail", ["", " (java.ba"])
+def test_a_last_line_without_an_end_is_doubted(tail):
+    """The name in it may be torn, with or without a log's prefix; where the Total vouches for the rows it is not."""
+    content = text(ROWS, modules=True, total=False)
+    for prefixed in (content, "".join(f"app | {line}\n" for line in content.splitlines())):
+        assert only(prefixed).doubts == ()
+        assert only(prefixed[:-2] + tail).doubts == ("its last line has no end: the name in it may be torn",)
+    assert only(text(ROWS).rstrip("\n")).doubts == ()

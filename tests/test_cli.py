@@ -8,27 +8,11 @@ import subprocess
 import sys
 
 import pytest
+from imports import HEAVY, imported
 from terminal import on_terminal
 
 from opskit import __version__
 from opskit.cli import COMMANDS, SYMPTOMS
-
-LIGHT = """
-import sys
-from opskit import cli
-try:
-    cli.run({arguments!r})
-finally:
-    print("\\n@@", *sorted({{name.split(".")[0] for name in sys.modules}}))
-"""
-HEAVY = {"rich", "psutil", "matplotlib", "ctypes", "json", "subprocess", "socket", "tempfile", "difflib", "asyncio"}
-
-
-def imported(*arguments):
-    """The top-level modules that a run of the command line imports."""
-    code = LIGHT.format(arguments=list(arguments))
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    return set(out.rpartition("@@")[2].split())
 
 
 def test_help_lists_every_command_by_group_and_ends_with_symptoms(opskit):
@@ -45,7 +29,7 @@ def test_help_lists_every_command_by_group_and_ends_with_symptoms(opskit):
 
 def test_help_imports_nothing_heavier_than_click():
     """An operator types `opskit` on a box that is on its knees."""
-    assert not imported("--help") & HEAVY
+    assert not imported("--help") & {*HEAVY, "difflib"}
     opskits = subprocess.run(
         [sys.executable, "-c", "import sys, opskit.cli; print(*[m for m in sys.modules if m.startswith('opskit')])"],
         capture_output=True,
@@ -57,12 +41,12 @@ def test_help_imports_nothing_heavier_than_click():
 
 def test_pipes_in_text_imports_nothing_heavy():
     """What is not used is not imported (click itself takes difflib where there are options)."""
-    assert not imported("pipes", "-f", "text") & (HEAVY - {"difflib"})
+    assert not imported("pipes", "-f", "text") & HEAVY
 
 
 def test_dentry_in_text_imports_nothing_heavy():
     """The tracer, its ctypes and JSON come only with --culprit."""
-    assert not imported("dentry", "-f", "text") & (HEAVY - {"difflib"})
+    assert not imported("dentry", "-f", "text") & HEAVY
 
 
 @pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)

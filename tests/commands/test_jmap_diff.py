@@ -17,6 +17,7 @@ import time
 
 import pytest
 from histotext import POST, text
+from imports import HEAVY, imported
 from stracing import ACTS, OPENS, traced
 
 from opskit.commands.histograms import about_seconds, stop_estimate_s
@@ -290,24 +291,7 @@ def test_without_matplotlib_one_line_says_how_to_get_it(saved, tmp_path):
 
 def test_files_need_nothing_heavy(saved):
     """Neither sockets, nor rich, nor json are imported for text."""
-    code = (
-        "import sys; from opskit.cli import run; run(sys.argv[1:]);"
-        "print('@@', *sorted({name.split('.')[0] for name in sys.modules} | set(sys.modules)))"
-    )
-    out = subprocess.run(
-        [sys.executable, "-c", code, "jmap-diff", *saved(BEFORE, AFTER)], capture_output=True, text=True, check=True
-    ).stdout
-    loaded = set(out.partition("@@")[2].split())
-    assert not loaded & {
-        "rich",
-        "psutil",
-        "matplotlib",
-        "json",
-        "socket",
-        "subprocess",
-        "opskit.jvm.attach",
-        "opskit.jvm.discover",
-    }
+    assert not imported("jmap-diff", *saved(BEFORE, AFTER)) & {*HEAVY, "opskit.jvm.attach", "opskit.jvm.discover"}
 
 
 @pytest.mark.parametrize(("seconds", "said"), [

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 
 import pytest
 from awkjpmp import folded, script
+from imports import HEAVY, imported
 from stracing import ACTS, OPENS, traced
 from twodumps import DUMP, LATER
 
@@ -267,12 +266,9 @@ def test_names_cannot_act_on_the_terminal(opskit, saved):
         assert "\u202e" not in out
 
 
-def test_text_imports_nothing_heavy(saved, capfd):
+def test_text_imports_nothing_heavy(saved):
     """An operator's box is on its knees: no rich, no json, no socket for a file of dumps."""
-    code = f"import sys; from opskit.cli import run; run(['jpmp', {saved(DUMP)!r}]); print('@@', *sys.modules)"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    loaded = set(out.rpartition("@@")[2].split())
-    assert not loaded & {"rich", "json", "socket", "psutil", "matplotlib", "subprocess", "ctypes", "tempfile"}
+    assert not imported("jpmp", saved(DUMP)) & HEAVY
 
 
 def test_files_are_read_and_nobody_is_touched(saved):

@@ -16,6 +16,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
+from imports import HEAVY, imported
 
 LOGS = Path(__file__).resolve().parent.parent / "fixtures" / "safepoint-logs"
 AWK = '{ stopped += $9;ttsp += $14; n++ } END { if (n > 0) print "stopped.avg=" stopped / n ", ttsp.avg=" ttsp / n; }'
@@ -280,11 +281,5 @@ def test_names_from_a_log_cannot_act_on_a_terminal(opskit, saved):
 
 def test_a_log_in_text_imports_nothing_heavy(saved):
     """No rich, psutil, matplotlib; nothing of the search for JVMs."""
-    path = saved(nanos(1, "A", 5000))
-    code = (
-        "import sys; from opskit import cli; cli.run(['safepoints', sys.argv[1], '-f', 'text']);"
-        "print('@@', *sys.modules)"
-    )
-    out = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=True).stdout
-    modules = set(out.rpartition("@@")[2].split())
-    assert not modules & {"rich", "psutil", "matplotlib", "tempfile", "json", "subprocess", "opskit.jvm.discover"}
+    modules = imported("safepoints", saved(nanos(1, "A", 5000)), "-f", "text")
+    assert not modules & {*HEAVY, "opskit.jvm.discover"}

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from opskit.proc.limits import UNLIMITED
-from opskit.proc.units import unit_of_path
+from opskit.proc.units import is_of_user_manager, unit_of_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -237,7 +237,7 @@ def fix(limit: Limit, situation: Situation, origins: Origins, stack: Stack) -> s
         unit = unit_of_path(limit.cgroup or "")
         wanted = _raised(limit)
         if unit and not container_of(limit.cgroup or ""):
-            return f"systemctl set-property {unit} MemoryMax={wanted}"
+            return f"{_systemctl(limit)} set-property {unit} MemoryMax={wanted}"
         return f"echo {wanted} > {limit.source}"
     if limit.name == "vm.overcommit_memory":
         return "sysctl -w vm.overcommit_memory=0; or smaller stacks"
@@ -293,6 +293,10 @@ def _stack_fix(stack: Stack, situation: Situation, origins: Origins) -> str:
     return f"ulimit -s 8192, then start it anew; for good: {line} (KB); in Python: threading.stack_size(8 << 20)"
 
 
+def _systemctl(limit: Limit) -> str:
+    return "systemctl --user" if is_of_user_manager(limit.cgroup or "") else "systemctl"
+
+
 def _pids_fix(limit: Limit, origins: Origins) -> str:
     unit, container = unit_of_path(limit.cgroup or ""), container_of(limit.cgroup or "")
     wanted = _raised(limit)
@@ -301,5 +305,5 @@ def _pids_fix(limit: Limit, origins: Origins) -> str:
     if container:
         return f"docker update --pids-limit {wanted} {container[:12]}"
     if unit and (unit in origins.units) and origins.unit:
-        return f"systemctl set-property {unit} TasksMax={wanted}"
+        return f"{_systemctl(limit)} set-property {unit} TasksMax={wanted}"
     return f"echo {wanted} > {limit.source}"

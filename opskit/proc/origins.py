@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from opskit.proc.pamlimits import PamLimits, account_of, pam_limits
 from opskit.proc.sysctl import Setting, sysctl_settings
-from opskit.proc.units import manager_settings, unit_of_path, unit_settings
+from opskit.proc.units import is_of_user_manager, manager_settings, unit_of_path, unit_settings
 
 if TYPE_CHECKING:
     from opskit.proc.fs import ProcFS
@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Origins:
-    """`unit` is the process's systemd unit; `units` holds the settings of every unit on its cgroups' paths."""
+    """`unit` is the process's systemd unit; `units` holds the settings of every unit on its cgroups' paths.
+
+    `of_user_manager`: a user's own systemd runs the unit, which came by a session of PAM's itself.
+    """
 
     user: str
     pam: PamLimits
@@ -24,11 +27,17 @@ class Origins:
     units: dict[str, dict[str, Setting]]
     manager: dict[str, Setting]
     sysctl: dict[str, Setting]
+    of_user_manager: bool = False
 
     @property
     def in_service(self) -> bool:
         """Whether systemd started the process as a service, which does not read limits.conf."""
-        return bool(self.unit and self.unit.endswith(".service") and not self.unit.startswith("user@"))
+        return bool(
+            self.unit
+            and self.unit.endswith(".service")
+            and not self.unit.startswith("user@")
+            and not self.of_user_manager
+        )
 
 
 def read_origins(fs: ProcFS, situation: Situation, user: str) -> Origins:
@@ -39,7 +48,13 @@ def read_origins(fs: ProcFS, situation: Situation, user: str) -> Origins:
     named = sorted(((path, unit) for path in paths if (unit := unit_of_path(path))), key=lambda pair: -len(pair[0]))
     units = {unit: unit_settings(fs, unit) for path in paths for unit in _units_on(path)}
     return Origins(
-        user, pam_limits(fs, account), named[0][1] if named else None, units, manager_settings(fs), sysctl_settings(fs)
+        user,
+        pam_limits(fs, account),
+        named[0][1] if named else None,
+        units,
+        manager_settings(fs),
+        sysctl_settings(fs),
+        bool(named) and is_of_user_manager(named[0][0]),
     )
 
 

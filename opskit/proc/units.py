@@ -37,6 +37,12 @@ def unit_of_path(path: str) -> str | None:
     return next((part for part in reversed(path.split("/")) if part.endswith(_TYPES)), None)
 
 
+def is_of_user_manager(path: str) -> bool:
+    """Whether a cgroup's path leads to a unit of a user's own systemd (`systemctl --user`), below its user@.service."""
+    above, _, _ = path.rpartition(f"/{unit_of_path(path)}")
+    return any(part.startswith("user@") and part.endswith(".service") for part in above.split("/"))
+
+
 def unit_settings(fs: ProcFS, unit: str) -> dict[str, Setting]:
     """What a unit's file and its drop-ins set, by key (`TasksMax`, `LimitNPROC`): the last line of a key counts."""
     return _last_ones(fs, _unit_files(fs, unit))

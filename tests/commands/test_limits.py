@@ -474,6 +474,27 @@ def test_a_service_does_not_read_limits_conf(look):
     assert "limits.conf line 1" in row(look(**line, **SESSION), "RLIMIT_NPROC")["set_by"]
 
 
+def test_a_service_of_a_users_own_systemd(look):
+    """Its rlimits are those of a PAM session; its cgroup is changed with systemctl --user, the one above without."""
+    place = "user.slice/user-1001.slice/user@1001.service"
+    below = f"{place}/app.slice/web.service"
+    changes = {
+        "proc/4242/cgroup": f"0::/{below}\n",
+        "etc/security/limits.conf": "* - nproc 50\n",
+        "proc/4242/limits": limits_text(NPROC=50),
+        f"sys/fs/cgroup/{below}/cgroup.procs": "4242\n",
+    }
+    for folder in (below, place):
+        changes[f"sys/fs/cgroup/{folder}/cgroup.type"] = "domain\n"
+        changes[f"sys/fs/cgroup/{folder}/pids.max"] = "40\n"
+        changes[f"sys/fs/cgroup/{folder}/pids.current"] = "4\n"
+    document = look(**changes)
+    assert "limits.conf line 1" in row(document, "RLIMIT_NPROC")["set_by"]
+    assert "limits.conf line 1" in row(document, "RLIMIT_NPROC")["fix"]
+    assert row(document, "pids.max", f"/{below}")["fix"] == "systemctl --user set-property web.service TasksMax=80"
+    assert row(document, "pids.max", f"/{place}")["fix"] == "systemctl set-property user@1001.service TasksMax=80"
+
+
 def test_sysctl_d_is_named_by_file_and_line(look):
     """The last file by name wins, /etc hides /usr/lib; a value that does not hold any more is said to."""
     files = {

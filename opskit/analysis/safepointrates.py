@@ -130,13 +130,21 @@ def verdict_live(whole: Interval, intervals: Sequence[Interval]) -> str:
 
 
 def advise_live(
-    subject: str, whole: Interval, intervals: Sequence[Interval], jdk: Jdk, cpus: int | None
+    subject: str,
+    whole: Interval,
+    intervals: Sequence[Interval],
+    jdk: Jdk,
+    cpus: int | None,
+    pressure_of: str | None = None,
 ) -> list[Finding]:
-    """What stands out: what held the JVM up was measured, and comes before what its safepoints alone suggest."""
+    """What stands out: what held the JVM up was measured, and comes before what its safepoints alone suggest.
+
+    `pressure_of`: "cgroup" or "machine", whose pressure the intervals have.
+    """
     found = [
         *_under_way(subject, intervals),
         *_throttled(subject, whole),
-        *_stalled(subject, whole),
+        *_stalled(subject, whole, pressure_of),
         *_faults(subject, whole),
         *_crowded(subject, whole, cpus),
         *advise(subject, figures(whole), jdk),
@@ -183,18 +191,24 @@ def _throttled(subject: str, whole: Interval) -> list[Finding]:
     ]
 
 
-def _stalled(subject: str, whole: Interval) -> list[Finding]:
+def _stalled(subject: str, whole: Interval, pressure_of: str | None) -> list[Finding]:
     share = whole.share(whole.memory_stalled_s)
     if share is None or share < _STALLED_SHARE:
         return []
+    who, first = (
+        "tasks somewhere on the machine",
+        f"see who waits: this JVM had {whole.major_faults or 0:,} major faults meanwhile; ",
+    )
+    if pressure_of == "cgroup":
+        who, first = "tasks of its cgroup", ""
     return [
         Finding(
             "memory-pressure",
             "warning",
             subject,
-            f"tasks waited for memory {percent(share)} of the time: pages are reclaimed, refaulted or swapped in",
+            f"{who} waited for memory {percent(share)} of the time: pages are reclaimed, refaulted or swapped in",
             f"memory pressure, some: {duration(whole.memory_stalled_s)} of {duration(whole.elapsed_s)}",
-            "more memory for the container, a smaller heap, no swap under a JVM: vmstat 1",
+            f"{first}more memory for the container, a smaller heap, no swap under a JVM: vmstat 1",
         )
     ]
 

@@ -104,7 +104,7 @@ def _report(
 ) -> Report:
     whole = _whole(readings, intervals)
     jdk = Jdk(probe.jdk, probe.jdk)
-    found = analysis.advise_live(str(target["pid"]), whole, intervals, jdk, probe.cpus)
+    found = analysis.advise_live(str(target["pid"]), whole, intervals, jdk, probe.cpus, probe.pressure_of)
     verdict = [analysis.verdict_live(whole, intervals)]
     advice = [line for finding in found for line in finding_lines(finding)]
     notes = _notes(probe, whole)

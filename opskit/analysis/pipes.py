@@ -78,10 +78,14 @@ class Sample(NamedTuple):
 
 
 class Gain(NamedTuple):
-    """A process that has more pipes than when it was first seen, and how fast it gains them."""
+    """A process that has more pipes than when it was first seen, and how fast it gains them.
+
+    `started_s`: seconds from the epoch; None where the boot time is not known.
+    """
 
     pid: int
     start_ticks: int
+    started_s: float | None
     command: str
     pipes_first: int
     pipes_last: int
@@ -279,8 +283,11 @@ def _shrunk(uid: int, capacity: int | None, complete: bool, soft_pages: int | No
     return "no" if complete else "unknown"
 
 
-def gains(samples: Sequence[Sample]) -> list[Gain]:
-    """The processes that gained pipes over the samples, fastest first; the slope is a least-squares line's."""
+def gains(samples: Sequence[Sample], boot_s: int | None, clock_ticks: int) -> list[Gain]:
+    """The processes that gained pipes over the samples, fastest first; the slope is a least-squares line's.
+
+    `boot_s`: seconds from the epoch; `clock_ticks` in a second.
+    """
     tracks: dict[tuple[int, int], list[tuple[float, int]]] = {}
     commands: dict[tuple[int, int], str] = {}
     for sample in samples:
@@ -291,5 +298,6 @@ def gains(samples: Sequence[Sample]) -> list[Gain]:
     for (pid, start), track in tracks.items():
         per_s = slope(track)
         if per_s is not None and per_s > 0 and track[-1][1] > track[0][1]:
-            found.append(Gain(pid, start, commands[pid, start], track[0][1], track[-1][1], per_s * 60))
+            started_s = None if boot_s is None else boot_s + start / clock_ticks
+            found.append(Gain(pid, start, started_s, commands[pid, start], track[0][1], track[-1][1], per_s * 60))
     return sorted(found, key=lambda gain: (-gain.pipes_per_min, gain.pid))

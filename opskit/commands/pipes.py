@@ -11,6 +11,7 @@ from opskit.commands.options import Pid, check_watch, common, open_host, top, ui
 from opskit.commands.output import Output, about
 from opskit.commands.watch import run_watch
 from opskit.errors import BadInput, NoSuchProcess, NotPermitted, UsageError
+from opskit.proc.boot import parse_boot_time
 from opskit.proc.coverage import coverage_lines, hides_processes
 from opskit.proc.fs import DENIED, GONE
 from opskit.proc.pipescan import Holder, PipeScan, PipeScanner, fds_in_flight
@@ -200,7 +201,7 @@ def _report(
     totals = analysis.total_fds(look.scan.holders)
     rows = analysis.ranked(totals, options.sort)
     shown = rows[: options.top] if options.top else rows
-    gains = analysis.gains(samples)
+    gains = analysis.gains(samples, _boot_s(host), host.clock_ticks) if samples else []
     scan = look.scan
     footer = list(
         coverage_lines(host.fs, len(scan.scanned), len(scan.denied), len(scan.vanished), as_root=host.is_root)
@@ -255,6 +256,13 @@ def _report(
             or None,
         },
     )
+
+
+def _boot_s(host: Host) -> int | None:
+    try:
+        return host.fs.load(parse_boot_time, "stat")
+    except (*GONE, DENIED, BadInput):
+        return None
 
 
 def _plain_lines(host: Host, options: Options, rows: Sequence[tuple[int, int, bytes]], look: Look) -> Iterable[str]:

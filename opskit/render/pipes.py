@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from opskit.analysis.pipes import identity
@@ -112,9 +113,15 @@ OWNER_COLUMNS: list[Column[OwnerUse]] = [
     Column("new pipes shrunk", lambda row: row.shrunk),
 ]
 
+
+def _started(gain: Gain) -> str | None:
+    return None if gain.started_s is None else time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(gain.started_s))
+
+
 GAIN_COLUMNS: list[Column[Gain]] = [
     Column("pid", lambda gain: gain.pid, right=True),
     Column("command", lambda gain: gain.command),
+    Column("started", _started),
     Column("pipes first", lambda gain: gain.pipes_first, whole, right=True),
     Column("pipes now", lambda gain: gain.pipes_last, whole, right=True),
     Column("pipes per min", lambda gain: gain.pipes_per_min, lambda value: f"{value:+,.1f}", right=True),
@@ -125,7 +132,8 @@ def gain_line(gain: Gain) -> str:
     """The sentence about a process that gains pipes."""
     return (
         f"{gain.pid} ({gain.command}) gains pipes: {gain.pipes_first} -> {gain.pipes_last}, "
-        f"{gain.pipes_per_min:+.1f} a minute; see them with: opskit pipes {gain.pid} --ends"
+        f"{gain.pipes_per_min:+.1f} a minute; started {_started(gain) or 'unknown'}; "
+        f"see them with: opskit pipes {gain.pid} --ends"
     )
 
 
@@ -179,6 +187,7 @@ def gain_object(gain: Gain) -> dict[str, Any]:
     return {
         "pid": gain.pid,
         "start_ticks": gain.start_ticks,
+        "started_utc": _started(gain),
         "command": gain.command,
         "pipes_first": gain.pipes_first,
         "pipes_last": gain.pipes_last,

@@ -11,8 +11,10 @@ import socket
 import subprocess
 import sys
 import time
+from datetime import datetime, timezone
 from types import SimpleNamespace
 
+import psutil
 import pytest
 from stracing import traced
 from trees import Link, steady
@@ -551,6 +553,8 @@ def test_watch_names_the_process_that_gains_pipes(opskit, spawn):
     assert gain["pipes_per_min"] > 0
     with open(f"/proc/{leak.pid}/stat", encoding="ascii") as file:
         assert gain["start_ticks"] == int(file.read().rpartition(")")[2].split()[19])
+    started = datetime.strptime(gain["started_utc"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc).timestamp()
+    assert started == pytest.approx(psutil.Process(leak.pid).create_time(), abs=2)
     assert len(document["samples"]) == 4
     assert document["samples"][0]["at_s"] < document["samples"][-1]["at_s"]
 
@@ -561,7 +565,9 @@ def test_watch_in_text_is_a_block_a_sample(opskit, spawn):
     done = opskit("pipes", "-w", "-i", "0.3", "-c", "3", leak.pid)
     assert done.code == 0
     assert len(re.findall(r"^\d+ pipes using \d+ fds$", done.out, re.MULTILINE)) == 3
-    assert re.search(rf"^{leak.pid} \(\S+\) gains pipes: \d+ -> \d+, \+\d+\.\d a minute", done.out, re.MULTILINE)
+    assert re.search(
+        rf"^{leak.pid} \(\S+\) gains pipes: \d+ -> \d+, \+\d+\.\d a minute; started 20\S+Z; ", done.out, re.MULTILINE
+    )
 
 
 def test_watch_ends_with_its_target(opskit, spawn):

@@ -164,7 +164,7 @@ class PipeScanner:
                 result.remote_skipped += 1
                 return None
             found = self.fs.file_id(*parts, "fd", fd)
-        except (*GONE, DENIED):
+        except (OSError, BadInput):  # gone, denied, or its file system is (ESTALE, ENOTCONN, EIO)
             return None
         if not stat.S_ISFIFO(found.mode):
             return None

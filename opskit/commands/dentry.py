@@ -289,8 +289,9 @@ def _blocks(
         held = [cache for cache in facts.caches if cache.size_bytes]
         owned = analysis.inodes_by_owner(facts.caches)
         blocks.append(Block(view.cache_columns(cache_growth), held[:top], len(held), "largest slabs"))
-        blocks.append(Block(view.OWNER_COLUMNS, owned[:top], len(owned), "inode caches by file system"))
-    if look.groups:
+        if not growth:  # a live table is to fit a screen
+            blocks.append(Block(view.OWNER_COLUMNS, owned[:top], len(owned), "inode caches by file system"))
+    if look.groups and not growth:
         blocks.append(view.cgroups_block(look.groups, top))
     return blocks
 

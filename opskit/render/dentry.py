@@ -86,9 +86,10 @@ def figure_columns(*, growing: bool) -> list[Column[Figure]]:
         Column("bytes", lambda row: Amount(row.size_bytes, is_bytes=True) if row.sized else None, _human, right=True),
         Column("share", lambda row: None if row.share is None else _Share(row.share, row.of), _of, right=True),
     ]
-    if growing:
+    if growing:  # again and again on one screen: the numbers only
         found.append(Column("per min", lambda row: _growth(row.per_min, is_bytes=not row.counted), _human, right=True))
-    found.append(Column("meaning", lambda row: row.note))
+    else:
+        found.append(Column("meaning", lambda row: row.note))
     return found
 
 
@@ -309,7 +310,7 @@ LOOKER_COLUMNS: list[Column[LookerRow]] = [
     Column("share", lambda row: _Share(row.share, "all"), lambda share: percent(share.share), right=True),
     Column("processes", lambda row: row.processes, whole, right=True),
     Column("user", lambda row: row.user),
-    Column("calls", lambda row: ",".join(list(row.calls)[:3])),
+    Column("calls", lambda row: ",".join(list(row.calls)[:3]), lambda calls: calls.replace(",", ", ")),
     Column("unit", lambda row: row.unit),
     Column("command", lambda row: row.command),
     Column("looks for", lambda row: row.paths[0] if row.paths else None),

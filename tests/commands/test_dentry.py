@@ -539,6 +539,17 @@ def test_watch_shows_growth_per_minute(opskit, machine_root, disk, spawn):
     assert all(one["dentries"] > 0 for one in found["samples"])
 
 
+def test_a_live_table_is_about_what_grows(opskit, tree):
+    """The figures and the slabs with their growth: no explanations, and not the rest of a single look."""
+    done = opskit("dentry", "--root", tree(TODAY), "-w", "-c", "2", "-i", "50ms", "-f", "table")
+    once = opskit("dentry", "--root", tree(TODAY), "-f", "table")
+    assert "bytes per min" in done.out
+    assert "memory cgroups" in once.out
+    for words in ("memory cgroups", "inode caches by file system", "in the dentry slab"):
+        assert words in once.out
+        assert words not in done.out
+
+
 def test_watch_in_text_is_a_row_a_sample(opskit, machine_root):
     """Header and row, the same columns each time."""
     done = opskit("dentry", "-w", "-i", "100ms", "-c", "2", "-f", "text")

@@ -24,10 +24,10 @@ def frame_name(frame: str, *, full: bool = False, lines: bool = False) -> str:
     name, place = frame, ""
     if frame.endswith(")"):
         name, _, place = frame[:-1].rpartition("(")
-    if not full:
-        if "/" in name:
-            name = _HIDDEN.sub("", _LAMBDA.sub("$$Lambda", name))
-        name = name[name.rfind("/") + 1 :]
+    if not full and "/" in name:
+        name, opening, descriptor = name.partition("(")  # SAP's frames have one
+        name = _HIDDEN.sub("", _LAMBDA.sub("$$Lambda", name))
+        name = name[name.rfind("/") + 1 :] + opening + descriptor
     if lines and place:
         name += f"({place.rpartition('/')[2]})"
     return name

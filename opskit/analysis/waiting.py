@@ -54,6 +54,7 @@ _SHALLOW = 3  # frames of the application's own: a loop that waits, not a reques
 
 def waits_in_native(frames: Sequence[str]) -> bool:
     """Whether a thread uses no CPU where it stands, whatever its state says. `frames`: frame_names, leaf first."""
+    frames = _bare(frames)
     if not frames or not any(pattern.fullmatch(frames[0]) for pattern in (_SLEEPS, _PARKS, _SELECTS, _READS)):
         return False
     return _READS_A_FILE.fullmatch(frames[0]) is None or not any(
@@ -63,7 +64,12 @@ def waits_in_native(frames: Sequence[str]) -> bool:
 
 def may_read_file(frames: Sequence[str]) -> bool:
     """Whether what looks like waiting may be the reading of a file, which costs CPU. `frames`: frame_names, leaf first."""
-    return bool(frames) and _MAY_READ_A_FILE.fullmatch(frames[0]) is not None
+    return bool(frames) and _MAY_READ_A_FILE.fullmatch(_bare(frames[:1])[0]) is not None
+
+
+def _bare(frames: Sequence[str]) -> Sequence[str]:
+    """Without the descriptors that SAP's frames have: `read(I)I`."""
+    return [frame.partition("(")[0] for frame in frames]
 
 
 def is_idle(state: str | None, frames: Sequence[str]) -> bool:
@@ -74,6 +80,7 @@ def is_idle(state: str | None, frames: Sequence[str]) -> bool:
     """
     if not frames:
         return True
+    frames = _bare(frames)
     waits = state in ("WAITING", "TIMED_WAITING") or waits_in_native(frames)
     if not waits or state == "BLOCKED" or any(_ACQUIRES.match(frame) for frame in frames[:6]):
         return False

@@ -49,6 +49,8 @@ _LOCK = re.compile(
     r'(?: owned by "(.*)" (?:t@|Id=)\d+)?\s*$'
 )
 _OWNED_BY = ' owned by "'  # in the header of a java.lang.management.ThreadInfo
+_USER = ' user="'  # who the thread works for, in SAP's header
+_SAPS_USER = re.compile(r' user="[^"]*"(?= \w+=)')
 _DEADLOCKS = b"\nFound one Java-level deadlock", b"\nFound a total of"
 _LINK = re.compile(
     rb'(?m)^"([^\n]*)":\n\s+waiting [^\n]*?(0x[0-9a-f]+),? ?\(?a ([^\n]*?)\),?\n[^\n]*which is held by (?:"([^\n]*)")?'
@@ -213,6 +215,8 @@ class HotSpotParser:
         if owned >= 0:
             owner = header[owned + len(_OWNED_BY) : header.rfind('"')]
             header = header[:owned]
+        elif _USER in header:
+            header = _SAPS_USER.sub("", header)
         closing = header.rfind('"')
         name, rest = header[1:closing], header[closing + 1 :]
         words = dict(_WORDS.findall(rest))

@@ -142,6 +142,8 @@ class JRockitParser:
                 depth = max(len(frames) - 1, 0)
                 locks.append(Lock(_ACTIONS[match[1]], f"0x{match[3].lower()}", match[2].replace("/", "."), depth))
         about = [word.strip().lower() for word in header["about"].rstrip("> {").split(",")]
+        if "-- Blocked trying to get lock" in block:  # of a thin lock it is `active` all the same
+            about.append("blocked")
         state = next((state for start, state in _STATES if any(word.startswith(start) for word in about)), None)
         if state is None and frames:
             state = "RUNNABLE"
@@ -168,7 +170,8 @@ def _deadlocks(text: str) -> tuple[tuple[Waits, ...], ...]:
     if circular < 0:
         return ()
     found = []
-    for chain in re.split(r"(?m)^Chain \d+:", text[circular:])[1:]:
+    others = _CHAINS.search(text, circular + 1)
+    for chain in re.split(r"(?m)^Chain \d+:", text[circular : others.start() if others else len(text)])[1:]:
         # A link's last line is the next one's first: look at overlapping pairs.
         waits = []
         at = 0

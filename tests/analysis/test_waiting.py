@@ -29,6 +29,7 @@ from opskit.analysis.waiting import is_idle, may_read_file, waits_in_native
 def test_natives_that_wait(frame):
     """RUNNABLE, says the dump; none of them costs CPU."""
     assert waits_in_native([frame])
+    assert waits_in_native([f"{frame}(Ljava/io/FileDescriptor;[BIII)I"])
 
 
 def test_reading_a_file_is_work():

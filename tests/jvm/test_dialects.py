@@ -118,7 +118,7 @@ Wed Aug 17 00:45:54 2005
 
 "Main Thread" prio=5 id=0x80 tid=0x104c active, daemon
 
-"one" prio=8 id=0x380 pid=13191 blocked, daemon
+"one" prio=8 id=0x380 pid=13191 active, daemon
     -- Blocked trying to get lock: java/lang/Object@0x015F10C0[thin lock]
     at jrockit/vm/Threads.waitForSignal(Native Method)@0x00CCC620
     at com/example/A.run(A.java:25)@0x00CCC541
@@ -135,6 +135,12 @@ Chain 1:
 "one" (id: 0x00000380) waiting for java/lang/Object@0x015F10C0 held by:
 "two" (id: 0x00000400) waiting for java/lang/Object@0x015F10B8 held by:
 "one" (id: 0x00000380)
+
+Blocked lock chains
+===================
+Chain 2:
+"three" (id: 0x00000500) waiting for java/lang/Object@0x015F10C0 held by:
+"one" (id: 0x00000380) in chain 1
 
 ===== END OF THREAD DUMP ===============
 """

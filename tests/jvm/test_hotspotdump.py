@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from opskit.analysis.frames import frame_name
 from opskit.errors import BadInput
 from opskit.jvm.dialects import DumpReader
 from opskit.jvm.hotspotdump import HotSpotParser
@@ -332,6 +333,20 @@ def test_a_dump_that_ends_behind_its_head_is_cut_off():
     assert [(len(dump.threads) > 0, dump.cut_off) for dump in read(later)] == [(True, False), (False, True)]
     assert len(read("INFO  Full thread dump written to /tmp/x.txt\n\n" + DUMP)) == 1
     assert len(read(DUMP + "\nINFO  Full thread dump written to /tmp/x.txt\n")) == 1
+
+
+def test_saps_headers_and_frames():
+    """CPU with a reset, the user in quotes, descriptors in frames: none of it is the thread's name or its module."""
+    text = (
+        "Full thread dump SAP Java Server VM (8.1.108):\n\n"
+        '"HTTP "w" [2]" daemon cpu=153220.00 [reset 20.00] ms allocated=1943 B (1.89 kB) user="ADMIN 27" prio=1 '
+        "tid=0x0000002ca872fd10 nid=0x4f79 runnable [0x1..0x2]\n   java.lang.Thread.State: RUNNABLE\n"
+        "\tat com.example.Read.read(Lcom/example/Reader;)Lcom/example/Message;(Read.java:727)\n\n"
+    )
+    [dump] = DumpReader("threads").read(text.encode(), "x")
+    [thread] = dump.threads
+    assert (thread.name, thread.native_id, thread.cpu_ms, thread.daemon) == ('HTTP "w" [2]', 0x4F79, 153220.0, True)
+    assert frame_name(thread.stack.frames[0]) == "com.example.Read.read(Lcom/example/Reader;)Lcom/example/Message;"
 
 
 def test_recognising_reads_no_more_than_headers():

@@ -16,6 +16,7 @@ It prints READY, and a line for each thing that happens to it: `quit`, `dump` (a
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import signal
@@ -101,6 +102,8 @@ def serve(mode: str, listener: socket.socket) -> None:
 def listen(mode: str) -> socket.socket:
     path = f"/tmp/.java_pid{os.getpid()}"
     listener = socket.socket(socket.AF_UNIX)
+    with contextlib.suppress(FileNotFoundError):  # of another one of this pid, that was killed
+        os.unlink(path + ".tmp")
     listener.bind(path + ".tmp")
     listener.listen(0 if mode == "queue" else 5)
     os.chmod(path + ".tmp", 0o600)

@@ -192,7 +192,10 @@ class Workload:
         for stream in (self.process.stdin, self.process.stdout):
             with contextlib.suppress(BrokenPipeError):
                 stream.close()
-        files = [Path(f"/tmp/.java_pid{self.pid}"), Path(f"/tmp/.attach_pid{self.pid}")]
+        files = [
+            Path(f"/tmp/{name}")
+            for name in (f".java_pid{self.pid}", f".java_pid{self.pid}.tmp", f".attach_pid{self.pid}")
+        ]
         for leftover in (*files, *Path("/tmp").glob(f"hsperfdata_*/{self.pid}")):
             with contextlib.suppress(OSError):
                 leftover.unlink()

@@ -46,7 +46,7 @@ def _carry_out(host: Host, repair: Repair) -> Done:
     directory, _, name = repair.path.rpartition("/")
     try:
         # The last directory may be a link only where it is the kernel's own: /proc/PID/cwd.
-        follow = 0 if directory.startswith(f"{host.fs.proc}/") else os.O_NOFOLLOW
+        follow = 0 if directory == f"{host.fs.proc}/{repair.pid}/cwd" else os.O_NOFOLLOW
         at = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC | follow)
     except OSError as error:
         return Done(repair, "?", "?", f"{directory}: {error.strerror}")

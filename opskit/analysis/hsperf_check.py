@@ -530,6 +530,8 @@ def _refusal(around: Surroundings, names: Names, *, uid: int, gid: int, old: boo
         return _HIDDEN
     if old and not around.tmp.shared:
         return "it looks in its own /tmp, not in the JVM's"
+    if old and around.jvm.ns_pid != around.pid:
+        return f"it looks for .java_pid{around.pid}; the JVM, {around.jvm.ns_pid} in its own pid namespace, makes .java_pid{around.jvm.ns_pid}"
     if around.socket is None:
         refusal = _no_listener(around, old=old)
         if refusal is None and uid != around.euid and (old or around.java_major == 8):

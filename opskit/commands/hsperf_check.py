@@ -150,9 +150,7 @@ def _leftovers(
     if wanted is not None and not wanted:
         return []
     everyone = found if wanted is None else survey(host.fs, host.clock_ticks).jvms
-    return finder.leftovers(
-        [checked.around for checked in look.checked], {jvm.ns_pid for jvm in everyone}, inner_pids(host.fs), wanted
-    )
+    return finder.leftovers([checked.around for checked in look.checked], everyone, inner_pids(host.fs), wanted)
 
 
 def _unknown(path: str) -> tuple[None, None]:  # noqa: ARG001  (another machine's tree: nobody can be asked)

@@ -51,6 +51,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.001, 0.05
 _SETTLE_S = 0.5  # a listener that another client has just started needs this long at most to make its socket
 _SETTLE_STEP_S = 0.01
+_STARTING_STEP_S = 0.02
 _CHUNK_BYTES = 1 << 18
 _CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 _UCRED = struct.Struct("3i")
@@ -370,6 +371,11 @@ class _Exchange:
         self, tmp: int, as_target: bool, nobody: _NobodyListensError, *, listener: bool
     ) -> socket.socket:
         """Trigger, SIGQUIT, and wait for the listener. Everything that forbids the signal is asked before."""
+        disabled = attachtarget.why_disabled(self.fs, self.target)
+        if disabled is not None:
+            raise disabled
+        if attachtarget.is_reduced_signals(self.fs, self.target):
+            return self._await_own_listener(tmp, as_target, nobody, listener=listener)
         self._may_start(tmp, nobody, listener=listener)
         self._await_handler()
         trigger = _Trigger(self.fs, self.target)
@@ -400,17 +406,24 @@ class _Exchange:
                 return None
             self._pause(_SETTLE_STEP_S, "trigger")
 
+    def _await_own_listener(
+        self, tmp: int, as_target: bool, nobody: _NobodyListensError, *, listener: bool
+    ) -> socket.socket:
+        """With -Xrs the JVM starts its listener itself, and once: wait for that of a JVM that is just starting."""
+        while not listener and attachtarget.is_starting(self.fs, self.target, _CLOCK_TICKS):
+            self._pause(_STARTING_STEP_S, "socket of a starting JVM")
+            listener = attachtarget.has_listener(self.fs, self.target.pid)
+            connection = self._settle(tmp, as_target) if listener else None
+            if connection is not None:
+                return connection
+        gone = "nobody listens on it" if nobody.orphan else "is gone"
+        raise attachtarget.no_signal(
+            self.target, f"it was started with -Xrs, and the socket {nobody.path} that it made then {gone}; restart it"
+        )
+
     def _may_start(self, tmp: int, nobody: _NobodyListensError, *, listener: bool) -> None:
         """Raise what forbids the signal. `listener`: its thread is there, and has had the time to make its socket."""
-        fs, target = self.fs, self.target
-        disabled = attachtarget.why_disabled(fs, target)
-        if disabled is not None:
-            raise disabled
-        if attachtarget.is_reduced_signals(fs, target):
-            gone = "nobody listens on it" if nobody.orphan else "is gone"
-            raise attachtarget.no_signal(
-                target, f"it was started with -Xrs, and the socket {nobody.path} that it made then {gone}; restart it"
-            )
+        target = self.target
         if listener:
             if nobody.orphan:
                 raise AttachSocketOrphaned(
@@ -453,7 +466,7 @@ class _Exchange:
                 if self.target.jvm.libjvm is None:
                     raise self._denied(f"/proc/{self.target.pid}/maps")
                 raise attachtarget.no_signal(self.target, reason)
-            self._pause(0.02, "handler of SIGQUIT in a starting JVM")
+            self._pause(_STARTING_STEP_S, "handler of SIGQUIT in a starting JVM")
 
     def _send_quit(self) -> None:
         """SIGQUIT by pidfd, after start time and handler were checked again."""

@@ -255,18 +255,27 @@ class FileFinder:
         return Counters(mapping, directory, self._entry(f"{tmp.entry.path}/{name}", f"/tmp/{name}"))
 
     def leftovers(
-        self, around: list[Surroundings], jvms: set[int], alive: set[int], wanted: Sequence[int] | None = None
+        self, around: list[Surroundings], jvms: Iterable[Jvm], alive: set[int], wanted: Sequence[int] | None = None
     ) -> list[Leftover]:
         """The files of JVMs that are not there any more, in our /tmp and in those of `around`.
 
-        `jvms`: the inner pids of all JVMs; `alive`: the pids that processes have, in any namespace seen from here;
-        `wanted`: only what is named after these pids is looked at.
+        `jvms`: all that there are, each of which has its files in its own /tmp under its inner pid; `alive`: the pids that
+        processes have, in any namespace seen from here; `wanted`: only what is named after these pids is looked at.
         """
         tmps: dict[tuple[int, int], Entry] = {}
         for tmp in [self._tmp_at(self.ours), *(each.tmp for each in around)]:
             if tmp is not None:
-                tmps.setdefault((tmp.entry.file.device, tmp.entry.file.inode), tmp.entry)
-        return [left for tmp_entry in tmps.values() for left in self._left_in(tmp_entry, jvms, alive, wanted)]
+                tmps.setdefault(_identity(tmp), tmp.entry)
+        used: dict[tuple[int, int] | None, set[int]] = {}
+        for jvm in jvms:
+            tmp = self._tmp(jvm)
+            used.setdefault(_identity(tmp) if tmp else None, set()).add(jvm.ns_pid)
+        hidden = used.get(None, set())  # may be in any of them
+        return [
+            left
+            for at, entry in tmps.items()
+            for left in self._left_in(entry, used.get(at, set()) | hidden, alive, wanted)
+        ]
 
     def _left_in(self, tmp: Entry, jvms: set[int], alive: set[int], wanted: Sequence[int] | None) -> Iterable[Leftover]:
         try:
@@ -340,6 +349,10 @@ class FileFinder:
                 if mapping is not None:
                     self._mapped[mapping.inode] = pid
         return self._mapped
+
+
+def _identity(tmp: Tmp) -> tuple[int, int]:
+    return tmp.entry.file.device, tmp.entry.file.inode
 
 
 def sees_everything(fs: ProcFS) -> bool:

@@ -236,9 +236,14 @@ def why_no_signal(fs: ProcFS, target: AttachTarget, clock_ticks: int) -> tuple[s
         return "it ignores SIGQUIT", False
     if catches_sigquit(status):
         return None
-    started_s = fs.load(parse_stat, target.pid, "stat").start_ticks / clock_ticks
-    young = fs.load(parse_uptime, "uptime") - started_s < _STARTING_S
+    young = is_starting(fs, target, clock_ticks)
     return "it has no handler for SIGQUIT" + (" yet: it is starting" if young else ", which would kill it"), young
+
+
+def is_starting(fs: ProcFS, target: AttachTarget, clock_ticks: int) -> bool:
+    """Whether it is so young that it may not be ready yet. Raises GONE."""
+    started_s = fs.load(parse_stat, target.pid, "stat").start_ticks / clock_ticks
+    return fs.load(parse_uptime, "uptime") - started_s < _STARTING_S
 
 
 def catches_sigquit(status: Status) -> bool:

@@ -173,7 +173,8 @@ def test_only_what_is_proven_dead_is_removed(kind, locked, mapped, initial, refu
 def test_names_are_escaped_and_the_whole_output(golden):
     """A main class with a terminal escape, an owner without a name: text and markdown, letter for letter."""
     checked = check(
-        jvm=Jvm(PID, 1, HOTSPOT, APP, 1, "evil\x1b[31m|x"), socket=Socket(entry(SOCKET, uid=77, mode=0o666), True, PID)
+        jvm=Jvm(PID, PID, HOTSPOT, APP, 1, "evil\x1b[31m|x"),
+        socket=Socket(entry(SOCKET, uid=77, mode=0o666), True, PID),
     )
     rows = [view.ClientRow(PID, "app", checked.around.jvm.main, client) for client in checked.clients]
     repairs = [view.RepairRow(repair, "would") for repair in checked.repairs]

@@ -381,6 +381,34 @@ def test_two_that_share_a_tmp_and_an_inner_pid(check, workload, root_only):
         os.unlink(f"/tmp/{asked.target.socket_name}")
 
 
+def test_a_leftover_of_an_inner_pid_that_a_jvm_elsewhere_has(check, workload, root_only):
+    """A JVM that is pid 1 in its own /tmp says nothing about what another pid 1 has left in this one."""
+    mounted = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs -o mode=1777 tmpfs /tmp && exec "$@"', "sh")
+    running = workload(wrapper=mounted)
+    workload(wrapper=("unshare", "--pid", "--fork", "--mount-proc", "--kill-child", *mounted))
+    tmp = f"/proc/{running.pid}/root/tmp"
+    leave_socket(f"{tmp}/.java_pid1")
+    _, document = check()
+    left = {finding["subject"] for finding in document["findings"] if finding["code"] == "attach-socket-leftover"}
+    assert f"{tmp}/.java_pid1" in left
+
+
+def leave_socket(path):
+    """A socket that nobody listens on."""
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(path)
+
+
+def test_jstack_of_jdk_8_does_not_know_inner_pids(check, workload, root_only):
+    """In another pid namespace it looks for the wrong name, although /tmp is the same."""
+    running = workload(wrapper=("unshare", "--pid", "--fork", "--mount-proc", "--kill-child"))
+    _, document = check(running.pid)
+    assert fates(document)["jstack of JDK 11+ as root"] is True
+    [refused] = [each for each in document["jvms"][0]["clients"] if each["client"] == "jstack of JDK 8 as root"]
+    assert refused["works"] is False
+    assert f"looks for .java_pid{running.pid}; the JVM, 1 in its own" in refused["why"]
+
+
 def test_a_stopped_jvm(check, workload):
     """It answers nobody; how to go on."""
     running = workload()

@@ -246,15 +246,16 @@ def test_xrs(workload, jvm_version):
     assert_unharmed(running)
 
 
-def test_a_jvm_that_is_starting(workload, jvm_version):
-    """Asked from its first moment on, it is never killed, and answers once it can."""
-    running = workload("sleep=1", version=jvm_version, ready=False)
+@pytest.mark.parametrize("options", [(), ("-Xrs",)])
+def test_a_jvm_that_is_starting(workload, jvm_version, options):
+    """Asked from its first moment on, it is never killed nor given up, and answers once it can."""
+    running = workload("sleep=1", version=jvm_version, options=options, ready=False)
     deadline = time.monotonic() + 60
     while True:
         try:
             assert "Full thread dump" in client(running).thread_dump()
             break
-        except (errors.NotAJvm, errors.AttachNoSignal):  # still the launcher, before it has loaded libjvm
+        except errors.NotAJvm:  # still the launcher, before it has loaded libjvm
             assert time.monotonic() < deadline
     running.wait_ready()
     assert_unharmed(running)

@@ -99,10 +99,13 @@ class Checked:
 
 
 class _Check:
-    """Gathers findings and repairs of one subject."""
+    """Gathers findings and repairs of one subject. Removed is only from where everything is visible (`initial_namespace`)."""
 
-    def __init__(self, names: Names, pid: int) -> None:
+    def __init__(self, names: Names, pid: int, *, initial_namespace: bool) -> None:
         self.names, self.pid = names, pid
+        self.blind = (
+            None if initial_namespace else "from within a container not every process is visible: run it on the host"
+        )
         self.findings: list[Finding] = []
         self.repairs: list[Repair] = []
 
@@ -112,16 +115,24 @@ class _Check:
     def repair(
         self, code: str, entry: Entry, command: str, proof: Literal["peer", "mapped", "dead", "old"], **what: object
     ) -> None:
+        if what.get("remove"):
+            what["refused"] = self.blind or what.get("refused")
         self.repairs.append(
             Repair(code, self.pid, entry.path, entry.file.device, entry.file.inode, command, proof, **what)  # type: ignore[arg-type]
         )
 
 
 def check(
-    around: Surroundings, names: Names, now_s: float, holder: Callable[[int], int | None], page_bytes: int
+    around: Surroundings,
+    names: Names,
+    now_s: float,
+    holder: Callable[[int], int | None],
+    page_bytes: int,
+    *,
+    initial_namespace: bool,
 ) -> Checked:
     """Judge one JVM. `now_s`: the wall clock; `holder`: which pid maps the hsperfdata file of an inode."""
-    out = _Check(names, around.pid)
+    out = _Check(names, around.pid, initial_namespace=initial_namespace)
     if around.stopped:
         out.found(
             Finding(
@@ -630,34 +641,36 @@ def check_leftovers(
     leftovers: Sequence[Leftover], names: Names, now_s: float, *, initial_namespace: bool
 ) -> tuple[list[Finding], list[Repair]]:
     """Judge the files of JVMs that have ended. Removed is only what is proven dead, from where everything is visible."""
-    out = _Check(names, 0)
-    blind = None if initial_namespace else "from within a container not every process is visible: run it on the host"
+    out = _Check(names, 0, initial_namespace=initial_namespace)
+    gone: Severity = "warning" if initial_namespace else "note"
+    ended = "which has ended" if initial_namespace else "which has ended, or runs where it cannot be seen from here"
+    killed = "it was killed; the next JVM of that user cleans it up"
     for left in leftovers:
         out.pid = left.pid
         entry, path = left.entry, left.entry.path
         command = f"rm {path}"
+        sure = command if initial_namespace else None
         if left.kind == "socket":
             what = "nobody listens on it" if entry.kind == "socket" else f"a {entry.kind}, no socket"
             out.found(
                 Finding("attach-socket-leftover", "warning", path, f"{what}: left by process {left.pid}, which is no JVM now; a new "
                         "process of that pid would be taken for one that listens", _seen(out, entry), command)
             )  # fmt: skip
-            refused = blind or (None if entry.kind == "socket" else f"it is a {entry.kind}")
+            refused = None if entry.kind == "socket" else f"it is a {entry.kind}"
             out.repair("attach-socket-leftover", entry, command, "dead", remove=True, refused=refused)
         elif left.kind == "trigger":
             if now_s - entry.file.ctime_ns / 1e9 <= _TRIGGER_STAYS_S:
                 continue
             out.found(
-                Finding("attach-trigger-leftover", "warning", path,
-                        f"the trigger of a client for process {left.pid}, which has ended", _seen(out, entry), command)
+                Finding("attach-trigger-leftover", gone, path,
+                        f"the trigger of a client for process {left.pid}, {ended}", _seen(out, entry), sure)
             )  # fmt: skip
-            out.repair(
-                "attach-trigger-leftover", entry, command, "old", remove=True, refused=blind or _not_a_trigger(entry)
-            )
+            out.repair("attach-trigger-leftover", entry, command, "old", remove=True, refused=_not_a_trigger(entry))
         else:
             out.found(
-                Finding("hsperf-leftover", "warning", path, f"the counters of process {left.pid}, which has ended: it was killed; the "
-                        "next JVM of that user cleans it up", _seen(out, entry), command)
+                Finding("hsperf-leftover", gone, path,
+                        f"the counters of process {left.pid}, {ended}{f': {killed}' if initial_namespace else ''}",
+                        _seen(out, entry), sure)
             )  # fmt: skip
             odd = (
                 None
@@ -665,7 +678,7 @@ def check_leftovers(
                 else f"it is a {entry.kind} with {entry.file.links} links"
             )
             doubt = None if left.locked is False and left.mapped is False else "not every process could be looked into"
-            out.repair("hsperf-leftover", entry, command, "dead", remove=True, refused=blind or odd or doubt)
+            out.repair("hsperf-leftover", entry, command, "dead", remove=True, refused=odd or doubt)
     return out.findings, out.repairs
 
 

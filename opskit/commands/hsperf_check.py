@@ -109,6 +109,7 @@ def _look(host: Host, pids: Sequence[int], *, again: bool = False) -> Look:
     finder = FileFinder(host.fs, listener_at if host.is_own else _unknown, host.user_name)
     names = analysis.Names(host.user_name, host.group_name)
     now_s = host.now().timestamp()
+    all_seen = sees_everything(host.fs)
     living = [pid for pid in pids if host.fs.exists(pid)]
     found = [_asked_for(host, pid) for pid in living] if pids else _all_jvms(host, look)
     for jvm in found:
@@ -127,14 +128,16 @@ def _look(host: Host, pids: Sequence[int], *, again: bool = False) -> Look:
             look.notes.append(
                 f"{jvm.pid} ({jvm.main}) belongs to {host.user_name(around.euid)}: its hsperfdata was not judged; run as root"
             )
-        look.checked.append(analysis.check(around, names, now_s, finder.holder, host.page_bytes))
+        look.checked.append(
+            analysis.check(around, names, now_s, finder.holder, host.page_bytes, initial_namespace=all_seen)
+        )
     look.jvms = len(look.checked)
     left = _leftovers(host, finder, look, found, [pid for pid in pids if pid not in living] if pids else None)
     if not again:
         for pid in pids:
             if pid not in living and not any(each.pid == pid for each in left):
                 raise NoSuchProcess(pid, "and nothing in /tmp was left by it; opskit jvms lists the JVMs")
-    findings, repairs = analysis.check_leftovers(left, names, now_s, initial_namespace=sees_everything(host.fs))
+    findings, repairs = analysis.check_leftovers(left, names, now_s, initial_namespace=all_seen)
     for checked in look.checked:
         look.findings += checked.findings
         look.repairs += checked.repairs

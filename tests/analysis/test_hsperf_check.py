@@ -56,7 +56,7 @@ def around(**changes):
 
 
 def check(**changes):
-    return analysis.check(around(**changes), NAMES, NOW, lambda _: None, 4096)
+    return analysis.check(around(**changes), NAMES, NOW, lambda _: None, 4096, initial_namespace=True)
 
 
 def works(checked):
@@ -152,6 +152,17 @@ def test_a_socket_is_repaired_only_if_its_peer_is_known():
     assert foreign.repairs == ()
 
 
+@pytest.mark.parametrize("initial", [True, False])
+def test_a_dead_socket_over_a_living_listener(initial):
+    """It is removed only from where every process is visible, as all is that is removed."""
+    seen = around(socket=Socket(entry(SOCKET), False, None))
+    checked = analysis.check(seen, NAMES, NOW, lambda _: None, 4096, initial_namespace=initial)
+    assert codes(checked) == ["attach-socket-orphaned"]
+    [repair] = checked.repairs
+    assert repair.remove
+    assert (repair.refused is None) if initial else ("from within a container" in repair.refused)
+
+
 @pytest.mark.parametrize(
     ("kind", "locked", "mapped", "initial", "refused"),
     [
@@ -166,7 +177,10 @@ def test_only_what_is_proven_dead_is_removed(kind, locked, mapped, initial, refu
     """Every doubt keeps a leftover."""
     left = Leftover(PID, "hsperfdata", entry(COUNTERS, kind), "/tmp", locked=locked, mapped=mapped)
     findings, [repair] = analysis.check_leftovers([left], NAMES, NOW, initial_namespace=initial)
-    assert [finding.code for finding in findings] == ["hsperf-leftover"]
+    assert [(finding.code, finding.severity) for finding in findings] == [
+        ("hsperf-leftover", "warning" if initial else "note")
+    ]
+    assert ("cannot be seen from here" in findings[0].summary) is not initial
     assert (repair.refused is None) if refused is None else (refused in repair.refused)
 
 

@@ -167,7 +167,9 @@ class Live:
             )
         elif percent is not None and percent > limit:
             longer = run.stopped_ms / len(run.dumps) / 10 / limit
-            said.append(f"that is more than {limit:g} % (--max-stop): give an INTERVAL of {longer:.2g} s or more")
+            said.append(
+                f"its stops are more than {limit:g} % of the run (--max-stop): give an INTERVAL of {longer:.2g} s or more"
+            )
         if run.ended == "long stop":
             said.append(
                 f"ended after the first sample, since it stopped the JVM for {run.stops_ms[0]:.0f} ms; to go on all the same: "

@@ -77,7 +77,7 @@ _ROW = r"\s*(\d{1,9}):\s+(\d{1,19})\s+(\d{1,19})\s+(\S.*)"
 _OPENJ9_ROW = r"\s*(\d{1,9})\s+(\d{1,19})\s+(\d{1,19})\s+(\S.*)"
 # Three short words with a digit each, then a name: that was a row once.
 _NEARLY_A_ROW = r"\s*(?:\d{1,9}:.*|\S{1,9}\s+[^\s:-]*\d[^\s:-]*\s+[^\s:-]*\d[^\s:-]*\s+\S+(?:\s+\(\S+\))?)\s*"
-_MOMENT = r"(?i)\((before|after) full gc\)"
+_MOMENT = r"(?i)\((before|after) full gc\)(?! [\d.,]+ms)"  # with a duration the words end a histogram
 _COLOUR = r"(?m)^(?:\x1b\[[\d;]*m)+|(?:\x1b\[[\d;]*[mK])+$"  # around a line; within it is a name's own
 _NO_TOTAL = "it has no Total line"
 _NO_END = "its last line has no end: the name in it may be torn"
@@ -148,7 +148,7 @@ def _read_table(text: str, start: _Start, source: str) -> tuple[Histogram, int]:
         lines = _Lines(source, first_line + bool(header), dialect, prefix)
         found = lines.read(text, body_start)
     context = text[max(0, line_start - _CONTEXT_CHARACTERS) : line_start] + prefix
-    moments = re.findall(_MOMENT, "\n".join(context.splitlines()[-2:])) if context else []
+    moments = re.findall(_MOMENT, _behind_headers(context)) if context else []
     histogram = Histogram(
         source=source,
         line=first_line,
@@ -163,6 +163,12 @@ def _read_table(text: str, start: _Start, source: str) -> tuple[Histogram, int]:
         stamp=read_stamp(context) if context else Stamp(),
     )
     return histogram, found.end
+
+
+def _behind_headers(context: str) -> str:
+    """What does not belong to the table before: a few lines, for another thread may log between the words and the header."""
+    end = max((header.end() for header in _HEADER.finditer(context)), default=0)
+    return context[end:]
 
 
 def _dialect(header: re.Match[str] | None) -> str:

@@ -382,3 +382,13 @@ def test_a_last_line_without_an_end_is_doubted(tail):
         assert only(prefixed).doubts == ()
         assert only(prefixed[:-2] + tail).doubts == ("its last line has no end: the name in it may be torn",)
     assert only(text(ROWS).rstrip("\n")).doubts == ()
+
+
+def test_the_moment_is_known_though_another_thread_logs_in_between():
+    """G1's service thread does; the words with a duration end the histogram before."""
+    other = "[0.048s][debug][gc,task,start      ] G1 Service Thread (Card Set Free Memory Task) (run 0.183ms after schedule)\n"
+    torn = re.sub(r"(\(\w+ full gc\)\n)", r"\1" + other, UNIFIED)
+    assert torn.count(other) == 2
+    assert [histogram.moment for histogram in parse_histograms(torn, "x")] == ["before full gc", "after full gc"]
+    later = UNIFIED + "[0.050s][trace][gc,classhisto      ] Class Histogram (after full gc) 1.2ms\n" + SIMPLE
+    assert [histogram.moment for histogram in parse_histograms(later, "x")][2] is None

@@ -196,6 +196,7 @@ class SafepointLog:
         self.jdk_range: tuple[int, int | None] | None = None
         self._operation: bytes | None = None
         self._row: _Row | None = None
+        self._rows = 0  # since the last safepoint with a line of its own
         self._stop_lines = False
         self._in_timeout = False
         self._late: list[bytes] = []
@@ -217,7 +218,7 @@ class SafepointLog:
         if last := self._pending_row():
             yield _batch(last, 0.0, 0)
         self.unreached = tuple(self._late)
-        self._operation, self._in_timeout, self._late = None, False, []
+        self._operation, self._rows, self._in_timeout, self._late = None, 0, False, []
 
     def _chunk(self, text: bytes) -> Iterator[Batch]:
         if self._fresh:
@@ -376,6 +377,7 @@ class SafepointLog:
             elif (self._table or _ROW_MARK in line) and (row := _row(line)) is not None:
                 found += self._pending_row()
                 self._row = row
+                self._rows += 1
         if found or application_count:
             yield _batch(found, application_s, application_count)
 
@@ -395,11 +397,11 @@ class SafepointLog:
             )
             operation = record.operation or self._operation
             if self._row is not None:
-                operation = operation or self._row.operation
+                if self._rows == 1:  # else they came all at once, and are about earlier ones
+                    operation = operation or self._row.operation
                 self.merged_rows += 1
             yield record._replace(operation=operation, late=tuple(self._late))
-            self._operation = self._row = None
-            self._late = []
+            self._operation, self._row, self._rows, self._late = None, None, 0, []
 
     def _could_not_read(self, line: bytes) -> None:
         self.unreadable += 1

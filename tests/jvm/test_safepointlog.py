@@ -135,6 +135,15 @@ def test_a_row_and_a_line_about_one_safepoint_count_once():
     assert (log.merged_rows, log.coarse) == (1, 0)
 
 
+def test_rows_that_come_all_at_once_name_no_stop():
+    """Without PrintSafepointStatisticsCount=1 a table of hundreds is about the stops before it: the last row is not the next one's."""
+    row = b"%d.734: Deoptimize     [      10          0              0    ]      [     0     0     0     0     0    ]  0   \n"
+    stop = STOPPED + b"0.0000985 seconds, Stopping threads took: 0.0000150 seconds\n"
+    log, rows = read(stop * 3 + b"".join(row % number for number in range(3)) + stop + row % 4 + stop)
+    assert [row[2] for row in rows] == [None] * 4 + [b"Deoptimize"]
+    assert (log.merged_rows, log.coarse) == (4, 0)
+
+
 @pytest.mark.parametrize("deco", [b"", b"[1.355s][warning][safepoint] "])
 def test_a_timeout_names_the_late_thread(deco):
     """Also one whose name has quotes; it belongs to the safepoint that comes next."""

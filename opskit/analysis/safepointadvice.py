@@ -120,9 +120,9 @@ def verdict(figures: Figures, operations: Sequence[Operation], timeouts: int = 0
 
 
 def _what_dominates(figures: Figures, operations: Sequence[Operation]) -> str:
-    most = next((row for row in operations if row.name), None)
+    most = operations[0] if operations else None  # the largest; where that is not named, nothing is known of the most
     named = ""
-    if most is not None and figures.stopped_s:
+    if most is not None and most.name and figures.stopped_s:
         named = f"; the most in {most.name}, {percent(most.stopped_s / figures.stopped_s)} of the stopped time"
     share = figures.ttsp_share
     if share is None:

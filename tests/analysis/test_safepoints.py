@@ -186,6 +186,15 @@ def codes(found):
     return [finding.code for finding in found]
 
 
+def test_the_verdict_names_the_largest_operation_only_if_it_is_the_largest():
+    """Logs of which most stops are not named: the largest of the others is not the most."""
+    some, unnamed = operation("Cleanup", 5, 0.2), operation(None, 95, 9.8)
+    assert "the most in" not in verdict(figures(), [unnamed, some])
+    assert "the most in Cleanup, 90 % of" in verdict(
+        figures(), [operation("Cleanup", 5, 9.0), operation(None, 95, 1.0)]
+    )
+
+
 @pytest.mark.parametrize(
     ("share", "words"),
     [

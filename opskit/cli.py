@@ -115,7 +115,7 @@ def _suggestion(name: str) -> str:
 
     names = [entry.name for entry in COMMANDS]
     near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.5) or [
-        known for known in names if known.startswith(name)
+        known for known in names if name and known.startswith(name)
     ]
     return f", did you mean {near[0]!r}?" if near else ""
 

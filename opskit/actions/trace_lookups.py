@@ -85,11 +85,8 @@ class Lookups(NamedTuple):
         return self.counted >= self.total
 
 
-def trace_failed_lookups(host: Host, seconds: float, events: tuple[str, ...] = ("syscalls", "raw_syscalls")) -> Lookups:
-    """Watch the whole machine for some seconds; Ctrl-C ends it early, with what was seen until then.
-
-    Raises NotPermitted and NotSupported with the reason; TargetTimeout where the tracer itself went missing.
-    """
+def check_may_trace(host: Host) -> None:
+    """Raise NotPermitted unless this very machine can be traced, by us, with pids that mean the same here."""
     if not host.is_own:
         raise NotPermitted(f"{host.fs.proc} is another machine or pid namespace: --culprit can only trace this one")
     if not in_first_pid_namespace(host.fs):
@@ -99,6 +96,14 @@ def trace_failed_lookups(host: Host, seconds: float, events: tuple[str, ...] = (
         )
     if not host.is_root:
         raise NotPermitted("tracing needs root; run: sudo opskit dentry --culprit")
+
+
+def trace_failed_lookups(host: Host, seconds: float, events: tuple[str, ...] = ("syscalls", "raw_syscalls")) -> Lookups:
+    """Watch the whole machine for some seconds; Ctrl-C ends it early, with what was seen until then.
+
+    Raises NotPermitted and NotSupported with the reason; TargetTimeout where the tracer itself went missing.
+    """
+    check_may_trace(host)
     results, result_end = os.pipe()
     stop_end, stop = os.pipe()
     child = os.fork()

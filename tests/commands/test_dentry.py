@@ -274,6 +274,8 @@ def test_acting_on_a_captured_tree_is_refused(opskit, tree, arguments):
     done = opskit("dentry", "--proc", tree(TODAY) / "proc", *arguments)
     assert (done.code, done.out) == (2, "")
     assert "another machine or pid namespace" in done.err
+    nothing = opskit("dentry", "--proc", tree({"proc/loadavg": ""}) / "proc", *arguments)
+    assert "another machine or pid namespace" in nothing.err, "before anything is read"
 
 
 # --- this machine ---

@@ -281,8 +281,8 @@ def test_chunks_and_shortcuts_change_nothing(chosen, size):
     """Reading all at once, in chunks, or line by line gives the same safepoints, sums and complaints; nothing crashes it."""
     data = "\n".join(chosen).encode("utf-8", "surrogatepass")
     at_once, in_parts = told([data]), told(data[at : at + size] for at in range(0, len(data), size))
-    assert at_once == in_parts
-    assert at_once == told([data], by_line=True)
+    assert alike(at_once, in_parts)
+    assert alike(at_once, told([data], by_line=True))
 
 
 def told(chunks, *, by_line=False, groups=False):
@@ -297,7 +297,13 @@ def told(chunks, *, by_line=False, groups=False):
         columns = (batch.stops_s, batch.ttsps_s or [None] * count, batch.operations or [None] * count, batch.heads)
         rows += zip(*columns, strict=True)
         gaps_s, gaps = gaps_s + batch.application[0], gaps + batch.application[1]
-    return rows, gaps, f"{gaps_s:.6g}", log.jdk_range, log.lines, log.unreadable, log.late_threads
+    return gaps_s, rows, gaps, log.jdk_range, log.lines, log.unreadable, log.late_threads
+
+
+def alike(one, other):
+    """The same but for the order in which times were added up."""
+    assert one[1:] == other[1:]
+    return one[0] == pytest.approx(other[0])
 
 
 decorated = st.sampled_from(
@@ -329,7 +335,7 @@ def test_groups_at_once_are_what_their_lines_say(chosen, size):
     """Also their heads, the time between them and what else lies there."""
     data = ("\n".join(chosen) + "\n").encode("utf-8", "surrogatepass")
     chunks = [data[at : at + size] for at in range(0, len(data), size)]
-    assert told(chunks, groups=True) == told(chunks, by_line=True, groups=True)
+    assert alike(told(chunks, groups=True), told(chunks, by_line=True, groups=True))
 
 
 @settings(deadline=None)

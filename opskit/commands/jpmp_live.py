@@ -168,7 +168,7 @@ class Live:
         elif percent is not None and percent > limit:
             longer = run.stopped_ms / len(run.dumps) / 10 / limit
             said.append(
-                f"its stops are more than {limit:g} % of the run (--max-stop): give an INTERVAL of {longer:.2g} s or more"
+                f"its stops are more than {limit:g} % of the run (--max-stop): give an INTERVAL of {longer * 1.05:.2g} s or more"
             )
         if run.ended == "long stop":
             said.append(

@@ -39,13 +39,17 @@ _TIMEOUT_S, _TIMEOUT_STOPS = 30.0, 10  # of one exchange: that long, or that man
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is wanted: every `interval_s` seconds, `count` times; `live` by a full GC each; raw text kept in `save`."""
+    """What is wanted: every `interval_s` seconds, `count` times; `live` by a full GC each; raw text kept in `save`.
+
+    `timeout_s`: how long to wait for one; None: by what it is estimated to take.
+    """
 
     interval_s: float
     count: int
     live: bool
     yes: bool
     save: str | None
+    timeout_s: float | None = None
 
 
 @dataclass(slots=True)
@@ -93,7 +97,7 @@ def take(host: Host, pid: int, plan: Plan) -> Taken:
     estimate_s = _announce(host, jvm, plan)
     if plan.save is not None:
         make_directory(plan.save)
-    client = AttachClient(host.fs, pid, max(_TIMEOUT_S, _TIMEOUT_STOPS * estimate_s))
+    client = AttachClient(host.fs, pid, plan.timeout_s or max(_TIMEOUT_S, _TIMEOUT_STOPS * estimate_s))
     sizes = heap(jvm.perf) if jvm.perf else None
     taken = Taken(jvm, _unit(host, pid), sizes.max_bytes if sizes else None)
     clock = StopClock(host.fs, jvm.perf)

@@ -57,6 +57,12 @@ class Pattern(click.ParamType):  # type: ignore[type-arg]
 @click.option("-c", "--count", type=click.IntRange(min=2), metavar="COUNT", help="With a PID: how many (2).")
 @click.option("--live", is_flag=True, help="With a PID: only what is reachable, by a full GC each.")
 @click.option("--yes", is_flag=True, help="With a PID: go ahead where each stops the JVM for more than 1 s.")
+@click.option(
+    "--timeout",
+    type=Duration(),
+    metavar="SECONDS",
+    help="With a PID: how long to wait for a histogram (30 s, or 10 times what it should take).",
+)
 @click.option("--save", metavar="DIR", help="With a PID: keep each histogram's raw text in DIR.")
 @click.option(
     "--by", type=click.Choice(["class", "package", "module"]), default="class", show_default=True, help="Roll up."
@@ -81,6 +87,7 @@ def command(
     count: int | None,
     live: bool,
     yes: bool,
+    timeout: float | None,
     save: str | None,
     by: str,
     sort: str,
@@ -98,7 +105,9 @@ def command(
 ) -> int:
     """Options, collect, analyse, emit."""
     options = Options(analysis.Choice(by, not no_fold, not no_vm, include, exclude), sort, top, min_bytes)
-    taking = {"-i/--interval": interval, "-c/--count": count, "--live": live, "--yes": yes, "--save": save}
+    taking = {
+        "-i/--interval": interval, "-c/--count": count, "--live": live, "--yes": yes, "--timeout": timeout, "--save": save
+    }  # fmt: skip
     files = _files(words)
     if files:
         for name, value in taking.items():
@@ -112,7 +121,7 @@ def command(
     from opskit.commands import histograms  # noqa: PLC0415  (attaching: only where a JVM is asked)
 
     plan = histograms.Plan(
-        interval or histograms.DEFAULT_INTERVAL_S, count or histograms.DEFAULT_COUNT, live, yes, save
+        interval or histograms.DEFAULT_INTERVAL_S, count or histograms.DEFAULT_COUNT, live, yes, save, timeout
     )
     taken = histograms.take(host, _pid(host, words), plan)
     if taken.error or taken.interrupted:

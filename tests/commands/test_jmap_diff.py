@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 
+import jvms
 import pytest
 from histotext import POST, text
 from imports import HEAVY, imported
@@ -232,6 +233,7 @@ def test_bad_words(opskit, saved, tmp_path):
         ([before, "4242"], "a PID or files, not both"),
         ([before, after, "--live"], "--live goes with a PID"),
         ([before, after, "-c", "3"], "-c/--count goes with a PID"),
+        ([before, after, "--timeout", "3"], "--timeout goes with a PID"),
         ([before, after, "--include", "("], "no regular expression"),
         ([before, after, "-o", "x.pdf"], "unknown suffix '.pdf'"),
         (["-", "-"], "only once"),
@@ -383,6 +385,15 @@ def test_the_leak_is_the_first_suspect(opskit, workload, jvm_version):
     assert found["heap_full_in_min"] > 0
     assert any("Workload$Leaked keeps growing" in line for line in found["verdict"])
     assert any("at this slope the heap is full in" in line for line in found["verdict"])
+
+
+def test_a_jvm_that_does_not_answer(opskit, workload):
+    """It comes back when --timeout is over, and names the thread that holds all up."""
+    jvm = workload("hog", options=jvms.HOG_OPTIONS)
+    ran = opskit("jmap-diff", jvm.pid, "-i", "1", "--timeout", "3")
+    assert ran.code == 2
+    assert "within 3 s" in ran.err
+    assert 'thread "hog"' in ran.err
 
 
 def test_a_jvm_is_named_by_its_main_class(opskit, workload, tmp_path):

@@ -415,7 +415,8 @@ def _check_counters(out: _Check, around: Surroundings, holder: Callable[[int], i
     if mapping is not None:
         out.found(
             Finding("hsperf-file-deleted", "warning", mapping.path,
-                    "was deleted while the JVM runs (by a cleaner of /tmp?): jps and jstat do not see it until it is restarted",
+                    "was deleted while the JVM runs (by a cleaner of /tmp, or a JVM that started in a container with this /tmp?): jps and jstat "
+                    "do not see it until it is restarted",
                     f"/proc/{around.pid}/maps: {mapping.path} (deleted)",
                     "keep cleaners off: a line `x /tmp/hsperfdata_*` in /etc/tmpfiles.d/jvm.conf")
         )  # fmt: skip

@@ -136,7 +136,7 @@ def _look(host: Host, pids: Sequence[int], *, again: bool = False) -> Look:
     if not again:
         for pid in pids:
             if pid not in living and not any(each.pid == pid for each in left):
-                raise NoSuchProcess(pid, "and nothing in /tmp was left by it; opskit jvms lists the JVMs")
+                raise NoSuchProcess(pid, "nothing in /tmp was left by it either; opskit jvms lists the JVMs")
     findings, repairs = analysis.check_leftovers(left, names, now_s, initial_namespace=all_seen)
     for checked in look.checked:
         look.findings += checked.findings

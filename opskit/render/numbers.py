@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 def size(count: float | None) -> str:
     """Bytes in binary units: 512 B, 8.0 KiB, 11.8 GiB."""
@@ -36,3 +38,15 @@ def percent(share: float | None) -> str:
     if 0 < number < 0.05:
         return "under 0.1 %"
     return f"{number:.0f} %" if number >= 9.95 or number == 0 else f"{number:.1f} %"
+
+
+def twelve_digits(value: Any) -> Any:
+    """A JSON value whose floats have the digits that mean something: 0.0025662980000000016 is 0.002566298.
+
+    What is left of a sum's rounding also differs between Pythons: from 3.12 on, they sum more exactly.
+    """
+    if isinstance(value, float):
+        return float(f"{value:.12g}")
+    if isinstance(value, dict):
+        return {key: twelve_digits(item) for key, item in value.items()}
+    return [twelve_digits(item) for item in value] if isinstance(value, list) else value

@@ -9,7 +9,7 @@ from opskit.analysis.safepointadvice import duration, percent
 from opskit.analysis.safepoints import PERCENTS
 from opskit.render.chart import Dots, DotsChart
 from opskit.render.escape import printable
-from opskit.render.numbers import whole
+from opskit.render.numbers import twelve_digits, whole
 from opskit.render.report import Block, Column, Sheet
 from opskit.render.text import block_lines
 
@@ -190,7 +190,7 @@ def finding_lines(finding: Finding) -> list[str]:
 
 def to_object(summary: Summary) -> dict[str, Any]:
     """A log's summary for JSON."""
-    return {
+    data = {
         "safepoints": summary.safepoints,
         "stopped_s": summary.stopped_s,
         "stopped_avg_s": summary.stopped_avg_s,
@@ -214,6 +214,8 @@ def to_object(summary: Summary) -> dict[str, Any]:
         "minutes": None if summary.minutes is None else [_minute_object(row) for row in summary.minutes],
         "slower": None if summary.slower is None else {"safepoints": summary.slower[0], "stopped_s": summary.slower[1]},
     }
+    rounded: dict[str, Any] = twelve_digits(data)
+    return rounded
 
 
 def _operation_object(row: Operation, summary: Summary) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 from dataclasses import dataclass, replace
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
     from opskit.commands.histograms import Taken
     from opskit.host import Host
+
+_BEFORE_A_COLLECTION = 5_000_000  # objects: a collection would only walk through all rows, which are kept to the end
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +119,7 @@ def command(
     out = Output.choose(format_, output, no_color, {**SUFFIXES, **CSV, **PICTURES})
     host = open_host(root, proc)
     if files:
+        gc.set_threshold(_BEFORE_A_COLLECTION)
         out.emit(_report(host, options, _read(files)), fit_height=top is None)
         return 0
     from opskit.commands import histograms  # noqa: PLC0415  (attaching: only where a JVM is asked)
@@ -249,7 +253,7 @@ def _live_notes(found: analysis.Comparison, taken: Taken | None, *, live: bool) 
     if taken is None:
         return []
     notes = list(view.cost_notes(taken.stops_s, taken.late, live=live))
-    if found.trend and found.trend[0].steady:
+    if found.trend and found.trend[0].steady and not isinstance(taken.error, NoSuchProcess):
         notes.append(
             f"who holds them only a heap dump tells: jcmd {taken.jvm.pid} GC.heap_dump FILE (it stops the JVM)"
         )

@@ -51,6 +51,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.001, 0.05
 _SETTLE_S = 0.5  # a listener that another client has just started needs this long at most to make its socket
 _SETTLE_STEP_S = 0.01
+_TRIGGER_STAYS_S = 15.0  # a client waits for the listener 10 s at most by default
 _STARTING_STEP_S = 0.02
 _CHUNK_BYTES = 1 << 18
 _CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
@@ -393,16 +394,16 @@ class _Exchange:
     def _trigger(self, trigger: _Trigger, tmp: int, as_target: bool) -> socket.socket | None:
         """Have a trigger file; or a connection, where another client was faster: a signal now would only print a dump.
 
-        Another client's trigger is left the time to do its work; one that stays was left behind, and serves.
+        Another client's trigger is left the time to do its work: a throttled JVM needs seconds for it. One that stays was
+        left behind, and serves.
         """
-        tries = _SETTLE_S / _SETTLE_STEP_S
         while True:
             ours = trigger.make(tmp)
             try:
                 return self._try_connect(tmp, as_target)
             except _NobodyListensError:
-                tries -= 1
-            if ours or tries < 0:
+                pass
+            if ours or trigger.is_old() or self.deadline.spent() >= self.deadline.seconds / 2:
                 return None
             self._pause(_SETTLE_STEP_S, "trigger")
 
@@ -517,6 +518,7 @@ class _Trigger:
     def __init__(self, fs: ProcFS, target: AttachTarget) -> None:
         self.fs, self.target = fs, target
         self._made: tuple[int, int, int] | None = None  # directory fd, device, inode
+        self._theirs_at = 0.0  # when the trigger that was found there was made
 
     def make(self, tmp: int) -> bool:
         """In the JVM's working directory, or else in its /tmp; with the JVM's own ids.
@@ -551,6 +553,10 @@ class _Trigger:
             f"{self.target.trigger_name} cannot be made ({'; '.join(refused)}). No signal was sent: it would only print a "
             "dump into the application's output"
         )
+
+    def is_old(self) -> bool:
+        """Whether the trigger that was found there, another client's, was left behind by it."""
+        return time.time() - self._theirs_at > _TRIGGER_STAYS_S
 
     def remove(self) -> None:
         """Remove the file that was made, and no other."""
@@ -597,6 +603,7 @@ class _Trigger:
             return False
         root_will_do = self.target.java_major is not None and self.target.java_major > 8
         if stat.S_ISREG(found.st_mode) and (found.st_uid == self.target.euid or (found.st_uid == 0 and root_will_do)):
+            self._theirs_at = found.st_mtime
             return True
         raise AttachTrigger(
             f"{place}/{self.target.trigger_name} belongs to uid {found.st_uid}: while it is there, {self.target.pid} "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import threading
 import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -120,19 +121,34 @@ def test_ctrl_c_leaves_no_trigger(fake_jvm, number):
     assert not any(map(os.path.lexists, trigger(fake)))
 
 
-def test_a_trigger_of_somebody_else_stays(fake_jvm):
-    """A trigger that another client has made serves us too, and is not ours to remove."""
+def test_a_trigger_that_was_left_behind_serves_and_stays(fake_jvm):
+    """A trigger that another client has left serves us too, and is not ours to remove."""
     fake = fake_jvm("v1")
-    path = trigger(fake)[0]
+    path = trigger(fake)[1]
     with open(path, "w"):
-        pass
-    cwd = trigger(fake)[1]
-    os.link(path, cwd) if os.stat("/").st_dev == os.stat("/tmp").st_dev else open(cwd, "w").close()
+        os.utime(path, (0, 0))
     try:
         assert "main" in client(fake).thread_dump()
-        assert os.path.lexists(cwd)
+        assert os.path.lexists(path)
     finally:
-        os.unlink(cwd)
+        os.unlink(path)
+
+
+def test_a_trigger_that_is_at_work_is_waited_for(fake_jvm):
+    """Another client's trigger, just made: no second signal while the JVM has not come to do what the first one said."""
+    fake = fake_jvm("v1")
+    path = trigger(fake)[1]
+    with open(path, "w"):
+        pass
+    slow = threading.Timer(1.5, fake.signal, [signal.SIGQUIT])
+    slow.start()
+    try:
+        assert "main" in client(fake).thread_dump()
+    finally:
+        slow.join()
+        os.unlink(path)
+    assert fake.output().count("quit") == 1
+    assert "dump" not in fake.output().splitlines()
 
 
 def test_a_trigger_of_the_wrong_user_stops_everything(fake_jvm, root_only):
@@ -225,7 +241,7 @@ def test_many_clients_at_once(fake_jvm, orphan):
 
     with ProcessPoolExecutor(6, get_context("fork")) as clients:  # processes: threads would take turns
         assert all(each.result() for each in [clients.submit(ask_anew, fake.pid) for _ in range(6)])
-    assert "dump\n" not in fake.output()
+    assert "dump" not in fake.output().splitlines()
     assert fake.output().count("quit") == 1
     assert not any(map(os.path.lexists, trigger(fake)))
 

@@ -31,12 +31,14 @@ def plain(value: object) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A share as people read it: `49 %`, `0.3 %`, `under 0.1 %`; "unknown" for None."""
+    """A share as people read it: `49 %`, `0.3 %`, `under 0.1 %`, `99.9 %`: not all is not 100 %; "unknown" for None."""
     if share is None:
         return "unknown"
     number = share * 100
     if 0 < number < 0.05:
         return "under 0.1 %"
+    if 99.5 <= number < 100:
+        return f"{int(number * 10) / 10} %"
     return f"{number:.0f} %" if number >= 9.95 or number == 0 else f"{number:.1f} %"
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opskit.render.numbers import twelve_digits
+from opskit.render.numbers import percent, twelve_digits
 
 
 def test_what_is_left_of_rounding_is_not_told():
@@ -19,3 +19,13 @@ def test_what_is_left_of_rounding_is_not_told():
 def test_the_value_stays(value):
     """To a millionth of a millionth."""
     assert twelve_digits(value) == pytest.approx(value, rel=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("share", "shown"),
+    [(None, "unknown"), (0.0, "0 %"), (0.0001, "under 0.1 %"), (0.003, "0.3 %"), (0.49, "49 %"), (0.994, "99 %"),
+     (0.9951, "99.5 %"), (0.99999, "99.9 %"), (1.0, "100 %"), (1.2, "120 %")],
+)  # fmt: skip
+def test_shares(share, shown):
+    """Neither nothing nor all unless it is."""
+    assert percent(share) == shown

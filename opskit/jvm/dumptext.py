@@ -34,11 +34,15 @@ _OTHERS = (
     (b'" virtual', re.compile(rb'#\d+ "[^"\n]*$')),
 )
 _JSON_DUMP = re.compile(rb'\s*\{\s*"(?:threadDump|threads)"\s*:')
+# A log viewer that shows the newest line first turns a dump upside down: the header stands below its thread's state.
+_NEWEST_FIRST = re.compile(rb'java\.lang\.Thread\.State: [A-Z][^\n]*\n[^\n"]*"[^\n]*" [^\n]*\b[tn]id=')
+_OLDEST_FIRST = re.compile(rb'\b[tn]id=[^\n]*\n[^\n"]*java\.lang\.Thread\.State: ')
 _LOG_KEYS = "log", "message", "MESSAGE", "msg", "textPayload"
 _LOOKED_AT_BYTES = 2000
 _BLANK_WITHIN = re.compile(
     rb"\n\n+(?=[ \t]+(?:at |\^?-+ |java\.lang\.Thread\.State: |Carrying virt|Mounted virt|[\w.$<>/-]+\())"
 )
+_BLANK_LINES = 3  # one after the other, within a stack
 _PADDED = re.compile(rb"\)(?:@\w+)?[ \t]+\n")
 _CLOCK = re.compile(rb"\d+(?:[-:.,/T]\d+)+")
 _COUNT = re.compile(rb"[ \t]*\d+(?![\d-]|[:.,/T]\d)")
@@ -53,6 +57,8 @@ def plain_text(data: bytes) -> bytes:
     data = _to_utf8(data)
     if b"\r" in data:
         data = _LINE_END.sub(b"\n", data)
+    if _NEWEST_FIRST.search(data) and not _OLDEST_FIRST.search(data):
+        data = b"\n".join(reversed(data.split(b"\n")))
     if data.lstrip()[:1] == b"{":
         if _JSON_DUMP.match(data) and MARKER not in data:
             return data
@@ -129,7 +135,9 @@ def _tidy(data: bytes) -> bytes:
         return data
     if data.count(b"\n\n") * 2 >= data.count(b"\n") - 1:  # every line has one
         data = data.replace(b"\n\n", b"\n")
-    return _BLANK_WITHIN.sub(b"\n", data)
+    for _ in range(_BLANK_LINES):
+        data = _BLANK_WITHIN.sub(b"\n", data)
+    return data
 
 
 def _prefixes(data: bytes) -> Iterator[bytes]:

@@ -35,7 +35,7 @@ NAME = "HotSpot"
 _HEADER = re.compile(rb'(?m)^"[^\n]*" [^\n]*\b(?:[tn]id=0x|Id=\d|t@\d)')
 _HEAD = re.compile(MARKER + rb" *(?:[A-Z][^\n]*(?:\(|\Z)|:|\n|\Z)")
 _TIME = re.compile(rb"(?:\A|\n)(\d[\d-]+ [\d:]+)\n$")
-_SUFFIX = re.compile(rb'"(?: - Thread t@\d+.*)?')
+_SUFFIX = re.compile(rb'"(?: - Thread t@\d+.*| #\d+ virtual.*)?')
 _FRAME = re.compile(r"\s+at (.+)|at ([\w.$/@<>-]+\(.*\))")
 _STATE = re.compile(r"java\.lang\.Thread\.State: ([A-Z_]+)")
 _TROUBLE = re.compile(r"(?:Caused by: |Exception in thread |[\w.$]+(?:Exception|Error)\b)")
@@ -55,7 +55,7 @@ _DEADLOCKS = b"\nFound one Java-level deadlock", b"\nFound a total of"
 _LINK = re.compile(
     rb'(?m)^"([^\n]*)":\n\s+waiting [^\n]*?(0x[0-9a-f]+),? ?\(?a ([^\n]*?)\),?\n[^\n]*which is held by (?:"([^\n]*)")?'
 )
-_ROOTS = re.compile(r".*\.main\(|java\.lang\.Thread\.run\(|java\.lang\.ref\.[\w$]+\.run\(")
+_ROOTS = re.compile(r".*\.main\(|(?:[\w.@+-]*/)?java\.lang\.(?:Thread\.run|ref\.[\w$]+\.run)\(")
 _ENDS = (b"\nJNI global ref", b"\nHeap\n")
 _BODY_ENDS = (b"\n\n", b'\n"')
 _CACHED_SHAPES = 8192  # the same without their locks; a long run meets ever new ones

@@ -78,6 +78,13 @@ def test_a_logger_may_prefix_the_first_line_alone():
     assert len(DumpReader().read(message.encode(), "x")) == 2
 
 
+@pytest.mark.parametrize("prefix", ["", "2026-11-21T11:04:04.123Z stdout F "])
+def test_a_log_with_the_newest_line_first_is_turned_round(prefix):
+    """As log viewers show and export it."""
+    lines = [prefix + line for line in CLEAN.splitlines()]
+    assert plain_text("\n".join(reversed(lines)).encode()).decode().rstrip("\n") == CLEAN.rstrip("\n")
+
+
 def test_syslogs_tabs():
     """Rsyslog writes a tab as #011."""
     assert plain_text(prefixed(["Nov 21 11:04:04 h java[1]: "]).replace(b"\t", b"#011")).decode() == CLEAN

@@ -349,6 +349,14 @@ def test_saps_headers_and_frames():
     assert frame_name(thread.stack.frames[0]) == "com.example.Read.read(Lcom/example/Reader;)Lcom/example/Message;"
 
 
+def test_virtual_threads_with_nothing_but_their_number_are_threads():
+    """Some tools add them to a dump."""
+    added = (
+        '"" #32 virtual\n   java.lang.Thread.State: RUNNABLE\n\tat com.example.Order.process(Order.java:67)\n\n"main"'
+    )
+    assert stacks(DUMP.replace('"main"', added, 1))[("com.example.Order.process(Order.java:67)",)] == 1
+
+
 def test_recognising_reads_no_more_than_headers():
     """Quotes alone make no dump."""
     assert not HotSpotParser.recognises(b'"a" said\n"b" said tid\n')

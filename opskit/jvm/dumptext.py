@@ -40,7 +40,7 @@ _OLDEST_FIRST = re.compile(rb'\b[tn]id=[^\n]*\n[^\n"]*java\.lang\.Thread\.State:
 _LOG_KEYS = "log", "message", "MESSAGE", "msg", "textPayload"
 _LOOKED_AT_BYTES = 2000
 _BLANK_WITHIN = re.compile(
-    rb"\n\n+(?=[ \t]+(?:at |\^?-+ |java\.lang\.Thread\.State: |Carrying virt|Mounted virt|[\w.$<>/-]+\())"
+    rb"\n\n(?=[ \t]+(?:at |\^?-+ |java\.lang\.Thread\.State: |Carrying virt|Mounted virt|[\w.$<>/-]+\())"
 )
 _BLANK_LINES = 3  # one after the other, within a stack
 _PADDED = re.compile(rb"\)(?:@\w+)?[ \t]+\n")

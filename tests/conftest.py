@@ -70,7 +70,7 @@ def spawn():
 
     def start(code, *arguments, **options):
         process = subprocess.Popen(
-            [sys.executable, "-c", code, *map(str, arguments)],
+            [sys.executable, "-u", "-c", code, *map(str, arguments)],  # its first line is waited for
             stdout=subprocess.PIPE,
             text=True,
             start_new_session=True,

@@ -97,6 +97,13 @@ def root_only():
         pytest.skip("needs root")
 
 
+@pytest.fixture(scope="session")
+def initial_pid_namespace():
+    """Skip in a container's pid namespace: some of a machine's processes are hidden there, and less is permitted."""
+    if os.readlink("/proc/self/ns/pid") != "pid:[4026531836]":
+        pytest.skip("needs the initial pid namespace, not a container's")
+
+
 @pytest.fixture
 def as_nobody(root_only):
     """Run opskit as a user without rights: modules are imported first, since the tests' Python may be root's alone.

@@ -214,7 +214,7 @@ def test_no_socket_in_the_sockets_place(check, workload, passwd_user, kind):
     assert os.stat("/etc/passwd").st_uid == 0
 
 
-def test_an_orphan_is_removed_and_the_jvm_can_be_asked_again(check, app, jvm_version):
+def test_an_orphan_is_removed_and_the_jvm_can_be_asked_again(check, app, jvm_version, initial_pid_namespace):
     """Nobody listens on the file over the JVM's own name: removed; the JVM makes its own again (not 11, which needs a restart)."""
     os.unlink(app.socket)
     with socket.socket(socket.AF_UNIX) as orphan:
@@ -233,7 +233,7 @@ def test_an_orphan_is_removed_and_the_jvm_can_be_asked_again(check, app, jvm_ver
         assert check(app.pid)[0] == 0
 
 
-def test_triggers(check, workload, passwd_user):
+def test_triggers(check, workload, passwd_user, initial_pid_namespace):
     """A wrong-owner trigger in the cwd stops attaching; it is removed, as is an old one; a fresh one is somebody's at work."""
     _, uid, gid = passwd_user
     running = workload(user=uid, group=gid)

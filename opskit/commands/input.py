@@ -13,11 +13,8 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 _HEAD_BYTES = 64 << 10
-_BOMS = (
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),  # what PowerShell's > writes
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
-)
+UTF_16 = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))  # what PowerShell's > writes
+_BOMS = ((codecs.BOM_UTF8, "utf-8"), *UTF_16)
 
 
 def source_name(path: str) -> str:

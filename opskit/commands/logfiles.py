@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, BinaryIO
 
+from opskit.commands.input import UTF_16
 from opskit.errors import BadInput, NotPermitted
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES = 1 << 16
 _HEAD_BYTES = 1 << 16
-_UTF_16 = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _OTHER_COMPRESSIONS = {
     b"\xfd7zXZ\0": "xzcat",
     b"BZh": "bzcat",
@@ -122,7 +122,7 @@ def _text(name: str, raw: Iterator[bytes]) -> Iterator[bytes]:
     """Decompressed, and of UTF-16 (what PowerShell's > writes) UTF-8."""
     chunks = _decompressed(name, raw)
     first = next(chunks, b"")
-    for bom, encoding in _UTF_16:
+    for bom, encoding in UTF_16:
         if first.startswith(bom):
             decoder = codecs.getincrementaldecoder(encoding)("replace")
             for chunk in chain((first[len(bom) :],), chunks):

@@ -116,11 +116,6 @@ def any_vm(everything: str) -> bool:
     return "<" in everything or "* " in everything
 
 
-def is_jdk(name: str) -> bool:
-    """Whether the JDK brings this class (or the array's element)."""
-    return _element(name).startswith(_JDK)
-
-
 def is_application(name: str) -> bool:
     """Whether this is a class of the application or of a library it brought: no array, not the JDK's, not the VM's."""
     return not name.startswith(("[", "<", "* ", *_JDK))

@@ -34,6 +34,7 @@ _OTHERS = (
     (b'" virtual', re.compile(rb'#\d+ "[^"\n]*$')),
 )
 _JSON_DUMP = re.compile(rb'\s*\{\s*"(?:threadDump|threads)"\s*:')
+_STATE = b"java.lang.Thread.State: "
 # A log viewer that shows the newest line first turns a dump upside down: the header stands below its thread's state.
 _NEWEST_FIRST = re.compile(rb'java\.lang\.Thread\.State: [A-Z][^\n]*\n[^\n"]*"[^\n]*" [^\n]*\b[tn]id=')
 _OLDEST_FIRST = re.compile(rb'\b[tn]id=[^\n]*\n[^\n"]*java\.lang\.Thread\.State: ')
@@ -57,7 +58,7 @@ def plain_text(data: bytes) -> bytes:
     data = _to_utf8(data)
     if b"\r" in data:
         data = _LINE_END.sub(b"\n", data)
-    if _NEWEST_FIRST.search(data) and not _OLDEST_FIRST.search(data):
+    if _is_newest_first(data):
         data = b"\n".join(reversed(data.split(b"\n")))
     if data.lstrip()[:1] == b"{":
         if _JSON_DUMP.match(data) and MARKER not in data:
@@ -82,6 +83,11 @@ def blocks(header: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str], 
 def is_binary(data: bytes) -> bool:
     """Whether no text that we could read is in there."""
     return b"\0" in _to_utf8(data[:65536])
+
+
+def _is_newest_first(data: bytes) -> bool:
+    """Whether its threads stand upside down. The first thread of an ordinary dump tells already that they do not."""
+    return _STATE in data and _OLDEST_FIRST.search(data) is None and _NEWEST_FIRST.search(data) is not None
 
 
 def _to_utf8(data: bytes) -> bytes:

@@ -17,14 +17,6 @@ from opskit.errors import BadInput
 PIPE_PREFIX = b"pipe:["
 
 
-def pipe_inode(target: bytes) -> int | None:
-    """The inode of `pipe:[N]`; None for any other target."""
-    if not target.startswith(PIPE_PREFIX) or not target.endswith(b"]"):
-        return None
-    digits = target[len(PIPE_PREFIX) : -1]
-    return int(digits) if digits.isdigit() else None
-
-
 def parse_fdinfo(text: str) -> dict[str, str]:
     """The `key: value` lines of an fdinfo file. Raises BadInput where there is none."""
     fields = {key: value.strip() for key, colon, value in (line.partition(":") for line in text.splitlines()) if colon}

@@ -9,16 +9,17 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "opskit"
 
+GROUND = {"errors", "quantities", "shell"}
 MAY_IMPORT = {
-    "errors": set(),
-    "cli": {"errors", "host", "render.escape"},
-    "host": {"errors", "proc", "jvm"},
-    "proc": {"errors", "proc"},
-    "jvm": {"errors", "proc", "jvm"},
-    "analysis": {"errors", "analysis", "proc", "jvm", "render.numbers"},  # sentences name sizes
-    "render": {"errors", "analysis", "render", "proc", "jvm"},
-    "actions": {"errors", "host", "actions", "analysis", "proc", "jvm"},
-    "commands": {"errors", "host", "analysis", "actions", "render", "proc", "jvm", "commands"},
+    **{name: set() for name in GROUND},
+    "cli": {"host", "render.escape"},
+    "host": {"proc", "jvm"},
+    "proc": {"proc"},
+    "jvm": {"proc", "jvm"},
+    "analysis": {"analysis", "proc", "jvm", "render.numbers"},  # sentences name sizes
+    "render": {"analysis", "render", "proc", "jvm"},
+    "actions": {"host", "actions", "analysis", "proc", "jvm"},
+    "commands": {"host", "analysis", "actions", "render", "proc", "jvm", "commands"},
     "__main__": {"cli"},
     "__init__": set(),
 }
@@ -59,6 +60,7 @@ def test_imports_go_one_way(path):
     """Each layer imports only those that design allows it."""
     relative = path.relative_to(PACKAGE)
     layer = relative.parts[0].removesuffix(".py")
+    allowed = MAY_IMPORT[layer] | (GROUND - {layer})
     for name in imports(path):
         if not name.startswith("opskit."):
             continue
@@ -67,7 +69,6 @@ def test_imports_go_one_way(path):
             not (PACKAGE / inner.split(".")[0]).exists() and not (PACKAGE / f"{inner.split('.')[0]}.py").exists()
         ):
             continue
-        allowed = MAY_IMPORT[layer]
         assert inner.split(".")[0] in allowed or inner in allowed or any(inner.startswith(f"{a}.") for a in allowed), (
             f"{relative} imports {name}"
         )
@@ -109,3 +110,23 @@ def test_no_bare_except_and_no_shell():
                 assert caught not in ("", "Exception"), f"{path.name}:{node.lineno}"
         assert "shell=True" not in source
         assert "os.system" not in source
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in modules() if path.relative_to(PACKAGE).parts[0] in ("proc", "jvm")],
+    ids=lambda path: str(path.relative_to(PACKAGE)),
+)
+def test_numbers_in_foreign_text_are_parsed_in_one_place(path):
+    """Outside quantities.py, no isdigit(), isnumeric(), isdecimal(), int() or float() on text: they take `²`, `1_000`, `1e999`.
+
+    int(x) of what is no text is written round(x), x // 1 or bool sums; a line that must have it says `# a number`.
+    """
+    lines = path.read_text(encoding="utf-8").splitlines()
+    for node in ast.walk(ast.parse("\n".join(lines))):
+        if not isinstance(node, ast.Call):
+            continue
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        assert name not in ("isdigit", "isnumeric", "isdecimal"), f"{path.name}:{node.lineno}: {name}()"
+        if isinstance(node.func, ast.Name) and name in ("int", "float"):
+            assert "# a number" in lines[node.lineno - 1], f"{path.name}:{node.lineno}: {name}()"

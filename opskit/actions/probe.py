@@ -17,6 +17,7 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from opskit import shell
 from opskit.errors import NotPermitted
 from opskit.proc.limits import UNLIMITED
 
@@ -57,7 +58,7 @@ def run_probe(host: Host, plan: ProbePlan) -> ProbeResult:
     if me not in (0, plan.uid) or (plan.cgroup_procs and me != 0):
         raise NotPermitted(
             f"--probe has to act as user {host.user_name(plan.uid)}"
-            f"{' in its cgroup' if plan.cgroup_procs else ''}; run as root: sudo opskit limits {plan.pid} --probe"
+            f"{' in its cgroup' if plan.cgroup_procs else ''}; run as root: {shell.command('sudo', 'opskit', 'limits', plan.pid, '--probe')}"
         )
     begun = host.monotonic()
     reading, writing = os.pipe()

@@ -475,7 +475,7 @@ def test_a_service_does_not_read_limits_conf(look):
 
 
 def test_a_service_of_a_users_own_systemd(look):
-    """Its rlimits are those of a PAM session; its cgroup is changed with systemctl --user, the one above without."""
+    """Its rlimits are those of a PAM session; its cgroup is changed with its user's systemctl --user, the one above without."""
     place = "user.slice/user-1001.slice/user@1001.service"
     below = f"{place}/app.slice/web.service"
     changes = {
@@ -491,7 +491,9 @@ def test_a_service_of_a_users_own_systemd(look):
     document = look(**changes)
     assert "limits.conf line 1" in row(document, "RLIMIT_NPROC")["set_by"]
     assert "limits.conf line 1" in row(document, "RLIMIT_NPROC")["fix"]
-    assert row(document, "pids.max", f"/{below}")["fix"] == "systemctl --user set-property web.service TasksMax=80"
+    assert row(document, "pids.max", f"/{below}")["fix"] == (
+        "sudo -u '#1001' XDG_RUNTIME_DIR=/run/user/1001 systemctl --user set-property web.service TasksMax=80"
+    )
     assert row(document, "pids.max", f"/{place}")["fix"] == "systemctl set-property user@1001.service TasksMax=80"
 
 

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import re
 
-_SAFE = re.compile(r"[\w@%+=:,./-]+", re.ASCII)  # as shlex has it, whose import costs a millisecond
-_PLAIN_IN_PRINTF = re.compile(rb"[ -$&(-\[\]-~]")  # printable ASCII without % ' \
+# As shlex has it, whose import costs a millisecond; but zsh makes a program's path of =name.
+_SAFE = re.compile(r"(?!=)[\w@%+=:,./-]+", re.ASCII)
+_PLAIN_IN_PRINTF = re.compile(rb"[ \"-$&(-\[\]-~]")  # printable ASCII without % ' \, and ! for the history of bash
 
 
 class Syntax(str):

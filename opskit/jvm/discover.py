@@ -330,7 +330,7 @@ class _Finder:
             return _NotReady(f"{pid} is just starting: it has not shared its counters yet")
         return NotSupported(
             f"{pid} shares no counters: no hsperfdata file is mapped, and its command line does not say why; "
-            f"opskit hsperf-check {pid} looks further"
+            f"{shell.command('opskit', 'hsperf-check', pid)} looks further"
         )
 
     def _is_young(self, pid: int) -> bool:

@@ -73,7 +73,7 @@ class About(NamedTuple):
     def line(self) -> str:
         """The head as one line."""
         target = "".join(f"  {key} {value}" for key, value in (self.target or {}).items() if value is not None)
-        return f"{self.host}  {self.time_utc}  opskit {self.version}{target}"
+        return f"{self.host}  {self.time_utc}  opskit {self.version}{target}"  # no command: who wrote it
 
 
 class Report(NamedTuple):

@@ -132,7 +132,7 @@ GAIN_COLUMNS: list[Column[Gain]] = [
 def gain_line(gain: Gain) -> str:
     """The sentence about a process that gains pipes."""
     return (
-        f"{gain.pid} ({gain.command}) gains pipes: {gain.pipes_first} -> {gain.pipes_last}, "
+        f"{gain.pid} ({printable(gain.command)}) gains pipes: {gain.pipes_first} -> {gain.pipes_last}, "
         f"{gain.pipes_per_min:+.1f} a minute; started {_started(gain) or 'unknown'}; "
         f"see them with: {shell.command('opskit', 'pipes', gain.pid, '--ends')}"
     )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
+import tempfile
 
 HOSTILE = [
     "a;touch pwn;#", "$(touch pwn)", "`touch pwn`", "a\nb", "'", '"', "a'b\"c", "'; touch pwn; '", '"; touch pwn; "', "\\",
@@ -34,6 +36,9 @@ def argv_of(line, shell="sh"):
 def words_of(line, shell="sh"):
     """The words that a shell makes of a command line whose first word is `x`."""
     script = f'x() {{ printf "%s\\0" "$@"; }}\n{line}\n'
-    done = subprocess.run([shell, "-c", script.encode("utf-8", "surrogateescape")], capture_output=True, check=True)
-    assert not done.stderr, done.stderr
+    with tempfile.TemporaryDirectory() as folder:
+        words = [shell, "-c", script.encode("utf-8", "surrogateescape")]
+        done = subprocess.run(words, capture_output=True, check=False, cwd=folder)
+        assert not os.listdir(folder), f"{line} made {os.listdir(folder)}"
+    assert (done.returncode, done.stderr) == (0, b""), (line, done.stderr)
     return [word.decode("utf-8", "surrogateescape") for word in done.stdout.split(b"\0")[:-1]]

@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from opskit.proc.sysctl import Setting
+from opskit.quantities import integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -59,7 +60,7 @@ def owner_of_path(path: str) -> Owner | None:
     manager = re.fullmatch(_USER_MANAGER, unit)
     inner = _first_unit(below) if manager else None
     if manager and inner:
-        return Owner(inner[0], not inner[1], int(manager[1]))
+        return Owner(inner[0], not inner[1], integer(manager[1]))
     return Owner(unit, not below, None)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import gzip
 import html.parser
 import json
@@ -24,10 +25,13 @@ from terminal import on_terminal
 from trees import Link
 
 from opskit.analysis import dentry, limitorigin
-from opskit.analysis.limits import Limit
+from opskit.analysis.limits import Limit, Verdict
 from opskit.commands import logfiles
 from opskit.proc.cgroup import parse_cgroup
 from opskit.proc.units import owner_of_path
+from opskit.render import table
+from opskit.render.limits import blocks
+from opskit.render.report import About, Report
 
 ROOT = Path(__file__).resolve().parent.parent
 NAMES = st.binary(min_size=1, max_size=40).map(
@@ -430,3 +434,11 @@ def test_random_names_in_each_builder(name):
         assert (command is None) == (owner_of_path(f"/{name}") is None)
     operands = ["--", name] if name.startswith("-") else [name]
     assert argv_of(logfiles._unpacked(("zcat",), name)) == ["zcat", *operands, "|", "opskit", "safepoints", "-"]
+
+
+def test_off_a_terminal_no_row_of_a_table_is_broken():
+    """The longest path there can be, each of its bytes escaped, is one line with its command."""
+    limit = Limit("pids.max", "", 30, 0, 0, "counts", "/sys/fs/cgroup/" + "\x01" * 4080, cgroup="/x")
+    row = dataclasses.replace(limit, fix=limitorigin._written(limit, 64))
+    shown = table.render(Report(About("host", "now", "1", "opskit"), blocks=blocks(Verdict((row,), None), narrow=True)))
+    assert sum(row.fix in line for line in shown.splitlines()) == 1

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from opskit.render.report import Block, Column, Report
 
-_UNBOUNDED = 10_000  # off a terminal nothing is cut: as wide as the widest row
+_UNBOUNDED = 1 << 20  # off a terminal nothing is cut: as wide as the widest row
 
 
 def render(report: Report, width: int | None = None, height: int | None = None, *, color: bool = False) -> str:

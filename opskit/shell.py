@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import re
 
-_SAFE = re.compile(r"[\w@%+=:,./-]+", re.ASCII)  # as shlex has it, whose import costs a millisecond
-_PLAIN_IN_PRINTF = re.compile(rb"[ -$&(-\[\]-~]")  # printable ASCII without % ' \
+# Compiled where a command is made. As shlex has it, whose import costs a millisecond; but zsh makes a path of =name.
+_SAFE = r"(?!=)[\w@%+=:,./-]+"
+_PLAIN_IN_PRINTF = rb"[ \"-$&(-\[\]-~]"  # printable ASCII without % ' \, and without ! for the history of an old bash
 
 
 class Syntax(str):
@@ -35,7 +36,7 @@ def operands(*words: object) -> tuple[object, ...]:
 
 def quote(word: str) -> str:
     """One word for a POSIX shell. Bytes that are no UTF-8 come as surrogates."""
-    if _SAFE.fullmatch(word):
+    if re.fullmatch(_SAFE, word, re.ASCII):
         return word
     if word.isprintable():
         return "'" + word.replace("'", "'\"'\"'") + "'"
@@ -50,4 +51,4 @@ def _in_printf(byte: int) -> bytes:
     character = bytes((byte,))
     if character == b"%":
         return b"%%"
-    return character if _PLAIN_IN_PRINTF.match(character) else b"\\%03o" % byte
+    return character if re.match(_PLAIN_IN_PRINTF, character) else b"\\%03o" % byte

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from shellwords import HOSTILE, check_syntax, words_of
 
 from opskit.shell import Syntax, command, operands, quote
 
@@ -15,27 +17,29 @@ NAMES = st.binary(min_size=1, max_size=12).map(
 )
 
 
-def words_of(line, shell="sh"):
-    """The words that a shell makes of a command line whose first word is `x`."""
-    script = f'x() {{ printf "%s\\0" "$@"; }}\n{line}\n'
-    done = subprocess.run([shell, "-c", script.encode("utf-8")], capture_output=True, check=True)
-    return [word.decode("utf-8", "surrogateescape") for word in done.stdout.split(b"\0")[:-1]]
-
-
-HOSTILE = [
-    "a;touch pwn;#", "$(touch pwn)", "`touch pwn`", "a\nb", "'", '"', "a'b\"c", "\\", "%s%n", "-rf", "--", "~", "*", "a b",
-    "\udcff\udc80", "\x1b[31m", "\u202e", "-\n-", "a&b|c>d<e", "!!", "{a,b}", "é", "\u3000", "#", "=", "a=b c", "\r", "\t", "%\n.",
-]  # fmt: skip
-
-
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_name_is_one_word(name):
     """Whatever is in a name, a shell gets the name, and nothing else happens."""
     line = command("x", *operands(name, "/tmp/" + name))
-    assert line.isprintable()
-    subprocess.run(["sh", "-n", "-c", line], check=True)
+    check_syntax(line)
     dashes = ["--"] if name.startswith("-") else []
     assert words_of(line) == [*dashes, name, "/tmp/" + name]
+
+
+@pytest.mark.parametrize("name", ["!!", "\x1b!!", "it's !touch", "=ls"])
+def test_an_interactive_bash_takes_nothing_from_its_history(name, tmp_path):
+    """`!` stands where history is not expanded; words that other shells expand are quoted."""
+    script = f"set -o history -H\ntouch pwn-was-here\nrm pwn-was-here\nprintf '<%s>' {quote(name)}\n"
+    done = subprocess.run(
+        ["bash", "--norc", "-i"],
+        input=script.encode(),
+        capture_output=True,
+        check=False,
+        cwd=tmp_path,
+        env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]},
+    )
+    assert f"<{name}>".encode() in done.stdout
+    assert quote(name) != name
 
 
 @pytest.mark.parametrize("name", ["a\n", "\n", "%'\\\n\n"])

@@ -10,6 +10,7 @@ import errno
 import os
 from typing import TYPE_CHECKING
 
+from opskit import shell
 from opskit.actions.child import run_in_child
 from opskit.errors import NotPermitted, NotSupported, TargetTimeout
 from opskit.proc.container import container_evidence
@@ -77,19 +78,19 @@ def drop(host: Host, level: str) -> None:
 
 
 def _refused(error: OSError, path: str, level: str, *, in_a_container: bool) -> NotPermitted | NotSupported:
-    command = f"opskit dentry --drop {level}"
+    as_root = shell.command("sudo", "opskit", "dentry", "--drop", level)
     if error.errno == errno.EROFS or (in_a_container and error.errno in (errno.EACCES, errno.EPERM)):
         return NotPermitted(
             f"{path} cannot be written: {error.strerror}"
             + (" (usual in a container)" if error.errno == errno.EROFS else "")
-            + f". {NOTHING} Run it on the host itself, as root: sudo {command}"
+            + f". {NOTHING} Run it on the host itself, as root: {as_root}"
         )
     if error.errno in (errno.EACCES, errno.EPERM):
         who = "root" if os.geteuid() == 0 else f"uid {os.geteuid()}"
         remedy = (
             "Root without CAP_DAC_OVERRIDE, or a security module: run it from a full root shell on the host"
             if who == "root"
-            else f"Run as root: sudo {command}"
+            else f"Run as root: {as_root}"
         )
         return NotPermitted(f"{path} must not be written by {who}: {error.strerror}. {NOTHING} {remedy}")
     if error.errno == errno.ENOENT:

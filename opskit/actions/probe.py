@@ -17,6 +17,7 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from opskit import shell
 from opskit.errors import NotPermitted
 from opskit.proc.limits import UNLIMITED
 
@@ -55,9 +56,10 @@ def run_probe(host: Host, plan: ProbePlan) -> ProbeResult:
     host.prove_own(plan.pid)
     me = os.geteuid()
     if me not in (0, plan.uid) or (plan.cgroup_procs and me != 0):
+        as_root = shell.command("sudo", "opskit", "limits", plan.pid, "--probe")
         raise NotPermitted(
             f"--probe has to act as user {host.user_name(plan.uid)}"
-            f"{' in its cgroup' if plan.cgroup_procs else ''}; run as root: sudo opskit limits {plan.pid} --probe"
+            f"{' in its cgroup' if plan.cgroup_procs else ''}; run as root: {as_root}"
         )
     begun = host.monotonic()
     reading, writing = os.pipe()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from opskit import shell
 from opskit.analysis.finding import Finding
 from opskit.analysis.trend import slope
 from opskit.render.numbers import percent, size, whole
@@ -493,7 +494,7 @@ def reclaim_command(group: CgroupShare) -> str | None:
     """How to make one cgroup give memory back (cgroup v2 since Linux 5.19)."""
     if not group.reclaims or not group.own_bytes:
         return None
-    return f"echo {group.own_bytes} > {group.directory}/memory.reclaim"
+    return shell.command("echo", group.own_bytes, shell.Syntax(">"), f"{group.directory}/memory.reclaim")
 
 
 def _object_bytes(facts: Facts) -> int | None:
@@ -513,7 +514,8 @@ def ways(facts: Facts, groups: Sequence[CgroupShare], *, deletes: int | None) ->
     pressure = facts.vfs_cache_pressure
     if pressure is not None:
         more = 100 if pressure < 100 else pressure * 2
-        found.append(f"let the kernel prefer these caches: sysctl vm.vfs_cache_pressure={more} (now {pressure})")
+        prefer = shell.command("sysctl", f"vm.vfs_cache_pressure={more}")
+        found.append(f"let the kernel prefer these caches: {prefer} (now {pressure})")
     command = reclaim_command(groups[0]) if groups else None
     if command is not None and (groups[0].own_bytes or 0) >= RECLAIM_FROM_BYTES:
         found.append(f"give back one cgroup's: {command}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from opskit import shell
 from opskit.analysis.finding import Finding
 from opskit.jvm.counters import GcWork, Heap, collector, gc_work, heap
 from opskit.jvm.launch import vm_words
@@ -224,7 +225,7 @@ def _of(row: Row, size: Callable[[float | None], str]) -> list[Finding]:
                 "jvm-gc-share", "warning", row.subject,
                 f"{row.subject} stands still for its collector {row.gc_percent:.0f} % of the time{room}",
                 f"sun.gc.collector.*.time of its hsperfdata: {row.gc.pauses} pauses",
-                f"opskit jmap-diff {row.pid}",
+                shell.command("opskit", "jmap-diff", row.pid),
             )
         )  # fmt: skip
     if row.cpu and row.cpu.cpus and row.throttled_percent is not None and row.throttled_percent >= THROTTLED_PERCENT:

@@ -7,8 +7,9 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from opskit import shell
 from opskit.proc.limits import UNLIMITED
-from opskit.proc.units import is_of_user_manager, unit_of_path
+from opskit.proc.units import owner_of_path, unit_of_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 _PRLIMIT = {"RLIMIT_AS": "as", "RLIMIT_DATA": "data", "RLIMIT_MEMLOCK": "memlock", "RLIMIT_NPROC": "nproc"}
 _PAM_ITEM = {"RLIMIT_STACK": "stack", **_PRLIMIT, "RLIMIT_NOFILE": "nofile"}
 _CONTAINER = re.compile(r"(?:docker[-/]|libpod-|cri-containerd-|crio-)([0-9a-f]{12,64})|/([0-9a-f]{64})(?:/|$)")
+_PLAIN_NAME = re.compile(r"[A-Za-z_][\w.@-]*", re.ASCII)
+# Where only root makes cgroups: in a subtree that is delegated to a user, a directory may have any container's name.
+_DOCKERS_OWN = re.compile(r"/docker/([0-9a-f]{64})|(?:/[^/]+\.slice)*/docker-([0-9a-f]{64})\.scope")
 _DEFAULT_TASKS_MAX_SHARE = 0.15  # systemd-system.conf(5), DefaultTasksMax
 _SLICE_TASKS_MAX_SHARE = 0.33
 
@@ -228,17 +232,15 @@ def fix(limit: Limit, situation: Situation, origins: Origins, stack: Stack) -> s
         return _stack_fix(stack, situation, origins)
     if limit.name in _PRLIMIT:
         wanted = _raised(limit, thousand=limit.unit == "bytes")
-        live = f"prlimit --pid {pid} --{_PRLIMIT[limit.name]}={wanted}:{wanted}"
+        live = shell.command("prlimit", "--pid", pid, f"--{_PRLIMIT[limit.name]}={wanted}:{wanted}")
         arenas = "; or start it with MALLOC_ARENA_MAX=2" if limit.name == "RLIMIT_AS" and limit.note else ""
         return f"{live} (now); {_lasting(limit, situation, origins, wanted)} (for good){arenas}"
     if limit.name == "pids.max":
         return _pids_fix(limit, origins)
     if limit.name in ("memory.max", "memory.limit_in_bytes"):
-        unit = unit_of_path(limit.cgroup or "")
         wanted = _raised(limit)
-        if unit and not container_of(limit.cgroup or ""):
-            return f"{_systemctl(limit)} set-property {unit} MemoryMax={wanted}"
-        return f"echo {wanted} > {limit.source}"
+        of_unit = None if container_of(limit.cgroup or "") else _set_property(limit, f"MemoryMax={wanted}")
+        return of_unit or _written(limit, wanted)
     if limit.name == "vm.overcommit_memory":
         return "sysctl -w vm.overcommit_memory=0; or smaller stacks"
     if limit.name == "seccomp":
@@ -248,9 +250,8 @@ def fix(limit: Limit, situation: Situation, origins: Origins, stack: Stack) -> s
         )
     if limit.name.startswith(("kernel.", "vm.")):
         wanted = _raised(limit)
-        return (
-            f"sysctl -w {limit.name}={wanted}; for good: echo '{limit.name} = {wanted}' > /etc/sysctl.d/90-threads.conf"
-        )
+        line = shell.command("echo", f"{limit.name} = {wanted}", shell.Syntax(">"), "/etc/sysctl.d/90-threads.conf")
+        return f"{shell.command('sysctl', '-w', f'{limit.name}={wanted}')}; for good: {line}"
     return None
 
 
@@ -264,7 +265,7 @@ def _raised(limit: Limit, *, thousand: bool = False) -> int:
 
 def _lasting(limit: Limit, situation: Situation, origins: Origins, wanted: int) -> str:
     if origins.in_service:
-        return f"systemctl edit {origins.unit}: [Service] Limit{limit.name.removeprefix('RLIMIT_')}={wanted}"
+        return f"{_edit(origins)}: [Service] Limit{limit.name.removeprefix('RLIMIT_')}={wanted}"
     return _pam_fix(limit.name, situation, origins, wanted >> 10 if limit.unit == "bytes" else wanted)
 
 
@@ -272,7 +273,9 @@ def _pam_fix(name: str, situation: Situation, origins: Origins, number: int) -> 
     """The line that gives the value as it should be, or a new one for the user, which beats those for groups and all."""
     given = _pam_source(name, situation, origins)
     if given is None:
-        return f"/etc/security/limits.conf: `{origins.user or '*'} - {_PAM_ITEM[name]} {number}`"
+        # `:UID` is that user alone (limits.conf(5)); a bare number would be a user's name.
+        who = origins.user if _PLAIN_NAME.fullmatch(origins.user) else f":{situation.status.real_uid}"
+        return f"/etc/security/limits.conf: `{who} - {_PAM_ITEM[name]} {number}`"
     words = given.setting.text.split()
     return f"{given.setting.path} line {given.setting.line}: `{' '.join(words[:3])} {number}`"
 
@@ -288,22 +291,38 @@ def _stack_fix(stack: Stack, situation: Situation, origins: Origins) -> str:
     if stack.kind == "given":
         return "a smaller stack"
     if origins.in_service:
-        return f"systemctl edit {origins.unit}: [Service] LimitSTACK=8M; then systemctl restart {origins.unit}"
+        restart = shell.command("systemctl", "restart", *shell.operands(origins.unit))
+        return f"{_edit(origins)}: [Service] LimitSTACK=8M; then {restart}"
     line = _pam_fix("RLIMIT_STACK", situation, origins, _USUAL_STACK >> 10)
     return f"ulimit -s 8192, then start it anew; for good: {line} (KB); in Python: threading.stack_size(8 << 20)"
 
 
-def _systemctl(limit: Limit) -> str:
-    return "systemctl --user" if is_of_user_manager(limit.cgroup or "") else "systemctl"
+def _edit(origins: Origins) -> str:
+    return shell.command("systemctl", "edit", *shell.operands(origins.unit))
+
+
+def _set_property(limit: Limit, assignment: str) -> str | None:
+    """The command that sets a property of the unit whose cgroup this is; None where it is no unit's own."""
+    found = owner_of_path(limit.cgroup or "")
+    if found is None or not found.is_own:
+        return None
+    words = ("set-property", *shell.operands(found.unit), assignment)
+    if found.manager_uid is None:
+        return shell.command("systemctl", *words)
+    # Root's own `systemctl --user` is another manager, which may have a unit of this name.
+    as_user = ("sudo", "-u", f"#{found.manager_uid}", f"XDG_RUNTIME_DIR=/run/user/{found.manager_uid}")
+    return shell.command(*as_user, "systemctl", "--user", *words)
+
+
+def _written(limit: Limit, wanted: int) -> str:
+    return shell.command("echo", wanted, shell.Syntax(">"), limit.source)
 
 
 def _pids_fix(limit: Limit, origins: Origins) -> str:
-    unit, container = unit_of_path(limit.cgroup or ""), container_of(limit.cgroup or "")
-    wanted = _raised(limit)
-    if container and "kubepods" in (limit.cgroup or ""):
+    path, wanted = limit.cgroup or "", _raised(limit)
+    if container_of(path) and "kubepods" in path:
         return "podPidsLimit in the kubelet's configuration"
-    if container:
-        return f"docker update --pids-limit {wanted} {container[:12]}"
-    if unit and (unit in origins.units) and origins.unit:
-        return f"{_systemctl(limit)} set-property {unit} TasksMax={wanted}"
-    return f"echo {wanted} > {limit.source}"
+    if container := _DOCKERS_OWN.fullmatch(path):
+        return shell.command("docker", "update", "--pids-limit", wanted, (container[1] or container[2])[:12])
+    of_unit = _set_property(limit, f"TasksMax={wanted}") if origins.unit else None
+    return of_unit or _written(limit, wanted)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from opskit import shell
 from opskit.analysis.finding import Finding, Severity, most_severe_first
 from opskit.analysis.safepointadvice import TOO_MUCH_TTSP, Figures, Jdk, advise, duration, percent, verdict
 
@@ -164,8 +165,8 @@ def _under_way(subject: str, intervals: Sequence[Interval]) -> list[Finding]:
             "a safepoint was asked for, and a thread does not stop"
             + ("" if last.late_thread is None else f": {last.late_thread!r} runs on"),
             f"for {duration(waiting_s(intervals))} the VM thread has polled, and no counter has moved",
-            f"see what it runs: opskit jpmp {subject}, or where the JVM does not answer: top -H -p {subject}; a counted loop "
-            "without polls is the usual reason",
+            f"see what it runs: {shell.command('opskit', 'jpmp', subject)}, or where the JVM does not answer: "
+            f"{shell.command('top', '-H', '-p', subject)}; a counted loop without polls is the usual reason",
         )
     ]
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from opskit import shell
 from opskit.actions import drop_caches
 from opskit.actions.drop_caches import LEVELS, NOTHING, control_file
 from opskit.analysis import dentry as analysis
@@ -188,7 +189,7 @@ def _checked(facts: analysis.Facts, max_percent: float | None) -> int:
     if over is None:
         raise NotPermitted(
             f"whether dentries and inodes take more than {max_percent:g} % of RAM cannot be told without slabinfo; "
-            f"run as root: sudo opskit dentry --check {max_percent:g}"
+            f"run as root: {shell.command('sudo', 'opskit', 'dentry', '--check', f'{max_percent:g}')}"
         )
     return int(over)
 
@@ -344,7 +345,8 @@ def _drop(host: Host, out: Output, options: Options, wanted: DropOptions) -> int
         for line in plan:
             click.echo(printable(line), err=True)
     if not agreed(wanted.yes, "Go ahead?"):
-        raise UsageError(f"{NOTHING[:-1]}; add --yes to do it: opskit dentry --drop {wanted.level} --yes")
+        do_it = shell.command("opskit", "dentry", "--drop", wanted.level, "--yes")
+        raise UsageError(f"{NOTHING[:-1]}; add --yes to do it: {do_it}")
     progress("syncing and dropping …")
     begun = host.monotonic()
     try:

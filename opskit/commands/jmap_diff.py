@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from opskit import shell
 from opskit.analysis import jmap_diff as analysis
 from opskit.commands.input import STDIN, read_text, source_name
 from opskit.commands.options import Duration, Size, common, open_host, top
@@ -254,7 +255,6 @@ def _live_notes(found: analysis.Comparison, taken: Taken | None, *, live: bool) 
         return []
     notes = list(view.cost_notes(taken.stops_s, taken.late, live=live))
     if found.trend and found.trend[0].steady and not isinstance(taken.error, NoSuchProcess):
-        notes.append(
-            f"who holds them only a heap dump tells: jcmd {taken.jvm.pid} GC.heap_dump FILE (it stops the JVM)"
-        )
+        dump = shell.command("jcmd", taken.jvm.pid, "GC.heap_dump", "FILE")
+        notes.append(f"who holds them only a heap dump tells: {dump} (it stops the JVM)")
     return notes

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from opskit import shell
 from opskit.commands.confirm import agreed
 from opskit.commands.gathered import Gathered
 from opskit.commands.options import Duration
@@ -173,7 +174,7 @@ class Live:
         if run.ended == "long stop":
             said.append(
                 f"ended after the first sample, since it stopped the JVM for {run.stops_ms[0]:.0f} ms; to go on all the same: "
-                f"opskit jpmp {self.pid} {self.samples} --max-stop {limit:g}"
+                + shell.command("opskit", "jpmp", self.pid, self.samples, "--max-stop", f"{limit:g}")
             )
         if cut_off := sum(dump.cut_off for dump in run.dumps):
             said.append(f"{_samples_word(cut_off)} cut off: the JVM did not write all of its threads")
@@ -188,7 +189,8 @@ def _hidden_virtual_threads(dump: ThreadDump, pid: int) -> list[str]:
     if not carriers or any(thread.stack.role == "mounted" for thread in dump.threads):
         return []
     run = "virtual thread runs" if carriers == 1 else "virtual threads run"
-    return [f"{carriers} {run} whose stack this JDK's dump leaves out: opskit jpmp {pid} --virtual shows it"]
+    shows = shell.command("opskit", "jpmp", pid, "--virtual")
+    return [f"{carriers} {run} whose stack this JDK's dump leaves out: {shows} shows it"]
 
 
 def _samples_word(count: int) -> str:

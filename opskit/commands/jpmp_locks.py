@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opskit import shell
 from opskit.analysis.locks import ASK_FOR_SYNCHRONIZERS, contention
 from opskit.commands.output import about
 from opskit.jvm.stamp import read_stamp
@@ -30,7 +31,8 @@ def locks_report(host: Host, gathered: Gathered, top: int | None, footer: list[s
         verdict = ["no thread waits for a lock" if told else _nothing_told(gathered)]
     if gathered.live and any(lock.owner_unknown == ASK_FOR_SYNCHRONIZERS for lock in found.locks):
         pid = (gathered.target or {}).get("pid")
-        footer = [*footer, f"owners of java.util.concurrent locks: opskit jpmp {pid} --locks --synchronizers"]
+        finds = shell.command("opskit", "jpmp", pid, "--locks", "--synchronizers")
+        footer = [*footer, f"owners of java.util.concurrent locks: {finds}"]
     return Report(
         about(host, gathered.target),
         [Block(view.COLUMNS, rows, len(found.locks))] if found.locks else [],

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from opskit import shell
 from opskit.analysis.headroom import HeadroomSample, trend
 from opskit.analysis.limitfindings import limit_findings
 from opskit.analysis.limitorigin import explained
@@ -146,7 +147,7 @@ def _target(host: Host, pid: int | None) -> Target:
     if stat.state in _ENDED and (others := _other_threads(host, pid)):
         raise NotSupported(
             f"the first thread of {pid} ({stat.comm}) has ended and {len(others)} others run on; name one of them: "
-            f"opskit limits {others[0]}"
+            + shell.command("opskit", "limits", others[0])
         )
     if stat.state in _ENDED:
         raise NoSuchProcess(pid, f"it has ended and waits for its parent {stat.ppid} to collect it (a zombie)")
@@ -169,7 +170,8 @@ def _look(host: Host, target: Target, every: bool, stack: int | None) -> Look:
     except GONE:
         raise NoSuchProcess(pid, "it ended while it was looked at") from None
     except DENIED as error:
-        raise NotPermitted(f"{error.filename}: no permission; run as root: sudo opskit limits {pid}") from None
+        as_root = shell.command("sudo", "opskit", "limits", pid)
+        raise NotPermitted(f"{error.filename}: no permission; run as root: {as_root}") from None
     if now.start_ticks != target.who.start_ticks or now.state in _ENDED:
         raise NoSuchProcess(pid, "it ended while it was looked at")
     origins = read_origins(host.fs, situation, target.who.user or "")

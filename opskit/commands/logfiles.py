@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, BinaryIO
 
+from opskit import shell
 from opskit.commands.input import UTF_16
 from opskit.errors import BadInput, NotPermitted
 
@@ -19,11 +20,12 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES = 1 << 16
 _HEAD_BYTES = 1 << 16
+_STDIN_NAME = "standard input"
 _OTHER_COMPRESSIONS = {
-    b"\xfd7zXZ\0": "xzcat",
-    b"BZh": "bzcat",
-    b"\x28\xb5\x2f\xfd": "zstdcat",
-    b"PK\x03\x04": "unzip -p",
+    b"\xfd7zXZ\0": ("xzcat",),
+    b"BZh": ("bzcat",),
+    b"\x28\xb5\x2f\xfd": ("zstdcat",),
+    b"PK\x03\x04": ("unzip", "-p"),
 }
 
 
@@ -61,13 +63,15 @@ def in_order(logs: Sequence[LogFile], begin_s: Callable[[bytes], tuple[float | N
 def _open(name: str) -> LogFile:
     if name == "-":
         stream = sys.stdin.buffer
-        return _once("standard input", stream)
+        return _once(_STDIN_NAME, stream)
     try:
         file = open(name, "rb", buffering=0)  # noqa: SIM115  (a pipe stays open until it is read)
     except PermissionError:
         raise NotPermitted(f"cannot read {name}: permission denied; run as its owner or as root") from None
     except IsADirectoryError:
-        raise BadInput(name, f"is a directory; name the logs in it: {name.rstrip('/')}/*.log*") from None
+        directory = f"./{name}" if name.startswith("-") else name
+        inside = shell.quote(directory.rstrip("/")) if directory.strip("/") else ""
+        raise BadInput(name, f"is a directory; name the logs in it: {inside}/*.log*") from None
     except OSError as error:
         raise BadInput(name, f"cannot be read: {error.strerror}") from None
     mode = os.fstat(file.fileno()).st_mode
@@ -140,10 +144,19 @@ def _decompressed(name: str, raw: Iterator[bytes]) -> Iterator[bytes]:
         return
     for magic, tool in _OTHER_COMPRESSIONS.items():
         if first.startswith(magic):
-            raise BadInput(name, f"is compressed: {tool} {name} | opskit safepoints -")
+            raise BadInput(name, f"is compressed: {_unpacked(tool, name)}")
     if first:
         yield first
     yield from raw
+
+
+def _unpacked(tool: tuple[str, ...], name: str, *redirections: shell.Syntax) -> str:
+    """The pipeline that reads a log through another program."""
+    if name == _STDIN_NAME:
+        return f"{shell.command(*tool)} in front of opskit in the pipe"
+    # unzip takes `--` for something else.
+    file = (f"./{name}",) if name.startswith("-") and tool[0] == "unzip" else shell.operands(name)
+    return shell.command(*tool, *file, *redirections, shell.Syntax("|"), "opskit", "safepoints", "-")
 
 
 def _gunzip(name: str, first: bytes, raw: Iterator[bytes]) -> Iterator[bytes]:
@@ -165,7 +178,7 @@ def _gunzip(name: str, first: bytes, raw: Iterator[bytes]) -> Iterator[bytes]:
                     raise BadInput(
                         name,
                         "truncated gzip: the data end in the middle; what there is can be had with: "
-                        f"zcat {name} 2>/dev/null | opskit safepoints -",
+                        + _unpacked(("zcat",), name, shell.Syntax("2>/dev/null")),
                     )
     except zlib.error as error:
         raise BadInput(name, f"damaged gzip data ({error}); fetch the file again") from None

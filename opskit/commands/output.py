@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from opskit import __version__
+from opskit import __version__, shell
 from opskit.errors import CannotWrite, NotSupported, UsageError
 from opskit.render.escape import printable
 from opskit.render.report import About
@@ -122,10 +122,8 @@ class Output(NamedTuple):
 
 def about(host: Host, target: Mapping[str, object] | None = None) -> About:
     """The head of every report."""
-    import shlex  # noqa: PLC0415  (text and csv have no head)
-
     words = [os.path.basename(sys.argv[0]) or "opskit", *sys.argv[1:]]
-    command_line = shlex.join("opskit" if word == "__main__.py" else word for word in words)
+    command_line = shell.command(*("opskit" if word == "__main__.py" else word for word in words))
     return About(host.name, host.now().strftime("%Y-%m-%dT%H:%M:%SZ"), __version__, command_line, target)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from opskit import shell
 from opskit.analysis import pipes as analysis
 from opskit.commands.options import Pid, check_watch, common, open_host, top, uids_of, users, watching
 from opskit.commands.output import Output, about
@@ -123,7 +124,8 @@ def _check_pids(host: Host, pids: Iterable[int]) -> None:
     for pid in pids:
         if not host.fs.exists(pid):
             if hides_processes(host.fs) and not host.is_root:
-                hint = f"it may have ended, or is another user's and hidden (hidepid): sudo opskit pipes {pid}"
+                shows = shell.command("sudo", "opskit", "pipes", pid)
+                hint = f"it may have ended, or is another user's and hidden (hidepid): {shows}"
             else:
                 hint = "it may have ended; opskit pipes without a PID shows all"
             raise NoSuchProcess(pid, hint)
@@ -140,7 +142,7 @@ def _refuse_denied(host: Host, options: Options, look: Look) -> None:
             remedy = (
                 "not even by root: a security module or sandbox guards it"
                 if host.is_root
-                else f"run as root: sudo opskit pipes {pid}"
+                else f"run as root: {shell.command('sudo', 'opskit', 'pipes', pid)}"
             )
             raise NotPermitted(f"{pid} ({who.command}, user {owner}) does not let its fds be read; {remedy}")
 

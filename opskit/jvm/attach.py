@@ -24,6 +24,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
+from opskit import shell
 from opskit.errors import (
     AttachDenied,
     AttachError,
@@ -153,10 +154,10 @@ class AttachClient:
                 f"{target.pid} ({target.jvm.main}) closed the connection without a word, although we came as {ours}, as it "
                 "runs itself: it is ending, or in a user namespace with other ids; try again from within its container"
             )
-        advice = f"sudo -u '#{target.euid}' -g '#{target.egid}' opskit …, or run as root"
+        as_it = shell.command("sudo", "-u", f"#{target.euid}", "-g", f"#{target.egid}", "opskit", shell.Syntax("…"))
         raise AttachRefused(
             f"{target.pid} ({target.jvm.main}) refused our credentials: we are {ours}, it runs as {theirs}, and takes only "
-            f"clients with both; {advice}"
+            f"clients with both; {as_it}, or run as root"
         )
 
 
@@ -429,7 +430,8 @@ class _Exchange:
             if nobody.orphan:
                 raise AttachSocketOrphaned(
                     f"nobody listens on {nobody.path}, while {target.pid} ({target.jvm.main}) has a listener elsewhere: "
-                    f"a dead socket lies over its own; opskit hsperf-check {target.pid} --fix removes it"
+                    "a dead socket lies over its own; "
+                    f"{shell.command('opskit', 'hsperf-check', target.pid, '--fix')} removes it"
                 )
             if not attachtarget.remakes(target.java_major):
                 raise attachtarget.needs_restart(target, nobody.path)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import stat
 from typing import TYPE_CHECKING, NamedTuple
 
+from opskit import shell
 from opskit.errors import AttachError, AttachOtherUser
 from opskit.jvm.attachtarget import (
     AttachTarget,
@@ -55,7 +56,9 @@ def attachable(
     if our_ids[0] != 0 and our_ids[1] != target.egid:
         return Attachable("other-group", f"it runs with gid {target.egid}, we with {our_ids[1]}: it would refuse us")
     if state in "Tt":
-        return Attachable("stopped", f"it is stopped (state {state}): it answers nobody; kill -CONT {jvm.pid}")
+        return Attachable(
+            "stopped", f"it is stopped (state {state}): it answers nobody; {shell.command('kill', '-CONT', jvm.pid)}"
+        )
     if frozen_by is not None:
         return Attachable("frozen", f"its cgroup {frozen_by} is frozen (a paused container?)")
     disabled = why_disabled(fs, target)

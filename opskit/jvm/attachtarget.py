@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from opskit import shell
 from opskit.errors import (
     AttachDisabled,
     AttachNeedsRestart,
@@ -95,16 +96,17 @@ def target_of(fs: ProcFS, jvm: Jvm, our_euid: int) -> AttachTarget:
     if our_euid not in (0, owner):
         raise AttachOtherUser(
             f"{pid} ({jvm.main}) belongs to uid {owner}: only that user and root may attach; "
-            f"sudo -u '#{owner}' opskit …, or run as root"
+            f"{shell.command('sudo', '-u', f'#{owner}', 'opskit', shell.Syntax('…'))}, or run as root"
         )
     if jvm.kind == OPENJ9:
         raise AttachNotHotSpot(
             f"{pid} ({jvm.main}) is an OpenJ9 JVM: its attach protocol is another one; "
-            f"use the jcmd of its own JDK: jcmd {pid} Thread.print"
+            f"use the jcmd of its own JDK: {shell.command('jcmd', pid, 'Thread.print')}"
         )
     if jvm.kind != HOTSPOT:
         raise AttachNotHotSpot(
-            f"{pid} ({jvm.main}) is a GraalVM native image, no JVM: nothing listens for attaching; perf record -g -p {pid} works"
+            f"{pid} ({jvm.main}) is a GraalVM native image, no JVM: nothing listens for attaching; "
+            f"{shell.command('perf', 'record', '-g', '-p', pid)} works"
         )
     groups = tuple(int(word) for word in status.fields.get("Groups", "").split())
     return AttachTarget(jvm, owner, status.effective_gid, groups, major_of_jvm(fs, jvm))
@@ -129,7 +131,8 @@ def check_same(fs: ProcFS, target: AttachTarget, *, frozen: bool = True) -> None
 def why_stopped(fs: ProcFS, pid: int, state: str, *, frozen: bool = True) -> str | None:
     """Why a process in this state (of its stat file) answers nobody: stopped, traced, frozen; None: it does not stand still."""
     if state == "T":
-        return f"{pid} is stopped by a signal (state T): it answers nobody; go on with it: kill -CONT {pid}"
+        go_on = shell.command("kill", "-CONT", pid)
+        return f"{pid} is stopped by a signal (state T): it answers nobody; go on with it: {go_on}"
     if state == "t":
         return f"{pid} is stopped by a debugger or tracer (state t; TracerPid in /proc/{pid}/status): it answers nobody"
     path = _frozen_cgroup(fs, pid) if frozen else None
@@ -324,7 +327,7 @@ def meanwhile(found: tuple[int, str, float] | None) -> str:
         return f"{said}: the JVM is inside a long VM operation"
     return (
         f"{said}: if that is a loop without a safepoint poll, the JVM can answer nobody until it ends; "
-        f"perf record -g -t {tid} shows where it is"
+        f"{shell.command('perf', 'record', '-g', '-t', tid)} shows where it is"
     )
 
 

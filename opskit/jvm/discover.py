@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from opskit import shell
 from opskit.errors import BadInput, NoSuchProcess, NotAJvm, NotPermitted, NotSupported, OpskitError
 from opskit.jvm.hsperfdata import PerfData, parse_hsperfdata
 from opskit.jvm.launch import is_java_launcher, last_flag, main_of_command, main_of_words, parse_words
@@ -218,7 +219,7 @@ class _Finder:
             owner = status.effective_uid
             reason = NotPermitted(
                 f"{pid} is a JVM of uid {owner}, whose counters only that user and root may read; "
-                f"run as root, or: sudo -u '#{owner}' opskit …"
+                f"run as root, or: {shell.command('sudo', '-u', f'#{owner}', 'opskit', shell.Syntax('…'))}"
             )
             return self._jvm(pid, status, HOTSPOT, None, reason)
         return self._jvm(pid, status, HOTSPOT, None, perf)
@@ -329,7 +330,7 @@ class _Finder:
             return _NotReady(f"{pid} is just starting: it has not shared its counters yet")
         return NotSupported(
             f"{pid} shares no counters: no hsperfdata file is mapped, and its command line does not say why; "
-            f"opskit hsperf-check {pid} looks further"
+            f"{shell.command('opskit', 'hsperf-check', pid)} looks further"
         )
 
     def _is_young(self, pid: int) -> bool:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from opskit.errors import BadInput
 from opskit.proc.fs import DENIED, GONE, ProcFS
+from opskit.proc.lines import lines_of
 from opskit.proc.mountinfo import Mount, parse_mountinfo
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class Level(NamedTuple):
 
     def table(self, fs: ProcFS, name: str) -> dict[str, int]:
         """A file of `key number` lines (cpu.stat, memory.stat, pids.events); empty where there is none."""
-        pairs = (line.split() for line in (self.load(fs, name) or "").splitlines())
+        pairs = (line.split() for line in lines_of(self.load(fs, name) or ""))
         return {words[0]: int(words[1]) for words in pairs if len(words) == 2 and words[1].isdigit()}
 
 
@@ -84,7 +85,7 @@ class Ancestry(NamedTuple):
 def parse_cgroup(text: str) -> list[Membership]:
     """The lines of /proc/PID/cgroup. Raises BadInput."""
     found = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(lines_of(text), 1):
         hierarchy, colon, rest = line.partition(":")
         controllers, second, path = rest.partition(":")
         if not colon or not second or not hierarchy.isdigit() or not path.startswith("/"):
@@ -141,7 +142,7 @@ def cgroup_mounts(fs: ProcFS, pid: int | str) -> list[Mount]:
 
 def _parse_cgroup_mounts(text: str) -> list[Mount]:
     # A host of containers has thousands of mounts, a dozen of them are cgroups.
-    mounts = parse_mountinfo("\n".join(line for line in text.splitlines() if " - cgroup" in line))
+    mounts = parse_mountinfo("\n".join(line for line in lines_of(text) if " - cgroup" in line))
     return [mount for mount in mounts if mount.fs_type in ("cgroup", "cgroup2")]
 
 

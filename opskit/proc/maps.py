@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 
 from opskit.errors import BadInput
+from opskit.proc.lines import lines_of
 
 HEAP_BYTES = 64 << 20  # glibc malloc/arena.c, HEAP_MAX_SIZE: 64 MiB, and aligned to it, on 64-bit machines
 
@@ -57,7 +58,7 @@ def parse_maps(text: str) -> AddressSpace | None:
     names: dict[str, None] = {}
     below_stack = True
     before = (0, 0, "", True)  # start, end, permissions, anonymous
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(lines_of(text), 1):
         words = line.split(None, 5)
         start_text, dash, end_text = words[0].partition("-") if words else ("", "", "")
         if len(words) < 5 or not dash:
@@ -118,7 +119,7 @@ def locks_new_mappings(smaps: str) -> bool:
     part. Nobody would mlock() these.
     """
     permissions = name = ""
-    for line in smaps.splitlines():
+    for line in lines_of(smaps):
         if line.startswith("VmFlags:"):
             if " lo" in line and (permissions == "---p" or name == "[heap]"):
                 return True

@@ -10,6 +10,7 @@ import re
 from typing import NamedTuple
 
 from opskit.errors import BadInput
+from opskit.proc.lines import lines_of
 
 # File systems that are served by somebody else: a stat there may wait for a server that is gone, for ever.
 REMOTE = ("nfs", "cifs", "smb", "fuse", "ceph", "9p", "afs", "glusterfs", "lustre", "gpfs", "beegfs", "orangefs", "ocfs2", "virtiofs")  # fmt: skip
@@ -36,7 +37,7 @@ def _unescape(word: str) -> str:
 def parse_mountinfo(text: str) -> list[Mount]:
     """The mounts, in the file's order (a later one on the same point hides the earlier). Raises BadInput."""
     mounts = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(lines_of(text), 1):
         before, dash, after = line.partition(" - ")
         left, right = before.split(" "), after.split(" ")
         if not dash or len(left) < 6 or len(right) < 2 or not (left[0].isdigit() and left[1].isdigit()):
@@ -53,5 +54,5 @@ def parse_mountinfo(text: str) -> list[Mount]:
 
 def parse_remote_mount_points(text: str) -> list[str]:
     """Where file systems are mounted that are served by somebody else. Raises BadInput."""
-    lines = (line for line in text.splitlines() if line.partition(" - ")[2].startswith(REMOTE))
+    lines = (line for line in lines_of(text) if line.partition(" - ")[2].startswith(REMOTE))
     return [mount.mount_point for mount in parse_mountinfo("\n".join(lines))]

@@ -7,9 +7,11 @@ TasksMax=512
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, NamedTuple
 
 from opskit.proc.sysctl import Setting
+from opskit.quantities import integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -29,18 +31,62 @@ _DIRECTORIES = (
     "lib/systemd/system",
 )
 _MANAGER = ("etc/systemd", "run/systemd", "usr/local/lib/systemd", "usr/lib/systemd", "lib/systemd")
-_TYPES = (".service", ".scope", ".slice", ".socket", ".mount", ".swap")
+_UNIT = r"[\w:.\\@-]+\.(?:service|scope|slice|socket|mount|swap)"  # unit_name_is_valid() of systemd
+_USER_MANAGER = r"user@([0-9]{1,10})\.service"
+
+
+class Owner(NamedTuple):
+    """The unit that a cgroup belongs to. `is_own`: it is the unit's very cgroup, and not one below it.
+
+    `manager_uid`: the user whose own systemd (`systemctl --user`) runs the unit; None for the machine's.
+    """
+
+    unit: str
+    is_own: bool
+    manager_uid: int | None
+
+
+def owner_of_path(path: str) -> Owner | None:
+    """The unit that a cgroup's path leads to, as systemd itself reads it (cg_path_get_unit()); None outside systemd's.
+
+    That is the first part below the slices, and once more below a user's manager. What lies deeper was made by the unit's
+    processes, and may have any name: that of somebody else's unit, too.
+    """
+    parts = [part for part in path.split("/") if part]
+    found = _first_unit(parts)
+    if found is None:
+        return None
+    unit, below = found
+    manager = re.fullmatch(_USER_MANAGER, unit)
+    inner = _first_unit(below) if manager else None
+    if manager and inner:
+        return Owner(inner[0], not inner[1], integer(manager[1]))
+    return Owner(unit, not below, None)
+
+
+def _first_unit(parts: list[str]) -> tuple[str, list[str]] | None:
+    """The unit that these parts of a path begin with, and the parts below it."""
+    found = None
+    for count, part in enumerate(parts, 1):
+        name = part.removeprefix("_")  # systemd marks names that the kernel has for its own files
+        if not re.fullmatch(_UNIT, name, re.ASCII):
+            break
+        found = name, parts[count:]
+        if not name.endswith(".slice"):
+            break
+    return found
 
 
 def unit_of_path(path: str) -> str | None:
-    """The unit that a cgroup's path leads to: its last part that is one. None outside systemd's."""
-    return next((part for part in reversed(path.split("/")) if part.endswith(_TYPES)), None)
+    """The unit that a cgroup's path leads to; None outside systemd's."""
+    owner = owner_of_path(path)
+    return owner.unit if owner else None
 
 
 def is_of_user_manager(path: str) -> bool:
-    """Whether a cgroup's path leads to a unit of a user's own systemd (`systemctl --user`), below its user@.service."""
-    above, _, _ = path.rpartition(f"/{unit_of_path(path)}")
-    return any(part.startswith("user@") and part.endswith(".service") for part in above.split("/"))
+    """Whether a cgroup's path leads to a unit of a user's own systemd, below its user@.service."""
+    owner = owner_of_path(path)
+    return owner is not None and owner.manager_uid is not None
 
 
 def unit_settings(fs: ProcFS, unit: str) -> dict[str, Setting]:

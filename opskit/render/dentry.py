@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from opskit import shell
 from opskit.render.numbers import percent, plain, size, whole
 from opskit.render.report import Block, Column
 
@@ -357,7 +358,7 @@ def culprit_lines(rows: Sequence[LookerRow], seconds: float, total: int, grown: 
     if first.paths:
         lines.append(f"It looks for names like {', '.join(first.paths)}")
     if not first.ended:
-        lines.append(f"See all paths: strace -f -Z -e trace=%file -p {first.pid}")
+        lines.append(f"See all paths: {shell.command('strace', '-f', '-Z', '-e', 'trace=%file', '-p', first.pid)}")
     return lines
 
 

@@ -29,6 +29,6 @@ def _escape(character: str) -> str:
 def markdown(text: str) -> str:
     """A cell of a Markdown table."""
     text = printable(text)
-    for special in "\\`*_{}[]<>#|~":
+    for special in "\\`*_{}[]<>#|~&":  # with & an &#39; in a name would be shown as the quote that ends a quoted word
         text = text.replace(special, "\\" + special)
     return text

@@ -137,7 +137,7 @@ _NOTE: Column[Limit] = Column("note", lambda limit: limit.note)
 _ADVICE: list[Column[Limit]] = [
     Column("where", lambda limit: limit.source),
     Column("set by", lambda limit: limit.set_by),
-    Column("fix", lambda limit: limit.fix),
+    Column("fix", lambda limit: limit.fix, below=lambda limit: limit.full_name),
 ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from opskit import shell
 from opskit.analysis.pipes import identity
 from opskit.render.escape import printable
 from opskit.render.numbers import plain, size, whole
@@ -131,9 +132,9 @@ GAIN_COLUMNS: list[Column[Gain]] = [
 def gain_line(gain: Gain) -> str:
     """The sentence about a process that gains pipes."""
     return (
-        f"{gain.pid} ({gain.command}) gains pipes: {gain.pipes_first} -> {gain.pipes_last}, "
+        f"{gain.pid} ({printable(gain.command)}) gains pipes: {gain.pipes_first} -> {gain.pipes_last}, "
         f"{gain.pipes_per_min:+.1f} a minute; started {_started(gain) or 'unknown'}; "
-        f"see them with: opskit pipes {gain.pid} --ends"
+        f"see them with: {shell.command('opskit', 'pipes', gain.pid, '--ends')}"
     )
 
 

@@ -15,11 +15,12 @@ R = TypeVar("R")
 class Column(Generic[R]):
     """One column: its title, the raw value of a row, how people read it, and which side it leans on.
 
-    A value that is a tuple of strings is a cell of several lines. (Written out: a generic dataclass takes a
-    millisecond of every start to define.)
+    A value that is a tuple of strings is a cell of several lines. A column of commands has `below`, which names a row: on
+    a screen, where a cell may be broken into lines, its values stand below the table, a line each. (Written out: a
+    generic dataclass takes a millisecond of every start to define.)
     """
 
-    __slots__ = ("right", "show", "title", "value")
+    __slots__ = ("below", "right", "show", "title", "value")
 
     def __init__(
         self,
@@ -27,8 +28,9 @@ class Column(Generic[R]):
         value: Callable[[R], object],
         show: Callable[[Any], str] | None = None,
         right: bool = False,
+        below: Callable[[R], str] | None = None,
     ) -> None:
-        self.title, self.value, self.show, self.right = title, value, show, right
+        self.title, self.value, self.show, self.right, self.below = title, value, show, right, below
 
     def human(self, row: R) -> str:
         """The cell for a table, on one line."""
@@ -73,7 +75,7 @@ class About(NamedTuple):
     def line(self) -> str:
         """The head as one line."""
         target = "".join(f"  {key} {value}" for key, value in (self.target or {}).items() if value is not None)
-        return f"{self.host}  {self.time_utc}  opskit {self.version}{target}"
+        return f"{self.host}  {self.time_utc}  opskit {self.version}{target}"  # no command: who wrote it
 
 
 class Report(NamedTuple):

@@ -13,9 +13,11 @@ from rich.text import Text
 from opskit.render.escape import printable
 
 if TYPE_CHECKING:
-    from opskit.render.report import Block, Report
+    from collections.abc import Sequence
 
-_UNBOUNDED = 10_000  # off a terminal nothing is cut: as wide as the widest row
+    from opskit.render.report import Block, Column, Report
+
+_UNBOUNDED = 1 << 20  # off a terminal nothing is cut: as wide as the widest row
 
 
 def render(report: Report, width: int | None = None, height: int | None = None, *, color: bool = False) -> str:
@@ -34,7 +36,8 @@ def render(report: Report, width: int | None = None, height: int | None = None, 
     )
 
     def line(text: str, style: str = "") -> None:
-        console.print(Text(printable(text), style=style), soft_wrap=width is None)
+        # The terminal itself wraps it: a command that is copied from there stays one line.
+        console.print(Text(printable(text), style=style), soft_wrap=True)
 
     line(report.about.line, "dim")
     for sentence in report.verdict:
@@ -43,7 +46,9 @@ def render(report: Report, width: int | None = None, height: int | None = None, 
     for block in report.blocks:
         if block.title:
             line(block.title, "bold underline")
-        _table(console, block, None if height is None else max(5, (height - around) // len(report.blocks) - 4))
+        fits = None if height is None else max(5, (height - around) // len(report.blocks) - 4)
+        for command in _table(console, block, fits, on_screen=width is not None):
+            line(command)
     for sentence in report.summary:
         line(sentence, "bold")
     for sentence in report.footer:
@@ -51,22 +56,33 @@ def render(report: Report, width: int | None = None, height: int | None = None, 
     return "\n".join(row.rstrip() for row in out.getvalue().split("\n"))
 
 
-def _table(console: Console, block: Block[Any], fits: int | None) -> None:
-    """Print a table; on a terminal only as many rows as fit into that many lines, since cells may wrap."""
+def _table(console: Console, block: Block[Any], fits: int | None, *, on_screen: bool) -> list[str]:
+    """Print a table; on a terminal only as many rows as fit into that many lines, since cells may wrap.
+
+    Gives the commands of the rows that were printed, which a wrapped cell would break.
+    """
+    columns = [column for column in block.columns if not (on_screen and column.below)]
     count = len(block.rows) if fits is None else min(fits, len(block.rows))
-    table = _build(block, count)
+    table = _build(block, columns, count)
     while fits is not None and count > 1 and (over := len(console.render_lines(table)) - 2 - fits) > 0:
         count = max(1, count - (over + 1) // 2)
-        table = _build(block, count)
+        table = _build(block, columns, count)
     console.print(table)
     if block.total > count:
         console.print(Text(f"… {block.total - count:,} more; -n 0 shows all", style="dim"))
+    return [
+        f"{column.title} {column.below(row)}: {column.human(row)}"
+        for column in block.columns
+        if on_screen and column.below
+        for row in block.rows[:count]
+        if column.value(row) is not None
+    ]
 
 
-def _build(block: Block[Any], count: int) -> Table:
+def _build(block: Block[Any], columns: Sequence[Column[Any]], count: int) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for column in block.columns:
+    for column in columns:
         table.add_column(Text(column.title), justify="right" if column.right else "left", overflow="fold")
     for row in block.rows[:count]:
-        table.add_row(*(Text("\n".join(map(printable, column.lines(row)))) for column in block.columns))
+        table.add_row(*(Text("\n".join(map(printable, column.lines(row)))) for column in columns))
     return table

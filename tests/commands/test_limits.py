@@ -475,7 +475,7 @@ def test_a_service_does_not_read_limits_conf(look):
 
 
 def test_a_service_of_a_users_own_systemd(look):
-    """Its rlimits are those of a PAM session; its cgroup is changed with systemctl --user, the one above without."""
+    """Its rlimits are those of a PAM session; its cgroup is changed with its user's systemctl --user, the one above without."""
     place = "user.slice/user-1001.slice/user@1001.service"
     below = f"{place}/app.slice/web.service"
     changes = {
@@ -491,7 +491,9 @@ def test_a_service_of_a_users_own_systemd(look):
     document = look(**changes)
     assert "limits.conf line 1" in row(document, "RLIMIT_NPROC")["set_by"]
     assert "limits.conf line 1" in row(document, "RLIMIT_NPROC")["fix"]
-    assert row(document, "pids.max", f"/{below}")["fix"] == "systemctl --user set-property web.service TasksMax=80"
+    assert row(document, "pids.max", f"/{below}")["fix"] == (
+        "sudo -u '#1001' XDG_RUNTIME_DIR=/run/user/1001 systemctl --user set-property web.service TasksMax=80"
+    )
     assert row(document, "pids.max", f"/{place}")["fix"] == "systemctl set-property user@1001.service TasksMax=80"
 
 
@@ -689,13 +691,18 @@ def test_ctrl_c_in_a_watch_prints_what_was_gathered():
 
 
 def test_on_a_terminal_it_fits(tree):
-    """A table, no line wider than the screen."""
+    """Tables no wider than the screen; sentences, and each command, are a line that the terminal itself wraps."""
     code, shown = on_terminal(
         "limits", "4242", "--root", str(tree(machine(**BLOG))), columns=100, env={"NO_COLOR": "1"}
     )
     assert code == 1
     assert "RLIMIT_STACK" in shown
-    assert max(map(len, shown.splitlines())) <= 100
+    lines = shown.splitlines()
+    tables = [line for line in lines if "   " in line or "──" in line]
+    assert len(tables) > 10
+    assert max(map(len, tables)) <= 100
+    fix = "sysctl -w kernel.pid_max=4194304; for good: echo 'kernel.pid_max = 4194304' > /etc/sysctl.d/90-threads.conf"
+    assert f"fix kernel.pid_max: {fix}" in lines
 
 
 @pytest.mark.parametrize(("typed", "made"), [(b"yes\n", True), (b"no\n", False), (b"\x04", False)])

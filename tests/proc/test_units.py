@@ -6,7 +6,7 @@ import pytest
 
 from opskit.proc.fs import ProcFS
 from opskit.proc.sysctl import sysctl_settings
-from opskit.proc.units import manager_settings, unit_of_path, unit_settings
+from opskit.proc.units import manager_settings, owner_of_path, unit_of_path, unit_settings
 
 
 def of(files, tree):
@@ -69,11 +69,38 @@ def test_the_managers_defaults(tree):
         ("/system.slice", "system.slice"),
         ("/", None),
         ("/docker/0123", None),
+        ("/system.slice/system-getty.slice/getty@tty1.service", "getty@tty1.service"),
+        ("/machine.slice/machine-web\\x2d1.scope/payload/system.slice/app.service", "machine-web\\x2d1.scope"),
+        ("/system.slice/_cgroup.service", "cgroup.service"),
+        ("/system.slice/a b.service", "system.slice"),
+        ("/user.slice/user-7.slice/user@7.service/app.slice/web.service/x.service", "web.service"),
+        ("/user.slice/user-7.slice/user@7.service", "user@7.service"),
     ],
 )
 def test_the_unit_of_a_cgroups_path(path, unit):
-    """The last part that is one."""
+    """The first part below the slices, and once more below a user's manager: what is deeper may have any name."""
     assert unit_of_path(path) == unit
+
+
+@pytest.mark.parametrize(
+    ("path", "owner"),
+    [
+        ("/system.slice/app.service", ("app.service", True, None)),
+        ("/system.slice/app.service/app.service", ("app.service", False, None)),
+        ("/system.slice", ("system.slice", True, None)),
+        ("/system.slice/x", ("system.slice", False, None)),
+        ("/user.slice/user-7.slice/user@7.service", ("user@7.service", True, None)),
+        ("/user.slice/user-7.slice/user@7.service/init.scope", ("init.scope", True, 7)),
+        ("/user.slice/user-7.slice/user@7.service/app.slice/a.service/x", ("a.service", False, 7)),
+        ("/user.slice/user-7.slice/user@7.service/x y", ("user@7.service", False, None)),
+        ("/user.slice/user-7.slice/user@x.service/app.slice", ("user@x.service", False, None)),
+        ("/x/system.slice/app.service", None),
+        ("/../app.service", None),
+    ],
+)
+def test_whose_a_cgroup_is(path, owner):
+    """The unit, whether it is the unit's very cgroup, and the user whose systemd runs it."""
+    assert owner_of_path(path) == owner
 
 
 def test_sysctl_d_in_its_order(tree):

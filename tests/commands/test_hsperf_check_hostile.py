@@ -6,9 +6,14 @@ What is asserted of each attack is that nothing of the victim's has changed. Eac
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import fcntl
 import json
 import os
 import pwd
+import shlex
+import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -16,15 +21,29 @@ from pathlib import Path
 
 import hsperf
 import pytest
+from terminal import on_terminal
+
+from opskit.actions.repair_ownership import carry_out
+from opskit.commands import hsperf_check as command
+from opskit.host import Host
 
 SCRIPT = Path(__file__).resolve().parent.parent / "attacker.py"
-HOWS = ("user-namespace", "setuid-helper")
+IN_MOUNTS = ("user-namespace", "setuid-helper")
+COUNTERS = hsperf.build({"sun.rt.javaCommand": "x"})
+# As if every process could be looked into: root may not read the maps of some, and then nothing is removed.
+ALL_VISIBLE = """
+for process in /proc/[0-9]*; do
+    cat "$process/maps" > /dev/null 2>&1 || [ ! -e "$process/maps" ] || mount --bind /dev/null "$process/maps" || exit 9
+done
+exec "$@"
+"""
 
 
 class Attacker:
     """tests/attacker.py at work."""
 
-    def __init__(self, user, how, trick, victim, name, fd=-1):
+    def __init__(self, user, how, trick, name, victim="", fd=-1):
+        self.how = how
         self.process = subprocess.Popen(
             [sys.executable, SCRIPT, str(user.pw_uid), str(user.pw_gid), how, trick, name, str(victim), str(fd)],
             stdin=subprocess.PIPE,
@@ -39,13 +58,13 @@ class Attacker:
         line = self.process.stdout.readline()
         if line.startswith(word):
             return line
-        self.process.kill()
-        error = self.process.stderr.read()
-        if "PermissionError" in error or "enter_user_namespace" in error:
+        error = self.process.communicate()[1]
+        if word == "PID" and self.how == "user-namespace":
             pytest.skip(f"user namespaces are disabled here: {error.splitlines()[-1]}")
         raise AssertionError(error)
 
     def go(self):
+        """Let it play its trick."""
         self.process.stdin.write("\n")
         self.process.stdin.flush()
         self.expect("READY")
@@ -69,8 +88,8 @@ def attack(user):
     """A function that starts an attacker; ended afterwards."""
     started = []
 
-    def start(how, trick, victim, name=user.pw_name, **options):
-        started.append(Attacker(user, how, trick, victim, name, **options))
+    def start(how, trick, victim="", name=user.pw_name, **options):
+        started.append(Attacker(user, how, trick, name, victim, **options))
         return started[-1]
 
     yield start
@@ -79,13 +98,12 @@ def attack(user):
 
 
 @pytest.fixture
-def victim():
-    """A file of root's, that nobody else may read, with a small inode number."""
+def ground(root_only):
+    """A directory of root's that others may enter, on a tmpfs: with small inode numbers."""
     path = Path(f"/dev/shm/opskit-test-{os.getpid()}")
-    path.write_bytes(hsperf.build({"sun.rt.javaCommand": "x"}))
-    path.chmod(0o600)
+    path.mkdir(mode=0o755)
     yield path
-    path.unlink()
+    shutil.rmtree(path)
 
 
 @pytest.fixture
@@ -100,17 +118,313 @@ def fix(opskit):
     return run
 
 
-def look(path):
-    found = os.lstat(path)
-    return found.st_uid, found.st_gid, found.st_mode, found.st_nlink
+@pytest.fixture
+def fix_seeing_all(initial_pid_namespace, root_only):
+    """The same from where every process can be looked into, so that what is dead is removed."""
+
+    def run(*words):
+        done = subprocess.run(
+            ["unshare", "--mount", "sh", "-c", ALL_VISIBLE, "sh", sys.executable, "-m", "opskit", "hsperf-check",
+             *map(str, words), "--fix", "--yes", "-f", "json"],
+            capture_output=True, text=True, check=False, timeout=120,
+        )  # fmt: skip
+        assert done.returncode in (0, 1), done.stderr
+        return json.loads(done.stdout)["repairs"]
+
+    return run
 
 
-@pytest.mark.parametrize("how", HOWS)
-def test_a_file_with_the_number_of_the_attackers(attack, fix, victim, how):
-    """The exploit: the attacker maps a file of its own with the victim's inode number, and lays the victim over its name."""
-    before = look(victim)
+def write(path, mode, content=COUNTERS):
+    path.write_bytes(content)
+    path.chmod(mode)
+    return path
+
+
+def seen(*paths):
+    """What a repair could change."""
+    found = [os.lstat(path) for path in paths]
+    return [(each.st_uid, each.st_gid, each.st_mode, each.st_nlink) for each in found]
+
+
+def refusals(repairs):
+    """Why nothing was done; fails where something was."""
+    assert {repair["state"] for repair in repairs} <= {"refused", "failed"}, repairs
+    return {repair["why"] for repair in repairs}
+
+
+@pytest.mark.parametrize("how", IN_MOUNTS)
+def test_a_file_with_the_number_of_the_attackers(attack, fix, ground, how):
+    """The exploit: it maps a file of its own with the inode number of root's, and lays root's over the name."""
+    victim = write(ground / "secret", 0o600)
+    before = seen(victim)
     attacker = attack(how, "same-number", victim)
     attacker.go()
     repairs = fix(attacker.pid)
-    assert look(victim) == before
-    assert all(repair["state"] == "refused" for repair in repairs), repairs
+    assert seen(victim) == before
+    assert refusals(repairs) <= {f"no file in it is mapped by {attacker.pid}"}
+
+
+@pytest.mark.parametrize("how", IN_MOUNTS)
+def test_a_file_that_anybody_may_write_to(attack, fix, ground, how):
+    """It really maps root's file, at the right name: only the mount tells that it does not lie there."""
+    victim = write(ground / "board", 0o666)
+    before = seen(victim)
+    attacker = attack(how, "mapped", victim)
+    attacker.go()
+    assert refusals(fix(attacker.pid))
+    assert seen(victim) == before
+
+
+@pytest.mark.parametrize("how", IN_MOUNTS)
+def test_a_file_of_its_own_under_the_victims_name(attack, fix, ground, user, how):
+    """A file of the victim's, closed to all, whose owner the attacker was when it mapped it: only the mount tells."""
+    victim = write(ground / "handed-over", 0o600)
+    os.chown(victim, user.pw_uid, user.pw_gid)
+    attacker = attack(how, "mapped", victim)
+    attacker.go()
+    os.chown(victim, 0, 0)
+    before = seen(victim)
+    [why] = {why.replace(str(attacker.pid), "PID") for why in refusals(fix(attacker.pid))}
+    assert why == {
+        "user-namespace": "PID runs in another user namespace: run opskit inside of it",
+        "setuid-helper": "something is mounted over it, or over its directory",
+    }[how]
+    assert seen(victim) == before
+
+
+@pytest.mark.parametrize("how", IN_MOUNTS)
+@pytest.mark.parametrize("trick", ["directory", "tmp"])
+def test_a_directory(attack, fix, ground, user, how, trick):
+    """Root's directory with a file in it that is open to all, laid over its own one, or over /tmp."""
+    attacker = attack(how, trick, ground)
+    directory = ground
+    if trick == "tmp":
+        directory = ground / f"hsperfdata_{user.pw_name}"
+        directory.mkdir(0o755)
+    victim = write(directory / str(attacker.pid), 0o666)
+    before = seen(directory, victim)
+    attacker.go()
+    assert refusals(fix(attacker.pid))
+    assert seen(directory, victim) == before
+
+
+def test_what_a_dead_jvm_of_roots_left_open(attack, fix, opskit):
+    """No namespace at all: a process that has got the pid of root's dead JVM maps its file, which root's chmod had opened."""
+    directory = Path("/tmp/hsperfdata_root")
+    made = not directory.exists()
+    directory.mkdir(0o755, exist_ok=True)
+    attacker = attack("plain", "open", name="root")
+    victim = write(directory / str(attacker.pid), 0o666)
+    try:
+        before = seen(directory, victim)
+        attacker.go()
+        repairs = fix(attacker.pid)
+        assert seen(directory, victim) == before
+        assert any("the directory of the user" in why for why in refusals(repairs))
+    finally:
+        victim.unlink()
+        if made:
+            directory.rmdir()
+
+
+def test_a_file_of_another_user_that_was_open_to_it(attack, fix, user):
+    """In its own directory, where it can move what it may write to: being mapped does not make it its own."""
+    directory = Path(f"/tmp/hsperfdata_{user.pw_name}")
+    made = not directory.exists()
+    directory.mkdir(0o755, exist_ok=True)
+    os.chown(directory, user.pw_uid, user.pw_gid)
+    attacker = attack("plain", "open")
+    victim = write(directory / str(attacker.pid), 0o664)
+    os.chown(victim, 0, user.pw_gid)
+    try:
+        before = seen(victim)
+        attacker.go()
+        assert all("nothing proves that it was" in why for why in refusals(fix(attacker.pid)))
+        assert seen(victim) == before
+    finally:
+        victim.unlink()
+        if made:
+            directory.rmdir()
+
+
+@pytest.mark.parametrize("how", IN_MOUNTS)
+def test_a_socket_that_it_was_given_to_listen_on(attack, fix, ground, how):
+    """Started by root's socket unit, it calls listen() again: then the kernel names it, and not root, as the listener."""
+    victim = ground / "service.socket"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(victim))
+        listener.listen()
+        before = seen(victim)
+        attacker = attack(how, "socket", victim, fd=listener.fileno())
+        attacker.go()
+        assert refusals(fix(attacker.pid))
+        assert seen(victim) == before
+
+
+@pytest.mark.parametrize("how", IN_MOUNTS)
+def test_a_directory_of_somebody_elses_leftovers(attack, fix_seeing_all, ground, how):
+    """Files that are called as numbers (jobs, mails) are not removed because their directory is laid over a /tmp/hsperfdata_NAME."""
+    victims = [write(ground / "4194001", 0o600), write(ground / "4194002", 0o600, b"a mail")]
+    attack(how, "leftovers", ground).go()
+    repairs = [repair for repair in fix_seeing_all() if "419400" in repair["path"]]
+    assert len(repairs) == len(victims)
+    assert refusals(repairs)
+    assert all(victim.exists() for victim in victims)
+
+
+@pytest.fixture
+def leftover(root_only):
+    """A directory in /tmp with counters that nobody has: (their pid, their path)."""
+    directory = Path(f"/tmp/hsperfdata_opskit-test-{os.getpid()}")
+    directory.mkdir()
+    yield 4194101, write(directory / "4194101", 0o600)
+    shutil.rmtree(directory)
+
+
+def test_a_leftover_is_removed(fix_seeing_all, leftover):
+    """Nobody holds or maps it, and it is an hsperfdata file: gone. Another file with a number for a name stays."""
+    pid, file = leftover
+    other = write(file.parent / "4194102", 0o600, b"minutes of the last meeting")
+    [repair] = fix_seeing_all(pid)
+    assert (repair["state"], repair["after"]) == ("done", "gone")
+    assert not file.exists()
+    [repair] = fix_seeing_all(4194102)
+    assert (repair["state"], repair["why"]) == ("failed", "it is no hsperfdata file")
+    assert other.exists()
+
+
+def test_a_locked_leftover_stays(fix_seeing_all, opskit, leftover):
+    """Somebody has an flock on it, as JVMs since 17 have: it is no leftover, also where no process seems to map it."""
+    pid, file = leftover
+    with open(file) as held:
+        fcntl.flock(held, fcntl.LOCK_SH)
+        assert opskit("hsperf-check", pid).code == 2
+        assert [repair for repair in fix_seeing_all() if repair["pid"] == pid] == []
+        assert file.exists()
+
+
+def on_question(meanwhile, *words):
+    """Run the repair on a terminal, with every process to be seen, and do something between the look and the yes."""
+    asked = []
+    code, shown = on_terminal(
+        "hsperf-check", *map(str, words), "--fix", "-f", "json",
+        question="Type yes to go on: ",
+        answer=b"yes\n",
+        meanwhile=lambda: asked.append(meanwhile()),
+        wrapper=("unshare", "--mount", "sh", "-c", ALL_VISIBLE, "sh"),
+    )  # fmt: skip
+    assert asked, shown
+    document = shown[shown.index("\n{") + 1 : shown.rindex("}") + 1]
+    return json.loads(document)["repairs"]
+
+
+def test_a_lock_between_look_and_deed(initial_pid_namespace, leftover):
+    """A JVM that takes the file while --fix waits for its yes keeps it."""
+    pid, file = leftover
+    with open(file) as held:
+        [repair] = on_question(lambda: fcntl.flock(held, fcntl.LOCK_SH), pid)
+        assert (repair["state"], repair["why"]) == ("failed", "somebody holds a lock on it, or locks cannot be seen")
+        assert file.exists()
+
+
+def test_a_mapping_between_look_and_deed(initial_pid_namespace, leftover, attack, user):
+    """The same of a JVM that maps it."""
+    pid, file = leftover
+    os.chown(file, user.pw_uid, user.pw_gid)
+    attacker = attack("plain", "open", name=file.parent.name.removeprefix("hsperfdata_"))
+
+    def take_it():
+        os.rename(file, file.parent / str(attacker.pid))
+        attacker.go()
+        os.rename(file.parent / str(attacker.pid), file)
+
+    [repair] = on_question(take_it, pid)
+    assert (repair["state"], repair["why"]) == ("failed", "a process maps it, or not every process could be looked into")
+    assert file.exists()
+
+
+@pytest.fixture
+def app(workload, user):
+    """A JVM of another user, whose counters have a wrong mode."""
+    with contextlib.suppress(FileNotFoundError):  # what an interrupted test may have left
+        shutil.rmtree(f"/tmp/hsperfdata_{user.pw_name}")
+    running = workload(user=user.pw_uid, group=user.pw_gid)
+    running.counters = f"/tmp/hsperfdata_{user.pw_name}/{running.pid}"
+    os.chmod(running.counters, 0o644)
+    return running
+
+
+def test_a_file_swapped_between_look_and_deed(app, tmp_path):
+    """Another file, a link, a directory that is another one, at the name that was looked at: none is touched."""
+    file, directory = Path(app.counters), Path(app.counters).parent
+    kept, aside, victim = directory / "kept", directory.with_name("aside"), write(tmp_path / str(app.pid), 0o644)
+    before = seen(victim)
+
+    def to_link():
+        os.rename(file, kept)
+        os.symlink(victim, file)
+
+    def to_hard_link():
+        os.rename(file, kept)
+        os.link(victim, file)
+
+    def directory_to_link():
+        os.rename(directory, aside)
+        os.symlink(tmp_path, directory)
+
+    for swap, says in (
+        (to_link, "it is not the file that was looked at any more"),
+        (to_hard_link, "it is not the file that was looked at any more"),
+        (directory_to_link, "the way to it has changed: Not a directory"),
+    ):
+        try:
+            [repair] = on_question(swap, app.pid)
+        finally:
+            if kept.exists():
+                os.replace(kept, file)
+            if aside.exists():
+                directory.unlink()
+                os.rename(aside, directory)
+        assert (repair["state"], repair["why"]) == ("failed", says)
+        assert seen(victim) == before
+
+
+def test_a_process_that_ends_between_look_and_deed(app):
+    """Nothing is done for a pid whose process has ended, nor for another process that has the pid now."""
+    host = Host.at(None, None)
+    planned = command._look(host, [app.pid]).repairs
+    later = [dataclasses.replace(repair, way=repair.way._replace(start_ticks=1)) for repair in planned]
+    [done] = carry_out(host, later)
+    assert done.problem == f"{app.pid} is another process now"
+    os.kill(app.pid, signal.SIGKILL)
+    app.process.wait()
+    [done] = carry_out(host, planned)
+    assert done.problem
+    assert os.stat(app.counters).st_mode & 0o777 == 0o644
+
+
+HOSTILE = (b"x;touch pwn;#", b"$(touch pwn)", b"`touch pwn`", b"a\ntouch pwn", b"'\"", b"-rf", b"\xff\xfe", b"a b", b"\x1b[31m")
+
+
+def test_hostile_names(opskit, root_only):
+    """Whatever a directory in /tmp is called: each printed command is opskit's own, word by word, and no name is in it."""
+    directories = [b"/tmp/hsperfdata_" + name + b"%d" % os.getpid() for name in HOSTILE]
+    for number, directory in enumerate(directories):
+        os.mkdir(directory)
+        Path(os.fsdecode(directory + b"/%d" % (4194200 + number))).write_bytes(COUNTERS)
+    try:
+        document = json.loads(opskit("hsperf-check", "--fix", "-f", "json").out)
+        found = [finding for finding in document["findings"] if "/41942" in finding["subject"]]
+        assert len(found) == len(directories)
+        repairs = [repair for repair in document["repairs"] if "/41942" in repair["path"]]
+        assert len(repairs) == len(directories)
+        for repair in repairs:
+            assert shlex.split(repair["command"]) == ["opskit", "hsperf-check", str(repair["pid"]), "--fix"]
+        for finding in found:
+            assert finding["fix"].startswith(("opskit hsperf-check ", "not repaired by --fix: "))
+        shown = opskit("hsperf-check", "-f", "text").out
+        assert "\x1b" not in shown
+        assert not [line for line in shown.splitlines() if line.startswith("touch pwn")]
+    finally:
+        for directory in directories:
+            shutil.rmtree(directory)

@@ -189,10 +189,10 @@ def _check_counters(file: int) -> None:
 
 def _mount_id(fd: int) -> int:
     """The mount that an fd was opened on. fdinfo has it since Linux 3.15; statx only since 5.8."""
-    with open(f"/proc/self/fdinfo/{fd}", encoding="ascii") as lines:
+    with open(f"/proc/self/fdinfo/{fd}", "rb") as lines:
         for line in lines:
-            name, _, value = line.partition(":")
-            number = integer(value.strip()) if name == "mnt_id" else None
+            name, _, value = line.partition(b":")
+            number = integer(value.strip()) if name == b"mnt_id" else None
             if number is not None:
                 return number
     raise Unproven("this kernel does not tell which mount it is on")

@@ -233,7 +233,8 @@ def test_ones_own_socket_needs_no_root(as_nobody, workload, root_only):
     os.chmod(path, 0o644)
     os.chmod(counters, 0o644)
     done = as_nobody("hsperf-check", running.pid, "--fix", "--yes", "-f", "json")
-    document = json.loads(done.stdout or done.stderr)
+    assert done.returncode == 1, done.stderr
+    document = json.loads(done.stdout)
     states = {repair["code"]: repair["state"] for repair in document["repairs"]}
     assert states == {"attach-socket-mode": "done", "hsperf-file-mode": "refused"}
     assert "map_files" in [repair["why"] for repair in document["repairs"] if repair["state"] == "refused"][0]

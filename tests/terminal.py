@@ -22,7 +22,16 @@ def on_terminal(*arguments, env=None, rows=24, columns=80, question="", answer=b
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     process = subprocess.Popen(
-        ["setsid", "-c", "-w", *wrapper, sys.executable, "-m", "opskit", *arguments],  # it is its own, so that Ctrl-C works on it
+        [
+            "setsid",
+            "-c",
+            "-w",
+            *wrapper,
+            sys.executable,
+            "-m",
+            "opskit",
+            *arguments,
+        ],  # it is its own, so that Ctrl-C works on it
         stdin=follower,
         stdout=follower,
         stderr=follower,

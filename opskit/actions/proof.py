@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from opskit.analysis.hsperf_check import Repair
     from opskit.host import Host
     from opskit.jvm.attachfiles import Way
+    from opskit.jvm.maps import Mapping
 
 _LARGEST_COUNTERS_BYTES = 16 << 20  # -XX:PerfDataMemorySize is 32 KiB unless somebody sets it
 _ANY = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -117,10 +118,7 @@ def check_mapped(held: Held, repair: Repair, fds: ExitStack) -> None:
     """Raise Unproven unless the JVM has the file, or one in the directory, mapped as HotSpot does, and could as its owner only."""
     if held.process is None or repair.euid is None:
         raise Unproven("it is not reached through the JVM")
-    try:
-        mapping = parse_jvm_maps(_read(held.process, "maps")).hsperfdata
-    except OSError:
-        raise Unproven(f"the maps of {repair.pid} cannot be read") from None
+    mapping = _mapping(held.process, repair.pid)
     if mapping is None or mapping.deleted:
         raise Unproven(f"{repair.pid} maps no hsperfdata file")
     file, names = held.file, repair.names
@@ -141,7 +139,8 @@ def check_mapped(held: Held, repair: Repair, fds: ExitStack) -> None:
         ) from None
     fds.callback(os.close, mapped)
     found, theirs = os.fstat(file), os.fstat(mapped)
-    if (found.st_dev, found.st_ino) != (theirs.st_dev, theirs.st_ino):
+    # The second look: another file may have been mapped there, for reading only, after the first.
+    if (found.st_dev, found.st_ino) != (theirs.st_dev, theirs.st_ino) or mapping != _mapping(held.process, repair.pid):
         raise Unproven(f"{repair.pid} maps another file")
     if not _mount_id(held.file) == _mount_id(file) == _mount_id(mapped):
         raise Unproven(f"{repair.pid} maps it on another mount")
@@ -151,6 +150,13 @@ def check_mapped(held: Held, repair: Repair, fds: ExitStack) -> None:
         if open_to is not None:
             raise Unproven(open_to)
     check_process(held.process, repair.pid, euid=repair.euid)
+
+
+def _mapping(process: int, pid: int) -> Mapping | None:
+    try:
+        return parse_jvm_maps(_read(process, "maps")).hsperfdata
+    except OSError:
+        raise Unproven(f"the maps of {pid} cannot be read") from None
 
 
 def check_dead(host: Host, held: Held) -> None:

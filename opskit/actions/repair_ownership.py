@@ -45,6 +45,8 @@ def carry_out(host: Host, repairs: Iterable[Repair]) -> Iterator[Done]:
                 yield Done(repair, "gone", "gone", "it is not there any more")
             except Unproven as unproven:
                 yield Done(repair, "?", "?", str(unproven))
+            except PermissionError as error:
+                yield Done(repair, "?", "?", f"{error.strerror}; run as root")
             except OSError as error:
                 yield Done(repair, "?", "?", f"the way to it has changed: {error.strerror}")
             else:

@@ -247,7 +247,11 @@ class FileFinder:
     def _why_not_there(self, pid: int) -> str | None:
         """Why a process's files are none of ours to change: in a user namespace of its own it chooses what is mounted where."""
         try:
-            if self.fs.link(pid, "ns", "user") == self.fs.link("self", "ns", "user"):
+            ours = self.fs.link("self", "ns", "user")
+        except OSError:  # another machine's tree
+            return None
+        try:
+            if self.fs.link(pid, "ns", "user") == ours:
                 return None
         except OSError:
             return f"the user namespace of {pid} cannot be read"

@@ -165,7 +165,9 @@ def test_a_recursive_chown_of_tmp_is_repaired(check, workload, passwd_user, tmp_
     for part in ("lower", "upper", "work"):
         (tmp_path / part).mkdir()
         (tmp_path / part).chmod(0o1777)
-    become = f'{PLACES[place].format(tmp_path) or "true"} && exec setpriv --reuid={uid} --regid={gid} --clear-groups "$@"'
+    become = (
+        f'{PLACES[place].format(tmp_path) or "true"} && exec setpriv --reuid={uid} --regid={gid} --clear-groups "$@"'
+    )
     own = ("--pid", "--fork", "--mount-proc", "--kill-child") if pid_namespace else ()
     try:
         running = workload("sleep=1", wrapper=("unshare", "--mount", *own, "sh", "-c", become, "sh"))
@@ -204,7 +206,9 @@ def test_a_jvm_in_a_user_namespace_is_repaired_from_within_only(check, workload,
     """Who runs in one may have mounted anything anywhere: refused on the host, with what to do; done from inside of it."""
     inside = ("unshare", "--user", "--map-root-user", "--mount")
     try:
-        running = workload("sleep=1", wrapper=(*inside, "sh", "-c", 'mount -t tmpfs -o mode=1777 tmpfs /tmp && exec "$@"', "sh"))
+        running = workload(
+            "sleep=1", wrapper=(*inside, "sh", "-c", 'mount -t tmpfs -o mode=1777 tmpfs /tmp && exec "$@"', "sh")
+        )
     except pytest.fail.Exception as failed:
         pytest.skip(f"user namespaces are disabled here: {failed}")
     AttachClient(ProcFS(), running.pid, 60).thread_dump()
@@ -237,7 +241,8 @@ def test_ones_own_socket_needs_no_root(as_nobody, workload, root_only):
     document = json.loads(done.stdout)
     states = {repair["code"]: repair["state"] for repair in document["repairs"]}
     assert states == {"attach-socket-mode": "done", "hsperf-file-mode": "refused"}
-    assert "map_files" in [repair["why"] for repair in document["repairs"] if repair["state"] == "refused"][0]
+    [why] = [repair["why"] for repair in document["repairs"] if repair["state"] == "refused"]
+    assert "map_files" in why
     assert (os.lstat(path).st_mode & 0o777, os.lstat(counters).st_mode & 0o777) == (0o600, 0o644)
 
 

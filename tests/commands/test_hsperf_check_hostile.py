@@ -185,10 +185,13 @@ def test_a_file_of_its_own_under_the_victims_name(attack, fix, ground, user, how
     os.chown(victim, 0, 0)
     before = seen(victim)
     [why] = {why.replace(str(attacker.pid), "PID") for why in refusals(fix(attacker.pid))}
-    assert why == {
-        "user-namespace": "PID runs in another user namespace: run opskit inside of it",
-        "setuid-helper": "something is mounted over it, or over its directory",
-    }[how]
+    assert (
+        why
+        == {
+            "user-namespace": "PID runs in another user namespace: run opskit inside of it",
+            "setuid-helper": "something is mounted over it, or over its directory",
+        }[how]
+    )
     assert seen(victim) == before
 
 
@@ -306,7 +309,7 @@ def test_a_locked_leftover_stays(fix_seeing_all, opskit, leftover):
 def on_question(meanwhile, *words):
     """Run the repair on a terminal, with every process to be seen, and do something between the look and the yes."""
     asked = []
-    code, shown = on_terminal(
+    _, shown = on_terminal(
         "hsperf-check", *map(str, words), "--fix", "-f", "json",
         question="Type yes to go on: ",
         answer=b"yes\n",
@@ -339,7 +342,10 @@ def test_a_mapping_between_look_and_deed(initial_pid_namespace, leftover, attack
         os.rename(file.parent / str(attacker.pid), file)
 
     [repair] = on_question(take_it, pid)
-    assert (repair["state"], repair["why"]) == ("failed", "a process maps it, or not every process could be looked into")
+    assert (repair["state"], repair["why"]) == (
+        "failed",
+        "a process maps it, or not every process could be looked into",
+    )
     assert file.exists()
 
 
@@ -403,7 +409,17 @@ def test_a_process_that_ends_between_look_and_deed(app):
     assert os.stat(app.counters).st_mode & 0o777 == 0o644
 
 
-HOSTILE = (b"x;touch pwn;#", b"$(touch pwn)", b"`touch pwn`", b"a\ntouch pwn", b"'\"", b"-rf", b"\xff\xfe", b"a b", b"\x1b[31m")
+HOSTILE = (
+    b"x;touch pwn;#",
+    b"$(touch pwn)",
+    b"`touch pwn`",
+    b"a\ntouch pwn",
+    b"'\"",
+    b"-rf",
+    b"\xff\xfe",
+    b"a b",
+    b"\x1b[31m",
+)
 
 
 def test_hostile_names(opskit, root_only):

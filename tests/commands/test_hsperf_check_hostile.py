@@ -24,8 +24,11 @@ import pytest
 from terminal import on_terminal
 
 from opskit.actions.repair_ownership import carry_out
+from opskit.analysis.hsperf_check import Repair
 from opskit.commands import hsperf_check as command
 from opskit.host import Host
+from opskit.jvm.attachfiles import Way
+from opskit.proc.stat import parse_stat
 
 SCRIPT = Path(__file__).resolve().parent.parent / "attacker.py"
 IN_MOUNTS = ("user-namespace", "setuid-helper")
@@ -152,8 +155,35 @@ def refusals(repairs):
     return {repair["why"] for repair in repairs}
 
 
+def repair(pid, uid, names, code, proof, tmp=("tmp",), **what):
+    """What a look that was deceived would plan."""
+    file = os.lstat("/".join((f"/proc/{pid}/root", *tmp, *names)))
+    way = Way(pid, parse_stat(Path(f"/proc/{pid}/stat").read_text()).start_ticks, "root", tmp)
+    return Repair(code, pid, "/".join(names), way, names, file.st_dev, file.st_ino, "", "", proof, uid, **what)
+
+
+def forced(attacker, user, name=None):
+    """Whether the deed refuses whatever the look says: tries every repair of the attacker's files; gives the reasons."""
+    directory = (f"hsperfdata_{name or user.pw_name}",)
+    file, place = (*directory, str(attacker.pid)), (f".java_pid{attacker.pid}",)
+    planned = []
+    for names, code, proof, changes in (
+        (file, "hsperf-file", "mapped", ({"owner": user.pw_uid}, {"group": user.pw_gid}, {"mode": 0o600})),
+        (file, "hsperf-leftover", "dead", ({"remove": True},)),
+        (directory, "hsperf-dir", "mapped", ({"owner": user.pw_uid}, {"mode": 0o700})),
+        (place, "attach-socket", "peer", ({"owner": user.pw_uid}, {"group": user.pw_gid}, {"mode": 0o600})),
+        (place, "attach-socket-orphaned", "dead", ({"remove": True},)),
+    ):
+        with contextlib.suppress(FileNotFoundError):
+            planned += [repair(attacker.pid, user.pw_uid, names, code, proof, **change) for change in changes]
+    assert planned
+    problems = [done.problem for done in carry_out(Host.at(None, None), planned)]
+    assert all(problems), problems
+    return set(problems)
+
+
 @pytest.mark.parametrize("how", IN_MOUNTS)
-def test_a_file_with_the_number_of_the_attackers(attack, fix, ground, how):
+def test_a_file_with_the_number_of_the_attackers(attack, fix, ground, user, how):
     """The exploit: it maps a file of its own with the inode number of root's, and lays root's over the name."""
     victim = write(ground / "secret", 0o600)
     before = seen(victim)
@@ -162,16 +192,19 @@ def test_a_file_with_the_number_of_the_attackers(attack, fix, ground, how):
     repairs = fix(attacker.pid)
     assert seen(victim) == before
     assert refusals(repairs) <= {f"no file in it is mapped by {attacker.pid}"}
+    assert forced(attacker, user)
+    assert seen(victim) == before
 
 
 @pytest.mark.parametrize("how", IN_MOUNTS)
-def test_a_file_that_anybody_may_write_to(attack, fix, ground, how):
+def test_a_file_that_anybody_may_write_to(attack, fix, ground, user, how):
     """It really maps root's file, at the right name: only the mount tells that it does not lie there."""
     victim = write(ground / "board", 0o666)
     before = seen(victim)
     attacker = attack(how, "mapped", victim)
     attacker.go()
     assert refusals(fix(attacker.pid))
+    assert forced(attacker, user)
     assert seen(victim) == before
 
 
@@ -185,13 +218,9 @@ def test_a_file_of_its_own_under_the_victims_name(attack, fix, ground, user, how
     os.chown(victim, 0, 0)
     before = seen(victim)
     [why] = {why.replace(str(attacker.pid), "PID") for why in refusals(fix(attacker.pid))}
-    assert (
-        why
-        == {
-            "user-namespace": "PID runs in another user namespace: run opskit inside of it",
-            "setuid-helper": "something is mounted over it, or over its directory",
-        }[how]
-    )
+    foreign, mounted = "PID runs in another user namespace: run opskit inside of it", "something is mounted over it"
+    assert why.startswith(foreign if how == "user-namespace" else mounted)
+    assert forced(attacker, user)
     assert seen(victim) == before
 
 
@@ -208,10 +237,11 @@ def test_a_directory(attack, fix, ground, user, how, trick):
     before = seen(directory, victim)
     attacker.go()
     assert refusals(fix(attacker.pid))
+    assert forced(attacker, user)
     assert seen(directory, victim) == before
 
 
-def test_what_a_dead_jvm_of_roots_left_open(attack, fix, opskit):
+def test_what_a_dead_jvm_of_roots_left_open(attack, fix, user):
     """No namespace at all: a process that has got the pid of root's dead JVM maps its file, which root's chmod had opened."""
     directory = Path("/tmp/hsperfdata_root")
     made = not directory.exists()
@@ -224,6 +254,8 @@ def test_what_a_dead_jvm_of_roots_left_open(attack, fix, opskit):
         repairs = fix(attacker.pid)
         assert seen(directory, victim) == before
         assert any("the directory of the user" in why for why in refusals(repairs))
+        assert forced(attacker, user, "root")
+        assert seen(directory, victim) == before
     finally:
         victim.unlink()
         if made:
@@ -243,6 +275,8 @@ def test_a_file_of_another_user_that_was_open_to_it(attack, fix, user):
         before = seen(victim)
         attacker.go()
         assert all("nothing proves that it was" in why for why in refusals(fix(attacker.pid)))
+        os.chown(directory, 0, 0)
+        assert any("nothing proves that it was" in why for why in forced(attacker, user))
         assert seen(victim) == before
     finally:
         victim.unlink()
@@ -250,8 +284,97 @@ def test_a_file_of_another_user_that_was_open_to_it(attack, fix, user):
             directory.rmdir()
 
 
+@pytest.fixture
+def own(attack, user, tmp_path):
+    """A process that maps its own counters, all of whose repairs are done: (attacker, its directory, its file)."""
+    directory = Path(f"/tmp/hsperfdata_{user.pw_name}")
+    made = not directory.exists()
+    directory.mkdir(0o755, exist_ok=True)
+    os.chown(directory, user.pw_uid, user.pw_gid)
+    attacker = attack("plain", "open")
+    file = write(directory / str(attacker.pid), 0o644)
+    os.chown(file, user.pw_uid, user.pw_gid)
+    attacker.go()
+    yield attacker, directory, file
+    file.unlink(missing_ok=True)
+    if made:
+        directory.rmdir()
+
+
+def problem(planned):
+    """Why a repair was not done; None where it was."""
+    [done] = carry_out(Host.at(None, None), [planned])
+    return done.problem
+
+
+def test_each_proof_by_itself(own, user, tmp_path):
+    """One thing is not as it must be: nothing is done; then, with all as it must be, all is."""
+    attacker, directory, file = own
+    pid, uid, names = attacker.pid, user.pw_uid, (directory.name, str(attacker.pid))
+
+    def planned(names=names, code="hsperf-file-mode", proof="mapped", uid=uid, **what):
+        return repair(pid, uid, names, code, proof, **(what or {"mode": 0o600}))
+
+    def content(text):
+        with open(file, "r+b") as out:
+            out.write(text)
+
+    assert problem(planned(uid=uid + 1)) == f"{pid} runs as another user now"
+    assert problem(planned(names[:1])) == "it is of another kind than it should be"
+    assert problem(planned(code="hsperf-dir-mode")) == "it is of another kind than it should be"
+    assert problem(planned(proof="old", remove=True)) == "it is not empty, as a trigger is"
+    content(b"\0")
+    assert problem(planned()) == "it is no hsperfdata file"
+    content(COUNTERS[:1])
+    os.link(file, directory / "2")
+    assert problem(planned()) == "it has 2 links"
+    (directory / "2").unlink()
+    looked_at, elsewhere = planned(), tmp_path / "hsperfdata_other"
+    elsewhere.mkdir()
+    os.rename(file, elsewhere / "2")
+    assert problem(planned(names[:1], "hsperf-dir-mode", mode=0o700)) == f"the file that {pid} maps is not in it"
+    write(file, 0o644)
+    assert problem(looked_at) == "it is not the file that was looked at any more"
+    assert problem(planned()) == f"{pid} maps a file of another name"
+    os.rename(elsewhere / "2", elsewhere / names[1])
+    elsewhere.rename(elsewhere.with_name(directory.name))  # the right names, in another place
+    elsewhere = elsewhere.with_name(directory.name)
+    assert problem(planned()) == f"{pid} maps another file"
+    os.rename(elsewhere / names[1], file)
+    assert seen(file)[0][:3] == (uid, user.pw_gid, 0o100644)
+    os.chown(file, 0, 0)
+    assert problem(planned(owner=uid)) is None
+    assert problem(planned(group=user.pw_gid)) is None
+    assert problem(planned()) is None
+    os.chown(directory, 0, -1)
+    assert problem(planned(names[:1], "hsperf-dir-owner", owner=uid)) is None
+    assert problem(planned(names[:1], "hsperf-dir-mode", mode=0o777)) is None
+    assert [each[:3] for each in seen(directory, file)] == [
+        (uid, user.pw_gid, 0o40755),  # bits are only taken away
+        (uid, user.pw_gid, 0o100600),
+    ]
+
+
+def test_no_link_on_the_way(ground):
+    """A link in the place of a directory, or of the file, is not followed."""
+    write(ground / "4194001", 0o600)
+    link = Path(f"/tmp/opskit-test-link-{os.getpid()}")
+    link.symlink_to(ground)
+    file = os.lstat(ground / "4194001")
+    try:
+        for steps, names in ((("tmp", link.name), ("4194001",)), (("tmp",), (link.name, "4194001"))):
+            planned = Repair(
+                "hsperf-leftover", 4194001, "", Way(None, None, "root", steps), names, file.st_dev, file.st_ino, "", "",
+                "dead", remove=True,
+            )  # fmt: skip
+            assert problem(planned) == "the way to it has changed: Not a directory"
+        assert (ground / "4194001").exists()
+    finally:
+        link.unlink()
+
+
 @pytest.mark.parametrize("how", IN_MOUNTS)
-def test_a_socket_that_it_was_given_to_listen_on(attack, fix, ground, how):
+def test_a_socket_that_it_was_given_to_listen_on(attack, fix, ground, user, how):
     """Started by root's socket unit, it calls listen() again: then the kernel names it, and not root, as the listener."""
     victim = ground / "service.socket"
     with socket.socket(socket.AF_UNIX) as listener:
@@ -261,6 +384,7 @@ def test_a_socket_that_it_was_given_to_listen_on(attack, fix, ground, how):
         attacker = attack(how, "socket", victim, fd=listener.fileno())
         attacker.go()
         assert refusals(fix(attacker.pid))
+        assert forced(attacker, user)
         assert seen(victim) == before
 
 

@@ -355,6 +355,42 @@ def test_each_proof_by_itself(own, user, tmp_path):
     ]
 
 
+LISTENS = """
+import os, socket, sys, time
+if sys.argv[1] == "as root":
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(f"/tmp/.java_pid{os.getpid()}")
+    listener.listen()
+os.setgroups([]); os.setresgid(*[int(sys.argv[3])] * 3); os.setresuid(*[int(sys.argv[2])] * 3)
+if sys.argv[1] == "as the user":
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(f"/tmp/.java_pid{os.getpid()}")
+    listener.listen()
+print("up"); time.sleep(1000)
+"""
+
+
+@pytest.mark.parametrize("listens", ["as root", "as the user", "not at all"])
+def test_the_listener_by_itself(spawn, user, listens):
+    """A socket is the process's own if that process listens on it as the user who it is, and not as whom it was then."""
+    process = spawn(LISTENS, listens, user.pw_uid, user.pw_gid)
+    path = Path(f"/tmp/.java_pid{process.pid}")
+    with socket.socket(socket.AF_UNIX) as others:
+        try:
+            if listens == "not at all":
+                others.bind(str(path))
+                others.listen()
+            os.chown(path, 0, 0)
+            path.chmod(0o666)
+            names = (path.name,)
+            planned = repair(process.pid, user.pw_uid, names, "attach-socket-owner", "peer", owner=user.pw_uid)
+            refused = f"its listener is not {process.pid}"
+            assert problem(planned) == (None if listens == "as the user" else refused)
+            assert path.stat().st_uid == (user.pw_uid if listens == "as the user" else 0)
+        finally:
+            path.unlink()
+
+
 def test_no_link_on_the_way(ground):
     """A link in the place of a directory, or of the file, is not followed."""
     write(ground / "4194001", 0o600)

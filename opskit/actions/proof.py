@@ -108,10 +108,9 @@ def check_process(process: int, pid: int, *, start_ticks: int | None = None, eui
 
 def check_peer(held: Held, repair: Repair) -> None:
     """Raise Unproven unless the JVM, as the user that it is, listens on the socket."""
-    if listener_of(held.path) != (repair.pid, repair.euid):
+    if held.process is None or listener_of(held.path) != (repair.pid, repair.euid):
         raise Unproven(f"its listener is not {repair.pid}")
-    if held.process is not None:
-        check_process(held.process, repair.pid, euid=repair.euid)
+    check_process(held.process, repair.pid, euid=repair.euid)
 
 
 def check_mapped(held: Held, repair: Repair, fds: ExitStack) -> None:

@@ -13,6 +13,7 @@ it needs may be named after its pid, too), does its TRICK with what lies at VICT
     mapped           lays VICTIM over its file, and maps it
     directory        lays the directory VICTIM, in which a file PID is open to all, over its own, and maps that file
     tmp              lays the directory VICTIM over /tmp, and maps VICTIM/hsperfdata_NAME/PID
+    other-mount      maps its own file through another mount of the same /tmp
     open             maps /tmp/hsperfdata_NAME/PID as it is
     socket           lays the socket VICTIM over its attach socket, and calls listen() again on FD, its listener
     leftovers        lays the directory VICTIM over /tmp/hsperfdata_NAME: its files look as if a dead JVM had left them
@@ -126,6 +127,12 @@ def do(uid: int, gid: int, trick: str, name: str, victim: str, fd: int) -> objec
         return library(), listener
     os.mkdir(directory, 0o755)
     os.chown(directory, uid, gid)
+    if trick == "other-mount":
+        lay("/tmp", "/tmp/again")
+        with open(file, "wb") as out:
+            out.write(b"\xca\xfe\xc0\xc0".ljust(mmap.PAGESIZE, b"\0"))
+        os.chown(file, uid, gid)
+        return map_file(f"/tmp/again{file.removeprefix('/tmp')}")
     if trick == "mapped":
         lay(victim, file)
         return map_file(file)

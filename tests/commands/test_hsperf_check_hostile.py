@@ -262,12 +262,21 @@ def test_what_a_dead_jvm_of_roots_left_open(attack, fix, user):
             directory.rmdir()
 
 
-def test_a_file_of_another_user_that_was_open_to_it(attack, fix, user):
+@pytest.fixture
+def directory(user):
+    """The attacker's own /tmp/hsperfdata_NAME, as a JVM of its user would have made it."""
+    path = Path(f"/tmp/hsperfdata_{user.pw_name}")
+    made = not path.exists()
+    path.mkdir(exist_ok=True)
+    path.chmod(0o755)
+    os.chown(path, user.pw_uid, user.pw_gid)
+    yield path
+    if made:
+        shutil.rmtree(path)
+
+
+def test_a_file_of_another_user_that_was_open_to_it(attack, fix, user, directory):
     """In its own directory, where it can move what it may write to: being mapped does not make it its own."""
-    directory = Path(f"/tmp/hsperfdata_{user.pw_name}")
-    made = not directory.exists()
-    directory.mkdir(0o755, exist_ok=True)
-    os.chown(directory, user.pw_uid, user.pw_gid)
     attacker = attack("plain", "open")
     victim = write(directory / str(attacker.pid), 0o664)
     os.chown(victim, 0, user.pw_gid)
@@ -280,25 +289,17 @@ def test_a_file_of_another_user_that_was_open_to_it(attack, fix, user):
         assert seen(victim) == before
     finally:
         victim.unlink()
-        if made:
-            directory.rmdir()
 
 
 @pytest.fixture
-def own(attack, user, tmp_path):
+def own(attack, user, directory):
     """A process that maps its own counters, all of whose repairs are done: (attacker, its directory, its file)."""
-    directory = Path(f"/tmp/hsperfdata_{user.pw_name}")
-    made = not directory.exists()
-    directory.mkdir(0o755, exist_ok=True)
-    os.chown(directory, user.pw_uid, user.pw_gid)
     attacker = attack("plain", "open")
     file = write(directory / str(attacker.pid), 0o644)
     os.chown(file, user.pw_uid, user.pw_gid)
     attacker.go()
     yield attacker, directory, file
     file.unlink(missing_ok=True)
-    if made:
-        directory.rmdir()
 
 
 def problem(planned):
@@ -328,6 +329,7 @@ def test_each_proof_by_itself(own, user, tmp_path):
     content(COUNTERS[:1])
     os.link(file, directory / "2")
     assert problem(planned()) == "it has 2 links"
+    assert problem(planned(names[:1], "hsperf-dir-mode", mode=0o700)) == "it is no plain file with one link"
     (directory / "2").unlink()
     looked_at, elsewhere = planned(), tmp_path / "hsperfdata_other"
     elsewhere.mkdir()
@@ -353,6 +355,17 @@ def test_each_proof_by_itself(own, user, tmp_path):
         (uid, user.pw_gid, 0o40755),  # bits are only taken away
         (uid, user.pw_gid, 0o100600),
     ]
+    file.unlink()
+    write(file, 0o644)
+    assert problem(planned()) == f"{pid} maps no hsperfdata file"
+
+
+def test_a_file_that_is_mapped_on_another_mount(attack, fix, user):
+    """Its own file, but not from its /tmp: nothing tells what that other mount is."""
+    attacker = attack("setuid-helper", "other-mount")
+    attacker.go()
+    os.chmod(f"/proc/{attacker.pid}/root/tmp/hsperfdata_{user.pw_name}/{attacker.pid}", 0o640)
+    assert refusals(fix(attacker.pid)) == {f"{attacker.pid} maps it on another mount"}
 
 
 LISTENS = """
@@ -361,16 +374,23 @@ if sys.argv[1] == "as root":
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(f"/tmp/.java_pid{os.getpid()}")
     listener.listen()
-os.setgroups([]); os.setresgid(*[int(sys.argv[3])] * 3); os.setresuid(*[int(sys.argv[2])] * 3)
+if sys.argv[1] != "before":
+    os.setgroups([]); os.setresgid(*[int(sys.argv[3])] * 3); os.setresuid(*[int(sys.argv[2])] * 3)
 if sys.argv[1] == "as the user":
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(f"/tmp/.java_pid{os.getpid()}")
     listener.listen()
+if sys.argv[1] == "before":
+    os.setresuid(0, int(sys.argv[2]), 0)
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(f"/tmp/.java_pid{os.getpid()}")
+    listener.listen()
+    os.setresuid(0, 0, 0)
 print("up"); time.sleep(1000)
 """
 
 
-@pytest.mark.parametrize("listens", ["as root", "as the user", "not at all"])
+@pytest.mark.parametrize("listens", ["as root", "as the user", "before", "not at all"])
 def test_the_listener_by_itself(spawn, user, listens):
     """A socket is the process's own if that process listens on it as the user who it is, and not as whom it was then."""
     process = spawn(LISTENS, listens, user.pw_uid, user.pw_gid)
@@ -385,6 +405,8 @@ def test_the_listener_by_itself(spawn, user, listens):
             names = (path.name,)
             planned = repair(process.pid, user.pw_uid, names, "attach-socket-owner", "peer", owner=user.pw_uid)
             refused = f"its listener is not {process.pid}"
+            if listens == "before":
+                refused = f"{process.pid} runs as another user now"
             assert problem(planned) == (None if listens == "as the user" else refused)
             assert path.stat().st_uid == (user.pw_uid if listens == "as the user" else 0)
         finally:

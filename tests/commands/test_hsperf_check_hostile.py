@@ -403,6 +403,8 @@ def test_the_listener_by_itself(spawn, user, listens):
             os.chown(path, 0, 0)
             path.chmod(0o666)
             names = (path.name,)
+            dead = repair(process.pid, user.pw_uid, names, "attach-socket-orphaned", "dead", remove=True)
+            assert problem(dead) == "somebody listens on it"
             planned = repair(process.pid, user.pw_uid, names, "attach-socket-owner", "peer", owner=user.pw_uid)
             refused = f"its listener is not {process.pid}"
             if listens == "before":

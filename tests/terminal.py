@@ -21,17 +21,9 @@ def on_terminal(*arguments, env=None, rows=24, columns=80, question="", answer=b
     """
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    own_session = ("setsid", "-c", "-w")  # so that Ctrl-C works on it
     process = subprocess.Popen(
-        [
-            "setsid",
-            "-c",
-            "-w",
-            *wrapper,
-            sys.executable,
-            "-m",
-            "opskit",
-            *arguments,
-        ],  # it is its own, so that Ctrl-C works on it
+        [*own_session, *wrapper, sys.executable, "-m", "opskit", *arguments],
         stdin=follower,
         stdout=follower,
         stderr=follower,

@@ -85,6 +85,8 @@ def _start(host: Host, way: Way, keep: Callable[[int], int]) -> tuple[int | None
     """The process, and its root or working directory. One in another user namespace chooses what is mounted there: refused."""
     if way.pid is None:
         return None, keep(os.open("/", _DIRECTORY))
+    if way.start_ticks is None:
+        raise Unproven(f"nothing tells {way.pid} from another process of this pid")
     process = keep(os.open(host.fs.path(way.pid), _DIRECTORY))
     check_process(process, way.pid, start_ticks=way.start_ticks)
     theirs, ours = os.stat("ns/user", dir_fd=process), os.stat("/proc/self/ns/user")

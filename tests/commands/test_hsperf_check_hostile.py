@@ -188,6 +188,8 @@ def forced(attacker, user, name=None):
     assert planned
     problems = [done.problem for done in carry_out(Host.at(None, None), planned)]
     assert all(problems), problems
+    if attacker.how == "user-namespace":
+        assert set(problems) == {f"{attacker.pid} runs in another user namespace: run opskit inside of it"}
     return set(problems)
 
 

@@ -115,7 +115,7 @@ def as_nobody(root_only):
         draws = any(str(argument).rpartition(".")[2] in ("png", "svg") for argument in arguments)
         unwanted = ("opskit.__main__",) if draws else ("opskit.__main__", "opskit.render.plot")  # matplotlib takes long
         code = (
-            "import ctypes, difflib, json, os, shlex, sys, pkgutil, importlib, opskit, pwd, tempfile\n"
+            "import ctypes, difflib, grp, json, os, shlex, sys, pkgutil, importlib, opskit, pwd, tempfile\n"
             "for m in pkgutil.walk_packages(opskit.__path__, 'opskit.'):\n"
             f"    if m.name not in {unwanted!r}: importlib.import_module(m.name)\n"
             f"os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})\n"

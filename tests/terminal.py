@@ -14,12 +14,16 @@ import termios
 SILENT_S = 120  # a loaded machine may need long
 
 
-def on_terminal(*arguments, env=None, rows=24, columns=80, question="", answer=b""):
-    """Run `opskit` on a pseudo-terminal and type the answer at the question; the exit code, and what it showed."""
+def on_terminal(*arguments, env=None, rows=24, columns=80, question="", answer=b"", meanwhile=None, wrapper=()):
+    """Run `opskit` on a pseudo-terminal and type the answer at the question; the exit code, and what it showed.
+
+    `meanwhile` is called before the answer is typed. `wrapper` comes before Python (unshare, …).
+    """
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    own_session = ("setsid", "-c", "-w")  # so that Ctrl-C works on it
     process = subprocess.Popen(
-        ["setsid", "-c", "-w", sys.executable, "-m", "opskit", *arguments],  # it is its own, so that Ctrl-C works on it
+        [*own_session, *wrapper, sys.executable, "-m", "opskit", *arguments],
         stdin=follower,
         stdout=follower,
         stderr=follower,
@@ -39,6 +43,8 @@ def on_terminal(*arguments, env=None, rows=24, columns=80, question="", answer=b
             break
         shown += chunk
         if answer and question.encode() in shown:
+            if meanwhile is not None:
+                meanwhile()
             os.write(leader, answer)
             answer = b""
     os.close(leader)

@@ -17,16 +17,19 @@ from typing import TYPE_CHECKING, Literal
 
 from opskit.analysis.finding import Finding, Severity
 from opskit.jvm.attachtarget import may_write, remakes
+from opskit.shell import Syntax, command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from opskit.jvm.attachfiles import Entry, Leftover, Socket, Surroundings
+    from opskit.jvm.attachfiles import Entry, Leftover, Socket, Surroundings, Way
+    from opskit.proc.fs import FileId
 
 NOT_SECURE = "`well-known file is not secure`"
 _CLIENT_MODE = 0o066
 _OTHERS_MAY_WRITE = 0o022
 _TRIGGER_STAYS_S = 15.0  # a client waits for the listener 10 s at most by default
+Proof = Literal["peer", "mapped", "dead", "old"]
 _HIDDEN = "hidden"  # its /tmp is closed to us: neither works nor refused
 
 
@@ -69,18 +72,24 @@ class ClientVerdict:
 class Repair:
     """One thing to do to one file, which must still be the same (device, inode) then.
 
-    `owner`, `group`, `mode`: what to set, None: leave. `remove`: unlink it. `proof`: what is proven again right before:
-    "peer" (the listener is `pid`), "mapped" (`pid` maps the file), "dead" (nobody listens, holds or maps it), "old" (a
-    trigger). `command` says the same in the shell's words. `refused`: why it is not done, where it is not.
+    `way` and `names` lead to the file, `path` shows it. `owner`, `group`, `mode`: what to set, None: leave; of a directory's
+    mode bits are only taken away. `remove`: unlink it. `change` says that in words. `proof`: what is proven again right before:
+    "peer" (the listener is `pid`, which runs as `euid`), "mapped" (so does `pid`, and maps the file), "dead" (nobody listens,
+    holds or maps it), "old" (a trigger). `command` is what to type for it: no command of a shell is as careful.
+    `refused`: why it is not done, where it is not.
     """
 
     code: str
     pid: int
     path: str
+    way: Way | None
+    names: tuple[str, ...]
     device: int
     inode: int
+    change: str
     command: str
-    proof: Literal["peer", "mapped", "dead", "old"]
+    proof: Proof
+    euid: int | None = None
     owner: int | None = None
     group: int | None = None
     mode: int | None = None
@@ -101,8 +110,9 @@ class Checked:
 class _Check:
     """Gathers findings and repairs of one subject. Removed is only from where everything is visible (`initial_namespace`)."""
 
-    def __init__(self, names: Names, pid: int, *, initial_namespace: bool) -> None:
-        self.names, self.pid = names, pid
+    def __init__(self, names: Names, pid: int, euid: int | None = None, *, initial_namespace: bool) -> None:
+        self.names, self.pid, self.euid = names, pid, euid
+        self.by_pid = True
         self.blind = (
             None if initial_namespace else "from within a container not every process is visible: run it on the host"
         )
@@ -113,26 +123,55 @@ class _Check:
         self.findings.append(finding)
 
     def repair(
-        self, code: str, entry: Entry, command: str, proof: Literal["peer", "mapped", "dead", "old"], **what: object
-    ) -> None:
-        if what.get("remove"):
-            what["refused"] = self.blind or what.get("refused")
+        self,
+        code: str,
+        entry: Entry,
+        proof: Proof,
+        doubt: str | None = None,
+        *,
+        owner: int | None = None,
+        group: int | None = None,
+        mode: int | None = None,
+    ) -> str:
+        """Plan a repair, a removal where nothing is set, and give what the finding says about it. `doubt`: why not to do it."""
+        remove = owner is group is mode is None
+        way = entry.way
+        if way is None:
+            doubt = f"the root directory of {self.pid} cannot be entered"
+        doubt = (self.blind if remove else None) or (way.refused if way else None) or doubt
+        if remove:
+            change = "remove"
+        elif owner is not None:
+            change = f"owner {self.names.of_user(owner)}"
+        elif group is not None:
+            change = f"group {self.names.of_group(group)}"
+        else:
+            change = f"mode {mode:04o}"
+        file, line = entry.file, self.fix_command()
         self.repairs.append(
-            Repair(code, self.pid, entry.path, entry.file.device, entry.file.inode, command, proof, **what)  # type: ignore[arg-type]
-        )
+            Repair(
+                code, self.pid, entry.path, way, entry.names, file.device, file.inode, change, line, proof, self.euid,
+                owner, group, mode, remove, doubt,
+            )
+        )  # fmt: skip
+        return line if doubt is None else f"not repaired by --fix: {doubt}"
+
+    def fix_command(self) -> str:
+        """What to type to have it repaired: a shell's chown or rm would follow whatever another user puts at a path."""
+        return command("opskit", "hsperf-check", *([self.pid] if self.by_pid else []), "--fix")
 
 
 def check(
     around: Surroundings,
     names: Names,
     now_s: float,
-    holder: Callable[[int], int | None],
+    holder: Callable[[FileId], int | None],
     page_bytes: int,
     *,
     initial_namespace: bool,
 ) -> Checked:
-    """Judge one JVM. `now_s`: the wall clock; `holder`: which pid maps the hsperfdata file of an inode."""
-    out = _Check(names, around.pid, initial_namespace=initial_namespace)
+    """Judge one JVM. `now_s`: the wall clock; `holder`: which pid maps an hsperfdata file."""
+    out = _Check(names, around.pid, around.euid, initial_namespace=initial_namespace)
     if around.stopped:
         out.found(
             Finding(
@@ -153,7 +192,7 @@ def check(
 
 
 def _after(stopped: str) -> str | None:
-    return "kill -CONT " + stopped.split(" ", 1)[0] if "kill -CONT" in stopped else None
+    return command("kill", "-CONT", stopped.split(" ", 1)[0]) if "kill -CONT" in stopped else None
 
 
 def _check_flags(out: _Check, around: Surroundings) -> None:
@@ -217,24 +256,24 @@ def _check_tmp(out: _Check, around: Surroundings) -> None:
         what = "inode" if tmp.space.free_inodes == 0 else "block"
         out.found(
             Finding("tmp-full", blocks, where, f"is full (no {what} is left): no socket, no trigger, no hsperfdata can be made there",
-                    f"statvfs of {where}", f"df -h {where}; df -i {where}")
+                    f"statvfs of {where}", command("df", "-h", where, Syntax("&&"), "df", "-i", where))
         )  # fmt: skip
     if not may_write(entry.file, around.euid, (around.egid, *around.groups)):
         user = out.names.of_user(around.euid)
         out.found(
             Finding("tmp-closed", blocks, where, f"does not let {user} make files: no attach socket, no hsperfdata", seen,
-                    f"chmod 1777 {where}")
+                    _mode_of_tmp(around, "1777"))
         )  # fmt: skip
     elif entry.mode & 0o002 and not entry.mode & 0o1000:
         out.found(
             Finding("tmp-not-sticky", "warning", where, "is not sticky: anybody may delete or replace sockets and hsperfdata of others",
-                    seen, f"chmod 1777 {where}")
+                    seen, _mode_of_tmp(around, "1777"))
         )  # fmt: skip
     if entry.mode & 0o2000:
         out.found(
             Finding("tmp-setgid", "warning", where,
                     "has the setgid bit: sockets of JDK 8 get its group instead of the JVM's, and jstack calls them not secure",
-                    seen, f"chmod g-s {where}")
+                    seen, _mode_of_tmp(around, "g-s"))
         )  # fmt: skip
     if not tmp.shared:
         out.found(
@@ -242,6 +281,14 @@ def _check_tmp(out: _Check, around: Surroundings) -> None:
                     "is not our /tmp (a container, or systemd's PrivateTmp): tools of JDK 8 look in the wrong one, jps sees nothing",
                     f"device and inode of {where} differ from /tmp's")
         )  # fmt: skip
+
+
+def _mode_of_tmp(around: Surroundings, mode: str) -> str:
+    """How to mend a /tmp. One below /proc/PID/root is in the hands of who made that root: a link there leads anywhere."""
+    tmp = around.tmp
+    if tmp is not None and tmp.entry.path == tmp.entry.inside:
+        return command("chmod", mode, tmp.entry.path)
+    return f"mode {mode} for /tmp in the image, pod or unit that {around.pid} runs in"
 
 
 def _check_socket(out: _Check, around: Surroundings) -> None:
@@ -256,16 +303,16 @@ def _check_socket(out: _Check, around: Surroundings) -> None:
         out.found(
             Finding("attach-not-a-socket", "error", path,
                     f"is a {entry.kind} of {out.names.of_user(entry.file.uid)}, in the place of the attach socket: nobody can attach",
-                    _seen(out, entry), f"find out who made it; then rm {path}")
+                    _seen(out, entry), "find out who made it, then remove it")
         )  # fmt: skip
         return
     if socket.alive is False:
         lives = "while its listener has lost its name" if around.listener else "and hides that there is no listener yet"
+        fix = out.repair("attach-socket-orphaned", entry, "dead")
         out.found(
             Finding("attach-socket-orphaned", "error", path, f"nobody listens on it, {lives}: clients get `Connection refused`",
-                    f"connect: ECONNREFUSED; {_seen(out, entry)}", f"rm {path}")
+                    f"connect: ECONNREFUSED; {_seen(out, entry)}", fix)
         )  # fmt: skip
-        out.repair("attach-socket-orphaned", entry, f"rm {path}", "dead", remove=True)
         return
     if socket.peer is not None and socket.peer != pid:
         who = f"process {socket.peer}" if socket.peer else "a process that is not visible from here"
@@ -284,7 +331,8 @@ def _deleted_socket(out: _Check, around: Surroundings) -> None:
         out.found(
             Finding("attach-socket-deleted", "warning", path,
                     "was deleted (by a cleaner of /tmp?); the JVM makes it again when a client next asks",
-                    f"{around.pid} has a thread Attach Listener, the file is not there", f"opskit hsperf-check {around.pid} --probe")
+                    f"{around.pid} has a thread Attach Listener, the file is not there",
+                    command("opskit", "hsperf-check", around.pid, "--probe"))
         )  # fmt: skip
         return
     java = f"JDK {around.java_major}" if around.java_major else "this JDK"
@@ -301,21 +349,19 @@ def _check_socket_file(out: _Check, around: Surroundings, socket: Socket) -> Non
     path, file = entry.path, entry.file
     ours = None if socket.peer == around.pid else "its listener could not be asked who it is"
     if file.uid != around.euid:
-        command = f"chown {names.user(around.euid)} {path}"
+        fix = out.repair("attach-socket-owner", entry, "peer", ours, owner=around.euid)
         out.found(
             Finding("attach-socket-owner", "error", path,
                     f"the owner of {path} is {names.of_user(file.uid)}, the JVM runs as {names.of_user(around.euid)}: {NOT_SECURE}",
-                    _seen(out, entry), command)
+                    _seen(out, entry), fix)
         )  # fmt: skip
-        out.repair("attach-socket-owner", entry, command, "peer", owner=around.euid, refused=ours)
     if file.gid != around.egid:
-        command = f"chgrp {names.group(around.egid)} {path}"
+        fix = out.repair("attach-socket-group", entry, "peer", ours, group=around.egid)
         out.found(
             Finding("attach-socket-group", "error", path,
                     f"the group of {path} is {names.of_group(file.gid)}, the JVM runs with group {names.of_group(around.egid)}: {NOT_SECURE}",
-                    _seen(out, entry), command)
+                    _seen(out, entry), fix)
         )  # fmt: skip
-        out.repair("attach-socket-group", entry, command, "peer", group=around.egid, refused=ours)
     if entry.mode != 0o600:
         bad = entry.mode & _CLIENT_MODE
         deaf = entry.mode & 0o600 != 0o600
@@ -326,10 +372,9 @@ def _check_socket_file(out: _Check, around: Surroundings, socket: Socket) -> Non
             if deaf
             else f"mode {entry.mode:04o} instead of 0600; clients do not mind"
         )
-        command = f"chmod 600 {path}"
+        fix = out.repair("attach-socket-mode", entry, "peer", ours, mode=0o600)
         severity: Severity = "error" if bad or deaf else "warning"
-        out.found(Finding("attach-socket-mode", severity, path, summary, _seen(out, entry), command))
-        out.repair("attach-socket-mode", entry, command, "peer", mode=0o600, refused=ours)
+        out.found(Finding("attach-socket-mode", severity, path, summary, _seen(out, entry), fix))
 
 
 def _seen(out: _Check, entry: Entry) -> str:
@@ -343,7 +388,6 @@ def _seen(out: _Check, entry: Entry) -> str:
 def _check_triggers(out: _Check, around: Surroundings, now_s: float) -> None:
     for trigger in around.triggers:
         entry, file = trigger.entry, trigger.entry.file
-        command = f"rm {entry.path}"
         takes_root = around.java_major is None or around.java_major > 8
         if file.uid != around.euid and not (file.uid == 0 and takes_root):
             in_cwd = trigger.in_cwd
@@ -353,21 +397,19 @@ def _check_triggers(out: _Check, around: Surroundings, now_s: float) -> None:
                 if in_cwd
                 else "the JVM does not take it as a trigger"
             )
+            fix = out.repair("attach-trigger-owner", entry, "old", _not_a_trigger(entry))
             out.found(
                 Finding("attach-trigger-owner", "error" if in_cwd and stops else "warning", entry.path,
                         f"belongs to {out.names.of_user(file.uid)}, the JVM runs as {out.names.of_user(around.euid)}: {effect}",
-                        _seen(out, entry), command)
+                        _seen(out, entry), fix)
             )  # fmt: skip
         elif now_s - file.ctime_ns / 1e9 > _TRIGGER_STAYS_S:
+            fix = out.repair("attach-trigger-left", entry, "old", _not_a_trigger(entry))
             out.found(
                 Finding("attach-trigger-left", "warning", entry.path,
                         f"was left behind by a client that was killed, {now_s - file.ctime_ns / 1e9:.0f} s ago: a kill -3 would start "
-                        "the listener instead of printing a dump", _seen(out, entry), command)
+                        "the listener instead of printing a dump", _seen(out, entry), fix)
             )  # fmt: skip
-        else:
-            continue
-        code = out.findings[-1].code
-        out.repair(code, entry, command, "old", remove=True, refused=_not_a_trigger(entry))
 
 
 def _not_a_trigger(entry: Entry) -> str | None:
@@ -376,25 +418,26 @@ def _not_a_trigger(entry: Entry) -> str | None:
     return f"it is no empty plain file with one link, as a trigger is ({entry.kind}, {entry.file.size_bytes} bytes)"
 
 
-def _check_counters(out: _Check, around: Surroundings, holder: Callable[[int], int | None], page_bytes: int) -> None:
+def _check_counters(out: _Check, around: Surroundings, holder: Callable[[FileId], int | None], page_bytes: int) -> None:
     counters = around.counters
     if counters is None or around.tmp is None or around.perf_flag or not around.named:
         return
     directory, entry, mapping = counters.directory, counters.entry, counters.mapping
-    own = mapping is not None and entry is not None and entry.file.inode == mapping.inode
+    own = counters.is_own
+    doubt = _doubt(around) if own else f"no file in it is mapped by {around.pid}"
     if directory is not None:
-        _check_directory(out, around, directory, own=own)
+        _check_directory(out, around, directory, doubt or open_to_others(directory.file, around.euid))
     if own and entry is not None:
-        _check_file(out, around, entry, page_bytes)
+        _check_file(out, around, entry, page_bytes, doubt or open_to_others(entry.file, around.euid))
         return
     where = entry.path if entry else f"{around.tmp.entry.path}/hsperfdata_…/{around.jvm.ns_pid}"
     if entry is not None:
-        other = holder(entry.file.inode)
+        other = holder(entry.file)
         if other is not None and other != around.pid:
             out.found(
                 Finding("hsperf-file-foreign", "warning", where,
                         f"belongs to {other}, which has the same inner pid {around.jvm.ns_pid} and shares this /tmp: jps and jstat "
-                        f"take its counters for those of {around.pid}", f"/proc/{other}/maps has inode {entry.file.inode}",
+                        f"take its counters for those of {around.pid}", f"/proc/{other}/map_files has inode {entry.file.inode}",
                         "give each container a /tmp of its own")
             )  # fmt: skip
             return
@@ -430,60 +473,78 @@ def _check_counters(out: _Check, around: Surroundings, holder: Callable[[int], i
         )  # fmt: skip
 
 
+def _doubt(around: Surroundings) -> str | None:
+    """Why the counters' file and directory are not surely the JVM's to own; None where they are."""
+    counters = around.counters
+    if counters is None or counters.mapped is None:
+        return f"/proc/{around.pid}/map_files, which tells what it maps, cannot be read: run as root (CAP_SYS_ADMIN) on the host"
+    if around.user is None:
+        return f"uid {around.euid} has no name where {around.pid} runs"
+    if counters.directory is not None and counters.directory.names != (f"hsperfdata_{around.user}",):
+        return f"it is not in hsperfdata_{around.user}, the directory of the user that {around.pid} runs as"
+    return None
+
+
+def open_to_others(file: FileId, euid: int) -> str | None:
+    """Why mapping a file, or having one in a directory, does not make it a user's: it is another's, and open to more than that one.
+
+    What only its owner can write to is mapped by a user who was its owner.
+    """
+    if file.uid == euid or not file.mode & _OTHERS_MAY_WRITE:
+        return None
+    return f"it belongs to uid {file.uid} and others may write to it: nothing proves that it was uid {euid}'s"
+
+
 def _insecure(around: Surroundings, directory: Entry | None) -> bool:
     return directory is not None and (
         directory.kind != "directory" or directory.file.uid != around.euid or bool(directory.mode & _OTHERS_MAY_WRITE)
     )
 
 
-def _check_directory(out: _Check, around: Surroundings, entry: Entry, *, own: bool) -> None:
-    path, user = entry.path, out.names.user(around.euid)
-    refused = None if own else f"no file in it is mapped by {around.pid}"
+def _check_directory(out: _Check, around: Surroundings, entry: Entry, doubt: str | None) -> None:
+    path = entry.path
     if entry.kind != "directory":
         out.found(
             Finding("hsperf-dir-symlink", "warning", path, f"is a {entry.kind}, no directory: JVMs and jps do not use it",
-                    _seen(out, entry), f"rm {path}; the next JVM makes it anew")
+                    _seen(out, entry), "find out who made it, then remove it: the next JVM makes its directory")
         )  # fmt: skip
         return
     if entry.file.uid != around.euid:
-        command = f"chown {user} {path}"
+        fix = out.repair("hsperf-dir-owner", entry, "mapped", doubt, owner=around.euid)
         out.found(
             Finding("hsperf-dir-owner", "warning", path,
                     f"belongs to {out.names.of_user(entry.file.uid)}, the JVM runs as {out.names.of_user(around.euid)}: a JVM that "
-                    "starts keeps its counters to itself, and jps does not see it", _seen(out, entry), command)
+                    "starts keeps its counters to itself, and jps does not see it", _seen(out, entry), fix)
         )  # fmt: skip
-        out.repair("hsperf-dir-owner", entry, command, "mapped", owner=around.euid, refused=refused)
     if entry.mode & _OTHERS_MAY_WRITE:
-        command = f"chmod go-w {path}"
+        mode = entry.mode & ~_OTHERS_MAY_WRITE
+        fix = out.repair("hsperf-dir-mode", entry, "mapped", doubt, mode=mode)
         out.found(
             Finding("hsperf-dir-mode", "warning", path,
                     f"mode {entry.mode:04o} lets others write to it: a JVM that starts keeps its counters to itself, and jps does not "
-                    "see it", _seen(out, entry), command)
+                    "see it", _seen(out, entry), fix)
         )  # fmt: skip
-        out.repair("hsperf-dir-mode", entry, command, "mapped", mode=entry.mode & ~_OTHERS_MAY_WRITE, refused=refused)
 
 
-def _check_file(out: _Check, around: Surroundings, entry: Entry, page_bytes: int) -> None:
+def _check_file(out: _Check, around: Surroundings, entry: Entry, page_bytes: int, doubt: str | None) -> None:
     names, file, path = out.names, entry.file, entry.path
-    linked = None if file.links == 1 else f"it has {file.links} links"
+    doubt = doubt if file.links == 1 else f"it has {file.links} links"
     if file.uid != around.euid:
-        command = f"chown {names.user(around.euid)} {path}"
+        fix = out.repair("hsperf-file-owner", entry, "mapped", doubt, owner=around.euid)
         out.found(
             Finding("hsperf-file-owner", "warning", path,
                     f"belongs to {names.of_user(file.uid)}, the JVM runs as {names.of_user(around.euid)}: its own user's jps and "
-                    "jstat cannot read it", _seen(out, entry), command)
+                    "jstat cannot read it", _seen(out, entry), fix)
         )  # fmt: skip
-        out.repair("hsperf-file-owner", entry, command, "mapped", owner=around.euid, refused=linked)
     if file.gid != around.egid:
-        command = f"chgrp {names.group(around.egid)} {path}"
+        fix = out.repair("hsperf-file-group", entry, "mapped", doubt, group=around.egid)
         out.found(
             Finding("hsperf-file-group", "warning", path,
                     f"has the group {names.of_group(file.gid)}, the JVM runs with {names.of_group(around.egid)}; with mode 0600 "
-                    "nothing goes by it", _seen(out, entry), command)
+                    "nothing goes by it", _seen(out, entry), fix)
         )  # fmt: skip
-        out.repair("hsperf-file-group", entry, command, "mapped", group=around.egid, refused=linked)
     if entry.mode != 0o600:
-        command = f"chmod 600 {path}"
+        fix = out.repair("hsperf-file-mode", entry, "mapped", doubt, mode=0o600)
         risk = (
             "others can read or change its counters and command line"
             if entry.mode & 0o066
@@ -496,14 +557,13 @@ def _check_file(out: _Check, around: Surroundings, entry: Entry, page_bytes: int
                 path,
                 f"mode {entry.mode:04o} instead of 0600: {risk}",
                 _seen(out, entry),
-                command,
+                fix,
             )
         )
-        out.repair("hsperf-file-mode", entry, command, "mapped", mode=0o600, refused=linked)
-    if linked:
+    if file.links != 1:
         out.found(
             Finding("hsperf-file-links", "warning", path, f"has {file.links} links: jps and jstat refuse it as not secure",
-                    _seen(out, entry), f"find {path.rpartition('/')[0].rpartition('/')[0]} -inum {file.inode}; rm the other names")
+                    _seen(out, entry), command("find", path.rpartition("/")[0].rpartition("/")[0], "-xdev", "-inum", file.inode))
         )  # fmt: skip
     if file.size_bytes == 0 or file.size_bytes % page_bytes:
         out.found(
@@ -647,39 +707,37 @@ def check_leftovers(
     ended = "which has ended" if initial_namespace else "which has ended, or runs where it cannot be seen from here"
     killed = "it was killed; the next JVM of that user cleans it up"
     for left in leftovers:
-        out.pid = left.pid
+        out.pid, out.by_pid = left.pid, left.by_pid
         entry, path = left.entry, left.entry.path
-        command = f"rm {path}"
-        sure = command if initial_namespace else None
         if left.kind == "socket":
             what = "nobody listens on it" if entry.kind == "socket" else f"a {entry.kind}, no socket"
+            refused = None if entry.kind == "socket" else f"it is a {entry.kind}"
+            fix = out.repair("attach-socket-leftover", entry, "dead", refused)
             out.found(
                 Finding("attach-socket-leftover", "warning", path, f"{what}: left by process {left.pid}, which is no JVM now; a new "
-                        "process of that pid would be taken for one that listens", _seen(out, entry), command)
+                        "process of that pid would be taken for one that listens", _seen(out, entry), fix)
             )  # fmt: skip
-            refused = None if entry.kind == "socket" else f"it is a {entry.kind}"
-            out.repair("attach-socket-leftover", entry, command, "dead", remove=True, refused=refused)
         elif left.kind == "trigger":
             if now_s - entry.file.ctime_ns / 1e9 <= _TRIGGER_STAYS_S:
                 continue
+            fix = out.repair("attach-trigger-leftover", entry, "old", _not_a_trigger(entry))
             out.found(
                 Finding("attach-trigger-leftover", gone, path,
-                        f"the trigger of a client for process {left.pid}, {ended}", _seen(out, entry), sure)
+                        f"the trigger of a client for process {left.pid}, {ended}", _seen(out, entry), fix)
             )  # fmt: skip
-            out.repair("attach-trigger-leftover", entry, command, "old", remove=True, refused=_not_a_trigger(entry))
         else:
-            out.found(
-                Finding("hsperf-leftover", gone, path,
-                        f"the counters of process {left.pid}, {ended}{f': {killed}' if initial_namespace else ''}",
-                        _seen(out, entry), sure)
-            )  # fmt: skip
             odd = (
                 None
                 if entry.kind == "plain file" and entry.file.links == 1
                 else f"it is a {entry.kind} with {entry.file.links} links"
             )
             doubt = None if left.locked is False and left.mapped is False else "not every process could be looked into"
-            out.repair("hsperf-leftover", entry, command, "dead", remove=True, refused=odd or doubt)
+            fix = out.repair("hsperf-leftover", entry, "dead", odd or doubt)
+            out.found(
+                Finding("hsperf-leftover", gone, path,
+                        f"the counters of process {left.pid}, {ended}{f': {killed}' if initial_namespace else ''}",
+                        _seen(out, entry), fix)
+            )  # fmt: skip
     return out.findings, out.repairs
 
 

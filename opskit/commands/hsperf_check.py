@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from opskit import shell
 from opskit.analysis import hsperf_check as analysis
 from opskit.analysis.finding import Finding, is_failure, most_severe_first
 from opskit.commands.confirm import agreed
@@ -123,7 +124,7 @@ def _look(host: Host, pids: Sequence[int], *, again: bool = False) -> Look:
             if pids:
                 raise NotPermitted(
                     f"{jvm.pid} ({jvm.main}) belongs to {host.user_name(around.euid)}, and cannot be looked into; "
-                    f"sudo opskit hsperf-check {jvm.pid}"
+                    + shell.command("sudo", "opskit", "hsperf-check", jvm.pid)
                 )
             look.notes.append(
                 f"{jvm.pid} ({jvm.main}) belongs to {host.user_name(around.euid)}: its hsperfdata was not judged; run as root"
@@ -231,7 +232,7 @@ def _fix(repairs: Sequence[Repair], host: Host, yes: bool) -> list[view.RepairRo
         return rows
     if not yes:
         for repair in doable:
-            progress(f"would do: {repair.command}")
+            progress(f"{repair.path}: {repair.change}")
     if not agreed(yes, f"Do {len(doable)} repair{'' if len(doable) == 1 else 's'}?"):
         return [*(view.RepairRow(repair, "would") for repair in doable), *rows]
     from opskit.actions.repair_ownership import carry_out  # noqa: PLC0415

@@ -637,6 +637,16 @@ def peer_pid(connection: socket.socket) -> int:
     return int(pid)
 
 
+def listener_of(path: str) -> tuple[int, int] | None:
+    """(pid, effective uid) of the process that listens on a socket, as they were when it began to; None where nobody does."""
+    try:
+        with _connect_unix(path) as connection:
+            pid, uid, _ = _UCRED.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size))
+            return pid, uid
+    except OSError:
+        return None
+
+
 def listener_at(path: str) -> tuple[bool | None, int | None]:
     """(alive, the listener's pid as seen from here) of a socket's path. Connects and closes; nothing is sent.
 

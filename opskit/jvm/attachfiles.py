@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import stat
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from opskit.errors import BadInput
 from opskit.jvm.attachtarget import command_words, has_listener, major_of_jvm, reduced_signals, why_stopped
@@ -21,24 +21,46 @@ from opskit.jvm.maps import Mapping, parse_jvm_maps
 from opskit.proc.fs import DENIED, GONE, FileId, ProcFS, Space
 from opskit.proc.stat import parse_stat
 from opskit.proc.status import parse_status
+from opskit.quantities import integer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from opskit.jvm.discover import Jvm
 
-_NAMES = re.compile(r"\.(java|attach)_pid(\d{1,9})")
+_NAMES = re.compile(r"\.(java|attach)_pid([1-9][0-9]{0,8})")
+_PID = re.compile(r"[1-9][0-9]{0,8}")
 _INITIAL_PID_NAMESPACE = b"pid:[4026531836]"  # include/linux/proc_ns.h, PROC_PID_INIT_INO
-_LOCK = re.compile(r"^\d+: FLOCK +\S+ +\S+ +-?\d+ [0-9a-f]+:[0-9a-f]+:(\d+) ", re.MULTILINE)
+_LOCK = re.compile(r"^[0-9]+: FLOCK +\S+ +\S+ +-?[0-9]+ [0-9a-f]+:[0-9a-f]+:([0-9]{1,20}) ", re.MULTILINE)
+_LARGEST_PASSWD_BYTES = 1 << 20
+
+
+class Way(NamedTuple):
+    """How a directory is reached: from the root or the working directory of a process, through `steps`, none of them a link.
+
+    `pid` None: from our own root. `start_ticks` tells the process from a later one of its pid. `refused`: why nothing is
+    changed there.
+    """
+
+    pid: int | None
+    start_ticks: int | None
+    start: Literal["root", "cwd"]
+    steps: tuple[str, ...]
+    refused: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A file at a place: `path` as it is reached from here. `inside` is its name where the JVM runs."""
+    """A file at a place: `path` as it is shown here, `inside` as it is called where the JVM runs.
+
+    `way` leads to the /tmp or the working directory, `names` from there to the file. Without a way nothing is changed.
+    """
 
     path: str
     inside: str
     file: FileId
+    way: Way | None = None
+    names: tuple[str, ...] = ()
 
     @property
     def mode(self) -> int:
@@ -86,11 +108,25 @@ class Tmp:
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """A JVM's hsperfdata. `mapping` is the file that it really has; `directory` and `entry` what lies at the name."""
+    """A JVM's hsperfdata. `mapping` is the file that it really has; `directory` and `entry` what lies at the name.
+
+    `mapped` is that file's identity; None where /proc/PID/map_files may not be read. The inode number in `mapping` is no
+    proof: other file systems have the same numbers.
+    """
 
     mapping: Mapping | None
     directory: Entry | None
     entry: Entry | None
+    mapped: FileId | None = None
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the file at the name is the one that the JVM has; by the number alone where no more is known."""
+        if self.mapping is None or self.entry is None:
+            return False
+        if self.mapped is None:
+            return self.entry.file.inode == self.mapping.inode
+        return _same_file(self.entry.file, self.mapped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +134,8 @@ class Surroundings:
     """All that was seen of one JVM. None: not to be found out with our rights.
 
     `disabled`, `reduced`: started with -XX:+DisableAttachMechanism, -Xrs. `perf_flag`: the option that switches the counters
-    off. `stopped`: why it answers nobody now. `groups` are its supplementary ones.
+    off. `stopped`: why it answers nobody now. `groups` are its supplementary ones. `user` is its user's name where it runs,
+    after which HotSpot names its directory.
     """
 
     jvm: Jvm
@@ -116,6 +153,7 @@ class Surroundings:
     perf_flag: str | None
     stopped: str | None
     named: bool
+    user: str | None = None
 
     @property
     def pid(self) -> int:
@@ -128,6 +166,7 @@ class Leftover:
     """A file of a JVM that is not there any more. `pid` as its name says. `alive` and `peer` for a socket.
 
     `locked`: somebody holds an flock on it; `mapped`: a process maps it; None: not all processes could be looked into.
+    `by_pid`: `opskit hsperf-check PID` finds it, since it lies in our /tmp and no process has the pid now.
     """
 
     pid: int
@@ -138,6 +177,7 @@ class Leftover:
     peer: int | None = None
     locked: bool | None = None
     mapped: bool | None = None
+    by_pid: bool = False
 
 
 class FileFinder:
@@ -152,7 +192,8 @@ class FileFinder:
         self.fs, self.listener, self.user_name = fs, listener, user_name
         self.ours = f"{fs.root}/tmp"
         self._locks: set[int] | None = None
-        self._mapped: dict[int, int] | None = None
+        self._mapped: dict[tuple[int, int], int] | None = None
+        self._numbers: dict[int, int] = {}  # of the files that are mapped where map_files may not be read
         self._hidden = False
 
     def look(self, jvm: Jvm) -> Surroundings:
@@ -172,7 +213,7 @@ class FileFinder:
             jvm=jvm,
             euid=status.effective_uid,
             egid=status.effective_gid,
-            groups=tuple(int(word) for word in status.fields.get("Groups", "").split()),
+            groups=status.groups,
             java_major=major_of_jvm(fs, jvm),
             tmp=tmp,
             socket=None if tmp is None else self._socket(tmp.entry, f".java_pid{jvm.ns_pid}"),
@@ -184,38 +225,82 @@ class FileFinder:
             perf_flag=next(switched, None),
             stopped=why_stopped(fs, pid, state),
             named=not (jvm.no_perf and "without a name" in str(jvm.no_perf)),
+            user=self._user_where_it_runs(jvm.pid, status.effective_uid, tmp),
         )
 
-    def _entry(self, path: str, inside: str) -> Entry | None:
+    def _entry(self, path: str, inside: str, way: Way | None = None, names: tuple[str, ...] = ()) -> Entry | None:
         try:
-            return Entry(path, inside, self.fs.file_id_at(path))
+            return Entry(path, inside, self.fs.file_id_at(path), way, names)
         except OSError:
             return None
+
+    def _entry_in(self, directory: Entry, *names: str) -> Entry | None:
+        """What lies in a /tmp or a working directory."""
+        name = "/".join(names)
+        return self._entry(f"{directory.path}/{name}", f"{directory.inside.rstrip('/')}/{name}", directory.way, names)
+
+    def _way(self, jvm: Jvm, start: Literal["root", "cwd"], path: str) -> Way:
+        """The way to a path below PROC/PID/root or PROC/PID/cwd."""
+        steps = path[len(self.fs.path(jvm.pid, start)) :].split("/")[1:]
+        return Way(jvm.pid, jvm.start_ticks, start, tuple(steps), self._why_not_there(jvm.pid))
+
+    def _why_not_there(self, pid: int) -> str | None:
+        """Why a process's files are none of ours to change: in a user namespace of its own it chooses what is mounted where."""
+        try:
+            ours = self.fs.link("self", "ns", "user")
+        except OSError:  # another machine's tree
+            return None
+        try:
+            if self.fs.link(pid, "ns", "user") == ours:
+                return None
+        except OSError:
+            return f"the user namespace of {pid} cannot be read"
+        return f"{pid} runs in another user namespace: run opskit inside of it"
 
     def _tmp(self, jvm: Jvm) -> Tmp | None:
         """Its own /tmp; ours where its mount namespace is closed to us, but it runs in our pid namespace."""
         try:
             path = self.fs.inside(jvm.pid, "/tmp")
         except OSError:
-            if jvm.ns_pid != jvm.pid:
-                return None
-            path = self.ours
-        return self._tmp_at(path)
+            return self._tmp_at(self.ours, None) if jvm.ns_pid == jvm.pid else None
+        return self._tmp_at(path, self._way(jvm, "root", path))
 
-    def _tmp_at(self, path: str) -> Tmp | None:
-        entry, ours = self._entry(path, "/tmp"), self._entry(self.ours, "/tmp")
+    def _tmp_at(self, path: str, way: Way | None) -> Tmp | None:
+        entry, ours = self._entry(path, "/tmp", way), self._entry(self.ours, "/tmp")
         if entry is None:
             return None
-        shared = ours is not None and (ours.file.device, ours.file.inode) == (entry.file.device, entry.file.inode)
-        if shared:  # the short name is the one to type
-            entry = Entry(self.ours, "/tmp", entry.file)
+        shared = ours is not None and _same_file(ours.file, entry.file)
+        if shared:  # the short name is the one to show
+            entry = Entry(self.ours, "/tmp", entry.file, way)
         try:
             return Tmp(entry, self.fs.space_at(path), shared)
         except OSError:
             return None
 
+    def _our_tmp(self) -> Tmp | None:
+        return self._tmp_at(self.ours, Way(None, None, "root", tuple(self.ours.split("/")[1:])))
+
+    def _user_where_it_runs(self, pid: int, euid: int, tmp: Tmp | None) -> str | None:
+        """Its user's name: ours where it has our /tmp or our passwd file, else that in its own. Ids are those of our user namespace."""
+        if tmp is not None and tmp.shared:
+            return self._our_name(euid)
+        try:
+            directory, _, name = self.fs.inside(pid, "/etc/passwd").rpartition("/")
+            theirs, content = self.fs.read_untrusted(directory, name, _LARGEST_PASSWD_BYTES)
+            if _same_file(theirs, self.fs.file_id_at(f"{self.fs.root}/etc/passwd")):
+                return self._our_name(euid)
+        except OSError:
+            return None
+        users = (line.split(b":") for line in content.split(b"\n"))
+        names = [words[0] for words in users if words[2:3] == [b"%d" % euid]]
+        return names[0].decode("utf-8", "surrogateescape") if names else None
+
+    def _our_name(self, uid: int) -> str | None:
+        name = self.user_name(uid)
+        return None if name == str(uid) else name
+
     def _socket(self, tmp: Entry, name: str) -> Socket | None:
-        entry = self._entry(f"{tmp.path}/{name}", f"/tmp/{name}")
+        entry = self._entry_in(tmp, name)
         if entry is None:
             return None
         alive, peer = self.listener(entry.path) if entry.kind == "socket" else (False, None)
@@ -223,36 +308,40 @@ class FileFinder:
 
     def _triggers(self, jvm: Jvm, tmp: Tmp | None) -> Iterable[Trigger]:
         name = f".attach_pid{jvm.ns_pid}"
-        places = []
+        cwd = None
         try:
-            places.append(
-                (self.fs.path(jvm.pid, "cwd"), self.fs.link(jvm.pid, "cwd").decode("utf-8", "surrogateescape"))
-            )
+            inside = self.fs.link(jvm.pid, "cwd").decode("utf-8", "surrogateescape")
+            path = self.fs.path(jvm.pid, "cwd")
+            cwd = self._entry(path, inside, self._way(jvm, "cwd", path))
         except OSError:
             pass
-        if tmp is not None:
-            places.append((tmp.entry.path, "/tmp"))
         seen = set()
-        for path, inside in places:
-            entry = self._entry(f"{path}/{name}", f"{inside.rstrip('/')}/{name}")
+        for place in (cwd, tmp.entry if tmp is not None else None):
+            entry = self._entry_in(place, name) if place is not None else None
             if entry is not None and (entry.file.device, entry.file.inode) not in seen:
                 seen.add((entry.file.device, entry.file.inode))
-                yield Trigger(entry, in_cwd=(path, inside) == places[0] and len(places) == 1 + (tmp is not None))
+                yield Trigger(entry, in_cwd=place is cwd)
 
     def _counters(self, jvm: Jvm, tmp: Tmp | None, euid: int) -> Counters | None:
         try:
             mapping = self.fs.load(parse_jvm_maps, jvm.pid, "maps").hsperfdata
         except (*GONE, DENIED):
             return None
+        mapped = None if mapping is None else self._mapped_file(jvm.pid, mapping)
         if tmp is None:
-            return Counters(mapping, None, None)
-        if mapping is not None:
-            user = mapping.path.rpartition("/")[0].rpartition("/")[2]
-        else:
+            return Counters(mapping, None, None, mapped)
+        user = mapping.path.rpartition("/")[0].rpartition("/")[2] if mapping is not None else ""
+        if not user.startswith("hsperfdata_"):
             user = f"hsperfdata_{self.user_name(euid)}"
-        directory = self._entry(f"{tmp.entry.path}/{user}", f"/tmp/{user}")
-        name = f"{user}/{jvm.ns_pid}"
-        return Counters(mapping, directory, self._entry(f"{tmp.entry.path}/{name}", f"/tmp/{name}"))
+        directory, entry = self._entry_in(tmp.entry, user), self._entry_in(tmp.entry, user, str(jvm.ns_pid))
+        return Counters(mapping, directory, entry, mapped)
+
+    def _mapped_file(self, pid: int, mapping: Mapping) -> FileId | None:
+        """The file that a process maps, itself; None where the rights do not suffice to look (CAP_CHECKPOINT_RESTORE)."""
+        try:
+            return self.fs.file_id(pid, "map_files", mapping.addresses)
+        except OSError:
+            return None
 
     def leftovers(
         self, around: list[Surroundings], jvms: Iterable[Jvm], alive: set[int], wanted: Sequence[int] | None = None
@@ -263,7 +352,7 @@ class FileFinder:
         processes have, in any namespace seen from here; `wanted`: only what is named after these pids is looked at.
         """
         tmps: dict[tuple[int, int], Entry] = {}
-        for tmp in [self._tmp_at(self.ours), *(each.tmp for each in around)]:
+        for tmp in [self._our_tmp(), *(each.tmp for each in around)]:
             if tmp is not None:
                 tmps.setdefault(_identity(tmp), tmp.entry)
         used: dict[tuple[int, int] | None, set[int]] = {}
@@ -284,18 +373,24 @@ class FileFinder:
             return
         for name in names:
             match = _NAMES.fullmatch(name)
-            if match and wanted is not None and int(match[2]) not in wanted:
-                continue
-            if match and match[1] == "java" and int(match[2]) not in jvms:
-                socket = self._socket(tmp, name)
-                if socket is not None and socket.alive is False:
-                    yield Leftover(int(match[2]), "socket", socket.entry, tmp.path, socket.alive)
-            elif match and match[1] == "attach" and int(match[2]) not in alive:
-                entry = self._entry(f"{tmp.path}/{name}", f"/tmp/{name}")
-                if entry is not None:
-                    yield Leftover(int(match[2]), "trigger", entry, tmp.path)
+            pid = integer(match[2]) if match else None
+            if match and pid is not None:
+                if wanted is not None and pid not in wanted:
+                    continue
+                by_pid = self._is_found_by(pid, tmp)
+                if match[1] == "java" and pid not in jvms:
+                    socket = self._socket(tmp, name)
+                    if socket is not None and socket.alive is False:
+                        yield Leftover(pid, "socket", socket.entry, tmp.path, socket.alive, by_pid=by_pid)
+                elif match[1] == "attach" and pid not in alive:
+                    entry = self._entry_in(tmp, name)
+                    if entry is not None:
+                        yield Leftover(pid, "trigger", entry, tmp.path, by_pid=by_pid)
             elif name.startswith("hsperfdata_"):
                 yield from self._left_counters(tmp, name, jvms, alive, wanted)
+
+    def _is_found_by(self, pid: int, tmp: Entry) -> bool:
+        return tmp.path == self.ours and not self.fs.exists(pid)
 
     def _left_counters(
         self, tmp: Entry, user: str, jvms: set[int], alive: set[int], wanted: Sequence[int] | None
@@ -306,36 +401,37 @@ class FileFinder:
         except OSError:
             return
         for name in sorted(names):
-            if not (name.isascii() and name.isdigit()) or int(name) in jvms:
+            pid = integer(name) if _PID.fullmatch(name) else None
+            if pid is None or pid in jvms or (wanted is not None and pid not in wanted):
                 continue
-            if wanted is not None and int(name) not in wanted:
-                continue
-            entry = self._entry(f"{tmp.path}/{user}/{name}", f"/tmp/{user}/{name}")
+            entry = self._entry_in(tmp, user, name)
             if entry is None:
                 continue
-            locked, mapped = self.is_locked(entry.file.inode), self.is_mapped(entry.file.inode)
-            if mapped or locked or (mapped is None and int(name) in alive):
+            locked, mapped = self.is_locked(entry.file.inode), self.is_mapped(entry.file)
+            if mapped or locked or (mapped is None and pid in alive):
                 continue
-            yield Leftover(int(name), "hsperfdata", entry, tmp.path, locked=locked, mapped=mapped)
+            by_pid = self._is_found_by(pid, tmp)
+            yield Leftover(pid, "hsperfdata", entry, tmp.path, locked=locked, mapped=mapped, by_pid=by_pid)
 
     def is_locked(self, inode: int) -> bool | None:
         """Whether somebody holds an flock on a file of this inode, whatever the device. None: not to be found out."""
         if self._locks is None:
             try:
-                self._locks = {int(match[1]) for match in _LOCK.finditer(self.fs.load(str, "locks"))}
+                found = (integer(match[1]) for match in _LOCK.finditer(self.fs.load(str, "locks")))
+                self._locks = {number for number in found if number is not None}
             except (*GONE, DENIED):
                 return None
         return inode in self._locks
 
-    def is_mapped(self, inode: int) -> bool | None:
-        """Whether any process maps an hsperfdata file of this inode. None: some could not be looked into."""
-        return True if inode in self._holders() else None if self._hidden else False
+    def is_mapped(self, file: FileId) -> bool | None:
+        """Whether any process maps this hsperfdata file. None: some could not be looked into."""
+        return True if self.holder(file) is not None else None if self._hidden else False
 
-    def holder(self, inode: int) -> int | None:
-        """A process that maps an hsperfdata file of this inode; None where none is seen."""
-        return self._holders().get(inode)
+    def holder(self, file: FileId) -> int | None:
+        """A process that maps this hsperfdata file; by the number alone where map_files may not be read. None: none is seen."""
+        return self._holders().get((file.device, file.inode)) or self._numbers.get(file.inode)
 
-    def _holders(self) -> dict[int, int]:
+    def _holders(self) -> dict[tuple[int, int], int]:
         if self._mapped is None:
             self._mapped = {}
             for pid in self.fs.pids():
@@ -346,9 +442,18 @@ class FileFinder:
                 except DENIED:
                     self._hidden = True
                     continue
-                if mapping is not None:
-                    self._mapped[mapping.inode] = pid
+                if mapping is None:
+                    continue
+                file = self._mapped_file(pid, mapping)
+                if file is None:
+                    self._numbers[mapping.inode] = pid
+                else:
+                    self._mapped[file.device, file.inode] = pid
         return self._mapped
+
+
+def _same_file(one: FileId, other: FileId) -> bool:
+    return (one.device, one.inode) == (other.device, other.inode)
 
 
 def _identity(tmp: Tmp) -> tuple[int, int]:

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 from opskit.errors import BadInput
 
-_MAGIC = b"\xca\xfe\xc0\xc0"
+MAGIC = b"\xca\xfe\xc0\xc0"
 _PROLOGUE_BYTES = 32
 _ENTRY_BYTES = 20
 _ORDERS = {0: ">", 1: "<"}
@@ -121,7 +121,7 @@ def parse_hsperfdata(data: bytes, source: str, wanted: frozenset[bytes] | None =
     """
     if len(data) < _PROLOGUE_BYTES:
         raise BadInput(source, f"no hsperfdata: {len(data)} bytes, the prologue alone has {_PROLOGUE_BYTES}")
-    if data[:4] != _MAGIC:
+    if data[:4] != MAGIC:
         raise BadInput(source, "no hsperfdata: it does not begin with ca fe c0 c0", found=data[:4].hex(" "))
     order = _ORDERS.get(data[4])
     if order is None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from opskit.quantities import integer
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -15,7 +17,11 @@ _DELETED = " (deleted)"
 
 
 class Mapping(NamedTuple):
-    """A file that is mapped. `addresses` is its name below /proc/PID/map_files."""
+    """A file that is mapped. `addresses` is its name below /proc/PID/map_files, the only place that tells which file it is.
+
+    `inode` is a number that files of other file systems may have too; device numbers in maps are not those of stat on btrfs
+    and overlayfs.
+    """
 
     addresses: str
     inode: int
@@ -64,8 +70,9 @@ def _find(text: str, needle: str, accept: Callable[[str], bool]) -> Mapping | No
         if end < 0:
             end = len(text)
         words = text[text.rfind("\n", 0, at) + 1 : end].split(None, 5)
-        if len(words) == 6 and words[4].isdigit() and accept(words[1]):
+        inode = integer(words[4]) if len(words) == 6 else None
+        if inode is not None and accept(words[1]):
             path = words[5]
-            return Mapping(words[0], int(words[4]), path.removesuffix(_DELETED), path.endswith(_DELETED))
+            return Mapping(words[0], inode, path.removesuffix(_DELETED), path.endswith(_DELETED))
         at = text.find(needle, end)
     return None

@@ -73,7 +73,8 @@ PROBE_COLUMNS: Sequence[Column[ProbeRow]] = (
 
 REPAIR_COLUMNS: Sequence[Column[RepairRow]] = (
     Column("state", lambda row: row.state),
-    Column("command", lambda row: row.repair.command),
+    Column("file", lambda row: row.repair.path),
+    Column("change", lambda row: row.repair.change),
     Column("before", lambda row: row.before),
     Column("after", lambda row: row.after),
     Column("why", lambda row: row.why),
@@ -128,6 +129,7 @@ def repair_object(row: RepairRow) -> dict[str, Any]:
         "code": row.repair.code,
         "pid": row.repair.pid,
         "path": row.repair.path,
+        "change": row.repair.change,
         "command": row.repair.command,
         "state": row.state,
         "before": row.before,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+import os
 import stat
+import subprocess
 
 import pytest
 
 from opskit.analysis import hsperf_check as analysis
-from opskit.jvm.attachfiles import Counters, Entry, Leftover, Socket, Surroundings, Tmp, Trigger
+from opskit.jvm.attachfiles import Counters, Entry, Leftover, Socket, Surroundings, Tmp, Trigger, Way
 from opskit.jvm.discover import HOTSPOT, Jvm
 from opskit.jvm.maps import Mapping
 from opskit.proc.fs import FileId, Space
@@ -24,8 +27,13 @@ KINDS = {"socket": stat.S_IFSOCK, "plain file": stat.S_IFREG, "directory": stat.
 SOCKET, COUNTERS, DIRECTORY = f"/tmp/.java_pid{PID}", f"/tmp/hsperfdata_app/{PID}", "/tmp/hsperfdata_app"
 
 
-def entry(path, kind="socket", uid=APP, gid=APP, mode=0o600, inode=7, size=0, age_s=100.0, links=1):
-    return Entry(path, path, FileId(1, inode, KINDS[kind] | mode, uid, gid, links, size, int((NOW - age_s) * 1e9)))
+WAY = Way(PID, 1, "root", ("tmp",))
+FIX = f"opskit hsperf-check {PID} --fix"
+
+
+def entry(path, kind="socket", uid=APP, gid=APP, mode=0o600, inode=7, size=0, age_s=100.0, links=1, way=WAY):
+    file = FileId(1, inode, KINDS[kind] | mode, uid, gid, links, size, int((NOW - age_s) * 1e9))
+    return Entry(path, path, file, way, tuple(path.split("/")[2:]))
 
 
 def around(**changes):
@@ -45,12 +53,14 @@ def around(**changes):
             Mapping("0-1", 9, COUNTERS, deleted=False),
             entry(DIRECTORY, "directory", mode=0o755),
             entry(COUNTERS, "plain file", inode=9, size=32768),
+            FileId(1, 9, 0, APP),
         ),
         "disabled": False,
         "reduced": False,
         "perf_flag": None,
         "stopped": None,
         "named": True,
+        "user": "app",
     }
     return Surroundings(**{**well, **changes})
 
@@ -117,7 +127,7 @@ def test_the_blogs_case():
     setgid = Tmp(entry("/tmp", "directory", 0, 0, 0o3777), Space(False, 1 << 30, 1000), shared=True)
     checked = check(java_major=8, tmp=setgid, socket=Socket(entry(SOCKET, gid=0), True, PID))
     assert codes(checked) == ["tmp-setgid", "attach-socket-group"]
-    assert [repair.command for repair in checked.repairs] == [f"chgrp app {SOCKET}"]
+    assert [(repair.change, repair.command) for repair in checked.repairs] == [("group app (1001)", FIX)]
     why = checked.clients[0].why
     assert "`well-known file is not secure`" in why
     assert f"the group of {SOCKET} is root (0), the JVM runs with group app (1001)" in why
@@ -182,6 +192,35 @@ def test_only_what_is_proven_dead_is_removed(kind, locked, mapped, initial, refu
     ]
     assert ("cannot be seen from here" in findings[0].summary) is not initial
     assert (repair.refused is None) if refused is None else (refused in repair.refused)
+
+
+@pytest.mark.parametrize("name", ["a;touch pwn", "$(touch pwn)", "`x`", "'", "a\nb", "-rf", "\udcff"])
+def test_a_path_in_a_printed_command_is_one_word(name):
+    """Where a command reads a path, the path is what it is; where it would change it, opskit's own command stands there."""
+    place = f"/srv/{name}/tmp"
+    there = dataclasses.replace(entry(place, "directory", 0, 0, 0o777), inside="/tmp")
+    tmp = Tmp(there, Space(False, 0, 0), shared=False)
+    linked = Counters(
+        Mapping("0-1", 9, COUNTERS, deleted=False),
+        entry(f"{place}/hsperfdata_app", "directory", mode=0o777),
+        entry(f"{place}/hsperfdata_app/{PID}", "plain file", inode=9, size=32768, links=2, mode=0o666, uid=0),
+        FileId(1, 9, 0, APP),
+    )
+    socket = Socket(entry(f"{place}/.java_pid{PID}", uid=0, gid=0, mode=0o666), True, PID)
+    fixes = {finding.code: finding.fix for finding in check(tmp=tmp, counters=linked, socket=socket).findings}
+    ran = {code: in_shell(fixes[code]) for code in ("tmp-full", "hsperf-file-links")}
+    assert ran["tmp-full"] == [b"df", b"-h", os.fsencode(place), b"df", b"-i", os.fsencode(place)]
+    assert ran["hsperf-file-links"] == [b"find", os.fsencode(place), b"-xdev", b"-inum", b"9"]
+    assert {fixes[code] for code in fixes if code.startswith("attach-socket")} == {FIX}
+    for code in ("tmp-not-sticky", "hsperf-file-owner", "hsperf-file-mode", "hsperf-dir-mode"):
+        assert fixes[code] == FIX or fixes[code].startswith(("not repaired by --fix: ", "mode 1777 for /tmp in")), code
+
+
+def in_shell(line):
+    """The words that a shell makes of it, of each command of the line."""
+    tell = 'df() { printf "%s\\0" df "$@"; }; find() { printf "%s\\0" find "$@"; }; '
+    done = subprocess.run(["sh", "-c", tell + line], capture_output=True, check=True, cwd="/")
+    return done.stdout.split(b"\0")[:-1]
 
 
 def test_names_are_escaped_and_the_whole_output(golden):

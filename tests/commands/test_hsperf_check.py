@@ -10,6 +10,7 @@ import pwd
 import signal
 import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -145,6 +146,106 @@ def test_a_wrong_owner_group_or_mode_is_found_and_repaired(check, workload, pass
     assert (after.st_mode, after.st_uid, after.st_gid) == (before.st_mode, before.st_uid, before.st_gid)
 
 
+PLACES = {
+    "the host": "",
+    "a tmpfs": "mount -t tmpfs -o mode=1777 tmpfs /tmp",
+    "an overlay": "mount -t overlay -o lowerdir={0}/lower,upperdir={0}/upper,workdir={0}/work overlay /tmp",
+    "a bind mount": "mount --bind {0}/upper /tmp",
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("pid_namespace", [False, True], ids=["", "its own pid namespace"])
+def test_a_recursive_chown_of_tmp_is_repaired(check, workload, passwd_user, tmp_path, place, pid_namespace):
+    """Owner, group and mode of socket, counters and directory at once, wherever its /tmp lies: all is as before.
+
+    On overlayfs and btrfs device numbers in maps are not those of stat.
+    """
+    name, uid, gid = passwd_user
+    for part in ("lower", "upper", "work"):
+        (tmp_path / part).mkdir()
+        (tmp_path / part).chmod(0o1777)
+    become = (
+        f'{PLACES[place].format(tmp_path) or "true"} && exec setpriv --reuid={uid} --regid={gid} --clear-groups "$@"'
+    )
+    own = ("--pid", "--fork", "--mount-proc", "--kill-child") if pid_namespace else ()
+    try:
+        running = workload("sleep=1", wrapper=("unshare", "--mount", *own, "sh", "-c", become, "sh"))
+    except pytest.fail.Exception as failed:
+        if "mount" in str(failed):
+            pytest.skip(f"cannot be mounted here: {failed}")
+        raise
+    client = AttachClient(ProcFS(), running.pid, 60)
+    client.thread_dump()
+    tmp = f"/proc/{running.pid}/root/tmp"
+    socket_path, directory = f"{tmp}/{client.target.socket_name}", f"{tmp}/hsperfdata_{name}"
+    counters = f"{directory}/{client.target.ns_pid}"
+    paths = (socket_path, counters, directory)
+    before = [(found.st_mode, found.st_uid, found.st_gid) for found in map(os.lstat, paths)]
+    code, document = check(running.pid)
+    assert (code, codes(document) - {"tmp-private"}) == (0, set())
+    try:
+        for path in paths:
+            os.chown(path, OTHER, OTHER)
+        os.chmod(socket_path, 0o640)
+        os.chmod(counters, 0o644)
+        code, document = check(running.pid, "--fix", "--yes")
+        assert {repair["state"] for repair in document["repairs"]} == {"done"}, document["repairs"]
+        assert (code, codes(document) - {"tmp-private"}) == (0, set())
+        if place != "the host":  # the directory's group is nobody's concern
+            os.chown(directory, -1, gid)
+        after = [(found.st_mode, found.st_uid, found.st_gid) for found in map(os.lstat, paths)]
+        assert after[:2] == before[:2]
+        assert after[2][:2] == before[2][:2]
+    finally:
+        for path in (socket_path, counters):
+            os.unlink(path)
+
+
+def test_a_jvm_in_a_user_namespace_is_repaired_from_within_only(check, workload, root_only, tmp_path):
+    """Who runs in one may have mounted anything anywhere: refused on the host, with what to do; done from inside of it."""
+    inside = ("unshare", "--user", "--map-root-user", "--mount")
+    try:
+        running = workload(
+            "sleep=1", wrapper=(*inside, "sh", "-c", 'mount -t tmpfs -o mode=1777 tmpfs /tmp && exec "$@"', "sh")
+        )
+    except pytest.fail.Exception as failed:
+        pytest.skip(f"user namespaces are disabled here: {failed}")
+    AttachClient(ProcFS(), running.pid, 60).thread_dump()
+    path = f"/proc/{running.pid}/root/tmp/.java_pid{running.pid}"
+    os.chmod(path, 0o644)
+    code, document = check(running.pid, "--fix", "--yes")
+    assert code == 1
+    assert [repair["state"] for repair in document["repairs"]] == ["refused"]
+    assert document["repairs"][0]["why"] == f"{running.pid} runs in another user namespace: run opskit inside of it"
+    assert os.lstat(path).st_mode & 0o777 == 0o644
+    enter = ("nsenter", "--target", str(running.pid), "--user", "--mount", "--preserve-credentials")
+    done = subprocess.run(
+        [*enter, sys.executable, "-m", "opskit", "hsperf-check", str(running.pid), "--fix", "--yes", "-f", "json"],
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert [repair["state"] for repair in json.loads(done.stdout)["repairs"]] == ["done"]
+    assert os.lstat(path).st_mode & 0o777 == 0o600
+
+
+def test_ones_own_socket_needs_no_root(as_nobody, workload, root_only):
+    """Its owner may repair the socket's mode; what is mapped only root can look at, and that is said."""
+    running = workload("sleep=1", user=65534, group=65534)
+    AttachClient(ProcFS(), running.pid, 60).thread_dump()
+    path = f"/tmp/.java_pid{running.pid}"
+    counters = f"/tmp/hsperfdata_{pwd.getpwuid(65534).pw_name}/{running.pid}"
+    os.chmod(path, 0o644)
+    os.chmod(counters, 0o644)
+    done = as_nobody("hsperf-check", running.pid, "--fix", "--yes", "-f", "json")
+    assert done.returncode == 1, done.stderr
+    document = json.loads(done.stdout)
+    states = {repair["code"]: repair["state"] for repair in document["repairs"]}
+    assert states == {"attach-socket-mode": "done", "hsperf-file-mode": "refused"}
+    [why] = [repair["why"] for repair in document["repairs"] if repair["state"] == "refused"]
+    assert "map_files" in why
+    assert (os.lstat(path).st_mode & 0o777, os.lstat(counters).st_mode & 0o777) == (0o600, 0o644)
+
+
 def test_the_blogs_case(check, opskit, workload, passwd_user):
     """The group of the socket is root's: JDK 8's jstack is refused, and its own user's; JDK 11+ as root works."""
     app = start_app(workload, passwd_user, 17)
@@ -159,7 +260,7 @@ def test_the_blogs_case(check, opskit, workload, passwd_user):
     ran = opskit("hsperf-check", app.pid)
     assert ran.code == 1
     assert f"the group of {app.socket} is root (0), the JVM runs with group {app.group} ({app.gid})" in ran.out
-    assert f"chgrp {app.group} {app.socket}" in ran.out
+    assert f"opskit hsperf-check {app.pid} --fix" in ran.out
 
 
 def test_the_verdicts_are_what_jstack_really_does(check, workload, passwd_user):
@@ -359,6 +460,8 @@ def test_tmp(check, workload, passwd_user, code):
     running = workload(wrapper=("unshare", "--mount", "sh", "-c", f'{MOUNTS[code]} && exec {become} "$@"', "sh"))
     exit_code, document = check(running.pid)
     assert {code, "tmp-private"} <= codes(document)
+    fixes = [finding["fix"] or "" for finding in document["findings"]]
+    assert all(fix.startswith("df ") for fix in fixes if "/proc/" in fix), fixes  # others may turn that path elsewhere
     assert exit_code == (0 if code == "tmp-private" else 1)
     works = fates(document)["jstack of JDK 11+ as root"]
     assert works is (code in ("tmp-private", "tmp-not-sticky", "tmp-setgid"))

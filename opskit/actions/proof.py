@@ -1,0 +1,210 @@
+"""Hold a file so that nobody can put another one in its place, and prove whose it is.
+
+Who may choose what is mounted where it runs (any user, in a user namespace of its own; a container started by a setuid
+program) can lay anybody's file over its own one's name. So a file is reached from the process's own root, down real
+directories, and must be on the very mount that its /tmp is: a file with something laid over it is on another one. Processes
+are held by their /proc/PID, which shows nothing more once that process has ended, also if its pid goes to another.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TYPE_CHECKING, NamedTuple
+
+from opskit.analysis.hsperf_check import open_to_others
+from opskit.errors import BadInput
+from opskit.jvm.attach import listener_at, listener_of
+from opskit.jvm.attachfiles import FileFinder
+from opskit.jvm.hsperfdata import MAGIC
+from opskit.jvm.maps import parse_jvm_maps
+from opskit.proc.fs import FileId
+from opskit.proc.stat import parse_stat
+from opskit.proc.status import parse_status
+from opskit.quantities import integer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import ExitStack
+
+    from opskit.analysis.hsperf_check import Repair
+    from opskit.host import Host
+    from opskit.jvm.attachfiles import Way
+    from opskit.jvm.maps import Mapping
+
+_LARGEST_COUNTERS_BYTES = 16 << 20  # -XX:PerfDataMemorySize is 32 KiB unless somebody sets it
+_ANY = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+_DIRECTORY = _ANY | os.O_DIRECTORY
+
+
+class Unproven(Exception):  # noqa: N818  (it is a verdict)
+    """Why a file is not touched."""
+
+
+class Held(NamedTuple):
+    """A file, by fds that only ever mean this file: itself (O_PATH), the directory that has it as `name`, the process it is reached through."""
+
+    file: int
+    directory: int
+    name: str
+    process: int | None
+
+    def stat(self) -> os.stat_result:
+        """What it is now."""
+        return os.fstat(self.file)
+
+    @property
+    def path(self) -> str:
+        """A name for it that leads nowhere else."""
+        return f"/proc/self/fd/{self.file}"
+
+
+def hold(host: Host, repair: Repair, fds: ExitStack) -> Held:
+    """Find the file again. Raises Unproven, and OSError where it is not there. `fds` closes what was opened."""
+
+    def keep(fd: int) -> int:
+        fds.callback(os.close, fd)
+        return fd
+
+    if repair.way is None or not repair.names:
+        raise Unproven("no safe way leads to it")
+    process, start = _start(host, repair.way, keep)
+    top = start
+    for step in repair.way.steps:
+        top = keep(os.open(step, _DIRECTORY, dir_fd=top))
+    directory = top
+    for name in repair.names[:-1]:
+        directory = keep(os.open(name, _DIRECTORY, dir_fd=directory))
+    file = keep(os.open(repair.names[-1], _ANY, dir_fd=directory))
+    if not _mount_id(top) == _mount_id(directory) == _mount_id(file):
+        raise Unproven("something is mounted over it, or over its directory")
+    return Held(file, directory, repair.names[-1], process)
+
+
+def _start(host: Host, way: Way, keep: Callable[[int], int]) -> tuple[int | None, int]:
+    """The process, and its root or working directory. One in another user namespace chooses what is mounted there: refused."""
+    if way.pid is None:
+        return None, keep(os.open("/", _DIRECTORY))
+    if way.start_ticks is None:
+        raise Unproven(f"nothing tells {way.pid} from another process of this pid")
+    process = keep(os.open(host.fs.path(way.pid), _DIRECTORY))
+    check_process(process, way.pid, start_ticks=way.start_ticks)
+    theirs, ours = os.stat("ns/user", dir_fd=process), os.stat("/proc/self/ns/user")
+    if (theirs.st_dev, theirs.st_ino) != (ours.st_dev, ours.st_ino):
+        raise Unproven(f"{way.pid} runs in another user namespace: run opskit inside of it")
+    return process, keep(os.open(way.start, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=process))
+
+
+def check_process(process: int, pid: int, *, start_ticks: int | None = None, euid: int | None = None) -> None:
+    """Raise Unproven unless it is the one that was looked at, and runs as this user."""
+    try:
+        started = parse_stat(_read(process, "stat")).start_ticks
+        runs_as = parse_status(_read(process, "status")).effective_uid
+    except (OSError, BadInput):
+        raise Unproven(f"{pid} has ended, or cannot be looked into") from None
+    if start_ticks is not None and started != start_ticks:
+        raise Unproven(f"{pid} is another process now")
+    if euid is not None and runs_as != euid:
+        raise Unproven(f"{pid} runs as another user now")
+
+
+def check_peer(held: Held, repair: Repair) -> None:
+    """Raise Unproven unless the JVM, as the user that it is, listens on the socket."""
+    if held.process is None or listener_of(held.path) != (repair.pid, repair.euid):
+        raise Unproven(f"its listener is not {repair.pid}")
+    check_process(held.process, repair.pid, euid=repair.euid)
+
+
+def check_mapped(held: Held, repair: Repair, fds: ExitStack) -> None:
+    """Raise Unproven unless the JVM has the file, or one in the directory, mapped as HotSpot does, and could as its owner only."""
+    if held.process is None or repair.euid is None:
+        raise Unproven("it is not reached through the JVM")
+    mapping = _mapping(held.process, repair.pid)
+    if mapping is None or mapping.deleted:
+        raise Unproven(f"{repair.pid} maps no hsperfdata file")
+    file, names = held.file, repair.names
+    if stat.S_ISDIR(held.stat().st_mode):
+        names = (*names, mapping.path.rpartition("/")[2])
+        try:
+            file = os.open(names[-1], _ANY, dir_fd=held.file)
+        except OSError:
+            raise Unproven(f"the file that {repair.pid} maps is not in it") from None
+        fds.callback(os.close, file)
+    if tuple(mapping.path.split("/")[-2:]) != names:
+        raise Unproven(f"{repair.pid} maps a file of another name")
+    try:
+        mapped = os.open(f"map_files/{mapping.addresses}", os.O_PATH | os.O_CLOEXEC, dir_fd=held.process)
+    except OSError as error:
+        raise Unproven(
+            f"what {repair.pid} maps cannot be looked at: {error.strerror}; run as root on the host"
+        ) from None
+    fds.callback(os.close, mapped)
+    found, theirs = os.fstat(file), os.fstat(mapped)
+    # The second look: another file may have been mapped there, for reading only, after the first.
+    if (found.st_dev, found.st_ino) != (theirs.st_dev, theirs.st_ino) or mapping != _mapping(held.process, repair.pid):
+        raise Unproven(f"{repair.pid} maps another file")
+    if not _mount_id(held.file) == _mount_id(file) == _mount_id(mapped):
+        raise Unproven(f"{repair.pid} maps it on another mount")
+    _check_counters(file)
+    for each in (found, held.stat()):
+        open_to = open_to_others(FileId.of(each), repair.euid)
+        if open_to is not None:
+            raise Unproven(open_to)
+    check_process(held.process, repair.pid, euid=repair.euid)
+
+
+def _mapping(process: int, pid: int) -> Mapping | None:
+    try:
+        return parse_jvm_maps(_read(process, "maps")).hsperfdata
+    except OSError:
+        raise Unproven(f"the maps of {pid} cannot be read") from None
+
+
+def check_dead(host: Host, held: Held) -> None:
+    """Raise Unproven unless nobody listens on the socket, or holds or maps the counters."""
+    found = held.stat()
+    if stat.S_ISSOCK(found.st_mode):
+        if listener_at(held.path)[0] is not False:
+            raise Unproven("somebody listens on it")
+        return
+    _check_counters(held.file)
+    finder = FileFinder(host.fs, listener_at, host.user_name)
+    if finder.is_locked(found.st_ino) is not False:
+        raise Unproven("somebody holds a lock on it, or locks cannot be seen")
+    if finder.is_mapped(FileId.of(found)) is not False:
+        raise Unproven("a process maps it, or not every process could be looked into")
+
+
+def _check_counters(file: int) -> None:
+    """Raise Unproven unless it is a plain file with one name that begins as HotSpot's counters do."""
+    found = os.fstat(file)
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
+        raise Unproven("it is no plain file with one link")
+    begins = b""
+    if len(MAGIC) <= found.st_size <= _LARGEST_COUNTERS_BYTES:
+        try:
+            content = os.open(f"/proc/self/fd/{file}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            raise Unproven(f"it cannot be read: {error.strerror}") from None
+        try:
+            begins = os.pread(content, len(MAGIC), 0)
+        finally:
+            os.close(content)
+    if begins != MAGIC:
+        raise Unproven("it is no hsperfdata file")
+
+
+def _mount_id(fd: int) -> int:
+    """The mount that an fd was opened on. fdinfo has it since Linux 3.15; statx only since 5.8."""
+    with open(f"/proc/self/fdinfo/{fd}", "rb") as lines:
+        for line in lines:
+            name, _, value = line.partition(b":")
+            number = integer(value.strip()) if name == b"mnt_id" else None
+            if number is not None:
+                return number
+    raise Unproven("this kernel does not tell which mount it is on")
+
+
+def _read(directory: int, name: str) -> str:
+    with open(os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=directory), "rb", buffering=0) as file:
+        return (file.readall() or b"").decode("utf-8", "surrogateescape")

@@ -40,7 +40,7 @@ def test_an_error_comes_back_as_its_number(host):
 
 def test_a_bug_in_the_child_is_one_of_ours(host):
     """What is no OSError ends the run as a bug does (exit 70), and is no errno."""
-    with pytest.raises(BugInChild, match="unexpected exception in .*<lambda> of a child process"):
+    with pytest.raises(BugInChild, match=r"unexpected exception in .*<lambda> of a child process"):
         run_in_child(host, lambda: {}["no such key"], 60)
 
 

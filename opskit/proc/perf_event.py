@@ -20,6 +20,7 @@ import mmap
 import os
 import platform
 import struct
+import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 
 _OPEN = {"x86_64": 298, "aarch64": 241, "riscv64": 241, "loongarch64": 241, "s390x": 331}
 _CLOEXEC = 8
-_ENABLE, _DISABLE, _SET_OUTPUT, _SET_FILTER = 0x2400, 0x2401, 0x2405, 0x40082406
+_ENABLE, _DISABLE, _SET_OUTPUT = 0x2400, 0x2401, 0x2405
+_SET_PERIOD, _SET_FILTER = 0x40082404, 0x40082406
 
 # attr.type
 SOFTWARE, TRACEPOINT = 1, 2
@@ -39,7 +41,7 @@ IP, TID, TIME, RAW, REGS_USER, STACK_USER = 1, 2, 4, 1 << 10, 1 << 12, 1 << 13
 DISABLED, INHERIT, EXCLUDE_KERNEL, EXCLUDE_HV, EXCLUDE_IDLE = 1, 1 << 1, 1 << 5, 1 << 6, 1 << 7
 COMM, TASK, WATERMARK, USE_CLOCKID = 1 << 9, 1 << 13, 1 << 14, 1 << 25
 # types of records
-RECORD_LOST, RECORD_COMM, RECORD_FORK, RECORD_SAMPLE = 2, 3, 7, 9
+RECORD_LOST, RECORD_COMM, RECORD_EXIT, RECORD_FORK, RECORD_SAMPLE = 2, 3, 4, 7, 9
 
 _ATTR = struct.Struct("=IIQQQQQIIQQQQIiQIHH")
 _HEADER = struct.Struct("=IHH")
@@ -104,6 +106,11 @@ def set_filter(fd: int, text: str) -> None:
     fcntl.ioctl(fd, _SET_FILTER, bytearray(text.encode() + b"\0"))
 
 
+def set_period(fd: int, events: int) -> None:
+    """Record one in so many from now on."""
+    fcntl.ioctl(fd, _SET_PERIOD, struct.pack("=Q", events))
+
+
 def set_output(fd: int, ring_fd: int) -> None:
     """Let an event write into the ring of another one of the same CPU or thread."""
     fcntl.ioctl(fd, _SET_OUTPUT, ring_fd)
@@ -111,7 +118,7 @@ def set_output(fd: int, ring_fd: int) -> None:
 
 def count(fd: int) -> int:
     """How often it has happened, recorded or not."""
-    return int.from_bytes(os.read(fd, 8), "little" if struct.pack("=H", 1)[0] else "big")
+    return int.from_bytes(os.read(fd, 8), sys.byteorder)
 
 
 class Ring:
@@ -119,7 +126,7 @@ class Ring:
 
     def __init__(self, fd: int, pages: int) -> None:
         """`pages` for the data: a power of two."""
-        self._size = pages * mmap.PAGESIZE
+        self.size_bytes = self._size = pages * mmap.PAGESIZE
         self._map = mmap.mmap(fd, mmap.PAGESIZE + self._size)
         # Eight bytes at once, as struct's standard formats do not: the kernel writes the head while we read it.
         self._meta = memoryview(self._map)[_DATA_HEAD : _DATA_HEAD + 16].cast("Q")

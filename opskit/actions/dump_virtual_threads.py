@@ -52,6 +52,8 @@ def dump_virtual_threads(host: Host, client: AttachClient, heap_used_bytes: int 
         if _CREATED not in answer:
             # JDK 21 to 25 stop in the middle of their JSON at a thread with a control character in its name.
             answer, dump = _dump(host, client, tmp, "plain")
+        # Once more: what a killed run had asked for, the JVM wrote before it came to us.
+        leftovers.remove_abandoned(tmp, target.euid)
         return dump
     finally:
         os.close(tmp)

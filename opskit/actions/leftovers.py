@@ -27,8 +27,6 @@ _NAME = re.compile(r"\.?opskit-([0-9]{1,10})-([0-9]{1,20})-([0-9a-f.]{1,60})-[0-
 _MOST_NAMES = 100_000  # of a directory that is looked through
 _UNKNOWN = "0"
 
-_looked_through: set[tuple[int, int]] = set()
-
 
 def new_name(suffix: str = "") -> str:
     """A name for a temporary file of this process, which nobody can predict."""
@@ -56,11 +54,7 @@ def is_abandoned(name: str) -> bool:
 
 
 def remove_abandoned(directory: int, uid: int) -> None:
-    """Remove what killed runs left in a directory (any fd of it): plain files of that user with one name. Once a directory."""
-    found = os.fstat(directory)
-    if (found.st_dev, found.st_ino) in _looked_through:
-        return
-    _looked_through.add((found.st_dev, found.st_ino))
+    """Remove what killed runs left in a directory (any fd of it): plain files of that user with one name."""
     for name in list(_candidates(directory)):
         try:
             file = os.lstat(name, dir_fd=directory)

@@ -32,6 +32,7 @@ _MAX_LINKS = 40
 _DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _ACL = "system.posix_acl_access"
 _KEPT = ("security.selinux",)  # and user.*; what IMA and capabilities say is about the old content
+_looked_through: set[tuple[int, int]] = set()  # directories
 _IN_PLACE_INSTEAD = (errno.EPERM, errno.EACCES, errno.EBUSY)
 
 
@@ -285,7 +286,7 @@ def _can_replace(spot: _Spot, found: os.stat_result | None) -> bool:
 def _write_regular(spot: _Spot, found: os.stat_result | None, parts: Iterable[bytes]) -> None:
     beside = found is None or _can_replace(spot, found)
     if beside:
-        leftovers.remove_abandoned(spot.directory, os.geteuid())
+        _remove_abandoned(spot.directory)
     with Guard():
         name = leftovers.new_name() if beside else None
         file = _unnamed() if name is None else _made(spot.directory, name)
@@ -304,6 +305,14 @@ def _write_regular(spot: _Spot, found: os.stat_result | None, parts: Iterable[by
                     os.unlink(name, dir_fd=spot.directory)
             with suppress(OSError):  # what could not be written is tried again when it is closed
                 file.close()
+
+
+def _remove_abandoned(directory: int) -> None:
+    """Remove what killed runs of ours left there; --save writes many files, and looks once."""
+    found = os.fstat(directory)
+    if (found.st_dev, found.st_ino) not in _looked_through:
+        _looked_through.add((found.st_dev, found.st_ino))
+        leftovers.remove_abandoned(directory, os.geteuid())
 
 
 def _made(directory: int, name: str) -> BinaryIO:

@@ -126,22 +126,22 @@ class Ring:
 
     def __init__(self, fd: int, pages: int) -> None:
         """`pages` for the data: a power of two."""
-        self.size_bytes = self._size = pages * mmap.PAGESIZE
-        self._map = mmap.mmap(fd, mmap.PAGESIZE + self._size)
+        self.size_bytes = pages * mmap.PAGESIZE
+        self._map = mmap.mmap(fd, mmap.PAGESIZE + self.size_bytes)
         # Eight bytes at once, as struct's standard formats do not: the kernel writes the head while we read it.
         self._meta = memoryview(self._map)[_DATA_HEAD : _DATA_HEAD + 16].cast("Q")
 
     def read(self) -> bytes:
         """All whole records that wait; their room is free again."""
         head, tail = self._meta[0], self._meta[1]
-        begin, end = tail % self._size, head % self._size
-        base = mmap.PAGESIZE
         if head == tail:
             return b""
+        begin, end = tail % self.size_bytes, head % self.size_bytes
+        base = mmap.PAGESIZE
         if begin < end:
             data = self._map[base + begin : base + end]
         else:
-            data = self._map[base + begin : base + self._size] + self._map[base : base + end]
+            data = self._map[base + begin : base + self.size_bytes] + self._map[base : base + end]
         self._meta[1] = head
         return data
 
@@ -155,7 +155,7 @@ def records(data: bytes) -> Iterator[tuple[int, int, memoryview]]:
     """(type, misc, body) of each record in what a ring gave."""
     view, at, end = memoryview(data), 0, len(data)
     unpack = _HEADER.unpack_from
-    while at < end:
+    while at + _HEADER.size <= end:
         kind, misc, size = unpack(data, at)
         if size < _HEADER.size or at + size > end:  # no such kernel is known; the loop must end all the same
             return

@@ -228,7 +228,12 @@ def _end(code: int) -> NoReturn:
 
     After SIGTERM or SIGHUP the process ends by that signal, as shells and supervisors expect.
     """
+    interrupts.hold()
+    if "matplotlib" in sys.modules:  # where there is no home it made a directory in /tmp, which goes at exit
+        import atexit  # noqa: PLC0415
+
+        atexit._run_exitfuncs()  # noqa: SLF001  (os._exit runs none of them)
     with contextlib.suppress(OSError, ValueError):  # nobody reads stderr any more
         sys.stderr.flush()
-    interrupts.finish()
+    interrupts.die_if_asked_to()
     os._exit(code)

@@ -59,9 +59,13 @@ def note(number: int) -> None:
         _state.ended_by = _state.ended_by or number
 
 
-def finish() -> None:
-    """Let no signal raise any more: nothing is left but to end. Ends the process by SIGTERM or SIGHUP if one has come."""
+def hold() -> None:
+    """Let no signal raise any more: nothing is left but to end."""
     _state.ending = True
+
+
+def die_if_asked_to() -> None:
+    """End by SIGTERM or SIGHUP if one has come."""
     if _state.ended_by:
         _die_by(_state.ended_by)
 

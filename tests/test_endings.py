@@ -218,3 +218,17 @@ def test_a_forked_child_does_not_run_the_parents_cleanup():
     os.kill(child, signal.SIGTERM)
     out, _ = process.communicate(timeout=60)
     assert out.splitlines()[-2:] == ["ended by 15", "cleanup of parent"]
+
+
+def test_a_picture_leaves_no_directory_where_there_is_no_home(tmp_path):
+    """One that matplotlib makes in the directory for temporary files then."""
+    pytest.importorskip("matplotlib")
+    scratch = tmp_path / "tmp"
+    scratch.mkdir()
+    (tmp_path / "x.svg").write_text("")
+    env = {**os.environ, "HOME": "/proc/none", "TMPDIR": str(scratch)}
+    for name in ("MPLCONFIGDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
+        env.pop(name, None)
+    command = [sys.executable, "-m", "opskit", "dentry", "-o", str(tmp_path / "x.svg")]
+    subprocess.run(command, env=env, stderr=subprocess.DEVNULL, check=True)
+    assert os.listdir(scratch) == []

@@ -47,7 +47,7 @@ try:
     outfile.write_file(sys.argv[1], b'"new"')
 except (KeyboardInterrupt, CannotWrite):
     pass
-interrupts.finish()
+interrupts.die_if_asked_to()
 """
 RENAME = "rename,renameat,renameat2"
 

@@ -30,6 +30,8 @@
         ├── AttachCommandFailed the JVM itself said no; its words
         └── AttachTimeout       no answer in time (also a TargetTimeout)
 
+    BugInChild                  exit code 70, as every exception that is none of these
+
 A message names the path, the actual value and the next thing to type.
 Messages may hold names from the machine: whoever prints them escapes them.
 """

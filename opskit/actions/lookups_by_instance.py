@@ -102,13 +102,13 @@ class InstanceSource:
     def failures(self) -> Iterator[tuple[Failure, float]]:
         """Each kind of event and how often it happened: what was read of a CPU, scaled up to all that the CPU had."""
         for counts, total in zip(self._counts, self._totals):  # noqa: B905  (as many)
-            read = counts.total()
+            read = sum(counts.values())
             for event, count in counts.items():
                 yield named(event), count * max(total, read) / read
 
     def counted(self) -> tuple[int, int]:
         """(the kernel's count of events, those of them that were read)."""
-        read = sum(counts.total() for counts in self._counts)
+        read = sum(sum(counts.values()) for counts in self._counts)
         return max(sum(self._totals), read), read
 
     def paths(self, tid: int, call: str, clock: Callable[[], float], seconds: float, wanted: int) -> list[str]:

@@ -71,7 +71,7 @@ class _Cpu:
         """Let the records stand for what was counted since the last ones; then set the period for the next."""
         before, self.total = self.total, perf.count(self.fd)
         self._unread += self.total - before
-        records = found.total()
+        records = sum(found.values())
         self.read_records += records
         if records:
             exact = self._period == 0 and not lost

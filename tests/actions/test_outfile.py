@@ -72,6 +72,18 @@ def test_another_users_link_in_a_shared_directory_is_not_followed(sticky, victim
     assert sorted(os.listdir(sticky)) == ["x.json", "y.json"]
 
 
+def test_root_is_not_led_to_its_own_file_by_a_link_in_a_shared_directory(opskit, sticky, victim):
+    """`opskit pipes -o /tmp/x.json`, where another user's link waits: one line, exit 2, before any work."""
+    link(sticky / "x.json", victim)
+    done = opskit("pipes", "-o", sticky / "x.json")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == (
+        f"opskit: cannot write {sticky}/x.json: {sticky}/x.json is a symbolic link of uid 65534 in a directory that others "
+        "may write to; choose another place with -o\n"
+    )
+    assert victim.read_text() == "precious"
+
+
 def test_a_link_in_the_middle_of_the_path_is_not_followed_either(sticky, tmp_path):
     """Nor one that a link of ours leads through; --save is no other."""
     (tmp_path / "away").mkdir()

@@ -17,11 +17,12 @@ from typing import Any, NamedTuple, NoReturn
 
 import click
 
-from opskit import __version__
-from opskit.errors import OpskitError
+from opskit import __version__, interrupts
+from opskit.errors import BugInChild, OpskitError, where_raised
 
-DONE, FAILED, INTERRUPTED = 0, 2, 130
-_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF)  # what becomes of stdout meanwhile
+DONE, FAILED, BUG, INTERRUPTED = 0, 2, 70, 130
+# What becomes of stdout meanwhile; EIO: its terminal is gone.
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF, errno.EIO)
 
 
 class Entry(NamedTuple):
@@ -128,7 +129,7 @@ def _suggestion(name: str) -> str:
 def group(**_: object) -> None:
     """For the person on call: what this Linux host and its JVMs are suffering from, and what to type next.
 
-    Exit codes: 0 done; 1 done, and a check found something; 2 could not do it; 130 interrupted.
+    Exit codes: 0 done; 1 done, and a check found something; 2 could not do it; 70 a bug in opskit; 130 interrupted.
     """
     from opskit.host import go_first_when_memory_runs_out  # noqa: PLC0415
 
@@ -157,7 +158,29 @@ def run(arguments: list[str] | None = None) -> int:
         return FAILED
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
+    except MemoryError as error:
+        _complain(f"opskit: out of memory ({where_raised(error)})")
+        return FAILED
+    except Exception as error:
+        if isinstance(error, OSError) and (error.errno == errno.EPIPE or error.errno in _UNWRITABLE):
+            raise
+        _report_bug(error)
+        return BUG
     return result if isinstance(result, int) else DONE
+
+
+def _report_bug(error: Exception) -> None:
+    """One line to report, with nothing else to ask for; the traceback with OPSKIT_DEBUG=1."""
+    if os.environ.get("OPSKIT_DEBUG"):
+        import traceback  # noqa: PLC0415  (only a bug pays for it)
+
+        _complain(*"".join(traceback.format_exception(type(error), error, error.__traceback__)).splitlines())
+    said = str(error) if isinstance(error, BugInChild) else where_raised(error)
+    python = ".".join(map(str, sys.version_info[:3]))
+    _complain(
+        f"opskit: this is a bug in opskit {__version__}: {said} (Python {python}); report it with this line and the "
+        "command line; OPSKIT_DEBUG=1 shows the traceback"
+    )
 
 
 def _complain(*lines: str) -> None:
@@ -170,21 +193,25 @@ def _complain(*lines: str) -> None:
 
 def main() -> NoReturn:
     """The console script."""
-    _stand_in_for_closed_streams()
+    interrupts.install()
+    try:
+        _stand_in_for_closed_streams()
+        code = _run_and_flush()
+    except KeyboardInterrupt:  # while the output was flushed
+        code = INTERRUPTED
+    _end(code)
+
+
+def _run_and_flush() -> int:
     try:
         code = run()
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader (head, a pager) has seen enough. Python would complain once more when it closes stdout.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = DONE
-    except OSError as error:
-        if error.errno not in _UNWRITABLE:
-            raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE  # the reader (head, a pager) has seen enough
+    except OSError as error:  # run() lets through what is about stdout
         _complain(f"opskit: cannot write the output: {error.strerror}")
-        code = FAILED
-    _end(code)
+        return FAILED
+    return code
 
 
 def _stand_in_for_closed_streams() -> None:
@@ -197,7 +224,16 @@ def _stand_in_for_closed_streams() -> None:
 
 
 def _end(code: int) -> NoReturn:
-    """End without taking the interpreter apart, which costs a tenth of a short run and gives back what the kernel takes anyway."""
+    """End without taking the interpreter apart, which costs a tenth of a short run and gives back what the kernel takes anyway.
+
+    After SIGTERM or SIGHUP the process ends by that signal, as shells and supervisors expect.
+    """
+    interrupts.hold()
+    if "matplotlib" in sys.modules:  # where there is no home it made a directory in /tmp, which goes at exit
+        import atexit  # noqa: PLC0415
+
+        atexit._run_exitfuncs()  # noqa: SLF001  (os._exit runs none of them)
     with contextlib.suppress(OSError, ValueError):  # nobody reads stderr any more
         sys.stderr.flush()
+    interrupts.die_if_asked_to()
     os._exit(code)

@@ -30,11 +30,33 @@
         ├── AttachCommandFailed the JVM itself said no; its words
         └── AttachTimeout       no answer in time (also a TargetTimeout)
 
+    BugInChild                  exit code 70, as every exception that is none of these
+
 A message names the path, the actual value and the next thing to type.
 Messages may hold names from the machine: whoever prints them escapes them.
 """
 
 from __future__ import annotations
+
+
+class BugInChild(Exception):
+    """An exception that a child process did not expect: `text` is its `where_raised`. Ends with exit code 70, as a bug does."""
+
+
+def where_raised(error: BaseException) -> str:
+    """What an unexpected exception says, and where in opskit: `TypeError: no number at opskit/proc/x.py:12`.
+
+    The text is foreign: whoever prints it escapes it.
+    """
+    package = __file__.rpartition("/")[0]
+    place, trace = "", error.__traceback__
+    while trace is not None:
+        name = trace.tb_frame.f_code.co_filename
+        if name.startswith(f"{package}/"):
+            place = f" at opskit{name[len(package) :]}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    said = str(error)
+    return f"{type(error).__name__}{': ' * bool(said)}{said[:300]}{place}"
 
 
 class OpskitError(Exception):

@@ -9,7 +9,7 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "opskit"
 
-GROUND = {"errors", "quantities", "shell"}
+GROUND = {"errors", "interrupts", "quantities", "shell"}
 MAY_IMPORT = {
     **{name: set() for name in GROUND},
     "cli": {"host", "render.escape"},
@@ -37,7 +37,7 @@ FORBIDDEN = {
     "shutil",
     "tempfile",
 }
-OPENERS = {"proc/fs.py", "proc/syscalls.py", "jvm/attach.py"}
+OPENERS = {"proc/fs.py", "proc/perf_event.py", "proc/syscalls.py", "jvm/attach.py"}
 
 
 def modules():
@@ -80,7 +80,7 @@ def test_imports_go_one_way(path):
     ids=lambda path: str(path.relative_to(PACKAGE)),
 )
 def test_only_the_openers_do_io(path):
-    """Outside proc/fs.py, proc/syscalls.py and jvm/attach.py, what reads and decides imports no I/O, clock or screen."""
+    """Outside proc/fs.py, proc/perf_event.py, proc/syscalls.py and jvm/attach.py, what reads and decides imports no I/O, clock or screen."""
     relative = str(path.relative_to(PACKAGE))
     if relative in OPENERS:
         return
@@ -101,13 +101,15 @@ def test_only_plot_imports_matplotlib_and_only_render_imports_rich():
 
 
 def test_no_bare_except_and_no_shell():
-    """No bare `except Exception`, and no shell is ever run."""
+    """No bare `except Exception` but the one in cli.py that reports a bug, and no shell is ever run."""
     for path in modules():
         source = path.read_text(encoding="utf-8")
         for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.ExceptHandler):
                 caught = ast.unparse(node.type) if node.type else ""
-                assert caught not in ("", "Exception"), f"{path.name}:{node.lineno}"
+                place = path.relative_to(PACKAGE).name
+                assert caught != "", f"{place}:{node.lineno}"
+                assert caught != "Exception" or place == "cli.py", f"{place}:{node.lineno}"
         assert "shell=True" not in source
         assert "os.system" not in source
 

@@ -37,7 +37,7 @@ def test_help_imports_nothing_heavier_than_click():
         text=True,
         check=True,
     ).stdout.split()
-    assert sorted(opskits) == ["opskit", "opskit.cli", "opskit.errors"]
+    assert sorted(opskits) == ["opskit", "opskit.cli", "opskit.errors", "opskit.interrupts"]
 
 
 def test_pipes_in_text_imports_nothing_heavy():

@@ -10,13 +10,16 @@ import os
 import signal
 from typing import TYPE_CHECKING, NoReturn
 
+from opskit.errors import BugInChild
+from opskit.interrupts import Guard, Interruptible
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from opskit.host import Host
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.001, 0.05
-_UNKNOWN = 255
+_UNKNOWN, _BUG = 255, 254  # no errno is that large
 _MANY_FDS = 1 << 16  # old kernels close them one by one
 
 
@@ -24,16 +27,21 @@ def run_in_child(host: Host, work: Callable[[], None], timeout_s: float) -> int 
     """Do the work in a child: 0 when it is done, the errno of the OSError it raised, None when the time ran out.
 
     Ctrl-C is heard all the while. Whatever ends the wait kills the child; one that cannot be killed holds nothing of
-    ours: no terminal, no pipe, no file.
+    ours: no terminal, no pipe, no file. Raises BugInChild where the work raised anything but an OSError.
     """
-    pid = os.fork()
-    if pid == 0:
-        _child(work)
-    try:
-        return _wait(host, pid, timeout_s)
-    except BaseException:
-        _abandon(pid)
-        raise
+    with Guard():
+        pid = os.fork()
+        if pid == 0:
+            _child(work)
+        try:
+            with Interruptible():
+                code = _wait(host, pid, timeout_s)
+        except BaseException:
+            _abandon(pid)
+            raise
+    if code == _BUG:
+        raise BugInChild(f"unexpected exception in {getattr(work, '__qualname__', 'the work')} of a child process")
+    return code
 
 
 def _wait(host: Host, pid: int, timeout_s: float) -> int | None:
@@ -59,7 +67,7 @@ def _abandon(pid: int) -> None:
 
 
 def _child(work: Callable[[], None]) -> NoReturn:
-    code = _UNKNOWN
+    code = _BUG
     try:
         os.setsid()  # Ctrl-C is for the parent, which decides what happens to us
         null = os.open(os.devnull, os.O_RDWR)

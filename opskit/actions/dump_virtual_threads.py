@@ -5,7 +5,8 @@ virtual thread. The JVM writes the file itself, as its own user, in its own moun
 
 - The name is random and the file must not be there yet: the JVM overwrites nothing without being told to.
 - It is read back without following links, and only where it is a plain file of the JVM's own user with one name.
-- It is removed whatever happens, also on Ctrl-C; nothing but the file that was read, or that bears our name, is.
+- It is removed whatever happens, also on Ctrl-C, SIGTERM and SIGHUP; nothing but the file that was read, or that bears our
+  name, is. What a killed run left there (SIGKILL), or the JVM wrote after that, the next one removes.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
+from opskit.actions import leftovers
 from opskit.errors import AttachTmp, NotPermitted, NotSupported
+from opskit.interrupts import Guard, Interruptible
 from opskit.proc.fs import GONE
 
 if TYPE_CHECKING:
@@ -43,11 +46,14 @@ def dump_virtual_threads(host: Host, client: AttachClient, heap_used_bytes: int 
             f"/tmp of {target.pid}, where it would write the dump, is closed to us; run as root"
         ) from None
     try:
+        leftovers.remove_abandoned(tmp, target.euid)
         _check_room(tmp, target.pid, heap_used_bytes)
         answer, dump = _dump(host, client, tmp, "json")
         if _CREATED not in answer:
             # JDK 21 to 25 stop in the middle of their JSON at a thread with a control character in its name.
             answer, dump = _dump(host, client, tmp, "plain")
+        # Once more: what a killed run had asked for, the JVM wrote before it came to us.
+        leftovers.remove_abandoned(tmp, target.euid)
         return dump
     finally:
         os.close(tmp)
@@ -55,14 +61,16 @@ def dump_virtual_threads(host: Host, client: AttachClient, heap_used_bytes: int 
 
 def _dump(host: Host, client: AttachClient, tmp: int, form: str) -> tuple[str, bytes]:
     """What the JVM answers, and what it wrote."""
-    name, euid = f"opskit-{os.urandom(16).hex()}.{form}", client.target.euid
+    name, euid = leftovers.new_name(f".{form}"), client.target.euid
     answered = False
-    try:
-        answer = client.jcmd(f"Thread.dump_to_file -format={form} /tmp/{name}")
-        answered = True
-        return answer, _read(tmp, name, euid, answer)
-    finally:
-        _remove(host, tmp, name, euid, may_still_come=not answered)
+    with Guard():
+        try:
+            with Interruptible():
+                answer = client.jcmd(f"Thread.dump_to_file -format={form} /tmp/{name}")
+                answered = True
+                return answer, _read(tmp, name, euid, answer)
+        finally:
+            _remove(host, tmp, name, euid, may_still_come=not answered)
 
 
 def _check_room(tmp: int, pid: int, heap_used_bytes: int | None) -> None:

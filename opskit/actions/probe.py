@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opskit import shell
-from opskit.errors import NotPermitted
+from opskit.errors import BugInChild, NotPermitted
+from opskit.interrupts import Guard, Interruptible
 from opskit.proc.limits import UNLIMITED
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 _LIFE_S = 0.9
 _ANSWER = struct.Struct("=ii16s")
+_BUG = "bug"  # where the name of the failed call would be
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NAME, _PR_SET_NO_NEW_PRIVS = 1, 4, 15, 38
 _CAPABILITY_VERSION_3 = 0x20080522
 _MAP_STACK = 0x20000
@@ -62,28 +64,32 @@ def run_probe(host: Host, plan: ProbePlan) -> ProbeResult:
             f"{' in its cgroup' if plan.cgroup_procs else ''}; run as root: {as_root}"
         )
     begun = host.monotonic()
-    reading, writing = os.pipe()
-    try:
-        child = os.fork()
-    except OSError as error:  # what we came to prove, before we began
-        os.close(reading)
+    with Guard():
+        reading, writing = os.pipe()
+        try:
+            child = os.fork()
+        except OSError as error:  # what we came to prove, before we began
+            os.close(reading)
+            os.close(writing)
+            return ProbeResult(plan.threads, 0, "fork", errno.errorcode.get(error.errno or 0), host.monotonic() - begun)
+        if child == 0:
+            _be_the_probe(plan, writing, become=me == 0)
         os.close(writing)
-        return ProbeResult(plan.threads, 0, "fork", errno.errorcode.get(error.errno or 0), host.monotonic() - begun)
-    if child == 0:
-        _be_the_probe(plan, writing, become=me == 0)
-    os.close(writing)
-    try:
-        ready, _, _ = select.select([reading], [], [], 1.0)
-        answer = os.read(reading, _ANSWER.size) if ready else b""
-    finally:
-        os.close(reading)
-        os.kill(child, signal.SIGKILL)  # not yet waited for: the pid is the child's
-        os.waitpid(child, 0)
+        try:
+            with Interruptible():
+                ready, _, _ = select.select([reading], [], [], 1.0)
+                answer = os.read(reading, _ANSWER.size) if ready else b""
+        finally:
+            os.close(reading)
+            os.kill(child, signal.SIGKILL)  # not yet waited for: the pid is the child's
+            os.waitpid(child, 0)
     took = host.monotonic() - begun
     if len(answer) != _ANSWER.size:
         return ProbeResult(plan.threads, 0, "timeout", None, took)
     started, code, call = _ANSWER.unpack(answer)
     name = call.rstrip(b"\0").decode()
+    if name == _BUG:
+        raise BugInChild("unexpected exception in the probe's child process")
     return ProbeResult(plan.threads, started, name or None, errno.errorcode.get(code) if name else None, took)
 
 
@@ -99,6 +105,9 @@ def _be_the_probe(plan: ProbePlan, pipe: int, *, become: bool) -> None:
         if not call:
             started, code, call = _start(plan)
         os.write(pipe, _ANSWER.pack(started, code, call.encode()[:16]))
+    except BaseException:
+        os.write(pipe, _ANSWER.pack(0, 0, _BUG.encode()))
+        raise
     finally:
         os._exit(0)  # takes the threads along
 

@@ -1,9 +1,12 @@
-"""Who fails to find files: a few seconds of the kernel's own tracer, in an instance of our own that is always removed.
+"""Who fails to find files: a few seconds of the kernel's own tracepoints, of which nothing stays.
 
-A child does it: it takes mounts of its own (tracefs need not be mounted, and nobody sees that it is), and makes
-instances/opskit-PID, in which only failed path lookups are recorded. It stops and removes the instance when the time is
-up, when the parent tells it to, and when the parent is gone, however it went. Should the child be killed, the parent
-sends another one to clean up; and what a machine's crash or two kills left behind, the next run removes.
+A child does it: it takes mounts of its own (tracefs need not be mounted, and nobody sees that it is), and counts failed path
+lookups by perf events, which end with the child however that ends. It stops when the time is up, when the parent tells it
+to, and when the parent is gone.
+
+Where perf_event_open is refused (a security module, a seccomp filter, an unknown machine) the child makes a tracing
+instance instead and removes it at the end. Should the child be killed, the parent sends another one to clean up; and what
+two kills left behind, the next run removes.
 """
 
 from __future__ import annotations
@@ -15,36 +18,36 @@ import platform
 import select
 import signal
 import sys
-import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from opskit.actions.peek_paths import peek, write_control
-from opskit.errors import NotPermitted, NotSupported, TargetTimeout
+from opskit import interrupts
+from opskit.actions.lookups_by_instance import InstanceSource, remove_stale
+from opskit.actions.lookups_by_perf import PerfSource
+from opskit.errors import BugInChild, NotPermitted, NotSupported, TargetTimeout, where_raised
 from opskit.proc import syscalls
 from opskit.proc.cgroup import parse_cgroup
 from opskit.proc.container import in_first_pid_namespace
 from opskit.proc.fs import DENIED, GONE
-from opskit.proc.ftrace import CALL_NUMBERS, PATH_CALLS, named, parse_buffer_stats, parse_failures
+from opskit.proc.ftrace import CALL_NUMBERS
 from opskit.proc.place import unit_of
 from opskit.proc.process import read_process
 from opskit.proc.status import parse_status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable
 
     from opskit.host import Host
     from opskit.proc.ftrace import Failure
     from opskit.proc.process import Process
 
 _TRACEFS, _DEBUGFS = "/sys/kernel/tracing", "/sys/kernel/debug"
-_PREFIX = "opskit-"
-_BUFFER_KB = 256  # a CPU
+_EVENTS = ("perf", "syscalls", "raw_syscalls")
 _PAUSE_S = 0.05
-_READ_BYTES, _READ_BYTES_OF_A_CPU = 1 << 17, 1 << 13  # at most of text between two pauses: it bounds our own load
 _PEEKED, _PEEK_S, _PATHS = 3, 0.15, 3  # the busiest processes, the time for each, the paths of each
 _OWN_ROW = 0.05  # of all lookups: a process that did less, and has ended, is shown with the others of its command
 _GRACE_S = 20.0  # for setting up and removing
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 class Looker(NamedTuple):
@@ -69,7 +72,8 @@ class Looker(NamedTuple):
 class Lookups(NamedTuple):
     """What was seen. `total` is the kernel's own count of failed lookups; `counted` those that were read and told apart.
 
-    `interrupted`: Ctrl-C came before the time was up.
+    `events`: what told of them: "perf", or the group of a tracing instance's events.
+    `interrupted`: Ctrl-C, SIGTERM or SIGHUP came before the time was up.
     """
 
     seconds: float
@@ -98,40 +102,45 @@ def check_may_trace(host: Host) -> None:
         raise NotPermitted("tracing needs root; run: sudo opskit dentry --culprit")
 
 
-def trace_failed_lookups(host: Host, seconds: float, events: tuple[str, ...] = ("syscalls", "raw_syscalls")) -> Lookups:
-    """Watch the whole machine for some seconds; Ctrl-C ends it early, with what was seen until then.
+def trace_failed_lookups(host: Host, seconds: float, events: tuple[str, ...] = _EVENTS) -> Lookups:
+    """Watch the whole machine for some seconds; Ctrl-C and its like end it early, with what was seen until then.
 
-    Raises NotPermitted and NotSupported with the reason; TargetTimeout where the tracer itself went missing.
+    `events`: what may be used, the best one first. Raises NotPermitted and NotSupported with the reason; TargetTimeout
+    where the tracer itself went missing.
     """
     check_may_trace(host)
     results, result_end = os.pipe()
     stop_end, stop = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(results)
-        os.close(stop)
-        _run_child(lambda: _Tracer(host, seconds, events, stop_end).run(), result_end)
-    os.close(result_end)
-    os.close(stop_end)
+    masked = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
     try:
+        child = os.fork()
+        if child == 0:
+            os.close(results)
+            os.close(stop)
+            _run_child(lambda: _Tracer(host, seconds, events, stop_end).run(), result_end)
+        os.close(result_end)
+        os.close(stop_end)
         answer = _answer_of(host, child, results, stop, seconds)
     finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, masked)
         os.close(results)
         os.close(stop)
     return _lookups(answer)
 
 
 def _answer_of(host: Host, child: int, results: int, stop: int, seconds: float) -> dict[str, Any]:
-    """The child's answer. A signal that would end us first lets the child remove its instance."""
+    """The child's answer. A signal that would end us first lets the child end and answer. Called with these blocked."""
     pending: list[int] = []
 
     def asked_to_end(number: int, _frame: object) -> None:
         pending.append(number)
-        os.write(stop, b"!")  # the child stops, removes and answers
+        interrupts.note(number)
+        os.write(stop, b"!")  # the child stops and answers
 
-    ending = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-    before = {int(number): signal.signal(number, asked_to_end) for number in ending}
+    heard = [number for number in _ENDING if signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, asked_to_end) for number in heard}
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
         data = _read_until(host, results, host.monotonic() + seconds + _GRACE_S)
         if not data:
             os.kill(child, signal.SIGKILL)
@@ -142,11 +151,10 @@ def _answer_of(host: Host, child: int, results: int, stop: int, seconds: float) 
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        for number in pending:
-            if number != signal.SIGINT:
-                os.kill(os.getpid(), number)
+        if signal.SIGQUIT in pending:
+            os.kill(os.getpid(), signal.SIGQUIT)
     answer: dict[str, Any] = json.loads(data)
-    answer["interrupted"] = signal.SIGINT in pending
+    answer["interrupted"] = bool(pending)
     return answer
 
 
@@ -165,7 +173,8 @@ def _read_until(host: Host, fd: int, deadline: float) -> bytes:
 
 def _lookups(answer: dict[str, Any]) -> Lookups:
     if "error" in answer:
-        raise {"permission": NotPermitted, "support": NotSupported}[answer["error"]](answer["message"])
+        kinds = {"permission": NotPermitted, "support": NotSupported, "bug": BugInChild}
+        raise kinds[answer["error"]](answer["message"])
     lookers = tuple(Looker(**{**row, "paths": tuple(row["paths"])}) for row in answer["lookers"])
     return Lookups(
         answer["seconds"], answer["total"], answer["counted"], answer["events"], answer["interrupted"], lookers
@@ -173,33 +182,42 @@ def _lookups(answer: dict[str, Any]) -> Lookups:
 
 
 def _run_child(work: Callable[[], dict[str, Any]], result_end: int) -> NoReturn:
-    """In the child: deaf to the terminal's signals, since it is the parent who says when; what is a bug is shown as one."""
+    """In the child: deaf to the terminal's signals, since it is the parent who says when. Whatever happens is its answer."""
     try:
-        for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM, signal.SIGPIPE):
+        for number in (*_ENDING, signal.SIGPIPE):
             signal.signal(number, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
         os.setsid()
         try:
             answer = work()
         except _Refused as refused:
             answer = {"error": refused.kind, "message": str(refused)}
+        except NotPermitted as refused:
+            answer = {"error": "permission", "message": str(refused)}
+        except NotSupported as refused:
+            answer = {"error": "support", "message": str(refused)}
         except OSError as error:
             answer = {"error": "support", "message": f"the kernel's tracer refused: {error}"}
+        except BaseException as error:  # noqa: BLE001  (the parent ends with it as with its own)
+            answer = {"error": "bug", "message": where_raised(error)}
+            if os.environ.get("OPSKIT_DEBUG"):
+                sys.excepthook(*sys.exc_info())
         with open(result_end, "w", encoding="utf-8") as pipe:
             json.dump(answer, pipe)
     except BrokenPipeError:  # the parent is gone, and nobody wants to know
         pass
     finally:
-        if sys.exc_info()[0] is not None:
-            sys.excepthook(*sys.exc_info())
         os._exit(0)
 
 
 def _clean_up_after(pid: int) -> None:
-    """Remove the instance of a child that was killed."""
+    """Remove the instance of a child that was killed, if it had one."""
     cleaner = os.fork()
     if cleaner == 0:
         try:
-            _remove(f"{_mount_tracing()}/instances/{_PREFIX}{pid}")
+            for number in _ENDING:
+                signal.signal(number, signal.SIG_IGN)
+            remove_stale(_mount_tracing(), killed=pid)
         finally:
             os._exit(0)
     os.waitpid(cleaner, 0)
@@ -256,170 +274,95 @@ def _mount_tracing() -> str:
     )
 
 
-def _remove(instance: str) -> None:
-    """Stop an instance and remove it; the kernel refuses while a reader is still on its way out."""
-    try:
-        write_control(f"{instance}/tracing_on", "0")
-    except OSError:
-        pass
-    for _ in range(100):
-        try:
-            os.rmdir(instance)
-            return
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            if error.errno != errno.EBUSY:
-                raise
-            time.sleep(_PAUSE_S)
-
-
 class _Tracer:
     """The child's work: set up, read now and then, tell the processes apart while they live, remove."""
 
     def __init__(self, host: Host, seconds: float, events: tuple[str, ...], stop: int) -> None:
         self.host, self.seconds, self.stop = host, seconds, stop
         self.wanted = events
-        self.events = ""
-        self.counts: list[Counter[tuple[bytes, bytes, bytes, bytes]]] = []
         # By thread and comm: a shell that becomes another program by exec is asked again.
-        self.threads: dict[tuple[bytes, bytes], Process | None] = {}
+        self.threads: dict[tuple[bytes, int], Process | None] = {}
         self.last: dict[int, Process] = {}
         self.units: dict[int, str | None] = {}
 
     def run(self) -> dict[str, Any]:
         """Trace; the answer for the parent."""
         tracing = _mount_tracing()
-        self._remove_stale(f"{tracing}/instances")
-        instance = f"{tracing}/instances/{_PREFIX}{os.getpid()}"
+        remove_stale(tracing)
+        source = self._source(tracing)
         try:
-            os.mkdir(instance)
-        except OSError as error:
-            raise _Refused("permission", f"cannot make a tracing instance: {error.strerror}") from None
-        try:
-            return self._trace(instance)
+            return self._trace(source)
         finally:
-            _remove(instance)
+            source.close()
 
-    @staticmethod
-    def _remove_stale(instances: str) -> None:
-        for name in os.listdir(instances):
-            pid = name.removeprefix(_PREFIX)
-            if name.startswith(_PREFIX) and pid.isdigit() and not os.path.exists(f"/proc/{pid}"):
-                _remove(f"{instances}/{name}")
+    def _source(self, tracing: str) -> PerfSource | InstanceSource:
+        ours = (os.getpid(), os.getppid())
+        groups = tuple(events for events in self.wanted if events != "perf")
+        if "perf" in self.wanted:
+            try:
+                return PerfSource(tracing, self.host.fs, ours)
+            except (OSError, NotSupported):
+                if not groups:
+                    raise
+        return InstanceSource(tracing, groups, ours)
 
-    def _trace(self, instance: str) -> dict[str, Any]:
-        cpus = sorted((name for name in os.listdir(f"{instance}/per_cpu")), key=lambda name: int(name[3:]))
-        write_control(f"{instance}/buffer_size_kb", str(_BUFFER_KB))
-        self.events = self._enable(instance)
+    def _trace(self, source: PerfSource | InstanceSource) -> dict[str, Any]:
         begun = self.host.monotonic()
-        pipes = [
-            os.open(f"{instance}/per_cpu/{cpu}/trace_pipe", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC) for cpu in cpus
-        ]
-        rests = [b""] * len(pipes)
-        self.counts = [Counter() for _ in pipes]
-        try:
-            while (left := begun + self.seconds - self.host.monotonic()) > 0 and not self._told_to_stop(
-                min(left, _PAUSE_S)
-            ):
-                self._read(pipes, rests)
-            write_control(f"{instance}/tracing_on", "0")
-            took = self.host.monotonic() - begun
-            self._read(pipes, rests)
-        finally:
-            for pipe in pipes:
-                os.close(pipe)
-        totals = []
-        for cpu in cpus:
-            with open(f"{instance}/per_cpu/{cpu}/stats", encoding="ascii") as stats:
-                totals.append(parse_buffer_stats(stats.read()))
-        answer = self._answer(took, totals)
-        if self.events == "syscalls":
-            self._add_paths(instance, answer["lookers"])
+        while (left := begun + self.seconds - self.host.monotonic()) > 0 and not self._told_to_stop(
+            min(left, _PAUSE_S)
+        ):
+            self._know(source.read())
+        took = self.host.monotonic() - begun
+        self._know(source.finish())
+        answer = self._answer(took, source)
+        for row in [row for row in answer["lookers"] if not row["ended"]][:_PEEKED]:
+            tid, call = self._busiest_thread(source, row["pid"])
+            row["paths"] = source.paths(tid, call, self.host.monotonic, _PEEK_S, _PATHS)
         return answer
 
-    def _add_paths(self, instance: str, lookers: list[dict[str, Any]]) -> None:
-        """Examples of what the busiest processes look for."""
-        events = f"{instance}/events/syscalls"
-        for call in PATH_CALLS:
-            if os.path.isdir(f"{events}/sys_exit_{call}"):
-                write_control(f"{events}/sys_exit_{call}/enable", "0")
-        write_control(f"{instance}/tracing_on", "1")
-        for row in [row for row in lookers if not row["ended"]][:_PEEKED]:
-            tid, call = self._busiest_thread(row["pid"])
-            row["paths"] = peek(instance, call, tid, self.host.monotonic, _PEEK_S, _PATHS)
-
-    def _busiest_thread(self, pid: int) -> tuple[int, str]:
+    def _busiest_thread(self, source: PerfSource | InstanceSource, pid: int) -> tuple[int, str]:
         """The thread of a process with the most failed lookups, and the system call that it makes most of them with."""
-        events: Counter[tuple[int, str]] = Counter()
-        for counts in self.counts:
-            for event, count in counts.items():
-                process = self.threads.get((event[0], event[1]))
-                if process is not None and process.pid == pid:
-                    failure = named(event)
-                    events[failure.tid, self._call(failure)] += count
-        return events.most_common(1)[0][0]
+        events: dict[tuple[int, str], float] = {}
+        for failure, count in source.failures():
+            process = self.threads.get((failure.comm, failure.tid))
+            if process is not None and process.pid == pid:
+                event = failure.tid, self._call(failure)
+                events[event] = events.get(event, 0.0) + count
+        return max(events, key=lambda event: events[event])
 
     def _told_to_stop(self, pause_s: float) -> bool:
         """Wait; whether the parent closed its end, on purpose or because it is gone."""
         return bool(select.select([self.stop], [], [], pause_s)[0])
 
-    def _enable(self, instance: str) -> str:
-        """Switch on the events of this kernel that fit best; which ones."""
-        numbers = " || ".join(f"id == {number}" for number in CALL_NUMBERS.get(platform.machine(), ()))
-        ours = f"common_pid != {os.getpid()} && common_pid != {os.getppid()}"
-        failed = f"ret == -{errno.ENOENT} && {ours}"
-        for events in self.wanted:
-            rule = f"{failed} && ({numbers})" if events == "raw_syscalls" and numbers else failed
-            names = ["sys_exit"] if events == "raw_syscalls" else [f"sys_exit_{call}" for call in PATH_CALLS]
-            found = [name for name in names if os.path.isdir(f"{instance}/events/{events}/{name}")]
-            for name in found:
-                write_control(f"{instance}/events/{events}/{name}/filter", rule)
-                write_control(f"{instance}/events/{events}/{name}/enable", "1")
-            if found:
-                return events
-        raise _Refused(
-            "support",
-            "this kernel cannot trace system calls (CONFIG_FTRACE_SYSCALLS): the processes that look for absent files "
-            "cannot be named here",
-        )
+    def _know(self, seen: Iterable[tuple[bytes, int, int | None]]) -> None:
+        """Find out who these are (comm, tid, pid where it is known), while they live."""
+        for comm, tid, pid in seen:
+            if (comm, tid) not in self.threads:
+                self.threads[comm, tid] = self._process_of(tid, pid)
 
-    def _read(self, pipes: list[int], rests: list[bytes]) -> None:
-        budget = max(_READ_BYTES // len(pipes), _READ_BYTES_OF_A_CPU)
-        fresh: set[tuple[bytes, bytes]] = set()
-        for index, pipe in enumerate(pipes):
-            text = rests[index] + b"".join(_available(pipe, budget))
-            whole, newline, rest = text.rpartition(b"\n")
-            rests[index] = rest
-            if newline:
-                found = parse_failures(whole)
-                self.counts[index].update(found)
-                fresh.update((comm, tid) for comm, tid, _, _ in set(found))
-        for comm, tid in fresh - self.threads.keys():
-            self.threads[comm, tid] = self._process_of(int(tid))
-
-    def _process_of(self, tid: int) -> Process | None:
+    def _process_of(self, tid: int, pid: int | None) -> Process | None:
         """The process of a thread; None where it has ended already."""
         fs = self.host.fs
         try:
-            tgid = int(fs.load(parse_status, tid, "status").fields["Tgid"])
-            process = read_process(fs, tgid, str)
-            self.units[tgid] = unit_of(fs.load(parse_cgroup, tgid, "cgroup"))
+            if pid is None:
+                pid = int(fs.load(parse_status, tid, "status").fields["Tgid"])
+            process = read_process(fs, pid, str)
+            self.units[pid] = unit_of(fs.load(parse_cgroup, pid, "cgroup"))
         except (*GONE, DENIED):
             return None
         return None if process.start_ticks is None else process
 
-    def _answer(self, took: float, totals: list[int]) -> dict[str, Any]:
+    def _answer(self, took: float, source: PerfSource | InstanceSource) -> dict[str, Any]:
         """Add up what belongs to one living process, or to one command where the processes have ended."""
         rows: dict[tuple[int | None, int | None, str], _Tally] = {}
-        for failure, count in self._scaled(totals):
-            process = self._now(self.threads.get((failure.comm, b"%d" % failure.tid)))
+        for failure, count in source.failures():
+            process = self._now(self.threads.get((failure.comm, failure.tid)))
             command = failure.comm.decode("utf-8", "surrogateescape") if process is None else process.command
             pid, start = (None, None) if process is None else (process.pid, process.start_ticks)
             key = (pid, start, command)
             tally = rows.setdefault(key, _Tally(process, set(), Counter()))
-            tally.pids.add(failure.tid if process is None else process.pid)
-            tally.calls[self._call(failure)] += count
+            tally.pids.add((failure.pid or failure.tid) if process is None else process.pid)
+            tally.calls[self._call(failure)] += round(count)
         little = _OWN_ROW * sum(tally.calls.total() for tally in rows.values())
         for key, tally in list(rows.items()):
             if tally.ended and key[0] is not None and tally.calls.total() < little:
@@ -441,12 +384,12 @@ class _Tracer:
             for (pid, _, command), tally in rows.items()
         ]
         lookers.sort(key=lambda row: (-row.lookups, row.pid or 0, row.command))
-        counted = sum(counts.total() for counts in self.counts)
+        total, counted = source.counted()
         return {
             "seconds": took,
-            "total": max(sum(totals), counted),
+            "total": total,
             "counted": counted,
-            "events": self.events,
+            "events": source.events,
             "lookers": [row._asdict() for row in lookers],
         }
 
@@ -460,27 +403,7 @@ class _Tracer:
         alive = now.start_ticks == process.start_ticks and not now.has_ended
         return now if alive else process._replace(state=None)
 
-    def _scaled(self, totals: list[int]) -> Iterator[tuple[Failure, int]]:
-        """Each kind of event and how often it happened: what was read of a CPU, scaled up to all that the CPU had."""
-        for counts, total in zip(self.counts, totals, strict=True):
-            read = counts.total()
-            for event, count in counts.items():
-                yield named(event), round(count * max(total, read) / read)
-
     def _call(self, failure: Failure) -> str:
         if failure.name is not None:
             return failure.name
         return CALL_NUMBERS.get(platform.machine(), {}).get(failure.number or 0, f"system call {failure.number}")
-
-
-def _available(pipe: int, budget: int) -> Iterator[bytes]:
-    """What waits in a pipe of the tracer, as far as the budget of bytes goes."""
-    while budget > 0:
-        try:
-            chunk = os.read(pipe, min(budget, 1 << 16))
-        except BlockingIOError:
-            return
-        if not chunk:
-            return
-        budget -= len(chunk)
-        yield chunk

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from opskit import __version__, shell
-from opskit.errors import CannotWrite, NotSupported, UsageError
+from opskit.errors import NotSupported, UsageError
 from opskit.render.escape import printable
 from opskit.render.report import About
 
@@ -60,7 +59,9 @@ class Output(NamedTuple):
         terminal = path is None and sys.stdout.isatty()
         if path is not None:
             format_ = format_ or _format_of(path, suffixes)
-            _check_writable(path)
+            from opskit.actions import outfile  # noqa: PLC0415  (most runs write to stdout)
+
+            outfile.check(path)
         if needs_plot and format_ in PICTURES.values():
             _check_can_draw()
         no_color = no_color or bool(click.get_current_context().find_root().params.get("no_color"))
@@ -155,69 +156,15 @@ def _format_of(path: str, suffixes: Mapping[str, str]) -> str:
     return "text"
 
 
-def _is_special(path: str) -> bool:
-    try:
-        return not stat.S_ISREG(os.stat(path).st_mode)
-    except OSError:
-        return False
-
-
-def _check_writable(path: str) -> None:
-    directory = os.path.dirname(os.path.realpath(path)) or "."
-    if os.path.isdir(path):
-        raise CannotWrite(f"cannot write {path}: it is a directory; name a file in it")
-    if not os.path.isdir(directory):
-        raise CannotWrite(f"cannot write {path}: there is no directory {directory}")
-    # A file may be writable where its directory is not (then it is written in place), and the other way round.
-    target = path if os.path.exists(path) else directory
-    if not os.access(target, os.W_OK):
-        raise CannotWrite(f"cannot write {path}: no permission on {target}; choose another place with -o")
-
-
 def make_directory(path: str) -> None:
-    """Make the directory of --save where there is none, and see that we may write into it. Raises CannotWrite."""
-    try:
-        os.makedirs(path, exist_ok=True)
-    except OSError as error:
-        raise CannotWrite(f"--save {path}: {error.strerror}; choose another place") from None
-    if not os.access(path, os.W_OK | os.X_OK):
-        raise CannotWrite(f"--save {path}: no permission to write there; choose another place")
+    """Make the directory of --save where there is none. Raises CannotWrite."""
+    from opskit.actions import outfile  # noqa: PLC0415  (most runs write to stdout)
+
+    outfile.make_directory(path)
 
 
 def write_file(path: str, data: bytes | Iterable[bytes]) -> None:
-    """Write a file whole or not at all: beside it first, then renamed over it. Devices and FIFOs are written directly.
+    """Write a file whole or not at all. Raises CannotWrite."""
+    from opskit.actions import outfile  # noqa: PLC0415  (most runs write to stdout)
 
-    Raises CannotWrite; nothing half-written stays, and a file that was there is as it was.
-    """
-    parts = [data] if isinstance(data, bytes) else data
-    try:
-        if _is_special(path) or not os.access(os.path.dirname(os.path.realpath(path)), os.W_OK):
-            with open(path, "wb") as file:
-                file.writelines(parts)
-            return
-        _replace(os.path.realpath(path), parts)
-    except OSError as error:
-        raise CannotWrite(f"cannot write {path}: {error.strerror}; choose another place with -o") from None
-
-
-def _replace(path: str, parts: Iterable[bytes]) -> None:
-    import tempfile  # noqa: PLC0415  (it imports random and hashlib)
-
-    descriptor, beside = tempfile.mkstemp(prefix=".opskit-", dir=os.path.dirname(path))
-    try:
-        with open(descriptor, "wb") as file:
-            file.writelines(parts)
-            os.fchmod(descriptor, _mode_of(path))
-        os.rename(beside, path)
-    except BaseException:
-        os.unlink(beside)
-        raise
-
-
-def _mode_of(path: str) -> int:
-    try:
-        return stat.S_IMODE(os.stat(path).st_mode)
-    except FileNotFoundError:
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask
+    outfile.write_file(path, data)

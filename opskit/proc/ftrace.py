@@ -19,6 +19,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from opskit.quantities import integer
+
 # The system calls that look up a path; epoll_ctl, bpf and their like fail with ENOENT too, and look up none.
 PATH_CALLS = (
     *("open", "openat", "openat2", "creat", "execve", "execveat", "uselib"),
@@ -58,12 +60,24 @@ _EVENT = re.compile(
 
 
 class Failure(NamedTuple):
-    """A failed call: who (the thread's comm and tid), and which: its name, or its number with raw_syscalls."""
+    """A failed call: who (the thread's comm and tid; its process where the events tell), and which: its name or its number."""
 
     comm: bytes
     tid: int
     name: str | None
     number: int | None
+    pid: int | None = None
+
+
+_PATH_FIELD = re.compile(
+    r"^\tfield:const char \* ?(?:filename|pathname|path|oldname|name);\toffset:([0-9]{1,4});", re.MULTILINE
+)
+
+
+def parse_path_offset(text: str) -> int | None:
+    """Where the address of the path stands in the raw record of a call's entry, by the event's `format` file."""
+    found = _PATH_FIELD.search(text)
+    return integer(found[1]) if found else None
 
 
 def parse_failures(chunk: bytes) -> list[tuple[bytes, bytes, bytes, bytes]]:

@@ -13,6 +13,12 @@ import sys
 import termios
 import threading
 import time
+from typing import TYPE_CHECKING
+
+from opskit.interrupts import Guard
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _PIDFD_GETFD = 438  # the same on every architecture
 _KCMP = {"x86_64": 312, "aarch64": 272, "riscv64": 272, "ppc64le": 354, "s390x": 343}
@@ -118,24 +124,30 @@ def seccomp_filters(pid: int) -> list[bytes]:
     The process is stopped meanwhile, for less than a millisecond; needs CAP_SYS_ADMIN. Raises OSError, TimeoutError where
     it did not stop.
     """
-    _ptrace(_PTRACE_SEIZE, pid, 0, 0)
-    try:
-        _ptrace(_PTRACE_INTERRUPT, pid, 0, 0)
-        _wait_for_stop(pid)
-        filters: list[bytes] = []
-        while True:
-            try:
-                count = _ptrace(_PTRACE_SECCOMP_GET_FILTER, pid, len(filters), 0)
-            except FileNotFoundError:  # that was the last one
-                return filters
-            buffer = ctypes.create_string_buffer(count * 8)
-            _ptrace(_PTRACE_SECCOMP_GET_FILTER, pid, len(filters), ctypes.addressof(buffer))
-            filters.append(buffer.raw)
-    finally:
+    with Guard():  # a signal must not leave it stopped until we end
+        _ptrace(_PTRACE_SEIZE, pid, 0, 0)
         try:
-            _ptrace(_PTRACE_DETACH, pid, 0, 0)
-        except OSError:  # it ended, or never stopped: the kernel lets go of it when we end
-            pass
+            _ptrace(_PTRACE_INTERRUPT, pid, 0, 0)
+            _wait_for_stop(pid)
+            return list(_filters_of(pid))
+        finally:
+            try:
+                _ptrace(_PTRACE_DETACH, pid, 0, 0)
+            except OSError:  # it ended, or never stopped: the kernel lets go of it when we end
+                pass
+
+
+def _filters_of(pid: int) -> Iterator[bytes]:
+    number = 0
+    while True:
+        try:
+            count = _ptrace(_PTRACE_SECCOMP_GET_FILTER, pid, number, 0)
+        except FileNotFoundError:  # that was the last one
+            return
+        buffer = ctypes.create_string_buffer(count * 8)
+        _ptrace(_PTRACE_SECCOMP_GET_FILTER, pid, number, ctypes.addressof(buffer))
+        yield buffer.raw
+        number += 1
 
 
 def _wait_for_stop(pid: int) -> None:

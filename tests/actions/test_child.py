@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from opskit.actions.child import run_in_child
+from opskit.errors import BugInChild
 from opskit.host import Host
 
 FREEZER = Path("/sys/fs/cgroup/freezer")
@@ -35,6 +36,12 @@ def test_an_error_comes_back_as_its_number(host):
         raise OSError(errno.EROFS, "read-only")
 
     assert run_in_child(host, work, 60) == errno.EROFS
+
+
+def test_a_bug_in_the_child_is_one_of_ours(host):
+    """What is no OSError ends the run as a bug does (exit 70), and is no errno."""
+    with pytest.raises(BugInChild, match=r"unexpected exception in .*<lambda> of a child process"):
+        run_in_child(host, lambda: {}["no such key"], 60)
 
 
 def test_the_child_holds_nothing_of_ours(host, tmp_path):
@@ -105,10 +112,12 @@ def test_a_child_in_uninterruptible_sleep_does_not_hold_us(host, root_only):
                 time.sleep(0.05)
 
 
-def test_ctrl_c_is_heard_while_it_waits(tmp_path):
-    """However long the timeout is, the wait ends at Ctrl-C, and the child is killed."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_is_heard_while_it_waits(tmp_path, number):
+    """However long the timeout is, the wait ends at Ctrl-C and its like, and the child is killed."""
     code = (
-        "import os, sys, time\nfrom opskit.actions.child import run_in_child\nfrom opskit.host import Host\n"
+        "import os, sys, time\nfrom opskit import interrupts\nfrom opskit.actions.child import run_in_child\n"
+        "from opskit.host import Host\ninterrupts.install()\n"
         f"def work():\n    open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\n    time.sleep(600)\n"
         "print(flush=True)\n"
         "try:\n    run_in_child(Host.at(None, None), work, 600)\nexcept KeyboardInterrupt:\n    print('heard', flush=True)\n"
@@ -120,7 +129,7 @@ def test_ctrl_c_is_heard_while_it_waits(tmp_path):
         if mark.exists() and mark.read_text():
             break
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     out, _ = process.communicate(timeout=60)
     assert out == "heard\n"
     for _ in range(600):

@@ -577,13 +577,39 @@ def test_pictures(opskit, machine_root, tmp_path, suffix):
 # --- the culprit ---
 
 
-def instances():
-    """The tracing instances of ours that there are on this machine, seen in mounts of our own."""
-    script = "mount -t tracefs tracefs /sys/kernel/tracing && ls /sys/kernel/tracing/instances"
-    done = in_namespace(script)
+IN_TRACEFS = "mount -t tracefs tracefs /sys/kernel/tracing && cd /sys/kernel/tracing && "
+
+
+def in_tracefs(script):
+    done = in_namespace(IN_TRACEFS + script)
     if done.returncode:
         pytest.skip(f"needs tracefs: {done.stderr.strip()}")
-    return [name for name in done.stdout.split() if name.startswith("opskit-")]
+    return done.stdout.split()
+
+
+def instances():
+    """The tracing instances of ours that there are on this machine, seen in mounts of our own."""
+    return [name for name in in_tracefs("ls instances") if name.startswith("opskit-")]
+
+
+def perf_events(*pids):
+    """How many perf events these processes hold open."""
+    count = 0
+    for pid in pids:
+        try:
+            links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+        except OSError:
+            continue
+        count += links.count("anon_inode:[perf_event]")
+    return count
+
+
+def children(pid):
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as file:
+            return [int(child) for child in file.read().split()]
+    except OSError:
+        return []
 
 
 def wait_until(condition, seconds=30):
@@ -595,7 +621,7 @@ def wait_until(condition, seconds=30):
     return False
 
 
-@pytest.mark.parametrize("events", ["syscalls", "raw_syscalls"])
+@pytest.mark.parametrize("events", ["perf", "syscalls", "raw_syscalls"])
 def test_the_culprit_is_named(opskit, machine_root, disk, spawn, events):
     """A process that keeps looking for absent files is named, with either kind of events; nothing stays behind."""
     before = instances()
@@ -665,51 +691,177 @@ def test_a_busy_process_keeps_its_row_when_it_has_ended(opskit, machine_root, di
         assert not any("strace" in line for line in found["verdict"])
 
 
-def started(*arguments):
-    """`opskit dentry --culprit 60` at work: its instance is there."""
+def test_every_failed_lookup_is_counted_and_told_apart_where_they_are_few(machine_root, disk, spawn):
+    """By perf events: of a process that makes exactly so many, each one is seen, by call."""
+    code = (
+        "import os, sys, time\nprint(flush=True); time.sleep(1)\n"
+        "for number in range(400):\n"
+        "    for act in (os.stat, os.readlink):\n"
+        "        try: act(f'{sys.argv[1]}/absent-{number}')\n        except OSError: pass\n"
+        "time.sleep(60)"
+    )
+    process = spawn(code, disk)
+    found = traced_in_python("perf", 2.5)
+    if found["total"] > 50_000:
+        pytest.skip("this machine is too busy to record every lookup")
+    [row] = [row for row in found["lookers"] if row["pid"] == process.pid]
+    assert row["lookups"] == 800
+    assert sorted(row["calls"].values()) == [400, 400]
+    assert found["counted"] == found["total"]
+
+
+def test_a_flood_is_sampled_and_scaled_to_the_kernels_count(machine_root, disk, spawn):
+    """Two processes with different calls: their shares are right although few of their lookups are recorded."""
+    both = (
+        "import os, sys, time\nprint(flush=True); act = getattr(os, sys.argv[2]); end = time.monotonic() + 60; count = 0\n"
+        "while time.monotonic() < end:\n"
+        "    for number in range(100):\n"
+        "        try: act(f'{sys.argv[1]}/absent-{number}')\n        except OSError: pass\n"
+    )
+    processes = {spawn(both, disk, name).pid: name for name in ("stat", "readlink")}
+    found = traced_in_python("perf", 2.0)
+    assert found["counted"] < 0.8 * found["total"]
+    assert sum(row["lookups"] for row in found["lookers"]) == pytest.approx(found["total"], rel=0.01)
+    for pid, name in processes.items():
+        [row] = [row for row in found["lookers"] if row["pid"] == pid]
+        assert row["lookups"] > 0.1 * found["total"]
+        main = next(iter(row["calls"]))
+        assert name in main
+        assert row["calls"][main] > 0.95 * row["lookups"]
+
+
+def traced_in_python(events, seconds):
+    code = (
+        "from opskit.host import Host; from opskit.actions.trace_lookups import trace_failed_lookups as trace;"
+        f"found = trace(Host.at(None, None), {seconds}, ('{events}',)); import json;"
+        "print(json.dumps({**found._asdict(), 'lookers': [row._asdict() for row in found.lookers]}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_where_perf_events_are_refused_an_instance_does(machine_root, disk, spawn):
+    """A seccomp filter or a security module: the answer is the same, and nothing stays."""
+    needs_strace()
+    process = spawn(LOOK_FOR_ABSENT, disk, 1000, 120)
+    before = set(instances())
+    done = subprocess.run(
+        ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=perf_event_open",
+         "-e", "inject=perf_event_open:error=EPERM",
+         sys.executable, "-m", "opskit", "dentry", "--culprit", "1", "-f", "json"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert process.pid in [row["pid"] for row in json.loads(done.stdout)["culprits"]]
+    assert set(instances()) <= before
+
+
+CULPRIT = """
+import sys
+from opskit import cli
+from opskit.actions import trace_lookups
+if sys.argv[1] == "instance":
+    trace_lookups.trace_failed_lookups.__defaults__ = (("syscalls", "raw_syscalls"),)
+sys.argv = ["opskit", "dentry", "--culprit", "60", "-f", "json"]
+cli.main()
+"""
+
+
+@pytest.fixture(params=["perf", "instance"])
+def culprit(request, machine_root):
+    """`opskit dentry --culprit 60` at work, by perf events and by an instance: (the process, its child, its instances)."""
     before = set(instances())
     process = subprocess.Popen(
-        [sys.executable, "-m", "opskit", "dentry", "--culprit", "60", "-f", "json"],
+        [sys.executable, "-c", CULPRIT, request.param],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
-    assert wait_until(lambda: set(instances()) - before)
-    return process, (set(instances()) - before).pop()
+
+    def at_work():
+        return perf_events(*children(process.pid)) or set(instances()) - before
+
+    assert wait_until(at_work)
+    [child] = children(process.pid)
+    made = {name for name in set(instances()) - before if name.startswith(f"opskit-{child}-")}
+    assert bool(perf_events(child)) is (request.param == "perf")
+    assert bool(made) is (request.param == "instance")
+    yield process, child, made
+    process.kill()
+    process.communicate()
 
 
-def test_ctrl_c_tells_what_was_seen_and_removes_the_instance(machine_root):
+def test_ctrl_c_tells_what_was_seen_and_leaves_nothing(culprit):
     """SIGINT to the whole foreground group, as a terminal sends it: exit 130, the report, no instance left."""
-    process, name = started()
+    process, child, made = culprit
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in err
     assert json.loads(out)["culprit_s"] < 60
-    assert name not in instances()
+    assert not made & set(instances())
+    assert not os.path.exists(f"/proc/{child}")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_that_ends_us_removes_the_instance_first(machine_root, number):
-    """Ended by the signal, and the instance is gone when we are."""
-    process, name = started()
+def test_a_signal_that_ends_us_removes_everything_first(culprit, number):
+    """The report of what was seen, ended by the signal, and the instance is gone when we are."""
+    process, child, made = culprit
     process.send_signal(number)
-    process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=60)
     assert process.returncode == -number
-    assert name not in instances()
+    assert json.loads(out)["culprit_s"] < 60
+    assert not made & set(instances())
+    assert not os.path.exists(f"/proc/{child}")
 
 
-def test_even_kill_9_leaves_no_instance(machine_root):
+def test_even_kill_9_leaves_nothing(culprit):
     """The child sees that its parent is gone."""
-    process, name = started()
+    process, child, made = culprit
     process.kill()
     process.communicate(timeout=60)
-    assert wait_until(lambda: name not in instances())
+    assert wait_until(lambda: not made & set(instances()) and not os.path.exists(f"/proc/{child}"))
 
 
-def test_a_killed_tracer_is_cleaned_up_after(machine_root):
-    """The child with the instance is killed: one clear line, exit 2, and its instance is removed."""
-    process, name = started()
-    os.kill(int(name.removeprefix("opskit-")), signal.SIGKILL)
+def test_a_killed_tracer_is_cleaned_up_after(culprit):
+    """The child is killed: one clear line, exit 2, and its instance is removed."""
+    process, child, made = culprit
+    os.kill(child, signal.SIGKILL)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 2
     assert "what it had set up was removed" in err
-    assert name not in instances()
+    assert not made & set(instances())
+
+
+def test_both_killed_leave_no_event_and_the_next_run_removes_an_instance(opskit, culprit, spawn):
+    """SIGKILL of both processes: perf events end with them; an instance, without those, stays until the next run."""
+    process, child, made = culprit
+    enabled = "grep -l 1 events/syscalls/*/enable events/raw_syscalls/*/enable | sort"
+    for pid in (process.pid, child):
+        os.kill(pid, signal.SIGKILL)
+    process.communicate(timeout=60)
+    assert wait_until(lambda: not os.path.exists(f"/proc/{child}") or not perf_events(child))
+    assert made <= set(instances())
+    assert in_tracefs(f"({enabled}) || true") == []
+    if made:
+        living = spawn(
+            "from opskit.actions import leftovers; print(leftovers.new_name()[1:]); import time; time.sleep(60)"
+        )
+        in_tracefs(f"mkdir instances/{living.line}")
+        try:
+            opskit("dentry", "--culprit", "100ms")
+            assert not made & set(instances())
+            assert living.line in instances(), "one whose owner lives stays"
+        finally:
+            in_tracefs(f"rmdir instances/{living.line}")
+
+
+def test_a_bug_in_the_tracer_ends_with_70(machine_root):
+    """One line with its place, as any other bug."""
+    code = CULPRIT.replace("cli.main()", "trace_lookups._Tracer._answer = lambda *_: {}['x']\ncli.main()").replace(
+        '"60"', '"100ms"'
+    )
+    done = subprocess.run([sys.executable, "-c", code, "perf"], capture_output=True, text=True, check=False)
+    assert done.returncode == 70
+    [line] = done.stderr.splitlines()
+    assert line.startswith("opskit: this is a bug in opskit")
+    assert "KeyError: 'x' at opskit/actions/trace_lookups.py" in line

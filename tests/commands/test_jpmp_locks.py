@@ -30,9 +30,9 @@ def circle(deadlock):
     return {(link["thread"]["name"], link["owner"]["name"]) for link in deadlock["links"]}
 
 
-def left_behind():
-    """Dumps of virtual threads in /tmp."""
-    return glob.glob(f"/tmp/opskit-{'[0-9a-f]' * 32}.*")
+def left_behind(pid="*"):
+    """Dumps of virtual threads in /tmp, of that run or of any."""
+    return glob.glob(f"/tmp/.opskit-{pid}-*.*")
 
 
 def test_a_deadlock_over_monitors_is_named_with_its_threads(opskit, workload, jvm_version):
@@ -155,8 +155,9 @@ def test_virtual_on_17_is_refused_plainly(opskit, workload):
     assert done.out == ""
 
 
-def test_ctrl_c_leaves_no_file(workload):
-    """Interrupted while the JVM writes: whatever it made of ours is removed."""
+@pytest.fixture
+def dumping(workload):
+    """A JVM with many virtual threads, and a run that lets it write a dump just now."""
     running = workload("virtual=100000", version=25, options=("-Xmx2g",))
     process = subprocess.Popen(
         [sys.executable, "-m", "opskit", "jpmp", str(running.pid), "50", "0", "--virtual", "--timeout", "120"],
@@ -165,23 +166,44 @@ def test_ctrl_c_leaves_no_file(workload):
         text=True,
     )
     for _ in range(1000):
-        if left_behind():
+        if left_behind(process.pid):
             break
         time.sleep(0.02)
-    assert left_behind()
-    process.send_signal(signal.SIGINT)
+    assert left_behind(process.pid)
+    yield running, process
+    process.kill()
+    process.wait()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_no_file(dumping, number):
+    """Interrupted while the JVM writes: whatever it made of ours is removed, also where a second signal follows."""
+    _, process = dumping
+    process.send_signal(number)
+    process.send_signal(signal.SIGTERM if number == signal.SIGTERM else signal.SIGINT)
     _, err = process.communicate(timeout=120)
     assert "Traceback" not in err
-    assert process.returncode == 130
-    assert left_behind() == []
+    assert process.returncode == (130 if number == signal.SIGINT else -number)
+    assert left_behind(process.pid) == []
+
+
+def test_what_sigkill_left_the_next_run_removes(opskit, dumping):
+    """The name says whose it was."""
+    running, process = dumping
+    process.kill()
+    process.communicate()
+    left = left_behind(process.pid)
+    assert len(left) == 1
+    assert opskit("jpmp", running.pid, "1", "--virtual").code == 0
+    assert left_behind(process.pid) == []
 
 
 def test_nothing_that_is_there_is_overwritten_or_followed(workload, tmp_path, monkeypatch):
     """Where the name is taken, the JVM refuses; a link in its place is not followed; neither is removed by us as ours."""
     running = workload("sleep=1", version=25)
     host = Host.at(None, None)
-    monkeypatch.setattr(action.os, "urandom", lambda count: b"\0" * count)
-    taken = f"/tmp/opskit-{'00' * 16}.json"
+    monkeypatch.setattr(action.leftovers.os, "urandom", lambda count: b"\0" * count)
+    taken = f"/tmp/{action.leftovers.new_name('.json')}"
     victim = tmp_path / "victim"
     victim.write_text("precious")
     os.symlink(victim, taken)

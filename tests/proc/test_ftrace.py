@@ -5,7 +5,15 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opskit.proc.ftrace import CALL_NUMBERS, PATH_CALLS, Failure, named, parse_buffer_stats, parse_failures
+from opskit.proc.ftrace import (
+    CALL_NUMBERS,
+    PATH_CALLS,
+    Failure,
+    named,
+    parse_buffer_stats,
+    parse_failures,
+    parse_path_offset,
+)
 
 LINES = b"""\
 CPU:1 [LOST 150800 EVENTS]
@@ -47,3 +55,27 @@ def test_numbers_are_of_path_calls_only():
     """raw_syscalls and syscalls mean the same calls (two have an older name there)."""
     for numbers in CALL_NUMBERS.values():
         assert set(numbers.values()) <= set(PATH_CALLS)
+
+
+FORMAT = """\
+name: sys_enter_%s
+ID: 854
+format:
+\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;
+
+\tfield:int __syscall_nr;\toffset:8;\tsize:4;\tsigned:1;
+\tfield:int dfd;\toffset:16;\tsize:8;\tsigned:0;
+\tfield:%s;\toffset:%s;\tsize:8;\tsigned:0;
+
+print fmt: "dfd: 0x%%08lx, filename: 0x%%08lx", ((unsigned long)(REC->dfd)), ((unsigned long)(REC->filename))
+"""
+
+
+def test_where_the_path_of_a_call_stands():
+    """By the name of the argument; a call without a path has none, nor has a file that says nothing sensible."""
+    assert parse_path_offset(FORMAT % ("newfstatat", "const char * filename", "24")) == 24
+    assert parse_path_offset(FORMAT % ("rename", "const char * oldname", "16")) == 16
+    assert parse_path_offset(FORMAT % ("readlink", "const char *path", "16")) == 16
+    assert parse_path_offset(FORMAT % ("connect", "struct sockaddr * uservaddr", "24")) is None
+    assert parse_path_offset(FORMAT % ("x", "const char * filename", "99999")) is None
+    assert parse_path_offset("") is None

@@ -1,0 +1,102 @@
+"""Names of temporary files that say whose they are, and the removal of those whose owner was killed (SIGKILL).
+
+    .opskit-PID-STARTTICKS-MACHINE-RANDOM
+
+MACHINE is the boot id with the inodes of the pid and time namespaces: only there do pid and start time mean the same. A
+directory may be shared between containers and machines, so what another one made is never removed. Nothing here is a
+secret or a proof: whoever may write to a directory may make such a name, and lose that file of theirs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from opskit.errors import BadInput
+from opskit.proc.stat import parse_stat
+from opskit.quantities import integer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PREFIX = ".opskit-"
+_NAME = re.compile(r"\.?opskit-([0-9]{1,10})-([0-9]{1,20})-([0-9a-f.]{1,60})-[0-9a-f]{16}(?:\.[a-z]{1,9})?")
+_MOST_NAMES = 100_000  # of a directory that is looked through
+_UNKNOWN = "0"
+
+
+def new_name(suffix: str = "") -> str:
+    """A name for a temporary file of this process, which nobody can predict."""
+    start = _start_ticks(os.getpid())
+    machine = _UNKNOWN if start is None else _machine()
+    return f"{PREFIX}{os.getpid()}-{start or 0}-{machine}-{os.urandom(8).hex()}{suffix}"
+
+
+def is_abandoned(name: str) -> bool:
+    """Whether a name is one of `new_name`'s and the process that made it is proven to have ended."""
+    found = _NAME.fullmatch(name)
+    if not found or found[3] in (_UNKNOWN, "") or found[3] != _machine():
+        return False
+    pid, start = integer(found[1]), integer(found[2])
+    if not pid or start is None:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        pass
+    now = _start_ticks(pid)
+    return now is not None and now != start
+
+
+def remove_abandoned(directory: int, uid: int) -> None:
+    """Remove what killed runs left in a directory (any fd of it): plain files of that user with one name."""
+    for name in list(_candidates(directory)):
+        try:
+            file = os.lstat(name, dir_fd=directory)
+            ours = stat.S_ISREG(file.st_mode) and file.st_nlink == 1 and file.st_uid == uid
+            if ours and is_abandoned(name):
+                os.unlink(name, dir_fd=directory)
+        except OSError:  # somebody else removed it, or it must not be removed
+            continue
+
+
+def _candidates(directory: int) -> Iterator[str]:
+    try:
+        with os.scandir(f"/proc/self/fd/{directory}") as entries:
+            for entry in islice(entries, _MOST_NAMES):
+                if entry.name.startswith(PREFIX):
+                    yield entry.name
+    except OSError:  # not ours to read
+        return
+
+
+def _machine() -> str:
+    """Where our pids and start times mean the same; `_UNKNOWN` where that cannot be told."""
+    try:
+        if os.readlink("/proc/self") != str(os.getpid()):  # the proc tree of another pid namespace
+            return _UNKNOWN
+        with open("/proc/sys/kernel/random/boot_id", encoding="utf-8") as file:
+            boot = file.read(64).strip().replace("-", "")
+        spaces = [f"{os.stat(f'/proc/self/ns/{kind}').st_ino:x}" for kind in _namespaces()]
+    except (OSError, ValueError):
+        return _UNKNOWN
+    return ".".join((boot[:16], *spaces))
+
+
+def _namespaces() -> tuple[str, ...]:
+    return ("pid", "time") if os.path.exists("/proc/self/ns/time") else ("pid",)  # Linux 5.6
+
+
+def _start_ticks(pid: int) -> int | None:
+    """When a process was started; None where that cannot be read. A zombie has ended: 0."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="surrogateescape") as file:
+            found = parse_stat(file.read())
+    except (OSError, BadInput):
+        return None
+    return 0 if found.state in ("Z", "X") and found.threads <= 1 else found.start_ticks

@@ -1,0 +1,167 @@
+"""Failed lookups from a tracing instance of our own: where the kernel has no perf_event_open for us.
+
+An instance stays enabled until somebody removes it. It bears a name that says whose it is (`leftovers`).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import platform
+import time
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from opskit.actions import leftovers
+from opskit.actions.peek_paths import peek, write_control
+from opskit.errors import NotPermitted, NotSupported
+from opskit.proc.ftrace import CALL_NUMBERS, PATH_CALLS, named, parse_buffer_stats, parse_failures
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from opskit.proc.ftrace import Failure
+
+_PREFIX = leftovers.PREFIX.lstrip(".")  # a listing shows it
+_BUFFER_KB = 256  # a CPU
+_READ_BYTES, _READ_BYTES_OF_A_CPU = 1 << 17, 1 << 13  # at most of text at one reading: it bounds our own load
+_BUSY_PAUSE_S = 0.05
+
+
+class InstanceSource:
+    """An instance with the events of failed path lookups. `events`: the group of them that this kernel has."""
+
+    def __init__(self, tracing: str, wanted: tuple[str, ...], without: tuple[int, ...]) -> None:
+        """`without`: the processes to leave out. Raises NotPermitted, NotSupported, OSError."""
+        self._instance = f"{tracing}/instances/{leftovers.new_name().lstrip('.')}"
+        self._pipes: list[int] = []
+        try:
+            os.mkdir(self._instance)
+        except OSError as error:
+            raise NotPermitted(f"cannot make a tracing instance: {error.strerror}") from None
+        try:
+            self._cpus = sorted(os.listdir(f"{self._instance}/per_cpu"), key=lambda name: (len(name), name))
+            write_control(f"{self._instance}/buffer_size_kb", str(_BUFFER_KB))
+            self.events = self._enable(wanted, without)
+            self._pipes = [
+                os.open(f"{self._instance}/per_cpu/{cpu}/trace_pipe", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+                for cpu in self._cpus
+            ]
+        except BaseException:
+            self.close()
+            raise
+        self._rests = [b""] * len(self._pipes)
+        self._counts: list[Counter[tuple[bytes, bytes, bytes, bytes]]] = [Counter() for _ in self._pipes]
+        self._totals: list[int] = []
+
+    def _enable(self, wanted: tuple[str, ...], without: tuple[int, ...]) -> str:
+        """Switch on the events of this kernel that fit best; which ones."""
+        numbers = " || ".join(f"id == {number}" for number in CALL_NUMBERS.get(platform.machine(), ()))
+        ours = " && ".join(f"common_pid != {pid}" for pid in without)
+        failed = f"ret == -{errno.ENOENT} && {ours}"
+        for events in wanted:
+            rule = f"{failed} && ({numbers})" if events == "raw_syscalls" and numbers else failed
+            names = ["sys_exit"] if events == "raw_syscalls" else [f"sys_exit_{call}" for call in PATH_CALLS]
+            found = [name for name in names if os.path.isdir(f"{self._instance}/events/{events}/{name}")]
+            for name in found:
+                write_control(f"{self._instance}/events/{events}/{name}/filter", rule)
+                write_control(f"{self._instance}/events/{events}/{name}/enable", "1")
+            if found:
+                return events
+        raise NotSupported(
+            "this kernel cannot trace system calls (CONFIG_FTRACE_SYSCALLS): the processes that look for absent files "
+            "cannot be named here"
+        )
+
+    def read(self) -> set[tuple[bytes, int, int | None]]:
+        """Read what waits, as far as the budget goes; who it was: (comm, tid, pid unknown)."""
+        budget = max(_READ_BYTES // len(self._pipes), _READ_BYTES_OF_A_CPU)
+        fresh: set[tuple[bytes, int, int | None]] = set()
+        for index, pipe in enumerate(self._pipes):
+            text = self._rests[index] + b"".join(_available(pipe, budget))
+            whole, newline, rest = text.rpartition(b"\n")
+            self._rests[index] = rest
+            if newline:
+                found = Counter(parse_failures(whole))
+                self._counts[index].update(found)
+                fresh.update((event.comm, event.tid, None) for event in map(named, found))
+        return fresh
+
+    def finish(self) -> set[tuple[bytes, int, int | None]]:
+        """Stop recording and read once more; as `read`."""
+        write_control(f"{self._instance}/tracing_on", "0")
+        fresh = self.read()
+        for pipe in self._pipes:
+            os.close(pipe)
+        self._pipes = []
+        for cpu in self._cpus:
+            with open(f"{self._instance}/per_cpu/{cpu}/stats", encoding="ascii") as stats:
+                self._totals.append(parse_buffer_stats(stats.read()))
+        return fresh
+
+    def failures(self) -> Iterator[tuple[Failure, float]]:
+        """Each kind of event and how often it happened: what was read of a CPU, scaled up to all that the CPU had."""
+        for counts, total in zip(self._counts, self._totals):  # noqa: B905  (as many)
+            read = sum(counts.values())
+            for event, count in counts.items():
+                yield named(event), count * max(total, read) / read
+
+    def counted(self) -> tuple[int, int]:
+        """(the kernel's count of events, those of them that were read)."""
+        read = sum(sum(counts.values()) for counts in self._counts)
+        return max(sum(self._totals), read), read
+
+    def paths(self, tid: int, call: str, clock: Callable[[], float], seconds: float, wanted: int) -> list[str]:
+        """Examples of the paths that a thread hands to a system call. Only after `finish`."""
+        if self.events != "syscalls":
+            return []
+        events = f"{self._instance}/events/syscalls"
+        for one in PATH_CALLS:
+            if os.path.isdir(f"{events}/sys_exit_{one}"):
+                write_control(f"{events}/sys_exit_{one}/enable", "0")
+        write_control(f"{self._instance}/tracing_on", "1")
+        return peek(self._instance, call, tid, clock, seconds, wanted)
+
+    def close(self) -> None:
+        """Remove the instance."""
+        for pipe in self._pipes:
+            os.close(pipe)
+        remove(self._instance)
+
+
+def remove_stale(tracing: str, killed: int | None = None) -> None:
+    """Remove the instances of runs that were killed; with `killed`, also those of that process, which is no more."""
+    for name in os.listdir(f"{tracing}/instances"):
+        if name.startswith(f"{_PREFIX}{killed}-") or (name.startswith(_PREFIX) and leftovers.is_abandoned(name)):
+            remove(f"{tracing}/instances/{name}")
+
+
+def remove(instance: str) -> None:
+    """Stop an instance and remove it; the kernel refuses while a reader is still on its way out."""
+    try:
+        write_control(f"{instance}/tracing_on", "0")
+    except OSError:
+        pass
+    for _ in range(100):
+        try:
+            os.rmdir(instance)
+            return
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            if error.errno != errno.EBUSY:
+                raise
+            time.sleep(_BUSY_PAUSE_S)
+
+
+def _available(pipe: int, budget: int) -> Iterator[bytes]:
+    """What waits in a pipe of the tracer, as far as the budget of bytes goes."""
+    while budget > 0:
+        try:
+            chunk = os.read(pipe, min(budget, 1 << 16))
+        except BlockingIOError:
+            return
+        if not chunk:
+            return
+        budget -= len(chunk)
+        yield chunk

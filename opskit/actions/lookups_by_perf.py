@@ -1,0 +1,222 @@
+"""Failed lookups from perf events on the tracepoint of a system call's end: nothing outlives the process that opened them.
+
+Each CPU has one event, which passes by all but ENOENT of a path call. A record of each would cost a busy CPU more than
+ftrace does, so an event records one in `period` lookups; the period follows the load. What one record stands for
+is what the CPU counted since the last reading: the count is exact, the shares are a sample. On a machine where few
+lookups fail the period is 1, and everything is exact.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import platform
+import struct
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from opskit.actions.peek_paths import event_number, peek_by_perf
+from opskit.errors import NotSupported
+from opskit.proc import perf_event as perf
+from opskit.proc.fs import DENIED, GONE
+from opskit.proc.ftrace import CALL_NUMBERS, Failure
+from opskit.quantities import integers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from opskit.proc.fs import ProcFS
+
+Key = tuple[bytes, int, int, int]  # comm, pid, tid, number of the call
+
+_RECORDS = 2048  # of all CPUs at one reading, about: it bounds our own load
+_LEAST_RECORDS = 64  # of one CPU
+_PERIODS = (1, 3, 7, 13, 31, 61, 127, 251, 509, 1021)  # primes: a loop of few lookups is not always met at the same one
+_RECORD_BYTES = 48
+_NEVER_WAKE = 0x7FFFFFFF
+_OFTEN = ("newfstatat", "openat", "stat", "access", "statx", "readlink", "lstat", "open", "faccessat2", "faccessat")
+_SAMPLE = struct.Struct("=ii4x8xqq")  # pid, tid, size and common fields, id, ret
+_COMM = struct.Struct("=II")  # pid, tid, then the comm
+_FORK = struct.Struct("=IIII")  # pid, ppid, tid, ptid
+_EVENT = "raw_syscalls/sys_exit"
+
+
+class _Cpu:
+    """One CPU's event. `weights`: how many lookups each kind stands for."""
+
+    def __init__(self, cpu: int, event_id: int, rule: str, most_records: int) -> None:
+        self._most_records = most_records
+        self._period = 0
+        attr = perf.Attr(
+            perf.TRACEPOINT, event_id, _PERIODS[0], perf.TID | perf.RAW,
+            flags=perf.DISABLED | perf.WATERMARK | perf.COMM | perf.TASK, wakeup=_NEVER_WAKE,
+        )  # fmt: skip
+        self.fd = perf.open_event(attr, -1, cpu)
+        try:
+            perf.set_filter(self.fd, rule)
+            self.ring = perf.Ring(self.fd, _pages(2 * most_records * _RECORD_BYTES))
+        except BaseException:
+            os.close(self.fd)
+            raise
+        self.total = 0
+        self.read_records = 0
+        self.weights: dict[Key, float] = {}
+        self._unread = 0  # lookups that were counted and that no record stands for yet
+
+    def close(self) -> None:
+        self.ring.close()
+        os.close(self.fd)
+
+    def weigh(self, found: Counter[Key], *, lost: bool) -> None:
+        """Let the records stand for what was counted since the last ones; then set the period for the next."""
+        before, self.total = self.total, perf.count(self.fd)
+        self._unread += self.total - before
+        records = sum(found.values())
+        self.read_records += records
+        if records:
+            exact = self._period == 0 and not lost
+            weight = 1.0 if exact else max(self._unread, records) / records
+            self._unread -= round(weight * records)
+            for key, count in found.items():
+                self.weights[key] = self.weights.get(key, 0.0) + weight * count
+        wanted = (self.total - before) / self._most_records
+        index = next((index for index, period in enumerate(_PERIODS) if period >= wanted), len(_PERIODS) - 1)
+        if index != self._period:
+            self._period = index
+            perf.set_period(self.fd, _PERIODS[index])
+
+    def settle(self) -> None:
+        """At the end: what no record came for any more is shared out alike."""
+        known = sum(self.weights.values())
+        if self._unread > 0 and known:
+            self.weights = {key: weight * (known + self._unread) / known for key, weight in self.weights.items()}
+
+
+class PerfSource:
+    """Perf events on every CPU. What InstanceSource is, without anything that could stay behind."""
+
+    events = "perf"
+
+    def __init__(self, tracing: str, fs: ProcFS, without: tuple[int, ...]) -> None:
+        """`without`: the processes to leave out. Raises OSError, NotSupported where another source has to do."""
+        numbers = CALL_NUMBERS.get(platform.machine())
+        if numbers is None:
+            raise NotSupported(f"the system calls of {platform.machine()} are not known by number")
+        self._tracing, self._fs, self._names = tracing, fs, numbers
+        self._comms: dict[int, bytes] = {}
+        self._ended: list[int] = []
+        event_id = event_number(tracing, _EVENT)
+        cpus = _online(fs)
+        self._cpus: list[_Cpu] = []
+        try:
+            for cpu in cpus:
+                most = max(_RECORDS // len(cpus), _LEAST_RECORDS)
+                self._cpus.append(_Cpu(cpu, event_id, _rule(numbers, without), most))
+            for one in self._cpus:
+                perf.enable(one.fd)
+        except BaseException:
+            self.close()
+            raise
+
+    def read(self) -> set[tuple[bytes, int, int | None]]:
+        """Read what waits; who it was: (comm, tid, pid)."""
+        for tid in self._ended:  # whatever they did has been read since
+            self._comms.pop(tid, None)
+        self._ended = []
+        fresh: set[tuple[bytes, int, int | None]] = set()
+        for cpu in self._cpus:
+            found: Counter[Key] = Counter()
+            lost = False
+            for kind, _, body in perf.records(cpu.ring.read()):
+                if kind == perf.RECORD_SAMPLE:
+                    pid, tid, number, _ = _SAMPLE.unpack_from(body)
+                    comm = self._comms.get(tid)
+                    found[self._comm_of(pid, tid) if comm is None else comm, pid, tid, number] += 1
+                elif kind == perf.RECORD_LOST:
+                    lost = True
+                else:
+                    self._note(kind, body)
+            cpu.weigh(found, lost=lost)
+            fresh.update((comm, tid, pid if pid > 0 else None) for comm, pid, tid, _ in found)
+        return fresh
+
+    def _note(self, kind: int, body: memoryview) -> None:
+        """Keep what a thread is called: it may have ended before we look."""
+        if kind == perf.RECORD_COMM:
+            _, tid = _COMM.unpack_from(body)
+            self._comms[tid] = bytes(body[_COMM.size :]).partition(b"\0")[0]
+        elif kind == perf.RECORD_FORK:
+            _, ppid, tid, ptid = _FORK.unpack_from(body)
+            self._comms[tid] = self._comm_of(ppid, ptid)
+        elif kind == perf.RECORD_EXIT:
+            self._ended.append(_FORK.unpack_from(body)[2])
+
+    def _comm_of(self, pid: int, tid: int) -> bytes:
+        comm = self._comms.get(tid)
+        if comm is None:
+            comm = b"?"
+            for place in ((tid, "comm"), (pid, "comm")):
+                try:
+                    comm = self._fs.read(*place).removesuffix(b"\n")
+                    break
+                except (*GONE, DENIED):
+                    continue
+            self._comms[tid] = comm
+        return comm
+
+    def finish(self) -> set[tuple[bytes, int, int | None]]:
+        """Stop recording and read once more; as `read`."""
+        for cpu in self._cpus:
+            perf.disable(cpu.fd)
+        fresh = self.read()
+        for cpu in self._cpus:
+            cpu.settle()
+        return fresh
+
+    def failures(self) -> Iterator[tuple[Failure, float]]:
+        """Each kind of event and how often it happened, as far as the records tell."""
+        for cpu in self._cpus:
+            for (comm, pid, tid, number), weight in cpu.weights.items():
+                yield Failure(comm, tid, self._names.get(number), number, pid if pid > 0 else None), weight
+
+    def counted(self) -> tuple[int, int]:
+        """(the kernel's count of events, those of them that were read)."""
+        read = sum(cpu.read_records for cpu in self._cpus)
+        return max(sum(cpu.total for cpu in self._cpus), read), read
+
+    def paths(self, tid: int, call: str, clock: Callable[[], float], seconds: float, wanted: int) -> list[str]:
+        """Examples of the paths that a thread hands to a system call."""
+        return peek_by_perf(self._tracing, call, tid, clock, seconds, wanted)
+
+    def close(self) -> None:
+        """Close the events: with that they are gone."""
+        for cpu in self._cpus:
+            cpu.close()
+        self._cpus = []
+
+
+def _rule(numbers: dict[int, str], without: tuple[int, ...]) -> str:
+    """The filter: what most calls fail at first, since every system call of the machine is held against it."""
+    often = {name: place for place, name in enumerate(_OFTEN)}
+    ordered = sorted(numbers, key=lambda number: often.get(numbers[number], len(often)))
+    ours = " && ".join(f"common_pid != {pid}" for pid in without)
+    return f"ret == -{errno.ENOENT} && {ours} && ({' || '.join(f'id == {number}' for number in ordered)})"
+
+
+def _pages(size_bytes: int) -> int:
+    pages = 1
+    while pages * os.sysconf("SC_PAGE_SIZE") < size_bytes:
+        pages *= 2
+    return pages
+
+
+def _online(fs: ProcFS) -> list[int]:
+    """The CPUs that run: `0-3,6` of /sys/devices/system/cpu/online. Raises OSError, NotSupported."""
+    text = fs.load_root(str.strip, "sys", "devices", "system", "cpu", "online")
+    found: list[int] = []
+    for part in text.split(","):
+        bounds = integers(part.split("-"))
+        if not bounds or len(bounds) > 2 or bounds[-1] > 1 << 16:
+            raise NotSupported(f"which CPUs are online is not known: {text[:80]!r}")
+        found += range(bounds[0], bounds[-1] + 1)
+    return found

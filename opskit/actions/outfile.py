@@ -1,0 +1,385 @@
+"""Write the files that the user asked for: whole or not at all, and never where another user leads us.
+
+The path is walked name by name with fds (O_PATH, O_NOFOLLOW), so that nobody can swap a directory for a link meanwhile.
+In a directory that others may write to, a link, FIFO or file is trusted only where we own it, or root owns it and the
+directory: what fs.protected_symlinks, protected_fifos and protected_regular (proc_sys_fs(5)) do, whatever they are set to.
+Root follows no link of another user anywhere.
+
+A file is written under a temporary name beside it (mode 0600) and renamed over it. Owner, group, permission bits, ACL, SELinux
+label and user.* attributes of a file that is replaced stay; its other hard links keep the old content. Where the owner
+cannot be kept, the directory must not be written to, or the file is a mount point, the finished content is copied into
+the file itself, for which the room is reserved first.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
+
+from opskit.actions import leftovers
+from opskit.errors import CannotWrite
+from opskit.interrupts import Guard, Interruptible
+from opskit.quantities import integer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_MAX_LINKS = 40
+_DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+_ACL = "system.posix_acl_access"
+_KEPT = ("security.selinux",)  # and user.*; what IMA and capabilities say is about the old content
+_looked_through: set[tuple[int, int]] = set()  # directories
+_IN_PLACE_INSTEAD = (errno.EPERM, errno.EACCES, errno.EBUSY)
+
+
+class _Spot(NamedTuple):
+    """Where a path leads: the directory (an fd), the last name in it, and an O_PATH fd of what is there.
+
+    `own_fd`: it names one of our own fds, as /dev/fd/3 does.
+    """
+
+    directory: int
+    name: str
+    handle: int | None = None
+    own_fd: int | None = None
+
+    @property
+    def found(self) -> os.stat_result | None:
+        return None if self.handle is None else os.fstat(self.handle)
+
+    @property
+    def path(self) -> str:
+        """How messages name it."""
+        return _shown(self.directory, self.name)
+
+
+def check(path: str) -> None:
+    """Raise CannotWrite where it is clear before any work is done that a file cannot be written."""
+    with _errors_told(f"cannot write {path}"), _walked(path) as spot:
+        found = spot.found
+        if spot.own_fd is not None:
+            _check_own_fd(spot.own_fd)
+        elif found is None:
+            if not _can_replace(spot, None):
+                raise CannotWrite(f"no permission on {_shown(spot.directory)}")
+        elif stat.S_ISDIR(found.st_mode):
+            raise CannotWrite("it is a directory; name a file in it")
+        elif not _may_write(cast("int", spot.handle)) and not _can_replace(spot, found):
+            raise CannotWrite(f"no permission on {spot.path}")
+
+
+def write_file(path: str, data: bytes | Iterable[bytes]) -> None:
+    """Write a file whole or not at all. Devices, FIFOs and our own fds (/dev/fd/3) are written directly.
+
+    Raises CannotWrite; nothing half-written stays, and a file that was there is as it was. Only a kill (SIGKILL, a crash)
+    while content is copied into a file that cannot be replaced leaves it half-written.
+    """
+    parts = [data] if isinstance(data, bytes) else data
+    with _errors_told(f"cannot write {path}"), _walked(path) as spot:
+        found = spot.found
+        if spot.own_fd is not None:
+            _check_own_fd(spot.own_fd)
+            with open(spot.own_fd, "wb", closefd=False) as file:
+                file.writelines(parts)
+        elif found is None or stat.S_ISREG(found.st_mode):
+            _write_regular(spot, found, parts)
+        elif stat.S_ISDIR(found.st_mode):
+            raise CannotWrite("it is a directory; name a file in it")
+        else:
+            with open(_reopened(spot, os.O_WRONLY), "wb") as file:
+                file.writelines(parts)
+
+
+def make_directory(path: str) -> None:
+    """Make a directory (--save) with all above it, where there is none, and see that we may write into it. Raises CannotWrite."""
+    with _errors_told(f"--save {path}", "choose another place"), _walked(path, make=True) as spot:
+        if not _can_replace(spot, None):
+            raise CannotWrite("no permission to write there")
+
+
+@contextmanager
+def _errors_told(what: str, advice: str = "choose another place with -o") -> Iterator[None]:
+    try:
+        yield
+    except CannotWrite as error:
+        raise CannotWrite(f"{what}: {error}; {advice}") from None
+    except OSError as error:
+        raise CannotWrite(f"{what}: {error.strerror}; {advice}") from None
+
+
+# --- the way there ---
+
+
+@contextmanager
+def _walked(path: str, *, make: bool = False) -> Iterator[_Spot]:
+    """Walk a path. With `make` it names a directory, which is made; the spot's own name is empty then."""
+    walk = _Walk(path, make=make)
+    try:
+        yield walk.spot()
+    finally:
+        walk.close()
+
+
+class _Walk:
+    def __init__(self, path: str, *, make: bool) -> None:
+        self.todo = path.split("/")[::-1]
+        self.make = make
+        self.links = 0
+        self.at = os.open("/" if path.startswith("/") else ".", _DIRECTORY)
+        self.handle: int | None = None
+
+    def close(self) -> None:
+        os.close(self.at)
+        if self.handle is not None:
+            os.close(self.handle)
+
+    def spot(self) -> _Spot:
+        """Walk to the end. Raises OSError, CannotWrite."""
+        while self.todo:
+            name = self.todo.pop()
+            if name in ("", "."):
+                continue
+            if name == "..":
+                self._enter(os.open("..", _DIRECTORY, dir_fd=self.at))
+                continue
+            last = not self.todo and not self.make
+            own_fd = self._own_fd(name) if last else None
+            if own_fd is not None:
+                return _Spot(self.at, name, own_fd=own_fd)
+            found = self._look(name)
+            if found is not None and stat.S_ISLNK(found.st_mode):
+                self._follow(name, found)
+                if self.handle is not None and last:  # the kernel followed it
+                    return _Spot(self.at, name, self.handle)
+            elif last:
+                if found is not None and not stat.S_ISDIR(found.st_mode):
+                    self._check_trusted(name, found, "a file")
+                return _Spot(self.at, name, self.handle)
+            else:
+                self._descend(name, found)
+        if self.make:
+            return _Spot(self.at, "")
+        raise IsADirectoryError(errno.EISDIR, "it is a directory; name a file in it")
+
+    def _enter(self, directory: int) -> None:
+        os.close(self.at)
+        self.at = directory
+
+    def _look(self, name: str) -> os.stat_result | None:
+        """What is there, with `handle` on it; None where nothing is."""
+        self._drop_handle()
+        try:
+            self.handle = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.at)
+        except FileNotFoundError:
+            return None
+        return os.fstat(self.handle)
+
+    def _drop_handle(self) -> None:
+        if self.handle is not None:
+            os.close(self.handle)
+            self.handle = None
+
+    def _descend(self, name: str, found: os.stat_result | None) -> None:
+        if found is None:
+            if not self.make:
+                raise CannotWrite(f"there is no directory {_shown(self.at, name)}")
+            with suppress(FileExistsError):
+                os.mkdir(name, dir_fd=self.at)
+        elif not stat.S_ISDIR(found.st_mode):
+            raise CannotWrite(f"{_shown(self.at, name)} is not a directory")
+        self._enter(os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=self.at))
+
+    def _own_fd(self, name: str) -> int | None:
+        """The number of our own fd that a name in this directory stands for."""
+        number = integer(name)
+        if number is None or not self._is_in_proc():
+            return None
+        return number if os.path.samestat(os.fstat(self.at), os.stat("/proc/self/fd")) else None
+
+    def _follow(self, name: str, found: os.stat_result) -> None:
+        """Follow the link that `handle` is on: in /proc by the kernel, whose links lead to what no path may name."""
+        self._check_trusted(name, found, "a symbolic link")
+        self.links += 1
+        if self.links > _MAX_LINKS:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        if self._is_in_proc():
+            self._drop_handle()
+            self.handle = os.open(name, os.O_PATH | os.O_CLOEXEC, dir_fd=self.at)
+            if self.todo or self.make:
+                self._enter(self.handle)
+                self.handle = None
+            return
+        target = os.readlink("", dir_fd=self.handle)
+        self._drop_handle()
+        if target.startswith("/"):
+            self._enter(os.open("/", _DIRECTORY))
+        self.todo += target.split("/")[::-1]
+
+    def _is_in_proc(self) -> bool:
+        try:
+            return os.fstat(self.at).st_dev == os.lstat("/proc/self").st_dev
+        except OSError:
+            return False
+
+    def _check_trusted(self, name: str, found: os.stat_result, kind: str) -> None:
+        """Raise CannotWrite for what another user may have put there for us to find."""
+        me, directory = os.geteuid(), os.fstat(self.at)
+        if found.st_uid == me:
+            return
+        if _is_shared(directory) and (found.st_uid, directory.st_uid) != (0, 0):
+            where = "in a directory that others may write to"
+        elif stat.S_ISLNK(found.st_mode) and me == 0:
+            where = "which root does not follow"
+        else:
+            return
+        raise CannotWrite(f"{_shown(self.at, name)} is {kind} of uid {found.st_uid} {where}")
+
+
+def _is_shared(directory: os.stat_result) -> bool:
+    """Whether users who do not own a directory may put something into it, each for himself."""
+    mode = directory.st_mode
+    return bool(mode & stat.S_IWOTH or (mode & stat.S_ISVTX and mode & stat.S_IWGRP))
+
+
+def _shown(directory: int, name: str = "") -> str:
+    try:
+        place = os.readlink(f"/proc/self/fd/{directory}")
+    except OSError:
+        return name or "the directory"
+    return f"{place.rstrip('/')}/{name}" if name else place
+
+
+def _check_own_fd(number: int) -> None:
+    """Raise CannotWrite unless our caller gave us that fd. Those that we opened ourselves close on exec."""
+    try:
+        given = not fcntl.fcntl(number, fcntl.F_GETFD) & fcntl.FD_CLOEXEC
+        writable = fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDONLY
+    except (OSError, OverflowError):
+        given = writable = False
+    if not given:
+        raise CannotWrite(f"file descriptor {number} is not open")
+    if not writable:
+        raise CannotWrite(f"file descriptor {number} is not open for writing")
+
+
+# --- the file ---
+
+
+def _may_write(fd: int, mode: int = os.W_OK) -> bool:
+    return os.access(f"/proc/self/fd/{fd}", mode, effective_ids=True)
+
+
+def _reopened(spot: _Spot, flags: int) -> int:
+    """What was found there, and nothing that came in its place since."""
+    return os.open(f"/proc/self/fd/{spot.handle}", flags | os.O_CLOEXEC | os.O_NOCTTY)
+
+
+def _can_replace(spot: _Spot, found: os.stat_result | None) -> bool:
+    """Whether we may put another file there, and leave it to the same owner."""
+    return _may_write(spot.directory, os.W_OK | os.X_OK) and (found is None or os.geteuid() in (0, found.st_uid))
+
+
+def _write_regular(spot: _Spot, found: os.stat_result | None, parts: Iterable[bytes]) -> None:
+    beside = found is None or _can_replace(spot, found)
+    if beside:
+        _remove_abandoned(spot.directory)
+    with Guard():
+        name = leftovers.new_name() if beside else None
+        file = _unnamed() if name is None else _made(spot.directory, name)
+        try:
+            with Interruptible():
+                file.writelines(parts)
+                file.flush()
+                os.close(os.dup(file.fileno()))  # NFS tells of a full disk when a file is closed
+            if name is not None and _renamed(file, name, spot, found):
+                name = None
+            else:
+                _copy_into(spot, file)
+        finally:
+            if name is not None:
+                with suppress(OSError):
+                    os.unlink(name, dir_fd=spot.directory)
+            with suppress(OSError):  # what could not be written is tried again when it is closed
+                file.close()
+
+
+def _remove_abandoned(directory: int) -> None:
+    """Remove what killed runs of ours left there; --save writes many files, and looks once."""
+    found = os.fstat(directory)
+    if (found.st_dev, found.st_ino) not in _looked_through:
+        _looked_through.add((found.st_dev, found.st_ino))
+        leftovers.remove_abandoned(directory, os.geteuid())
+
+
+def _made(directory: int, name: str) -> BinaryIO:
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    return open(os.open(name, flags, 0o600, dir_fd=directory), "w+b")
+
+
+def _unnamed() -> BinaryIO:
+    import tempfile  # noqa: PLC0415  (it imports random and hashlib)
+
+    return cast("BinaryIO", tempfile.TemporaryFile(prefix="opskit-"))
+
+
+def _renamed(file: BinaryIO, name: str, spot: _Spot, found: os.stat_result | None) -> bool:
+    """Put the finished file in its place; False where that cannot be and the file that is there can be written to instead."""
+    try:
+        if found is None:
+            mask = os.umask(0)
+            os.umask(mask)
+            os.fchmod(file.fileno(), 0o666 & ~mask)
+        else:
+            _take_on(file.fileno(), cast("int", spot.handle), found)
+        os.rename(name, spot.name, src_dir_fd=spot.directory, dst_dir_fd=spot.directory)
+    except OSError as error:
+        if found is None or error.errno not in _IN_PLACE_INSTEAD or not _may_write(cast("int", spot.handle)):
+            raise
+        return False
+    return True
+
+
+def _take_on(fd: int, old: int, found: os.stat_result) -> None:
+    """Owner, group, permission bits, ACL and attributes of the old file. Raises OSError where it cannot be as closed as that."""
+    made = os.fstat(fd)
+    if (made.st_uid, made.st_gid) != (found.st_uid, found.st_gid):
+        os.fchown(fd, found.st_uid, found.st_gid)
+    path = f"/proc/self/fd/{old}"
+    try:
+        names = os.listxattr(path)
+    except OSError:  # a file system without
+        names = []
+    for name in names:
+        if name in _KEPT or name.startswith("user."):
+            with suppress(OSError):
+                os.setxattr(fd, name, os.getxattr(path, name))
+    if _ACL not in names:
+        with suppress(OSError):  # one that came from the directory's default
+            os.removexattr(fd, _ACL)
+    os.fchmod(fd, stat.S_IMODE(found.st_mode) & ~(stat.S_ISUID | stat.S_ISGID))
+    if _ACL in names:
+        os.setxattr(fd, _ACL, os.getxattr(path, _ACL))
+
+
+def _copy_into(spot: _Spot, file: BinaryIO) -> None:
+    """Copy the finished content into the file that is there. It is as it was where there is no room."""
+    length = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    with open(_reopened(spot, os.O_WRONLY), "wb", buffering=0) as target:
+        before = os.fstat(target.fileno()).st_size
+        try:
+            if length:
+                os.posix_fallocate(target.fileno(), 0, length)
+        except OSError as error:
+            os.ftruncate(target.fileno(), before)
+            if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
+                raise
+        while chunk := file.read(1 << 20):
+            view = memoryview(chunk)
+            while view:
+                view = view[target.write(view) :]
+        os.ftruncate(target.fileno(), length)

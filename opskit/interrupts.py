@@ -1,0 +1,132 @@
+"""Signals that end a run (SIGINT, SIGTERM, SIGHUP) as exceptions, and guards for what must be undone when one comes.
+
+    with Guard():
+        make()                    # a signal waits
+        try:
+            with Interruptible(): # a signal raises, once
+                use()
+        finally:
+            undo()                # a signal waits
+
+Outside of guards every signal raises, so that a second Ctrl-C ends a long report. A signal that waited raises when the
+last guard is left. A forked child ends by the signal's default action: it never runs the parent's cleanup.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    import signal as _signal
+    from types import TracebackType
+else:
+    import _signal  # the module above turns every number into an enum, which costs a millisecond of start-up
+
+_ENDING = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP)
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM or SIGHUP came. It unwinds like Ctrl-C: whoever shows what was gathered so far does so here too."""
+
+
+class _State:
+    """What the handler knows. One for the process: handlers run in the main thread only."""
+
+    def __init__(self) -> None:
+        self.pid = 0
+        self.guards = 0
+        self.armed = False  # within guards: whether a signal may raise now
+        self.waiting = 0  # a signal that came in a guard and has not been raised yet
+        self.ended_by = 0  # SIGTERM or SIGHUP, once it has come
+        self.ending = False
+
+
+_state = _State()
+
+
+def install() -> None:
+    """Turn the signals into exceptions. One that is ignored (nohup, a background job) stays ignored."""
+    _state.pid = os.getpid()
+    for number in _ENDING:
+        if _signal.getsignal(number) in (_signal.SIG_DFL, _signal.default_int_handler):
+            _signal.signal(number, _handle)
+
+
+def note(number: int) -> None:
+    """Remember a signal that somebody else handled: the run ends by it (SIGTERM, SIGHUP)."""
+    if number != _signal.SIGINT:
+        _state.ended_by = _state.ended_by or number
+
+
+def hold() -> None:
+    """Let no signal raise any more: nothing is left but to end."""
+    _state.ending = True
+
+
+def die_if_asked_to() -> None:
+    """End by SIGTERM or SIGHUP if one has come."""
+    if _state.ended_by:
+        _die_by(_state.ended_by)
+
+
+def _die_by(number: int) -> NoReturn:
+    """End by a signal's default action, so that the parent sees which one it was."""
+    _signal.signal(number, _signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+    os._exit(128 + number)  # PID 1 of a container is not ended by its own signals
+
+
+def _handle(number: int, _frame: object) -> None:
+    if os.getpid() != _state.pid:
+        _die_by(number)
+    note(number)
+    if _state.ending:
+        return
+    if _state.guards and not _state.armed:
+        _state.waiting = number
+        return
+    _raise(number)
+
+
+def _raise(number: int) -> NoReturn:
+    _state.armed, _state.waiting = False, 0
+    raise KeyboardInterrupt if number == _signal.SIGINT else Terminated
+
+
+class Guard:
+    """Around the making, use and undoing of something: signals wait, but for the part in `Interruptible`.
+
+    The order of the assignments matters: a signal may come between any two of them.
+    """
+
+    _was_armed = False
+
+    def __enter__(self) -> None:
+        """Let signals wait."""
+        self._was_armed, _state.armed = _state.armed, False
+        _state.guards += 1
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Raise what waited, unless a signal is on its way out already."""
+        interrupted = isinstance(error, KeyboardInterrupt)
+        _state.guards -= 1
+        _state.armed = self._was_armed and not interrupted
+        if _state.waiting and not interrupted and (_state.armed or not _state.guards):
+            _raise(_state.waiting)
+
+
+class Interruptible:
+    """The part of a guard in which one signal raises; those that come behind it wait."""
+
+    def __enter__(self) -> None:
+        """Raise what waits, or what comes."""
+        _state.armed = True
+        if _state.waiting:
+            _raise(_state.waiting)
+
+    def __exit__(self, *_: object) -> None:
+        """Let signals wait again."""
+        _state.armed = False

@@ -1,0 +1,101 @@
+"""What a killed run leaves: a few kills of each command at random moments here, more with `python tests/kills.py 50`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import kills
+import pytest
+from stracing import needs_strace
+
+from opskit.actions import leftovers
+
+KILLS = 4  # of each case: each signal once
+
+
+@pytest.fixture(scope="module")
+def jvm(root_only, initial_pid_namespace):
+    running = kills.workload()
+    yield running
+    running.stop()
+
+
+@pytest.mark.parametrize("name", kills.CASES)
+def test_a_killed_run_leaves_nothing(jvm, name):
+    """SIGTERM, SIGHUP and SIGINT: nothing; SIGKILL: files at most, and the next run removes them."""
+    if "--culprit" in name:
+        kills_instances()
+    assert kills.run_case(name, KILLS, jvm, 13).problems == []
+
+
+def kills_instances():
+    done = subprocess.run(["unshare", "-m", "mount", "-t", "tracefs", "tracefs", "/sys/kernel/tracing"], check=False)
+    if done.returncode:
+        pytest.skip("needs tracefs")
+
+
+WRITE = """
+import sys
+from opskit import interrupts
+from opskit.actions import outfile
+from opskit.errors import CannotWrite
+interrupts.install()
+try:
+    outfile.write_file(sys.argv[1], b'"new"')
+except (KeyboardInterrupt, CannotWrite):
+    pass
+interrupts.die_if_asked_to()
+"""
+RENAME = "rename,renameat,renameat2"
+
+
+def write_under_strace(out, *options):
+    """Write a file while strace does something to it; what strace saw."""
+    needs_strace()
+    done = subprocess.run(
+        ["strace", "-qq", "-f", *options, sys.executable, "-c", WRITE, out],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("call", ["openat", "write", "fchmod", RENAME])
+def test_a_signal_at_each_call_of_the_writing_leaves_the_file_whole_or_as_it_was(tmp_path, call, number):
+    """Behind each of the calls that make, fill and move the file."""
+    out = tmp_path / "x.json"
+    out.write_text('"old"')
+    which = ["-P", tmp_path] if call == "openat" else []
+    seen = write_under_strace(out, *which, "-e", f"trace={call}", "-e", f"inject={call}:signal={number.name}")
+    assert "(INJECTED)" in seen.stderr or f"--- {number.name}" in seen.stderr
+    assert seen.returncode == (-number if number == signal.SIGTERM else 0)
+    assert os.listdir(tmp_path) == ["x.json"]
+    assert out.read_text() in ('"old"', '"new"')
+
+
+def test_a_signal_in_the_cleanup_does_not_end_it(tmp_path):
+    """The rename fails, and signals come while the temporary file is removed."""
+    out = tmp_path / "x.json"
+    out.write_text('"old"')
+    seen = write_under_strace(
+        out, "-e", f"trace={RENAME},unlink,unlinkat", "-e", f"inject={RENAME}:error=EIO:signal=SIGTERM",
+        "-e", "inject=unlink,unlinkat:signal=SIGINT",
+    )  # fmt: skip
+    assert "EIO" in seen.stderr
+    assert "unlink" in seen.stderr
+    assert os.listdir(tmp_path) == ["x.json"]
+    assert out.read_text() == '"old"'
+
+
+def test_what_sigkill_left_bears_a_name_that_the_next_run_knows(tmp_path):
+    """SIGKILL at the rename, then one run more."""
+    out = tmp_path / "x.json"
+    write_under_strace(out, "-e", f"trace={RENAME}", "-e", f"inject={RENAME}:error=EIO:signal=SIGKILL")
+    [name] = os.listdir(tmp_path)
+    assert leftovers.is_abandoned(name)
+    subprocess.run([sys.executable, "-c", WRITE, out], check=True)
+    assert os.listdir(tmp_path) == ["x.json"]

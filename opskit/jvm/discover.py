@@ -187,7 +187,7 @@ class _Finder:
                 named.append((data, path))
         try:  # deleted by a cleaner of /tmp, or on a file system whose inode numbers are others in maps
             path = self.fs.path(pid, "map_files", mapping.addresses)
-            return _parsed(pid, self.fs.read_path(path), f"{mapping.path} of {pid}")
+            return _parsed(pid, self.fs.read_path(path, _LARGEST_FILE_BYTES), f"{mapping.path} of {pid}")
         except OSError:  # only root may, and only where the kernel has it
             pass
         for data, path in named:
@@ -343,7 +343,7 @@ class _Finder:
         """Whether the user has a name where the process runs; yes where that cannot be read."""
         try:
             inner = self.fs.load(parse_id_map, pid, "uid_map").inner(uid)
-            lines = self.fs.read_path(self.fs.inside(pid, "/etc/passwd")).split(b"\n")
+            lines = self.fs.read_inside(pid, "/etc/passwd", _LARGEST_FILE_BYTES).split(b"\n")
         except (OSError, BadInput):
             return True
         return inner is None or any(line.split(b":")[2:3] == [b"%d" % inner] for line in lines)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from opskit.errors import BadInput
 from opskit.proc.fs import DENIED, GONE, ProcFS
 from opskit.proc.mountinfo import parse_mountinfo
+from opskit.quantities import integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,6 +45,7 @@ def hides_processes(fs: ProcFS) -> bool:
 def parse_total_tasks(text: str) -> int:
     """All tasks (threads) of the machine: the number behind the slash of `0.20 0.18 0.12 1/489 11206`."""
     words = text.split()
-    if len(words) < 4 or "/" not in words[3]:
+    total = integer(words[3].partition("/")[2]) if len(words) > 3 else None
+    if total is None:
         raise BadInput("loadavg", "not `a b c running/total pid`", found=text)
-    return int(words[3].partition("/")[2])
+    return total

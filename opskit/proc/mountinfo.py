@@ -10,10 +10,12 @@ import re
 from typing import NamedTuple
 
 from opskit.errors import BadInput
+from opskit.quantities import integers
 
 # File systems that are served by somebody else: a stat there may wait for a server that is gone, for ever.
 REMOTE = ("nfs", "cifs", "smb", "fuse", "ceph", "9p", "afs", "glusterfs", "lustre", "gpfs", "beegfs", "orangefs", "ocfs2", "virtiofs")  # fmt: skip
-_OCTAL = re.compile(r"\\([0-7]{3})")
+_ESCAPED = {"\\040": " ", "\\011": "\t", "\\012": "\n", "\\134": "\\", "\\043": "#"}  # fs/proc_namespace.c, mangle()
+_OCTAL = re.compile("|".join(map(re.escape, _ESCAPED)))
 
 
 class Mount(NamedTuple):
@@ -30,7 +32,7 @@ class Mount(NamedTuple):
 
 
 def _unescape(word: str) -> str:
-    return _OCTAL.sub(lambda match: chr(int(match[1], 8)), word)
+    return _OCTAL.sub(lambda match: _ESCAPED[match[0]], word)
 
 
 def parse_mountinfo(text: str) -> list[Mount]:
@@ -39,12 +41,13 @@ def parse_mountinfo(text: str) -> list[Mount]:
     for number, line in enumerate(text.splitlines(), 1):
         before, dash, after = line.partition(" - ")
         left, right = before.split(" "), after.split(" ")
-        if not dash or len(left) < 6 or len(right) < 2 or not (left[0].isdigit() and left[1].isdigit()):
+        numbers = integers(left[:2])
+        if not dash or len(left) < 6 or len(right) < 2 or numbers is None:
             raise BadInput("mountinfo", "not a mount line", number, line)
         options = left[5].split(",") + (right[2].split(",") if len(right) > 2 else [])
         mounts.append(
             Mount(
-                int(left[0]), int(left[1]), left[2], _unescape(left[3]), _unescape(left[4]), tuple(options), right[0],
+                numbers[0], numbers[1], left[2], _unescape(left[3]), _unescape(left[4]), tuple(options), right[0],
                 _unescape(right[1]),
             )
         )  # fmt: skip

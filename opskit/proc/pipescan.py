@@ -15,12 +15,14 @@ from opskit.errors import BadInput
 from opskit.proc.fd import PIPE_PREFIX, parse_fdinfo
 from opskit.proc.fs import DENIED, FD_READABLE, FD_WRITABLE, GONE, FdLink, ProcFS
 from opskit.proc.mountinfo import REMOTE, parse_mountinfo
+from opskit.quantities import integer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 # procfs gives its links to the owner alone; links that others have rights on were copied, and their bits say nothing.
 _NOT_PROC = 0o077
+_MODES = {0: FD_READABLE, 1: FD_WRITABLE, 2: FD_READABLE | FD_WRITABLE}
 _SOCKET_PREFIX = b"socket:["
 _WANTED = (PIPE_PREFIX, _SOCKET_PREFIX)
 _WANTED_WITH_FIFOS = (*_WANTED, b"/")
@@ -145,17 +147,18 @@ class PipeScanner:
                 reads[key] = reads.get(key, 0) + 1
             if mode & FD_WRITABLE:
                 writes[key] = writes.get(key, 0) + 1
-        ends = {key: Ends(reads.get(key, 0), writes.get(key, 0), int(fd)) for key, fd in fd_of.items()}
+        ends = {key: Ends(reads.get(key, 0), writes.get(key, 0), integer(fd) or 0) for key, fd in fd_of.items()}
         any_fd = bool(links) or bool(self.fs.fd_count(*parts))
         return (Holder(pid, fds, ends, tid) if fds else None), any_fd
 
     def _mode_by_fdinfo(self, parts: tuple[object, ...], fd: bytes) -> int:
         """The direction that a captured tree's fdinfo tells (flags, octal: open(2)'s access mode); 0 where it has none."""
         try:
-            flags = int(self.fs.load(parse_fdinfo, *parts, "fdinfo", fd.decode()).get("flags", ""), 8)
-        except (*GONE, DENIED, BadInput, ValueError):
+            flags = self.fs.load(parse_fdinfo, *parts, "fdinfo", fd.decode()).get("flags", "")
+        except (*GONE, DENIED, BadInput):
             return 0
-        return {0: FD_READABLE, 1: FD_WRITABLE, 2: FD_READABLE | FD_WRITABLE}.get(flags & 3, 0)
+        last = "01234567".find(flags[-1]) if flags else -1
+        return _MODES.get(last & 3, 0) if last >= 0 else 0
 
     def _fifo(self, parts: tuple[object, ...], fd_name: bytes, target: bytes, result: PipeScan) -> bytes | None:
         fd = fd_name.decode()
@@ -218,7 +221,7 @@ def fds_in_flight(fs: ProcFS, sockets: Iterable[tuple[int, bytes]]) -> dict[int,
     queued: dict[int, int] = {}
     for pid, fd in sockets:
         try:
-            count = int(fs.load(parse_fdinfo, pid, "fdinfo", fd.decode()).get("scm_fds", "0"))
+            count = integer(fs.load(parse_fdinfo, pid, "fdinfo", fd.decode()).get("scm_fds", ""))
         except (*GONE, DENIED, BadInput):
             continue
         if count:

@@ -8,7 +8,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from opskit.errors import BadInput
+from opskit.quantities import integer, integers, signed
 
+_COUNTS = (6, 9, 11, 12, 17, 19, 20)  # flags, major faults, utime, stime, threads, start, vsize: behind comm, from 0
 _PF_EXITING, _PF_KTHREAD = 0x00000004, 0x00200000
 
 
@@ -45,20 +47,12 @@ def parse_stat(text: str) -> ProcStat:
     fields = text[closing + 2 :].split()
     if opening < 0 or closing < opening or len(fields) < 22:
         raise BadInput("stat", "cut short", found=text)
-    try:
-        return ProcStat(
-            pid=int(text[:opening]),
-            comm=text[opening + 1 : closing],
-            state=fields[0],
-            ppid=int(fields[1]),
-            flags=int(fields[6]),
-            user_ticks=int(fields[11]),
-            system_ticks=int(fields[12]),
-            threads=int(fields[17]),
-            start_ticks=int(fields[19]),
-            vsize_bytes=int(fields[20]),
-            rss_pages=int(fields[21]),
-            major_faults=int(fields[9]),
-        )
-    except ValueError:
-        raise BadInput("stat", "not the numbers of a stat line", found=text) from None
+    pid, numbers = integer(text[:opening].strip()), integers(fields[index] for index in _COUNTS)
+    ppid, rss_pages = signed(fields[1]), signed(fields[21])
+    if pid is None or numbers is None or ppid is None or rss_pages is None:
+        raise BadInput("stat", "not the numbers of a stat line", found=text)
+    flags, major_faults, user_ticks, system_ticks, threads, start_ticks, vsize_bytes = numbers
+    return ProcStat(
+        pid, text[opening + 1 : closing], fields[0], ppid, flags, user_ticks, system_ticks, threads, start_ticks,
+        vsize_bytes, rss_pages, major_faults,
+    )  # fmt: skip

@@ -6,7 +6,7 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from opskit.errors import NotPermitted
+from opskit.errors import NotPermitted, NotSupported
 from opskit.proc.fs import DENIED, GONE, ProcFS
 from opskit.proc.process import Process, read_process
 from opskit.proc.sysctl import read_sysctl
@@ -67,7 +67,13 @@ class Host:  # written out, as are others on the way of every start: a dataclass
         """Raise NotPermitted unless acting on a pid of this tree acts on that process. For whatever signals or attaches."""
         if not self.is_own:
             there = "pids there are not pids here" if pid is None else f"{pid} there is not {pid} here"
-            raise NotPermitted(f"{self.fs.proc} is another pid namespace; {there}. Nothing was sent.")
+            what = "another pid namespace" if self.fs.is_live else "a copy"
+            raise NotPermitted(f"{self.fs.proc} is {what}; {there}. Nothing was sent.")
+
+    def prove_moving(self, asked_for: str) -> None:
+        """Raise NotSupported for a copy, which has no rates. `asked_for` names what wants them."""
+        if not self.fs.is_live:
+            raise NotSupported(f"{asked_for}: {self.fs.proc} is a copy; a copy does not move, and has no rates")
 
     @property
     def name(self) -> str:

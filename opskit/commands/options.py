@@ -135,7 +135,27 @@ def uids_of(host: Host, names: Iterable[str]) -> frozenset[int]:
     return frozenset(uids)
 
 
-def open_host(root: str | None, proc: str | None) -> Host:
-    """The host of --root and --proc, given to the command or to opskit itself. Raises BadInput."""
-    outer = click.get_current_context().find_root().params
-    return Host.at(root or outer.get("root"), proc or outer.get("proc"))
+def open_host(root: str | None, proc: str | None, watch: bool = False) -> Host:
+    """The host of --root and --proc, given to the command or to opskit itself. What it refuses to read is said at the end.
+
+    Raises BadInput, and NotSupported for a `watch` over a copy.
+    """
+    context = click.get_current_context()
+    outer = context.find_root().params
+    host = Host.at(root or outer.get("root"), proc or outer.get("proc"))
+    context.call_on_close(lambda: _say_what_was_refused(host))
+    if watch:
+        host.prove_moving("-w/--watch")
+    return host
+
+
+def _say_what_was_refused(host: Host) -> None:
+    refused = host.fs.refused
+    if not refused:
+        return
+    from opskit.render.escape import printable  # noqa: PLC0415
+
+    reasons = list(refused.values())
+    counted = ", ".join(f"{reasons.count(reason)} {reason}" for reason in dict.fromkeys(reasons))
+    files = "1 file was" if len(reasons) == 1 else f"{len(reasons)} files were"
+    click.echo(printable(f"opskit: {files} not read: {counted}; the first: {next(iter(refused))}"), err=True)

@@ -16,7 +16,13 @@ if TYPE_CHECKING:
 def coverage_lines(fs: ProcFS, scanned: int, denied: int, vanished: int, *, as_root: bool) -> Iterator[str]:
     """The sentences that say what is missing; none where nothing is."""
     if denied:
-        advice = "not even by root: a security module or sandbox guards them" if as_root else "run as root to see them"
+        advice = (
+            "this copy does not hold their files"
+            if not fs.is_live
+            else "not even by root: a security module or sandbox guards them"
+            if as_root
+            else "run as root to see them"
+        )
         yield f"{denied} of {scanned + denied} processes could not be read; {advice}"
     if vanished:
         yield f"{vanished} process{'' if vanished == 1 else 'es'} vanished during the scan"

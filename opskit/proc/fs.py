@@ -73,6 +73,13 @@ FdLink = tuple[bytes, bytes, int]
 FD_READABLE, FD_WRITABLE = stat.S_IRUSR, stat.S_IWUSR
 
 
+def _parsed(parse: Callable[[str], T], data: bytes, path: str) -> T:
+    try:
+        return parse(data.decode("utf-8", "surrogateescape"))
+    except BadInput as error:
+        raise BadInput(path, error.problem, error.line, error.found) from None
+
+
 class FileId(NamedTuple):
     """What stat says of a file: device and inode tell it from every other."""
 
@@ -232,12 +239,13 @@ class ProcFS:
         return self.read_path(self.path(*parts))
 
     def load(self, parse: Callable[[str], T], *parts: object) -> T:
-        """PROC/parts through a parser. Bytes that are no UTF-8 come as surrogates."""
-        return parse(self.read(*parts).decode("utf-8", "surrogateescape"))
+        """PROC/parts through a parser, whose BadInput gets the path. Bytes that are no UTF-8 come as surrogates."""
+        return _parsed(parse, self.read(*parts), self.path(*parts))
 
     def load_root(self, parse: Callable[[str], T], *parts: object) -> T:
         """ROOT/parts (etc/…, sys/…, tmp/…) through a parser."""
-        return parse(self.read_path(self._root_path(parts)).decode("utf-8", "surrogateescape"))
+        path = self._root_path(parts)
+        return _parsed(parse, self.read_path(path), path)
 
     def names_root(self, *parts: object) -> list[str]:
         """The names in the directory ROOT/parts, sorted as C does; none where it is not there or must not be read."""

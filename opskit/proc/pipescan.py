@@ -56,11 +56,13 @@ class PipeScan:
     """One pass, with the pids that were read, that the rights hid, and that vanished meanwhile.
 
     `sockets`: (pid, fd) of every socket, where directions were asked for: a pipe's other end may be in flight there.
+    `any_fd`: some process has an fd, of whatever kind; of a copy without fd directories nothing can be told.
     """
 
     holders: list[Holder] = field(default_factory=list)
     fifo_paths: dict[bytes, bytes] = field(default_factory=dict)
     sockets: list[tuple[int, bytes]] = field(default_factory=list)
+    any_fd: bool = False
     remote_skipped: int = 0
     copied_skipped: int = 0
     scanned: list[int] = field(default_factory=list)
@@ -91,7 +93,8 @@ class PipeScanner:
             try:
                 found = self._process(pid, result)
             except (*GONE, NotADirectoryError):
-                result.vanished.append(pid)
+                # Nothing vanishes from a copy: there it was not copied.
+                (result.vanished if self.fs.is_live else result.denied).append(pid)
             except DENIED:
                 result.denied.append(pid)
             else:
@@ -102,15 +105,17 @@ class PipeScanner:
     def _process(self, pid: int, result: PipeScan) -> list[Holder]:
         holder, any_fd = self._table((pid,), pid, None, result)
         holders = [holder] if holder else []
+        result.any_fd = result.any_fd or any_fd
         if any_fd and not self.threads:
             return holders
         # No fd at all: a kernel thread, a zombie, or a process whose main thread has exited and left its table behind.
         for tid in self._tables_of_threads(pid, leader_has_table=any_fd):
             try:
                 own, _ = self._table((pid, "task", tid), pid, tid, result)
-            except GONE:
+            except (*GONE, DENIED):
                 continue
             if own:
+                result.any_fd = True
                 holders.append(own)
         return holders
 
@@ -189,7 +194,7 @@ class PipeScanner:
         found = []
         try:
             tids = self.fs.tids(pid)
-        except GONE:  # a copied tree may have no task directories; what the process itself holds counts all the same
+        except (*GONE, DENIED):  # a copied tree may have none; what the process itself holds counts all the same
             return []
         for tid in tids:
             if tid == pid or any(self._shared(pid, other, tid) for other in known):

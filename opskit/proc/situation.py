@@ -187,7 +187,7 @@ class _Reader:
 
 def _reason(error: Exception) -> str:
     if isinstance(error, Refused):
-        return error.strerror
+        return str(error.strerror)
     return "no permission to read it" if isinstance(error, DENIED) else str(error)
 
 

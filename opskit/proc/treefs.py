@@ -54,7 +54,6 @@ _MAGIC = re.compile(
 _GONE_HERE = (errno.ENOTDIR, errno.ENAMETOOLONG)
 _NOT_OPENED = (errno.ELOOP, errno.EXDEV)
 _KINDS = {
-    stat.S_IFDIR: "a directory",
     stat.S_IFLNK: "a link",
     stat.S_IFIFO: "a FIFO",
     stat.S_IFSOCK: "a socket",
@@ -76,14 +75,14 @@ class TreeFS(ProcFS):
         self._refused: dict[str, str] = {}
         self._resolve = resolver or _resolver()
         # What each path begins with, and the directory that it must not leave; the longest first.
-        self._bases = [(self.root, self._open_base(self.root))] if self.root else []
+        self._bases = [(self.root, _open_base(self.root, "tree", "proc/"))] if self.root else []
         if not self.root or not self.proc.startswith(f"{self.root}/"):
-            self._bases.append((self.proc, self._open_base(self.proc)))
+            self._bases.append((self.proc, _open_base(self.proc, "proc tree", "1/, meminfo, …")))
         self._bases.sort(key=lambda base: -len(base[0]))
         self._live = False  # until it is known
         self._live = self._is_procfs(self.proc)
         if self.has_our_root:
-            self._bases.append(("", self._open_base("/")))
+            self._bases.append(("", os.open("/", _PATH_ONLY)))
         self._limit_bytes = LARGEST_BYTES if self._live else LARGEST_COPIED_BYTES
 
     @property
@@ -196,12 +195,6 @@ class TreeFS(ProcFS):
 
     # How a path is reached
 
-    def _open_base(self, path: str) -> int:
-        try:
-            return os.open(path, _PATH_ONLY | os.O_DIRECTORY)
-        except OSError as error:
-            raise BadInput(path, f"no tree: {error.strerror}; give the directory that holds proc/") from None
-
     def _is_procfs(self, path: str) -> bool:
         try:
             with self._opened(path) as fd:
@@ -262,7 +255,8 @@ class TreeFS(ProcFS):
     def _check_regular(self, fd: int, path: str, limit_bytes: int | None) -> None:
         found = os.fstat(fd)
         if not stat.S_ISREG(found.st_mode):
-            raise self._refuse(path, f"{_KINDS.get(stat.S_IFMT(found.st_mode), 'something else')}, no regular file")
+            kind = _KINDS.get(stat.S_IFMT(found.st_mode))
+            raise self._refuse(path, f"{kind}, not a regular file" if kind else os.strerror(errno.EISDIR))
         if limit_bytes is not None and found.st_size > limit_bytes:
             raise self._too_large(path, limit_bytes)
 
@@ -330,6 +324,13 @@ class TreeFS(ProcFS):
 
     def _all_fds(self, path: bytes, directory: int) -> list[bytes]:
         return super()._all_fds(path, directory) if self._live else self._fds(path, directory)
+
+
+def _open_base(path: str, what: str, holds: str) -> int:
+    try:
+        return os.open(path, _PATH_ONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise BadInput(path, f"no {what}: {error.strerror}; give the directory that holds {holds}") from None
 
 
 def _relative(path: str) -> bytes:

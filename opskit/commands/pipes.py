@@ -132,6 +132,8 @@ def _check_pids(host: Host, pids: Iterable[int]) -> None:
 def _refuse_denied(host: Host, options: Options, look: Look) -> None:
     """A process that was asked for by its pid must be answered for; so must a copy that holds no fds at all."""
     scan = look.scan
+    if scan.garbled and not scan.scanned:
+        raise scan.garbled[0]
     if not host.fs.is_live and not scan.any_fd and (scan.scanned or scan.denied):
         raise NotSupported(
             f"{host.fs.proc} is a copy without fds: it cannot tell who uses pipes; copy the links in each PID/fd too (cp -a)"
@@ -217,6 +219,8 @@ def _report(
     footer = list(
         coverage_lines(host.fs, len(scan.scanned), len(scan.denied), len(scan.vanished), as_root=host.is_root)
     )
+    if scan.garbled:
+        footer.append(f"{len(scan.garbled)} of these for what is no link of a kernel's: {scan.garbled[0]}")
     if scan.remote_skipped:
         footer.append(f"{scan.remote_skipped} fds on network file systems were not looked at: a stat there may hang")
     if scan.copied_skipped:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from opskit.errors import BadInput
 from opskit.proc.fs import DENIED, GONE, ProcFS
+from opskit.proc.lines import lines
 from opskit.proc.mountinfo import Mount, parse_mountinfo
 from opskit.quantities import integer, signed
 
@@ -90,7 +91,7 @@ class Ancestry(NamedTuple):
 def parse_cgroup(text: str) -> list[Membership]:
     """The lines of /proc/PID/cgroup. Raises BadInput."""
     found = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(lines(text), 1):
         hierarchy, colon, rest = line.partition(":")
         controllers, second, path = rest.partition(":")
         index = integer(hierarchy)
@@ -148,7 +149,7 @@ def cgroup_mounts(fs: ProcFS, pid: int | str) -> list[Mount]:
 
 def _parse_cgroup_mounts(text: str) -> list[Mount]:
     # A host of containers has thousands of mounts, a dozen of them are cgroups.
-    mounts = parse_mountinfo("\n".join(line for line in text.splitlines() if " - cgroup" in line))
+    mounts = parse_mountinfo("\n".join(line for line in lines(text) if " - cgroup" in line))
     return [mount for mount in mounts if mount.fs_type in ("cgroup", "cgroup2")]
 
 

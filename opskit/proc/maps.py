@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 
 from opskit.errors import BadInput
+from opskit.proc.lines import lines
 
 HEAP_BYTES = 64 << 20  # glibc malloc/arena.c, HEAP_MAX_SIZE: 64 MiB, and aligned to it, on 64-bit machines
 
@@ -58,7 +59,7 @@ def parse_maps(text: str) -> AddressSpace | None:
     names: dict[str, None] = {}
     below_stack = True
     before = (0, 0, "", True)  # start, end, permissions, anonymous
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(lines(text), 1):
         match = _LINE.fullmatch(line)
         if match is None:
             raise BadInput("maps", "not a mapping", number, line)
@@ -130,7 +131,7 @@ def locks_new_mappings(smaps: str) -> bool:
     part. Nobody would mlock() these.
     """
     permissions = name = ""
-    for line in smaps.splitlines():
+    for line in lines(smaps):
         if line.startswith("VmFlags:"):
             if " lo" in line and (permissions == "---p" or name == "[heap]"):
                 return True

@@ -10,6 +10,7 @@ import re
 from typing import NamedTuple
 
 from opskit.errors import BadInput
+from opskit.proc.lines import lines
 from opskit.quantities import integers
 
 # File systems that are served by somebody else: a stat there may wait for a server that is gone, for ever.
@@ -38,7 +39,7 @@ def _unescape(word: str) -> str:
 def parse_mountinfo(text: str) -> list[Mount]:
     """The mounts, in the file's order (a later one on the same point hides the earlier). Raises BadInput."""
     mounts = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(lines(text), 1):
         before, dash, after = line.partition(" - ")
         left, right = before.split(" "), after.split(" ")
         numbers = integers(left[:2])
@@ -56,5 +57,5 @@ def parse_mountinfo(text: str) -> list[Mount]:
 
 def parse_remote_mount_points(text: str) -> list[str]:
     """Where file systems are mounted that are served by somebody else. Raises BadInput."""
-    lines = (line for line in text.splitlines() if line.partition(" - ")[2].startswith(REMOTE))
-    return [mount.mount_point for mount in parse_mountinfo("\n".join(lines))]
+    remote = (line for line in lines(text) if line.partition(" - ")[2].startswith(REMOTE))
+    return [mount.mount_point for mount in parse_mountinfo("\n".join(remote))]

@@ -56,6 +56,7 @@ class PipeScan:
     """One pass, with the pids that were read, that the rights hid, and that vanished meanwhile.
 
     `sockets`: (pid, fd) of every socket, where directions were asked for: a pipe's other end may be in flight there.
+    `garbled`: what was wrong with the links of those that count as denied for it, in a copy.
     `any_fd`: some process has an fd, of whatever kind; of a copy without fd directories nothing can be told.
     """
 
@@ -65,6 +66,7 @@ class PipeScan:
     any_fd: bool = False
     remote_skipped: int = 0
     copied_skipped: int = 0
+    garbled: list[BadInput] = field(default_factory=list)
     scanned: list[int] = field(default_factory=list)
     denied: list[int] = field(default_factory=list)
     vanished: list[int] = field(default_factory=list)
@@ -97,6 +99,9 @@ class PipeScanner:
                 (result.vanished if self.fs.is_live else result.denied).append(pid)
             except DENIED:
                 result.denied.append(pid)
+            except BadInput as error:
+                result.garbled.append(error)
+                result.denied.append(pid)
             else:
                 result.scanned.append(pid)
                 result.holders += found
@@ -104,6 +109,8 @@ class PipeScanner:
 
     def _process(self, pid: int, result: PipeScan) -> list[Holder]:
         holder, any_fd = self._table((pid,), pid, None, result)
+        if holder and not self.fs.is_live:
+            _check_links(holder)
         holders = [holder] if holder else []
         result.any_fd = result.any_fd or any_fd
         if any_fd and not self.threads:
@@ -216,6 +223,13 @@ class PipeScanner:
 
     def _listing(self, pid: int, tid: int) -> list[FdLink]:
         return sorted(self.fs.fd_links(pid, "task", tid))
+
+
+def _check_links(holder: Holder) -> None:
+    """Raise BadInput for a link that no kernel has made."""
+    for key in holder.counts:
+        if key.startswith(PIPE_PREFIX) and (not key.endswith(b"]") or integer(key[len(PIPE_PREFIX) : -1]) is None):
+            raise BadInput("fd", "a link that is no pipe:[INODE]", found=key.decode("utf-8", "replace"))
 
 
 def fds_in_flight(fs: ProcFS, sockets: Iterable[tuple[int, bytes]]) -> dict[int, int]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput
+from opskit.proc.container import in_first_pid_namespace
 from opskit.proc.coverage import hides_processes, parse_total_tasks
 from opskit.proc.fs import DENIED, GONE, ProcFS
 from opskit.proc.status import parse_status
@@ -62,8 +63,8 @@ def population(fs: ProcFS) -> Population:
 
 
 def _is_copied_in_part(fs: ProcFS, members: tuple[Member, ...]) -> bool:
-    """Whether a copy holds fewer threads than the machine had."""
-    if fs.is_live:
+    """Whether a copy holds fewer threads than the machine had. Of a pid namespace's own tree loadavg does not tell."""
+    if fs.is_live or not in_first_pid_namespace(fs, 1):
         return False
     try:
         return fs.load(parse_total_tasks, "loadavg") > sum(member.threads for member in members)

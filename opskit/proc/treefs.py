@@ -218,7 +218,7 @@ class TreeFS(ProcFS):
             # Told by read_untrusted and _readlink; a live kernel file may give any error when it is read.
             if error.errno in (errno.EINVAL, errno.EFBIG) or (self._live and error.errno not in _NOT_OPENED):
                 raise
-            raise self._refuse(path, error.strerror or "cannot be opened") from None
+            raise self._refuse(path, error.errno or errno.EIO, error.strerror or "cannot be opened") from None
         finally:
             if fd >= 0:
                 os.close(fd)
@@ -256,18 +256,15 @@ class TreeFS(ProcFS):
         found = os.fstat(fd)
         if not stat.S_ISREG(found.st_mode):
             kind = _KINDS.get(stat.S_IFMT(found.st_mode))
-            raise self._refuse(path, f"{kind}, not a regular file" if kind else os.strerror(errno.EISDIR))
+            why = f"{kind}, not a regular file" if kind else os.strerror(errno.EISDIR)
+            raise self._refuse(path, errno.EINVAL, why)
         if limit_bytes is not None and found.st_size > limit_bytes:
-            raise self._too_large(path, limit_bytes)
+            error = Refused.too_large(path, limit_bytes)
+            raise self._refuse(path, errno.EFBIG, str(error.strerror))
 
-    def _refuse(self, path: str, why: str) -> Refused:
+    def _refuse(self, path: str, number: int, why: str) -> Refused:
         self._refused[path] = why
-        return Refused(errno.EACCES, why, path)
-
-    def _too_large(self, path: str, limit_bytes: int) -> Refused:
-        error = Refused.too_large(path, limit_bytes)
-        self._refused[path] = str(error.strerror)
-        return error
+        return Refused(number, why, path)
 
     @contextlib.contextmanager
     def _reopened(self, seen: int, path: str) -> Iterator[int]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from opskit.errors import BadInput
-from opskit.quantities import integer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -33,6 +33,7 @@ LARGEST_BYTES = 256 << 20
 # execve(2) takes 6 MiB of words in all. A process may point at more of its memory (prctl(2), PR_SET_MM_MAP).
 LARGEST_WORDS_BYTES = 8 << 20
 _WORDS = ("/cmdline", "/environ")
+_ID = re.compile("[1-9][0-9]{0,9}")
 _LARGEST_PID = (1 << 31) - 1
 
 
@@ -47,8 +48,11 @@ class Refused(PermissionError):  # noqa: N818
 
 def ids(names: Iterable[str]) -> list[int]:
     """The pids or tids among names, sorted: written as the kernel writes them, never `0`, `07` or `²`."""
-    numbers = ((name, integer(name)) for name in names)
-    return sorted(number for name, number in numbers if number and number <= _LARGEST_PID and not name.startswith("0"))
+    is_id = _ID.fullmatch
+    numbers = sorted([int(name) for name in names if is_id(name)])  # a number: ten digits at most
+    while numbers and numbers[-1] > _LARGEST_PID:
+        numbers.pop()
+    return numbers
 
 
 def largest_bytes(path: str, limit_bytes: int) -> int:

@@ -18,7 +18,7 @@ HEAP_BYTES = 64 << 20  # glibc malloc/arena.c, HEAP_MAX_SIZE: 64 MiB, and aligne
 
 _GUARD_AT_MOST = 64 << 10  # a page, of whatever size
 
-_LINE = re.compile(r"([0-9a-f]{1,16})-([0-9a-f]{1,16}) +(\S+) +\S+ +\S+ +\S+(?: +(.*))?")
+_LINE = re.compile(r"([0-9a-f]{1,16})-([0-9a-f]{1,16}) (\S+) \S+ \S+ \S+ *(.*)")
 # Of a file's name alone.
 _GLIBC = re.compile(r"libc(?:-2\.[0-9]{1,3}\.so|\.so\.6)")
 _OTHER_MALLOC = re.compile(r"lib(?:jemalloc|tcmalloc|mimalloc)")
@@ -63,9 +63,8 @@ def parse_maps(text: str) -> AddressSpace | None:
         match = _LINE.fullmatch(line)
         if match is None:
             raise BadInput("maps", "not a mapping", number, line)
-        start_text, end_text, permissions, rest = match.groups()
+        start_text, end_text, permissions, name = match.groups()
         start, end = int(start_text, 16), int(end_text, 16)  # a number: 16 hexadecimal digits at most
-        name = rest or ""
         if name != "[vsyscall]":
             maps += 1
             highest = end

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from opskit.errors import BadInput
 from opskit.proc.lines import lines
-from opskit.quantities import integers
+from opskit.quantities import integer
 
 # File systems that are served by somebody else: a stat there may wait for a server that is gone, for ever.
 REMOTE = ("nfs", "cifs", "smb", "fuse", "ceph", "9p", "afs", "glusterfs", "lustre", "gpfs", "beegfs", "orangefs", "ocfs2", "virtiofs")  # fmt: skip
@@ -33,7 +33,7 @@ class Mount(NamedTuple):
 
 
 def _unescape(word: str) -> str:
-    return _OCTAL.sub(lambda match: _ESCAPED[match[0]], word)
+    return _OCTAL.sub(lambda match: _ESCAPED[match[0]], word) if "\\" in word else word
 
 
 def parse_mountinfo(text: str) -> list[Mount]:
@@ -42,13 +42,13 @@ def parse_mountinfo(text: str) -> list[Mount]:
     for number, line in enumerate(lines(text), 1):
         before, dash, after = line.partition(" - ")
         left, right = before.split(" "), after.split(" ")
-        numbers = integers(left[:2])
-        if not dash or len(left) < 6 or len(right) < 2 or numbers is None:
+        mount_id, parent_id = (integer(left[0]), integer(left[1])) if len(left) > 1 else (None, None)
+        if not dash or len(left) < 6 or len(right) < 2 or mount_id is None or parent_id is None:
             raise BadInput("mountinfo", "not a mount line", number, line)
         options = left[5].split(",") + (right[2].split(",") if len(right) > 2 else [])
         mounts.append(
             Mount(
-                numbers[0], numbers[1], left[2], _unescape(left[3]), _unescape(left[4]), tuple(options), right[0],
+                mount_id, parent_id, left[2], _unescape(left[3]), _unescape(left[4]), tuple(options), right[0],
                 _unescape(right[1]),
             )
         )  # fmt: skip

@@ -6,10 +6,11 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from opskit.errors import NotPermitted
+from opskit.errors import NotPermitted, NotSupported
 from opskit.proc.fs import DENIED, GONE, ProcFS
 from opskit.proc.process import Process, read_process
 from opskit.proc.sysctl import read_sysctl
+from opskit.quantities import integer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,9 +44,13 @@ class Host:  # written out, as are others on the way of every start: a dataclass
     def at(cls, root: str | None, proc: str | None) -> Host:
         """The host behind --root and --proc (or HOST_PROC); this very machine without them. Raises BadInput."""
         proc = proc or (None if root else os.environ.get("HOST_PROC"))
-        fs = ProcFS(proc or f"{(root or '').rstrip('/')}/proc", root or "/")
-        if root or proc:
-            fs.check()
+        root = (root or "").rstrip("/")
+        if not root and (proc or "/proc").rstrip("/") == "/proc":
+            return cls(ProcFS())
+        from opskit.proc.treefs import TreeFS  # noqa: PLC0415  (ctypes: only for another tree)
+
+        fs = TreeFS(proc or f"{root}/proc", root)
+        fs.check()
         return cls(fs)
 
     @property
@@ -62,7 +67,13 @@ class Host:  # written out, as are others on the way of every start: a dataclass
         """Raise NotPermitted unless acting on a pid of this tree acts on that process. For whatever signals or attaches."""
         if not self.is_own:
             there = "pids there are not pids here" if pid is None else f"{pid} there is not {pid} here"
-            raise NotPermitted(f"{self.fs.proc} is another pid namespace; {there}. Nothing was sent.")
+            what = "another pid namespace" if self.fs.is_live else "a copy"
+            raise NotPermitted(f"{self.fs.proc} is {what}; {there}. Nothing was sent.")
+
+    def prove_moving(self, asked_for: str) -> None:
+        """Raise NotSupported for a copy, which has no rates. `asked_for` names what wants them."""
+        if not self.fs.is_live:
+            raise NotSupported(f"{asked_for}: {self.fs.proc} is a copy; a copy does not move, and has no rates")
 
     @property
     def name(self) -> str:
@@ -80,7 +91,7 @@ class Host:  # written out, as are others on the way of every start: a dataclass
 
     def group_name(self, gid: int) -> str:
         """The group's name; the number as text where there is no name for it."""
-        if not self.fs.root:
+        if self.fs.has_our_root:
             import grp  # noqa: PLC0415
 
             try:
@@ -95,15 +106,15 @@ class Host:  # written out, as are others on the way of every start: a dataclass
 
     def uid_of(self, user: str) -> int | None:
         """The uid of a user's name or of a number as text; None where there is no such user."""
-        if user.isdecimal():
-            return int(user)
+        if (number := integer(user)) is not None:
+            return number
         for name, uid in self._passwd():
             if name == user:
                 return uid
         return self._name_service_uid(user)
 
     def _look_up(self, uid: int) -> str:
-        if not self.fs.root:
+        if self.fs.has_our_root:
             import pwd  # noqa: PLC0415  (LDAP and its like may be asked: only where a name is wanted)
 
             try:
@@ -113,7 +124,7 @@ class Host:  # written out, as are others on the way of every start: a dataclass
         return next((name for name, number in self._passwd() if number == uid), str(uid))
 
     def _name_service_uid(self, user: str) -> int | None:
-        if self.fs.root:
+        if not self.fs.has_our_root:
             return None
         import pwd  # noqa: PLC0415
 
@@ -128,7 +139,8 @@ class Host:  # written out, as are others on the way of every start: a dataclass
         except (*GONE, DENIED):
             return []
         fields = (line.split(":") for line in lines)
-        return [(words[0], int(words[2])) for words in fields if len(words) > 3 and words[2].isdecimal()]
+        numbered = ((words[0], integer(words[2])) for words in fields if len(words) > 3)
+        return [(name, uid) for name, uid in numbered if uid is not None]
 
     def process(self, pid: int) -> Process:
         """Who a process is, with its owner's name."""

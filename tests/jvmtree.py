@@ -11,6 +11,7 @@ from opskit.proc.fs import ProcFS
 BOOT_S = 1_700_000_000
 START_TICKS = 50_000  # 500 s after the boot
 START_MS = BOOT_S * 1000 + 500_000
+PROGRAM = "55d000000000-55d000001000 r-xp 00000000 08:01 76 /usr/bin/program\n"
 LIBJVM = "7f0000000000-7f0000001000 r-xp 00000000 08:01 77 /opt/jdk/lib/server/libjvm.so\n"
 
 
@@ -35,7 +36,7 @@ class Tree:
         return file
 
     def process(
-        self, pid, words=("java", "-cp", "x", "com.example.Main"), *, maps="", threads=12, ns_pid=None, environ=""
+        self, pid, words=("java", "-cp", "x", "com.example.Main"), *, maps=PROGRAM, threads=12, ns_pid=None, environ=""
     ):
         ids = "\t".join([str(os.getuid())] * 4)
         self.write(

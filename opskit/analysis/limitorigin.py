@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from opskit import shell
 from opskit.proc.limits import UNLIMITED
 from opskit.proc.units import owner_of_path, unit_of_path
+from opskit.quantities import integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -143,8 +144,9 @@ def _unit_soft(text: str) -> float | None:
     word = text.partition(":")[0].strip()
     if word == "infinity":
         return UNLIMITED
-    number, suffix = (word[:-1], word[-1].upper()) if word and not word[-1].isdigit() else (word, "")
-    return int(number) * _SUFFIXES[suffix] if number.isdigit() and suffix in _SUFFIXES else None
+    suffix = word[-1:].upper() if integer(word[-1:]) is None else ""
+    number = integer(word[:-1] if suffix else word)
+    return None if number is None or suffix not in _SUFFIXES else number * _SUFFIXES[suffix]
 
 
 def _inherited(name: str, soft: float, situation: Situation) -> str:

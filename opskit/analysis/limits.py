@@ -191,7 +191,7 @@ def _nproc(situation: Situation, owner: int | None) -> Iterator[Limit]:
     left = max(0, int(soft) - used)
     note = None
     if situation.population.hidden:
-        note = "at most: hidepid hides processes, and those of this user count too"
+        note = "at most: some processes cannot be seen (hidepid, or a partial copy), and those of this user count too"
     elif situation.shows_all_pids is False:
         note = "at most: threads of the same uid outside this pid namespace count too, and cannot be seen from here"
     yield Limit("RLIMIT_NPROC", "threads", soft, used, left, "counts", source, note, left_share=_share(left, soft))

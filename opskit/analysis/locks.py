@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from opskit.analysis.frames import frame_name
 from opskit.analysis.waiting import is_idle
+from opskit.quantities import integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -176,8 +177,9 @@ class _Graph:
         return None if told is None or told.owner is None else self._named(told.owner, told)
 
     def _named(self, name: str, told: Waits | None) -> Thread | None:
-        if name.startswith("#") and name[1:].isdecimal():
-            return next((thread for thread in self._dump.threads if thread.java_id == int(name[1:])), None)
+        number = integer(name[1:]) if name.startswith("#") else None
+        if number is not None:
+            return next((thread for thread in self._dump.threads if thread.java_id == number), None)
         candidates = self._by_name.get(name, [])
         if len(candidates) > 1 and told is not None:
             # Namesakes: the one that waits for what the deadlock says it waits for.

@@ -11,11 +11,13 @@ from typing import Any
 
 from opskit.analysis.stacks import WeightedStack
 from opskit.errors import BadInput
+from opskit.quantities import decimal, integer
 
-_LINE = re.compile(r"(.*\S)\s+(\d+(?:\.\d+)?)\s*")
+_LINE = re.compile(r"(.*\S)\s+([0-9]{1,20}(?:\.[0-9]{1,20})?)\s*")
 _NOT_EMPTY = re.compile(r"[^\n]+")
 _NEGATIVE = re.compile(r".*\s-\d+(?:\.\d+)?\s*")
 _LOOKED_AT = 50
+_MOST = 1e18  # JSON has infinities, and integers that no float holds
 
 
 def is_folded(text: str) -> bool:
@@ -32,16 +34,16 @@ def parse_folded(text: str, source: str) -> list[WeightedStack]:
     for found in _NOT_EMPTY.finditer(text):
         line = found[0]
         stack, _, word = line.rstrip().rpartition(" ")
-        if stack and word.isdecimal():
-            count: float = int(word)
-        elif line.strip():
+        count: float | None = integer(word) if stack else None
+        if count is None:
+            if not line.strip():
+                continue
             match = _LINE.fullmatch(line)
-            if match is None:
+            count = decimal(match[2]) if match else None
+            if match is None or count is None:
                 problem = "a negative count" if _NEGATIVE.fullmatch(line) else "not `frame;frame;… count`"
                 raise BadInput(source, problem, text.count("\n", 0, found.start()) + 1, line)
-            stack, count = match[1], float(match[2])
-        else:
-            continue
+            stack = match[1]
         names = stack.rstrip().split(";")
         names.reverse()
         frames = tuple(map(known.setdefault, names, names))
@@ -70,6 +72,8 @@ def _stack(entry: Any, number: int, source: str) -> WeightedStack:
     for name, value in (("samples", samples), ("cpu_ms", cpu_ms), ("threads", threads)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0):
             raise BadInput(where, f"{name} is no number from 0 up", found=repr(value))
+        if value is not None and value >= _MOST:
+            raise BadInput(where, f"{name} is above {_MOST:.0e}")
     state = entry.get("state")
     if state is not None and not isinstance(state, str):
         raise BadInput(where, "state is no string", found=repr(state))

@@ -141,7 +141,7 @@ def command(
         drop=drop, yes=yes, sync_timeout=sync_timeout, in_container=in_container, culprit=culprit, watch=watch
     )
     out = Output.choose(format_, output, no_color, SUFFIXES | PICTURES)
-    host = open_host(root, proc)
+    host = open_host(root, proc, watch)
     if out.format in PICTURES.values() and culprit is None and drop is None:
         _check_can_picture(host)
     options = Options(DEFAULT_TOP if top is None else top or None, check)

@@ -17,6 +17,7 @@ from opskit.errors import (
     AttachDisabled,
     AttachOtherUser,
     AttachTimeout,
+    BadInput,
     NoSuchProcess,
     NotAJvm,
     NotPermitted,
@@ -25,7 +26,7 @@ from opskit.errors import (
 )
 from opskit.jvm.attach import DEFAULT_TIMEOUT_S, AttachClient, listener_at
 from opskit.jvm.attachfiles import FileFinder, inner_pids, sees_everything
-from opskit.jvm.discover import HOTSPOT, Jvm, find_jvm, survey
+from opskit.jvm.discover import HOTSPOT, Jvm, check_told, find_jvm, survey
 from opskit.proc.coverage import coverage_lines
 from opskit.proc.fs import GONE
 from opskit.render import hsperf_check as view
@@ -111,6 +112,10 @@ def _look(host: Host, pids: Sequence[int], *, again: bool = False) -> Look:
     names = analysis.Names(host.user_name, host.group_name)
     now_s = host.now().timestamp()
     all_seen = sees_everything(host.fs)
+    if not host.fs.is_live:
+        look.notes.append(
+            f"{host.fs.proc} is a copy: sockets, owners, modes and inodes in its /tmp are not the machine's, and were not judged"
+        )
     living = [pid for pid in pids if host.fs.exists(pid)]
     found = [_asked_for(host, pid) for pid in living] if pids else _all_jvms(host, look)
     for jvm in found:
@@ -119,6 +124,11 @@ def _look(host: Host, pids: Sequence[int], *, again: bool = False) -> Look:
         except GONE:
             if pids:
                 raise NoSuchProcess(jvm.pid, "it has ended just now") from None
+            continue
+        except BadInput as error:
+            if pids:
+                raise
+            look.notes.append(f"{jvm.pid} ({jvm.main}) was not judged: {error}")
             continue
         if around.counters is None:
             if pids:
@@ -137,7 +147,8 @@ def _look(host: Host, pids: Sequence[int], *, again: bool = False) -> Look:
     if not again:
         for pid in pids:
             if pid not in living and not any(each.pid == pid for each in left):
-                raise NoSuchProcess(pid, "nothing in /tmp was left by it either; opskit jvms lists the JVMs")
+                left_too = "nothing in /tmp was left by it either" if host.fs.is_live else "it is not in this copy"
+                raise NoSuchProcess(pid, f"{left_too}; opskit jvms lists the JVMs")
     findings, repairs = analysis.check_leftovers(left, names, now_s, initial_namespace=all_seen)
     for checked in look.checked:
         look.findings += checked.findings
@@ -150,8 +161,8 @@ def _look(host: Host, pids: Sequence[int], *, again: bool = False) -> Look:
 def _leftovers(
     host: Host, finder: FileFinder, look: Look, found: Sequence[Jvm], wanted: Sequence[int] | None
 ) -> list[Leftover]:
-    """What dead JVMs left; of the `wanted` pids only, where PIDs were given."""
-    if wanted is not None and not wanted:
+    """What dead JVMs left; of the `wanted` pids only, where PIDs were given. A copy does not tell who holds a file."""
+    if (wanted is not None and not wanted) or not host.fs.is_live:
         return []
     everyone = found if wanted is None else survey(host.fs, host.clock_ticks).jvms
     return finder.leftovers([checked.around for checked in look.checked], everyone, inner_pids(host.fs), wanted)
@@ -176,6 +187,7 @@ def _article(kind: str) -> str:
 
 def _all_jvms(host: Host, look: Look) -> list[Jvm]:
     seen = survey(host.fs, host.clock_ticks)
+    check_told(host.fs, seen)
     look.notes += coverage_lines(host.fs, len(seen.scanned), len(seen.denied), len(seen.vanished), as_root=host.is_root)
     others = [jvm for jvm in seen.jvms if jvm.kind != HOTSPOT]
     look.notes += [f"{jvm.pid} ({jvm.main}) is {_article(jvm.kind)}, and was not judged" for jvm in others]
@@ -279,7 +291,7 @@ def _report(
     return Report(
         about(host, {"pids": " ".join(map(str, pids))} if pids else None),
         verdict=[
-            _summary(look, pids),
+            _summary(look, pids, whole=host.fs.is_live),
             *(view.verdict_line(checked, users[checked.around.pid]) for checked in troubled),
         ],
         blocks=view.blocks(clients, look.findings, list(probes.values()), repairs),
@@ -288,7 +300,8 @@ def _report(
     )
 
 
-def _summary(look: Look, pids: Sequence[int]) -> str:
+def _summary(look: Look, pids: Sequence[int], *, whole: bool) -> str:
+    well = "all well" if whole else "nothing found in what a copy tells"
     jvms = (
         f"{look.jvms} JVM{'' if look.jvms == 1 else 's'}"
         if look.jvms
@@ -301,4 +314,4 @@ def _summary(look: Look, pids: Sequence[int]) -> str:
         for severity in ("error", "warning", "note")
     }
     said = [f"{count} {name}{'' if count == 1 else 's'}" for name, count in counts.items() if count]
-    return f"{jvms}: {', '.join(said)}" if said else f"{jvms}: all well" if look.jvms else jvms
+    return f"{jvms}: {', '.join(said)}" if said else f"{jvms}: {well}" if look.jvms else jvms

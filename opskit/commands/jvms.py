@@ -13,7 +13,7 @@ from opskit.commands.output import Output, about
 from opskit.commands.watch import run_watch
 from opskit.errors import BadInput, NoSuchProcess, NotAJvm
 from opskit.jvm.attachable import Attachable, attachable
-from opskit.jvm.discover import Survey, find_jvm, survey
+from opskit.jvm.discover import Survey, check_told, find_jvm, survey
 from opskit.jvm.launch import parse_words
 from opskit.jvm.release import jdk_release
 from opskit.proc.boot import parse_uptime
@@ -79,7 +79,7 @@ def command(
     """Options, collect, analyse, emit."""
     check_watch(watch, interval, count)
     out = Output.choose(format_, output, no_color)
-    host = open_host(root, proc)
+    host = open_host(root, proc, watch)
     uids = uids_of(host, user)
     options = Options(tuple(dict.fromkeys(pids)), uids, sort, vm_args or show_properties, show_properties)
     take = _taker(host, options, out.format)
@@ -98,7 +98,7 @@ def _taker(host: Host, options: Options, format_: str) -> Callable[[], Report]:
     def take() -> Report:
         nonlocal before
         found = _find(host, options, frozenset(before))
-        seen = _see_all(host, found.jvms)
+        seen = _see_all(host, found)
         rows = analysis.ordered([analysis.row(now, before.get(key)) for key, now in seen.items()], options.sort)
         before = seen
         if format_ == "json":  # only the whole story in one object needs them all
@@ -112,6 +112,7 @@ def _find(host: Host, options: Options, known: frozenset[tuple[int, int | None]]
     """The JVMs that were asked for. In a watch, one that has ended is missing, and one of its pid is another process."""
     if not options.pids:
         found = survey(host.fs, host.clock_ticks)
+        check_told(host.fs, found)
         return found._replace(jvms=[jvm for jvm in found.jvms if not options.uids or jvm.uid in options.uids])
     found = Survey([], [], [], [])
     ended: NoSuchProcess | None = None
@@ -132,7 +133,8 @@ def _find(host: Host, options: Options, known: frozenset[tuple[int, int | None]]
     return found
 
 
-def _see_all(host: Host, jvms: Sequence[Jvm]) -> dict[tuple[int, int | None], analysis.Seen]:
+def _see_all(host: Host, found: Survey) -> dict[tuple[int, int | None], analysis.Seen]:
+    jvms = found.jvms
     mounts = cgroup_mounts(host.fs, jvms[0].pid) if jvms else []
     ours = (os.geteuid(), os.getegid())
     own = host.is_own
@@ -142,6 +144,8 @@ def _see_all(host: Host, jvms: Sequence[Jvm]) -> dict[tuple[int, int | None], an
             seen[jvm.pid, jvm.start_ticks] = _see(host, jvm, mounts, ours if own else None)
         except GONE:
             continue
+        except (DENIED, BadInput):
+            found.denied.append(jvm.pid)
     return seen
 
 
@@ -151,11 +155,11 @@ def _see(host: Host, jvm: Jvm, mounts: list[Mount], ours: tuple[int, int] | None
     place, memory, cpu, frozen = _cgroups(host, jvm, mounts)
     try:
         age_s = host.fs.load(parse_uptime, "uptime") - stat.start_ticks / host.clock_ticks
-    except (*GONE, BadInput):
+    except (*GONE, DENIED, BadInput):
         age_s = None
     try:
         words = tuple(host.fs.load(parse_words, jvm.pid, "cmdline"))
-    except DENIED:
+    except (*GONE, DENIED):  # a copy may lack it
         words = ()
     attach: Attachable | None = None
     if ours is not None:
@@ -213,7 +217,8 @@ def _report(
     footer += view.notes(rows)
     if not rows:
         whose = f" of {', '.join(map(host.user_name, sorted(options.uids)))}" if options.uids else ""
-        footer.append(f"no JVM{whose} is running here")
+        known = " among those that could be judged" if found.denied and not host.fs.is_live else ""
+        footer.append(f"no JVM{whose} is running here{known}")
     shown: Mapping[str, bool] = {"vm_args": options.vm_args, "properties": options.properties}
     if format_ == "text":
         # One table and nothing else on stdout.

@@ -18,14 +18,15 @@ from opskit.commands.confirm import agreed
 from opskit.commands.options import Pid, Size, check_watch, common, open_host, watching
 from opskit.commands.output import Output, about
 from opskit.commands.watch import run_watch
-from opskit.errors import NoSuchProcess, NotPermitted, NotSupported, OpskitError, UsageError
-from opskit.proc.fs import DENIED, GONE
+from opskit.errors import BadInput, NoSuchProcess, NotPermitted, NotSupported, OpskitError, UsageError
+from opskit.proc.fs import DENIED, GONE, Refused
 from opskit.proc.origins import read_origins
 from opskit.proc.process import command_name
 from opskit.proc.situation import INIT_USER_NAMESPACE, largest_written_bytes, read_situation
 from opskit.proc.stat import parse_stat
 from opskit.proc.status import parse_status
 from opskit.proc.units import unit_of_path
+from opskit.quantities import integer
 from opskit.render import limits as view
 from opskit.render.escape import printable
 from opskit.render.limits import Probed
@@ -106,7 +107,7 @@ def command(
     if stack == 0:
         raise UsageError("--stack 0: a thread needs a stack; write 512K, 8M, 1G")
     out = Output.choose(format_, output, no_color)
-    host = open_host(root, proc)
+    host = open_host(root, proc, watch)
     target = _target(host, pid)
     if watch:
         begun = host.monotonic()
@@ -133,9 +134,12 @@ def _exit_code(verdict: Verdict | None) -> int:
 def _target(host: Host, pid: int | None) -> Target:
     if pid is None:
         try:
-            return Target(host.process(int(host.fs.link("self"))), named=False)
-        except (*GONE, DENIED, OSError, ValueError):
-            raise UsageError(f"{host.fs.proc} has no process of ours: name a PID") from None
+            ours = integer(host.fs.link("self")) if host.fs.is_live else None  # a copy's is who copied it
+        except OSError:
+            ours = None
+        if ours is None:
+            raise UsageError(f"{host.fs.proc} has no process of ours: name a PID")
+        return Target(host.process(ours), named=False)
     if not host.fs.exists(pid):
         raise NoSuchProcess(pid, "it may have ended; ps -e lists what runs")
     try:
@@ -167,8 +171,12 @@ def _look(host: Host, target: Target, every: bool, stack: int | None) -> Look:
         situation = _with_jvm_options(host, read_situation(host.fs, pid, command_name))
         uses = _uses(host, situation) if every else None
         now = host.process(pid)
-    except GONE:
+    except GONE as error:
+        if not host.fs.is_live:
+            raise NotSupported(f"{error.filename} is not in this copy: what limits {pid} cannot be told") from None
         raise NoSuchProcess(pid, "it ended while it was looked at") from None
+    except Refused as error:
+        raise NotSupported(f"{error.filename} was not read: {error.strerror}") from None
     except DENIED as error:
         as_root = shell.command("sudo", "opskit", "limits", pid)
         raise NotPermitted(f"{error.filename}: no permission; run as root: {as_root}") from None
@@ -245,7 +253,7 @@ def _uses(host: Host, situation: Situation) -> list[LimitUse]:
     try:
         stat = host.fs.load(parse_stat, situation.pid, "stat")
         cpu: float | None = (stat.user_ticks + stat.system_ticks) / host.clock_ticks
-    except DENIED:
+    except (*GONE, DENIED, BadInput):
         cpu = None
     return limit_uses(situation, cpu, largest_written_bytes(host.fs, situation.pid))
 

@@ -9,15 +9,16 @@ import click
 
 from opskit.errors import UsageError
 from opskit.host import Host
+from opskit.quantities import integer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
-_DURATION = r"(\d+(?:\.\d*)?|\.\d+)(ms|s|m|h)?"  # compiled where one is given
+_DURATION = r"([0-9]{1,20}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(ms|s|m|h)?"  # compiled where one is given
 _SECONDS = {"ms": 0.001, "s": 1.0, None: 1.0, "m": 60.0, "h": 3600.0}
-_SIZE = r"(\d+(?:\.\d*)?|\.\d+)([KMGTP]?)(?:i?B)?"
+_SIZE = r"([0-9]{1,20}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})([KMGTP]?)(?:i?B)?"
 
 
 class Duration(click.ParamType):  # type: ignore[type-arg]
@@ -57,10 +58,10 @@ class Pid(click.ParamType):  # type: ignore[type-arg]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """The pid as an int."""
-        text = str(value)
-        if not (text.isascii() and text.isdigit() and 0 < int(text) < 2**31):
+        pid = integer(str(value))
+        if pid is None or not 0 < pid < 2**31:
             self.fail(f"{value!r} is no pid", param, ctx)
-        return int(text)
+        return pid
 
 
 def common(*formats: str) -> Callable[[F], F]:
@@ -135,7 +136,27 @@ def uids_of(host: Host, names: Iterable[str]) -> frozenset[int]:
     return frozenset(uids)
 
 
-def open_host(root: str | None, proc: str | None) -> Host:
-    """The host of --root and --proc, given to the command or to opskit itself. Raises BadInput."""
-    outer = click.get_current_context().find_root().params
-    return Host.at(root or outer.get("root"), proc or outer.get("proc"))
+def open_host(root: str | None, proc: str | None, watch: bool = False) -> Host:
+    """The host of --root and --proc, given to the command or to opskit itself. What it refuses to read is said at the end.
+
+    Raises BadInput, and NotSupported for a `watch` over a copy.
+    """
+    context = click.get_current_context()
+    outer = context.find_root().params
+    host = Host.at(root or outer.get("root"), proc or outer.get("proc"))
+    context.call_on_close(lambda: _say_what_was_refused(host))
+    if watch:
+        host.prove_moving("-w/--watch")
+    return host
+
+
+def _say_what_was_refused(host: Host) -> None:
+    refused = host.fs.refused
+    if not refused:
+        return
+    from opskit.render.escape import printable  # noqa: PLC0415
+
+    reasons = list(refused.values())
+    counted = ", ".join(f"{reasons.count(reason)} {reason}" for reason in dict.fromkeys(reasons))
+    files = "1 file was" if len(reasons) == 1 else f"{len(reasons)} files were"
+    click.echo(printable(f"opskit: {files} not read: {counted}; the first: {next(iter(refused))}"), err=True)

@@ -11,7 +11,7 @@ from opskit.analysis import pipes as analysis
 from opskit.commands.options import Pid, check_watch, common, open_host, top, uids_of, users, watching
 from opskit.commands.output import Output, about
 from opskit.commands.watch import run_watch
-from opskit.errors import BadInput, NoSuchProcess, NotPermitted, UsageError
+from opskit.errors import BadInput, NoSuchProcess, NotPermitted, NotSupported, UsageError
 from opskit.proc.boot import parse_boot_time
 from opskit.proc.coverage import coverage_lines, hides_processes
 from opskit.proc.fs import DENIED, GONE
@@ -104,7 +104,7 @@ def command(
     if by_process and by_user:
         raise UsageError("--by-process and --by-user exclude each other: choose one")
     out = Output.choose(format_, output, no_color)
-    host = open_host(root, proc)
+    host = open_host(root, proc, watch)
     uids = uids_of(host, user)
     options = Options(pids, uids, by_process, by_user, ends, fill, fifos, threads, sort, top)
     if fill and not host.is_own:
@@ -132,10 +132,19 @@ def _check_pids(host: Host, pids: Iterable[int]) -> None:
 
 
 def _refuse_denied(host: Host, options: Options, look: Look) -> None:
-    """A process that was asked for by its pid must be answered for."""
+    """A process that was asked for by its pid must be answered for; so must a copy that holds no fds at all."""
+    scan = look.scan
+    if scan.garbled and not scan.scanned:
+        raise scan.garbled[0]
+    if not host.fs.is_live and not scan.any_fd and (scan.scanned or scan.denied):
+        raise NotSupported(
+            f"{host.fs.proc} is a copy without fds: it cannot tell who uses pipes; copy the links in each PID/fd too (cp -a)"
+        )
     for pid in options.pids:
         if pid in look.scan.vanished:
             raise NoSuchProcess(pid, "it ended during the scan")
+        if pid in look.scan.denied and not host.fs.is_live:
+            raise NotSupported(f"{host.fs.path(pid, 'fd')} is not in this copy: what {pid} holds is unknown")
         if pid in look.scan.denied:
             who = host.process(pid)
             owner = who.user or "another user"
@@ -165,9 +174,13 @@ def _scanner(host: Host, options: Options) -> PipeScanner:
 def _look(host: Host, options: Options) -> Look:
     scanner = _scanner(host, options)
     wanted = list(dict.fromkeys(options.pids)) if options.pids else host.fs.pids()
+    unknown: list[int] = []
     if options.uids:
-        wanted = [pid for pid in wanted if _real_uid(host, pid) in options.uids]
+        uids = {pid: _real_uid(host, pid) for pid in wanted}
+        unknown = [] if host.fs.is_live else [pid for pid, uid in uids.items() if uid is None]
+        wanted = [pid for pid in wanted if uids[pid] in options.uids]
     scan = scanner.scan(wanted)
+    scan.denied += unknown
     if not (options.ends and options.selective):
         return Look(scan, sockets=tuple(scan.sockets))
     chosen = set(wanted)
@@ -208,6 +221,8 @@ def _report(
     footer = list(
         coverage_lines(host.fs, len(scan.scanned), len(scan.denied), len(scan.vanished), as_root=host.is_root)
     )
+    if scan.garbled:
+        footer.append(f"{len(scan.garbled)} of these for what is no link of a kernel's: {scan.garbled[0]}")
     if scan.remote_skipped:
         footer.append(f"{scan.remote_skipped} fds on network file systems were not looked at: a stat there may hang")
     if scan.copied_skipped:

@@ -10,7 +10,7 @@ from opskit.analysis import safepointrates as analysis
 from opskit.analysis.safepointadvice import Jdk
 from opskit.commands.output import Output, about
 from opskit.commands.watch import schedule
-from opskit.errors import NoSuchProcess
+from opskit.errors import BadInput, NoSuchProcess
 from opskit.jvm.safepointcounters import Probe, Reading
 from opskit.proc.cgroup import parse_cgroup
 from opskit.proc.fs import DENIED, GONE
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 def run(host: Host, out: Output, pid: int, interval_s: float, count: int) -> int:
     """Sample on a fixed schedule; show each interval as it ends, and the sum of all. 130 after Ctrl-C."""
+    host.prove_moving(f"safepoints {pid}")
     probe = Probe(host.fs, pid, host.monotonic, host.sleep)
     target = _target(host, pid, probe)
     readings: list[Reading] = []
@@ -84,7 +85,7 @@ def _show(
 def _target(host: Host, pid: int, probe: Probe) -> dict[str, object]:
     try:
         unit = unit_of(host.fs.load(parse_cgroup, pid, "cgroup"))
-    except (*GONE, DENIED):
+    except (*GONE, DENIED, BadInput):
         unit = None
     return {
         "pid": pid,

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from opskit.errors import NoSuchProcess, UsageError
+from opskit.quantities import integer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +41,9 @@ def resolve_jvm(host: Host, word: str | None) -> int:
     Raises NoSuchProcess, and WhichJvm where the words fit no JVM or several.
     """
     if word is not None and is_pid(word):
-        pid = int(word)
+        pid = integer(word)
+        if pid is None:
+            raise UsageError(f"{word[:40]!r} … is no pid: it has {len(word)} digits")
         if not 0 < pid < 2**31 or not host.fs.exists(pid):
             raise NoSuchProcess(pid, "opskit jvms lists the JVMs")
         return pid

@@ -41,7 +41,7 @@ from opskit.errors import (
 )
 from opskit.jvm import attachtarget, attachwire
 from opskit.jvm.attachtarget import AttachTarget, read_target
-from opskit.proc.fs import GONE, FileId, ProcFS
+from opskit.proc.fs import GONE, FileId, ProcFS, Space
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -440,7 +440,7 @@ class _Exchange:
     def _check_tmp(self, tmp: int) -> None:
         """Raise AttachTmp where the JVM could not make its socket: the signal would be for nothing."""
         target = self.target
-        space, found = self.fs.space_at(f"/proc/self/fd/{tmp}"), os.fstat(tmp)
+        space, found = Space.of(os.fstatvfs(tmp)), os.fstat(tmp)
         if space.read_only:
             why, advice = "is read-only where it runs", "mount a writable /tmp there (an emptyDir or a tmpfs)"
         elif space.free_inodes == 0:

@@ -204,7 +204,8 @@ class FileFinder:
         words, environment = command_words(fs, pid)
         capable = jvm.perf.text("sun.rt.jvmCapabilities") if jvm.perf else None
         off = last_flag(words, environment, "DisableAttachMechanism") == "-XX:+DisableAttachMechanism"
-        tmp = self._tmp(jvm)
+        # A copy has its own inodes, owners and times, and no sockets: nothing in its /tmp is the machine's.
+        tmp = self._tmp(jvm) if fs.is_live else None
         flags = (("UsePerfData", "-"), ("PerfDisableSharedMem", "+"))
         switched = (
             f"-XX:{bad}{name}" for name, bad in flags if last_flag(words, environment, name) == f"-XX:{bad}{name}"
@@ -217,8 +218,8 @@ class FileFinder:
             java_major=major_of_jvm(fs, jvm),
             tmp=tmp,
             socket=None if tmp is None else self._socket(tmp.entry, f".java_pid{jvm.ns_pid}"),
-            listener=has_listener(fs, pid),
-            triggers=tuple(self._triggers(jvm, tmp)),
+            listener=self._has_listener(pid),
+            triggers=tuple(self._triggers(jvm, tmp)) if fs.is_live else (),
             counters=self._counters(jvm, tmp, status.effective_uid),
             disabled=capable.startswith("0") if capable else off,
             reduced=reduced_signals(words, environment),
@@ -227,6 +228,14 @@ class FileFinder:
             named=not (jvm.no_perf and "without a name" in str(jvm.no_perf)),
             user=self._user_where_it_runs(jvm.pid, status.effective_uid, tmp),
         )
+
+    def _has_listener(self, pid: int) -> bool | None:
+        try:
+            return has_listener(self.fs, pid)
+        except GONE:
+            if self.fs.is_live:
+                raise
+            return None
 
     def _entry(self, path: str, inside: str, way: Way | None = None, names: tuple[str, ...] = ()) -> Entry | None:
         try:

@@ -189,7 +189,7 @@ def command_words(fs: ProcFS, pid: int) -> tuple[list[str], list[str]]:
     for name in ("cmdline", "environ"):
         try:
             found.append(fs.load(parse_words, pid, name))
-        except DENIED:
+        except (*GONE, DENIED):  # whoever goes on sees that it has ended; a copy may lack them
             found.append([])
     return found[0], found[1]
 

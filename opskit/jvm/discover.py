@@ -81,7 +81,7 @@ def survey(fs: ProcFS, clock_ticks: int = 100) -> Survey:
         try:
             jvm = finder.look(pid)
         except GONE:
-            result.vanished.append(pid)
+            (result.vanished if fs.is_live else result.denied).append(pid)
         except (DENIED, BadInput):
             result.denied.append(pid)
         else:
@@ -89,6 +89,15 @@ def survey(fs: ProcFS, clock_ticks: int = 100) -> Survey:
             if jvm is not None:
                 result.jvms.append(jvm)
     return result
+
+
+def check_told(fs: ProcFS, found: Survey) -> None:
+    """Raise NotSupported where a copy tells of no process whether it is a JVM."""
+    if not fs.is_live and found.denied and not found.scanned:
+        raise NotSupported(
+            f"{fs.proc} is a copy without maps: it cannot tell which processes are JVMs; copy maps, cmdline, status, stat and "
+            "task/*/comm of each, and /tmp/hsperfdata_*"
+        )
 
 
 def find_jvm(fs: ProcFS, pid: int, clock_ticks: int = 100) -> Jvm:
@@ -106,9 +115,15 @@ def find_jvm(fs: ProcFS, pid: int, clock_ticks: int = 100) -> Jvm:
         jvm = _Finder(fs, clock_ticks).look(pid, thorough=True)
         if jvm is None and fs.load(parse_stat, pid, "stat").is_exiting:
             raise NoSuchProcess(pid, "it ended just now")
-    except GONE:
+    except GONE as gone:
+        if not fs.is_live:
+            raise NotSupported(f"{gone.filename} is not in this copy: nothing tells whether {pid} is a JVM") from None
         raise NoSuchProcess(pid, "it ended just now") from None
     except DENIED:
+        if not fs.is_live:
+            raise NotSupported(
+                f"{fs.path(pid, 'maps')} is not in this copy, or not whole: nothing tells whether {pid} is a JVM"
+            ) from None
         raise NotPermitted(
             f"{pid} does not let itself be looked into, and has no JVM's name: nothing tells whether it is one; "
             "run as root, outside of any sandbox"
@@ -153,12 +168,19 @@ class _Finder:
 
         Raises GONE and DENIED.
         """
-        if not thorough and self.fs.thread_count(pid) < 2:
+        if not thorough and self.fs.is_live and self.fs.thread_count(pid) < 2:
             return None
         try:
             maps = self.fs.load(parse_jvm_maps, pid, "maps")
         except DENIED:
             return self._without_maps(pid)
+        except GONE:
+            if self.fs.is_live:
+                raise
+            return self._without_maps(pid)
+        if not (maps.is_jvm or self.fs.is_live or self.fs.read(pid, "maps")):  # as tar copies it
+            stat = self.fs.load(parse_stat, pid, "stat")
+            return None if stat.is_kernel_thread or stat.state in ("Z", "X") else self._without_maps(pid)
         native = not (maps.libjvm or maps.openj9) and self._is_native_image(pid)
         if not (native or maps.is_jvm):
             return None
@@ -188,13 +210,15 @@ class _Finder:
                 named.append((data, path))
         try:  # deleted by a cleaner of /tmp, or on a file system whose inode numbers are others in maps
             path = self.fs.path(pid, "map_files", mapping.addresses)
-            return _parsed(pid, self.fs.read_path(path), f"{mapping.path} of {pid}")
+            return _parsed(pid, self.fs.read_path(path, _LARGEST_FILE_BYTES), f"{mapping.path} of {pid}")
         except OSError:  # only root may, and only where the kernel has it
             pass
         for data, path in named:
             perf = _parsed(pid, data, path)
             if not isinstance(perf, PerfData) or self._began_after_start(pid, perf):
                 return perf
+        if not self.fs.is_live:
+            return NotSupported(f"{pid} shares counters in {mapping.path}, which this copy does not hold")
         gone = "was deleted (by a cleaner of /tmp?)" if mapping.deleted else "is not there for us"
         return NotSupported(f"{pid} shares counters in {mapping.path}, which {gone}; root can read it all the same")
 
@@ -212,11 +236,14 @@ class _Finder:
     def _without_maps(self, pid: int) -> Jvm | None:
         """What can be said of a process that does not let itself be looked into. Raises DENIED where it is nothing."""
         status = self.fs.load(parse_status, pid, "status")
-        if not is_java_launcher(self.fs.load(parse_words, pid, "cmdline")) and not self._has_vm_thread(pid):
+        if not is_java_launcher(self._words(pid, "cmdline")) and not self._has_vm_thread(pid):
             raise PermissionError
         perf = self._own_file(pid, status)
         if perf is None:
             owner = status.effective_uid
+            if not self.fs.is_live:
+                lacking = NotSupported(f"{pid} is a JVM, whose counters this copy does not hold")
+                return self._jvm(pid, status, HOTSPOT, None, lacking)
             reason = NotPermitted(
                 f"{pid} is a JVM of uid {owner}, whose counters only that user and root may read; "
                 f"run as root, or: {shell.command('sudo', '-u', f'#{owner}', 'opskit', shell.Syntax('…'))}"
@@ -238,7 +265,7 @@ class _Finder:
                 file, data = self.fs.read_untrusted(f"{tmp}/{user}", name, _LARGEST_FILE_BYTES)
             except OSError:
                 continue
-            if file.uid == status.effective_uid:
+            if file.uid == status.effective_uid or not self.fs.is_live:  # a copy may be anybody's
                 found.append((file.ctime_ns, data, f"{tmp}/{user}/{name}"))
         if not found:
             return None
@@ -251,19 +278,33 @@ class _Finder:
         counters, reason = (perf, None) if isinstance(perf, PerfData) else (None, perf)
         main = main_of_command(counters.text("sun.rt.javaCommand") or "") if counters else None
         if main is None:
-            try:
-                words = self.fs.load(parse_words, pid, "cmdline")
-            except DENIED:
-                words = []
+            words = self._words(pid, "cmdline")
             main = main_of_words(words) if is_java_launcher(words) else None
         return Jvm(
             pid, (status.ns_pids or (pid,))[-1], kind, status.effective_uid, start, main or command_name(self.fs, pid),
             libjvm, counters, reason,
         )  # fmt: skip
 
+    def _words(self, pid: int, name: str) -> list[str]:
+        """Of cmdline or environ; none where the rights do not suffice, or a copy lacks it. Raises GONE."""
+        try:
+            return self.fs.load(parse_words, pid, name)
+        except DENIED:
+            return []
+        except GONE:
+            if self.fs.is_live:
+                raise
+            return []
+
     def _has_vm_thread(self, pid: int) -> bool:
         """Whether one of the first threads has the name that HotSpot gives (JDK 9 and later). Names are open to all."""
-        for tid in self.fs.tids(pid)[:_FIRST_THREADS]:
+        try:
+            tids = self.fs.tids(pid)
+        except GONE:
+            if self.fs.is_live:
+                raise
+            return False
+        for tid in tids[:_FIRST_THREADS]:
             try:
                 if self.fs.read(pid, "task", tid, "comm") == b"VM Thread\n":
                     return True
@@ -312,11 +353,7 @@ class _Finder:
         return any(exe.startswith(point.rstrip("/") + "/") for point in points)
 
     def _why_none(self, pid: int, status: Status) -> OpskitError:
-        words = self.fs.load(parse_words, pid, "cmdline")
-        try:
-            environment = self.fs.load(parse_words, pid, "environ")
-        except DENIED:
-            environment = []
+        words, environment = self._words(pid, "cmdline"), self._words(pid, "environ")
         for name, bad in (("UsePerfData", "-"), ("PerfDisableSharedMem", "+")):
             if last_flag(words, environment, name) == f"-XX:{bad}{name}":
                 return NotSupported(f"{pid} was started with -XX:{bad}{name}: it shares no counters")
@@ -344,7 +381,7 @@ class _Finder:
         """Whether the user has a name where the process runs; yes where that cannot be read."""
         try:
             inner = self.fs.load(parse_id_map, pid, "uid_map").inner(uid)
-            lines = self.fs.read_path(self.fs.inside(pid, "/etc/passwd")).split(b"\n")
+            lines = self.fs.read_inside(pid, "/etc/passwd", _LARGEST_FILE_BYTES).split(b"\n")
         except (OSError, BadInput):
             return True
         return inner is None or any(line.split(b":")[2:3] == [b"%d" % inner] for line in lines)

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from opskit.proc.fs import ProcFS
 
 
+_MOST_BYTES = 1 << 20  # it has a dozen lines; a container may put anything there
+
+
 def jdk_release(fs: ProcFS, jvm: Jvm) -> dict[str, str]:
     """JAVA_VERSION, IMPLEMENTOR, …; empty where the file is not there or must not be read."""
     if jvm.libjvm is None:
@@ -21,7 +24,7 @@ def jdk_release(fs: ProcFS, jvm: Jvm) -> dict[str, str]:
     # JDK 8 has its library in jre/lib/amd64/server, and the file beside jre.
     for place in (home, posixpath.dirname(home), posixpath.dirname(posixpath.dirname(home))):
         try:
-            return parse_release(fs.read_path(fs.inside(jvm.pid, f"{place}/release")).decode("utf-8", "replace"))
+            return parse_release(fs.read_inside(jvm.pid, f"{place}/release", _MOST_BYTES).decode("utf-8", "replace"))
         except (OSError, BadInput):
             continue
     return {}

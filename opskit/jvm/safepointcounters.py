@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _WAITING_PER_S = (
     200.0  # the VM thread sleeps a millisecond or less at a time while it waits for threads; idle, a second
 )
+_LARGEST_FILE_BYTES = 16 << 20  # -XX:PerfDataMemorySize is 32 KiB unless somebody sets it
 _VM_THREAD = "VM Thread"
 _LOOKS, _LOOK_EVERY_S = 20, 0.001
 _MUCH = 0.002  # of the time stopped: then a look may well fall into a stop
@@ -146,8 +147,10 @@ class Probe:
         """The file once more; its path is known, so that nothing of the JVM's address space is looked at."""
         if self.perf.source.startswith("/"):
             try:
-                return parse_hsperfdata(self._fs.read_path(self.perf.source), self.perf.source)
-            except (*GONE, BadInput):
+                directory, _, name = self.perf.source.rpartition("/")
+                data = self._fs.read_untrusted(directory, name, _LARGEST_FILE_BYTES)[1]
+                return parse_hsperfdata(data, self.perf.source)
+            except (OSError, BadInput):
                 pass  # gone, or not what it was: whoever finds JVMs says why
         return read_perfdata(self._fs, self._pid)
 

@@ -7,20 +7,23 @@ btime 1795242000
 from __future__ import annotations
 
 from opskit.errors import BadInput
+from opskit.quantities import decimal, integer
 
 
 def parse_boot_time(text: str) -> int:
     """Seconds from the epoch to the boot, of /proc/stat. It moves with the wall clock. Raises BadInput."""
     at = text.find("\nbtime ")
     words = text[at + 7 : at + 40].split(None, 1) if at >= 0 else []
-    if not words or not words[0].isdigit():
+    seconds = integer(words[0]) if words else None
+    if seconds is None:
         raise BadInput("stat", "no `btime` line")
-    return int(words[0])
+    return seconds
 
 
 def parse_uptime(text: str) -> float:
     """Seconds since the boot, of /proc/uptime. Raises BadInput."""
-    try:
-        return float(text.split()[0])
-    except (ValueError, IndexError):
-        raise BadInput("uptime", "not `seconds seconds`", found=text) from None
+    words = text[:80].split(None, 1)
+    seconds = decimal(words[0]) if words else None
+    if seconds is None:
+        raise BadInput("uptime", "not `seconds seconds`", found=text)
+    return seconds

@@ -17,9 +17,14 @@ from opskit.errors import BadInput
 from opskit.proc.fs import DENIED, GONE, ProcFS
 from opskit.proc.lines import lines_of
 from opskit.proc.mountinfo import Mount, parse_mountinfo
+from opskit.quantities import integer, signed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+_LONGEST_PATH = 4096  # PATH_MAX
+_DEEPEST_ROOT = 32  # a namespace's root that lies deeper below a mount is not searched for
 
 
 class Membership(NamedTuple):
@@ -50,7 +55,7 @@ class Level(NamedTuple):
     def number(self, fs: ProcFS, name: str) -> int | None:
         """A file that holds one number; None for `max`, for anything else, and where there is none."""
         text = self.load(fs, name)
-        return int(text) if text is not None and text.lstrip("-").isdigit() else None
+        return None if text is None else signed(text)
 
     def has(self, fs: ProcFS, name: str) -> bool:
         """Whether the cgroup has this file, readable or not."""
@@ -60,7 +65,7 @@ class Level(NamedTuple):
         """The cgroups right below, in the order of their names; none where they are gone or hidden."""
         try:
             names = fs.root_directories(self.directory.lstrip("/"))
-        except (*GONE, DENIED):
+        except OSError:  # gone, hidden, or nested deeper than a path may be long
             return []
         return [
             Level(posixpath.join(self.path, name), posixpath.join(self.directory, name), self.version) for name in names
@@ -69,7 +74,8 @@ class Level(NamedTuple):
     def table(self, fs: ProcFS, name: str) -> dict[str, int]:
         """A file of `key number` lines (cpu.stat, memory.stat, pids.events); empty where there is none."""
         pairs = (line.split() for line in lines_of(self.load(fs, name) or ""))
-        return {words[0]: int(words[1]) for words in pairs if len(words) == 2 and words[1].isdigit()}
+        values = ((words[0], integer(words[1])) for words in pairs if len(words) == 2)
+        return {key: value for key, value in values if value is not None}
 
 
 class Ancestry(NamedTuple):
@@ -88,9 +94,10 @@ def parse_cgroup(text: str) -> list[Membership]:
     for number, line in enumerate(lines_of(text), 1):
         hierarchy, colon, rest = line.partition(":")
         controllers, second, path = rest.partition(":")
-        if not colon or not second or not hierarchy.isdigit() or not path.startswith("/"):
+        index = integer(hierarchy)
+        if not colon or not second or index is None or not path.startswith("/") or len(path) > _LONGEST_PATH:
             raise BadInput("cgroup", "not `number:controllers:path`", number, line)
-        found.append(Membership(int(hierarchy), tuple(filter(None, controllers.split(","))), path))
+        found.append(Membership(index, tuple(filter(None, controllers.split(","))), path))
     return found
 
 
@@ -164,7 +171,7 @@ def _walk(fs: ProcFS, mount: Mount, path: str, version: int, pid: int | str | No
     below: str | None = None
     if path == mount.root or path.startswith(f"{top}/"):
         below = path[len(top) :].rstrip("/")
-    elif top.startswith("/..") and pid is not None:
+    elif top.startswith("/..") and top.count("..") <= _DEEPEST_ROOT and pid is not None:
         below = _find(fs, mount.mount_point, top.count(".."), path.rstrip("/"), pid)
     if below is None or "/.." in below:  # outside what the mount shows
         return None

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from opskit.quantities import integer
+
 if TYPE_CHECKING:
     from opskit.proc.cgroup import Level
     from opskit.proc.fs import ProcFS
@@ -79,7 +81,7 @@ def _quota(fs: ProcFS, level: Level) -> float | None:
         quota, period = level.number(fs, "cpu.cfs_quota_us"), level.number(fs, "cpu.cfs_period_us")
     else:
         words = (level.load(fs, "cpu.max") or "").split()
-        quota, period = (int(word) if word.isdigit() else None for word in words) if len(words) == 2 else (None, None)
+        quota, period = map(integer, words) if len(words) == 2 else (None, None)
     return quota / period if quota is not None and quota > 0 and period else None
 
 

@@ -53,9 +53,13 @@ def read_cgroup_slabs(fs: ProcFS) -> list[CgroupSlab]:
 
 
 def _below(fs: ProcFS, level: Level) -> Iterator[Level]:
-    for child in level.children(fs):
-        yield child
-        yield from _below(fs, child)
+    """All cgroups below one, each before its children. Users nest theirs deeper than Python calls itself."""
+    waiting = [level]
+    while waiting:
+        above = waiting.pop()
+        if above is not level:
+            yield above
+        waiting += reversed(above.children(fs))
 
 
 def _read(fs: ProcFS, level: Level) -> CgroupSlab:

@@ -38,9 +38,9 @@ def container_evidence(fs: ProcFS) -> str | None:
     return None if same_root else "its root directory is not that of pid 1"
 
 
-def in_first_pid_namespace(fs: ProcFS) -> bool:
+def in_first_pid_namespace(fs: ProcFS, pid: int | str = "self") -> bool:
     """Whether the pids here are those that the kernel itself uses; True where it does not tell."""
     try:
-        return fs.link("self", "ns", "pid") == _FIRST["pid"]
-    except (*GONE, DENIED):
+        return fs.link(pid, "ns", "pid") == _FIRST["pid"]
+    except OSError:
         return True

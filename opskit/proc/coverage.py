@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from opskit.errors import BadInput
 from opskit.proc.fs import DENIED, GONE, ProcFS
 from opskit.proc.mountinfo import parse_mountinfo
+from opskit.quantities import integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,7 +16,13 @@ if TYPE_CHECKING:
 def coverage_lines(fs: ProcFS, scanned: int, denied: int, vanished: int, *, as_root: bool) -> Iterator[str]:
     """The sentences that say what is missing; none where nothing is."""
     if denied:
-        advice = "not even by root: a security module or sandbox guards them" if as_root else "run as root to see them"
+        advice = (
+            "this copy does not hold their files"
+            if not fs.is_live
+            else "not even by root: a security module or sandbox guards them"
+            if as_root
+            else "run as root to see them"
+        )
         yield f"{denied} of {scanned + denied} processes could not be read; {advice}"
     if vanished:
         yield f"{vanished} process{'' if vanished == 1 else 'es'} vanished during the scan"
@@ -44,6 +51,7 @@ def hides_processes(fs: ProcFS) -> bool:
 def parse_total_tasks(text: str) -> int:
     """All tasks (threads) of the machine: the number behind the slash of `0.20 0.18 0.12 1/489 11206`."""
     words = text.split()
-    if len(words) < 4 or "/" not in words[3]:
+    total = integer(words[3].partition("/")[2]) if len(words) > 3 else None
+    if total is None:
         raise BadInput("loadavg", "not `a b c running/total pid`", found=text)
-    return int(words[3].partition("/")[2])
+    return total

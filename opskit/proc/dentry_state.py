@@ -12,9 +12,10 @@ import re
 from typing import NamedTuple
 
 from opskit.errors import BadInput
+from opskit.quantities import integers, signed
 
 _NEGATIVE_SINCE = (5, 0)
-_RELEASE = re.compile(r"(\d+)\.(\d+)")
+_RELEASE = re.compile(r"([0-9]+)\.([0-9]+)")
 
 
 class DentryState(NamedTuple):
@@ -34,13 +35,15 @@ def parse_dentry_state(text: str, release: str | None) -> DentryState:
     Raises BadInput.
     """
     words = text.split()
-    if len(words) != 6 or not all(re.fullmatch(r"-?\d+", word) for word in words):
+    numbers = [number for word in words if (number := signed(word)) is not None]
+    if len(words) != 6 or len(numbers) != 6:
         raise BadInput("sys/fs/dentry-state", "not six numbers", 1, text.strip())
-    dentries, unused, _, _, negative, _ = map(int, words)
+    dentries, unused, _, _, negative, _ = numbers
     counted = negative > 0 or _counts_negative(release)
     return DentryState(max(dentries, 0), max(unused, 0), max(negative, 0) if counted else None)
 
 
 def _counts_negative(release: str | None) -> bool:
     match = _RELEASE.match(release or "")
-    return match is not None and (int(match[1]), int(match[2])) >= _NEGATIVE_SINCE
+    numbers = integers(match.groups()) if match else None
+    return numbers is not None and tuple(numbers) >= _NEGATIVE_SINCE

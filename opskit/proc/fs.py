@@ -1,21 +1,23 @@
-"""The only opener of /proc, /sys, cgroupfs, /etc and /tmp.
+"""The only opener of /proc, /sys, cgroupfs, /etc and /tmp of this machine; treefs.py opens those of other trees.
 
 Errors are Python's own: GONE where a process or a file is not there (any more), DENIED where the rights do not
-suffice. Processes vanish between readdir and read at every step, also in a read after a good open: ESRCH and ENOENT
-mean the same.
+suffice, and Refused (a DENIED) for what opskit itself does not read. Processes vanish between readdir and read at every
+step, also in a read after a good open: ESRCH and ENOENT mean the same.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from opskit.errors import BadInput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
+    from contextlib import AbstractContextManager
 
 T = TypeVar("T")
 
@@ -23,11 +25,63 @@ GONE = (FileNotFoundError, ProcessLookupError)
 DENIED = PermissionError
 
 _MAX_LINKS = 40
+_READ_BYTES = 65536
+READ_ONLY = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+
+# The kernel bounds most of its files. maps of a million mappings has 100 MB, smaps ten times that: then it is unknown.
+LARGEST_BYTES = 256 << 20
+# execve(2) takes 6 MiB of words in all. A process may point at more of its memory (prctl(2), PR_SET_MM_MAP).
+LARGEST_WORDS_BYTES = 8 << 20
+_WORDS = ("/cmdline", "/environ")
+_ID = re.compile("[1-9][0-9]{0,9}")
+_LARGEST_PID = (1 << 31) - 1
+
+
+class Refused(PermissionError):  # noqa: N818
+    """What opskit does not read, whoever asks: no regular file, or one larger than any of its kind."""
+
+    @classmethod
+    def too_large(cls, path: str, limit_bytes: int) -> Refused:
+        """The error for a file above its limit."""
+        return cls(errno.EFBIG, f"larger than {limit_bytes >> 20} MiB", path)
+
+
+def ids(names: Iterable[str]) -> list[int]:
+    """The pids or tids among names, sorted: written as the kernel writes them, never `0`, `07` or `²`."""
+    is_id = _ID.fullmatch
+    numbers = sorted([int(name) for name in names if is_id(name)])  # a number: ten digits at most
+    while numbers and numbers[-1] > _LARGEST_PID:
+        numbers.pop()
+    return numbers
+
+
+def largest_bytes(path: str, limit_bytes: int) -> int:
+    """How much of a file is read at most: `limit_bytes`, less of those that a process fills itself."""
+    return min(limit_bytes, LARGEST_WORDS_BYTES) if path.endswith(_WORDS) else limit_bytes
+
+
+def read_all(fd: int, path: str, limit_bytes: int) -> bytes:
+    """Read to the end: st_size means nothing for a kernel file. Raises Refused above the limit of that file."""
+    chunks = []
+    size = 0
+    while chunk := os.read(fd, _READ_BYTES):
+        chunks.append(chunk)
+        size += len(chunk)
+        if size > LARGEST_WORDS_BYTES and size > (limit := largest_bytes(path, limit_bytes)):
+            raise Refused.too_large(path, limit)
+    return b"".join(chunks)
 
 
 # One link of an fd directory: its name, its target, its mode. The mode's bits tell how the file was opened.
 FdLink = tuple[bytes, bytes, int]
 FD_READABLE, FD_WRITABLE = stat.S_IRUSR, stat.S_IWUSR
+
+
+def _parsed(parse: Callable[[str], T], data: bytes, path: str) -> T:
+    try:
+        return parse(data.decode("utf-8", "surrogateescape"))
+    except BadInput as error:
+        raise BadInput(path, error.problem, error.line, error.found) from None
 
 
 class FileId(NamedTuple):
@@ -78,6 +132,16 @@ def _check_of_one_fd(error: OSError) -> None:
         raise error
 
 
+def check_untrusted(found: FileId, path: str, limit_bytes: int) -> None:
+    """Raise OSError for a link (ELOOP), for what else is no regular file (EINVAL), and above the limit (EFBIG)."""
+    if stat.S_ISLNK(found.mode):
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+    if not stat.S_ISREG(found.mode):
+        raise OSError(errno.EINVAL, "is no regular file", path)
+    if found.size_bytes > limit_bytes:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), path)
+
+
 _DENSE_FROM = 64
 _FD_NAMES: list[bytes] = []
 
@@ -89,23 +153,44 @@ class Space(NamedTuple):
     free_bytes: int
     free_inodes: int | None
 
+    @classmethod
+    def of(cls, found: os.statvfs_result) -> Space:
+        """The same from Python's record."""
+        inodes = found.f_favail if found.f_files else None
+        return cls(bool(found.f_flag & os.ST_RDONLY), found.f_bavail * found.f_frsize, inodes)
+
 
 class ProcFS:
-    """A tree of kernel files: this machine's, or another's (captured, or a host's root mounted in a container)."""
+    """This machine's kernel files, by paths. TreeFS is the same for another tree, and overrides whatever opens or looks."""
 
     def __init__(self, proc: str = "/proc", root: str = "/") -> None:
         self.proc = proc.rstrip("/") or "/"
         self.root = root.rstrip("/")
 
+    @property
+    def is_live(self) -> bool:
+        """Whether a kernel fills PROC now. A copy does not move, and holds only what was copied."""
+        return True
+
+    @property
+    def has_our_root(self) -> bool:
+        """Whether the users, /tmp and cgroups that belong to PROC are those of this machine."""
+        return not self.root
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """What was not read although it is there: path -> why."""
+        return {}
+
     def check(self) -> None:
         """Raise BadInput unless the root looks like a proc tree."""
         try:
-            names = os.listdir(self.proc)
+            names = self.names_at(self.proc)
         except OSError as error:
             raise BadInput(
                 self.proc, f"no proc tree: {error.strerror}; give the directory that holds 1/, meminfo, …"
             ) from None
-        if not any(name.isdigit() for name in names) and not {"self", "meminfo", "loadavg"} & set(names):
+        if not ids(names) and not {"self", "meminfo", "loadavg"} & set(names):
             found = ", ".join(sorted(names)[:3]) or "an empty directory"
             raise BadInput(self.proc, f"no proc tree: found {found}; give the directory that holds 1/, meminfo, …")
 
@@ -120,70 +205,70 @@ class ProcFS:
 
     def pids(self) -> list[int]:
         """The processes, in the order of their pids."""
-        return sorted(int(name) for name in os.listdir(self.proc) if name.isdigit())
+        return ids(self.names_at(self.proc))
 
     def tids(self, pid: int) -> list[int]:
         """The threads of a process, in the order of their tids."""
-        return sorted(int(name) for name in os.listdir(f"{self.proc}/{pid}/task"))
+        return ids(self.names_at(f"{self.proc}/{pid}/task"))
 
     def exists(self, *parts: object) -> bool:
         """Whether the link or file itself is there (never follows the last link)."""
-        return os.path.lexists(self.path(*parts))
+        return self._exists(self.path(*parts))
 
     def root_exists(self, *parts: object) -> bool:
         """Whether ROOT/parts is there (never follows the last link)."""
-        return os.path.lexists("/".join((self.root, *map(str, parts))))
+        return self._exists(self._root_path(parts))
 
     def root_directories(self, *parts: object) -> list[str]:
         """The names of the directories in ROOT/parts, sorted."""
-        with os.scandir("/".join((self.root, *map(str, parts)))) as entries:
+        with self._scan(self._root_path(parts)) as entries:
             return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
 
     def root_links(self, *parts: object) -> dict[str, str]:
         """The symbolic links in ROOT/parts, and where each points."""
-        directory = "/".join((self.root, *map(str, parts)))
-        with os.scandir(directory) as entries:
+        directory = self._root_path(parts)
+        with self._scan(directory) as entries:
             names = [entry.name for entry in entries if entry.is_symlink()]
-        return {name: os.readlink(f"{directory}/{name}") for name in names}
+        return {name: os.fsdecode(self._readlink(f"{directory}/{name}")) for name in names}
 
     def path(self, *parts: object) -> str:
         """The path of a file below the proc root."""
         return "/".join((self.proc, *map(str, parts)))
+
+    def _root_path(self, parts: tuple[object, ...]) -> str:
+        return "/".join((self.root, *map(str, parts)))
 
     def read(self, *parts: object) -> bytes:
         """The bytes of PROC/parts."""
         return self.read_path(self.path(*parts))
 
     def load(self, parse: Callable[[str], T], *parts: object) -> T:
-        """PROC/parts through a parser. Bytes that are no UTF-8 come as surrogates."""
-        return parse(self.read(*parts).decode("utf-8", "surrogateescape"))
+        """PROC/parts through a parser, whose BadInput gets the path. Bytes that are no UTF-8 come as surrogates."""
+        return _parsed(parse, self.read(*parts), self.path(*parts))
 
     def load_root(self, parse: Callable[[str], T], *parts: object) -> T:
         """ROOT/parts (etc/…, sys/…, tmp/…) through a parser."""
-        path = "/".join((self.root, *map(str, parts)))
-        return parse(self.read_path(path).decode("utf-8", "surrogateescape"))
+        path = self._root_path(parts)
+        return _parsed(parse, self.read_path(path), path)
 
     def names_root(self, *parts: object) -> list[str]:
         """The names in the directory ROOT/parts, sorted as C does; none where it is not there or must not be read."""
         try:
-            return sorted(os.listdir("/".join((self.root, *map(str, parts)))))
+            return sorted(self.names_at(self._root_path(parts)))
         except OSError:
             return []
 
-    def read_path(self, path: str) -> bytes:
-        """Read a whole kernel file; st_size means nothing there, so read to the end."""
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    def read_path(self, path: str, limit_bytes: int = LARGEST_BYTES) -> bytes:
+        """A whole file. Raises Refused where it is larger than the limit, or than any of its kind."""
+        fd = os.open(path, READ_ONLY)
         try:
-            chunks = []
-            while chunk := os.read(fd, 65536):
-                chunks.append(chunk)
-            return b"".join(chunks)
+            return read_all(fd, path, limit_bytes)
         finally:
             os.close(fd)
 
     def read_at(self, path: str, offset: int, size: int) -> bytes:
         """A part of a file, fewer bytes at its end."""
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+        fd = os.open(path, READ_ONLY)
         try:
             return os.pread(fd, size, offset)
         finally:
@@ -191,7 +276,7 @@ class ProcFS:
 
     def link(self, *parts: object) -> bytes:
         """Where a link points, without following it."""
-        return os.readlink(self.path(*parts).encode("utf-8", "surrogateescape"))
+        return self._readlink(self.path(*parts))
 
     def fd_targets(self, *parts: object) -> list[bytes]:
         """Where every fd of a process (or of a thread: pid, "task", tid) points. Nothing is opened or followed.
@@ -199,14 +284,14 @@ class ProcFS:
         bytes all the way: on 200,000 fds the decoding alone would cost a fifth of the scan. Empty where there is no target
         to be told.
         """
-        path = self.path(*parts, "fd").encode()
-        directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        path = os.fsencode(self.path(*parts, "fd"))
+        directory = self._open_fds(path)
         readlink = os.readlink
         try:
-            return [readlink(name, dir_fd=directory) for name in _dense_fds(directory) or os.listdir(path)]
+            return [readlink(name, dir_fd=directory) for name in self._all_fds(path, directory)]
         except OSError as error:
             _check_of_one_fd(error)
-            return self._surviving_targets(os.listdir(path), directory)
+            return self._surviving_targets(self._fds(path, directory), directory)
         finally:
             os.close(directory)
 
@@ -224,25 +309,25 @@ class ProcFS:
 
     def fd_count(self, *parts: object) -> int:
         """How many fds a process has open."""
-        return len(os.listdir(self.path(*parts, "fd")))
+        return len(self.names_at(self.path(*parts, "fd")))
 
     def fd_links(self, *parts: object, wanted: tuple[bytes, ...] = (b"",)) -> list[FdLink]:
         """The fds whose target begins with one of `wanted`, with the direction that is in the link's own mode bits.
 
         lstat costs a tenth of fdinfo, and never waits for a hung mount.
         """
-        path = self.path(*parts, "fd").encode()
-        directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        path = os.fsencode(self.path(*parts, "fd"))
+        directory = self._open_fds(path)
         readlink, lstat = os.readlink, os.lstat
         try:
             return [
                 (name, target, lstat(name, dir_fd=directory).st_mode)
-                for name in _dense_fds(directory) or os.listdir(path)
+                for name in self._all_fds(path, directory)
                 if (target := readlink(name, dir_fd=directory)).startswith(wanted)
             ]
         except OSError as error:
             _check_of_one_fd(error)
-            return self._surviving_links(os.listdir(path), directory, wanted)
+            return self._surviving_links(self._fds(path, directory), directory, wanted)
         finally:
             os.close(directory)
 
@@ -260,7 +345,7 @@ class ProcFS:
 
     def file_id(self, *parts: object) -> FileId:
         """What is behind a link such as 4242/fd/7. It follows the link: never call it for a network mount."""
-        return FileId.of(os.stat(self.path(*parts)))
+        return FileId.of(self._stat(self.path(*parts)))
 
     def file_id_at(self, path: str) -> FileId:
         """What is at a path; a symbolic link there is not followed."""
@@ -277,9 +362,7 @@ class ProcFS:
 
     def space_at(self, path: str) -> Space:
         """How much room there is on the file system of a path."""
-        found = os.statvfs(path)
-        inodes = found.f_favail if found.f_files else None
-        return Space(bool(found.f_flag & os.ST_RDONLY), found.f_bavail * found.f_frsize, inodes)
+        return Space.of(os.statvfs(path))
 
     def names_at(self, path: str) -> list[str]:
         """The names in a directory, in no order."""
@@ -291,7 +374,7 @@ class ProcFS:
         Links are followed as they are for the process: an absolute one must not lead into our own root.
         """
         base = self.path(pid, "root")
-        os.stat(base)
+        self._stat(base)
         done: list[str] = []
         todo = [part for part in path.split("/") if part]
         links = 0
@@ -301,7 +384,7 @@ class ProcFS:
                 del done[-1:]
                 continue
             try:
-                target = os.readlink("/".join((base, *done, part)))
+                target = os.fsdecode(self._readlink("/".join((base, *done, part))))
             except OSError as error:
                 if error.errno not in (errno.EINVAL, errno.ENOENT):
                     raise
@@ -315,20 +398,56 @@ class ProcFS:
             todo[:0] = [part for part in target.split("/") if part not in ("", ".")]
         return "/".join((base, *done))
 
+    def read_inside(self, pid: int, path: str, limit_bytes: int) -> bytes:
+        """A regular file of a process's own mount namespace, which may be hostile. Raises OSError."""
+        directory, _, name = self.inside(pid, path).rpartition("/")
+        return self.read_untrusted(directory, name, limit_bytes)[1]
+
     def read_untrusted(self, directory: str, name: str, limit_bytes: int) -> tuple[FileId, bytes]:
         """A regular file in a directory that others may write to, with what fstat says of it. No link is followed, no lock taken.
 
         Raises OSError: ELOOP for a link, ENOTDIR, EINVAL for what is no regular file, EFBIG above the limit.
         """
-        at = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        at = self._open_directory(directory)
         try:
-            fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, dir_fd=at)
+            # Opening a device or a FIFO has effects of its own: first see what it is, then open that very file.
+            seen = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
         finally:
             os.close(at)
+        try:
+            found = FileId.of(os.fstat(seen))
+            check_untrusted(found, f"{directory}/{name}", limit_bytes)
+            fd = os.open(f"/proc/self/fd/{seen}", READ_ONLY)
+        finally:
+            os.close(seen)
         with open(fd, "rb", buffering=0) as file:
-            found = FileId.of(os.fstat(fd))
-            if not stat.S_ISREG(found.mode):
-                raise OSError(errno.EINVAL, "is no regular file", f"{directory}/{name}")
-            if found.size_bytes > limit_bytes:
-                raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), f"{directory}/{name}")
             return found, file.read(limit_bytes) or b""
+
+    # How a path is reached: TreeFS overrides these.
+
+    def _exists(self, path: str) -> bool:
+        return os.path.lexists(path)
+
+    def _stat(self, path: str) -> os.stat_result:
+        return os.stat(path)
+
+    def _readlink(self, path: str) -> bytes:
+        return os.readlink(os.fsencode(path))
+
+    def _open_directory(self, path: str) -> int:
+        """An O_PATH fd of a directory, if it is one itself, and no link to one."""
+        return os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+
+    def _scan(self, path: str) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:
+        return os.scandir(path)
+
+    def _open_fds(self, path: bytes) -> int:
+        return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def _fds(self, path: bytes, directory: int) -> list[bytes]:  # noqa: ARG002
+        """The names in an fd directory, by its path or its fd: a path gives bytes, which cost less."""
+        return os.listdir(path)
+
+    def _all_fds(self, path: bytes, directory: int) -> list[bytes]:
+        """The same, where they are counted without readdir."""
+        return _dense_fds(directory) or os.listdir(path)

@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from opskit.quantities import integer
+from opskit.quantities import integer, signed
 
 # The system calls that look up a path; epoll_ctl, bpf and their like fail with ENOENT too, and look up none.
 PATH_CALLS = (
@@ -53,8 +53,10 @@ _GENERIC = {
 }  # fmt: skip
 CALL_NUMBERS = {"x86_64": _X86_64, "aarch64": _GENERIC, "riscv64": _GENERIC, "loongarch64": _GENERIC}
 
+# Each part is bounded: a comm has 15 bytes, the kernel's columns are narrow, and a long line must not cost its square.
 _EVENT = re.compile(
-    rb"^ *(.*)-(\d+) +(?:\([ \d-]+\) +)?\[\d+\] .*: (?:[Ss]y[Ss]_(\w+) -> 0x[0-9a-f]+|sys_exit: NR (-?\d+) = -?\d+)$",
+    rb"^ {0,24}(.{0,32})-([0-9]{1,10}) {1,16}(?:\([ 0-9-]{1,16}\) {1,8})?\[[0-9]{1,5}\] .{0,64}: "
+    rb"(?:[Ss]y[Ss]_(\w{1,64}) -> 0x[0-9a-f]{1,16}|sys_exit: NR (-?[0-9]{1,10}) = -?[0-9]{1,20})$",
     re.MULTILINE,
 )
 
@@ -88,11 +90,11 @@ def parse_failures(chunk: bytes) -> list[tuple[bytes, bytes, bytes, bytes]]:
 def named(event: tuple[bytes, bytes, bytes, bytes]) -> Failure:
     """An event of parse_failures with its fields told apart."""
     comm, tid, name, number = event
-    return Failure(comm, int(tid), name.decode() or None, int(number) if number else None)
+    return Failure(comm, integer(tid) or 0, name.decode() or None, signed(number))
 
 
 def parse_buffer_stats(text: str) -> int:
     """How many events one CPU has had since the buffer was made: read, waiting, overwritten and dropped ones."""
     pairs = (line.split(": ", 1) for line in text.splitlines())
-    numbers = {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].strip().isdigit()}
-    return sum(numbers.get(key, 0) for key in ("entries", "overrun", "dropped events", "read events"))
+    numbers = {pair[0]: integer(pair[1].strip()) for pair in pairs if len(pair) == 2}
+    return sum(numbers.get(key) or 0 for key in ("entries", "overrun", "dropped events", "read events"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from opskit.errors import BadInput
+from opskit.quantities import integers
 
 
 class IdMap(NamedTuple):
@@ -27,8 +28,9 @@ def parse_id_map(text: str) -> IdMap:
     """Parse the lines. Raises BadInput."""
     ranges = []
     for number, line in enumerate(text.splitlines(), 1):
-        words = line.split()
-        if len(words) != 3 or not all(word.isdigit() for word in words):
+        numbers = integers(line.split())
+        if numbers is None or len(numbers) != 3:
             raise BadInput("uid_map", "not `inside outside count`", number, line)
-        ranges.append((int(words[0]), int(words[1]), int(words[2])))
+        inside, outside, count = numbers
+        ranges.append((inside, outside, count))
     return IdMap(tuple(ranges))

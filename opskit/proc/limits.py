@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass
 
 from opskit.errors import BadInput
+from opskit.quantities import integer
 
 UNLIMITED = math.inf
 
@@ -63,6 +64,7 @@ def parse_limits(text: str) -> dict[str, Rlimit]:
 def _amount(word: str, number: int, line: str) -> float:
     if word == "unlimited":
         return UNLIMITED
-    if not word.isdigit():
+    amount = integer(word)
+    if amount is None:
         raise BadInput("limits", "neither a number nor `unlimited`", number, line)
-    return int(word)
+    return amount

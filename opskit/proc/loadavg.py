@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from opskit.errors import BadInput
+from opskit.quantities import decimal, integer, integers
 
 
 class Load(NamedTuple):
@@ -21,13 +22,13 @@ class Load(NamedTuple):
 def parse_loadavg(text: str) -> Load:
     """Parse the line. Raises BadInput."""
     words = text.split()
-    try:
-        runnable, tasks = words[3].split("/")
-        return Load(float(words[0]), int(runnable), int(tasks))
-    except (IndexError, ValueError):
-        raise BadInput("loadavg", "not `1min 5min 15min runnable/tasks pid`", found=text) from None
+    load1 = decimal(words[0]) if len(words) > 3 else None
+    counts = integers(words[3].split("/")) if len(words) > 3 else None
+    if load1 is None or counts is None or len(counts) != 2:
+        raise BadInput("loadavg", "not `1min 5min 15min runnable/tasks pid`", found=text)
+    return Load(load1, *counts)
 
 
 def parse_cpu_count(text: str) -> int | None:
     """The CPUs that are on line, of /proc/stat; None where it lists none."""
-    return sum(line.startswith("cpu") and line[3:4].isdigit() for line in text.splitlines()) or None
+    return sum(line.startswith("cpu") and integer(line[3:4]) is not None for line in text.splitlines()) or None

@@ -18,9 +18,10 @@ HEAP_BYTES = 64 << 20  # glibc malloc/arena.c, HEAP_MAX_SIZE: 64 MiB, and aligne
 
 _GUARD_AT_MOST = 64 << 10  # a page, of whatever size
 
-_GLIBC = re.compile(r".*/libc(?:-2\.\d+\.so|\.so\.6)")
-_MUSL = re.compile(r".*/(?:ld-musl-[^/]*\.so\.1|libc\.musl-[^/]*\.so\.1|libc\.so)")
-_OTHER_MALLOC = re.compile(r".*/lib(?:jemalloc|tcmalloc|mimalloc)[^/]*\.so[^/]*")
+_LINE = re.compile(r"([0-9a-f]{1,16})-([0-9a-f]{1,16}) (\S+) \S+ \S+ \S+ *(.*)")
+# Of a file's name alone.
+_GLIBC = re.compile(r"libc(?:-2\.[0-9]{1,3}\.so|\.so\.6)")
+_OTHER_MALLOC = re.compile(r"lib(?:jemalloc|tcmalloc|mimalloc)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +60,11 @@ def parse_maps(text: str) -> AddressSpace | None:
     below_stack = True
     before = (0, 0, "", True)  # start, end, permissions, anonymous
     for number, line in enumerate(lines_of(text), 1):
-        words = line.split(None, 5)
-        start_text, dash, end_text = words[0].partition("-") if words else ("", "", "")
-        if len(words) < 5 or not dash:
+        match = _LINE.fullmatch(line)
+        if match is None:
             raise BadInput("maps", "not a mapping", number, line)
-        try:
-            start, end, permissions = int(start_text, 16), int(end_text, 16), words[1]
-        except ValueError:
-            raise BadInput("maps", "not a mapping", number, line) from None
-        name = words[5] if len(words) > 5 else ""
+        start_text, end_text, permissions, name = match.groups()
+        start, end = int(start_text, 16), int(end_text, 16)  # a number: 16 hexadecimal digits at most
         if name != "[vsyscall]":
             maps += 1
             highest = end
@@ -86,7 +83,7 @@ def parse_maps(text: str) -> AddressSpace | None:
         before = (start, end, permissions, anonymous)
     if not maps:
         return None
-    libc = next((name for name in names if _GLIBC.fullmatch(name) or _MUSL.fullmatch(name)), None)
+    libc = next((name for name in names if _is_glibc(name) or _is_musl(name)), None)
     top = 1 << highest.bit_length() if highest & (highest - 1) else highest
     return AddressSpace(
         maps=maps,
@@ -96,10 +93,24 @@ def parse_maps(text: str) -> AddressSpace | None:
         arenas=sum(at >= top // 4 for at in arenas),
         guarded=tuple(guarded),
         libc=libc,
-        musl=bool(libc and _MUSL.fullmatch(libc)),
+        musl=bool(libc and _is_musl(libc)),
         jvm=next((name for name in names if name.endswith("/libjvm.so")), None),
-        allocator=next((name for name in names if _OTHER_MALLOC.fullmatch(name)), None),
+        allocator=next((name for name in names if _is_other_malloc(name)), None),
     )
+
+
+def _is_glibc(path: str) -> bool:
+    return _GLIBC.fullmatch(path.rpartition("/")[2]) is not None
+
+
+def _is_musl(path: str) -> bool:
+    name = path.rpartition("/")[2]
+    return name == "libc.so" or (name.startswith(("ld-musl-", "libc.musl-")) and name.endswith(".so.1"))
+
+
+def _is_other_malloc(path: str) -> bool:
+    name = path.rpartition("/")[2]
+    return ".so" in name and _OTHER_MALLOC.match(name) is not None
 
 
 def _gaps(ranges: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:

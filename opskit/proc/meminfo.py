@@ -8,6 +8,7 @@ SReclaimable:     123456 kB
 from __future__ import annotations
 
 from opskit.errors import BadInput
+from opskit.quantities import integer
 
 
 def parse_meminfo(text: str) -> dict[str, int]:
@@ -19,10 +20,11 @@ def parse_meminfo(text: str) -> dict[str, int]:
             continue
         key, colon, rest = line.partition(":")
         words = rest.split()
-        if not colon or not words or not words[0].isdigit():
+        value = integer(words[0]) if words else None
+        if not colon or value is None:
             raise BadInput("meminfo", "not `Key: number kB`", number, line)
         in_kib = words[1:] == ["kB"]
         if number == len(lines) and not (in_kib or text.endswith("\n") or key.startswith("HugePages_")):
             raise BadInput("meminfo", "cut short: the last line has no end", number, line)
-        values[key] = int(words[0]) * (1024 if in_kib else 1)
+        values[key] = value * (1024 if in_kib else 1)
     return values

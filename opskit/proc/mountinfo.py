@@ -11,10 +11,12 @@ from typing import NamedTuple
 
 from opskit.errors import BadInput
 from opskit.proc.lines import lines_of
+from opskit.quantities import integer
 
 # File systems that are served by somebody else: a stat there may wait for a server that is gone, for ever.
 REMOTE = ("nfs", "cifs", "smb", "fuse", "ceph", "9p", "afs", "glusterfs", "lustre", "gpfs", "beegfs", "orangefs", "ocfs2", "virtiofs")  # fmt: skip
-_OCTAL = re.compile(r"\\([0-7]{3})")
+_ESCAPED = {"\\040": " ", "\\011": "\t", "\\012": "\n", "\\134": "\\", "\\043": "#"}  # fs/proc_namespace.c, mangle()
+_OCTAL = re.compile("|".join(map(re.escape, _ESCAPED)))
 
 
 class Mount(NamedTuple):
@@ -31,7 +33,7 @@ class Mount(NamedTuple):
 
 
 def _unescape(word: str) -> str:
-    return _OCTAL.sub(lambda match: chr(int(match[1], 8)), word)
+    return _OCTAL.sub(lambda match: _ESCAPED[match[0]], word) if "\\" in word else word
 
 
 def parse_mountinfo(text: str) -> list[Mount]:
@@ -40,12 +42,13 @@ def parse_mountinfo(text: str) -> list[Mount]:
     for number, line in enumerate(lines_of(text), 1):
         before, dash, after = line.partition(" - ")
         left, right = before.split(" "), after.split(" ")
-        if not dash or len(left) < 6 or len(right) < 2 or not (left[0].isdigit() and left[1].isdigit()):
+        mount_id, parent_id = (integer(left[0]), integer(left[1])) if len(left) > 1 else (None, None)
+        if not dash or len(left) < 6 or len(right) < 2 or mount_id is None or parent_id is None:
             raise BadInput("mountinfo", "not a mount line", number, line)
         options = left[5].split(",") + (right[2].split(",") if len(right) > 2 else [])
         mounts.append(
             Mount(
-                int(left[0]), int(left[1]), left[2], _unescape(left[3]), _unescape(left[4]), tuple(options), right[0],
+                mount_id, parent_id, left[2], _unescape(left[3]), _unescape(left[4]), tuple(options), right[0],
                 _unescape(right[1]),
             )
         )  # fmt: skip
@@ -54,5 +57,5 @@ def parse_mountinfo(text: str) -> list[Mount]:
 
 def parse_remote_mount_points(text: str) -> list[str]:
     """Where file systems are mounted that are served by somebody else. Raises BadInput."""
-    lines = (line for line in lines_of(text) if line.partition(" - ")[2].startswith(REMOTE))
-    return [mount.mount_point for mount in parse_mountinfo("\n".join(lines))]
+    remote = (line for line in lines_of(text) if line.partition(" - ")[2].startswith(REMOTE))
+    return [mount.mount_point for mount in parse_mountinfo("\n".join(remote))]

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from opskit.proc.limits import UNLIMITED
 from opskit.proc.sysctl import Setting
+from opskit.quantities import integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -46,7 +47,7 @@ ITEMS = {
 _KB = {"fsize", "data", "stack", "core", "rss", "memlock", "as"}
 _INFINITE = {"-1", "-", "unlimited", "infinity"}
 _RLIM_INFINITY = 2**64 - 1
-_NUMBER = re.compile(r"[ \t\n\v\f\r]*([+-]?)(\d+)")
+_NUMBER = re.compile(r"[ \t\n\v\f\r]*([+-]?)0*([0-9]*)(?<=[0-9])")
 _USER, _GROUP, _WILDCARD = 0, 1, 2  # lower beats higher
 
 
@@ -186,11 +187,12 @@ def _range(domain: str) -> tuple[float, float] | None:
     low, colon, high = text.partition(":")
     if not colon:
         return None
-    if (low and not low.isdigit()) or (high and not high.isdigit()) or not (low or high):
+    first, last = integer(low), integer(high)
+    if (low and first is None) or (high and last is None) or not (low or high):
         return _BAD_RANGE
-    if not low:
-        return int(high), int(high)
-    return int(low), int(high) if high else UNLIMITED
+    if first is None:
+        return last or 0, last or 0
+    return first, UNLIMITED if last is None else last
 
 
 def parse_value(item: str, text: str) -> float | None:
@@ -200,10 +202,10 @@ def parse_value(item: str, text: str) -> float | None:
     match = _NUMBER.match(text)
     if match is None:
         return None
-    number = int(match[2])
+    number = integer(match[2] or "0")
+    number = _RLIM_INFINITY if number is None else min(number, _RLIM_INFINITY)  # longer ones saturate, as strtoull's do
     if item == "nice":
         return 20 - max(-20, min(19, -number if match[1] == "-" else number))
-    number = min(number, _RLIM_INFINITY)
     if match[1] == "-":
         number = -number % 2**64
     factor = 1024 if item in _KB else 60 if item == "cpu" else 1
@@ -217,8 +219,9 @@ def account_of(fs: ProcFS, name: str, uid: int, gid: int, gids: Iterable[int]) -
     groups = {}
     for line in _lines(fs, "etc/group"):
         fields = line.split(":")
-        if len(fields) > 3 and fields[2].isdigit() and (int(fields[2]) in known or name in fields[3].split(",")):
-            groups[fields[0]] = int(fields[2])
+        number = integer(fields[2]) if len(fields) > 3 else None
+        if number is not None and (number in known or name in fields[3].split(",")):
+            groups[fields[0]] = number
     return Account(name, uid, gid, groups, wildcards_apply=uid != 0 or not _root_is_special(fs))
 
 

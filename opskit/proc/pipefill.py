@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from opskit.proc.fs import DENIED, GONE, ProcFS
 from opskit.proc.status import parse_status
+from opskit.quantities import hexadecimal, integer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from opskit.proc.pipescan import Holder
 
 # System call -> which of its arguments is the fd that is written to: write, writev, vmsplice, sendfile, splice.
-_GENERIC = {64: 0, 66: 0, 75: 0, 71: 0, 76: 2}
-_WRITES = {"x86_64": {1: 0, 20: 0, 278: 0, 40: 0, 275: 2}}
+_GENERIC: dict[int | None, int] = {64: 0, 66: 0, 75: 0, 71: 0, 76: 2}
+_WRITES: dict[str, dict[int | None, int]] = {"x86_64": {1: 0, 20: 0, 278: 0, 40: 0, 275: 2}}
 
 
 class Fill(NamedTuple):
@@ -98,10 +99,10 @@ def _written_pipe(fs: ProcFS, pid: int, tid: int) -> bytes:
 def parse_written_fd(text: str, machine: str = platform.machine()) -> int | None:
     """The fd that a write, writev, vmsplice, sendfile or splice is sleeping on; None for anything else."""
     words = text.split()
-    if len(words) < 4 or not words[0].isdigit():
+    if len(words) < 4:
         return None
-    argument = _WRITES.get(machine, _GENERIC).get(int(words[0]))
-    return None if argument is None else int(words[1 + argument], 16)
+    argument = _WRITES.get(machine, _GENERIC).get(integer(words[0]))
+    return None if argument is None else hexadecimal(words[1 + argument])
 
 
 def times_slept(fs: ProcFS, threads: Iterable[Blocked]) -> dict[Blocked, int]:
@@ -113,7 +114,9 @@ def times_slept(fs: ProcFS, threads: Iterable[Blocked]) -> dict[Blocked, int]:
     for thread in threads:
         try:
             status = fs.load(parse_status, thread.pid, "task", thread.tid, "status")
-            counts[thread] = int(status.fields["voluntary_ctxt_switches"])
-        except (*GONE, DENIED, KeyError):
+        except (*GONE, DENIED):
             continue
+        times = integer(status.fields.get("voluntary_ctxt_switches", ""))
+        if times is not None:
+            counts[thread] = times
     return counts

@@ -15,12 +15,14 @@ from opskit.errors import BadInput
 from opskit.proc.fd import PIPE_PREFIX, parse_fdinfo
 from opskit.proc.fs import DENIED, FD_READABLE, FD_WRITABLE, GONE, FdLink, ProcFS
 from opskit.proc.mountinfo import REMOTE, parse_mountinfo
+from opskit.quantities import integer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 # procfs gives its links to the owner alone; links that others have rights on were copied, and their bits say nothing.
 _NOT_PROC = 0o077
+_MODES = {0: FD_READABLE, 1: FD_WRITABLE, 2: FD_READABLE | FD_WRITABLE}
 _SOCKET_PREFIX = b"socket:["
 _WANTED = (PIPE_PREFIX, _SOCKET_PREFIX)
 _WANTED_WITH_FIFOS = (*_WANTED, b"/")
@@ -54,13 +56,17 @@ class PipeScan:
     """One pass, with the pids that were read, that the rights hid, and that vanished meanwhile.
 
     `sockets`: (pid, fd) of every socket, where directions were asked for: a pipe's other end may be in flight there.
+    `garbled`: what was wrong with the links of those that count as denied for it, in a copy.
+    `any_fd`: some process has an fd, of whatever kind; of a copy without fd directories nothing can be told.
     """
 
     holders: list[Holder] = field(default_factory=list)
     fifo_paths: dict[bytes, bytes] = field(default_factory=dict)
     sockets: list[tuple[int, bytes]] = field(default_factory=list)
+    any_fd: bool = False
     remote_skipped: int = 0
     copied_skipped: int = 0
+    garbled: list[BadInput] = field(default_factory=list)
     scanned: list[int] = field(default_factory=list)
     denied: list[int] = field(default_factory=list)
     vanished: list[int] = field(default_factory=list)
@@ -89,8 +95,12 @@ class PipeScanner:
             try:
                 found = self._process(pid, result)
             except (*GONE, NotADirectoryError):
-                result.vanished.append(pid)
+                # Nothing vanishes from a copy: there it was not copied.
+                (result.vanished if self.fs.is_live else result.denied).append(pid)
             except DENIED:
+                result.denied.append(pid)
+            except BadInput as error:
+                result.garbled.append(error)
                 result.denied.append(pid)
             else:
                 result.scanned.append(pid)
@@ -99,16 +109,20 @@ class PipeScanner:
 
     def _process(self, pid: int, result: PipeScan) -> list[Holder]:
         holder, any_fd = self._table((pid,), pid, None, result)
+        if holder and not self.fs.is_live:
+            _check_links(holder)
         holders = [holder] if holder else []
+        result.any_fd = result.any_fd or any_fd
         if any_fd and not self.threads:
             return holders
         # No fd at all: a kernel thread, a zombie, or a process whose main thread has exited and left its table behind.
         for tid in self._tables_of_threads(pid, leader_has_table=any_fd):
             try:
                 own, _ = self._table((pid, "task", tid), pid, tid, result)
-            except GONE:
+            except (*GONE, DENIED):
                 continue
             if own:
+                result.any_fd = True
                 holders.append(own)
         return holders
 
@@ -145,17 +159,18 @@ class PipeScanner:
                 reads[key] = reads.get(key, 0) + 1
             if mode & FD_WRITABLE:
                 writes[key] = writes.get(key, 0) + 1
-        ends = {key: Ends(reads.get(key, 0), writes.get(key, 0), int(fd)) for key, fd in fd_of.items()}
+        ends = {key: Ends(reads.get(key, 0), writes.get(key, 0), integer(fd) or 0) for key, fd in fd_of.items()}
         any_fd = bool(links) or bool(self.fs.fd_count(*parts))
         return (Holder(pid, fds, ends, tid) if fds else None), any_fd
 
     def _mode_by_fdinfo(self, parts: tuple[object, ...], fd: bytes) -> int:
         """The direction that a captured tree's fdinfo tells (flags, octal: open(2)'s access mode); 0 where it has none."""
         try:
-            flags = int(self.fs.load(parse_fdinfo, *parts, "fdinfo", fd.decode()).get("flags", ""), 8)
-        except (*GONE, DENIED, BadInput, ValueError):
+            flags = self.fs.load(parse_fdinfo, *parts, "fdinfo", fd.decode()).get("flags", "")
+        except (*GONE, DENIED, BadInput):
             return 0
-        return {0: FD_READABLE, 1: FD_WRITABLE, 2: FD_READABLE | FD_WRITABLE}.get(flags & 3, 0)
+        last = "01234567".find(flags[-1]) if flags else -1
+        return _MODES.get(last & 3, 0) if last >= 0 else 0
 
     def _fifo(self, parts: tuple[object, ...], fd_name: bytes, target: bytes, result: PipeScan) -> bytes | None:
         fd = fd_name.decode()
@@ -186,7 +201,7 @@ class PipeScanner:
         found = []
         try:
             tids = self.fs.tids(pid)
-        except GONE:  # a copied tree may have no task directories; what the process itself holds counts all the same
+        except (*GONE, DENIED):  # a copied tree may have none; what the process itself holds counts all the same
             return []
         for tid in tids:
             if tid == pid or any(self._shared(pid, other, tid) for other in known):
@@ -210,6 +225,13 @@ class PipeScanner:
         return sorted(self.fs.fd_links(pid, "task", tid))
 
 
+def _check_links(holder: Holder) -> None:
+    """Raise BadInput for a link that no kernel has made."""
+    for key in holder.counts:
+        if key.startswith(PIPE_PREFIX) and (not key.endswith(b"]") or integer(key[len(PIPE_PREFIX) : -1]) is None):
+            raise BadInput("fd", "a link that is no pipe:[INODE]", found=key.decode("utf-8", "replace"))
+
+
 def fds_in_flight(fs: ProcFS, sockets: Iterable[tuple[int, bytes]]) -> dict[int, int]:
     """Fds that sit in a unix socket's receive queue (SCM_RIGHTS), in no fd directory: pid of the receiver -> how many.
 
@@ -218,7 +240,7 @@ def fds_in_flight(fs: ProcFS, sockets: Iterable[tuple[int, bytes]]) -> dict[int,
     queued: dict[int, int] = {}
     for pid, fd in sockets:
         try:
-            count = int(fs.load(parse_fdinfo, pid, "fdinfo", fd.decode()).get("scm_fds", "0"))
+            count = integer(fs.load(parse_fdinfo, pid, "fdinfo", fd.decode()).get("scm_fds", ""))
         except (*GONE, DENIED, BadInput):
             continue
         if count:

@@ -17,6 +17,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from opskit.quantities import hexadecimal
+
 if TYPE_CHECKING:
     from opskit.proc.cgroup import Membership
 
@@ -24,7 +26,7 @@ _RUNTIMES = {"libpod": "podman", "crio": "cri-o", "cri-containerd": "containerd"
 # Compiled where a process is in a cgroup at all.
 _SCOPE = r"([a-z][a-z-]*?)-([0-9a-f]{64})(?:\.scope)?"
 _POD = r"(?:^|[-/])pod([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}|[0-9a-f]{32})(?=$|\.slice)"
-_ID = r"[0-9a-f]{64}|[0-9a-f]{32}-\d+"  # the second: a task of ECS
+_ID = r"[0-9a-f]{64}|[0-9a-f]{32}-[0-9]+"  # the second: a task of ECS
 _SHORT_ID = 12
 
 
@@ -103,4 +105,4 @@ def _container(part: str, parent: str) -> tuple[str, str | None] | None:
 
 
 def _unescaped(name: str) -> str:
-    return re.sub(r"\\x([0-9a-f]{2})", lambda match: chr(int(match[1], 16)), name)
+    return re.sub(r"\\x([0-9a-f]{2})", lambda match: chr(hexadecimal(match[1]) or 0xFFFD), name)

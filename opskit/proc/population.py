@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput
-from opskit.proc.coverage import hides_processes
+from opskit.proc.container import in_first_pid_namespace
+from opskit.proc.coverage import hides_processes, parse_total_tasks
 from opskit.proc.fs import DENIED, GONE, ProcFS
 from opskit.proc.status import parse_status
 
@@ -28,7 +29,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Population:
-    """All processes that this proc tree shows. `hidden`: hidepid leaves some out."""
+    """All processes that this proc tree shows. `hidden`: there are more, left out by hidepid or not copied."""
 
     members: tuple[Member, ...]
     hidden: bool
@@ -57,7 +58,18 @@ class Population:
 
 def population(fs: ProcFS) -> Population:
     """Look at every process once; those that vanish meanwhile are left out."""
-    return Population(tuple(_members(fs, fs.pids())), hides_processes(fs))
+    members = tuple(_members(fs, fs.pids()))
+    return Population(members, hides_processes(fs) or _is_copied_in_part(fs, members))
+
+
+def _is_copied_in_part(fs: ProcFS, members: tuple[Member, ...]) -> bool:
+    """Whether a copy holds fewer threads than the machine had. Of a pid namespace's own tree loadavg does not tell."""
+    if fs.is_live or not in_first_pid_namespace(fs, 1):
+        return False
+    try:
+        return fs.load(parse_total_tasks, "loadavg") > sum(member.threads for member in members)
+    except (*GONE, DENIED, BadInput):
+        return True
 
 
 def _members(fs: ProcFS, pids: Iterable[int]) -> Iterable[Member]:
@@ -73,7 +85,12 @@ def _members(fs: ProcFS, pids: Iterable[int]) -> Iterable[Member]:
 def _high_ids(fs: ProcFS, pid: int, threads: int) -> int:
     if pid >= RESERVED_PIDS:
         return threads
-    return 0 if threads == 1 else sum(tid >= RESERVED_PIDS for tid in fs.tids(pid))
+    if threads == 1:
+        return 0
+    try:
+        return sum(tid >= RESERVED_PIDS for tid in fs.tids(pid))
+    except (*GONE, DENIED):
+        return threads
 
 
 def user_namespace(fs: ProcFS, pid: int | str) -> bytes | None:

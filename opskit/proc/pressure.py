@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from opskit.errors import BadInput
+from opskit.quantities import integer
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,8 @@ def parse_pressure(text: str) -> Pressure:
     for number, line in enumerate(text.splitlines(), 1):
         name, *words = line.split() or [""]
         total = next((word[6:] for word in words if word.startswith("total=")), "")
-        if not total.isdigit():
+        total_us = integer(total)
+        if total_us is None:
             raise BadInput("pressure", "not `some avg10=… total=N`", number, line)
-        totals[name] = int(total)
+        totals[name] = total_us
     return Pressure(totals.get("some"), totals.get("full"))

@@ -15,6 +15,7 @@ import struct
 from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput
+from opskit.quantities import hexadecimal, integer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -177,11 +178,12 @@ def _goes_unnoticed(fs: ProcFS, pid: int, machine: str) -> bool:
     words = fs.load(str.split, pid, "syscall")
     if words == ["running"]:
         return True
-    if machine not in _READ or len(words) < 2 or not words[0].isdigit():
+    call, argument = (integer(words[0]), hexadecimal(words[1])) if len(words) > 1 else (None, None)
+    if machine not in _READ or call is None or argument is None:
         return False
-    if int(words[0]) == _READ[machine]:  # a read from a socket with a timeout would return EINTR
-        return not fs.link(pid, "fd", int(words[1], 16)).startswith(b"socket:")
-    return int(words[0]) in _TAKEN_UP_AGAIN[machine]
+    if call == _READ[machine]:  # a read from a socket with a timeout would return EINTR
+        return not fs.link(pid, "fd", argument).startswith(b"socket:")
+    return call in _TAKEN_UP_AGAIN[machine]
 
 
 def own_answer(clone3_errno: int, start_a_thread: Callable[[], bool]) -> str | None:

@@ -10,16 +10,17 @@ from opskit.errors import BadInput
 from opskit.proc.cgroup import Ancestry, ancestry, parse_cgroup
 from opskit.proc.coverage import parse_total_tasks
 from opskit.proc.fd import parse_fdinfo
-from opskit.proc.fs import DENIED, FD_WRITABLE, GONE, ProcFS
+from opskit.proc.fs import DENIED, FD_WRITABLE, GONE, ProcFS, Refused
 from opskit.proc.limits import UNLIMITED, Rlimit, parse_limits
 from opskit.proc.maps import AddressSpace, locks_new_mappings, parse_maps
 from opskit.proc.meminfo import parse_meminfo
 from opskit.proc.population import Population, population, user_namespace
 from opskit.proc.status import Status, parse_status
 from opskit.proc.sysctl import read_sysctl
+from opskit.quantities import integer, integers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from opskit.proc.cgroup import Level, Membership
 
@@ -27,7 +28,8 @@ T = TypeVar("T")
 
 INIT_USER_NAMESPACE = b"user:[4026531837]"  # include/linux/proc_ns.h
 INIT_PID_NAMESPACE = b"pid:[4026531836]"
-_GLIBC_VERSION = re.compile(rb"GNU C Library[^\n]*? version (\d+)\.(\d+)")
+_GLIBC_VERSION = re.compile(rb"GNU C Library[^\n]{0,80}? version ([0-9]{1,4})\.([0-9]{1,4})")
+_GLIBC_BYTES = 64 << 20  # 2 MB, some 20 with what is for debuggers
 _JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 _MALLOC_VARIABLES = ("MALLOC_ARENA_MAX", "GLIBC_TUNABLES")
 _NOT_THERE = (*GONE, DENIED, NotADirectoryError)
@@ -149,7 +151,7 @@ def read_situation(fs: ProcFS, pid: int, command_name: Callable[[ProcFS, int], s
         user_reserve_bytes=(read_sysctl(fs, "vm", "user_reserve_kbytes") or 0) * 1024,
         nr_open=read_sysctl(fs, "fs", "nr_open"),
         total_tasks=_total_tasks(loadavg),
-        last_pid=int(loadavg[4]) if len(loadavg) > 4 and loadavg[4].isdigit() else None,
+        last_pid=integer(loadavg[4]) if len(loadavg) > 4 else None,
         open_files=reader.open_files(),
         online_cpus=_online_cpus(fs),
         release=release,
@@ -184,13 +186,15 @@ class _Reader:
 
 
 def _reason(error: Exception) -> str:
+    if isinstance(error, Refused):
+        return str(error.strerror)
     return "no permission to read it" if isinstance(error, DENIED) else str(error)
 
 
 def _total_tasks(words: list[str]) -> int | None:
     try:
         return parse_total_tasks(" ".join(words))
-    except (BadInput, ValueError):
+    except BadInput:
         return None
 
 
@@ -218,14 +222,25 @@ def _java_options(fs: ProcFS, pid: int, environ: dict[str, str]) -> tuple[str, .
 
 
 def _glibc_version(fs: ProcFS, pid: int, path: str) -> tuple[int, int] | None:
-    for place in (fs.path(pid, "root") + path, fs.root + path):
+    """By the library itself, which may be any file that the process has mapped under such a name."""
+    directory, _, name = path.rpartition("/")
+    for own in (True, False):
         try:
-            match = _GLIBC_VERSION.search(fs.read_path(place))
+            if own:
+                data = fs.read_inside(pid, path, _GLIBC_BYTES)
+            else:
+                data = fs.read_untrusted(fs.root + directory, name, _GLIBC_BYTES)[1]
         except OSError:
             continue
+        match = _GLIBC_VERSION.search(data)
         if match:
-            return int(match[1]), int(match[2])
+            return _version(match.groups())
     return None
+
+
+def _version(groups: Iterable[str | bytes]) -> tuple[int, int] | None:
+    numbers = integers(groups)
+    return (numbers[0], numbers[1]) if numbers else None
 
 
 def _shows_all_pids(fs: ProcFS) -> bool | None:
@@ -290,9 +305,7 @@ def _memory_level(fs: ProcFS, level: Level) -> CgroupLevel | None:
 
 
 def _limit(text: str) -> float | None:
-    if text == "max":
-        return UNLIMITED
-    return int(text) if text.isdigit() else None
+    return UNLIMITED if text == "max" else integer(text)
 
 
 def _ancestors(fs: ProcFS, status: Status, command_name: Callable[[ProcFS, int], str]) -> list[Ancestor]:
@@ -311,22 +324,27 @@ def _ancestors(fs: ProcFS, status: Status, command_name: Callable[[ProcFS, int],
 def _online_cpus(fs: ProcFS) -> int | None:
     try:
         return fs.load_root(_cpu_count, "sys/devices/system/cpu/online")
-    except (*_NOT_THERE, ValueError):
+    except _NOT_THERE:
         return None
 
 
-def _cpu_count(text: str) -> int:
-    """How many CPUs a list such as `0-3,8` names."""
-    ranges = (part.partition("-") for part in text.strip().split(","))
-    return sum(int(last or first) - int(first) + 1 for first, _, last in ranges)
+def _cpu_count(text: str) -> int | None:
+    """How many CPUs a list such as `0-3,8` names; None for what is no such list."""
+    count = 0
+    for part in text.strip().split(","):
+        numbers = integers(part.split("-"))
+        if numbers is None or len(numbers) > 2 or numbers[-1] < numbers[0]:
+            return None
+        count += numbers[-1] - numbers[0] + 1
+    return count
 
 
 def _release(fs: ProcFS) -> tuple[int, int] | None:
     try:
-        match = fs.load(lambda text: re.match(r"(\d+)\.(\d+)", text), "sys", "kernel", "osrelease")
+        match = fs.load(lambda text: re.match(r"([0-9]+)\.([0-9]+)", text), "sys", "kernel", "osrelease")
     except _NOT_THERE:
         return None
-    return (int(match[1]), int(match[2])) if match else None
+    return _version(match.groups()) if match else None
 
 
 def largest_written_bytes(fs: ProcFS, pid: int) -> int | None:
@@ -346,5 +364,5 @@ def largest_written_bytes(fs: ProcFS, pid: int) -> int | None:
             position = fs.load(parse_fdinfo, pid, "fdinfo", fd.decode()).get("pos", "0")
         except (*_NOT_THERE, BadInput):
             continue
-        farthest = max(farthest, int(position))
+        farthest = max(farthest, integer(position) or 0)
     return farthest

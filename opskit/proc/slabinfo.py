@@ -19,9 +19,10 @@ import re
 from typing import NamedTuple
 
 from opskit.errors import BadInput
+from opskit.quantities import integers
 
-_VERSION = re.compile(r"slabinfo - version: (\d+)\.(\d+)")
-_KNOWN = {(1, 1), (1, 2), (2, 0), (2, 1)}
+_VERSION = re.compile(r"slabinfo - version: ([0-9.]{1,16})")
+_KNOWN = {"1.1", "1.2", "2.0", "2.1"}
 
 
 class Slab(NamedTuple):
@@ -45,9 +46,9 @@ def parse_slabinfo(text: str) -> list[Slab]:
     version = _VERSION.match(lines[0])
     if version is None:
         raise BadInput("slabinfo", "does not begin with `slabinfo - version:`", 1, lines[0])
-    if (int(version[1]), int(version[2])) not in _KNOWN:
+    if version[1] not in _KNOWN:
         raise BadInput("slabinfo", "a version that is not known (1.1, 1.2, 2.0 and 2.1 are)", 1, lines[0])
-    parse = _parse_2 if version[1] == "2" else _parse_1
+    parse = _parse_2 if version[1].startswith("2") else _parse_1
     if lines.pop():
         raise BadInput("slabinfo", "cut short: the last line has no end", len(lines) + 1, text[-120:].split("\n")[-1])
     caches = []
@@ -67,10 +68,11 @@ def _parse_2(line: str) -> Slab | None:
     groups = line.split(" : ")
     slabdata = next((group.split() for group in groups[1:] if group.lstrip().startswith("slabdata")), [])
     name, numbers = _split(groups[0], 5)
-    if len(numbers) != 5 or len(slabdata) < 4 or not all(word.isdecimal() for word in slabdata[1:4]):
+    slabs = integers(slabdata[1:4])
+    if len(numbers) != 5 or slabs is None or len(slabs) != 3:
         return None
     active, objects, size, _, pages = numbers
-    return Slab(name, active, objects, size, int(slabdata[2]), pages)
+    return Slab(name, active, objects, size, slabs[1], pages)
 
 
 def _parse_1(line: str) -> Slab | None:
@@ -84,6 +86,5 @@ def _parse_1(line: str) -> Slab | None:
 def _split(group: str, count: int) -> tuple[str, list[int]]:
     """A name, which may hold spaces, and the numbers behind it; no numbers where the form is another."""
     words = group.rsplit(None, count)
-    if len(words) != count + 1 or not all(word.isdecimal() and word.isascii() for word in words[1:]):
-        return group, []
-    return words[0].strip(), [int(word) for word in words[1:]]
+    numbers = integers(words[1:]) if len(words) == count + 1 else None
+    return (group, []) if numbers is None else (words[0].strip(), numbers)

@@ -5,10 +5,19 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from opskit.errors import BadInput
+from opskit.quantities import integer
 
+# State, ppid, flags, major faults, utime, stime, threads, start, vsize, rss.
+_BEHIND_COMM = re.compile(
+    r" (\S+) (-?N)(?: \S+){4} (N)(?: \S+){2} (N) \S+ (N) (N)(?: \S+){4} (N) \S+ (N) (N) (-?N)(?!\S)".replace(
+        "N", "[0-9]{1,20}"
+    )
+)
+_FIELDS = 22
 _PF_EXITING, _PF_KTHREAD = 0x00000004, 0x00200000
 
 
@@ -42,23 +51,15 @@ class ProcStat(NamedTuple):
 def parse_stat(text: str) -> ProcStat:
     """Parse the line; the last `)` ends comm. Raises BadInput where it is cut short."""
     opening, closing = text.find("("), text.rfind(")")
-    fields = text[closing + 2 :].split()
-    if opening < 0 or closing < opening or len(fields) < 22:
-        raise BadInput("stat", "cut short", found=text)
-    try:
-        return ProcStat(
-            pid=int(text[:opening]),
-            comm=text[opening + 1 : closing],
-            state=fields[0],
-            ppid=int(fields[1]),
-            flags=int(fields[6]),
-            user_ticks=int(fields[11]),
-            system_ticks=int(fields[12]),
-            threads=int(fields[17]),
-            start_ticks=int(fields[19]),
-            vsize_bytes=int(fields[20]),
-            rss_pages=int(fields[21]),
-            major_faults=int(fields[9]),
-        )
-    except ValueError:
-        raise BadInput("stat", "not the numbers of a stat line", found=text) from None
+    match = _BEHIND_COMM.match(text, closing + 1) if 0 <= opening < closing else None
+    pid = integer(text[:opening].strip())
+    if match is None or pid is None:
+        whole = 0 <= opening < closing and len(text[closing:].split()) > _FIELDS
+        raise BadInput("stat", "not the numbers of a stat line" if whole else "cut short", found=text)
+    state, *words = match.groups()
+    numbers = [int(word) for word in words]  # a number: twenty digits at most
+    ppid, flags, major_faults, user_ticks, system_ticks, threads, start_ticks, vsize_bytes, rss_pages = numbers
+    return ProcStat(
+        pid, text[opening + 1 : closing], state, ppid, flags, user_ticks, system_ticks, threads, start_ticks,
+        vsize_bytes, rss_pages, major_faults,
+    )  # fmt: skip

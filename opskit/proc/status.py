@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from opskit.errors import BadInput
+from opskit.quantities import hexadecimal, integer, integers
 
 
 class Status(NamedTuple):
@@ -23,17 +24,17 @@ class Status(NamedTuple):
     @property
     def real_uid(self) -> int:
         """The uid whose limits count."""
-        return int(self._words("Uid")[0])
+        return self._ids("Uid")[0]
 
     @property
     def effective_uid(self) -> int:
         """The uid whose rights count."""
-        return int(self._words("Uid")[1])
+        return self._ids("Uid")[1]
 
     @property
     def effective_gid(self) -> int:
         """The gid whose rights count."""
-        return int(self._words("Gid")[1])
+        return self._ids("Gid")[1]
 
     @property
     def threads(self) -> int | None:
@@ -48,17 +49,17 @@ class Status(NamedTuple):
     @property
     def real_gid(self) -> int:
         """The group it was started as."""
-        return int(self._words("Gid")[0])
+        return self._ids("Gid")[0]
 
     @property
     def groups(self) -> tuple[int, ...]:
         """The supplementary groups' gids."""
-        return tuple(int(word) for word in self.fields.get("Groups", "").split())
+        return self._numbers("Groups")
 
     @property
     def ns_pids(self) -> tuple[int, ...]:
         """The pid in each pid namespace, outermost first; empty before Linux 4.1."""
-        return tuple(int(word) for word in self.fields.get("NSpid", "").split())
+        return self._numbers("NSpid")
 
     def bytes_of(self, key: str) -> int | None:
         """A `… kB` field (VmSize, VmData, VmLck, …) in bytes."""
@@ -67,18 +68,21 @@ class Status(NamedTuple):
 
     def mask(self, key: str) -> int | None:
         """A hexadecimal mask (SigCgt, SigIgn, CapEff, …)."""
-        value = self.fields.get(key)
-        return None if value is None else int(value, 16)
+        return hexadecimal(self.fields.get(key, ""))
 
     def _number(self, key: str) -> int | None:
-        words = self.fields.get(key, "").split()
-        return int(words[0]) if words else None
+        words = self.fields.get(key, "").split(None, 1)
+        return integer(words[0]) if words else None
 
-    def _words(self, key: str) -> list[str]:
-        words = self.fields.get(key, "").split()
-        if len(words) < 4:
+    def _numbers(self, key: str) -> tuple[int, ...]:
+        return tuple(integers(self.fields.get(key, "").split()) or ())
+
+    def _ids(self, key: str) -> tuple[int, ...]:
+        """Real, effective, saved and file system id. Raises BadInput."""
+        ids = self._numbers(key)
+        if len(ids) < 4:
             raise BadInput("status", f"{key} has not its four ids", found=self.fields.get(key))
-        return words
+        return ids
 
 
 def parse_status(text: str) -> Status:

@@ -20,7 +20,9 @@ from opskit.interrupts import Guard
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_PIDFD_GETFD = 438  # the same on every architecture
+_OPENAT2, _PIDFD_GETFD = 437, 438  # the same on every architecture
+_RESOLVE_NO_MAGICLINKS, _RESOLVE_IN_ROOT = 0x02, 0x10
+PROC_SUPER_MAGIC = 0x9FA0
 _KCMP = {"x86_64": 312, "aarch64": 272, "riscv64": 272, "ppc64le": 354, "s390x": 343}
 _KCMP_FILES = 2
 _F_GETPIPE_SZ = 1032
@@ -44,6 +46,32 @@ def _checked(result: int) -> None:
     if result < 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
+
+
+class _OpenHow(ctypes.Structure):
+    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+
+def open_in_root(base: int, path: bytes, flags: int) -> int:
+    """openat2(2) with the directory `base` as the root of all links and `..`, without magic links (Linux 5.6).
+
+    Raises OSError: ENOSYS before, EPERM where a seccomp filter does not know the call, EAGAIN in a race with a rename.
+    """
+    how = _OpenHow(flags | os.O_CLOEXEC, 0, _RESOLVE_IN_ROOT | _RESOLVE_NO_MAGICLINKS)
+    fd: int = _libc.syscall(
+        ctypes.c_long(_OPENAT2), ctypes.c_int(base), ctypes.c_char_p(path), ctypes.byref(how),
+        ctypes.c_size_t(ctypes.sizeof(how)),
+    )  # fmt: skip
+    _checked(fd)
+    return fd
+
+
+def file_system_type(fd: int) -> int:
+    """The magic number of the file system that an open file is on (statfs(2), f_type)."""
+    buffer = ctypes.create_string_buffer(256)  # struct statfs has 120 bytes or less
+    _checked(_libc.fstatfs(ctypes.c_int(fd), buffer))
+    size = 4 if platform.machine() == "s390x" else ctypes.sizeof(ctypes.c_long)
+    return int.from_bytes(buffer.raw[:size], sys.byteorder)
 
 
 def same_fd_table(pid: int, tid: int) -> bool:

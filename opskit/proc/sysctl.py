@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from opskit.errors import BadInput
-from opskit.proc.fs import DENIED, GONE, ProcFS
+from opskit.quantities import signed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from opskit.proc.fs import ProcFS
 
 _DIRECTORIES = ("etc/sysctl.d", "run/sysctl.d", "usr/local/lib/sysctl.d", "usr/lib/sysctl.d", "lib/sysctl.d")
 
@@ -37,8 +38,8 @@ class Setting(NamedTuple):
 def read_sysctl(fs: ProcFS, *parts: str) -> int | None:
     """A number of /proc/sys; None where it cannot be read or is none."""
     try:
-        return int(fs.load(str.strip, "sys", *parts))
-    except (*GONE, DENIED, NotADirectoryError, ValueError, BadInput):
+        return signed(fs.load(str.strip, "sys", *parts))
+    except OSError:
         return None
 
 

@@ -12,6 +12,7 @@ from opskit.errors import BadInput
 from opskit.proc.fs import DENIED, GONE, ProcFS
 from opskit.proc.stat import parse_stat
 from opskit.proc.status import parse_status
+from opskit.quantities import integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,10 +20,11 @@ if TYPE_CHECKING:
 
 def parse_schedstat(text: str) -> float:
     """CPU ms. Raises BadInput."""
-    words = text.split()
-    if not words or not words[0].isdigit():
+    words = text.split(None, 1)
+    used_ns = integer(words[0]) if words else None
+    if used_ns is None:
         raise BadInput("schedstat", "not `cpu_ns wait_ns slices`", found=text)
-    return int(words[0]) / 1e6
+    return used_ns / 1e6
 
 
 class ThreadCpu:
@@ -39,7 +41,7 @@ class ThreadCpu:
         for tid in self._tids():
             try:
                 used[self._inner_id(tid)] = self._used_ms(tid)
-            except (*GONE, DENIED):
+            except (*GONE, DENIED, BadInput):
                 continue  # it ended meanwhile
         return used
 
@@ -59,7 +61,7 @@ class ThreadCpu:
     def _tids(self) -> list[int]:
         try:
             return self.fs.tids(self.pid)
-        except GONE:
+        except (*GONE, DENIED):
             return []
 
     def _used_ms(self, tid: int) -> float:
@@ -73,5 +75,5 @@ class ThreadCpu:
         if not self._nested:
             return tid
         if tid not in self._inner:
-            self._inner[tid] = self.fs.load(parse_status, self.pid, "task", tid, "status").ns_pids[-1]
+            self._inner[tid] = (self.fs.load(parse_status, self.pid, "task", tid, "status").ns_pids or (tid,))[-1]
         return self._inner[tid]

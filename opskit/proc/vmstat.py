@@ -8,6 +8,7 @@ drop_slab 2
 from __future__ import annotations
 
 from opskit.errors import BadInput
+from opskit.quantities import signed
 
 
 def parse_vmstat(text: str) -> dict[str, int]:
@@ -15,7 +16,8 @@ def parse_vmstat(text: str) -> dict[str, int]:
     values = {}
     for number, line in enumerate(text.splitlines(), 1):
         name, _, value = line.partition(" ")
-        if not name or not value.lstrip("-").isdecimal():
+        count = signed(value)
+        if not name or count is None:
             raise BadInput("vmstat", "not `name number`", number, line)
-        values[name] = int(value)
+        values[name] = count
     return values

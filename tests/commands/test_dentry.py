@@ -184,7 +184,7 @@ def test_garbled_files_are_refused_with_their_place(opskit, tree, name, content,
     """One clear line and exit 2, never a number out of half a file."""
     done = opskit("dentry", "--root", tree(TODAY | {f"proc/{name}": content}), "-f", "json")
     assert (done.code, done.out) == (2, "")
-    assert done.err.startswith(f"opskit: {words}")
+    assert f"/proc/{words}" in done.err
     assert done.err.count("\n") == 1
 
 
@@ -540,13 +540,12 @@ def test_watch_shows_growth_per_minute(opskit, machine_root, disk, spawn):
     assert all(one["dentries"] > 0 for one in found["samples"])
 
 
-def test_a_live_table_is_about_what_grows(opskit, tree):
+def test_a_live_table_is_about_what_grows(opskit, machine_root):
     """The figures and the slabs with their growth: no explanations, and not the rest of a single look."""
-    done = opskit("dentry", "--root", tree(TODAY), "-w", "-c", "2", "-i", "50ms", "-f", "table")
-    once = opskit("dentry", "--root", tree(TODAY), "-f", "table")
+    done = opskit("dentry", "-w", "-c", "2", "-i", "50ms", "-f", "table")
+    once = opskit("dentry", "-f", "table")
     assert "bytes per min" in done.out
-    assert "memory cgroups" in once.out
-    for words in ("memory cgroups", "inode caches by file system", "in the dentry slab"):
+    for words in ("inode caches by file system", "in the dentry slab"):
         assert words in once.out
         assert words not in done.out
 

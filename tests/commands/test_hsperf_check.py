@@ -16,6 +16,7 @@ from pathlib import Path
 
 import jvms
 import pytest
+from jvmtree import PROGRAM
 from stracing import ACTS, OPENS, traced
 
 from opskit.jvm.attach import AttachClient
@@ -606,6 +607,7 @@ def test_no_jvm_at_all(opskit, tree):
         {
             "proc/1/status": "Name:\tinit\nUid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\nNSpid:\t1\n",
             "proc/1/comm": "init\n",
+            "proc/1/maps": PROGRAM,
             "tmp/x": "",
         }
     )

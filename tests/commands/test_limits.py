@@ -413,10 +413,17 @@ def test_inside_a_pid_namespace_numbers_are_bounds(look):
 def test_pid_max_counts_free_ids(look):
     """Ids below 300 are given out only until the first wrap."""
     small = {"proc/sys/kernel/pid_max": "1000\n", **SESSION}
-    wrapped = look(**small)
+    wrapped = look(**small, **{"proc/loadavg": "0 0 0 1/2 5000\n"})
     assert (wrapped["binding"], wrapped["threads_left"]) == ("kernel.pid_max", 1000 - 300 - 1)
     fresh = look(**small, **{"proc/loadavg": "0 0 0 1/2 100\n"})
     assert fresh["threads_left"] == 1000 - 300 - 1 + 199
+
+
+def test_a_copy_of_some_processes_counts_those_that_it_lacks(look):
+    """400 tasks ran, two were copied: the others have ids too, and may be of the same user."""
+    document = look(**{"proc/sys/kernel/pid_max": "1000\n", "proc/loadavg": "0 0 0 1/400 5000\n", **SESSION})
+    assert row(document, "kernel.pid_max")["threads_left"] == 1000 - 300 - 400
+    assert row(document, "RLIMIT_NPROC")["note"].startswith("at most: some processes cannot be seen")
 
 
 def test_the_fix_changes_the_line_that_set_it_or_adds_one_for_the_user(look):

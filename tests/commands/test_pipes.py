@@ -695,7 +695,7 @@ def test_a_tree_that_was_copied_half(opskit, tree):
         "proc/13/fd/0": Link("pipe:[1]"),
     }
     root = tree(files)
-    for options in ([], ["--threads"], ["--ends", "--threads", "--fifos"], ["--by-user"], ["-w", "-c", "1"]):
+    for options in ([], ["--threads"], ["--ends", "--threads", "--fifos"], ["--by-user"]):
         assert "1 pipes using 3 fds" in opskit("pipes", "--root", root, *options).out, options
     assert opskit("pipes", "--root", root, "--by-process").out.startswith("pipe:[1] ?=3\n")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -159,4 +160,5 @@ def _say_what_was_refused(host: Host) -> None:
     reasons = list(refused.values())
     counted = ", ".join(f"{reasons.count(reason)} {reason}" for reason in dict.fromkeys(reasons))
     files = "1 file was" if len(reasons) == 1 else f"{len(reasons)} files were"
-    click.echo(printable(f"opskit: {files} not read: {counted}; the first: {next(iter(refused))}"), err=True)
+    with contextlib.suppress(OSError):  # nobody reads stderr any more
+        click.echo(printable(f"opskit: {files} not read: {counted}; the first: {next(iter(refused))}"), err=True)

@@ -97,7 +97,7 @@ class PipeScanner:
             except (*GONE, NotADirectoryError):
                 # Nothing vanishes from a copy: there it was not copied.
                 (result.vanished if self.fs.is_live else result.denied).append(pid)
-            except DENIED:
+            except OSError:  # no rights; a copy on a disk that gives errors
                 result.denied.append(pid)
             except BadInput as error:
                 result.garbled.append(error)

@@ -178,8 +178,8 @@ def _report_bug(error: Exception) -> None:
     said = str(error) if isinstance(error, BugInChild) else where_raised(error)
     python = ".".join(map(str, sys.version_info[:3]))
     _complain(
-        f"opskit: this is a bug in opskit {__version__}: {said} (Python {python}); report it with this line and the "
-        "command line; OPSKIT_DEBUG=1 shows the traceback"
+        f"opskit: this is a bug in opskit; report it with this line and the command line: {said} "
+        f"(version {__version__}, Python {python}); OPSKIT_DEBUG=1 shows the traceback"
     )
 
 

@@ -64,7 +64,7 @@ def test_a_bug_is_one_line_with_its_place_and_exit_70(body, said):
     assert done.returncode == 70
     assert done.stdout == ""
     [line] = done.stderr.splitlines()
-    assert line.startswith(f"opskit: this is a bug in opskit 0.1.0: {said}")
+    assert line.startswith(f"opskit: this is a bug in opskit; report it with this line and the command line: {said}")
     assert " at opskit/commands/pipes.py:" in line
     assert "report it" in line
     assert "OPSKIT_DEBUG=1" in line

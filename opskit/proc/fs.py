@@ -63,11 +63,11 @@ def largest_bytes(path: str, limit_bytes: int) -> int:
 def read_all(fd: int, path: str, limit_bytes: int) -> bytes:
     """Read to the end: st_size means nothing for a kernel file. Raises Refused above the limit of that file."""
     chunks = []
-    size = 0
+    left = limit = largest_bytes(path, limit_bytes)
     while chunk := os.read(fd, _READ_BYTES):
         chunks.append(chunk)
-        size += len(chunk)
-        if size > LARGEST_WORDS_BYTES and size > (limit := largest_bytes(path, limit_bytes)):
+        left -= len(chunk)
+        if left < 0:
             raise Refused.too_large(path, limit)
     return b"".join(chunks)
 

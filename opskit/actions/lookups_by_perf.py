@@ -31,6 +31,7 @@ Key = tuple[bytes, int, int, int]  # comm, pid, tid, number of the call
 
 _RECORDS = 2048  # of all CPUs at one reading, about: it bounds our own load
 _LEAST_RECORDS = 64  # of one CPU
+_FLOOD = 4  # so many times fewer records once a CPU has more than those
 _PERIODS = (1, 3, 7, 13, 31, 61, 127, 251, 509, 1021)  # primes: a loop of few lookups is not always met at the same one
 _RECORD_BYTES = 48
 _NEVER_WAKE = 0x7FFFFFFF
@@ -79,7 +80,9 @@ class _Cpu:
             self._unread -= round(weight * records)
             for key, count in found.items():
                 self.weights[key] = self.weights.get(key, 0.0) + weight * count
-        wanted = (self.total - before) / self._most_records
+        happened = self.total - before
+        # Where not everything is recorded, fewer records do as well, and each of them costs the one who is watched.
+        wanted = 1 if happened <= self._most_records else _FLOOD * happened / self._most_records
         index = next((index for index, period in enumerate(_PERIODS) if period >= wanted), len(_PERIODS) - 1)
         if index != self._period:
             self._period = index

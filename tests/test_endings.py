@@ -201,10 +201,11 @@ def test_a_forked_child_does_not_run_the_parents_cleanup():
     """It ends by the signal itself."""
     process = started(
         "child = 0\n"
+        "print(flush=True)\n"
         "try:\n"
         "    child = os.fork()\n"
         "    if not child:\n"
-        "        print(os.getpid(), flush=True); time.sleep(60)\n"
+        "        time.sleep(60)\n"
         "    print(child, flush=True)\n"
         "    status = os.waitpid(child, 0)[1]\n"
         "    print('ended by', os.WTERMSIG(status), flush=True)\n"

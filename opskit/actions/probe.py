@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from opskit.errors import NotPermitted
 from opskit.proc.limits import UNLIMITED
+from opskit.proc.rights import how_to_be_allowed
 
 if TYPE_CHECKING:
     from opskit.analysis.probeplan import ProbePlan
@@ -57,7 +58,7 @@ def run_probe(host: Host, plan: ProbePlan) -> ProbeResult:
     if me not in (0, plan.uid) or (plan.cgroup_procs and me != 0):
         raise NotPermitted(
             f"--probe has to act as user {host.user_name(plan.uid)}"
-            f"{' in its cgroup' if plan.cgroup_procs else ''}; run as root: sudo opskit limits {plan.pid} --probe"
+            f"{' in its cgroup' if plan.cgroup_procs else ''}; {_to_act_as_it(host, plan)}"
         )
     begun = host.monotonic()
     reading, writing = os.pipe()
@@ -82,7 +83,16 @@ def run_probe(host: Host, plan: ProbePlan) -> ProbeResult:
         return ProbeResult(plan.threads, 0, "timeout", None, took)
     started, code, call = _ANSWER.unpack(answer)
     name = call.rstrip(b"\0").decode()
+    if name == "setup:user":
+        raise NotPermitted(
+            f"--probe has to act as user {host.user_name(plan.uid)}: {os.strerror(code)}; {_to_act_as_it(host, plan)}"
+        )
     return ProbeResult(plan.threads, started, name or None, errno.errorcode.get(code) if name else None, took)
+
+
+def _to_act_as_it(host: Host, plan: ProbePlan) -> str:
+    words = ("opskit", "limits", plan.pid, "--probe")
+    return how_to_be_allowed(host.fs, "CAP_SETUID CAP_SETGID", *words, pid=plan.pid)
 
 
 def _be_the_probe(plan: ProbePlan, pipe: int, *, become: bool) -> None:

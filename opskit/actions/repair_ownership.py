@@ -17,6 +17,7 @@ from opskit.jvm.attach import listener_at
 from opskit.jvm.attachfiles import FileFinder
 from opskit.jvm.maps import parse_jvm_maps
 from opskit.proc.fs import DENIED, GONE
+from opskit.proc.rights import how_to_be_allowed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -84,8 +85,12 @@ def _change(host: Host, repair: Repair, at: int, name: str, handle: int) -> Done
         if repair.mode is not None:
             os.chmod(path, repair.mode)
     except OSError as error:
-        return Done(repair, before, _shown(os.fstat(handle)), f"{error.strerror}; run as root")
+        return Done(repair, before, _shown(os.fstat(handle)), f"{error.strerror}; {_to_change_it(host, repair)}")
     return Done(repair, before, _shown(os.fstat(handle)))
+
+
+def _to_change_it(host: Host, repair: Repair) -> str:
+    return how_to_be_allowed(host.fs, "CAP_CHOWN CAP_FOWNER", "opskit", "hsperf-check", repair.pid, "--fix")
 
 
 def _shown(found: os.stat_result) -> str:

@@ -27,6 +27,7 @@ from opskit.jvm.attachfiles import FileFinder, inner_pids, sees_everything
 from opskit.jvm.discover import HOTSPOT, Jvm, find_jvm, survey
 from opskit.proc.coverage import coverage_lines
 from opskit.proc.fs import GONE
+from opskit.proc.rights import how_to_be_allowed
 from opskit.render import hsperf_check as view
 from opskit.render.report import Report
 
@@ -123,10 +124,11 @@ def _look(host: Host, pids: Sequence[int], *, again: bool = False) -> Look:
             if pids:
                 raise NotPermitted(
                     f"{jvm.pid} ({jvm.main}) belongs to {host.user_name(around.euid)}, and cannot be looked into; "
-                    f"sudo opskit hsperf-check {jvm.pid}"
+                    f"{_to_look_into(host, jvm)}"
                 )
             look.notes.append(
-                f"{jvm.pid} ({jvm.main}) belongs to {host.user_name(around.euid)}: its hsperfdata was not judged; run as root"
+                f"{jvm.pid} ({jvm.main}) belongs to {host.user_name(around.euid)}: its hsperfdata was not judged; "
+                f"{_to_look_into(host, jvm)}"
             )
         look.checked.append(
             analysis.check(around, names, now_s, finder.holder, host.page_bytes, initial_namespace=all_seen)
@@ -144,6 +146,10 @@ def _look(host: Host, pids: Sequence[int], *, again: bool = False) -> Look:
     look.findings = most_severe_first(analysis.once([*look.findings, *findings]))
     look.repairs += repairs
     return look
+
+
+def _to_look_into(host: Host, jvm: Jvm) -> str:
+    return how_to_be_allowed(host.fs, "CAP_SYS_PTRACE", "opskit", "hsperf-check", jvm.pid, pid=jvm.pid)
 
 
 def _leftovers(
@@ -175,7 +181,7 @@ def _article(kind: str) -> str:
 
 def _all_jvms(host: Host, look: Look) -> list[Jvm]:
     seen = survey(host.fs, host.clock_ticks)
-    look.notes += coverage_lines(host.fs, len(seen.scanned), len(seen.denied), len(seen.vanished), as_root=host.is_root)
+    look.notes += coverage_lines(host.fs, len(seen.scanned), len(seen.denied), len(seen.vanished))
     others = [jvm for jvm in seen.jvms if jvm.kind != HOTSPOT]
     look.notes += [f"{jvm.pid} ({jvm.main}) is {_article(jvm.kind)}, and was not judged" for jvm in others]
     return [jvm for jvm in seen.jvms if jvm.kind == HOTSPOT]

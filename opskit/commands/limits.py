@@ -21,6 +21,7 @@ from opskit.errors import NoSuchProcess, NotPermitted, NotSupported, OpskitError
 from opskit.proc.fs import DENIED, GONE
 from opskit.proc.origins import read_origins
 from opskit.proc.process import command_name
+from opskit.proc.rights import how_to_be_allowed
 from opskit.proc.situation import INIT_USER_NAMESPACE, largest_written_bytes, read_situation
 from opskit.proc.stat import parse_stat
 from opskit.proc.status import parse_status
@@ -169,7 +170,8 @@ def _look(host: Host, target: Target, every: bool, stack: int | None) -> Look:
     except GONE:
         raise NoSuchProcess(pid, "it ended while it was looked at") from None
     except DENIED as error:
-        raise NotPermitted(f"{error.filename}: no permission; run as root: sudo opskit limits {pid}") from None
+        advice = how_to_be_allowed(host.fs, "CAP_SYS_PTRACE", "opskit", "limits", pid, pid=pid)
+        raise NotPermitted(f"{error.filename}: permission denied; {advice}") from None
     if now.start_ticks != target.who.start_ticks or now.state in _ENDED:
         raise NoSuchProcess(pid, "it ended while it was looked at")
     origins = read_origins(host.fs, situation, target.who.user or "")

@@ -41,6 +41,7 @@ from opskit.errors import (
 from opskit.jvm import attachtarget, attachwire
 from opskit.jvm.attachtarget import AttachTarget, read_target
 from opskit.proc.fs import GONE, FileId, ProcFS
+from opskit.proc.rights import as_owner_or_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -51,6 +52,9 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.001, 0.05
 _SETTLE_S = 0.5  # a listener that another client has just started needs this long at most to make its socket
 _SETTLE_STEP_S = 0.01
+_FOR_A_TRIGGER = (
+    "CAP_SYS_PTRACE CAP_SETUID CAP_SETGID"  # to reach the directory, and to make the file as the JVM's user
+)
 _TRIGGER_STAYS_S = 15.0  # a client waits for the listener 10 s at most by default
 _STARTING_STEP_S = 0.02
 _CHUNK_BYTES = 1 << 18
@@ -153,7 +157,7 @@ class AttachClient:
                 f"{target.pid} ({target.jvm.main}) closed the connection without a word, although we came as {ours}, as it "
                 "runs itself: it is ending, or in a user namespace with other ids; try again from within its container"
             )
-        advice = f"sudo -u '#{target.euid}' -g '#{target.egid}' opskit …, or run as root"
+        advice = as_owner_or_root(self.fs, "CAP_SETUID CAP_SETGID", target.pid, target.euid, target.egid)
         raise AttachRefused(
             f"{target.pid} ({target.jvm.main}) refused our credentials: we are {ours}, it runs as {theirs}, and takes only "
             f"clients with both; {advice}"
@@ -337,7 +341,7 @@ class _Exchange:
             except FileNotFoundError:
                 raise _NobodyListensError(path, orphan=False) from None
             except PermissionError:
-                raise self._denied(path) from None
+                raise self._denied(path, "CAP_SETUID CAP_SETGID" if as_target else "CAP_DAC_OVERRIDE") from None
 
     def _prove_peer(self, connection: socket.socket, path: str) -> None:
         peer = peer_pid(connection)
@@ -349,10 +353,10 @@ class _Exchange:
                 peer,
             )
 
-    def _denied(self, what: str) -> AttachDenied:
+    def _denied(self, what: str, capabilities: str = "CAP_SYS_PTRACE") -> AttachDenied:
         return AttachDenied(
             f"the kernel does not let us use {what} of {self.target.pid} ({self.target.jvm.main}): "
-            f"{attachtarget.why_denied(self.fs, self.target)}"
+            f"{attachtarget.why_denied(self.fs, self.target, capabilities)}"
         )
 
     # Starting the listener
@@ -486,7 +490,7 @@ class _Exchange:
                 raise attachtarget.no_signal(self.target, why[0])
             signal.pidfd_send_signal(pidfd, signal.SIGQUIT)
         except PermissionError:
-            raise self._denied("SIGQUIT") from None
+            raise self._denied("SIGQUIT", "CAP_KILL") from None
         except GONE:
             raise NoSuchProcess(self.target.pid, "it has ended") from None
         finally:
@@ -526,6 +530,7 @@ class _Trigger:
         False: another client's is there, which does as well. Raises AttachTrigger.
         """
         refused = []
+        denied = False
         for place in ("cwd", "tmp"):
             try:
                 directory = (
@@ -535,6 +540,7 @@ class _Trigger:
                 )
             except OSError as error:
                 refused.append(f"{self._place(place)}: {os.strerror(error.errno or 0)}")
+                denied |= isinstance(error, PermissionError)
                 continue
             try:
                 if self._make_in(directory):
@@ -545,6 +551,7 @@ class _Trigger:
                     return False
             except OSError as error:
                 refused.append(f"{self._place(place)}: {os.strerror(error.errno or 0)}")
+                denied |= isinstance(error, PermissionError)
             finally:
                 if self._made is None:
                     os.close(directory)
@@ -552,6 +559,7 @@ class _Trigger:
             f"{self.target.pid} ({self.target.jvm.main}) has no attach listener, and its trigger file "
             f"{self.target.trigger_name} cannot be made ({'; '.join(refused)}). No signal was sent: it would only print a "
             "dump into the application's output"
+            + (f"; {attachtarget.why_denied(self.fs, self.target, _FOR_A_TRIGGER)}" if denied else "")
         )
 
     def is_old(self) -> bool:

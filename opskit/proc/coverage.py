@@ -7,24 +7,30 @@ from typing import TYPE_CHECKING
 from opskit.errors import BadInput
 from opskit.proc.fs import DENIED, GONE, ProcFS
 from opskit.proc.mountinfo import parse_mountinfo
+from opskit.proc.rights import RUN_AS_ROOT, how_to_be_allowed, sees_every_process
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-def coverage_lines(fs: ProcFS, scanned: int, denied: int, vanished: int, *, as_root: bool) -> Iterator[str]:
+def coverage_lines(fs: ProcFS, scanned: int, denied: int, vanished: int) -> Iterator[str]:
     """The sentences that say what is missing; none where nothing is."""
     if denied:
-        advice = "not even by root: a security module or sandbox guards them" if as_root else "run as root to see them"
+        advice = _to_see_them(fs)
         yield f"{denied} of {scanned + denied} processes could not be read; {advice}"
     if vanished:
         yield f"{vanished} process{'' if vanished == 1 else 'es'} vanished during the scan"
-    if not as_root and hides_processes(fs):  # nothing is hidden from root
+    if hides_processes(fs) and not sees_every_process():
         try:
             tasks = fs.load(parse_total_tasks, "loadavg")
         except (*GONE, DENIED, BadInput):
             return
-        yield f"{fs.proc} hides other users' processes (hidepid): {tasks} tasks run in all; run as root to see them"
+        yield f"{fs.proc} hides other users' processes (hidepid): {tasks} tasks run in all; {_to_see_them(fs)}"
+
+
+def _to_see_them(fs: ProcFS) -> str:
+    advice = how_to_be_allowed(fs, "CAP_SYS_PTRACE")
+    return f"{RUN_AS_ROOT} to see them" if advice == RUN_AS_ROOT else advice
 
 
 def hides_processes(fs: ProcFS) -> bool:

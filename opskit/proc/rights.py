@@ -34,11 +34,11 @@ _BY_BIT = (
 _BITS = {name: 1 << bit for bit, name in enumerate(_BY_BIT)}
 # Either of them does: a reader is also let by the right to override.
 _STRONGER = {"CAP_DAC_READ_SEARCH": "CAP_DAC_OVERRIDE"}
-# What a container runtime gives by default, and what kubectl's profile "general" adds; anything else needs "sysadmin".
+# What a container runtime gives by default (or stronger), and what kubectl's profile "general" adds; for the rest: "sysadmin".
 _GENERAL = {
     "CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL", "CAP_SETGID", "CAP_SETUID", "CAP_SETPCAP",
     "CAP_NET_BIND_SERVICE", "CAP_NET_RAW", "CAP_SYS_CHROOT", "CAP_MKNOD", "CAP_AUDIT_WRITE", "CAP_SETFCAP",
-    "CAP_SYS_PTRACE",
+    "CAP_SYS_PTRACE", "CAP_DAC_READ_SEARCH",
 }  # fmt: skip
 _FIRST_USER_NAMESPACE = b"user:[4026531837]"  # include/linux/proc_ns.h, PROC_USER_INIT_INO
 
@@ -137,7 +137,7 @@ def _more(lacking: list[str]) -> str:
     debug = command("kubectl", "debug", f"--profile={profile}", Syntax("…"))
     added = [word for name in lacking for word in ("--cap-add", name.removeprefix("CAP_"))]
     run = command("docker", "run", *(added or ["--user", "root"]), Syntax("…"))
-    return f"start the container anew ({debug} or {run}), or run opskit on the host"
+    return f"run opskit on the host, or in a container started with {debug} or {run}"
 
 
 def _as_its_own_user(fs: ProcFS, rights: Rights, lacking: list[str], words: tuple[object, ...], pid: int | None) -> str:

@@ -306,4 +306,7 @@ def _summary(look: Look, pids: Sequence[int]) -> str:
         for severity in ("error", "warning", "note")
     }
     said = [f"{count} {name}{'' if count == 1 else 's'}" for name, count in counts.items() if count]
+    unread = sum(checked.around.counters is None for checked in look.checked)
+    if unread and not said:
+        said = [f"nothing was found, but {unread} {'was' if unread == 1 else 'were'} not judged in full"]
     return f"{jvms}: {', '.join(said)}" if said else f"{jvms}: all well" if look.jvms else jvms

@@ -16,7 +16,7 @@ from opskit.proc.coverage import coverage_lines, hides_processes
 from opskit.proc.fs import DENIED, GONE
 from opskit.proc.pipescan import Holder, PipeScan, PipeScanner, fds_in_flight
 from opskit.proc.process import command_name
-from opskit.proc.rights import how_to_be_allowed, sees_every_process
+from opskit.proc.rights import how_to_be_allowed
 from opskit.proc.stat import parse_stat
 from opskit.proc.status import parse_status
 from opskit.render import pipes as view
@@ -123,7 +123,7 @@ def command(
 def _check_pids(host: Host, pids: Iterable[int]) -> None:
     for pid in pids:
         if not host.fs.exists(pid):
-            if hides_processes(host.fs) and not sees_every_process():
+            if hides_processes(host.fs):
                 advice = how_to_be_allowed(host.fs, "CAP_SYS_PTRACE", "opskit", "pipes", pid)
                 hint = f"it may have ended, or is another user's and hidden (hidepid); {advice}"
             else:

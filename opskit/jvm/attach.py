@@ -296,9 +296,8 @@ class _Exchange:
                 f"{pid} ({self.target.jvm.main}) has no /tmp, where its socket would be; make one"
             ) from None
         except PermissionError:
-            if self.target.ns_pid != pid:
+            if self.target.ns_pid != pid or not attachtarget.shares_our_mounts(self.fs, pid):
                 raise self._denied(f"/proc/{pid}/root/tmp") from None
-            # Not in a container: most likely our own /tmp is its /tmp; whoever listens there is asked for its name anyway.
             return os.open("/tmp", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
 
     def _try_connect(self, tmp: int, as_target: bool) -> socket.socket:

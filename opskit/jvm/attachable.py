@@ -17,6 +17,7 @@ from opskit.jvm.attachtarget import (
     ignores_sigquit,
     needs_restart,
     remakes,
+    shares_our_mounts,
     target_of,
     why_denied,
     why_disabled,
@@ -71,8 +72,9 @@ def _by_socket(fs: ProcFS, target: AttachTarget, status: Status, our_euid: int) 
     try:
         tmp = fs.inside(target.pid, "/tmp")
     except OSError as error:
-        if isinstance(error, PermissionError) and target.ns_pid != target.pid:
-            return _denied(fs, target, f"its /tmp, /proc/{target.pid}/root/tmp,")
+        foreign = target.ns_pid != target.pid or not shares_our_mounts(fs, target.pid)
+        if isinstance(error, PermissionError) and foreign:
+            return _denied(fs, target, f"/proc/{target.pid}/root/tmp")
         tmp = f"{fs.root}/tmp"
     try:
         found = fs.file_id_at(f"{tmp}/{target.socket_name}")

@@ -324,6 +324,14 @@ def meanwhile(found: tuple[int, str, float] | None) -> str:
     )
 
 
+def shares_our_mounts(fs: ProcFS, pid: int) -> bool:
+    """Whether a process has the mounts and the root directory that we have, so that our /tmp is its /tmp. No rights are needed."""
+    try:
+        return fs.read(pid, "mountinfo") == fs.read("self", "mountinfo")
+    except (*GONE, DENIED):
+        return False
+
+
 def why_denied(fs: ProcFS, target: AttachTarget | int, capabilities: str = "CAP_SYS_PTRACE") -> str:
     """What may have refused us where file modes do not, and what to do: `capabilities` are those that root needs for it."""
     pid = target if isinstance(target, int) else target.pid

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput
-from opskit.proc.coverage import hides_processes
+from opskit.proc.coverage import hides_processes, is_mounted_with_hidepid
 from opskit.proc.fs import DENIED, GONE, ProcFS
-from opskit.proc.rights import sees_every_process
 from opskit.proc.status import parse_status
 
 if TYPE_CHECKING:
@@ -58,9 +57,8 @@ class Population:
 
 def population(fs: ProcFS) -> Population:
     """Look at every process once; those that vanish meanwhile are left out."""
-    return Population(
-        tuple(_members(fs, fs.pids())), hides_processes(fs) and not (fs.is_own() and sees_every_process())
-    )
+    hidden = hides_processes(fs) if fs.is_own() else is_mounted_with_hidepid(fs)
+    return Population(tuple(_members(fs, fs.pids())), hidden)
 
 
 def _members(fs: ProcFS, pids: Iterable[int]) -> Iterable[Member]:

@@ -54,6 +54,7 @@ class Rights(NamedTuple):
     bounding: int
     no_new_privs: bool
     first_user_namespace: bool
+    groups: frozenset[str]
 
 
 def read_rights() -> Rights | None:
@@ -67,6 +68,7 @@ def read_rights() -> Rights | None:
             bounding=status.mask("CapBnd") or 0,
             no_new_privs=status.fields.get("NoNewPrivs") == "1",
             first_user_namespace=fs.link("self", "ns", "user") == _FIRST_USER_NAMESPACE,
+            groups=frozenset((str(status.effective_gid), *status.fields.get("Groups", "").split())),
         )
     except (OSError, BadInput, ValueError):
         return None
@@ -84,12 +86,6 @@ def missing(mask: int, capabilities: str) -> list[str]:
 def names_of(mask: int) -> list[str]:
     """The names of the capabilities in a mask, those of newer kernels by their number."""
     return [_BY_BIT[bit] if bit < len(_BY_BIT) else f"capability {bit}" for bit in range(64) if mask >> bit & 1]
-
-
-def sees_every_process() -> bool:
-    """Whether hidepid hides nothing from us: it asks for ptrace rights, not for root."""
-    rights = read_rights()
-    return rights is not None and rights.first_user_namespace and not missing(rights.effective, "CAP_SYS_PTRACE")
 
 
 def how_to_be_allowed(fs: ProcFS, capabilities: str, *words: object, pid: int | None = None) -> str:
@@ -117,9 +113,7 @@ def how_to_be_allowed(fs: ProcFS, capabilities: str, *words: object, pid: int | 
     if foreign:
         return "this is a user namespace (a rootless container?), whose root has no rights outside of it; run opskit as root on the host"
     held = f"we have {' and '.join(capabilities.split())}" if capabilities else "we are root"
-    return (
-        f"it is refused although {held}: {'; '.join(obstacles(fs, pid)) or 'a security module or sandbox forbids it'}"
-    )
+    return f"refused although {held}: {'; '.join(obstacles(fs, pid)) or 'a security module or sandbox forbids it'}"
 
 
 def as_owner_or_root(fs: ProcFS, capabilities: str, pid: int, uid: int, gid: int | None = None) -> str:

@@ -341,7 +341,7 @@ def why_denied(fs: ProcFS, target: AttachTarget | int, capabilities: str = "CAP_
         theirs = fs.load(parse_status, pid, "status").mask("CapPrm") or 0
     except (*GONE, DENIED):
         ours = theirs = 0
-    names = rights.names_of(theirs & ~ours)
+    names = [name.lower() for name in rights.names_of(theirs & ~ours)]
     if names:
         shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
         seen.append(f"it has capabilities that we have not ({shown})")

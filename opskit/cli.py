@@ -171,6 +171,7 @@ def _complain(*lines: str) -> None:
 def main() -> NoReturn:
     """The console script."""
     _stand_in_for_closed_streams()
+    _wait_for_our_own_children()
     try:
         code = run()
         sys.stdout.flush()
@@ -194,6 +195,14 @@ def _stand_in_for_closed_streams() -> None:
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")
     if sys.stderr is None:
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
+
+
+def _wait_for_our_own_children() -> None:
+    """Where a parent of ours ignores SIGCHLD, so do we, and the kernel throws away how our children ended."""
+    import _signal  # type: ignore[import-not-found]  # noqa: PLC0415  (signal costs a millisecond, for its enums)
+
+    if _signal.getsignal(_signal.SIGCHLD) == _signal.SIG_IGN:
+        _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
 
 
 def _end(code: int) -> NoReturn:

@@ -621,3 +621,12 @@ def test_a_text_of_something_else_is_told_with_what_writes_one():
     """The source, what it looks like, and the command."""
     with pytest.raises(BadInput, match=r"^f: this is no class histogram but empty; jmap -histo PID > FILE writes one$"):
         parse_histograms("", "f")
+
+
+@pytest.mark.parametrize("colour", ["\x1b[1m", "\x1b[31;1m", "\x1b[K"])
+def test_an_escape_within_a_name_is_the_names_own(colour):
+    """Only around a line are they a terminal's; several of them, too."""
+    content = text([("a.B", 30, 4000), (f"a.{colour}C", 2, 32)])
+    wrapped = "".join(f"\x1b[0m\x1b[32m{line}\x1b[0m\x1b[K\n" for line in content.splitlines())
+    for form in (content, wrapped, wrapped.rstrip("\n")):
+        assert only(form).rows == {"a.B": (30, 4000), f"a.{colour}C": (2, 32)}

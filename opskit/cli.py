@@ -196,6 +196,7 @@ def main() -> NoReturn:
     interrupts.install()
     try:
         _stand_in_for_closed_streams()
+        _wait_for_our_own_children()
         code = _run_and_flush()
     except KeyboardInterrupt:  # while the output was flushed
         code = INTERRUPTED
@@ -221,6 +222,14 @@ def _stand_in_for_closed_streams() -> None:
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")
     if sys.stderr is None:
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
+
+
+def _wait_for_our_own_children() -> None:
+    """Where a parent of ours ignores SIGCHLD, so do we, and the kernel throws away how our children ended."""
+    import _signal  # type: ignore[import-not-found]  # noqa: PLC0415  (signal costs a millisecond, for its enums)
+
+    if _signal.getsignal(_signal.SIGCHLD) == _signal.SIG_IGN:
+        _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
 
 
 def _end(code: int) -> NoReturn:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import signal
 import subprocess
 import sys
 
@@ -215,3 +216,19 @@ def test_json_begins_with_where_when_and_on_what(opskit):
     assert list(document)[:5] == ["host", "time_utc", "version", "command_line", "target"]
     assert document["version"] == __version__
     assert document["host"] == os.uname().nodename
+
+
+def test_a_parent_that_ignores_its_children_does_not_make_us_ignore_ours(root_only):
+    """SIGCHLD stays ignored over exec: opskit still learns how its own children ended."""
+    process = subprocess.Popen(["sleep", "600"], user=65534, group=65534, extra_groups=[])
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "opskit", "limits", str(process.pid), "--probe", "--yes"],
+            capture_output=True, text=True, check=False, cwd="/",
+            preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN),
+        )  # fmt: skip
+    finally:
+        process.kill()
+        process.wait()
+    assert (done.returncode, done.stderr.count("\n")) == (0, 1), done.stderr
+    assert "really started" in done.stdout

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from typing import TYPE_CHECKING, NoReturn
 
 from opskit.errors import BugInChild
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.001, 0.05
 _UNKNOWN, _BUG = 255, 254  # no errno is that large
+_DEATH_TRIES = 200  # a killed child is gone within milliseconds, on a loaded machine later
 _MANY_FDS = 1 << 16  # old kernels close them one by one
 
 
@@ -59,9 +61,14 @@ def _wait(host: Host, pid: int, timeout_s: float) -> int | None:
 
 
 def _abandon(pid: int) -> None:
+    """Kill the child, and collect it where it dies at once: one that cannot be killed is left behind."""
     try:
         os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, os.WNOHANG)
+        for _ in range(_DEATH_TRIES):
+            ended, _ = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                return
+            time.sleep(_FIRST_PAUSE_S)
     except (ProcessLookupError, ChildProcessError):
         pass
 

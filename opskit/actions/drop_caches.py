@@ -14,6 +14,8 @@ from opskit import shell
 from opskit.actions.child import run_in_child
 from opskit.errors import NotPermitted, NotSupported, TargetTimeout
 from opskit.proc.container import container_evidence
+from opskit.proc.fs import ProcFS
+from opskit.proc.rights import how_to_be_allowed
 
 if TYPE_CHECKING:
     from opskit.host import Host
@@ -87,12 +89,10 @@ def _refused(error: OSError, path: str, level: str, *, in_a_container: bool) -> 
         )
     if error.errno in (errno.EACCES, errno.EPERM):
         who = "root" if os.geteuid() == 0 else f"uid {os.geteuid()}"
-        remedy = (
-            "Root without CAP_DAC_OVERRIDE, or a security module: run it from a full root shell on the host"
-            if who == "root"
-            else f"Run as root: {as_root}"
+        remedy = how_to_be_allowed(ProcFS(), "", "opskit", "dentry", "--drop", level)  # the machine's root owns it
+        return NotPermitted(
+            f"{path} must not be written by {who}: {error.strerror}. {NOTHING} {remedy[0].upper()}{remedy[1:]}"
         )
-        return NotPermitted(f"{path} must not be written by {who}: {error.strerror}. {NOTHING} {remedy}")
     if error.errno == errno.ENOENT:
         return NotSupported(f"this kernel has no {path}. {NOTHING}")
     return NotPermitted(f"{path} cannot be written: {error.strerror}. {NOTHING}")

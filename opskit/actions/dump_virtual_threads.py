@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 from opskit.actions import leftovers
 from opskit.errors import AttachTmp, NotPermitted, NotSupported
 from opskit.interrupts import Guard, Interruptible
-from opskit.proc.fs import GONE
+from opskit.proc.fs import GONE, ProcFS
+from opskit.proc.rights import ANY_COMMAND, how_to_be_allowed
 
 if TYPE_CHECKING:
     from opskit.host import Host
@@ -43,7 +44,8 @@ def dump_virtual_threads(host: Host, client: AttachClient, heap_used_bytes: int 
         tmp = os.open(host.fs.inside(target.pid, "/tmp"), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     except PermissionError:
         raise NotPermitted(
-            f"/tmp of {target.pid}, where it would write the dump, is closed to us; run as root"
+            f"/tmp of {target.pid}, where it would write the dump, is closed to us; "
+            f"{how_to_be_allowed(host.fs, 'CAP_SYS_PTRACE', *ANY_COMMAND, pid=target.pid)}"
         ) from None
     try:
         leftovers.remove_abandoned(tmp, target.euid)
@@ -90,7 +92,10 @@ def _read(tmp: int, name: str, euid: int, answer: str) -> bytes:
     except FileNotFoundError:
         raise AttachTmp(f"the JVM wrote no dump of its virtual threads; it said: {answer.strip()[:300]}") from None
     except OSError as error:
-        raise NotPermitted(f"/tmp/{name}, which the JVM wrote, cannot be read: {error.strerror}") from None
+        advice = (
+            how_to_be_allowed(ProcFS(), "CAP_DAC_READ_SEARCH") if isinstance(error, PermissionError) else "try again"
+        )
+        raise NotPermitted(f"/tmp/{name}, which the JVM wrote, cannot be read: {error.strerror}; {advice}") from None
     with open(fd, "rb") as file:
         found = os.fstat(fd)
         if not stat.S_ISREG(found.st_mode) or found.st_uid != euid or found.st_nlink != 1:

@@ -17,10 +17,10 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from opskit import shell
 from opskit.errors import BugInChild, NotPermitted
 from opskit.interrupts import Guard, Interruptible
 from opskit.proc.limits import UNLIMITED
+from opskit.proc.rights import how_to_be_allowed
 
 if TYPE_CHECKING:
     from opskit.analysis.probeplan import ProbePlan
@@ -58,10 +58,9 @@ def run_probe(host: Host, plan: ProbePlan) -> ProbeResult:
     host.prove_own(plan.pid)
     me = os.geteuid()
     if me not in (0, plan.uid) or (plan.cgroup_procs and me != 0):
-        as_root = shell.command("sudo", "opskit", "limits", plan.pid, "--probe")
         raise NotPermitted(
             f"--probe has to act as user {host.user_name(plan.uid)}"
-            f"{' in its cgroup' if plan.cgroup_procs else ''}; run as root: {as_root}"
+            f"{' in its cgroup' if plan.cgroup_procs else ''}; {_to_act_as_it(host, plan)}"
         )
     begun = host.monotonic()
     with Guard():
@@ -90,7 +89,16 @@ def run_probe(host: Host, plan: ProbePlan) -> ProbeResult:
     name = call.rstrip(b"\0").decode()
     if name == _BUG:
         raise BugInChild("unexpected exception in the probe's child process")
+    if name == "setup:user":
+        raise NotPermitted(
+            f"--probe has to act as user {host.user_name(plan.uid)}: {os.strerror(code)}; {_to_act_as_it(host, plan)}"
+        )
     return ProbeResult(plan.threads, started, name or None, errno.errorcode.get(code) if name else None, took)
+
+
+def _to_act_as_it(host: Host, plan: ProbePlan) -> str:
+    words = ("opskit", "limits", plan.pid, "--probe")
+    return how_to_be_allowed(host.fs, "CAP_SETUID CAP_SETGID", *words, pid=plan.pid)
 
 
 def _be_the_probe(plan: ProbePlan, pipe: int, *, become: bool) -> None:

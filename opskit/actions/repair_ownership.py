@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from opskit.actions import proof
 from opskit.actions.proof import Held, Unproven
+from opskit.proc.rights import how_to_be_allowed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -81,8 +82,12 @@ def _change(host: Host, repair: Repair, held: Held, fds: ExitStack) -> Done:
     except Unproven as unproven:
         return Done(repair, before, before, str(unproven))
     except OSError as error:
-        return Done(repair, before, _shown(held.stat()), f"{error.strerror}; run as root")
+        return Done(repair, before, _shown(held.stat()), f"{error.strerror}; {_to_change_it(host, repair)}")
     return Done(repair, before, _shown(held.stat()))
+
+
+def _to_change_it(host: Host, repair: Repair) -> str:
+    return how_to_be_allowed(host.fs, "CAP_CHOWN CAP_FOWNER", "opskit", "hsperf-check", repair.pid, "--fix")
 
 
 def _shown(found: os.stat_result) -> str:

@@ -28,10 +28,11 @@ from opskit.errors import BugInChild, NotPermitted, NotSupported, TargetTimeout,
 from opskit.proc import syscalls
 from opskit.proc.cgroup import parse_cgroup
 from opskit.proc.container import in_first_pid_namespace
-from opskit.proc.fs import DENIED, GONE
+from opskit.proc.fs import DENIED, GONE, ProcFS
 from opskit.proc.ftrace import CALL_NUMBERS
 from opskit.proc.place import unit_of
 from opskit.proc.process import read_process
+from opskit.proc.rights import how_to_be_allowed
 from opskit.proc.status import parse_status
 
 if TYPE_CHECKING:
@@ -99,7 +100,8 @@ def check_may_trace(host: Host) -> None:
             "run opskit dentry --culprit on the host"
         )
     if not host.is_root:
-        raise NotPermitted("tracing needs root; run: sudo opskit dentry --culprit")
+        advice = how_to_be_allowed(host.fs, "CAP_SYS_ADMIN", "opskit", "dentry", "--culprit")
+        raise NotPermitted(f"tracing needs root; {advice}")
 
 
 def trace_failed_lookups(host: Host, seconds: float, events: tuple[str, ...] = _EVENTS) -> Lookups:
@@ -242,15 +244,23 @@ class _Refused(Exception):  # noqa: N818  (goes through the pipe as an answer)
 
 
 def _mount_tracing() -> str:
-    """The tracer's directory, in mounts of our own."""
+    """The tracer's directory, in a mount that nobody else sees; it lasts as long as this process."""
+    try:
+        return f"/proc/self/fd/{syscalls.mount_detached('tracefs')}"
+    except OSError as error:
+        # Linux before 5.2 has no mounts without a path, before 4.1 no tracefs; a sandbox may answer ENOSYS or EPERM.
+        if error.errno not in (errno.ENOSYS, errno.ENODEV):
+            raise _forbidden("mount tracefs", error) from None
     try:
         syscalls.enter_private_mounts()
     except OSError as error:
-        raise _Refused(
-            "permission",
-            f"cannot take a private mount namespace ({error.strerror}): tracing needs CAP_SYS_ADMIN; in a container, "
-            "run opskit dentry --culprit on the host",
-        ) from None
+        if error.errno == errno.EINVAL:
+            raise _Refused(
+                "support",
+                "cannot keep its mounts to itself: the root directory here is no mount point (a chroot), and this kernel "
+                "is older than Linux 5.2; run opskit dentry --culprit outside of the chroot",
+            ) from None
+        raise _forbidden("take a private mount namespace", error) from None
     last = OSError(errno.ENOENT, "no such directory")
     for fs_type, directory, below in (("tracefs", _TRACEFS, ""), ("debugfs", _DEBUGFS, "/tracing")):
         try:
@@ -262,16 +272,18 @@ def _mount_tracing() -> str:
         if os.path.isdir(f"{directory}{below}/instances"):
             return directory + below
     if last.errno in (errno.EPERM, errno.EACCES):
-        raise _Refused(
-            "permission",
-            f"cannot mount tracefs ({last.strerror}): kernel lockdown or a container forbids it; run "
-            "opskit dentry --culprit on the host",
-        )
+        raise _forbidden("mount tracefs", last)
     raise _Refused(
         "support",
         f"this kernel has no tracefs to mount on {_TRACEFS} ({last.strerror}; CONFIG_FTRACE): the processes that look "
         "for absent files cannot be named here",
     )
+
+
+def _forbidden(what: str, error: OSError) -> _Refused:
+    """The refusal of a step that needs CAP_SYS_ADMIN over the whole machine."""
+    advice = how_to_be_allowed(ProcFS(), "CAP_SYS_ADMIN", "opskit", "dentry", "--culprit")
+    return _Refused("permission", f"cannot {what} ({error.strerror}); {advice}")
 
 
 class _Tracer:

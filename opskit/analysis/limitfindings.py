@@ -45,5 +45,6 @@ def _ran_out(pid: int, verdict: Verdict, binding: Limit) -> Finding:
     if not binding.threads_left:
         summary = f"no thread can start: {binding.full_name} is used up"
         return Finding("threads-none-left", "error", str(pid), summary, evidence, binding.fix)
-    summary = f"{binding.threads_left} more threads can start until {binding.full_name} is used up"
+    at_most = "at most " if verdict.is_at_most else ""
+    summary = f"{at_most}{binding.threads_left} more threads can start until {binding.full_name} is used up"
     return Finding("threads-nearly-none-left", "warning", str(pid), summary, evidence, binding.fix)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from opskit.analysis.stackroom import ThreadCost, threads_in_address_space, threads_in_maps
@@ -31,7 +31,8 @@ class Limit:
 
     `state`: "counts" (threads_left is a number), "unlimited", "exempt" or "unknown" (`note` says why). `cgroup` is set
     for a cgroup's limit. `left_share` is the part of the value that is left, 0 to 1. Where `threads_left_max` is set, the
-    numbers are lowest estimates, with `threads_left_max` as the highest.
+    numbers are lowest estimates, with `threads_left_max` as the highest. `at_most`: what cannot be seen from here counts
+    too. `reason` says in two words why it is unknown, where a file could not be read.
     """
 
     name: str
@@ -47,6 +48,8 @@ class Limit:
     threads_left_max: int | None = None
     set_by: str | None = None
     fix: str | None = None
+    at_most: bool = False
+    reason: str | None = None
 
     @property
     def full_name(self) -> str:
@@ -75,6 +78,12 @@ class Verdict:
     def unknown(self) -> tuple[Limit, ...]:
         """The limits that could not be told."""
         return tuple(limit for limit in self.limits if limit.state == "unknown")
+
+    @property
+    def is_at_most(self) -> bool:
+        """Whether fewer threads than `threads_left` may start: the limit's use is not all seen, or another one is unknown."""
+        binding = self.binding
+        return binding is not None and bool(binding.threads_left) and (binding.at_most or bool(self.unknown))
 
     @property
     def has_run_out(self) -> bool:
@@ -184,7 +193,10 @@ def _nproc(situation: Situation, owner: int | None) -> Iterator[Limit]:
     if reason:
         yield Limit("RLIMIT_NPROC", "threads", soft, used, None, "exempt", source, reason)
         return
-    if (row := _row("RLIMIT_NPROC", "threads", soft, used, source)) or soft is None:
+    unmapped = (
+        "its uid is not mapped into our user namespace: whose threads count cannot be told" if used is None else None
+    )
+    if (row := _row("RLIMIT_NPROC", "threads", soft, used, source, unmapped)) or soft is None or used is None:
         if row:
             yield row
         return
@@ -194,7 +206,10 @@ def _nproc(situation: Situation, owner: int | None) -> Iterator[Limit]:
         note = "at most: some processes cannot be seen (hidepid, or a partial copy), and those of this user count too"
     elif situation.shows_all_pids is False:
         note = "at most: threads of the same uid outside this pid namespace count too, and cannot be seen from here"
-    yield Limit("RLIMIT_NPROC", "threads", soft, used, left, "counts", source, note, left_share=_share(left, soft))
+    yield Limit(
+        "RLIMIT_NPROC", "threads", soft, used, left, "counts", source, note, None, _share(left, soft),
+        at_most=note is not None,
+    )  # fmt: skip
     if situation.user_namespace not in (None, INIT_USER_NAMESPACE) and owner != 0:
         yield _nproc_above(situation, soft, owner)
 
@@ -279,7 +294,8 @@ def _address_space(situation: Situation, cost: ThreadCost | None) -> Limit:
     if (row := _row("RLIMIT_AS", "bytes", soft, used, source)) or soft is None or used is None:
         return row or _unknown("RLIMIT_AS", "bytes", source)
     if cost is None or situation.space is None:
-        return Limit("RLIMIT_AS", "bytes", soft, used, None, "unknown", source, _why(situation, "maps"))
+        why, reason = _why(situation, "maps"), situation.unreadable.get("maps")
+        return Limit("RLIMIT_AS", "bytes", soft, used, None, "unknown", source, why, reason=reason)
     room = max(0, int(soft) - used)
     share = _share(room, soft)
     plain = cost.cached + room // cost.mapped_bytes
@@ -317,7 +333,18 @@ def _data(situation: Situation, stack: Stack, cost: ThreadCost | None) -> Limit:
         return row or _unknown("RLIMIT_DATA", "bytes", source)
     room = max(0, int(soft) - used)
     left = _writable(room, stack, cost)
-    return Limit("RLIMIT_DATA", "bytes", soft, used, left, "counts", source, None, None, _share(room, soft))
+    found = Limit("RLIMIT_DATA", "bytes", soft, used, left, "counts", source, None, None, _share(room, soft))
+    return _unless_guessed(found, situation, stack)
+
+
+def _unless_guessed(limit: Limit, situation: Situation, stack: Stack) -> Limit:
+    """The row as unknown where its maps do not tell by whom the stacks are sized; not where no stack at all would fit."""
+    if situation.space is not None or stack.kind == "given" or not limit.left_share:
+        return limit
+    why = f"{_why(situation, 'maps')}: how large its stacks are is not known; {limit.threads_left} of {_kib(stack.bytes)} fit"
+    return replace(
+        limit, threads_left=None, state="unknown", note=why, left_share=None, reason=situation.unreadable.get("maps")
+    )
 
 
 def _writable(room: int, stack: Stack, cost: ThreadCost | None) -> int:
@@ -342,7 +369,8 @@ def _locked(situation: Situation, stack: Stack, cost: ThreadCost | None) -> Limi
         left = threads_in_address_space(room, situation.space.gaps, cost)
     if situation.locks_new or used * 2 >= (situation.status.bytes_of("VmSize") or 0):
         note = "mlockall(MCL_FUTURE) is seen to hold: new stacks are locked"
-        return Limit("RLIMIT_MEMLOCK", "bytes", soft, used, left, "counts", source, note, None, _share(room, soft))
+        found = Limit("RLIMIT_MEMLOCK", "bytes", soft, used, left, "counts", source, note, None, _share(room, soft))
+        return _unless_guessed(found, situation, stack)
     if used:
         why = f"some memory is locked; only if mlockall(MCL_FUTURE) was called, new stacks are too, and {left} fit"
         return Limit("RLIMIT_MEMLOCK", "bytes", soft, used, None, "unknown", source, why)
@@ -375,7 +403,10 @@ def _pid_max(situation: Situation) -> Limit:
         note = "at most: the pid namespaces above this one give an id to each thread too, and may have fewer left"
     elif len(situation.status.ns_pids) > 1 and (situation.release is None or situation.release >= (6, 14)):
         note = "at most: its own pid namespace may have a smaller one, which only shows from inside"
-    return Limit("kernel.pid_max", "pids", value, used, left, "counts", source, note, None, _share(left, value))
+    return Limit(
+        "kernel.pid_max", "pids", value, used, left, "counts", source, note, None, _share(left, value),
+        at_most=note is not None,
+    )  # fmt: skip
 
 
 def _max_map_count(situation: Situation, cost: ThreadCost | None) -> Limit:
@@ -383,7 +414,7 @@ def _max_map_count(situation: Situation, cost: ThreadCost | None) -> Limit:
     used = situation.space.maps if situation.space else None
     missing = None if situation.space else _why(situation, "maps")
     if (row := _row("vm.max_map_count", "maps", value, used, source, missing)) or value is None or cost is None:
-        return row or _unknown("vm.max_map_count", "maps", source)
+        return replace(row or _unknown("vm.max_map_count", "maps", source), reason=situation.unreadable.get("maps"))
     room = max(0, value - (used or 0))
     left = threads_in_maps(room, cost)
     return Limit("vm.max_map_count", "maps", value, used, left, "counts", source, None, None, _share(room, value))
@@ -405,10 +436,11 @@ def _overcommit(situation: Situation, stack: Stack) -> Limit:
     user = min((situation.status.bytes_of("VmSize") or 0) // 32, situation.user_reserve_bytes)
     room = max(0, total - admin - user - used)
     left = room // stack.bytes
-    return Limit(
+    found = Limit(
         name, "bytes", total, used, left, "counts", source, "mode 2: all stacks are counted against CommitLimit", None,
         _share(room, total),
     )  # fmt: skip
+    return _unless_guessed(found, situation, stack)
 
 
 def _cgroup_memory(pid: int, cgroups: CgroupLimits) -> Iterator[Limit]:

@@ -17,8 +17,9 @@ from opskit.commands.watch import run_watch
 from opskit.errors import NotPermitted, NotSupported, UsageError
 from opskit.proc.cgroupslab import read_cgroup_slabs
 from opskit.proc.dentry_state import parse_dentry_state
-from opskit.proc.fs import DENIED, GONE
+from opskit.proc.fs import DENIED, GONE, ProcFS
 from opskit.proc.meminfo import parse_meminfo
+from opskit.proc.rights import how_to_be_allowed
 from opskit.proc.slabalias import merged_names, read_aliases
 from opskit.proc.slabinfo import parse_slabinfo
 from opskit.proc.vmstat import parse_vmstat
@@ -177,7 +178,7 @@ def _check_can_picture(host: Host) -> None:
     except (*GONE, DENIED) as error:
         raise NotPermitted(
             f"a picture shows the slabs, and {host.fs.path('slabinfo')} cannot be read ({error.strerror}); "
-            "run as root: sudo opskit dentry -o FILE"
+            f"{how_to_be_allowed(host.fs, '', 'opskit', 'dentry', '-o', 'FILE')}"
         ) from None
 
 
@@ -189,7 +190,7 @@ def _checked(facts: analysis.Facts, max_percent: float | None) -> int:
     if over is None:
         raise NotPermitted(
             f"whether dentries and inodes take more than {max_percent:g} % of RAM cannot be told without slabinfo; "
-            f"run as root: {shell.command('sudo', 'opskit', 'dentry', '--check', f'{max_percent:g}')}"
+            f"{how_to_be_allowed(ProcFS(), '', 'opskit', 'dentry', '--check', f'{max_percent:g}')}"
         )
     return int(over)
 
@@ -205,7 +206,7 @@ def _look(host: Host) -> Look:
         except GONE:
             missing.append(f"{fs.path(*parts)} is not there")
         except DENIED:
-            missing.append(f"{fs.path(*parts)} is for root only: sudo opskit dentry shows what it says")
+            missing.append(f"{fs.path(*parts)} is for root only; {how_to_be_allowed(fs, '', 'opskit', 'dentry')}")
         return None
 
     def quiet(parse: Callable[[str], Any], *parts: str) -> Any:

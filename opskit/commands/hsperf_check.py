@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from opskit import shell
 from opskit.analysis import hsperf_check as analysis
 from opskit.analysis.finding import Finding, is_failure, most_severe_first
 from opskit.commands.confirm import agreed
@@ -29,6 +28,7 @@ from opskit.jvm.attachfiles import FileFinder, inner_pids, sees_everything
 from opskit.jvm.discover import HOTSPOT, Jvm, check_told, find_jvm, survey
 from opskit.proc.coverage import coverage_lines
 from opskit.proc.fs import GONE
+from opskit.proc.rights import how_to_be_allowed
 from opskit.render import hsperf_check as view
 from opskit.render.report import Report
 
@@ -134,10 +134,11 @@ def _look(host: Host, pids: Sequence[int], *, again: bool = False) -> Look:
             if pids:
                 raise NotPermitted(
                     f"{jvm.pid} ({jvm.main}) belongs to {host.user_name(around.euid)}, and cannot be looked into; "
-                    + shell.command("sudo", "opskit", "hsperf-check", jvm.pid)
+                    f"{_to_look_into(host, jvm)}"
                 )
             look.notes.append(
-                f"{jvm.pid} ({jvm.main}) belongs to {host.user_name(around.euid)}: its hsperfdata was not judged; run as root"
+                f"{jvm.pid} ({jvm.main}) belongs to {host.user_name(around.euid)}: its hsperfdata was not judged; "
+                f"{_to_look_into(host, jvm)}"
             )
         look.checked.append(
             analysis.check(around, names, now_s, finder.holder, host.page_bytes, initial_namespace=all_seen)
@@ -156,6 +157,10 @@ def _look(host: Host, pids: Sequence[int], *, again: bool = False) -> Look:
     look.findings = most_severe_first(analysis.once([*look.findings, *findings]))
     look.repairs += repairs
     return look
+
+
+def _to_look_into(host: Host, jvm: Jvm) -> str:
+    return how_to_be_allowed(host.fs, "CAP_SYS_PTRACE", "opskit", "hsperf-check", jvm.pid, pid=jvm.pid)
 
 
 def _leftovers(
@@ -188,7 +193,7 @@ def _article(kind: str) -> str:
 def _all_jvms(host: Host, look: Look) -> list[Jvm]:
     seen = survey(host.fs, host.clock_ticks)
     check_told(host.fs, seen)
-    look.notes += coverage_lines(host.fs, len(seen.scanned), len(seen.denied), len(seen.vanished), as_root=host.is_root)
+    look.notes += coverage_lines(host.fs, len(seen.scanned), len(seen.denied), len(seen.vanished))
     others = [jvm for jvm in seen.jvms if jvm.kind != HOTSPOT]
     look.notes += [f"{jvm.pid} ({jvm.main}) is {_article(jvm.kind)}, and was not judged" for jvm in others]
     return [jvm for jvm in seen.jvms if jvm.kind == HOTSPOT]
@@ -314,4 +319,7 @@ def _summary(look: Look, pids: Sequence[int], *, whole: bool) -> str:
         for severity in ("error", "warning", "note")
     }
     said = [f"{count} {name}{'' if count == 1 else 's'}" for name, count in counts.items() if count]
+    unread = sum(checked.around.counters is None for checked in look.checked)
+    if unread and not said:
+        said = [f"nothing was found, but {unread} {'was' if unread == 1 else 'were'} not judged in full"]
     return f"{jvms}: {', '.join(said)}" if said else f"{jvms}: {well}" if look.jvms else jvms

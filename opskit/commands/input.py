@@ -38,9 +38,18 @@ def read_text(path: str) -> str:
     except IsADirectoryError:
         raise BadInput(path, "this is a directory; name a file in it") from None
     except PermissionError:
-        raise NotPermitted(f"{path}: we may not read this file; run as its owner or as root") from None
+        raise NotPermitted(f"{path}: we may not read this file; {to_read_a_file()}") from None
     except OSError as error:
         raise BadInput(path, f"cannot be read: {error.strerror}") from None
+
+
+def to_read_a_file() -> str:
+    """What to do where a file of the user's is closed to us."""
+    from opskit.proc.fs import ProcFS  # noqa: PLC0415  (only after a refusal)
+    from opskit.proc.rights import RUN_AS_ROOT, how_to_be_allowed  # noqa: PLC0415
+
+    advice = how_to_be_allowed(ProcFS(), "CAP_DAC_READ_SEARCH")
+    return "run as its owner or as root" if advice == RUN_AS_ROOT else f"run as its owner, or: {advice}"
 
 
 def decode(data: bytes) -> str:

@@ -22,6 +22,7 @@ from opskit.proc.cgrouplimits import CpuLimit, MemoryLimit, cpu_limit, frozen_by
 from opskit.proc.coverage import coverage_lines
 from opskit.proc.fs import DENIED, GONE
 from opskit.proc.place import Place, place_of
+from opskit.proc.rights import how_to_be_allowed
 from opskit.proc.stat import parse_stat
 from opskit.proc.status import parse_status
 from opskit.render import jvms as view
@@ -211,10 +212,8 @@ def _report(
 ) -> Report:
     findings = analysis.findings(rows, size)
     said = [finding.summary + (f"; {finding.fix}" if finding.fix else "") for finding in findings]
-    footer = list(
-        coverage_lines(host.fs, len(found.scanned), len(found.denied), len(found.vanished), as_root=host.is_root)
-    )
-    footer += view.notes(rows)
+    footer = list(coverage_lines(host.fs, len(found.scanned), len(found.denied), len(found.vanished)))
+    footer += view.notes(rows, lambda: how_to_be_allowed(host.fs, "CAP_SYS_PTRACE CAP_DAC_READ_SEARCH"))
     if not rows:
         whose = f" of {', '.join(map(host.user_name, sorted(options.uids)))}" if options.uids else ""
         known = " among those that could be judged" if found.denied and not host.fs.is_live else ""

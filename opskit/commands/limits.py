@@ -22,6 +22,7 @@ from opskit.errors import BadInput, NoSuchProcess, NotPermitted, NotSupported, O
 from opskit.proc.fs import DENIED, GONE, Refused
 from opskit.proc.origins import read_origins
 from opskit.proc.process import command_name
+from opskit.proc.rights import how_to_be_allowed
 from opskit.proc.situation import INIT_USER_NAMESPACE, largest_written_bytes, read_situation
 from opskit.proc.stat import parse_stat
 from opskit.proc.status import parse_status
@@ -178,8 +179,7 @@ def _look(host: Host, target: Target, every: bool, stack: int | None) -> Look:
     except Refused as error:
         raise NotSupported(f"{error.filename} was not read: {error.strerror}") from None
     except DENIED as error:
-        as_root = shell.command("sudo", "opskit", "limits", pid)
-        raise NotPermitted(f"{error.filename}: no permission; run as root: {as_root}") from None
+        raise NotPermitted(f"{error.filename}: permission denied; {_to_read_it(host, pid)}") from None
     if now.start_ticks != target.who.start_ticks or now.state in _ENDED:
         raise NoSuchProcess(pid, "it ended while it was looked at")
     origins = read_origins(host.fs, situation, target.who.user or "")
@@ -191,6 +191,10 @@ def _look(host: Host, target: Target, every: bool, stack: int | None) -> Look:
         clone3=_clone3(host, target, situation),
     )
     return Look(situation, explained(verdict, situation, origins), uses, origins.pam.unread)
+
+
+def _to_read_it(host: Host, pid: int) -> str:
+    return how_to_be_allowed(host.fs, "CAP_SYS_PTRACE", "opskit", "limits", pid, pid=pid)
 
 
 def _with_jvm_options(host: Host, situation: Situation) -> Situation:
@@ -291,7 +295,7 @@ def _remember(target: Target, look: Look, at_s: float) -> None:
 
 def _report(host: Host, target: Target, look: Look, probed: Probed | None = None, *, narrow: bool) -> Report:
     verdict, situation = look.verdict, look.situation
-    lines = view.verdict_lines(verdict, target.title, situation)
+    lines = view.verdict_lines(verdict, target.title, situation, lambda: _to_read_it(host, situation.pid))
     found = trend(target.samples)
     if target.samples:
         lines.insert(1, view.trend_line(target.samples, found))
@@ -316,6 +320,8 @@ def _report(host: Host, target: Target, look: Look, probed: Probed | None = None
         footer=[f"could not read {name}" for name in look.unread],
         data=lambda: {
             "threads_left": verdict.threads_left,
+            "threads_left_is_at_most": verdict.is_at_most,
+            "unknown_limits": [view.unknown_object(limit) for limit in verdict.unknown],
             "binding": verdict.binding.name if verdict.binding else None,
             "limits": [view.limit_object(limit) for limit in verdict.limits],
             "stack_bytes": verdict.stack.bytes,

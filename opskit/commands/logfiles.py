@@ -12,7 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, BinaryIO
 
 from opskit import shell
-from opskit.commands.input import UTF_16
+from opskit.commands.input import UTF_16, to_read_a_file
 from opskit.errors import BadInput, NotPermitted
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _open(name: str) -> LogFile:
     try:
         file = open(name, "rb", buffering=0)  # noqa: SIM115  (a pipe stays open until it is read)
     except PermissionError:
-        raise NotPermitted(f"cannot read {name}: permission denied; run as its owner or as root") from None
+        raise NotPermitted(f"cannot read {name}: permission denied; {to_read_a_file()}") from None
     except IsADirectoryError:
         directory = f"./{name}" if name.startswith("-") else name
         inside = shell.quote(directory.rstrip("/")) if directory.strip("/") else ""

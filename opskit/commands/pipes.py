@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from opskit import shell
 from opskit.analysis import pipes as analysis
 from opskit.commands.options import Pid, check_watch, common, open_host, top, uids_of, users, watching
 from opskit.commands.output import Output, about
@@ -17,6 +16,7 @@ from opskit.proc.coverage import coverage_lines, hides_processes
 from opskit.proc.fs import DENIED, GONE
 from opskit.proc.pipescan import Holder, PipeScan, PipeScanner, fds_in_flight
 from opskit.proc.process import command_name
+from opskit.proc.rights import how_to_be_allowed
 from opskit.proc.stat import parse_stat
 from opskit.proc.status import parse_status
 from opskit.render import pipes as view
@@ -123,9 +123,9 @@ def command(
 def _check_pids(host: Host, pids: Iterable[int]) -> None:
     for pid in pids:
         if not host.fs.exists(pid):
-            if hides_processes(host.fs) and not host.is_root:
-                shows = shell.command("sudo", "opskit", "pipes", pid)
-                hint = f"it may have ended, or is another user's and hidden (hidepid): {shows}"
+            if hides_processes(host.fs):
+                advice = how_to_be_allowed(host.fs, "CAP_SYS_PTRACE", "opskit", "pipes", pid)
+                hint = f"it may have ended, or is another user's and hidden (hidepid); {advice}"
             else:
                 hint = "it may have ended; opskit pipes without a PID shows all"
             raise NoSuchProcess(pid, hint)
@@ -148,11 +148,7 @@ def _refuse_denied(host: Host, options: Options, look: Look) -> None:
         if pid in look.scan.denied:
             who = host.process(pid)
             owner = who.user or "another user"
-            remedy = (
-                "not even by root: a security module or sandbox guards it"
-                if host.is_root
-                else f"run as root: {shell.command('sudo', 'opskit', 'pipes', pid)}"
-            )
+            remedy = how_to_be_allowed(host.fs, "CAP_SYS_PTRACE", "opskit", "pipes", pid, pid=pid)
             raise NotPermitted(f"{pid} ({who.command}, user {owner}) does not let its fds be read; {remedy}")
 
 
@@ -218,9 +214,7 @@ def _report(
     shown = rows[: options.top] if options.top else rows
     gains = analysis.gains(samples, _boot_s(host), host.clock_ticks) if samples else []
     scan = look.scan
-    footer = list(
-        coverage_lines(host.fs, len(scan.scanned), len(scan.denied), len(scan.vanished), as_root=host.is_root)
-    )
+    footer = list(coverage_lines(host.fs, len(scan.scanned), len(scan.denied), len(scan.vanished)))
     if scan.garbled:
         footer.append(f"{len(scan.garbled)} of these for what is no link of a kernel's: {scan.garbled[0]}")
     if scan.remote_skipped:

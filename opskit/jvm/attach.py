@@ -42,6 +42,7 @@ from opskit.errors import (
 from opskit.jvm import attachtarget, attachwire
 from opskit.jvm.attachtarget import AttachTarget, read_target
 from opskit.proc.fs import GONE, FileId, ProcFS, Space
+from opskit.proc.rights import as_owner_or_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,6 +53,9 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.001, 0.05
 _SETTLE_S = 0.5  # a listener that another client has just started needs this long at most to make its socket
 _SETTLE_STEP_S = 0.01
+_FOR_A_TRIGGER = (
+    "CAP_SYS_PTRACE CAP_SETUID CAP_SETGID"  # to reach the directory, and to make the file as the JVM's user
+)
 _TRIGGER_STAYS_S = 15.0  # a client waits for the listener 10 s at most by default
 _STARTING_STEP_S = 0.02
 _CHUNK_BYTES = 1 << 18
@@ -154,10 +158,10 @@ class AttachClient:
                 f"{target.pid} ({target.jvm.main}) closed the connection without a word, although we came as {ours}, as it "
                 "runs itself: it is ending, or in a user namespace with other ids; try again from within its container"
             )
-        as_it = shell.command("sudo", "-u", f"#{target.euid}", "-g", f"#{target.egid}", "opskit", shell.Syntax("…"))
+        advice = as_owner_or_root(self.fs, "CAP_SETUID CAP_SETGID", target.pid, target.euid, target.egid)
         raise AttachRefused(
             f"{target.pid} ({target.jvm.main}) refused our credentials: we are {ours}, it runs as {theirs}, and takes only "
-            f"clients with both; {as_it}, or run as root"
+            f"clients with both; {advice}"
         )
 
 
@@ -293,9 +297,8 @@ class _Exchange:
                 f"{pid} ({self.target.jvm.main}) has no /tmp, where its socket would be; make one"
             ) from None
         except PermissionError:
-            if self.target.ns_pid != pid:
+            if self.target.ns_pid != pid or not attachtarget.shares_our_mounts(self.fs, pid):
                 raise self._denied(f"/proc/{pid}/root/tmp") from None
-            # Not in a container: most likely our own /tmp is its /tmp; whoever listens there is asked for its name anyway.
             return os.open("/tmp", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
 
     def _try_connect(self, tmp: int, as_target: bool) -> socket.socket:
@@ -338,7 +341,7 @@ class _Exchange:
             except FileNotFoundError:
                 raise _NobodyListensError(path, orphan=False) from None
             except PermissionError:
-                raise self._denied(path) from None
+                raise self._denied(path, "CAP_SETUID CAP_SETGID" if as_target else "CAP_DAC_OVERRIDE") from None
 
     def _prove_peer(self, connection: socket.socket, path: str) -> None:
         peer = peer_pid(connection)
@@ -350,10 +353,10 @@ class _Exchange:
                 peer,
             )
 
-    def _denied(self, what: str) -> AttachDenied:
+    def _denied(self, what: str, capabilities: str = "CAP_SYS_PTRACE") -> AttachDenied:
         return AttachDenied(
             f"the kernel does not let us use {what} of {self.target.pid} ({self.target.jvm.main}): "
-            f"{attachtarget.why_denied(self.fs, self.target)}"
+            f"{attachtarget.why_denied(self.fs, self.target, capabilities)}"
         )
 
     # Starting the listener
@@ -488,7 +491,7 @@ class _Exchange:
                 raise attachtarget.no_signal(self.target, why[0])
             signal.pidfd_send_signal(pidfd, signal.SIGQUIT)
         except PermissionError:
-            raise self._denied("SIGQUIT") from None
+            raise self._denied("SIGQUIT", "CAP_KILL") from None
         except GONE:
             raise NoSuchProcess(self.target.pid, "it has ended") from None
         finally:
@@ -528,6 +531,7 @@ class _Trigger:
         False: another client's is there, which does as well. Raises AttachTrigger.
         """
         refused = []
+        denied = False
         for place in ("cwd", "tmp"):
             try:
                 directory = (
@@ -537,6 +541,7 @@ class _Trigger:
                 )
             except OSError as error:
                 refused.append(f"{self._place(place)}: {os.strerror(error.errno or 0)}")
+                denied |= isinstance(error, PermissionError)
                 continue
             try:
                 if self._make_in(directory):
@@ -547,6 +552,7 @@ class _Trigger:
                     return False
             except OSError as error:
                 refused.append(f"{self._place(place)}: {os.strerror(error.errno or 0)}")
+                denied |= isinstance(error, PermissionError)
             finally:
                 if self._made is None:
                     os.close(directory)
@@ -554,6 +560,7 @@ class _Trigger:
             f"{self.target.pid} ({self.target.jvm.main}) has no attach listener, and its trigger file "
             f"{self.target.trigger_name} cannot be made ({'; '.join(refused)}). No signal was sent: it would only print a "
             "dump into the application's output"
+            + (f"; {attachtarget.why_denied(self.fs, self.target, _FOR_A_TRIGGER)}" if denied else "")
         )
 
     def is_old(self) -> bool:

@@ -18,10 +18,13 @@ from opskit.jvm.attachtarget import (
     ignores_sigquit,
     needs_restart,
     remakes,
+    shares_our_mounts,
     target_of,
+    why_denied,
     why_disabled,
 )
 from opskit.jvm.discover import HOTSPOT, OPENJ9, Jvm
+from opskit.proc.rights import missing, read_rights
 
 if TYPE_CHECKING:
     from opskit.proc.fs import ProcFS
@@ -36,6 +39,7 @@ class Attachable(NamedTuple):
 
 
 YES = Attachable("yes")
+_TO_START_ITS_LISTENER = "CAP_SETUID CAP_SETGID CAP_KILL"  # to make its trigger file as its user, and to signal it
 
 
 def attachable(
@@ -64,13 +68,16 @@ def attachable(
     disabled = why_disabled(fs, target)
     if disabled is not None:
         return Attachable("disabled", str(disabled))
-    return _by_socket(fs, target, status)
+    return _by_socket(fs, target, status, our_ids[0])
 
 
-def _by_socket(fs: ProcFS, target: AttachTarget, status: Status) -> Attachable:
+def _by_socket(fs: ProcFS, target: AttachTarget, status: Status, our_euid: int) -> Attachable:
     try:
         tmp = fs.inside(target.pid, "/tmp")
-    except OSError:
+    except OSError as error:
+        foreign = target.ns_pid != target.pid or not shares_our_mounts(fs, target.pid)
+        if isinstance(error, PermissionError) and foreign:
+            return _denied(fs, target, f"/proc/{target.pid}/root/tmp")
         tmp = f"{fs.root}/tmp"
     try:
         found = fs.file_id_at(f"{tmp}/{target.socket_name}")
@@ -78,6 +85,8 @@ def _by_socket(fs: ProcFS, target: AttachTarget, status: Status) -> Attachable:
         found = None
     if found is not None:
         if stat.S_ISSOCK(found.mode):
+            if not fs.is_writable(f"{tmp}/{target.socket_name}"):
+                return _denied(fs, target, f"/tmp/{target.socket_name}", "CAP_DAC_OVERRIDE")
             return YES
         return Attachable("no-socket", f"/tmp/{target.socket_name} is no socket: somebody put it there")
     if not remakes(target.java_major) and has_listener(fs, target.pid):
@@ -85,6 +94,15 @@ def _by_socket(fs: ProcFS, target: AttachTarget, status: Status) -> Attachable:
     if ignores_sigquit(status) or not catches_sigquit(status):
         how = "ignores SIGQUIT" if ignores_sigquit(status) else "has no handler for SIGQUIT (-Xrs, or just starting)"
         return Attachable("no-signal", f"it has no attach listener, and {how}")
+    if target.jvm.libjvm is None:
+        return _denied(fs, target, f"/proc/{target.pid}/maps")
+    ours = read_rights()
+    if our_euid == 0 and target.euid != 0 and ours is not None and missing(ours.effective, _TO_START_ITS_LISTENER):
+        return _denied(fs, target, "what starts its listener", _TO_START_ITS_LISTENER)
     if not fs.is_writable(tmp):
         return Attachable("read-only-tmp", "its /tmp cannot be written to: the listener could not make its socket")
     return YES
+
+
+def _denied(fs: ProcFS, target: AttachTarget, what: str, capabilities: str = "CAP_SYS_PTRACE") -> Attachable:
+    return Attachable("denied", f"the kernel does not let us use {what}: {why_denied(fs, target, capabilities)}")

@@ -15,7 +15,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from opskit.errors import BadInput
-from opskit.jvm.attachtarget import command_words, has_listener, major_of_jvm, reduced_signals, why_stopped
+from opskit.jvm.attachtarget import (
+    command_words,
+    has_listener,
+    major_of_jvm,
+    reduced_signals,
+    shares_our_mounts,
+    why_stopped,
+)
 from opskit.jvm.launch import last_flag
 from opskit.jvm.maps import Mapping, parse_jvm_maps
 from opskit.proc.fs import DENIED, GONE, FileId, ProcFS, Space
@@ -270,8 +277,9 @@ class FileFinder:
         """Its own /tmp; ours where its mount namespace is closed to us, but it runs in our pid namespace."""
         try:
             path = self.fs.inside(jvm.pid, "/tmp")
-        except OSError:
-            return self._tmp_at(self.ours, None) if jvm.ns_pid == jvm.pid else None
+        except OSError as error:
+            closed = isinstance(error, PermissionError) and not shares_our_mounts(self.fs, jvm.pid)
+            return None if closed or jvm.ns_pid != jvm.pid else self._tmp_at(self.ours, None)
         return self._tmp_at(path, self._way(jvm, "root", path))
 
     def _tmp_at(self, path: str, way: Way | None) -> Tmp | None:

@@ -23,6 +23,7 @@ from opskit.errors import (
 from opskit.jvm.discover import HOTSPOT, OPENJ9, Jvm, find_jvm
 from opskit.jvm.launch import last_flag, parse_words
 from opskit.jvm.release import jdk_release
+from opskit.proc import rights
 from opskit.proc.boot import parse_uptime
 from opskit.proc.cgroup import ancestry
 from opskit.proc.fs import DENIED, GONE, FileId, ProcFS
@@ -37,11 +38,6 @@ _LISTENER = "Attach Listener"
 _REMAKES_SOCKET = 14  # JDK-8225690; 11.0.9 was seen not to
 _STARTING_S = 30.0
 _BUSY_SHARE = 0.05  # on a crowded machine the thread that holds up all others may get no more
-_CAPABILITIES = {
-    0: "cap_chown", 1: "cap_dac_override", 2: "cap_dac_read_search", 5: "cap_kill", 6: "cap_setgid", 7: "cap_setuid",
-    10: "cap_net_bind_service", 12: "cap_net_admin", 13: "cap_net_raw", 14: "cap_ipc_lock", 19: "cap_sys_ptrace",
-    21: "cap_sys_admin", 23: "cap_sys_nice", 24: "cap_sys_resource",
-}  # fmt: skip
 
 
 class AttachTarget(NamedTuple):
@@ -96,7 +92,7 @@ def target_of(fs: ProcFS, jvm: Jvm, our_euid: int) -> AttachTarget:
     if our_euid not in (0, owner):
         raise AttachOtherUser(
             f"{pid} ({jvm.main}) belongs to uid {owner}: only that user and root may attach; "
-            f"{shell.command('sudo', '-u', f'#{owner}', 'opskit', shell.Syntax('…'))}, or run as root"
+            f"{rights.as_owner_or_root(fs, 'CAP_SETUID CAP_SETGID', pid, owner)}"
         )
     if jvm.kind == OPENJ9:
         raise AttachNotHotSpot(
@@ -331,8 +327,16 @@ def meanwhile(found: tuple[int, str, float] | None) -> str:
     )
 
 
-def why_denied(fs: ProcFS, target: AttachTarget | int) -> str:
-    """What was seen that may refuse where file modes do not: capabilities, Yama, a security module."""
+def shares_our_mounts(fs: ProcFS, pid: int) -> bool:
+    """Whether a process has the mounts and the root directory that we have, so that our /tmp is its /tmp. No rights are needed."""
+    try:
+        return fs.read(pid, "mountinfo") == fs.read("self", "mountinfo")
+    except (*GONE, DENIED):
+        return False
+
+
+def why_denied(fs: ProcFS, target: AttachTarget | int, capabilities: str = "CAP_SYS_PTRACE") -> str:
+    """What may have refused us where file modes do not, and what to do: `capabilities` are those that root needs for it."""
     pid = target if isinstance(target, int) else target.pid
     seen = []
     try:
@@ -340,29 +344,11 @@ def why_denied(fs: ProcFS, target: AttachTarget | int) -> str:
         theirs = fs.load(parse_status, pid, "status").mask("CapPrm") or 0
     except (*GONE, DENIED):
         ours = theirs = 0
-    missing = theirs & ~ours
-    if missing:
-        names = [_CAPABILITIES.get(bit, f"capability {bit}") for bit in range(64) if missing >> bit & 1]
+    names = [name.lower() for name in rights.names_of(theirs & ~ours)]
+    if names:
         shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-        seen.append(f"it has capabilities that we have not ({shown}): run opskit as root with cap_sys_ptrace")
-    scope = _maybe(fs, "sys", "kernel", "yama", "ptrace_scope")
-    if scope in ("2", "3"):
-        seen.append(f"Yama's ptrace_scope is {scope}")
-    labels = [_maybe(fs, where, "attr", "current") for where in ("self", pid)]
-    if labels[0] and labels[1] and labels[0] != labels[1] and "unconfined" not in (labels[0], labels[1]):
-        seen.append(f"a security module confines us ({labels[0]}) and it ({labels[1]}): its audit log has more")
-    elif labels[1] and labels[1] != "unconfined":
-        seen.append(f"it runs under the security label {labels[1]}")
-    if not seen:
-        seen.append("it may be undumpable or in a user namespace that we have no rights over: run as root on the host")
-    return "; ".join(seen)
-
-
-def _maybe(fs: ProcFS, *parts: object) -> str | None:
-    try:
-        return fs.load(_line, *parts).rstrip("\0") or None
-    except (OSError, ValueError):
-        return None
+        seen.append(f"it has capabilities that we have not ({shown})")
+    return "; ".join([*seen, rights.how_to_be_allowed(fs, capabilities, *rights.ANY_COMMAND, pid=pid)])
 
 
 def _line(text: str) -> str:

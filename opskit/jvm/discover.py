@@ -23,6 +23,7 @@ from opskit.proc.fs import DENIED, GONE, FileId, ProcFS
 from opskit.proc.idmap import parse_id_map
 from opskit.proc.mountinfo import parse_remote_mount_points
 from opskit.proc.process import command_name
+from opskit.proc.rights import as_owner_or_root
 from opskit.proc.stat import parse_stat
 from opskit.proc.status import Status, parse_status
 
@@ -126,7 +127,7 @@ def find_jvm(fs: ProcFS, pid: int, clock_ticks: int = 100) -> Jvm:
             ) from None
         raise NotPermitted(
             f"{pid} does not let itself be looked into, and has no JVM's name: nothing tells whether it is one; "
-            "run as root, outside of any sandbox"
+            f"{as_owner_or_root(fs, 'CAP_SYS_PTRACE', pid, status.effective_uid)}"
         ) from None
     if jvm is None:
         raise NotAJvm(
@@ -246,7 +247,7 @@ class _Finder:
                 return self._jvm(pid, status, HOTSPOT, None, lacking)
             reason = NotPermitted(
                 f"{pid} is a JVM of uid {owner}, whose counters only that user and root may read; "
-                f"run as root, or: {shell.command('sudo', '-u', f'#{owner}', 'opskit', shell.Syntax('…'))}"
+                f"{as_owner_or_root(self.fs, 'CAP_SYS_PTRACE CAP_DAC_READ_SEARCH', pid, owner)}"
             )
             return self._jvm(pid, status, HOTSPOT, None, reason)
         return self._jvm(pid, status, HOTSPOT, None, perf)

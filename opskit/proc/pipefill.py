@@ -13,6 +13,7 @@ import platform
 from typing import TYPE_CHECKING, NamedTuple
 
 from opskit.proc.fs import DENIED, GONE, ProcFS
+from opskit.proc.rights import how_to_be_allowed
 from opskit.proc.status import parse_status
 from opskit.quantities import hexadecimal, integer
 
@@ -61,7 +62,7 @@ def read_fills(holders: Iterable[Holder], pipe_fill: Callable[..., tuple[int, in
 
 def _reason(error: OSError, pid: int) -> str:
     if isinstance(error, PermissionError):
-        return f"no right to look into {pid} (ptrace); run as root"
+        return f"no right to look into {pid} (ptrace); {how_to_be_allowed(ProcFS(), 'CAP_SYS_PTRACE', pid=pid)}"
     if isinstance(error, ProcessLookupError):
         return f"{pid} vanished"
     if error.errno == errno.ENOSYS:

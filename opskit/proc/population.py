@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput
 from opskit.proc.container import in_first_pid_namespace
-from opskit.proc.coverage import hides_processes, parse_total_tasks
+from opskit.proc.coverage import hides_processes, is_mounted_with_hidepid, parse_total_tasks
 from opskit.proc.fs import DENIED, GONE, ProcFS
 from opskit.proc.status import parse_status
 
@@ -58,8 +58,9 @@ class Population:
 
 def population(fs: ProcFS) -> Population:
     """Look at every process once; those that vanish meanwhile are left out."""
+    hidden = hides_processes(fs) if fs.is_own() else is_mounted_with_hidepid(fs)
     members = tuple(_members(fs, fs.pids()))
-    return Population(members, hides_processes(fs) or _is_copied_in_part(fs, members))
+    return Population(members, hidden or _is_copied_in_part(fs, members))
 
 
 def _is_copied_in_part(fs: ProcFS, members: tuple[Member, ...]) -> bool:

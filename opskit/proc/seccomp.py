@@ -121,7 +121,7 @@ def _loaded(code: int, k: int, data: Mapping[int, int], memory: list[int]) -> in
 
 def _computed(code: int, left: int, right: int) -> int:
     operation = code & 0xF0
-    if operation in (0x30, 0x90) and right == 0:
+    if operation == 0x30 and right == 0:
         raise Undecided
     results = {
         0x00: lambda: left + right,
@@ -133,7 +133,6 @@ def _computed(code: int, left: int, right: int) -> int:
         0x60: lambda: left << (right & 31),
         0x70: lambda: left >> (right & 31),
         0x80: lambda: -left,
-        0x90: lambda: left % right,
         0xA0: lambda: left ^ right,
     }
     if operation not in results:

@@ -11,6 +11,7 @@ from opskit.proc.cgroup import Ancestry, ancestry, parse_cgroup
 from opskit.proc.coverage import parse_total_tasks
 from opskit.proc.fd import parse_fdinfo
 from opskit.proc.fs import DENIED, FD_WRITABLE, GONE, ProcFS, Refused
+from opskit.proc.idmap import parse_id_map
 from opskit.proc.limits import UNLIMITED, Rlimit, parse_limits
 from opskit.proc.maps import AddressSpace, locks_new_mappings, parse_maps
 from opskit.proc.meminfo import parse_meminfo
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+PERMISSION_DENIED = "permission denied"
 INIT_USER_NAMESPACE = b"user:[4026531837]"  # include/linux/proc_ns.h
 INIT_PID_NAMESPACE = b"pid:[4026531836]"
 _GLIBC_VERSION = re.compile(rb"GNU C Library[^\n]{0,80}? version ([0-9]{1,4})\.([0-9]{1,4})")
@@ -75,7 +77,7 @@ class Situation:
     """What was read. None: it could not be; `unreadable` says why, by the name of the file.
 
     `shows_all_pids`: whether the tree is of the machine's first pid namespace. `user_threads` are those that
-    RLIMIT_NPROC counts. `glibc` is its version. `java_options` and `malloc_options` are what the process was started
+    RLIMIT_NPROC counts; None where the uid has no name in our user namespace, where all such look alike. `glibc` is its version. `java_options` and `malloc_options` are what the process was started
     with. `locks_new`: new mappings are locked. `ancestors` go from the parent up.
     """
 
@@ -91,7 +93,7 @@ class Situation:
     reader_user_namespace: bytes | None
     shows_all_pids: bool | None
     population: Population
-    user_threads: int
+    user_threads: int | None
     pids: CgroupLimits
     memory: CgroupLimits
     memberships: tuple[Membership, ...]
@@ -137,7 +139,7 @@ def read_situation(fs: ProcFS, pid: int, command_name: Callable[[ProcFS, int], s
         reader_user_namespace=user_namespace(fs, "self"),
         shows_all_pids=_shows_all_pids(fs),
         population=everyone,
-        user_threads=everyone.of_user(fs, status.real_uid, counted_in),
+        user_threads=None if _is_unmapped(fs, status.real_uid) else everyone.of_user(fs, status.real_uid, counted_in),
         pids=_cgroup_limits(fs, pid, "pids", _pids_level),
         memory=_cgroup_limits(fs, pid, "memory", _memory_level),
         memberships=tuple(reader.load("cgroup", parse_cgroup, pid, "cgroup") or ()),
@@ -188,7 +190,7 @@ class _Reader:
 def _reason(error: Exception) -> str:
     if isinstance(error, Refused):
         return str(error.strerror)
-    return "no permission to read it" if isinstance(error, DENIED) else str(error)
+    return PERMISSION_DENIED if isinstance(error, DENIED) else str(error)
 
 
 def _total_tasks(words: list[str]) -> int | None:
@@ -254,6 +256,15 @@ def _shows_all_pids(fs: ProcFS) -> bool | None:
         return fs.link("self", "ns", "pid") == INIT_PID_NAMESPACE
     except OSError:
         return None
+
+
+def _is_unmapped(fs: ProcFS, uid: int) -> bool:
+    """Whether a uid is what the kernel shows for all those that our user namespace does not map."""
+    try:
+        ranges = fs.load(parse_id_map, "self", "uid_map").ranges
+    except (*_NOT_THERE, BadInput):
+        return False
+    return not any(first <= uid < first + count for first, _, count in ranges)
 
 
 def _cgroup_limits(

@@ -240,8 +240,11 @@ def sample_object(at_s: float, samples: Sequence[Sample]) -> dict[str, Any]:
     return {"at_s": round(at_s, 3), "jvms": [sample._asdict() for sample in samples]}
 
 
-def notes(rows: Sequence[Row]) -> list[str]:
-    """Why columns are empty and attaching would fail, in sentences; what is only a matter of rights, once for all."""
+def notes(rows: Sequence[Row], advice: Callable[[], str]) -> list[str]:
+    """Why columns are empty and attaching would fail, in sentences; what is only a matter of rights, once for all.
+
+    `advice` says what to do about rights.
+    """
     foreign = [row for row in rows if isinstance(row.no_counters, NotPermitted)]
     lines = [str(row.no_counters) for row in rows if row.no_counters is not None and row not in foreign]
     lines += [
@@ -252,6 +255,6 @@ def notes(rows: Sequence[Row]) -> list[str]:
     if foreign:
         plural = "JVM is" if len(foreign) == 1 else "JVMs are"
         lines.append(
-            f"{len(foreign)} {plural} another user's: counters and attaching are for that user and root; run as root"
+            f"{len(foreign)} {plural} another user's: counters and attaching are for that user and root; {advice()}"
         )
     return lines

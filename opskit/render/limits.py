@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from opskit.proc.limits import UNLIMITED
+from opskit.proc.situation import PERMISSION_DENIED
 from opskit.render.numbers import size, whole
 from opskit.render.report import Block, Column
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from opskit.analysis.headroom import HeadroomSample, Trend
     from opskit.analysis.limits import Limit, Verdict
@@ -32,19 +33,21 @@ def amount(value: float | None, unit: str) -> str:
     return short_size(value) if unit == "bytes" else whole(value)
 
 
-def verdict_lines(verdict: Verdict, who: str, situation: Situation) -> list[str]:
-    """The answer first; open files; what could not be told and might bind sooner."""
-    return [_answer(verdict, who, situation), open_files_line(situation), *_doubts(verdict)]
+def verdict_lines(verdict: Verdict, who: str, situation: Situation, advice: Callable[[], str]) -> list[str]:
+    """The answer first; open files; what could not be told and might bind sooner. `advice` says how to be allowed to read it."""
+    return [_answer(verdict, who, situation), open_files_line(situation), *_doubts(verdict, advice)]
 
 
 def _answer(verdict: Verdict, who: str, situation: Situation) -> str:
     binding = verdict.binding
     if binding is None:
-        return f"{who}: how many more threads can start could not be told"
+        return f"{who}: how many more threads can start could not be told{_unknown(verdict)}"
     left = binding.threads_left or 0
     noun = "thread" if left == 1 else "threads"
-    line = f"{who} can start {left} more {noun}"
-    if left:
+    line = f"{who} can start {'at most ' if verdict.is_at_most else ''}{left:,} more {noun}"
+    if left and verdict.unknown:
+        line += f"{_unknown(verdict)}. The first known limit is {_described(binding, verdict).rstrip(',')}."
+    elif left:
         line += f"; then {_described(binding, verdict)} stops it."
     else:
         line += f": {_reason(binding, verdict, situation)}."
@@ -78,8 +81,23 @@ def _stack_name(verdict: Verdict) -> str:
     return "RLIMIT_STACK" if verdict.stack.follows_rlimit else verdict.stack.origin
 
 
-def _doubts(verdict: Verdict) -> list[str]:
-    return [f"{limit.full_name} is unknown and may stop it sooner: {limit.note}" for limit in verdict.unknown]
+def _unknown(verdict: Verdict) -> str:
+    """`; unknown: vm.max_map_count (permission denied), pids.max`; empty where nothing is."""
+    names = [limit.full_name + (f" ({limit.reason})" if limit.reason else "") for limit in verdict.unknown]
+    return f"; unknown: {', '.join(names)}" if names else ""
+
+
+def _doubts(verdict: Verdict, advice: Callable[[], str]) -> list[str]:
+    denied = [limit.full_name for limit in verdict.unknown if limit.reason == PERMISSION_DENIED]
+    lines = [
+        f"{limit.full_name} is unknown and may stop it sooner: {limit.note}"
+        for limit in verdict.unknown
+        if limit.reason != PERMISSION_DENIED
+    ]
+    if denied:
+        are = "is" if len(denied) == 1 else "are"
+        lines.append(f"{' and '.join(denied)} {are} unknown and may stop it sooner: {PERMISSION_DENIED}; {advice()}")
+    return lines
 
 
 def open_files_line(situation: Situation) -> str:
@@ -167,6 +185,11 @@ def limit_object(limit: Limit) -> dict[str, Any]:
         "cgroup": limit.cgroup,
         "threads_left_max": limit.threads_left_max,
     }
+
+
+def unknown_object(limit: Limit) -> dict[str, Any]:
+    """A limit that could not be told, for JSON. `reason` null: `note` alone says why."""
+    return {"name": limit.name, "cgroup": limit.cgroup, "reason": limit.reason, "note": limit.note}
 
 
 USE_COLUMNS: list[Column[LimitUse]] = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import signal
@@ -137,3 +138,157 @@ def test_a_signal_is_heard_while_it_waits(tmp_path, number):
             return
         time.sleep(0.05)
     pytest.fail("the child lives on")
+
+
+def open_files():
+    """What the calling process has open."""
+    names = []
+    for fd in os.listdir("/proc/self/fd"):
+        try:
+            names.append(os.readlink(f"/proc/self/fd/{fd}"))
+        except FileNotFoundError:  # the listing's own
+            continue
+    return names
+
+
+def assert_is_gone(pid):
+    """Not there, not even as a zombie of ours."""
+    with pytest.raises(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
+    assert not Path(f"/proc/{pid}").exists()
+
+
+@pytest.mark.parametrize("seconds", [0, 600])
+def test_no_zombie_is_left(host, tmp_path, seconds):
+    """A child that did its work, or that was killed when the time ran out, is collected."""
+    mark = tmp_path / "pid"
+
+    def work():
+        mark.write_text(str(os.getpid()))
+        time.sleep(seconds)
+
+    assert run_in_child(host, work, 60 if seconds == 0 else 0.5) == (0 if seconds == 0 else None)
+    assert_is_gone(int(mark.read_text()))
+
+
+def test_a_child_is_killed_and_collected_whatever_ends_the_wait(tmp_path):
+    """An exception out of the wait goes on to the caller, and the child is gone by then."""
+    mark = tmp_path / "pid"
+    host = Host.at(None, None)
+
+    def work():
+        mark.write_text(str(os.getpid()))
+        time.sleep(600)
+
+    def sleep(seconds):
+        time.sleep(seconds)
+        if mark.exists() and mark.read_text():
+            raise ValueError("out of the wait")
+
+    host.sleep = sleep
+    with pytest.raises(ValueError, match="out of the wait"):
+        run_in_child(host, work, 60)
+    assert_is_gone(int(mark.read_text()))
+
+
+def test_a_child_that_somebody_else_collected_is_no_second_error(host):
+    """With SIGCHLD ignored the kernel collects children itself: what the caller gets is that there is none to wait for."""
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        with pytest.raises(ChildProcessError):
+            run_in_child(host, lambda: None, 60)
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+
+def test_an_error_without_a_number_is_no_success(host):
+    """255, which is no errno."""
+
+    def work():
+        raise OSError("no number")
+
+    assert run_in_child(host, work, 60) == 255
+
+
+def test_a_bug_is_no_success(host):
+    """Nor an errno, nor a child that goes on as if it were its parent."""
+    codes = []
+    with contextlib.suppress(Exception):  # told as the bug that it is
+        codes.append(run_in_child(host, lambda: {}["no such key"], 60))
+    assert codes in ([], [255])
+
+
+def test_a_child_that_a_signal_ended_is_no_success(host):
+    """The OOM killer may take it: 255."""
+    assert run_in_child(host, lambda: os.kill(os.getpid(), signal.SIGKILL), 60) == 255
+
+
+def test_the_child_has_no_file_of_ours_and_a_session_of_its_own(host, tmp_path):
+    """No pipe waits for a child that is left behind, and no Ctrl-C of the terminal reaches it."""
+    out = tmp_path / "seen"
+
+    def work():
+        seen = open_files()
+        out.write_text(f"{seen} {os.getsid(0) == os.getpid()}")
+
+    pipes = [os.pipe() for _ in range(8)]
+    far = os.dup2(pipes[0][0], 1023)
+    try:
+        assert run_in_child(host, work, 60) == 0
+    finally:
+        for fd in (far, *(fd for pair in pipes for fd in pair)):
+            os.close(fd)
+    assert out.read_text() == f"{['/dev/null'] * 3} True"
+
+
+def test_standard_input_and_output_are_usable(host):
+    """The work may write to what it has as its output, and finds nothing on its input."""
+
+    def work():
+        os.write(1, b"x")
+        os.write(2, b"x")
+        if os.read(0, 1):
+            raise OSError(errno.EBADF, "that was the parent's input")
+
+    reading, writing = os.pipe()
+    os.write(writing, b"x")
+    ours = os.dup(0)
+    os.dup2(reading, 0)
+    try:
+        assert run_in_child(host, work, 60) == 0
+        assert os.read(0, 1) == b"x"
+    finally:
+        os.dup2(ours, 0)
+        for fd in (reading, writing, ours):
+            os.close(fd)
+
+
+def test_the_end_is_noticed_soon_and_the_wait_costs_nothing(host):
+    """It looks again after no more than it has waited so far, at least every 50 ms, and not all the time."""
+    pauses = []
+
+    def sleep(seconds):
+        pauses.append(seconds)
+        time.sleep(seconds)
+
+    host.sleep = sleep
+    before = time.process_time()
+    assert run_in_child(host, lambda: time.sleep(0.7), 60) == 0
+    assert time.process_time() - before < 0.3
+    assert len(pauses) < 100
+    assert max(pauses) <= 0.05
+    assert all(pause <= sum(pauses[:index]) + 0.001 for index, pause in enumerate(pauses))
+
+
+def test_the_time_is_the_one_that_was_given(host):
+    """In seconds of the host's clock: at the deadline itself it is over."""
+    clock = [100.0]
+    host.monotonic = lambda: clock[0]
+
+    def sleep(_seconds):
+        clock[0] += 1.0
+        time.sleep(0.001)
+
+    host.sleep = sleep
+    assert run_in_child(host, lambda: time.sleep(600), 5) is None
+    assert clock[0] == 105.0

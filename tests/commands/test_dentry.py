@@ -500,7 +500,7 @@ def test_an_unprivileged_user_gets_the_best_answer_there_is(machine_root):
     ("arguments", "words"),
     [
         (["--drop", "--yes"], "Run as root: sudo opskit dentry --drop dentries"),
-        (["--culprit"], "run: sudo opskit dentry --culprit"),
+        (["--culprit"], "run as root: sudo opskit dentry --culprit"),
         (["--check", "0"], "run as root: sudo opskit dentry --check 0"),
         (["-f", "png"], "run as root: sudo opskit dentry -o FILE"),
     ],

@@ -93,7 +93,7 @@ def test_an_unprivileged_caller_is_told_what_it_may_know(as_nobody):
     rows = {row["name"]: row for row in json.loads(other.stdout)["limits"]}
     assert rows["vm.max_map_count"]["threads_left"] is None
     assert rows["vm.max_map_count"]["state"] == "unknown"
-    assert "no permission" in rows["vm.max_map_count"]["note"]
+    assert "permission denied" in rows["vm.max_map_count"]["note"]
     assert rows["kernel.threads-max"]["threads_left"] > 0
 
 

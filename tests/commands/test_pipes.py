@@ -6,6 +6,7 @@ import json
 import os
 import re
 import resource
+import shlex
 import shutil
 import socket
 import subprocess
@@ -16,6 +17,7 @@ from types import SimpleNamespace
 
 import psutil
 import pytest
+from shells import CONTAINER_ROOT
 from stracing import traced
 from trees import Link, steady
 
@@ -262,23 +264,65 @@ def test_a_pid_of_another_user_is_refused_with_the_command_that_works(as_nobody,
     assert done.stdout == ""
 
 
+HIDDEN = "mount -t proc -o hidepid=2 p /proc && exec "
+
+
+def with_hidepid(*words, script=HIDDEN):
+    return subprocess.run(
+        ["unshare", "-m", "sh", "-c", f"{script}{shlex.join(words)}"], capture_output=True, text=True, check=False
+    )
+
+
 def test_hidepid_hides_nothing_from_root(root_only):
     """Root is not sent to run as root."""
-    mounted = f"mount -t proc -o hidepid=2 p /proc && {sys.executable} -m opskit pipes"
-    done = subprocess.run(["unshare", "-m", "sh", "-c", mounted], capture_output=True, text=True, check=True)
+    done = with_hidepid(sys.executable, "-m", "opskit", "pipes")
     assert "pipes using" in done.stdout
+    assert "hidepid" not in done.stderr
+    done = with_hidepid(sys.executable, "-m", "opskit", "pipes", "999999999")
+    assert "it may have ended; opskit pipes without a PID shows all" in done.stderr
+
+
+@pytest.mark.parametrize(("option", "ids"), [("2", ("--regid", "1", "--clear-groups")), ("4", ())])
+def test_hidepid_hides_processes_from_root_without_ptrace_rights(root_only, option, ids):
+    """It asks for a group or for CAP_SYS_PTRACE, not for uid 0: what is hidden is said, and not said to have ended."""
+    process = subprocess.Popen(["sleep", "600"], user=NOBODY, group=NOBODY, extra_groups=[])
+    script = HIDDEN.replace("hidepid=2", f"hidepid={option}")
+    shell = (*CONTAINER_ROOT, *ids, sys.executable, "-m", "opskit", "pipes")
+    try:
+        done = with_hidepid(*shell, script=script)
+        if "mount:" in done.stderr:
+            pytest.skip(f"this kernel has no hidepid={option}")
+        assert re.search(r"\(hidepid\): \d+ tasks run in all; root lacks CAP_SYS_PTRACE", done.stderr)
+        done = with_hidepid(*shell, str(process.pid), script=script)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "is another user's and hidden (hidepid); root lacks CAP_SYS_PTRACE here" in done.stderr
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_hidepid_hides_nothing_from_its_group(root_only):
+    """Which is root's, unless the mount names another one."""
+    done = with_hidepid(*CONTAINER_ROOT, sys.executable, "-m", "opskit", "pipes")
+    assert "could not be read; root lacks CAP_SYS_PTRACE here" in done.stderr
     assert "hidepid" not in done.stderr
 
 
-def test_a_pid_that_may_be_hidden_is_not_said_to_have_ended(tree):
+def test_a_pid_that_may_be_hidden_is_not_said_to_have_ended(as_user, tree):
     """With hidepid another user's process looks like none at all."""
     root = tree({"proc/self/mountinfo": "1 0 0:5 / /x rw - proc proc rw\n"})
     fs = ProcFS(str(root / "proc"))
     (root / "proc/self/mountinfo").write_text(f"20 1 0:5 / {fs.proc} rw - proc proc rw,hidepid=invisible\n")
-    with pytest.raises(NoSuchProcess, match=r"hidden \(hidepid\): sudo opskit pipes 42"):
-        pipes._check_pids(SimpleNamespace(fs=fs, is_root=False), [42])
+    for path in (root, *root.parents[:3]):
+        path.chmod(0o755)
+
+    def ask():
+        with pytest.raises(NoSuchProcess, match=r"hidden \(hidepid\); run as root: sudo opskit pipes 42"):
+            pipes._check_pids(SimpleNamespace(fs=fs), [42])
+
+    as_user(NOBODY, ask)
     with pytest.raises(NoSuchProcess, match="it may have ended; opskit pipes without a PID shows all"):
-        pipes._check_pids(SimpleNamespace(fs=fs, is_root=True), [42])
+        pipes._check_pids(SimpleNamespace(fs=fs), [42])
 
 
 def test_fill_without_the_right_is_unknown_with_the_reason(as_nobody):

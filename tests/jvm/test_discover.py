@@ -102,7 +102,7 @@ def test_of_what_is_closed_to_us_names_tell(tree):
     found = survey(closed)
     assert [(jvm.pid, jvm.main) for jvm in found.jvms] == [(40, "com.example.Main"), (50, "jsvc.exec")]
     assert found.denied == [60]
-    with pytest.raises(NotPermitted, match="sudo -u"):
+    with pytest.raises(NotPermitted, match="only that user and root may read"):
         read_perfdata(closed, 40)
     tree.perf(40, "old", began_ms=START_MS - 60_000)
     assert find_jvm(closed, 40).perf is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 
 import pytest
 from histotext import RULER, text
@@ -392,3 +393,240 @@ def test_the_moment_is_known_though_another_thread_logs_in_between():
     assert [histogram.moment for histogram in parse_histograms(torn, "x")] == ["before full gc", "after full gc"]
     later = UNIFIED + "[0.050s][trace][gc,classhisto      ] Class Histogram (after full gc) 1.2ms\n" + SIMPLE
     assert [histogram.moment for histogram in parse_histograms(later, "x")][2] is None
+
+
+def cpu_s(content):
+    """The processor's time that reading takes, the least of three."""
+    took = []
+    for _ in range(3):
+        before = time.process_time()
+        parse_histograms(content, "x")
+        took.append(time.process_time() - before)
+    return min(took)
+
+
+@pytest.mark.parametrize("modules", [False, True])
+@pytest.mark.parametrize("total", [True, False])
+def test_a_plain_table_costs_less_than_its_lines(total, modules):
+    """It is read column by column, also where its names have modules and where the last line is not the Total."""
+    rows = [(f"com.acme.p{n % 97}.C{n}", 1 + n % 50, 16 * (30_000 - n), "m@1" if n % 2 else "") for n in range(20_000)]
+    content = text(rows, modules=modules, total=total)
+    assert cpu_s(content) * 1.5 < cpu_s(slowly(content))  # a third or a quarter, where it is measured alone
+    assert only(content).rows == only(slowly(content)).rows
+
+
+def test_a_large_table_is_read_whole():
+    """Rows on both sides of every chunk, of several loaders, and the table behind it."""
+    rows = [(f"com.acme.Class{n % 9_000}", 1, 400_000 - n) for n in range(12_000)]
+    content = text(rows)
+    first, second = parse_histograms(content + SIMPLE, "x")
+    assert len(first.rows) == 9_000
+    assert sum_rows(first.rows) == first.total == Counts(12_000, sum(row[2] for row in rows))
+    assert first.rows["com.acme.Class0"] == (2, 400_000 + 400_000 - 9_000)
+    assert (second.rows, second.line) == (only(SIMPLE).rows, 12_000 + 4)
+
+
+@pytest.mark.parametrize(("old", "new", "why"), [
+    ("   3:", "   4:", "row 4 stands twice"),
+    ("   2:", "   1:", "row 1 stands twice"),
+    ("   1:            30           4000", "   1:          5000           4000", "5000 instances cannot take 4000 bytes"),
+])  # fmt: skip
+def test_rows_that_cannot_be_are_refused_without_a_total(old, new, why):
+    """However the table is read: nothing vouches for the numbers, but what they say of each other."""
+    content = text(ROWS, total=False)
+    assert old in content
+    for form in (content, slowly(content)):
+        with pytest.raises(BadInput, match=why):
+            only(form.replace(old, new))
+
+
+@pytest.mark.parametrize(("gone", "why"), [
+    (("   2:",), "1 of 4 rows are missing, from row 2 on"),
+    (("   1:", "   3:"), "2 of 4 rows are missing, from row 1 on"),
+])  # fmt: skip
+@pytest.mark.parametrize("total", [True, False])
+def test_rows_that_are_missing_are_counted(gone, why, total):
+    """By their numbers; the rest counts, and the Total is not held against it."""
+    content = text(ROWS, total=total)
+    left = "".join(line for line in content.splitlines(keepends=True) if not line.startswith(gone))
+    for form in (left, slowly(left)):
+        found = only(form)
+        assert found.cut == why + ("" if total else "; it has no Total line")
+        assert found.total == (Counts(56, 4576) if total else None)
+        assert len(found.rows) == 4 - len(gone)
+
+
+def test_a_total_of_nothing_is_a_whole_histogram_of_nothing():
+    """As of a live heap without a class; and an ellipsis alone before a Total says that rows are left out."""
+    header = SIMPLE[: SIMPLE.index("   1:")]
+    found = only(header + "Total             0              0\n")
+    assert (found.rows, found.total) == ({}, Counts(0, 0))
+    assert only(header + "...\nTotal             5             80\n").cut == "rows are left out before the Total"
+
+
+@pytest.mark.parametrize("dots", ["...", "…", "[...]", "<...>", "... 12 more rows of this table"])
+def test_an_ellipsis_says_that_rows_are_left_out(dots):
+    """Rows 1 and 2, then dots, then the Total of all."""
+    lines = SIMPLE.split("\n")
+    found = only("\n".join([*lines[:4], dots, lines[6], ""]))
+    assert (found.cut, len(found.rows), found.total) == ("rows are left out before the Total", 2, Counts(56, 4576))
+
+
+def test_many_words_behind_dots_are_no_ellipsis():
+    """A sentence of somebody's: then the rows have to add up."""
+    lines = SIMPLE.split("\n")
+    with pytest.raises(BadInput, match="the 2 rows add up to 50 instances and 4480 bytes, not to this Total"):
+        only("\n".join([*lines[:4], "... and here I went away for lunch, sorry", lines[6], ""]))
+
+
+@pytest.mark.parametrize("line", [
+    "   3; 5 80 a.B$C", "3x 5 80 a.B$C", "   3:", "   3: 5", "3 5x 80 a.B$C", "a 5 80 a.B$C (m@1)", "x 5x 8x b (m)",
+])  # fmt: skip
+def test_what_was_a_row_once_is_refused(line):
+    """In the middle of a table; with its number and text. As the last line of a file it is torn."""
+    lines = slowly(SIMPLE).split("\n")
+    with pytest.raises(
+        BadInput, match=r"x:5: this is no row of a histogram \(number: instances bytes class\)"
+    ) as caught:
+        only("\n".join([*lines[:4], line, *lines[5:]]))
+    assert caught.value.found == line.strip()
+    found = only("\n".join([*lines[:4], line]))
+    assert found.cut == "its last line is torn"
+    assert len(found.rows) == 2
+
+
+@pytest.mark.parametrize("line", [
+    "", "   ", "some words", "5 of them", "-----", "a b c d", "1 2 3 4 5 6 7", "1 2:3 4 x", "1 2-3 4 x", "1 2 3 x y",
+    "12:30:05 GC 5 80 ran", "1234567890 5 80 a.B",
+])  # fmt: skip
+def test_other_lines_of_a_log_are_passed_over(line):
+    """What never was a row."""
+    lines = slowly(SIMPLE).split("\n")
+    content = "\n".join([*lines[:4], line, *lines[4:]])
+    if line.startswith("12:"):
+        with pytest.raises(BadInput, match="no row"):  # a number with a colon is all that is left of some rows
+            only(content)
+    else:
+        assert only(content).rows == only(SIMPLE).rows
+        assert only(content).cut is None
+
+
+@pytest.mark.parametrize("line", ["Total", "Total 5", "Total 56 457x", "Totals: 56 4576", "Total : x"])
+def test_a_total_that_is_none_is_refused(line):
+    """It would make the rows that were read the whole histogram."""
+    lines = slowly(SIMPLE).split("\n")
+    with pytest.raises(BadInput, match="x:7: this is no Total of a histogram"):
+        only("\n".join([*lines[:6], line, ""]))
+
+
+def test_a_sentence_about_a_total_is_passed_over():
+    """Five words and more are no Total."""
+    lines = slowly(SIMPLE).split("\n")
+    assert only("\n".join([*lines[:6], "Total time of the collection", *lines[6:]])).cut is None
+
+
+def test_row_1_again_begins_another_histogram_only_with_more_bytes():
+    """The largest comes first: row 1 with no more bytes than a row before it is the same row again, which is damage."""
+    bare = "".join(text(ROWS, header=False, total=False).splitlines(keepends=True))
+    first, second = parse_histograms(bare + bare, "x")
+    assert (first.rows, second.rows) == (only(bare).rows, only(bare).rows)
+    assert (first.line, second.line) == (1, 5)
+    again = text([("z.Z", 1, 16)], header=False, total=False)
+    with pytest.raises(BadInput, match="x:5: row 1 stands twice in one histogram"):
+        parse_histograms(bare + again, "x")
+    larger = text([("z.Z", 1, 17)], header=False, total=False)
+    assert [len(found.rows) for found in parse_histograms(bare + larger, "x")] == [4, 1]
+
+
+def test_the_agent_runs_over_in_32_bits_alone():
+    """Its own dialect, and by whole multiples; any other difference is refused, and so it is in another dialect."""
+    lines = "".join(
+        f"{n}:\t\t{i}\t{size}\t{name}\n"
+        for n, (name, i, size) in enumerate([("a.B", 1, 3 << 30), ("a.C", 1, 2 << 30)], 1)
+    )
+    header = "num \t  #instances\t#bytes\tClass description\n---\n"
+    assert only(f"{header}{lines}Total : \t2\t{1 << 30}\n").total == Counts(2, 1 << 30)
+    for total in ((1 << 30) + 1, (1 << 30) - 1, 1 << 31):
+        with pytest.raises(BadInput, match="not to this Total"):
+            only(f"{header}{lines}Total : \t2\t{total}\n")
+    with pytest.raises(BadInput, match="not to this Total"):
+        only(f"{header}{lines}Total : \t3\t{1 << 30}\n")
+    with pytest.raises(BadInput, match="not to this Total"):
+        only(f"{header}{lines}Total : \t2\t{1 << 30}\n".replace("Class description", "class name"))
+
+
+def test_each_dialect_by_its_header():
+    """The agent's names become the JVM's own, but not where they have a module; the others' stay as they are."""
+    row = "   1:            30           4000  int[]\n"
+    agent = "num   #instances   #bytes  Class description\n---\n"
+    found = only(agent + row)
+    assert (found.dialect, found.rows) == ("agent", {"[I": (30, 4000)})
+    assert only(agent + row.replace("int[]", "int[] (m@1)")).rows == {"int[]": (30, 4000)}
+    found = only(SIMPLE[: SIMPLE.index("   1:")] + row)
+    assert (found.dialect, found.rows) == ("hotspot", {"int[]": (30, 4000)})
+    openj9 = "num   object count     total size    class name\n---\n"
+    found = only(openj9 + "  1           3354         107328    [C\n")
+    assert (found.dialect, found.has_modules, found.modules) == ("openj9", False, {})
+    # A colon is HotSpot's, and OpenJ9 puts nothing behind a name.
+    with pytest.raises(BadInput):
+        only(openj9 + row + "  2           3354         107328    [C\n")
+
+
+def test_modules_are_told_by_the_header_or_by_the_rows():
+    """A header that says (module) has them, though no class may be in one."""
+    content = text([("a.B", 1, 16)], modules=True)
+    for form in (content, slowly(content)):
+        assert only(form).has_modules
+        assert only(form).modules == {}
+    bare = text([("a.B", 1, 16, "m@1")], header=False)
+    assert only(bare).has_modules
+    assert only(bare).modules == {"a.B": "m@1"}
+    # A name may have parentheses of its own, which stand without a blank.
+    assert only(slowly(text([("a.B(c)", 1, 16)]))).rows == {"a.B(c)": (1, 16)}
+
+
+def test_a_doubt_names_the_first_row_that_is_too_large():
+    """The second of the two, by its number; and a torn end besides."""
+    content = text(ROWS, total=False).replace("   1  ", "   1  ")
+    larger = content.replace("            16  a.D", "            99  a.D")
+    assert only(larger).doubts == ("row 4 has more bytes than the row before it: one of the two may be damaged",)
+    torn = larger.rstrip("\n")
+    assert only(torn).doubts[1:] == ("its last line has no end: the name in it may be torn",)
+    equal = content.replace("            16  a.D", "            80  a.D")
+    assert only(equal).doubts == ()
+
+
+def test_a_prefix_has_other_digits_and_blanks_on_each_line():
+    """But the same words: a line with another word before a row is no row of this table."""
+    lines = [f"[{n}s] app{n}  | {line}" for n, line in enumerate(SIMPLE.rstrip("\n").split("\n"), 8)]
+    found = only("\n".join(lines) + "\n")
+    assert (found.rows, found.cut) == (only(SIMPLE).rows, None)
+    other = [line.replace("| ", "> ") if number == 3 else line for number, line in enumerate(lines)]
+    assert only("\n".join(other) + "\n").cut == "1 of 4 rows are missing, from row 2 on"
+
+
+def test_when_a_histogram_was_taken_stands_right_before_it():
+    """Its date or uptime, and whether before or after the collection; not what stands before the table above it."""
+    dated = "2024-05-05 12:00:00\nFull thread dump\n\n" + SIMPLE + "\n2024-05-05 13:00:00\n" + SIMPLE + SIMPLE
+    first, second, third = parse_histograms(dated, "x")
+    assert first.stamp != second.stamp
+    assert only(SIMPLE).stamp.time_s is None
+    assert (first.line, second.line, third.line) == (4, 13, 20)
+    assert [found.moment for found in (first, second, third)] == [None, None, None]
+    said = "0.1: (Before Full GC)\n" + SIMPLE + "(after full gc): 12 ms\n" + SIMPLE + "(after full gc) 1.5ms\n" + SIMPLE
+    assert [found.moment for found in parse_histograms(said, "x")] == ["before full gc", "after full gc", None]
+
+
+def test_a_text_of_something_else_is_told_with_what_writes_one():
+    """The source, what it looks like, and the command."""
+    with pytest.raises(BadInput, match=r"^f: this is no class histogram but empty; jmap -histo PID > FILE writes one$"):
+        parse_histograms("", "f")
+
+
+@pytest.mark.parametrize("colour", ["\x1b[1m", "\x1b[31;1m", "\x1b[K"])
+def test_an_escape_within_a_name_is_the_names_own(colour):
+    """Only around a line are they a terminal's; several of them, too."""
+    content = text([("a.B", 30, 4000), (f"a.{colour}C", 2, 32)])
+    wrapped = "".join(f"\x1b[0m\x1b[32m{line}\x1b[0m\x1b[K\n" for line in content.splitlines())
+    for form in (content, wrapped, wrapped.rstrip("\n")):
+        assert only(form).rows == {"a.B": (30, 4000), f"a.{colour}C": (2, 32)}

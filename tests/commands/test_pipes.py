@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from datetime import datetime, timezone
+from pathlib import Path
 from types import SimpleNamespace
 
 import psutil
@@ -312,7 +313,7 @@ def test_hidepid_hides_nothing_from_its_group(root_only):
 def test_a_pid_that_may_be_hidden_is_not_said_to_have_ended(as_user):
     """With hidepid another user's process looks like none at all."""
     with tempfile.TemporaryDirectory() as directory:
-        os.chmod(directory, 0o755)  # for nobody
+        Path(directory).chmod(0o755)  # for nobody
         fs = ProcFS(f"{directory}/proc")
         os.makedirs(f"{fs.proc}/self")
         with open(f"{fs.proc}/self/mountinfo", "w", encoding="utf-8") as file:

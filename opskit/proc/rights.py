@@ -47,6 +47,7 @@ class Rights(NamedTuple):
     """Our own rights: effective uid, the masks of effective and of bounding capabilities, and what restricts them.
 
     `first_user_namespace`: capabilities hold for the whole machine. `no_new_privs`: no program that we start gets more.
+    `groups`: our gids, as text.
     """
 
     euid: int

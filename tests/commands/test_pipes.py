@@ -11,8 +11,10 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from datetime import datetime, timezone
+from pathlib import Path
 from types import SimpleNamespace
 
 import psutil
@@ -308,21 +310,22 @@ def test_hidepid_hides_nothing_from_its_group(root_only):
     assert "hidepid" not in done.stderr
 
 
-def test_a_pid_that_may_be_hidden_is_not_said_to_have_ended(as_user, tree):
+def test_a_pid_that_may_be_hidden_is_not_said_to_have_ended(as_user):
     """With hidepid another user's process looks like none at all."""
-    root = tree({"proc/self/mountinfo": "1 0 0:5 / /x rw - proc proc rw\n"})
-    fs = ProcFS(str(root / "proc"))
-    (root / "proc/self/mountinfo").write_text(f"20 1 0:5 / {fs.proc} rw - proc proc rw,hidepid=invisible\n")
-    for path in (root, *root.parents[:3]):
-        path.chmod(0o755)
+    with tempfile.TemporaryDirectory() as directory:
+        Path(directory).chmod(0o755)  # for nobody
+        fs = ProcFS(f"{directory}/proc")
+        os.makedirs(f"{fs.proc}/self")
+        with open(f"{fs.proc}/self/mountinfo", "w", encoding="utf-8") as file:
+            file.write(f"20 1 0:5 / {fs.proc} rw - proc proc rw,hidepid=invisible\n")
 
-    def ask():
-        with pytest.raises(NoSuchProcess, match=r"hidden \(hidepid\); run as root: sudo opskit pipes 42"):
+        def ask():
+            with pytest.raises(NoSuchProcess, match=r"hidden \(hidepid\); run as root: sudo opskit pipes 42"):
+                pipes._check_pids(SimpleNamespace(fs=fs), [42])
+
+        as_user(NOBODY, ask)
+        with pytest.raises(NoSuchProcess, match="it may have ended; opskit pipes without a PID shows all"):
             pipes._check_pids(SimpleNamespace(fs=fs), [42])
-
-    as_user(NOBODY, ask)
-    with pytest.raises(NoSuchProcess, match="it may have ended; opskit pipes without a PID shows all"):
-        pipes._check_pids(SimpleNamespace(fs=fs), [42])
 
 
 def test_fill_without_the_right_is_unknown_with_the_reason(as_nobody):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -191,12 +193,26 @@ def test_a_file_of_a_cgroup_is_stripped_and_may_be_absent(tree):
     assert [level_at().has(fs, name) for name in ("cgroup.type", "b", "absent")] == [True, True, False]
 
 
-def test_what_must_not_be_read_is_there_all_the_same(tree, as_user):
+@pytest.fixture
+def open_tree():
+    """As `tree`, in a directory that other users may enter."""
+    with tempfile.TemporaryDirectory() as directory:
+        root = Path(directory)
+        root.chmod(0o755)
+
+        def write(files):
+            for name, content in files.items():
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                (root / name).write_text(content)
+            return root
+
+        yield write
+
+
+def test_what_must_not_be_read_is_there_all_the_same(open_tree, as_user):
     """`has` needs no right to read."""
-    root = tree({"sys/fs/cgroup/a/memory.max": "5\n"})
+    root = open_tree({"sys/fs/cgroup/a/memory.max": "5\n"})
     (root / "sys/fs/cgroup/a/memory.max").chmod(0o000)
-    for path in (root, *root.parents[:2]):
-        path.chmod(0o755)
     fs = fs_of(root)
     seen = as_user(65534, lambda: (level_at().has(fs, "memory.max"), level_at().number(fs, "memory.max")))
     assert seen == (True, None)
@@ -289,9 +305,9 @@ def test_a_cgroup_that_is_gone_is_not_told_by_its_parent(tree):
     assert found(root) is None
 
 
-def test_a_cgroup_whose_directory_must_not_be_listed(tree, as_user):
+def test_a_cgroup_whose_directory_must_not_be_listed(open_tree, as_user):
     """It is there: its files can be reached by name."""
-    root = tree(
+    root = open_tree(
         {
             "proc/1/mountinfo": V2,
             "proc/4242/cgroup": "0::/a\n",
@@ -299,8 +315,6 @@ def test_a_cgroup_whose_directory_must_not_be_listed(tree, as_user):
             "sys/fs/cgroup/a/cgroup.procs": "4242\n",
         }
     )
-    for path in (root, *root.parents[:2]):
-        path.chmod(0o755)
     (root / "sys/fs/cgroup/a").chmod(0o711)
     assert as_user(65534, lambda: paths(found(root))) == ["/a", "/"]
 

@@ -18,7 +18,8 @@ from opskit.jvm.attach import listener_at, listener_of
 from opskit.jvm.attachfiles import FileFinder
 from opskit.jvm.hsperfdata import MAGIC
 from opskit.jvm.maps import parse_jvm_maps
-from opskit.proc.fs import FileId
+from opskit.proc.fs import FileId, ProcFS
+from opskit.proc.rights import ANY_COMMAND, how_to_be_allowed
 from opskit.proc.stat import parse_stat
 from opskit.proc.status import parse_status
 from opskit.quantities import integer
@@ -135,9 +136,8 @@ def check_mapped(held: Held, repair: Repair, fds: ExitStack) -> None:
     try:
         mapped = os.open(f"map_files/{mapping.addresses}", os.O_PATH | os.O_CLOEXEC, dir_fd=held.process)
     except OSError as error:
-        raise Unproven(
-            f"what {repair.pid} maps cannot be looked at: {error.strerror}; run as root on the host"
-        ) from None
+        advice = how_to_be_allowed(ProcFS(), "CAP_SYS_ADMIN", *ANY_COMMAND, pid=repair.pid)
+        raise Unproven(f"what {repair.pid} maps cannot be looked at: {error.strerror}; {advice}") from None
     fds.callback(os.close, mapped)
     found, theirs = os.fstat(file), os.fstat(mapped)
     # The second look: another file may have been mapped there, for reading only, after the first.

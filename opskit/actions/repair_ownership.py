@@ -47,7 +47,8 @@ def carry_out(host: Host, repairs: Iterable[Repair]) -> Iterator[Done]:
             except Unproven as unproven:
                 yield Done(repair, "?", "?", str(unproven))
             except PermissionError as error:
-                yield Done(repair, "?", "?", f"{error.strerror}; run as root")
+                advice = how_to_be_allowed(host.fs, "CAP_SYS_PTRACE", "opskit", "hsperf-check", repair.pid, "--fix")
+                yield Done(repair, "?", "?", f"{error.strerror}; {advice}")
             except OSError as error:
                 yield Done(repair, "?", "?", f"the way to it has changed: {error.strerror}")
             else:

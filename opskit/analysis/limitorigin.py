@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from opskit.proc.limits import UNLIMITED
 from opskit.proc.units import is_of_user_manager, unit_of_path
+from opskit.quantities import integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -139,8 +140,9 @@ def _unit_soft(text: str) -> float | None:
     word = text.partition(":")[0].strip()
     if word == "infinity":
         return UNLIMITED
-    number, suffix = (word[:-1], word[-1].upper()) if word and not word[-1].isdigit() else (word, "")
-    return int(number) * _SUFFIXES[suffix] if number.isdigit() and suffix in _SUFFIXES else None
+    suffix = word[-1:].upper() if word[-1:].upper() in _SUFFIXES else ""
+    number = integer(word[: len(word) - len(suffix)])
+    return None if number is None else number * _SUFFIXES[suffix]
 
 
 def _inherited(name: str, soft: float, situation: Situation) -> str:

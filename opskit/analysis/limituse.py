@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opskit.proc.limits import UNLIMITED
+from opskit.quantities import integer
 
 if TYPE_CHECKING:
     from opskit.proc.situation import Situation
@@ -45,7 +46,7 @@ def limit_uses(situation: Situation, cpu_seconds: float | None, largest_written_
             "RLIMIT_SIGPENDING",
             "pending signals",
             "signals",
-            int(pending) if pending.isdigit() else None,
+            integer(pending),
             "status, SigQ",
         ),
         ("RLIMIT_NPROC", "processes", "threads", situation.user_threads, "all threads of its real uid"),

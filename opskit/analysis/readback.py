@@ -11,10 +11,12 @@ from typing import Any
 
 from opskit.analysis.stacks import WeightedStack
 from opskit.errors import BadInput
+from opskit.quantities import decimal, integer
 
-_LINE = re.compile(r"(.*\S)\s+(\d+(?:\.\d+)?)\s*")
+_LINE = re.compile(r"(.*\S)\s+([0-9]+(?:\.[0-9]+)?)\s*")
 _NOT_EMPTY = re.compile(r"[^\n]+")
-_NEGATIVE = re.compile(r".*\s-\d+(?:\.\d+)?\s*")
+_NEGATIVE = re.compile(r".*\s-[0-9]+(?:\.[0-9]+)?\s*")
+_TOO_MANY = 1 << 64
 _LOOKED_AT = 50
 
 
@@ -32,16 +34,16 @@ def parse_folded(text: str, source: str) -> list[WeightedStack]:
     for found in _NOT_EMPTY.finditer(text):
         line = found[0]
         stack, _, word = line.rstrip().rpartition(" ")
-        if stack and word.isdecimal():
-            count: float = int(word)
-        elif line.strip():
+        count: float | None = integer(word) if stack else None
+        if count is None:
+            if not line.strip():
+                continue
             match = _LINE.fullmatch(line)
-            if match is None:
+            count = decimal(match[2]) if match else None
+            if match is None or count is None:
                 problem = "a negative count" if _NEGATIVE.fullmatch(line) else "not `frame;frame;… count`"
                 raise BadInput(source, problem, text.count("\n", 0, found.start()) + 1, line)
-            stack, count = match[1], float(match[2])
-        else:
-            continue
+            stack = match[1]
         names = stack.rstrip().split(";")
         names.reverse()
         frames = tuple(map(known.setdefault, names, names))
@@ -62,24 +64,38 @@ def parse_profile(document: dict[str, Any], source: str) -> list[WeightedStack]:
 def _stack(entry: Any, number: int, source: str) -> WeightedStack:
     where = f"{source}: stacks[{number}]"
     if not isinstance(entry, dict):
-        raise BadInput(where, "no object", found=repr(entry))
+        raise BadInput(where, "no object", found=_shown(entry))
     frames, pools = entry.get("frames"), entry.get("pools") or {}
     if not isinstance(frames, list) or not all(isinstance(frame, str) for frame in frames):
-        raise BadInput(where, "frames is no list of strings", found=repr(frames))
+        raise BadInput(where, "frames is no list of strings", found=_shown(frames))
+    if not isinstance(pools, dict) or not all(isinstance(count, int) and _is_number(count) for count in pools.values()):
+        raise BadInput(where, "pools is no object of numbers", found=_shown(pools))
     samples, cpu_ms, threads = entry.get("samples"), entry.get("cpu_ms"), entry.get("threads")
     for name, value in (("samples", samples), ("cpu_ms", cpu_ms), ("threads", threads)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0):
-            raise BadInput(where, f"{name} is no number from 0 up", found=repr(value))
+        if value is not None and not _is_number(value):
+            raise BadInput(where, f"{name} is no number from 0 up", found=_shown(value))
     state = entry.get("state")
     if state is not None and not isinstance(state, str):
-        raise BadInput(where, "state is no string", found=repr(state))
+        raise BadInput(where, "state is no string", found=_shown(state))
     return WeightedStack(
         frames=tuple(frames),
         state=state,
         samples=int(samples or 0),
         cpu_ms=cpu_ms,
         threads=threads,
-        pools=pools if isinstance(pools, dict) else {},
+        pools=pools,
         idle=entry.get("idle") is True,
         deadlocked=entry.get("deadlocked") is True,
     )
+
+
+def _is_number(value: Any) -> bool:
+    """Whether it is a number from 0 up that fits into 64 bits: JSON has Infinity, NaN and numbers of any length too."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < _TOO_MANY
+
+
+def _shown(value: Any) -> str:
+    try:
+        return repr(value)
+    except (RecursionError, ValueError):  # nested deeply, or a number of thousands of digits
+        return type(value).__name__

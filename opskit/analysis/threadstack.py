@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from opskit.analysis.stackroom import ARENAS_PER_CPU, ThreadCost
 from opskit.proc.limits import UNLIMITED
+from opskit.quantities import hexadecimal, integer
 
 if TYPE_CHECKING:
     from opskit.proc.situation import Situation
@@ -18,9 +19,10 @@ _MUSL_DEFAULT, _MUSL_GUARD = 128 << 10, 8 << 10
 _JAVA_DEFAULT = 1 << 20  # ThreadStackSize and CompilerThreadStackSize on x86-64, JDK 11 to 25
 _MIN_STACK = 16 << 10  # PTHREAD_STACK_MIN
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-_XSS = re.compile(r"-(?:Xss|ss)(\d+)([kmgt]?)", re.IGNORECASE)
-_STACK_SIZE = re.compile(r"-XX:ThreadStackSize=(\d+)([kmgt]?)", re.IGNORECASE)
-_COMPILER_SIZE = re.compile(r"-XX:CompilerThreadStackSize=(\d+)([kmgt]?)", re.IGNORECASE)
+# A JVM does not start with a size of more digits.
+_XSS = re.compile(r"-(?:Xss|ss)([0-9]{1,19})([kmgt]?)", re.IGNORECASE)
+_STACK_SIZE = re.compile(r"-XX:ThreadStackSize=([0-9]{1,19})([kmgt]?)", re.IGNORECASE)
+_COMPILER_SIZE = re.compile(r"-XX:CompilerThreadStackSize=([0-9]{1,19})([kmgt]?)", re.IGNORECASE)
 _WITHOUT_ARENAS = 3  # that many threads and no arena: these threads do not call malloc()
 
 
@@ -97,12 +99,12 @@ def cost_of(situation: Situation, stack: Stack) -> ThreadCost:
 
 def arena_limit(situation: Situation) -> int:
     """How many malloc arenas glibc makes, the main one counted: 8 x CPUs, unless the process was started otherwise."""
-    tunable = re.search(r"glibc\.malloc\.arena_max=(\d+)", situation.malloc_options.get("GLIBC_TUNABLES", ""))
+    tunable = re.search(r"glibc\.malloc\.arena_max=([0-9]+)", situation.malloc_options.get("GLIBC_TUNABLES", ""))
     text = tunable[1] if tunable else situation.malloc_options.get("MALLOC_ARENA_MAX", "")
-    if text.isdigit() and int(text):
-        return int(text)
-    allowed = situation.status.fields.get("Cpus_allowed", "").replace(",", "")
-    by_affinity = int(allowed, 16).bit_count() if allowed else None
+    if given := integer(text):
+        return given
+    masks = [hexadecimal(word) or 0 for word in situation.status.fields.get("Cpus_allowed", "").split(",")]
+    by_affinity = sum(f"{mask:b}".count("1") for mask in masks) or None
     by_machine = situation.online_cpus or by_affinity or 1
     # glibc 2.34 to 2.36 counted the CPUs that the process may run on; all others those that are online.
     counts_affinity = situation.glibc is not None and (2, 34) <= situation.glibc <= (2, 36)

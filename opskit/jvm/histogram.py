@@ -118,7 +118,10 @@ def _plain(text: str) -> str:
 
 def _without_colours(text: str) -> str:
     def outside(found: re.Match[str]) -> str:
-        at_edge = text[found.start() - 1 : found.start()] in ("", "\n") or text[found.end() : found.end() + 1] in ("", "\n")
+        at_edge = text[found.start() - 1 : found.start()] in ("", "\n") or text[found.end() : found.end() + 1] in (
+            "",
+            "\n",
+        )
         return "" if at_edge else found[0]
 
     return re.sub(_COLOURS, outside, text)
@@ -265,7 +268,12 @@ def _read_columns(text: str, start: int, limit: int) -> _Table | None:
     printed = total and _counts(total)
     if whole:
         # Damage that leaves four words in each row, the last row's number and both sums right, leaves all numbers right.
-        if (sum(objects), sum(taken)) != printed or numbers[-1] != f"{len(names)}:" or min(objects) < 0 or min(taken) < 0:
+        if (
+            (sum(objects), sum(taken)) != printed
+            or numbers[-1] != f"{len(names)}:"
+            or min(objects) < 0
+            or min(taken) < 0
+        ):
             return None
     elif " ".join(numbers) != _numbered(len(names)) or taken[0] >= _TOO_MANY or not _in_order(objects, taken):
         return None

@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 # Numbers are as long as 64 bits make them: what is longer is no stamp.
-_DATE = re.compile(
-    rb"(\d{4}-\d\d-\d\dT\d\d:\d\d):(\d\d(?:[.,]\d{1,19})?)(?!\d|[.,]\d)(Z|[+-]\d\d:?\d\d)?"
-)
+_DATE = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d):(\d\d(?:[.,]\d{1,19})?)(?!\d|[.,]\d)(Z|[+-]\d\d:?\d\d)?")
 _SECONDS = re.compile(rb"\[ *(\d{1,12}[.,]\d{1,19})s *\]")
 _MILLIS = re.compile(rb"\[ *(\d{1,19})ms *\]")
 _NANOS = re.compile(rb"\[ *(\d{1,19})ns *\]")

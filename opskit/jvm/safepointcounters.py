@@ -9,12 +9,13 @@ A safepoint is counted when it is asked for, its times when they are over. Sourc
 
 from __future__ import annotations
 
+import posixpath
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput, NoSuchProcess, NotSupported
 from opskit.jvm.discover import read_perfdata
-from opskit.jvm.hsperfdata import PerfData, parse_hsperfdata
+from opskit.jvm.hsperfdata import LARGEST_FILE_BYTES, PerfData, parse_hsperfdata
 from opskit.jvm.stopclock import jdk_of, whole_stop_s
 from opskit.proc.cgroup import Level, ancestry, is_machine_root
 from opskit.proc.fs import DENIED, GONE
@@ -22,6 +23,7 @@ from opskit.proc.loadavg import parse_cpu_count, parse_loadavg
 from opskit.proc.pressure import parse_pressure
 from opskit.proc.stat import parse_stat
 from opskit.proc.status import parse_status
+from opskit.quantities import integer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -146,8 +148,10 @@ class Probe:
         """The file once more; its path is known, so that nothing of the JVM's address space is looked at."""
         if self.perf.source.startswith("/"):
             try:
-                return parse_hsperfdata(self._fs.read_path(self.perf.source), self.perf.source)
-            except (*GONE, BadInput):
+                directory, name = posixpath.split(self.perf.source)
+                _, data = self._fs.read_untrusted(directory, name, LARGEST_FILE_BYTES)
+                return parse_hsperfdata(data, self.perf.source)
+            except (OSError, BadInput):
                 pass  # gone, or not what it was: whoever finds JVMs says why
         return read_perfdata(self._fs, self._pid)
 
@@ -221,8 +225,7 @@ class Probe:
             status = self._fs.load(parse_status, self._pid, "task", self._vm_thread, "status")
         except (*GONE, DENIED, BadInput):
             return None
-        count = status.fields.get("voluntary_ctxt_switches", "")
-        return int(count) if count.isdigit() else None
+        return integer(status.fields.get("voluntary_ctxt_switches", ""))
 
     def _busiest(self) -> str | None:
         """The thread that used the most CPU since it was last asked; None at first."""

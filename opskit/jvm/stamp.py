@@ -49,12 +49,12 @@ def _time(text: str) -> float | None:
     iso, unix = _last(_DATE, text), _last(_UNIX_DATE, text)
     try:
         if iso and not (unix and unix.start() > iso.start()):
-            year, month, day, hour, minute, second = integers(iso.groups()[:6]) or ()
+            year, month, day, hour, minute, second = integers(iso.groups()[:6]) or [0] * 6
             fraction = decimal(f"0.{iso[7] or 0}") or 0.0
             moment = datetime(year, month, day, hour, minute, second, tzinfo=timezone.utc).timestamp()
             return moment + fraction - _offset_s(iso[8])
         if unix and unix[1] in _MONTHS:
-            year, day, hour, minute, second = integers((unix[7], *unix.groups()[1:5])) or ()
+            year, day, hour, minute, second = integers((unix[7], *unix.groups()[1:5])) or [0] * 5
             month = _MONTHS.index(unix[1]) + 1
             return datetime(year, month, day, hour, minute, second, tzinfo=timezone.utc).timestamp()
     except ValueError:  # the 31st of February: digits that were no date

@@ -1,4 +1,6 @@
-"""Damaged input for every parser: python tests/fuzz.py N [--target NAME] [--seed SEED] [--jobs JOBS]
+"""Damaged input for every parser.
+
+    python tests/fuzz.py N [--target NAME] [--seed SEED] [--jobs JOBS]
 
 N inputs are spread evenly over the targets of tests/fuzztargets.py. An input is made of real samples and of pieces of the
 format, and is the same whenever target, seed and number are the same. A parser may return, or raise one of the project's
@@ -23,15 +25,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 sys.path.append(str(Path(__file__).resolve().parent.parent))  # opskit itself, where it is not installed
 
-from fuzztargets import TARGETS, refusals
+from fuzztargets import TARGETS, every_line_of, refusals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 LONGEST_S = 2.0
 LONGEST_BYTES = 64 << 10
+RUN_BYTES = 256 << 10
 _BATCH = 500
 _MOST_TOKENS = 600
+_MOST_LINES = 40
 _SHOWN_BYTES = 600
 _SHRINK_S = 20.0
 
@@ -54,7 +58,14 @@ PIECES = (
 )  # fmt: skip
 _TOKEN = re.compile(rb"\w+|[ \t]+|\W")
 _DIGITS = re.compile(rb"[0-9]+")
-_RUNS = (b"0", b"9", b"a", b"f", b" ", b"\t", b"\n", b'"', b"(", b"[", b"{", b"<", b".", b":", b";", b"/", b"-", b"a.", b"a ", b"1 ", b"1:", b"[[{", b"\n\n", b" \n")  # fmt: skip
+_UNITS = (b"0", b"9", b"a", b"f", b" ", b"\t", b"\n", b'"', b"(", b"[", b"{", b"<", b".", b":", b";", b"/", b"-", b"a.", b"a ", b"1 ", b"1:", b"[[{", b"\n\n", b" \n")  # fmt: skip
+# What is repeated to make a run: one of each class of characters, pairs that make many short words or lines, nesting.
+RUN_UNITS = (
+    *(b"%c" % character for character in b"019aAfxS_ \t\n\r\0.,:;'\"()[]{}<>-+*=/@#$%&|\\"), "²".encode(), "٣".encode(), b"\xff",
+    *(b"- ", b"at ", b"a ", b"1 ", b"1\n", b"a\n", b"a:", b"1:", b"1.", b"1-", b"-1", b"1,", b"a.", b"a/", b"a;", b"0x", b"0x1 a "),
+    *(b'" ', b'"\n', b'\n"', b'"a" ', b" (", b") ", b"()", b"<>", b"[]", b"[ ", b"] ", b"[1]", b'{"', b"[{", b'{"a":', b'":', b'",'),
+    *(b" \n", b"\n\n", b"\n\n ", b"\r\n", b"\r\r\n", b"\x1b[m", b"\x1b[1;", b"a=", b"a=b ", b"-Da= ", b"\\u", b'\\"', b"\0a", b"a\0"),
+)  # fmt: skip
 _LINE_ENDS = b"\r\n", b"\r", b"\0", b"\xc2\x85", b" \n", b"\n\n", b"\x0b"
 
 
@@ -116,7 +127,7 @@ class Maker:
         if kind < 0.9:
             return chance.choice(NUMBERS)
         if kind < 0.97:
-            return chance.choice(_RUNS) * int(2 ** (chance.random() * 9))
+            return chance.choice(_UNITS) * int(2 ** (chance.random() * 9))
         return chance.randbytes(chance.randrange(1, 9))
 
     def _damage(self, data: bytes, chance: random.Random) -> bytes:
@@ -147,6 +158,27 @@ class Maker:
             other = chance.choice(self._samples)
             return data[:at] + other[chance.randrange(len(other) + 1) :]
         return data.replace(b"\n", chance.choice(_LINE_ENDS)) if chance.random() < 0.5 else data[at:]
+
+
+def runs(name: str, size: int = RUN_BYTES) -> Iterator[tuple[bytes, bytes]]:
+    """(what is repeated, the input): runs of that size alone, and in two places of a real sample.
+
+    Repeated are characters of each class, pieces of the format, and lines of the samples, whole and cut in two.
+    """
+    target = TARGETS[name]
+    lines = every_line_of(target.samples)
+    units = dict.fromkeys((*RUN_UNITS, *target.words))
+    for line in lines[:: max(1, len(lines) // _MOST_LINES)]:
+        units.update(dict.fromkeys((line + b"\n", line[: len(line) // 2], line[len(line) // 2 :])))
+    units.pop(b"", None)
+    for unit in units:
+        run = unit * (size // len(unit))
+        yield unit, run
+        chance = random.Random(f"{name}/{unit!r}")  # noqa: S311
+        for _ in range(2):
+            sample = chance.choice(target.samples or (b"",))
+            at = chance.randrange(len(sample) + 1)
+            yield unit, sample[:at] + run + sample[at:]
 
 
 @contextlib.contextmanager
@@ -252,7 +284,9 @@ def main() -> int:
     """Print the counts of each target and its failures; 1 where there is any."""
     parser = argparse.ArgumentParser(description="Damaged input for every parser.")
     parser.add_argument("inputs", type=int, metavar="N", help="how many inputs, over all targets")
-    parser.add_argument("--target", action="append", metavar="NAME", help="only this one; repeatable, * as in file names")
+    parser.add_argument(
+        "--target", action="append", metavar="NAME", help="only this one; repeatable, * as in file names"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     asked = parser.parse_args()
@@ -284,7 +318,9 @@ def main() -> int:
 
 def _row(name: str, count: Count) -> str:
     failed = count.inputs - count.accepted - count.refused
-    return f"{name:<32}{count.inputs:>10}{count.accepted:>10}{count.refused:>10}{failed:>8}{count.slowest_s * 1e3:>12.1f}"
+    return (
+        f"{name:<32}{count.inputs:>10}{count.accepted:>10}{count.refused:>10}{failed:>8}{count.slowest_s * 1e3:>12.1f}"
+    )
 
 
 if __name__ == "__main__":

@@ -14,7 +14,8 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
-from opskit.errors import AttachTmp, NotPermitted, NotSupported
+from opskit.errors import AttachReplyTooLarge, AttachTmp, NotPermitted, NotSupported
+from opskit.jvm.attachwire import LARGEST_DUMP_FILE_BYTES
 from opskit.proc.fs import GONE
 
 if TYPE_CHECKING:
@@ -89,7 +90,13 @@ def _read(tmp: int, name: str, euid: int, answer: str) -> bytes:
             raise NotPermitted(
                 f"/tmp/{name} is not the file that the JVM was asked to write (uid {found.st_uid}): not read"
             )
-        return file.read()
+        if found.st_size > LARGEST_DUMP_FILE_BYTES:
+            raise AttachReplyTooLarge(
+                f"/tmp/{name}, the dump of its virtual threads, has {found.st_size >> 20} MiB, and at most "
+                f"{LARGEST_DUMP_FILE_BYTES >> 20} MiB are read; it was removed",
+                LARGEST_DUMP_FILE_BYTES,
+            )
+        return file.read(found.st_size)
 
 
 def _remove(host: Host, tmp: int, name: str, euid: int, *, may_still_come: bool) -> None:

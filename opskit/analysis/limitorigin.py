@@ -140,9 +140,9 @@ def _unit_soft(text: str) -> float | None:
     word = text.partition(":")[0].strip()
     if word == "infinity":
         return UNLIMITED
-    suffix = word[-1:].upper() if word[-1:].upper() in _SUFFIXES else ""
-    number = integer(word[: len(word) - len(suffix)])
-    return None if number is None else number * _SUFFIXES[suffix]
+    suffix = word[-1:].upper() if integer(word[-1:]) is None else ""
+    number = integer(word[:-1] if suffix else word)
+    return None if number is None or suffix not in _SUFFIXES else number * _SUFFIXES[suffix]
 
 
 def _inherited(name: str, soft: float, situation: Situation) -> str:

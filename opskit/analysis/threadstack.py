@@ -19,10 +19,9 @@ _MUSL_DEFAULT, _MUSL_GUARD = 128 << 10, 8 << 10
 _JAVA_DEFAULT = 1 << 20  # ThreadStackSize and CompilerThreadStackSize on x86-64, JDK 11 to 25
 _MIN_STACK = 16 << 10  # PTHREAD_STACK_MIN
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-# A JVM does not start with a size of more digits.
-_XSS = re.compile(r"-(?:Xss|ss)([0-9]{1,19})([kmgt]?)", re.IGNORECASE)
-_STACK_SIZE = re.compile(r"-XX:ThreadStackSize=([0-9]{1,19})([kmgt]?)", re.IGNORECASE)
-_COMPILER_SIZE = re.compile(r"-XX:CompilerThreadStackSize=([0-9]{1,19})([kmgt]?)", re.IGNORECASE)
+_XSS = re.compile(r"-(?:Xss|ss)([0-9]{1,20})([kmgt]?)", re.IGNORECASE)
+_STACK_SIZE = re.compile(r"-XX:ThreadStackSize=([0-9]{1,20})([kmgt]?)", re.IGNORECASE)
+_COMPILER_SIZE = re.compile(r"-XX:CompilerThreadStackSize=([0-9]{1,20})([kmgt]?)", re.IGNORECASE)
 _WITHOUT_ARENAS = 3  # that many threads and no arena: these threads do not call malloc()
 
 
@@ -99,12 +98,14 @@ def cost_of(situation: Situation, stack: Stack) -> ThreadCost:
 
 def arena_limit(situation: Situation) -> int:
     """How many malloc arenas glibc makes, the main one counted: 8 x CPUs, unless the process was started otherwise."""
-    tunable = re.search(r"glibc\.malloc\.arena_max=([0-9]+)", situation.malloc_options.get("GLIBC_TUNABLES", ""))
+    tunable = re.search(r"glibc\.malloc\.arena_max=([0-9]{1,20})", situation.malloc_options.get("GLIBC_TUNABLES", ""))
     text = tunable[1] if tunable else situation.malloc_options.get("MALLOC_ARENA_MAX", "")
-    if given := integer(text):
+    given = integer(text)
+    if given:
         return given
-    masks = [hexadecimal(word) or 0 for word in situation.status.fields.get("Cpus_allowed", "").split(",")]
-    by_affinity = sum(f"{mask:b}".count("1") for mask in masks) or None
+    allowed = situation.status.fields.get("Cpus_allowed", "").split(",")  # words of 32 bits, hundreds on large machines
+    masks = [hexadecimal(word) for word in allowed]
+    by_affinity = None if None in masks else sum((mask or 0).bit_count() for mask in masks)
     by_machine = situation.online_cpus or by_affinity or 1
     # glibc 2.34 to 2.36 counted the CPUs that the process may run on; all others those that are online.
     counts_affinity = situation.glibc is not None and (2, 34) <= situation.glibc <= (2, 36)

@@ -21,6 +21,7 @@ from opskit.jvm.discover import read_perfdata
 from opskit.proc.cgroup import parse_cgroup
 from opskit.proc.fs import DENIED, GONE
 from opskit.proc.place import unit_of
+from opskit.quantities import integer
 from opskit.render.escape import printable
 from opskit.render.numbers import size
 
@@ -200,13 +201,14 @@ def _say(line: str) -> None:
 
 
 def _samples(word: str, name: str | None) -> int:
-    if not (word.isascii() and word.isdigit()):
+    samples = integer(word)
+    if samples is None:
         if name is not None and not is_pid(name):
             raise UsageError(f"jpmp: {name!r} is no file, and {word!r} is no number of samples")
         raise UsageError(f"jpmp: SAMPLES is {word!r}; give a whole number from 1 up, such as 20")
-    if int(word) == 0:
+    if samples == 0:
         raise UsageError("jpmp: SAMPLES is 0; give a whole number from 1 up, such as 20")
-    return int(word)
+    return samples
 
 
 def _interval(word: str) -> float:

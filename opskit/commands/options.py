@@ -9,15 +9,16 @@ import click
 
 from opskit.errors import UsageError
 from opskit.host import Host
+from opskit.quantities import integer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
-_DURATION = r"(\d+(?:\.\d*)?|\.\d+)(ms|s|m|h)?"  # compiled where one is given
+_DURATION = r"([0-9]{1,20}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(ms|s|m|h)?"  # compiled where one is given
 _SECONDS = {"ms": 0.001, "s": 1.0, None: 1.0, "m": 60.0, "h": 3600.0}
-_SIZE = r"(\d+(?:\.\d*)?|\.\d+)([KMGTP]?)(?:i?B)?"
+_SIZE = r"([0-9]{1,20}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})([KMGTP]?)(?:i?B)?"
 
 
 class Duration(click.ParamType):  # type: ignore[type-arg]
@@ -57,10 +58,10 @@ class Pid(click.ParamType):  # type: ignore[type-arg]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """The pid as an int."""
-        text = str(value)
-        if not (text.isascii() and text.isdigit() and 0 < int(text) < 2**31):
+        pid = integer(str(value))
+        if pid is None or not 0 < pid < 2**31:
             self.fail(f"{value!r} is no pid", param, ctx)
-        return int(text)
+        return pid
 
 
 def common(*formats: str) -> Callable[[F], F]:

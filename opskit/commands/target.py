@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from opskit.errors import NoSuchProcess, UsageError
+from opskit.quantities import integer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,8 +41,10 @@ def resolve_jvm(host: Host, word: str | None) -> int:
     Raises NoSuchProcess, and WhichJvm where the words fit no JVM or several.
     """
     if word is not None and is_pid(word):
-        pid = int(word)
-        if not 0 < pid < 2**31 or not host.fs.exists(pid):
+        pid = integer(word)
+        if pid is None or not 0 < pid < 2**31:
+            raise UsageError(f"{word[:40]!r} is no pid")
+        if not host.fs.exists(pid):
             raise NoSuchProcess(pid, "opskit jvms lists the JVMs")
         return pid
     from opskit.jvm.discover import find_jvms  # noqa: PLC0415  (a command that is given a file does not look for JVMs)

@@ -23,6 +23,7 @@ _BAD_VERSION = 101
 # classes of 128 bytes; the longest tables that jcmd prints.
 LARGEST_REPLY_BYTES = {"threaddump": 256 << 20, "inspectheap": 128 << 20, "jcmd": 64 << 20}
 LARGEST_OTHER_REPLY_BYTES = 4 << 20
+LARGEST_DUMP_FILE_BYTES = 1 << 30  # what Thread.dump_to_file writes: a million virtual threads of 1 KiB each
 # Where the text of a reply ends, when it is whole: a JVM that dies meanwhile closes the stream as well.
 _DUMP_END = re.compile(rb"^JNI global ref", re.MULTILINE)
 _HISTOGRAM_END = rb"(?m)^Total\s+\d+\s+\d+\s*$"

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from opskit.errors import BadInput, NoSuchProcess, NotAJvm, NotPermitted, NotSupported, OpskitError
-from opskit.jvm.hsperfdata import LARGEST_FILE_BYTES, PerfData, parse_hsperfdata
+from opskit.jvm.hsperfdata import PerfData, parse_hsperfdata
 from opskit.jvm.launch import is_java_launcher, last_flag, main_of_command, main_of_words, parse_words
 from opskit.jvm.maps import Mapping, parse_jvm_maps
 from opskit.jvm.nativeimage import is_native_image
@@ -33,7 +33,7 @@ OPENJ9: Literal["OpenJ9"] = "OpenJ9"
 NATIVE_IMAGE: Literal["native image"] = "native image"
 Kind = Literal["HotSpot", "OpenJ9", "native image"]
 
-_LARGEST_PASSWD_BYTES = 8 << 20
+_LARGEST_FILE_BYTES = 16 << 20  # -XX:PerfDataMemorySize is 32 KiB unless somebody sets it
 _CLOCK_SLACK_MS = 2_000  # btime is in whole seconds
 _YOUNG_S = 5.0
 _FIRST_THREADS = 64  # HotSpot starts its own before the application's
@@ -187,9 +187,7 @@ class _Finder:
                 named.append((data, path))
         try:  # deleted by a cleaner of /tmp, or on a file system whose inode numbers are others in maps
             path = self.fs.path(pid, "map_files", mapping.addresses)
-            data = self.fs.read_at(path, 0, LARGEST_FILE_BYTES + 1)
-            if len(data) <= LARGEST_FILE_BYTES:
-                return _parsed(pid, data, f"{mapping.path} of {pid}")
+            return _parsed(pid, self.fs.read_path(path), f"{mapping.path} of {pid}")
         except OSError:  # only root may, and only where the kernel has it
             pass
         for data, path in named:
@@ -205,7 +203,7 @@ class _Finder:
         for place in ("its own", "ours"):
             try:
                 at = self.fs.inside(pid, directory) if place == "its own" else f"{self.fs.root}{directory}"
-                file, data = self.fs.read_untrusted(at, name, LARGEST_FILE_BYTES)
+                file, data = self.fs.read_untrusted(at, name, _LARGEST_FILE_BYTES)
             except OSError:  # not there, not ours to read, or no file that a JVM has made
                 continue
             yield file, data, f"{at}/{name}"
@@ -236,7 +234,7 @@ class _Finder:
             users = []
         for user in users:
             try:
-                file, data = self.fs.read_untrusted(f"{tmp}/{user}", name, LARGEST_FILE_BYTES)
+                file, data = self.fs.read_untrusted(f"{tmp}/{user}", name, _LARGEST_FILE_BYTES)
             except OSError:
                 continue
             if file.uid == status.effective_uid:
@@ -345,7 +343,7 @@ class _Finder:
         """Whether the user has a name where the process runs; yes where that cannot be read."""
         try:
             inner = self.fs.load(parse_id_map, pid, "uid_map").inner(uid)
-            lines = self.fs.read_at(self.fs.inside(pid, "/etc/passwd"), 0, _LARGEST_PASSWD_BYTES).split(b"\n")
+            lines = self.fs.read_path(self.fs.inside(pid, "/etc/passwd")).split(b"\n")
         except (OSError, BadInput):
             return True
         return inner is None or any(line.split(b":")[2:3] == [b"%d" % inner] for line in lines)

@@ -136,6 +136,7 @@ class _Tables:
         self._header = next(self._headers, None)  # the first one that is not behind us
         self._position = 0
         self._line = 1  # at the position
+        self._end = 0  # of the table before
 
     def __iter__(self) -> Iterator[Histogram]:
         while (start := self._next()) is not None:
@@ -185,7 +186,8 @@ class _Tables:
         end = found.end
         if end <= start:
             raise AssertionError(f"{self._source}: nothing read at character {start}")
-        context = text[max(0, line_start - _CONTEXT_CHARACTERS) : line_start] + prefix[:_CONTEXT_CHARACTERS]
+        context = text[max(self._end, line_start - _CONTEXT_CHARACTERS) : line_start] + prefix[:_CONTEXT_CHARACTERS]
+        self._end = end
         moments = re.findall(_MOMENT, _behind_headers(context)) if context else []
         histogram = Histogram(
             source=self._source,

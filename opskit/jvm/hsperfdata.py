@@ -27,7 +27,6 @@ from typing import NamedTuple
 
 from opskit.errors import BadInput
 
-LARGEST_FILE_BYTES = 16 << 20  # -XX:PerfDataMemorySize is 32 KiB unless somebody sets it
 _MAGIC = b"\xca\xfe\xc0\xc0"
 _PROLOGUE_BYTES = 32
 _ENTRY_BYTES = 20

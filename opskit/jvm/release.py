@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from opskit.jvm.discover import Jvm
     from opskit.proc.fs import ProcFS
 
-_LARGEST_FILE_BYTES = 64 << 10  # a JDK's has one or two KiB
-
 
 def jdk_release(fs: ProcFS, jvm: Jvm) -> dict[str, str]:
     """JAVA_VERSION, IMPLEMENTOR, …; empty where the file is not there or must not be read."""
@@ -23,8 +21,7 @@ def jdk_release(fs: ProcFS, jvm: Jvm) -> dict[str, str]:
     # JDK 8 has its library in jre/lib/amd64/server, and the file beside jre.
     for place in (home, posixpath.dirname(home), posixpath.dirname(posixpath.dirname(home))):
         try:
-            path = fs.inside(jvm.pid, f"{place}/release")
-            return parse_release(fs.read_at(path, 0, _LARGEST_FILE_BYTES).decode("utf-8", "replace"))
+            return parse_release(fs.read_path(fs.inside(jvm.pid, f"{place}/release")).decode("utf-8", "replace"))
         except (OSError, BadInput):
             continue
     return {}

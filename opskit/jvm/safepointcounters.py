@@ -9,13 +9,12 @@ A safepoint is counted when it is asked for, its times when they are over. Sourc
 
 from __future__ import annotations
 
-import posixpath
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput, NoSuchProcess, NotSupported
 from opskit.jvm.discover import read_perfdata
-from opskit.jvm.hsperfdata import LARGEST_FILE_BYTES, PerfData, parse_hsperfdata
+from opskit.jvm.hsperfdata import PerfData, parse_hsperfdata
 from opskit.jvm.stopclock import jdk_of, whole_stop_s
 from opskit.proc.cgroup import Level, ancestry, is_machine_root
 from opskit.proc.fs import DENIED, GONE
@@ -148,10 +147,8 @@ class Probe:
         """The file once more; its path is known, so that nothing of the JVM's address space is looked at."""
         if self.perf.source.startswith("/"):
             try:
-                directory, name = posixpath.split(self.perf.source)
-                _, data = self._fs.read_untrusted(directory, name, LARGEST_FILE_BYTES)
-                return parse_hsperfdata(data, self.perf.source)
-            except (OSError, BadInput):
+                return parse_hsperfdata(self._fs.read_path(self.perf.source), self.perf.source)
+            except (*GONE, BadInput):
                 pass  # gone, or not what it was: whoever finds JVMs says why
         return read_perfdata(self._fs, self._pid)
 

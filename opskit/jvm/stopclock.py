@@ -6,12 +6,13 @@ import posixpath
 from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput
-from opskit.jvm.hsperfdata import LARGEST_FILE_BYTES, PerfData, parse_hsperfdata
+from opskit.jvm.hsperfdata import PerfData, parse_hsperfdata
 from opskit.quantities import integer
 
 if TYPE_CHECKING:
     from opskit.proc.fs import ProcFS
 
+_LARGEST_FILE_BYTES = 16 << 20
 _WANTED = frozenset(
     (
         b"sun.rt.safepointTime",
@@ -56,7 +57,7 @@ class StopClock:
             return None
         directory, name = posixpath.split(self._path)
         try:
-            _, data = self.fs.read_untrusted(directory, name, LARGEST_FILE_BYTES)
+            _, data = self.fs.read_untrusted(directory, name, _LARGEST_FILE_BYTES)
             return stopped_s(parse_hsperfdata(data, self._path, _WANTED))
         except (OSError, BadInput):
             return None

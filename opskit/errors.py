@@ -26,6 +26,7 @@
         ├── AttachDenied        the kernel refused although the modes allow it (also a NotPermitted)
         ├── AttachRefused       the JVM closed without a word: it does not take our credentials (also a NotPermitted)
         ├── AttachReplyCut      the reply ended too early
+        ├── AttachReplyTooLarge the reply is larger than any that a JVM gives
         ├── AttachProtocol      what answered does not speak the protocol
         ├── AttachCommandFailed the JVM itself said no; its words
         └── AttachTimeout       no answer in time (also a TargetTimeout)
@@ -221,6 +222,16 @@ class AttachReplyCut(AttachError):
     def __init__(self, pid: int, what: str, received_bytes: int) -> None:
         self.received_bytes = received_bytes
         super().__init__(f"the reply of {pid} is cut off: {what}; did the JVM end meanwhile? Ask again")
+
+
+class AttachReplyTooLarge(AttachError):
+    """What came is larger than `limit_bytes`: no JVM says so much. It was thrown away."""
+
+    reason = "reply-too-large"
+
+    def __init__(self, message: str, limit_bytes: int) -> None:
+        self.limit_bytes = limit_bytes
+        super().__init__(message)
 
 
 class AttachProtocol(AttachError):

@@ -37,12 +37,14 @@ def integers(words: Iterable[str | bytes]) -> list[int] | None:
     return None if None in numbers else numbers  # type: ignore[return-value]
 
 
-def hexadecimal(text: str) -> int | None:
+def hexadecimal(text: str | bytes) -> int | None:
     """Up to 32 hexadecimal digits, with 0x or without."""
-    found = _HEXADECIMAL.fullmatch(text)
+    found = _HEXADECIMAL.fullmatch(text if isinstance(text, str) else text.decode("latin-1"))
     return int(found[1], 16) if found else None
 
 
-def decimal(text: str) -> float | None:
+def decimal(text: str | bytes) -> float | None:
     """ASCII digits with a fraction behind a point or a comma where there is one; no sign, no exponent, never infinite."""
+    if isinstance(text, bytes):
+        text = text.decode("latin-1")
     return float(text.replace(",", ".")) if _DECIMAL.fullmatch(text) else None

@@ -9,6 +9,7 @@ It prints READY, and a line for each thing that happens to it: `quit`, `dump` (a
     close          closes without a word               reset     closes with the request unread
     stall          accepts, and never answers          queue     never accepts, its queue is full
     trickle        a byte now and then, for ever       big       a reply of 100 MB
+    endless        bytes as fast as they are read, for ever; endless-version already where its version is asked for
     half           a dump without its end              halfcode  a code without its newline
     garbage        no code at all                      never     never listens
     burn           never answers, while its thread "hog-thread" burns CPU
@@ -87,11 +88,12 @@ def serve(mode: str, listener: socket.socket) -> None:
             request = read_request(client)
             say("asked", uid, gid, request)
             try:
-                if request and mode == "trickle":
+                asked_version = request and request[1] == b"getversion"
+                if request and (mode in ("trickle", "endless-version") or (mode == "endless" and not asked_version)):
                     client.sendall(b"0\n")
                     while True:
-                        client.sendall(b"x")
-                        time.sleep(0.01)
+                        client.sendall(b"x" * (1 if mode == "trickle" else 1 << 16))
+                        time.sleep(0.01 if mode == "trickle" else 0)
                 elif request:
                     client.sendall(answer(mode, request))
             except (BrokenPipeError, ConnectionResetError):

@@ -16,8 +16,9 @@ import stat
 from typing import TYPE_CHECKING
 
 from opskit.actions import leftovers
-from opskit.errors import AttachTmp, NotPermitted, NotSupported
+from opskit.errors import AttachReplyTooLarge, AttachTmp, NotPermitted, NotSupported
 from opskit.interrupts import Guard, Interruptible
+from opskit.jvm.attachwire import LARGEST_DUMP_FILE_BYTES
 from opskit.proc.fs import GONE, ProcFS
 from opskit.proc.rights import ANY_COMMAND, how_to_be_allowed
 
@@ -102,7 +103,13 @@ def _read(tmp: int, name: str, euid: int, answer: str) -> bytes:
             raise NotPermitted(
                 f"/tmp/{name} is not the file that the JVM was asked to write (uid {found.st_uid}): not read"
             )
-        return file.read()
+        if found.st_size > LARGEST_DUMP_FILE_BYTES:
+            raise AttachReplyTooLarge(
+                f"/tmp/{name}, the dump of its virtual threads, has {found.st_size >> 20} MiB, and at most "
+                f"{LARGEST_DUMP_FILE_BYTES >> 20} MiB are read; it was removed",
+                LARGEST_DUMP_FILE_BYTES,
+            )
+        return file.read(found.st_size)
 
 
 def _remove(host: Host, tmp: int, name: str, euid: int, *, may_still_come: bool) -> None:

@@ -20,12 +20,14 @@ Kind = Literal["thread", "application", "jdk", "generated", "inlined", "native",
 _MARK = re.compile(r"_\[([kij01])\]$")
 _BEFORE_THE_CLASS = re.compile(r"^(?:[\w.$-]+@[\w.+-]+/|\w*//|L(?=[\w$/]+;))")
 _JDKS = re.compile(r"(?:java|javax|jdk|sun|j|com[./]sun)[./]")
-_JAVA = re.compile(r"(?:[\w$-]+[./])+[\w$]*[\w$<>]+(?:;?(?:::|\.)[\w$<>-]+)?(?:\([^()]*\))?")
+_JAVA = re.compile(r"(?:[\w$-]+[./])+[\w$<>]+(?:;?(?:::|\.)[\w$<>-]+)?(?:\([^()]*\))?")
 _GENERATED = re.compile(
     r"\$\$Lambda|LambdaForm\$|Generated(?:Method|Constructor|Serialization)Accessor|\$Proxy\d|\$\$EnhancerBy|\$\$FastClass"
     r"|CGLIB|ByteBuddy|\$HibernateProxy|\$MockitoMock|\$\$_(?:jvst|javassist)|_\$\$_|Holder\.(?:invoke|newInvoke)\w*|/0x[0-9a-f]+"
 )
-_THREAD = re.compile(r"\[.*\btid=\d+\]|(?!\[)[^();:<>]*(?:[ #]|-\d)[^();:<>]*")
+_THREADS_TID = re.compile(r"\[.*\btid=\d+\]")
+_IN_NO_THREADS_NAME = re.compile(r"^\[|[();:<>]")
+_IN_A_THREADS_NAME = re.compile(r"[ #]|-\d")
 _LIBRARY = re.compile(r"\[.*\]|\S+\.so(?:[.\d]*)?(?:\+0x[0-9a-f]+)?|0x[0-9a-f]+")
 
 
@@ -50,14 +52,21 @@ def kind_of(frame: str, *, outermost: bool = False, among_java: bool = True) -> 
         return "inlined"
     name = _BEFORE_THE_CLASS.sub("", frame if mark is None else frame[: mark.start()])
     if mark is None and _LIBRARY.fullmatch(frame):
-        return "thread" if outermost and _THREAD.fullmatch(frame) else "native"
+        return "thread" if outermost and _is_thread(frame) else "native"
     if _GENERATED.search(name):
         return "generated"
     if mark is not None or _JAVA.fullmatch(name):
         return "jdk" if _JDKS.match(name) else "application"
-    if outermost and _THREAD.fullmatch(frame):
+    if outermost and _is_thread(frame):
         return "thread"
     return "native" if among_java else "application"
+
+
+def _is_thread(frame: str) -> bool:
+    """Whether it looks like a thread's name: `[… tid=42]`, or words or a number with nothing of a method's name."""
+    if _IN_NO_THREADS_NAME.search(frame):
+        return _THREADS_TID.fullmatch(frame) is not None
+    return _IN_A_THREADS_NAME.search(frame) is not None
 
 
 def kinds_of(names: Iterable[str], outermost: Iterable[str], *, threads_outermost: bool = False) -> dict[str, Kind]:

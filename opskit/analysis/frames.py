@@ -10,10 +10,10 @@ import re
 _LAMBDA = re.compile(r"\$\$Lambda(?:\$\d+)?/(?:0x)?[0-9a-f]+")
 _HIDDEN = re.compile(r"/0x[0-9a-f]+")
 
-_POOL_NUMBER = re.compile(
-    r"\d+(?= \([^()]*\)$)|(?:(?<=[-#_(':. ])\d+(?=$|[)'\]\s-])|\d+$)(?!.*(?:[-#_(':. ]\d+(?:$|[)'\]\s-])|\d+$))"
-)
-_VM_NUMBER = re.compile(r"#?\d+(?= \(|$)")
+_NUMBER = re.compile(r"\d+")
+_BEFORE_A_NUMBER, _BEHIND_A_NUMBER = "-#_(':. ", ")']-"
+_IN_PARENTHESES = re.compile(r" \([^()]*\)$")
+_VM_NUMBER = re.compile(r"(?:#|(?<!\d))\d+(?= \(|$)")
 
 
 def frame_name(frame: str, *, full: bool = False, lines: bool = False) -> str:
@@ -39,8 +39,28 @@ def short(frame: str) -> str:
 
 
 def pool_of(thread: str) -> str:
-    """`pool-1-thread-17` -> `pool-1-thread-*`: the number that tells a thread from its fellows."""
-    return _POOL_NUMBER.sub("*", thread, count=1)
+    """`pool-1-thread-17` -> `pool-1-thread-*`: the number that tells a thread from its fellows.
+
+    It is the last one that stands by itself or ends the name, or one before words in parentheses at the end, where that comes first.
+    """
+    end = len(thread)
+    parentheses = thread.rfind(" (") if thread[-1:] == ")" else -1
+    if parentheses >= 0 and not _IN_PARENTHESES.match(thread, parentheses):
+        parentheses = -1
+    chosen = before = None
+    for number in _NUMBER.finditer(thread):
+        begin, behind = number.span()
+        if behind == parentheses:
+            before = number
+        if behind == end or (
+            begin
+            and thread[begin - 1] in _BEFORE_A_NUMBER
+            and (thread[behind] in _BEHIND_A_NUMBER or thread[behind].isspace())
+        ):
+            chosen = number
+    if before is not None and (chosen is None or before.start() < chosen.start()):
+        chosen = before
+    return thread if chosen is None else f"{thread[: chosen.start()]}*{thread[chosen.end() :]}"
 
 
 def vm_frame(thread: str) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import combinations, pairwise
+from itertools import pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from opskit.analysis.trend import slope_weights
+from opskit.errors import BadInput
 from opskit.jvm import classname
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ Tallies = dict[str, tuple[int, int]]  # name -> (instances, bytes)
 
 STEADY = 0.75  # grown in that share of the steps: no noise any more
 _COMPARABLE_AFTER_GC = 3  # as many histograms make a trend
+_MOST_BLANKS, _SPARSEST = 20_000_000, 20  # a track has a place for each histogram, also where the class is not in it
 _FEW = 0.05  # of the classes come and go in one JVM
 
 
@@ -161,7 +163,7 @@ def trend(
     """How each name's bytes went, for those that changed; the suspects first.
 
     What is absent counts 0, but for the histograms that are not `complete`: a name that one of those has not got is
-    left out. Ranked: who grew in nearly every step before the noise; the application's classes before arrays and the
+    left out. Raises BadInput where hardly a name is in two of them. Ranked: who grew in nearly every step before the noise; the application's classes before arrays and the
     JDK's; then by the steps grown, then by the slope.
     """
     steps = len(series) - 1
@@ -169,7 +171,13 @@ def trend(
     by_time = slope_weights(times) if times else None
     cut = [tallies for tallies, whole in zip(series, complete, strict=True) if not whole]
     found = []
-    for name in {name: None for tallies in series for name in tallies}:
+    names = {name: None for tallies in series for name in tallies}
+    if len(names) * len(series) > max(_MOST_BLANKS, _SPARSEST * sum(map(len, series))):
+        raise BadInput(
+            "the histograms",
+            f"{len(series):,} of them name {len(names):,} classes, hardly any in two of them: give those of one JVM",
+        )
+    for name in names:
         if any(name not in tallies for tallies in cut):
             continue
         track = tuple(tallies[name][1] if name in tallies else 0 for tallies in series)
@@ -222,13 +230,12 @@ def comparable(histograms: Sequence[Histogram]) -> list[Histogram]:
 def oddities(histograms: Sequence[Histogram], came: int) -> list[str]:
     """Why these may not be histograms of one JVM at different times, a sentence each. `came`: the last's new classes."""
     found = []
-    for (number, one), (later, other) in combinations(enumerate(histograms, 1), 2):
-        if one.total == other.total and one.rows == other.rows:
-            found.append(
-                f"histograms {number} and {later} ({_place(one)}, {_place(other)}) are the same in every row: "
-                "the same file twice, or nothing happened between them"
-            )
-            break  # the first of them tells enough
+    if twins := _first_twins(histograms):
+        number, later = twins
+        found.append(
+            f"histograms {number} and {later} ({_place(histograms[number - 1])}, {_place(histograms[later - 1])}) are the "
+            "same in every row: the same file twice, or nothing happened between them"
+        )
     first, last = histograms[0], histograms[-1]
     reasons = [
         _differing("JDK versions", [_jdk_version(histogram) for histogram in histograms]),
@@ -246,6 +253,23 @@ def oddities(histograms: Sequence[Histogram], came: int) -> list[str]:
     if any(one is not None and other is not None and one > other for one, other in pairwise(uptimes)):
         found.append("the uptimes run backwards: another order than they were taken in, or a restart between them")
     return found
+
+
+def _first_twins(histograms: Sequence[Histogram]) -> tuple[int, int] | None:
+    """The numbers, from 1, of the first two that are the same in every row. Rows are compared of those alone that look alike."""
+    alike: dict[object, list[int]] = {}
+    for number, histogram in enumerate(histograms, 1):
+        rows = histogram.rows
+        alike.setdefault((histogram.total, len(rows), next(iter(rows.items()), None)), []).append(number)
+    twins = []
+    for numbers in alike.values():
+        known: dict[object, int] = {}
+        for number in numbers if len(numbers) > 1 else ():
+            earlier = known.setdefault(frozenset(histograms[number - 1].rows.items()), number)
+            if earlier != number:
+                twins.append((earlier, number))
+                break
+    return min(twins, default=None)
 
 
 def _place(histogram: Histogram) -> str:

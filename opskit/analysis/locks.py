@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from opskit.analysis.frames import frame_name
@@ -29,6 +30,7 @@ _RELEASES = ("waiting on", "waiting to re-lock in wait()", "waiting to relock in
 _SIGNALS = re.compile(
     r"ConditionObject|SynchronousQueue|LinkedTransferQueue|ForkJoin|Exchanger|FutureTask|CompletableFuture|Phaser|Thread(?:Builders)?\b"
 )
+_LONGEST_CHAIN = 100  # links that are told; a hostile dump may have thousands of locks, each with a chain of thousands
 _OWNED = re.compile(r"ReentrantLock\$|ReentrantReadWriteLock\$")
 ASK_FOR_SYNCHRONIZERS = "java.util.concurrent locks do not tell it; --synchronizers does, and walks the heap for it"
 NO_OWNER = "it has no owner: whoever releases, counts down or opens it ends the wait"
@@ -67,8 +69,8 @@ class ContendedLock(NamedTuple):
     """One lock that threads wait for, as the last dump that shows it has it.
 
     `kind`: "monitor" or "synchronizer". `held_up`: the waiters, and those that wait for what the waiters hold. `owner`
-    None: `owner_unknown` says why. `chain`: what the owner waits for in turn, and so on, the root last; empty where the
-    owner does not wait. `samples`: how many dumps show it contended. `waited_at_least_s`: how long one thread has stood
+    None: `owner_unknown` says why. `chain`: what the owner waits for in turn, and so on, the root last (of at most 100 links);
+    empty where the owner does not wait. `samples`: how many dumps show it contended. `waited_at_least_s`: how long one thread has stood
     there without a break; None where the dumps do not tell when they were taken, or there is one only.
     """
 
@@ -142,11 +144,24 @@ class _Graph:
         for thread in dump.threads:
             self._note(thread)
         self._by_name: dict[str | None, list[Thread]] = {}
+        self._by_java_id: dict[int | None, Thread] = {}
         for thread in dump.threads:
             self._by_name.setdefault(thread.name, []).append(thread)
-        self._told: dict[str, Waits] = {
-            _bare(link.address): link for deadlock in dump.deadlocks for link in deadlock if link.address
+            self._by_java_id.setdefault(thread.java_id, thread)
+        self._reported = [{_bare(link.address) for link in deadlock if link.address} for deadlock in dump.deadlocks]
+        # By address: who holds it, and which deadlock says so.
+        self._told = {
+            _bare(link.address): (link.owner, number)
+            for number, deadlock in enumerate(dump.deadlocks)
+            for link in deadlock
+            if link.address
         }
+        # By name and address: the first thread that waits for it, with its place.
+        self._waits_for: dict[tuple[str | None, str], tuple[int, Thread]] = {}
+        for place, (thread, (key, _)) in enumerate(self.wanted.items()):
+            self._waits_for.setdefault((thread.name, key[1]), (place, thread))
+        self._namesakes: dict[tuple[str, int], Thread | None] = {}
+        self._parties: dict[Thread, Party] = {}
         self._owner: dict[Thread, Thread | None] = {}
         for thread, (key, lock) in self.wanted.items():
             owner = self._owner_of(key, lock)
@@ -157,6 +172,10 @@ class _Graph:
         for thread, owner in self._owner.items():
             if owner is not None:
                 self._behind.setdefault(owner, []).append(thread)
+        self._circle: dict[Thread, int] = {}  # of those that are in one, its number
+        self._circles = self._find_circles()
+        self._trees = self._find_trees()
+        self._circle_sizes = [sum(self._trees[thread][1] for thread in circle) for circle in self._circles]
 
     def _note(self, thread: Thread) -> None:
         released = {lock.address for lock in thread.locks if lock.action in _RELEASES}
@@ -173,20 +192,23 @@ class _Graph:
             return holder
         if lock.owner is not None:
             return self._named(lock.owner, None)
-        told = self._told.get(key[1])
-        return None if told is None or told.owner is None else self._named(told.owner, told)
+        owner, deadlock = self._told.get(key[1], (None, None))
+        return None if owner is None else self._named(owner, deadlock)
 
-    def _named(self, name: str, told: Waits | None) -> Thread | None:
-        number = integer(name[1:]) if name.startswith("#") else None
-        if number is not None:
-            return next((thread for thread in self._dump.threads if thread.java_id == number), None)
+    def _named(self, name: str, deadlock: int | None) -> Thread | None:
+        java_id = integer(name[1:]) if name.startswith("#") else None
+        if java_id is not None:
+            return self._by_java_id.get(java_id)
         candidates = self._by_name.get(name, [])
-        if len(candidates) > 1 and told is not None:
-            # Namesakes: the one that waits for what the deadlock says it waits for.
-            circle = next(deadlock for deadlock in self._dump.deadlocks if told in deadlock)
-            theirs = {_bare(link.address) for link in circle if link.address}
-            candidates = [each for each in candidates if each in self.wanted and self.wanted[each][0][1] in theirs]
-        return candidates[0] if candidates else None
+        if len(candidates) < 2 or deadlock is None:
+            return candidates[0] if candidates else None
+        if (name, deadlock) not in self._namesakes:
+            # The first of those that wait for what the deadlock says they wait for.
+            waiting = (
+                self._waits_for[name, each] for each in self._reported[deadlock] if (name, each) in self._waits_for
+            )
+            self._namesakes[name, deadlock] = min(waiting, default=(0, None), key=itemgetter(0))[1]
+        return self._namesakes[name, deadlock]
 
     def contended(self) -> Iterable[ContendedLock]:
         """Every lock that somebody waits for."""
@@ -201,28 +223,49 @@ class _Graph:
                 class_name=key[0],
                 address=key[1],
                 kind=kind,
-                waiters=tuple(map(_party, threads)),
-                held_up=len(self._held_up_by(threads)),
-                owner=None if owner is None else _party(owner),
+                waiters=tuple(map(self._party, threads)),
+                held_up=self._held_up_by(threads),
+                owner=None if owner is None else self._party(owner),
                 owner_unknown=None if owner is not None else _why_unknown(kind, key[0]),
                 chain=self._chain(owner),
                 samples=1,
                 waited_at_least_s=None,
             )
 
-    def _held_up_by(self, threads: Sequence[Thread]) -> set[Thread]:
-        found = set(threads)
-        ahead = list(threads)
+    def _held_up_by(self, waiters: Sequence[Thread]) -> int:
+        """How many wait for a lock, and for what its waiters hold, and so on; each once."""
+        circles = {self._circle[thread] for thread in waiters if thread in self._circle}
+        held_up = sum(self._circle_sizes[number] for number in circles)
+        end = 0
+        for place, size, circle in sorted((self._trees[thread] for thread in waiters), key=itemgetter(0)):
+            if place >= end and circle not in circles:  # else it is behind another one of them
+                held_up += size
+                end = place + size
+        return held_up
+
+    def _find_trees(self) -> dict[Thread, tuple[int, int, int | None]]:
+        """Of each waiting thread: its place, how many places it takes with all behind it, and the circle that all this leads to."""
+        order: list[Thread] = []
+        circle_of: dict[Thread, int | None] = {}
+        ahead = [thread for thread in self.wanted if thread in self._circle or self._owner[thread] not in self.wanted]
+        circle_of.update((thread, self._circle.get(thread)) for thread in ahead)
         while ahead:
-            new = [behind for behind in self._behind.get(ahead.pop(), []) if behind not in found]
-            found.update(new)
-            ahead += new
-        return found
+            thread = ahead.pop()
+            order.append(thread)
+            behind = [each for each in self._behind.get(thread, ()) if each not in self._circle]
+            circle_of.update(dict.fromkeys(behind, circle_of[thread]))
+            ahead += behind
+        sizes = dict.fromkeys(order, 1)
+        for thread in reversed(order):
+            owner = self._owner[thread]
+            if owner in sizes and thread not in self._circle:
+                sizes[owner] += sizes[thread]
+        return {thread: (place, sizes[thread], circle_of[thread]) for place, thread in enumerate(order)}
 
     def _chain(self, owner: Thread | None) -> tuple[Link, ...]:
         links: list[Link] = []
         seen: set[Thread] = set()
-        while owner is not None and owner in self.wanted and owner not in seen:
+        while owner is not None and owner in self.wanted and owner not in seen and len(links) < _LONGEST_CHAIN:
             seen.add(owner)
             links.append(self._link(owner))
             owner = self._owner[owner]
@@ -230,21 +273,23 @@ class _Graph:
 
     def _link(self, thread: Thread) -> Link:
         owner = self._owner[thread]
-        return Link(_party(thread), self.wanted[thread][0], None if owner is None else _party(owner))
+        return Link(self._party(thread), self.wanted[thread][0], None if owner is None else self._party(owner))
+
+    def _party(self, thread: Thread) -> Party:
+        return self._parties.get(thread) or self._parties.setdefault(thread, _party(thread))
 
     def deadlocks(self) -> Iterable[Deadlock]:
         """The circles among the waits; those that the JVM reports though the stacks do not show them come as it tells them."""
-        circles = self._circles()
-        reported = [{_bare(link.address) for link in deadlock if link.address} for deadlock in self._dump.deadlocks]
-        for circle in circles:
+        reported: set[str] = set().union(*self._reported)
+        for circle in self._circles:
             addresses = {self.wanted[thread][0][1] for thread in circle}
-            yield Deadlock(tuple(map(self._link, circle)), reported=any(addresses & theirs for theirs in reported))
-        shown = {self.wanted[thread][0][1] for circle in circles for thread in circle}
-        for deadlock, theirs in zip(self._dump.deadlocks, reported, strict=True):
+            yield Deadlock(tuple(map(self._link, circle)), reported=not addresses.isdisjoint(reported))
+        shown = {self.wanted[thread][0][1] for circle in self._circles for thread in circle}
+        for number, (deadlock, theirs) in enumerate(zip(self._dump.deadlocks, self._reported)):  # noqa: B905  (one each)
             if theirs and not theirs & shown:
-                yield Deadlock(tuple(self._as_told(link) for link in deadlock), reported=True)
+                yield Deadlock(tuple(self._as_told(link, number) for link in deadlock), reported=True)
 
-    def _circles(self) -> list[list[Thread]]:
+    def _find_circles(self) -> list[list[Thread]]:
         circles: list[list[Thread]] = []
         done: set[Thread] = set()
         for start in self.wanted:
@@ -256,17 +301,18 @@ class _Graph:
                 path.append(thread)
                 thread = self._owner[thread]
             if thread is not None and thread in place:
+                self._circle.update(dict.fromkeys(path[place[thread] :], len(circles)))
                 circles.append(path[place[thread] :])
             done.update(path)
         return circles
 
-    def _as_told(self, link: Waits) -> Link:
-        thread = self._named(link.thread, link)
-        owner = None if link.owner is None else self._named(link.owner, link)
+    def _as_told(self, link: Waits, deadlock: int) -> Link:
+        thread = self._named(link.thread, deadlock)
+        owner = None if link.owner is None else self._named(link.owner, deadlock)
         return Link(
-            _party(thread) if thread else _unseen(link.thread),
+            self._party(thread) if thread else _unseen(link.thread),
             (link.lock_class or "?", _bare(link.address or "")),
-            _party(owner) if owner else _unseen(link.owner) if link.owner is not None else None,
+            self._party(owner) if owner else _unseen(link.owner) if link.owner is not None else None,
         )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from opskit.analysis.trend import slope
 from opskit.errors import BadInput
 from opskit.proc.fd import PIPE_PREFIX
+from opskit.quantities import integer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -119,7 +120,7 @@ def ranked(totals: Mapping[bytes, int], sort: str = "fds") -> list[tuple[int, in
             for key, count in totals.items()
         ]
     except ValueError:
-        wrong = next(key for key in totals if key.startswith(PIPE_PREFIX) and not key[size:-1].isdigit())
+        wrong = next(key for key in totals if key.startswith(PIPE_PREFIX) and integer(key[size:-1]) is None)
         raise BadInput("fd", "a link that is no pipe:[INODE]", found=wrong.decode("utf-8", "replace")) from None
     rows.sort(key=itemgetter(1, 2))
     if sort == "fds":

@@ -13,11 +13,11 @@ from opskit.analysis.stacks import WeightedStack
 from opskit.errors import BadInput
 from opskit.quantities import decimal, integer
 
-_LINE = re.compile(r"(.*\S)\s+([0-9]{1,20}(?:\.[0-9]{1,20})?)\s*")
+_LINE = re.compile(r"(.*\S)\s+([0-9]+(?:\.[0-9]+)?)\s*")
 _NOT_EMPTY = re.compile(r"[^\n]+")
-_NEGATIVE = re.compile(r".*\s-\d+(?:\.\d+)?\s*")
+_NEGATIVE = re.compile(r".*\s-[0-9]+(?:\.[0-9]+)?\s*")
+_TOO_MANY = 1 << 64
 _LOOKED_AT = 50
-_MOST = 1e18  # JSON has infinities, and integers that no float holds
 
 
 def is_folded(text: str) -> bool:
@@ -64,26 +64,38 @@ def parse_profile(document: dict[str, Any], source: str) -> list[WeightedStack]:
 def _stack(entry: Any, number: int, source: str) -> WeightedStack:
     where = f"{source}: stacks[{number}]"
     if not isinstance(entry, dict):
-        raise BadInput(where, "no object", found=repr(entry))
+        raise BadInput(where, "no object", found=_shown(entry))
     frames, pools = entry.get("frames"), entry.get("pools") or {}
     if not isinstance(frames, list) or not all(isinstance(frame, str) for frame in frames):
-        raise BadInput(where, "frames is no list of strings", found=repr(frames))
+        raise BadInput(where, "frames is no list of strings", found=_shown(frames))
+    if not isinstance(pools, dict) or not all(isinstance(count, int) and _is_number(count) for count in pools.values()):
+        raise BadInput(where, "pools is no object of numbers", found=_shown(pools))
     samples, cpu_ms, threads = entry.get("samples"), entry.get("cpu_ms"), entry.get("threads")
     for name, value in (("samples", samples), ("cpu_ms", cpu_ms), ("threads", threads)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0):
-            raise BadInput(where, f"{name} is no number from 0 up", found=repr(value))
-        if value is not None and value >= _MOST:
-            raise BadInput(where, f"{name} is above {_MOST:.0e}")
+        if value is not None and not _is_number(value):
+            raise BadInput(where, f"{name} is no number from 0 up", found=_shown(value))
     state = entry.get("state")
     if state is not None and not isinstance(state, str):
-        raise BadInput(where, "state is no string", found=repr(state))
+        raise BadInput(where, "state is no string", found=_shown(state))
     return WeightedStack(
         frames=tuple(frames),
         state=state,
         samples=int(samples or 0),
         cpu_ms=cpu_ms,
         threads=threads,
-        pools=pools if isinstance(pools, dict) else {},
+        pools=pools,
         idle=entry.get("idle") is True,
         deadlocked=entry.get("deadlocked") is True,
     )
+
+
+def _is_number(value: Any) -> bool:
+    """Whether it is a number from 0 up that fits into 64 bits: JSON has Infinity, NaN and numbers of any length too."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < _TOO_MANY
+
+
+def _shown(value: Any) -> str:
+    try:
+        return repr(value)
+    except (RecursionError, ValueError):  # nested deeply, or a number of thousands of digits
+        return type(value).__name__

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass, field
+from itertools import accumulate, pairwise, repeat
 from itertools import count as numbers
-from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from opskit.analysis.distribution import Distribution, Scratch, percentiles
+from opskit.errors import BadInput
 from opskit.jvm.logstamps import UNSTAMPED, Stamp, parse_stamp, uptimes_s
 
 if TYPE_CHECKING:
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 PERCENTS = (50.0, 90.0, 99.0, 99.9)
 _MOST_POINTS = 6000
+_MOST_OPERATIONS = 1000  # HotSpot has about a hundred; a hostile log may have a new one in each line
+_OTHERS = b"(others)"
+_MOST_MINUTES = 1_000_000  # two years
 _STAMPS_ARE_OFF = 0.1  # a line comes a little after its stop, and its stamp is of milliseconds
 _RESTART_S = 1.0  # lines may come a little out of order; an uptime that falls by more is another JVM's
 
@@ -176,10 +180,14 @@ class Timeline:
         for at_s, stop in stops:
             self._put(Point(at_s, stop.stopped_s, stop.ttsp_s, stop.operation))
         while len(self._points) > _MOST_POINTS:
-            self._width_s *= 2
             points, self._points = self._points, {}
-            for point in points.values():
-                self._put(point)
+            if len({place for place, _ in points}) > 1:
+                self._width_s *= 2
+                for point in points.values():
+                    self._put(point)
+            else:  # operations without number at one moment
+                slowest = heapq.nlargest(_MOST_POINTS // 2, points.items(), key=lambda item: item[1].stopped_s)
+                self._points = dict(slowest)
 
     def _put(self, point: Point) -> None:
         key = (int(point.at_s / self._width_s), point.operation)
@@ -211,7 +219,7 @@ class Collector:
     ) -> None:
         self._scratch, self._window, self._timeline = scratch, window, timeline
         self._worst = _Worst(top, slower_than_s)
-        self._minutes: dict[tuple[str, int], Minute] | None = {} if by_minute else None
+        self._minutes = _Minutes() if by_minute else None
         self._operations: dict[bytes | None, _OperationSums] = {}
         self._ttsps = Distribution(scratch)
         self._clock = _Elapsed()
@@ -261,6 +269,10 @@ class Collector:
 
     def _sums(self, name: bytes | None) -> _OperationSums:
         if name not in self._operations:
+            if len(self._operations) >= _MOST_OPERATIONS:
+                name = _OTHERS
+            if name in self._operations:
+                return self._operations[name]
             self._operations[name] = _OperationSums(Distribution(self._scratch))
         return self._operations[name]
 
@@ -274,7 +286,7 @@ class Collector:
                 self._timeline.add(((float(next(self._numbers)), stop) for stop in stops), "number")
         if self._minutes is not None:
             for stop in stops:
-                _count_in_minutes(self._minutes, stop)
+                self._minutes.count(stop)
 
     @property
     def first(self) -> Stamp:
@@ -282,7 +294,7 @@ class Collector:
         return self._clock.first
 
     def summary(self) -> Summary:
-        """All that was counted."""
+        """All that was counted. Raises BadInput where its minutes are too many."""
         stops = [sums.stops for sums in self._operations.values()]
         stopped_s = sum(sums.total for sums in stops)
         maxima = [sums.maximum for sums in stops if sums.maximum is not None]
@@ -302,7 +314,7 @@ class Collector:
             if named
             else [],
             worst=self._worst.found(),
-            minutes=None if self._minutes is None else _in_order(self._minutes),
+            minutes=None if self._minutes is None else self._minutes.rows(),
             slower=self._worst.slower,
             first=self._clock.first,
             last=self._clock.last,
@@ -474,39 +486,66 @@ def _run(uptime_s: float, stop_s: float) -> list[float]:
     return [max(uptime_s - stop_s, 0.0), uptime_s]
 
 
-def _count_in_minutes(minutes: dict[tuple[str, int], Minute], stop: Stop) -> None:
-    stamp = stop.stamp
-    at_s = stamp.local_s if stamp.local_s is not None else stamp.uptime_s
-    clock = "date" if stamp.local_s is not None else "uptime"
-    if at_s is None:
-        return
-    number = int(at_s // 60)
-    row = _minute(minutes, clock, number, stamp)
-    row.safepoints += 1
-    if stop.ttsp_s is not None:
-        row.ttsp_s = (row.ttsp_s or 0.0) + stop.ttsp_s
-    if stop.stopped_s >= row.stopped_max_s:
-        row.stopped_max_s, row.operation = stop.stopped_s, stop.operation
-    left_s, end_s = stop.stopped_s, at_s
-    while left_s > end_s - number * 60 and number > 0:
-        here_s = end_s - number * 60
-        _minute(minutes, clock, number, stamp).stopped_s += here_s
-        left_s -= here_s
-        end_s, number = number * 60, number - 1
-    _minute(minutes, clock, number, stamp).stopped_s += left_s
+class _Minutes:
+    """The minutes in which something stopped; those that a stop covers as a whole are kept as ranges, since a stop may last years."""
 
+    def __init__(self) -> None:
+        self._minutes: dict[tuple[str, int], Minute] = {}
+        self._covered: dict[tuple[str, int], int] = {}  # by how many stops more, from that minute on
 
-def _minute(minutes: dict[tuple[str, int], Minute], clock: str, number: int, stamp: Stamp) -> Minute:
-    key = (clock, number)
-    if key not in minutes:
-        if clock == "uptime":
-            label = f"{number * 60}s"
-        elif int((stamp.local_s or 0.0) // 60) == number:
-            label = stamp.text[:16]
-        else:
-            label = minute_label(number)
-        minutes[key] = Minute(label)
-    return minutes[key]
+    def count(self, stop: Stop) -> None:
+        """Count a stop where it ended, its time in every minute that it covers."""
+        stamp = stop.stamp
+        at_s = stamp.local_s if stamp.local_s is not None else stamp.uptime_s
+        clock = "date" if stamp.local_s is not None else "uptime"
+        if at_s is None:
+            return
+        number = int(at_s // 60)
+        label = stamp.text[:16] if clock == "date" else None
+        row = self._minute(clock, number, label)
+        row.safepoints += 1
+        if stop.ttsp_s is not None:
+            row.ttsp_s = (row.ttsp_s or 0.0) + stop.ttsp_s
+        if stop.stopped_s >= row.stopped_max_s:
+            row.stopped_max_s, row.operation = stop.stopped_s, stop.operation
+        here_s = at_s - number * 60
+        if stop.stopped_s <= here_s or number <= 0:
+            row.stopped_s += stop.stopped_s
+            return
+        row.stopped_s += here_s
+        whole, first_s = divmod(stop.stopped_s - here_s, 60)
+        first = number - int(whole) - 1  # in which it began
+        if first < 0:
+            first, first_s = 0, stop.stopped_s - here_s - (number - 1) * 60
+        if first_s:
+            self._minute(clock, first, None).stopped_s += first_s
+        if first + 1 < number:
+            for minute, more in ((first + 1, 1), (number, -1)):
+                self._covered[clock, minute] = self._covered.get((clock, minute), 0) + more
+
+    def rows(self) -> list[Minute]:
+        """In the order of time. Raises BadInput where they are too many."""
+        borders = sorted(self._covered)
+        ranges = [(clock, begin, end) for (clock, begin), (_, end) in pairwise(borders)]
+        deep = accumulate(self._covered[border] for border in borders)
+        held = [(stops, *each) for stops, each in zip(deep, ranges) if stops]  # noqa: B905  (behind the last nothing is)
+        covered = sum(end - begin for _, _, begin, end in held)
+        if covered + len(self._minutes) > _MOST_MINUTES:
+            raise BadInput(
+                "--by minute",
+                f"its stops cover {covered:,} minutes, and at most {_MOST_MINUTES:,} are listed; --since and --until choose some",
+            )
+        for stops, clock, begin, end in held:
+            for number in range(begin, end):
+                self._minute(clock, number, None).stopped_s += stops * 60
+        return [self._minutes[key] for key in sorted(self._minutes)]
+
+    def _minute(self, clock: str, number: int, label: str | None) -> Minute:
+        found = self._minutes.get((clock, number))
+        if found is None:
+            label = label or (f"{number * 60}s" if clock == "uptime" else minute_label(number))
+            found = self._minutes[clock, number] = Minute(label)
+        return found
 
 
 def minute_label(number: int) -> str:
@@ -514,7 +553,3 @@ def minute_label(number: int) -> str:
     from datetime import datetime, timedelta, timezone  # noqa: PLC0415  (a stop that covers a whole minute is rare)
 
     return (datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(minutes=number)).strftime("%Y-%m-%dT%H:%M")
-
-
-def _in_order(minutes: dict[tuple[str, int], Minute]) -> list[Minute]:
-    return [minutes[key] for key in sorted(minutes)]

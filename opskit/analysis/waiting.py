@@ -44,10 +44,13 @@ _FILE_CHANNEL = "sun.nio.ch.FileChannelImpl."
 _ACQUIRES = re.compile(
     r"java\.util\.concurrent\.locks\.(?:AbstractQueued\w*Synchronizer|StampedLock)\.\w*[aA]cquire\w*"
 )
-_WANTS_WORK = re.compile(
-    r"[.$]\w*(?:Queue|Executor|Pool|Timer|TimerThread|Selector|Reactor|Worker|Poller|ExecuteThread|ThreadImpl|Scheduler)\w*"
-    r"\.(?:take\w*|poll\w*|getTask|mainLoop|awaitWork|idleJobPoll|reservedWait|waitForRequest|remove|runIdle|waitForWork|idle\w*)$"
+_CLASS_WITH_WORK = re.compile(
+    r"Queue|Executor|Pool|Timer|TimerThread|Selector|Reactor|Worker|Poller|ExecuteThread|ThreadImpl|Scheduler"
 )
+_WANTS_WORK = re.compile(
+    r"take\w*|poll\w*|getTask|mainLoop|awaitWork|idleJobPoll|reservedWait|waitForRequest|remove|runIdle|waitForWork|idle\w*"
+)
+_WORD = re.compile(r"\w+")
 _THE_JDKS_OWN = re.compile(r"(?:java|javax|jdk|sun|com\.sun)\.")
 _SHALLOW = 3  # frames of the application's own: a loop that waits, not a request on its way
 
@@ -72,6 +75,16 @@ def _bare(frames: Sequence[str]) -> Sequence[str]:
     return [frame.partition("(")[0] for frame in frames]
 
 
+def _wants_work(frame: str) -> bool:
+    """Whether it is the method of a queue, pool or the like that gives work, or waits for it."""
+    owner, point, method = frame.rpartition(".")
+    if not point or not _WANTS_WORK.fullmatch(method):
+        return False
+    simple = max(owner.rfind("."), owner.rfind("$"))
+    name = _WORD.fullmatch(owner, simple + 1) if simple >= 0 else None
+    return name is not None and _CLASS_WITH_WORK.search(owner, simple + 1) is not None
+
+
 def is_idle(state: str | None, frames: Sequence[str]) -> bool:
     """Whether a thread waits for work to come: asleep, in an empty pool or queue, in accept or select.
 
@@ -86,6 +99,6 @@ def is_idle(state: str | None, frames: Sequence[str]) -> bool:
         return False
     if _SLEEPS.fullmatch(frames[0]) or _SELECTS.fullmatch(frames[0]):
         return True
-    if any(_WANTS_WORK.search(frame) for frame in frames):
+    if any(map(_wants_work, frames)):
         return True
     return sum(not _THE_JDKS_OWN.match(frame) for frame in frames) <= _SHALLOW

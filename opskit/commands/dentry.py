@@ -23,6 +23,7 @@ from opskit.proc.rights import how_to_be_allowed
 from opskit.proc.slabalias import merged_names, read_aliases
 from opskit.proc.slabinfo import parse_slabinfo
 from opskit.proc.vmstat import parse_vmstat
+from opskit.quantities import decimal
 from opskit.render import dentry as view
 from opskit.render.escape import printable
 from opskit.render.numbers import size
@@ -75,12 +76,8 @@ class Percent(click.ParamType):  # type: ignore[type-arg]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """The number."""
-        text = str(value).strip().removesuffix("%").strip()
-        try:
-            number = float(text)
-        except ValueError:
-            number = -1.0
-        if not 0 <= number <= 100:
+        number = decimal(str(value).strip().removesuffix("%").strip())
+        if number is None or not 0 <= number <= 100:
             self.fail(f"{value!r} is no percentage; write a number from 0 to 100", param, ctx)
         return number
 

@@ -51,7 +51,7 @@ class Pattern(click.ParamType):  # type: ignore[type-arg]
         """The compiled expression."""
         try:
             return re.compile(str(value))
-        except re.error as error:
+        except (re.error, OverflowError, RecursionError) as error:
             self.fail(f"{value!r} is no regular expression: {error}", param, ctx)
 
 

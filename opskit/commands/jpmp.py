@@ -11,7 +11,7 @@ import click
 from opskit.analysis import stacks as analysis
 from opskit.commands import jpmp_picture as picture
 from opskit.commands.gathered import Gathered
-from opskit.commands.input import decode
+from opskit.commands.input import decode, read_whole, source_name
 from opskit.commands.options import Duration, common, open_host, top
 from opskit.commands.output import Output, about
 from opskit.commands.target import is_file
@@ -67,7 +67,7 @@ class _Pattern(click.ParamType):  # type: ignore[type-arg]
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> re.Pattern[str]:
         try:
             return re.compile(value)
-        except re.error as error:
+        except (re.error, OverflowError, RecursionError) as error:
             self.fail(f"{value!r} is no regular expression: {error}", param, ctx)
 
 
@@ -257,9 +257,9 @@ def _read_file(path: str, reader: DumpReader, gathered: Gathered) -> None:
 def _read(path: str) -> bytes:
     try:
         if path == "-":
-            return sys.stdin.buffer.read()
+            return read_whole(sys.stdin.buffer, source_name(path))
         with open(path, "rb") as file:
-            return file.read()
+            return read_whole(file, path)
     except OSError as error:
         hint = "; a JVM is named by its PID or a part of its main class" if isinstance(error, FileNotFoundError) else ""
         raise BadInput(path, f"cannot be read: {error.strerror}{hint}") from None

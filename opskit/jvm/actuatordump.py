@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from opskit.jvm.dumptofile import json_decoder
+from opskit.jvm.dumptofile import as_id, as_list, as_word, json_decoder
 from opskit.jvm.threaddump import STATES, Lock, StackTable, Thread, ThreadDump
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class ActuatorParser:
         heads = [0, *starts[1:]]
         return [
             self._dump(text[head:start], text[start:end].decode("utf-8", "surrogateescape"))
-            for head, start, end in zip(heads, starts, [*starts[1:], len(text)], strict=True)
+            for head, start, end in zip(heads, starts, [*starts[1:], len(text)])  # noqa: B905  (none where there is no start)
         ]
 
     def _dump(self, head: bytes, text: str) -> ThreadDump:
@@ -62,14 +62,14 @@ class ActuatorParser:
         cut_off = False
         try:
             document, _ = decoder.raw_decode(text)
-            entries = document["threads"] if isinstance(document, dict) else document
+            entries = as_list(document["threads"] if isinstance(document, dict) else document)
         except (ValueError, RecursionError):
             cut_off = True
             at = 0
             while match := _ENTRY.search(text, at):
                 try:
                     entry, at = decoder.raw_decode(text, match.start())
-                except ValueError:
+                except (ValueError, RecursionError):
                     break
                 entries.append(entry)
         time = _TIME.search(head)
@@ -77,16 +77,14 @@ class ActuatorParser:
         return ThreadDump(NAME, threads, time[1].decode("ascii", "replace") if time else None, cut_off=cut_off)
 
     def _thread(self, entry: dict[str, Any]) -> Thread:
-        trace = entry.get("stackTrace")
-        frames = [_frame(frame) for frame in trace if isinstance(frame, dict)] if isinstance(trace, list) else []
+        frames = [_frame(frame) for frame in as_list(entry.get("stackTrace")) if isinstance(frame, dict)]
         state = entry.get("threadState")
-        java_id = entry.get("threadId")
         daemon = entry.get("daemon")
         return Thread(
             self._table.stack(frames, state if state in STATES else None),
-            str(entry["threadName"]),
+            as_word(entry["threadName"]),
             None,
-            java_id if isinstance(java_id, int) else None,
+            as_id(entry.get("threadId")),
             daemon if isinstance(daemon, bool) else None,
             None,
             None,
@@ -97,30 +95,30 @@ class ActuatorParser:
 def _frame(frame: dict[str, Any]) -> str:
     """As HotSpot writes it: `java.lang.Object.wait(java.base@17/Native Method)`."""
     line = frame.get("lineNumber")
+    file = as_word(frame.get("fileName"))
     if frame.get("nativeMethod") or line == -2:
         place = "Native Method"
-    elif frame.get("fileName"):
-        place = f"{frame['fileName']}:{line}" if isinstance(line, int) and line >= 0 else str(frame["fileName"])
+    elif file:
+        place = f"{file}:{line}" if isinstance(line, int) and line >= 0 else file
     else:
         place = "Unknown Source"
-    module = frame.get("moduleName")
-    version = frame.get("moduleVersion")
+    module, version = as_word(frame.get("moduleName")), as_word(frame.get("moduleVersion"))
     origin = f"{module}@{version}/" if module and version else f"{module}/" if module else ""
-    return f"{frame.get('className')}.{frame.get('methodName')}({origin}{place})"
+    return f"{as_word(frame.get('className'))}.{as_word(frame.get('methodName'))}({origin}{place})"
 
 
 def _locks(entry: dict[str, Any]) -> Iterator[Lock]:
-    wanted, _, code = str(entry.get("lockName") or "").rpartition("@")
+    wanted, _, code = (as_word(entry.get("lockName")) or "").rpartition("@")
     if wanted:
         owner = entry.get("lockOwnerName")
         state = entry.get("threadState")
-        trace = entry.get("stackTrace") or [{}]
-        leaf = trace[0].get("methodName") if isinstance(trace[0], dict) else None
+        trace = as_list(entry.get("stackTrace"))
+        leaf = trace[0].get("methodName") if trace and isinstance(trace[0], dict) else None
         action = "waiting to lock" if state == "BLOCKED" else "parking to wait for" if leaf == "park" else "waiting on"
         yield Lock(action, code, wanted, 0, owner if isinstance(owner, str) else None)
     for key in ("lockedMonitors", "lockedSynchronizers"):
-        for held in entry.get(key) or ():
+        for held in as_list(entry.get(key)):
             if isinstance(held, dict) and isinstance(held.get("identityHashCode"), int):
                 depth = held.get("lockedStackDepth")
                 code = f"{held['identityHashCode'] & 0xFFFFFFFF:x}"
-                yield Lock("locked", code, str(held.get("className")), depth if isinstance(depth, int) else None)
+                yield Lock("locked", code, as_word(held.get("className")), depth if isinstance(depth, int) else None)

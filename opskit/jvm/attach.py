@@ -30,6 +30,7 @@ from opskit.errors import (
     AttachError,
     AttachRefused,
     AttachReplyCut,
+    AttachReplyTooLarge,
     AttachSocketForeign,
     AttachSocketInsecure,
     AttachSocketOrphaned,
@@ -102,7 +103,8 @@ class AttachClient:
             if self._version is None:
                 self._version = self._negotiate(exchange)
             encode = attachwire.encode_v2 if self._version == 2 else attachwire.encode_v1
-            reply = exchange.ask(encode(command, arguments), as_target=self._as_target)
+            limit = attachwire.LARGEST_REPLY_BYTES.get(command, attachwire.LARGEST_OTHER_REPLY_BYTES)
+            reply = exchange.ask(encode(command, arguments), limit, as_target=self._as_target)
         except _RanOutError as ran_out:
             exchange.explain(ran_out.waited_for)
         except ProcessLookupError:  # its memory goes first: for a moment more its stat looks alive
@@ -137,10 +139,11 @@ class AttachClient:
 
     def _negotiate(self, exchange: _Exchange) -> int:
         request = attachwire.encode_v1("getversion", ("options",))
-        reply = exchange.ask(request, as_target=self._as_target)
+        limit = attachwire.LARGEST_OTHER_REPLY_BYTES
+        reply = exchange.ask(request, limit, as_target=self._as_target)
         if not reply and os.geteuid() == 0 and not self._as_target and not _has_ids(exchange.target):
             self._as_target = True
-            reply = exchange.ask(request, as_target=True)
+            reply = exchange.ask(request, limit, as_target=True)
         if not reply:
             self._refused(exchange.target)
         code, text = attachwire.split_reply(reply, exchange.target.pid)
@@ -195,11 +198,11 @@ class _Exchange:
         self._before: dict[int, tuple[str, int]] | None = None
         self._before_at = 0.0
 
-    def ask(self, request: bytes, *, as_target: bool) -> bytes:
-        """Connect, send, drain. Empty: the JVM closed without a word."""
+    def ask(self, request: bytes, limit_bytes: int, *, as_target: bool) -> bytes:
+        """Connect, send, drain. Empty: the JVM closed without a word. Raises AttachReplyTooLarge above the limit."""
         with self._connect(as_target) as connection:
             self._send(connection, request)
-            return self._drain(connection)
+            return self._drain(connection, limit_bytes)
 
     def explain(self, waited_for: str) -> NoReturn:
         """Raise AttachTimeout with what the JVM was doing; NoSuchProcess or AttachStopped where that is why."""
@@ -254,21 +257,28 @@ class _Exchange:
             except (BrokenPipeError, ConnectionResetError):
                 return  # what the JVM said before it closed, or that it said nothing, is read next
 
-    def _drain(self, connection: socket.socket) -> bytes:
+    def _drain(self, connection: socket.socket, limit_bytes: int) -> bytes:
         chunks: list[bytes] = []
+        size = 0
         while True:
-            self._wait(connection, select.POLLIN, "answer" if not chunks else "end of the answer")
+            self._wait(connection, select.POLLIN, "end of the answer" if size else "answer")
             try:
                 chunk = connection.recv(_CHUNK_BYTES)
             except BlockingIOError:
                 continue
             except ConnectionResetError:
-                if not chunks:
+                if not size:
                     return b""
-                size = sum(map(len, chunks))
                 raise AttachReplyCut(self.target.pid, f"the connection broke after {size} bytes", size) from None
             if not chunk:
                 return b"".join(chunks)
+            size += len(chunk)
+            if size > limit_bytes:
+                raise AttachReplyTooLarge(
+                    f"{self.target.pid} ({self.target.jvm.main}) answered more than {limit_bytes >> 20} MiB, the most that is "
+                    "taken of such an answer; is it a JVM? Nothing of it was used",
+                    limit_bytes,
+                )
             chunks.append(chunk)
 
     # Connecting
@@ -640,8 +650,9 @@ def _signals_held() -> Iterator[Callable[[], bool]]:
 
 def peer_pid(connection: socket.socket) -> int:
     """The process that listens on the other side, as seen from here; 0 where our pid namespace does not see it."""
+    pid: int
     pid, _, _ = _UCRED.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size))
-    return int(pid)
+    return pid
 
 
 def listener_of(path: str) -> tuple[int, int] | None:

@@ -29,6 +29,7 @@ from opskit.proc.cgroup import ancestry
 from opskit.proc.fs import DENIED, GONE, FileId, ProcFS
 from opskit.proc.stat import parse_stat
 from opskit.proc.status import Status, parse_status
+from opskit.quantities import integer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -104,8 +105,7 @@ def target_of(fs: ProcFS, jvm: Jvm, our_euid: int) -> AttachTarget:
             f"{pid} ({jvm.main}) is a GraalVM native image, no JVM: nothing listens for attaching; "
             f"{shell.command('perf', 'record', '-g', '-p', pid)} works"
         )
-    groups = tuple(int(word) for word in status.fields.get("Groups", "").split())
-    return AttachTarget(jvm, owner, status.effective_gid, groups, major_of_jvm(fs, jvm))
+    return AttachTarget(jvm, owner, status.effective_gid, status.groups, major_of_jvm(fs, jvm))
 
 
 def check_same(fs: ProcFS, target: AttachTarget, *, frozen: bool = True) -> None:
@@ -277,7 +277,7 @@ def major_of(version: str) -> int | None:
     """8 for `1.8.0_402`, 17 for `17.0.15` or `17-ea`; None for what is no version."""
     first, _, rest = version.removeprefix("1.").partition(".")
     first = first.partition("-")[0].partition("_")[0]
-    return int(first) if first.isascii() and first.isdigit() and (first != "1" or not rest) else None
+    return integer(first) if first != "1" or not rest else None
 
 
 def thread_times(fs: ProcFS, pid: int) -> dict[int, tuple[str, int]]:

@@ -13,11 +13,17 @@ from __future__ import annotations
 import re
 
 from opskit.errors import AttachCommandFailed, AttachProtocol, AttachReplyCut, UsageError
+from opskit.quantities import integer, signed
 
 _NAME_BYTES, _ARGUMENT_BYTES, _ARGUMENTS = 16, 1024, 3
 _V2_BYTES = 256 << 10
-_CODE = re.compile(rb"-?\d{1,10}")
+_CODE_BYTES = 11  # a C int
 _BAD_VERSION = 101
+# How large a reply may be, by command; any other is a page or two. 32,768 threads (pid_max) with 8 KiB of stack each; a million
+# classes of 128 bytes; the longest tables that jcmd prints.
+LARGEST_REPLY_BYTES = {"threaddump": 256 << 20, "inspectheap": 128 << 20, "jcmd": 64 << 20}
+LARGEST_OTHER_REPLY_BYTES = 4 << 20
+LARGEST_DUMP_FILE_BYTES = 1 << 30  # what Thread.dump_to_file writes: a million virtual threads of 1 KiB each
 # Where the text of a reply ends, when it is whole: a JVM that dies meanwhile closes the stream as well.
 _DUMP_END = re.compile(rb"^JNI global ref", re.MULTILINE)
 _HISTOGRAM_END = rb"(?m)^Total\s+\d+\s+\d+\s*$"
@@ -59,23 +65,24 @@ def _check_words(words: list[bytes]) -> None:
 
 def speaks_v2(code: int, text: bytes) -> bool:
     """Whether the answer to `getversion options` (`2 streaming`; -1 on JDKs that do not know it) promises version 2."""
-    words = text.split()
-    return code == 0 and bool(words) and words[0].isdigit() and int(words[0]) >= 2
+    version = integer(next(iter(text.split(None, 1)), b""))
+    return code == 0 and version is not None and version >= 2
 
 
 def split_reply(reply: bytes, pid: int) -> tuple[int, bytes]:
     """(code, text) of a whole reply that is not empty. Raises AttachReplyCut and AttachProtocol."""
     head, newline, text = reply.partition(b"\n")
     if not newline:
-        if _CODE.match(head) and _CODE.fullmatch(head) and int(head) == _BAD_VERSION:
+        if signed(head) == _BAD_VERSION:
             return _BAD_VERSION, b""
         raise AttachReplyCut(pid, f"only {len(reply)} bytes came, and no whole line", len(reply))
-    if not _CODE.fullmatch(head):
+    code = signed(head) if len(head) <= _CODE_BYTES else None
+    if code is None:
         found = head[:60].decode("utf-8", "backslashreplace")
         raise AttachProtocol(
             f"{pid} answered {found!r} where a result code belongs: that is no HotSpot attach listener"
         )
-    return int(head), text
+    return code, text
 
 
 def result_of(reply: bytes, pid: int, command: str) -> bytes:

@@ -94,10 +94,10 @@ def to_readable(name: str) -> str:
 
 def to_internal(name: str) -> str:
     """`byte[]` as `[B`, `java.lang.String[]` as `[Ljava.lang.String;`; any other name as it is."""
-    element = name
-    while element.endswith("[]"):
-        element = element[:-2]
-    depth = (len(name) - len(element)) // 2
+    end = len(name)
+    while name.endswith("[]", 0, end):
+        end -= 2
+    element, depth = name[:end], (len(name) - end) // 2
     return "[" * depth + _LETTERS.get(element, f"L{element};") if depth else name
 
 

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 MARKER = b"Full thread dump"
 _TAG = b"2XMFULLTHDDUMP "  # a javacore's own word before the marker
-_THREAD = re.compile(rb'(?m)^([^"\n{]*?)"[^\n]*" [^\n]*\b(?:[tn]id=0x|Id=\d|t@\d)')
+_THREADS_ID = re.compile(rb"\b(?:[tn]id=0x|Id=\d|t@\d)")
+_HOTSPOTS_ID = re.compile(rb"\b[tn]id=")
 _TOKENS = re.compile(rb"\d+(?:[-:.,/T]\d+)+|[A-Z][a-z]{2} +\d+(?= )|\d+|\s+|[^\d\s]+|.")
-_LINE_END = re.compile(rb"\r*\n|\r")
+_RETURNS = re.compile(rb"(?<!\r)\r+\n")
 # What the header of a thread of HotSpot's has, as bytes that are quickly looked for.
 _THREADS_HAVE = b"id=0x", b" Id=", b" t@"
 # The other dialects: what stands in a line of theirs, and what of theirs stands before it there.
@@ -35,11 +36,10 @@ _OTHERS = (
 )
 _JSON_DUMP = re.compile(rb'\s*\{\s*"(?:threadDump|threads)"\s*:')
 _STATE = b"java.lang.Thread.State: "
-# A log viewer that shows the newest line first turns a dump upside down: the header stands below its thread's state.
-_NEWEST_FIRST = re.compile(rb'java\.lang\.Thread\.State: [A-Z][^\n]*\n[^\n"]*"[^\n]*" [^\n]*\b[tn]id=')
-_OLDEST_FIRST = re.compile(rb'\b[tn]id=[^\n]*\n[^\n"]*java\.lang\.Thread\.State: ')
 _LOG_KEYS = "log", "message", "MESSAGE", "msg", "textPayload"
 _LOOKED_AT_BYTES = 2000
+_LONGEST_PREFIX_BYTES = 1000  # syslog's whole line had 1,024
+_MOST_PREFIXES, _MOST_TRIES = 100, 400  # sources of one file, and what might be a source's prefix
 _BLANK_WITHIN = re.compile(
     rb"\n\n(?=[ \t]+(?:at |\^?-+ |java\.lang\.Thread\.State: |Carrying virt|Mounted virt|[\w.$<>/-]+\())"
 )
@@ -57,14 +57,16 @@ def plain_text(data: bytes) -> bytes:
     """
     data = _to_utf8(data)
     if b"\r" in data:
-        data = _LINE_END.sub(b"\n", data)
+        if b"\r\r\n" in data:
+            data = _RETURNS.sub(b"\n", data)
+        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     if _is_newest_first(data):
         data = b"\n".join(reversed(data.split(b"\n")))
     if data.lstrip()[:1] == b"{":
         if _JSON_DUMP.match(data) and MARKER not in data:
             return data
         data = logged_as_json(data)
-    patterns = list(dict.fromkeys(_prefixes(data)))
+    patterns = _prefixes(data)
     if len(patterns) > 1:
         data = b"".join(_strip(pattern, b"".join(lines)) for pattern, lines in _by_source(patterns, data))
     elif patterns:
@@ -85,9 +87,51 @@ def is_binary(data: bytes) -> bool:
     return b"\0" in _to_utf8(data[:65536])
 
 
+def thread_prefixes(text: bytes) -> Iterator[bytes]:
+    """What stands before the quote of each line that could be the header of a thread of HotSpot's."""
+    for line in _lines_with(text, _THREADS_ID):
+        quote = line.find(b'"')
+        if quote >= 0 and b"{" not in line[:quote] and _is_header(line, quote, _THREADS_ID):
+            yield line[:quote]
+
+
+def _lines_with(text: bytes, pattern: re.Pattern[bytes]) -> Iterator[bytes]:
+    """Each line in which the pattern is, once."""
+    end = 0
+    while found := pattern.search(text, end):
+        begin, end = text.rfind(b"\n", end, found.start()) + 1 or end, _line_end(text, found.end())
+        yield text[begin:end]
+
+
+def _line_end(text: bytes, at: int) -> int:
+    end = text.find(b"\n", at)
+    return len(text) if end < 0 else end
+
+
+def _is_header(line: bytes, quote: int, pattern: re.Pattern[bytes]) -> bool:
+    """Whether a name in quotes, that begins there, and then a thread's id are in the line."""
+    closing = line.find(b'" ', quote + 1)
+    return closing >= 0 and any(found.start() >= closing + 2 for found in pattern.finditer(line))
+
+
 def _is_newest_first(data: bytes) -> bool:
-    """Whether its threads stand upside down. The first thread of an ordinary dump tells already that they do not."""
-    return _STATE in data and _OLDEST_FIRST.search(data) is None and _NEWEST_FIRST.search(data) is not None
+    """Whether its threads stand upside down, as in a log viewer that shows the newest line first: the header below the state.
+
+    The first thread of an ordinary dump tells already that they do not.
+    """
+    upside_down = False
+    at = data.find(_STATE)
+    while at >= 0:
+        begin, end = data.rfind(b"\n", 0, at) + 1, _line_end(data, at)
+        above = data.rfind(b"\n", 0, max(begin - 1, 0)) + 1
+        if b'"' not in data[begin:at] and _HOTSPOTS_ID.search(data, above, begin):
+            return False
+        if not upside_down and data[at + len(_STATE) : at + len(_STATE) + 1].isupper():
+            below = data[end + 1 : _line_end(data, end + 1)]
+            quote = below.find(b'"')
+            upside_down = quote >= 0 and _is_header(below, quote, _HOTSPOTS_ID)
+        at = data.find(_STATE, end)
+    return upside_down
 
 
 def _to_utf8(data: bytes) -> bytes:
@@ -128,7 +172,7 @@ def _logged(key: str, words: object) -> bytes:
     """What one entry says: docker keeps line ends, the others do not; journald writes a list of bytes for what is no text."""
     try:
         said = bytes(words) if isinstance(words, list) else str(words).encode("utf-8", "replace")
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         return b""
     return said if key == "log" or said.endswith(b"\n") else said + b"\n"
 
@@ -146,39 +190,48 @@ def _tidy(data: bytes) -> bytes:
     return data
 
 
-def _prefixes(data: bytes) -> Iterator[bytes]:
-    """The pattern of what stands before each dump's lines; without a head, before a thread's. Empty in a clean dump."""
+def _prefixes(data: bytes) -> list[bytes]:
+    """The patterns of what stands before each dump's lines; without a head, before a thread's. Empty in a clean dump."""
     at = data.find(MARKER)
     if at >= 0:
-        while at >= 0:
-            yield _prefix_of_all(data, _before(data, at).removesuffix(_TAG), at)
+        known: dict[bytes, None] = {}
+        tries = 0
+        while at >= 0 and len(known) < _MOST_PREFIXES and tries < _MOST_TRIES:
+            before = _before(data, at)
+            pattern = b"" if before is None else _pattern(before.removesuffix(_TAG))
+            if pattern not in known:
+                tries += 1
+                known[pattern if _is_below(data, pattern, at) else b""] = None
             at = data.find(MARKER, at + 1)
-        return
-    if any(word in data for word in _THREADS_HAVE) and (thread := _THREAD.search(data)):
-        yield _pattern(thread[1])
+        return list(known)
+    if any(word in data for word in _THREADS_HAVE) and (thread := next(thread_prefixes(data), None)) is not None:
+        return [_pattern(thread)]
+    found: dict[bytes, None] = {}
     for word, own in _OTHERS:
         at = data.find(word)
-        if at >= 0 and (match := own.search(_before(data, at))):
-            yield _prefix_of_all(data, match.string[: match.start()], at)
+        if at >= 0 and (match := own.search(_before(data, at) or b"")):
+            pattern = _pattern(match.string[: match.start()])
+            found[pattern if _is_below(data, pattern, at) else b""] = None
+    return list(found)
 
 
-def _before(data: bytes, at: int) -> bytes:
-    """What stands before the offset on its line."""
-    return data[data.rfind(b"\n", 0, at) + 1 : at]
+def _before(data: bytes, at: int) -> bytes | None:
+    """What stands before the offset on its line; None for what is too long to be a prefix with a word or two of the dump's."""
+    begin = data.rfind(b"\n", max(0, at - _LOOKED_AT_BYTES), at) + 1
+    return None if not begin and at > _LOOKED_AT_BYTES else data[begin:at]
 
 
-def _prefix_of_all(data: bytes, prefix: bytes, at: int) -> bytes:
-    """The prefix's pattern, if lines below have it too: a logger may put its own words before the first line of a message alone."""
-    pattern = _pattern(prefix)
+def _is_below(data: bytes, pattern: bytes, at: int) -> bool:
+    """Whether lines below have the prefix too: a logger may put its own words before the first line of a message alone."""
     below = data[at : at + _LOOKED_AT_BYTES].partition(b"\n")[2]
-    return pattern if re.search(rb"(?m)^" + pattern, below) else b""
+    return bool(pattern) and re.search(rb"(?m)^" + pattern, below) is not None
 
 
 def _pattern(prefix: bytes) -> bytes:
     """A regular expression for the prefix on every line: the same words, any time of day, any day."""
     words = prefix.rstrip(b" \t")
     gap = prefix[len(words) :]
-    if not prefix:
+    if not prefix or len(prefix) > _LONGEST_PREFIX_BYTES:
         return b""
     tokens = _TOKENS.findall(words)
     number = b""  # of the line, as cat -n and grep -n write it, or of the millisecond

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 from opskit.jvm.dumptext import blocks
 from opskit.jvm.threaddump import STATES, Lock, StackTable, Thread, ThreadDump
+from opskit.quantities import integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,9 +42,9 @@ JSON_NAME = "Thread.dump_to_file JSON"
 _PLAIN_START = re.compile(rb"(?m)^\d+\n\d{4}-\d\d-\d\dT[\d:.]+Z\n\d[^\n]*\n(?=\n|\Z)")
 _PLAIN_THREAD = re.compile(rb'(?m)^#\d+ "[^\n]*"(?: virtual)?[^"\n]*\n\s+(?:at )?[\w.$/]+\(')
 _JSON_KEY, _JSON_BLANKS = b'"threadDump"', 200
-_JSON_START = re.compile(rb'\{\s*"threadDump"\s*:')
+_JSON_COLON = re.compile(rb"\s*:")
 
-_HEADER = re.compile(r'(?m)^#(\d+) "(.*)"( virtual)?(?: ([A-Z_]+))?(?: \d{4}-\d\d-\d\dT[\d:.]+Z)?$')
+_HEADER = re.compile(r'(?m)^#([0-9]+) "(.*)"( virtual)?(?: ([A-Z_]+))?(?: \d{4}-\d\d-\d\dT[\d:.]+Z)?$')
 _LOCK = re.compile(r"\s+- ([a-z][a-z ]*?) <(.+?)@([0-9a-f]+)>(?:, owner #(\d+))?")
 _LOCK_NAME = re.compile(r"(.+)@([0-9a-f]+)$")
 
@@ -111,7 +112,7 @@ class PlainParser:
                 frames.append(words.removeprefix("at "))
         state = header[4] if header[4] in STATES else None
         stack = self._table.stack(frames, state)
-        return Thread(stack, header[2], None, int(header[1]), None, None, None, tuple(locks), bool(header[3]))
+        return Thread(stack, header[2], None, integer(header[1]), None, None, None, tuple(locks), bool(header[3]))
 
 
 class JsonParser:
@@ -127,8 +128,9 @@ class JsonParser:
         """Where its dumps begin."""
         found, at = [], text.find(_JSON_KEY)
         while at >= 0:  # such files are large: no expression goes through all of it
-            if match := _JSON_START.search(text, max(0, at - _JSON_BLANKS), at + _JSON_BLANKS):
-                found.append(match.start())
+            brace = text.rfind(b"{", max(0, at - _JSON_BLANKS), at)
+            if brace >= 0 and not text[brace + 1 : at].strip() and _JSON_COLON.match(text, at + len(_JSON_KEY)):
+                found.append(brace)
             at = text.find(_JSON_KEY, at + len(_JSON_KEY))
         return found
 
@@ -137,7 +139,7 @@ class JsonParser:
         starts = self.starts(text)
         return [
             self._read(text[a:b].decode("utf-8", "surrogateescape"))
-            for a, b in zip(starts, [*starts[1:], len(text)], strict=True)
+            for a, b in zip(starts, [*starts[1:], len(text)])  # noqa: B905  (none where there is no start)
         ]
 
     def _read(self, words: str) -> ThreadDump:
@@ -154,11 +156,11 @@ class JsonParser:
             self._thread(entry, name)
             for container in document["threadContainers"]
             if isinstance(container, dict)
-            for name in (_word(container.get("container")),)
-            for entry in container.get("threads") or ()
+            for name in (as_word(container.get("container")),)
+            for entry in as_list(container.get("threads"))
             if _is_thread(entry)
         ]
-        return ThreadDump(JSON_NAME, threads, _word(document.get("time")), _word(document.get("runtimeVersion")))
+        return ThreadDump(JSON_NAME, threads, as_word(document.get("time")), as_word(document.get("runtimeVersion")))
 
     def _salvaged(self, words: str) -> ThreadDump:
         """The whole threads of a text that stops in the middle."""
@@ -174,9 +176,9 @@ class JsonParser:
         tid = entry.get("tid")
         return Thread(
             stack,
-            _word(entry.get("name")),
+            as_word(entry.get("name")),
             None,
-            int(tid) if isinstance(tid, (str, int)) and str(tid).isdecimal() else None,
+            as_id(tid),
             None,
             None,
             None,
@@ -204,7 +206,18 @@ def _is_thread(entry: object) -> bool:
     return isinstance(entry, dict) and isinstance(entry.get("stack"), list)
 
 
-def _word(value: object) -> str | None:
+def as_list(value: object) -> list[Any]:
+    """A list of a JSON document; empty for anything else that stands in its place."""
+    return value if isinstance(value, list) else []
+
+
+def as_id(value: object) -> int | None:
+    """A thread's id in a JSON document, which has it as a number or as text."""
+    return integer(str(value)) if isinstance(value, (str, int)) else None
+
+
+def as_word(value: object) -> str | None:
+    """Text or a whole number as text; None for anything else."""
     if isinstance(value, (str, int)) and not isinstance(value, bool):
         return str(value)
     return None
@@ -224,14 +237,14 @@ def _locks(entry: dict[str, Any]) -> Iterator[Lock]:
         ("waiting on", entry.get("waitingOn")),
         ("parking to wait for", blocker.get("object") if isinstance(blocker, dict) else None),
     )
-    owner = _word(blocker.get("owner")) if isinstance(blocker, dict) else None
+    owner = as_word(blocker.get("owner")) if isinstance(blocker, dict) else None
     for action, name in wanted:
         if isinstance(name, str) and (match := _LOCK_NAME.match(name)):
             yield Lock(action, match[2], match[1], 0, f"#{owner}" if owner and action.startswith("parking") else None)
-    for owned in entry.get("monitorsOwned") or ():
+    for owned in as_list(entry.get("monitorsOwned")):
         if not isinstance(owned, dict):
             continue
-        for name in owned.get("locks") or ():
+        for name in as_list(owned.get("locks")):
             if isinstance(name, str) and (match := _LOCK_NAME.match(name)):
                 depth = owned.get("depth")
                 yield Lock("locked", match[2], match[1], depth if isinstance(depth, int) else None)
@@ -251,6 +264,6 @@ def _whole_entries(words: str) -> Iterator[tuple[Any, str | None]]:
             continue
         try:
             entry, at = decoder.raw_decode(words, match.start())
-        except ValueError:
+        except (ValueError, RecursionError):
             return
         yield entry, container

@@ -68,20 +68,24 @@ _HEADER = re.compile(
     r"num[ \t]+(?P<columns>#instances[ \t]+#bytes|object count[ \t]+total size)[ \t]+"
     r"(?P<title>class name|Class description)[ \t]*(?P<modules>\(module\))?"
 )
-_TOTAL = re.compile(r"\s*Total(?: ?:)?\s+(\d+)\s+(\d+)\s*", re.ASCII)
+_TOTAL = re.compile(r"\s*Total(?: ?:)?\s+(\d{1,19})\s+(\d{1,19})\s*", re.ASCII)
 _BARE_ROW = re.compile(
-    r"^[ \t]*\d{1,9}:[ \t]+\d{1,19}[ \t]+\d{1,19}[ \t]+[\w$<\[]\S*(?:[ \t]+\(\S+\))?[ \t\r]*$", re.MULTILINE | re.ASCII
+    r"^[ \t]*[1-9]\d{0,8}:[ \t]+\d{1,19}[ \t]+\d{1,19}[ \t]+[\w$<\[]\S*(?:[ \t]+\(\S+\))?[ \t\r]*$",
+    re.MULTILINE | re.ASCII,
 )
-# Compiled only where they are needed: that takes longer than reading a small file.
-_ROW = r"\s*(\d{1,9}):\s+(\d{1,19})\s+(\d{1,19})\s+(\S.*)"
-_OPENJ9_ROW = r"\s*(\d{1,9})\s+(\d{1,19})\s+(\d{1,19})\s+(\S.*)"
-# Three short words with a digit each, then a name: that was a row once.
-_NEARLY_A_ROW = r"\s*(?:\d{1,9}:.*|\S{1,9}\s+[^\s:-]*\d[^\s:-]*\s+[^\s:-]*\d[^\s:-]*\s+\S+(?:\s+\(\S+\))?)\s*"
+# Compiled only where they are needed: that takes longer than reading a small file. A name is never a number alone.
+_COUNTS_AND_NAME = r"\s+(\d{1,19})\s+(\d{1,19})\s+(?!\d+(?:\s|$))(\S.*)"
+_ROW = r"\s*([1-9]\d{0,8}):" + _COUNTS_AND_NAME
+_OPENJ9_ROW = r"\s*([1-9]\d{0,8})" + _COUNTS_AND_NAME
+_DIGITS = r"[0-9]+"
+_NUMBERED = r"\d{1,9}:"
 _MOMENT = r"(?i)\((before|after) full gc\)(?! [\d.,]+ms)"  # with a duration the words end a histogram
-_COLOUR = r"(?m)^(?:\x1b\[[\d;]*m)+|(?:\x1b\[[\d;]*[mK])+$"  # around a line; within it is a name's own
+_COLOURS = r"(?:\x1b\[[\d;]*[mK])+"  # around a line; within it is a name's own
 _NO_TOTAL = "it has no Total line"
 _NO_END = "its last line has no end: the name in it may be torn"
+_TOO_MANY = 1 << 63  # bytes, or objects: HotSpot counts in 64 bits
 _CHUNK_CHARACTERS = 1 << 18
+_LONGEST_PREFIX = 1000  # syslog's whole line had 1,024 bytes
 _CONTEXT_CHARACTERS = 600  # the lines before a header that may say when, and of which JVM
 
 
@@ -92,11 +96,7 @@ def parse_histograms(text: str, source: str) -> list[Histogram]:
     twice, and where all rows are there but do not add up to the Total.
     """
     text = _plain(text)
-    found = []
-    position = 0
-    while (start := _next_table(text, position)) is not None:
-        histogram, position = _read_table(text, start, source)
-        found.append(histogram)
+    found = list(_Tables(text, source))
     if not found:
         raise BadInput(source, f"this is no class histogram but {looks_like(text)}; jmap -histo PID > FILE writes one")
     return found
@@ -108,7 +108,7 @@ def _plain(text: str) -> str:
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     if "\x1b" in text:
-        text = re.sub(_COLOUR, "", text)
+        text = _without_colours(text)
     if text.lstrip()[:1] == "{":
         from opskit.jvm.dumptext import logged_as_json  # noqa: PLC0415  (only these files pay for it)
 
@@ -116,53 +116,93 @@ def _plain(text: str) -> str:
     return text
 
 
-class _Start(NamedTuple):
-    """Where a table begins: at its header, or at its first row where it has no header."""
+def _without_colours(text: str) -> str:
+    def outside(found: re.Match[str]) -> str:
+        at_edge = text[found.start() - 1 : found.start()] in ("", "\n") or text[found.end() : found.end() + 1] in (
+            "",
+            "\n",
+        )
+        return "" if at_edge else found[0]
 
-    position: int
-    header: re.Match[str] | None
-
-
-def _next_table(text: str, position: int) -> _Start | None:
-    header = _HEADER.search(text, position)
-    bare = _BARE_ROW.search(text, position, header.start() if header else len(text))
-    if bare:
-        return _Start(bare.start(), None)
-    return _Start(header.start(), header) if header else None
+    return re.sub(_COLOURS, outside, text)
 
 
-def _read_table(text: str, start: _Start, source: str) -> tuple[Histogram, int]:
-    """The table and the position behind it."""
-    header = start.header
-    first_line = text.count("\n", 0, start.position) + 1
-    line_start = text.rfind("\n", 0, start.position) + 1
-    prefix = text[line_start : start.position] if header else ""
-    dialect = _dialect(header)
-    found = None
-    body_start = start.position
-    if header:
-        body_start = _line_after(text, header.end())
-        if dialect == "hotspot" and not prefix.strip():
-            found = _read_columns(text, body_start)
-    if found is None:
-        lines = _Lines(source, first_line + bool(header), dialect, prefix)
-        found = lines.read(text, body_start)
-    context = text[max(0, line_start - _CONTEXT_CHARACTERS) : line_start] + prefix
-    moments = re.findall(_MOMENT, _behind_headers(context)) if context else []
-    histogram = Histogram(
-        source=source,
-        line=first_line,
-        dialect=dialect,
-        has_modules=bool(header and header["modules"]) or bool(found.modules),
-        rows=found.rows,
-        modules=found.modules,
-        total=found.total,
-        cut=found.cut,
-        doubts=found.doubts,
-        moment=f"{moments[-1].lower()} full gc" if moments else None,
-        stamp=read_stamp(context) if context else Stamp(),
-    )
-    return histogram, found.end
+class _Tables:
+    """The histograms of a text, one after the other. Each part of the text is looked at once, and each table takes at least a line."""
+
+    def __init__(self, text: str, source: str) -> None:
+        self._text, self._source = text, source
+        self._headers = _HEADER.finditer(text)
+        self._header = next(self._headers, None)  # the first one that is not behind us
+        self._position = 0
+        self._line = 1  # at the position
+        self._end = 0  # of the table before
+
+    def __iter__(self) -> Iterator[Histogram]:
+        while (start := self._next()) is not None:
+            self._advance(start)
+            histogram, end = self._read(start)
+            self._advance(end)
+            yield histogram
+
+    def _advance(self, position: int) -> None:
+        if position < self._position:
+            raise AssertionError(f"{self._source}: character {self._position} once more")
+        self._line += self._text.count("\n", self._position, position)
+        self._position = position
+        while self._header is not None and self._header.start() < position:
+            self._header = next(self._headers, None)
+
+    def _next(self) -> int | None:
+        """Where a table begins: at its header, or at its first row where it has no header."""
+        header = self._header
+        bare = _BARE_ROW.search(self._text, self._position, self._line_start(header) if header else len(self._text))
+        if bare:
+            return bare.start()
+        return header.start() if header else None
+
+    def _line_start(self, header: re.Match[str]) -> int:
+        return max(self._text.rfind("\n", self._position, header.start()) + 1, self._position)
+
+    def _read(self, start: int) -> tuple[Histogram, int]:
+        """The table that begins there, and the position behind it, on another line."""
+        text = self._text
+        header = self._header if self._header is not None and self._header.start() == start else None
+        line_start = text.rfind("\n", 0, start) + 1
+        prefix = text[line_start:start] if header else ""
+        if _is_nearly_a_row(prefix):  # the table before was cut within its name
+            prefix = ""
+        dialect = _dialect(header)
+        found = None
+        body_start = start
+        if header:
+            body_start = _line_after(text, header.end())
+            following = next((other for other in self._headers if other.start() >= body_start), None)
+            self._header = following
+            if dialect == "hotspot" and not prefix.strip():
+                found = _read_columns(text, body_start, len(text) if following is None else self._line_start(following))
+        if found is None:
+            found = _Lines(self._source, self._line + bool(header), dialect, prefix).read(text, body_start)
+        end = found.end
+        if end <= start:
+            raise AssertionError(f"{self._source}: nothing read at character {start}")
+        context = text[max(self._end, line_start - _CONTEXT_CHARACTERS) : line_start] + prefix[:_CONTEXT_CHARACTERS]
+        self._end = end
+        moments = re.findall(_MOMENT, _behind_headers(context)) if context else []
+        histogram = Histogram(
+            source=self._source,
+            line=self._line,
+            dialect=dialect,
+            has_modules=bool(header and header["modules"]) or bool(found.modules),
+            rows=found.rows,
+            modules=found.modules,
+            total=found.total,
+            cut=found.cut,
+            doubts=found.doubts,
+            moment=f"{moments[-1].lower()} full gc" if moments else None,
+            stamp=read_stamp(context) if context else Stamp(),
+        )
+        return histogram, end
 
 
 def _behind_headers(context: str) -> str:
@@ -191,15 +231,17 @@ class _Table(NamedTuple):
     end: int
 
 
-def _read_columns(text: str, start: int) -> _Table | None:
-    """Read a plain table, column by column; None where it is none: then the lines have to be looked at."""
-    ruler_end = text.find("\n", start)
+def _read_columns(text: str, start: int, limit: int) -> _Table | None:
+    """Read a plain table, column by column; None where it is none: then the lines have to be looked at. It ends before `limit`."""
+    ruler_end = text.find("\n", start, limit)
     if ruler_end < 0 or text[start:ruler_end].strip("- \t"):
         return None
-    end = text.find("\nTotal ", ruler_end)
+    end = text.find("\nTotal ", ruler_end, limit)
     whole = end >= 0
     if not whole:
-        end = len(text)  # nothing but rows, it may be
+        if limit < len(text):
+            return None
+        end = limit  # nothing but rows, it may be
     total_end = _line_after(text, end + 1)
     total = _TOTAL.fullmatch(text, end + 1, total_end)
     numbers: list[str] = []
@@ -212,8 +254,9 @@ def _read_columns(text: str, start: int) -> _Table | None:
         words = plain.split()
         if len(words) % 4:
             return None
-        # What int() takes and a JVM does not write: 1_000, +5, -3.
-        if not whole and any(sign in plain for sign in "_+-") and not "".join(words[1::4] + words[2::4]).isdigit():
+        # What int() takes and a JVM does not write: 1_000, +5, -3, ٣.
+        odd = not whole and (not plain.isascii() or any(sign in plain for sign in "_+-"))
+        if odd and not re.fullmatch(_DIGITS, "".join(words[1::4] + words[2::4])):
             return None
         try:
             objects += map(int, words[1::4])
@@ -224,12 +267,17 @@ def _read_columns(text: str, start: int) -> _Table | None:
         names += words[3::4]
     if not names:
         return None
-    printed = total and Counts(int(total[1]), int(total[2]))
+    printed = total and _counts(total)
     if whole:
         # Damage that leaves four words in each row, the last row's number and both sums right, leaves all numbers right.
-        if (sum(objects), sum(taken)) != printed or numbers[-1] != f"{len(names)}:":
+        if (
+            (sum(objects), sum(taken)) != printed
+            or numbers[-1] != f"{len(names)}:"
+            or min(objects) < 0
+            or min(taken) < 0
+        ):
             return None
-    elif " ".join(numbers) != _numbered(len(names)) or not _in_order(objects, taken):
+    elif " ".join(numbers) != _numbered(len(names)) or taken[0] >= _TOO_MANY or not _in_order(objects, taken):
         return None
     rows = dict(zip(names, zip(objects, taken, strict=True), strict=True))
     if len(rows) < len(names):
@@ -304,17 +352,18 @@ class _Lines:
         """Read on until the Total, the next histogram, or the end."""
         for start, end in _line_ends(text, position):
             line = text[start:end]
-            if _HEADER.search(line):
+            if header := _HEADER.search(line):
+                self.torn = _is_nearly_a_row(self._body(line[: header.start()]))
                 return self._close(start)
             body = self._body(line)
             if total := _TOTAL.fullmatch(body):
-                return self._close(min(end + 1, len(text)), line, Counts(int(total[1]), int(total[2])))
+                return self._close(min(end + 1, len(text)), line, _counts(total))
             if row := self._row(body):
-                number = int(row[1])
+                number, instances, size = map(int, row.groups()[:3])  # at most 19 ASCII digits each
                 # The largest comes first: row 1 below a smaller one begins a histogram that has no header.
-                if number == 1 and 1 in self.sizes and int(row[3]) > self.smallest:
+                if number == 1 and 1 in self.sizes and size > self.smallest:
                     return self._close(start)
-                self._add(number, int(row[2]), int(row[3]), row[4], line)
+                self._add(number, instances, size, row[4], line)
                 self.unended = end == len(text)
             else:
                 self._pass_over(body, line, is_last=end == len(text))
@@ -327,9 +376,7 @@ class _Lines:
 
     def _row(self, body: str) -> re.Match[str] | None:
         row = self.pattern.fullmatch(body)
-        if row and (row[4].split()[0].isdigit() or (self.dialect == "openj9" and " " in row[4].rstrip())):
-            return None
-        return row
+        return None if row and self.dialect == "openj9" and " " in row[4].rstrip() else row
 
     def _add(self, number: int, instances: int, size: int, name: str, line: str) -> None:
         if number in self.sizes:
@@ -355,7 +402,7 @@ class _Lines:
             self.elided = True
         elif words[0].startswith("Total") and len(words) <= 4:
             raise self._bad("this is no Total of a histogram", line)
-        elif re.fullmatch(_NEARLY_A_ROW, body, re.ASCII):
+        elif _is_nearly_a_row(body):
             if not is_last:
                 raise self._bad("this is no row of a histogram (number: instances bytes class)", line)
             self.torn = True
@@ -405,6 +452,24 @@ class _Lines:
         return BadInput(self.source, problem, self.number, line.strip())
 
 
+def _counts(total: re.Match[str]) -> Counts:
+    return Counts(int(total[1]), int(total[2]))  # a number: 19 ASCII digits at most
+
+
+def _is_nearly_a_row(text: str) -> bool:
+    """Whether it was a row once: a number with a colon, or three short words with a digit each, then a name."""
+    words = text.split(None, 5)
+    if not words:
+        return False
+    if re.match(_NUMBERED, words[0], re.ASCII):
+        return True
+    if len(words) not in (4, 5) or len(words[0]) > 9:
+        return False
+    if any(":" in word or "-" in word or re.search(_DIGITS, word) is None for word in words[1:3]):
+        return False
+    return len(words) == 4 or (len(words[4]) > 2 and words[4].startswith("(") and words[4].endswith(")"))
+
+
 def _line_ends(text: str, position: int) -> Iterator[tuple[int, int]]:
     """(start, end) of each line; the end is that of its text."""
     while position < len(text):
@@ -415,11 +480,14 @@ def _line_ends(text: str, position: int) -> Iterator[tuple[int, int]]:
 
 def _shape(prefix: str) -> re.Pattern[str] | None:
     """What a log puts before each line: as it stands before the header, with any other digits."""
-    if not prefix.strip():
+    if not prefix.strip() or len(prefix) > _LONGEST_PREFIX:
         return None
-    words = re.split(r"(\d+|\s+)", prefix.rstrip())
+    words = re.split(r"(\d+|\s+)", prefix.rstrip(), flags=re.ASCII)
     return re.compile(
-        "".join(r"\d+" if word.isdigit() else r"\s+" if word.isspace() else re.escape(word) for word in words)
+        "".join(
+            (r"\s+" if word.isspace() else r"\d+") if place % 2 else re.escape(word) for place, word in enumerate(words)
+        ),
+        re.ASCII,
     )
 
 

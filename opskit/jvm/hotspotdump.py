@@ -22,8 +22,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from opskit.jvm.dumptext import MARKER
+from opskit.jvm.dumptext import MARKER, thread_prefixes
 from opskit.jvm.threaddump import STATES, Lock, Stack, Thread, ThreadDump, Waits
+from opskit.quantities import decimal, hexadecimal, integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,29 +33,28 @@ if TYPE_CHECKING:
 
 NAME = "HotSpot"
 
-_HEADER = re.compile(rb'(?m)^"[^\n]*" [^\n]*\b(?:[tn]id=0x|Id=\d|t@\d)')
-_HEAD = re.compile(MARKER + rb" *(?:[A-Z][^\n]*(?:\(|\Z)|:|\n|\Z)")
 _TIME = re.compile(rb"(?:\A|\n)(\d[\d-]+ [\d:]+)\n$")
 _SUFFIX = re.compile(rb'"(?: - Thread t@\d+.*| #\d+ virtual.*)?')
 _FRAME = re.compile(r"\s+at (.+)|at ([\w.$/@<>-]+\(.*\))")
 _STATE = re.compile(r"java\.lang\.Thread\.State: ([A-Z_]+)")
 _TROUBLE = re.compile(r"(?:Caused by: |Exception in thread |[\w.$]+(?:Exception|Error)\b)")
 _ADDRESS = re.compile(rb"<(?:0x)?[0-9a-f]+>")
-_WORDS = re.compile(r"(\w+)=(\S+)")
-_JAVA_ID = re.compile(r"(?:^ #|t@|Id=)(\d+)")
-_OS_ID = re.compile(r"\[(\d+)\]")
+_WORDS = re.compile(r"\b(nid|cpu|elapsed)=(\S+)")
+_JAVA_ID = re.compile(r"(?:^ #|t@|Id=)([0-9]+)")
+_OS_ID = re.compile(r"\[([0-9]+)\]")
 _VIRTUAL_ID = re.compile(rb"Mounted virtual thread #(\d+)")
-_LOCK = re.compile(
-    r"\s+-\s+([a-z][a-z ]*?)?\s*(?:<(?:(?:0x)?([0-9a-f]+)|[a-z ]+)>(?: \(a (.*?)\))?|([\w.$]+)@([0-9a-f]+))"
-    r'(?: owned by "(.*)" (?:t@|Id=)\d+)?\s*$'
-)
+_LOCK_LINE = re.compile(r"\s+-\s+(?=\S)")
+_ACTION = re.compile(r"[a-z][a-z ]*")
+_ADDRESS_OR_WORDS = re.compile(r"(?:0x)?([0-9a-f]+)|[a-z ]+")
+_NAMED = re.compile(r"([\w.$]+)@([0-9a-f]+)")
+_OWNERS_ID = re.compile(r'" (?:t@|Id=)[0-9]+')
 _OWNED_BY = ' owned by "'  # in the header of a java.lang.management.ThreadInfo
 _USER = ' user="'  # who the thread works for, in SAP's header
 _SAPS_USER = re.compile(r' user="[^"]*"(?= \w+=)')
 _DEADLOCKS = b"\nFound one Java-level deadlock", b"\nFound a total of"
-_LINK = re.compile(
-    rb'(?m)^"([^\n]*)":\n\s+waiting [^\n]*?(0x[0-9a-f]+),? ?\(?a ([^\n]*?)\),?\n[^\n]*which is held by (?:"([^\n]*)")?'
-)
+_WAITING = re.compile(rb"\s+waiting ")
+_LOCK_OF = re.compile(rb"(0x[0-9a-f]+),? ?\(?a ")
+_HELD_BY = b"which is held by "
 _ROOTS = re.compile(r".*\.main\(|(?:[\w.@+-]*/)?java\.lang\.(?:Thread\.run|ref\.[\w$]+\.run)\(")
 _ENDS = (b"\nJNI global ref", b"\nHeap\n")
 _BODY_ENDS = (b"\n\n", b'\n"')
@@ -77,8 +77,9 @@ class HotSpotParser:
     def starts(text: bytes) -> list[int]:
         """Where its dumps begin: the line of the head, with the line of the time before it."""
         found = []
+        line = 0
         for at in _offsets(text, MARKER):
-            line = text.rfind(b"\n", 0, at) + 1
+            line = text.rfind(b"\n", line, at) + 1 or line
             if text.startswith(b"2XM", line):  # a javacore has the same words behind a tag
                 continue
             time = _TIME.search(text, max(0, line - 40), line)
@@ -98,7 +99,7 @@ class HotSpotParser:
     @staticmethod
     def recognises(text: bytes) -> bool:
         """Whether there is a thread of this dialect in the text."""
-        return _HEADER.search(text) is not None
+        return any(not prefix for prefix in thread_prefixes(text))
 
     def parse(self, text: bytes) -> list[ThreadDump]:
         """Every dump in the text; a text without any `Full thread dump` line but with threads is one dump."""
@@ -106,7 +107,7 @@ class HotSpotParser:
         if not starts:
             return [self._dump(b"\n" + text, 0, len(text) + 1, marked=False)]
         dumps = (
-            (self._dump(text, start, end, marked=True), _HEAD.match(text, start))
+            (self._dump(text, start, end, marked=True), _is_head(text, start, end))
             for start, end in zip(starts, [*starts[1:], len(text)], strict=True)
         )
         # `INFO Full thread dump written to x.txt` is no dump; one that is cut off behind its head is.
@@ -162,7 +163,7 @@ class HotSpotParser:
                         return threads, True
                     body += b"\n\n"
                 found = known.get(body) or self._learn(body)
-            next_at = find(b'\n"', line_end + len(body) - 2, end)
+            next_at = find(b'\n"', line_end + len(body) - 2, end)  # a body is no shorter than its end
             if self.detail == "stacks":
                 threads += found
             else:
@@ -224,11 +225,11 @@ class HotSpotParser:
         thread = Thread(
             found[0].stack,
             name,
-            int(os_id[1]) if os_id else _number(words.get("nid")),
-            int(java_id[1]) if java_id else None,
+            integer(os_id[1]) if os_id else _number(words.get("nid", "")),
+            integer(java_id[1]) if java_id else None,
             " daemon " in rest,
-            _decimal(words.get("cpu"), "ms"),
-            _decimal(words.get("elapsed"), "s"),
+            decimal(words.get("cpu", "").removesuffix("ms")),  # the decimal sign is the locale's
+            decimal(words.get("elapsed", "").removesuffix("s")),
         )
         if thread.stack.state is None and thread.stack.role is None:
             frames = thread.stack.frames
@@ -240,12 +241,12 @@ class HotSpotParser:
                 first = (first[0]._replace(owner=owner), *first[1:])
             thread = thread._replace(locks=first)
         threads.append(thread)
+        virtual = _VIRTUAL_ID.search(block) if len(found) > 1 else None
         for number, mounted in enumerate(found[1:], 1):
-            virtual = _VIRTUAL_ID.search(block)
             threads.append(
                 thread._replace(
                     stack=mounted.stack,
-                    java_id=int(virtual[1]) if virtual else None,
+                    java_id=integer(virtual[1]) if virtual else None,
                     locks=locks[number] if locks else (),
                 )
             )
@@ -282,22 +283,9 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def _number(word: str | None) -> int | None:
+def _number(nid: str) -> int | None:
     """A nid: hexadecimal up to JDK 20, decimal since."""
-    try:
-        return None if word is None else int(word, 0)
-    except ValueError:
-        return None
-
-
-def _decimal(word: str | None, unit: str) -> float | None:
-    """`cpu=2680,94ms`: the decimal sign is the locale's."""
-    if word is None:
-        return None
-    try:
-        return float(word.removesuffix(unit).replace(",", "."))
-    except ValueError:
-        return None
+    return hexadecimal(nid) if nid.startswith("0x") else integer(nid)
 
 
 def _state_of_header(words: str, frames: tuple[str, ...]) -> str | None:
@@ -345,17 +333,50 @@ def _locks(block: str) -> list[tuple[Lock, ...]]:
             frames = 0
         elif "Locked ownable synchronizers" in line:
             in_synchronizers = True
-        elif match := _LOCK.match(line):
-            action, address, class_name, other_class, hash_code, owner = match.groups()
-            lock = Lock(
-                "waiting to lock" if action == "blocked on" else action or "locked",
-                address or hash_code,
-                class_name or other_class,
-                None if in_synchronizers else frames - 1,
-                owner,
-            )
-            stacks[0 if in_synchronizers else -1].append(lock)
+        elif (begin := _LOCK_LINE.match(line)) and (lock := _lock(line[begin.end() :].rstrip())):
+            depth = None if in_synchronizers else frames - 1
+            stacks[0 if in_synchronizers else -1].append(lock._replace(depth=depth))
     return [tuple(locks) for locks in stacks]
+
+
+def _lock(words: str) -> Lock | None:
+    """`waiting to lock <0x…> (a T)`, `<0x…> (a T)`, `blocked on T@1f owned by "x" Id=2`; None for anything else."""
+    owner = None
+    what, owned, rest = words.partition(_OWNED_BY)
+    if owned:
+        end = rest.rfind('" ')
+        if end < 0 or not _OWNERS_ID.fullmatch(rest, end):
+            return None
+        owner = rest[:end]
+    address: str | None
+    class_name: str | None
+    action, opening, after = what.partition("<")
+    if opening:
+        inside, closing, of = after.partition(">")
+        match = _ADDRESS_OR_WORDS.fullmatch(inside) if closing else None
+        if match is None or (of and not (of.startswith(" (a ") and of.endswith(")"))):
+            return None
+        address, class_name = match[1], of[len(" (a ") : -1] or None
+    else:
+        named = what.rsplit(None, 1)[-1] if what else ""
+        match = _NAMED.fullmatch(named)
+        if match is None:
+            return None
+        action, class_name, address = what[: -len(named)], match[1], match[2]
+    action = action.rstrip()
+    if action and not _ACTION.fullmatch(action):
+        return None
+    return Lock("waiting to lock" if action == "blocked on" else action or "locked", address, class_name, None, owner)
+
+
+def _is_head(text: bytes, start: int, end: int) -> bool:
+    """Whether the marker at `start` begins a dump: a VM's name and version follow it, or nothing more on its line."""
+    line_end = text.find(b"\n", start, end)
+    words = text[start + len(MARKER) : line_end if line_end >= 0 else end].lstrip(b" ")
+    if words.startswith(b":"):
+        return True
+    cut_off = line_end < 0 and end == len(text)
+    return words[:1].isupper() and (cut_off or b"(" in words) if words else cut_off or line_end >= 0
 
 
 def _deadlocks(section: bytes) -> tuple[tuple[Waits, ...], ...]:
@@ -363,15 +384,26 @@ def _deadlocks(section: bytes) -> tuple[tuple[Waits, ...], ...]:
     found = []
     for part in section.split(b"Java-level deadlock")[1:]:
         links = part.partition(b"Java stack information")[0]
-        waits = tuple(
-            Waits(
-                _text(match[1]),
-                _text(match[3]) if match[3] else None,
-                _text(match[2]) if match[2] else None,
-                _text(match[4]) if match[4] is not None else None,
-            )
-            for match in _LINK.finditer(links)
-        )
+        waits = tuple(_links(links.split(b"\n")))
         if waits:
             found.append(waits)
     return tuple(found)
+
+
+def _links(lines: list[bytes]) -> Iterator[Waits]:
+    """Three lines each: `"A":`, `  waiting to lock monitor 0x… (object 0x…, a T),`, `  which is held by "B"`."""
+    written = [line for line in lines if line and not line.isspace()]
+    for name, waiting, held in zip(written, written[1:], written[2:]):  # noqa: B905  (to the end of the shortest)
+        lock = _LOCK_OF.search(waiting) if _WAITING.match(waiting) else None
+        closing = waiting.removesuffix(b",")
+        at = held.rfind(_HELD_BY)
+        if name[:1] != b'"' or name[-2:] != b'":' or lock is None or not closing.endswith(b")") or at < 0:
+            continue
+        owner = held[at + len(_HELD_BY) :]
+        end = owner.rfind(b'"')
+        yield Waits(
+            _text(name[1:-2]),
+            _text(closing[lock.end() : -1]),
+            _text(lock[1]),
+            _text(owner[1:end]) if owner[:1] == b'"' and end > 0 else None,
+        )

@@ -25,9 +25,11 @@ The tags are IBM's diagnostics guide's ("Javadump", and OpenJ9's documentation o
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from opskit.jvm.threaddump import Lock, StackTable, Thread, ThreadDump, Waits, state_by_frame
+from opskit.quantities import decimal, hexadecimal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +52,7 @@ _JAVA_ID = re.compile(r"getId:(0x[0-9A-Fa-f]+)")
 _CPU = re.compile(r"CPU usage total: ([\d.]+) secs")
 _BLOCK = re.compile(r"(Blocked on|Waiting on|Parked on): (\S+?)@(0x[0-9A-Fa-f]+)(?: Owned by: (?:\"(.*)\" \(|<))?")
 _ENTERED = re.compile(r"\(entered lock: (\S+?)@(0x[0-9A-Fa-f]+)")
-_JIT = re.compile(r"\((?:Compiled Code|Inlined\)?[^)]*)\)")
+_JIT = re.compile(r"\((?:Compiled Code|Inlined\)?[^()]*)\)")
 _SLASH = re.compile(r"/(?!0x)")
 _DEADLOCK_LINE = re.compile(r'(?m)^(?:2LKDEADLOCKTHR +Thread "(.*)" \(0x|4LKDEADLOCKOBJ +(\S+?)@(0x[0-9A-Fa-f]+))')
 _TIME = re.compile(rb"(?m)^1TIDATETIME\w* +Date: +([^\n]+)")
@@ -123,7 +125,7 @@ class JavacoreParser:
             elif open_thread is None:
                 continue
             elif tag in ("3XMTHREADINFO1", "3XMJAVALTHREAD", "3XMCPUTIME"):
-                open_thread.about += " " + words
+                open_thread.about.append(words)
             elif self._locks and tag == "3XMTHREADBLOCK":
                 if block := _BLOCK.match(words):
                     action = _ACTIONS[block[1]]
@@ -135,19 +137,21 @@ class JavacoreParser:
             yield self._closed(open_thread)
 
     def _closed(self, thread: _Open) -> Thread:
-        state = _STATE.search(thread.about)
+        about = " ".join(thread.about)
+        state = _STATE.search(about)
         java_state = _STATES.get(state[1]) if state else None
         if java_state == "WAITING" and state_by_frame(thread.frames) == "TIMED_WAITING":
             java_state = "TIMED_WAITING"
-        native, java, cpu = (pattern.search(thread.about) for pattern in (_NATIVE_ID, _JAVA_ID, _CPU))
-        daemon = "isDaemon:true" in thread.about if "isDaemon:" in thread.about else None
+        native, java, cpu = (pattern.search(about) for pattern in (_NATIVE_ID, _JAVA_ID, _CPU))
+        daemon = "isDaemon:true" in about if "isDaemon:" in about else None
+        cpu_s = decimal(cpu[1]) if cpu else None
         return Thread(
             self._table.stack(thread.frames, java_state),
             thread.name,
-            int(native[1], 16) if native else None,
-            int(java[1], 16) if java else None,
+            hexadecimal(native[1]) if native else None,
+            hexadecimal(java[1]) if java else None,
             daemon,
-            float(cpu[1]) * 1000 if cpu else None,
+            None if cpu_s is None else cpu_s * 1000,
             None,
             tuple(thread.locks),
         )
@@ -168,7 +172,7 @@ class _Open:
     __slots__ = ("about", "frames", "locks", "name")
 
     def __init__(self, name: str, about: str) -> None:
-        self.name, self.about = name, about
+        self.name, self.about = name, [about]
         self.frames: list[str] = []
         self.locks: list[Lock] = []
 
@@ -185,10 +189,10 @@ def _deadlocks(text: bytes) -> tuple[tuple[Waits, ...], ...]:
     """Each `Deadlock detected` names its threads in a circle: the first comes again at the end."""
     found = []
     starts = [match.end() for match in _LOCKS.finditer(text)]
-    for start in starts:
-        section = _SECTION.search(text, start)
-        later = [other for other in starts if other > start]
-        end = min([section.start() if section else len(text), *later])
+    ends = [match.start() for match in _SECTION.finditer(text)] if starts else []
+    for start, later in zip(starts, [*starts[1:], len(text)]):  # noqa: B905  (they are as many)
+        section = bisect_right(ends, start)
+        end = min(later, ends[section]) if section < len(ends) else later
         waits: list[Waits] = []
         name = lock_class = address = None
         for match in _DEADLOCK_LINE.finditer(_text(text[start:end])):

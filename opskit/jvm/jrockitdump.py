@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING
 
 from opskit.jvm.dumptext import blocks
 from opskit.jvm.threaddump import Lock, StackTable, Thread, ThreadDump, Waits, state_by_frame
+from opskit.quantities import hexadecimal, integer
 
 if TYPE_CHECKING:
     from opskit.jvm.threaddump import Detail
@@ -152,17 +153,20 @@ class JRockitParser:
         native_id = header["tid"] or header["lwp"]
         if native_id is None and (found := _NATIVE_ID.search(block)):
             native_id = found[1]
-        java_id = header["id"] or header["number"] or ""
         return Thread(
             self._table.stack(frames, state),
             header["name"],
-            int(native_id, 16 if native_id.startswith("0x") else 10) if native_id else None,
-            int(java_id) if java_id.isdecimal() else None,
+            _number(native_id or ""),
+            integer(header["id"] or header["number"] or ""),
             "daemon" in about,
             None,
             None,
             tuple(locks),
         )
+
+
+def _number(native_id: str) -> int | None:
+    return hexadecimal(native_id) if native_id.startswith("0x") else integer(native_id)
 
 
 def _deadlocks(text: str) -> tuple[tuple[Waits, ...], ...]:

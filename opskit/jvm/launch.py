@@ -25,7 +25,8 @@ _STARTS_MAIN = frozenset({"-jar", "-m", "--module"})
 # In one line of text a value with spaces ends only where the next option of a JVM surely begins.
 _NEXT_OPTION = r"(?=\s+(?:-D|-X|-javaagent:|-agent(?:lib|path):|-(?:ea|da|esa|dsa|server|client|jar|cp)\b|--)|\s*$)"
 _VALUED = r"(?:-D[^=\s]+|-javaagent:[^=\s]+|-agent(?:lib|path):[^=\s]+)"
-_VALUED_IN_LINE = rf"((?:^|(?<=\s)){_VALUED})=.*?{_NEXT_OPTION}"
+_VALUED_IN_LINE = rf"((?:^|(?<=\s)){_VALUED})=.*?(?<!\s){_NEXT_OPTION}"
+_MOST_WITH_SPACES = 1000  # options whose values hold spaces; nobody has so many
 
 
 def parse_words(text: str) -> list[str]:
@@ -98,7 +99,10 @@ def without_secrets(vm_args: str, words: Sequence[str] = ()) -> str:
     `vm_args` is one line, in which a value with spaces has no end of its own; `words` are those of the command line, where
     it has. Options from the environment are never in `words`, and have no spaces in them.
     """
-    for word in sorted((word for word in words if re.match(_VALUED + "=", word)), key=len, reverse=True):
+    with_spaces = {word for word in words if re.search(r"\s", word) and re.match(_VALUED + "=", word)}
+    if len(with_spaces) > _MOST_WITH_SPACES:
+        return HIDDEN
+    for word in sorted(with_spaces, key=len, reverse=True):
         vm_args = vm_args.replace(word, f"{word.partition('=')[0]}={HIDDEN}")
     return re.sub(_VALUED_IN_LINE, rf"\1={HIDDEN}", vm_args, flags=re.DOTALL)
 

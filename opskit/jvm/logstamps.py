@@ -16,17 +16,23 @@ from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from opskit.quantities import integer
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_DATE = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d):(\d\d(?:[.,]\d+)?)(Z|[+-]\d\d:?\d\d)?")
-_SECONDS = re.compile(rb"\[ *(\d+[.,]\d+)s *\]")
-_MILLIS = re.compile(rb"\[ *(\d+)ms *\]")
-_NANOS = re.compile(rb"\[ *(\d+)ns *\]")
+# Numbers are as long as 64 bits make them: what is longer is no stamp.
+_DATE = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d):(\d\d(?:[.,]\d{1,19})?)(?!\d|[.,]\d)(Z|[+-]\d\d:?\d\d)?")
+_SECONDS = re.compile(rb"\[ *(\d{1,12}[.,]\d{1,19})s *\]")
+_MILLIS = re.compile(rb"\[ *(\d{1,19})ms *\]")
+_NANOS = re.compile(rb"\[ *(\d{1,19})ns *\]")
 # At the beginning, after what a shipper wrote (a blank, a quote of its JSON), or after the file or line that grep put there.
-_LEGACY = re.compile(rb"(?:^|[\s*\"]|^[^\s:]+:)(\d+[.,]\d{3}): ")
-_ALONE = re.compile(rb"\d+\.\d{3}: ")
+_LEGACY = re.compile(rb"(?:^|[\s*\"]|^[^\s:]+:)(\d{1,12}[.,]\d{3}): ")
+_ALONE = re.compile(rb"(\d{1,12}\.\d{3}): ")
+_PLAIN = re.compile(rb"[\d.]+")
+_LONGEST = 32  # bytes of an uptime
 _EPOCH_MS = 10**11  # timemillis is beyond it since 1973; no JVM is up for three years of milliseconds
+_LAST_MS = 253_402_300_800_000  # the year 10000
 
 
 class Stamp(NamedTuple):
@@ -47,7 +53,8 @@ UNSTAMPED = Stamp("", None, None, None)
 
 
 def _seconds(number: bytes) -> float:
-    return float(number.replace(b",", b"."))
+    """Of what one of the patterns has found, whose digits are few."""
+    return float(number.replace(b",", b"."))  # a number
 
 
 @lru_cache(maxsize=64)
@@ -64,17 +71,17 @@ def _offset_s(zone: bytes) -> float:
     if zone in (b"", b"Z"):
         return 0.0
     sign = -1 if zone[:1] == b"-" else 1
-    return sign * (int(zone[1:3]) * 3600 + int(zone[-2:]) * 60)
+    return sign * ((integer(zone[1:3]) or 0) * 3600 + (integer(zone[-2:]) or 0) * 60)
 
 
 def _uptime_s(head: bytes) -> float | None:
     if found := _SECONDS.search(head):
         return _seconds(found[1])
-    millis = [int(number) for number in _MILLIS.findall(head)]
+    millis = list(map(int, _MILLIS.findall(head)))
     if millis and millis[-1] < _EPOCH_MS:
         return millis[-1] / 1e3
-    if nanos := _NANOS.findall(head):
-        return int(nanos[-1]) / 1e9
+    if nanos := list(map(int, _NANOS.findall(head))):
+        return nanos[-1] / 1e9
     found = _LEGACY.search(head)
     return _seconds(found[1]) if found else None
 
@@ -87,10 +94,10 @@ def parse_stamp(head: bytes) -> Stamp:
         if minute is not None:
             local = minute + _seconds(date[2])
             return Stamp(date[0].decode(), local - _offset_s(date[3] or b""), local, _uptime_s(head))
-    for number in _MILLIS.findall(head):
-        if int(number) >= _EPOCH_MS:
-            seconds = int(number) / 1e3
-            text = (datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=int(number))).strftime(
+    for millis in map(int, _MILLIS.findall(head)):
+        if _EPOCH_MS <= millis < _LAST_MS:
+            seconds = millis / 1e3
+            text = (datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=millis)).strftime(
                 "%Y-%m-%dT%H:%M:%S.%f"
             )[:-3] + "+0000"
             return Stamp(text, seconds, seconds, _uptime_s(head))
@@ -104,15 +111,16 @@ def uptimes_s(heads: Sequence[bytes]) -> list[float]:
         return []
     first = heads[0]
     if _ALONE.fullmatch(first):
+        found = _ALONE.findall(b"".join(heads))
+        if sum(map(len, found)) + 2 * len(heads) == sum(map(len, heads)) and len(found) == len(heads):
+            return list(map(float, found))
+    match = _SECONDS.search(first) or _LEGACY.search(first)
+    if match is not None and match.start(1) <= 1:  # nothing before it whose width may change
+        start, end = match.start(1), first[match.end(1) : match.end(1) + 1]
         try:
-            return [float(head[:-2]) for head in heads]
-        except ValueError:  # another shape
-            pass
-    found = _SECONDS.search(first) or _LEGACY.search(first)
-    if found is not None and found.start(1) <= 1:  # nothing before it whose width may change
-        start, end = found.start(1), first[found.end(1) : found.end(1) + 1]
-        try:
-            return [float(head[start : head.index(end, start)]) for head in heads]
+            words = [head[start : head.index(end, start)] for head in heads]
+            if _PLAIN.fullmatch(b"".join(words)) and max(map(len, words)) <= _LONGEST:
+                return list(map(float, words))
         except ValueError:  # another shape, or a decimal comma
             pass
     return [uptime for uptime in map(_uptime_s, heads) if uptime is not None]

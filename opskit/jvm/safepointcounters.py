@@ -22,6 +22,7 @@ from opskit.proc.loadavg import parse_cpu_count, parse_loadavg
 from opskit.proc.pressure import parse_pressure
 from opskit.proc.stat import parse_stat
 from opskit.proc.status import parse_status
+from opskit.quantities import integer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -224,8 +225,7 @@ class Probe:
             status = self._fs.load(parse_status, self._pid, "task", self._vm_thread, "status")
         except (*GONE, DENIED, BadInput):
             return None
-        count = status.fields.get("voluntary_ctxt_switches", "")
-        return int(count) if count.isdigit() else None
+        return integer(status.fields.get("voluntary_ctxt_switches", ""))
 
     def _busiest(self) -> str | None:
         """The thread that used the most CPU since it was last asked; None at first."""

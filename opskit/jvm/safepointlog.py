@@ -36,6 +36,8 @@ import re
 from itertools import repeat, zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
+from opskit.quantities import integer, integers
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -51,49 +53,52 @@ _LEAVING_END = b"Leaving safepoint region\n"
 _TABLE_MARK = b"page_trap_count"
 _ROW_MARK = b" [ "
 
-_STOPPED = re.compile(_STOPPED_MARK + rb"(\d+[.,]\d+) seconds(?:, Stopping threads took: (\d+[.,]\d+) seconds)?")
+# HotSpot prints seconds with seven digits behind the point, and nanoseconds of 64 bits.
+_TIME = rb"(\d{1,10}[.,]\d{1,9})"
+_POINT_TIME = rb"(\d{1,10}\.\d{1,9})"
+_STOPPED = re.compile(_STOPPED_MARK + _TIME + rb" seconds(?:, Stopping threads took: " + _TIME + rb" seconds)?")
 # A whole line of nothing else, and its stamps before it, which hold no T.
-_STOPPED_LINE = re.compile(
-    _STOPPED_MARK + rb"(\d+[.,]\d+) seconds(?:, Stopping threads took: (\d+[.,]\d+) seconds)?[ \r]*\n"
-)
-_HEADED_LINE = re.compile(rb"([^T]*)" + _STOPPED_LINE.pattern)
+_STOPPED_LINE = re.compile(_STOPPED.pattern + rb"[ \r]*\n")
+_HEADED_LINE = re.compile(rb"(?m:^)([^T\n]*)" + _STOPPED_LINE.pattern)
 # The same for stops below a second, as nearly all are: digits become a number in half the time.
 _SHORT_LINE = re.compile(
-    rb"([^T]*)" + _STOPPED_MARK + rb"0\.(\d{7}) seconds, Stopping threads took: 0\.(\d{7}) seconds\n"
+    rb"(?m:^)([^T\n]*)" + _STOPPED_MARK + rb"0\.(\d{7}) seconds, Stopping threads took: 0\.(\d{7}) seconds\n"
 )
 # Decorations alone, in which no mark fits (no S, no underscore, blanks only before a bracket closes), and a whole group of them.
-_DECORATIONS = rb"\[[^ \n_S]* *\](?:\[[^ \n_S]* *\])? "
+_DECORATIONS = rb"\[[^ \n_S]*(?: +\]\[[^ \n_S]*)? *\] "
 _GROUP = re.compile(
-    rb"(?m:^)(?:" + _DECORATIONS + _APPLICATION_MARK + rb"(\d+\.\d+) seconds\n)?"
+    rb"(?m:^)(?:" + _DECORATIONS + _APPLICATION_MARK + _POINT_TIME + rb" seconds\n)?"
     + _DECORATIONS + _ENTERING_MARK + rb"(\w+(?: \w+)*)\n"
     + _DECORATIONS + _LEAVING_END
-    + _DECORATIONS + _STOPPED_MARK + rb"(\d+\.\d+) seconds, " + _TOOK_MARK + rb"(\d+\.\d+) seconds\n"
+    + _DECORATIONS + _STOPPED_MARK + _POINT_TIME + rb" seconds, " + _TOOK_MARK + _POINT_TIME + rb" seconds\n"
 )  # fmt: skip
 # One a line, so that what stands before it begins where the line does.
 _STOPPED_ONCE = re.compile(_STOPPED.pattern + rb"[^\n]*")
-_APPLICATION = re.compile(_APPLICATION_MARK + rb"(\d+[.,]\d+) seconds")
+_APPLICATION = re.compile(_APPLICATION_MARK + _TIME + rb" seconds")
 _NANOS = re.compile(
-    rb'Safepoint "([^"\n]+)", Time since last: (\d+) ns, Reaching safepoint: (\d+) ns, '
-    rb"(?:[A-Z][A-Za-z ]*: \d+ ns, )*Total: (\d+) ns[^\n]*"  # one a line
+    rb'Safepoint "([^"\n]+)", Time since last: (\d{1,19}) ns, Reaching safepoint: (\d{1,19}) ns, '
+    rb"(?:[A-Z][A-Za-z ]*: \d+ ns, )*Total: (\d{1,19}) ns[^\n]*"  # one a line
 )
 # The same, one by one: keys in any order, and in quotes that a log shipper's JSON has escaped.
 _NANOS_START = re.compile(rb'Safepoint \\?"([^"\\]*)\\?"(?=, Time since last: )')
-_PAIR = re.compile(rb"([A-Z][A-Za-z ]*): (\d+) ns")
-_ROW = re.compile(
-    rb"([A-Za-z_]\w*(?: \w+)*)\s+\[\s*((?:\d+\s+)*\d+)\s*\]\s*\[\s*((?:\d+\s+)*\d+)\s*\](?:\s*\[\s*((?:\d+\s+)*\d+)\s*\])?"
-)
-_LATE = re.compile(rb'# "(.*)" ')
+_PAIR = re.compile(rb"(?<=, )([A-Z][A-Za-z ]*): (\d{1,19}) ns")
+_BRACKETS = re.compile(rb"\[\s*((?:\d+\s+)*\d+)\s*\]\s*" * 2 + rb"(?:\[\s*((?:\d+\s+)*\d+)\s*\])?")
+_NAME_BACKWARDS = re.compile(rb"\s+(\w+(?: \w+)*)")  # what stands before the brackets, read from its end
+_LETTER = re.compile(rb"[A-Za-z_]")
+_LATE_BEGIN, _LATE_END = b'# "', b'" '
 _VERSIONS = (
-    re.compile(rb"Version: (\d+)[\w.+-]* \(\w+\)"),  # [gc,init]
+    re.compile(rb"Version: (\d{1,3})(?!\d)[\w.+-]* \(\w+\)"),  # [gc,init]
     re.compile(rb"\bJRE \((?:[^)(]*?)1\.([5-8])\.0"),  # the head of a JDK 7 or 8 log
     re.compile(
-        rb"\bJRE \((?:build )?(\d\d+)[.+\d]"
+        rb"\bJRE \((?:build )?(\d{2,3})[.+]"
     ),  # [info][…] OpenJDK 64-Bit Server VM (17.0.1+12) for … JRE (17.0.1+12)
 )
 
 _LONGEST_ROW_BYTES = 1000
 _LONGEST_TAIL_BYTES = 1 << 16
 _LONGEST_LINE_BYTES = 1 << 20
+_MOST_NAMES = 1000  # of threads; a hostile log may have a new one in each line
+_OTHERS = b"(others)"
 
 
 class _Marked(NamedTuple):
@@ -206,14 +211,20 @@ class SafepointLog:
 
     def read(self, chunks: Iterable[bytes]) -> Iterator[Batch]:
         """The safepoints of one log, which comes in chunks of any size; the line numbers start anew."""
-        self.lines, self._fresh, self._table, rest = 0, True, False, b""
+        self.lines, self._fresh, self._table = 0, True, False
+        waiting: list[bytes] = []  # no whole line yet
+        size = 0
         for chunk in chunks:
-            text = rest + chunk
+            waiting.append(chunk)
+            size += len(chunk)
+            if b"\n" not in chunk and size <= _LONGEST_LINE_BYTES:
+                continue
+            text = b"".join(waiting)
             end = _cut(text, groups=self._groups)
-            rest = text[end:]
+            waiting, size = [text[end:]], len(text) - end
             if end:
                 yield from self._chunk(text[:end])
-        if rest:
+        if rest := b"".join(waiting):
             yield from self._chunk(rest)
         if last := self._pending_row():
             yield _batch(last, 0.0, 0)
@@ -235,7 +246,7 @@ class SafepointLog:
     def _look_for_version(self, text: bytes) -> None:
         for pattern in _VERSIONS:
             if found := pattern.search(text[:65536]):
-                self.jdk = int(found[1])
+                self.jdk = integer(found[1])
                 return
 
     def _at_once(self, text: bytes, lines: int) -> Batch | None:
@@ -424,9 +435,12 @@ class SafepointLog:
         if _TIMEOUT_MARK in line:
             self._in_timeout = b"End of list" not in line
             self.timeouts += b"Timeout detected" in line
-        elif late := _LATE.search(line):
-            self.late_threads[late[1]] = self.late_threads.get(late[1], 0) + 1
-            self._late.append(late[1])
+        elif (name := _late_thread(line)) is not None:
+            if len(self.late_threads) >= _MOST_NAMES and name not in self.late_threads:
+                name = _OTHERS
+            self.late_threads[name] = self.late_threads.get(name, 0) + 1
+            if len(self._late) < _MOST_NAMES:
+                self._late.append(name)
 
 
 def _cut(text: bytes, *, groups: bool) -> int:
@@ -485,11 +499,17 @@ def _nanos_records(line: bytes) -> Iterator[_Record]:
     before = 0
     for start, following in zip_longest(starts, starts[1:]):
         end = len(line) if following is None else following.start()
-        pairs = {key: int(nanos) for key, nanos in _PAIR.findall(line, start.end(1), end)}
+        pairs = {key: integer(nanos) for key, nanos in _PAIR.findall(line, start.end(1), end)}
         total, reaching, gap = (pairs.get(key) for key in (b"Total", b"Reaching safepoint", b"Time since last"))
         if total is not None and reaching is not None and gap is not None:
             yield _Record(line[before : start.start()], start[1], total / 1e9, reaching / 1e9, gap / 1e9)
         before = start.end()
+
+
+def _late_thread(line: bytes) -> bytes | None:
+    """`main` of `# "main" #1 prio=5 …`; a name may hold quotes."""
+    begin, end = line.find(_LATE_BEGIN), line.rfind(_LATE_END)
+    return line[begin + len(_LATE_BEGIN) : end] if 0 <= begin <= end - len(_LATE_BEGIN) else None
 
 
 def _operation(text: bytes) -> bytes:
@@ -499,11 +519,21 @@ def _operation(text: bytes) -> bytes:
 
 def _row(line: bytes) -> _Row | None:
     """A row of a statistics table; which table, its counts of numbers tell."""
-    found = _ROW.search(line) if len(line) < _LONGEST_ROW_BYTES else None
-    if found is None:
+    if len(line) >= _LONGEST_ROW_BYTES:
         return None
-    head, operation = line[: found.start()], found[1]
-    threads, times, more = ([int(number) for number in (found[group] or b"").split()] for group in (2, 3, 4))
+    for found in _BRACKETS.finditer(line):
+        backwards = _NAME_BACKWARDS.match(line[: found.start()][::-1])
+        words = backwards[1][::-1] if backwards else b""
+        if letter := _LETTER.search(words):
+            return _row_of(line, words[letter.start() :], found)
+    return None
+
+
+def _row_of(line: bytes, operation: bytes, found: re.Match[bytes]) -> _Row | None:
+    threads, times, more = (integers((found[group] or b"").split()) for group in (1, 2, 3))
+    if threads is None or times is None or more is None:
+        return None
+    head = line[: line.rfind(operation, 0, found.start())]
     if len(threads) == 2 and len(times) in (3, 4) and not more:  # 13 and later: sync [cleanup] vmop total, in ns
         return _Row(head, operation, times[-1] / 1e9, times[0] / 1e9, False, (13, None))
     if len(threads) != 3:
@@ -524,7 +554,8 @@ def _stopped_range(*, decorated: bool, with_ttsp: bool) -> tuple[int, int | None
 
 
 def _number(text: bytes) -> float:
-    return float(text.replace(b",", b"."))
+    """Of a time that a pattern has found, whose digits are few."""
+    return float(text.replace(b",", b"."))  # a number
 
 
 def _floats(texts: Sequence[bytes]) -> list[float]:

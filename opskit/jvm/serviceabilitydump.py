@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 
 from opskit.jvm.dumptext import blocks
 from opskit.jvm.threaddump import STATES, Lock, StackTable, Thread, ThreadDump, state_by_frame
+from opskit.quantities import hexadecimal, integer
 
 if TYPE_CHECKING:
     from opskit.jvm.threaddump import Detail
@@ -37,7 +38,8 @@ _BODY = re.compile(rb"(?m)^(?:Thread (?:t@)?\d+: \(state = |----------------- \d
 
 _ATTACH = re.compile(r"(?m)^Attaching to (?:process ID|core) ")
 _THREAD = re.compile(
-    r'(?m)^(?:Thread (?:t@)?(?P<tid>\d+): \(state = (?P<state>\w+)\)|-{17} (?P<lwp>\d+) -{17}|"(?P<name>[^\n]*)" (?P<about>#?[^\n]*\bnid=[^\n]*))$'
+    r"(?m)^(?:Thread (?:t@)?(?P<tid>[0-9]+): \(state = (?P<state>\w+)\)|-{17} (?P<lwp>[0-9]+) -{17}"
+    r'|"(?P<name>[^\n]*)" (?P<about>[^"\n]*\bnid=[^\n]*))$'
 )
 _FRAME = re.compile(r" - ([\w.$/+<>-]+)\([^)]*\) @bci=-?\d+(?:, line=(\d+))?(?:, pc=\w+)?(?:, Method\*=\w+)? \(")
 _NATIVE = re.compile(r"0x[0-9a-f]+\s+(\* )?(\S.*)$")
@@ -46,11 +48,11 @@ _HIDDEN = re.compile(r"\+0x([0-9a-f]+)")
 _JAVA_STATE = re.compile(r"java\.lang\.Thread\.State: ([A-Z_]+)")
 _LOCK = re.compile(r"\s+- ([a-z][a-z ]*?) <(0x[0-9a-f]+)>(?: \(a (.*)\))?")
 _VERSION = re.compile(r"(?m)^JVM version is (.*)$")
-_NID = re.compile(r"\bnid=(?:0x([0-9a-f]+)|(\d+))\b")
+_NID = re.compile(r"\bnid=(?:0x([0-9a-f]+)|([0-9]+))\b")
 _NATIVE_ROOT = re.compile(
     r"\t(?:start_thread|clone3?|__clone\w*|_start|main|__libc_start\w*|__futex_abstimed_wait_common|\?+)\b"
 )
-_JAVA_ID = re.compile(r"^#(\d+)")
+_JAVA_ID = re.compile(r"^#([0-9]+)")
 
 
 class ServiceabilityParser:
@@ -82,7 +84,7 @@ class ServiceabilityParser:
         native_id = None
         for header, block, is_last in blocks(_THREAD, text):
             if header["lwp"]:
-                native_id = int(header["lwp"])
+                native_id = integer(header["lwp"])
                 if not block.strip():
                     continue  # its Java thread is named on the next line
             if is_last and not _is_whole(block):
@@ -115,14 +117,14 @@ class ServiceabilityParser:
         else:
             state = None
         if header["tid"]:
-            native_id = int(header["tid"])
+            native_id = integer(header["tid"])
         elif nid:
-            native_id = int(nid[1], 16) if nid[1] else int(nid[2])
+            native_id = hexadecimal(nid[1]) if nid[1] else integer(nid[2])
         return Thread(
             self._table.stack(frames, state),
             header["name"],
             native_id,
-            int(java_id[1]) if java_id else None,
+            integer(java_id[1]) if java_id else None,
             " daemon " in about if about else None,
             None,
             None,

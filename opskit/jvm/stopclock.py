@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput
 from opskit.jvm.hsperfdata import PerfData, parse_hsperfdata
+from opskit.quantities import integer
 
 if TYPE_CHECKING:
     from opskit.proc.fs import ProcFS
@@ -33,7 +34,7 @@ def jdk_of(perf: PerfData) -> int | None:
     text = perf.text("java.property.java.vm.specification.version") or perf.text("java.property.java.version") or ""
     first, _, rest = text.partition(".")
     number = rest.partition(".")[0] if first == "1" else first
-    return int(number) if number.isdigit() else None
+    return integer(number)
 
 
 def stopped_s(perf: PerfData) -> float | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -13,10 +15,18 @@ from multiprocessing import get_context
 import pytest
 
 from opskit import errors
+from opskit.jvm import attachwire
 from opskit.jvm.attach import AttachClient
 from opskit.proc.fs import ProcFS
 
 APP = 1234
+# Runs a command from a small process: a child's peak begins with that of whoever forked it.
+PEAK = """\
+import resource, subprocess, sys
+code = subprocess.run(sys.argv[1:]).returncode
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+sys.exit(code)
+"""
 
 
 def ask_anew(pid):
@@ -95,6 +105,34 @@ def test_the_deadline_holds_for_the_whole_exchange(fake_jvm, mode, waited_for):
 def test_a_large_reply_is_drained(fake_jvm):
     """100 MB come whole."""
     assert len(client(fake_jvm("big")).thread_dump()) > 99 << 20
+
+
+@pytest.mark.parametrize(
+    ("mode", "words", "most"),
+    [
+        ("endless", ["jpmp", "PID", "1"], 256),
+        ("endless", ["jmap-diff", "PID", "--interval", "1", "--count", "1"], 128),
+        ("endless", ["hsperf-check", "PID", "--probe"], 64),
+        ("endless-version", ["jpmp", "PID", "1"], 4),
+    ],
+)
+def test_an_answer_without_end_is_cut_off(fake_jvm, mode, words, most):
+    """What a hostile JVM pours out is bounded by the kind of question; opskit says so, in as much memory and 100 MiB."""
+    fake = fake_jvm(mode)
+    command = [sys.executable, "-m", "opskit", *(word.replace("PID", str(fake.pid)) for word in words)]
+    done = subprocess.run([sys.executable, "-c", PEAK, *command], capture_output=True, text=True, check=False)
+    peak_kib = int(done.stdout.split()[-1])
+    assert f"answered more than {most} MiB" in done.stdout + done.stderr
+    assert done.returncode == (1 if words[0] == "hsperf-check" else 2), done.stderr
+    assert peak_kib >> 10 < most + 100
+
+
+def test_its_reason_is_a_word_of_its_own(fake_jvm):
+    """A reply that is too large can be told from one that is cut, and knows the limit."""
+    with pytest.raises(errors.AttachReplyTooLarge) as raised:
+        client(fake_jvm("endless")).execute("properties")
+    assert raised.value.reason == "reply-too-large"
+    assert raised.value.limit_bytes == attachwire.LARGEST_OTHER_REPLY_BYTES
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -160,30 +160,31 @@ class Maker:
         return data.replace(b"\n", chance.choice(_LINE_ENDS)) if chance.random() < 0.5 else data[at:]
 
 
-def runs(name: str, size: int = RUN_BYTES) -> Iterator[tuple[bytes, bytes]]:
-    """(what is repeated, the input): runs of that size alone, and in two places of a real sample.
+def runs(name: str, size: int = RUN_BYTES, size_of_lines: int = RUN_BYTES) -> Iterator[tuple[bytes, bytes]]:
+    """(what is repeated, the input): runs of that size alone, and somewhere in a real sample.
 
-    Repeated are characters of each class, pieces of the format, and lines of the samples, whole and cut in two.
+    Repeated are characters of each class, and pieces of the format and lines of the samples, whole and cut in two.
     """
     target = TARGETS[name]
     lines = every_line_of(target.samples)
-    units = dict.fromkeys((*RUN_UNITS, *target.words))
+    pieces = dict.fromkeys(target.words)
     for line in lines[:: max(1, len(lines) // _MOST_LINES)]:
-        units.update(dict.fromkeys((line + b"\n", line[: len(line) // 2], line[len(line) // 2 :])))
-    units.pop(b"", None)
-    for unit in units:
-        run = unit * (size // len(unit))
-        yield unit, run
-        chance = random.Random(f"{name}/{unit!r}")  # noqa: S311
-        for _ in range(2):
+        pieces.update(dict.fromkeys((line + b"\n", line[: len(line) // 2], line[len(line) // 2 :])))
+    pieces.pop(b"", None)
+    for units, length in ((RUN_UNITS, size), (pieces, size_of_lines)):
+        for unit in units:
+            run = unit * (length // len(unit))
+            chance = random.Random(f"{name}/{unit!r}")  # noqa: S311
             sample = chance.choice(target.samples or (b"",))
             at = chance.randrange(len(sample) + 1)
+            yield unit, run
             yield unit, sample[:at] + run + sample[at:]
 
 
 @contextlib.contextmanager
-def guarded(seconds: float = LONGEST_S) -> Iterator[None]:
+def guarded() -> Iterator[None]:
     """Raise TooLong where the block uses more of the CPU; what C does at a stretch is told when it is over."""
+    seconds = LONGEST_S
 
     def too_long(*_: object) -> None:
         raise TooLong(f"more than {seconds:g} s of CPU")

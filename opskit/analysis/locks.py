@@ -162,6 +162,7 @@ class _Graph:
             self._waits_for.setdefault((thread.name, key[1]), (place, thread))
         self._namesakes: dict[tuple[str, int], Thread | None] = {}
         self._parties: dict[Thread, Party] = {}
+        self._links: dict[Thread, Link] = {}
         self._owner: dict[Thread, Thread | None] = {}
         for thread, (key, lock) in self.wanted.items():
             owner = self._owner_of(key, lock)
@@ -265,15 +266,19 @@ class _Graph:
     def _chain(self, owner: Thread | None) -> tuple[Link, ...]:
         links: list[Link] = []
         seen: set[Thread] = set()
-        while owner is not None and owner in self.wanted and owner not in seen and len(links) < _LONGEST_CHAIN:
+        while owner is not None and owner not in seen and len(links) < _LONGEST_CHAIN and owner in self.wanted:
             seen.add(owner)
             links.append(self._link(owner))
             owner = self._owner[owner]
         return tuple(links)
 
     def _link(self, thread: Thread) -> Link:
-        owner = self._owner[thread]
-        return Link(self._party(thread), self.wanted[thread][0], None if owner is None else self._party(owner))
+        found = self._links.get(thread)
+        if found is None:
+            owner = self._owner[thread]
+            party = None if owner is None else self._party(owner)
+            found = self._links[thread] = Link(self._party(thread), self.wanted[thread][0], party)
+        return found
 
     def _party(self, thread: Thread) -> Party:
         return self._parties.get(thread) or self._parties.setdefault(thread, _party(thread))

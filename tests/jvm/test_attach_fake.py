@@ -111,7 +111,7 @@ def test_a_large_reply_is_drained(fake_jvm):
     ("mode", "words", "most"),
     [
         ("endless", ["jpmp", "PID", "1"], 256),
-        ("endless", ["jmap-diff", "PID", "--interval", "1", "--count", "1"], 128),
+        ("endless", ["jmap-diff", "PID", "--interval", "1", "--count", "2"], 128),
         ("endless", ["hsperf-check", "PID", "--probe"], 64),
         ("endless-version", ["jpmp", "PID", "1"], 4),
     ],

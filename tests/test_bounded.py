@@ -1,0 +1,244 @@
+"""What a hostile file may cost: 2 s of CPU below 1 MB, memory in proportion, and an end in any case."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import fuzz
+import pytest
+from fuzztargets import ACTUATOR, AGENT, HOTSPOT, JAVACORE, JSON_DUMP, LOGS
+
+from opskit.analysis import jmap_diff, locks
+from opskit.analysis.distribution import Scratch
+from opskit.analysis.frames import pool_of
+from opskit.analysis.safepoints import Collector, Timeline
+from opskit.commands import input as given
+from opskit.errors import BadInput
+from opskit.jvm.dialects import DumpReader
+from opskit.jvm.dumptofile import JsonParser
+from opskit.jvm.histogram import parse_histograms
+from opskit.jvm.launch import HIDDEN, without_secrets
+from opskit.jvm.safepointlog import SafepointLog
+
+MB = 1_000_000
+HEAD = b"num   #instances  #bytes  class name\n"
+STOPPED = b"Total time for which application threads were stopped: "
+NANOS = b'[%d.000s][info][safepoint] Safepoint "%s", Time since last: 5 ns, Reaching safepoint: 6 ns, At safepoint: 7 ns, Total: 13 ns\n'
+
+
+def lines(count, write):
+    return b"".join(write(number) for number in range(count))
+
+
+def waits(number):
+    """A thread that waits for the next one's lock."""
+    return b'"t%d" #%d prio=5 tid=0x1 nid=0x1 waiting\n   java.lang.Thread.State: BLOCKED\n\tat a.B.c(B.java)\n\t- waiting to lock <0x%x> (a X)\n\t- locked <0x%x> (a X)\n\n' % (
+        *(number, number, number + 2, number + 1),
+    )  # fmt: skip
+
+
+def tabled(number):
+    return b"1: 1 16 a.B%d\nTotal 1 16\n" % number
+
+
+# What once looped, failed, or took the square of the time: (target, input).
+ONCE = {
+    "a header on a row's line": ("histogram", b"1: 1 16 a num #instances #bytes class name"),
+    "a row cut within its name": ("histogram", HEAD + b"1: 5 100 java.lang.Str" + HEAD + b"1: 5 100 a.B\nTotal 5 100\n"),
+    "row 0": ("histogram", HEAD + b"0: 1 16 a.B\n1: 1 16 a.C\n"),
+    "a name of white space": ("histogram", HEAD + b"1: 1 16 \x1c\n"),
+    "a total of 5,000 digits": ("histogram", HEAD + b"1: 1 16 a.B\nTotal 1 " + b"9" * 5000 + b"\n"),
+    "tables without number": ("histogram", lines(25_000, tabled)),
+    "headers without number": ("histogram", HEAD * (MB // len(HEAD))),
+    "a long word with digits": ("histogram", HEAD + b"a " + b"1" * 200_000 + b" " + b"2" * 200_000 + b"\n"),
+    "colours within a line": ("histogram", b"x" + b"\x1b[m" * 200_000 + b"y\n" + HEAD + b"1: 1 16 a.B\n"),
+    "brackets without number": ("histogram", b"num \t  #instances\t#bytes\tClass description\n" + b"1: 5 160 " + b"[]" * 400_000 + b"\n"),
+    "one line of decorations": ("safepoint log", LOGS[2] * 200 + b"[][]" * 200_000 + b"\n"),
+    "a long line before a stop": ("safepoint log", b"a" * 900_000 + STOPPED + b"x seconds\n"),
+    "lines with one T": ("safepoint log", (b"a" * 60_000 + b"T\n") * 15),
+    "a name without its end": ("safepoint log", b"# SafepointSynchronize::begin: Timeout\n" + b'# "' * 300_000),
+    "keys without their colon": ("safepoint log", b'Safepoint "x", Time since last: 1 ns, ' + b"A" * 900_000),
+    "words before a bracket": ("safepoint log", (b"a a a a " * 120 + b"[ x\n") * 1000),
+    "a version of digits": ("safepoint log", b"Version: " + b"1" * 60_000 + b"\n"),
+    "a row of long numbers": ("safepoint log", b"page_trap_count\nX [ 1 2 ] [ 1 2 " + b"9" * 400 + b" ]\n"),
+    "a year of milliseconds": ("safepoint log", b"[99999999999999999ms][x] " + STOPPED + b"0.1000000 seconds\n"),
+    "ages of a stop": ("safepoint log", b"2026-11-21T11:13:38.276+0000: " + STOPPED + b"9999999999.0 seconds\n"),
+    "operations without number": ("safepoint log", lines(7600, lambda number: NANOS % (number, b"Op%d" % number))),
+    "returns": ("dump text", b"\r" * MB),
+    "markers on one line": ("dump hotspot", b"Full thread dump A" * 50_000),
+    "prefixes without number": ("dump text", lines(12_000, lambda number: b"a%d Full thread dump\na%d x\n" % (number % 6000, number % 6000))),
+    "quotes on one line": ("dump text", b'"' + b'" ' * 400_000 + b"\n\x20nid=0x1"),
+    "ids on one line": ("dump text", b"tid=" * 200_000 + b"\nx\njava.lang.Thread.State: "),
+    "a header of words": ("dump hotspot", b'\n"main" #1 tid=0x1 ' + b"a" * 900_000 + b"\n\tat a.B.c(B.java)\n\n"),
+    "a thread's number": ("dump hotspot", HOTSPOT.replace(b"#41", b"#" + b"4" * 5000)),
+    "locks without number": ("thread dumps", b'"a" #1 prio=5 tid=0x1 nid=0x1\n\tat a.B.c(B.java)\n' + b"\t- locked <0x1> (a X)\n" * 40_000 + b"\n"),
+    "a lock of blanks": ("thread dumps", b'"a" #1 prio=5 tid=0x1 nid=0x1\n\tat a.B.c(B.java)\n\t- a' + b" " * 500_000 + b"x\n\n"),
+    "owners without number": ("thread dumps", b'"a" #1 prio=5 tid=0x1 nid=0x1\n\tat a.B.c(B.java)\n\t- locked <1> (a X' + b') owned by "' * 40_000 + b"\n\n"),
+    "mounted threads": ("dump hotspot", b'"a" #1 prio=5 tid=0x1 nid=0x1\n' + b"   Mounted virtual thread\n" * 35_000 + b"\n"),
+    "a deadlock of addresses": ("dump hotspot", b'\n"a" tid=0x1\n\nFound one Java-level deadlock\n"a":\n  waiting ' + b"0x1 a " * 120_000 + b"\n"),
+    "a chain of locks": ("thread dumps", lines(5000, waits)),
+    "threads of an agent": ("dump agent", AGENT + b'"' + b'" ' * 400_000 + b"\n"),
+    "an agent's long id": ("dump agent", b"Thread " + b"9" * 5000 + b": (state = BLOCKED)\n\n\n"),
+    "deadlocks of a javacore": ("dump javacore", JAVACORE + b"1LKDEADLOCK\n" * 70_000),
+    "two points in a time": ("dump javacore", JAVACORE.replace(b"1.264468000", b"1.264.468")),
+    "inlined frames": ("dump javacore", JAVACORE.replace(b"(Native Method)", b"(Inlined" * 60_000)),
+    "a dump nested without end": ("thread dumps", b'{"threadDump":{"threadContainers":[{"threads":[{"tid":' + b"[" * 100_000),
+    "threads that are a number": ("thread dumps", JSON_DUMP.replace(b'"monitorsOwned": [', b'"monitorsOwned": 5, "x": [')),
+    "containers that are true": ("thread dumps", b'{"threadDump": {"threadContainers": [{"container": "x", "threads": true}]}}'),
+    "a trace that is a number": ("thread dumps", ACTUATOR.replace(b'"stackTrace":[', b'"stackTrace":5,"x":[')),
+    "an actuator nested without end": ("thread dumps", b'[{"threadName":"a"},{"daemon":' + b'{"a":' * 100_000),
+    "lambdas of blanks": ("command line", b"java\0-Da=" + b" " * 900_000 + b"x\0"),
+    "a version of digits in counters": ("java version", b"1" * 5000),
+    "a count of 400 digits": ("folded stacks", b"a;b " + b"9" * 400 + b"\n"),
+    "an endless weight": ("profile json", b'{"stacks": [{"frames": ["a"], "samples": 1e999}]}'),
+    "a pool that is text": ("profile json", b'{"stacks": [{"frames": ["a"], "samples": 1, "pools": {"x": "y"}}, {"frames": ["a"], "samples": 1, "pools": {"x": 1}}]}'),
+    "a queue of queues": ("frames", b"a." + b"Queue" * 60_000 + b".foo\n"),
+    "a thread's name of words": ("frames", b"a " * 200_000 + b"(\n"),
+    "a name of digits": ("frames", b"1" * 400_000 + b"x\n"),
+    "a size without end": ("option size", b"9" * 400),
+    "a pid without end": ("option pid", b"9" * 5000),
+    "groups without number": ("option regex", b"(" * 900),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ONCE)
+def test_what_once_was_too_much(case):
+    """An answer or an error of the project's own, within 2 s of CPU."""
+    name, data = ONCE[case]
+    assert len(data) <= MB + 1000
+    assert fuzz.trial(name, data) in (None, ("", ""))
+
+
+def test_a_histogram_cut_by_another_one():
+    """Cut within a class's name, it is told from the whole one that begins there; neither takes the other's rows."""
+    text = (HEAD + b"  1: 5 100 java.lang.Str" + HEAD + b"  1: 5 100 java.lang.String\nTotal 5 100\n").decode()
+    first, second = parse_histograms(text, "x")
+    assert (dict(first.rows), first.cut) == ({}, "its last line is torn")
+    assert (dict(second.rows), second.cut) == ({"java.lang.String": (5, 100)}, None)
+
+
+def test_a_chain_of_locks_is_counted_and_told_in_part():
+    """5,000 threads, each behind the next: the last lock holds up all of them, and 100 links of its chain are told."""
+    dumps = DumpReader("locks").read(lines(5000, waits), "x")
+    found = {lock.address: lock for lock in locks.contention(dumps).locks}
+    assert (found["1389"].held_up, found["1389"].owner) == (5000, None)
+    assert (found["2"].held_up, len(found["2"].chain)) == (1, 100)
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 1000, 1 << 16])
+def test_a_log_in_small_pieces(size):
+    """Pieces of any size give the same; without a whole line in them they are not looked at again and again."""
+    text = lines(20, lambda number: NANOS % (number, b"X")) + b"x" * 100_000 + b"\n" + NANOS % (99, b"X")
+    log = SafepointLog()
+    pieces = (text[at : at + size] for at in range(0, len(text), size))
+    with fuzz.guarded():
+        assert sum(map(len, log.read(pieces))) == 21
+    assert log.lines == 22
+
+
+def collected(text, **options):
+    collector = Collector(Scratch(tempfile.TemporaryFile), **options)
+    for batch in SafepointLog().read([text]):
+        collector.add(batch)
+    return collector
+
+
+def test_operations_without_number_are_summed_up_together():
+    """From the thousandth name on they are `(others)`, and a timeline of them keeps the slowest."""
+    timeline = Timeline()
+    text = lines(8000, lambda number: NANOS % (1, b"Op%d" % number))
+    with fuzz.guarded():
+        summary = collected(text, timeline=timeline).summary()
+    assert len(summary.operations) == 1001
+    assert {row.name: row.safepoints for row in summary.operations}["(others)"] == 7000
+    assert 0 < len(timeline.points) <= 6000
+
+
+def test_minutes_of_a_long_stop():
+    """A stop of three days fills its minutes; one of three hundred years is refused, since they would be too many."""
+    line = b"2026-11-21T11:13:30.000+0000: " + STOPPED + b"%d.0000000 seconds\n"
+    with fuzz.guarded():
+        minutes = collected(line % (3 * 86400), by_minute=True).summary().minutes
+        assert (len(minutes), sum(minute.stopped_s for minute in minutes)) == (3 * 1440 + 1, 3 * 86400)
+        assert [minute.stopped_s for minute in minutes[:2]] == [30, 60]
+        assert (minutes[0].label, minutes[-1].label) == ("2026-11-18T11:13", "2026-11-21T11:13")
+        with pytest.raises(BadInput, match="at most 1,000,000 are listed"):
+            collected(line % 999_999_999 + line % 5, by_minute=True).summary()
+
+
+def test_histograms_of_nothing_in_common():
+    """A trend over 10,000 histograms with a class each would fill gigabytes: they are no histograms of one JVM."""
+    found = parse_histograms(lines(10_000, tabled).decode(), "x")
+    with fuzz.guarded(), pytest.raises(BadInput, match="10,000 of them name 10,000 classes"):
+        jmap_diff.compare(found, jmap_diff.Choice())
+
+
+def test_secrets_stay_hidden_however_many():
+    """More options with spaces in their values than anybody has: nothing of them is shown."""
+    words = [f"-Da{number}=x y" for number in range(2000)]
+    assert without_secrets(" ".join(words), words) == HIDDEN
+    assert without_secrets("-Da=b c -Dx -Dd=e", ["-Da=b c -Dx", "-Dd=e"]) == f"-Da={HIDDEN} -Dd={HIDDEN}"
+
+
+@pytest.mark.parametrize(("name", "pool"), [
+    ("pool-1-thread-17", "pool-1-thread-*"),
+    ("http-nio-8080-exec-5 (x)", "http-nio-8080-exec-* (x)"),
+    ("Timer-1 (12)", "Timer-* (12)"),
+    ("pool-1-x5 (foo)", "pool-*-x5 (foo)"),
+    ("worker5", "worker*"),
+    ("a1b", "a1b"),
+    ("1" * 16384 + "x", "1" * 16384 + "x"),
+    ("x-" + "1" * 16384, "x-*"),
+])  # fmt: skip
+def test_pools(name, pool):
+    """The number that tells a thread from its fellows, in a time that grows with the name's length alone."""
+    assert pool_of(name) == pool
+
+
+def test_a_file_that_is_too_large_is_not_read(opskit, tmp_path):
+    """Whatever has to be in memory as a whole has a limit, which is named; a sparse file of 3 GiB is refused at once."""
+    for command, name in (("jpmp", "dump.txt"), ("jmap-diff", "histogram.txt")):
+        path = tmp_path / name
+        path.write_bytes(b"x\n")
+        os.truncate(path, 3 << 30)
+        with open(path, "r+b") as file:
+            file.write(b"x\n" * (1 << 17))  # no NUL where the kind is looked for
+        ran = opskit(command, path, path)
+        assert (ran.code, ran.out) == (2, "")
+        assert f"{path}: more than 1 GiB, the most that is read at once" in ran.err
+
+
+def test_a_pipe_without_end_is_left(monkeypatch):
+    """Standard input that never ends is read up to the limit."""
+    monkeypatch.setattr(given, "LARGEST_BYTES", 5 << 20)
+    with subprocess.Popen(["yes"], stdout=subprocess.PIPE) as endless:
+        with pytest.raises(BadInput, match="standard input: more than"):
+            given.read_whole(endless.stdout, "standard input", b"begun")
+        endless.kill()
+
+
+def test_a_pipe_with_an_end_is_read_to_it():
+    """What began, and all that follows."""
+    code = "import sys; sys.stdout.write('a' * 3_000_000)"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
+        assert given.read_whole(process.stdout, "x", b"b") == b"b" + b"a" * 3_000_000
+
+
+def test_dumps_close_together():
+    """Each document is a dump of its own, however short."""
+    text = (
+        b'{"threadDump": {"time": "1", "threadContainers": []}}\n{"threadDump": {"time": "2", "threadContainers": []}}'
+    )
+    assert [dump.time for dump in JsonParser().parse(text)] == ["1", "2"]
+
+
+def test_json_lines_nested_without_end():
+    """A line of a JSON log that cannot be decoded goes; the others stay."""
+    good = json.dumps({"log": '"a" #1 prio=5 tid=0x1 nid=0x1 runnable\n'}).encode()
+    text = good + b'\n{"log":' + b"[" * 100_000 + b'\n{"log":"\\tat a.B.c(B.java:1)\\n"}\n'
+    [dump] = DumpReader("threads").read(text, "x")
+    assert [(thread.name, thread.stack.frames) for thread in dump.threads] == [("a", ("a.B.c(B.java:1)",))]

@@ -30,6 +30,29 @@ for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
 ROOT = Path(__file__).resolve().parent.parent
 
 
+# Tests that neither start JVMs nor count what the machine runs. With `-n 2` one worker runs these, the other one all the
+# rest, one after the other: those would see each other's processes, files in /tmp and caches.
+INDEPENDENT = (
+    *("analysis/", "proc/", "render/", "actions/test_outfile", "commands/test_jpmp.", "commands/test_safepoints."),
+    *(f"jvm/test_{name}." for name in ("attachwire", "classname", "counters", "dialects", "dumptext", "histogram")),
+    *(
+        f"jvm/test_{name}."
+        for name in ("hotspotdump", "hsperfdata", "launch", "logstamps", "maps", "safepointlog", "stamp")
+    ),
+    *(
+        f"test_{name}."
+        for name in ("architecture", "bounded", "commands_lint", "fuzz", "hostile_names", "quantities", "shell")
+    ),
+)
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        place = item.path.relative_to(ROOT / "tests").as_posix()
+        if not place.startswith(INDEPENDENT):
+            item.add_marker(pytest.mark.xdist_group("machine"))
+
+
 class Ran(NamedTuple):
     """How a command line ended."""
 

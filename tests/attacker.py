@@ -5,6 +5,7 @@ It looks like a JVM to whoever repairs files around it. HOW it runs:
     user-namespace   in mounts that it chose, as any user can: unshare(2) of user and mount namespace
     setuid-helper    the same by a program such as bwrap or apptainer in setuid mode: the user namespace stays the machine's
     plain            as anybody does
+    later            plain, until it does its trick in user and mount namespaces of its own
 
 NAME is its directory in /tmp (`hsperfdata_NAME`), the file in it is named after its pid. It prints `PID n`, reads a line (what
 it needs may be named after its pid, too), does its TRICK with what lies at VICTIM, and prints READY:
@@ -151,12 +152,16 @@ def main() -> None:
         enter_user_namespace(uid, gid)
     if how == "setuid-helper":
         checked(LIBC.unshare(NEWNS))
-    if how != "plain":
+    if how not in ("plain", "later"):
         mount("none", "/", None, REC | PRIVATE)
         mount("tmpfs", "/tmp", "tmpfs", 0)
-    threading.Thread(target=time.sleep, args=(1e6,), daemon=True).start()
+    if how != "later":  # a process of several threads cannot enter a user namespace
+        threading.Thread(target=time.sleep, args=(1e6,), daemon=True).start()
     print("PID", os.getpid(), flush=True)
     sys.stdin.readline()
+    if how == "later":
+        enter_user_namespace(uid, gid)
+        mount("none", "/", None, REC | PRIVATE)
     kept = do(uid, gid, trick, name, victim, int(fd or -1))
     if how == "setuid-helper":
         drop(uid, gid)

@@ -31,6 +31,7 @@ _LEAST_ROOM_BYTES = 64 << 20
 _HEAP_PER_DUMPED_BYTE = 8  # a parked virtual thread takes some KiB of heap, and less than 2 KiB of the dump
 _CREATED = "Created "  # how the answer begins where all went well
 _LAST_LOOKS, _LOOK_PAUSE_S = 40, 0.05
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def dump_virtual_threads(host: Host, client: AttachClient, heap_used_bytes: int | None) -> bytes:
@@ -89,7 +90,13 @@ def _check_room(tmp: int, pid: int, heap_used_bytes: int | None) -> None:
 
 def _read(tmp: int, name: str, euid: int, answer: str) -> bytes:
     try:
-        fd = os.open(f"/proc/self/fd/{tmp}/{name}", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        # Opening a device or a FIFO has effects of its own: first see what it is, then open that very file.
+        seen = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=tmp)
+        try:
+            found = os.fstat(seen)
+            fd = os.open(f"/proc/self/fd/{seen}", _READ) if _is_expected(found, euid) else -1
+        finally:
+            os.close(seen)
     except FileNotFoundError:
         raise AttachTmp(f"the JVM wrote no dump of its virtual threads; it said: {answer.strip()[:300]}") from None
     except OSError as error:
@@ -97,12 +104,11 @@ def _read(tmp: int, name: str, euid: int, answer: str) -> bytes:
             how_to_be_allowed(ProcFS(), "CAP_DAC_READ_SEARCH") if isinstance(error, PermissionError) else "try again"
         )
         raise NotPermitted(f"/tmp/{name}, which the JVM wrote, cannot be read: {error.strerror}; {advice}") from None
+    if fd < 0:
+        raise NotPermitted(
+            f"/tmp/{name} is not the file that the JVM was asked to write (uid {found.st_uid}): not read"
+        )
     with open(fd, "rb") as file:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode) or found.st_uid != euid or found.st_nlink != 1:
-            raise NotPermitted(
-                f"/tmp/{name} is not the file that the JVM was asked to write (uid {found.st_uid}): not read"
-            )
         if found.st_size > LARGEST_DUMP_FILE_BYTES:
             raise AttachReplyTooLarge(
                 f"/tmp/{name}, the dump of its virtual threads, has {found.st_size >> 20} MiB, and at most "
@@ -110,6 +116,10 @@ def _read(tmp: int, name: str, euid: int, answer: str) -> bytes:
                 LARGEST_DUMP_FILE_BYTES,
             )
         return file.read(found.st_size)
+
+
+def _is_expected(found: os.stat_result, euid: int) -> bool:
+    return stat.S_ISREG(found.st_mode) and found.st_uid == euid and found.st_nlink == 1
 
 
 def _remove(host: Host, tmp: int, name: str, euid: int, *, may_still_come: bool) -> None:

@@ -8,7 +8,7 @@ Root follows no link of another user anywhere.
 A file is written under a temporary name beside it (mode 0600) and renamed over it. Owner, group, permission bits, ACL, SELinux
 label and user.* attributes of a file that is replaced stay; its other hard links keep the old content. Where the owner
 cannot be kept, the directory must not be written to, or the file is a mount point, the finished content is copied into
-the file itself, for which the room is reserved first.
+the file itself, for which the room is reserved first; never through a hard link that another user may have made.
 """
 
 from __future__ import annotations
@@ -68,8 +68,11 @@ def check(path: str) -> None:
                 raise CannotWrite(f"no permission on {_shown(spot.directory)}")
         elif stat.S_ISDIR(found.st_mode):
             raise CannotWrite("it is a directory; name a file in it")
-        elif not _may_write(cast("int", spot.handle)) and not _can_replace(spot, found):
-            raise CannotWrite(f"no permission on {spot.path}")
+        elif not _can_replace(spot, found):
+            if not _may_write(cast("int", spot.handle)):
+                raise CannotWrite(f"no permission on {spot.path}")
+            if stat.S_ISREG(found.st_mode):
+                _check_names(spot, found)
 
 
 def write_file(path: str, data: bytes | Iterable[bytes]) -> None:
@@ -365,8 +368,18 @@ def _take_on(fd: int, old: int, found: os.stat_result) -> None:
         os.setxattr(fd, _ACL, os.getxattr(path, _ACL))
 
 
+def _check_names(spot: _Spot, found: os.stat_result) -> None:
+    """Raise CannotWrite for a file of several names, one of which another user may have given it for us to find."""
+    directory = os.fstat(spot.directory)
+    if found.st_nlink > 1 and (
+        directory.st_uid not in (0, os.geteuid()) or directory.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    ):
+        raise CannotWrite(f"{spot.path} has {found.st_nlink} hard links, and others may make them in its directory")
+
+
 def _copy_into(spot: _Spot, file: BinaryIO) -> None:
     """Copy the finished content into the file that is there. It is as it was where there is no room."""
+    _check_names(spot, cast("os.stat_result", spot.found))
     length = file.seek(0, os.SEEK_END)
     file.seek(0)
     with open(_reopened(spot, os.O_WRONLY), "wb", buffering=0) as target:

@@ -90,10 +90,12 @@ def _start(host: Host, way: Way, keep: Callable[[int], int]) -> tuple[int | None
         raise Unproven(f"nothing tells {way.pid} from another process of this pid")
     process = keep(os.open(host.fs.path(way.pid), _DIRECTORY))
     check_process(process, way.pid, start_ticks=way.start_ticks)
+    start = keep(os.open(way.start, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=process))
+    # Asked behind that: who has left our user namespace does not come back, but may leave it at any moment.
     theirs, ours = os.stat("ns/user", dir_fd=process), os.stat("/proc/self/ns/user")
     if (theirs.st_dev, theirs.st_ino) != (ours.st_dev, ours.st_ino):
         raise Unproven(f"{way.pid} runs in another user namespace: run opskit inside of it")
-    return process, keep(os.open(way.start, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=process))
+    return process, start
 
 
 def check_process(process: int, pid: int, *, start_ticks: int | None = None, euid: int | None = None) -> None:

@@ -453,20 +453,40 @@ class FileFinder:
             self._mapped = {}
             for pid in self.fs.pids():
                 try:
-                    mapping = self.fs.load(parse_jvm_maps, pid, "maps").hsperfdata
+                    task = pid
+                    maps = self.fs.load(str, pid, "maps")
+                    if not maps and self._has_lost_its_leader(pid):
+                        task, maps = self._maps_of_a_thread(pid)
                 except GONE:
                     continue
                 except DENIED:
                     self._hidden = True
                     continue
+                mapping = parse_jvm_maps(maps).hsperfdata
                 if mapping is None:
                     continue
-                file = self._mapped_file(pid, mapping)
+                file = self._mapped_file(task, mapping)
                 if file is None:
                     self._numbers[mapping.inode] = pid
                 else:
                     self._mapped[file.device, file.inode] = pid
         return self._mapped
+
+    def _has_lost_its_leader(self, pid: int) -> bool:
+        """Whether its first thread has ended, and others go on: PROC/PID/maps is empty then. A kernel thread's always is."""
+        status = self.fs.load(parse_status, pid, "status")
+        return status.fields.get("State", "").startswith("Z") and status.threads != 1
+
+    def _maps_of_a_thread(self, pid: int) -> tuple[int, str]:
+        """A thread that has the process's memory still, and its maps. PROC/TID has all that PROC/PID has."""
+        for tid in self.fs.tids(pid):
+            try:
+                maps = self.fs.load(str, tid, "maps")
+            except GONE:
+                continue
+            if maps:
+                return tid, maps
+        raise ProcessLookupError(f"{pid} has ended")
 
 
 def _same_file(one: FileId, other: FileId) -> bool:

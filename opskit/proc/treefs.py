@@ -2,7 +2,7 @@
 
 Whoever made the tree may be hostile. Links and `..` are resolved within it (openat2(2), RESOLVE_IN_ROOT; component by
 component where the kernel or a seccomp filter does not have that), nothing but regular files is opened, and no more than
-LARGEST_COPIED_BYTES of one is read. What is refused is counted.
+LARGEST_COPIED_BYTES of one is read, of those that are always small less. What is refused is counted.
 
 A mounted root has a live procfs in it. There /proc/PID/root, cwd and exe lead to where the process is, as they do here:
 these links the kernel makes, and a path below root or cwd is resolved within that directory.
@@ -39,6 +39,10 @@ if TYPE_CHECKING:
 
 # The longest text that a capture has is maps or smaps; this is maps of half a million mappings.
 LARGEST_COPIED_BYTES = 64 << 20
+# What a process has of these is a page or two, but for 65,536 groups in its status. Read line by line, a file of endless
+# lines takes thirty times its size.
+LARGEST_SMALL_BYTES = 1 << 20
+_SMALL = frozenset(("cgroup", "comm", "limits", "loadavg", "meminfo", "schedstat", "stat", "status", "uptime"))
 _LINKS_AT_MOST = 40  # as the kernel's own limit
 _LEVELS_AT_MOST = 255  # each costs an fd
 _RENAMES_AT_MOST = 16
@@ -124,6 +128,8 @@ class TreeFS(ProcFS):
     def read_path(self, path: str, limit_bytes: int | None = None) -> bytes:
         """A whole regular file. Raises Refused for anything else, and above the limit."""
         limit_bytes = largest_bytes(path, self._limit_bytes if limit_bytes is None else limit_bytes)
+        if not self._live and path[path.rfind("/") + 1 :] in _SMALL:
+            limit_bytes = min(limit_bytes, LARGEST_SMALL_BYTES)
         with self._opened(path) as seen:
             self._check_regular(seen, path, limit_bytes)
             with self._reopened(seen, path) as fd:

@@ -264,6 +264,27 @@ def test_a_file_in_a_directory_that_is_closed_to_us_is_written_in_place(as_user,
     assert os.listdir(open_place) == ["x.json"]
 
 
+def test_nothing_is_written_in_place_through_a_hard_link_of_another_user(as_user, open_place):
+    """Where fs.protected_hardlinks is off, the name in a directory of another user may be one of our own file's."""
+    (open_place / "home").mkdir()
+    (open_place / "shared").mkdir()
+    mine, theirs = open_place / "home" / "profile", open_place / "shared" / "x.json"
+    mine.write_text("precious")
+    os.chown(mine, NOBODY, NOBODY)
+    os.link(mine, theirs)
+    for owner, mode in ((1, 0o755), (0, 0o775)):
+        os.chown(theirs.parent, owner, 1)
+        theirs.parent.chmod(mode)
+        for act in (outfile.check, lambda where: outfile.write_file(where, NEW)):
+            with pytest.raises(CannotWrite, match=r"x\.json has 2 hard links"):
+                as_user(NOBODY, lambda act=act: act(str(theirs)))
+        assert mine.read_text() == "precious"
+    os.chown(theirs.parent, 0, 0)
+    theirs.parent.chmod(0o755)
+    as_user(NOBODY, lambda: outfile.write_file(str(theirs), NEW))
+    assert mine.read_bytes() == NEW
+
+
 # --- the end of the room ---
 
 IN_TMPFS = """

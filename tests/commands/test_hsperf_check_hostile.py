@@ -17,6 +17,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import hsperf
@@ -559,6 +560,54 @@ def test_a_mapping_between_look_and_deed(initial_pid_namespace, leftover, attack
         "a process maps it, or not every process could be looked into",
     )
     assert file.exists()
+
+
+LEADERLESS = """
+import ctypes, mmap, os, sys, threading, time
+with open(sys.argv[1], "r+b") as file:
+    mapped = mmap.mmap(file.fileno(), 0)
+threading.Thread(target=time.sleep, args=(1e6,)).start()
+print("up", flush=True)
+ctypes.CDLL(None).syscall(60, 0)  # exit(2) of x86-64: of this thread alone
+"""
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the number of exit(2) is x86-64's")
+def test_a_mapping_of_a_process_without_its_first_thread(seeing_all, leftover, spawn):
+    """Its first thread has ended, so that /proc/PID/maps is empty; the others go on, and so does what they map."""
+    pid, file = leftover
+    process = spawn(LEADERLESS, str(file))
+    status = Path(f"/proc/{process.pid}/status")
+    while "State:\tZ" not in status.read_text():
+        time.sleep(0.01)
+    done = seeing_all("-m", "opskit", "hsperf-check", pid, "--fix", "--yes")
+    assert done.returncode == 2, done.stdout
+    assert "nothing in /tmp was left by it" in done.stderr
+    assert file.exists()
+
+
+def test_who_leaves_our_user_namespace_meanwhile(attack, ground, user, monkeypatch):
+    """A process that goes into namespaces of its own between the question where it is and the step into its root: refused."""
+    attacker = attack("later", "tmp", ground)
+    (ground / f"hsperfdata_{user.pw_name}").mkdir()
+    write(ground / f"hsperfdata_{user.pw_name}" / str(attacker.pid), 0o666)
+    start = parse_stat(Path(f"/proc/{attacker.pid}/stat").read_text()).start_ticks
+    victim = write(ground / f".attach_pid{attacker.pid}", 0o644, b"")
+    file, really_open = os.lstat(victim), os.open
+    planned = Repair(
+        "attach-trigger-left", attacker.pid, "", Way(attacker.pid, start, "root", ("tmp",)), (victim.name,),
+        file.st_dev, file.st_ino, "", "", "old", remove=True,
+    )  # fmt: skip
+
+    def open_late(path, *words, **named):
+        if path == "root":
+            attacker.go()
+        return really_open(path, *words, **named)
+
+    monkeypatch.setattr(os, "open", open_late)
+    [done] = carry_out(Host.at(None, None), [planned])
+    assert done.problem == f"{attacker.pid} runs in another user namespace: run opskit inside of it"
+    assert victim.exists()
 
 
 @pytest.fixture

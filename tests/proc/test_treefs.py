@@ -143,6 +143,16 @@ def test_only_regular_files_are_opened_and_no_endless_ones(fs, hostile, root_onl
     assert time.process_time() - begun < 1
 
 
+def test_what_is_small_on_every_machine_is_not_read_when_it_is_not(fs, hostile):
+    """A status of eight million lines would take gigabytes to split; one of 65,536 groups, the most there are, is read."""
+    path = hostile / "proc/1/status"
+    path.unlink(missing_ok=True)
+    path.write_bytes(b"Groups:\t" + b"4294967294 " * 65536)
+    assert len(fs.read(1, "status")) > 700_000
+    path.write_bytes(b"k1:\n" * (1 << 19))
+    assert kind_of_error(fs.read, 1, "status") == "denied: larger than 1 MiB"
+
+
 def test_a_fifo_is_not_even_opened(fs, hostile):
     """An opened FIFO would let a writer go on that waits for a reader."""
     writer = subprocess.Popen(

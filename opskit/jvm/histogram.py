@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from opskit.errors import BadInput
 from opskit.jvm.classname import to_internal
 from opskit.jvm.lookslike import looks_like
+from opskit.jvm.progress import onwards
 from opskit.jvm.stamp import Stamp, read_stamp
 
 if TYPE_CHECKING:
@@ -143,9 +144,7 @@ class _Tables:
             before = self._position
             self._go_to(start)
             histogram, end = self._read(start, before)
-            if end <= start:
-                raise AssertionError(f"{self._source}: nothing read at character {start}")
-            self._go_to(end)
+            self._go_to(onwards(start, end))
             yield histogram
 
     def _go_to(self, position: int) -> None:

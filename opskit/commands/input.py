@@ -68,7 +68,7 @@ def decode(data: bytes) -> str:
 def read_whole(file: BinaryIO, source: str, begun: bytes = b"") -> bytes:
     """`begun` and all that follows in a file or pipe, which may never end. Raises BadInput above LARGEST_BYTES."""
     size = len(begun)
-    chunks = [begun]
+    chunks = [begun] if begun else []  # a single one is not copied
     expected = _size_of(file)
     if expected > LARGEST_BYTES:
         raise _too_large(source)

@@ -19,6 +19,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from opskit.jvm.dumptofile import as_id, as_list, as_word, json_decoder
+from opskit.jvm.progress import onwards
 from opskit.jvm.threaddump import STATES, Lock, StackTable, Thread, ThreadDump
 
 if TYPE_CHECKING:
@@ -68,9 +69,10 @@ class ActuatorParser:
             at = 0
             while match := _ENTRY.search(text, at):
                 try:
-                    entry, at = decoder.raw_decode(text, match.start())
+                    entry, end = decoder.raw_decode(text, match.start())
                 except (ValueError, RecursionError):
                     break
+                at = onwards(match.start(), end)
                 entries.append(entry)
         time = _TIME.search(head)
         threads = [self._thread(entry) for entry in entries if isinstance(entry, dict) and "threadName" in entry]

@@ -13,6 +13,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from opskit.jvm.progress import onwards
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -97,9 +99,10 @@ def thread_prefixes(text: bytes) -> Iterator[bytes]:
 
 def _lines_with(text: bytes, pattern: re.Pattern[bytes]) -> Iterator[bytes]:
     """Each line in which the pattern is, once."""
-    end = 0
-    while found := pattern.search(text, end):
-        begin, end = text.rfind(b"\n", end, found.start()) + 1 or end, _line_end(text, found.end())
+    at = 0
+    while found := pattern.search(text, at):
+        begin, end = text.rfind(b"\n", at, found.start()) + 1 or at, _line_end(text, found.end())
+        at = onwards(found.start(), end)
         yield text[begin:end]
 
 
@@ -130,7 +133,7 @@ def _is_newest_first(data: bytes) -> bool:
             below = data[end + 1 : _line_end(data, end + 1)]
             quote = below.find(b'"')
             upside_down = quote >= 0 and _is_header(below, quote, _HOTSPOTS_ID)
-        at = data.find(_STATE, end)
+        at = data.find(_STATE, onwards(at, end))
     return upside_down
 
 

@@ -28,6 +28,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from opskit.jvm.dumptext import blocks
+from opskit.jvm.progress import onwards
 from opskit.jvm.threaddump import STATES, Lock, StackTable, Thread, ThreadDump
 from opskit.quantities import integer
 
@@ -263,7 +264,8 @@ def _whole_entries(words: str) -> Iterator[tuple[Any, str | None]]:
             container = match[1].replace("\\/", "/")
             continue
         try:
-            entry, at = decoder.raw_decode(words, match.start())
+            entry, end = decoder.raw_decode(words, match.start())
         except (ValueError, RecursionError):
             return
+        at = onwards(match.start(), end)
         yield entry, container

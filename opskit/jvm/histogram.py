@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from opskit.errors import BadInput
 from opskit.jvm.classname import to_internal
 from opskit.jvm.lookslike import looks_like
+from opskit.jvm.progress import onwards
 from opskit.jvm.stamp import Stamp, read_stamp
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ _BARE_ROW = re.compile(
 _COUNTS_AND_NAME = r"\s+(\d{1,19})\s+(\d{1,19})\s+(?!\d+(?:\s|$))(\S.*)"
 _ROW = r"\s*([1-9]\d{0,8}):" + _COUNTS_AND_NAME
 _OPENJ9_ROW = r"\s*([1-9]\d{0,8})" + _COUNTS_AND_NAME
+_ROWS_BEGINNING = r"\s*[1-9]\d{0,8}:?\s+\d{1,19}\s+\d{1,19}\s+\S"
 _DIGITS = r"[0-9]+"
 _NUMBERED = r"\d{1,9}:"
 _MOMENT = r"(?i)\((before|after) full gc\)(?! [\d.,]+ms)"  # with a duration the words end a histogram
@@ -84,7 +86,7 @@ _COLOURS = r"(?:\x1b\[[\d;]*[mK])+"  # around a line; within it is a name's own
 _NO_TOTAL = "it has no Total line"
 _NO_END = "its last line has no end: the name in it may be torn"
 _TOO_MANY = 1 << 63  # bytes, or objects: HotSpot counts in 64 bits
-_CHUNK_CHARACTERS = 1 << 18
+_FIRST_CHUNK_CHARACTERS, _CHUNK_CHARACTERS = 1 << 9, 1 << 18
 _LONGEST_PREFIX = 1000  # syslog's whole line had 1,024 bytes
 _CONTEXT_CHARACTERS = 600  # the lines before a header that may say when, and of which JVM
 
@@ -132,62 +134,57 @@ class _Tables:
 
     def __init__(self, text: str, source: str) -> None:
         self._text, self._source = text, source
-        self._headers = _HEADER.finditer(text)
-        self._header = next(self._headers, None)  # the first one that is not behind us
+        self._header = _HEADER.search(text)  # the first one that is not behind us
+        self._total = 0  # the same of the line before a Total; -1: there is none
         self._position = 0
         self._line = 1  # at the position
-        self._end = 0  # of the table before
 
     def __iter__(self) -> Iterator[Histogram]:
         while (start := self._next()) is not None:
-            self._advance(start)
-            histogram, end = self._read(start)
-            self._advance(end)
+            before = self._position
+            self._go_to(start)
+            histogram, end = self._read(start, before)
+            self._go_to(onwards(start, end))
             yield histogram
 
-    def _advance(self, position: int) -> None:
-        if position < self._position:
-            raise AssertionError(f"{self._source}: character {self._position} once more")
+    def _go_to(self, position: int) -> None:
         self._line += self._text.count("\n", self._position, position)
         self._position = position
-        while self._header is not None and self._header.start() < position:
-            self._header = next(self._headers, None)
 
     def _next(self) -> int | None:
         """Where a table begins: at its header, or at its first row where it has no header."""
+        if self._header and self._header.start() < self._position:
+            self._header = _HEADER.search(self._text, self._position)
         header = self._header
-        bare = _BARE_ROW.search(self._text, self._position, self._line_start(header) if header else len(self._text))
+        line_start = max(self._text.rfind("\n", self._position, header.start()) + 1, self._position) if header else None
+        bare = _BARE_ROW.search(self._text, self._position, len(self._text) if line_start is None else line_start)
         if bare:
             return bare.start()
         return header.start() if header else None
 
-    def _line_start(self, header: re.Match[str]) -> int:
-        return max(self._text.rfind("\n", self._position, header.start()) + 1, self._position)
+    def _next_total(self, start: int) -> int:
+        if 0 <= self._total < start:
+            self._total = self._text.find("\nTotal ", start)
+        return self._total
 
-    def _read(self, start: int) -> tuple[Histogram, int]:
-        """The table that begins there, and the position behind it, on another line."""
+    def _read(self, start: int, before: int) -> tuple[Histogram, int]:
+        """The table that begins there, and the position behind it, on another line. `before`: where the one before it ended."""
         text = self._text
-        header = self._header if self._header is not None and self._header.start() == start else None
+        header = self._header if self._header and self._header.start() == start else None
         line_start = text.rfind("\n", 0, start) + 1
         prefix = text[line_start:start] if header else ""
-        if _is_nearly_a_row(prefix):  # the table before was cut within its name
+        if _is_torn_row(prefix):  # of the table before, cut within its name
             prefix = ""
         dialect = _dialect(header)
         found = None
         body_start = start
         if header:
             body_start = _line_after(text, header.end())
-            following = next((other for other in self._headers if other.start() >= body_start), None)
-            self._header = following
             if dialect == "hotspot" and not prefix.strip():
-                found = _read_columns(text, body_start, len(text) if following is None else self._line_start(following))
+                found = _read_columns(text, body_start, self._next_total(body_start))
         if found is None:
             found = _Lines(self._source, self._line + bool(header), dialect, prefix).read(text, body_start)
-        end = found.end
-        if end <= start:
-            raise AssertionError(f"{self._source}: nothing read at character {start}")
-        context = text[max(self._end, line_start - _CONTEXT_CHARACTERS) : line_start] + prefix[:_CONTEXT_CHARACTERS]
-        self._end = end
+        context = text[max(before, line_start - _CONTEXT_CHARACTERS) : line_start] + prefix[:_CONTEXT_CHARACTERS]
         moments = re.findall(_MOMENT, _behind_headers(context)) if context else []
         histogram = Histogram(
             source=self._source,
@@ -202,7 +199,7 @@ class _Tables:
             moment=f"{moments[-1].lower()} full gc" if moments else None,
             stamp=read_stamp(context) if context else Stamp(),
         )
-        return histogram, end
+        return histogram, found.end
 
 
 def _behind_headers(context: str) -> str:
@@ -231,17 +228,17 @@ class _Table(NamedTuple):
     end: int
 
 
-def _read_columns(text: str, start: int, limit: int) -> _Table | None:
-    """Read a plain table, column by column; None where it is none: then the lines have to be looked at. It ends before `limit`."""
-    ruler_end = text.find("\n", start, limit)
+def _read_columns(text: str, start: int, end: int) -> _Table | None:
+    """Read a plain table, column by column; None where it is none: then the lines have to be looked at.
+
+    `end`: where a line before a Total ends; -1: there is none, nothing but rows it may be.
+    """
+    ruler_end = text.find("\n", start)
     if ruler_end < 0 or text[start:ruler_end].strip("- \t"):
         return None
-    end = text.find("\nTotal ", ruler_end, limit)
     whole = end >= 0
     if not whole:
-        if limit < len(text):
-            return None
-        end = limit  # nothing but rows, it may be
+        end = len(text)
     total_end = _line_after(text, end + 1)
     total = _TOTAL.fullmatch(text, end + 1, total_end)
     numbers: list[str] = []
@@ -298,12 +295,16 @@ def _in_order(objects: Sequence[int], taken: Sequence[int]) -> bool:
 
 
 def _chunks(text: str, start: int, end: int) -> Iterator[str]:
-    """Whole lines, a few thousand at once: their words are dropped while they are still in the processor's cache."""
+    """Whole lines, a few thousand at once: their words are dropped while they are still in the processor's cache.
+
+    The first ones are small: what is no table shows soon.
+    """
+    size = _FIRST_CHUNK_CHARACTERS
     while start < end:
-        cut = text.find("\n", min(start + _CHUNK_CHARACTERS, end), end)
+        cut = text.find("\n", min(start + size, end), end)
         cut = end if cut < 0 else cut
         yield text[start:cut]
-        start = cut
+        start, size = cut, min(size * 4, _CHUNK_CHARACTERS)
 
 
 def _without_modules(text: str, modules: dict[str, str]) -> str:
@@ -353,7 +354,7 @@ class _Lines:
         for start, end in _line_ends(text, position):
             line = text[start:end]
             if header := _HEADER.search(line):
-                self.torn = _is_nearly_a_row(self._body(line[: header.start()]))
+                self.torn = _is_torn_row(self._body(line[: header.start()]))
                 return self._close(start)
             body = self._body(line)
             if total := _TOTAL.fullmatch(body):
@@ -454,6 +455,11 @@ class _Lines:
 
 def _counts(total: re.Match[str]) -> Counts:
     return Counts(int(total[1]), int(total[2]))  # a number: 19 ASCII digits at most
+
+
+def _is_torn_row(text: str) -> bool:
+    """Whether what stands before a header on its line begins as a row does."""
+    return re.match(_ROWS_BEGINNING, text, re.ASCII) is not None
 
 
 def _is_nearly_a_row(text: str) -> bool:

@@ -23,6 +23,7 @@ import re
 from typing import TYPE_CHECKING
 
 from opskit.jvm.dumptext import MARKER, thread_prefixes
+from opskit.jvm.progress import onwards
 from opskit.jvm.threaddump import STATES, Lock, Stack, Thread, ThreadDump, Waits
 from opskit.quantities import decimal, hexadecimal, integer
 
@@ -163,7 +164,7 @@ class HotSpotParser:
                         return threads, True
                     body += b"\n\n"
                 found = known.get(body) or self._learn(body)
-            next_at = find(b'\n"', line_end + len(body) - 2, end)  # a body is no shorter than its end
+            next_at = find(b'\n"', onwards(at, line_end + len(body) - 2), end)
             if self.detail == "stacks":
                 threads += found
             else:

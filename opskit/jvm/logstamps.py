@@ -28,7 +28,7 @@ _MILLIS = re.compile(rb"\[ *(\d{1,19})ms *\]")
 _NANOS = re.compile(rb"\[ *(\d{1,19})ns *\]")
 # At the beginning, after what a shipper wrote (a blank, a quote of its JSON), or after the file or line that grep put there.
 _LEGACY = re.compile(rb"(?:^|[\s*\"]|^[^\s:]+:)(\d{1,12}[.,]\d{3}): ")
-_ALONE = re.compile(rb"(\d{1,12}\.\d{3}): ")
+_ALONE = re.compile(rb"\d{1,12}\.\d{3}: ")
 _PLAIN = re.compile(rb"[\d.]+")
 _LONGEST = 32  # bytes of an uptime
 _EPOCH_MS = 10**11  # timemillis is beyond it since 1973; no JVM is up for three years of milliseconds
@@ -110,18 +110,23 @@ def uptimes_s(heads: Sequence[bytes]) -> list[float]:
     if not heads:
         return []
     first = heads[0]
+    words: list[bytes] | None = None
     if _ALONE.fullmatch(first):
-        found = _ALONE.findall(b"".join(heads))
-        if sum(map(len, found)) + 2 * len(heads) == sum(map(len, heads)) and len(found) == len(heads):
-            return list(map(float, found))
+        words = b"".join(heads).split(b": ")
+        if len(words) != len(heads) + 1 or words.pop():
+            words = None
     match = _SECONDS.search(first) or _LEGACY.search(first)
-    if match is not None and match.start(1) <= 1:  # nothing before it whose width may change
+    if words is None and match is not None and match.start(1) <= 1:  # nothing before it whose width may change
         start, end = match.start(1), first[match.end(1) : match.end(1) + 1]
         try:
             words = [head[start : head.index(end, start)] for head in heads]
-            if _PLAIN.fullmatch(b"".join(words)) and max(map(len, words)) <= _LONGEST:
-                return list(map(float, words))
-        except ValueError:  # another shape, or a decimal comma
+        except ValueError:  # another shape
+            pass
+    # Numbers and nothing else: float() takes much that is no uptime.
+    if words is not None and _PLAIN.fullmatch(b"".join(words)) and max(map(len, words)) <= _LONGEST:
+        try:
+            return list(map(float, words))
+        except ValueError:
             pass
     return [uptime for uptime in map(_uptime_s, heads) if uptime is not None]
 

@@ -162,7 +162,8 @@ def run(arguments: list[str] | None = None) -> int:
         _complain(f"opskit: out of memory ({where_raised(error)})")
         return FAILED
     except Exception as error:
-        if isinstance(error, OSError) and (error.errno == errno.EPIPE or error.errno in _UNWRITABLE):
+        # An error about stdout names no file.
+        if isinstance(error, OSError) and error.filename is None and error.errno in (errno.EPIPE, *_UNWRITABLE):
             raise
         _report_bug(error)
         return BUG

@@ -54,6 +54,7 @@ def started(body, **options):
         ("'\\ud800'.encode()", "UnicodeEncodeError: 'utf-8' codec"),
         ("def deep(): deep()\ndeep()", "RecursionError: maximum recursion depth exceeded"),
         ("raise PermissionError(13, 'Permission denied', '/x')", "PermissionError: [Errno 13] Permission denied: '/x'"),
+        ("raise OSError(27, 'larger', '/x')", "OSError: [Errno 27] larger: '/x'"),  # names a file: not about the output
         ("raise AssertionError", "AssertionError"),
         ("raise ValueError('x' * 100000)", "ValueError: xxx"),
     ],

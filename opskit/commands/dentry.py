@@ -17,7 +17,7 @@ from opskit.commands.watch import run_watch
 from opskit.errors import NotPermitted, NotSupported, UsageError
 from opskit.proc.cgroupslab import read_cgroup_slabs
 from opskit.proc.dentry_state import parse_dentry_state
-from opskit.proc.fs import DENIED, GONE, ProcFS
+from opskit.proc.fs import DENIED, GONE, ProcFS, Refused
 from opskit.proc.meminfo import parse_meminfo
 from opskit.proc.rights import how_to_be_allowed
 from opskit.proc.slabalias import merged_names, read_aliases
@@ -202,6 +202,8 @@ def _look(host: Host) -> Look:
             return fs.load(parse, *parts)
         except GONE:
             missing.append(f"{fs.path(*parts)} is not there")
+        except Refused as error:
+            missing.append(f"{fs.path(*parts)} was not read: {error.strerror}")
         except DENIED:
             missing.append(f"{fs.path(*parts)} is for root only; {how_to_be_allowed(fs, '', 'opskit', 'dentry')}")
         return None

@@ -142,7 +142,7 @@ def _frozen_cgroup(fs: ProcFS, pid: int) -> str | None:
     for controller in ("freezer", "pids", "memory"):
         try:
             cgroups = ancestry(fs, pid, controller)
-        except (*GONE, BadInput):
+        except (*GONE, DENIED, BadInput):
             return None
         for level in cgroups.levels if cgroups else ():
             if level.load(fs, "freezer.state") == "FROZEN" or level.table(fs, "cgroup.events").get("frozen"):

@@ -18,7 +18,7 @@ prefixes, missing rows and damage. Both ways give the same.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise
 from operator import ge, itemgetter
@@ -94,11 +94,17 @@ _CONTEXT_CHARACTERS = 600  # the lines before a header that may say when, and of
 def parse_histograms(text: str, source: str) -> list[Histogram]:
     """Every histogram in a text, in its order.
 
-    Raises BadInput (source, line, text) where there is none, where a row or a Total cannot be read, where a row stands
-    twice, and where all rows are there but do not add up to the Total.
+    A header without a row and a Total is left out. Raises BadInput (source, line, text) where no histogram is left, where a row
+    or a Total cannot be read, where a row stands twice, and where all rows are there but do not add up to the Total.
     """
     text = _plain(text)
-    found = list(_Tables(text, source))
+    tables = _Tables(text, source)
+    found = list(tables)
+    if tables.bare_line is not None:
+        if not found:
+            raise BadInput(source, "a histogram's header without a row or a Total; take it again", tables.bare_line)
+        doubt = f"the header in line {tables.bare_line} has neither a row nor a Total, and is left out"
+        found[-1] = replace(found[-1], doubts=(*found[-1].doubts, doubt))
     if not found:
         raise BadInput(source, f"this is no class histogram but {looks_like(text)}; jmap -histo PID > FILE writes one")
     return found
@@ -138,6 +144,7 @@ class _Tables:
         self._total = 0  # the same of the line before a Total; -1: there is none
         self._position = 0
         self._line = 1  # at the position
+        self.bare_line: int | None = None  # of the first header with neither a row nor a Total: no histogram
 
     def __iter__(self) -> Iterator[Histogram]:
         while (start := self._next()) is not None:
@@ -145,7 +152,10 @@ class _Tables:
             self._go_to(start)
             histogram, end = self._read(start, before)
             self._go_to(onwards(start, end))
-            yield histogram
+            if histogram.rows or histogram.total:
+                yield histogram
+            elif self.bare_line is None:
+                self.bare_line = histogram.line
 
     def _go_to(self, position: int) -> None:
         self._line += self._text.count("\n", self._position, position)

@@ -365,6 +365,8 @@ class SafepointLog:
             lines.pop()
         for line in lines:
             self.lines += 1
+            if not line:
+                continue
             told = [_number(number) for number in _APPLICATION.findall(line)] if _APPLICATION_MARK in line else ()
             application_s += sum(told)
             application_count += len(told)
@@ -385,7 +387,7 @@ class SafepointLog:
                 self._timeout_line(line)
             elif _TABLE_MARK in line:
                 self._table = True  # from here on also rows that somebody has packed tighter
-            elif (self._table or _ROW_MARK in line) and (row := _row(line)) is not None:
+            elif b"[" in line and (self._table or _ROW_MARK in line) and (row := _row(line)) is not None:
                 found += self._pending_row()
                 self._row = row
                 self._rows += 1

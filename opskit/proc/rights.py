@@ -99,6 +99,8 @@ def how_to_be_allowed(fs: ProcFS, capabilities: str, *words: object, pid: int | 
     rights = read_rights()
     if rights is None:
         return as_root
+    if rights.euid == 0 and not fs.is_live:
+        return "this copy does not hold it"
     foreign = not rights.first_user_namespace and (pid is None or _is_in_another_user_namespace(fs, pid))
     lacking = missing(rights.effective, capabilities)
     if rights.euid == 0 and lacking:

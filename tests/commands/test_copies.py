@@ -369,3 +369,37 @@ def test_a_name_that_is_an_attack_is_escaped_when_it_is_refused(opskit, tree):
     done = opskit("pipes", "-u", "0", "--root", evil)
     assert "\x1b" not in done.err
     assert "a\\n\\x1b[31mb/proc/5/status" in done.err
+
+
+def odd_file(path, kind):
+    """Put what is not read in the place of a file: a sparse file of 20 GB, a FIFO, or a link to itself."""
+    path.unlink(missing_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "link":
+        path.symlink_to(path.name)
+    else:
+        path.touch()
+        os.truncate(path, 20 << 30)
+
+
+@pytest.mark.parametrize("kind", ["sparse", "fifo", "link"])
+def test_a_file_that_is_not_read_is_no_matter_of_rights(opskit, machine, kind):
+    """A command goes on without it; its reason is the file's own, never missing rights, a security module or the output."""
+    root, jvm, _ = machine()
+    for name in (f"proc/{jvm}/cgroup", f"proc/{jvm}/maps", "proc/sys/fs/dentry-state", "proc/slabinfo"):
+        odd_file(root / name, kind)
+    why = {
+        "sparse": "larger than 64 MiB",
+        "fifo": "a FIFO, not a regular file",
+        "link": "Too many levels of symbolic links",
+    }[kind]
+    for words in (("hsperf-check",), ("jvms",), ("limits", jvm, "--all"), ("dentry",)):
+        done = opskit(*words, "--root", root)
+        assert done.code == 0, done.err
+        assert why in done.err
+        for wrong in ("cannot write", "refused although", "root only", "run as root"):
+            assert wrong not in done.out + done.err
+    done = opskit("dentry", "--root", root)
+    assert f"{root}/proc/slabinfo was not read: {why}\n" in done.err

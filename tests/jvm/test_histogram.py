@@ -464,6 +464,17 @@ def test_a_total_of_nothing_is_a_whole_histogram_of_nothing():
     assert only(header + "...\nTotal             5             80\n").cut == "rows are left out before the Total"
 
 
+def test_a_header_with_neither_a_row_nor_a_total_is_no_histogram():
+    """Refused in one line where nothing else is there; else left out, and said."""
+    bare = "1: 1 16 a num #instances #bytes class name"
+    for content in (bare, f"{bare}\n", f"{bare}\n" * 3, "num #instances #bytes class name\n----\n"):
+        with pytest.raises(BadInput, match=r"^h.txt:1: a histogram's header without a row or a Total; take it again$"):
+            parse_histograms(content, "h.txt")
+    found = only(SIMPLE + bare)
+    assert (found.rows, found.cut) == (only(SIMPLE).rows, None)
+    assert found.doubts == ("the header in line 8 has neither a row nor a Total, and is left out",)
+
+
 @pytest.mark.parametrize("dots", ["...", "…", "[...]", "<...>", "... 12 more rows of this table"])
 def test_an_ellipsis_says_that_rows_are_left_out(dots):
     """Rows 1 and 2, then dots, then the Total of all."""

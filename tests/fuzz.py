@@ -307,6 +307,8 @@ def main() -> int:
                 if (name, failure.where) not in failures:
                     failures[name, failure.where] = failure
                     print(told(failure), flush=True)
+        pool.close()  # the end of the block kills the workers, which leave their trees of files behind
+        pool.join()
     print(f"{'parser':<32}{'inputs':>10}{'accepted':>10}{'refused':>10}{'failed':>8}{'slowest ms':>12}")
     total = Count()
     for name, count in counts.items():

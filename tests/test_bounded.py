@@ -114,11 +114,14 @@ def test_what_once_was_too_much(case):
 
 
 def test_a_histogram_cut_by_another_one():
-    """Cut within a class's name, it is told from the whole one that begins there; neither takes the other's rows."""
+    """Cut within a class's name, it is told from the whole one that begins there; what holds no row is left out, and said."""
     text = (HEAD + b"  1: 5 100 java.lang.Str" + HEAD + b"  1: 5 100 java.lang.String\nTotal 5 100\n").decode()
-    first, second = parse_histograms(text, "x")
-    assert (dict(first.rows), first.cut) == ({}, "its last line is torn")
-    assert (dict(second.rows), second.cut) == ({"java.lang.String": (5, 100)}, None)
+    [whole] = parse_histograms(text, "x")
+    assert (dict(whole.rows), whole.cut) == ({"java.lang.String": (5, 100)}, None)
+    assert whole.doubts == ("the header in line 1 has neither a row nor a Total, and is left out",)
+    first, second = parse_histograms(text.replace("  1: 5", "  1: 9 900 A\n  2: 5", 1), "x")
+    assert (dict(first.rows), first.cut) == ({"A": (9, 900)}, "its last line is torn")
+    assert dict(second.rows) == dict(whole.rows)
 
 
 def test_a_chain_of_locks_is_counted_and_told_in_part():

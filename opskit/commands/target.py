@@ -42,9 +42,9 @@ def resolve_jvm(host: Host, word: str | None) -> int:
     """
     if word is not None and is_pid(word):
         pid = integer(word)
-        if pid is None or not 0 < pid < 2**31:
-            raise UsageError(f"{word[:40]!r} is no pid")
-        if not host.fs.exists(pid):
+        if pid is None:
+            raise UsageError(f"{word[:40]!r} … is no pid: it has {len(word)} digits")
+        if not 0 < pid < 2**31 or not host.fs.exists(pid):
             raise NoSuchProcess(pid, "opskit jvms lists the JVMs")
         return pid
     from opskit.jvm.discover import find_jvms  # noqa: PLC0415  (a command that is given a file does not look for JVMs)

@@ -201,7 +201,7 @@ def test_on_a_terminal(workload):
     assert "the JVM stood still" in table
     assert "hsperfdata" in table
     rows = [line for line in table.splitlines() if "   " in line or "──" in line]  # sentences the terminal wraps
-    assert len(rows) > 3
+    assert len(rows) > 1
     assert max(map(len, rows)) <= 100
 
 

@@ -241,9 +241,10 @@ def test_another_users_jvms_are_there_without_their_counters(workload, as_user, 
     jvm = workload(options=("-Xmx64m",))
     report = tmp_path / "report.json"
     tmp_path.chmod(0o777)
-    for parent in tmp_path.parents[:3]:
-        if parent.name.startswith(("test_", "pytest-")):  # never /tmp itself
-            parent.chmod(0o755)
+    for parent in tmp_path.parents:
+        if parent.stat().st_mode & 0o1000:  # never /tmp itself, nor what is above
+            break
+        parent.chmod(0o755)
     json_words = ["jvms", "-f", "json", "-o", str(report)]
     for name in ("opskit.commands.jvms", "opskit.render.json", "opskit.actions.outfile"):
         importlib.import_module(name)  # another user may not be able to read it

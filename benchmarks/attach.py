@@ -14,12 +14,12 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 
 import jvms
 from common import OPSKIT, machine, median_cpu, ratio, side_by_side, table, verdict
 
-from opskit.jvm.attach import AttachClient
+from opskit.jvm.attach.client import AttachClient
 from opskit.jvm.discover import read_perfdata
 from opskit.proc.fs import ProcFS
 

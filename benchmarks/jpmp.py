@@ -16,7 +16,7 @@ from pathlib import Path
 
 from common import OPSKIT, machine, ratio, side_by_side, table, verdict
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 
 AWK = r"""BEGIN { s = "" }
 /^"/ { if (s) print s; s = "" }

@@ -185,7 +185,7 @@ def _report_bug(error: Exception) -> None:
 
 
 def _complain(*lines: str) -> None:
-    from opskit.render.escape import printable  # noqa: PLC0415
+    from opskit.escape import printable  # noqa: PLC0415
 
     with contextlib.suppress(OSError):  # stderr is full, or nobody reads it any more: the exit code still tells
         for line in lines:

@@ -7,9 +7,9 @@ import time
 from typing import TYPE_CHECKING
 
 from opskit.errors import NotPermitted, NotSupported
+from opskit.proc.files.sysctl import read_sysctl
 from opskit.proc.fs import DENIED, GONE, ProcFS
 from opskit.proc.process import Process, read_process
-from opskit.proc.sysctl import read_sysctl
 from opskit.quantities import integer
 
 if TYPE_CHECKING:

@@ -33,12 +33,9 @@ ROOT = Path(__file__).resolve().parent.parent
 # Tests that neither start JVMs nor count what the machine runs. With `-n 2` one worker runs these, the other one all the
 # rest, one after the other: those would see each other's processes, files in /tmp and caches.
 INDEPENDENT = (
-    *("analysis/", "proc/", "render/", "actions/test_outfile", "commands/test_jpmp.", "commands/test_safepoints."),
-    *(f"jvm/test_{name}." for name in ("attachwire", "classname", "counters", "dialects", "dumptext", "histogram")),
-    *(
-        f"jvm/test_{name}."
-        for name in ("hotspotdump", "hsperfdata", "launch", "logstamps", "maps", "safepointlog", "stamp")
-    ),
+    *("analysis/", "proc/", "render/", "jvm/dumps/", "jvm/logs/", "jvm/perfdata/", "jvm/attach/test_wire."),
+    *("jvm/test_launch.", "jvm/test_mapped_files."),
+    *("actions/test_outfile", "commands/test_jpmp.", "commands/test_safepoints."),
     *(
         f"test_{name}."
         for name in ("architecture", "bounded", "commands_lint", "fuzz", "hostile_names", "quantities", "shell")
@@ -137,7 +134,9 @@ def as_nobody(root_only):
 
     def run(*arguments):
         draws = any(str(argument).rpartition(".")[2] in ("png", "svg") for argument in arguments)
-        unwanted = ("opskit.__main__",) if draws else ("opskit.__main__", "opskit.render.plot")  # matplotlib takes long
+        unwanted = (
+            ("opskit.__main__",) if draws else ("opskit.__main__", "opskit.render.pictures.plot")
+        )  # matplotlib takes long
         code = (
             "import ctypes, difflib, grp, json, os, shlex, sys, pkgutil, importlib, opskit, pwd, tempfile\n"
             "for m in pkgutil.walk_packages(opskit.__path__, 'opskit.'):\n"
@@ -247,7 +246,7 @@ def workload():
 
 @pytest.fixture
 def fake_jvm(tmp_path_factory):
-    """A function that starts tests/fakejvm.py in a mode; gives a jvms.Workload, as `workload` does."""
+    """A function that starts tests/support/fakejvm.py in a mode; gives a jvms.Workload, as `workload` does."""
     library = tmp_path_factory.mktemp("fake", numbered=True) / "libjvm.so"
     library.write_bytes(b"\0" * 4096)
     started = []

@@ -9,10 +9,10 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "opskit"
 
-GROUND = {"errors", "interrupts", "quantities", "shell"}
+GROUND = {"errors", "escape", "interrupts", "quantities", "shell"}
 MAY_IMPORT = {
     **{name: set() for name in GROUND},
-    "cli": {"host", "render.escape"},
+    "cli": {"host"},
     "host": {"proc", "jvm"},
     "proc": {"proc"},
     "jvm": {"proc", "jvm"},
@@ -37,7 +37,13 @@ FORBIDDEN = {
     "shutil",
     "tempfile",
 }
-OPENERS = {"proc/fs.py", "proc/perf_event.py", "proc/treefs.py", "proc/syscalls.py", "jvm/attach.py"}
+OPENERS = {
+    "proc/fs.py",
+    "proc/kernel/perf_event.py",
+    "proc/treefs.py",
+    "proc/kernel/syscalls.py",
+    "jvm/attach/client.py",
+}
 
 
 def modules():
@@ -96,7 +102,7 @@ def test_only_plot_imports_matplotlib_and_only_render_imports_rich():
     for path in modules():
         relative = str(path.relative_to(PACKAGE))
         names = {name.split(".")[0] for name in imports(path)}
-        assert "matplotlib" not in names or relative == "render/plot.py", relative
+        assert "matplotlib" not in names or relative == "render/pictures/plot.py", relative
         assert "rich" not in names or relative.startswith("render/"), relative
 
 

@@ -16,13 +16,13 @@ from opskit.analysis import jmap_diff, locks
 from opskit.analysis.distribution import Scratch
 from opskit.analysis.frames import pool_of
 from opskit.analysis.safepoints import Collector, Timeline
-from opskit.commands import input as given
+from opskit.commands.shared import input as given
 from opskit.errors import BadInput
-from opskit.jvm.dialects import DumpReader
-from opskit.jvm.dumptofile import JsonParser
-from opskit.jvm.histogram import parse_histograms
+from opskit.jvm.dumps.dialects import DumpReader
+from opskit.jvm.dumps.dump_to_file import JsonParser
+from opskit.jvm.dumps.histogram import parse_histograms
 from opskit.jvm.launch import HIDDEN, without_secrets
-from opskit.jvm.safepointlog import SafepointLog
+from opskit.jvm.logs.safepoint_log import SafepointLog
 
 MB = 1_000_000
 HEAD = b"num   #instances  #bytes  class name\n"

@@ -1,4 +1,4 @@
-"""No input brings a parser down, or keeps it busy: tests/fuzz.py with a few thousand inputs of each kind."""
+"""No input brings a parser down, or keeps it busy: tests/support/fuzz.py with a few thousand inputs of each kind."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_an_input_is_known_by_its_number():
 
 
 def test_any_number_by_the_command_line():
-    """`python tests/fuzz.py N` prints a row for each parser and the sum."""
+    """`python tests/support/fuzz.py N` prints a row for each parser and the sum."""
     script = str(Path(fuzz.__file__))
     done = subprocess.run(
         [sys.executable, script, "300", "--target", "option p*", "--seed", "7", "--jobs", "2"],

@@ -24,14 +24,15 @@ from shellwords import HOSTILE, argv_of, check_syntax
 from terminal import on_terminal
 from trees import Link
 
-from opskit.analysis import dentry, limitorigin
+from opskit.analysis import dentry
+from opskit.analysis import limit_origin as limitorigin
 from opskit.analysis.limits import Limit, Verdict
-from opskit.commands import logfiles
-from opskit.proc.cgroup import parse_cgroup
-from opskit.proc.units import owner_of_path
-from opskit.render import table
-from opskit.render.limits import blocks
+from opskit.commands.shared import log_files as logfiles
+from opskit.proc.cgroup.tree import parse_cgroup
+from opskit.proc.config.systemd_units import owner_of_path
+from opskit.render.formats import table
 from opskit.render.report import About, Report
+from opskit.render.views.limits import blocks
 
 ROOT = Path(__file__).resolve().parent.parent
 NAMES = st.binary(min_size=1, max_size=40).map(

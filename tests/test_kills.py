@@ -1,4 +1,4 @@
-"""What a killed run leaves: a few kills of each command at random moments here, more with `python tests/kills.py 50`."""
+"""What a killed run leaves: a few kills of each command at random moments here, more with `python tests/support/kills.py 50`."""
 
 from __future__ import annotations
 

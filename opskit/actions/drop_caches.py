@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from opskit import shell
 from opskit.actions.child import run_in_child
 from opskit.errors import NotPermitted, NotSupported, TargetTimeout
-from opskit.proc.container import container_evidence
 from opskit.proc.fs import ProcFS
+from opskit.proc.namespaces import container_evidence
 from opskit.proc.rights import how_to_be_allowed
 
 if TYPE_CHECKING:

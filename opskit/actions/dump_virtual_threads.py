@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING
 from opskit.actions import leftovers
 from opskit.errors import AttachReplyTooLarge, AttachTmp, NotPermitted, NotSupported
 from opskit.interrupts import Guard, Interruptible
-from opskit.jvm.attachwire import LARGEST_DUMP_FILE_BYTES
+from opskit.jvm.attach.wire import LARGEST_DUMP_FILE_BYTES
 from opskit.proc.fs import GONE, ProcFS
 from opskit.proc.rights import ANY_COMMAND, how_to_be_allowed
 
 if TYPE_CHECKING:
     from opskit.host import Host
-    from opskit.jvm.attach import AttachClient
+    from opskit.jvm.attach.client import AttachClient
 
 FIRST_JDK = 21
 _LEAST_ROOM_BYTES = 64 << 20

@@ -16,7 +16,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput
-from opskit.proc.stat import parse_stat
+from opskit.proc.files.stat import parse_stat
 from opskit.quantities import integer
 
 if TYPE_CHECKING:

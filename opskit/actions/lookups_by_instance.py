@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 from opskit.actions import leftovers
 from opskit.actions.peek_paths import peek, write_control
 from opskit.errors import NotPermitted, NotSupported
-from opskit.proc.ftrace import CALL_NUMBERS, PATH_CALLS, named, parse_buffer_stats, parse_failures
+from opskit.proc.kernel.ftrace import CALL_NUMBERS, PATH_CALLS, named, parse_buffer_stats, parse_failures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from opskit.proc.ftrace import Failure
+    from opskit.proc.kernel.ftrace import Failure
 
 _PREFIX = leftovers.PREFIX.lstrip(".")  # a listing shows it
 _BUFFER_KB = 256  # a CPU

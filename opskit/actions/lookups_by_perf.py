@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 from opskit.actions.peek_paths import event_number, peek_by_perf
 from opskit.errors import NotSupported
-from opskit.proc import perf_event as perf
 from opskit.proc.fs import DENIED, GONE
-from opskit.proc.ftrace import CALL_NUMBERS, Failure
+from opskit.proc.kernel import perf_event as perf
+from opskit.proc.kernel.ftrace import CALL_NUMBERS, Failure
 from opskit.quantities import integers
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ import struct
 from typing import TYPE_CHECKING
 
 from opskit.errors import NotSupported
-from opskit.proc import perf_event as perf
-from opskit.proc.ftrace import parse_path_offset
+from opskit.proc.kernel import perf_event as perf
+from opskit.proc.kernel.ftrace import parse_path_offset
 from opskit.quantities import integer
 
 if TYPE_CHECKING:

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING
 
 from opskit.errors import BugInChild, NotPermitted
 from opskit.interrupts import Guard, Interruptible
-from opskit.proc.limits import UNLIMITED
+from opskit.proc.files.limits import UNLIMITED
 from opskit.proc.rights import how_to_be_allowed
 
 if TYPE_CHECKING:
-    from opskit.analysis.probeplan import ProbePlan
+    from opskit.analysis.probe_plan import ProbePlan
     from opskit.host import Host
-    from opskit.proc.limits import Rlimit
+    from opskit.proc.files.limits import Rlimit
 
 _LIFE_S = 0.9
 _ANSWER = struct.Struct("=ii16s")

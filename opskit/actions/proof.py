@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from opskit.analysis.hsperf_check import open_to_others
 from opskit.errors import BadInput
-from opskit.jvm.attach import listener_at, listener_of
-from opskit.jvm.attachfiles import FileFinder
-from opskit.jvm.hsperfdata import MAGIC
-from opskit.jvm.maps import parse_jvm_maps
+from opskit.jvm.attach.client import listener_at, listener_of
+from opskit.jvm.attach.files import FileFinder
+from opskit.jvm.mapped_files import parse_jvm_maps
+from opskit.jvm.perfdata.hsperfdata import MAGIC
+from opskit.proc.files.stat import parse_stat
+from opskit.proc.files.status import parse_status
 from opskit.proc.fs import FileId, ProcFS
 from opskit.proc.rights import ANY_COMMAND, how_to_be_allowed
-from opskit.proc.stat import parse_stat
-from opskit.proc.status import parse_status
 from opskit.quantities import integer
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from opskit.analysis.hsperf_check import Repair
     from opskit.host import Host
-    from opskit.jvm.attachfiles import Way
-    from opskit.jvm.maps import Mapping
+    from opskit.jvm.attach.files import Way
+    from opskit.jvm.mapped_files import Mapping
 
 _LARGEST_COUNTERS_BYTES = 16 << 20  # -XX:PerfDataMemorySize is 32 KiB unless somebody sets it
 _ANY = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC

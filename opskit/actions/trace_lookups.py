@@ -25,21 +25,21 @@ from opskit import interrupts
 from opskit.actions.lookups_by_instance import InstanceSource, remove_stale
 from opskit.actions.lookups_by_perf import PerfSource
 from opskit.errors import BugInChild, NotPermitted, NotSupported, TargetTimeout, where_raised
-from opskit.proc import syscalls
-from opskit.proc.cgroup import parse_cgroup
-from opskit.proc.container import in_first_pid_namespace
+from opskit.proc.cgroup.owner import unit_of
+from opskit.proc.cgroup.tree import parse_cgroup
+from opskit.proc.files.status import parse_status
 from opskit.proc.fs import DENIED, GONE, ProcFS
-from opskit.proc.ftrace import CALL_NUMBERS
-from opskit.proc.place import unit_of
+from opskit.proc.kernel import syscalls
+from opskit.proc.kernel.ftrace import CALL_NUMBERS
+from opskit.proc.namespaces import in_first_pid_namespace
 from opskit.proc.process import read_process
 from opskit.proc.rights import how_to_be_allowed
-from opskit.proc.status import parse_status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from opskit.host import Host
-    from opskit.proc.ftrace import Failure
+    from opskit.proc.kernel.ftrace import Failure
     from opskit.proc.process import Process
 
 _TRACEFS, _DEBUGFS = "/sys/kernel/tracing", "/sys/kernel/debug"

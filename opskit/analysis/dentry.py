@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from opskit import shell
 from opskit.analysis.finding import Finding
-from opskit.analysis.trend import slope
+from opskit.analysis.slope import slope
 from opskit.render.numbers import percent, size, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from opskit.proc.cgroupslab import CgroupSlab
-    from opskit.proc.dentry_state import DentryState
-    from opskit.proc.slabinfo import Slab
+    from opskit.proc.cgroup.slab import CgroupSlab
+    from opskit.proc.files.dentry_state import DentryState
+    from opskit.proc.files.slabinfo import Slab
 
 DENTRY_NAMES = ("dentry", "dentry_cache")  # the second one up to Linux 2.6.21
 DENTRY_BYTES = 192  # sizeof(struct dentry) on 64-bit machines, for where slabinfo cannot be read

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from opskit.analysis.finding import Finding, Severity
-from opskit.jvm.attachtarget import may_write, remakes
+from opskit.jvm.attach.target import may_write, remakes
 from opskit.shell import Syntax, command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from opskit.jvm.attachfiles import Entry, Leftover, Socket, Surroundings, Way
+    from opskit.jvm.attach.files import Entry, Leftover, Socket, Surroundings, Way
     from opskit.proc.fs import FileId
 
 NOT_SECURE = "`well-known file is not secure`"

@@ -8,15 +8,15 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from opskit.analysis.trend import slope_weights
+from opskit.analysis.slope import slope_weights
 from opskit.errors import BadInput
-from opskit.jvm import classname
+from opskit.jvm.dumps import class_names as classname
 
 if TYPE_CHECKING:
     import re
     from collections.abc import Iterable, Mapping, Sequence
 
-    from opskit.jvm.histogram import Histogram
+    from opskit.jvm.dumps.histogram import Histogram
 
 Tallies = dict[str, tuple[int, int]]  # name -> (instances, bytes)
 

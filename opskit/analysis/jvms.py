@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from opskit import shell
 from opskit.analysis.finding import Finding
-from opskit.jvm.counters import GcWork, Heap, collector, gc_work, heap
 from opskit.jvm.launch import vm_words
-from opskit.jvm.stopclock import stopped_s
+from opskit.jvm.perfdata.counters import GcWork, Heap, collector, gc_work, heap
+from opskit.jvm.perfdata.stop_clock import stopped_s
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from opskit.errors import OpskitError
-    from opskit.jvm.attachable import Attachable
+    from opskit.jvm.attach.readiness import Attachable
     from opskit.jvm.discover import Jvm
-    from opskit.proc.cgrouplimits import CpuLimit, MemoryLimit
-    from opskit.proc.place import Place
+    from opskit.proc.cgroup.limits import CpuLimit, MemoryLimit
+    from opskit.proc.cgroup.owner import Place
 
 GC_PERCENT = 10.0  # of the time in pauses: more of it is trouble for whoever waits for an answer
 THROTTLED_PERCENT = 5.0  # of the periods

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from opskit.analysis.stackroom import ThreadCost, threads_in_address_space, threads_in_maps
-from opskit.analysis.threadstack import Stack, compiler_stack_bytes, cost_of, stack_of
-from opskit.proc.limits import UNLIMITED
-from opskit.proc.population import RESERVED_PIDS
-from opskit.proc.situation import INIT_USER_NAMESPACE
+from opskit.analysis.stack_space import ThreadCost, threads_in_address_space, threads_in_maps
+from opskit.analysis.thread_stack import Stack, compiler_stack_bytes, cost_of, stack_of
+from opskit.proc.files.limits import UNLIMITED
+from opskit.proc.task_counts import RESERVED_PIDS
+from opskit.proc.thread_limits import INIT_USER_NAMESPACE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opskit.proc.situation import CgroupLevel, CgroupLimits, Situation
+    from opskit.proc.thread_limits import CgroupLevel, CgroupLimits, Situation
 
 _CAP_IPC_LOCK, _CAP_SYS_ADMIN, _CAP_SYS_RESOURCE = 14, 21, 24
 _ARENA_TOUCHED = 132 << 10  # what glibc makes writable of a new arena

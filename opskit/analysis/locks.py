@@ -13,13 +13,13 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from opskit.analysis.frames import frame_name
-from opskit.analysis.waiting import is_idle
+from opskit.analysis.idle import is_idle
 from opskit.quantities import integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from opskit.jvm.threaddump import Lock, Thread, ThreadDump, Waits
+    from opskit.jvm.dumps.thread_dump import Lock, Thread, ThreadDump, Waits
 
 LockKey = tuple[str, str]  # class name, address
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from opskit.analysis.trend import slope
+from opskit.analysis.slope import slope
 from opskit.errors import BadInput
-from opskit.proc.fd import PIPE_PREFIX
+from opskit.proc.files.fd import PIPE_PREFIX
 from opskit.quantities import integer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from opskit.proc.pipefill import Blocked, Fill
-    from opskit.proc.pipescan import Holder
+    from opskit.proc.pipe_fill import Blocked, Fill
+    from opskit.proc.pipe_scan import Holder
     from opskit.proc.process import Process
 
 _NOT_LOOKED_AT = "was not looked at: add --ends"

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from opskit.analysis.distribution import Distribution, Scratch, percentiles
 from opskit.errors import BadInput
-from opskit.jvm.logstamps import UNSTAMPED, Stamp, parse_stamp, uptimes_s
+from opskit.jvm.logs.log_timestamps import UNSTAMPED, Stamp, parse_stamp, uptimes_s
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from opskit.jvm.safepointlog import Batch
+    from opskit.jvm.logs.safepoint_log import Batch
 
 PERCENTS = (50.0, 90.0, 99.0, 99.9)
 _MOST_POINTS = 6000

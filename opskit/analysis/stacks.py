@@ -12,13 +12,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from opskit.analysis.frames import frame_name, pool_of, short, vm_frame
-from opskit.jvm.threaddump import Stack
+from opskit.jvm.dumps.thread_dump import Stack
 
 if TYPE_CHECKING:
     import re
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
-    from opskit.jvm.threaddump import Thread, ThreadDump
+    from opskit.jvm.dumps.thread_dump import Thread, ThreadDump
 
 Root = Literal["thread", "pool"]
 Explains = Literal["all", "the rest", "nothing"]  # the rest: what no other sample of the thread explains
@@ -164,14 +164,14 @@ def weigh(
 
 
 def _is_idle(state: str | None, frames: tuple[str, ...]) -> bool:
-    from opskit.analysis.waiting import is_idle  # noqa: PLC0415  (its patterns take as long as a small dump)
+    from opskit.analysis.idle import is_idle  # noqa: PLC0415  (its patterns take as long as a small dump)
 
     return is_idle(state, frames)
 
 
 def _cpu_of(stack: Stack, carries_one_that_shows: bool) -> Explains:
     """What of a thread's CPU a sample there explains. A carrier's CPU is its mounted thread's, where that shows."""
-    from opskit.analysis.waiting import may_read_file, waits_in_native  # noqa: PLC0415
+    from opskit.analysis.idle import may_read_file, waits_in_native  # noqa: PLC0415
 
     if not stack.frames:
         return "all"

@@ -10,24 +10,24 @@ from opskit import shell
 from opskit.actions import drop_caches
 from opskit.actions.drop_caches import LEVELS, NOTHING, control_file
 from opskit.analysis import dentry as analysis
-from opskit.commands.confirm import agreed
-from opskit.commands.options import Duration, check_watch, common, open_host, top, watching
-from opskit.commands.output import PICTURES, SUFFIXES, Output, about, progress
-from opskit.commands.watch import run_watch
+from opskit.commands.shared.confirm import agreed
+from opskit.commands.shared.options import Duration, check_watch, common, open_host, top, watching
+from opskit.commands.shared.output import PICTURES, SUFFIXES, Output, about, progress
+from opskit.commands.shared.watch import run_watch
 from opskit.errors import NotPermitted, NotSupported, UsageError
-from opskit.proc.cgroupslab import read_cgroup_slabs
-from opskit.proc.dentry_state import parse_dentry_state
+from opskit.escape import printable
+from opskit.proc.cgroup.slab import read_cgroup_slabs
+from opskit.proc.files.dentry_state import parse_dentry_state
+from opskit.proc.files.meminfo import parse_meminfo
+from opskit.proc.files.slab_aliases import merged_names, read_aliases
+from opskit.proc.files.slabinfo import parse_slabinfo
+from opskit.proc.files.vmstat import parse_vmstat
 from opskit.proc.fs import DENIED, GONE, ProcFS, Refused
-from opskit.proc.meminfo import parse_meminfo
 from opskit.proc.rights import how_to_be_allowed
-from opskit.proc.slabalias import merged_names, read_aliases
-from opskit.proc.slabinfo import parse_slabinfo
-from opskit.proc.vmstat import parse_vmstat
 from opskit.quantities import decimal
-from opskit.render import dentry as view
-from opskit.render.escape import printable
 from opskit.render.numbers import size
 from opskit.render.report import Block, Report
+from opskit.render.views import dentry as view
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

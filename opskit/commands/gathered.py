@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from opskit.analysis.stacks import WeightedStack
     from opskit.errors import OpskitError
-    from opskit.jvm.threaddump import ThreadDump
+    from opskit.jvm.dumps.thread_dump import ThreadDump
 
 
 # What JSON tells of a live run; null for saved dumps.

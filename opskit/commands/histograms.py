@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opskit.commands.confirm import agreed
-from opskit.commands.output import make_directory, progress, write_file
-from opskit.commands.watch import schedule
+from opskit.commands.shared.confirm import agreed
+from opskit.commands.shared.output import make_directory, progress, write_file
+from opskit.commands.shared.watch import schedule
 from opskit.errors import CannotWrite, NoSuchProcess, NotPermitted, OpskitError
-from opskit.jvm.attach import AttachClient
-from opskit.jvm.counters import heap
+from opskit.escape import printable
+from opskit.jvm.attach.client import AttachClient
 from opskit.jvm.discover import find_jvm
-from opskit.jvm.histogram import Histogram, parse_histograms
-from opskit.jvm.stamp import Stamp
-from opskit.jvm.stopclock import StopClock
-from opskit.proc.cgroup import parse_cgroup
+from opskit.jvm.dumps.histogram import Histogram, parse_histograms
+from opskit.jvm.logs.timestamps import Stamp
+from opskit.jvm.perfdata.counters import heap
+from opskit.jvm.perfdata.stop_clock import StopClock
+from opskit.proc.cgroup.owner import unit_of
+from opskit.proc.cgroup.tree import parse_cgroup
+from opskit.proc.files.status import parse_status
 from opskit.proc.fs import DENIED, GONE
-from opskit.proc.place import unit_of
-from opskit.proc.status import parse_status
-from opskit.render.escape import printable
 from opskit.render.numbers import size
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ import click
 
 from opskit.analysis import hsperf_check as analysis
 from opskit.analysis.finding import Finding, is_failure, most_severe_first
-from opskit.commands.confirm import agreed
-from opskit.commands.options import Duration, Pid, common, open_host
-from opskit.commands.output import Output, about, progress
+from opskit.commands.shared.confirm import agreed
+from opskit.commands.shared.options import Duration, Pid, common, open_host
+from opskit.commands.shared.output import Output, about, progress
 from opskit.errors import (
     AttachDisabled,
     AttachOtherUser,
@@ -23,21 +23,21 @@ from opskit.errors import (
     OpskitError,
     UsageError,
 )
-from opskit.jvm.attach import DEFAULT_TIMEOUT_S, AttachClient, listener_at
-from opskit.jvm.attachfiles import FileFinder, inner_pids, sees_everything
+from opskit.jvm.attach.client import DEFAULT_TIMEOUT_S, AttachClient, listener_at
+from opskit.jvm.attach.files import FileFinder, inner_pids, sees_everything
 from opskit.jvm.discover import HOTSPOT, Jvm, check_told, find_jvm, survey
-from opskit.proc.coverage import coverage_lines
 from opskit.proc.fs import GONE
 from opskit.proc.rights import how_to_be_allowed
-from opskit.render import hsperf_check as view
+from opskit.proc.visibility import coverage_lines
 from opskit.render.report import Report
+from opskit.render.views import hsperf_check as view
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opskit.analysis.hsperf_check import Checked, Repair
     from opskit.host import Host
-    from opskit.jvm.attachfiles import Leftover
+    from opskit.jvm.attach.files import Leftover
 
 _NOTHING_CHANGED = "Nothing was changed; add --yes to do it"
 

@@ -12,16 +12,16 @@ import click
 
 from opskit import shell
 from opskit.analysis import jmap_diff as analysis
-from opskit.commands.input import STDIN, read_text, source_name
-from opskit.commands.options import Duration, Size, common, open_host, top
-from opskit.commands.output import CSV, PICTURES, SUFFIXES, Output, about
-from opskit.commands.target import WhichJvm, is_file, is_pid, resolve_jvm
+from opskit.commands.shared.input import STDIN, read_text, source_name
+from opskit.commands.shared.options import Duration, Size, common, open_host, top
+from opskit.commands.shared.output import CSV, PICTURES, SUFFIXES, Output, about
+from opskit.commands.shared.target import WhichJvm, is_file, is_pid, resolve_jvm
 from opskit.errors import BadInput, NoSuchProcess, UsageError
-from opskit.jvm.histogram import Histogram, parse_histograms
-from opskit.jvm.stamp import read_stamp
-from opskit.render import jmap_diff as view
-from opskit.render.escape import printable
+from opskit.escape import printable
+from opskit.jvm.dumps.histogram import Histogram, parse_histograms
+from opskit.jvm.logs.timestamps import read_stamp
 from opskit.render.report import Report
+from opskit.render.views import jmap_diff as view
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

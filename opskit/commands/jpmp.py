@@ -11,23 +11,23 @@ import click
 from opskit.analysis import stacks as analysis
 from opskit.commands import jpmp_picture as picture
 from opskit.commands.gathered import Gathered
-from opskit.commands.input import decode, read_whole, source_name
-from opskit.commands.options import Duration, common, open_host, top
-from opskit.commands.output import Output, about
-from opskit.commands.target import is_file
+from opskit.commands.shared.input import decode, read_whole, source_name
+from opskit.commands.shared.options import Duration, common, open_host, top
+from opskit.commands.shared.output import Output, about
+from opskit.commands.shared.target import is_file
 from opskit.errors import BadInput, NothingFound, UsageError
-from opskit.jvm.dialects import DumpReader
-from opskit.jvm.threaddump import STATES
-from opskit.render import stacks as view
-from opskit.render.escape import printable
+from opskit.escape import printable
+from opskit.jvm.dumps.dialects import DumpReader
+from opskit.jvm.dumps.thread_dump import STATES
 from opskit.render.numbers import percent
 from opskit.render.report import Block, Report
+from opskit.render.views import stacks as view
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from opskit.host import Host
-    from opskit.jvm.threaddump import Waits
+    from opskit.jvm.dumps.thread_dump import Waits
 
 _SAFEPOINTS = "Stacks of running threads are taken at safepoints: the hot line may be nearby; stacks of waiting threads are exact."
 _FRAMES_ON_SCREEN = 10
@@ -233,7 +233,7 @@ def _read_file(path: str, reader: DumpReader, gathered: Gathered) -> None:
     if source.endswith((".folded", ".collapsed")):
         text = decode(data)
         del data  # such files are big
-        from opskit.analysis import readback  # noqa: PLC0415  (only profiles pay for it)
+        from opskit.analysis import saved_profiles as readback  # noqa: PLC0415  (only profiles pay for it)
 
         gathered.stacks += readback.parse_folded(text, source)
         return
@@ -266,7 +266,7 @@ def _read(path: str) -> bytes:
 
 
 def _read_profile(text: str, source: str) -> list[analysis.WeightedStack] | None:
-    from opskit.analysis import readback  # noqa: PLC0415  (only profiles pay for it)
+    from opskit.analysis import saved_profiles as readback  # noqa: PLC0415  (only profiles pay for it)
 
     if text[:1000].lstrip().startswith("{"):
         import json  # noqa: PLC0415

@@ -9,27 +9,27 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from opskit import shell
-from opskit.commands.confirm import agreed
 from opskit.commands.gathered import Gathered
-from opskit.commands.options import Duration
-from opskit.commands.output import make_directory, write_file
 from opskit.commands.sampling import DEFAULT_MAX_STOP_PERCENT, Plan, Run, Sampler
-from opskit.commands.target import WhichJvm, is_pid, resolve_jvm
+from opskit.commands.shared.confirm import agreed
+from opskit.commands.shared.options import Duration
+from opskit.commands.shared.output import make_directory, write_file
+from opskit.commands.shared.target import WhichJvm, is_pid, resolve_jvm
 from opskit.errors import OpskitError, UsageError
-from opskit.jvm.attach import DEFAULT_TIMEOUT_S, AttachClient
-from opskit.jvm.counters import heap
+from opskit.escape import printable
+from opskit.jvm.attach.client import DEFAULT_TIMEOUT_S, AttachClient
 from opskit.jvm.discover import read_perfdata
-from opskit.proc.cgroup import parse_cgroup
+from opskit.jvm.perfdata.counters import heap
+from opskit.proc.cgroup.owner import unit_of
+from opskit.proc.cgroup.tree import parse_cgroup
 from opskit.proc.fs import DENIED, GONE
-from opskit.proc.place import unit_of
 from opskit.quantities import integer
-from opskit.render.escape import printable
 from opskit.render.numbers import size
 
 if TYPE_CHECKING:
     from opskit.host import Host
-    from opskit.jvm.dialects import DumpReader
-    from opskit.jvm.threaddump import ThreadDump
+    from opskit.jvm.dumps.dialects import DumpReader
+    from opskit.jvm.dumps.thread_dump import ThreadDump
 
 _DEFAULT_SAMPLES = 20
 _SYNCHRONIZERS_S_PER_GIB = 0.6  # 36-39 s were reported of 65 GB

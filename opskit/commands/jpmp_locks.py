@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.analysis.locks import ASK_FOR_SYNCHRONIZERS, contention
-from opskit.commands.output import about
-from opskit.jvm.stamp import read_stamp
-from opskit.render import locks as view
+from opskit.commands.shared.output import about
+from opskit.jvm.logs.timestamps import read_stamp
 from opskit.render.report import Block, Report
+from opskit.render.views import locks as view
 
 if TYPE_CHECKING:
     from opskit.commands.gathered import Gathered

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from opskit import __version__
-from opskit.commands.output import SUFFIXES, Output
+from opskit.commands.shared.output import SUFFIXES, Output
 from opskit.errors import UsageError
-from opskit.render.escape import printable
+from opskit.escape import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from opskit.analysis import flametree
+    from opskit.analysis import flame_tree as flametree
     from opskit.analysis.stacks import WeightedStack
 
 F = TypeVar("F", bound="Callable[..., Any]")
@@ -96,15 +96,16 @@ def emit(
         )
     title = _title(asked, now, before, on_cpu=on_cpu)
     if out.format == "speedscope":
-        from opskit.render import speedscope  # noqa: PLC0415  (only this format pays for it)
+        from opskit.render.pictures import speedscope  # noqa: PLC0415  (only this format pays for it)
 
         profiles = {now.name if before is None else f"{now.name} (after)": paths}
         if before is not None:
             profiles[f"{before.name} (before)"] = paths_before
         out.write(speedscope.document(title, profiles, __version__, cpu_us=on_cpu))
         return
-    from opskit.analysis import flametree, framekind  # noqa: PLC0415
-    from opskit.render import flamegraph  # noqa: PLC0415
+    from opskit.analysis import flame_tree as flametree  # noqa: PLC0415
+    from opskit.analysis import frame_kinds as framekind  # noqa: PLC0415
+    from opskit.render.pictures import flamegraph  # noqa: PLC0415
 
     tree = flametree.compare(paths_before, paths, flamegraph.narrowest_share(asked.width_px))
     said = []

@@ -8,34 +8,34 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from opskit.analysis import jvms as analysis
-from opskit.commands.options import Pid, check_watch, common, open_host, uids_of, users, watching
-from opskit.commands.output import Output, about
-from opskit.commands.watch import run_watch
+from opskit.commands.shared.options import Pid, check_watch, common, open_host, uids_of, users, watching
+from opskit.commands.shared.output import Output, about
+from opskit.commands.shared.watch import run_watch
 from opskit.errors import BadInput, NoSuchProcess, NotAJvm
-from opskit.jvm.attachable import Attachable, attachable
+from opskit.jvm.attach.readiness import Attachable, attachable
 from opskit.jvm.discover import Survey, check_told, find_jvm, survey
 from opskit.jvm.launch import parse_words
 from opskit.jvm.release import jdk_release
-from opskit.proc.boot import parse_uptime
-from opskit.proc.cgroup import cgroup_mounts, levels_of, parse_cgroup
-from opskit.proc.cgrouplimits import CpuLimit, MemoryLimit, cpu_limit, frozen_by, memory_limit
-from opskit.proc.coverage import coverage_lines
+from opskit.proc.cgroup.limits import CpuLimit, MemoryLimit, cpu_limit, frozen_by, memory_limit
+from opskit.proc.cgroup.owner import Place, place_of
+from opskit.proc.cgroup.tree import cgroup_mounts, levels_of, parse_cgroup
+from opskit.proc.files.boot_time import parse_uptime
+from opskit.proc.files.stat import parse_stat
+from opskit.proc.files.status import parse_status
 from opskit.proc.fs import DENIED, GONE
-from opskit.proc.place import Place, place_of
 from opskit.proc.rights import how_to_be_allowed
-from opskit.proc.stat import parse_stat
-from opskit.proc.status import parse_status
-from opskit.render import jvms as view
+from opskit.proc.visibility import coverage_lines
 from opskit.render.numbers import size
 from opskit.render.report import Report
+from opskit.render.views import jvms as view
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from opskit.host import Host
     from opskit.jvm.discover import Jvm
-    from opskit.proc.cgroup import Membership
-    from opskit.proc.mountinfo import Mount
+    from opskit.proc.cgroup.tree import Membership
+    from opskit.proc.files.mountinfo import Mount
 
 
 class Options(NamedTuple):

@@ -8,37 +8,37 @@ from typing import TYPE_CHECKING
 import click
 
 from opskit import shell
-from opskit.analysis.headroom import HeadroomSample, trend
-from opskit.analysis.limitfindings import limit_findings
-from opskit.analysis.limitorigin import explained
+from opskit.analysis.limit_findings import limit_findings
+from opskit.analysis.limit_origin import explained
+from opskit.analysis.limit_trend import HeadroomSample, trend
+from opskit.analysis.limit_use import limit_uses
 from opskit.analysis.limits import judge
-from opskit.analysis.limituse import limit_uses
-from opskit.analysis.probeplan import probe_plan
-from opskit.commands.confirm import agreed
-from opskit.commands.options import Pid, Size, check_watch, common, open_host, watching
-from opskit.commands.output import Output, about
-from opskit.commands.watch import run_watch
+from opskit.analysis.probe_plan import probe_plan
+from opskit.commands.shared.confirm import agreed
+from opskit.commands.shared.options import Pid, Size, check_watch, common, open_host, watching
+from opskit.commands.shared.output import Output, about
+from opskit.commands.shared.watch import run_watch
 from opskit.errors import BadInput, NoSuchProcess, NotPermitted, NotSupported, OpskitError, UsageError
+from opskit.escape import printable
+from opskit.proc.config.systemd_units import unit_of_path
+from opskit.proc.files.stat import parse_stat
+from opskit.proc.files.status import parse_status
 from opskit.proc.fs import DENIED, GONE, Refused
-from opskit.proc.origins import read_origins
+from opskit.proc.limit_sources import read_origins
 from opskit.proc.process import command_name
 from opskit.proc.rights import how_to_be_allowed
-from opskit.proc.situation import INIT_USER_NAMESPACE, largest_written_bytes, read_situation
-from opskit.proc.stat import parse_stat
-from opskit.proc.status import parse_status
-from opskit.proc.units import unit_of_path
+from opskit.proc.thread_limits import INIT_USER_NAMESPACE, largest_written_bytes, read_situation
 from opskit.quantities import integer
-from opskit.render import limits as view
-from opskit.render.escape import printable
-from opskit.render.limits import Probed
 from opskit.render.report import Block, Report
+from opskit.render.views import limits as view
+from opskit.render.views.limits import Probed
 
 if TYPE_CHECKING:
+    from opskit.analysis.limit_use import LimitUse
     from opskit.analysis.limits import Verdict
-    from opskit.analysis.limituse import LimitUse
     from opskit.host import Host
     from opskit.proc.process import Process
-    from opskit.proc.situation import Situation
+    from opskit.proc.thread_limits import Situation
 
 
 _ENDED = ("Z", "X")  # a zombie keeps its pid until its parent collects it
@@ -213,7 +213,7 @@ def _with_jvm_options(host: Host, situation: Situation) -> Situation:
 def _namespace_owner(host: Host, situation: Situation) -> int | None:
     if situation.user_namespace in (None, INIT_USER_NAMESPACE) or not host.is_own:
         return None
-    from opskit.proc.syscalls import user_namespace_owner  # noqa: PLC0415  (ctypes: only where it is needed)
+    from opskit.proc.kernel.syscalls import user_namespace_owner  # noqa: PLC0415  (ctypes: only where it is needed)
 
     try:
         return user_namespace_owner(host.fs.path(situation.pid, "ns", "user"))
@@ -234,8 +234,8 @@ def _filter_answer(host: Host, situation: Situation, *, named: bool) -> str | No
     status = situation.status
     if status.fields.get("Seccomp") != "2" or (status.threads or 1) > 1 or not host.is_own:
         return None
-    from opskit.proc.seccomp import filter_answer, own_answer  # noqa: PLC0415
-    from opskit.proc.syscalls import can_start_a_thread, clone3_errno, seccomp_filters  # noqa: PLC0415
+    from opskit.proc.kernel.seccomp import filter_answer, own_answer  # noqa: PLC0415
+    from opskit.proc.kernel.syscalls import can_start_a_thread, clone3_errno, seccomp_filters  # noqa: PLC0415
 
     answer = filter_answer(host.fs, situation.pid, host.machine, seccomp_filters) if named else None
     if answer is None and (not named or _is_filtered_as_we_are(host, situation)):

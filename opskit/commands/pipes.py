@@ -7,26 +7,26 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from opskit.analysis import pipes as analysis
-from opskit.commands.options import Pid, check_watch, common, open_host, top, uids_of, users, watching
-from opskit.commands.output import Output, about
-from opskit.commands.watch import run_watch
+from opskit.commands.shared.options import Pid, check_watch, common, open_host, top, uids_of, users, watching
+from opskit.commands.shared.output import Output, about
+from opskit.commands.shared.watch import run_watch
 from opskit.errors import BadInput, NoSuchProcess, NotPermitted, NotSupported, UsageError
-from opskit.proc.boot import parse_boot_time
-from opskit.proc.coverage import coverage_lines, hides_processes
+from opskit.proc.files.boot_time import parse_boot_time
+from opskit.proc.files.stat import parse_stat
+from opskit.proc.files.status import parse_status
 from opskit.proc.fs import DENIED, GONE
-from opskit.proc.pipescan import Holder, PipeScan, PipeScanner, fds_in_flight
+from opskit.proc.pipe_scan import Holder, PipeScan, PipeScanner, fds_in_flight
 from opskit.proc.process import command_name
 from opskit.proc.rights import how_to_be_allowed
-from opskit.proc.stat import parse_stat
-from opskit.proc.status import parse_status
-from opskit.render import pipes as view
+from opskit.proc.visibility import coverage_lines, hides_processes
 from opskit.render.report import Block, Report
+from opskit.render.views import pipes as view
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from opskit.host import Host
-    from opskit.proc.pipefill import Blocked, Fill
+    from opskit.proc.pipe_fill import Blocked, Fill
 
 _SETTLE_S = 0.1  # between the two looks that tell a slow reader from one that does not read
 
@@ -155,7 +155,7 @@ def _refuse_denied(host: Host, options: Options, look: Look) -> None:
 def _scanner(host: Host, options: Options) -> PipeScanner:
     same_fd_table: Callable[[int, int], bool] | None = None
     if options.threads and host.is_own:
-        from opskit.proc import syscalls  # noqa: PLC0415  (ctypes: only where it is needed)
+        from opskit.proc.kernel import syscalls  # noqa: PLC0415  (ctypes: only where it is needed)
 
         same_fd_table = syscalls.same_fd_table
     return PipeScanner(
@@ -341,8 +341,8 @@ def _classes(
 def _fills(
     host: Host, options: Options, holders: Sequence[Holder], uses: Mapping[bytes, tuple[analysis.ProcessUse, ...]]
 ) -> tuple[dict[bytes, Fill], dict[bytes, str | None]]:
-    from opskit.proc.pipefill import blocked_writers, read_fills, times_slept  # noqa: PLC0415
-    from opskit.proc.syscalls import pipe_fill  # noqa: PLC0415
+    from opskit.proc.kernel.syscalls import pipe_fill  # noqa: PLC0415
+    from opskit.proc.pipe_fill import blocked_writers, read_fills, times_slept  # noqa: PLC0415
 
     fills = read_fills(holders, pipe_fill)
     if not options.fill:

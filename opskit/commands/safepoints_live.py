@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opskit.analysis import safepointrates as analysis
-from opskit.analysis.safepointadvice import Jdk
-from opskit.commands.output import Output, about
-from opskit.commands.watch import schedule
+from opskit.analysis import safepoint_rates as analysis
+from opskit.analysis.safepoint_advice import Jdk
+from opskit.commands.shared.output import Output, about
+from opskit.commands.shared.watch import schedule
 from opskit.errors import BadInput, NoSuchProcess
-from opskit.jvm.safepointcounters import Probe, Reading
-from opskit.proc.cgroup import parse_cgroup
+from opskit.escape import printable
+from opskit.jvm.perfdata.safepoint_counters import Probe, Reading
+from opskit.proc.cgroup.owner import unit_of
+from opskit.proc.cgroup.tree import parse_cgroup
 from opskit.proc.fs import DENIED, GONE
-from opskit.proc.place import unit_of
-from opskit.render import safepointrates as view
-from opskit.render.escape import printable
 from opskit.render.report import Report
-from opskit.render.safepoints import finding_lines
+from opskit.render.views import safepoint_rates as view
+from opskit.render.views.safepoints import finding_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

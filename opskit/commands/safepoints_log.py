@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 import click
 
 from opskit.analysis.distribution import Scratch
-from opskit.analysis.safepointadvice import Figures, Jdk, advise, verdict
+from opskit.analysis.safepoint_advice import Figures, Jdk, advise, verdict
 from opskit.analysis.safepoints import Collector, Stop, Timeline, Window, stops_of
-from opskit.commands.logfiles import LogFile, in_order, open_logs
-from opskit.commands.output import PICTURES, Output, about
+from opskit.commands.shared.log_files import LogFile, in_order, open_logs
+from opskit.commands.shared.output import PICTURES, Output, about
 from opskit.errors import BadInput
-from opskit.jvm.logstamps import first_stamp
-from opskit.jvm.safepointlog import Batch, SafepointLog
-from opskit.render import csv
-from opskit.render import safepoints as view
-from opskit.render.escape import printable
+from opskit.escape import printable
+from opskit.jvm.logs.log_timestamps import first_stamp
+from opskit.jvm.logs.safepoint_log import Batch, SafepointLog
+from opskit.render.formats import csv
 from opskit.render.report import Report, Sheet
+from opskit.render.views import safepoints as view
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from opskit.errors import AttachReplyCut, NoSuchProcess, OpskitError
-from opskit.jvm.stopclock import StopClock
-from opskit.proc.threadcpu import ThreadCpu
-from opskit.proc.throttle import read_periods, throttled_percent
+from opskit.jvm.perfdata.stop_clock import StopClock
+from opskit.proc.cgroup.throttling import read_periods, throttled_percent
+from opskit.proc.files.schedstat import ThreadCpu
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from opskit.host import Host
-    from opskit.jvm.attach import AttachClient
-    from opskit.jvm.dialects import DumpReader
-    from opskit.jvm.threaddump import Thread, ThreadDump
-    from opskit.proc.throttle import Periods
+    from opskit.jvm.attach.client import AttachClient
+    from opskit.jvm.dumps.dialects import DumpReader
+    from opskit.jvm.dumps.thread_dump import Thread, ThreadDump
+    from opskit.proc.cgroup.throttling import Periods
 
 DEFAULT_INTERVAL_S = 0.25
 DEFAULT_MAX_STOP_PERCENT = 1.0

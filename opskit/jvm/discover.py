@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from opskit import shell
 from opskit.errors import BadInput, NoSuchProcess, NotAJvm, NotPermitted, NotSupported, OpskitError
-from opskit.jvm.hsperfdata import PerfData, parse_hsperfdata
 from opskit.jvm.launch import is_java_launcher, last_flag, main_of_command, main_of_words, parse_words
-from opskit.jvm.maps import Mapping, parse_jvm_maps
-from opskit.jvm.nativeimage import is_native_image
-from opskit.proc.boot import parse_boot_time, parse_uptime
+from opskit.jvm.mapped_files import Mapping, parse_jvm_maps
+from opskit.jvm.native_image import is_native_image
+from opskit.jvm.perfdata.hsperfdata import PerfData, parse_hsperfdata
+from opskit.proc.files.boot_time import parse_boot_time, parse_uptime
+from opskit.proc.files.mountinfo import parse_remote_mount_points
+from opskit.proc.files.stat import parse_stat
+from opskit.proc.files.status import Status, parse_status
+from opskit.proc.files.uid_map import parse_id_map
 from opskit.proc.fs import DENIED, GONE, FileId, ProcFS
-from opskit.proc.idmap import parse_id_map
-from opskit.proc.mountinfo import parse_remote_mount_points
 from opskit.proc.process import command_name
 from opskit.proc.rights import as_owner_or_root
-from opskit.proc.stat import parse_stat
-from opskit.proc.status import Status, parse_status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

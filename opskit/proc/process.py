@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from opskit.errors import BadInput
+from opskit.proc.files.stat import parse_stat
+from opskit.proc.files.status import parse_status
 from opskit.proc.fs import DENIED, GONE, ProcFS
-from opskit.proc.stat import parse_stat
-from opskit.proc.status import parse_status
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,12 +13,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from opskit.errors import BadInput
+from opskit.proc.files.status import parse_status
 from opskit.proc.fs import DENIED, GONE, ProcFS
-from opskit.proc.status import parse_status
 from opskit.shell import Syntax, command
 
 if TYPE_CHECKING:
-    from opskit.proc.status import Status
+    from opskit.proc.files.status import Status
 
 RUN_AS_ROOT = "run as root"
 ANY_COMMAND = ("opskit", Syntax("…"))

@@ -18,7 +18,6 @@ import stat
 from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput, NotSupported
-from opskit.proc import syscalls
 from opskit.proc.fs import (
     GONE,
     LARGEST_BYTES,
@@ -31,6 +30,7 @@ from opskit.proc.fs import (
     largest_bytes,
     read_all,
 )
+from opskit.proc.kernel import syscalls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

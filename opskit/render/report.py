@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from opskit.render.chart import Chart
+    from opskit.render.pictures.chart import Chart
 
 R = TypeVar("R")
 

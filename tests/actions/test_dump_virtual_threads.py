@@ -11,7 +11,7 @@ import pytest
 
 from opskit.actions.dump_virtual_threads import _read
 from opskit.errors import NotPermitted
-from opskit.proc.stat import parse_stat
+from opskit.proc.files.stat import parse_stat
 
 
 def test_what_is_no_plain_file_is_not_opened(tmp_path, spawn):

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from opskit.analysis import dentry as analysis
 from opskit.analysis.dentry import Facts, Sample
-from opskit.proc.cgroupslab import CgroupSlab
-from opskit.proc.dentry_state import DentryState
-from opskit.proc.slabinfo import Slab
-from opskit.render import dentry as view
+from opskit.proc.cgroup.slab import CgroupSlab
+from opskit.proc.files.dentry_state import DentryState
+from opskit.proc.files.slabinfo import Slab
+from opskit.render.views import dentry as view
 
 GIB = 1 << 30
 counts = st.integers(0, 10**10)

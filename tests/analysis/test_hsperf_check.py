@@ -10,13 +10,13 @@ import subprocess
 import pytest
 
 from opskit.analysis import hsperf_check as analysis
-from opskit.jvm.attachfiles import Counters, Entry, Leftover, Socket, Surroundings, Tmp, Trigger, Way
+from opskit.jvm.attach.files import Counters, Entry, Leftover, Socket, Surroundings, Tmp, Trigger, Way
 from opskit.jvm.discover import HOTSPOT, Jvm
-from opskit.jvm.maps import Mapping
+from opskit.jvm.mapped_files import Mapping
 from opskit.proc.fs import FileId, Space
-from opskit.render import hsperf_check as view
-from opskit.render import markdown, text
+from opskit.render.formats import markdown, text
 from opskit.render.report import About, Report
+from opskit.render.views import hsperf_check as view
 
 APP, NOW = 1001, 1_000_000.0
 PID = 4242

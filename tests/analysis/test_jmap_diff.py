@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from opskit.analysis import jmap_diff as analysis
 from opskit.analysis.jmap_diff import Choice, compare
-from opskit.jvm.histogram import parse_histograms
-from opskit.jvm.stamp import Stamp
+from opskit.jvm.dumps.histogram import parse_histograms
+from opskit.jvm.logs.timestamps import Stamp
 
 
 def histogram(rows, source="x", stamp=None, **options):

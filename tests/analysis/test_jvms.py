@@ -7,8 +7,8 @@ import pytest
 
 from opskit.analysis.jvms import Seen, findings, ordered, row
 from opskit.jvm.discover import HOTSPOT, Jvm
-from opskit.jvm.hsperfdata import parse_hsperfdata
-from opskit.proc.cgrouplimits import CpuLimit, MemoryLimit
+from opskit.jvm.perfdata.hsperfdata import parse_hsperfdata
+from opskit.proc.cgroup.limits import CpuLimit, MemoryLimit
 from opskit.render.numbers import size
 
 MIB = 1 << 20

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opskit.analysis.locks import NOBODY_SEEN, contention
-from opskit.jvm.threaddump import Lock, Stack, Thread, ThreadDump, Waits
+from opskit.jvm.dumps.thread_dump import Lock, Stack, Thread, ThreadDump, Waits
 
 SYNC = "java.util.concurrent.locks.ReentrantLock$NonfairSync"
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opskit.analysis.distribution import Scratch
-from opskit.analysis.safepointadvice import Figures, Jdk, advise, duration, percent, verdict
+from opskit.analysis.safepoint_advice import Figures, Jdk, advise, duration, percent, verdict
 from opskit.analysis.safepoints import Collector, Moment, Operation, Timeline, Window, stops_of
-from opskit.jvm.safepointlog import SafepointLog
+from opskit.jvm.logs.safepoint_log import SafepointLog
 
 STOPPED = "Total time for which application threads were stopped: {} seconds, Stopping threads took: {} seconds\n"
 

@@ -23,7 +23,7 @@ from opskit.analysis.stacks import (
     thread_count,
     weigh,
 )
-from opskit.jvm.threaddump import Stack, Thread, ThreadDump, Waits
+from opskit.jvm.dumps.thread_dump import Stack, Thread, ThreadDump, Waits
 
 RUN = Stack(("a.Burn.run(Burn.java:1)", "java.lang.Thread.run(Thread.java:2)"), "RUNNABLE")
 SLEEP = Stack(("java.lang.Thread.sleep(Native Method)", "a.Burn.run(Burn.java:3)"), "TIMED_WAITING")

@@ -28,7 +28,7 @@ try:
 except ImportError:
     pass
 import opskit.cli, opskit.commands.dentry, opskit.actions.trace_lookups
-import opskit.render.json, opskit.render.table, opskit.render.text
+import opskit.render.formats.json, opskit.render.formats.table, opskit.render.formats.text
 os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})
 sys.exit(opskit.cli.run(sys.argv[1:]))
 """

@@ -93,7 +93,7 @@ def test_an_old_kernel_in_a_chroot_is_told_as_what_it_is(tmp_path):
 def test_a_detached_mount_is_seen_by_nobody_and_ends_with_its_fd():
     """A root of tracefs by an fd; EPERM without CAP_SYS_ADMIN, ENODEV for what this kernel has not."""
     code = (
-        "import os, sys\nfrom opskit.proc.syscalls import mount_detached\n"
+        "import os, sys\nfrom opskit.proc.kernel.syscalls import mount_detached\n"
         "try:\n    fd = mount_detached(sys.argv[1])\nexcept OSError as error:\n    print(error.errno)\n    sys.exit()\n"
         "assert 'instances' in os.listdir(f'/proc/self/fd/{fd}'), os.listdir(f'/proc/self/fd/{fd}')\n"
         "assert not os.get_inheritable(fd)\n"

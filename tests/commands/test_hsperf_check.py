@@ -19,7 +19,7 @@ import pytest
 from jvmtree import PROGRAM
 from stracing import ACTS, OPENS, traced
 
-from opskit.jvm.attach import AttachClient
+from opskit.jvm.attach.client import AttachClient
 from opskit.proc.fs import ProcFS
 
 APP, OTHER = 1234, 1235

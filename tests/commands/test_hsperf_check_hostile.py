@@ -28,10 +28,10 @@ from opskit.actions.repair_ownership import carry_out
 from opskit.analysis.hsperf_check import Repair
 from opskit.commands import hsperf_check as command
 from opskit.host import Host
-from opskit.jvm.attachfiles import Way
-from opskit.proc.stat import parse_stat
+from opskit.jvm.attach.files import Way
+from opskit.proc.files.stat import parse_stat
 
-SCRIPT = Path(__file__).resolve().parent.parent / "attacker.py"
+SCRIPT = Path(__file__).resolve().parent.parent / "support" / "attacker.py"
 IN_MOUNTS = ("user-namespace", "setuid-helper")
 COUNTERS = hsperf.build({"sun.rt.javaCommand": "x"})
 # As if every process could be looked into: root may not read the maps of some, and then nothing is removed.
@@ -44,7 +44,7 @@ exec "$@"
 
 
 class Attacker:
-    """tests/attacker.py at work."""
+    """tests/support/attacker.py at work."""
 
     def __init__(self, user, how, trick, name, victim="", fd=-1):
         self.how = how

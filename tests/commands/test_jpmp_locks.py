@@ -15,7 +15,7 @@ import pytest
 from opskit.actions import dump_virtual_threads as action
 from opskit.errors import OpskitError
 from opskit.host import Host
-from opskit.jvm.attach import AttachClient
+from opskit.jvm.attach.client import AttachClient
 
 
 def locks(opskit, *words):

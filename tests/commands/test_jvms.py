@@ -246,7 +246,7 @@ def test_another_users_jvms_are_there_without_their_counters(workload, as_user, 
             break
         parent.chmod(0o755)
     json_words = ["jvms", "-f", "json", "-o", str(report)]
-    for name in ("opskit.commands.jvms", "opskit.render.json", "opskit.actions.outfile"):
+    for name in ("opskit.commands.jvms", "opskit.render.formats.json", "opskit.actions.outfile"):
         importlib.import_module(name)  # another user may not be able to read it
     assert as_user(NOBODY, lambda: run(json_words)) == 0
     document = json.loads(report.read_text())

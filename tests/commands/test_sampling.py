@@ -9,7 +9,7 @@ import pytest
 from opskit.commands.sampling import Plan, Sampler
 from opskit.errors import AttachTimeout, NoSuchProcess
 from opskit.host import Host
-from opskit.jvm.dialects import DumpReader
+from opskit.jvm.dumps.dialects import DumpReader
 
 DUMP = '"main" #1 prio=5 os_prio=0 cpu=7.50ms elapsed=1.00s tid=0x1 nid=0x1 runnable\n   java.lang.Thread.State: RUNNABLE\n\tat a.B.c(B.java:1)\n\n'
 STAT = "7 (java) S 1 7 7 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 42 0 0 0 0 0 0"

@@ -1,4 +1,4 @@
-"""The attach layer against a server that misbehaves in every known way (tests/fakejvm.py)."""
+"""The attach layer against a server that misbehaves in every known way (tests/support/fakejvm.py)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from multiprocessing import get_context
 import pytest
 
 from opskit import errors
-from opskit.jvm import attachwire
-from opskit.jvm.attach import AttachClient
+from opskit.jvm.attach import wire as attachwire
+from opskit.jvm.attach.client import AttachClient
 from opskit.proc.fs import ProcFS
 
 APP = 1234

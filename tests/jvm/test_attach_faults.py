@@ -14,9 +14,9 @@ import jvms
 import pytest
 
 from opskit import errors
-from opskit.jvm import attachwire
-from opskit.jvm.attach import AttachClient
-from opskit.jvm.hsperfdata import parse_hsperfdata
+from opskit.jvm.attach import wire as attachwire
+from opskit.jvm.attach.client import AttachClient
+from opskit.jvm.perfdata.hsperfdata import parse_hsperfdata
 from opskit.proc.fs import ProcFS
 
 APP, OTHER = 1234, 1235

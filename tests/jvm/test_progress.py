@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from opskit.jvm import histogram
+from opskit.jvm.dumps import histogram
 from opskit.jvm.progress import onwards
 
 

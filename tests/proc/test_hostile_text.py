@@ -9,33 +9,33 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opskit.errors import BadInput
-from opskit.proc import (
-    boot,
-    cgroup,
-    coverage,
+from opskit.proc import pipe_fill as pipefill
+from opskit.proc import thread_limits as situation
+from opskit.proc import visibility as coverage  # fmt: skip
+from opskit.proc.cgroup import owner as place
+from opskit.proc.cgroup import tree as cgroup  # fmt: skip
+from opskit.proc.config import pam_limits as pamlimits  # fmt: skip
+from opskit.proc.files import boot_time as boot  # fmt: skip
+from opskit.proc.files import (
     dentry_state,
     fd,
-    ftrace,
-    idmap,
     limits,
     loadavg,
     maps,
     meminfo,
     mountinfo,
-    pamlimits,
-    pipefill,
-    place,
     pressure,
-    situation,
     slabinfo,
     stat,
     status,
     sysctl,
-    threadcpu,
     vmstat,
-)  # fmt: skip
+)
+from opskit.proc.files import schedstat as threadcpu
+from opskit.proc.files import uid_map as idmap
+from opskit.proc.files.limits import UNLIMITED
 from opskit.proc.fs import ids
-from opskit.proc.limits import UNLIMITED
+from opskit.proc.kernel import ftrace  # fmt: skip
 
 RUN = 256_000
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from opskit.proc.files.maps import parse_maps
+from opskit.proc.files.mountinfo import parse_mountinfo
 from opskit.proc.lines import lines_of
-from opskit.proc.maps import parse_maps
-from opskit.proc.mountinfo import parse_mountinfo
 
 ENDS = ["\v", "\f", "\r", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
 

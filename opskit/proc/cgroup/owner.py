@@ -1,0 +1,108 @@
+r"""To which container, pod or systemd unit a process belongs, by its cgroups' paths.
+
+/system.slice/app.service
+/user.slice/user-1000.slice/session-3.scope
+/docker/3f2a…                                                      64 hexadecimal digits
+/system.slice/docker-3f2a….scope
+/kubepods/burstable/pod6a1c2b9e-0d0f-4f35-9d6b-3d1f0e5a7c11/3f2a…
+/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod6a1c2b9e_0d0f_….slice/cri-containerd-3f2a….scope
+/system.slice/containerd.service/kubepods-burstable-pod6a1c….slice:cri-containerd:3f2a…
+/machine.slice/libpod-3f2a….scope/container
+/machine.slice/machine-web\x2d1.scope                              systemd-nspawn
+/lxc.payload.web1
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from opskit.quantities import hexadecimal
+
+if TYPE_CHECKING:
+    from opskit.proc.cgroup.tree import Membership
+
+_RUNTIMES = {"libpod": "podman", "crio": "cri-o", "cri-containerd": "containerd", "machine": "systemd-nspawn"}
+# Compiled where a process is in a cgroup at all.
+_SCOPE = r"([a-z][a-z-]*?)-([0-9a-f]{64})(?:\.scope)?"
+_POD = r"(?:^|[-/])pod([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}|[0-9a-f]{32})(?=$|\.slice)"
+_ID = r"[0-9a-f]{64}|[0-9a-f]{32}-[0-9]+"  # the second: a task of ECS
+_SHORT_ID = 12
+
+
+class Place(NamedTuple):
+    """Where a process runs. `container` is the id (or, with LXC and nspawn, the name), `runtime` what made it.
+
+    `unit` is the systemd unit, inside the container where there is one. `path` is the cgroup that says all this.
+    """
+
+    path: str
+    container: str | None = None
+    runtime: str | None = None
+    pod: str | None = None
+    unit: str | None = None
+
+    @property
+    def label(self) -> str:
+        """In a word: `app.service`, `docker:3f2a9c81d0e4`, `pod:6a1c…-7c11/3f2a9c81d0e4`, or the cgroup's own name."""
+        container = self.container and (
+            self.container[:_SHORT_ID] if re.fullmatch(_ID, self.container) else self.container
+        )
+        if self.pod:
+            return f"pod:{self.pod}" + (f"/{container}" if container else "")
+        if container:
+            return f"{self.runtime or 'container'}:{container}"
+        return self.unit or self.path.rpartition("/")[2]
+
+
+def place_of(memberships: list[Membership]) -> Place | None:
+    """What a process's cgroups tell; None at the root of all of them (which is also how it looks from within)."""
+    paths = sorted({member.path for member in memberships if member.path != "/"}, key=lambda path: (-len(path), path))
+    places = [_read(path) for path in paths]
+    for wanted in (lambda place: place.container or place.pod, lambda place: place.unit):
+        found = next(filter(wanted, places), None)
+        if found:
+            return found
+    return places[0] if places else None
+
+
+def unit_of(memberships: list[Membership]) -> str | None:
+    """The same in a word; None at the root."""
+    place = place_of(memberships)
+    return place.label if place else None
+
+
+def _read(path: str) -> Place:
+    container = runtime = pod = unit = None
+    parent = ""
+    for part in filter(None, path.split("/")):
+        found_pod = re.search(_POD, part.split(":")[0])
+        found_container = _container(part, parent)
+        if found_pod:
+            pod, unit = found_pod[1].replace("_", "-"), None
+        if found_container:
+            (container, runtime), unit = found_container, None
+        elif part.endswith((".service", ".scope")) and part != "init.scope":
+            unit = _unescaped(part)
+        parent = part
+    return Place(path, container, runtime, pod, unit)
+
+
+def _container(part: str, parent: str) -> tuple[str, str | None] | None:
+    """(id or name, runtime) where this part of a path is a container's."""
+    if scope := re.fullmatch(_SCOPE, part):
+        return scope[2], _RUNTIMES.get(scope[1], scope[1])
+    if re.fullmatch(_ID, part):
+        return part, parent if parent in ("docker", "containerd", "ecs", "podman") else None
+    words = part.split(":")
+    if len(words) == 3 and re.fullmatch(_ID, words[2]):
+        return words[2], _RUNTIMES.get(words[1], words[1])
+    if part.startswith("machine-") and part.endswith(".scope"):
+        return _unescaped(part[len("machine-") : -len(".scope")]), "systemd-nspawn"
+    if part.startswith("lxc.payload.") or parent in ("lxc", "lxc.payload"):
+        return part.removeprefix("lxc.payload."), "lxc"
+    return None
+
+
+def _unescaped(name: str) -> str:
+    return re.sub(r"\\x([0-9a-f]{2})", lambda match: chr(hexadecimal(match[1]) or 0xFFFD), name)

@@ -1,0 +1,95 @@
+"""The slab memory of each memory cgroup: memory.stat of v2 (Documentation/admin-guide/cgroup-v2.rst), kmem files of v1.
+
+v2's memory.stat counts a cgroup with all below it:
+
+    slab_reclaimable 223346688
+    slab_unreclaimable 1847296
+
+v1's memory.stat says nothing of slabs. memory.kmem.slabinfo (Linux 3.8 to 5.8; empty since) has the caches of that cgroup
+alone, in the form of /proc/slabinfo; memory.kmem.usage_in_bytes is all of the kernel's memory, stacks too: an upper bound.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from opskit.proc.cgroup.tree import controller_root, is_machine_root
+from opskit.proc.files.slabinfo import Slab, parse_slabinfo
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opskit.proc.cgroup.tree import Level
+    from opskit.proc.fs import ProcFS
+
+
+class CgroupSlab(NamedTuple):
+    """One memory cgroup. Bytes count everything below it, but for `caches`: those that are charged to it alone (v1).
+
+    `kernel_bytes` (v1) is an upper bound of its slabs. `limit_bytes`: None for no limit. `reclaims`: it has memory.reclaim.
+    """
+
+    path: str
+    directory: str
+    slab_reclaimable_bytes: int | None
+    slab_unreclaimable_bytes: int | None
+    kernel_bytes: int | None
+    usage_bytes: int | None
+    limit_bytes: int | None
+    caches: tuple[Slab, ...] = ()
+    reclaims: bool = False
+
+
+_NO_LIMIT = 1 << 60  # v1 writes "none" as the largest number of whole pages
+
+
+def read_cgroup_slabs(fs: ProcFS) -> list[CgroupSlab]:
+    """Every memory cgroup but the machine's root, which is the machine; none where the controller is not mounted."""
+    top = controller_root(fs, "memory")
+    if top is None:
+        return []
+    levels = [] if is_machine_root(fs, top) else [top]
+    return [_read(fs, level) for level in (*levels, *_below(fs, top))]
+
+
+def _below(fs: ProcFS, level: Level) -> Iterator[Level]:
+    """All cgroups below one, each before its children. Users nest theirs deeper than Python calls itself."""
+    waiting = [level]
+    while waiting:
+        above = waiting.pop()
+        if above is not level:
+            yield above
+        waiting += reversed(above.children(fs))
+
+
+def _read(fs: ProcFS, level: Level) -> CgroupSlab:
+    if level.version == 2:
+        stat = level.table(fs, "memory.stat")
+        return CgroupSlab(
+            level.path,
+            level.directory,
+            stat.get("slab_reclaimable"),
+            stat.get("slab_unreclaimable"),
+            None,
+            level.number(fs, "memory.current"),
+            level.number(fs, "memory.max"),
+            reclaims=level.has(fs, "memory.reclaim"),
+        )
+    limit = level.number(fs, "memory.limit_in_bytes")
+    return CgroupSlab(
+        level.path,
+        level.directory,
+        None,
+        None,
+        level.number(fs, "memory.kmem.usage_in_bytes"),
+        level.number(fs, "memory.usage_in_bytes"),
+        None if limit is None or limit >= _NO_LIMIT else limit,
+        _caches(level.load(fs, "memory.kmem.slabinfo")),
+    )
+
+
+def _caches(text: str | None) -> tuple[Slab, ...]:
+    """Charged caches; none where the kernel does not fill the file (a header alone, or nothing)."""
+    if text is None or all(line.startswith(("#", "slabinfo")) for line in text.splitlines()):
+        return ()
+    return tuple(parse_slabinfo(text + "\n"))

@@ -1,0 +1,222 @@
+"""Where a process sits in the cgroup trees, v1, v2 or both (cgroups(7), Documentation/admin-guide/cgroup-v2.rst).
+
+/proc/PID/cgroup, a line a hierarchy; `0::` is v2:
+
+    9:name=systemd:/system.slice/app.service
+    8:pids:/system.slice/app.service
+    1:cpu,cpuacct:/
+    0::/system.slice/app.service
+"""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING, NamedTuple
+
+from opskit.errors import BadInput
+from opskit.proc.files.mountinfo import Mount, parse_mountinfo
+from opskit.proc.fs import DENIED, GONE, ProcFS
+from opskit.proc.lines import lines_of
+from opskit.quantities import integer, signed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+_LONGEST_PATH = 4096  # PATH_MAX
+_DEEPEST_ROOT = 32  # a namespace's root that lies deeper below a mount is not searched for
+
+
+class Membership(NamedTuple):
+    """One hierarchy of /proc/PID/cgroup. `controllers` is empty for v2."""
+
+    hierarchy: int
+    controllers: tuple[str, ...]
+    path: str
+
+
+class Level(NamedTuple):
+    """One cgroup on the way up from a process. `path` as the kernel names it, `directory` where its files are.
+
+    `version` is 1 or 2.
+    """
+
+    path: str
+    directory: str
+    version: int
+
+    def load(self, fs: ProcFS, name: str) -> str | None:
+        """A file of this cgroup, stripped; None where it is not there or must not be read."""
+        try:
+            return fs.load_root(str.strip, self.directory.lstrip("/"), name)
+        except (*GONE, DENIED, OSError):
+            return None
+
+    def number(self, fs: ProcFS, name: str) -> int | None:
+        """A file that holds one number; None for `max`, for anything else, and where there is none."""
+        text = self.load(fs, name)
+        return None if text is None else signed(text)
+
+    def has(self, fs: ProcFS, name: str) -> bool:
+        """Whether the cgroup has this file, readable or not."""
+        return fs.root_exists(self.directory.lstrip("/"), name)
+
+    def children(self, fs: ProcFS) -> list[Level]:
+        """The cgroups right below, in the order of their names; none where they are gone or hidden."""
+        try:
+            names = fs.root_directories(self.directory.lstrip("/"))
+        except OSError:  # gone, hidden, or nested deeper than a path may be long
+            return []
+        return [
+            Level(posixpath.join(self.path, name), posixpath.join(self.directory, name), self.version) for name in names
+        ]
+
+    def table(self, fs: ProcFS, name: str) -> dict[str, int]:
+        """A file of `key number` lines (cpu.stat, memory.stat, pids.events); empty where there is none."""
+        pairs = (line.split() for line in lines_of(self.load(fs, name) or ""))
+        values = ((words[0], integer(words[1])) for words in pairs if len(words) == 2)
+        return {key: value for key, value in values if value is not None}
+
+
+class Ancestry(NamedTuple):
+    """A controller's cgroups from the process's own up. `complete`: the last one is the machine's root.
+
+    Not complete means that a cgroup namespace (a container) hides what is above the last level.
+    """
+
+    levels: tuple[Level, ...]
+    complete: bool
+
+
+def parse_cgroup(text: str) -> list[Membership]:
+    """The lines of /proc/PID/cgroup. Raises BadInput."""
+    found = []
+    for number, line in enumerate(lines_of(text), 1):
+        hierarchy, colon, rest = line.partition(":")
+        controllers, second, path = rest.partition(":")
+        index = integer(hierarchy)
+        if not colon or not second or index is None or not path.startswith("/") or len(path) > _LONGEST_PATH:
+            raise BadInput("cgroup", "not `number:controllers:path`", number, line)
+        found.append(Membership(index, tuple(filter(None, controllers.split(","))), path))
+    return found
+
+
+def ancestry(fs: ProcFS, pid: int | str, controller: str) -> Ancestry | None:
+    """The cgroups whose `controller` (pids, memory, cpu, …) holds this process; None where they are not to be seen.
+
+    "" is no controller: v2's own, where pressure is told even if v1 has all the controllers.
+    A v1 hierarchy of that controller comes before v2, as in the kernel: a controller is in one of them only.
+    Raises GONE where the process is gone.
+    """
+    found = levels_of(fs, fs.load(parse_cgroup, pid, "cgroup"), controller, cgroup_mounts(fs, pid), pid)
+    return Ancestry(found, is_machine_root(fs, found[-1])) if found else None
+
+
+def levels_of(
+    fs: ProcFS,
+    memberships: list[Membership],
+    controller: str,
+    mounts: list[Mount],
+    pid: int | str | None = None,
+) -> tuple[Level, ...] | None:
+    """The same cgroups for memberships that were read, and mounts that are the same for all processes.
+
+    With `pid` a cgroup whose place in the mount is not told (the host's mount, seen from a cgroup namespace) is searched for.
+    """
+    for member in memberships:
+        if controller in member.controllers:
+            points = [m for m in mounts if m.fs_type == "cgroup" and controller in m.options]
+            return _first_that_shows(fs, points, member.path, 1, pid)
+    for member in memberships:
+        if member.hierarchy == 0 and not member.controllers:
+            points = [m for m in mounts if m.fs_type == "cgroup2"]
+            found = _first_that_shows(fs, points, member.path, 2, pid)
+            return found if found and (not controller or _has_controller(fs, found[-1], controller)) else None
+    return None
+
+
+def cgroup_mounts(fs: ProcFS, pid: int | str) -> list[Mount]:
+    """Where the cgroups are mounted for the reader of this tree: ourselves here; of another root its init, or that process."""
+    for reader in ("1", "self", pid) if fs.root else ("self", "1", pid):
+        try:
+            mounts = fs.load(_parse_cgroup_mounts, reader, "mountinfo")
+        except (*GONE, DENIED, NotADirectoryError, BadInput):
+            continue
+        if mounts:
+            return mounts
+    return []
+
+
+def _parse_cgroup_mounts(text: str) -> list[Mount]:
+    # A host of containers has thousands of mounts, a dozen of them are cgroups.
+    mounts = parse_mountinfo("\n".join(line for line in lines_of(text) if " - cgroup" in line))
+    return [mount for mount in mounts if mount.fs_type in ("cgroup", "cgroup2")]
+
+
+def _first_that_shows(
+    fs: ProcFS, mounts: list[Mount], path: str, version: int, pid: int | str | None
+) -> tuple[Level, ...] | None:
+    """The levels by the first mount in which the cgroup is to be seen: a hierarchy may be mounted in parts."""
+    return next((found for mount in mounts if (found := _walk(fs, mount, path, version, pid))), None)
+
+
+def _has_controller(fs: ProcFS, level: Level, controller: str) -> bool:
+    return controller in (level.load(fs, "cgroup.controllers") or "").split()
+
+
+def _walk(fs: ProcFS, mount: Mount, path: str, version: int, pid: int | str | None) -> tuple[Level, ...] | None:
+    # A mount's root is what its mount point stands for: a part of the tree in a container (/docker/0123), or what is
+    # above our cgroup namespace (/../..) where the host's mount is seen from inside.
+    top = mount.root.rstrip("/")
+    below: str | None = None
+    if path == mount.root or path.startswith(f"{top}/"):
+        below = path[len(top) :].rstrip("/")
+    elif top.startswith("/..") and top.count("..") <= _DEEPEST_ROOT and pid is not None:
+        below = _find(fs, mount.mount_point, top.count(".."), path.rstrip("/"), pid)
+    if below is None or "/.." in below:  # outside what the mount shows
+        return None
+    above = "" if top.startswith("/..") else top
+    levels = tuple(Level(above + at or "/", mount.mount_point + at, version) for at in _upwards(below))
+    if not levels[0].has(fs, "cgroup.procs") and not fs.names_root(levels[0].directory.lstrip("/")):
+        return None
+    return levels
+
+
+def _find(fs: ProcFS, directory: str, depth: int, path: str, pid: int | str, below: str = "") -> str | None:
+    """Our namespace's root lies `depth` levels below a mount, by a name we are not told: it has the process in `path`."""
+    if depth == 0:
+        procs = Level(path, directory + below + path, 1).load(fs, "cgroup.procs")
+        return below + path if procs is not None and str(pid) in procs.split() else None
+    for name in fs.names_root((directory + below).lstrip("/")):
+        found = _find(fs, directory, depth - 1, path, pid, f"{below}/{name}")
+        if found is not None:
+            return found
+    return None
+
+
+def controller_root(fs: ProcFS, controller: str) -> Level | None:
+    """The topmost cgroup of a controller that can be seen here: the machine's root, or a container's own; None: not mounted."""
+    mounts = cgroup_mounts(fs, "1")
+    for mount in mounts:
+        if mount.fs_type == "cgroup" and controller in mount.options:
+            return Level(mount.root, mount.mount_point, 1)
+    for mount in mounts:
+        if mount.fs_type == "cgroup2":
+            top = Level(mount.root, mount.mount_point, 2)
+            return top if _has_controller(fs, top, controller) else None
+    return None
+
+
+def is_machine_root(fs: ProcFS, level: Level) -> bool:
+    """Whether a cgroup is the root of the whole machine's tree, and not that of a container."""
+    if level.version == 1:
+        return level.load(fs, "release_agent") is not None  # only the true root of a v1 hierarchy has it
+    return level.load(fs, "cgroup.type") is None  # every v2 cgroup but the true root has it
+
+
+def _upwards(below: str) -> Iterator[str]:
+    """`/a/b`, `/a`, and "" for the mount point itself."""
+    while below:
+        yield below
+        below = below.rpartition("/")[0]
+    yield ""

@@ -1,0 +1,247 @@
+"""/etc/security/limits.conf and limits.d/*.conf, read as pam_limits reads them (linux-pam, pam_limits.c).
+
+# domain   type  item    value         sizes are in KB, cpu in minutes
+*          -     stack   17179869184
+@web       soft  nproc   4096
+1000:1999  hard  as      unlimited
+root       -                            (no limits for this user at all)
+
+Precedence: a line for the user (by name or uid range) beats one for a group, that beats the wildcard; within a class
+the last line wins, limits.conf first and then limits.d in the order of the names. On Debian and its kin, wildcard and
+group lines do not hold for root.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from opskit.proc.files.limits import UNLIMITED
+from opskit.proc.files.sysctl import Setting
+from opskit.quantities import integer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from opskit.proc.fs import ProcFS
+
+ITEMS = {
+    "cpu": "RLIMIT_CPU",
+    "fsize": "RLIMIT_FSIZE",
+    "data": "RLIMIT_DATA",
+    "stack": "RLIMIT_STACK",
+    "core": "RLIMIT_CORE",
+    "rss": "RLIMIT_RSS",
+    "nproc": "RLIMIT_NPROC",
+    "nofile": "RLIMIT_NOFILE",
+    "memlock": "RLIMIT_MEMLOCK",
+    "as": "RLIMIT_AS",
+    "locks": "RLIMIT_LOCKS",
+    "sigpending": "RLIMIT_SIGPENDING",
+    "msgqueue": "RLIMIT_MSGQUEUE",
+    "nice": "RLIMIT_NICE",
+    "rtprio": "RLIMIT_RTPRIO",
+    "rttime": "RLIMIT_RTTIME",
+}
+_KB = {"fsize", "data", "stack", "core", "rss", "memlock", "as"}
+_INFINITE = {"-1", "-", "unlimited", "infinity"}
+_RLIM_INFINITY = 2**64 - 1
+_NUMBER = re.compile(r"[ \t\n\v\f\r]*([+-]?)0*([0-9]*)(?<=[0-9])")
+_USER, _GROUP, _WILDCARD = 0, 1, 2  # lower beats higher
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Whom PAM would log in. `gid` is the primary group of the passwd entry; `groups` are gids by name."""
+
+    name: str
+    uid: int
+    gid: int
+    groups: dict[str, int]
+    wildcards_apply: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PamLimit:
+    """What one line gives: bytes, seconds or a count, or UNLIMITED. `in_kb`: the line's number is in KB."""
+
+    value: float
+    setting: Setting
+    in_kb: bool
+
+
+@dataclass(slots=True)
+class PamLimits:
+    """What the files give an account: by (RLIMIT name, "soft" or "hard"). `unread` names files that could not be read.
+
+    `exempt` is the line `<domain> -` that leaves the account without any limits.
+    """
+
+    limits: dict[tuple[str, str], PamLimit]
+    unread: list[str]
+    exempt: Setting | None = None
+
+
+def pam_limits(fs: ProcFS, account: Account) -> PamLimits:
+    """Read all files for an account. A file that cannot be read is named, and the rest goes on."""
+    found = PamLimits({}, [])
+    classes: dict[tuple[str, str], int] = {}
+    for path in _files(fs):
+        try:
+            lines = fs.load_root(_getlines, path)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            found.unread.append(f"/{path}: {error.strerror}")
+            continue
+        for number, line in enumerate(lines, 1):
+            _apply(found, classes, f"/{path}", number, line, account)
+            if found.exempt:
+                found.limits.clear()
+                return found
+    return found
+
+
+def _files(fs: ProcFS) -> Iterator[str]:
+    """limits.conf, or the vendor's; then limits.d, where a file of the administrator hides the vendor's of that name."""
+    yield (
+        "etc/security/limits.conf"
+        if "limits.conf" in fs.names_root("etc/security")
+        else ("usr/lib/security/limits.conf")
+    )
+    chosen: dict[str, str] = {}
+    for directory in ("etc/security/limits.d", "usr/lib/security/limits.d"):
+        for name in fs.names_root(directory):
+            # A shell's *.conf does not match a hidden file.
+            if name.endswith(".conf") and not name.startswith("."):
+                chosen.setdefault(name, f"{directory}/{name}")
+    yield from (chosen[name] for name in sorted(chosen))
+
+
+def _apply(
+    found: PamLimits, classes: dict[tuple[str, str], int], path: str, number: int, line: str, account: Account
+) -> None:
+    words = _split(line)
+    if not words:
+        return
+    domain, kind, item = words[0], words[1].lower() if len(words) > 1 else "", words[2].lower() if words[2:] else ""
+    setting = Setting(path, number, item, "", line.strip())
+    if len(words) == 2:
+        if kind.startswith("-") and domain != "*" and not domain.startswith("%"):
+            rank = _rank(domain, account)
+            if rank is not None:
+                found.exempt = setting
+        return
+    if len(words) < 4 or item not in ITEMS or kind not in ("soft", "hard", "-"):
+        return
+    rank = _rank(domain, account)
+    value = parse_value(item, words[3].lower())
+    if rank is None or value is None:
+        return
+    for side in ("soft", "hard") if kind == "-" else (kind,):
+        key = (ITEMS[item], side)
+        if classes.get(key, rank) < rank:
+            return  # also where the hard limit would be free: pam_limits looks no further
+        classes[key] = rank
+        found.limits[key] = PamLimit(value, setting, item in _KB)
+
+
+def _split(line: str) -> list[str]:
+    """Up to four words, the last one the rest of the line; comments are gone."""
+    text = line.lstrip().partition("#")[0].strip(" \t")
+    return re.split(r"[ \t]+", text, maxsplit=3) if text else []
+
+
+def _rank(domain: str, account: Account) -> int | None:
+    """How specific a line's domain is for this account; None where it does not mean it."""
+    if domain == account.name:
+        return _USER
+    ranged = _range(domain)
+    if domain.startswith("%"):  # for maxlogins only
+        return None
+    if domain.startswith("@"):
+        if not account.wildcards_apply:
+            return None
+        return _GROUP if _in_group(domain[1:], ranged, account) else None
+    if ranged is None:
+        return _WILDCARD if domain == "*" and account.wildcards_apply else None
+    low, high = ranged
+    return _USER if low <= account.uid <= high else None
+
+
+def _in_group(name: str, ranged: tuple[float, float] | None, account: Account) -> bool:
+    if ranged is None:
+        return name in account.groups
+    if name.startswith(":") and ranged is not _BAD_RANGE:  # @:gid means membership, @min:max the primary group
+        return ranged[0] in {account.gid, *account.groups.values()}
+    return ranged[0] <= account.gid <= ranged[1]
+
+
+_BAD_RANGE = (1.0, 0.0)  # holds nobody: pam_limits skips the line
+
+
+def _range(domain: str) -> tuple[float, float] | None:
+    """`min:max`, `min:`, `:exact` of uids, or of gids behind `@`; None: no range."""
+    text = domain[1:] if domain[:1] in ("@", "%") else domain
+    low, colon, high = text.partition(":")
+    if not colon:
+        return None
+    first, last = integer(low), integer(high)
+    if (low and first is None) or (high and last is None) or not (low or high):
+        return _BAD_RANGE
+    if first is None:
+        return last or 0, last or 0
+    return first, UNLIMITED if last is None else last
+
+
+def parse_value(item: str, text: str) -> float | None:
+    """A line's value in bytes, seconds or a count; None for one that pam_limits refuses. It reads as strtoull does."""
+    if item != "nice" and text in _INFINITE:
+        return UNLIMITED
+    match = _NUMBER.match(text)
+    if match is None:
+        return None
+    number = integer(match[2] or "0")
+    number = _RLIM_INFINITY if number is None else min(number, _RLIM_INFINITY)  # longer ones saturate, as strtoull's do
+    if item == "nice":
+        return 20 - max(-20, min(19, -number if match[1] == "-" else number))
+    if match[1] == "-":
+        number = -number % 2**64
+    factor = 1024 if item in _KB else 60 if item == "cpu" else 1
+    limit = _RLIM_INFINITY // factor if factor > 1 else _RLIM_INFINITY
+    return UNLIMITED if number >= limit else number * factor
+
+
+def account_of(fs: ProcFS, name: str, uid: int, gid: int, gids: Iterable[int]) -> Account:
+    """The account of a process: its groups as /etc/group knows them, and those that the process has (`gids`)."""
+    known = set(gids) | {gid}
+    groups = {}
+    for line in _lines(fs, "etc/group"):
+        fields = line.split(":")
+        number = integer(fields[2]) if len(fields) > 3 else None
+        if number is not None and (number in known or name in fields[3].split(",")):
+            groups[fields[0]] = number
+    return Account(name, uid, gid, groups, wildcards_apply=uid != 0 or not _root_is_special(fs))
+
+
+def _root_is_special(fs: ProcFS) -> bool:
+    """Whether wildcards pass root by: Debian's patch, and so Ubuntu's; without an os-release it is taken to be so."""
+    fields = dict(
+        line.replace('"', "").split("=", 1)
+        for line in _lines(fs, "etc/os-release") or _lines(fs, "usr/lib/os-release")
+        if "=" in line
+    )
+    return not fields or "debian" in (fields.get("ID", "") + " " + fields.get("ID_LIKE", "")).split()
+
+
+def _lines(fs: ProcFS, path: str) -> list[str]:
+    try:
+        return fs.load_root(_getlines, path)
+    except OSError:
+        return []
+
+
+def _getlines(text: str) -> list[str]:
+    """Lines as getline(3) sees them: only a newline ends one, a carriage return stays in it."""
+    return text.split("\n")

@@ -1,0 +1,149 @@
+"""What a systemd unit's files say (systemd.unit(5), systemd.exec(5), systemd.resource-control(5)).
+
+[Service]
+LimitNPROC=4096
+TasksMax=512
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from opskit.proc.files.sysctl import Setting
+from opskit.quantities import integer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from opskit.proc.fs import ProcFS
+
+# From what overrules to what is overruled (systemd.unit(5), table 1).
+_DIRECTORIES = (
+    "etc/systemd/system.control",
+    "run/systemd/system.control",
+    "run/systemd/transient",
+    "etc/systemd/system",
+    "run/systemd/system",
+    "run/systemd/generator",
+    "usr/local/lib/systemd/system",
+    "usr/lib/systemd/system",
+    "lib/systemd/system",
+)
+_MANAGER = ("etc/systemd", "run/systemd", "usr/local/lib/systemd", "usr/lib/systemd", "lib/systemd")
+_UNIT = r"[\w:.\\@-]+\.(?:service|scope|slice|socket|mount|swap)"  # unit_name_is_valid() of systemd
+_USER_MANAGER = r"user@([0-9]{1,10})\.service"
+
+
+class Owner(NamedTuple):
+    """The unit that a cgroup belongs to. `is_own`: it is the unit's very cgroup, and not one below it.
+
+    `manager_uid`: the user whose own systemd (`systemctl --user`) runs the unit; None for the machine's.
+    """
+
+    unit: str
+    is_own: bool
+    manager_uid: int | None
+
+
+def owner_of_path(path: str) -> Owner | None:
+    """The unit that a cgroup's path leads to, as systemd itself reads it (cg_path_get_unit()); None outside systemd's.
+
+    That is the first part below the slices, and once more below a user's manager. What lies deeper was made by the unit's
+    processes, and may have any name: that of somebody else's unit, too.
+    """
+    parts = [part for part in path.split("/") if part]
+    found = _first_unit(parts)
+    if found is None:
+        return None
+    unit, below = found
+    manager = re.fullmatch(_USER_MANAGER, unit)
+    inner = _first_unit(below) if manager else None
+    if manager and inner:
+        return Owner(inner[0], not inner[1], integer(manager[1]))
+    return Owner(unit, not below, None)
+
+
+def _first_unit(parts: list[str]) -> tuple[str, list[str]] | None:
+    """The unit that these parts of a path begin with, and the parts below it."""
+    found = None
+    for count, part in enumerate(parts, 1):
+        name = part.removeprefix("_")  # systemd marks names that the kernel has for its own files
+        if not re.fullmatch(_UNIT, name, re.ASCII):
+            break
+        found = name, parts[count:]
+        if not name.endswith(".slice"):
+            break
+    return found
+
+
+def unit_of_path(path: str) -> str | None:
+    """The unit that a cgroup's path leads to; None outside systemd's."""
+    owner = owner_of_path(path)
+    return owner.unit if owner else None
+
+
+def is_of_user_manager(path: str) -> bool:
+    """Whether a cgroup's path leads to a unit of a user's own systemd, below its user@.service."""
+    owner = owner_of_path(path)
+    return owner is not None and owner.manager_uid is not None
+
+
+def unit_settings(fs: ProcFS, unit: str) -> dict[str, Setting]:
+    """What a unit's file and its drop-ins set, by key (`TasksMax`, `LimitNPROC`): the last line of a key counts."""
+    return _last_ones(fs, _unit_files(fs, unit))
+
+
+def manager_settings(fs: ProcFS) -> dict[str, Setting]:
+    """What system.conf and system.conf.d give all units as defaults (`DefaultTasksMax`, `DefaultLimitNPROC`)."""
+    main = next((f"{place}/system.conf" for place in _MANAGER if "system.conf" in fs.names_root(place)), None)
+    return _last_ones(fs, [*filter(None, [main]), *_drop_ins(fs, [f"{place}/system.conf.d" for place in _MANAGER])])
+
+
+def _last_ones(fs: ProcFS, paths: Iterable[str]) -> dict[str, Setting]:
+    found: dict[str, Setting] = {}
+    for path in paths:
+        for setting in _settings(fs, path):
+            if setting.value:
+                found[setting.key] = setting
+            else:  # an empty value takes back what was set before
+                found.pop(setting.key, None)
+    return found
+
+
+def _unit_files(fs: ProcFS, unit: str) -> Iterator[str]:
+    stem, _, kind = unit.rpartition(".")
+    name, at, _ = stem.partition("@")
+    template = [f"{name}@.{kind}"] if at else []
+    for candidate in [unit, *template]:
+        where = next((place for place in _DIRECTORIES if candidate in fs.names_root(place)), None)
+        if where:
+            yield f"{where}/{candidate}"
+            break
+    # Drop-ins: of the type, of each dash-separated prefix, of the template, of the unit itself.
+    parts = stem.split("-")
+    prefixes = ["-".join(parts[:count]) + f"-.{kind}" for count in range(1, len(parts))]
+    folders = [kind, *prefixes, *template, unit]
+    yield from _drop_ins(fs, [f"{place}/{folder}.d" for folder in reversed(folders) for place in _DIRECTORIES])
+
+
+def _drop_ins(fs: ProcFS, directories: list[str]) -> list[str]:
+    """By file name; of two with the same name the one in the earlier directory."""
+    chosen: dict[str, str] = {}
+    for directory in directories:
+        for name in fs.names_root(directory):
+            if name.endswith(".conf"):
+                chosen.setdefault(name, f"{directory}/{name}")
+    return [chosen[name] for name in sorted(chosen)]
+
+
+def _settings(fs: ProcFS, path: str) -> Iterator[Setting]:
+    try:
+        lines = fs.load_root(str.splitlines, path)
+    except OSError:
+        return
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        key, equals, value = text.partition("=")
+        if equals and not text.startswith(("#", ";", "[")):
+            yield Setting(f"/{path}", number, key.strip(), value.strip(), text)

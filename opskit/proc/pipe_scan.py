@@ -1,0 +1,248 @@
+"""Which process holds which pipe: one pass over PROC/*/fd.
+
+A pipe is named by its link target, `pipe:[INODE]`. A FIFO's target is a path, and two devices can give the same inode
+number, so a FIFO is named `fifo:DEVICE:INODE` and is never mistaken for a pipe of the same number.
+"""
+
+from __future__ import annotations
+
+import stat
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from opskit.errors import BadInput
+from opskit.proc.files.fd import PIPE_PREFIX, parse_fdinfo
+from opskit.proc.files.mountinfo import REMOTE, parse_mountinfo
+from opskit.proc.fs import DENIED, FD_READABLE, FD_WRITABLE, GONE, FdLink, ProcFS
+from opskit.quantities import integer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+# procfs gives its links to the owner alone; links that others have rights on were copied, and their bits say nothing.
+_NOT_PROC = 0o077
+_MODES = {0: FD_READABLE, 1: FD_WRITABLE, 2: FD_READABLE | FD_WRITABLE}
+_SOCKET_PREFIX = b"socket:["
+_WANTED = (PIPE_PREFIX, _SOCKET_PREFIX)
+_WANTED_WITH_FIFOS = (*_WANTED, b"/")
+
+
+class Ends(NamedTuple):
+    """The fds of one process on one pipe: how many are for reading, for writing, and one of them by number.
+
+    Neither for reading nor for writing: a captured tree does not tell.
+    """
+
+    read_fds: int
+    write_fds: int
+    fd: int
+
+
+class Holder(NamedTuple):
+    """A process's fds on pipes. `counts`: fds a pipe; `ends`: the same with directions, where they were asked for.
+
+    `tid` is set where the table belongs to one thread (its own by unshare, or the main thread has exited).
+    """
+
+    pid: int
+    counts: dict[bytes, int]
+    ends: dict[bytes, Ends] | None = None
+    tid: int | None = None
+
+
+@dataclass(slots=True)
+class PipeScan:
+    """One pass, with the pids that were read, that the rights hid, and that vanished meanwhile.
+
+    `sockets`: (pid, fd) of every socket, where directions were asked for: a pipe's other end may be in flight there.
+    `garbled`: what was wrong with the links of those that count as denied for it, in a copy.
+    `any_fd`: some process has an fd, of whatever kind; of a copy without fd directories nothing can be told.
+    """
+
+    holders: list[Holder] = field(default_factory=list)
+    fifo_paths: dict[bytes, bytes] = field(default_factory=dict)
+    sockets: list[tuple[int, bytes]] = field(default_factory=list)
+    any_fd: bool = False
+    remote_skipped: int = 0
+    copied_skipped: int = 0
+    garbled: list[BadInput] = field(default_factory=list)
+    scanned: list[int] = field(default_factory=list)
+    denied: list[int] = field(default_factory=list)
+    vanished: list[int] = field(default_factory=list)
+
+
+class PipeScanner:
+    """How to look: with directions (`ends`), with named FIFOs, into threads' own fd tables."""
+
+    def __init__(
+        self,
+        fs: ProcFS,
+        *,
+        ends: bool = False,
+        fifos: bool = False,
+        same_fd_table: Callable[[int, int], bool] | None = None,
+        threads: bool = False,
+    ) -> None:
+        self.fs, self.ends, self.fifos, self.threads = fs, ends, fifos, threads
+        self.same_fd_table = same_fd_table
+        self._mount_types: dict[bytes, dict[str, str]] = {}  # a mount namespace -> its mounts' ids -> their types
+
+    def scan(self, pids: Iterable[int]) -> PipeScan:
+        """Look at these processes."""
+        result = PipeScan()
+        for pid in pids:
+            try:
+                found = self._process(pid, result)
+            except (*GONE, NotADirectoryError):
+                # Nothing vanishes from a copy: there it was not copied.
+                (result.vanished if self.fs.is_live else result.denied).append(pid)
+            except OSError:  # no rights; a copy on a disk that gives errors
+                result.denied.append(pid)
+            except BadInput as error:
+                result.garbled.append(error)
+                result.denied.append(pid)
+            else:
+                result.scanned.append(pid)
+                result.holders += found
+        return result
+
+    def _process(self, pid: int, result: PipeScan) -> list[Holder]:
+        holder, any_fd = self._table((pid,), pid, None, result)
+        if holder and not self.fs.is_live:
+            _check_links(holder)
+        holders = [holder] if holder else []
+        result.any_fd = result.any_fd or any_fd
+        if any_fd and not self.threads:
+            return holders
+        # No fd at all: a kernel thread, a zombie, or a process whose main thread has exited and left its table behind.
+        for tid in self._tables_of_threads(pid, leader_has_table=any_fd):
+            try:
+                own, _ = self._table((pid, "task", tid), pid, tid, result)
+            except (*GONE, DENIED):
+                continue
+            if own:
+                result.any_fd = True
+                holders.append(own)
+        return holders
+
+    def _table(
+        self, parts: tuple[object, ...], pid: int, tid: int | None, result: PipeScan
+    ) -> tuple[Holder | None, bool]:
+        if not (self.ends or self.fifos):
+            targets = self.fs.fd_targets(*parts)
+            counts = {key: count for key, count in Counter(targets).items() if key.startswith(PIPE_PREFIX)}
+            return (Holder(pid, counts, None, tid) if counts else None), bool(targets)
+        links = self.fs.fd_links(*parts, wanted=_WANTED_WITH_FIFOS if self.fifos else _WANTED)
+        fd_of: dict[bytes, bytes] = {}
+        fds: dict[bytes, int] = {}
+        reads: dict[bytes, int] = {}
+        writes: dict[bytes, int] = {}
+        for fd, target, mode in links:
+            key = target
+            if not target.startswith(PIPE_PREFIX):
+                if target.startswith(_SOCKET_PREFIX):
+                    result.sockets.append((pid, fd))
+                    continue
+                if mode & _NOT_PROC:  # the path is another machine's: what lies there here is something else
+                    result.copied_skipped += 1
+                    continue
+                fifo = self._fifo(parts, fd, target, result)
+                if fifo is None:
+                    continue
+                key = fifo
+            if mode & _NOT_PROC:
+                mode = self._mode_by_fdinfo(parts, fd)
+            fd_of[key] = fd
+            fds[key] = fds.get(key, 0) + 1
+            if mode & FD_READABLE:
+                reads[key] = reads.get(key, 0) + 1
+            if mode & FD_WRITABLE:
+                writes[key] = writes.get(key, 0) + 1
+        ends = {key: Ends(reads.get(key, 0), writes.get(key, 0), integer(fd) or 0) for key, fd in fd_of.items()}
+        any_fd = bool(links) or bool(self.fs.fd_count(*parts))
+        return (Holder(pid, fds, ends, tid) if fds else None), any_fd
+
+    def _mode_by_fdinfo(self, parts: tuple[object, ...], fd: bytes) -> int:
+        """The direction that a captured tree's fdinfo tells (flags, octal: open(2)'s access mode); 0 where it has none."""
+        try:
+            flags = self.fs.load(parse_fdinfo, *parts, "fdinfo", fd.decode()).get("flags", "")
+        except (*GONE, DENIED, BadInput):
+            return 0
+        last = "01234567".find(flags[-1]) if flags else -1
+        return _MODES.get(last & 3, 0) if last >= 0 else 0
+
+    def _fifo(self, parts: tuple[object, ...], fd_name: bytes, target: bytes, result: PipeScan) -> bytes | None:
+        fd = fd_name.decode()
+        try:
+            if self._is_remote(parts, fd):
+                result.remote_skipped += 1
+                return None
+            found = self.fs.file_id(*parts, "fd", fd)
+        except (OSError, BadInput):  # gone, denied, or its file system is (ESTALE, ENOTCONN, EIO)
+            return None
+        if not stat.S_ISFIFO(found.mode):
+            return None
+        key = b"fifo:%d:%d" % (found.device, found.inode)
+        result.fifo_paths[key] = target
+        return key
+
+    def _is_remote(self, parts: tuple[object, ...], fd: str) -> bool:
+        mount_id = self.fs.load(parse_fdinfo, *parts, "fdinfo", fd).get("mnt_id", "")
+        namespace = self.fs.link(*parts, "ns", "mnt")
+        if namespace not in self._mount_types:
+            mounts = self.fs.load(parse_mountinfo, *parts, "mountinfo")
+            self._mount_types[namespace] = {str(mount.mount_id): mount.fs_type for mount in mounts}
+        return self._mount_types[namespace].get(mount_id, "").startswith(REMOTE)
+
+    def _tables_of_threads(self, pid: int, *, leader_has_table: bool) -> list[int]:
+        """One thread for each fd table that is not the leader's."""
+        known = [pid] if leader_has_table else []
+        found = []
+        try:
+            tids = self.fs.tids(pid)
+        except (*GONE, DENIED):  # a copied tree may have none; what the process itself holds counts all the same
+            return []
+        for tid in tids:
+            if tid == pid or any(self._shared(pid, other, tid) for other in known):
+                continue
+            known.append(tid)
+            found.append(tid)
+        return found
+
+    def _shared(self, pid: int, one: int, other: int) -> bool:
+        if self.same_fd_table is not None:
+            try:
+                return self.same_fd_table(one, other)
+            except OSError:  # no kcmp in this kernel, or no right to use it: compare what the tables hold
+                pass
+        try:
+            return self._listing(pid, one) == self._listing(pid, other)
+        except (*GONE, DENIED):
+            return True
+
+    def _listing(self, pid: int, tid: int) -> list[FdLink]:
+        return sorted(self.fs.fd_links(pid, "task", tid))
+
+
+def _check_links(holder: Holder) -> None:
+    """Raise BadInput for a link that no kernel has made."""
+    for key in holder.counts:
+        if key.startswith(PIPE_PREFIX) and (not key.endswith(b"]") or integer(key[len(PIPE_PREFIX) : -1]) is None):
+            raise BadInput("fd", "a link that is no pipe:[INODE]", found=key.decode("utf-8", "replace"))
+
+
+def fds_in_flight(fs: ProcFS, sockets: Iterable[tuple[int, bytes]]) -> dict[int, int]:
+    """Fds that sit in a unix socket's receive queue (SCM_RIGHTS), in no fd directory: pid of the receiver -> how many.
+
+    `sockets`: (pid, fd) of every socket. fdinfo has `scm_fds:` since Linux 5.7; nothing is found before.
+    """
+    queued: dict[int, int] = {}
+    for pid, fd in sockets:
+        try:
+            count = integer(fs.load(parse_fdinfo, pid, "fdinfo", fd.decode()).get("scm_fds", ""))
+        except (*GONE, DENIED, BadInput):
+            continue
+        if count:
+            queued[pid] = queued.get(pid, 0) + count
+    return queued

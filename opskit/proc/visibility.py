@@ -1,0 +1,73 @@
+"""What of the machine's processes could be seen, and what the rights hid."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opskit.errors import BadInput
+from opskit.proc.files.mountinfo import parse_mountinfo
+from opskit.proc.fs import DENIED, GONE, ProcFS
+from opskit.proc.rights import RUN_AS_ROOT, how_to_be_allowed, missing, read_rights
+from opskit.quantities import integer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def coverage_lines(fs: ProcFS, scanned: int, denied: int, vanished: int) -> Iterator[str]:
+    """The sentences that say what is missing; none where nothing is."""
+    if denied:
+        advice = _to_see_them(fs) if fs.is_live else "this copy does not hold their files"
+        yield f"{denied} of {scanned + denied} processes could not be read; {advice}"
+    if vanished:
+        yield f"{vanished} process{'' if vanished == 1 else 'es'} vanished during the scan"
+    if hides_processes(fs):
+        try:
+            tasks = fs.load(parse_total_tasks, "loadavg")
+        except (*GONE, DENIED, BadInput):
+            return
+        yield f"{fs.proc} hides other users' processes (hidepid): {tasks} tasks run in all; {_to_see_them(fs)}"
+
+
+def _to_see_them(fs: ProcFS) -> str:
+    advice = how_to_be_allowed(fs, "CAP_SYS_PTRACE")
+    return f"{RUN_AS_ROOT} to see them" if advice == RUN_AS_ROOT else advice
+
+
+def hides_processes(fs: ProcFS) -> bool:
+    """Whether the proc tree leaves out processes that we have no rights over (hidepid, proc(5))."""
+    options = _hidepid(fs)
+    if options is None:
+        return False
+    hidepid, group = options
+    rights = read_rights()
+    if rights is None or not rights.first_user_namespace:
+        return True
+    let_in_by_group = hidepid not in ("4", "ptraceable") and group in rights.groups
+    return not let_in_by_group and bool(missing(rights.effective, "CAP_SYS_PTRACE"))
+
+
+def is_mounted_with_hidepid(fs: ProcFS) -> bool:
+    """Whether it leaves out processes from some users."""
+    return _hidepid(fs) is not None
+
+
+def _hidepid(fs: ProcFS) -> tuple[str, str] | None:
+    """(hidepid, gid) of the tree's mount; None where nothing is hidden. The group may see everything all the same."""
+    try:
+        mounts = fs.load(parse_mountinfo, "self", "mountinfo")
+    except (*GONE, DENIED, BadInput):
+        return None
+    here = [mount for mount in mounts if mount.fs_type == "proc" and mount.mount_point == fs.proc]
+    options = {option.partition("=")[0]: option.partition("=")[2] for mount in here[-1:] for option in mount.options}
+    hidepid = options.get("hidepid", "0")
+    return None if hidepid in ("0", "off") else (hidepid, options.get("gid", "0"))
+
+
+def parse_total_tasks(text: str) -> int:
+    """All tasks (threads) of the machine: the number behind the slash of `0.20 0.18 0.12 1/489 11206`."""
+    words = text.split()
+    total = integer(words[3].partition("/")[2]) if len(words) > 3 else None
+    if total is None:
+        raise BadInput("loadavg", "not `a b c running/total pid`", found=text)
+    return total

@@ -1,0 +1,266 @@
+"""Charts as SVG or PNG. The only importer of matplotlib (the extra `plot`)."""
+
+from __future__ import annotations
+
+import io
+import logging
+import math
+import textwrap
+import warnings
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
+
+from opskit.escape import printable
+from opskit.render.numbers import size
+from opskit.render.pictures.chart import BarChart, Dots, DotsChart, LineChart
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+
+    from opskit.render.pictures.chart import Chart, Unit
+    from opskit.render.report import Report
+
+# Okabe and Ito's colours, which the colour-blind tell apart; the dashes tell them apart in grey.
+_COLORS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#999999")
+_DASHES = ("-", "--", "-.", ":")
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_GROWTH, _SHRINKAGE = "#D55E00", "#56B4E9"
+_STYLE = {
+    "font.family": ["DejaVu Sans"],  # matplotlib brings it
+    "font.size": 10,
+    "text.parse_math": False,  # a $ in a name is a $
+    "svg.fonttype": "none",  # text stays text: it can be searched and copied
+    "svg.hashsalt": "opskit",  # the same chart gives the same bytes
+    "hatch.linewidth": 0.8,
+}
+_NAME_CHARACTERS = 58  # a longer name loses its middle
+_LINE_CHARACTERS = 150  # of the small print under the title
+_WIDTH_IN = 11.0
+
+
+def draw(report: Report, format_: str) -> bytes:
+    """The report's chart with its head line, as the bytes of an "svg" or "png"."""
+    if report.chart is None:
+        raise ValueError("this report has no chart")
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # no word about a cache that cannot be written
+    with mpl.rc_context(_STYLE), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a glyph that no font has shows as a box
+        return _save(_figure(report.chart(), report.about.line), format_)
+
+
+def _figure(chart: Chart, head: str) -> Figure:
+    rows = len(chart.bars) if isinstance(chart, BarChart) else 0
+    height = max(3.2, 1.6 + 0.3 * rows) if rows else 5.6
+    figure = Figure(figsize=(_WIDTH_IN, height), layout="constrained")
+    axes = figure.add_subplot()
+    if isinstance(chart, BarChart):
+        _bars(axes, chart)
+    elif isinstance(chart, DotsChart):
+        _dots(axes, chart)
+    else:
+        _lines(axes, chart)
+    note = "" if chart.note is None else f"\n{_wrapped(chart.note)}"
+    figure.suptitle(printable(chart.title), fontsize=13, fontweight="bold", x=0.01, ha="left")
+    axes.set_title(_wrapped(head) + note, fontsize=8.5, color="#444444", loc="left", x=0)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    return figure
+
+
+def _lines(axes: Axes, chart: LineChart) -> None:
+    for number, line in enumerate(chart.lines):
+        axes.plot(
+            [x for x, _ in line.points],
+            [y for _, y in line.points],
+            label=_short(line.name),
+            color=_COLORS[number % len(_COLORS)],
+            linestyle=_DASHES[number % len(_DASHES)],
+            marker=_MARKERS[number % len(_MARKERS)],
+            markersize=5,
+            linewidth=1.8,
+        )
+    lowest = min((y for line in chart.lines for _, y in line.points), default=0)
+    if lowest >= 0:
+        axes.set_ylim(bottom=0)
+    axes.grid(axis="y", color="#dddddd")
+    axes.set_axisbelow(True)
+    _in_units(axes, "y", [y for line in chart.lines for _, y in line.points], chart.unit)
+    if chart.x_is_time:
+        span = max((x for line in chart.lines for x, _ in line.points), default=0)
+        name, factor = ("hours", 3600) if span >= 3 * 3600 else ("minutes", 60) if span >= 180 else ("seconds", 1)
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x / factor:g}"))
+        axes.xaxis.set_major_locator(MultipleLocator(_nice(span / 8 / factor) * factor))
+        axes.set_xlabel(chart.x_title or f"{name} since the first")
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.set_xlabel(chart.x_title or "number")
+    axes.legend(loc="upper left", bbox_to_anchor=(0, -0.12), frameon=False, fontsize=9, ncols=1, handlelength=4)
+
+
+def _bars(axes: Axes, chart: BarChart) -> None:
+    """Growth to the right, solid; shrinkage to the left, hatched; each with its signed number."""
+    values = [value for _, value in chart.bars]
+    for place, value in enumerate(values):
+        grows = value >= 0
+        axes.barh(
+            place,
+            value,
+            height=0.72,
+            color=_GROWTH if grows else _SHRINKAGE,
+            hatch=None if grows else "////",
+            edgecolor="white" if grows else "#1b4f72",
+            linewidth=0.5,
+        )
+        axes.annotate(
+            _number(value, chart),
+            (value, place),
+            xytext=(4 if grows else -4, 0),
+            textcoords="offset points",
+            ha="left" if grows else "right",
+            va="center",
+            fontsize=9,
+        )
+    axes.set_yticks(range(len(values)), [_short(name) for name, _ in chart.bars])
+    axes.invert_yaxis()
+    axes.margins(x=0.14)
+    axes.axvline(0, color="black", linewidth=0.8)
+    axes.grid(axis="x", color="#dddddd")
+    axes.set_axisbelow(True)
+    axes.tick_params(axis="y", length=0)
+    _in_units(axes, "x", values, chart.unit)
+
+
+def _dots(axes: Axes, chart: DotsChart) -> None:
+    """Each kind in its colour and shape; the rarer a kind, the later it is drawn, so that the many do not hide it."""
+    shown = [*chart.groups[: len(_COLORS) - 1]]
+    if rest := chart.groups[len(_COLORS) - 1 :]:
+        shown.append(Dots(f"{len(rest)} other operations", [point for group in rest for point in group.points]))
+    if chart.below is not None:
+        axes.scatter(
+            [x for x, _ in chart.below.points],
+            [y for _, y in chart.below.points],
+            label=chart.below.name,
+            marker="_",
+            s=26,
+            color="#555555",
+            linewidths=1.0,
+            alpha=0.7,
+        )
+    for number, group in sorted(enumerate(shown), key=lambda item: -len(item[1].points)):
+        axes.scatter(
+            [x for x, _ in group.points],
+            [y for _, y in group.points],
+            label=_short(group.name),
+            marker=_MARKERS[number % len(_MARKERS)],
+            s=20,
+            color=_COLORS[number % len(_COLORS)],
+            alpha=0.8,
+            linewidths=0,
+        )
+    axes.set_yscale("log")
+    axes.set_ylabel(chart.y_title)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _duration(value)))
+    axes.grid(color="#dddddd")
+    axes.set_axisbelow(True)
+    axes.margins(y=0.12)
+    left, right = axes.get_xlim()
+    for number, (x, y, text) in enumerate(chart.labels):
+        on_right = x > left + (right - left) * 0.75  # a label at the right edge leans to the left
+        axes.annotate(
+            printable(text),
+            (x, y),
+            xytext=(-7 if on_right else 7, 5 + (number % 2) * 9),
+            textcoords="offset points",
+            ha="right" if on_right else "left",
+            fontsize=8,
+        )
+    _clock_axis(axes, chart.x_clock)
+    axes.legend(loc="upper left", bbox_to_anchor=(0, -0.12), frameon=False, fontsize=9, ncols=3)
+
+
+def _clock_axis(axes: Axes, clock: str) -> None:
+    if clock == "number":
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.set_xlabel("number in the log, which has no stamps")
+        return
+    low, high = axes.get_xlim()
+    span = high - low
+    if clock == "uptime":
+        name, factor = ("hours", 3600) if span >= 3 * 3600 else ("minutes", 60) if span >= 180 else ("seconds", 1)
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x / factor:g}"))
+        axes.xaxis.set_major_locator(MultipleLocator(_nice(span / 8 / factor) * factor))
+        axes.set_xlabel(f"{name} since the JVM started")
+        return
+    shape = "%H:%M:%S" if span < 2 * 3600 else "%H:%M" if span < 48 * 3600 else "%m-%d %H:%M"
+    steps = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
+    step: float = next((step for step in steps if span / step <= 9), math.ceil(span / 9 / 86400) * 86400)
+    if span < 4:
+        shape, step = "%H:%M:%S.%f", _nice(span / 5)
+    axes.xaxis.set_major_locator(MultipleLocator(step))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: _clock(x, shape)))
+    axes.set_xlabel(f"UTC, {_clock(low, '%Y-%m-%d')}" + ("" if span < 86400 else f" to {_clock(high, '%Y-%m-%d')}"))
+
+
+def _clock(at_s: float, shape: str) -> str:
+    text = (datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=at_s)).strftime(shape)
+    return text[:-3] if shape.endswith("%f") else text
+
+
+def _duration(seconds: float) -> str:
+    for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
+        if seconds * factor >= 0.999:
+            return f"{seconds * factor:g} {unit}"
+    return f"{seconds * 1e9:g} ns"
+
+
+def _in_units(axes: Axes, which: str, values: Sequence[float], unit: Unit) -> None:
+    """Round numbers of one binary unit along an axis."""
+    axis = axes.yaxis if which == "y" else axes.xaxis
+    low, high = min(values, default=0), max(values, default=0)
+    span = max(high, 0) - min(low, 0)
+    if unit != "bytes" or not span:
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+        return
+    power = min(5, int(math.log(max(abs(low), abs(high), 1), 1024)))
+    factor = 1024**power
+    name = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")[power]
+    axis.set_major_locator(MultipleLocator(_nice(span / 6 / factor) * factor))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / factor:,g} {name}"))
+
+
+def _nice(step: float) -> float:
+    """The next 1, 2 or 5 times a power of ten, or 1 where there is no span at all."""
+    if step <= 0:
+        return 1
+    power = 10.0 ** math.floor(math.log10(step))
+    return next(power * digit for digit in (1, 2, 5, 10) if power * digit >= step * 0.999)
+
+
+def _number(value: float, chart: BarChart) -> str:
+    text = size(abs(value)) if chart.unit == "bytes" else f"{abs(value):,.0f}"
+    return text if not chart.signed else ("+" if value >= 0 else "\N{MINUS SIGN}") + text
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(printable(text), _LINE_CHARACTERS)
+
+
+def _short(name: str) -> str:
+    name = printable(name)
+    if len(name) <= _NAME_CHARACTERS:
+        return name
+    tail = _NAME_CHARACTERS * 2 // 3
+    return f"{name[: _NAME_CHARACTERS - tail - 1]}…{name[-tail:]}"
+
+
+def _save(figure: Figure, format_: str) -> bytes:
+    out = io.BytesIO()
+    figure.savefig(out, format=format_, dpi=110, metadata={"Date": None} if format_ == "svg" else None)
+    # Where a viewer has not got matplotlib's font, one of its width.
+    return out.getvalue().replace(b"'DejaVu Sans'", b"'DejaVu Sans', Verdana, sans-serif")

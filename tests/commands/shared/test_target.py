@@ -1,0 +1,77 @@
+"""Which JVM is meant by what stands on the command line."""
+
+from __future__ import annotations
+
+import pytest
+from jvmtree import LIBJVM, Tree
+
+from opskit.commands.shared.target import is_file, is_pid, resolve_jvm
+from opskit.errors import NoSuchProcess, UsageError
+from opskit.host import Host
+
+
+@pytest.fixture
+def tree(tmp_path):
+    return Tree(tmp_path)
+
+
+@pytest.fixture
+def host(tree):
+    return Host(tree.fs)
+
+
+def test_digits_alone_are_a_pid_and_a_slash_makes_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "5").touch()
+    (tmp_path / "dump.txt").touch()
+    assert is_pid("5")
+    assert not is_file("5")
+    assert is_file("./5")
+    assert is_file("-")
+    assert is_file("dump.txt")
+    assert not is_file("kafka")
+    assert not is_pid("٥")
+
+
+def test_a_pid_is_taken_as_it_is(tree, host):
+    """Whether it is a JVM is for the one to say who asks it: its errors know more."""
+    tree.process(300, ("sh",), threads=1)
+    assert resolve_jvm(host, "300") == 300
+    for nobody in ("301", "0", "99999999999999999999"):
+        with pytest.raises(NoSuchProcess, match=f"no process {nobody}: opskit jvms"):
+            resolve_jvm(host, nobody)
+
+
+def test_a_part_of_the_main_class_or_jar_is_enough(tree, host):
+    tree.process(40, ("java", "-cp", "x", "kafka.Kafka", "server.properties"), maps=LIBJVM)
+    tree.process(50, ("java", "-jar", "/srv/billing-3.jar", "kafka"), maps=LIBJVM)
+    assert resolve_jvm(host, "kafka") == 40
+    assert resolve_jvm(host, "Billing") == 50
+    tree.process(60, ("java", "org.kafka.Connect"), maps=LIBJVM)
+    with pytest.raises(UsageError, match="2 JVMs match 'k'") as caught:
+        resolve_jvm(host, "k")
+    assert [line.split()[0] for line in caught.value.lines] == ["40", "60"]
+    assert caught.value.lines[0].endswith("  kafka.Kafka")
+    with pytest.raises(UsageError, match="'zookeeper' is in no JVM's main class or jar, these") as caught:
+        resolve_jvm(host, "zookeeper")
+    assert len(caught.value.lines) == 3
+
+
+def test_nothing_said_means_the_only_jvm(tree, host):
+    with pytest.raises(UsageError, match="no JVM is running here"):
+        resolve_jvm(host, None)
+    tree.process(40, ("java", "kafka.Kafka"), maps=LIBJVM)
+    assert resolve_jvm(host, None) == 40
+    tree.process(50, ("java", "-jar", "/srv/billing-3.jar"), maps=LIBJVM)
+    with pytest.raises(UsageError, match="which JVM") as caught:
+        resolve_jvm(host, None)
+    assert len(caught.value.lines) == 2
+
+
+def test_hundreds_of_jvms_are_not_all_listed(tree, host):
+    for pid in range(100, 160):
+        tree.process(pid, ("java", "app.Worker"), maps=LIBJVM, threads=2)
+    with pytest.raises(UsageError, match="60 JVMs match") as caught:
+        resolve_jvm(host, "worker")
+    assert len(caught.value.lines) == 41
+    assert caught.value.lines[-1] == "… 20 more; opskit jvms lists them all"

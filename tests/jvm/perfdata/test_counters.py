@@ -1,0 +1,94 @@
+"""What the counters of each collector and release say about heap, collections and stops."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import hsperf
+import pytest
+
+from opskit.jvm.perfdata.counters import GcWork, collector, gc_work, heap
+from opskit.jvm.perfdata.hsperfdata import parse_hsperfdata
+from opskit.jvm.perfdata.stop_clock import stopped_s
+
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "hsperfdata"
+MIB = 1 << 20
+COLLECTORS = {
+    "serial": "Serial", "parallel": "Parallel", "g1": "G1", "cms": "CMS", "shenandoah": "Shenandoah", "genshen": "Shenandoah",
+    "z": "ZGC", "genz": "ZGC-generational", "epsilon": "Epsilon",
+}  # fmt: skip
+
+
+def load(name):
+    return parse_hsperfdata((FIXTURES / name).read_bytes(), name)
+
+
+@pytest.mark.parametrize("path", sorted(FIXTURES.glob("jdk*")), ids=lambda path: path.name)
+def test_every_collector_is_named_and_its_heap_is_as_it_was_started(path):
+    """All were started with -Xms32m -Xmx64m; some round the start up, none the end."""
+    perf = load(path.name)
+    _, _, name = path.name.partition("-")
+    wanted = "ZGC-generational" if path.name == "jdk25-z" else COLLECTORS[name]
+    assert collector(perf) == wanted
+    used, committed, largest = heap(perf)
+    assert largest == 64 * MIB
+    assert 0 < used <= committed <= largest
+    assert committed >= 32 * MIB
+    gc = gc_work(perf)
+    stops = perf.number("sun.rt.safepoints")
+    if name in ("shenandoah", "genshen") or path.name == "jdk11-z":
+        assert gc == GcWork(None, None, None)  # nothing that would be pauses
+    elif name == "epsilon":
+        assert gc == GcWork(0, 0, 0.0)
+        assert stops == 0
+    else:
+        assert gc.pauses > 50
+        assert gc.pauses <= stops + 1
+        assert 0 < gc.pause_s < stopped_s(perf) < 5
+        assert gc.collections == (None if wanted.startswith("ZGC") else gc.pauses)
+
+
+def test_before_13_the_time_at_safepoints_has_the_way_there_in_it():
+    counters = {
+        "sun.os.hrt.frequency": (1000, hsperf.HERTZ),
+        "sun.rt.safepointTime": (5000, hsperf.TICKS), "sun.rt.safepointSyncTime": (1000, hsperf.TICKS),
+    }  # fmt: skip
+    for version, seconds in (("1.8", 5.0), ("11", 5.0), ("13", 6.0), ("25", 6.0), ("", 5.0)):
+        perf = parse_hsperfdata(
+            hsperf.build({**counters, "java.property.java.vm.specification.version": version}), "built"
+        )
+        assert stopped_s(perf) == seconds
+
+
+def test_jdk_7_and_8():
+    """Permanent generation is no heap; G1 has two collectors; CMS's second counts its pauses."""
+    perf = parse_hsperfdata(
+        hsperf.build({
+            "sun.gc.policy.name": "ParNew:CMS", "sun.os.hrt.frequency": (1000, hsperf.HERTZ),
+            "sun.gc.generation.0.capacity": 10 * MIB, "sun.gc.generation.0.maxCapacity": 20 * MIB, "sun.gc.generation.0.spaces": 3,
+            "sun.gc.generation.0.space.0.used": MIB, "sun.gc.generation.0.space.1.used": 5, "sun.gc.generation.0.space.2.used": 6,
+            "sun.gc.generation.1.capacity": 30 * MIB, "sun.gc.generation.1.maxCapacity": 80 * MIB, "sun.gc.generation.1.spaces": 1,
+            "sun.gc.generation.1.space.0.used": 2 * MIB,
+            "sun.gc.generation.2.capacity": 50 * MIB, "sun.gc.generation.2.maxCapacity": 50 * MIB, "sun.gc.generation.2.spaces": 1,
+            "sun.gc.generation.2.space.0.used": 40 * MIB,
+            "sun.gc.collector.0.invocations": 9, "sun.gc.collector.0.time": (900, hsperf.TICKS),
+            "sun.gc.collector.1.invocations": 2, "sun.gc.collector.1.time": (100, hsperf.TICKS),
+        }), "built")  # fmt: skip
+    assert collector(perf) == "CMS"
+    assert heap(perf) == (3 * MIB + 11, 40 * MIB, 100 * MIB)
+    assert gc_work(perf) == GcWork(11, 11, 1.0)
+
+
+def test_what_is_not_counted_is_unknown():
+    perf = parse_hsperfdata(hsperf.build({}), "built")
+    assert heap(perf) is None
+    assert collector(perf) is None
+    assert gc_work(perf) == GcWork(None, None, None)
+    assert stopped_s(perf) is None
+
+
+def test_a_lying_file_is_no_reason_to_count_for_ever():
+    perf = parse_hsperfdata(
+        hsperf.build({"sun.gc.generation.0.capacity": 4096, "sun.gc.generation.0.spaces": 2**62}), "built"
+    )
+    assert heap(perf) == (0, 4096, 0)

@@ -1,0 +1,56 @@
+"""dentry-state and vmstat."""
+
+from __future__ import annotations
+
+import pytest
+
+from opskit.errors import BadInput
+from opskit.proc.files.dentry_state import DentryState, parse_dentry_state
+from opskit.proc.files.meminfo import parse_meminfo
+from opskit.proc.files.vmstat import parse_vmstat
+
+
+@pytest.mark.parametrize(
+    ("text", "release", "negative"),
+    [
+        ("432690\t430030\t45\t0\t12319\t0\n", "6.18.44", 12319),
+        ("432690\t430030\t45\t0\t0\t0\n", "6.18.44", 0),
+        ("432690\t430030\t45\t0\t0\t0\n", "5.0.0-rc3", 0),
+        ("432690\t430030\t45\t0\t0\t0\n", "4.18.0-477.el8", None),
+        ("432690\t430030\t45\t0\t77\t0\n", "4.18.0-477.el8", 77),
+        ("432690\t430030\t45\t0\t0\t0\n", "2.6.32-5-amd64", None),
+        ("432690\t430030\t45\t0\t0\t0\n", None, None),
+        ("432690\t430030\t45\t0\t0\t0\n", "weird", None),
+    ],
+)
+def test_a_zero_that_was_not_counted_is_unknown(text, release, negative):
+    """Kernels before 5.0 write 0 for the negative ones: unknown, unless their vendor counts them."""
+    assert parse_dentry_state(text, release) == DentryState(432690, 430030, negative)
+
+
+@pytest.mark.parametrize("text", ["", "1 2 3\n", "1 2 3 4 5 six\n", "1 2 3 4 5 6 7\n"])
+def test_another_form_is_refused(text):
+    """Never a guess."""
+    with pytest.raises(BadInput, match="dentry-state"):
+        parse_dentry_state(text, "6.1")
+
+
+def test_a_count_that_ran_below_zero_is_none_of_them():
+    """The kernel sums them up without a lock."""
+    assert parse_dentry_state("-5\t-3\t45\t0\t-2\t0\n", "6.1") == DentryState(0, 0, 0)
+
+
+def test_meminfo():
+    """Bytes; counts stay counts; a number that was cut off is no smaller number."""
+    assert parse_meminfo("MemTotal: 16 kB\nHugePages_Free:  7") == {"MemTotal": 16384, "HugePages_Free": 7}
+    assert parse_meminfo("MemTotal: 16 kB") == {"MemTotal": 16384}
+    for text in ("MemTotal: 16 kB\nSlab:      1", "MemTotal: 16 kB\nSlab:      12 k"):
+        with pytest.raises(BadInput, match="meminfo:2: cut short"):
+            parse_meminfo(text)
+
+
+def test_vmstat():
+    """Names and numbers; anything else is refused with its line."""
+    assert parse_vmstat("drop_pagecache 1\ndrop_slab 2\nnr_x -1\n") == {"drop_pagecache": 1, "drop_slab": 2, "nr_x": -1}
+    with pytest.raises(BadInput, match="vmstat:2"):
+        parse_vmstat("drop_slab 2\ndrop")

@@ -15,7 +15,7 @@ from pathlib import Path
 OPSKIT = str(Path(sys.executable).with_name("opskit"))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Cost:
     """One run of a command."""
 
@@ -53,7 +53,7 @@ def median_cpu(costs: list[Cost]) -> float:
 
 def ratio(ours: list[Cost], theirs: list[Cost]) -> float:
     """The median of the ratios of CPU seconds, pair by pair, so that a drifting machine does not count."""
-    return statistics.median(a.cpu_s / b.cpu_s for a, b in zip(ours, theirs, strict=True))
+    return statistics.median(a.cpu_s / b.cpu_s for a, b in zip(ours, theirs))
 
 
 def machine() -> str:

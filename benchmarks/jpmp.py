@@ -108,7 +108,7 @@ def live(runs: int) -> bool:
         jvm.stop()
     table(costs)
     ours, theirs = costs.values()
-    wall = statistics.median(a.wall_s / b.wall_s for a, b in zip(ours, theirs, strict=True))
+    wall = statistics.median(a.wall_s / b.wall_s for a, b in zip(ours, theirs))
     kept = verdict("CPU, of the loop's", ratio(ours, theirs), 1 / 20)
     return verdict("wall time, of the loop's", wall, 1 / 20) and kept
 

@@ -56,7 +56,7 @@ def legacy(lines: int) -> Iterator[str]:
 
 def stamped(lines: int) -> Iterator[str]:
     """JDK 8 with its uptimes."""
-    for (uptime, _, _), line in zip(stops(lines), legacy(lines), strict=True):
+    for (uptime, _, _), line in zip(stops(lines), legacy(lines)):
         yield f"{uptime:.3f}: {line}"
 
 
@@ -133,7 +133,7 @@ def main() -> int:
                 path = written(folder, "log", make, lines)
                 (cost,) = side_by_side({"": [OPSKIT, "safepoints", str(path), "-f", "text"]}, 1)[""]
                 peaks.append(cost.peak_bytes / 2**20)
-            shown = ", ".join(f"{lines:,} lines {peak:.1f} MiB" for lines, peak in zip(sizes, peaks, strict=True))
+            shown = ", ".join(f"{lines:,} lines {peak:.1f} MiB" for lines, peak in zip(sizes, peaks))
             print(f"{title}, peak of memory: {shown}")
             kept.append(verdict("growth from 1 to 4 million lines, MiB", peaks[2] - peaks[1], 3.0))
     return 0 if all(kept) else 1

@@ -101,7 +101,7 @@ class InstanceSource:
 
     def failures(self) -> Iterator[tuple[Failure, float]]:
         """Each kind of event and how often it happened: what was read of a CPU, scaled up to all that the CPU had."""
-        for counts, total in zip(self._counts, self._totals):  # noqa: B905  (as many)
+        for counts, total in zip(self._counts, self._totals):
             read = sum(counts.values())
             for event, count in counts.items():
                 yield named(event), count * max(total, read) / read

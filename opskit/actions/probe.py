@@ -38,7 +38,7 @@ _ESSENTIAL = ("RLIMIT_STACK", "RLIMIT_NPROC")
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ProbeResult:
     """How many threads were tried and started; the call that failed first with its errno's name; how long it took (s).
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from opskit.host import Host
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Done:
     """What became of one repair. `problem` None: it was done. `before` and `after`: `uid:gid mode`, or `gone`."""
 

@@ -375,9 +375,9 @@ class _Tracer:
             tally = rows.setdefault(key, _Tally(process, set(), Counter()))
             tally.pids.add((failure.pid or failure.tid) if process is None else process.pid)
             tally.calls[self._call(failure)] += round(count)
-        little = _OWN_ROW * sum(tally.calls.total() for tally in rows.values())
+        little = _OWN_ROW * sum(sum(tally.calls.values()) for tally in rows.values())
         for key, tally in list(rows.items()):
-            if tally.ended and key[0] is not None and tally.calls.total() < little:
+            if tally.ended and key[0] is not None and sum(tally.calls.values()) < little:
                 del rows[key]
                 together = rows.setdefault((None, None, key[2]), _Tally(tally.process, set(), Counter()))
                 together.pids.update(tally.pids)
@@ -389,7 +389,7 @@ class _Tracer:
                 None if tally.process is None else tally.process.uid,
                 None if pid is None else self.units.get(pid),
                 len(tally.pids),
-                tally.calls.total(),
+                sum(tally.calls.values()),
                 dict(tally.calls.most_common()),
                 ended=tally.ended,
             )

@@ -152,7 +152,7 @@ def _at_rank(runs: Sequence[_Run], candidates: Sequence[float], rank: int) -> fl
     # Between two neighbouring candidates no run has more than a block.
     rest = sorted(
         value
-        for run, start in zip(runs, upto, strict=True)
+        for run, start in zip(runs, upto)
         for value in run.part(start, start + _BLOCK_VALUES)
         if low + 1 == len(candidates) or value < candidates[low + 1]
     )

@@ -9,7 +9,7 @@ Severity = Literal["error", "warning", "note"]
 _ORDER: tuple[Severity, ...] = ("error", "warning", "note")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Finding:
     """One deviation. `code` is stable and greppable (`attach-socket-group`); `fix` is a command or a line to write.
 

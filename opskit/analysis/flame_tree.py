@@ -27,7 +27,7 @@ class Frame(NamedTuple):
     own_before: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FlameTree:
     """The frames that are wide enough to be seen, each before its children, siblings by name.
 
@@ -148,7 +148,7 @@ def _merge(weights: dict[Path, list[int]], seen_after: float, seen_before: float
     previous: Path = ()
     for path in sorted(weights):
         shared = 0
-        for one, other in zip(path, previous):  # noqa: B905  (to the end of the shorter)
+        for one, other in zip(path, previous):
             if one != other:
                 break
             shared += 1

@@ -33,7 +33,7 @@ Proof = Literal["peer", "mapped", "dead", "old"]
 _HIDDEN = "hidden"  # its /tmp is closed to us: neither works nor refused
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Names:
     """How users and groups are called."""
 
@@ -53,7 +53,7 @@ def _named(name: str, number: int) -> str:
     return name if name == str(number) else f"{name} ({number})"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ClientVerdict:
     """Whether a client could attach. None: not to be told with our rights. `why` where it could not."""
 
@@ -68,7 +68,7 @@ class ClientVerdict:
         return f"{self.client}: {result}" + (f", {self.why}" if self.why else "")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Repair:
     """One thing to do to one file, which must still be the same (device, inode) then.
 
@@ -97,7 +97,7 @@ class Repair:
     refused: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Checked:
     """One JVM: who could attach, what deviates, what can be repaired."""
 

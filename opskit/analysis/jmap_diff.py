@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -48,7 +47,7 @@ class Trend(NamedTuple):
     steady: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Choice:
     """What to compare: which classes (regular expressions, searched in the JVM's names), and rolled up to what."""
 
@@ -64,7 +63,7 @@ class Choice:
         return not self.vm or self.include is not None or self.exclude is not None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Comparison:
     """The last of some histograms against the first, and the way between.
 
@@ -169,7 +168,7 @@ def trend(
     steps = len(series) - 1
     by_step = slope_weights(range(len(series))) or []
     by_time = slope_weights(times) if times else None
-    cut = [tallies for tallies, whole in zip(series, complete, strict=True) if not whole]
+    cut = [tallies for tallies, whole in zip(series, complete) if not whole]
     found = []
     names = {name: None for tallies in series for name in tallies}
     if len(names) * len(series) > max(_MOST_BLANKS, _SPARSEST * sum(map(len, series))):
@@ -202,7 +201,7 @@ def _suspicion(one: Trend) -> tuple[bool, bool, int, float, str]:
 
 def _weighted(weights: Sequence[float], track: Sequence[int]) -> float:
     first = track[0]
-    return sum(weight * (size - first) for weight, size in zip(weights, track, strict=True))
+    return sum(weight * (size - first) for weight, size in zip(weights, track))
 
 
 def minutes_until_full(found: Sequence[Trend], used_bytes: int, max_bytes: int) -> float | None:
@@ -215,7 +214,7 @@ def times_s(histograms: Sequence[Histogram]) -> list[float] | None:
     """When each was taken, in seconds since the first; None where that is not known of all, or does not go forward."""
     for clock in ("uptime_s", "time_s"):
         known = [getattr(histogram.stamp, clock) for histogram in histograms]
-        if None not in known and all(earlier < later for earlier, later in pairwise(known)):
+        if None not in known and all(earlier < later for earlier, later in zip(known, known[1:])):
             return [time - known[0] for time in known]
     return None
 
@@ -250,7 +249,7 @@ def oddities(histograms: Sequence[Histogram], came: int) -> list[str]:
     if reason := "; ".join(reason for reason in reasons if reason):
         found.append(f"these look like different JVMs ({reason}): their difference is no growth")
     uptimes = [histogram.stamp.uptime_s for histogram in histograms]
-    if any(one is not None and other is not None and one > other for one, other in pairwise(uptimes)):
+    if any(one is not None and other is not None and one > other for one, other in zip(uptimes, uptimes[1:])):
         found.append("the uptimes run backwards: another order than they were taken in, or a restart between them")
     return found
 

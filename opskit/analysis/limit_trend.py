@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HeadroomSample:
     """One look: when (seconds since the first), how many more threads could start, and what would stop them."""
 
@@ -19,7 +19,7 @@ class HeadroomSample:
     in_use: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Trend:
     """`per_min` is negative where headroom shrinks; `zero_in_s` is None where it does not."""
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _NEARLY = 0.8
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LimitUse:
     """One rlimit: `value` (soft) and `in_use` in `unit` ("bytes", "files", "signals", "threads", "seconds").
 

@@ -25,7 +25,7 @@ _NOT_RUN_OUT = 0.1  # of the binding limit's value: less is as good as nothing
 State = Literal["counts", "unlimited", "exempt", "unknown"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Limit:
     """One limit. `value` and `in_use` are in `unit` ("bytes", "threads", "maps", "pids", ""); value may be UNLIMITED.
 
@@ -57,7 +57,7 @@ class Limit:
         return f"{self.name} of {self.cgroup}" if self.cgroup else self.name
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Verdict:
     """All limits, the one that binds first. `binding` is None where none could be told, or none counts."""
 

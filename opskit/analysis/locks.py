@@ -290,7 +290,7 @@ class _Graph:
             addresses = {self.wanted[thread][0][1] for thread in circle}
             yield Deadlock(tuple(map(self._link, circle)), reported=not addresses.isdisjoint(reported))
         shown = {self.wanted[thread][0][1] for circle in self._circles for thread in circle}
-        for number, (deadlock, theirs) in enumerate(zip(self._dump.deadlocks, self._reported)):  # noqa: B905  (one each)
+        for number, (deadlock, theirs) in enumerate(zip(self._dump.deadlocks, self._reported)):
             if theirs and not theirs & shown:
                 yield Deadlock(tuple(self._as_told(link, number) for link in deadlock), reported=True)
 

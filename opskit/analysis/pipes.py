@@ -163,7 +163,7 @@ def _merged(row: list[ProcessUse]) -> list[ProcessUse]:
     for use in row:
         known = by_pid.get(use.process.pid)
         if known is not None:  # a thread with a table of its own
-            read, write = (None if a is None or b is None else a + b for a, b in zip(known[2:], use[2:], strict=True))
+            read, write = (None if a is None or b is None else a + b for a, b in zip(known[2:], use[2:]))
             use = ProcessUse(use.process, known.fds + use.fds, read, write)
         by_pid[use.process.pid] = use
     return sorted(by_pid.values(), key=lambda use: (-use.fds, use.process.pid))

@@ -17,7 +17,7 @@ _MOST_THREADS = 8
 _EVERYWHERE = ("RLIMIT_STACK", "kernel.threads-max", "kernel.pid_max", "vm.overcommit_memory")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ProbePlan:
     """A child that starts `threads` threads of this stack (bytes) and ends.
 

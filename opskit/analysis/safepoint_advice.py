@@ -37,7 +37,7 @@ _COLLECTIONS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Jdk:
     """The feature releases (8, 17, …) that the JVM can be: `low` to `high`; None: not known, or open upwards."""
 
@@ -62,7 +62,7 @@ class Jdk:
         return self.high is None or self.high >= release
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Figures:
     """What the verdict is about: a log's safepoints, or a live JVM's over the time it was watched."""
 

@@ -19,7 +19,7 @@ _STALLED_SHARE = 0.05
 _FAULTS_PER_S = 50.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Interval:
     """What happened between two readings; shares are of `elapsed_s`, `ttsp_share` of `stopped_s`."""
 

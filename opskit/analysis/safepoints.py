@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass, field
-from itertools import accumulate, pairwise, repeat
+from itertools import accumulate, repeat
 from itertools import count as numbers
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -43,7 +43,7 @@ class Stop(NamedTuple):
     late_threads: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Window:
     """Which part of a log counts: between two moments, each an uptime or a date. None: open on that side.
 
@@ -77,7 +77,7 @@ class Moment(NamedTuple):
         return {"uptime": stamp.uptime_s, "utc": stamp.utc_s, "local": stamp.local_s}[self.clock]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Operation:
     """All safepoints of one VM operation; `name` None: the log does not name it. `p99_s` is of the stops."""
 
@@ -90,7 +90,7 @@ class Operation:
     ttsp_s: float | None
 
 
-@dataclass(slots=True)
+@dataclass
 class Minute:
     """One minute; a stop counts where it ended, its time in every minute that it covers. `label`: a date or an uptime."""
 
@@ -107,7 +107,7 @@ class Minute:
         return min(self.stopped_s / 60, 1.0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Point:
     """One dot of the timeline: the slowest stop of its operation at about that time. `at_s`: on the timeline's clock."""
 
@@ -117,7 +117,7 @@ class Point:
     operation: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Summary:
     """What a log's safepoints come to. `elapsed_s`: the time that the log covers, stops included.
 
@@ -257,7 +257,7 @@ class Collector:
             return
         stops: dict[bytes | None, list[float]] = {}
         ttsps: dict[bytes | None, list[float | None]] = {}
-        for name, stop, ttsp in zip(batch.operations, batch.stops_s, batch.ttsps_s or repeat(None), strict=False):
+        for name, stop, ttsp in zip(batch.operations, batch.stops_s, batch.ttsps_s or repeat(None)):
             try:
                 stops[name].append(stop)
                 ttsps[name].append(ttsp)
@@ -305,7 +305,7 @@ class Collector:
             ttsp_s=self._ttsps.total if self._ttsps.count else None,
             ttsp_count=self._ttsps.count,
             elapsed_s=self._clock.elapsed_s(self.safepoints, stopped_s),
-            percentiles=list(zip(percentiles(stops, PERCENTS), percentiles([self._ttsps], PERCENTS), strict=True)),
+            percentiles=list(zip(percentiles(stops, PERCENTS), percentiles([self._ttsps], PERCENTS))),
             stopped_max_s=max(maxima, default=None),
             ttsp_max_s=self._ttsps.maximum,
             operations=sorted(
@@ -327,7 +327,7 @@ class Collector:
 def stops_of(batch: Batch) -> Iterator[Stop]:
     """A batch as one record a safepoint."""
     for index, (stop, ttsp, operation, head) in enumerate(
-        zip(batch.stops_s, batch.ttsps_s or repeat(None), batch.operations or repeat(None), batch.heads, strict=False)
+        zip(batch.stops_s, batch.ttsps_s or repeat(None), batch.operations or repeat(None), batch.heads)
     ):
         yield Stop(stop, ttsp, _text(operation), parse_stamp(head), tuple(map(_text_of, batch.late.get(index, ()))))
 
@@ -344,7 +344,7 @@ def _known(values: Sequence[float | None]) -> Sequence[float]:
     return [value for value in values if value is not None]
 
 
-@dataclass(slots=True)
+@dataclass
 class _OperationSums:
     stops: Distribution
     ttsp_s: float | None = None
@@ -408,7 +408,7 @@ class _Worst:
         return [stop for _, _, stop in sorted(self._heap, reverse=True)]
 
 
-@dataclass(slots=True)
+@dataclass
 class _Elapsed:
     """How much time a log covers.
 
@@ -455,7 +455,7 @@ class _Elapsed:
         elif uptimes[0] < self.run[1] - _RESTART_S:
             self._restart(uptimes[0], stops_s[0])
         if uptimes != sorted(uptimes):
-            for uptime, stop in zip(uptimes, stops_s, strict=False):
+            for uptime, stop in zip(uptimes, stops_s):
                 if uptime < self.run[1] - _RESTART_S:
                     self._restart(uptime, stop)
                 self.run[1] = max(uptime, self.run[1])
@@ -526,9 +526,9 @@ class _Minutes:
     def rows(self) -> list[Minute]:
         """In the order of time. Raises BadInput where they are too many."""
         borders = sorted(self._covered)
-        ranges = [(clock, begin, end) for (clock, begin), (_, end) in pairwise(borders)]
+        ranges = [(clock, begin, end) for (clock, begin), (_, end) in zip(borders, borders[1:])]
         deep = accumulate(self._covered[border] for border in borders)
-        held = [(stops, *each) for stops, each in zip(deep, ranges) if stops]  # noqa: B905  (behind the last nothing is)
+        held = [(stops, *each) for stops, each in zip(deep, ranges) if stops]
         covered = sum(end - begin for _, _, begin, end in held)
         if covered + len(self._minutes) > _MOST_MINUTES:
             raise BadInput(

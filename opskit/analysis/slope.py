@@ -19,4 +19,4 @@ def slope(points: Sequence[tuple[float, float]]) -> float | None:
     """The slope of (x, y) points; None with fewer than two different x."""
     weights = slope_weights([x for x, _ in points])
     # Less the first y: a constant then has the slope 0 exactly.
-    return None if weights is None else sum(w * (y - points[0][1]) for w, (_, y) in zip(weights, points, strict=True))
+    return None if weights is None else sum(w * (y - points[0][1]) for w, (_, y) in zip(weights, points))

@@ -17,7 +17,7 @@ _HUGE_PAGE = 2 << 20
 ARENAS_PER_CPU = 8
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ThreadCost:
     """What one more thread takes: bytes of stack and of guard, and mappings.
 

@@ -25,7 +25,7 @@ _COMPILER_SIZE = re.compile(r"-XX:CompilerThreadStackSize=([0-9]{1,20})([kmgt]?)
 _WITHOUT_ARENAS = 3  # that many threads and no arena: these threads do not call malloc()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Stack:
     """A new thread's stack. `kind`: "glibc", "musl", "java", "unknown", or "given" (by --stack).
 
@@ -105,7 +105,7 @@ def arena_limit(situation: Situation) -> int:
         return given
     allowed = situation.status.fields.get("Cpus_allowed", "").split(",")  # words of 32 bits, hundreds on large machines
     masks = [hexadecimal(word) for word in allowed]
-    by_affinity = None if None in masks else sum((mask or 0).bit_count() for mask in masks)
+    by_affinity = None if None in masks else sum(bin(mask or 0).count("1") for mask in masks)
     by_machine = situation.online_cpus or by_affinity or 1
     # glibc 2.34 to 2.36 counted the CPUs that the process may run on; all others those that are online.
     counts_affinity = situation.glibc is not None and (2, 34) <= situation.glibc <= (2, 36)

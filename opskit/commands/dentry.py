@@ -54,7 +54,7 @@ class Look(NamedTuple):
     missing: tuple[str, ...]
 
 
-class Level(click.ParamType):  # type: ignore[type-arg]
+class Level(click.ParamType):
     """`dentries`, `pagecache`, `all`, or the numbers 2, 1, 3 that the kernel knows them by; gives the word."""
 
     name = "level"
@@ -69,7 +69,7 @@ class Level(click.ParamType):  # type: ignore[type-arg]
         return numbers.get(text, text)
 
 
-class Percent(click.ParamType):  # type: ignore[type-arg]
+class Percent(click.ParamType):
     """`25` or `25%`; gives a float from 0 to 100."""
 
     name = "percent"

@@ -37,7 +37,7 @@ _LEAST_S, _LIVE_LEAST_S = 0.005, 0.02
 _TIMEOUT_S, _TIMEOUT_STOPS = 30.0, 10  # of one exchange: that long, or that many times the estimate
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plan:
     """What is wanted: every `interval_s` seconds, `count` times; `live` by a full GC each; raw text kept in `save`.
 
@@ -52,7 +52,7 @@ class Plan:
     timeout_s: float | None = None
 
 
-@dataclass(slots=True)
+@dataclass
 class Taken:
     """What came of it. `stops_s` has the JVM's stop for each histogram; None where it does not say.
 

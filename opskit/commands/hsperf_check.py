@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _NOTHING_CHANGED = "Nothing was changed; add --yes to do it"
 
 
-@dataclass(slots=True)
+@dataclass
 class Look:
     """One look at the JVMs and leftovers that were asked for."""
 

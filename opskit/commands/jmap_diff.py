@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _BEFORE_A_COLLECTION = 5_000_000  # objects: a collection would only walk through all rows, which are kept to the end
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Options:
     """How to show it."""
 
@@ -42,7 +42,7 @@ class Options:
     min_bytes: int
 
 
-class Pattern(click.ParamType):  # type: ignore[type-arg]
+class Pattern(click.ParamType):
     """A regular expression, searched in the class names as the JVM writes them."""
 
     name = "re"
@@ -220,7 +220,7 @@ def _report(
             "by": options.choice.by,
             "histograms": [
                 view.histogram_object(histogram, stop_s)
-                for histogram, stop_s in zip(used, taken.stops_s if taken else [None] * len(used), strict=True)
+                for histogram, stop_s in zip(used, taken.stops_s if taken else [None] * len(used))
             ],
             "heap_max_bytes": taken and taken.heap_max_bytes,
             "heap_full_in_min": full_in_min,

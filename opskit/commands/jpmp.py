@@ -59,7 +59,7 @@ class _Command(click.Command):
             raise
 
 
-class _Pattern(click.ParamType):  # type: ignore[type-arg]
+class _Pattern(click.ParamType):
     """A regular expression."""
 
     name = "regex"

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _ENDED = ("Z", "X")  # a zombie keeps its pid until its parent collects it
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Look:
     """One look at a process."""
 
@@ -54,7 +54,7 @@ class Look:
     unread: list[str]
 
 
-@dataclass(slots=True)
+@dataclass
 class Target:
     """The process that is asked about. `named`: it was given by its pid; otherwise it is this very shell's."""
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 DEFAULT_TOP = 10
 
 
-class LogTime(click.ParamType):  # type: ignore[type-arg]
+class LogTime(click.ParamType):
     """`2026-01-31T10:05[:30][+0100]`, or an uptime: `90s`, `5m`, `2h`, a number of seconds. Gives a Moment."""
 
     name = "time"

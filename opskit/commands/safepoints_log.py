@@ -33,7 +33,7 @@ FLAGS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Options:
     """What was asked. `top`: how many of the worst (0: all); `every_stop`: a CSV of stops has them all, in order."""
 
@@ -46,7 +46,7 @@ class Options:
     fit_height: bool
 
 
-@dataclass(slots=True)
+@dataclass
 class _Reading:
     """What was read so far."""
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from opskit.proc.thread_limits import Situation
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Origins:
     """`unit` is the process's systemd unit; `units` holds the settings of every unit on its cgroups' paths.
 

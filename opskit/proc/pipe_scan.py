@@ -51,7 +51,7 @@ class Holder(NamedTuple):
     tid: int | None = None
 
 
-@dataclass(slots=True)
+@dataclass
 class PipeScan:
     """One pass, with the pids that were read, that the rights hid, and that vanished meanwhile.
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 RESERVED_PIDS = 300  # include/linux/pid.h: once the pids have wrapped, those below are not given out again
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Member:
     """One process: its real uid, its threads, and how many of these have an id of RESERVED_PIDS or more."""
 
@@ -27,7 +27,7 @@ class Member:
     high_ids: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Population:
     """All processes that this proc tree shows. `hidden`: there are more, left out by hidepid or not copied."""
 

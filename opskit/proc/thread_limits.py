@@ -37,7 +37,7 @@ _MALLOC_VARIABLES = ("MALLOC_ARENA_MAX", "GLIBC_TUNABLES")
 _NOT_THERE = (*GONE, DENIED, NotADirectoryError)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CgroupLevel:
     """A cgroup with a limit file: its path, the file, and its numbers (threads, or bytes).
 
@@ -52,7 +52,7 @@ class CgroupLevel:
     reclaimable_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CgroupLimits:
     """A controller's levels from the process up; the machine's root has no limit and is left out.
 
@@ -63,7 +63,7 @@ class CgroupLimits:
     unknown: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Ancestor:
     """A process on the way up to init, and its rlimits."""
 
@@ -72,7 +72,7 @@ class Ancestor:
     limits: dict[str, Rlimit]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Situation:
     """What was read. None: it could not be; `unreadable` says why, by the name of the file.
 

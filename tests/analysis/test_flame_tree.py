@@ -51,7 +51,7 @@ def test_every_frame_weighs_what_the_stacks_through_it_weigh(profile):
     paths = [path_of(tree.frames, place) for place in range(len(tree.frames))]
     assert paths == sorted(set(paths))
     assert set(paths) == {()} | {path[:end] for path, weight in profile if weight for end in range(len(path) + 1)}
-    for path, frame in zip(paths, tree.frames, strict=True):
+    for path, frame in zip(paths, tree.frames):
         assert frame.total == sum(weight for other, weight in profile if other[: len(path)] == path)
         assert frame.own == sum(weight for other, weight in profile if other == path)
 
@@ -65,7 +65,7 @@ def test_children_lie_within_their_parents_beside_each_other(before, after, narr
         (tree.gone, starts(tree.gone, before=True), True),
     ):
         open_, ends = [], {}
-        for frame, start in zip(frames, begin, strict=True):
+        for frame, start in zip(frames, begin):
             width = frame.total_before if past else frame.total
             del open_[frame.depth :]
             if open_:

@@ -156,7 +156,7 @@ def test_the_leak_is_ranked_before_the_noise():
     noise = [10_000, 90_000, 20_000, 80_000, 30_000, 99_000]
     arrays = [10_000 * (n + 1) for n in range(6)]
     found = compare(
-        series(*({"a.Leak": a, "a.Cache": b, "[B": c, "java.lang.String": c // 2} for a, b, c in zip(leak, noise, arrays, strict=True)), seconds=30),
+        series(*({"a.Leak": a, "a.Cache": b, "[B": c, "java.lang.String": c // 2} for a, b, c in zip(leak, noise, arrays)), seconds=30),
         Choice(),
     )  # fmt: skip
     assert [one.name for one in found.trend] == ["a.Leak", "[B", "java.lang.String", "a.Cache"]

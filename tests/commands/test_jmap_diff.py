@@ -33,7 +33,7 @@ def saved(tmp_path):
 
     def save(*contents):
         paths = []
-        for name, content in zip("abcdefgh", contents, strict=False):
+        for name, content in zip("abcdefgh", contents):
             path = tmp_path / f"{name}.txt"
             path.write_bytes(content if isinstance(content, bytes) else content.encode())
             paths.append(str(path))
@@ -248,7 +248,7 @@ def test_bad_words(opskit, saved, tmp_path):
 
 def test_a_file_whose_name_is_digits(opskit, saved, tmp_path):
     """./5 is a file; a bare 5 a PID."""
-    for name, path in zip("56", saved(BEFORE, AFTER), strict=True):
+    for name, path in zip("56", saved(BEFORE, AFTER)):
         os.rename(path, tmp_path / name)
     done = subprocess.run(
         [sys.executable, "-m", "opskit", "jmap-diff", "./5", "./6"],

@@ -19,11 +19,7 @@ from opskit.jvm.logs.safepoint_log import SafepointLog
 
 def logged(path):
     """(stop, TTSP) of each safepoint in a log."""
-    return [
-        pair
-        for batch in SafepointLog().read([path.read_bytes()])
-        for pair in zip(batch.stops_s, batch.ttsps_s, strict=True)
-    ]
+    return [pair for batch in SafepointLog().read([path.read_bytes()]) for pair in zip(batch.stops_s, batch.ttsps_s)]
 
 
 def test_live_figures_are_those_of_the_log(opskit, workload, tmp_path, jvm_version):

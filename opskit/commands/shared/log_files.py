@@ -29,7 +29,7 @@ _OTHER_COMPRESSIONS = {
 }
 
 
-@dataclass(slots=True)
+@dataclass
 class LogFile:
     """One log. `head` is its beginning, decompressed: enough to know what it is and when it begins."""
 

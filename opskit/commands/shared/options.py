@@ -22,7 +22,7 @@ _SECONDS = {"ms": 0.001, "s": 1.0, None: 1.0, "m": 60.0, "h": 3600.0}
 _SIZE = r"([0-9]{1,20}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})([KMGTP]?)(?:i?B)?"
 
 
-class Duration(click.ParamType):  # type: ignore[type-arg]
+class Duration(click.ParamType):
     """`500ms`, `10s`, `5m`, `1h` or a plain number of seconds; gives seconds, above 0 unless zero is allowed."""
 
     name = "duration"
@@ -39,7 +39,7 @@ class Duration(click.ParamType):  # type: ignore[type-arg]
         return seconds
 
 
-class Size(click.ParamType):  # type: ignore[type-arg]
+class Size(click.ParamType):
     """`64K`, `10M`, `2G` (binary units) or a plain number of bytes; gives bytes."""
 
     name = "size"
@@ -52,7 +52,7 @@ class Size(click.ParamType):  # type: ignore[type-arg]
         return int(float(match[1]) * 1024 ** " KMGTP".index(match[2].upper() or " "))
 
 
-class Pid(click.ParamType):  # type: ignore[type-arg]
+class Pid(click.ParamType):
     """A process id: a whole number from 1 up."""
 
     name = "pid"

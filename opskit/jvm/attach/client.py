@@ -489,8 +489,10 @@ class _Exchange:
         """SIGQUIT by pidfd, after start time and handler were checked again."""
         if not hasattr(signal, "pidfd_send_signal"):
             raise NotSupported("this Python has no pidfds: SIGQUIT is sent by nothing else")
+        from opskit.proc.kernel.syscalls import pidfd_open  # noqa: PLC0415  (ctypes: only where it is needed)
+
         try:
-            pidfd = os.pidfd_open(self.target.pid)
+            pidfd = pidfd_open(self.target.pid)
         except OSError as error:
             if error.errno == errno.ENOSYS:
                 raise NotSupported("this kernel has no pidfds (Linux 5.3): SIGQUIT is sent by nothing else") from None

@@ -56,7 +56,7 @@ class Way(NamedTuple):
     refused: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Entry:
     """A file at a place: `path` as it is shown here, `inside` as it is called where the JVM runs.
 
@@ -87,7 +87,7 @@ class Entry:
         return names.get(stat.S_IFMT(self.file.mode), "device")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Socket:
     """An attach socket's place. `alive` False: nobody listens; None: not to be found out. `peer`: who does, 0 if unseen."""
 
@@ -96,7 +96,7 @@ class Socket:
     peer: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Trigger:
     """A client's trigger file. The JVM looks into its working directory first, and into its /tmp only if nothing is there."""
 
@@ -104,7 +104,7 @@ class Trigger:
     in_cwd: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tmp:
     """A /tmp. `shared`: it is the one that we have."""
 
@@ -113,7 +113,7 @@ class Tmp:
     shared: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Counters:
     """A JVM's hsperfdata. `mapping` is the file that it really has; `directory` and `entry` what lies at the name.
 
@@ -136,7 +136,7 @@ class Counters:
         return _same_file(self.entry.file, self.mapped)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Surroundings:
     """All that was seen of one JVM. None: not to be found out with our rights.
 
@@ -168,7 +168,7 @@ class Surroundings:
         return self.jvm.pid
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Leftover:
     """A file of a JVM that is not there any more. `pid` as its name says. `alive` and `peer` for a socket.
 

@@ -54,7 +54,7 @@ class ActuatorParser:
         heads = [0, *starts[1:]]
         return [
             self._dump(text[head:start], text[start:end].decode("utf-8", "surrogateescape"))
-            for head, start, end in zip(heads, starts, [*starts[1:], len(text)])  # noqa: B905  (none where there is no start)
+            for head, start, end in zip(heads, starts, [*starts[1:], len(text)])
         ]
 
     def _dump(self, head: bytes, text: str) -> ThreadDump:

@@ -73,7 +73,7 @@ def fold_all(names: Sequence[str], everything: str) -> dict[str, str]:
             before = [changed.get(name, name) for name in hit] if changed else hit
             # All of them in one text: a line each, which no pattern crosses.
             after = re.sub(pattern, folded, "\n".join(before), flags=re.MULTILINE).split("\n")
-            changed.update((name, new) for name, old, new in zip(hit, before, after, strict=True) if new != old)
+            changed.update((name, new) for name, old, new in zip(hit, before, after) if new != old)
     return changed
 
 

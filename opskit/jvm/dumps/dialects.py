@@ -102,5 +102,5 @@ class DumpReader:
         marks.sort(key=lambda mark: mark[0])
         runs = [next(group) for _, group in groupby(marks, key=lambda mark: mark[1])]
         starts = [0, *(start for start, _ in runs[1:]), len(text)]
-        for (_, parser), start, end in zip(runs, starts[:-1], starts[1:], strict=True):
+        for (_, parser), start, end in zip(runs, starts[:-1], starts[1:]):
             yield parser, text[start:end]

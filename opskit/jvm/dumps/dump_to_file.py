@@ -78,7 +78,7 @@ class PlainParser:
         """The dumps in the text."""
         starts = [match.start() for match in _PLAIN_START.finditer(text)] or [0]
         ends = [*starts[1:], len(text)]
-        return [self._dump(text[a:b]) for a, b in zip(starts, ends, strict=True)]
+        return [self._dump(text[a:b]) for a, b in zip(starts, ends)]
 
     def _dump(self, data: bytes) -> ThreadDump:
         text = data.decode("utf-8", "surrogateescape")
@@ -139,8 +139,7 @@ class JsonParser:
         """The dumps in the text; of one that was cut off, the threads that are whole."""
         starts = self.starts(text)
         return [
-            self._read(text[a:b].decode("utf-8", "surrogateescape"))
-            for a, b in zip(starts, [*starts[1:], len(text)])  # noqa: B905  (none where there is no start)
+            self._read(text[a:b].decode("utf-8", "surrogateescape")) for a, b in zip(starts, [*starts[1:], len(text)])
         ]
 
     def _read(self, words: str) -> ThreadDump:

@@ -20,7 +20,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import pairwise
 from operator import ge, itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -41,7 +40,7 @@ class Counts(NamedTuple):
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Histogram:
     """One histogram.
 
@@ -286,7 +285,7 @@ def _read_columns(text: str, start: int, end: int) -> _Table | None:
             return None
     elif " ".join(numbers) != _numbered(len(names)) or taken[0] >= _TOO_MANY or not _in_order(objects, taken):
         return None
-    rows = dict(zip(names, zip(objects, taken, strict=True), strict=True))
+    rows = dict(zip(names, zip(objects, taken)))
     if len(rows) < len(names):
         rows = _summed(names, objects, taken)
     doubts = () if whole or text.endswith("\n") else (_NO_END,)
@@ -333,7 +332,7 @@ def _without_modules(text: str, modules: dict[str, str]) -> str:
 
 def _summed(names: Sequence[str], objects: Sequence[int], taken: Sequence[int]) -> dict[str, tuple[int, int]]:
     rows: dict[str, tuple[int, int]] = {}
-    for name, instances, size in zip(names, objects, taken, strict=True):
+    for name, instances, size in zip(names, objects, taken):
         before = rows.get(name, (0, 0))
         rows[name] = (before[0] + instances, before[1] + size)
     return rows
@@ -447,14 +446,13 @@ class _Lines:
 
     def _overflowed(self, summed: Counts, total: Counts) -> bool:
         """The serviceability agent counts in 32 bits."""
-        return self.dialect == "agent" and all(
-            (ours - theirs) % 2**32 == 0 for ours, theirs in zip(summed, total, strict=True)
-        )
+        return self.dialect == "agent" and all((ours - theirs) % 2**32 == 0 for ours, theirs in zip(summed, total))
 
     def _doubts(self) -> tuple[str, ...]:
         """JVMs print the largest class first: where no Total vouches for the numbers, that is all that can be checked."""
         doubts = (_NO_END,) if self.unended else ()
-        for (_, earlier), (number, later) in pairwise(sorted(self.sizes.items())):
+        rows = sorted(self.sizes.items())
+        for (_, earlier), (number, later) in zip(rows, rows[1:]):
             if later > earlier:
                 return (f"row {number} has more bytes than the row before it: one of the two may be damaged", *doubts)
         return doubts

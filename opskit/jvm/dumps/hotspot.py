@@ -92,7 +92,7 @@ class HotSpotParser:
         """What lies outside of its whole dumps, as (start, end): all of a text that has none."""
         gaps, begun = [], 0
         starts = cls.starts(text)
-        for start, end in zip(starts, [*starts[1:], len(text)], strict=bool(starts)):
+        for start, end in zip(starts, [*starts[1:], len(text)]):
             gaps.append((begun, start))
             begun = max(start, text.find(_ENDS[0], start, end))
         return [*gaps, (begun, len(text))]
@@ -109,7 +109,7 @@ class HotSpotParser:
             return [self._dump(b"\n" + text, 0, len(text) + 1, marked=False)]
         dumps = (
             (self._dump(text, start, end, marked=True), _is_head(text, start, end))
-            for start, end in zip(starts, [*starts[1:], len(text)], strict=True)
+            for start, end in zip(starts, [*starts[1:], len(text)])
         )
         # `INFO Full thread dump written to x.txt` is no dump; one that is cut off behind its head is.
         return [dump for dump, head in dumps if dump.threads or head]
@@ -394,7 +394,7 @@ def _deadlocks(section: bytes) -> tuple[tuple[Waits, ...], ...]:
 def _links(lines: list[bytes]) -> Iterator[Waits]:
     """Three lines each: `"A":`, `  waiting to lock monitor 0x… (object 0x…, a T),`, `  which is held by "B"`."""
     written = [line for line in lines if line and not line.isspace()]
-    for name, waiting, held in zip(written, written[1:], written[2:]):  # noqa: B905  (to the end of the shortest)
+    for name, waiting, held in zip(written, written[1:], written[2:]):
         lock = _LOCK_OF.search(waiting) if _WAITING.match(waiting) else None
         closing = waiting.removesuffix(b",")
         at = held.rfind(_HELD_BY)

@@ -85,7 +85,7 @@ class JavacoreParser:
     def parse(self, text: bytes) -> list[ThreadDump]:
         """The dumps in the text; one without a section of threads has none."""
         starts = [match.start() for match in _START.finditer(text)] or [0]
-        return [self._dump(text[a:b]) for a, b in zip(starts, [*starts[1:], len(text)], strict=True)]
+        return [self._dump(text[a:b]) for a, b in zip(starts, [*starts[1:], len(text)])]
 
     def _dump(self, text: bytes) -> ThreadDump:
         time, version = _TIME.search(text), _VERSION.search(text)
@@ -190,7 +190,7 @@ def _deadlocks(text: bytes) -> tuple[tuple[Waits, ...], ...]:
     found = []
     starts = [match.end() for match in _LOCKS.finditer(text)]
     ends = [match.start() for match in _SECTION.finditer(text)] if starts else []
-    for start, later in zip(starts, [*starts[1:], len(text)]):  # noqa: B905  (they are as many)
+    for start, later in zip(starts, [*starts[1:], len(text)]):
         section = bisect_right(ends, start)
         end = min(later, ends[section]) if section < len(ends) else later
         waits: list[Waits] = []

@@ -103,7 +103,7 @@ class JRockitParser:
         """The dumps in the text."""
         starts = [match.start() for match in _START.finditer(text)] or [0]
         ends = [*starts[1:], len(text)]
-        return [self._dump(text[a:b].decode("utf-8", "surrogateescape")) for a, b in zip(starts, ends, strict=True)]
+        return [self._dump(text[a:b].decode("utf-8", "surrogateescape")) for a, b in zip(starts, ends)]
 
     def _dump(self, text: str) -> ThreadDump:
         is_fragment = _HEAD not in text

@@ -77,7 +77,7 @@ class ServiceabilityParser:
         """The dumps in the text: one for each time the agent attached."""
         words = text.decode("utf-8", "surrogateescape")
         starts = [match.start() for match in _ATTACH.finditer(words)] or [0]
-        return [self._dump(words[a:b]) for a, b in zip(starts, [*starts[1:], len(words)], strict=True)]
+        return [self._dump(words[a:b]) for a, b in zip(starts, [*starts[1:], len(words)])]
 
     def _dump(self, text: str) -> ThreadDump:
         threads: list[Thread] = []

@@ -276,7 +276,7 @@ class SafepointLog:
         if len(found) != count or text.count(_NANOS_HEAD) != count:
             return None
         self._stop_lines = True
-        operations, gaps, reaching, totals = zip(*found, strict=True)
+        operations, gaps, reaching, totals = zip(*found)
         self._tell_range(13, None)
         return Batch(
             [nanos / 1e9 for nanos in map(int, totals)],
@@ -291,12 +291,12 @@ class SafepointLog:
         if _APPLICATION_MARK in text:
             return None
         if one_t and len(found := _SHORT_LINE.findall(text)) == lines:
-            heads, stops, ttsps = zip(*found, strict=True)
+            heads, stops, ttsps = zip(*found)
             return self._stopped(text, _ten_millionths(stops), _ten_millionths(ttsps), None, heads, (0.0, 0))
         found = (_HEADED_LINE if one_t else _STOPPED_LINE).findall(text)
         if len(found) != lines:
             return None
-        *before, stops, ttsps = zip(*found, strict=True)
+        *before, stops, ttsps = zip(*found)
         heads = before[0] if one_t else _Marked(text, _STOPPED_MARK)
         return self._stopped(text, _floats(stops), _maybe_floats(ttsps), None, heads, (0.0, 0))
 
@@ -305,7 +305,7 @@ class SafepointLog:
         found = _GROUP.findall(text)
         if not found:
             return None
-        gaps, operations, stops, ttsps = zip(*found, strict=True)
+        gaps, operations, stops, ttsps = zip(*found)
         told = len(found) - gaps.count(b"")
         if 3 * len(found) + told != lines:
             return None
@@ -322,7 +322,7 @@ class SafepointLog:
                 return None
             operations = [_operation(piece[: piece.index(b"\n")]) for piece in pieces]
         found = _STOPPED_ONCE.findall(text)
-        stops, ttsps = zip(*found, strict=True) if found else ((), ())
+        stops, ttsps = zip(*found) if found else ((), ())
         if len(found) != count or text.count(_TOOK_MARK) != count - ttsps.count(b""):
             return None
         return self._stopped(text, _floats(stops), _maybe_floats(ttsps), operations, _Marked(text, _STOPPED_MARK), None)
@@ -342,7 +342,7 @@ class SafepointLog:
             if operations is not None:
                 kinds = {(True, True)}
             elif b"][" in text:
-                kinds = {(b"][" in head, ttsp is not None) for head, ttsp in zip(batch.heads, ttsps_s or repeat(None))}  # noqa: B905
+                kinds = {(b"][" in head, ttsp is not None) for head, ttsp in zip(batch.heads, ttsps_s or repeat(None))}
             else:
                 kinds = {(False, True)} if ttsps_s is not None else set()
                 kinds |= {(False, False)} if ttsps_s is None or None in ttsps_s else set()

@@ -21,7 +21,7 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 _PID = r"\b(?:jmap|jcmd)\b(?:(?!\b(?:jmap|jcmd)\b)[^\n|;])*?\s(\d+)\b|^(\d+):\s*$"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Stamp:
     """Each is None where nothing tells it. `time_s` is since the epoch (UTC where no zone is written)."""
 

@@ -91,7 +91,7 @@ def gc_work(perf: PerfData) -> GcWork:
         return GcWork(0, 0, 0.0)
     counts = [perf.number(f"sun.gc.collector.{number}.invocations") for number in range(3)]
     times = [perf.ticks_s(f"sun.gc.collector.{number}.time") for number in range(3)]
-    known = [(count, time) for count, time in zip(counts, times, strict=True) if count is not None and time is not None]
+    known = [(count, time) for count, time in zip(counts, times) if count is not None and time is not None]
     if not known or name == "Shenandoah":
         return GcWork(None, None, None)
     cycles = name is not None and name.startswith("ZGC")

@@ -38,7 +38,7 @@ _LOOKS, _LOOK_EVERY_S = 20, 0.001
 _MUCH = 0.002  # of the time stopped: then a look may well fall into a stop
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Reading:
     """One look. Totals since the JVM, its cgroup or the machine started; None where nothing tells them.
 

@@ -51,7 +51,7 @@ _NUMBER = re.compile(r"[ \t\n\v\f\r]*([+-]?)0*([0-9]*)(?<=[0-9])")
 _USER, _GROUP, _WILDCARD = 0, 1, 2  # lower beats higher
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Account:
     """Whom PAM would log in. `gid` is the primary group of the passwd entry; `groups` are gids by name."""
 
@@ -62,7 +62,7 @@ class Account:
     wildcards_apply: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PamLimit:
     """What one line gives: bytes, seconds or a count, or UNLIMITED. `in_kb`: the line's number is in KB."""
 
@@ -71,7 +71,7 @@ class PamLimit:
     in_kb: bool
 
 
-@dataclass(slots=True)
+@dataclass
 class PamLimits:
     """What the files give an account: by (RLIMIT name, "soft" or "hard"). `unread` names files that could not be read.
 

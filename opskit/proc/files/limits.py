@@ -37,7 +37,7 @@ _NAMES = {
 _NAME_WIDTH = 25
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rlimit:
     """One limit: bytes, seconds or a count, by its name; UNLIMITED (infinity) where there is none."""
 

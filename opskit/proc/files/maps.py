@@ -24,7 +24,7 @@ _GLIBC = re.compile(r"libc(?:-2\.[0-9]{1,3}\.so|\.so\.6)")
 _OTHER_MALLOC = re.compile(r"lib(?:jemalloc|tcmalloc|mimalloc)")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AddressSpace:
     """What a thread's stack has to find its place in.
 

@@ -14,7 +14,7 @@ from opskit.errors import BadInput
 from opskit.quantities import integer
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Pressure:
     """Time stalled since boot (or since the cgroup was made). None: no such line."""
 

@@ -20,7 +20,7 @@ from opskit.interrupts import Guard
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_OPENAT2, _PIDFD_GETFD = 437, 438  # the same on every architecture
+_PIDFD_OPEN, _OPENAT2, _PIDFD_GETFD = 434, 437, 438  # the same on every architecture
 _RESOLVE_NO_MAGICLINKS, _RESOLVE_IN_ROOT = 0x02, 0x10
 PROC_SUPER_MAGIC = 0x9FA0
 _KCMP = {"x86_64": 312, "aarch64": 272, "riscv64": 272, "ppc64le": 354, "s390x": 343}
@@ -82,13 +82,22 @@ def same_fd_table(pid: int, tid: int) -> bool:
     return _syscall(number, pid, tid, _KCMP_FILES, 0, 0) == 0
 
 
+def pidfd_open(pid: int, flags: int = 0) -> int:
+    """An fd of the process; Pythons built with old kernel headers lack os.pidfd_open()."""
+    ready = getattr(os, "pidfd_open", None)
+    if ready is not None:
+        pidfd: int = ready(pid, flags)
+        return pidfd
+    return _syscall(_PIDFD_OPEN, pid, flags)
+
+
 def pipe_fill(pid: int, fd: int, *, thread: bool = False) -> tuple[int, int, int]:
     """(bytes queued, capacity in bytes, creator's uid) of the pipe that is `fd` in another process.
 
     Works on either end. The copy of the fd lives for three calls: never open() the link instead, which would add a
     reader or writer and hide a broken pipe from the others.
     """
-    pidfd = os.pidfd_open(pid, _PIDFD_THREAD if thread else 0)
+    pidfd = pidfd_open(pid, _PIDFD_THREAD if thread else 0)
     try:
         copy = _syscall(_PIDFD_GETFD, pidfd, fd, 0)
     finally:

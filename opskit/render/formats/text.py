@@ -28,12 +28,12 @@ def block_lines(block: Block[Any]) -> list[str]:
     """A table: its titles in capitals, then its rows."""
     head = [column.title.upper().replace(" ", "_") for column in block.columns]
     cells = [[printable(plain(column.value(row))) or "-" for column in block.columns] for row in block.rows]
-    widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
+    widths = [max(map(len, column)) for column in zip(head, *cells)]
     lines = []
     for row in [head, *cells]:
         padded = (
             cell.rjust(width) if column.right else cell.ljust(width)
-            for cell, width, column in zip(row, widths, block.columns, strict=True)
+            for cell, width, column in zip(row, widths, block.columns)
         )
         lines.append("  ".join(padded).rstrip())
     return lines

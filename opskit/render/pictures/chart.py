@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Union
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 Unit = Literal["bytes", "count"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Line:
     """One line: its name and its (x, y) points."""
 
@@ -19,7 +19,7 @@ class Line:
     points: Sequence[tuple[float, float]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LineChart:
     """Lines over a common x. `x_is_time`: x is in seconds; otherwise it numbers things from 1."""
 
@@ -31,7 +31,7 @@ class LineChart:
     note: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BarChart:
     """Bars from the top down: (name, value). `signed`: they are changes, and show a plus or a minus."""
 
@@ -42,7 +42,7 @@ class BarChart:
     signed: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Dots:
     """Dots of one kind: (x, y) each."""
 
@@ -50,7 +50,7 @@ class Dots:
     points: Sequence[tuple[float, float]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DotsChart:
     """Durations in seconds over time, on a logarithmic scale. `below` is a part of each of them; `labels`: (x, y, text).
 
@@ -66,4 +66,4 @@ class DotsChart:
     note: str | None = None
 
 
-Chart = LineChart | BarChart | DotsChart
+Chart = Union[LineChart, BarChart, DotsChart]

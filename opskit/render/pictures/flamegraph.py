@@ -58,7 +58,7 @@ _PACKAGE = re.compile(r"(?:[\w.$-]+@[\w.+-]+/|\w*//|L(?=[\w$/]+;))?(?:[a-z_][\w-
 _CLASS = re.compile(r"[\w$/+-]+?(?:;?::|\.)(?=[\w<$])")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Picture:
     """What to draw.
 
@@ -141,7 +141,7 @@ def draw(picture: Picture) -> str:
         *head.markup(),
         '<g id="frames">\n',
     ]
-    for region, top in zip(regions, tops, strict=True):
+    for region, top in zip(regions, tops):
         parts.extend(_static(picture, region, top, width))
     parts.append("</g>\n")
     data = json.dumps(_data(picture, regions, head), ensure_ascii=False, separators=(",", ":"))
@@ -248,7 +248,7 @@ def _static(picture: Picture, region: _Region, top: int, width: int) -> Iterator
     slivers: dict[str, list[str]] = {}
     before = region.heading is not None
     names: dict[str, _Name] = {}
-    for frame, begin, look in zip(region.frames, region.begin, region.looks, strict=True):
+    for frame, begin, look in zip(region.frames, region.begin, region.looks):
         weight = frame.total_before if before else frame.total
         x, wide = PADDING_PX + begin * scale, weight * scale
         row = frame.depth if picture.inverted else region.rows - 1 - frame.depth

@@ -207,9 +207,9 @@ def watch_lines(samples: Sequence[Sample], growth: Mapping[str, float | None]) -
     heads = ["at_s", *last.numbers, *(f"{name}_per_min" for name in last.numbers)]
     rates = (None if rate is None else round(rate) for rate in growth.values())
     cells = [f"{last.at_s:.1f}", *map(plain, last.numbers.values()), *map(plain, rates)]
-    widths = [max(len(head), len(cell)) for head, cell in zip(heads, cells, strict=True)]
+    widths = [max(len(head), len(cell)) for head, cell in zip(heads, cells)]
     for row in ([head.upper() for head in heads], cells):
-        yield "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+        yield "  ".join(cell.rjust(width) for cell, width in zip(row, widths))
 
 
 def facts_object(facts: Facts, groups: Sequence[CgroupShare]) -> dict[str, Any]:

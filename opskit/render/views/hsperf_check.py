@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from opskit.analysis.hsperf_check import Checked, ClientVerdict, Repair
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ClientRow:
     """A client's fate with one JVM."""
 
@@ -24,7 +24,7 @@ class ClientRow:
     verdict: ClientVerdict
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ProbeRow:
     """What attaching for real gave. `reason` None: it worked."""
 
@@ -34,7 +34,7 @@ class ProbeRow:
     took_ms: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RepairRow:
     """A repair: planned ("would"), refused, done or failed."""
 

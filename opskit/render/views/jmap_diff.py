@@ -272,7 +272,7 @@ def chart(found: Comparison, rows: Sequence[Growth], top: int | None, note: str)
         return LineChart(
             "What keeps growing",
             [
-                Line(to_readable(one.name), list(zip(xs, one.bytes, strict=True)))
+                Line(to_readable(one.name), list(zip(xs, one.bytes)))
                 for one in found.trend[: min(top or _LINES_IN_A_PICTURE, _LINES_IN_A_PICTURE)]
             ],
             x_is_time=found.times_s is not None,

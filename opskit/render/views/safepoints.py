@@ -25,7 +25,7 @@ _LABELLED = 5
 _LABEL_WIDTH = 0.17  # of the picture
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Figures:
     """A row of the first table: all stops, or all TTSPs."""
 
@@ -201,11 +201,11 @@ def to_object(summary: Summary) -> dict[str, Any]:
         "ttsp_share": summary.ttsp_share,
         "percentiles": {
             "stopped_s": {
-                **dict(zip(_PERCENT_NAMES, (stop for stop, _ in summary.percentiles), strict=True)),
+                **dict(zip(_PERCENT_NAMES, (stop for stop, _ in summary.percentiles))),
                 "max": summary.stopped_max_s,
             },
             "ttsp_s": {
-                **dict(zip(_PERCENT_NAMES, (ttsp for _, ttsp in summary.percentiles), strict=True)),
+                **dict(zip(_PERCENT_NAMES, (ttsp for _, ttsp in summary.percentiles))),
                 "max": summary.ttsp_max_s,
             },
         },

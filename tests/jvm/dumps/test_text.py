@@ -64,7 +64,7 @@ def test_another_containers_lines_keep_their_prefix():
 def test_two_containers_that_log_into_one_file_are_told_apart():
     """Their dumps are interleaved line by line; each comes out whole."""
     other = CLEAN.replace("main", "other")
-    lines = zip(prefixed(["app-1  | "]).splitlines(True), prefixed(["app-2  | "], other).splitlines(True), strict=True)
+    lines = zip(prefixed(["app-1  | "]).splitlines(True), prefixed(["app-2  | "], other).splitlines(True))
     assert plain_text(b"".join(line for pair in lines for line in pair)).decode() == CLEAN + other
     mixed = prefixed(["app-2  | "], other) + b"app-3  | noise\n" + CLEAN.encode()
     assert plain_text(mixed).decode() == other + "app-3  | noise\n" + CLEAN

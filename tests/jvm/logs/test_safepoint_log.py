@@ -295,7 +295,7 @@ def told(chunks, *, by_line=False, groups=False):
     for batch in log.read(chunks):
         count = len(batch)
         columns = (batch.stops_s, batch.ttsps_s or [None] * count, batch.operations or [None] * count, batch.heads)
-        rows += zip(*columns, strict=True)
+        rows += zip(*columns)
         gaps_s, gaps = gaps_s + batch.application[0], gaps + batch.application[1]
     return gaps_s, rows, gaps, log.jdk_range, log.lines, log.unreadable, log.late_threads
 

@@ -17,16 +17,23 @@ from opskit import __version__
 from opskit.cli import COMMANDS, SYMPTOMS
 
 
-def test_help_lists_every_command_by_group_and_ends_with_symptoms(opskit):
+def test_help_lists_every_command_by_group_and_ends_with_symptoms(inprocess):
     """`opskit --help` and `-h`: each command with one line, the groups, the symptoms last."""
-    done = opskit("--help")
+    done = inprocess("--help")
     assert done.code == 0
-    assert done == opskit("-h")
+    assert done == inprocess("-h")
     for entry in COMMANDS:
         assert entry.hidden or any(line.split()[:1] == [entry.name] for line in done.out.splitlines()), entry.name
         assert f"{entry.group}:" in done.out
         assert entry.hidden or any(line.endswith(entry.help) for line in done.out.splitlines()), "more than one line"
     assert done.out.rstrip().splitlines()[-1].endswith(SYMPTOMS[-1][1])
+
+
+def test_in_this_process_the_answer_is_that_of_a_process(opskit, inprocess):
+    """The tests' own fixture: exit code, stdout and stderr, with standard input that is longer than a pipe holds."""
+    dump = "Full thread dump x\n\n" + '"a" #1 prio=5 tid=0x1 nid=0x1 runnable\n\tat a.B.c(B.java:1)\n\n' * 20_000
+    for words in ((), ("--version",), ("pipes", "-h"), ("pipes", "--nope"), ("nosuch",), ("jpmp", "-"), ("jpmp", "/nope")):
+        assert inprocess(*words, stdin=dump) == opskit(*words, stdin=dump)
 
 
 def test_help_imports_nothing_heavier_than_click():
@@ -52,38 +59,38 @@ def test_dentry_in_text_imports_nothing_heavy():
 
 
 @pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
-def test_every_command_has_help(opskit, entry):
+def test_every_command_has_help(inprocess, entry):
     """-h everywhere."""
-    done = opskit(entry.name, "-h")
+    done = inprocess(entry.name, "-h")
     assert done.code == 0
     assert "--help" in done.out
-    assert done.out == opskit(entry.name, "--help").out
+    assert done.out == inprocess(entry.name, "--help").out
 
 
-def test_version(opskit):
+def test_version(inprocess):
     """`opskit --version` says which one it is."""
-    assert opskit("--version") == (0, f"opskit {__version__}\n", "")
+    assert inprocess("--version") == (0, f"opskit {__version__}\n", "")
 
 
 @pytest.mark.parametrize(("typed", "meant"), [("pipe", "pipes"), ("pips", "pipes"), ("PIPES", "pipes")])
-def test_a_mistyped_command_suggests_the_nearest(opskit, typed, meant):
+def test_a_mistyped_command_suggests_the_nearest(inprocess, typed, meant):
     """Exit 2, and the name that was probably meant."""
-    done = opskit(typed)
+    done = inprocess(typed)
     assert done.code == 2
     assert f"did you mean {meant!r}" in done.err
     assert done.out == ""
 
 
-def test_a_command_far_from_all_suggests_nothing(opskit):
+def test_a_command_far_from_all_suggests_nothing(inprocess):
     """No wild guess."""
-    done = opskit("qqqqqqqq")
+    done = inprocess("qqqqqqqq")
     assert done.code == 2
     assert "did you mean" not in done.err
 
 
-def test_unknown_option_is_one_clear_line_and_exit_2(opskit):
+def test_unknown_option_is_one_clear_line_and_exit_2(inprocess):
     """Usage errors go to stderr."""
-    done = opskit("pipes", "--no-such-thing")
+    done = inprocess("pipes", "--no-such-thing")
     assert done.code == 2
     assert "--no-such-thing" in done.err
     assert done.out == ""
@@ -103,7 +110,7 @@ def test_a_closed_pipe_ends_quietly():
     assert process.returncode == 0
 
 
-def test_a_full_disk_behind_stdout_is_said(opskit):
+def test_a_full_disk_behind_stdout_is_said():
     """/dev/full: one line, exit 2."""
     with open("/dev/full", "w", encoding="utf-8") as full:
         done = subprocess.run(
@@ -114,12 +121,12 @@ def test_a_full_disk_behind_stdout_is_said(opskit):
     assert "Traceback" not in done.stderr
 
 
-def test_no_word_at_all_shows_the_help_as_it_is(opskit):
+def test_no_word_at_all_shows_the_help_as_it_is(inprocess):
     """Exit 2, since nothing was asked; the lines of `--help`, on stderr."""
-    done = opskit()
+    done = inprocess()
     assert done.code == 2
     assert done.out == ""
-    assert done.err == opskit("--help").out
+    assert done.err == inprocess("--help").out
 
 
 @pytest.mark.parametrize("closed", ["1", "2"])
@@ -210,9 +217,9 @@ def test_it_goes_first_when_memory_runs_out():
     assert done.stdout.strip() == "1000"
 
 
-def test_json_begins_with_where_when_and_on_what(opskit):
+def test_json_begins_with_where_when_and_on_what(inprocess):
     """host, UTC time, version, command line and target come first."""
-    document = json.loads(opskit("pipes", "-f", "json").out)
+    document = json.loads(inprocess("pipes", "-f", "json").out)
     assert list(document)[:5] == ["host", "time_utc", "version", "command_line", "target"]
     assert document["version"] == __version__
     assert document["host"] == os.uname().nodename

@@ -35,9 +35,14 @@ def ran(body, **env):
 
 
 def started(body, **options):
-    """The same, left running after its first line."""
+    """The same, left running after its first line. Its `input()` waits for communicate()."""
     process = subprocess.Popen(
-        [sys.executable, "-c", code_of(body)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+        [sys.executable, "-c", code_of(body)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
     )
     process.stdout.readline()
     return process
@@ -132,11 +137,11 @@ def _sleeps(pid):
 def test_what_nohup_ignores_stays_ignored():
     """SIGHUP does nothing to a run whose parent ignores it."""
     process = started(
-        "print(flush=True); time.sleep(0.5); print('whole', flush=True); sys.exit(5)",
+        "print(flush=True); input(); print('whole', flush=True); sys.exit(5)",
         preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
     )
     process.send_signal(signal.SIGHUP)
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate("go on\n", timeout=60)
     assert (process.returncode, out) == (5, "whole\n")
 
 
@@ -148,24 +153,24 @@ def test_a_second_signal_does_not_abort_the_cleanup():
         "        with interrupts.Interruptible():\n"
         "            print(flush=True); time.sleep(60)\n"
         "    finally:\n"
-        "        print('undoing', flush=True); time.sleep(0.5); print('undone', flush=True)\n"
+        "        print('undoing', flush=True); input(); print('undone', flush=True)\n"
     )
     process.send_signal(signal.SIGTERM)
     assert process.stdout.readline() == "undoing\n"
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate("go on\n", timeout=60)
     assert (process.returncode, out, err) == (-signal.SIGTERM, "undone\n", "")
 
 
 def test_a_signal_in_a_guard_comes_when_it_is_left():
     """What must not be cut in two is not; nothing behind the guard is begun."""
     process = started(
-        "with interrupts.Guard():\n    print(flush=True); time.sleep(0.5); print('whole', flush=True)\n"
+        "with interrupts.Guard():\n    print(flush=True); input(); print('whole', flush=True)\n"
         "print('not reached', flush=True)\n"
     )
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate("go on\n", timeout=60)
     assert (process.returncode, out, err) == (130, "whole\n", "")
 
 
@@ -176,13 +181,13 @@ def test_a_signal_in_an_inner_guard_comes_in_the_outer_ones_interruptible_part()
         "    try:\n"
         "        with interrupts.Interruptible():\n"
         "            with interrupts.Guard():\n"
-        "                print(flush=True); time.sleep(0.5); print('inner', flush=True)\n"
+        "                print(flush=True); input(); print('inner', flush=True)\n"
         "            print('not reached', flush=True)\n"
         "    finally:\n"
         "        print('outer', flush=True)\n"
     )
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate("go on\n", timeout=60)
     assert (process.returncode, out, err) == (130, "inner\nouter\n", "")
 
 

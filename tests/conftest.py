@@ -47,7 +47,7 @@ INDEPENDENT = (
 def pytest_collection_modifyitems(items):
     for item in items:
         place = item.path.relative_to(ROOT / "tests").as_posix()
-        if not place.startswith(INDEPENDENT):
+        if not os.environ.get("NOGROUPS") and not place.startswith(INDEPENDENT):
             item.add_marker(pytest.mark.xdist_group("machine"))
 
 

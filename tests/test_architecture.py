@@ -16,7 +16,7 @@ MAY_IMPORT = {
     "host": {"proc", "jvm"},
     "proc": {"proc"},
     "jvm": {"proc", "jvm"},
-    "analysis": {"analysis", "proc", "jvm", "render.numbers"},  # sentences name sizes
+    "analysis": {"analysis", "proc", "jvm"},  # sentences name sizes
     "render": {"analysis", "render", "proc", "jvm"},
     "actions": {"host", "actions", "analysis", "proc", "jvm"},
     "commands": {"host", "analysis", "actions", "render", "proc", "jvm", "commands"},
@@ -41,6 +41,7 @@ OPENERS = {
     "proc/fs.py",
     "proc/kernel/perf_event.py",
     "proc/treefs.py",
+    "proc/user_files.py",
     "proc/kernel/syscalls.py",
     "jvm/attach/client.py",
 }

@@ -14,7 +14,7 @@ from imports import HEAVY, imported
 from terminal import on_terminal
 
 from opskit import __version__
-from opskit.cli import COMMANDS, SYMPTOMS
+from opskit.catalog import COMMANDS, SYMPTOMS
 
 
 def test_help_lists_every_command_by_group_and_ends_with_symptoms(inprocess):
@@ -45,7 +45,7 @@ def test_help_imports_nothing_heavier_than_click():
         text=True,
         check=True,
     ).stdout.split()
-    assert sorted(opskits) == ["opskit", "opskit.cli", "opskit.errors", "opskit.interrupts"]
+    assert sorted(opskits) == ["opskit", "opskit.catalog", "opskit.cli", "opskit.errors", "opskit.interrupts"]
 
 
 def test_pipes_in_text_imports_nothing_heavy():
@@ -218,9 +218,9 @@ def test_it_goes_first_when_memory_runs_out():
 
 
 def test_json_begins_with_where_when_and_on_what(inprocess):
-    """host, UTC time, version, command line and target come first."""
+    """The schema's version, host, UTC time, version, command line and target come first."""
     document = json.loads(inprocess("pipes", "-f", "json").out)
-    assert list(document)[:5] == ["host", "time_utc", "version", "command_line", "target"]
+    assert list(document)[:6] == ["schema", "host", "time_utc", "version", "command_line", "target"]
     assert document["version"] == __version__
     assert document["host"] == os.uname().nodename
 

@@ -18,7 +18,7 @@ from opskit import cli, interrupts
 from opskit.commands import pipes
 def body(*args, **options):
 {body}
-pipes.open_host = body
+pipes.Collector = body
 sys.argv = ["opskit", "pipes"]
 cli.main()
 """

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from opskit.cli import COMMANDS
+from opskit.catalog import COMMANDS
 
 FIXTURES = Path(__file__).resolve().parent / "fixtures"
 HISTOGRAM = "num     #instances         #bytes  class name\n   1:             5            {}  a.B\nTotal             5            {}\n"

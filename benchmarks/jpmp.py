@@ -88,7 +88,7 @@ def saved(folder: Path, runs: int) -> bool:
 
 def live(runs: int) -> bool:
     """20 samples of a live JVM, interval 0: CPU and wall time against the script with jstack."""
-    import jvms  # noqa: PLC0415  (the tests' JVMs)
+    import jvms
 
     if shutil.which("jstack") is None:
         print("jstack not found: no live comparison")

@@ -15,9 +15,9 @@ import jvms
 import pytest
 from hypothesis import settings
 from inprocess import Ran
+from shells import NOBODY
 from trees import Link
 
-NOBODY = 65534
 # In CI the same examples every time: a change is judged by itself. Everywhere else new ones are looked for.
 settings.register_profile("ci", derandomize=True, print_blob=True)
 if os.environ.get("CI"):

@@ -32,7 +32,15 @@ def test_help_lists_every_command_by_group_and_ends_with_symptoms(inprocess):
 def test_in_this_process_the_answer_is_that_of_a_process(opskit, inprocess):
     """The tests' own fixture: exit code, stdout and stderr, with standard input that is longer than a pipe holds."""
     dump = "Full thread dump x\n\n" + '"a" #1 prio=5 tid=0x1 nid=0x1 runnable\n\tat a.B.c(B.java:1)\n\n' * 20_000
-    for words in ((), ("--version",), ("pipes", "-h"), ("pipes", "--nope"), ("nosuch",), ("jpmp", "-"), ("jpmp", "/nope")):
+    for words in (
+        (),
+        ("--version",),
+        ("pipes", "-h"),
+        ("pipes", "--nope"),
+        ("nosuch",),
+        ("jpmp", "-"),
+        ("jpmp", "/nope"),
+    ):
         assert inprocess(*words, stdin=dump) == opskit(*words, stdin=dump)
 
 

@@ -32,9 +32,7 @@ def test_every_command_has_its_page_with_every_option(entry):
     for parameter in command(entry).params:
         if isinstance(parameter, click.Option) and not parameter.hidden:
             for name in (*parameter.opts, *parameter.secondary_opts):
-                assert re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text), (
-                    f"{page(entry).name} has no {name}"
-                )
+                assert re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text), f"{page(entry).name} has no {name}"
     assert "## Safety" in text
     assert "```" in text, "no example"
 
@@ -90,10 +88,14 @@ def test_every_finding_has_its_paragraph(code):
 
 def test_every_code_is_given_by_the_program_and_no_other():
     """Each code of the catalog stands in a module that judges, and each Finding made has a code of the catalog."""
-    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "opskit").rglob("*.py") if path.name != "catalog.py"]
+    sources = [
+        path.read_text(encoding="utf-8") for path in (ROOT / "opskit").rglob("*.py") if path.name != "catalog.py"
+    ]
     unused = {code for code in catalog.FINDINGS if not any(f'"{code}"' in source for source in sources)}
     assert not unused, "nothing gives these"
-    given = {code for source in sources for code in re.findall(r"""\bFinding\(\s*(?:code=)?["']([a-z0-9-]+)["']""", source)}
+    given = {
+        code for source in sources for code in re.findall(r"""\bFinding\(\s*(?:code=)?["']([a-z0-9-]+)["']""", source)
+    }
     assert given <= catalog.FINDINGS.keys()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+NOBODY = 65534
 # What a container's root has by default (docker, containerd, CRI-O).
 CONTAINER = (
     "chown", "dac_override", "fowner", "fsetid", "kill", "setgid", "setuid", "setpcap", "net_bind_service", "net_raw",

@@ -1,4 +1,4 @@
-"""The front door: help, version, suggestions, exit codes, start-up."""
+"""The command line: help, version, suggestions, exit codes, start-up."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_in_this_process_the_answer_is_that_of_a_process(opskit, inprocess):
 
 
 def test_help_imports_nothing_heavier_than_click():
-    """An operator types `opskit` on a box that is on its knees."""
+    """The help starts fast on an overloaded machine."""
     assert not imported("--help") & {*HEAVY, "difflib"}
     opskits = subprocess.run(
         [sys.executable, "-c", "import sys, opskit.cli; print(*[m for m in sys.modules if m.startswith('opskit')])"],
@@ -57,18 +57,18 @@ def test_help_imports_nothing_heavier_than_click():
 
 
 def test_pipes_in_text_imports_nothing_heavy():
-    """What is not used is not imported (click itself takes difflib where there are options)."""
+    """Unused modules are not imported."""
     assert not imported("pipes", "-f", "text") & HEAVY
 
 
 def test_dentry_in_text_imports_nothing_heavy():
-    """The tracer, its ctypes and JSON come only with --culprit."""
+    """Only --culprit imports the tracer, ctypes and JSON."""
     assert not imported("dentry", "-f", "text") & HEAVY
 
 
 @pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
 def test_every_command_has_help(inprocess, entry):
-    """-h everywhere."""
+    """-h is --help."""
     done = inprocess(entry.name, "-h")
     assert done.code == 0
     assert "--help" in done.out
@@ -76,7 +76,7 @@ def test_every_command_has_help(inprocess, entry):
 
 
 def test_version(inprocess):
-    """`opskit --version` says which one it is."""
+    """`opskit --version` prints the version."""
     assert inprocess("--version") == (0, f"opskit {__version__}\n", "")
 
 
@@ -90,7 +90,7 @@ def test_a_mistyped_command_suggests_the_nearest(inprocess, typed, meant):
 
 
 def test_a_command_far_from_all_suggests_nothing(inprocess):
-    """No wild guess."""
+    """No suggestion without similarity."""
     done = inprocess("qqqqqqqq")
     assert done.code == 2
     assert "did you mean" not in done.err
@@ -130,7 +130,7 @@ def test_a_full_disk_behind_stdout_is_said():
 
 
 def test_no_word_at_all_shows_the_help_as_it_is(inprocess):
-    """Exit 2, since nothing was asked; the lines of `--help`, on stderr."""
+    """Exit code 2, and the help on stderr."""
     done = inprocess()
     assert done.code == 2
     assert done.out == ""
@@ -139,7 +139,7 @@ def test_no_word_at_all_shows_the_help_as_it_is(inprocess):
 
 @pytest.mark.parametrize("closed", ["1", "2"])
 def test_a_closed_stream_is_no_crash(closed):
-    """A daemon's closed stdout: one line and exit 2, but a file is written; without stderr the exit code tells."""
+    """Closed stdout, as in a daemon: one line and exit code 2, but a file is written. Closed stderr: the exit code only."""
     python = f"{sys.executable} -m opskit"
     for words, code in (("pipes nosuch", 2), ("pipes", 2 if closed == "1" else 0), ("pipes -o /dev/null", 0)):
         done = subprocess.run(
@@ -151,7 +151,7 @@ def test_a_closed_stream_is_no_crash(closed):
 
 
 def test_a_stderr_that_takes_nothing_does_not_change_the_exit_code():
-    """Full, or closed by its reader."""
+    """Stderr is full, or its reader is gone."""
     reading, writing = os.pipe()
     os.close(reading)
     with open("/dev/full", "w", encoding="utf-8") as full:
@@ -174,7 +174,7 @@ def test_stdout_by_its_name_is_not_replaced(tmp_path):
 
 
 def test_the_default_is_a_table_on_a_terminal_that_fits_it():
-    """A table, coloured, not wider than the screen, and what it leaves out is said; the terminal wraps the sentences."""
+    """A coloured table that fits the screen and counts the rows left out; the terminal wraps the sentences."""
     holder = subprocess.Popen(
         [sys.executable, "-c", "import os\nfor _ in range(60): os.pipe()\nprint(flush=True); input()"],
         stdin=subprocess.PIPE,

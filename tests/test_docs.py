@@ -39,12 +39,12 @@ def test_every_command_has_its_page_with_every_option(entry):
 
 @pytest.mark.parametrize("entry", [entry for entry in COMMANDS if not entry.hidden], ids=lambda entry: entry.name)
 def test_the_readme_shows_every_command(entry):
-    """README has an example of each."""
+    """README has an example of each command."""
     assert f"opskit {entry.name}" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_every_page_belongs_to_a_command():
-    """No page of a command that is gone."""
+    """No page without a command."""
     assert {path.name for path in (DOCS / "commands").glob("*.md")} == {page(entry).name for entry in COMMANDS}
 
 
@@ -75,7 +75,7 @@ def test_the_findings_are_those_of_the_catalog():
 
 @pytest.mark.parametrize("code", catalog.FINDINGS)
 def test_every_finding_has_its_paragraph(code):
-    """Severity, class and command; meaning, usual causes, how to confirm, fix. What is only tidy is a note."""
+    """Severity, class and command; meaning, usual causes, how to confirm, fix. Class tidy is always a note."""
     text = findings().get(code, "")
     found = PARAGRAPH.match(text)
     assert found, text
@@ -87,7 +87,7 @@ def test_every_finding_has_its_paragraph(code):
 
 
 def test_every_code_is_given_by_the_program_and_no_other():
-    """Each code of the catalog stands in a module that judges, and each Finding made has a code of the catalog."""
+    """Each code of the catalog is used in a module, and each Finding has a code of the catalog."""
     sources = [
         path.read_text(encoding="utf-8") for path in (ROOT / "opskit").rglob("*.py") if path.name != "catalog.py"
     ]

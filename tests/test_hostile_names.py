@@ -1,4 +1,4 @@
-"""Names that another user chose never change what a printed command does: real cgroups, processes and files, captured trees."""
+"""Names chosen by another user do not change what a printed command does: cgroups, processes, files, captured trees."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ ID = "0123456789ab" + "c" * 52
 
 
 def safe_to_show(text):
-    """No character that a terminal acts on, but for newlines."""
+    """Whether the text has no control characters except newlines."""
     return all(line.isprintable() for line in text.split("\n"))
 
 
 class Shown(html.parser.HTMLParser):
-    """The text of an HTML page, a line a block."""
+    """The text of an HTML page."""
 
     def __init__(self, page):
         super().__init__()
@@ -61,7 +61,7 @@ class Shown(html.parser.HTMLParser):
 
 
 def as_rendered(markdown):
-    """What a reader sees of a Markdown document."""
+    """The text of a rendered Markdown document."""
     return Shown(MarkdownIt("gfm-like", {"linkify": False}).render(markdown)).text
 
 
@@ -70,7 +70,7 @@ def as_rendered(markdown):
 
 @contextlib.contextmanager
 def process_in_cgroups(*names):
-    """Cgroups of these names, one in the other, each with a limit of 30, and a process in the last; gives (folders, pid)."""
+    """Make nested cgroups of these names, each with a limit of 30, and a process in the last; yield (folders, PID)."""
     folders = [os.path.join(pids_root(), f"opskit-test-{os.getpid()}")]
     folders += [os.path.join(folders[0], *names[:count]) for count in range(1, len(names) + 1)]
     process = subprocess.Popen(["sleep", "600"])
@@ -98,7 +98,7 @@ def pids_controller(root_only):
 
 
 def test_real_cgroups_of_any_name(inprocess, pids_controller, tmp_path):
-    """The fix is `echo N > FILE` with exactly that file: typed by root, it raises that limit, and does nothing else."""
+    """The fix is `echo N > FILE` with exactly that file: as root it raises that limit, and does nothing else."""
     with process_in_cgroups(*CGROUP_NAMES) as (folders, pid):
         document = json.loads(inprocess("limits", pid, "-f", "json").out)
         fixes = [row["fix"] for row in document["limits"] if row["name"] == "pids.max" and row["value"] == 30]
@@ -120,14 +120,14 @@ def test_real_cgroups_of_any_name(inprocess, pids_controller, tmp_path):
 
 
 def test_on_a_terminal_a_command_is_one_line(pids_controller):
-    """However narrow the screen is: a line that is copied in two pieces would be two commands."""
+    """On a narrow screen too: a line that is copied in two pieces would be two commands."""
     with process_in_cgroups("x" * 60 + " ; touch pwn ; " + "y" * 60) as (folders, pid):
         _, shown = on_terminal("limits", str(pid), columns=40, env={"NO_COLOR": "1"})
     assert any(line.endswith(f": echo 64 > '{folders[-1]}/pids.max'") for line in shown.splitlines())
 
 
 def cgroup_tree(path, file="pids", **more):
-    """A machine whose process 4242 is in this v2 cgroup, with room for 30 threads (or bytes)."""
+    """A tree whose process 4242 is in this v2 cgroup, which has a limit of 30 threads (or bytes)."""
     folder = "sys/fs/cgroup" + path
     limits = "Limit                     Soft Limit           Hard Limit           Units     \n" + "".join(
         f"{'Max ' + name:<25} {'unlimited':<20} {'unlimited':<20} \n"
@@ -174,7 +174,7 @@ def test_captured_cgroups_of_any_name(inprocess, tree, controller):
 
 
 def test_giving_back_the_slabs_of_cgroups_of_any_name(inprocess, tree):
-    """`opskit dentry`: the fix in every form that shows it."""
+    """`opskit dentry`: the fix in every format that shows it."""
     pod = {path: text for path, text in TODAY.items() if "/pod1/" in path}
     files = {path.replace("/pod1/", f"/{name}/"): text for name in FILE_NAMES for path, text in pod.items()}
     root = tree({path: text for path, text in TODAY.items() if path not in pod} | files)
@@ -213,7 +213,7 @@ def test_giving_back_the_slabs_of_cgroups_of_any_name(inprocess, tree):
     ],
 )  # fmt: skip
 def test_the_command_for_a_unit_or_container(inprocess, tree, path, expected):
-    """Backslashes and leading dashes are systemd's own."""
+    """Backslashes and leading dashes belong to systemd's names."""
     assert argv_of(fix_of(inprocess, tree(cgroup_tree(path)))) == expected
 
 
@@ -233,7 +233,7 @@ def test_the_command_for_a_unit_or_container(inprocess, tree, path, expected):
     ],
 )
 def test_a_cgroup_called_like_somebody_elses_unit_or_container(inprocess, tree, path):
-    """Whoever may make cgroups in a part of the tree cannot have another unit or container changed."""
+    """A user who may make cgroups in a part of the tree cannot redirect a fix to another unit or container."""
     assert argv_of(fix_of(inprocess, tree(cgroup_tree(path)))) == ["echo", "64", ">", f"/sys/fs/cgroup{path}/pids.max"]
 
 
@@ -291,7 +291,7 @@ def written(folder, name, content):
 
 @pytest.mark.parametrize("name", LOG_NAMES, ids=ascii)
 def test_logs_of_any_name(inprocess, tmp_path, name):
-    """The pipeline that is advised reads that very file, and does nothing else."""
+    """The printed pipeline reads exactly that file, and does nothing else."""
     kinds = ((cut_gzip(), ["zcat"]), (b"\xfd7zXZ\0" + b"x" * 50, ["xzcat"]), (b"PK\x03\x04x", ["unzip", "-p"]))
     for content, tool in kinds if name.startswith("-") else kinds[:1]:
         written(tmp_path, name, content)
@@ -311,7 +311,7 @@ def test_logs_of_any_name(inprocess, tmp_path, name):
 
 
 def test_compressed_input_of_no_name(inprocess):
-    """Standard input is not a file called so."""
+    """Standard input has no file name."""
     done = inprocess("safepoints", "-", stdin="BZh91AY")
     assert done.err == "opskit: standard input: is compressed; unpack it: … | bzcat | opskit safepoints -\n"
 
@@ -332,7 +332,7 @@ def test_a_directory_of_any_name_instead_of_logs(inprocess, tmp_path, name):
 
 
 def test_the_command_line_of_a_report_can_be_typed_again(inprocess, tmp_path):
-    """JSON and Markdown have it as it was, quoted."""
+    """JSON and Markdown have it quoted."""
     for name in LOG_NAMES:
         written(tmp_path, name, b"Total time for which application threads were stopped: 0.5 seconds\n" * 3)
     words = ["safepoints", "-f", "json", "--", *LOG_NAMES]
@@ -362,7 +362,7 @@ while True:
 
 @contextlib.contextmanager
 def programs(folder, source, *arguments):
-    """A process of a copy of a program under each name."""
+    """Start a copy of a program under each name."""
     started = []
     try:
         for name in PROCESS_NAMES:
@@ -377,7 +377,7 @@ def programs(folder, source, *arguments):
 
 
 def test_processes_of_any_name(inprocess, tmp_path):
-    """What a program is called is shown escaped."""
+    """The name of a program is shown escaped."""
     with programs(tmp_path, "/bin/sleep", "600") as sleepers:
         for sleeper in sleepers:
             for form in ("text", "table", "markdown"):
@@ -389,7 +389,7 @@ def test_processes_of_any_name(inprocess, tmp_path):
 
 
 def test_pipes_gained_by_processes_of_any_name(inprocess, spawn, tmp_path):
-    """The sentence of `pipes -w` has the name that a process gives itself, or its program's, escaped; commands name its PID."""
+    """`pipes -w` escapes the names of processes and programs; commands name the PID."""
     gainers = [spawn(NAMED, name) for name in PROCESS_NAMES]
     with programs(tmp_path, "/bin/bash", "-c", "while :; do exec {fd}<> <(:); sleep 0.2; done") as shells:
         pids = [process.pid for process in (*gainers, *shells)]
@@ -405,7 +405,7 @@ def test_pipes_gained_by_processes_of_any_name(inprocess, spawn, tmp_path):
 @settings(max_examples=60, deadline=None)
 @given(NAMES)
 def test_random_names_in_each_builder(name):
-    """Cgroups, units and files: the words come back from a shell as they were."""
+    """Cgroups, units and files: a shell reads the same words."""
     share = dentry.CgroupShare(name, f"/x/{name}", None, 5, None, None, None, None, reclaims=True)
     assert argv_of(dentry.reclaim_command(share)) == ["echo", "5", ">", f"/x/{name}/memory.reclaim"]
     for limit in ("pids.max", "memory.max", "memory.limit_in_bytes"):
@@ -420,7 +420,7 @@ def test_random_names_in_each_builder(name):
 
 
 def test_off_a_terminal_no_row_of_a_table_is_broken():
-    """The longest path there can be, each of its bytes escaped, is one line with its command."""
+    """The longest possible path, with all bytes escaped, stays on one line with its command."""
     limit = Limit("pids.max", "", 30, 0, 0, "counts", "/sys/fs/cgroup/" + "\x01" * 4080, cgroup="/x")
     row = dataclasses.replace(limit, fix=limitorigin._written(limit, 64))
     shown = table.render(Report(About("host", "now", "1", "opskit"), blocks=blocks(Verdict((row,), None), narrow=True)))

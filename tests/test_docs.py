@@ -99,6 +99,17 @@ def test_every_code_is_given_by_the_program_and_no_other():
     assert given <= catalog.FINDINGS.keys()
 
 
+def test_the_severities_are_those_of_the_program():
+    """Where the source names a finding's severity as a constant, its paragraph names it too."""
+    paragraphs = findings()
+    for path in (ROOT / "opskit" / "analysis").rglob("*.py"):
+        for code, severity in re.findall(
+            r"""\bFinding\(\s*"([a-z0-9-]+)",\s*"(error|warning|note)",""", path.read_text(encoding="utf-8")
+        ):
+            allowed = re.findall("error|warning|note", paragraphs[code].partition(".")[0])
+            assert severity in allowed, f"{path.name}: {code} is {severity}"
+
+
 def test_links_to_findings_lead_to_a_paragraph():
     """Anchors within the page and from the others."""
     anchors = {*findings(), "pipes", "limits", "dentries", "safepoints", "jvms"}

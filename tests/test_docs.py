@@ -94,7 +94,7 @@ def test_every_code_is_given_by_the_program_and_no_other():
     unused = {code for code in catalog.FINDINGS if not any(f'"{code}"' in source for source in sources)}
     assert not unused, "nothing gives these"
     given = {
-        code for source in sources for code in re.findall(r"""\bFinding\(\s*(?:code=)?["']([a-z0-9-]+)["']""", source)
+        code for source in sources for code in re.findall(r"""\b(?:Finding|Rule)\(\s*(?:code=)?["']([a-z0-9-]+)["']""", source)
     }
     assert given <= catalog.FINDINGS.keys()
 
@@ -104,7 +104,7 @@ def test_the_severities_are_those_of_the_program():
     paragraphs = findings()
     for path in (ROOT / "opskit" / "analysis").rglob("*.py"):
         for code, severity in re.findall(
-            r"""\bFinding\(\s*"([a-z0-9-]+)",\s*"(error|warning|note)",""", path.read_text(encoding="utf-8")
+            r"""\b(?:Finding|Rule)\(\s*"([a-z0-9-]+)",\s*"(error|warning|note)",""", path.read_text(encoding="utf-8")
         ):
             allowed = re.findall("error|warning|note", paragraphs[code].partition(".")[0])
             assert severity in allowed, f"{path.name}: {code} is {severity}"

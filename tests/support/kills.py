@@ -209,7 +209,7 @@ def _marked(mark: str) -> list[int]:
 
 def workload() -> jvms.Workload:
     """A JVM for all cases, with so many virtual threads that a dump of them takes a moment."""
-    return jvms.start("virtual=20000", "sleep=5", version=25, options=("-Xmx512m",))
+    return jvms.start("virtual=8000", "sleep=5", version=25, options=("-Xmx512m",))
 
 
 def run_case(name: str, kills: int, jvm: jvms.Workload, seed: int) -> Tally:

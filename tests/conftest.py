@@ -31,23 +31,26 @@ for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
 ROOT = Path(__file__).resolve().parent.parent
 
 
-# Tests that neither start JVMs nor count the machine's processes run on any worker. One worker runs all others, one after
-# the other: they would see each other's processes, files in /tmp and caches.
-INDEPENDENT = (
+# Tests in these files that start no JVM run on any worker. One worker runs all others, one after the other: they would see
+# each other's JVMs, hsperfdata files, dentries and tracing instances. A file that is not listed is one of those.
+ANYWHERE = (
     *("analysis/", "proc/", "render/", "jvm/dumps/", "jvm/logs/", "jvm/perfdata/", "jvm/attach/test_wire."),
-    *("jvm/test_launch.", "jvm/test_mapped_files."),
-    *("actions/test_outfile", "commands/test_jpmp.", "commands/test_safepoints."),
-    *(
-        f"test_{name}."
-        for name in ("architecture", "bounded", "commands_lint", "fuzz", "hostile_names", "quantities", "shell")
-    ),
+    *("jvm/test_launch.", "jvm/test_mapped_files.", "collect/test_targets."),
+    *("actions/test_child.", "actions/test_leftovers.", "actions/test_outfile", "commands/shared/"),
+    *(f"commands/test_{name}" for name in ("copies.", "jmap_diff", "jpmp", "limits.", "safepoints", "sampling.")),
+    "test_",
 )
+# Full pipes change the exit code of every `opskit pipes` on the machine.
+PIPES = ("commands/test_pipes", "collect/test_pipes")
+STARTS_JVMS = {"workload", "fake_jvm", "jvm", "jvm_version"}
 
 
 def pytest_collection_modifyitems(items):
     for item in items:
         place = item.path.relative_to(ROOT / "tests").as_posix()
-        if not os.environ.get("NOGROUPS") and not place.startswith(INDEPENDENT):
+        if place.startswith(PIPES):
+            item.add_marker(pytest.mark.xdist_group("pipes"))
+        elif not place.startswith(ANYWHERE) or STARTS_JVMS.intersection(item.fixturenames):
             item.add_marker(pytest.mark.xdist_group("machine"))
 
 

@@ -32,26 +32,37 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 # Tests in these files that start no JVM run on any worker. One worker runs all others, one after the other: they would see
-# each other's JVMs, hsperfdata files, dentries and tracing instances. A file that is not listed is one of those.
+# each other's JVMs and hsperfdata files. A file that is not listed is one of those.
 ANYWHERE = (
     *("analysis/", "proc/", "render/", "jvm/dumps/", "jvm/logs/", "jvm/perfdata/", "jvm/attach/test_wire."),
     *("jvm/test_launch.", "jvm/test_mapped_files.", "collect/test_targets."),
     *("actions/test_child.", "actions/test_leftovers.", "actions/test_outfile", "commands/shared/"),
-    *(f"commands/test_{name}" for name in ("copies.", "jmap_diff", "jpmp", "limits.", "safepoints", "sampling.")),
+    *(f"commands/test_{name}" for name in ("copies.", "jmap_diff", "jpmp", "limits", "safepoints", "sampling.")),
     "test_",
 )
-# Full pipes change the exit code of every `opskit pipes` on the machine.
-PIPES = ("commands/test_pipes", "collect/test_pipes")
+GROUPS = {
+    # Full pipes change the exit code of every `opskit pipes` on the machine.
+    "pipes": ("commands/test_pipes", "collect/test_pipes"),
+    # Dropped caches, negative dentries and tracing instances belong to the whole machine.
+    "kernel": (
+        "commands/test_dentry",
+        "collect/test_dentry",
+        "actions/test_drop",
+        "actions/test_peek",
+        "actions/test_lookup",
+    ),
+}
 STARTS_JVMS = {"workload", "fake_jvm", "jvm", "jvm_version"}
 
 
 def pytest_collection_modifyitems(items):
     for item in items:
         place = item.path.relative_to(ROOT / "tests").as_posix()
-        if place.startswith(PIPES):
-            item.add_marker(pytest.mark.xdist_group("pipes"))
-        elif not place.startswith(ANYWHERE) or STARTS_JVMS.intersection(item.fixturenames):
-            item.add_marker(pytest.mark.xdist_group("machine"))
+        group = next((name for name, places in GROUPS.items() if place.startswith(places)), None)
+        if group is None and (not place.startswith(ANYWHERE) or STARTS_JVMS.intersection(item.fixturenames)):
+            group = "machine"
+        if group is not None and item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture(scope="session")

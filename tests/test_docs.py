@@ -94,7 +94,9 @@ def test_every_code_is_given_by_the_program_and_no_other():
     unused = {code for code in catalog.FINDINGS if not any(f'"{code}"' in source for source in sources)}
     assert not unused, "nothing gives these"
     given = {
-        code for source in sources for code in re.findall(r"""\b(?:Finding|Rule)\(\s*(?:code=)?["']([a-z0-9-]+)["']""", source)
+        code
+        for source in sources
+        for code in re.findall(r"""\b(?:Finding|Rule)\(\s*(?:code=)?["']([a-z0-9-]+)["']""", source)
     }
     assert given <= catalog.FINDINGS.keys()
 

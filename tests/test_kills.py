@@ -23,18 +23,20 @@ def jvm(root_only, initial_pid_namespace):
     running.stop()
 
 
-@pytest.mark.parametrize("name", kills.CASES)
+@pytest.mark.parametrize("name", [name for name in kills.CASES if "--culprit" not in name])
 def test_a_killed_run_leaves_nothing(jvm, name):
     """SIGTERM, SIGHUP and SIGINT leave nothing; SIGKILL leaves files at most, and the next run removes them."""
-    if "--culprit" in name:
-        kills_instances()
-    assert kills.run_case(name, KILLS, jvm, 13).problems == []
+    assert kills.run_case(name, KILLS, jvm.pid, 13).problems == []
 
 
-def kills_instances():
+@pytest.mark.xdist_group("kernel")
+@pytest.mark.parametrize("name", [name for name in kills.CASES if "--culprit" in name])
+def test_a_killed_tracer_leaves_nothing(root_only, initial_pid_namespace, name):
+    """Tracing instances too."""
     done = subprocess.run(["unshare", "-m", "mount", "-t", "tracefs", "tracefs", "/sys/kernel/tracing"], check=False)
     if done.returncode:
         pytest.skip("needs tracefs")
+    assert kills.run_case(name, KILLS, os.getpid(), 13).problems == []
 
 
 WRITE = """

@@ -67,11 +67,11 @@ class Tally(NamedTuple):
 class Case:
     """One command line that is killed repeatedly."""
 
-    def __init__(self, words: str, jvm: jvms.Workload, rng: random.Random) -> None:
-        self.jvm, self.rng = jvm, rng
+    def __init__(self, words: str, pid: int, rng: random.Random) -> None:
+        self.pid, self.rng = pid, rng
         self.place = tempfile.TemporaryDirectory(prefix="kills-")
         self.directory = Path(self.place.name)
-        self.words = [word.replace("PID", str(jvm.pid)).replace("DIR", str(self.directory)) for word in words.split()]
+        self.words = [word.replace("PID", str(pid)).replace("DIR", str(self.directory)) for word in words.split()]
         self.traces = "--culprit" in words
         self.problems: list[str] = []
         self.in_time = self.left = 0
@@ -147,7 +147,7 @@ class Case:
 
     def _state(self) -> dict[str, object]:
         """Everything that a killed run could leave or change."""
-        pid = self.jvm.pid
+        pid = self.pid
         statuses = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/status")]
         return {
             "files": [
@@ -212,9 +212,9 @@ def workload() -> jvms.Workload:
     return jvms.start("virtual=8000", "sleep=5", version=25, options=("-Xmx512m",))
 
 
-def run_case(name: str, kills: int, jvm: jvms.Workload, seed: int) -> Tally:
-    """Kill one case."""
-    return Case(CASES[name], jvm, random.Random(f"{seed} {name}")).run(kills)  # noqa: S311
+def run_case(name: str, kills: int, pid: int, seed: int) -> Tally:
+    """Kill one case; `pid` is that of the JVM."""
+    return Case(CASES[name], pid, random.Random(f"{seed} {name}")).run(kills)  # noqa: S311
 
 
 def main() -> int:
@@ -227,7 +227,7 @@ def main() -> int:
     bad = 0
     try:
         for name in names:
-            tally = run_case(name, kills, jvm, seed)
+            tally = run_case(name, kills, jvm.pid, seed)
             bad += len(tally.problems)
             print(
                 f"{name:34} {tally.kills} kills, {tally.in_time} before its end, SIGKILL left {tally.left_by_sigkill} files, "

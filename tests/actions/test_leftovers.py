@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import NOBODY
+from shells import NOBODY
 
 from opskit.actions import leftovers
 

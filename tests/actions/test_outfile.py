@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import NOBODY
+from shells import NOBODY
 
 from opskit.actions import outfile
 from opskit.errors import CannotWrite

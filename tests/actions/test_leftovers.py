@@ -8,9 +8,10 @@ import subprocess
 import sys
 
 import pytest
-from conftest import NOBODY
 
 from opskit.actions import leftovers
+
+NOBODY = 65534
 
 
 @pytest.fixture

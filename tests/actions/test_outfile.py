@@ -13,10 +13,11 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import NOBODY
 
 from opskit.actions import outfile
 from opskit.errors import CannotWrite
+
+NOBODY = 65534
 
 NEW = b"new content"
 

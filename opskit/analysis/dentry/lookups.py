@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from opskit import shell
-from opskit.render.numbers import percent
+from opskit.quantities import percent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

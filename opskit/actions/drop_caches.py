@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.actions.child import run_in_child
+from opskit.analysis.dentry.drop import Dropped
 from opskit.errors import NotPermitted, NotSupported, TargetTimeout
 from opskit.proc.fs import ProcFS
 from opskit.proc.namespaces import container_evidence
@@ -23,18 +24,6 @@ if TYPE_CHECKING:
 LEVELS = {"pagecache": 1, "dentries": 2, "all": 3}
 NOTHING = "Nothing was changed."
 _DROP_TIMEOUT_S = 600.0  # a second or two per million entries is usual
-
-
-class Dropped(NamedTuple):
-    """What was done. `synced`: False where sync took too long, and dirty data stays cached; `drop_s` None: not dropped.
-
-    `interrupted`: Ctrl-C came; the kernel dropped a part, or nothing.
-    """
-
-    synced: bool
-    sync_s: float
-    drop_s: float | None
-    interrupted: bool = False
 
 
 def check_may_drop(host: Host, level: str, *, in_container: bool) -> None:
@@ -67,18 +56,18 @@ def control_file(host: Host) -> str:
 
 def sync_and_drop(host: Host, level: str, sync_timeout_s: float) -> Dropped:
     """Write out dirty data, then drop a level of LEVELS. Ctrl-C ends either. Raises NotPermitted, TargetTimeout."""
+    done = Dropped(level, LEVELS[level], control_file(host), sync_timeout_s)
     begun = host.monotonic()
     try:
-        synced = sync(host, sync_timeout_s)
+        done = done._replace(synced=sync(host, sync_timeout_s), sync_s=host.monotonic() - begun)
     except KeyboardInterrupt:
-        return Dropped(synced=False, sync_s=host.monotonic() - begun, drop_s=None, interrupted=True)
-    sync_done = host.monotonic()
-    interrupted = False
+        return done._replace(interrupted=True)
+    begun = host.monotonic()
     try:
         drop(host, level)
     except KeyboardInterrupt:
-        interrupted = True
-    return Dropped(synced, sync_done - begun, host.monotonic() - sync_done, interrupted)
+        done = done._replace(interrupted=True)
+    return done._replace(drop_s=host.monotonic() - begun)
 
 
 def sync(host: Host, timeout_s: float) -> bool:

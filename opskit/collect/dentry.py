@@ -32,7 +32,7 @@ class Facts(NamedTuple):
     """What was read; None or empty where it could not be. `meminfo` in bytes and `vmstat`: by the kernel's names.
 
     `merged`: name in slabinfo -> other names of that cache. `dentry_negative`: sysctl fs.dentry-negative.
-    `missing`: what could not be read, and why.
+    `missing`: what could not be read, and why. `at_s`: seconds since the collector was made.
     """
 
     state: DentryState | None
@@ -45,9 +45,21 @@ class Facts(NamedTuple):
     vfs_cache_pressure: int | None = None
     dentry_negative: int | None = None
     missing: tuple[str, ...] = ()
+    at_s: float = 0.0
 
 
-def collect(host: Host, ask: Request = Request()) -> Facts:  # noqa: B008  (immutable)
+class Collector:
+    """The samples of a watch."""
+
+    def __init__(self, host: Host, ask: Request) -> None:
+        self._host, self._ask, self._begun = host, ask, host.monotonic()
+
+    def look(self) -> Facts:
+        """Take one sample. Raises as `collect`."""
+        return collect(self._host, self._ask)._replace(at_s=self._host.monotonic() - self._begun)
+
+
+def collect(host: Host, ask: Request) -> Facts:
     """Read once. Raises BadInput for a malformed file, NotPermitted, and NotSupported if there is nothing to read."""
     fs = host.fs
     missing: list[str] = []

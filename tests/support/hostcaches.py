@@ -136,6 +136,8 @@ print(json.dumps({**found._asdict(), "lookers": [row._asdict() for row in found.
 
 def traced_lookups(events, seconds):
     """The failed lookups of some seconds, by one kind of events."""
-    done = subprocess.run([sys.executable, "-c", TRACE, events, str(seconds)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", TRACE, events, str(seconds)], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 class CgroupShare(NamedTuple):
-    """A memory cgroup's slab. `own_bytes`: without its children; `at_most_bytes`: v1's upper bound."""
+    """A memory cgroup's slab. `own_…`: without its children; `kernel_bytes`: v1's upper bound. `limit_bytes` None: no limit."""
 
     path: str
     directory: str
-    reclaimable_bytes: int | None
-    own_bytes: int | None
+    slab_reclaimable_bytes: int | None
+    own_slab_reclaimable_bytes: int | None
     dentry_inode_bytes: int | None
-    at_most_bytes: int | None
+    kernel_bytes: int | None
     usage_bytes: int | None
     limit_bytes: int | None
     reclaims: bool
@@ -29,9 +29,10 @@ class CgroupShare(NamedTuple):
     @property
     def reclaim_command(self) -> str | None:
         """The command that makes this cgroup give memory back (cgroup v2 since Linux 5.19)."""
-        if not self.reclaims or not self.own_bytes:
+        own = self.own_slab_reclaimable_bytes
+        if not self.reclaims or not own:
             return None
-        return shell.command("echo", self.own_bytes, shell.Syntax(">"), f"{self.directory}/memory.reclaim")
+        return shell.command("echo", own, shell.Syntax(">"), f"{self.directory}/memory.reclaim")
 
 
 def cgroup_shares(cgroups: Sequence[CgroupSlab], page_bytes: int) -> list[CgroupShare]:

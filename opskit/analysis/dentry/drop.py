@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from opskit.quantities import size
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from opskit.analysis.dentry.usage import Usage
 
 _COMPARED = (
@@ -36,15 +40,63 @@ class Change(NamedTuple):
         return self.name.endswith("_bytes")
 
 
-def changes(before: Usage, after: Usage) -> list[Change]:
-    """The numbers that a drop may change."""
-    return [Change(name, getattr(before, name), getattr(after, name)) for name in _COMPARED]
+class Dropped(NamedTuple):
+    """What was done: `written` to `path`. `synced`: False where sync took longer than `sync_timeout_s`.
+
+    `drop_s` None: interrupted before anything was dropped; `interrupted`: the kernel may have dropped a part.
+    """
+
+    level: str
+    written: int
+    path: str
+    sync_timeout_s: float
+    synced: bool = False
+    sync_s: float = 0.0
+    drop_s: float | None = None
+    interrupted: bool = False
 
 
-def freed_bytes(level: str, rows: list[Change]) -> int | None:
+class Drop(NamedTuple):
+    """What was done, what it changed, and what it freed (see `freed_bytes`)."""
+
+    done: Dropped
+    changes: Sequence[Change]
+    freed_bytes: int | None
+
+
+def compare(done: Dropped, before: Usage, after: Usage) -> Drop:
+    """Compare the numbers before and after a drop."""
+    rows = [Change(name, getattr(before, name), getattr(after, name)) for name in _COMPARED]
+    return Drop(done, rows, freed_bytes(done.level, rows))
+
+
+def freed_bytes(level: str, rows: Sequence[Change]) -> int | None:
     """What a drop of "dentries", "pagecache" or "all" freed: the decrease of reclaimable slab and page cache.
 
     Negative where the caches grew faster than they were dropped; None where the kernel does not count them.
     """
     found = [row.by for row in rows if row.name in _DROPPED[level]]
     return None if None in found else -sum(found)  # type: ignore[arg-type]
+
+
+def verdict(drop: Drop) -> str:
+    """What was freed, and how long it took."""
+    done, freed = drop.done, drop.freed_bytes
+    if freed is None:
+        amount = "an unknown amount"
+    else:
+        amount = size(freed) if freed >= 0 else f"nothing (the caches grew by {size(-freed)} meanwhile)"
+    took = (
+        f"{amount} in {done.drop_s or 0:.2f} s (wrote {done.written} to {done.path} after {done.sync_s:.2f} s of sync)."
+    )
+    return f"Interrupted: the kernel has dropped a part of it, {took}" if done.interrupted else f"Freed {took}"
+
+
+def notes(drop: Drop) -> list[str]:
+    """What went wrong."""
+    if drop.done.synced:
+        return []
+    return [
+        f"sync did not end within {drop.done.sync_timeout_s:g} s (a hung mount?): it goes on in the background, and dirty "
+        "data stayed cached; look for the mount with: grep -l 'D (disk sleep)' /proc/[0-9]*/status"
+    ]

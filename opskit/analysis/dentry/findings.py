@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.analysis.dentry.usage import share
-from opskit.analysis.dentry.verdict import LARGE_SHARE, LITTLE_SHARE, mostly
-from opskit.analysis.finding import Finding
+from opskit.analysis.dentry.verdict import LARGE_SHARE, LITTLE_SHARE, MOSTLY, mostly
+from opskit.analysis.finding import HOST, Entity, Finding
 from opskit.quantities import percent, size, whole
 
 if TYPE_CHECKING:
@@ -20,19 +20,21 @@ _RECLAIM_FROM_BYTES = 16 << 20  # less is not worth a command
 
 
 def findings(usage: Usage, max_percent: float | None = None) -> list[Finding]:
-    """The findings of all rules. `max_percent`: of RAM, what dentries and inodes together may take (--check)."""
-    rules = (_above_share(usage, max_percent), _negative(usage), _cgroups(usage), _pressure(usage), _dropped(usage))
-    return [finding for rule in rules for finding in rule]
+    """The findings of all rules. `max_percent` (--check): of RAM, for dentries and inodes; then the others are notes."""
+    others = [finding for rule in (_negative, _cgroups, _pressure, _dropped) for finding in rule(usage)]
+    if max_percent is None:
+        return others
+    return [*_above_share(usage, max_percent), *(finding._replace(severity="note") for finding in others)]
 
 
-def _above_share(usage: Usage, max_percent: float | None) -> Iterator[Finding]:
+def _above_share(usage: Usage, max_percent: float) -> Iterator[Finding]:
     both = usage.dentry_and_inode_bytes
     part = usage.of_ram(both)
-    if max_percent is not None and part is not None and part * 100 > max_percent:
+    if part is not None and part * 100 > max_percent:
         yield Finding(
-            "dentry-share", "error", "host",
+            "dentry-share", "error", HOST,
             f"dentries and inodes take {percent(part)} of RAM, more than {max_percent:g} %",
-            f"slabinfo: {size(both)} of {size(usage.ram_bytes)}", _CULPRIT,
+            f"slabinfo: {size(both)} of {size(usage.ram_bytes)}", next=_CULPRIT, share=part,
         )  # fmt: skip
 
 
@@ -41,42 +43,51 @@ def _negative(usage: Usage) -> Iterator[Finding]:
     if negative is None or not mostly(negative, usage.dentries):
         return
     held = negative * usage.object_bytes
-    if (usage.of_ram(held) or 0) >= LITTLE_SHARE:
+    part = usage.of_ram(held)
+    if part is not None and part >= LITTLE_SHARE:
         yield Finding(
-            "dentry-negative", "warning", "host",
+            "dentry-negative", "warning", HOST,
             f"{whole(negative)} negative dentries (about {size(held)}) stand for files that are not there",
-            "/proc/sys/fs/dentry-state", _CULPRIT,
+            "/proc/sys/fs/dentry-state", next=_CULPRIT, share=part,
         )  # fmt: skip
 
 
 def _cgroups(usage: Usage) -> Iterator[Finding]:
     for group in usage.groups:
-        slab = group.dentry_inode_bytes if group.reclaimable_bytes is None else group.reclaimable_bytes
-        if mostly(slab, group.limit_bytes):
+        slab = group.slab_reclaimable_bytes
+        slab = group.dentry_inode_bytes if slab is None else slab
+        part = share(slab, group.limit_bytes)
+        if part is not None and part >= MOSTLY:
             yield Finding(
-                "dentry-cgroup", "warning", group.path,
-                f"reclaimable slab takes {percent(share(slab, group.limit_bytes))} of this cgroup's limit",
-                f"{size(slab)} of {size(group.limit_bytes)}", group.reclaim_command,
+                "dentry-cgroup", "warning", Entity("cgroup", group.path, inside=HOST),
+                f"reclaimable slab takes {percent(part)} of this cgroup's memory limit",
+                f"{size(slab)} of {size(group.limit_bytes)}", group.reclaim_command, share=part,
             )  # fmt: skip
 
 
 def _pressure(usage: Usage) -> Iterator[Finding]:
     if usage.vfs_cache_pressure == 0:
         yield Finding(
-            "dentry-pressure", "warning", "vm.vfs_cache_pressure",
-            "0: the kernel never reclaims dentries and inodes, which can end in out-of-memory",
+            "dentry-pressure", "warning", HOST,
+            "vm.vfs_cache_pressure is 0: the kernel never reclaims dentries and inodes, and can run out of memory",
             "/proc/sys/vm/vfs_cache_pressure", "sysctl vm.vfs_cache_pressure=100",
         )  # fmt: skip
 
 
 def _dropped(usage: Usage) -> Iterator[Finding]:
     if usage.drop_slab_count:
-        times = "once" if usage.drop_slab_count == 1 else f"{whole(usage.drop_slab_count)} times"
         yield Finding(
-            "dentry-dropped", "note", "host",
-            f"dentries and inodes were dropped {times} since boot",
-            "/proc/vmstat: drop_slab", "grep -rs drop_caches /etc/cron* /etc/systemd /var/spool/cron",
+            "dentry-dropped", "note", HOST,
+            f"dentries and inodes were dropped {times(usage.drop_slab_count)} since boot",
+            "/proc/vmstat: drop_slab", next="grep -rs drop_caches /etc/cron* /etc/systemd /var/spool/cron",
         )  # fmt: skip
+
+
+def times(count: int | None) -> str:
+    """`never`, `once`, `31 times`; `unknown` for None."""
+    if count is None:
+        return "unknown"
+    return ("never", "once")[count] if count < 2 else f"{count:,} times"
 
 
 def exceeds(usage: Usage, max_percent: float) -> bool | None:
@@ -106,7 +117,7 @@ def ways(usage: Usage) -> list[str]:
         more = shell.command("sysctl", f"vm.vfs_cache_pressure={100 if pressure < 100 else pressure * 2}")
         found.append(f"let the kernel prefer these caches: {more} (now {pressure})")
     largest = usage.groups[0] if usage.groups else None
-    if largest and largest.reclaim_command and (largest.own_bytes or 0) >= _RECLAIM_FROM_BYTES:
+    if largest and largest.reclaim_command and (largest.own_slab_reclaimable_bytes or 0) >= _RECLAIM_FROM_BYTES:
         found.append(f"reclaim from one cgroup: {largest.reclaim_command}")
     if usage.deletes == 0 and mostly(usage.negative, usage.dentries):
         found.append("let deleted files leave no negative entry: sysctl fs.dentry-negative=1")

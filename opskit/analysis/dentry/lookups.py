@@ -64,7 +64,9 @@ def verdict(seen: Lookups, grown: int | None) -> list[str]:
         ]
     first = seen.lookers[0]
     which = f"{first.processes:,} processes, ended" if first.pid is None else f"{first.pid}{', ended' * first.ended}"
-    grew = "" if grown is None else f"; negative entries {'grew' if grown >= 0 else 'shrank'} by {abs(grown):,} meanwhile"
+    grew = (
+        "" if grown is None else f"; negative entries {'grew' if grown >= 0 else 'shrank'} by {abs(grown):,} meanwhile"
+    )
     lines = [
         f"{first.command} ({which}) made {percent(first.share)} of the {seen.total:,} failed lookups in "
         f"{seen.seconds:.1f} s: {first.per_s:,.0f} a second{grew}."

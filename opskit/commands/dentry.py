@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from opskit import shell
 from opskit.actions import drop_caches
-from opskit.analysis.dentry.findings import exceeds
-from opskit.analysis.dentry.judge import Result, judge, judge_drop, judge_lookups
+from opskit.analysis.dentry.judge import Result, exceeds, judge, judge_drop, judge_lookups
 from opskit.analysis.dentry.usage import measure
 from opskit.collect.dentry import Collector, Request, collect
 from opskit.commands.shared.confirm import agreed
@@ -22,37 +21,30 @@ from opskit.proc.rights import how_to_be_allowed
 from opskit.quantities import decimal
 from opskit.render.views import dentry as view
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from opskit.analysis.dentry.growth import Sample
+
 DEFAULT_SYNC_TIMEOUT_S = 30.0
 DROP, CULPRIT = "Drop", "Find the culprit"
 
 
-class Level(click.ParamType):
-    """`dentries`, `pagecache`, `all`, or the kernel's numbers 2, 1, 3; gives the word."""
-
-    name = "level"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The word."""
-        levels = drop_caches.LEVELS
-        words = {**{str(number): word for word, number in levels.items()}, **{word: word for word in levels}}
-        word = words.get(str(value).lower())
-        if word is None:
-            why = " (4 would only mute the kernel's log)" if str(value) == "4" else ""
-            self.fail(f"{value!r} is not a level{why}; write dentries (2), pagecache (1) or all (3)", param, ctx)
-        return word
+def _level(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
+    """`dentries`, `pagecache` or `all`, also by the kernel's numbers 2, 1, 3."""
+    word = {str(number): word for word, number in drop_caches.LEVELS.items()}.get(str(value), (value or "").lower())
+    if value is not None and word not in drop_caches.LEVELS:
+        why = " (4 would only mute the kernel's log)" if value == "4" else ""
+        raise click.BadParameter(f"{value!r} is not a level{why}; write dentries (2), pagecache (1) or all (3)")
+    return word or None
 
 
-class Percent(click.ParamType):
-    """`25` or `25%`; gives a float from 0 to 100."""
-
-    name = "percent"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number."""
-        number = decimal(str(value).strip().removesuffix("%").strip())
-        if number is None or not 0 <= number <= 100:
-            self.fail(f"{value!r} is not a percentage; write a number from 0 to 100", param, ctx)
-        return number
+def _percent(_context: click.Context, _option: click.Parameter, value: str | None) -> float | None:
+    """A number from 0 to 100, with or without a percent sign."""
+    number = None if value is None else decimal(value.strip().removesuffix("%").strip())
+    if value is not None and (number is None or number > 100):
+        raise click.BadParameter(f"{value!r} is not a percentage; write a number from 0 to 100")
+    return number
 
 
 @command(
@@ -63,35 +55,23 @@ class Percent(click.ParamType):
     needs={"yes": "drop", "sync_timeout": "drop", "in_container": "drop"},
 )
 @option(
-    "--culprit",
-    type=Duration(),
-    is_flag=False,
-    flag_value="5",
-    metavar="[SECONDS]",
-    group=CULPRIT,
+    "--culprit", type=Duration(), is_flag=False, flag_value="5", metavar="[SECONDS]", group=CULPRIT,
     help="Name the processes that look up absent files, by tracing for SECONDS (5; root).",
-)
+)  # fmt: skip
 @option(
-    "--drop",
-    type=Level(),
-    is_flag=False,
-    flag_value="dentries",
-    metavar="[dentries|pagecache|all]",
-    group=DROP,
+    "--drop", callback=_level, is_flag=False, flag_value="dentries", metavar="[dentries|pagecache|all]", group=DROP,
     help="Drop dentries and inodes (or the page cache, or all) after a sync; asks first.",
-)
+)  # fmt: skip
 @option("--yes", is_flag=True, group=DROP, help="With --drop: do not ask.")
 @option(
-    "--sync-timeout",
-    type=Duration(),
-    metavar="SECONDS",
-    group=DROP,
+    "--sync-timeout", type=Duration(), metavar="SECONDS", group=DROP,
     help="With --drop: go on without the sync after SECONDS (30).",
-)
+)  # fmt: skip
 @option("--in-container", is_flag=True, group=DROP, help="With --drop: affect the whole host from within a container.")
 @option(
-    "--check", type=Percent(), metavar="PERCENT", help="Exit with 1 only when dentries and inodes take more of RAM."
-)
+    "--check", callback=_percent, metavar="PERCENT",
+    help="Exit with 1 if dentries and inodes take more than PERCENT of RAM, and only then.",
+)  # fmt: skip
 def dentry(
     run: Run,
     culprit: float | None,
@@ -104,31 +84,29 @@ def dentry(
     """Show the memory in dentry and inode caches; drop them safely."""
     if drop is not None:
         drop_caches.check_may_drop(run.host, drop, in_container=in_container)
-        result = _drop(run, drop, sync_timeout or DEFAULT_SYNC_TIMEOUT_S, yes=yes, check=check)
-        if result is None:
-            return view.INTERRUPTED
-        return _checked(run.show(lambda: result, lambda found: view.drop_report(run.about(), found)), result, check)
+        return _show(run, check, lambda _: _drop(run, drop, sync_timeout or DEFAULT_SYNC_TIMEOUT_S, yes, check))
     if culprit is not None:
-        result = _trace(run, culprit, check)
-        code = run.show(lambda: result, lambda found: view.culprit_report(run.about(), found, run.top))
-        return _checked(code, result, check)
+        return _show(run, check, lambda _: _trace(run, culprit, check))
     collector = Collector(run.host, Request(needs_slabs=run.format in ("svg", "png")))
-    results: list[Result] = []
+    return _show(run, check, lambda last: judge(collector.look(), check, _samples(run, last)))
+
+
+def _samples(run: Run, last: Result | None) -> tuple[Sample, ...] | None:
+    return ((last and last.samples) or ()) if run.watching else None
+
+
+def _show(run: Run, max_percent: float | None, take: Callable[[Result | None], Result]) -> int:
+    """Show what `take` makes of the last result. Raises NotPermitted where --check cannot be answered."""
+    results: list[Result | None] = [None]
 
     def look() -> Result:
-        earlier = (results[-1].samples if results else ()) if run.watching else None
-        results[:] = [judge(collector.look(), check, earlier)]
-        return results[0]
+        results[0] = result = take(results[0])
+        return result
 
-    code = run.show(
-        look, lambda found: view.report(run.about(), found, run.top), fit_height=run.watching and run.top is None
-    )
-    return _checked(code, results[0], check) if results else code
-
-
-def _checked(code: int, result: Result, max_percent: float | None) -> int:
-    """The exit code. Raises NotPermitted where --check cannot be answered."""
-    if code == 0 and max_percent is not None and exceeds(result.usage, max_percent) is None:
+    fit = run.watching and run.top is None
+    code = run.show(look, lambda result: view.report(run.about(), result, run.top), fit_height=fit)
+    last = results[0]
+    if code == 0 and last and max_percent is not None and exceeds(last.usage, max_percent) is None:
         raise NotPermitted(
             f"whether dentries and inodes take more than {max_percent:g} % of RAM is unknown without slabinfo; "
             f"{how_to_be_allowed(ProcFS(), '', 'opskit', 'dentry', '--check', f'{max_percent:g}')}"
@@ -136,8 +114,8 @@ def _checked(code: int, result: Result, max_percent: float | None) -> int:
     return code
 
 
-def _drop(run: Run, level: str, sync_timeout_s: float, *, yes: bool, check: float | None) -> Result | None:
-    """Say what will happen, ask, do it; None where Ctrl-C came before the drop."""
+def _drop(run: Run, level: str, sync_timeout_s: float, yes: bool, check: float | None) -> Result:
+    """Say what will happen, ask, do it."""
     before = collect(run.host, Request())
     path = drop_caches.control_file(run.host)
     if not yes:
@@ -150,7 +128,7 @@ def _drop(run: Run, level: str, sync_timeout_s: float, *, yes: bool, check: floa
     done = drop_caches.sync_and_drop(run.host, level, sync_timeout_s)
     if done.drop_s is None:
         click.echo(f"opskit: interrupted while it waited for sync. {drop_caches.NOTHING}", err=True)
-        return None
+        raise click.exceptions.Exit(view.INTERRUPTED)
     return judge_drop(done, before, collect(run.host, Request()), check)
 
 

@@ -2,43 +2,27 @@
 
 from __future__ import annotations
 
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opskit.analysis.dentry.caches import inodes_by_owner, of_kind
-from opskit.analysis.dentry.findings import times
 from opskit.analysis.dentry.growth import WATCHED
+from opskit.analysis.dentry.judge import little_to_free, times
 from opskit.analysis.dentry.usage import share
-from opskit.analysis.dentry.verdict import little_to_free
 from opskit.quantities import percent, plain, size, whole
-from opskit.render.fields import (
-    COUNT,
-    FLAG,
-    ID,
-    NUMBER,
-    SECONDS,
-    SHARE,
-    SIZE,
-    TEXT,
-    Field,
-    Kind,
-    list_of,
-    map_of,
-    record,
-    records,
-)
+from opskit.render.fields import COUNT, FLAG, NUMBER, SIZE, TEXT, Field, Kind, list_of, map_of, record, records
 from opskit.render.report import Block, Report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from opskit.analysis.dentry.caches import Cache, Owned
-    from opskit.analysis.dentry.cgroups import CgroupShare
     from opskit.analysis.dentry.drop import Change, Drop
     from opskit.analysis.dentry.growth import Sample
     from opskit.analysis.dentry.judge import Result
     from opskit.analysis.dentry.lookups import Looker
-    from opskit.analysis.dentry.usage import Usage
+    from opskit.analysis.dentry.usage import CgroupShare, Usage
     from opskit.render.pictures.chart import Chart
     from opskit.render.report import About
 
@@ -64,9 +48,8 @@ def _amount(number: float | None, *, is_bytes: bool = False, signed: bool = Fals
     """`432690` and `432,690`, or `82.0 MiB`; with a sign where it is a change."""
     if number is None:
         return Cell("-", "unknown")
-    shown = size(abs(number)) if is_bytes else whole(abs(number))
     sign = "" if not signed else "-" if number < 0 else "+"
-    return Cell(plain(round(number)), sign + shown)
+    return Cell(plain(round(number)), sign + (size if is_bytes else whole)(abs(number)))
 
 
 def _part(part: float | None, of: str = "") -> Cell | None:
@@ -74,7 +57,7 @@ def _part(part: float | None, of: str = "") -> Cell | None:
 
 
 class Figure(NamedTuple):
-    """A row of the first table: the names of a count and an amount of memory in Usage, "" where it has none."""
+    """A row of the first table: the names of a count and of an amount of memory in Usage, "" where it has none."""
 
     name: str
     counted: str
@@ -89,9 +72,7 @@ _FIGURES = (
     Figure("negative", "negative", "", "unused, and stand for files that are not there", "dentries"),
     Figure("in_use", "in_use", "", "held by open files, working directories and dentries below them", "dentries"),
     Figure("inodes", "inodes", "inode_slab_bytes", "the inode caches of all file systems"),
-    Figure(
-        "reclaimable", "", "reclaimable_bytes", "SReclaimable: slab that can be given back, as far as nothing holds it"
-    ),
+    Figure("reclaimable", "", "reclaimable_bytes", "SReclaimable: slab that is freed where nothing holds it"),
     Figure("unreclaimable", "", "unreclaimable_bytes", "SUnreclaim: pinned, no drop frees it"),
     Figure("available", "", "available_bytes", "MemAvailable"),
     Figure("ram", "", "ram_bytes", "MemTotal", ""),
@@ -101,34 +82,28 @@ _FIGURES = (
 def _figures(result: Result) -> Block[Figure]:
     usage, growth = result.usage, result.growth
 
-    def amount(name: str, *, is_bytes: bool) -> Cell | None:
-        return _amount(getattr(usage, name), is_bytes=is_bytes) if name else None
-
     def part(row: Figure) -> Cell | None:
-        found = (
-            usage.of_ram(getattr(usage, row.sized)) if row.sized else share(getattr(usage, row.counted), usage.dentries)
-        )
+        of_ram = usage.of_ram(getattr(usage, row.sized)) if row.sized else None
+        found = of_ram if row.sized else share(getattr(usage, row.counted), usage.dentries)
         return _part(found, f" of {row.of}") if row.of else None
 
     def per_min(row: Figure) -> Cell | None:
         found = (growth or {}).get(row.counted or row.sized)
         return None if found is None else _amount(found, is_bytes=not row.counted, signed=True)
 
+    def amount(name: str, *, is_bytes: bool = False) -> Cell | None:
+        return _amount(getattr(usage, name), is_bytes=is_bytes) if name else None
+
+    rows = [_FIGURES[0]._replace(note=_merged_note(usage) or _FIGURES[0].note), *_FIGURES[1:]]
+    last = Field("meaning", TEXT, "meaning", attrgetter("note")) if not growth else Field("", CELL, "per min", per_min)
     fields: list[Field[Figure]] = [
         Field("what", TEXT, "what", attrgetter("name")),
-        Field("count", CELL, "count", lambda row: amount(row.counted, is_bytes=False)),
+        Field("count", CELL, "count", lambda row: amount(row.counted)),
         Field("bytes", CELL, "bytes", lambda row: amount(row.sized, is_bytes=True)),
         Field("share", CELL, "share", part),
-        Field("per_min", CELL, "per min", per_min)
-        if growth
-        else Field(
-            "meaning",
-            TEXT,
-            "meaning",
-            lambda row: _merged_note(usage) or row.note if row.name == "dentries" else row.note,
-        ),
+        last,
     ]
-    return Block(fields, _FIGURES, len(_FIGURES))
+    return Block(fields, rows, len(rows))
 
 
 def _merged_note(usage: Usage) -> str | None:
@@ -167,21 +142,21 @@ CGROUPS: Sequence[Field[CgroupShare]] = (
     Field("path", TEXT, "memory cgroup"),
 )
 LOOKERS: Sequence[Field[Looker]] = (
-    Field("pid", ID, value=attrgetter("pid"), help="null for all ended processes of a command"),
+    Field("pid", COUNT, value=attrgetter("pid"), help="null for all ended processes of a command"),
     Field("ended", FLAG),
-    Field("pid", CELL, "pid", lambda row: Cell(plain(row.pid), f"{row.pid or ''}{' ended' * row.ended}".strip()), json=False),
+    Field("", CELL, "pid", lambda row: Cell(plain(row.pid), f"{row.pid or ''}{' ended' * row.ended}".strip()), json=False),
     Field("failed_lookups", COUNT, "failed lookups", attrgetter("lookups")),
-    Field("per_s", COUNT, "per s", lambda row: round(row.per_s), json=False),
+    Field("", COUNT, "per s", lambda row: round(row.per_s), json=False),
     Field("failed_lookups_per_s", NUMBER, value=lambda row: round(row.per_s, 1)),
-    Field("share", CELL, "share", lambda row: _part(row.share), json=False),
-    Field("share", SHARE, value=lambda row: round(row.share, 4), help="of all failed lookups, 0 to 1"),
+    Field("", CELL, "share", lambda row: _part(row.share), json=False),
+    Field("share", NUMBER, value=lambda row: round(row.share, 4), help="of all failed lookups, 0 to 1"),
     Field("processes", COUNT, "processes"),
     Field("user", TEXT, "user"),
-    Field("calls", TEXT, "calls", lambda row: ",".join(list(row.calls)[:3]), show=lambda calls: calls.replace(",", ", "), json=False),
-    Field("calls", map_of(COUNT), value=lambda row: dict(row.calls), help="failed lookups by system call"),
+    Field("", CELL, "calls", lambda row: Cell(",".join([*row.calls][:3]), ", ".join([*row.calls][:3])), right=False, json=False),
+    Field("calls", map_of(COUNT), help="failed lookups by system call"),
     Field("unit", TEXT, "unit"),
     Field("command", TEXT, "command"),
-    Field("looks_for", TEXT, "looks for", lambda row: row.paths[0] if row.paths else None, json=False),
+    Field("", TEXT, "looks for", lambda row: row.paths[0] if row.paths else None, json=False),
     Field("paths", list_of(TEXT), help="examples of what it looks up"),
 )  # fmt: skip
 CHANGES: Sequence[Field[Change]] = (
@@ -194,35 +169,29 @@ DROP: Sequence[Field[Drop]] = (
     Field("level", value=attrgetter("done.level"), help="dentries, pagecache or all"),
     Field("written", COUNT, value=attrgetter("done.written")),
     Field("synced", FLAG, value=attrgetter("done.synced"), help="whether sync ended in time"),
-    Field("sync_s", SECONDS, value=lambda drop: round(drop.done.sync_s, 3)),
-    Field("drop_s", SECONDS, value=lambda drop: round(drop.done.drop_s or 0, 3)),
+    Field("sync_s", NUMBER, value=lambda drop: round(drop.done.sync_s, 3)),
+    Field("drop_s", NUMBER, value=lambda drop: round(drop.done.drop_s or 0, 3)),
     Field("interrupted", FLAG, value=attrgetter("done.interrupted")),
     Field("freed_bytes", SIZE, help="negative where the caches grew faster"),
     Field("before", map_of(COUNT), value=lambda drop: {row.name: row.before for row in drop.changes}),
     Field("after", map_of(COUNT), value=lambda drop: {row.name: row.after for row in drop.changes}),
 )
 SAMPLES: Sequence[Field[Sample]] = (
-    Field("at_s", SECONDS, value=lambda one: round(one.at_s, 3), help="since the watch began"),
+    Field("at_s", NUMBER, value=lambda one: round(one.at_s, 3), help="since the watch began"),
     *(Field(name, COUNT, value=lambda one, name=name: one.numbers[name]) for name in WATCHED),  # type: ignore[misc]
 )
-_BYTES = (
-    *("dentry_slab_bytes", "inode_slab_bytes", "reclaimable_bytes", "unreclaimable_bytes", "available_bytes"),
-    "ram_bytes",
-)
+_BYTES = ("dentry_slab", "inode_slab", "reclaimable", "unreclaimable", "available", "ram")
+_COUNTS = ("dentries", "unused", "negative", "vfs_cache_pressure", "drop_slab_count", "drop_pagecache_count")
 DOCUMENT: Sequence[Field[Result]] = (
-    *(Field(name, COUNT, value=attrgetter(f"usage.{name}")) for name in ("dentries", "unused", "negative")),
-    *(Field(name, SIZE, value=attrgetter(f"usage.{name}")) for name in _BYTES),
-    *(
-        Field(name, COUNT, value=attrgetter(f"usage.{name}"))
-        for name in ("vfs_cache_pressure", "drop_slab_count", "drop_pagecache_count")
-    ),
+    *(Field(name, COUNT, value=attrgetter(f"usage.{name}")) for name in _COUNTS),
+    *(Field(f"{name}_bytes", SIZE, value=attrgetter(f"usage.{name}_bytes")) for name in _BYTES),
     Field("slabs", records(SLABS), value=attrgetter("usage.caches"), help="largest first"),
     Field("cgroups", records(CGROUPS), value=attrgetter("usage.groups"), help="largest own slab first"),
     Field("ways", list_of(TEXT), help="commands that help, the gentlest first"),
     Field("growth_per_min", map_of(NUMBER), value=attrgetter("growth"), help="with -w"),
     Field("samples", records(SAMPLES), help="with -w"),
     Field("culprits", records(LOOKERS), value=lambda result: result.lookups and result.lookups.lookers),
-    Field("culprit_s", SECONDS, value=lambda result: result.lookups and round(result.lookups.seconds, 3)),
+    Field("culprit_s", NUMBER, value=lambda result: result.lookups and round(result.lookups.seconds, 3)),
     Field("failed_lookups", COUNT, value=lambda result: result.lookups and result.lookups.total),
     Field("failed_lookups_counted", COUNT, value=lambda result: result.lookups and result.lookups.counted),
     Field("negative_growth", COUNT, help="of negative dentries during the trace"),
@@ -230,72 +199,53 @@ DOCUMENT: Sequence[Field[Result]] = (
 )
 
 
-def _columns(fields: Sequence[Field[Any]]) -> list[Field[Any]]:
-    return [field for field in fields if field.title]
-
-
 def report(about: About, result: Result, top: int | None) -> Report:
-    """A look, or the last one of a watch. `top`: -n."""
-    usage, limit = result.usage, _limit(top)
-    blocks: list[Block[Any]] = [_figures(result)]
+    """A look, the last one of a watch, a trace of failed lookups, or a drop. `top`: -n."""
+    limit = DEFAULT_TOP if top is None else top or None
+    interrupted = bool(
+        (result.lookups and result.lookups.interrupted) or (result.drop and result.drop.done.interrupted)
+    )
+    made = Report(
+        about,
+        verdict=result.verdict,
+        summary=[_settings(result.usage)],
+        footer=result.notes,
+        findings=result.findings,
+        document=(DOCUMENT, result),
+        exit_code=INTERRUPTED if interrupted else None,
+    )
+    if result.drop is not None:
+        rows = result.drop.changes
+        return made._replace(blocks=[Block(CHANGES, rows, len(rows))], summary=(), chart=lambda: _change_chart(rows))
+    if result.lookups is not None:
+        lookers = result.lookups.lookers
+        columns = [field for field in LOOKERS if field.title]
+        block = Block(columns, lookers[:limit], len(lookers), "processes that look up absent files")
+        return made._replace(blocks=[block, _figures(result)], chart=lambda: _looker_chart(block.rows))
+    return made._replace(
+        blocks=[_figures(result), *_blocks(result, limit)],
+        footer=[*result.ways, *result.notes],
+        text=(lambda: _watch_lines(result)) if result.samples else None,
+        chart=lambda: _slab_chart(result.usage, result.samples or (), limit),
+    )
+
+
+def _blocks(result: Result, limit: int | None) -> Iterator[Block[Any]]:
+    usage, growth = result.usage, result.cache_growth or {}
     if usage.caches is not None:
         held = [cache for cache in usage.caches if cache.size_bytes]
-        columns = _columns(SLABS)
-        if (growth := result.cache_growth) is not None:
-            per_min = lambda cache: _amount(growth.get(cache.name), is_bytes=True, signed=True)  # noqa: E731
-            columns.insert(-1, Field("per_min", CELL, "bytes per min", per_min))
-        blocks.append(Block(columns, held[:limit], len(held), "largest slabs"))
-    if not result.growth:  # a live table fits a screen
-        if usage.caches is not None:
+        columns = [field for field in SLABS if field.title]
+        if growth:
+            rate = partial(_amount, is_bytes=True, signed=True)
+            columns.insert(-1, Field("", CELL, "bytes per min", lambda cache: rate(growth.get(cache.name))))
+        yield Block(columns, held[:limit], len(held), "largest slabs")
+        if not result.growth:  # a live table fits a screen
             owned = inodes_by_owner(usage.caches)
-            blocks.append(Block(OWNERS, owned[:limit], len(owned), "inode caches by file system"))
-        if usage.groups:
-            is_v1 = any(group.kernel_bytes is not None for group in usage.groups)
-            columns = [*CGROUPS[2:]] if is_v1 else [*CGROUPS[:2], *CGROUPS[4:]]
-            blocks.append(Block(columns, usage.groups[:limit], len(usage.groups), "memory cgroups"))
-    return Report(
-        about,
-        blocks,
-        result.verdict,
-        [*result.ways, *result.notes],
-        text=(lambda: _watch_lines(result)) if result.samples else None,
-        summary=[_settings(usage)],
-        chart=lambda: _slab_chart(usage, result.samples or (), limit),
-        findings=result.findings,
-        document=(DOCUMENT, result),
-    )
-
-
-def culprit_report(about: About, result: Result, top: int | None) -> Report:
-    """A trace of failed lookups."""
-    lookers = result.lookups.lookers if result.lookups else ()
-    shown = lookers[: _limit(top)]
-    return Report(
-        about,
-        [Block(_columns(LOOKERS), shown, len(lookers), "who looks for absent files"), _figures(result)],
-        result.verdict,
-        result.notes,
-        summary=[_settings(result.usage)],
-        chart=lambda: _looker_chart(shown),
-        findings=result.findings,
-        document=(DOCUMENT, result),
-        exit_code=INTERRUPTED if result.lookups and result.lookups.interrupted else None,
-    )
-
-
-def drop_report(about: About, result: Result) -> Report:
-    """A drop."""
-    rows = result.drop.changes if result.drop else ()
-    return Report(
-        about,
-        [Block(CHANGES, rows, len(rows))],
-        result.verdict,
-        result.notes,
-        chart=lambda: _change_chart(rows),
-        findings=result.findings,
-        document=(DOCUMENT, result),
-        exit_code=INTERRUPTED if result.drop and result.drop.done.interrupted else None,
-    )
+            yield Block(OWNERS, owned[:limit], len(owned), "inode caches by file system")
+    if usage.groups and not result.growth:
+        is_v1 = any(group.kernel_bytes is not None for group in usage.groups)
+        shown = CGROUPS[2:] if is_v1 else (*CGROUPS[:2], *CGROUPS[4:])
+        yield Block(shown, usage.groups[:limit], len(usage.groups), "memory cgroups")
 
 
 _DROPS = {
@@ -314,10 +264,6 @@ def plan(usage: Usage, level: str, number: int, path: str, sync_timeout_s: float
     ]
     hint = None if level == "pagecache" else little_to_free(usage)
     return [*lines, hint] if hint else lines
-
-
-def _limit(top: int | None) -> int | None:
-    return DEFAULT_TOP if top is None else top or None
 
 
 def _settings(usage: Usage) -> str:

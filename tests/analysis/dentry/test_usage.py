@@ -10,9 +10,8 @@ from dentrytrees import facts_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opskit.analysis.dentry.findings import exceeds, findings, ways
+from opskit.analysis.dentry.judge import exceeds, findings, verdict, ways
 from opskit.analysis.dentry.usage import DENTRY_BYTES, measure
-from opskit.analysis.dentry.verdict import verdict
 from opskit.collect.dentry import Facts
 from opskit.proc.cgroup.slab import CgroupSlab
 from opskit.proc.files.dentry_state import DentryState

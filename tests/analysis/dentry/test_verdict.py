@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from dentrytrees import facts_of
 
-from opskit.analysis.dentry import verdict as analysis
+from opskit.analysis.dentry import judge as analysis
 from opskit.analysis.dentry.usage import measure
 from opskit.proc.files.dentry_state import DentryState
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from dentrytrees import facts_of
 
-from opskit.analysis.dentry.findings import exceeds, findings, ways
+from opskit.analysis.dentry.judge import exceeds, findings, ways
 from opskit.analysis.dentry.usage import measure
 from opskit.proc.cgroup.slab import CgroupSlab
 from opskit.proc.files.dentry_state import DentryState

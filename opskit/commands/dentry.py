@@ -132,73 +132,8 @@ def _drop(run: Run, level: str, sync_timeout_s: float, yes: bool, check: float |
     return judge_drop(done, before, collect(run.host, Request()), check)
 
 
-<<<<<<< HEAD
 def _trace(run: Run, seconds: float, check: float | None) -> Result:
-    from opskit.actions.trace_lookups import check_may_trace, trace_failed_lookups  # noqa: PLC0415  (ctypes, json)
-=======
-def _plan(host: Host, facts: analysis.Facts, wanted: DropOptions) -> list[str]:
-    number = LEVELS[wanted.level]
-    reclaimable = size(facts.reclaimable_bytes)
-    lines = [
-        f"This will sync (waiting {wanted.sync_timeout_s:g} s at most), then write {number} to {control_file(host)}: "
-        f"frees {_DROPS[wanted.level]}, on the whole host. Reclaimable slab is {reclaimable} now.",
-        "What is looked up or read next comes from disk again; nothing is lost.",
-    ]
-    return lines + _little_to_win(wanted, facts)
-
-
-def _little_to_win(wanted: DropOptions, facts: analysis.Facts) -> list[str]:
-    sentence = None if wanted.level == "pagecache" else analysis.little_to_win(facts)
-    return [] if sentence is None else [sentence]
-
-
-def _drop_report(host: Host, wanted: DropOptions, before: Look, after: Look, done: Dropped) -> Report:
-    rows = analysis.changes(before.facts, after.facts)
-    freed = analysis.freed_bytes(wanted.level, before.facts, after.facts)
-    wrote = f"(wrote {LEVELS[wanted.level]} to {control_file(host)} after {done.sync_s:.2f} s of sync)"
-    verdict = f"Freed {_freed(freed)} in {done.drop_s:.2f} s {wrote}."
-    if done.interrupted:
-        verdict = f"Interrupted: the kernel has dropped a part of it, {_freed(freed)} in {done.drop_s:.2f} s {wrote}."
-    footer = [*after.missing] if any(row.by is None for row in rows) else []
-    if not done.synced:
-        footer.insert(
-            0,
-            f"sync did not end within {wanted.sync_timeout_s:g} s (a hung mount?): it was left behind, and what is dirty "
-            "stayed cached; look for it with: grep -l 'D (disk sleep)' /proc/[0-9]*/status",
-        )
-    return Report(
-        about(host),
-        verdict=[verdict, *_little_to_win(wanted, before.facts)],
-        blocks=[Block(view.CHANGE_COLUMNS, rows, len(rows))],
-        footer=footer,
-        chart=lambda: view.change_chart(rows),
-        data=lambda: {
-            **view.facts_object(after.facts, after.groups),
-            "drop": {
-                "level": wanted.level,
-                "written": LEVELS[wanted.level],
-                "synced": done.synced,
-                "sync_s": round(done.sync_s, 3),
-                "drop_s": round(done.drop_s, 3),
-                "interrupted": done.interrupted,
-                "freed_bytes": freed,
-                "before": {row.name: row.before for row in rows},
-                "after": {row.name: row.after for row in rows},
-            },
-        },
-    )
-
-
-def _freed(amount: int | None) -> str:
-    if amount is None:
-        return "an unknown amount"
-    return size(amount) if amount >= 0 else f"nothing (the caches grew by {size(-amount)} meanwhile)"
-
-
-def _name_culprits(host: Host, out: Output, options: Options, seconds: float) -> int:
-    """Trace for some seconds; who looks for absent files, on top of the look."""
     from opskit.actions.trace_lookups import check_may_trace, trace_failed_lookups
->>>>>>> main
 
     check_may_trace(run.host)
     before = collect(run.host, Request())

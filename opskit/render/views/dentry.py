@@ -287,7 +287,7 @@ def _watch_lines(result: Result) -> Iterator[str]:
 
 def _slab_chart(usage: Usage, samples: Sequence[Sample], limit: int | None) -> Chart:
     """The largest slabs: bars for one look; lines over the samples of a watch, chosen by their peaks."""
-    from opskit.render.pictures.chart import BarChart, Line, LineChart  # noqa: PLC0415  (only for pictures)
+    from opskit.render.pictures.chart import BarChart, Line, LineChart
 
     caches = [cache for cache in usage.caches or () if cache.size_bytes]
     if len(samples) < 2:
@@ -303,14 +303,14 @@ def _slab_chart(usage: Usage, samples: Sequence[Sample], limit: int | None) -> C
 
 
 def _change_chart(rows: Sequence[Change]) -> Chart:
-    from opskit.render.pictures.chart import BarChart  # noqa: PLC0415
+    from opskit.render.pictures.chart import BarChart
 
     bars = [(row.name, row.by) for row in rows if row.is_bytes and row.by is not None]
     return BarChart("What the drop changed", bars)
 
 
 def _looker_chart(rows: Sequence[Looker]) -> Chart:
-    from opskit.render.pictures.chart import BarChart  # noqa: PLC0415
+    from opskit.render.pictures.chart import BarChart
 
     bars = [(f"{row.command} ({row.pid or 'ended'})", row.lookups) for row in rows]
     return BarChart("Failed lookups by process", bars, unit="count", signed=False)

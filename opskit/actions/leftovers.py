@@ -15,8 +15,8 @@ import stat
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from opskit.errors import BadInput
 from opskit.proc.files.stat import parse_stat
+from opskit.proc.fs import ProcFS
 from opskit.quantities import integer
 
 if TYPE_CHECKING:
@@ -80,23 +80,17 @@ def _machine() -> str:
     try:
         if os.readlink("/proc/self") != str(os.getpid()):  # the proc tree of another pid namespace
             return _UNKNOWN
-        with open("/proc/sys/kernel/random/boot_id", encoding="utf-8") as file:
-            boot = file.read(64).strip().replace("-", "")
-        spaces = [f"{os.stat(f'/proc/self/ns/{kind}').st_ino:x}" for kind in _namespaces()]
-    except (OSError, ValueError):
+        boot = ProcFS().load(str.strip, "sys", "kernel", "random", "boot_id").replace("-", "")
+        kinds = ("pid", "time") if os.path.exists("/proc/self/ns/time") else ("pid",)  # Linux 5.6
+        spaces = [f"{os.stat(f'/proc/self/ns/{kind}').st_ino:x}" for kind in kinds]
+    except OSError:
         return _UNKNOWN
     return ".".join((boot[:16], *spaces))
 
 
-def _namespaces() -> tuple[str, ...]:
-    return ("pid", "time") if os.path.exists("/proc/self/ns/time") else ("pid",)  # Linux 5.6
-
-
 def _start_ticks(pid: int) -> int | None:
     """The start time of a process; None where it cannot be read, 0 for a zombie."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="surrogateescape") as file:
-            found = parse_stat(file.read())
-    except (OSError, BadInput):
+    found = ProcFS().maybe(parse_stat, pid, "stat")
+    if found is None:
         return None
     return 0 if found.state in ("Z", "X") and found.threads <= 1 else found.start_ticks

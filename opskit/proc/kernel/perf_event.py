@@ -36,10 +36,9 @@ SOFTWARE, TRACEPOINT = 1, 2
 # attr.config of SOFTWARE
 CPU_CLOCK, DUMMY = 0, 9
 # attr.sample_type: the fields of a sample, which come in this order
-IP, TID, TIME, RAW, REGS_USER, STACK_USER = 1, 2, 4, 1 << 10, 1 << 12, 1 << 13
+TID, TIME, RAW = 2, 4, 1 << 10
 # attr.flags
-DISABLED, INHERIT, EXCLUDE_KERNEL, EXCLUDE_HV, EXCLUDE_IDLE = 1, 1 << 1, 1 << 5, 1 << 6, 1 << 7
-COMM, TASK, WATERMARK, USE_CLOCKID = 1 << 9, 1 << 13, 1 << 14, 1 << 25
+DISABLED, EXCLUDE_KERNEL, COMM, TASK, WATERMARK = 1, 1 << 5, 1 << 9, 1 << 13, 1 << 14
 # types of records
 RECORD_LOST, RECORD_COMM, RECORD_EXIT, RECORD_FORK, RECORD_SAMPLE = 2, 3, 4, 7, 9
 
@@ -60,18 +59,14 @@ class Attr(NamedTuple):
     config: int
     sample_period: int = 0
     sample_type: int = 0
-    read_format: int = 0
     flags: int = 0
     wakeup: int = 0
-    regs_user: int = 0
-    stack_user_bytes: int = 0
-    clockid: int = 0
 
     def pack(self) -> bytes:
         """The bytes of the struct."""
         return _ATTR.pack(
-            self.type, _ATTR.size, self.config, self.sample_period, self.sample_type, self.read_format, self.flags,
-            self.wakeup, 0, 0, 0, 0, self.regs_user, self.stack_user_bytes, self.clockid, 0, 0, 0, 0,
+            self.type, _ATTR.size, self.config, self.sample_period, self.sample_type, 0, self.flags, self.wakeup,
+            *[0] * 11,
         )  # fmt: skip
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import click
 
 from opskit import shell
-from opskit.actions import drop_caches
 from opskit.analysis.dentry.judge import Result, exceeds, judge, judge_drop, judge_lookups
 from opskit.analysis.dentry.usage import measure
 from opskit.collect.dentry import Collector, Request, collect
@@ -32,11 +31,15 @@ DROP, CULPRIT = "Drop", "Find the culprit"
 
 def _level(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
     """`dentries`, `pagecache` or `all`, also by the kernel's numbers 2, 1, 3."""
-    word = {str(number): word for word, number in drop_caches.LEVELS.items()}.get(str(value), (value or "").lower())
-    if value is not None and word not in drop_caches.LEVELS:
+    if value is None:
+        return None
+    from opskit.actions import drop_caches
+
+    word = {str(number): word for word, number in drop_caches.LEVELS.items()}.get(str(value), value.lower())
+    if word not in drop_caches.LEVELS:
         why = " (4 would only mute the kernel's log)" if value == "4" else ""
         raise click.BadParameter(f"{value!r} is not a level{why}; write dentries (2), pagecache (1) or all (3)")
-    return word or None
+    return word
 
 
 def _percent(_context: click.Context, _option: click.Parameter, value: str | None) -> float | None:
@@ -83,8 +86,8 @@ def dentry(
 ) -> int:
     """Show the memory in dentry and inode caches; drop them safely."""
     if drop is not None:
-        drop_caches.check_may_drop(run.host, drop, in_container=in_container)
-        return _show(run, check, lambda _: _drop(run, drop, sync_timeout or DEFAULT_SYNC_TIMEOUT_S, yes, check))
+        timeout_s = sync_timeout or DEFAULT_SYNC_TIMEOUT_S
+        return _show(run, check, lambda _: _drop(run, drop, timeout_s, yes, in_container, check))
     if culprit is not None:
         return _show(run, check, lambda _: _trace(run, culprit, check))
     collector = Collector(run.host, Request(needs_slabs=run.format in ("svg", "png")))
@@ -114,8 +117,11 @@ def _show(run: Run, max_percent: float | None, take: Callable[[Result | None], R
     return code
 
 
-def _drop(run: Run, level: str, sync_timeout_s: float, yes: bool, check: float | None) -> Result:
+def _drop(run: Run, level: str, sync_timeout_s: float, yes: bool, in_container: bool, check: float | None) -> Result:
     """Say what will happen, ask, do it."""
+    from opskit.actions import drop_caches
+
+    drop_caches.check_may_drop(run.host, level, in_container=in_container)
     before = collect(run.host, Request())
     path = drop_caches.control_file(run.host)
     if not yes:

@@ -219,8 +219,7 @@ def report(about: About, result: Result, top: int | None) -> Report:
         return made._replace(blocks=[Block(CHANGES, rows, len(rows))], summary=(), chart=lambda: _change_chart(rows))
     if result.lookups is not None:
         lookers = result.lookups.lookers
-        columns = [field for field in LOOKERS if field.title]
-        block = Block(columns, lookers[:limit], len(lookers), "processes that look up absent files")
+        block = Block(LOOKERS, lookers[:limit], len(lookers), "processes that look up absent files")
         return made._replace(blocks=[block, _figures(result)], chart=lambda: _looker_chart(block.rows))
     return made._replace(
         blocks=[_figures(result), *_blocks(result, limit)],
@@ -234,11 +233,12 @@ def _blocks(result: Result, limit: int | None) -> Iterator[Block[Any]]:
     usage, growth = result.usage, result.cache_growth or {}
     if usage.caches is not None:
         held = [cache for cache in usage.caches if cache.size_bytes]
-        columns = [field for field in SLABS if field.title]
+        fields = SLABS
         if growth:
             rate = partial(_amount, is_bytes=True, signed=True)
-            columns.insert(-1, Field("", CELL, "bytes per min", lambda cache: rate(growth.get(cache.name))))
-        yield Block(columns, held[:limit], len(held), "largest slabs")
+            per_min: Field[Cache] = Field("", CELL, "bytes per min", lambda cache: rate(growth.get(cache.name)))
+            fields = (*SLABS[:-1], per_min, SLABS[-1])
+        yield Block(fields, held[:limit], len(held), "largest slabs")
         if not result.growth:  # a live table fits a screen
             owned = inodes_by_owner(usage.caches)
             yield Block(OWNERS, owned[:limit], len(owned), "inode caches by file system")

@@ -9,7 +9,7 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "opskit"
 
-GROUND = {"errors", "escape", "interrupts", "quantities", "shell"}
+GROUND = {"errors", "escape", "interrupts", "quantities", "records", "shell"}
 MAY_IMPORT = {
     **{name: set() for name in GROUND},
     "cli": {"host"},
@@ -38,10 +38,12 @@ FORBIDDEN = {
     "tempfile",
 }
 OPENERS = {
+    "proc/fd_directory.py",
     "proc/fs.py",
     "proc/kernel/perf_event.py",
     "proc/treefs.py",
     "proc/kernel/syscalls.py",
+    "proc/resolve.py",
     "jvm/attach/client.py",
 }
 

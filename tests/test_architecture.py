@@ -42,6 +42,7 @@ OPENERS = {
     "proc/fs.py",
     "proc/kernel/perf_event.py",
     "proc/treefs.py",
+    "proc/user_files.py",
     "proc/kernel/syscalls.py",
     "proc/resolve.py",
     "jvm/attach/client.py",

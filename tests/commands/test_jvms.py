@@ -105,7 +105,7 @@ def test_order_and_choice(opskit, machine):
     [
         (("999",), "no process 999: opskit jvms lists the JVMs"),
         (("abc",), "'abc' is no pid"),
-        (("80",), r"80 \(nginx\) is no JVM"),
+        (("80",), r"80 \(nginx\) is not a JVM"),
         (("-u", "no-such-user"), "-u no-such-user: no such user"),
         (("--sort", "size"), "'size' is not one of"),
         (("-i", "2"), "goes with -w"),

@@ -58,7 +58,7 @@ def test_a_file_that_is_left_over_makes_no_jvm(tree):
     tree.process(4242, ("nginx",))
     tree.perf(4242)
     assert find_jvms(tree.fs) == []
-    with pytest.raises(NotAJvm, match=r"4242 \(nginx\) is no JVM"):
+    with pytest.raises(NotAJvm, match=r"4242 \(nginx\) is not a JVM"):
         find_jvm(tree.fs, 4242)
 
 

@@ -9,7 +9,7 @@ import click
 from opskit.analysis.jvms import judge
 from opskit.collect.jvms import Collector, Request
 from opskit.collect.targets import resolve_process
-from opskit.commands.shared.options import SHOW, USERS, WATCH, option
+from opskit.commands.shared.options import SHOW, USERS, WINDOWED, option
 from opskit.commands.shared.run import command
 from opskit.render.views import jvms as view
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from opskit.commands.shared.run import Run
 
 
-@command("jvms", formats=("table", "text", "json", "markdown"), options=(USERS, WATCH), windowed=True)
+@command("jvms", formats=("table", "text", "json", "markdown"), options=(USERS, WINDOWED))
 @click.argument("targets", metavar="[PID|NAME]...", nargs=-1)
 @option(
     "--sort", type=click.Choice(["pid", "heap", "cpu", "rss", "uptime"]), default="pid", show_default=True, group=SHOW,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from opskit.commands.shared.options import HOST_OPTIONS, OUTPUT, format_options
+from opskit.commands.shared.options import HOST_OPTIONS, OUTPUT, WINDOWED, format_options
 from opskit.commands.shared.output import Output, about, exit_code, progress
 from opskit.errors import UsageError
 from opskit.host import Host
@@ -78,15 +78,14 @@ def command(
     exclusive: Sequence[tuple[str, str]] = (),
     needs: Mapping[str, str] | None = None,
     plotted: bool = True,
-    windowed: bool = False,
 ) -> Callable[[Callable[..., int]], click.Command]:
     """Make a click command of `function(run, **own options)`; its docstring is the help.
 
     `formats`: what -f takes and -o knows by suffix, the first ones on terminals and pipes. `options`: WATCH, TOP, USERS.
     `exclusive`: pairs of parameters that exclude each other. `needs`: a parameter, and the one without which it has no effect.
-    `plotted`: matplotlib draws svg and png. `windowed`: -i without -w is the window of the one sample.
+    `plotted`: matplotlib draws svg and png.
     """
-    rules = {"count": "watch", **({} if windowed else {"interval": "watch"}), **(needs or {})}
+    rules = {"count": "watch", **({} if WINDOWED in options else {"interval": "watch"}), **(needs or {})}
 
     def decorate(function: Callable[..., int]) -> click.Command:
         shared = [*(each for group in options for each in group), *format_options(formats), *HOST_OPTIONS]

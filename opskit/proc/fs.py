@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 T = TypeVar("T")
+D = TypeVar("D")
 
 GONE = (FileNotFoundError, ProcessLookupError)
 DENIED = PermissionError
@@ -87,8 +88,8 @@ def _parsed(parse: Callable[[str], T], data: bytes, path: str) -> T:
 @overload
 def optional(call: Callable[..., T], *arguments: object) -> T | None: ...
 @overload
-def optional(call: Callable[..., T], *arguments: object, default: T) -> T: ...
-def optional(call: Callable[..., T], *arguments: object, default: T | None = None) -> T | None:
+def optional(call: Callable[..., T], *arguments: object, default: D) -> T | D: ...
+def optional(call: Callable[..., T], *arguments: object, default: object = None) -> object:
     """call(*arguments), or the default where it raises OSError or BadInput."""
     try:
         return call(*arguments)
@@ -266,10 +267,8 @@ class ProcFS:
     @overload
     def maybe(self, parse: Callable[[str], T], *parts: object, strict: bool = False) -> T | None: ...
     @overload
-    def maybe(self, parse: Callable[[str], T], *parts: object, default: T, strict: bool = False) -> T: ...
-    def maybe(
-        self, parse: Callable[[str], T], *parts: object, default: T | None = None, strict: bool = False
-    ) -> T | None:
+    def maybe(self, parse: Callable[[str], T], *parts: object, default: D, strict: bool = False) -> T | D: ...
+    def maybe(self, parse: Callable[[str], T], *parts: object, default: object = None, strict: bool = False) -> object:
         """PROC/parts through a parser, or the default where it is gone, denied, unreadable or malformed.
 
         `strict`: a malformed file raises BadInput.
@@ -279,14 +278,14 @@ class ProcFS:
     @overload
     def maybe_root(self, parse: Callable[[str], T], *parts: object, strict: bool = False) -> T | None: ...
     @overload
-    def maybe_root(self, parse: Callable[[str], T], *parts: object, default: T, strict: bool = False) -> T: ...
+    def maybe_root(self, parse: Callable[[str], T], *parts: object, default: D, strict: bool = False) -> T | D: ...
     def maybe_root(
-        self, parse: Callable[[str], T], *parts: object, default: T | None = None, strict: bool = False
-    ) -> T | None:
+        self, parse: Callable[[str], T], *parts: object, default: object = None, strict: bool = False
+    ) -> object:
         """As `maybe`, for ROOT/parts."""
         return self._maybe(parse, self._root_path(parts), default, strict=strict)
 
-    def _maybe(self, parse: Callable[[str], T], path: str, default: T | None, *, strict: bool) -> T | None:
+    def _maybe(self, parse: Callable[[str], T], path: str, default: object, *, strict: bool) -> object:
         try:
             return _parsed(parse, self.read_path(path), path)
         except OSError:

@@ -14,7 +14,7 @@ from fuzztargets import ACTUATOR, AGENT, HOTSPOT, JAVACORE, JSON_DUMP, LOGS
 
 from opskit.analysis import jmap_diff, locks
 from opskit.analysis.distribution import Scratch
-from opskit.analysis.frames import pool_of
+from opskit.analysis.jpmp.frames import pool_of
 from opskit.analysis.safepoints import Collector, Timeline
 from opskit.commands.shared import input as given
 from opskit.errors import BadInput

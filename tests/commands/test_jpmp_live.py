@@ -16,7 +16,7 @@ from awkjpmp import folded, script
 from stracing import traced
 from terminal import on_terminal
 
-from opskit.analysis.idle import waits_in_native
+from opskit.analysis.jpmp.idle import waits_in_native
 
 TIMEOUT = ["--timeout", "120"]  # the machine may be loaded
 

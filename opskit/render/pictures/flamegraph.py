@@ -15,14 +15,14 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 from unicodedata import east_asian_width
 
-from opskit.analysis.flame_tree import starts
+from opskit.analysis.jpmp.flame_tree import starts
 from opskit.escape import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from opskit.analysis.flame_tree import FlameTree, Frame
-    from opskit.analysis.frame_kinds import Kind
+    from opskit.analysis.jpmp.flame_tree import FlameTree, Frame
+    from opskit.analysis.jpmp.frame_kinds import Kind
 
 WIDTH_PX = 1200
 NARROWEST_PX = 0.1

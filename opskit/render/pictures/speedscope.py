@@ -13,7 +13,7 @@ from opskit.escape import printable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from opskit.analysis.flame_tree import Path
+    from opskit.analysis.jpmp.flame_tree import Path
 
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opskit.analysis.flame_tree import compare, merge
-from opskit.analysis.frame_kinds import kinds_of
+from opskit.analysis.jpmp.flame_tree import compare, merge
+from opskit.analysis.jpmp.frame_kinds import kinds_of
 from opskit.render.pictures.flamegraph import Picture, _Name, draw, drawn_px
 
 SVG = "{http://www.w3.org/2000/svg}"

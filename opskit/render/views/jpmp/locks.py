@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from opskit.analysis.frames import short
+from opskit.analysis.jpmp.frames import short
 from opskit.quantities import whole
 from opskit.render.report import Column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opskit.analysis.locks import ContendedLock, Deadlock, Link, LockKey, Party
+    from opskit.analysis.jpmp.locks import ContendedLock, Deadlock, Link, LockKey, Party
 
 _SHOWN_WAITERS = 3
 _SHOWN_FRAMES = 8

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from opskit.analysis.frames import short
+from opskit.analysis.jpmp.frames import short
 from opskit.escape import printable
 from opskit.quantities import whole
 from opskit.render.report import Column
@@ -12,7 +12,7 @@ from opskit.render.report import Column
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from opskit.analysis.stacks import WeightedStack
+    from opskit.analysis.jpmp.stacks import WeightedStack
     from opskit.jvm.dumps.thread_dump import Waits
 
 _SHOWN_POOLS = 3

@@ -36,7 +36,11 @@ class ThreadCpu:
         """The names of these threads, cut to 15 bytes by the kernel."""
         missing = set(wanted)
         inner = {tid: optional(self._inner_id, tid) for tid in (self._tids() if missing else ())}
-        names = {one: self.fs.maybe(str.rstrip, self.pid, "task", tid, "comm") for tid, one in inner.items() if one in missing}
+        names = {
+            one: self.fs.maybe(str.rstrip, self.pid, "task", tid, "comm")
+            for tid, one in inner.items()
+            if one in missing
+        }
         return {one: name for one, name in names.items() if one is not None and name is not None}
 
     def _tids(self) -> list[int]:

@@ -33,11 +33,11 @@ _SIGNALS = re.compile(
 _LONGEST_CHAIN = 100  # a hostile dump may have thousands of locks, each with a chain of thousands of links
 _OWNED = re.compile(r"ReentrantLock\$|ReentrantReadWriteLock\$")
 SEVERAL = 2  # threads that a lock holds up, from which on it counts as crowded
-ASK_FOR_SYNCHRONIZERS = "the dump does not list owners of java.util.concurrent locks; --synchronizers does (walks the heap)"
-NO_OWNER = "it has no owner: releasing, counting down or opening it ends the wait"
-NO_OWNER_IN_DUMP = (
-    "no thread in this dump holds it: the VM or an unlisted virtual thread does, or it was just released"
+ASK_FOR_SYNCHRONIZERS = (
+    "the dump does not list owners of java.util.concurrent locks; --synchronizers does (walks the heap)"
 )
+NO_OWNER = "it has no owner: releasing, counting down or opening it ends the wait"
+NO_OWNER_IN_DUMP = "no thread in this dump holds it: the VM or an unlisted virtual thread does, or it was just released"
 
 
 class Party(NamedTuple):
@@ -118,9 +118,7 @@ def contention(dumps: Sequence[ThreadDump], times_s: Sequence[float | None] | No
         for deadlock in graph.deadlocks():
             deadlocks.setdefault(frozenset(link.thread[:3] for link in deadlock.links), deadlock)
     locks = [
-        lock._replace(
-            samples=samples[key], waited_at_least_s=waits.longest.get(key), crowded_samples=crowded[key]
-        )
+        lock._replace(samples=samples[key], waited_at_least_s=waits.longest.get(key), crowded_samples=crowded[key])
         for key, lock in latest.items()
     ]
     locks.sort(key=lambda lock: (-lock.held_up, -len(lock.waiters), -lock.samples, lock.class_name, lock.address))

@@ -1,12 +1,12 @@
-"""How contended locks and deadlocks are shown: sentences, columns, keys for JSON."""
+"""Contended locks and deadlocks: sentences, and fields for tables and JSON."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from opskit.analysis.jpmp.frames import short
-from opskit.quantities import whole
-from opskit.render.report import Column
+from opskit.quantities import plural
+from opskit.render.fields import COUNT, FLAG, ID, NUMBER, TEXT, Field, list_of, record, records
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,9 +42,8 @@ def deadlock_line(deadlock: Deadlock) -> str:
 
 
 def lock_line(lock: ContendedLock) -> str:
-    """The sentence about the lock that holds up most: how many, by whom, and where the chain ends."""
-    name = lock_name((lock.class_name, lock.address))
-    said = f"{name} holds up {lock.held_up} thread{'s' * (lock.held_up != 1)}"
+    """The sentence about one lock: how many threads it holds up, its owner, and where the chain of owners ends."""
+    said = f"{lock_name((lock.class_name, lock.address))} holds up {plural(lock.held_up, 'thread')}"
     if lock.owner is None:
         return f"{said}; its owner is unknown: {lock.owner_unknown}"
     said += f"; held by {party_name(lock.owner)}"
@@ -58,9 +57,7 @@ def lock_line(lock: ContendedLock) -> str:
         said += f" held by {party_name(link.owner)}"
         root = link.owner
     if root.frames:
-        said += (
-            f", which is {root.state or 'at'} in {root.frames[0]}" if root.state else f", which is in {root.frames[0]}"
-        )
+        said += f", which is {f'{root.state} ' if root.state else ''}in {root.frames[0]}"
     return said
 
 
@@ -88,61 +85,44 @@ def _seconds(value: float | None) -> str:
     return "" if value is None else f"{value:.1f} s"
 
 
-COLUMNS: list[Column[ContendedLock]] = [
-    Column("held up", lambda lock: lock.held_up, whole, right=True),
-    Column("waiters", lambda lock: len(lock.waiters), whole, right=True),
-    Column("samples", lambda lock: lock.samples, whole, right=True),
-    Column("waited at least", lambda lock: lock.waited_at_least_s, _seconds, right=True),
-    Column("lock", lambda lock: lock_name((lock.class_name, lock.address))),
-    Column("held by", _owner),
-    Column("holder stack", _stack),
-    Column("who waits", _waiters),
-]
-
-
-def party_object(party: Party | None) -> dict[str, Any] | None:
-    """A thread for JSON."""
-    if party is None:
-        return None
-    return {
-        "name": party.name,
-        "java_id": party.java_id,
-        "native_id": party.native_id,
-        "state": party.state,
-        "virtual": party.virtual,
-        "frames": list(party.frames),
-    }
-
-
-def _link_object(link: Link) -> dict[str, Any]:
-    return {
-        "thread": party_object(link.thread),
-        "lock_class": link.lock[0],
-        "address": link.lock[1],
-        "owner": party_object(link.owner),
-    }
-
-
-def lock_object(lock: ContendedLock) -> dict[str, Any]:
-    """One contended lock for JSON."""
-    return {
-        "class": lock.class_name,
-        "address": lock.address,
-        "kind": lock.kind,
-        "waiters": [party_object(waiter) for waiter in lock.waiters],
-        "waiter_count": len(lock.waiters),
-        "held_up": lock.held_up,
-        "owner": party_object(lock.owner),
-        "owner_unknown": lock.owner_unknown,
-        "chain": [_link_object(link) for link in lock.chain],
-        "samples": lock.samples,
-        "waited_at_least_s": lock.waited_at_least_s,
-    }
-
-
-def deadlock_objects(deadlocks: Sequence[Deadlock]) -> list[dict[str, Any]]:
-    """The deadlocks for JSON."""
-    return [
-        {"reported": deadlock.reported, "links": [_link_object(link) for link in deadlock.links]}
-        for deadlock in deadlocks
-    ]
+COLUMNS: Sequence[Field[ContendedLock]] = (
+    Field("held_up", COUNT, "held up"),
+    Field("waiter_count", COUNT, "waiters", lambda lock: len(lock.waiters)),
+    Field("samples", COUNT, "samples"),
+    Field("waited_at_least_s", NUMBER, "waited at least", show=_seconds),
+    Field("lock", TEXT, "lock", lambda lock: lock_name((lock.class_name, lock.address))),
+    Field("owner", TEXT, "held by", _owner),
+    Field("owner_stack", TEXT, "holder stack", _stack),
+    Field("waiters", TEXT, "who waits", _waiters),
+)
+PARTY: Sequence[Field[Party]] = (
+    Field("name"),
+    Field("java_id", ID),
+    Field("native_id", ID),
+    Field("state"),
+    Field("virtual", FLAG),
+    Field("frames", list_of(TEXT), value=lambda party: list(party.frames)),
+)
+LINK: Sequence[Field[Link]] = (
+    Field("thread", record(PARTY)),
+    Field("lock_class", value=lambda link: link.lock[0]),
+    Field("address", value=lambda link: link.lock[1]),
+    Field("owner", record(PARTY)),
+)
+LOCK: Sequence[Field[ContendedLock]] = (
+    Field("class", value=lambda lock: lock.class_name),
+    Field("address"),
+    Field("kind", help="monitor or synchronizer"),
+    Field("waiters", records(PARTY)),
+    Field("waiter_count", COUNT, value=lambda lock: len(lock.waiters)),
+    Field("held_up", COUNT, help="the waiters, and the threads that wait for locks of the waiters"),
+    Field("owner", record(PARTY)),
+    Field("owner_unknown", help="why owner is null"),
+    Field("chain", records(LINK), help="what the owner waits for, and so on"),
+    Field("samples", COUNT, help="dumps in which it is contended"),
+    Field("waited_at_least_s", NUMBER),
+)
+DEADLOCK: Sequence[Field[Deadlock]] = (
+    Field("reported", FLAG, help="by the JVM itself"),
+    Field("links", records(LINK)),
+)

@@ -108,7 +108,16 @@ def command(
 
 
 class Command(click.Command):
-    """A command whose help lists its options by topic."""
+    """A command whose help lists its options by topic, and that explains `-5`, which click takes for an option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words. Raises UsageError for a negative number."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if error.option_name[1:2] in (*"0123456789", "."):
+                raise UsageError(f"{self.name}: {error.option_name}… is negative: give a number from 0 up") from None
+            raise
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """A section a topic, those of its own before the shared ones."""

@@ -1,0 +1,3 @@
+from opskit.render.views.jpmp.document import DOCUMENT
+
+__all__ = ["DOCUMENT"]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from opskit.actions.save_dumps import saver
 from opskit.analysis.jpmp.judge import Weighing, judge, judge_locks
 from opskit.analysis.jpmp.selection import Selection
 from opskit.analysis.jpmp.stacks import Naming, Root
@@ -18,69 +18,41 @@ from opskit.collect.jpmp.words import read_words
 from opskit.collect.targets import is_file
 from opskit.commands.shared.confirm import agreed
 from opskit.commands.shared.options import SAMPLING, SHOW, TOP, Duration, Regex, option
-from opskit.commands.shared.output import make_directory, write_file
-from opskit.commands.shared.run import Run, command
+from opskit.commands.shared.run import Run, command, refuse
 from opskit.errors import UsageError
 from opskit.escape import printable
-from opskit.jvm.dumps.thread_dump import STATES, Detail
+from opskit.jvm.dumps.thread_dump import STATES
 from opskit.render.views.jpmp.picture import PICTURES, look_of
 from opskit.render.views.jpmp.report import View, locks_report, profile_report
 from opskit.render.views.jpmp.sentences import asides, heap_walk_line, target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from opskit.host import Host
-    from opskit.jvm.attach.client import AttachClient
 
-_FORMATS = ("table", "text", "markdown", "folded", "json", *PICTURES)
 _LONG_PAUSE_S = 1.0
 _INTERRUPTED = 130
-_LIVE_ONLY = {
-    "interval_s": "interval",
-    "samples": "count",
-    "max_stop": "max-stop",
-    **{name: name for name in ("timeout", "save", "synchronizers", "virtual")},
-}
-_EXCLUSIVE = [("by_thread", "by_pool"), ("synchronizers", "virtual"), ("virtual", "on_cpu")]
+_LIVE_ONLY = ("samples", "interval_s", "max_stop", "timeout", "save", "synchronizers", "virtual")
 sampling, show = partial(option, group=SAMPLING), partial(option, group=SHOW)
 locks, picture = partial(option, group="Locks"), partial(option, group="Pictures")
 
 
 @command(
-    "jpmp", formats=_FORMATS, options=(TOP,), exclusive=_EXCLUSIVE, plotted=False,
+    "jpmp", formats=("table", "text", "markdown", "folded", "json", *PICTURES), options=(TOP,), plotted=False,
+    exclusive=[("by_thread", "by_pool"), ("synchronizers", "virtual"), ("virtual", "on_cpu")],
     needs={"synchronizers": "locks", "yes": "synchronizers"},
 )  # fmt: skip
 @click.argument("words", metavar="[PID [SAMPLES=20] [INTERVAL=0.25] | FILE...]", nargs=-1)
-@sampling(
-    "-c", "--count", "samples", type=click.IntRange(min=1), metavar="COUNT", help="Take COUNT samples (20); as SAMPLES."
-)
-@sampling(
-    "-i",
-    "--interval",
-    "interval_s",
-    type=Duration(zero=True),
-    metavar="SECONDS",
-    help="Time between samples (0.25 s); as INTERVAL.",
-)
-@sampling(
-    "--max-stop",
-    type=click.FloatRange(min=0, min_open=True, max=100),
-    metavar="PERCENT",
-    help="Stretch the default interval so that sampling pauses the JVM for at most this share of the time (1 %).",
-)
-@sampling(
-    "--timeout", type=Duration(), metavar="SECONDS", help="How long to wait for a dump (10 s; with --virtual 60 s)."
-)
+@sampling("-c", "--count", "samples", type=click.IntRange(min=1), metavar="COUNT", help="Take COUNT samples (20).")
+@sampling("-i", "--interval", "interval_s", type=Duration(zero=True), help="Time between samples (0.25 s).")
+@sampling("--max-stop", type=click.FloatRange(min=0, min_open=True, max=100), metavar="PERCENT",
+          help="Stretch the default interval so that sampling pauses the JVM for at most this share of the time (1 %).")  # fmt: skip
+@sampling("--timeout", type=Duration(), help="How long to wait for a dump (10 s; with --virtual 60 s).")
 @sampling("--virtual", is_flag=True, help="Include every virtual thread, mounted or not (JDK 21 and later).")
 @sampling("--save", metavar="DIR", help="Keep the raw dumps in DIR, one file per sample.")
 @show("--on-cpu", is_flag=True, help="Weigh stacks by CPU time (ms) instead of samples.")
-@show(
-    "--state",
-    multiple=True,
-    type=click.Choice(STATES, case_sensitive=False),
-    help="Show only threads in this state; repeatable.",
-)
+@show("--state", multiple=True, type=click.Choice(STATES, case_sensitive=False), help="Only this state; repeatable.")
 @show("--by-thread", is_flag=True, help="Show the thread name as the root frame.")
 @show("--by-pool", is_flag=True, help="The same, with pool-1-thread-17 shown as pool-1-thread-*.")
 @show("--include", multiple=True, type=Regex(), metavar="RE", help="Show only stacks with a matching frame.")
@@ -90,9 +62,7 @@ locks, picture = partial(option, group="Locks"), partial(option, group="Pictures
 @show("--full-names", is_flag=True, help="Keep full class, lambda and module names.")
 @show("--lines", is_flag=True, help="Show the file and line of each frame.")
 @locks("--locks", is_flag=True, help="Show deadlocks, contended locks, their owners and waiters.")
-@locks(
-    "--synchronizers", is_flag=True, help="With --locks: find owners of java.util.concurrent locks (walks the heap)."
-)
+@locks("--synchronizers", is_flag=True, help="With --locks: find owners of java.util.concurrent locks (heap walk).")
 @locks("--yes", is_flag=True, help="With --synchronizers: do not ask for confirmation.")
 @picture("--inverted", is_flag=True, help="Draw an icicle: the root on top (svg).")
 @picture("--reverse", is_flag=True, help="Merge stacks from the leaves: the callers of hot methods.")
@@ -100,45 +70,37 @@ locks, picture = partial(option, group="Locks"), partial(option, group="Pictures
 @picture("--title", metavar="TEXT", help="Set the title.")
 @picture("--width", type=click.IntRange(200, 20_000), metavar="PX", help="Fix the width; default: the window's width.")
 def jpmp(run: Run, words: tuple[str, ...], **given: Any) -> int:
-    """Profile the threads of a JVM: stacks, CPU time, locks, flame graphs.
-
-    Samples a live JVM, or reads saved thread dumps and profiles.
-    """
+    """Profile the threads of a JVM, live or from saved dumps and profiles: stacks, CPU time, locks, flame graphs."""
     if given["locks"] and run.format in ("folded", *PICTURES):
         raise UsageError(f"--locks is not a profile and has no {run.format} form; use -f text, table, json or markdown")
-    idle = run.format not in ("table", "markdown") if given["idle"] is None else given["idle"]
-    selection = Selection(frozenset(given["state"]), given["include"], given["exclude"], idle, given["depth"])
-    root: Root | None = "thread" if given["by_thread"] else "pool" if given["by_pool"] else None
     exact = run.format in ("text", "folded")  # needs no thread names, unless they are shown or selected
-    detailed = given["on_cpu"] or root is not None or not exact or bool(given["state"])
+    idle = run.format not in ("table", "markdown") if given["idle"] is None else given["idle"]
+    root: Root | None = "thread" if given["by_thread"] else "pool" if given["by_pool"] else None
+    selection = Selection(frozenset(given["state"]), given["include"], given["exclude"], idle, given["depth"])
+    detailed = not exact or root is not None or any(given[name] for name in ("on_cpu", "state", "virtual"))
     how = Weighing(Naming(given["full_names"], given["lines"]), selection, root, given["on_cpu"], detailed)
     view = View(run.format, run.out.terminal, run.top, look_of(given, run.format, run.top))
-    detail: Detail = "locks" if given["locks"] else "threads" if detailed or given["virtual"] else "stacks"
-    ask, keep = Request(detail=detail, before=given["diff"]), None
+    ask = Request(before=given["diff"], detail="locks" if given["locks"] else "threads" if detailed else "stacks")
+    keep: Callable[[int, bytes], None] | None = None
     if words and is_file(words[0]):
-        for name in filter(given.get, _LIVE_ONLY):
-            raise UsageError(f"--{_LIVE_ONLY[name]} goes with a live JVM, not with files")
+        refuse(given, _LIVE_ONLY, "goes with a live JVM, not with files")
         ask = ask._replace(files=words)
     else:
         ask = _live(run.host, words, given, ask._replace(cpu=detailed and not given["virtual"]))
         keep = _keeper(run.host, ask, given["save"])
-        how = how._replace(detailed=detailed or given["virtual"])
-    facts = collect(run.host, ask, dump_virtual=_dump_virtual, keep=keep)
-    if keep is not None and sys.stderr.isatty():
-        click.echo("\r\x1b[K", err=True, nl=False)
-    _say(*asides(facts))
+    try:
+        facts = collect(run.host, ask, dump_virtual=_dump_virtual, keep=keep)
+    finally:
+        _progress("")
+    _say(asides(facts))
     live, code = facts.live, 0
     if live is None or live.dumps:
-        about, fit = run.about(target(facts)), run.top is None
+        about, display = run.about(target(facts)), partial(run.show, fit_height=run.top is None)
         if given["locks"]:
-            code = run.show(
-                lambda: judge_locks(facts), lambda found: locks_report(about, facts, found, view), fit_height=fit
-            )
+            code = display(lambda: judge_locks(facts), lambda found: locks_report(about, facts, found, view))
         else:
-            code = run.show(
-                lambda: judge(facts, how), lambda found: profile_report(about, facts, how, found, view), fit_height=fit
-            )
-    if live is not None and live.ended == "failed" and live.error is not None:
+            code = display(lambda: judge(facts, how), lambda found: profile_report(about, facts, how, found, view))
+    if live is not None and live.ended == "failed" and live.error:
         raise live.error
     return _INTERRUPTED if live is not None and live.ended == "interrupted" else code
 
@@ -146,47 +108,41 @@ def jpmp(run: Run, words: tuple[str, ...], **given: Any) -> int:
 def _live(host: Host, words: tuple[str, ...], given: Mapping[str, Any], ask: Request) -> Request:
     """The request for a live JVM; with --synchronizers after a confirmation. Raises UsageError without one."""
     kind: DumpKind = "virtual" if given["virtual"] else "synchronizers" if given["synchronizers"] else "threads"
-    pid, schedule = read_words(host, words, kind, given["samples"], given["interval_s"])
+    pid, schedule = read_words(host, words, kind, given["samples"], given["interval_s"], given["max_stop"])
     if kind == "synchronizers":
         used = heap_used_bytes(host, pid)
         pause_s = None if used is None else heap_walk_s(used, schedule.samples)
-        _say(heap_walk_line(pid, used, pause_s))
-        if (pause_s is None or pause_s > _LONG_PAUSE_S) and not agreed(
-            given["yes"], f"Pause the JVM {pid} for that long?"
-        ):
+        _say([heap_walk_line(pid, used, pause_s)])
+        is_short = pause_s is not None and pause_s <= _LONG_PAUSE_S
+        if not (is_short or agreed(given["yes"], f"Pause the JVM {pid} for that long?")):
             raise UsageError("nothing was sent to the JVM; add --yes to go on, or leave --synchronizers out")
-    schedule = schedule._replace(max_stop_percent=given["max_stop"])
     return ask._replace(pid=pid, schedule=schedule, kind=kind, timeout_s=given["timeout"])
 
 
 def _keeper(host: Host, ask: Request, folder: str | None) -> Callable[[int, bytes], None]:
-    """What is done with each raw dump: --save writes it; a terminal shows progress."""
+    """What to do with each raw dump: write it to the folder of --save, show progress on a terminal."""
     host.prove_own(ask.pid)
-    if folder is not None:
-        make_directory(folder)
-    began = host.now().strftime("%Y%m%dT%H%M%SZ")
-    terminal = sys.stderr.isatty()
+    save = None if folder is None else saver(folder, f"jpmp-{ask.pid}-{host.now():%Y%m%dT%H%M%SZ}")
 
     def keep(number: int, dump: bytes) -> None:
-        if folder is not None:
-            suffix = "json" if dump.startswith(b"{") else "txt"
-            write_file(os.path.join(folder, f"jpmp-{ask.pid}-{began}-{number:04d}.{suffix}"), dump)
-        if terminal:
-            click.echo(
-                f"\r\x1b[Ksample {number} of {ask.schedule.samples}; Ctrl-C shows what there is so far",
-                err=True,
-                nl=False,
-            )
+        if save is not None:
+            save(number, dump)
+        _progress(f"sample {number} of {ask.schedule.samples}; Ctrl-C shows what there is so far")
 
     return keep
 
 
-def _dump_virtual(host: Host, client: AttachClient, heap_used_bytes: int | None) -> bytes:
+def _progress(line: str) -> None:
+    if sys.stderr.isatty():
+        click.echo(f"\r\x1b[K{line}", err=True, nl=False)
+
+
+def _dump_virtual(*of_jvm: Any) -> bytes:
     from opskit.actions.dump_virtual_threads import dump_virtual_threads  # noqa: PLC0415
 
-    return dump_virtual_threads(host, client, heap_used_bytes)
+    return dump_virtual_threads(*of_jvm)
 
 
-def _say(*lines: str) -> None:
+def _say(lines: Iterable[str]) -> None:
     for line in lines:
         click.echo(f"opskit: {printable(line)}", err=True)

@@ -65,10 +65,10 @@ def _weigh(facts: Facts, how: Weighing) -> tuple[list[WeightedStack], Mapping[in
     dumps, live = facts.dumps, facts.live
     if not how.detailed:
         return [*weighing.count(dumps, how.naming, idle=not how.selection.idle), *facts.stacks], None
-    cpu = weighing.cpu_over_run(dumps, live and live.cpu_before, live and live.cpu_after)
+    before, after, natives = (None,) * 3 if live is None else (live.cpu_before, live.cpu_after, live.natives)
+    cpu = weighing.cpu_over_run(dumps, before, after)
     if how.on_cpu:
         _check_cpu(facts, cpu)
-    natives = live and live.natives
     weighed = weighing.weigh(dumps, how.naming, root=how.root, cpu_ms=cpu, natives=natives, on_cpu=how.on_cpu)
     return [*weighed, *facts.stacks], cpu
 

@@ -51,7 +51,9 @@ class Sampled:
     `times_s`: when each sample began. CPU readings are in ms by native id. `ended`: why the run ended early, with its `error`.
     """
 
-    def __init__(self, pid: int, start_ticks: int, main: str, schedule: Schedule, kind: DumpKind = "threads") -> None:
+    def __init__(
+        self, pid: int, start_ticks: int | None, main: str, schedule: Schedule, kind: DumpKind = "threads"
+    ) -> None:
         self.pid, self.start_ticks, self.main, self.schedule, self.kind = pid, start_ticks, main, schedule, kind
         self.unit: str | None = None
         self.dumps: list[ThreadDump] = []
@@ -91,11 +93,11 @@ class Sampled:
 
 
 class CutOff(NamedTuple):
-    """A dump without its end: the `number`-th of `count` in a file, with so many whole stacks."""
+    """A dump without its end: the `number`-th of `dumps` in a file, with so many whole stacks."""
 
     source: str
     number: int
-    count: int
+    dumps: int
     whole_stacks: int
 
 

@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 
 
 def read_words(
-    host: Host, words: Sequence[str], kind: DumpKind, samples: int | None, interval_s: float | None
+    host: Host,
+    words: Sequence[str],
+    kind: DumpKind,
+    samples: int | None = None,
+    interval_s: float | None = None,
+    max_stop_percent: float | None = None,
 ) -> tuple[int, Schedule]:
     """The PID, and the schedule by words or options. Raises UsageError for bad words, NoSuchProcess and WhichJvm."""
     name, numbers = (words[0], words[1:]) if words else (None, ())
@@ -32,7 +37,7 @@ def read_words(
         interval_s = read_interval(numbers[1])
     # A walk of the heap, or a file written by the JVM, happens once by default.
     default = DEFAULT_SAMPLES if kind == "threads" else 1
-    return _resolve(host, name), Schedule(default if samples is None else samples, interval_s)
+    return _resolve(host, name), Schedule(default if samples is None else samples, interval_s, max_stop_percent)
 
 
 def read_samples(word: str, name: str | None) -> int:

@@ -41,8 +41,8 @@ def profile_report(about: About, facts: Facts, how: Weighing, profile: Profile, 
         return _picture_report(about, facts, how, profile, view, deadlocks, taken)
     if view.format in _LINES:
         footer = [*(f"opskit: {line}" for line in deadlocks), *taken]
-        rows = _lines(how, profile, view)
-        exact: dict[str, Any] = {"text": lambda: rows} if view.format == "text" else {"draw": lambda _: _joined(rows)}
+        lines = list(_lines(how, profile, view))
+        exact: dict[str, Any] = {"text": lambda: lines} if view.format == "text" else {"draw": lambda _: _joined(lines)}
         return Report(about, footer=footer, findings=profile.findings, **exact)
     if view.format == "json":
         ordered = selection.heaviest_first(profile.selected, how.on_cpu)

@@ -41,7 +41,7 @@ def name(facts: Facts) -> str:
 def asides(facts: Facts) -> Iterator[str]:
     """What went wrong while reading."""
     for cut in facts.cut_off:
-        place = f"dump {cut.number} of {cut.count}" if cut.count > 1 else "the dump"
+        place = f"dump {cut.number} of {cut.dumps}" if cut.dumps > 1 else "the dump"
         yield f"{cut.source}: {place} is cut off: {cut.whole_stacks} stacks were whole, the rest is missing"
     live = facts.live
     if live is not None and live.ended == "exited":

@@ -71,18 +71,18 @@ def draw(
             profiles[f"{before.name} (before)"] = paths_before
         return speedscope.document(title, profiles, __version__, cpu_us=on_cpu), []
     from opskit.analysis.jpmp import flame_tree, frame_kinds  # noqa: PLC0415
-    from opskit.render.pictures import flamegraph  # noqa: PLC0415
+    from opskit.render.pictures import flame_layout, flamegraph  # noqa: PLC0415
 
-    tree = flame_tree.compare(paths_before, paths, flamegraph.narrowest_share(look.width_px))
+    tree = flame_tree.compare(paths_before, paths, flame_layout.narrowest_share(look.width_px))
     said = [] if before is None else _nothing_in_common(now, before, tree, paths, paths_before)
     if tree.left_out:
         are = "is" if tree.left_out == 1 else "are"
         said.append(f"{plural(tree.left_out, 'frame')} {are} narrower than 0.1 px and left out")
-    tree = flame_tree.thin(tree, flamegraph.bytes_of(tree, look.width_px), flamegraph.MOST_BYTES)
+    tree = flame_tree.thin(tree, flame_layout.bytes_of(tree, look.width_px), flame_layout.MOST_BYTES)
     if tree.thinned:
         said.append(
             f"{tree.thinned:,} {'more ' if tree.left_out else ''}frames are left out (the narrowest, of equal ones those "
-            f"farthest from the root): with them the picture would be larger than {flamegraph.MOST_BYTES / 1e6:.0f} MB; "
+            f"farthest from the root): with them the picture would be larger than {flame_layout.MOST_BYTES / 1e6:.0f} MB; "
             "--include shows a part whole"
         )
 
@@ -91,7 +91,7 @@ def draw(
         stacks = len({path for path, _ in paths})
         return [*_reading(turned_look, now, before, tree, stacks, on_cpu=on_cpu), *now.notes, *said]
 
-    picture = flamegraph.Picture(
+    picture = flame_layout.Picture(
         tree=tree,
         title=title,
         notes=notes(turned=False),

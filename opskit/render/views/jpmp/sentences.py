@@ -111,5 +111,5 @@ def _hidden_virtual_threads(live: Sampled) -> Iterator[str]:
     carriers = sum(thread.stack.role == "carrier" for thread in threads)
     if carriers and not any(thread.stack.role == "mounted" for thread in threads):
         shows = shell.command("opskit", "jpmp", live.pid, "--virtual")
-        run = "virtual thread is running whose stack" if carriers == 1 else "virtual threads are running whose stacks"
-        yield f"{carriers} {run} this JDK's dump leaves out: {shows} shows them"
+        run = "virtual thread runs whose stack" if carriers == 1 else "virtual threads run whose stacks"
+        yield f"{carriers} {run} this JDK's dump leaves out: {shows} shows {'it' if carriers == 1 else 'them'}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from opskit import shell
 from opskit.analysis.finding import Entity, Finding
 from opskit.analysis.jpmp.idle import waits_for_connections
+from opskit.analysis.jpmp.lock_sentences import lock_line, lock_name
 from opskit.quantities import plural
 
 if TYPE_CHECKING:
@@ -74,18 +75,18 @@ def _is_held_up(lock: ContendedLock, facts: Facts, deadlocked: Iterable[object])
 
 
 def _contended(facts: Facts, lock: ContendedLock) -> Finding:
-    name, closer = f"{lock.class_name}@{lock.address}", None
-    held_by = "; its owner is unknown" if lock.owner is None else f', held by "{lock.owner.name}"'
+    closer = None
     if lock.owner is not None and lock.owner.name:
-        closer = _jpmp(facts, "--by-thread", "--include", f"^{re.escape(lock.owner.name)}$")
+        name = re.sub(r"([.^$*+?{}\[\]\\|()])", r"\\\1", lock.owner.name)
+        closer = _jpmp(facts, "--by-thread", "--include", f"^{name}$")
     elif lock.kind == "synchronizer" and facts.live is not None:
         closer = _jpmp(facts, "--locks", "--synchronizers")
     waited = "" if lock.waited_at_least_s is None else f"; one thread waited at least {lock.waited_at_least_s:.1f} s"
     return Finding(
         "lock-contended",
         "warning",
-        Entity("lock", name, inside=_process(facts)),
-        f"{plural(lock.held_up, 'thread')} wait for {name}{held_by}",
+        Entity("lock", lock_name((lock.class_name, lock.address)), inside=_process(facts)),
+        lock_line(lock),
         f"contended in {_of_dumps(lock.samples, facts)}{waited}",
         next=closer,
         share=lock.crowded_samples / len(facts.dumps),

@@ -5,29 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.analysis.jpmp.frames import short
-from opskit.quantities import plural
+from opskit.analysis.jpmp.lock_sentences import lock_name, party_name
 from opskit.render.fields import COUNT, FLAG, ID, NUMBER, TEXT, Field, list_of, record, records
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opskit.analysis.jpmp.locks import ContendedLock, Deadlock, Link, LockKey, Party
+    from opskit.analysis.jpmp.locks import ContendedLock, Deadlock, Link, Party
 
 _SHOWN_WAITERS = 3
 _SHOWN_FRAMES = 8
-
-
-def party_name(party: Party) -> str:
-    """`"pool-1-thread-3" #41`, or `virtual thread #22 "name"`."""
-    number = "" if party.java_id is None else f" #{party.java_id}"
-    if party.virtual:
-        return f"virtual thread{number}" + (f' "{party.name}"' if party.name else "")
-    return f'"{party.name}"{number}' if party.name else f"thread {party.native_id}"
-
-
-def lock_name(key: LockKey) -> str:
-    """`java.lang.Object@6ce3e8d10`."""
-    return f"{key[0]}@{key[1]}"
 
 
 def deadlock_line(deadlock: Deadlock) -> str:
@@ -39,26 +26,6 @@ def deadlock_line(deadlock: Deadlock) -> str:
     )
     unreported = "" if deadlock.reported else ", which the dump does not report"
     return f"deadlock of {len(deadlock.links)} threads{unreported}: {said}"
-
-
-def lock_line(lock: ContendedLock) -> str:
-    """The sentence about one lock: how many threads it holds up, its owner, and where the chain of owners ends."""
-    said = f"{lock_name((lock.class_name, lock.address))} holds up {plural(lock.held_up, 'thread')}"
-    if lock.owner is None:
-        return f"{said}; its owner is unknown: {lock.owner_unknown}"
-    said += f"; held by {party_name(lock.owner)}"
-    root = lock.owner
-    for link in lock.chain:
-        said += f", which waits for {lock_name(link.lock)}"
-        if link.owner is None:
-            return f"{said} of unknown owner"
-        if link.owner == lock.owner or link.owner in (earlier.thread for earlier in lock.chain):
-            return f"{said}: a deadlock"
-        said += f" held by {party_name(link.owner)}"
-        root = link.owner
-    if root.frames:
-        said += f", which is {f'{root.state} ' if root.state else ''}in {root.frames[0]}"
-    return said
 
 
 def _waiters(lock: ContendedLock) -> str:

@@ -108,11 +108,14 @@ def _picture_report(
 
 def locks_report(about: About, facts: Facts, locks: Locks, view: View) -> Report:
     """Deadlocks, then the locks that hold up most threads."""
-    from opskit.analysis.jpmp.locks import ASK_FOR_SYNCHRONIZERS  # noqa: PLC0415  (only --locks)
+    from opskit.analysis.jpmp.lock_sentences import lock_line  # noqa: PLC0415  (only --locks)
+    from opskit.analysis.jpmp.locks import ASK_FOR_SYNCHRONIZERS  # noqa: PLC0415
 
     found = locks.contention
-    verdict = [*map(lines.deadlock_line, found.deadlocks), *map(lines.lock_line, found.locks[:_LOCK_SENTENCES])]
-    if not verdict:
+    said = {finding.summary for finding in locks.findings}
+    held_up = [line for line in map(lock_line, found.locks[:_LOCK_SENTENCES]) if line not in said]
+    verdict = [*map(lines.deadlock_line, found.deadlocks), *held_up]
+    if not (found.locks or found.deadlocks):
         verdict = ["no thread waits for a lock" if locks.known else _unknown(facts)]
     footer = [sentences.taken_line(facts)]
     if facts.live is not None and any(lock.owner_unknown == ASK_FOR_SYNCHRONIZERS for lock in found.locks):

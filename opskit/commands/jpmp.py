@@ -8,22 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from opskit.actions.save_dumps import saver
 from opskit.analysis.jpmp.judge import Weighing, judge, judge_locks
 from opskit.analysis.jpmp.selection import Selection
 from opskit.analysis.jpmp.stacks import Naming, Root
 from opskit.collect.jpmp.collect import collect, heap_used_bytes, heap_walk_s
 from opskit.collect.jpmp.facts import DumpKind, Request
-from opskit.collect.jpmp.words import read_words
 from opskit.collect.targets import is_file
-from opskit.commands.shared.confirm import agreed
 from opskit.commands.shared.options import SAMPLING, SHOW, TOP, Duration, Regex, option
 from opskit.commands.shared.run import Run, command, refuse
 from opskit.errors import UsageError
 from opskit.escape import printable
 from opskit.jvm.dumps.thread_dump import STATES
-from opskit.render.views.jpmp.picture import PICTURES, look_of
-from opskit.render.views.jpmp.report import View, locks_report, profile_report
+from opskit.render.views.jpmp.report import PICTURES, View, locks_report, look_of, profile_report
 from opskit.render.views.jpmp.sentences import asides, heap_walk_line, target
 
 if TYPE_CHECKING:
@@ -107,6 +103,9 @@ def jpmp(run: Run, words: tuple[str, ...], **given: Any) -> int:
 
 def _live(host: Host, words: tuple[str, ...], given: Mapping[str, Any], ask: Request) -> Request:
     """The request for a live JVM; with --synchronizers after a confirmation. Raises UsageError without one."""
+    from opskit.collect.jpmp.words import read_words  # noqa: PLC0415  (not for files)
+    from opskit.commands.shared.confirm import agreed  # noqa: PLC0415
+
     kind: DumpKind = "virtual" if given["virtual"] else "synchronizers" if given["synchronizers"] else "threads"
     pid, schedule = read_words(host, words, kind, given["samples"], given["interval_s"], given["max_stop"])
     if kind == "synchronizers":
@@ -121,6 +120,8 @@ def _live(host: Host, words: tuple[str, ...], given: Mapping[str, Any], ask: Req
 
 def _keeper(host: Host, ask: Request, folder: str | None) -> Callable[[int, bytes], None]:
     """What to do with each raw dump: write it to the folder of --save, show progress on a terminal."""
+    from opskit.actions.save_dumps import saver  # noqa: PLC0415
+
     host.prove_own(ask.pid)
     save = None if folder is None else saver(folder, f"jpmp-{ask.pid}-{host.now():%Y%m%dT%H%M%SZ}")
 

@@ -16,9 +16,8 @@ from opskit.quantities import decimal, integer
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_LINE = re.compile(r"(.*\S)\s+([0-9]+(?:\.[0-9]+)?)\s*")
-_NOT_EMPTY = re.compile(r"[^\n]+")
-_NEGATIVE = re.compile(r".*\s-[0-9]+(?:\.[0-9]+)?\s*")
+_LINE = r"(.*\S)\s+([0-9]+(?:\.[0-9]+)?)\s*"  # compiled where a profile is read
+_NEGATIVE = r".*\s-[0-9]+(?:\.[0-9]+)?\s*"
 _TOO_LARGE = 1 << 64
 _LINES_EXAMINED = 50
 
@@ -45,7 +44,7 @@ class WeightedStack(NamedTuple):
 def is_folded(text: str) -> bool:
     """Whether most of the first lines are collapsed stacks."""
     lines = [line for line in text[:100_000].split("\n")[:_LINES_EXAMINED] if line.strip()]
-    fitting = sum(bool(_LINE.fullmatch(line) or _NEGATIVE.fullmatch(line)) for line in lines)
+    fitting = sum(bool(re.fullmatch(_LINE, line) or re.fullmatch(_NEGATIVE, line)) for line in lines)
     return fitting * 2 >= len(lines) > 0 and any(";" in line for line in lines)
 
 
@@ -53,17 +52,17 @@ def parse_folded(text: str, source: str) -> list[WeightedStack]:
     """Read collapsed stacks; counts become samples, equal stacks are added up. Raises BadInput."""
     counts: dict[tuple[str, ...], float] = {}
     known: dict[str, str] = {}  # a profile has few names and many stacks: each name is kept once
-    for found in _NOT_EMPTY.finditer(text):
+    for found in re.finditer(r"[^\n]+", text):
         line = found[0]
         stack, _, word = line.rstrip().rpartition(" ")
         count: float | None = integer(word) if stack else None
         if count is None:
             if not line.strip():
                 continue
-            match = _LINE.fullmatch(line)
+            match = re.fullmatch(_LINE, line)
             count = decimal(match[2]) if match else None
             if match is None or count is None:
-                problem = "a negative count" if _NEGATIVE.fullmatch(line) else "not `frame;frame;… count`"
+                problem = "a negative count" if re.fullmatch(_NEGATIVE, line) else "not `frame;frame;… count`"
                 raise BadInput(source, problem, text.count("\n", 0, found.start()) + 1, line)
             stack = match[1]
         names = stack.rstrip().split(";")

@@ -1,3 +1,10 @@
-from opskit.render.views.jpmp.document import DOCUMENT
+from typing import Any
 
-__all__ = ["DOCUMENT"]
+
+def __getattr__(name: str) -> Any:
+    """Import DOCUMENT, the fields of the JSON object, when it is used: -f text does not."""
+    if name != "DOCUMENT":
+        raise AttributeError(name)
+    from opskit.render.views.jpmp.document import DOCUMENT  # noqa: PLC0415
+
+    return DOCUMENT

@@ -2,47 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from opskit import __version__
 from opskit.errors import UsageError
 from opskit.quantities import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from opskit.analysis.jpmp.flame_tree import FlameTree, Path
     from opskit.jvm.profiles import WeightedStack
-
-
-PICTURES = ("svg", "speedscope")
-_GOES_WITH = {
-    "inverted": ("svg",),
-    "width": ("svg",),
-    "title": PICTURES,
-    "diff": PICTURES,
-    "reverse": (*PICTURES, "folded"),
-}
-
-
-def look_of(options: Mapping[str, Any], format_: str, top: int | None) -> Look:
-    """The look by --inverted, --reverse, --title and --width. Raises UsageError for options without effect in the format."""
-    for name, formats in _GOES_WITH.items():
-        if options[name] and format_ not in formats:
-            files = " or ".join(f"-o x.{'speedscope.json' if each == 'speedscope' else each}" for each in formats)
-            raise UsageError(f"--{name} goes with {files}, not with -f {format_}")
-    if options["diff"] is not None and top:
-        raise UsageError("-n leaves stacks out, which --diff would show as gone: leave one of them out")
-    return Look(options["inverted"], options["reverse"], options["title"], options["width"])
-
-
-class Look(NamedTuple):
-    """How to draw: the root on top, merged from the leaves, the title, the width (None: that of the window)."""
-
-    inverted: bool = False
-    reverse: bool = False
-    title: str | None = None
-    width_px: int | None = None
+    from opskit.render.views.jpmp.report import Look
 
 
 class Drawn(NamedTuple):

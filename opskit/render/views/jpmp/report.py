@@ -5,23 +5,38 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opskit.analysis.jpmp import selection
+from opskit.errors import UsageError
 from opskit.quantities import percent, plural
 from opskit.render.report import Block, Report
-from opskit.render.views.jpmp import locks as lines
-from opskit.render.views.jpmp import picture, sentences, stacks
-from opskit.render.views.jpmp.document import DOCUMENT, Shown
-from opskit.render.views.jpmp.picture import PICTURES, Look
+from opskit.render.views.jpmp import sentences, stacks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from opskit.analysis.jpmp.judge import Locks, Profile, Weighing
     from opskit.collect.jpmp.facts import Facts
     from opskit.render.report import About
 
+PICTURES = ("svg", "speedscope")
+_GOES_WITH = {
+    "inverted": ("svg",),
+    "width": ("svg",),
+    "title": PICTURES,
+    "diff": PICTURES,
+    "reverse": (*PICTURES, "folded"),
+}
 _LINES = ("text", "folded")  # formats of exact lines: everything else goes to stderr
 _FRAMES_ON_SCREEN = 10
 _LOCK_SENTENCES = 3  # the table has all locks
+
+
+class Look(NamedTuple):
+    """How to draw: the root on top, merged from the leaves, the title, the width (None: that of the window)."""
+
+    inverted: bool = False
+    reverse: bool = False
+    title: str | None = None
+    width_px: int | None = None
 
 
 class View(NamedTuple):
@@ -31,6 +46,17 @@ class View(NamedTuple):
     terminal: bool = False
     top: int | None = None
     look: Look = Look()
+
+
+def look_of(options: Mapping[str, Any], format_: str, top: int | None) -> Look:
+    """The look by --inverted, --reverse, --title and --width. Raises UsageError for options without effect in the format."""
+    for name, formats in _GOES_WITH.items():
+        if options[name] and format_ not in formats:
+            files = " or ".join(f"-o x.{'speedscope.json' if each == 'speedscope' else each}" for each in formats)
+            raise UsageError(f"--{name} goes with {files}, not with -f {format_}")
+    if options["diff"] is not None and top:
+        raise UsageError("-n leaves stacks out, which --diff would show as gone: leave one of them out")
+    return Look(options["inverted"], options["reverse"], options["title"], options["width"])
 
 
 def profile_report(about: About, facts: Facts, how: Weighing, profile: Profile, view: View) -> Report:
@@ -50,6 +76,8 @@ def profile_report(about: About, facts: Facts, how: Weighing, profile: Profile, 
         ordered = selection.hottest_first(profile.selected)
         if how.on_cpu:
             ordered = [stack for stack in ordered if round(stack.cpu_ms or 0)]
+    from opskit.render.views.jpmp.document import DOCUMENT, Shown  # noqa: PLC0415  (not for -f text)
+
     rows = ordered[: view.top or None]
     hidden = 0 if how.selection.idle else sum(stack.idle and not stack.deadlocked for stack in profile.stacks)
     columns = stacks.columns(
@@ -84,6 +112,8 @@ def _joined(lines: Iterable[str]) -> str:
 def _picture_report(
     about: About, facts: Facts, how: Weighing, profile: Profile, view: View, deadlocks: list[str], taken: list[str]
 ) -> Report:
+    from opskit.render.views.jpmp import picture  # noqa: PLC0415  (only pictures)
+
     notes = list(deadlocks)
     idle = sum(stack.samples for stack in profile.stacks if stack.idle and stack.frames)
     if idle and not how.on_cpu:
@@ -110,6 +140,8 @@ def locks_report(about: About, facts: Facts, locks: Locks, view: View) -> Report
     """Deadlocks, then the locks that hold up most threads."""
     from opskit.analysis.jpmp.lock_sentences import lock_line  # noqa: PLC0415  (only --locks)
     from opskit.analysis.jpmp.locks import ASK_FOR_SYNCHRONIZERS  # noqa: PLC0415
+    from opskit.render.views.jpmp import locks as lines  # noqa: PLC0415
+    from opskit.render.views.jpmp.document import DOCUMENT, Shown  # noqa: PLC0415
 
     found = locks.contention
     said = {finding.summary for finding in locks.findings}

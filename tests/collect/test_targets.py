@@ -47,7 +47,7 @@ def test_a_pid_is_taken_as_it_is(tree, host):
 def test_a_process_is_found_by_its_jvms_class_or_its_exact_name(tree, host):
     """A JVM's main class comes before a process's name; several are listed; none is an error that says what to type."""
     tree.process(300, ("nginx",), threads=1)
-    tree.process(40, ("java", "-cp", "x", "kafka.Kafka"))
+    tree.process(40, ("java", "-cp", "x", "kafka.Kafka"), maps=LIBJVM)
     tree.process(41, ("nginx-helper",), threads=1)
     assert resolve_process(host, "kafka", "pipes") == 40
     assert resolve_process(host, "nginx", "pipes") == 300
@@ -58,7 +58,7 @@ def test_a_process_is_found_by_its_jvms_class_or_its_exact_name(tree, host):
     tree.process(42, ("nginx",), threads=1)
     with pytest.raises(UsageError, match="2 processes match 'nginx'; give the PID of one") as which:
         resolve_process(host, "nginx", "pipes")
-    assert [line.split()[0] for line in which.value.lines] == ["300", "42"]
+    assert [line.split()[0] for line in which.value.lines] == ["42", "300"]
 
 
 def test_a_part_of_the_main_class_or_jar_is_enough(tree, host):

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 def saver(folder: str, name: str) -> Callable[[int, bytes], None]:
     """A function of number and dump that writes `folder/name-0001.txt`. Makes the folder. Raises CannotWrite."""
-    from opskit.actions import outfile  # noqa: PLC0415  (most runs save nothing)
+    from opskit.actions import outfile
 
     outfile.make_directory(folder)
 

@@ -103,8 +103,8 @@ def jpmp(run: Run, words: tuple[str, ...], **given: Any) -> int:
 
 def _live(host: Host, words: tuple[str, ...], given: Mapping[str, Any], ask: Request) -> Request:
     """The request for a live JVM; with --synchronizers after a confirmation. Raises UsageError without one."""
-    from opskit.collect.jpmp.words import read_words  # noqa: PLC0415  (not for files)
-    from opskit.commands.shared.confirm import agreed  # noqa: PLC0415
+    from opskit.collect.jpmp.words import read_words
+    from opskit.commands.shared.confirm import agreed
 
     kind: DumpKind = "virtual" if given["virtual"] else "synchronizers" if given["synchronizers"] else "threads"
     pid, schedule = read_words(host, words, kind, given["samples"], given["interval_s"], given["max_stop"])
@@ -120,7 +120,7 @@ def _live(host: Host, words: tuple[str, ...], given: Mapping[str, Any], ask: Req
 
 def _keeper(host: Host, ask: Request, folder: str | None) -> Callable[[int, bytes], None]:
     """What to do with each raw dump: write it to the folder of --save, show progress on a terminal."""
-    from opskit.actions.save_dumps import saver  # noqa: PLC0415
+    from opskit.actions.save_dumps import saver
 
     host.prove_own(ask.pid)
     save = None if folder is None else saver(folder, f"jpmp-{ask.pid}-{host.now():%Y%m%dT%H%M%SZ}")
@@ -139,7 +139,7 @@ def _progress(line: str) -> None:
 
 
 def _dump_virtual(*of_jvm: Any) -> bytes:
-    from opskit.actions.dump_virtual_threads import dump_virtual_threads  # noqa: PLC0415
+    from opskit.actions.dump_virtual_threads import dump_virtual_threads
 
     return dump_virtual_threads(*of_jvm)
 

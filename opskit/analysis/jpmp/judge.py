@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.analysis.jpmp import stacks as weighing
 from opskit.analysis.jpmp.selection import Selection, select
 from opskit.errors import UsageError
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -88,16 +89,16 @@ def _check_cpu(facts: Facts, cpu: Mapping[int, float] | None) -> None:
 def _findings(facts: Facts, deadlocks: Sequence[Sequence[Waits]]) -> list[Finding]:
     if not deadlocks:
         return []
-    from opskit.analysis.jpmp.findings import reported_deadlock  # noqa: PLC0415
+    from opskit.analysis.jpmp.findings import reported_deadlock
 
     return [reported_deadlock(facts, deadlock) for deadlock in deadlocks]
 
 
 def judge_locks(facts: Facts) -> Locks:
     """Find contended locks and deadlocks. Raises UsageError for profiles, which have no locks."""
-    from opskit.analysis.jpmp.findings import lock_findings  # noqa: PLC0415
-    from opskit.analysis.jpmp.locks import contention  # noqa: PLC0415  (only --locks)
-    from opskit.jvm.logs.timestamps import read_stamp  # noqa: PLC0415
+    from opskit.analysis.jpmp.findings import lock_findings
+    from opskit.analysis.jpmp.locks import contention
+    from opskit.jvm.logs.timestamps import read_stamp
 
     if not facts.dumps:
         raise UsageError("--locks: collapsed stacks say nothing of locks; give the thread dumps themselves")

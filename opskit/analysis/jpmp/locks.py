@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.analysis.jpmp.frames import frame_name
 from opskit.analysis.jpmp.idle import is_idle
 from opskit.quantities import integer
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

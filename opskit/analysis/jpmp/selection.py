@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.analysis.jpmp.frames import short
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     import re

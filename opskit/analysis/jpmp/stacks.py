@@ -7,11 +7,12 @@ are RUNNABLE and whose top frame is not a native method known to wait.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 from opskit.analysis.jpmp.frames import frame_name, pool_of, vm_frame
 from opskit.jvm.dumps.thread_dump import Stack
 from opskit.jvm.profiles import WeightedStack
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -140,14 +141,14 @@ class _Weigher:
 
 
 def _is_idle(state: str | None, frames: tuple[str, ...]) -> bool:
-    from opskit.analysis.jpmp.idle import is_idle  # noqa: PLC0415  (its patterns take as long as a small dump)
+    from opskit.analysis.jpmp.idle import is_idle
 
     return is_idle(state, frames)
 
 
 def _cpu_of(stack: Stack, carries_a_visible_thread: bool) -> Explains:
     """How much of a thread's CPU time a sample explains. A carrier's CPU is its mounted thread's, if the dump shows that."""
-    from opskit.analysis.jpmp.idle import may_read_file, waits_in_native  # noqa: PLC0415
+    from opskit.analysis.jpmp.idle import may_read_file, waits_in_native
 
     if not stack.frames:
         return "all"

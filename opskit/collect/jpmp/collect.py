@@ -32,7 +32,7 @@ def collect(
     the raw text of each dump. Raises BadInput, and AttachError if the JVM gave no dump at all.
     """
     reader = DumpReader(ask.detail)
-    from opskit.collect.jpmp.files import read_files  # noqa: PLC0415  (zlib: only for files)
+    from opskit.collect.jpmp.files import read_files
 
     before = None if ask.before is None else read_files((ask.before,), reader)
     if ask.pid is None:
@@ -50,10 +50,10 @@ def _sample(
     keep: Callable[[int, bytes], None] | None,
 ) -> Sampled:
     # Sockets and cgroups: not needed for files.
-    from opskit.collect.jpmp.sampling import Sampler  # noqa: PLC0415
-    from opskit.jvm.attach.client import DEFAULT_TIMEOUT_S, AttachClient  # noqa: PLC0415
-    from opskit.proc.cgroup.owner import unit_of  # noqa: PLC0415
-    from opskit.proc.cgroup.tree import parse_cgroup  # noqa: PLC0415
+    from opskit.collect.jpmp.sampling import Sampler
+    from opskit.jvm.attach.client import DEFAULT_TIMEOUT_S, AttachClient
+    from opskit.proc.cgroup.owner import unit_of
+    from opskit.proc.cgroup.tree import parse_cgroup
 
     host.prove_own(pid)
     default_s = VIRTUAL_TIMEOUT_S if ask.kind == "virtual" else DEFAULT_TIMEOUT_S
@@ -72,8 +72,8 @@ def _sample(
 
 def heap_used_bytes(host: Host, pid: int) -> int | None:
     """The used heap by hsperfdata; None if unknown."""
-    from opskit.jvm.discover import read_perfdata  # noqa: PLC0415
-    from opskit.jvm.perfdata.counters import heap  # noqa: PLC0415
+    from opskit.jvm.discover import read_perfdata
+    from opskit.jvm.perfdata.counters import heap
 
     try:
         found = heap(read_perfdata(host.fs, pid))

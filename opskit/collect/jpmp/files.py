@@ -26,7 +26,7 @@ def read_files(paths: Sequence[str], reader: DumpReader) -> Facts:
         if source.removesuffix(".gz").endswith((".folded", ".collapsed")):
             text = data.decode("utf-8", "surrogateescape")
             del data  # such files are big
-            from opskit.jvm.profiles import parse_folded  # noqa: PLC0415  (only for profiles)
+            from opskit.jvm.profiles import parse_folded
 
             stacks += parse_folded(text, source)
             continue
@@ -48,11 +48,11 @@ def read_files(paths: Sequence[str], reader: DumpReader) -> Facts:
 
 def read_profile(text: str, source: str) -> list[WeightedStack] | None:
     """The stacks of collapsed stacks or of `opskit jpmp -f json`; None if the text is neither. Raises BadInput."""
-    from opskit.jvm import profiles  # noqa: PLC0415  (only for profiles)
+    from opskit.jvm import profiles
 
     if not text[:1000].lstrip().startswith("{"):
         return profiles.parse_folded(text, source) if profiles.is_folded(text) else None
-    import json  # noqa: PLC0415
+    import json
 
     try:
         document = json.loads(text)

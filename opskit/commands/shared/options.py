@@ -83,7 +83,7 @@ class Regex(click.ParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> re.Pattern[str]:
         """The compiled expression."""
-        import warnings  # noqa: PLC0415
+        import warnings
 
         try:
             with warnings.catch_warnings():

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from opskit.records import NamedTuple
 from opskit.render.fields import COUNT, NUMBER, TEXT, Field, Kind, list_of, object_schema, records, to_object
 from opskit.render.views.jpmp import sentences
 from opskit.render.views.jpmp.locks import DEADLOCK, LOCK

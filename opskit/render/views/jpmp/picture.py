@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit import __version__
 from opskit.errors import UsageError
 from opskit.quantities import plural
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,14 +36,14 @@ def draw(
         raise UsageError(f"nothing to draw: {now.name} has no stack with {weight} that the options leave in")
     title = _title(look, now, before, on_cpu=on_cpu)
     if format_ == "speedscope":
-        from opskit.render.pictures import speedscope  # noqa: PLC0415
+        from opskit.render.pictures import speedscope
 
         profiles = {now.name if before is None else f"{now.name} (after)": paths}
         if before is not None:
             profiles[f"{before.name} (before)"] = paths_before
         return speedscope.document(title, profiles, __version__, cpu_us=on_cpu), []
-    from opskit.analysis.jpmp import flame_tree, frame_kinds  # noqa: PLC0415
-    from opskit.render.pictures import flame_layout, flamegraph  # noqa: PLC0415
+    from opskit.analysis.jpmp import flame_tree, frame_kinds
+    from opskit.render.pictures import flame_layout, flamegraph
 
     tree = flame_tree.compare(paths_before, paths, flame_layout.narrowest_share(look.width_px))
     said = [] if before is None else _nothing_in_common(now, before, tree, paths, paths_before)

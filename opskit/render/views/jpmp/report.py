@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from opskit.analysis.jpmp import selection
 from opskit.errors import UsageError
 from opskit.quantities import percent, plural
+from opskit.records import NamedTuple
 from opskit.render.report import Block, Report
 from opskit.render.views.jpmp import sentences, stacks
 
@@ -76,7 +77,7 @@ def profile_report(about: About, facts: Facts, how: Weighing, profile: Profile, 
         ordered = selection.hottest_first(profile.selected)
         if how.on_cpu:
             ordered = [stack for stack in ordered if round(stack.cpu_ms or 0)]
-    from opskit.render.views.jpmp.document import DOCUMENT, Shown  # noqa: PLC0415  (not for -f text)
+    from opskit.render.views.jpmp.document import DOCUMENT, Shown
 
     rows = ordered[: view.top or None]
     hidden = 0 if how.selection.idle else sum(stack.idle and not stack.deadlocked for stack in profile.stacks)
@@ -112,7 +113,7 @@ def _joined(lines: Iterable[str]) -> str:
 def _picture_report(
     about: About, facts: Facts, how: Weighing, profile: Profile, view: View, deadlocks: list[str], taken: list[str]
 ) -> Report:
-    from opskit.render.views.jpmp import picture  # noqa: PLC0415  (only pictures)
+    from opskit.render.views.jpmp import picture
 
     notes = list(deadlocks)
     idle = sum(stack.samples for stack in profile.stacks if stack.idle and stack.frames)
@@ -138,10 +139,10 @@ def _picture_report(
 
 def locks_report(about: About, facts: Facts, locks: Locks, view: View) -> Report:
     """Deadlocks, then the locks that hold up most threads."""
-    from opskit.analysis.jpmp.lock_sentences import lock_line  # noqa: PLC0415  (only --locks)
-    from opskit.analysis.jpmp.locks import ASK_FOR_SYNCHRONIZERS  # noqa: PLC0415
-    from opskit.render.views.jpmp import locks as lines  # noqa: PLC0415
-    from opskit.render.views.jpmp.document import DOCUMENT, Shown  # noqa: PLC0415
+    from opskit.analysis.jpmp.lock_sentences import lock_line
+    from opskit.analysis.jpmp.locks import ASK_FOR_SYNCHRONIZERS
+    from opskit.render.views.jpmp import locks as lines
+    from opskit.render.views.jpmp.document import DOCUMENT, Shown
 
     found = locks.contention
     said = {finding.summary for finding in locks.findings}

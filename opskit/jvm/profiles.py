@@ -99,7 +99,7 @@ def _stack(entry: Any, where: str) -> WeightedStack:
     return WeightedStack(
         frames=tuple(frames),
         state=state,
-        samples=int(entry.get("samples") or 0),
+        samples=int(entry.get("samples") or 0),  # a number
         cpu_ms=entry.get("cpu_ms"),
         threads=entry.get("threads"),
         pools=pools,

@@ -9,9 +9,10 @@ import fuzz
 import pytest
 from fuzztargets import ACTUATOR, AGENT, HOTSPOT, JAVACORE, JSON_DUMP, LOGS
 
-from opskit.analysis import jmap_diff, locks
+from opskit.analysis import jmap_diff
 from opskit.analysis.distribution import Scratch
-from opskit.analysis.frames import pool_of
+from opskit.analysis.jpmp import locks
+from opskit.analysis.jpmp.frames import pool_of
 from opskit.analysis.safepoints import Collector, Timeline
 from opskit.errors import BadInput
 from opskit.jvm.dumps.dialects import DumpReader

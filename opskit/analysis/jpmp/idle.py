@@ -1,4 +1,4 @@
-"""Who only waits: in natives that cost nothing although they are RUNNABLE, and for work that has not come. Pure."""
+"""Which threads wait: in native methods that use no CPU although RUNNABLE, and for work to arrive. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Natives and JDK methods that a thread is in while it waits; a thread in one of the natives is RUNNABLE all the same.
+# Methods in which a thread waits; in one of the native methods its state is RUNNABLE.
 _SLEEPS = re.compile(
     r"java\.lang\.(?:Thread\.sleep\w*|VirtualThread\.(?:sleep|park)\w*)|java\.util\.concurrent\.TimeUnit\.sleep"
 )
@@ -36,11 +36,11 @@ _READS = re.compile(
     r"|sun\.nio\.ch\.(?:Net|UnixDomainSockets)\.(?:connect0|pollConnect\w*)"
     r"|java\.io\.FileInputStream\.(?:read0|readBytes0?)"
 )
-# Of these, what may read a pipe or a terminal, and a file of the page cache's just as well: then it is work.
+# These may read a pipe or terminal (a wait) or a cached file (work).
 _MAY_READ_A_FILE = re.compile(r"java\.io\.FileInputStream\.\w+")
 _READS_A_FILE = re.compile(r"sun\.nio\.ch\.\w*FileDispatcherImpl\.\w+")  # or a socket, up to JDK 10
 _FILE_CHANNEL = "sun.nio.ch.FileChannelImpl."
-# Waiting for a lock is not waiting for work.
+# Waiting for a lock is not idle.
 _ACQUIRES = re.compile(
     r"java\.util\.concurrent\.locks\.(?:AbstractQueued\w*Synchronizer|StampedLock)\.\w*[aA]cquire\w*"
 )
@@ -51,12 +51,24 @@ _WANTS_WORK = re.compile(
     r"take\w*|poll\w*|getTask|mainLoop|awaitWork|idleJobPoll|reservedWait|waitForRequest|remove|runIdle|waitForWork|idle\w*"
 )
 _WORD = re.compile(r"\w+")
-_THE_JDKS_OWN = re.compile(r"(?:java|javax|jdk|sun|com\.sun)\.")
-_SHALLOW = 3  # frames of the application's own: a loop that waits, not a request on its way
+_JDK = re.compile(r"(?:java|javax|jdk|sun|com\.sun)\.")
+_NETWORK = ("sun.nio.ch.", "java.net.")
+_ACCEPTS = re.compile(r"[aA]ccept|[sS]elect")
+_NEAR = 10  # frames next to the leaf
+_SHALLOW = 3  # frames of the application: a loop that waits, not a request in progress
+
+
+def waits_for_connections(frames: Sequence[str]) -> bool:
+    """Whether a thread is in accept or select, or waits for the lock of one, as idle servers do. `frames`: as for is_idle."""
+    for frame in _bare(frames[:_NEAR]):
+        owner, _, method = frame.rpartition(".")
+        if _SELECTS.fullmatch(frame) or (owner.startswith(_NETWORK) and _ACCEPTS.search(method)):
+            return True
+    return False
 
 
 def waits_in_native(frames: Sequence[str]) -> bool:
-    """Whether a thread uses no CPU where it stands, whatever its state says. `frames`: frame_names, leaf first."""
+    """Whether a thread uses no CPU here, whatever its state. `frames`: short names, leaf first."""
     frames = _bare(frames)
     if not frames or not any(pattern.fullmatch(frames[0]) for pattern in (_SLEEPS, _PARKS, _SELECTS, _READS)):
         return False
@@ -66,17 +78,17 @@ def waits_in_native(frames: Sequence[str]) -> bool:
 
 
 def may_read_file(frames: Sequence[str]) -> bool:
-    """Whether what looks like waiting may be the reading of a file, which costs CPU. `frames`: frame_names, leaf first."""
+    """Whether this apparent wait may read a file, which uses CPU. `frames`: short names, leaf first."""
     return bool(frames) and _MAY_READ_A_FILE.fullmatch(_bare(frames[:1])[0]) is not None
 
 
 def _bare(frames: Sequence[str]) -> Sequence[str]:
-    """Without the descriptors that SAP's frames have: `read(I)I`."""
+    """The frames without the descriptors of SAP's JVM: `read(I)I`."""
     return [frame.partition("(")[0] for frame in frames]
 
 
 def _wants_work(frame: str) -> bool:
-    """Whether it is the method of a queue, pool or the like that gives work, or waits for it."""
+    """Whether the frame is a method of a queue or pool that waits for work."""
     owner, point, method = frame.rpartition(".")
     if not point or not _WANTS_WORK.fullmatch(method):
         return False
@@ -86,10 +98,9 @@ def _wants_work(frame: str) -> bool:
 
 
 def is_idle(state: str | None, frames: Sequence[str]) -> bool:
-    """Whether a thread waits for work to come: asleep, in an empty pool or queue, in accept or select.
+    """Whether a thread waits for work: asleep, in an empty pool or queue, in accept or select.
 
-    One that waits in the middle of a request (for a lock, a connection, an answer) is not idle. `frames` are
-    frame_names, leaf first.
+    A wait within a request (for a lock, a connection, a reply) is not idle. `frames`: short names, leaf first.
     """
     if not frames:
         return True
@@ -101,4 +112,4 @@ def is_idle(state: str | None, frames: Sequence[str]) -> bool:
         return True
     if any(map(_wants_work, frames)):
         return True
-    return sum(not _THE_JDKS_OWN.match(frame) for frame in frames) <= _SHALLOW
+    return sum(not _JDK.match(frame) for frame in frames) <= _SHALLOW

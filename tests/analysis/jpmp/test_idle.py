@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from opskit.analysis.idle import is_idle, may_read_file, waits_in_native
+from opskit.analysis.jpmp.idle import is_idle, may_read_file, waits_in_native
 
 
 @pytest.mark.parametrize(

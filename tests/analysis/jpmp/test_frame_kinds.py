@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from opskit.analysis.frame_kinds import kind_of, kinds_of
+from opskit.analysis.jpmp.frame_kinds import kind_of, kinds_of
 
 
 @pytest.mark.parametrize(

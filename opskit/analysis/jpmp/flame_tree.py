@@ -1,23 +1,25 @@
-"""Stacks merged to one call tree, alone or beside those of another profile: what a flame graph draws. Pure.
+"""Merge stacks into a call tree, alone or compared with another profile: the data of a flame graph. Pure.
 
-The area law: a frame's total is its own weight, its children's totals, and what was left out below it.
+A frame's total is its own weight, the totals of its children, and what was left out below it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 ROOT = "all"
 
-Path = tuple[str, ...]  # a stack from the outermost frame of the picture inwards
+Path = tuple[str, ...]  # a stack, outermost frame of the picture first
 
 
 class Frame(NamedTuple):
-    """A frame of the tree. `depth` is 0 for the root; `total` and `own` are weights; the same `before`, where compared."""
+    """A frame of the tree. `depth` is 0 for the root; `total` and `own` are weights, now and in the profile before."""
 
     depth: int
     name: str
@@ -29,11 +31,11 @@ class Frame(NamedTuple):
 
 @dataclass(frozen=True)
 class FlameTree:
-    """The frames that are wide enough to be seen, each before its children, siblings by name.
+    """The frames that are wide enough to be visible, each before its children, siblings by name.
 
-    `frames[0]` is the root. `gone`: subtrees that only the profile before has wide enough, their tops at depth 0.
-    `left_out`: how many frames were too narrow. `in_common`: whether any frame is in both profiles. `thinned`: how many
-    more `thin` left out.
+    `frames[0]` is the root. `gone`: subtrees that are wide enough only in the profile before, their tops at depth 0.
+    `left_out`: frames that were too narrow. `in_common`: whether any frame is in both profiles. `thinned`: further frames
+    that `thin` left out.
     """
 
     frames: Sequence[Frame]
@@ -49,17 +51,17 @@ class FlameTree:
 
     @property
     def total_before(self) -> int:
-        """The weight of all stacks of the profile before; 0 where there is none."""
+        """The weight of all stacks of the profile before; 0 if there is none."""
         return self.frames[0].total_before
 
 
 def merge(stacks: Iterable[tuple[Path, int]], narrowest: float = 0.0) -> FlameTree:
-    """The tree of one profile, without the frames whose share of the whole is under `narrowest`."""
+    """The tree of one profile, without frames whose share of the whole is under `narrowest`."""
     return compare((), stacks, narrowest)
 
 
 def compare(before: Iterable[tuple[Path, int]], after: Iterable[tuple[Path, int]], narrowest: float = 0.0) -> FlameTree:
-    """The tree of the profile `after`, each frame with its weight before; frames that vanished are in `gone`."""
+    """The tree of the profile `after`, each frame with its weight before; vanished frames are in `gone`."""
     weights: dict[Path, list[int]] = {}
     totals = [0, 0]
     for side, stacks in enumerate((after, before)):
@@ -71,7 +73,6 @@ def compare(before: Iterable[tuple[Path, int]], after: Iterable[tuple[Path, int]
             if met is None:
                 met = weights[path] = [0, 0]
             met[side] += weight
-    # What is seen has some weight, however narrow it may be.
     seen_after, seen_before = (max(narrowest * total, 1) for total in totals)
     frames, left_out, in_common = _merge(weights, seen_after, seen_before)
     if not totals[1]:
@@ -80,10 +81,10 @@ def compare(before: Iterable[tuple[Path, int]], after: Iterable[tuple[Path, int]
 
 
 def thin(tree: FlameTree, costs: Sequence[int], most: int) -> FlameTree:
-    """As many frames as `most` pays for: the widest first, of equally wide ones those nearest to the root.
+    """Keep as many frames as `most` allows: the widest, of equally wide ones those nearest to the root.
 
-    `costs`: of each frame, then of each that is gone. A frame's caller is as wide at least, and nearer to the root: so
-    nobody is left without it.
+    `costs`: of each frame, then of each in `gone`. A caller is at least as wide as its callees and nearer to the root, so it
+    is kept with them.
     """
     if sum(costs) <= most:
         return tree
@@ -107,7 +108,7 @@ def thin(tree: FlameTree, costs: Sequence[int], most: int) -> FlameTree:
 
 
 def starts(frames: Sequence[Frame], *, before: bool = False) -> list[int]:
-    """Where each frame begins: where its parent does, and the widths (or those before) of the siblings in between."""
+    """The start of each frame: its parent's start plus the widths (or those before) of the siblings in between."""
     found: list[int] = []
     following = [0] * (max((frame.depth for frame in frames), default=0) + 2)  # at each depth
     for frame in frames:
@@ -120,7 +121,7 @@ def starts(frames: Sequence[Frame], *, before: bool = False) -> list[int]:
 
 
 def _merge(weights: dict[Path, list[int]], seen_after: float, seen_before: float) -> tuple[list[Frame], int, bool]:
-    """One walk over the sorted stacks; only one path is open at a time, and what is too narrow is dropped when it closes."""
+    """Walk the sorted stacks; one path is open at a time, and frames that are too narrow are dropped when they close."""
     found: list[Frame] = []
     left_out = 0
     in_common = False
@@ -168,14 +169,14 @@ def _merge(weights: dict[Path, list[int]], seen_after: float, seen_before: float
     return found, left_out, in_common
 
 
-_OPEN = Frame(0, "", 0, 0)  # holds the place of a frame whose children come first
+_OPEN = Frame(0, "", 0, 0)  # placeholder for a frame whose children are not closed yet
 
 
 def _split(frames: Iterable[Frame], seen_after: float) -> tuple[list[Frame], list[Frame]]:
-    """Those that are wide enough now, and those that only were."""
+    """The frames that are wide enough now, and those that only were before."""
     now: list[Frame] = []
     gone: list[Frame] = []
-    top = 0  # the depth of the vanished subtree's top, while in one
+    top = 0  # the depth of the top of the current vanished subtree
     for frame in frames:
         if frame.depth == 0 or frame.total >= seen_after:
             now.append(frame)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from opskit.analysis.frames import frame_name, pool_of, short, vm_frame
+from opskit.analysis.jpmp.frames import frame_name, pool_of, short, vm_frame
 
 
 @pytest.mark.parametrize(

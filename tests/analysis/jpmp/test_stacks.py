@@ -8,22 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opskit.analysis.stacks import (
+from opskit.analysis.jpmp.selection import Selection, hottest_first, lines_by_weight, merge, select
+from opskit.analysis.jpmp.stacks import (
     NOT_IN_ANY_DUMP,
     NOT_SEEN_RUNNING,
     Naming,
-    Selection,
-    WeightedStack,
     count,
     cpu_over_run,
-    hottest_first,
-    lines_by_weight,
-    merge,
-    select,
     thread_count,
     weigh,
 )
 from opskit.jvm.dumps.thread_dump import Stack, Thread, ThreadDump, Waits
+from opskit.jvm.profiles import WeightedStack
 
 RUN = Stack(("a.Burn.run(Burn.java:1)", "java.lang.Thread.run(Thread.java:2)"), "RUNNABLE")
 SLEEP = Stack(("java.lang.Thread.sleep(Native Method)", "a.Burn.run(Burn.java:3)"), "TIMED_WAITING")

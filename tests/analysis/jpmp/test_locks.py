@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opskit.analysis.locks import NOBODY_SEEN, contention
+from opskit.analysis.jpmp.locks import NO_OWNER_IN_DUMP, contention
 from opskit.jvm.dumps.thread_dump import Lock, Stack, Thread, ThreadDump, Waits
 
 SYNC = "java.util.concurrent.locks.ReentrantLock$NonfairSync"
@@ -53,7 +53,7 @@ def test_a_monitor_that_was_released_in_wait_is_not_held():
     waiting = thread("waiting", Lock("waiting on", "1", "X", 0), holds("1", "X", 1), state="WAITING")
     [lock] = contention([dump(waiting, thread("wants", wants("1", "X")))]).locks
     assert lock.owner is None
-    assert lock.owner_unknown == NOBODY_SEEN
+    assert lock.owner_unknown == NO_OWNER_IN_DUMP
 
 
 def test_waiting_for_work_is_no_contention():

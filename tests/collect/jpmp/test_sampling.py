@@ -6,7 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from opskit.commands.sampling import Plan, Sampler
+from opskit.collect.jpmp.facts import Request, Schedule
+from opskit.collect.jpmp.sampling import Sampler
 from opskit.errors import AttachTimeout, NoSuchProcess
 from opskit.host import Host
 from opskit.jvm.dumps.dialects import DumpReader
@@ -55,14 +56,14 @@ def sampled(tree):
         host = Host.at(str(root), None)
         host.monotonic, host.sleep = lambda: clock.now, clock.sleep
         kept = []
-        plan = Plan(len(durations_s), interval_s, max_stop_percent, cpu=cpu)
+        ask = Request(pid=7, schedule=Schedule(len(durations_s), interval_s, max_stop_percent), cpu=cpu)
         sampler = Sampler(
             host,
             client,
             DumpReader("threads" if cpu else "stacks"),
-            plan,
-            lambda number, dump: kept.append((number, dump)),
+            ask,
             client.thread_dump,
+            lambda number, dump: kept.append((number, dump)),
         )
         return sampler.sample(), client, kept
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opskit.analysis.flame_tree import Frame, compare, merge, starts, thin
+from opskit.analysis.jpmp.flame_tree import Frame, compare, merge, starts, thin
 
 NAMES = st.sampled_from(["a", "b", "c", "all", "", "a b", "ä"])
 PATHS = st.lists(NAMES, min_size=1, max_size=6).map(tuple)

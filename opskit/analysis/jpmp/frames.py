@@ -1,6 +1,6 @@
-"""Frames as people read them, and threads by their pool. Pure.
+"""Short names of frames, and thread names without their numbers. Pure.
 
-A frame comes as the dump has it, `java.base@17/java.lang.Thread.run(Thread.java:840)`, or `…run(java.base@17/Thread.java:840)`.
+A frame in a dump: `java.base@17/java.lang.Thread.run(Thread.java:840)`, or `…run(java.base@17/Thread.java:840)`.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ _VM_NUMBER = re.compile(r"(?:#|(?<!\d))\d+(?= \(|$)")
 
 
 def frame_name(frame: str, *, full: bool = False, lines: bool = False) -> str:
-    """`java.lang.Thread.run` for the frame; with `lines`, `(Thread.java:840)` behind it.
+    """`java.lang.Thread.run` for the frame; with `lines`, followed by `(Thread.java:840)`.
 
-    Module and class loader go, hidden classes and lambdas lose the number that changes with every start, unless `full`.
+    Drops module and class loader; unless `full`, also the numbers of hidden classes and lambdas, which change with every start.
     """
     name, place = frame, ""
     if frame.endswith(")"):
         name, _, place = frame[:-1].rpartition("(")
     if not full and "/" in name:
-        name, opening, descriptor = name.partition("(")  # SAP's frames have one
+        name, opening, descriptor = name.partition("(")  # frames of SAP's JVM have one
         name = _HIDDEN.sub("", _LAMBDA.sub("$$Lambda", name))
         name = name[name.rfind("/") + 1 :] + opening + descriptor
     if lines and place:
@@ -34,14 +34,14 @@ def frame_name(frame: str, *, full: bool = False, lines: bool = False) -> str:
 
 
 def short(frame: str) -> str:
-    """A leading `java` cut to `j`, as the shell script of old had it."""
+    """The frame with a leading `java` shortened to `j`."""
     return "j" + frame[4:] if frame.startswith("java") else frame
 
 
 def pool_of(thread: str) -> str:
-    """`pool-1-thread-17` -> `pool-1-thread-*`: the number that tells a thread from its fellows.
+    """`pool-1-thread-17` -> `pool-1-thread-*`: replace the number that distinguishes the threads of a pool.
 
-    It is the last one that stands by itself or ends the name, or one before words in parentheses at the end, where that comes first.
+    That is the last number that stands alone or ends the name, or an earlier one before a final ` (words)`.
     """
     end = len(thread)
     parentheses = thread.rfind(" (") if thread[-1:] == ")" else -1
@@ -64,5 +64,5 @@ def pool_of(thread: str) -> str:
 
 
 def vm_frame(thread: str) -> str:
-    """How a thread without frames shows where CPU is told: `GC Thread#3` -> `[GC Thread]`."""
+    """The frame shown for a thread without frames: `GC Thread#3` -> `[GC Thread]`."""
     return f"[{_VM_NUMBER.sub('', thread)}]"

@@ -1,8 +1,8 @@
-"""Who waits for whom: contended locks, who holds them, the chains behind them, deadlocks. Pure.
+"""Find contended locks, their owners, the chains behind them, and deadlocks. Pure.
 
-A dump names a monitor's holder by the frame that locked it; a java.util.concurrent lock's only where it lists ownable
-synchronizers (`jstack -l`), in its deadlock section, or (some dialects) beside the waiter. Waiting for a notification
-(Object.wait, a Condition, an empty queue) is not waiting for a lock: such threads are not counted here.
+The owner of a monitor is known from the frame that locked it; the owner of a java.util.concurrent lock only if the dump
+lists ownable synchronizers (`jstack -l`), from its deadlock section, or (some dialects) from the line of the waiter.
+Threads that wait for a notification (Object.wait, a Condition, an empty queue) do not wait for a lock.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from opskit.analysis.frames import frame_name
-from opskit.analysis.idle import is_idle
+from opskit.analysis.jpmp.frames import frame_name
+from opskit.analysis.jpmp.idle import is_idle
 from opskit.quantities import integer
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -26,21 +27,22 @@ LockKey = tuple[str, str]  # class name, address
 _MONITOR_WAITS = ("waiting to lock", "waiting to re-lock in wait()", "waiting to relock in wait()")
 _PARKS = "parking to wait for"
 _RELEASES = ("waiting on", "waiting to re-lock in wait()", "waiting to relock in wait()")
-# What these park on is no lock: whoever waits there waits for work or for a signal.
+# Parking on one of these is waiting for work or for a signal, not for a lock.
 _SIGNALS = re.compile(
     r"ConditionObject|SynchronousQueue|LinkedTransferQueue|ForkJoin|Exchanger|FutureTask|CompletableFuture|Phaser|Thread(?:Builders)?\b"
 )
-_LONGEST_CHAIN = 100  # links that are told; a hostile dump may have thousands of locks, each with a chain of thousands
+_LONGEST_CHAIN = 100  # a hostile dump may have thousands of locks, each with a chain of thousands of links
 _OWNED = re.compile(r"ReentrantLock\$|ReentrantReadWriteLock\$")
-ASK_FOR_SYNCHRONIZERS = "java.util.concurrent locks do not tell it; --synchronizers does, and walks the heap for it"
-NO_OWNER = "it has no owner: whoever releases, counts down or opens it ends the wait"
-NOBODY_SEEN = (
-    "no thread of this dump holds it: the VM, a virtual thread that the dump leaves out, or it was just released"
+SEVERAL = 2  # threads that a lock holds up, from which on it counts as crowded
+ASK_FOR_SYNCHRONIZERS = (
+    "the dump does not list owners of java.util.concurrent locks; --synchronizers does (walks the heap)"
 )
+NO_OWNER = "it has no owner: releasing, counting down or opening it ends the wait"
+NO_OWNER_IN_DUMP = "no thread in this dump holds it: the VM or an unlisted virtual thread does, or it was just released"
 
 
 class Party(NamedTuple):
-    """A thread as a side of a wait. `frames` leaf first, as people read them."""
+    """A thread that waits or owns. `frames` are leaf first, with short names."""
 
     name: str
     java_id: int | None
@@ -51,7 +53,7 @@ class Party(NamedTuple):
 
 
 class Link(NamedTuple):
-    """`thread` waits for `lock`, which `owner` holds (None: nobody tells)."""
+    """`thread` waits for `lock`, which `owner` holds (None: unknown)."""
 
     thread: Party
     lock: LockKey
@@ -59,19 +61,19 @@ class Link(NamedTuple):
 
 
 class Deadlock(NamedTuple):
-    """A circle of waits. `reported`: the JVM itself says so."""
+    """A circle of waits. `reported`: by the JVM itself."""
 
     links: tuple[Link, ...]
     reported: bool
 
 
 class ContendedLock(NamedTuple):
-    """One lock that threads wait for, as the last dump that shows it has it.
+    """A lock that threads wait for, as in the last dump that shows it.
 
-    `kind`: "monitor" or "synchronizer". `held_up`: the waiters, and those that wait for what the waiters hold. `owner`
-    None: `owner_unknown` says why. `chain`: what the owner waits for in turn, and so on, the root last (of at most 100 links);
-    empty where the owner does not wait. `samples`: how many dumps show it contended. `waited_at_least_s`: how long one thread has stood
-    there without a break; None where the dumps do not tell when they were taken, or there is one only.
+    `kind`: "monitor" or "synchronizer". `held_up`: the waiters, and the threads that wait for locks of the waiters.
+    `owner_unknown`: why `owner` is None. `chain`: what the owner waits for, and so on (at most 100 links). `samples`: the
+    dumps in which it is contended; `crowded_samples`: those in which it holds up SEVERAL threads. `waited_at_least_s`: the
+    longest wait of one thread over consecutive dumps; None if it is unknown when they were taken.
     """
 
     class_name: str
@@ -84,18 +86,25 @@ class ContendedLock(NamedTuple):
     chain: tuple[Link, ...]
     samples: int
     waited_at_least_s: float | None
+    crowded_samples: int = 0
+
+    @property
+    def can_be_owned(self) -> bool:
+        """Whether a thread holds it while others wait (not a semaphore or latch)."""
+        return self.kind == "monitor" or _OWNED.search(self.class_name) is not None
 
 
 class Contention(NamedTuple):
-    """What the dumps say of locks: those that hold up most threads first."""
+    """The contended locks, ordered by the number of threads they hold up, and the deadlocks."""
 
     locks: tuple[ContendedLock, ...]
     deadlocks: tuple[Deadlock, ...]
 
 
 def contention(dumps: Sequence[ThreadDump], times_s: Sequence[float | None] | None = None) -> Contention:
-    """Put the dumps' waits together. `times_s`: when each was taken, on any one clock."""
+    """Combine the waits of all dumps. `times_s`: when each was taken, all on one clock."""
     samples: Counter[LockKey] = Counter()
+    crowded: Counter[LockKey] = Counter()
     latest: dict[LockKey, ContendedLock] = {}
     deadlocks: dict[frozenset[object], Deadlock] = {}
     waits = _Waits(times_s or [None] * len(dumps))
@@ -105,18 +114,20 @@ def contention(dumps: Sequence[ThreadDump], times_s: Sequence[float | None] | No
         for lock in graph.contended():
             key = (lock.class_name, lock.address)
             samples[key] += 1
+            crowded[key] += lock.held_up >= SEVERAL
             latest[key] = lock
         for deadlock in graph.deadlocks():
             deadlocks.setdefault(frozenset(link.thread[:3] for link in deadlock.links), deadlock)
     locks = [
-        lock._replace(samples=samples[key], waited_at_least_s=waits.longest.get(key)) for key, lock in latest.items()
+        lock._replace(samples=samples[key], waited_at_least_s=waits.longest.get(key), crowded_samples=crowded[key])
+        for key, lock in latest.items()
     ]
     locks.sort(key=lambda lock: (-lock.held_up, -len(lock.waiters), -lock.samples, lock.class_name, lock.address))
     return Contention(tuple(locks), tuple(deadlocks.values()))
 
 
 class _Waits:
-    """For how long the same thread has waited for the same lock, from dump to dump."""
+    """How long each thread has waited for the same lock over consecutive dumps."""
 
     def __init__(self, times_s: Sequence[float | None]) -> None:
         self._times_s = times_s
@@ -149,14 +160,14 @@ class _Graph:
             self._by_name.setdefault(thread.name, []).append(thread)
             self._by_java_id.setdefault(thread.java_id, thread)
         self._reported = [{_bare(link.address) for link in deadlock if link.address} for deadlock in dump.deadlocks]
-        # By address: who holds it, and which deadlock says so.
-        self._told = {
+        # By address: the owner, and the deadlock that names it.
+        self._named_owners = {
             _bare(link.address): (link.owner, number)
             for number, deadlock in enumerate(dump.deadlocks)
             for link in deadlock
             if link.address
         }
-        # By name and address: the first thread that waits for it, with its place.
+        # By thread name and address: the first such waiter and its place.
         self._waits_for: dict[tuple[str | None, str], tuple[int, Thread]] = {}
         for place, (thread, (key, _)) in enumerate(self.wanted.items()):
             self._waits_for.setdefault((thread.name, key[1]), (place, thread))
@@ -166,14 +177,13 @@ class _Graph:
         self._owner: dict[Thread, Thread | None] = {}
         for thread, (key, lock) in self.wanted.items():
             owner = self._owner_of(key, lock)
-            self._owner[thread] = (
-                None if owner is thread else owner
-            )  # it was in wait(), and has to get its monitor back
+            # A thread that owns what it waits for was in wait() and must get its monitor back.
+            self._owner[thread] = None if owner is thread else owner
         self._behind: dict[Thread, list[Thread]] = {}
         for thread, owner in self._owner.items():
             if owner is not None:
                 self._behind.setdefault(owner, []).append(thread)
-        self._circle: dict[Thread, int] = {}  # of those that are in one, its number
+        self._circle: dict[Thread, int] = {}  # the number of the circle that a thread is in
         self._circles = self._find_circles()
         self._trees = self._find_trees()
         self._circle_sizes = [sum(self._trees[thread][1] for thread in circle) for circle in self._circles]
@@ -193,7 +203,7 @@ class _Graph:
             return holder
         if lock.owner is not None:
             return self._named(lock.owner, None)
-        owner, deadlock = self._told.get(key[1], (None, None))
+        owner, deadlock = self._named_owners.get(key[1], (None, None))
         return None if owner is None else self._named(owner, deadlock)
 
     def _named(self, name: str, deadlock: int | None) -> Thread | None:
@@ -204,7 +214,7 @@ class _Graph:
         if len(candidates) < 2 or deadlock is None:
             return candidates[0] if candidates else None
         if (name, deadlock) not in self._namesakes:
-            # The first of those that wait for what the deadlock says they wait for.
+            # The first one that waits for a lock of this deadlock.
             waiting = (
                 self._waits_for[name, each] for each in self._reported[deadlock] if (name, each) in self._waits_for
             )
@@ -212,7 +222,7 @@ class _Graph:
         return self._namesakes[name, deadlock]
 
     def contended(self) -> Iterable[ContendedLock]:
-        """Every lock that somebody waits for."""
+        """Every lock that has waiters."""
         waiters: dict[LockKey, list[Thread]] = {}
         for thread, (key, _) in self.wanted.items():
             waiters.setdefault(key, []).append(thread)
@@ -234,18 +244,18 @@ class _Graph:
             )
 
     def _held_up_by(self, waiters: Sequence[Thread]) -> int:
-        """How many wait for a lock, and for what its waiters hold, and so on; each once."""
+        """How many threads wait for a lock, for locks of its waiters, and so on; each counted once."""
         circles = {self._circle[thread] for thread in waiters if thread in self._circle}
         held_up = sum(self._circle_sizes[number] for number in circles)
         end = 0
         for place, size, circle in sorted((self._trees[thread] for thread in waiters), key=itemgetter(0)):
-            if place >= end and circle not in circles:  # else it is behind another one of them
+            if place >= end and circle not in circles:  # else it is behind another waiter
                 held_up += size
                 end = place + size
         return held_up
 
     def _find_trees(self) -> dict[Thread, tuple[int, int, int | None]]:
-        """Of each waiting thread: its place, how many places it takes with all behind it, and the circle that all this leads to."""
+        """For each waiting thread: its place, the number of places with all threads behind it, the circle they lead to."""
         order: list[Thread] = []
         circle_of: dict[Thread, int | None] = {}
         ahead = [thread for thread in self.wanted if thread in self._circle or self._owner[thread] not in self.wanted]
@@ -284,7 +294,7 @@ class _Graph:
         return self._parties.get(thread) or self._parties.setdefault(thread, _party(thread))
 
     def deadlocks(self) -> Iterable[Deadlock]:
-        """The circles among the waits; those that the JVM reports though the stacks do not show them come as it tells them."""
+        """The circles among the waits, and deadlocks that the JVM reports although the stacks do not show them."""
         reported: set[str] = set().union(*self._reported)
         for circle in self._circles:
             addresses = {self.wanted[thread][0][1] for thread in circle}
@@ -292,7 +302,7 @@ class _Graph:
         shown = {self.wanted[thread][0][1] for circle in self._circles for thread in circle}
         for number, (deadlock, theirs) in enumerate(zip(self._dump.deadlocks, self._reported)):
             if theirs and not theirs & shown:
-                yield Deadlock(tuple(self._as_told(link, number) for link in deadlock), reported=True)
+                yield Deadlock(tuple(self._as_reported(link, number) for link in deadlock), reported=True)
 
     def _find_circles(self) -> list[list[Thread]]:
         circles: list[list[Thread]] = []
@@ -311,7 +321,7 @@ class _Graph:
             done.update(path)
         return circles
 
-    def _as_told(self, link: Waits, deadlock: int) -> Link:
+    def _as_reported(self, link: Waits, deadlock: int) -> Link:
         thread = self._named(link.thread, deadlock)
         owner = None if link.owner is None else self._named(link.owner, deadlock)
         return Link(
@@ -322,11 +332,11 @@ class _Graph:
 
 
 def _is_wanted(thread: Thread, lock: Lock) -> bool:
-    """Whether a thread cannot go on before it has this lock (and not: until somebody signals, or work comes)."""
+    """Whether a thread waits to get this lock, and not for a signal or for work."""
     if lock.address is None:
         return False
     if lock.action in _MONITOR_WAITS:
-        # A thread that runs again says `waiting to lock` of a monitor that it has just got: its state tells.
+        # A thread that runs again may still show `waiting to lock`: only its state is right.
         return thread.stack.state in (None, "BLOCKED")
     if lock.action != _PARKS or lock.class_name is None or _SIGNALS.search(lock.class_name):
         return False
@@ -337,7 +347,7 @@ def _is_wanted(thread: Thread, lock: Lock) -> bool:
 
 def _why_unknown(kind: str, class_name: str) -> str:
     if kind == "monitor":
-        return NOBODY_SEEN
+        return NO_OWNER_IN_DUMP
     return ASK_FOR_SYNCHRONIZERS if _OWNED.search(class_name) else NO_OWNER
 
 
@@ -346,7 +356,7 @@ def _key(lock: Lock) -> LockKey:
 
 
 def _bare(address: str | None) -> str:
-    """Dumps write one address with and without 0x and leading zeros."""
+    """The address without 0x and leading zeros: dumps write it in both forms."""
     return (address or "").lower().removeprefix("0x").lstrip("0")
 
 

@@ -1,35 +1,47 @@
-"""How weighted stacks are shown: a line each for awk, collapsed for flame graphs, columns for tables, keys for JSON."""
+"""Weighted stacks: a line each for awk, collapsed for flame graphs, fields for tables and JSON."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from opskit.analysis.frames import short
+from opskit.analysis.jpmp.frames import short
 from opskit.escape import printable
-from opskit.quantities import whole
-from opskit.render.report import Column
+from opskit.render.fields import COUNT, FLAG, NUMBER, TEXT, Field, list_of, map_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from opskit.analysis.stacks import WeightedStack
     from opskit.jvm.dumps.thread_dump import Waits
+    from opskit.jvm.profiles import WeightedStack
 
 _SHOWN_POOLS = 3
 
+STACK: Sequence[Field[WeightedStack]] = (
+    Field("frames", list_of(TEXT), value=lambda stack: list(stack.frames), help="leaf first; empty for a VM thread"),
+    Field("samples", COUNT, help="how often threads were seen there"),
+    Field("cpu_ms", NUMBER, value=lambda stack: None if stack.cpu_ms is None else round(stack.cpu_ms, 3)),
+    Field("state", help="a java.lang.Thread.State"),
+    Field("threads", COUNT, help="different threads"),
+    Field("pools", map_of(COUNT), value=lambda stack: dict(stack.pools), help="thread names without numbers"),
+    Field("container", help="executor or scope of virtual threads"),
+    Field("idle", FLAG, help="waits for work"),
+    Field("deadlocked", FLAG),
+)
+WAITS: Sequence[Field[Waits]] = (Field("thread"), Field("lock_class"), Field("address"), Field("owner"))
+
 
 def leaf_first(stack: WeightedStack) -> str:
-    """`j.lang.Thread.sleep,com.example.Cache.expire`: a leading `java` cut to `j`."""
+    """`j.lang.Thread.sleep,com.example.Cache.expire`: with a leading `java` shortened to `j`."""
     return printable(",".join(map(short, stack.frames)))
 
 
 def leaf_first_in_full(stack: WeightedStack) -> str:
-    """The same with the names as they are."""
+    """The same with full names."""
     return printable(",".join(stack.frames))
 
 
 def root_first(stack: WeightedStack) -> str:
-    """Collapsed, as flame graphs want it: `com.example.Cache.expire;java.lang.Thread.sleep`."""
+    """Collapsed, for flame graph tools: `com.example.Cache.expire;java.lang.Thread.sleep`."""
     return printable(";".join(frame.replace(";", ":") for frame in reversed(stack.frames)))
 
 
@@ -48,7 +60,7 @@ def _share(part: float | None, total: float | None) -> str:
 
 
 def pools_line(pools: Mapping[str, int]) -> str:
-    """`pool-1-thread-* (120), main`: whose stack it is."""
+    """`pool-1-thread-* (120), main`: the threads of a stack."""
     shown = [f"{name} ({count})" if count > 1 else name for name, count in list(pools.items())[:_SHOWN_POOLS]]
     rest = len(pools) - len(shown)
     return ", ".join(shown) + (f", … {rest} more" if rest > 0 else "")
@@ -56,8 +68,8 @@ def pools_line(pools: Mapping[str, int]) -> str:
 
 def columns(
     stacks: Sequence[WeightedStack], *, on_cpu: bool, full_names: bool, most_frames: int | None
-) -> list[Column[WeightedStack]]:
-    """The table's columns; shares are of all `stacks`. `most_frames`: how much of a stack a screen has room for."""
+) -> list[Field[Any]]:
+    """The table's columns; shares are of all `stacks`. `most_frames`: the room for a stack on a terminal."""
     samples = sum(stack.samples for stack in stacks)
     known = [stack.cpu_ms for stack in stacks if stack.cpu_ms is not None]
     cpu_ms = sum(known) if known else None
@@ -69,33 +81,19 @@ def columns(
         whose = " in ".join(filter(None, (pools_line(stack.pools), stack.container)))
         return (f"{whose}:", *shown) if whose else shown
 
-    found: list[Column[WeightedStack]] = [
-        Column("samples", lambda stack: stack.samples, whole, right=True),
-        Column("share", lambda stack: _share(stack.samples, samples), right=True),
-        Column("state", lambda stack: "DEADLOCK" if stack.deadlocked else stack.state or "-"),
+    by_samples: list[Field[Any]] = [
+        Field("samples", COUNT, "samples"),
+        Field("share", TEXT, "share", lambda stack: _share(stack.samples, samples), right=True),
+        Field("state", TEXT, "state", lambda stack: "DEADLOCK" if stack.deadlocked else stack.state or "-"),
     ]
+    by_cpu: list[Field[Any]] = []
     if cpu_ms is not None:
-        found.append(Column("CPU ms", lambda stack: stack.cpu_ms, whole, right=True))
-        found.append(Column("CPU share", lambda stack: _share(stack.cpu_ms, cpu_ms), right=True))
-    if on_cpu:
-        found = [*found[3:], *found[:3]]
-    found.append(Column("stack", frames))
-    return found
-
-
-def stack_object(stack: WeightedStack) -> dict[str, Any]:
-    """One stack for JSON; `frames` leaf first."""
-    return {
-        "frames": list(stack.frames),
-        "samples": stack.samples,
-        "cpu_ms": None if stack.cpu_ms is None else round(stack.cpu_ms, 3),
-        "state": stack.state,
-        "threads": stack.threads,
-        "pools": dict(stack.pools),
-        "container": stack.container,
-        "idle": stack.idle,
-        "deadlocked": stack.deadlocked,
-    }
+        by_cpu = [
+            Field("cpu_ms", COUNT, "CPU ms"),
+            Field("cpu_share", TEXT, "CPU share", lambda stack: _share(stack.cpu_ms, cpu_ms), right=True),
+        ]
+    weights = [*by_cpu, *by_samples] if on_cpu else [*by_samples, *by_cpu]
+    return [*weights, Field("stack", TEXT, "stack", frames)]
 
 
 def deadlock_line(links: Sequence[Waits]) -> str:
@@ -106,8 +104,3 @@ def deadlock_line(links: Sequence[Waits]) -> str:
         for link in links
     )
     return f"deadlock of {len(links)} threads: {'; '.join(said)}"
-
-
-def deadlock_object(links: Sequence[Waits]) -> list[dict[str, Any]]:
-    """One deadlock for JSON: its links."""
-    return [link._asdict() for link in links]

@@ -1,101 +1,53 @@
-"""Sampling a live JVM's threads: a fixed schedule, what it cost the JVM, and what the CPUs did meanwhile."""
+"""Sample the threads of a live JVM on a fixed schedule; measure what that costs the JVM and what its threads use."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING
 
+from opskit.collect.jpmp.facts import DEFAULT_MAX_STOP_PERCENT, Sampled
 from opskit.errors import AttachReplyCut, NoSuchProcess, OpskitError
 from opskit.jvm.perfdata.stop_clock import StopClock
 from opskit.proc.cgroup.throttling import read_periods, throttled_percent
-from opskit.proc.files.schedstat import ThreadCpu
+from opskit.proc.thread_cpu import ThreadCpu
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
+    from opskit.collect.jpmp.facts import Request
     from opskit.host import Host
     from opskit.jvm.attach.client import AttachClient
     from opskit.jvm.dumps.dialects import DumpReader
-    from opskit.jvm.dumps.thread_dump import Thread, ThreadDump
+    from opskit.jvm.dumps.thread_dump import Thread
     from opskit.proc.cgroup.throttling import Periods
 
-DEFAULT_INTERVAL_S = 0.25
-DEFAULT_MAX_STOP_PERCENT = 1.0
 LONGEST_FIRST_STOP_MS = 500.0
-
-End = Literal["interrupted", "exited", "long stop", "failed"]
-
-
-class Plan(NamedTuple):
-    """What is wanted. `interval_s` None: the default, which may be stretched. `max_stop_percent` None: the default."""
-
-    samples: int
-    interval_s: float | None
-    max_stop_percent: float | None
-    cpu: bool
-
-
-class Run:
-    """What came of it. `interval_s` was planned, `mean_interval_s` is what it was (None with one sample).
-
-    `times_s`: when each was begun. Stops are in ms, one a dump: by hsperfdata, or (`stops_are_bounds`) no longer than the
-    dump took.
-    `ended` None: as planned; else why it ended before, with the `error` where there was one.
-    """
-
-    def __init__(self, interval_s: float) -> None:
-        self.interval_s = interval_s
-        self.mean_interval_s: float | None = None
-        self.dumps: list[ThreadDump] = []
-        self.times_s: list[float] = []
-        self.stops_ms: list[float] = []
-        self.stops_are_bounds = False
-        self.late = 0
-        self.elapsed_s = 0.0
-        self.stretched = False
-        self.ended: End | None = None
-        self.error: OpskitError | None = None
-        self.cpu_before: Mapping[int, float] | None = None
-        self.cpu_after: Mapping[int, float] | None = None
-        self.natives: Mapping[int, str] | None = None
-
-    throttled_percent: float | None = None
-
-    @property
-    def stopped_ms(self) -> float:
-        """How long the JVM stood still for all of it."""
-        return sum(self.stops_ms)
-
-    @property
-    def stopped_percent(self) -> float | None:
-        """Its share of the run; None for a single sample, which has no run around it."""
-        return self.stopped_ms / self.elapsed_s / 10 if len(self.dumps) > 1 and self.elapsed_s else None
 
 
 class Sampler:
-    """Takes the samples. What was gathered stays, whatever ends the run."""
+    """Takes the samples; keeps those taken so far when the run ends early."""
 
     def __init__(
         self,
         host: Host,
         client: AttachClient,
         reader: DumpReader,
-        plan: Plan,
-        keep: Callable[[int, bytes], None],
+        ask: Request,
         dump: Callable[[], bytes],
+        keep: Callable[[int, bytes], None] | None = None,
     ) -> None:
-        """`keep` gets the number of each sample, from 1, and the raw dump; `dump` takes one."""
-        self.host, self.client, self.reader, self.plan, self.keep = host, client, reader, plan, keep
-        self.dump = dump
-        self.run = Run(DEFAULT_INTERVAL_S if plan.interval_s is None else plan.interval_s)
+        """`dump` takes one dump; `keep` gets the number of each sample, from 1, and its raw dump."""
+        self.host, self.client, self.reader, self.schedule = host, client, reader, ask.schedule
+        self.dump, self.keep = dump, keep
         target = client.target
+        self.run = Sampled(target.pid, target.jvm.start_ticks, target.jvm.main, ask.schedule, ask.kind)
         self._clock = StopClock(host.fs, target.jvm.perf)
-        self._cpu = ThreadCpu(host.fs, target.pid, host.clock_ticks) if plan.cpu else None
+        self._cpu = ThreadCpu(host.fs, target.pid, host.clock_ticks) if ask.cpu else None
         self._known: dict[Thread, Thread] = {}
         self._periods: Periods | None = None
         self._begun = 0.0
 
-    def sample(self) -> Run:
-        """Run to the end, Ctrl-C, or the JVM's. Raises only where nothing was gathered."""
+    def sample(self) -> Sampled:
+        """Run until the last sample, Ctrl-C, or the end of the JVM. Raises only if there is no sample at all."""
         run = self.run
         self._periods = read_periods(self.host.fs, self.client.pid)
         if self._cpu is not None:
@@ -108,11 +60,11 @@ class Sampler:
         except OpskitError as error:
             if not run.dumps:
                 raise
-            run.ended, run.error = "exited" if self._is_gone(error) else "failed", error
+            run.ended, run.error = "exited" if self._has_exited(error) else "failed", error
         self._finish()
         return run
 
-    def _is_gone(self, error: OpskitError) -> bool:
+    def _has_exited(self, error: OpskitError) -> bool:
         if isinstance(error, NoSuchProcess):
             return True
         pid, started = self.client.pid, self.client.target.jvm.start_ticks
@@ -121,35 +73,32 @@ class Sampler:
         return gone or (isinstance(error, AttachReplyCut) and not self.host.fs.exists(pid))
 
     def _take_all(self) -> None:
-        run, host = self.run, self.host
+        run, host, samples = self.run, self.host, self.schedule.samples
         due = self._begun
-        for number in range(1, self.plan.samples + 1):
+        for number in range(1, samples + 1):
             late_s = host.monotonic() - due
             if late_s < 0:
                 host.sleep(-late_s)
             run.late += late_s > 0.5 * run.interval_s > 0
-            taken_at_s = host.monotonic() - self._begun
-            run.times_s.append(taken_at_s)
+            run.times_s.append(host.monotonic() - self._begun)
             self._take(number)
-            if number > 1:
-                run.mean_interval_s = taken_at_s / (number - 1)
-            if number == 1 and run.stops_ms[0] > LONGEST_FIRST_STOP_MS and self.plan.max_stop_percent is None:
-                run.ended = "long stop" if self.plan.samples > 1 else None
+            if number == 1 and run.stops_ms[0] > LONGEST_FIRST_STOP_MS and self.schedule.max_stop_percent is None:
+                run.ended = "long stop" if samples > 1 else None
                 return
-            # Slots that have passed altogether are skipped, not made up for.
+            # Slots that have passed are skipped.
             passed = int((host.monotonic() - due) // run.interval_s) if run.interval_s else 0
             due += run.interval_s * max(1, passed)
             earliest = self._earliest_next()
-            if earliest > due and number < self.plan.samples:
+            if earliest > due and number < samples:
                 due, run.stretched = earliest, True
 
     def _earliest_next(self) -> float:
-        """When another stop like those so far keeps all of them within their share of the time."""
-        if self.plan.interval_s is not None:
+        """When one more stop like those so far keeps all of them within their share of the time."""
+        if self.schedule.interval_s is not None:
             return self._begun
         stops = self.run.stops_ms
         likely_ms = max(stops[-1], sum(stops) / len(stops))
-        share = self.plan.max_stop_percent or DEFAULT_MAX_STOP_PERCENT
+        share = self.schedule.max_stop_percent or DEFAULT_MAX_STOP_PERCENT
         return self._begun + (sum(stops) + likely_ms) / 10 / share
 
     def _take(self, number: int) -> None:
@@ -158,19 +107,20 @@ class Sampler:
         wall_ms = (self.host.monotonic() - begun) * 1000
         after = self._clock.read_s()
         self.run.dumps += self.reader.read(text, f"the dump of {self.client.pid}")
-        if self.plan.cpu:
+        if self._cpu is not None:
             self._slim_down()
         if before is None or after is None:
             self.run.stops_are_bounds = True
             self.run.stops_ms.append(wall_ms)
         else:
             self.run.stops_ms.append((after - before) * 1000)
-        self.keep(number, text)
+        if self.keep is not None:
+            self.keep(number, text)
 
     def _slim_down(self) -> None:
-        """Make the last dump but one small: most of its threads are, but for their CPU, what they were in another one.
+        """Share equal threads between dumps: except for their CPU time, most threads are the same in the dump before.
 
-        What a thread has used by then matters only where it is gone by now.
+        The CPU time in an earlier dump matters only for a thread that has ended.
         """
         dumps = self.run.dumps
         if len(dumps) < 2:

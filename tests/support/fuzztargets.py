@@ -34,9 +34,7 @@ from opskit.jvm import mapped_files as jvm_maps
 from opskit.jvm import native_image as nativeimage
 from opskit.jvm.attach import target as attachtarget
 from opskit.jvm.attach import wire as attachwire
-from opskit.jvm.dumps import class_names as classname
-from opskit.jvm.dumps import sniff as lookslike
-from opskit.jvm.dumps import text as dumptext
+from opskit.jvm.dumps import class_names, plain_text, sniff
 from opskit.jvm.dumps.actuator import ActuatorParser
 from opskit.jvm.dumps.dialects import DumpReader
 from opskit.jvm.dumps.dump_to_file import JsonParser, PlainParser
@@ -561,7 +559,7 @@ for dialect, parser, sample in (
         )
     )
 target("dump text", *DUMPS, words=_DUMP_WORDS, files=ends_of("thread-dumps"))(
-    lambda data: (dumptext.is_binary(data), dumptext.plain_text(data), dumptext.logged_as_json(data))
+    lambda data: (plain_text.is_binary(data), plain_text.plain_text(data), plain_text.logged_as_json(data))
 )
 
 # Histograms, logs, counters
@@ -780,17 +778,17 @@ text_target("java version", attachtarget.major_of, b"1.8.0_402", b"17.0.15", b"1
 def _class_names(data: bytes) -> object:
     names = list(dict.fromkeys(text(data).split("\n")))
     every = (
-        classname.fold,
-        classname.to_readable,
-        classname.to_internal,
-        classname.package,
-        classname.is_application,
-        classname.is_vm,
+        class_names.fold,
+        class_names.to_readable,
+        class_names.to_internal,
+        class_names.package,
+        class_names.is_application,
+        class_names.is_vm,
     )
-    return [each(name) for name in names for each in every], classname.fold_all(names, "\n".join(names))
+    return [each(name) for name in names for each in every], class_names.fold_all(names, "\n".join(names))
 
 
-text_target("what it looks like", lookslike.looks_like, b"PK\x03\x04", b"\x1f\x8b\x08", b"[gc] x\n", b"hello\n")
+text_target("what it looks like", sniff.content_type, b"PK\x03\x04", b"\x1f\x8b\x08", b"[gc] x\n", b"hello\n")
 target("text file", b"\xff\xfea\0b\0", b"\xef\xbb\xbfabc", b"\xfe\xff\0a")(given.decode)
 GZIP = bytes.fromhex("1f8b080000000000020373492d4e2e4a2cc9cccfe30200a9f9d9840c000000")
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from opskit.errors import BadInput
 from opskit.jvm.dumps.class_names import to_internal
-from opskit.jvm.dumps.sniff import looks_like
+from opskit.jvm.dumps.sniff import content_type
 from opskit.jvm.logs.timestamps import Stamp, read_stamp
 from opskit.jvm.progress import onwards
 
@@ -105,7 +105,9 @@ def parse_histograms(text: str, source: str) -> list[Histogram]:
         doubt = f"the header in line {tables.bare_line} has neither a row nor a Total, and is left out"
         found[-1] = replace(found[-1], doubts=(*found[-1].doubts, doubt))
     if not found:
-        raise BadInput(source, f"this is no class histogram but {looks_like(text)}; jmap -histo PID > FILE writes one")
+        raise BadInput(
+            source, f"this is no class histogram but {content_type(text)}; jmap -histo PID > FILE writes one"
+        )
     return found
 
 
@@ -117,7 +119,7 @@ def _plain(text: str) -> str:
     if "\x1b" in text:
         text = _without_colours(text)
     if text.lstrip()[:1] == "{":
-        from opskit.jvm.dumps.text import logged_as_json  # noqa: PLC0415  (only these files pay for it)
+        from opskit.jvm.dumps.plain_text import logged_as_json  # noqa: PLC0415  (only these files pay for it)
 
         text = logged_as_json(text.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
     return text

@@ -20,7 +20,7 @@ from opskit.commands.shared import input as given
 from opskit.errors import BadInput
 from opskit.jvm.dumps.dialects import DumpReader
 from opskit.jvm.dumps.dump_to_file import JsonParser
-from opskit.jvm.dumps.histogram import parse_histograms
+from opskit.jvm.dumps.histogram_reader import parse_histograms
 from opskit.jvm.launch import HIDDEN, without_secrets
 from opskit.jvm.logs.safepoint_log import SafepointLog
 

@@ -15,7 +15,7 @@ from opskit.errors import CannotWrite, NoSuchProcess, NotPermitted, OpskitError
 from opskit.escape import printable
 from opskit.jvm.attach.client import AttachClient
 from opskit.jvm.discover import find_jvm
-from opskit.jvm.dumps.histogram import Histogram, parse_histograms
+from opskit.jvm.dumps.histogram_reader import parse_histograms
 from opskit.jvm.logs.timestamps import Stamp
 from opskit.jvm.perfdata.counters import heap
 from opskit.jvm.perfdata.stop_clock import StopClock
@@ -28,6 +28,7 @@ from opskit.render.numbers import size
 if TYPE_CHECKING:
     from opskit.host import Host
     from opskit.jvm.discover import Jvm
+    from opskit.jvm.dumps.histogram import Histogram
 
 DEFAULT_INTERVAL_S, DEFAULT_COUNT = 30.0, 2
 _ASK_ABOVE_S = 1.0

@@ -18,7 +18,7 @@ from opskit.commands.shared.output import CSV, PICTURES, SUFFIXES, Output, about
 from opskit.commands.shared.target import WhichJvm, is_file, is_pid, resolve_jvm
 from opskit.errors import BadInput, NoSuchProcess, UsageError
 from opskit.escape import printable
-from opskit.jvm.dumps.histogram import Histogram, parse_histograms
+from opskit.jvm.dumps.histogram_reader import parse_histograms
 from opskit.jvm.logs.timestamps import read_stamp
 from opskit.render.report import Report
 from opskit.render.views import jmap_diff as view
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from opskit.commands.histograms import Taken
     from opskit.host import Host
+    from opskit.jvm.dumps.histogram import Histogram
 
 _BEFORE_A_COLLECTION = 5_000_000  # objects: a collection would only walk through all rows, which are kept to the end
 

@@ -6,5 +6,5 @@ from __future__ import annotations
 def onwards(before: int, after: int) -> int:
     """`after`, the next position. Raises AssertionError unless it is behind `before`: the loop would never end."""
     if after <= before:
-        raise AssertionError(f"a reader stands still at {before}")
+        raise AssertionError(f"a reader made no progress at {before}")
     return after

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from opskit.analysis import jmap_diff as analysis
 from opskit.analysis.jmap_diff import Choice, compare
-from opskit.jvm.dumps.histogram import parse_histograms
+from opskit.jvm.dumps.histogram_reader import parse_histograms
 from opskit.jvm.logs.timestamps import Stamp
 
 

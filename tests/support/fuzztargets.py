@@ -38,7 +38,7 @@ from opskit.jvm.dumps import class_names, plain_text, sniff
 from opskit.jvm.dumps.actuator import ActuatorParser
 from opskit.jvm.dumps.dialects import DumpReader
 from opskit.jvm.dumps.dump_to_file import JsonParser, PlainParser
-from opskit.jvm.dumps.histogram import parse_histograms
+from opskit.jvm.dumps.histogram_reader import parse_histograms
 from opskit.jvm.dumps.hotspot import HotSpotParser
 from opskit.jvm.dumps.javacore import JavacoreParser
 from opskit.jvm.dumps.jrockit import JRockitParser

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from opskit.collect.schedule import schedule
 from opskit.commands.shared.confirm import agreed
 from opskit.commands.shared.output import make_directory, progress, write_file
-from opskit.commands.shared.watch import schedule
 from opskit.errors import CannotWrite, NoSuchProcess, NotPermitted, OpskitError
 from opskit.escape import printable
 from opskit.jvm.attach.client import AttachClient
@@ -23,7 +23,7 @@ from opskit.proc.cgroup.owner import unit_of
 from opskit.proc.cgroup.tree import parse_cgroup
 from opskit.proc.files.status import parse_status
 from opskit.proc.fs import DENIED, GONE
-from opskit.render.numbers import size
+from opskit.quantities import size
 
 if TYPE_CHECKING:
     from opskit.host import Host

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from opskit.analysis import stacks as analysis
+from opskit.collect.targets import is_file
 from opskit.commands import jpmp_picture as picture
 from opskit.commands.gathered import Gathered
 from opskit.commands.shared.input import decode, read_whole, source_name
 from opskit.commands.shared.options import Duration, common, open_host, top
 from opskit.commands.shared.output import Output, about
-from opskit.commands.shared.target import is_file
 from opskit.errors import BadInput, NothingFound, UsageError
 from opskit.escape import printable
 from opskit.jvm.dumps.dialects import DumpReader
 from opskit.jvm.dumps.thread_dump import STATES
-from opskit.render.numbers import percent
+from opskit.quantities import percent
 from opskit.render.report import Block, Report
 from opskit.render.views import stacks as view
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from opskit.escape import printable
-from opskit.render.numbers import plain
+from opskit.quantities import plain
 
 if TYPE_CHECKING:
     from opskit.render.report import Block, Report
@@ -17,6 +17,10 @@ def render(report: Report) -> str:
         lines = list(report.text())
     else:
         lines = [printable(line) for line in report.verdict]
+        if report.findings:
+            from opskit.render.views.findings import finding_lines  # noqa: PLC0415  (a millisecond of start-up)
+
+            lines += [printable(line) for line in finding_lines(report.findings)]
         for block in report.blocks:
             lines += block_lines(block)
         lines += [printable(line) for line in report.summary]

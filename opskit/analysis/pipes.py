@@ -10,7 +10,7 @@ from opskit.analysis.finding import Entity, Finding, most_severe_first
 from opskit.analysis.slope import slope
 from opskit.errors import BadInput
 from opskit.proc.files.fd import PIPE_PREFIX
-from opskit.quantities import integer
+from opskit.quantities import integer, plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -157,8 +157,11 @@ def _full(facts: Facts, key: bytes, said: str, *, is_deadlock: bool) -> Finding:
     evidence = "/proc/PID/task/TID/syscall, FIONREAD"
     next_ = shell.command("opskit", "pipes", *writers, "--ends", "--fill") if writers else None
     if is_deadlock:
-        summary = f"deadlock: {said}, and each of them is blocked on a full pipe that only the others read"
-        return Finding("pipe-deadlock", "error", entity, summary, evidence, next=next_)
+        summary = f"deadlock: {said}; every process that could drain it is blocked on such a pipe itself"
+        hidden = len(facts.scan.denied)
+        if hidden:
+            summary += f", unless it is one of the {plural(hidden, 'process', 'processes')} that could not be read"
+        return Finding("pipe-deadlock", "warning" if hidden else "error", entity, summary, evidence, next=next_)
     stuck = facts.all_seen and said.endswith("is not draining")
     return Finding("pipe-full-writer-blocked", "warning" if stuck else "note", entity, said, evidence, next=next_)
 
@@ -178,9 +181,9 @@ def _growing(gain: Gain, samples: Sequence[Sample]) -> Finding:
 def deadlocked(facts: Facts, uses: Mapping[bytes, Sequence[ProcessUse]]) -> set[bytes]:
     """The full pipes whose readers are all blocked, with every thread, in writes to such pipes: none of them can ever drain.
 
-    Empty where some process was not looked at: it may hold another read end.
+    Empty where only some processes were asked about: another one may hold a read end.
     """
-    if facts.scan.denied or not facts.all_seen:
+    if not facts.all_seen:
         return set()
     stuck = {entry.key for entry in facts.blocked} - facts.drained
     while True:

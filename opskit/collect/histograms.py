@@ -33,14 +33,14 @@ _TIMEOUT_S, _TIMEOUT_PAUSES = 30.0, 10
 
 
 class Request(NamedTuple):
-    """Which histograms to take: every `interval_s` seconds, `count` of them (None: until Ctrl-C).
+    """Which histograms to take: every `interval_s` seconds, `histograms` of them (None: until Ctrl-C).
 
     `live`: reachable objects only, by a full GC each. `timeout_s`: how long to wait for one; None: by its estimated pause.
     """
 
     pid: int
     interval_s: float
-    count: int | None
+    histograms: int | None
     live: bool = False
     timeout_s: float | None = None
 
@@ -96,11 +96,11 @@ class Collector:
         ask, late = self.ask, 0
         interrupted, ended = False, None
         try:
-            for number, late_s in schedule(self.host, ask.interval_s, ask.count):
+            for number, late_s in schedule(self.host, ask.interval_s, ask.histograms):
                 late += late_s > ask.interval_s / 2
                 self.look()
-                if number != ask.count:
-                    taken = f"{number} of {plural(ask.count or 0, 'histogram')} taken"
+                if number != ask.histograms:
+                    taken = f"{number} of {plural(ask.histograms or 0, 'histogram')} taken"
                     progress(f"{taken}; the next in {ask.interval_s:g} s; Ctrl-C shows what there is so far")
         except KeyboardInterrupt:
             interrupted = True
@@ -118,11 +118,16 @@ class Collector:
 def _target(host: Host, jvm: Jvm) -> Target:
     perf = jvm.perf
     sizes = heap(perf) if perf else None
+    jdk = (
+        None
+        if perf is None
+        else (perf.text("java.property.java.version") or perf.text("java.property.java.vm.version"))
+    )
     return Target(
         jvm.pid,
         jvm.start_ticks,
         jvm.main,
-        perf and (perf.text("java.property.java.version") or perf.text("java.property.java.vm.version")),
+        jdk,
         unit_of(host.fs.maybe(parse_cgroup, jvm.pid, "cgroup", default=[])),
         sizes.max_bytes if sizes else None,
     )

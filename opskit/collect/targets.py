@@ -65,7 +65,10 @@ def resolve_process(host: Host, word: str, command: str) -> int:
     if len(named) == 1:
         return next(iter(named))
     if named:
-        raise WhichProcess(f"{len(named)} processes match {word!r}; give the PID of one", _shortened([*named.values()]))
+        raise WhichProcess(
+            f"{len(named)} processes match {word!r}; give the PID of one",
+            _shortened([*named.values()], "give a longer part of the name"),
+        )
     listing = shell.command("ps", "-e")
     raise WhichProcess(
         f"{command}: {word!r} is not a PID or the name of a running JVM or process; {listing} lists them"
@@ -104,10 +107,13 @@ def resolve_jvm(host: Host, word: str | None) -> int:
 
 
 def _lines(host: Host, found: Sequence[Jvm]) -> list[str]:
-    return _shortened([f"{jvm.pid:>9}  {host.user_name(jvm.uid):<12}  {jvm.main}" for jvm in found])
+    listing = shell.command("opskit", "jvms")
+    return _shortened(
+        [f"{jvm.pid:>9}  {host.user_name(jvm.uid):<12}  {jvm.main}" for jvm in found], f"{listing} lists them all"
+    )
 
 
-def _shortened(lines: list[str]) -> list[str]:
+def _shortened(lines: list[str], hint: str) -> list[str]:
     if len(lines) <= _MOST_LISTED:
         return lines
-    return [*lines[:_MOST_LISTED], f"… {len(lines) - _MOST_LISTED:,} more"]
+    return [*lines[:_MOST_LISTED], f"… {len(lines) - _MOST_LISTED:,} more; {hint}"]

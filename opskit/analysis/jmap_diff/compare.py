@@ -6,7 +6,7 @@ from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from opskit.analysis.jmap_diff.names import Choice, Names, Tallies
+from opskit.analysis.jmap_diff.names import Choice, Names
 from opskit.analysis.jmap_diff.trend import Trend, times_s, trend
 from opskit.jvm.dumps.class_names import is_vm
 

@@ -10,7 +10,7 @@ from opskit.analysis.jmap_diff.judge import growth_of
 from opskit.analysis.jmap_diff.trend import pace_of
 from opskit.escape import printable
 from opskit.jvm.dumps.class_names import to_readable
-from opskit.quantities import plural, signed_size, size
+from opskit.quantities import plural, signed_size
 from opskit.render.fields import COUNT, FLAG, ID, NUMBER, SIZE, TEXT, Field, Kind, list_of, record, records
 from opskit.render.report import Block, Report, Sheet
 
@@ -59,6 +59,10 @@ def _proportion(row: Growth) -> str:
     return "new" if part == float("inf") else "gone" if row.bytes == 0 else f"{part * 100:+,.1f} %"
 
 
+def _of_total(field: Field[Any], result: Result) -> object:
+    return field.value(result.found.total)
+
+
 _NAME: Field[Any] = Field("name", TEXT, "class", show=to_readable, help="as the JVM writes it")
 _INSTANCES: Field[Any] = Field("instances", COUNT, "instances now", help="in the last histogram")
 _BYTES: Field[Any] = Field("bytes", SIZE, "bytes now", help="in the last histogram, without what they refer to")
@@ -85,7 +89,9 @@ HISTOGRAM: Sequence[Field[tuple[Histogram, float | None]]] = (
     Field("source", value=lambda pair: pair[0].source),
     Field("line", COUNT, value=lambda pair: pair[0].line),
     Field("rows", COUNT, value=lambda pair: len(pair[0].rows)),
-    Field("total_instances", COUNT, value=lambda pair: pair[0].total and pair[0].total.instances, help="its Total line"),
+    Field(
+        "total_instances", COUNT, value=lambda pair: pair[0].total and pair[0].total.instances, help="its Total line"
+    ),
     Field("total_bytes", SIZE, value=lambda pair: pair[0].total and pair[0].total.bytes, help="its Total line"),
     Field("cut", value=lambda pair: pair[0].cut, help="why rows are missing; null where none are"),
     Field("moment", value=lambda pair: pair[0].moment, help="before full gc or after full gc, in a GC log"),
@@ -95,7 +101,10 @@ HISTOGRAM: Sequence[Field[tuple[Histogram, float | None]]] = (
     Field("stopped_ms", NUMBER, value=lambda pair: None if pair[1] is None else round(pair[1] * 1000, 3)),
 )
 TOTAL: Sequence[Field[Result]] = (
-    *(Field(field.name, field.kind, value=lambda result, own=field: own.value(result.found.total)) for field in _NUMBERS),
+    *(
+        Field(field.name, field.kind, value=lambda result, own=field: own.value(result.found.total))
+        for field in _NUMBERS
+    ),
     Field("partial", FLAG, value=lambda result: result.is_partial, help="the first or last histogram is cut"),
     Field("vm", record(_NUMBERS), value=lambda result: result.found.vm, help="the VM's own <...> rows"),
     Field("rest", record(_NUMBERS), value=lambda result: result.found.rest, help="without the VM's own rows"),
@@ -327,4 +336,6 @@ def chart(result: Result, top: int | None, note: str) -> Chart:
         )
     changed = sorted(result.first(None), key=lambda row: -abs(row.bytes_diff))[: top or _BARS_IN_A_PICTURE]
     changed.sort(key=lambda row: -row.bytes_diff)
-    return BarChart("What grew, and what shrank", [(to_readable(row.name), row.bytes_diff) for row in changed], note=note)
+    return BarChart(
+        "What grew, and what shrank", [(to_readable(row.name), row.bytes_diff) for row in changed], note=note
+    )

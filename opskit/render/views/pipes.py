@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from opskit import shell
 from opskit.analysis.pipes import commands_by_pipe
 from opskit.escape import printable
-from opskit.quantities import plain, plural
+from opskit.quantities import agreeing, plain
 from opskit.render.fields import COUNT, ID, NUMBER, SIZE, TEXT, Field, records
 from opskit.render.report import Block, Report
 
@@ -32,7 +32,9 @@ class Shown(NamedTuple):
 
 def report(about: About, result: Result, shown: Shown, *, is_text: bool) -> Report:
     """The pipes, or their users; who gains pipes; the total."""
-    total = f"{plural(result.pipe_count, 'pipe')}{_fifos(result.fifo_count)} using {result.fd_count} fds"
+    total = f"{_counted(result.pipe_count, 'pipe')} using {_counted(result.fd_count, 'fd')}"
+    if result.fifo_count:
+        total = total.replace(" using", f" and {_counted(result.fifo_count, 'fifo')} using")
     summary = [total, *map(gain_line, result.gains or ())]
     blocks: list[Block[Pipe] | Block[OwnerUse] | Block[Gain]] = []
     pipes = result.pipes[: shown.top or None]
@@ -53,8 +55,9 @@ def report(about: About, result: Result, shown: Shown, *, is_text: bool) -> Repo
     )
 
 
-def _fifos(count: int) -> str:
-    return f" and {plural(count, 'fifo')}" if count else ""
+def _counted(count: int, noun: str) -> str:
+    """Without thousands separators: the last line of -f text."""
+    return f"{count} {agreeing(count, noun)}"
 
 
 def _lines(result: Result, pipes: Sequence[Pipe], shown: Shown) -> Iterable[str]:

@@ -9,9 +9,11 @@ import fuzz
 import pytest
 from fuzztargets import ACTUATOR, AGENT, HOTSPOT, JAVACORE, JSON_DUMP, LOGS
 
-from opskit.analysis import jmap_diff, locks
+from opskit.analysis import locks
 from opskit.analysis.distribution import Scratch
 from opskit.analysis.frames import pool_of
+from opskit.analysis.jmap_diff.compare import compare
+from opskit.analysis.jmap_diff.names import Choice
 from opskit.analysis.safepoints import Collector, Timeline
 from opskit.errors import BadInput
 from opskit.jvm.dumps.dialects import DumpReader
@@ -173,7 +175,7 @@ def test_histograms_of_nothing_in_common():
     """A trend over 10,000 histograms with a class each would fill gigabytes: they are no histograms of one JVM."""
     found = parse_histograms(lines(10_000, tabled).decode(), "x")
     with fuzz.guarded(), pytest.raises(BadInput, match="10,000 of them name 10,000 classes"):
-        jmap_diff.compare(found, jmap_diff.Choice())
+        compare(found, Choice())
 
 
 def test_secrets_stay_hidden_however_many():

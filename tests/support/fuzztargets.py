@@ -16,13 +16,16 @@ import click
 from opskit.actions import peek_paths
 from opskit.analysis import flame_tree as flametree
 from opskit.analysis import frame_kinds as framekind
-from opskit.analysis import frames, jmap_diff, locks, stacks
+from opskit.analysis import frames, locks, stacks
 from opskit.analysis import limit_origin as limitorigin
 from opskit.analysis import saved_profiles as readback
 from opskit.analysis import thread_stack as threadstack
 from opskit.analysis.distribution import Scratch
+from opskit.analysis.jmap_diff.judge import judge
+from opskit.analysis.jmap_diff.names import Choice
 from opskit.analysis.safepoint_advice import Figures, verdict
 from opskit.analysis.safepoints import Collector, Timeline, stops_of
+from opskit.collect.jmap_diff import Facts, Sample
 from opskit.commands import dentry, jpmp, jpmp_live
 from opskit.commands import safepoints as safepoints_command
 from opskit.commands.shared import options
@@ -592,8 +595,7 @@ _ROWS = tuple(
 def read_histograms(data: bytes) -> object:
     """Files, and what is made of them."""
     found = parse_histograms(text(data), "a file")
-    compared = jmap_diff.compare([found[0], *found], jmap_diff.Choice())
-    return compared, jmap_diff.oddities(found, 0), jmap_diff.comparable(found)
+    return judge(Facts([Sample(histogram) for histogram in [found[0], *found]]), Choice())
 
 
 LOGS = (

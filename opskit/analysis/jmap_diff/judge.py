@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from opskit import shell
-from opskit.analysis.finding import Entity, Finding
+from opskit.analysis.finding import Entity, Finding, most_severe_first
 from opskit.analysis.jmap_diff.comparable import comparable, oddities
 from opskit.analysis.jmap_diff.compare import Comparison, Growth, compare, order, visible
 from opskit.analysis.jmap_diff.trend import Trend, minutes_until_full
@@ -75,7 +75,7 @@ def judge(facts: Facts, choice: Choice, sort: str = "bytes", min_bytes: int = 0)
         _by_total_lines(used) if is_partial and not choice.is_partial else None,
         full_in_min,
         oddities(used, found.came),
-        [_growing(facts, used[-1], found, one) for one in steady],
+        most_severe_first(_growing(facts, used[-1], found, one) for one in steady),
     )
 
 

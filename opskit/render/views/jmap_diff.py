@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -59,6 +60,11 @@ def _proportion(row: Growth) -> str:
     return "new" if part == float("inf") else "gone" if row.bytes == 0 else f"{part * 100:+,.1f} %"
 
 
+def _heap_max_bytes(shown: Shown) -> int | None:
+    jvm = shown.result.facts.jvm
+    return jvm.heap_max_bytes if jvm else None
+
+
 def _of_total(field: Field[Any], result: Result) -> object:
     return field.value(result.found.total)
 
@@ -101,10 +107,7 @@ HISTOGRAM: Sequence[Field[tuple[Histogram, float | None]]] = (
     Field("stopped_ms", NUMBER, value=lambda pair: None if pair[1] is None else round(pair[1] * 1000, 3)),
 )
 TOTAL: Sequence[Field[Result]] = (
-    *(
-        Field(field.name, field.kind, value=lambda result, own=field: own.value(result.found.total))
-        for field in _NUMBERS
-    ),
+    *(Field(field.name, field.kind, value=partial(_of_total, field)) for field in _NUMBERS),
     Field("partial", FLAG, value=lambda result: result.is_partial, help="the first or last histogram is cut"),
     Field("vm", record(_NUMBERS), value=lambda result: result.found.vm, help="the VM's own <...> rows"),
     Field("rest", record(_NUMBERS), value=lambda result: result.found.rest, help="without the VM's own rows"),
@@ -122,7 +125,7 @@ DOCUMENT: Sequence[Field[Shown]] = (
     Field("trend", records(TREND), value=lambda shown: [one._replace(rank=n) for n, one in enumerate(shown.trend, 1)]),
     Field("by", Kind({"enum": ["class", "package", "module"]}), value=lambda shown: shown.result.choice.by),
     Field("histograms", records(HISTOGRAM), value=lambda shown: shown.result.used),
-    Field("heap_max_bytes", SIZE, value=lambda shown: (jvm := shown.result.facts.jvm) and jvm.heap_max_bytes),
+    Field("heap_max_bytes", SIZE, value=_heap_max_bytes),
     Field("heap_full_in_min", NUMBER, value=lambda shown: shown.result.full_in_min, help="at this slope"),
     Field("live", FLAG, value=lambda shown: shown.result.facts.live if shown.result.facts.jvm else None),
     Field("saved", list_of(TEXT), value=lambda shown: shown.result.facts.saved, help="with --save"),

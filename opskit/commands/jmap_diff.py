@@ -110,9 +110,9 @@ def jmap_diff(run: Run, words: tuple[str, ...], **given: Any) -> int:
 
 def _collector(run: Run, words: Sequence[str], given: Mapping[str, Any]) -> Collector:
     """The collector for a JVM, after its cost was printed and agreed to. Raises NotPermitted after a no."""
-    from opskit.collect.histograms import Collector, Request  # noqa: PLC0415  (attaching: only for a JVM)
-    from opskit.commands.shared.confirm import agreed  # noqa: PLC0415
-    from opskit.commands.shared.output import make_directory, write_file  # noqa: PLC0415
+    from opskit.collect.histograms import Collector, Request
+    from opskit.commands.shared.confirm import agreed
+    from opskit.commands.shared.output import make_directory, write_file
 
     run.interval_s = given["interval_s"] or _DEFAULT_INTERVAL_S
     run.count = given["histograms"] or (None if run.watching else _DEFAULT_COUNT)

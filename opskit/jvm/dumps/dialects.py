@@ -32,11 +32,11 @@ class DumpReader:
     @cached_property
     def _others(self) -> tuple[Dialect, ...]:
         """The other dialects' parsers, imported when needed: a live JVM and most files never need them."""
-        from opskit.jvm.dumps.actuator import ActuatorParser  # noqa: PLC0415
-        from opskit.jvm.dumps.dump_to_file import JsonParser, PlainParser  # noqa: PLC0415
-        from opskit.jvm.dumps.javacore import JavacoreParser  # noqa: PLC0415
-        from opskit.jvm.dumps.jrockit import JRockitParser  # noqa: PLC0415
-        from opskit.jvm.dumps.serviceability import ServiceabilityParser  # noqa: PLC0415
+        from opskit.jvm.dumps.actuator import ActuatorParser
+        from opskit.jvm.dumps.dump_to_file import JsonParser, PlainParser
+        from opskit.jvm.dumps.javacore import JavacoreParser
+        from opskit.jvm.dumps.jrockit import JRockitParser
+        from opskit.jvm.dumps.serviceability import ServiceabilityParser
 
         kinds = (ServiceabilityParser, JavacoreParser, PlainParser, JRockitParser, JsonParser, ActuatorParser)
         return tuple(kind(self._detail) for kind in kinds)
@@ -51,7 +51,7 @@ class DumpReader:
         dumps = [dump for parser, part in self._parts(text) for dump in parser.parse(part)]
         if any(dump.threads for dump in dumps):
             return dumps
-        from opskit.jvm.dumps.javacore import JavacoreParser  # noqa: PLC0415
+        from opskit.jvm.dumps.javacore import JavacoreParser
 
         if any(dump.cut_off and dump.dialect != JavacoreParser.NAME for dump in dumps):
             return dumps

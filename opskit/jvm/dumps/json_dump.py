@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def json_decoder() -> JSONDecoder:
     """A decoder that takes raw control characters in text, which some writers leave there."""
-    from json import JSONDecoder  # noqa: PLC0415  (only dumps in JSON need it)
+    from json import JSONDecoder
 
     return JSONDecoder(strict=False)
 

@@ -324,7 +324,7 @@ def sheet(result: Result, rows: Sequence[Growth]) -> Sheet:
 
 def chart(result: Result, top: int | None, note: str) -> Chart:
     """The likeliest leaks as lines over time; of two histograms, what changed most as bars."""
-    from opskit.render.pictures.chart import BarChart, Line, LineChart  # noqa: PLC0415  (only a picture needs them)
+    from opskit.render.pictures.chart import BarChart, Line, LineChart
 
     times_s = result.found.times_s
     if result.trend:

@@ -510,7 +510,7 @@ BIG = ("-Xmx1200m", "-Xms1200m", "-XX:+UseSerialGC")
 
 def full(jvm):
     """Wait until the JVM's counters have the size of a heap whose histogram stops it for more than a second."""
-    host = Host.at()
+    host = Host.at(None, None)
     wait_for(lambda: heap(find_jvm(host.fs, jvm.pid).perf).used_bytes > 450 * MIB, "a full heap")
     return jvm
 

@@ -187,11 +187,11 @@ def grown(*sizes):
 @pytest.mark.parametrize(("sizes", "severities"), [
     ((1600, 160_000), []),
     ((1600, 80_000, 160_000), ["warning"]),
-    ((1600, 1616, 1632), ["note"]),
+    ((1600, 1616, 1632), []),
     ((160_000, 1600, 160_000), []),
 ])  # fmt: skip
 def test_findings_and_exit_code(inprocess, saved, sizes, severities):
-    """Two points are no trend; steady growth is a warning and exit code 1, but a note below a percent of all bytes."""
+    """Two points are no trend; steady growth by a percent of all bytes or more is a warning and exit code 1."""
     done = inprocess("jmap-diff", *saved(*grown(*sizes)), "-f", "json")
     found = json.loads(done.out)["findings"]
     assert [one["severity"] for one in found] == severities
@@ -423,7 +423,7 @@ def test_the_leak_is_the_first_suspect(opskit, workload, jvm_version):
     assert (warning["code"], warning["severity"]) == ("class-keeps-growing", "warning")
     assert (warning["entity"]["kind"], warning["entity"]["id"]) == ("process", str(jvm.pid))
     assert warning["next"] == f"jcmd {jvm.pid} GC.heap_dump FILE"
-    assert warning["window_s"] == pytest.approx(3.5, abs=2)
+    assert warning["window_s"] > 3
     assert any("at this slope the heap is full in" in line for line in found["verdict"])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from opskit import shell
-from opskit.analysis.finding import Entity, Finding, most_severe_first
+from opskit.analysis.finding import Entity, Finding
 from opskit.analysis.jmap_diff.comparable import comparable, oddities
 from opskit.analysis.jmap_diff.compare import Comparison, Growth, compare, order, visible
 from opskit.analysis.jmap_diff.trend import Trend, minutes_until_full
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from opskit.jvm.dumps.histogram import Histogram
 
 _MOST_FINDINGS = 5
-_NOTABLE = 0.01  # of all bytes; what grows by less is a note
+_NOTABLE = 0.01  # of all bytes
 
 
 class Result(NamedTuple):
@@ -62,7 +62,8 @@ def judge(facts: Facts, choice: Choice, sort: str = "bytes", min_bytes: int = 0)
     full_in_min, total = None, used[-1].total
     if facts.jvm is not None and facts.jvm.heap_max_bytes is not None and total is not None:
         full_in_min = minutes_until_full(found.trend, total.bytes, facts.jvm.heap_max_bytes)
-    steady = [one for one in trend if one.steady][:_MOST_FINDINGS]
+    least = _NOTABLE * found.everything.bytes
+    growing = [one for one in trend if one.steady and one.bytes[-1] - one.bytes[0] >= least]
     return Result(
         facts,
         choice,
@@ -75,7 +76,7 @@ def judge(facts: Facts, choice: Choice, sort: str = "bytes", min_bytes: int = 0)
         _by_total_lines(used) if is_partial and not choice.is_partial else None,
         full_in_min,
         oddities(used, found.came),
-        most_severe_first(_growing(facts, used[-1], found, one) for one in steady),
+        [_growing(facts, used[-1], found, one) for one in growing[:_MOST_FINDINGS]],
     )
 
 
@@ -85,17 +86,15 @@ def _by_total_lines(used: Sequence[Histogram]) -> tuple[int, int] | None:
 
 
 def _growing(facts: Facts, last: Histogram, found: Comparison, one: Trend) -> Finding:
-    all_bytes = max(found.everything.bytes, 1)
-    notable = one.bytes[-1] - one.bytes[0] >= _NOTABLE * all_bytes
     jvm = facts.jvm
     return Finding(
         "class-keeps-growing",
-        "warning" if notable else "note",
+        "warning",
         Entity("process", jvm.pid, jvm.start_ticks) if jvm else Entity("file", last.source),
         f"{to_readable(one.name)} keeps growing: {growth_of(one)}, {size(one.bytes[-1])} by now",
         plural(len(one.bytes), "histogram"),
         next=shell.command("jcmd", jvm.pid, "GC.heap_dump", "FILE") if jvm and not facts.has_ended else None,
-        share=one.bytes[-1] / all_bytes,
+        share=one.bytes[-1] / max(found.everything.bytes, 1),
         window_s=found.times_s[-1] if found.times_s else None,
     )
 

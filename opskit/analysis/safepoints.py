@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from opskit.analysis.distribution import Distribution, Scratch, percentiles
 from opskit.errors import BadInput
-from opskit.jvm.logs.log_timestamps import UNSTAMPED, Stamp, parse_stamp, uptimes_s
+from opskit.jvm.logs.timestamps import UNSTAMPED, Stamp, parse_stamp, uptimes_s
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -74,7 +74,7 @@ class Moment(NamedTuple):
 
     def of(self, stamp: Stamp) -> float | None:
         """What that clock says in a stamp."""
-        return {"uptime": stamp.uptime_s, "utc": stamp.utc_s, "local": stamp.local_s}[self.clock]
+        return {"uptime": stamp.uptime_s, "utc": stamp.time_s, "local": stamp.local_s}[self.clock]
 
 
 @dataclass(frozen=True)
@@ -278,8 +278,8 @@ class Collector:
 
     def _in_time(self, stops: Sequence[Stop]) -> None:
         if self._timeline is not None:
-            if stops[0].stamp.utc_s is not None:
-                self._timeline.add(((stop.stamp.utc_s or 0.0, stop) for stop in stops), "utc")
+            if stops[0].stamp.time_s is not None:
+                self._timeline.add(((stop.stamp.time_s or 0.0, stop) for stop in stops), "utc")
             elif stops[0].stamp.uptime_s is not None:
                 self._timeline.add(((stop.stamp.uptime_s or 0.0, stop) for stop in stops), "uptime")
             else:
@@ -439,9 +439,9 @@ class _Elapsed:
             first = parse_stamp(batch.heads[1])
         if self.first is UNSTAMPED:
             self.first = first
-            self.begun_s = None if first.utc_s is None else first.utc_s - batch.stops_s[0]
+            self.begun_s = None if first.time_s is None else first.time_s - batch.stops_s[0]
         self.unstamped |= first is UNSTAMPED
-        if first.utc_s is None and first.uptime_s is not None:
+        if first.time_s is None and first.uptime_s is not None:
             self.uptimes_only = True
             # Where the time between safepoints is told, uptimes need not be looked at one by one.
             told_all = batch.application[1] >= len(batch) - 1 and self.last.uptime_s is not None
@@ -471,8 +471,8 @@ class _Elapsed:
         if self.begun_s is None and told is not None:
             return told
         stamped = None
-        if self.begun_s is not None and self.last.utc_s is not None:
-            stamped = None if self.uptimes_only else self.last.utc_s - self.begun_s
+        if self.begun_s is not None and self.last.time_s is not None:
+            stamped = None if self.uptimes_only else self.last.time_s - self.begun_s
         elif self.run:
             stamped = self.runs_s + self.run[1] - self.run[0]
         # One stamp alone spans nothing but its stop; stamps of a clock that was set, or of a log given twice, span anything.

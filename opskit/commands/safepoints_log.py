@@ -13,8 +13,8 @@ from opskit.analysis.safepoints import Collector, Stop, Timeline, Window, stops_
 from opskit.commands.shared.output import PICTURES, Output, about
 from opskit.errors import BadInput
 from opskit.escape import printable
-from opskit.jvm.logs.log_timestamps import first_stamp
 from opskit.jvm.logs.safepoint_log import Batch, SafepointLog
+from opskit.jvm.logs.timestamps import first_stamp
 from opskit.proc.user_files import UserFile, open_files
 from opskit.render.formats import csv
 from opskit.render.report import Report, Sheet
@@ -114,10 +114,10 @@ def _begin(head: bytes) -> tuple[float | None, float | None]:
     for batch in SafepointLog().read([head]):
         if len(batch):
             stamp = first_stamp(batch.head(0))
-            if stamp.utc_s is not None or stamp.uptime_s is not None:
-                return stamp.utc_s, stamp.uptime_s
+            if stamp.time_s is not None or stamp.uptime_s is not None:
+                return stamp.time_s, stamp.uptime_s
     stamp = first_stamp(head)
-    return stamp.utc_s, stamp.uptime_s
+    return stamp.time_s, stamp.uptime_s
 
 
 def _batches(reading: _Reading, logs: list[UserFile]) -> Iterator[Batch]:

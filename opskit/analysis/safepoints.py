@@ -19,7 +19,7 @@ from opskit.jvm.logs.timestamps import UNSTAMPED, Stamp, parse_stamp, uptimes_s
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from opskit.jvm.logs.safepoint_log import Batch
+    from opskit.jvm.logs.safepoints.batch import Batch
 
 PERCENTS = (50.0, 90.0, 99.0, 99.9)
 _MOST_POINTS = 6000

@@ -13,7 +13,8 @@ from opskit.analysis.safepoints import Collector, Stop, Timeline, Window, stops_
 from opskit.commands.shared.output import PICTURES, Output, about
 from opskit.errors import BadInput
 from opskit.escape import printable
-from opskit.jvm.logs.safepoint_log import Batch, SafepointLog
+from opskit.jvm.logs.safepoints.batch import Batch
+from opskit.jvm.logs.safepoints.log import SafepointLog
 from opskit.jvm.logs.timestamps import first_stamp
 from opskit.proc.user_files import UserFile, open_files
 from opskit.render.formats import csv

@@ -44,7 +44,7 @@ from opskit.jvm.dumps.javacore import JavacoreParser
 from opskit.jvm.dumps.jrockit import JRockitParser
 from opskit.jvm.dumps.serviceability import ServiceabilityParser
 from opskit.jvm.logs import timestamps
-from opskit.jvm.logs.safepoint_log import SafepointLog
+from opskit.jvm.logs.safepoints.log import SafepointLog
 from opskit.jvm.perfdata import counters
 from opskit.jvm.perfdata import hsperfdata as perf
 from opskit.jvm.perfdata import stop_clock as stopclock

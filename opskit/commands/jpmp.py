@@ -177,7 +177,7 @@ def command(
         read.before = before
         _show(host, options, out, read, detailed=detailed, locks=locks)
         return 0
-    from opskit.commands import jpmp_live  # noqa: PLC0415  (sockets and JVMs: not for files)
+    from opskit.commands import jpmp_live
 
     what: jpmp_live.What = "virtual" if virtual else "synchronizers" if synchronizers else "threads"
     live = jpmp_live.Live(host, words, max_stop, timeout, save, what)
@@ -208,7 +208,7 @@ def _show(host: Host, options: Options, out: Output, gathered: Gathered, *, deta
     if not locks:
         _emit(host, options, out, gathered, detailed=detailed)
         return
-    from opskit.commands.jpmp_locks import locks_report  # noqa: PLC0415
+    from opskit.commands.jpmp_locks import locks_report
 
     if not gathered.dumps:
         raise UsageError("--locks: collapsed stacks say nothing of locks; give the thread dumps themselves")
@@ -232,7 +232,7 @@ def _read_file(path: str, reader: DumpReader, gathered: Gathered) -> None:
     if source.removesuffix(".gz").endswith((".folded", ".collapsed")):
         text = data.decode("utf-8", "surrogateescape")
         del data  # such files are big
-        from opskit.analysis import saved_profiles as readback  # noqa: PLC0415  (only profiles pay for it)
+        from opskit.analysis import saved_profiles as readback
 
         gathered.stacks += readback.parse_folded(text, source)
         return
@@ -254,10 +254,10 @@ def _read_file(path: str, reader: DumpReader, gathered: Gathered) -> None:
 
 
 def _read_profile(text: str, source: str) -> list[analysis.WeightedStack] | None:
-    from opskit.analysis import saved_profiles as readback  # noqa: PLC0415  (only profiles pay for it)
+    from opskit.analysis import saved_profiles as readback
 
     if text[:1000].lstrip().startswith("{"):
-        import json  # noqa: PLC0415
+        import json
 
         try:
             document = json.loads(text)

@@ -274,10 +274,10 @@ class Tree:
     def with_file(self, name: str, data: bytes) -> ProcFS:
         """The tree with this file; made once in each process."""
         if self._folder is None or self._owner != os.getpid():
-            import atexit  # noqa: PLC0415
+            import atexit
 
             self._folder, self._owner = Path(tempfile.mkdtemp(prefix="opskit-fuzz-", dir=_memory())), os.getpid()
-            from multiprocessing.util import Finalize  # noqa: PLC0415  (a pool's workers do not come to atexit)
+            from multiprocessing.util import Finalize
 
             Finalize(None, shutil.rmtree, args=(self._folder, True), exitpriority=1)
             atexit.register(shutil.rmtree, self._folder, ignore_errors=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+from opskit.analysis.safepoint_advice import Figures, verdict
 
 from opskit.actions import peek_paths
 from opskit.analysis import flame_tree as flametree
@@ -21,7 +22,6 @@ from opskit.analysis import limit_origin as limitorigin
 from opskit.analysis import saved_profiles as readback
 from opskit.analysis import thread_stack as threadstack
 from opskit.analysis.distribution import Scratch
-from opskit.analysis.safepoint_advice import Figures, verdict
 from opskit.analysis.safepoints import Collector, Timeline, stops_of
 from opskit.commands import dentry, jpmp, jpmp_live
 from opskit.commands import safepoints as safepoints_command

@@ -8,10 +8,9 @@ import subprocess
 import sys
 
 import pytest
+from shells import NOBODY
 
 from opskit.actions import leftovers
-
-NOBODY = 65534
 
 
 @pytest.fixture

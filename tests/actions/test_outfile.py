@@ -13,11 +13,10 @@ import time
 from pathlib import Path
 
 import pytest
+from shells import NOBODY
 
 from opskit.actions import outfile
 from opskit.errors import CannotWrite
-
-NOBODY = 65534
 
 NEW = b"new content"
 

@@ -867,8 +867,8 @@ def option(name: str, kind: Any, *samples: bytes) -> None:
 option("duration", options.Duration(zero=True), b"500ms", b"10s", b"1.5m", b"5", b".5h")
 option("size", options.Size(), b"64K", b"1.5G", b"10MiB", b"7")
 option("pid", options.Pid(), b"4242", b"0")
-option("percent", dentry.Percent(), b"25%", b"12.5")
-option("level", dentry.Level(), b"all", b"2")
+target("option percent", b"25%", b"12.5")(lambda data: dentry._percent(None, None, text(data)))
+target("option level", b"all", b"2")(lambda data: dentry._level(None, None, text(data)))
 option(
     "time",
     safepoints_command.LogTime(),

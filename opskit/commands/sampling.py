@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from opskit.errors import AttachReplyCut, NoSuchProcess, OpskitError
 from opskit.jvm.perfdata.stop_clock import StopClock
-from opskit.proc.cgroup.throttling import read_periods, throttled_percent
+from opskit.proc.cgroup.limits import read_periods, throttled_percent
 from opskit.proc.files.schedstat import ThreadCpu
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from opskit.jvm.attach.client import AttachClient
     from opskit.jvm.dumps.dialects import DumpReader
     from opskit.jvm.dumps.thread_dump import Thread, ThreadDump
-    from opskit.proc.cgroup.throttling import Periods
+    from opskit.proc.cgroup.limits import Periods
 
 DEFAULT_INTERVAL_S = 0.25
 DEFAULT_MAX_STOP_PERCENT = 1.0

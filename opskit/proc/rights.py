@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from opskit.errors import BadInput
 from opskit.proc.files.status import parse_status
 from opskit.proc.fs import DENIED, GONE, ProcFS
+from opskit.proc.namespaces import INITIAL
 from opskit.shell import Syntax, command
 
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ _GENERAL = {
     "CAP_NET_BIND_SERVICE", "CAP_NET_RAW", "CAP_SYS_CHROOT", "CAP_MKNOD", "CAP_AUDIT_WRITE", "CAP_SETFCAP",
     "CAP_SYS_PTRACE", "CAP_DAC_READ_SEARCH",
 }  # fmt: skip
-_FIRST_USER_NAMESPACE = b"user:[4026531837]"  # include/linux/proc_ns.h, PROC_USER_INIT_INO
 
 
 class Rights(NamedTuple):
@@ -68,7 +68,7 @@ def read_rights() -> Rights | None:
             effective=status.mask("CapEff") or 0,
             bounding=status.mask("CapBnd") or 0,
             no_new_privs=status.fields.get("NoNewPrivs") == "1",
-            first_user_namespace=fs.link("self", "ns", "user") == _FIRST_USER_NAMESPACE,
+            first_user_namespace=fs.link("self", "ns", "user") == INITIAL["user"],
             groups=frozenset((str(status.effective_gid), *status.fields.get("Groups", "").split())),
         )
     except (OSError, BadInput, ValueError):

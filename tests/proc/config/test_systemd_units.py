@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from opskit.proc.config.systemd_units import manager_settings, owner_of_path, unit_of_path, unit_settings
-from opskit.proc.files.sysctl import sysctl_settings
+from opskit.proc.config.sysctl_d import sysctl_settings
 from opskit.proc.fs import ProcFS
 
 

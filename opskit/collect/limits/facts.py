@@ -20,10 +20,11 @@ PERMISSION_DENIED = "permission denied"
 
 
 class Request(NamedTuple):
-    """What to read. `uses`: also what each rlimit is compared with that has nothing to do with threads."""
+    """What to read. `uses`: also the use of rlimits that do not concern threads. `is_opskit`: the process is opskit itself."""
 
     process: Process
     uses: bool = False
+    is_opskit: bool = False
 
 
 class Ancestor(NamedTuple):

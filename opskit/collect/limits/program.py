@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from opskit.errors import OpskitError
 from opskit.jvm.launch import parse_words
-from opskit.proc.fs import DENIED, GONE
+from opskit.proc.fs import optional
 from opskit.quantities import integers
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from opskit.proc.files.maps import AddressSpace
     from opskit.proc.fs import ProcFS
 
-_NOT_THERE = (*GONE, DENIED, NotADirectoryError)
 _GLIBC_VERSION = re.compile(rb"GNU C Library[^\n]{0,80}? version ([0-9]{1,4})\.([0-9]{1,4})")
 _GLIBC_BYTES = 64 << 20  # 2 MB, some 20 with debug symbols
 _JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
@@ -33,20 +32,13 @@ class Program(NamedTuple):
 
 def read_program(fs: ProcFS, pid: int, space: AddressSpace | None) -> Program:
     """What can be read; the rest is empty."""
-    environ = dict(pair.split("=", 1) for pair in _words(fs, pid, "environ") if "=" in pair)
+    environ = dict(pair.split("=", 1) for pair in fs.maybe(parse_words, pid, "environ", default=[]) if "=" in pair)
     options = _shared_java_options(fs, pid) if space and space.jvm else None
     return Program(
         glibc_version(fs, pid, space.glibc) if space and space.glibc else None,
-        _java_options(_words(fs, pid, "cmdline"), environ) if options is None else options,
+        _java_options(fs.maybe(parse_words, pid, "cmdline", default=[]), environ) if options is None else options,
         {name: environ[name] for name in _MALLOC_VARIABLES if name in environ},
     )
-
-
-def _words(fs: ProcFS, pid: int, name: str) -> list[str]:
-    try:
-        return fs.load(parse_words, pid, name)
-    except _NOT_THERE:
-        return []
 
 
 def _java_options(words: list[str], environ: dict[str, str]) -> tuple[str, ...]:
@@ -73,40 +65,23 @@ def _shared_java_options(fs: ProcFS, pid: int) -> tuple[str, ...] | None:
 def glibc_version(fs: ProcFS, pid: int, path: str) -> tuple[int, int] | None:
     """The version in the library itself, which may be any file that the process has mapped under such a name."""
     directory, _, name = path.rpartition("/")
-    for inside in (True, False):
-        try:
-            if inside:
-                data = fs.read_inside(pid, path, _GLIBC_BYTES)
-            else:
-                data = fs.read_untrusted(fs.root + directory, name, _GLIBC_BYTES)[1]
-        except OSError:
-            continue
+    data = optional(fs.read_inside, pid, path, _GLIBC_BYTES, default=b"")
+    match = _GLIBC_VERSION.search(data)
+    if match is None:
+        _, data = optional(fs.read_untrusted, fs.root + directory, name, _GLIBC_BYTES, default=(None, b""))
         match = _GLIBC_VERSION.search(data)
-        if match:
-            return _version(match.groups())
-    return None
+    return _version(match.groups()) if match else None
 
 
 def kernel_release(fs: ProcFS) -> tuple[int, int] | None:
     """Major and minor number of the kernel's release; None where it cannot be read."""
-    try:
-        match = fs.load(lambda text: re.match(r"([0-9]+)\.([0-9]+)", text), "sys", "kernel", "osrelease")
-    except _NOT_THERE:
-        return None
+    match = fs.maybe(lambda text: re.match(r"([0-9]+)\.([0-9]+)", text), "sys", "kernel", "osrelease")
     return _version(match.groups()) if match else None
 
 
 def _version(groups: Iterable[str | bytes]) -> tuple[int, int] | None:
     numbers = integers(groups)
     return (numbers[0], numbers[1]) if numbers else None
-
-
-def online_cpus(fs: ProcFS) -> int | None:
-    """How many CPUs are online; None where it cannot be read."""
-    try:
-        return fs.load_root(cpu_count, "sys/devices/system/cpu/online")
-    except _NOT_THERE:
-        return None
 
 
 def cpu_count(text: str) -> int | None:

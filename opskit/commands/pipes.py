@@ -9,7 +9,7 @@ import click
 from opskit.analysis import pipes as analysis
 from opskit.commands.shared.options import Pid, check_watch, common, open_host, top, uids_of, users, watching
 from opskit.commands.shared.output import Output, about
-from opskit.commands.shared.watch import run_watch
+from opskit.commands.shared.watch import old_run_watch as run_watch
 from opskit.errors import BadInput, NoSuchProcess, NotPermitted, NotSupported, UsageError
 from opskit.proc.files.boot_time import parse_boot_time
 from opskit.proc.files.stat import parse_stat

@@ -50,7 +50,7 @@ def set_by(limit: Limit, facts: ThreadLimitFacts) -> str | None:
 def _sysctl(limit: Limit, facts: ThreadLimitFacts) -> str:
     setting = facts.sources.sysctl.get(limit.name)
     if setting is None:
-            default = _SYSCTL_DEFAULTS.get(limit.name, "the kernel's default")
+        default = _SYSCTL_DEFAULTS.get(limit.name, "the kernel's default")
         return f"{default}; no sysctl.d file sets it"
     if limit.name != "vm.overcommit_memory" and setting.value != f"{limit.value:.0f}":
         return f"sysctl -w or a program, since boot ({setting.place} does not hold any more)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from opskit.collect.limits.facts import PERMISSION_DENIED, Ancestor, Request, ThreadLimitFacts
+from opskit.collect.limits.facts import ENDED, PERMISSION_DENIED, Ancestor, Request, ThreadLimitFacts
 from opskit.collect.limits.program import cpu_count, kernel_release, read_program
 from opskit.collect.limits.sources import read_sources
 from opskit.errors import BadInput, NoSuchProcess, NotPermitted, NotSupported
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from opskit.host import Host
 
 T = TypeVar("T")
-_ENDED = ("Z", "X")  # a zombie keeps its pid until its parent has waited for it
 _MOST_ANCESTORS = 64
 _SYSCTLS = (
     *("kernel.threads-max", "kernel.pid_max", "vm.max_map_count", "vm.overcommit_memory", "vm.admin_reserve_kbytes"),
@@ -40,78 +39,95 @@ _SYSCTLS = (
 )
 
 
-def collect(host: Host, ask: Request, clone3_answers: dict[str, str | None] | None = None) -> ThreadLimitFacts:
-    """Read everything once. `clone3_answers` keeps what seccomp filters answered, by their number, for the next sample.
+class Collector:
+    """Samples of one process. It keeps what seccomp filters answered, which is asked once."""
 
-    Raises NoSuchProcess, NotPermitted, NotSupported and BadInput where the process itself cannot be read.
-    """
-    pid = ask.process.pid
-    try:
-        facts = _read(host, ask, {} if clone3_answers is None else clone3_answers)
-        now = host.process(pid)
-    except GONE as error:
-        if not host.fs.is_live:
-            raise NotSupported(f"{error.filename} is not in this copy: the limits of {pid} are unknown") from None
-        raise NoSuchProcess(pid, "it ended while it was looked at") from None
-    except Refused as error:
-        raise NotSupported(f"{error.filename} was not read: {error.strerror}") from None
-    except DENIED as error:
-        raise NotPermitted(f"{error.filename}: permission denied; {_advice(host.fs, pid)}") from None
-    if now.start_ticks != ask.process.start_ticks or now.state in _ENDED:
-        raise NoSuchProcess(pid, "it ended while it was looked at")
-    return facts
+    def __init__(self, host: Host, ask: Request) -> None:
+        self.host, self.ask = host, ask
+        self._begun_s = host.monotonic()
+        self._clone3_answers: dict[str, str | None] = {}  # by the number of filters
+
+    def look(self) -> ThreadLimitFacts:
+        """Read everything once. Raises NoSuchProcess, NotPermitted, NotSupported and BadInput."""
+        host, pid = self.host, self.ask.process.pid
+        try:
+            facts = self._read()
+            now = host.process(pid)
+        except GONE as error:
+            if not host.fs.is_live:
+                raise NotSupported(f"{error.filename} is not in this copy: the limits of {pid} are unknown") from None
+            raise NoSuchProcess(pid, "it ended while it was looked at") from None
+        except Refused as error:
+            raise NotSupported(f"{error.filename} was not read: {error.strerror}") from None
+        except DENIED as error:
+            raise NotPermitted(f"{error.filename}: permission denied; {_advice(host.fs, pid)}") from None
+        if now.start_ticks != self.ask.process.start_ticks or now.state in ENDED:
+            raise NoSuchProcess(pid, "it ended while it was looked at")
+        return facts
+
+    def _clone3(self, status: Status) -> str | None:
+        """The filters' answer to the start of a thread; asked once, since filters can only be added."""
+        count = status.fields.get("Seccomp_filters", "?")
+        if count not in self._clone3_answers:
+            self._clone3_answers[count] = _filter_answer(self.host, self.ask, status)
+        return self._clone3_answers[count]
+
+    def _read(self) -> ThreadLimitFacts:
+        host, ask = self.host, self.ask
+        fs, pid = host.fs, ask.process.pid
+        reader = _Reader(fs, pid)
+        status = fs.load(parse_status, pid, "status")
+        space = reader.load("maps", parse_maps, pid, "maps")
+        program = read_program(fs, pid, space)
+        tasks = read_task_counts(fs)
+        user_namespace = namespace(fs, pid, "user")
+        release = kernel_release(fs)
+        loadavg = reader.load("loadavg", str.split, "loadavg") or []
+        memberships = tuple(reader.load("cgroup", parse_cgroup, pid, "cgroup") or ())
+        return ThreadLimitFacts(
+            ask=ask,
+            at_s=host.monotonic() - self._begun_s,
+            page_bytes=host.page_bytes,
+            status=status,
+            limits=reader.load("limits", parse_limits, pid, "limits") or {},
+            space=space,
+            locks_new=reader.load("smaps", locks_new_mappings, pid, "smaps") if status.bytes_of("VmLck") else False,
+            glibc=program.glibc,
+            java_options=program.java_options,
+            malloc_options=program.malloc_options,
+            user_namespace=user_namespace,
+            reader_user_namespace=namespace(fs, "self", "user"),
+            namespace_owner=_namespace_owner(host, pid, user_namespace),
+            clone3=self._clone3(status),
+            shows_all_pids=_shows_all_pids(fs),
+            tasks=tasks,
+            user_threads=_user_threads(fs, tasks, status, user_namespace, release),
+            pids=cgroup_limits(fs, pid, "pids"),
+            memory=cgroup_limits(fs, pid, "memory"),
+            memberships=memberships,
+            ancestors=tuple(_ancestors(fs, status)),
+            meminfo=reader.load("meminfo", parse_meminfo, "meminfo") or {},
+            sysctl={name: value for name in _SYSCTLS if (value := read_sysctl(fs, *name.split("."))) is not None},
+            total_tasks=optional(parse_total_tasks, " ".join(loadavg)),
+            last_pid=integer(loadavg[4]) if len(loadavg) > 4 else None,
+            open_files=reader.open_files(),
+            online_cpus=fs.maybe_root(cpu_count, "sys/devices/system/cpu/online"),
+            release=release,
+            unreadable=reader.unreadable,
+            advice=_advice(fs, pid) if PERMISSION_DENIED in reader.unreadable.values() else None,
+            sources=read_sources(fs, status, memberships, ask.process.user or ""),
+            cpu_s=_cpu_s(host, pid) if ask.uses else None,
+            farthest_write_bytes=_farthest_write_bytes(fs, pid) if ask.uses else None,
+        )
+
+
+def collect(host: Host, ask: Request) -> ThreadLimitFacts:
+    """Read everything once, without a terminal."""
+    return Collector(host, ask).look()
 
 
 def _advice(fs: ProcFS, pid: int) -> str:
     return how_to_be_allowed(fs, "CAP_SYS_PTRACE", "opskit", "limits", pid, pid=pid)
-
-
-def _read(host: Host, ask: Request, clone3_answers: dict[str, str | None]) -> ThreadLimitFacts:
-    fs, pid = host.fs, ask.process.pid
-    reader = _Reader(fs, pid)
-    status = fs.load(parse_status, pid, "status")
-    space = reader.load("maps", parse_maps, pid, "maps")
-    program = read_program(fs, pid, space)
-    tasks = read_task_counts(fs)
-    user_namespace = namespace(fs, pid, "user")
-    release = kernel_release(fs)
-    loadavg = reader.load("loadavg", str.split, "loadavg") or []
-    memberships = tuple(reader.load("cgroup", parse_cgroup, pid, "cgroup") or ())
-    facts = ThreadLimitFacts(
-        pid=pid,
-        page_bytes=host.page_bytes,
-        status=status,
-        limits=reader.load("limits", parse_limits, pid, "limits") or {},
-        space=space,
-        locks_new=reader.load("smaps", locks_new_mappings, pid, "smaps") if status.bytes_of("VmLck") else False,
-        glibc=program.glibc,
-        java_options=program.java_options,
-        malloc_options=program.malloc_options,
-        user_namespace=user_namespace,
-        reader_user_namespace=namespace(fs, "self", "user"),
-        namespace_owner=_namespace_owner(host, pid, user_namespace),
-        clone3=_clone3(host, ask, status, clone3_answers),
-        shows_all_pids=_shows_all_pids(fs),
-        tasks=tasks,
-        user_threads=_user_threads(fs, tasks, status, user_namespace, release),
-        pids=cgroup_limits(fs, pid, "pids"),
-        memory=cgroup_limits(fs, pid, "memory"),
-        memberships=memberships,
-        ancestors=tuple(_ancestors(fs, status)),
-        meminfo=reader.load("meminfo", parse_meminfo, "meminfo") or {},
-        sysctl={name: value for name in _SYSCTLS if (value := read_sysctl(fs, *name.split("."))) is not None},
-        total_tasks=optional(parse_total_tasks, " ".join(loadavg)),
-        last_pid=integer(loadavg[4]) if len(loadavg) > 4 else None,
-        open_files=reader.open_files(),
-        online_cpus=fs.maybe_root(cpu_count, "sys/devices/system/cpu/online"),
-        release=release,
-        unreadable=reader.unreadable,
-        advice=_advice(fs, pid) if PERMISSION_DENIED in reader.unreadable.values() else None,
-        sources=read_sources(fs, status, memberships, ask.process.user or ""),
-        cpu_s=_cpu_s(host, pid) if ask.uses else None,
-        farthest_write_bytes=_farthest_write_bytes(fs, pid) if ask.uses else None,
-    )
-    return facts
 
 
 class _Reader:
@@ -182,14 +198,6 @@ def _namespace_owner(host: Host, pid: int, user_namespace: bytes | None) -> int 
     from opskit.proc.kernel.syscalls import user_namespace_owner  # noqa: PLC0415  (ctypes: only where it is needed)
 
     return optional(user_namespace_owner, host.fs.path(pid, "ns", "user"))
-
-
-def _clone3(host: Host, ask: Request, status: Status, answers: dict[str, str | None]) -> str | None:
-    """The filters' answer to the start of a thread; asked once, since filters can only be added."""
-    count = status.fields.get("Seccomp_filters", "?")
-    if count not in answers:
-        answers[count] = _filter_answer(host, ask, status)
-    return answers[count]
 
 
 def _filter_answer(host: Host, ask: Request, status: Status) -> str | None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from opskit.proc.task_counts import TaskCounts
 
 PERMISSION_DENIED = "permission denied"
+ENDED = ("Z", "X")  # a zombie keeps its pid until its parent has waited for it
 
 
 class Request(NamedTuple):
@@ -60,7 +61,7 @@ class LimitSources:
 
 @dataclass(frozen=True)
 class ThreadLimitFacts:
-    """What was read. None: it could not be; `unreadable` says why, by the name of the file.
+    """What was read, `at_s` seconds after the first sample. None: it could not be; `unreadable` says why, by file name.
 
     `locks_new`: new mappings are locked. `glibc` is its version. `java_options` and `malloc_options` are those the process
     was started with. `namespace_owner` is the uid that made its user namespace. `clone3` is what its seccomp filters answer to
@@ -70,7 +71,8 @@ class ThreadLimitFacts:
     what was denied. `cpu_s` and `farthest_write_bytes` are read on request only.
     """
 
-    pid: int
+    ask: Request
+    at_s: float
     page_bytes: int
     status: Status
     limits: dict[str, Rlimit]
@@ -102,3 +104,8 @@ class ThreadLimitFacts:
     sources: LimitSources
     cpu_s: float | None = None
     farthest_write_bytes: int | None = None
+
+    @property
+    def pid(self) -> int:
+        """The process's id."""
+        return self.ask.process.pid

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit import shell
-from opskit.collect.limits.facts import Request
+from opskit.collect.limits.facts import ENDED, Request
 from opskit.errors import NoSuchProcess, NotSupported, UsageError
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.fs import optional
@@ -13,8 +13,6 @@ from opskit.quantities import integer
 
 if TYPE_CHECKING:
     from opskit.host import Host
-
-_ENDED = ("Z", "X")
 
 
 def request_for(host: Host, pid: int | None, *, uses: bool) -> Request:
@@ -30,7 +28,7 @@ def request_for(host: Host, pid: int | None, *, uses: bool) -> Request:
     stat = host.fs.maybe(parse_stat, pid, "stat", strict=True)
     if stat is not None and stat.is_kernel_thread:
         raise NotSupported(f"{pid} ({stat.comm}) is a kernel thread: these limits do not apply to it")
-    if stat is not None and stat.state in _ENDED:
+    if stat is not None and stat.state in ENDED:
         others = [tid for tid in optional(host.fs.tids, pid, default=[]) if tid != pid]
         if others:
             raise NotSupported(

@@ -1,4 +1,4 @@
-"""What a probe would do to prove a headroom: how many threads, under which limits, as which user."""
+"""What a probe does to prove a headroom (how many threads, under which limits, as which user), and its result."""
 
 from __future__ import annotations
 
@@ -36,6 +36,27 @@ class ProbePlan(NamedTuple):
     groups: tuple[int, ...]
     cgroup_procs: str | None
     proves: tuple[str, ...]
+
+
+class ProbeResult(NamedTuple):
+    """How many threads were tried and started; the call that failed first with its errno's name; how long it took (s).
+
+    `failed_call` is "mmap" or "mprotect" (the stack), "clone" (the thread), "fork" (the child itself), "setup:…" (a limit,
+    the user or the cgroup could not be taken on), or "timeout".
+    """
+
+    tried: int
+    started: int
+    failed_call: str | None
+    errno: str | None
+    took_s: float
+
+
+class Probed(NamedTuple):
+    """A plan and its result; None: it was not made, since it would have taken the process's last threads."""
+
+    plan: ProbePlan
+    result: ProbeResult | None
 
 
 def probe_plan(facts: ThreadLimitFacts, found: Headroom, *, in_cgroup: bool) -> ProbePlan | None:

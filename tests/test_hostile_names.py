@@ -25,14 +25,14 @@ from terminal import on_terminal
 from trees import Link
 
 from opskit.analysis import dentry
-from opskit.analysis import limit_origin as limitorigin
-from opskit.analysis.limits import Limit, Verdict
+from opskit.analysis.limits import fix as limit_fix
+from opskit.analysis.limits.limit import Limit
 from opskit.commands.shared import log_files as logfiles
 from opskit.proc.cgroup.tree import parse_cgroup
 from opskit.proc.config.systemd_units import owner_of_path
 from opskit.render.formats import table
-from opskit.render.report import About, Report
-from opskit.render.views.limits import blocks
+from opskit.render.report import About, Block, Report
+from opskit.render.views.limits import LIMIT
 
 ROOT = Path(__file__).resolve().parent.parent
 NAMES = st.binary(min_size=1, max_size=40).map(
@@ -429,9 +429,9 @@ def test_random_names_in_each_builder(name):
     share = dentry.CgroupShare(name, f"/x/{name}", None, 5, None, None, None, None, reclaims=True)
     assert argv_of(dentry.reclaim_command(share)) == ["echo", "5", ">", f"/x/{name}/memory.reclaim"]
     for limit in ("pids.max", "memory.max", "memory.limit_in_bytes"):
-        row = Limit(limit, "", 30, 0, 0, "counts", f"/sys/fs/cgroup/{name}/{limit}", cgroup=f"/{name}")
-        assert argv_of(limitorigin._written(row, 7)) == ["echo", "7", ">", f"/sys/fs/cgroup/{name}/{limit}"]
-        command = limitorigin._set_property(row, "TasksMax=7")
+        row = Limit(limit, "", 30, 0, f"/sys/fs/cgroup/{name}/{limit}", f"/{name}")
+        assert argv_of(limit_fix.written(row, 7)) == ["echo", "7", ">", f"/sys/fs/cgroup/{name}/{limit}"]
+        command = limit_fix.set_property(row, "TasksMax=7")
         assert (command is None) == (owner_of_path(f"/{name}") is None)
     operands = ["--", name] if name.startswith("-") else [name]
     assert argv_of(logfiles._unpacked(("zcat",), name)) == ["zcat", *operands, "|", "opskit", "safepoints", "-"]
@@ -439,7 +439,8 @@ def test_random_names_in_each_builder(name):
 
 def test_off_a_terminal_no_row_of_a_table_is_broken():
     """The longest path there can be, each of its bytes escaped, is one line with its command."""
-    limit = Limit("pids.max", "", 30, 0, 0, "counts", "/sys/fs/cgroup/" + "\x01" * 4080, cgroup="/x")
-    row = dataclasses.replace(limit, fix=limitorigin._written(limit, 64))
-    shown = table.render(Report(About("host", "now", "1", "opskit"), blocks=blocks(Verdict((row,), None), narrow=True)))
+    limit = Limit("pids.max", "", 30, 0, "/sys/fs/cgroup/" + "\x01" * 4080, "/x")
+    row = dataclasses.replace(limit, fix=limit_fix.written(limit, 64))
+    block = Block([field for field in LIMIT if field.title], [row], 1)
+    shown = table.render(Report(About("host", "now", "1", "opskit"), blocks=[block]))
     assert sum(row.fix in line for line in shown.splitlines()) == 1

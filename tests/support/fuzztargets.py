@@ -17,10 +17,10 @@ from opskit.actions import peek_paths
 from opskit.analysis import flame_tree as flametree
 from opskit.analysis import frame_kinds as framekind
 from opskit.analysis import frames, jmap_diff, locks, stacks
-from opskit.analysis import limit_origin as limitorigin
 from opskit.analysis import saved_profiles as readback
-from opskit.analysis import thread_stack as threadstack
 from opskit.analysis.distribution import Scratch
+from opskit.analysis.limits.origin import unit_soft
+from opskit.analysis.limits.thread_stack import compiler_stack_bytes, java_stack
 from opskit.analysis.safepoint_advice import Figures, verdict
 from opskit.analysis.safepoints import Collector, Timeline, stops_of
 from opskit.commands import dentry, jpmp, jpmp_live
@@ -58,6 +58,7 @@ from opskit.proc.cgroup import owner as place
 from opskit.proc.cgroup import tree as cgroup
 from opskit.proc.config import pam_limits as pamlimits
 from opskit.proc.config import systemd_units as units
+from opskit.proc.config.sysctl_d import sysctl_settings
 from opskit.proc.files import boot_time as boot
 from opskit.proc.files import (
     dentry_state,
@@ -317,7 +318,7 @@ def _pam(data: bytes) -> object:
 def _units(data: bytes) -> object:
     fs = _UNITS.with_file("etc/systemd/system/a-b@c.service", data)
     found = units.unit_settings(fs, "a-b@c.service")
-    return [limitorigin._unit_soft(setting.value) for setting in found.values()]
+    return [unit_soft(setting.value) for setting in found.values()]
 
 
 text_target(
@@ -333,7 +334,7 @@ text_target(
 )
 def _sysctl(data: bytes) -> object:
     fs = _UNITS.with_file("etc/sysctl.conf", data)
-    found = sysctl.sysctl_settings(fs)
+    found = sysctl_settings(fs)
     fs = _UNITS.with_file("proc/sys/kernel/pid_max", data.partition(b"=")[2])
     return found, sysctl.read_sysctl(fs, "kernel", "pid_max")
 
@@ -754,15 +755,15 @@ def _command_line(data: bytes) -> object:
         ),
         *(
             attachtarget.reduced_signals(words, words),
-            threadstack._java_stack(tuple(words)),
-            threadstack.compiler_stack_bytes(tuple(words)),
+            java_stack(tuple(words)),
+            compiler_stack_bytes(tuple(words)),
         ),
     )
 
 
 text_target(
     "java options",
-    lambda line: (threadstack._java_stack(tuple(line.split())), threadstack.compiler_stack_bytes(tuple(line.split()))),
+    lambda line: (java_stack(tuple(line.split())), compiler_stack_bytes(tuple(line.split()))),
     b"-Xss512k -XX:ThreadStackSize=1024 -XX:CompilerThreadStackSize=4m -ss1g",
 )
 text_target(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.analysis.finding import Entity, Finding, most_severe_first
-from opskit.quantities import percent, plural
+from opskit.quantities import percent, plural, short_size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,9 +55,8 @@ def _run_out(facts: ThreadLimitFacts, found: Headroom, binding: Limit) -> Findin
         code, summary = "seccomp-refuses-threads", "a seccomp filter refuses clone3(): no thread can start"
         evidence = binding.note or binding.source
     elif binding.name == "RLIMIT_STACK":
-        code = "stack-above-ram"
-        summary = f"each thread needs a stack of {found.stack.bytes} bytes, more than the kernel grants at once"
-        evidence = f"{binding.source}: {found.stack.origin}"
+        code, summary = "stack-above-ram", "one thread's stack is larger than RAM and swap, or than the address space"
+        evidence = f"a stack of {short_size(found.stack.bytes)}: {found.stack.origin}, {binding.source}"
     else:
         code, summary = "threads-none-left", f"no thread can start: {binding.full_name} is used up"
     return Finding(code, "error", entity, summary, evidence, binding.fix, closer, share=1.0)

@@ -10,7 +10,7 @@ from opskit.analysis.limits.judge import judge
 from opskit.analysis.limits.probe import Probed, probe_plan
 from opskit.collect.limits.collect import Collector
 from opskit.collect.limits.target import request_for
-from opskit.collect.targets import resolve_jvm as resolve_process
+from opskit.collect.targets import resolve_process
 from opskit.commands.shared.confirm import agreed
 from opskit.commands.shared.options import SHOW, WATCH, Size, option
 from opskit.commands.shared.run import Run, command
@@ -39,7 +39,7 @@ PROBE = "Probe"
     "--verbose",
     is_flag=True,
     group=SHOW,
-    help="In a table: every limit, where it was read, who set it, how to raise it.",
+    help="On a terminal: show every limit, where it was read, who set it, how to raise it.",
 )
 @option("--stack", type=Size(), metavar="SIZE", help="Ask for threads with a stack of SIZE (512K, 8M, 1G).")
 @option(
@@ -66,18 +66,22 @@ def limits(
     """  # fmt: skip
     if stack == 0:
         raise UsageError("--stack 0: a thread needs a stack; write 512K, 8M, 1G")
-    pid = None if process is None else resolve_process(run.host, process)
+    pid = None if process is None else resolve_process(run.host, process, "limits")
     collector = Collector(run.host, request_for(run.host, pid, uses=every))
     samples: list[HeadroomSample] = []
 
     def look() -> view.Shown:
         result = judge(collector.look(), stack, samples if run.watching else None)
         samples[:] = result.samples or ()
-        return view.Shown(result, _probe(run, result, in_cgroup, yes) if probe else None, verbose or every)
+        return view.Shown(result, _probe(run, result, in_cgroup, yes) if probe else None)
+
+    form = view.Form.ROWS
+    if run.format == "table":
+        form = view.Form.SHORT if run.out.terminal and not (verbose or every) else view.Form.DETAILS
 
     return run.show(
         look,
-        lambda shown: view.report(run.about(view.target(shown.result.facts)), shown, table=run.format == "table"),
+        lambda shown: view.report(run.about(view.target(shown.result.facts)), shown, form),
     )
 
 

@@ -114,7 +114,7 @@ class Command(click.Command):
         """A section a topic, those of its own before the shared ones."""
         sections: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
-            line = parameter.get_help_record(ctx)
+            line = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
             if line is not None:
                 topic = getattr(parameter, "group", None) or (OUTPUT if parameter.name == "help" else "Options")
                 sections.setdefault(topic, []).append(line)

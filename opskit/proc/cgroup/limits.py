@@ -41,7 +41,7 @@ class CgroupLimit(NamedTuple):
     @property
     def limit_bytes(self) -> int | None:
         """A memory limit as a number; None for no limit, or an unknown one."""
-        return None if self.limit in (None, UNLIMITED) else int(self.limit or 0)
+        return None if self.limit in (None, UNLIMITED) else round(self.limit or 0)
 
 
 class CgroupLimits(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from opskit.collect.limits.facts import PERMISSION_DENIED
@@ -128,11 +129,10 @@ PROBE: Sequence[Field[Probed]] = (
 
 
 class Shown(NamedTuple):
-    """What is shown: the result, and what came of a probe. `details`: every limit with where, set by, fix and note."""
+    """What is shown: the result, and what came of a probe."""
 
     result: LimitsResult
     probed: Probed | None
-    details: bool
 
     @property
     def headroom(self) -> Headroom:
@@ -191,20 +191,28 @@ def target(facts: ThreadLimitFacts) -> dict[str, object]:
     return {"pid": who.pid, "command": who.command, "user": who.user, "unit": units[0] if units else None}
 
 
-def report(about: About, shown: Shown, *, table: bool) -> Report:
-    """The report. A `table` without details has the first few limits, or none where nothing is wrong."""
+class Form(Enum):
+    """How limits are laid out: one row each; two tables; or on a terminal the first few, and none if nothing is wrong."""
+
+    ROWS = 0
+    DETAILS = 1
+    SHORT = 2
+
+
+def report(about: About, shown: Shown, form: Form) -> Report:
+    """The answer, and the limits in this form."""
     result = shown.result
     lines = [_answer(result), open_files_line(result.facts), *_doubts(result)]
     if result.samples:
         lines.insert(1, trend_line(result))
     if shown.probed:
         lines.insert(1, probe_line(shown.probed, result.headroom))
-    if table and not shown.details:
+    if form is Form.SHORT:
         lines[-1] += f"; -v shows all {len(result.headroom.limits)} limits"
     binding = result.headroom.binding
     return Report(
         about,
-        list(_blocks(shown, table=table)),
+        list(_blocks(shown, form)),
         verdict=lines,
         footer=[f"could not read {name}" for name in result.facts.sources.pam.unread],
         findings=result.findings,
@@ -213,12 +221,12 @@ def report(about: About, shown: Shown, *, table: bool) -> Report:
     )
 
 
-def _blocks(shown: Shown, *, table: bool) -> Iterator[Block[Limit] | Block[LimitUse]]:
+def _blocks(shown: Shown, form: Form) -> Iterator[Block[Limit] | Block[LimitUse]]:
     columns = [field for field in LIMIT if field.title]
     rows = shown.headroom.limits
-    if not table:
+    if form is Form.ROWS:
         yield Block(columns, rows, len(rows))
-    elif shown.details:
+    elif form is Form.DETAILS:
         advice = ("source", "set_by", "fix")
         yield Block([field for field in columns if field.name not in advice], rows, len(rows))
         known = [limit for limit in rows if limit.state == "counts"]

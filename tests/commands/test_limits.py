@@ -561,7 +561,7 @@ def test_all_marks_what_is_over_80_percent(inprocess, tree):
     ("words", "complaint"),
     [
         (["999999999"], "no process 999999999"),
-        (["0"], "no process 0"),
+        (["0"], "'0' is not a PID"),
         (["no-such-program"], "'no-such-program'"),
         (["1", "--stack", "0"], "--stack 0"),
         (["1", "--stack", "many"], "'many' is not a size"),

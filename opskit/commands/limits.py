@@ -75,13 +75,12 @@ def limits(
         samples[:] = result.samples or ()
         return view.Shown(result, _probe(run, result, in_cgroup, yes) if probe else None)
 
-    form = view.Form.ROWS
-    if run.format == "table":
-        form = view.Form.SHORT if run.out.terminal and not (verbose or every) else view.Form.DETAILS
+    table = run.format == "table"
+    short = table and run.out.terminal and not (verbose or every)
 
     return run.show(
         look,
-        lambda shown: view.report(run.about(view.target(shown.result.facts)), shown, form),
+        lambda shown: view.report(run.about(view.target(shown.result.facts)), shown, table=table, short=short),
     )
 
 

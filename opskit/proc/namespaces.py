@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.proc.fs import DENIED, GONE
+from opskit.proc.fs import optional
 
 if TYPE_CHECKING:
     from opskit.proc.fs import ProcFS
@@ -21,10 +21,7 @@ INITIAL = {"pid": b"pid:[4026531836]", "user": b"user:[4026531837]", "cgroup": b
 
 def namespace(fs: ProcFS, pid: int | str, kind: str) -> bytes | None:
     """The namespace of a process, `user:[4026531837]`; None where the link cannot be read."""
-    try:
-        return fs.link(pid, "ns", kind)
-    except OSError:
-        return None
+    return optional(fs.link, pid, "ns", kind)
 
 
 def in_initial(fs: ProcFS, kind: str, pid: int | str = "self") -> bool | None:
@@ -42,11 +39,8 @@ def container_evidence(fs: ProcFS) -> str | None:
         ours = namespace(fs, "self", kind)
         if ours not in (None, initial):
             return f"its {kind} namespace is {(ours or b'').decode()}, not the machine's first"
-    try:
-        same_root = fs.file_id("self", "root") == fs.file_id(1, "root")
-    except (*GONE, DENIED):
-        return None
-    return None if same_root else "its root directory is not that of pid 1"
+    our_root, its_root = optional(fs.file_id, "self", "root"), optional(fs.file_id, 1, "root")
+    return None if None in (our_root, its_root) or our_root == its_root else "its root directory is not that of pid 1"
 
 
 def in_first_pid_namespace(fs: ProcFS, pid: int | str = "self") -> bool:

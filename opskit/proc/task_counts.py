@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from opskit.errors import BadInput
 from opskit.proc.files.status import parse_status
-from opskit.proc.fs import DENIED, GONE, ProcFS
+from opskit.proc.fs import ProcFS, optional
 from opskit.proc.namespaces import in_first_pid_namespace, namespace
 from opskit.proc.visibility import hides_processes, is_mounted_with_hidepid, parse_total_tasks
 
@@ -67,20 +66,20 @@ def _is_copied_in_part(fs: ProcFS, processes: tuple[ProcessTasks, ...]) -> bool:
     """Whether a copy holds fewer threads than the machine had. In a pid namespace loadavg counts other tasks as well."""
     if fs.is_live or not in_first_pid_namespace(fs, 1):
         return False
-    try:
-        return fs.load(parse_total_tasks, "loadavg") > sum(process.threads for process in processes)
-    except (*GONE, DENIED, BadInput):
-        return True
+    total = fs.maybe(parse_total_tasks, "loadavg")
+    return total is None or total > sum(process.threads for process in processes)
 
 
 def _processes(fs: ProcFS, pids: Iterable[int]) -> Iterable[ProcessTasks]:
     for pid in pids:
-        try:
-            status = fs.load(parse_status, pid, "status")
-            threads = status.threads or 1
-            yield ProcessTasks(pid, status.real_uid, threads, _high_ids(fs, pid, threads))
-        except (*GONE, DENIED, BadInput):
-            continue
+        found = fs.maybe(_uid_and_threads, pid, "status")
+        if found is not None:
+            yield ProcessTasks(pid, *found, _high_ids(fs, pid, found[1]))
+
+
+def _uid_and_threads(text: str) -> tuple[int, int]:
+    status = parse_status(text)
+    return status.real_uid, status.threads or 1
 
 
 def _high_ids(fs: ProcFS, pid: int, threads: int) -> int:
@@ -88,7 +87,5 @@ def _high_ids(fs: ProcFS, pid: int, threads: int) -> int:
         return threads
     if threads == 1:
         return 0
-    try:
-        return sum(tid >= RESERVED_PIDS for tid in fs.tids(pid))
-    except (*GONE, DENIED):
-        return threads
+    tids = optional(fs.tids, pid)
+    return threads if tids is None else sum(tid >= RESERVED_PIDS for tid in tids)

@@ -6,12 +6,22 @@ from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput
 from opskit.proc.files.mountinfo import parse_mountinfo
-from opskit.proc.fs import DENIED, GONE, ProcFS
+from opskit.proc.fs import DENIED, GONE, ProcFS, Refused
 from opskit.proc.rights import RUN_AS_ROOT, how_to_be_allowed, missing, read_rights
 from opskit.quantities import integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+PERMISSION_DENIED = "permission denied"
+
+
+def why_unread(error: Exception) -> str:
+    """A short reason for a DENIED, a Refused or a BadInput."""
+    if isinstance(error, Refused):
+        return str(error.strerror)
+    return PERMISSION_DENIED if isinstance(error, DENIED) else str(error)
 
 
 def coverage_lines(fs: ProcFS, scanned: int, denied: int, vanished: int) -> Iterator[str]:

@@ -322,7 +322,7 @@ def _units(data: bytes) -> object:
 
 text_target(
     "systemd cgroup path",
-    lambda path: (units.unit_of_path(path), units.is_of_user_manager(path)),
+    lambda path: (units.unit_of_path(path), units.owner_of_path(path)),
     b"/user.slice/user@1.service/app.scope",
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from opskit.collect.limits.facts import ENDED, PERMISSION_DENIED, Ancestor, Request, ThreadLimitFacts
+from opskit.collect.limits.facts import ENDED, Ancestor, Request, ThreadLimitFacts
 from opskit.collect.limits.program import cpu_count, kernel_release, read_program
 from opskit.collect.limits.sources import read_sources
 from opskit.errors import BadInput, NoSuchProcess, NotPermitted, NotSupported
@@ -23,7 +23,7 @@ from opskit.proc.namespaces import INITIAL, in_initial, namespace
 from opskit.proc.process import command_name
 from opskit.proc.rights import how_to_be_allowed
 from opskit.proc.task_counts import TaskCounts, read_task_counts
-from opskit.proc.visibility import parse_total_tasks
+from opskit.proc.visibility import PERMISSION_DENIED, parse_total_tasks, why_unread
 from opskit.quantities import integer
 
 if TYPE_CHECKING:
@@ -145,21 +145,15 @@ class _Reader:
                 raise
             self.unreadable[name] = "not in this proc tree"
         except (DENIED, NotADirectoryError, BadInput) as error:
-            self.unreadable[name] = _reason(error)
+            self.unreadable[name] = why_unread(error)
         return None
 
     def open_files(self) -> int | None:
         try:
             return self.fs.fd_count(self.pid)
         except (*GONE, DENIED, NotADirectoryError) as error:
-            self.unreadable["fd"] = _reason(error) if isinstance(error, DENIED) else "not in this proc tree"
+            self.unreadable["fd"] = why_unread(error) if isinstance(error, DENIED) else "not in this proc tree"
             return None
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, Refused):
-        return str(error.strerror)
-    return PERMISSION_DENIED if isinstance(error, DENIED) else str(error)
 
 
 def _shows_all_pids(fs: ProcFS) -> bool | None:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from opskit.proc.process import Process
     from opskit.proc.task_counts import TaskCounts
 
-PERMISSION_DENIED = "permission denied"
 ENDED = ("Z", "X")  # a zombie keeps its pid until its parent has waited for it
 
 

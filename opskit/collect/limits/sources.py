@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from opskit.collect.limits.facts import LimitSources
 from opskit.proc.config.pam_limits import account_of, pam_limits
 from opskit.proc.config.sysctl_d import sysctl_settings
-from opskit.proc.config.systemd_units import is_of_user_manager, manager_settings, unit_of_path, unit_settings
+from opskit.proc.config.systemd_units import manager_settings, owner_of_path, unit_of_path, unit_settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,15 +21,15 @@ def read_sources(fs: ProcFS, status: Status, memberships: Sequence[Membership], 
     """Read the files. One that cannot be read is named in `pam.unread`; missing ones set nothing."""
     account = account_of(fs, user, status.real_uid, status.real_gid, status.groups)
     paths = sorted({member.path for member in memberships}, key=lambda path: (-len(path), path))
-    deepest = next((path for path in paths if unit_of_path(path)), None)
+    owner = next((owner for path in paths if (owner := owner_of_path(path))), None)
     return LimitSources(
         user,
         pam_limits(fs, account),
-        deepest and unit_of_path(deepest),
+        owner and owner.unit,
         {unit: unit_settings(fs, unit) for path in paths for unit in _units_on(path)},
         manager_settings(fs),
         sysctl_settings(fs),
-        deepest is not None and is_of_user_manager(deepest),
+        owner is not None and owner.manager_uid is not None,
     )
 
 

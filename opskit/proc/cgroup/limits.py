@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from opskit.errors import BadInput
 from opskit.proc.cgroup.tree import ancestry
 from opskit.proc.files.limits import UNLIMITED
-from opskit.proc.fs import DENIED, GONE, Refused
+from opskit.proc.fs import DENIED, GONE, optional
+from opskit.proc.visibility import why_unread
 from opskit.quantities import integer
 
 if TYPE_CHECKING:
@@ -121,12 +122,8 @@ def cgroup_limits(fs: ProcFS, pid: int, controller: str) -> CgroupLimits:
         found = ancestry(fs, pid, controller)
     except GONE:
         return CgroupLimits((), f"/proc/{pid}/cgroup is not in this proc tree")
-    except Refused as error:
-        return CgroupLimits((), str(error.strerror))
-    except DENIED:
-        return CgroupLimits((), "permission denied")
-    except BadInput as error:
-        return CgroupLimits((), str(error))
+    except (DENIED, BadInput) as error:
+        return CgroupLimits((), why_unread(error))
     if found is None:
         return CgroupLimits((), f"the cgroups of the {controller} controller are not visible from here")
     levels = tuple(limit for level in found.levels if (limit := limit_of(fs, level)))
@@ -173,10 +170,7 @@ def throttling(fs: ProcFS, level: Level) -> Throttling:
 
 def read_periods(fs: ProcFS, pid: int) -> Periods | None:
     """(periods, throttled periods) of each cgroup above a process that counts them; None where no cgroup is visible."""
-    try:
-        cgroups = ancestry(fs, pid, "cpu")
-    except (*GONE, DENIED, BadInput):
-        return None
+    cgroups = optional(ancestry, fs, pid, "cpu")
     if cgroups is None:
         return None
     counted = ((level.path, throttling(fs, level)) for level in cgroups.levels)

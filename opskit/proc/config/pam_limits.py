@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from opskit.proc.config.setting import Setting, conf_files
 from opskit.proc.files.limits import UNLIMITED
@@ -26,24 +26,11 @@ if TYPE_CHECKING:
 
     from opskit.proc.fs import ProcFS
 
-ITEMS = {
-    "cpu": "RLIMIT_CPU",
-    "fsize": "RLIMIT_FSIZE",
-    "data": "RLIMIT_DATA",
-    "stack": "RLIMIT_STACK",
-    "core": "RLIMIT_CORE",
-    "rss": "RLIMIT_RSS",
-    "nproc": "RLIMIT_NPROC",
-    "nofile": "RLIMIT_NOFILE",
-    "memlock": "RLIMIT_MEMLOCK",
-    "as": "RLIMIT_AS",
-    "locks": "RLIMIT_LOCKS",
-    "sigpending": "RLIMIT_SIGPENDING",
-    "msgqueue": "RLIMIT_MSGQUEUE",
-    "nice": "RLIMIT_NICE",
-    "rtprio": "RLIMIT_RTPRIO",
-    "rttime": "RLIMIT_RTTIME",
-}
+# Each is RLIMIT_ITEM of setrlimit(2).
+_ITEMS = {
+    "cpu", "fsize", "data", "stack", "core", "rss", "nproc", "nofile", "memlock", "as", "locks", "sigpending", "msgqueue",
+    "nice", "rtprio", "rttime",
+}  # fmt: skip
 _KB = {"fsize", "data", "stack", "core", "rss", "memlock", "as"}
 _INFINITE = {"-1", "-", "unlimited", "infinity"}
 _RLIM_INFINITY = 2**64 - 1
@@ -51,8 +38,7 @@ _NUMBER = re.compile(r"[ \t\n\v\f\r]*([+-]?)0*([0-9]*)(?<=[0-9])")
 _USER, _GROUP, _WILDCARD = 0, 1, 2  # lower beats higher
 
 
-@dataclass(frozen=True)
-class Account:
+class Account(NamedTuple):
     """The user whom PAM logs in. `gid` is the primary group of the passwd entry; `groups` are gids by name."""
 
     name: str
@@ -62,8 +48,7 @@ class Account:
     wildcards_apply: bool = True
 
 
-@dataclass(frozen=True)
-class PamLimit:
+class PamLimit(NamedTuple):
     """What one line gives: bytes, seconds or a count, or UNLIMITED. `in_kb`: the line's number is in KB."""
 
     value: float
@@ -122,14 +107,14 @@ def _apply(
         if kind.startswith("-") and domain != "*" and _rank(domain, account) is not None:
             found.exempt = setting
         return
-    if len(words) < 4 or item not in ITEMS or kind not in ("soft", "hard", "-"):
+    if len(words) < 4 or item not in _ITEMS or kind not in ("soft", "hard", "-"):
         return
     rank = _rank(domain, account)
     value = parse_value(item, words[3].lower())
     if rank is None or value is None:
         return
     for side in ("soft", "hard") if kind == "-" else (kind,):
-        key = (ITEMS[item], side)
+        key = (f"RLIMIT_{item.upper()}", side)
         if classes.get(key, rank) < rank:
             return  # even if the hard limit were free: pam_limits looks no further
         classes[key] = rank
@@ -204,9 +189,9 @@ def parse_value(item: str, text: str) -> float | None:
 
 def account_of(fs: ProcFS, name: str, uid: int, gid: int, gids: Iterable[int]) -> Account:
     """The account of a process: its groups as /etc/group knows them, and those that the process has (`gids`)."""
-    known = set(gids) | {gid}
+    known = {*gids, gid}
     groups = {}
-    for line in _lines(fs, "etc/group"):
+    for line in fs.maybe_root(_getlines, "etc/group", default=[]):
         fields = line.split(":")
         number = integer(fields[2]) if len(fields) > 3 else None
         if number is not None and (number in known or name in fields[3].split(",")):
@@ -216,19 +201,9 @@ def account_of(fs: ProcFS, name: str, uid: int, gid: int, gids: Iterable[int]) -
 
 def _root_is_special(fs: ProcFS) -> bool:
     """Whether wildcards skip root (Debian's patch, and so Ubuntu's); assumed where there is no os-release."""
-    fields = dict(
-        line.replace('"', "").split("=", 1)
-        for line in _lines(fs, "etc/os-release") or _lines(fs, "usr/lib/os-release")
-        if "=" in line
-    )
+    lines = fs.maybe_root(_getlines, "etc/os-release") or fs.maybe_root(_getlines, "usr/lib/os-release", default=[])
+    fields = dict(line.replace('"', "").split("=", 1) for line in lines if "=" in line)
     return not fields or "debian" in (fields.get("ID", "") + " " + fields.get("ID_LIKE", "")).split()
-
-
-def _lines(fs: ProcFS, path: str) -> list[str]:
-    try:
-        return fs.load_root(_getlines, path)
-    except OSError:
-        return []
 
 
 def _getlines(text: str) -> list[str]:

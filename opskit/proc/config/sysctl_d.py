@@ -27,10 +27,7 @@ def sysctl_settings(fs: ProcFS) -> dict[str, Setting]:
         paths.append("etc/sysctl.conf")
     found: dict[str, Setting] = {}
     for path in paths:
-        try:
-            lines = fs.load_root(str.splitlines, path)
-        except OSError:
-            continue
+        lines = fs.maybe_root(str.splitlines, path, default=[])
         found.update((setting.key, setting) for setting in _settings(f"/{path}", lines))
     return found
 

@@ -20,16 +20,10 @@ if TYPE_CHECKING:
 
 # Highest priority first (systemd.unit(5), table 1).
 _DIRECTORIES = (
-    "etc/systemd/system.control",
-    "run/systemd/system.control",
-    "run/systemd/transient",
-    "etc/systemd/system",
-    "run/systemd/system",
-    "run/systemd/generator",
-    "usr/local/lib/systemd/system",
-    "usr/lib/systemd/system",
-    "lib/systemd/system",
-)
+    "etc/systemd/system.control", "run/systemd/system.control", "run/systemd/transient",
+    "etc/systemd/system", "run/systemd/system", "run/systemd/generator",
+    "usr/local/lib/systemd/system", "usr/lib/systemd/system", "lib/systemd/system",
+)  # fmt: skip
 _MANAGER = ("etc/systemd", "run/systemd", "usr/local/lib/systemd", "usr/lib/systemd", "lib/systemd")
 _UNIT = r"[\w:.\\@-]+\.(?:service|scope|slice|socket|mount|swap)"  # unit_name_is_valid() of systemd
 _USER_MANAGER = r"user@([0-9]{1,10})\.service"
@@ -83,12 +77,6 @@ def unit_of_path(path: str) -> str | None:
     return owner.unit if owner else None
 
 
-def is_of_user_manager(path: str) -> bool:
-    """Whether a cgroup's path leads to a unit of a user's own systemd, below its user@.service."""
-    owner = owner_of_path(path)
-    return owner is not None and owner.manager_uid is not None
-
-
 def unit_settings(fs: ProcFS, unit: str) -> dict[str, Setting]:
     """What a unit's file and its drop-ins set, by key (`TasksMax`, `LimitNPROC`); the last line of a key counts."""
     return _last_ones(fs, _unit_files(fs, unit))
@@ -128,11 +116,7 @@ def _unit_files(fs: ProcFS, unit: str) -> Iterator[str]:
 
 
 def _settings(fs: ProcFS, path: str) -> Iterator[Setting]:
-    try:
-        lines = fs.load_root(str.splitlines, path)
-    except OSError:
-        return
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(fs.maybe_root(str.splitlines, path, default=[]), 1):
         text = line.strip()
         key, equals, value = text.partition("=")
         if equals and not text.startswith(("#", ";", "[")):

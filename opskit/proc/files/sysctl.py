@@ -12,7 +12,5 @@ if TYPE_CHECKING:
 
 def read_sysctl(fs: ProcFS, *parts: str) -> int | None:
     """A number of /proc/sys; None where it cannot be read or is none."""
-    try:
-        return signed(fs.load(str.strip, "sys", *parts))
-    except OSError:
-        return None
+    text = fs.maybe(str.strip, "sys", *parts)
+    return None if text is None else signed(text)

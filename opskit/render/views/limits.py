@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
-from opskit.collect.limits.facts import PERMISSION_DENIED
 from opskit.proc.config.systemd_units import unit_of_path
 from opskit.proc.files.limits import UNLIMITED
+from opskit.proc.visibility import PERMISSION_DENIED
 from opskit.quantities import duration, percent, plural, short_size, whole
 from opskit.render.fields import COUNT, FLAG, NUMBER, SHARE, SIZE, TEXT, Field, Kind, list_of, record, records
 from opskit.render.report import Block, Report
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from opskit.analysis.limits.judge import LimitsResult
     from opskit.analysis.limits.limit import Headroom, Limit
@@ -110,17 +109,13 @@ SAMPLE: Sequence[Field[HeadroomSample]] = (
 )
 
 
-def _of_result(name: str) -> Callable[[Probed], object]:
-    return lambda probed: getattr(probed.result, name) if probed.result else None
-
-
 PROBE: Sequence[Field[Probed]] = (
     Field("made", FLAG, value=lambda probed: probed.result is not None),
-    Field("tried", COUNT, value=lambda probed: _of_result("tried")(probed) or 0),
-    Field("started", COUNT, value=lambda probed: _of_result("started")(probed) or 0),
-    Field("failed_call", value=_of_result("failed_call")),
-    Field("errno", value=_of_result("errno")),
-    Field("took_s", NUMBER, value=lambda probed: round(probed.result.took_s, 4) if probed.result else None),
+    Field("tried", COUNT, value=lambda probed: probed.result.tried if probed.result else 0),
+    Field("started", COUNT, value=lambda probed: probed.result.started if probed.result else 0),
+    Field("failed_call", value=lambda probed: probed.result and probed.result.failed_call),
+    Field("errno", value=lambda probed: probed.result and probed.result.errno),
+    Field("took_s", NUMBER, value=lambda probed: probed.result and round(probed.result.took_s, 4)),
     Field("stack_bytes", SIZE, value=lambda probed: probed.plan.stack_bytes),
     Field(
         "proves", list_of(TEXT), value=lambda probed: list(probed.plan.proves), help="the limits the probe was under"
@@ -140,18 +135,15 @@ class Shown(NamedTuple):
         return self.result.headroom
 
 
+def _zero_in_s(shown: Shown) -> float | None:
+    seconds = shown.result.trend and shown.result.trend.zero_in_s
+    return None if seconds is None else round(seconds, 1)
+
+
 def _open_files(shown: Shown) -> Mapping[str, object]:
     facts = shown.result.facts
     limit = facts.limits.get("RLIMIT_NOFILE")
     return {"in_use": facts.open_files, "value": _Amount(limit.soft if limit else None, "files")}
-
-
-def _trend(name: str, digits: int) -> Callable[[Shown], float | None]:
-    def value(shown: Shown) -> float | None:
-        found = getattr(shown.result.trend, name, None)
-        return None if found is None else round(found, digits)
-
-    return value
 
 
 DOCUMENT: Sequence[Field[Shown]] = (
@@ -179,8 +171,8 @@ DOCUMENT: Sequence[Field[Shown]] = (
     Field("probe", record(PROBE), value=lambda shown: shown.probed),
     Field("all", records(USE), value=lambda shown: shown.result.uses),
     Field("samples", records(SAMPLE), value=lambda shown: shown.result.samples),
-    Field("threads_left_per_min", NUMBER, value=_trend("per_min", 2)),
-    Field("zero_in_s", NUMBER, value=_trend("zero_in_s", 1), help="seconds until none is left at this rate"),
+    Field("threads_left_per_min", NUMBER, value=lambda shown: shown.result.trend and round(shown.result.trend.per_min, 2)),
+    Field("zero_in_s", NUMBER, value=_zero_in_s, help="seconds until none is left at this rate"),
 )  # fmt: skip
 
 
@@ -191,28 +183,20 @@ def target(facts: ThreadLimitFacts) -> dict[str, object]:
     return {"pid": who.pid, "command": who.command, "user": who.user, "unit": units[0] if units else None}
 
 
-class Form(Enum):
-    """How limits are laid out: one row each; two tables; or on a terminal the first few, and none if nothing is wrong."""
-
-    ROWS = 0
-    DETAILS = 1
-    SHORT = 2
-
-
-def report(about: About, shown: Shown, form: Form) -> Report:
-    """The answer, and the limits in this form."""
+def report(about: About, shown: Shown, *, table: bool, short: bool) -> Report:
+    """The answer and the limits; `short` for a terminal: the first few limits, and none if nothing is wrong."""
     result = shown.result
     lines = [_answer(result), open_files_line(result.facts), *_doubts(result)]
     if result.samples:
         lines.insert(1, trend_line(result))
     if shown.probed:
         lines.insert(1, probe_line(shown.probed, result.headroom))
-    if form is Form.SHORT:
+    if short:
         lines[-1] += f"; -v shows all {len(result.headroom.limits)} limits"
     binding = result.headroom.binding
     return Report(
         about,
-        list(_blocks(shown, form)),
+        list(_blocks(shown, table=table, short=short)),
         verdict=lines,
         footer=[f"could not read {name}" for name in result.facts.sources.pam.unread],
         findings=result.findings,
@@ -221,12 +205,12 @@ def report(about: About, shown: Shown, form: Form) -> Report:
     )
 
 
-def _blocks(shown: Shown, form: Form) -> Iterator[Block[Limit] | Block[LimitUse]]:
+def _blocks(shown: Shown, *, table: bool, short: bool) -> Iterator[Block[Limit] | Block[LimitUse]]:
     columns = [field for field in LIMIT if field.title]
     rows = shown.headroom.limits
-    if form is Form.ROWS:
+    if not table:
         yield Block(columns, rows, len(rows))
-    elif form is Form.DETAILS:
+    elif not short:
         advice = ("source", "set_by", "fix")
         yield Block([field for field in columns if field.name not in advice], rows, len(rows))
         known = [limit for limit in rows if limit.state == "counts"]

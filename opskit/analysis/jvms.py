@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from opskit.jvm.attach.readiness import Attachable
     from opskit.jvm.discover import Jvm
     from opskit.proc.cgroup.limits import CpuLimit, MemoryLimit
-    from opskit.proc.cgroup.owner import Place
+    from opskit.proc.cgroup.owner import CgroupOwner
 
 GC_PERCENT = 10.0  # of the time in pauses: more of it is trouble for whoever waits for an answer
 THROTTLED_PERCENT = 5.0  # of the periods
@@ -42,7 +42,7 @@ class Seen(NamedTuple):
     cpu_s: float | None
     threads: int | None
     rss_bytes: int | None
-    place: Place | None
+    place: CgroupOwner | None
     memory: MemoryLimit | None
     cpu: CpuLimit | None
     attach: Attachable | None
@@ -63,7 +63,7 @@ class Row(NamedTuple):
     jdk: str | None
     vendor: str | None
     collector: str | None
-    place: Place | None
+    place: CgroupOwner | None
     age_s: float | None
     cpu_percent: float | None
     heap: Heap | None

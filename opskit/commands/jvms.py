@@ -17,7 +17,7 @@ from opskit.jvm.discover import Survey, check_told, find_jvm, survey
 from opskit.jvm.launch import parse_words
 from opskit.jvm.release import jdk_release
 from opskit.proc.cgroup.limits import CpuLimit, MemoryLimit, cpu_limit, frozen_by, memory_limit
-from opskit.proc.cgroup.owner import Place, place_of
+from opskit.proc.cgroup.owner import CgroupOwner, owner_of
 from opskit.proc.cgroup.tree import cgroup_mounts, levels_of, parse_cgroup
 from opskit.proc.files.boot_time import parse_uptime
 from opskit.proc.files.stat import parse_stat
@@ -184,7 +184,7 @@ def _see(host: Host, jvm: Jvm, mounts: list[Mount], ours: tuple[int, int] | None
 
 def _cgroups(
     host: Host, jvm: Jvm, mounts: list[Mount]
-) -> tuple[Place | None, MemoryLimit | None, CpuLimit | None, str | None]:
+) -> tuple[CgroupOwner | None, MemoryLimit | None, CpuLimit | None, str | None]:
     try:
         memberships: list[Membership] = host.fs.load(parse_cgroup, jvm.pid, "cgroup")
     except (*GONE, DENIED, BadInput):  # a kernel, or a captured tree, without cgroups
@@ -195,7 +195,7 @@ def _cgroups(
         memory if memory and memory[0].version == 2 else None
     )
     return (
-        place_of(memberships),
+        owner_of(memberships),
         memory_limit(host.fs, memory) if memory else None,
         cpu_limit(host.fs, cpu) if cpu else None,
         frozen_by(host.fs, freezer) if freezer else None,

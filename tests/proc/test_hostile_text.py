@@ -76,7 +76,7 @@ PARSERS = {
     "limits.conf value": (lambda text: [pamlimits.parse_value(item, text) for item in ("stack", "nice", "cpu")], "1024"),
     "limits.conf domain": (lambda text: (pamlimits._range(text), pamlimits._split(text)), "@100:200 soft nproc 5"),
     "syscall": (lambda text: pipefill.parse_written_fd(text, "x86_64"), "1 0x4 0x7f3c2c0008b0 0x10000 0x0 0x0\n"),
-    "place": (lambda text: place.place_of([cgroup.Membership(0, (), text[:4096])]), "/docker/" + "a1" * 32),
+    "place": (lambda text: place.owner_of([cgroup.Membership(0, (), text[:4096])]), "/docker/" + "a1" * 32),
     "pressure": (pressure.parse_pressure, "some avg10=0.00 avg60=0.12 avg300=0.09 total=72873122\n"),
     "cpu list": (cpu_count, "0-3,8\n"),
     "slabinfo": (slabinfo.parse_slabinfo, "slabinfo - version: 2.1\ndentry 1 2 192 21 1 : tunables 0 0 0 : slabdata 3 4 0\n"),

@@ -149,7 +149,7 @@ text_target("proc uptime", boot.parse_uptime, b"350735.47 234388.90\n")
 text_target("proc cgroup", cgroup.parse_cgroup, b"9:name=systemd:/system.slice/app.service\n1:cpu,cpuacct:/\n0::/a b\n")
 text_target(
     "proc place",
-    lambda words: (place.place_of(cgroup.parse_cgroup(words)), place.unit_of(cgroup.parse_cgroup(words))),
+    lambda words: (place.owner_of(cgroup.parse_cgroup(words)), place.unit_of(cgroup.parse_cgroup(words))),
     b"0::/kubepods/burstable/pod6a1c2b9e-0d0f-4f35-9d6b-3d1f0e5a7c11/" + b"3f" * 32 + b"\n",
     b"0::/system.slice/docker-" + b"3f" * 32 + b".scope\n",
     b"0::/machine.slice/machine-web\\x2d1.scope\n1:cpu:/system.slice/a\\x2fb.service\n",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from opskit.proc.files.loadavg import parse_loadavg
 from opskit.proc.files.status import parse_status
 from opskit.proc.fs import ProcFS, optional
 from opskit.proc.namespaces import in_first_pid_namespace, namespace
-from opskit.proc.visibility import hides_processes, is_mounted_with_hidepid, parse_total_tasks
+from opskit.proc.visibility import hides_processes, is_mounted_with_hidepid
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -66,8 +67,8 @@ def _is_copied_in_part(fs: ProcFS, processes: tuple[ProcessTasks, ...]) -> bool:
     """Whether a copy holds fewer threads than the machine had. In a pid namespace loadavg counts other tasks as well."""
     if fs.is_live or not in_first_pid_namespace(fs, 1):
         return False
-    total = fs.maybe(parse_total_tasks, "loadavg")
-    return total is None or total > sum(process.threads for process in processes)
+    load = fs.maybe(parse_loadavg, "loadavg")
+    return load is None or load.tasks > sum(process.threads for process in processes)
 
 
 def _processes(fs: ProcFS, pids: Iterable[int]) -> Iterable[ProcessTasks]:

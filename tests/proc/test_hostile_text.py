@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from opskit.collect.limits.program import cpu_count
 from opskit.errors import BadInput
 from opskit.proc import pipe_fill as pipefill
-from opskit.proc import visibility as coverage  # fmt: skip
 from opskit.proc.cgroup import owner as place
 from opskit.proc.cgroup import tree as cgroup  # fmt: skip
 from opskit.proc.config import pam_limits as pamlimits  # fmt: skip
@@ -56,7 +55,6 @@ PARSERS = {
     "uptime": (boot.parse_uptime, "350735.47 234388.90\n"),
     "cgroup": (cgroup.parse_cgroup, "8:pids:/system.slice/app.service\n0::/a\n"),
     "cgroup mounts": (cgroup._parse_cgroup_mounts, "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
-    "total tasks": (coverage.parse_total_tasks, "0.20 0.18 0.12 1/489 11206\n"),
     "dentry-state": (lambda text: dentry_state.parse_dentry_state(text, text), "1 2 45 0 5 0\n"),
     "fdinfo": (fd.parse_fdinfo, "pos:\t0\nflags:\t02004002\n"),
     "trace": (

@@ -51,7 +51,6 @@ from opskit.jvm.perfdata import hsperfdata as perf
 from opskit.jvm.perfdata import stop_clock as stopclock
 from opskit.proc import pipe_fill as pipefill
 from opskit.proc import user_files
-from opskit.proc import visibility as coverage
 from opskit.proc.cgroup import limits as cgrouplimits
 from opskit.proc.cgroup import owner as place
 from opskit.proc.cgroup import tree as cgroup
@@ -157,7 +156,6 @@ text_target(
 )
 text_target("proc cpu count", loadavg.parse_cpu_count, b"cpu  1 2\ncpu0 1 2\ncpu1 3 4\nintr 5\n")
 text_target("proc loadavg", loadavg.parse_loadavg, b"0.20 0.18 0.12 3/80 11206\n")
-text_target("proc total tasks", coverage.parse_total_tasks, b"0.20 0.18 0.12 3/80 11206\n")
 for release in ("5.10.0-26", None, "²."):
     text_target(
         f"proc dentry-state {release}",

@@ -264,7 +264,7 @@ def _stack(case: _Case) -> Limit:
         return row.unknown(case.why("limits"))
     note = None if stack.follows_rlimit and row.value != UNLIMITED else f"each new thread's stack: {stack.origin}"
     if stack.kind == "java":
-        compiler = short_size(compiler_stack_bytes(facts.java_options))
+        compiler = short_size(compiler_stack_bytes(facts.program.java_options))
         note = (
             f"a JVM's threads do not follow it: their stack is {short_size(stack.bytes)}, {stack.origin}; compiler threads "
             f"have {compiler} of their own"
@@ -316,7 +316,7 @@ def _seccomp(case: _Case) -> Limit:
         return row.free("lets clone3() pass")
     if (facts.status.threads or 1) > 1:
         return row.free("its threads show that the filter lets them start")
-    if facts.glibc is not None and facts.glibc < (2, 34):
+    if facts.program.glibc is not None and facts.program.glibc < (2, 34):
         return row.free("a filter is in force; this glibc calls clone(), which filters let pass")
     return row.unknown(
         "a filter is in force and no thread was started yet: if it answers clone3() with EPERM, none will"

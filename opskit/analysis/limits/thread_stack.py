@@ -44,12 +44,12 @@ def stack_of(facts: ThreadLimitFacts, given_bytes: int | None) -> Stack:
     page = facts.page_bytes
     soft = facts.limits["RLIMIT_STACK"].soft if "RLIMIT_STACK" in facts.limits else None
     java = facts.space.jvm is not None if facts.space else facts.status.fields.get("Name") == "java"
-    maps = 1 if facts.glibc and facts.glibc >= (2, 42) and _guards_inside(facts) else 2
+    maps = 1 if facts.program.glibc and facts.program.glibc >= (2, 42) and _guards_inside(facts) else 2
     if given_bytes is not None:
         size = max(_rounded(given_bytes, page), _MIN_STACK)
         return Stack("given", size, 0 if java else page, maps, "given by --stack")
     if java:
-        size, origin = java_stack(facts.java_options)
+        size, origin = java_stack(facts.program.java_options)
         return Stack("java", _rounded(size, page), 0, 2, origin)
     if facts.space is not None and facts.space.musl:
         return Stack("musl", _MUSL_DEFAULT, _MUSL_GUARD, 2, "musl's default of 128 KiB")
@@ -94,8 +94,10 @@ def cost_of(facts: ThreadLimitFacts, stack: Stack) -> ThreadCost | None:
 
 def arena_limit(facts: ThreadLimitFacts) -> int:
     """How many malloc arenas glibc makes, with the main one: 8 x CPUs, unless the process was started otherwise."""
-    tunable = re.search(r"glibc\.malloc\.arena_max=([0-9]{1,20})", facts.malloc_options.get("GLIBC_TUNABLES", ""))
-    given = integer(tunable[1] if tunable else facts.malloc_options.get("MALLOC_ARENA_MAX", ""))
+    tunable = re.search(
+        r"glibc\.malloc\.arena_max=([0-9]{1,20})", facts.program.malloc_options.get("GLIBC_TUNABLES", "")
+    )
+    given = integer(tunable[1] if tunable else facts.program.malloc_options.get("MALLOC_ARENA_MAX", ""))
     if given:
         return given
     allowed = facts.status.fields.get("Cpus_allowed", "").split(",")  # words of 32 bits, hundreds on large machines
@@ -103,7 +105,7 @@ def arena_limit(facts: ThreadLimitFacts) -> int:
     by_affinity = None if None in masks else sum(bin(mask or 0).count("1") for mask in masks)
     by_machine = facts.online_cpus or by_affinity or 1
     # glibc 2.34 to 2.36 counted the CPUs that the process may run on; all others those that are online.
-    counts_affinity = facts.glibc is not None and (2, 34) <= facts.glibc <= (2, 36)
+    counts_affinity = facts.program.glibc is not None and (2, 34) <= facts.program.glibc <= (2, 36)
     cpus = min(by_machine, by_affinity) if counts_affinity and by_affinity else by_machine
     # The limit is looked at for the first time when there are nine.
     return max(ARENAS_PER_CPU * cpus, ARENAS_PER_CPU + 1)

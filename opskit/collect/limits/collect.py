@@ -12,6 +12,7 @@ from opskit.proc.cgroup.limits import cgroup_limits
 from opskit.proc.cgroup.tree import parse_cgroup
 from opskit.proc.files.fd import parse_fdinfo
 from opskit.proc.files.limits import parse_limits
+from opskit.proc.files.loadavg import parse_loadavg
 from opskit.proc.files.maps import locks_new_mappings, parse_maps
 from opskit.proc.files.meminfo import parse_meminfo
 from opskit.proc.files.stat import parse_stat
@@ -23,7 +24,7 @@ from opskit.proc.namespaces import INITIAL, in_initial, namespace
 from opskit.proc.process import command_name
 from opskit.proc.rights import how_to_be_allowed
 from opskit.proc.task_counts import TaskCounts, read_task_counts
-from opskit.proc.visibility import PERMISSION_DENIED, parse_total_tasks, why_unread
+from opskit.proc.visibility import PERMISSION_DENIED, why_unread
 from opskit.quantities import integer
 
 if TYPE_CHECKING:
@@ -77,24 +78,23 @@ class Collector:
         fs, pid = host.fs, ask.process.pid
         reader = _Reader(fs, pid)
         status = fs.load(parse_status, pid, "status")
-        space = reader.load("maps", parse_maps, pid, "maps")
-        program = read_program(fs, pid, space)
+        space = reader.read("maps", fs.load, parse_maps, pid, "maps")
         tasks = read_task_counts(fs)
         user_namespace = namespace(fs, pid, "user")
         release = kernel_release(fs)
-        loadavg = reader.load("loadavg", str.split, "loadavg") or []
-        memberships = tuple(reader.load("cgroup", parse_cgroup, pid, "cgroup") or ())
+        load = fs.maybe(parse_loadavg, "loadavg")
+        memberships = tuple(reader.read("cgroup", fs.load, parse_cgroup, pid, "cgroup") or ())
         return ThreadLimitFacts(
             ask=ask,
             at_s=host.monotonic() - self._begun_s,
             page_bytes=host.page_bytes,
             status=status,
-            limits=reader.load("limits", parse_limits, pid, "limits") or {},
+            limits=reader.read("limits", fs.load, parse_limits, pid, "limits") or {},
             space=space,
-            locks_new=reader.load("smaps", locks_new_mappings, pid, "smaps") if status.bytes_of("VmLck") else False,
-            glibc=program.glibc,
-            java_options=program.java_options,
-            malloc_options=program.malloc_options,
+            locks_new=reader.read("smaps", fs.load, locks_new_mappings, pid, "smaps")
+            if status.bytes_of("VmLck")
+            else False,
+            program=read_program(fs, pid, space),
             user_namespace=user_namespace,
             reader_user_namespace=namespace(fs, "self", "user"),
             namespace_owner=_namespace_owner(host, pid, user_namespace),
@@ -106,11 +106,11 @@ class Collector:
             memory=cgroup_limits(fs, pid, "memory"),
             memberships=memberships,
             ancestors=tuple(_ancestors(fs, status)),
-            meminfo=reader.load("meminfo", parse_meminfo, "meminfo") or {},
+            meminfo=reader.read("meminfo", fs.load, parse_meminfo, "meminfo") or {},
             sysctl={name: value for name in _SYSCTLS if (value := read_sysctl(fs, *name.split("."))) is not None},
-            total_tasks=optional(parse_total_tasks, " ".join(loadavg)),
-            last_pid=integer(loadavg[4]) if len(loadavg) > 4 else None,
-            open_files=reader.open_files(),
+            total_tasks=load and load.tasks,
+            last_pid=load and load.last_pid,
+            open_files=reader.read("fd", fs.fd_count, pid),
             online_cpus=fs.maybe_root(cpu_count, "sys/devices/system/cpu/online"),
             release=release,
             unreadable=reader.unreadable,
@@ -137,9 +137,9 @@ class _Reader:
         self.fs, self.pid = fs, pid
         self.unreadable: dict[str, str] = {}
 
-    def load(self, name: str, parse: Callable[[str], T], *parts: object) -> T | None:
+    def read(self, name: str, call: Callable[..., T], *arguments: object) -> T | None:
         try:
-            return self.fs.load(parse, *parts)
+            return call(*arguments)
         except GONE:
             if not self.fs.exists(self.pid):
                 raise
@@ -147,13 +147,6 @@ class _Reader:
         except (DENIED, NotADirectoryError, BadInput) as error:
             self.unreadable[name] = why_unread(error)
         return None
-
-    def open_files(self) -> int | None:
-        try:
-            return self.fs.fd_count(self.pid)
-        except (*GONE, DENIED, NotADirectoryError) as error:
-            self.unreadable["fd"] = why_unread(error) if isinstance(error, DENIED) else "not in this proc tree"
-            return None
 
 
 def _shows_all_pids(fs: ProcFS) -> bool | None:

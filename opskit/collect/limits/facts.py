@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from opskit.collect.limits.program import Program
     from opskit.proc.cgroup.limits import CgroupLimits
     from opskit.proc.cgroup.tree import Membership
     from opskit.proc.config.pam_limits import PamLimits
@@ -62,8 +63,7 @@ class LimitSources:
 class ThreadLimitFacts:
     """What was read, `at_s` seconds after the first sample. None: it could not be; `unreadable` says why, by file name.
 
-    `locks_new`: new mappings are locked. `glibc` is its version. `java_options` and `malloc_options` are those the process
-    was started with. `namespace_owner` is the uid that made its user namespace. `clone3` is what its seccomp filters answer to
+    `locks_new`: new mappings are locked. `namespace_owner` is the uid that made its user namespace. `clone3` is what its seccomp filters answer to
     the start of a thread ("allowed", or an error's name). `shows_all_pids`: the tree is of the initial pid namespace.
     `user_threads` are those that RLIMIT_NPROC counts; None where the uid is not mapped into our user namespace.
     `ancestors` go from the parent up. `sysctl` has numbers of /proc/sys by name. `advice` says how to be allowed to read
@@ -77,9 +77,7 @@ class ThreadLimitFacts:
     limits: dict[str, Rlimit]
     space: AddressSpace | None
     locks_new: bool | None
-    glibc: tuple[int, int] | None
-    java_options: tuple[str, ...]
-    malloc_options: dict[str, str]
+    program: Program
     user_namespace: bytes | None
     reader_user_namespace: bytes | None
     namespace_owner: int | None

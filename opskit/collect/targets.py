@@ -55,7 +55,7 @@ def resolve_process(host: Host, word: str, command: str) -> int:
     """
     if is_pid(word):
         return pid_of(word)
-    from opskit.jvm.discover import find_jvms  # noqa: PLC0415  (only for a name)
+    from opskit.jvm.discover import find_jvms
 
     found = find_jvms(host.fs, host.clock_ticks)
     matching = [jvm for jvm in found if word.lower() in jvm.main.lower()] if word else []
@@ -85,7 +85,7 @@ def resolve_jvm(host: Host, word: str | None) -> int:
         if not host.fs.exists(pid):
             raise NoSuchProcess(pid, "opskit jvms lists the JVMs")
         return pid
-    from opskit.jvm.discover import find_jvms  # noqa: PLC0415  (a command that is given a file does not look for JVMs)
+    from opskit.jvm.discover import find_jvms
 
     found = find_jvms(host.fs, host.clock_ticks)
     if word is None:

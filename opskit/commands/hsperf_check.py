@@ -252,7 +252,7 @@ def _fix(repairs: Sequence[Repair], host: Host, yes: bool) -> list[view.RepairRo
             progress(f"{repair.path}: {repair.change}")
     if not agreed(yes, f"Do {len(doable)} repair{'' if len(doable) == 1 else 's'}?"):
         return [*(view.RepairRow(repair, "would") for repair in doable), *rows]
-    from opskit.actions.repair_ownership import carry_out  # noqa: PLC0415
+    from opskit.actions.repair_ownership import carry_out
 
     done = [
         view.RepairRow(each.repair, "done" if each.problem is None else "failed", each.before, each.after, each.problem)

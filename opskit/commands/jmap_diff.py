@@ -123,7 +123,7 @@ def command(
         gc.set_threshold(_BEFORE_A_COLLECTION)
         out.emit(_report(host, options, _read(files)), fit_height=top is None)
         return 0
-    from opskit.commands import histograms  # noqa: PLC0415  (attaching: only where a JVM is asked)
+    from opskit.commands import histograms
 
     plan = histograms.Plan(
         interval or histograms.DEFAULT_INTERVAL_S, count or histograms.DEFAULT_COUNT, live, yes, save, timeout

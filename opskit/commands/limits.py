@@ -97,6 +97,6 @@ def _probe(run: Run, result: LimitsResult, in_cgroup: bool, yes: bool) -> Probed
     if not agreed(yes, "Start them?"):
         click.echo("Nothing was changed; add --yes", err=True)
         return None
-    from opskit.actions.probe import run_probe  # noqa: PLC0415  (ctypes: only where it is needed)
+    from opskit.actions.probe import run_probe
 
     return Probed(plan, run_probe(run.host, plan))

@@ -95,7 +95,7 @@ def run(host: Host, out: Output, options: Options) -> int:
 
 
 def _scratch_file() -> BinaryIO:
-    import tempfile  # noqa: PLC0415  (it imports random and hashlib, and few logs are so long)
+    import tempfile
 
     return cast("BinaryIO", tempfile.TemporaryFile(prefix="opskit-"))
 

@@ -130,8 +130,8 @@ def _open(source: _Source) -> BinaryIO:
 
 
 def _to_be_allowed() -> str:
-    from opskit.proc.fs import ProcFS  # noqa: PLC0415  (only after a refusal)
-    from opskit.proc.rights import RUN_AS_ROOT, how_to_be_allowed  # noqa: PLC0415
+    from opskit.proc.fs import ProcFS
+    from opskit.proc.rights import RUN_AS_ROOT, how_to_be_allowed
 
     advice = how_to_be_allowed(ProcFS(), "CAP_DAC_READ_SEARCH")
     return "run as its owner or as root" if advice == RUN_AS_ROOT else f"run as its owner, or: {advice}"

@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from opskit.actions import peek_paths
-from opskit.analysis import flame_tree as flametree
-from opskit.analysis import frame_kinds as framekind
-from opskit.analysis import frames, jmap_diff, locks, stacks
-from opskit.analysis import saved_profiles as readback
+from opskit.analysis import jmap_diff
 from opskit.analysis.distribution import Scratch
+from opskit.analysis.jpmp import flame_tree, frame_kinds, frames, locks, selection, stacks
 from opskit.analysis.limits.origin import unit_soft
 from opskit.analysis.limits.thread_stack import compiler_stack_bytes, java_stack
 from opskit.analysis.safepoint_advice import Figures, verdict
 from opskit.analysis.safepoints import Collector, Timeline, stops_of
-from opskit.commands import dentry, jpmp, jpmp_live
+from opskit.collect.jpmp import files as dump_files
+from opskit.collect.jpmp import words as jpmp_words
+from opskit.commands import dentry
 from opskit.commands import safepoints as safepoints_command
 from opskit.commands.shared import options
 from opskit.errors import OpskitError
-from opskit.jvm import launch
+from opskit.jvm import launch, profiles
 from opskit.jvm import mapped_files as jvm_maps
 from opskit.jvm import native_image as nativeimage
 from opskit.jvm.attach import target as attachtarget
@@ -77,8 +77,9 @@ from opskit.proc.files import schedstat as threadcpu
 from opskit.proc.files import uid_map as idmap
 from opskit.proc.fs import ProcFS
 from opskit.proc.kernel import ftrace, seccomp
-from opskit.render.pictures import flamegraph
-from opskit.render.views import stacks as view
+from opskit.render.fields import to_object
+from opskit.render.pictures import flame_layout
+from opskit.render.views.jpmp import stacks as view
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -274,10 +275,10 @@ class Tree:
     def with_file(self, name: str, data: bytes) -> ProcFS:
         """The tree with this file; made once in each process."""
         if self._folder is None or self._owner != os.getpid():
-            import atexit  # noqa: PLC0415
+            import atexit
 
             self._folder, self._owner = Path(tempfile.mkdtemp(prefix="opskit-fuzz-", dir=_memory())), os.getpid()
-            from multiprocessing.util import Finalize  # noqa: PLC0415  (a pool's workers do not come to atexit)
+            from multiprocessing.util import Finalize
 
             Finalize(None, shutil.rmtree, args=(self._folder, True), exitpriority=1)
             atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
@@ -528,11 +529,11 @@ def read_dumps(data: bytes) -> object:
             if detail == "locks"
             else stacks.count(dumps, stacks.Naming())
         )
-        picked = stacks.select(weighed, stacks.Selection())
+        picked = selection.select(weighed, selection.Selection())
         for write in (view.root_first, view.leaf_first):
-            shown += view.folded_lines(stacks.lines_by_weight(picked, write, on_cpu=False))
-        stacks.hottest_first(picked)
-        json.dumps([view.stack_object(stack) for stack in picked])
+            shown += view.folded_lines(selection.lines_by_weight(picked, write, on_cpu=False))
+        selection.hottest_first(picked)
+        json.dumps([to_object(view.STACK, stack) for stack in picked])
         for dump in dumps:
             shown += map(view.deadlock_line, dump.deadlocks)
         if detail == "locks":
@@ -805,14 +806,14 @@ def _user_file(data: bytes) -> object:
 FOLDED = b"main;com.example.Shop.serve;java.util.HashMap.get 412\njava;[libjvm.so];java/util/HashMap.get_[j];do_syscall_64_[k] 7\na;b 1.5\n"
 
 
-def _draw(weighed: Iterable[stacks.WeightedStack]) -> object:
+def _draw(weighed: Iterable[profiles.WeightedStack]) -> object:
     paths = [(stack.frames[::-1], stack.samples) for stack in weighed]
-    tree = flametree.compare(paths[::2], paths)
-    kinds = framekind.kinds_of((frame for path, _ in paths for frame in path), (path[0] for path, _ in paths if path))
+    tree = flame_tree.compare(paths[::2], paths)
+    kinds = frame_kinds.kinds_of((frame for path, _ in paths for frame in path), (path[0] for path, _ in paths if path))
     return (
-        flamegraph.bytes_of(tree, 1200),
-        flametree.starts(tree.frames),
-        flametree.thin(tree, [1] * (len(tree.frames) + len(tree.gone)), 5),
+        flame_layout.bytes_of(tree, 1200),
+        flame_tree.starts(tree.frames),
+        flame_tree.thin(tree, [1] * (len(tree.frames) + len(tree.gone)), 5),
         kinds,
     )
 
@@ -820,8 +821,8 @@ def _draw(weighed: Iterable[stacks.WeightedStack]) -> object:
 @target("folded stacks", FOLDED, b"a;b -3\n", b"a 1\n" * 5, words=[b";", b" 1\n", b"_[k]"])
 def _folded(data: bytes) -> object:
     words = text(data)
-    readback.is_folded(words)
-    return _draw(readback.parse_folded(words, "a file"))
+    profiles.is_folded(words)
+    return _draw(profiles.parse_folded(words, "a file"))
 
 
 @target(
@@ -831,11 +832,11 @@ def _folded(data: bytes) -> object:
     words=[b"1e999", b"NaN", b"-Infinity", b"[[[["],
 )
 def _profile(data: bytes) -> object:
-    found = jpmp._read_profile(text(data), "a file")
+    found = dump_files.read_profile(text(data), "a file")
     if found is None:
         return None
-    list(view.folded_lines(stacks.lines_by_weight(found, view.root_first, on_cpu=False)))
-    json.dumps([view.stack_object(stack) for stack in stacks.select(found, stacks.Selection())])
+    list(view.folded_lines(selection.lines_by_weight(found, view.root_first, on_cpu=False)))
+    json.dumps([to_object(view.STACK, stack) for stack in selection.select(found, selection.Selection())])
     return _draw(found)
 
 
@@ -853,7 +854,7 @@ def _frames(data: bytes) -> object:
             frames.frame_name(name, full=True, lines=True),
         )
         stacks._is_idle("WAITING", (name,))
-    return framekind.kinds_of(names, names)
+    return frame_kinds.kinds_of(names, names)
 
 
 # Values of options
@@ -878,9 +879,9 @@ option(
     b"9999-12-31T23:59-2300",
     b"0001-01-01T00:00+2300",
 )
-target("option regex", b"a.*b", b"(a|b)+")(lambda data: jpmp._Pattern().convert(text(data[:1000]), None, None))
-target("option samples", b"20", b"0")(lambda data: jpmp_live._samples(text(data), "4242"))
-target("option interval", b"0.25", b"250ms")(lambda data: jpmp_live._interval(text(data)))
+target("option regex", b"a.*b", b"(a|b)+")(lambda data: options.Regex().convert(text(data[:1000]), None, None))
+target("option samples", b"20", b"0")(lambda data: jpmp_words.read_samples(text(data), "4242"))
+target("option interval", b"0.25", b"250ms")(lambda data: jpmp_words.read_interval(text(data)))
 
 
 def every_line_of(samples: Iterable[bytes]) -> list[bytes]:

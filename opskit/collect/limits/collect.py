@@ -182,7 +182,7 @@ def _ancestors(fs: ProcFS, status: Status) -> list[Ancestor]:
 def _namespace_owner(host: Host, pid: int, user_namespace: bytes | None) -> int | None:
     if user_namespace in (None, INITIAL["user"]) or not host.is_own:
         return None
-    from opskit.proc.kernel.syscalls import user_namespace_owner  # noqa: PLC0415  (ctypes: only where it is needed)
+    from opskit.proc.kernel.syscalls import user_namespace_owner
 
     return optional(user_namespace_owner, host.fs.path(pid, "ns", "user"))
 
@@ -190,8 +190,8 @@ def _namespace_owner(host: Host, pid: int, user_namespace: bytes | None) -> int 
 def _filter_answer(host: Host, ask: Request, status: Status) -> str | None:
     if status.fields.get("Seccomp") != "2" or (status.threads or 1) > 1 or not host.is_own:
         return None
-    from opskit.proc.kernel.seccomp import filter_answer, own_answer  # noqa: PLC0415
-    from opskit.proc.kernel.syscalls import can_start_a_thread, clone3_errno, seccomp_filters  # noqa: PLC0415
+    from opskit.proc.kernel.seccomp import filter_answer, own_answer
+    from opskit.proc.kernel.syscalls import can_start_a_thread, clone3_errno, seccomp_filters
 
     pid = ask.process.pid
     answer = None if ask.is_opskit else filter_answer(host.fs, pid, host.machine, seccomp_filters)

@@ -53,7 +53,7 @@ def _java_options(words: list[str], environ: dict[str, str]) -> tuple[str, ...]:
 
 def _shared_java_options(fs: ProcFS, pid: int) -> tuple[str, ...] | None:
     """The options in hsperfdata, with those of argument files, which no command line shows."""
-    from opskit.jvm.discover import read_perfdata  # noqa: PLC0415  (only for a JVM)
+    from opskit.jvm.discover import read_perfdata
 
     try:
         options = read_perfdata(fs, pid).text("java.rt.vmArgs")

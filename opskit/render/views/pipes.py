@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from opskit import shell
-from opskit.analysis.pipes import commands_by_pipe
+from opskit.analysis.pipes.ranking import commands_by_pipe
 from opskit.escape import printable
 from opskit.quantities import agreeing, plain
 from opskit.render.fields import COUNT, ID, NUMBER, SIZE, TEXT, Field, records
@@ -15,7 +15,10 @@ from opskit.render.report import Block, Report
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from opskit.analysis.pipes import Gain, OwnerUse, Pipe, ProcessUse, Result
+    from opskit.analysis.pipes.growth import Gain
+    from opskit.analysis.pipes.judge import Result
+    from opskit.analysis.pipes.owners import OwnerUse
+    from opskit.analysis.pipes.uses import Pipe, ProcessUse
     from opskit.collect.pipes import Sample
     from opskit.render.report import About
 

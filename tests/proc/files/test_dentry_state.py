@@ -1,4 +1,4 @@
-"""dentry-state and vmstat."""
+"""/proc/sys/fs/dentry-state."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import pytest
 
 from opskit.errors import BadInput
 from opskit.proc.files.dentry_state import DentryState, parse_dentry_state
-from opskit.proc.files.vmstat import parse_vmstat
 
 
 @pytest.mark.parametrize(
@@ -37,10 +36,3 @@ def test_another_form_is_refused(text):
 def test_a_count_that_ran_below_zero_is_none_of_them():
     """The kernel sums them up without a lock."""
     assert parse_dentry_state("-5\t-3\t45\t0\t-2\t0\n", "6.1") == DentryState(0, 0, 0)
-
-
-def test_vmstat():
-    """Names and numbers; anything else is refused with its line."""
-    assert parse_vmstat("drop_pagecache 1\ndrop_slab 2\nnr_x -1\n") == {"drop_pagecache": 1, "drop_slab": 2, "nr_x": -1}
-    with pytest.raises(BadInput, match="vmstat:2"):
-        parse_vmstat("drop_slab 2\ndrop")

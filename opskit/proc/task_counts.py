@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.proc.files.loadavg import parse_loadavg
 from opskit.proc.files.status import parse_status
 from opskit.proc.fs import ProcFS, optional
 from opskit.proc.namespaces import in_first_pid_namespace, namespace
 from opskit.proc.visibility import hides_processes, is_mounted_with_hidepid
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.analysis.limits.limit import UNREAD, Headroom, Limit
 from opskit.analysis.limits.stack_space import ThreadCost, threads_in_address_space, threads_in_maps
@@ -12,6 +12,7 @@ from opskit.proc.files.limits import UNLIMITED
 from opskit.proc.namespaces import INITIAL
 from opskit.proc.task_counts import RESERVED_PIDS
 from opskit.quantities import short_size
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

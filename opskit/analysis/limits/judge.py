@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.analysis.limits.findings import limit_findings
 from opskit.analysis.limits.fix import fix
@@ -11,6 +11,7 @@ from opskit.analysis.limits.headroom import headroom
 from opskit.analysis.limits.origin import set_by
 from opskit.analysis.limits.trend import HeadroomSample, Trend, trend
 from opskit.analysis.limits.use import LimitUse, limit_uses
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

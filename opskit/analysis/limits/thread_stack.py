@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.analysis.limits.stack_space import ARENAS_PER_CPU, ThreadCost
 from opskit.proc.files.limits import UNLIMITED
 from opskit.quantities import hexadecimal, integer
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from opskit.collect.limits.facts import ThreadLimitFacts

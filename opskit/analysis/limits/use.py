@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.proc.files.limits import UNLIMITED
 from opskit.quantities import integer
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable

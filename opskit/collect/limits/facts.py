@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from opskit.collect.limits.program import Program

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.errors import OpskitError
 from opskit.jvm.launch import parse_words
 from opskit.proc.fs import optional
 from opskit.quantities import integers
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,7 +7,7 @@ cpu.stat               nr_periods 3600     nr_throttled 1224       throttled_use
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput
 from opskit.proc.cgroup.tree import ancestry
@@ -15,6 +15,7 @@ from opskit.proc.files.limits import UNLIMITED
 from opskit.proc.fs import DENIED, GONE, optional
 from opskit.proc.visibility import why_unread
 from opskit.quantities import integer
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,9 +15,10 @@ r"""The container, pod or systemd unit of a process, by its cgroups' paths.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.quantities import hexadecimal
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from opskit.proc.cgroup.tree import Membership

@@ -11,13 +11,14 @@
 from __future__ import annotations
 
 import posixpath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput
 from opskit.proc.files.mountinfo import Mount, parse_mountinfo
 from opskit.proc.fs import ProcFS, optional
 from opskit.proc.lines import lines_of
 from opskit.quantities import integer, signed
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

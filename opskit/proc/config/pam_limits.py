@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.proc.config.setting import Setting, conf_files
 from opskit.proc.files.limits import UNLIMITED
 from opskit.quantities import integer
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -8,10 +8,11 @@ TasksMax=512
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.proc.config.setting import Setting, conf_files
 from opskit.quantities import integer
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -10,10 +10,9 @@ SigCgt: 2000000181005ccf
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from opskit.errors import BadInput
 from opskit.quantities import hexadecimal, integer, integers
+from opskit.records import NamedTuple
 
 
 class Status(NamedTuple):

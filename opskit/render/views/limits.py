@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.proc.config.systemd_units import unit_of_path
 from opskit.proc.files.limits import UNLIMITED
 from opskit.proc.visibility import PERMISSION_DENIED
 from opskit.quantities import duration, percent, plural, short_size, whole
+from opskit.records import NamedTuple
 from opskit.render.fields import COUNT, FLAG, NUMBER, SHARE, SIZE, TEXT, Field, Kind, list_of, record, records
 from opskit.render.report import Block, Report
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import gzip
 import html.parser
 import json
@@ -422,7 +421,7 @@ def test_random_names_in_each_builder(name):
 def test_off_a_terminal_no_row_of_a_table_is_broken():
     """The longest possible path, with all bytes escaped, stays on one line with its command."""
     limit = Limit("pids.max", "", 30, 0, "/sys/fs/cgroup/" + "\x01" * 4080, "/x")
-    row = dataclasses.replace(limit, fix=limit_fix.written(limit, 64))
+    row = limit._replace(fix=limit_fix.written(limit, 64))
     block = Block([field for field in LIMIT if field.title], [row], 1)
     shown = table.render(Report(About("host", "now", "1", "opskit"), blocks=[block]))
     assert sum(row.fix in line for line in shown.splitlines()) == 1

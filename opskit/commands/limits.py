@@ -70,17 +70,15 @@ def limits(
     collector = Collector(run.host, request_for(run.host, pid, uses=every))
     samples: list[HeadroomSample] = []
 
-    def look() -> view.Shown:
+    def look() -> LimitsResult:
         result = judge(collector.look(), stack, samples if run.watching else None)
         samples[:] = result.samples or ()
-        return view.Shown(result, _probe(run, result, in_cgroup, yes) if probe else None)
+        return result._replace(probed=_probe(run, result, in_cgroup, yes)) if probe else result
 
     table = run.format == "table"
     short = table and run.out.terminal and not (verbose or every)
-
     return run.show(
-        look,
-        lambda shown: view.report(run.about(view.target(shown.result.facts)), shown, table=table, short=short),
+        look, lambda result: view.report(run.about(view.target(result.facts)), result, table=table, short=short)
     )
 
 

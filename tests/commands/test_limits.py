@@ -502,7 +502,7 @@ def test_a_service_of_a_users_own_systemd(look):
 
 
 def test_sysctl_d_is_named_by_file_and_line(look):
-    """The last file by name wins, /etc hides /usr/lib; a value that does not hold any more is said to."""
+    """The last file by name wins, /etc hides /usr/lib; a value that is no longer in force is said to."""
     files = {
         "usr/lib/sysctl.d/50-a.conf": "kernel.threads-max = 1\n",
         "etc/sysctl.d/60-b.conf": "# ours\nkernel/threads-max=500\n",

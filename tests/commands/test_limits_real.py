@@ -18,6 +18,8 @@ import pytest
 from limitcases import Case, child, close_enough, fill, pids_cgroup, pids_root, predicted
 from stracing import ACTS, OPENS, traced
 
+from opskit.collect.limits import collect
+
 pytestmark = pytest.mark.usefixtures("root_only")
 
 KERNEL = tuple(map(int, os.uname().release.split(".")[:2]))
@@ -317,20 +319,33 @@ def test_a_look_writes_nothing_and_signals_nobody():
 
 def test_processes_that_come_and_go_while_they_are_looked_at(inprocess):
     """An answer or "it ended", never anything else."""
-    ended = 0
     for pause in range(12):
-        with subprocess.Popen(["sleep", str(0.02 * pause + 0.05)]) as process:
+        with subprocess.Popen(["sleep", str(0.002 * pause)]) as process:
             reaper = threading.Thread(target=process.wait)
             reaper.start()
             done = inprocess("limits", process.pid, "--all", "-f", "json")
             reaper.join()
         assert done.code in (0, 2)
         if done.code == 2:
-            ended += 1
             assert f"no process {process.pid}" in done.err
         else:
             assert json.loads(done.out)["threads_left"] > 0
-    assert ended
+
+
+def test_a_process_that_ends_while_it_is_looked_at(inprocess, monkeypatch):
+    """After its first file was read, before the last one: exit code 2."""
+    process = subprocess.Popen(["sleep", "600"])
+    count = collect.read_task_counts
+
+    def ends(fs):
+        process.kill()
+        process.wait()
+        return count(fs)
+
+    monkeypatch.setattr(collect, "read_task_counts", ends)
+    done = inprocess("limits", process.pid)
+    assert (done.code, done.out) == (2, "")
+    assert f"no process {process.pid}: it ended while it was looked at" in done.err
 
 
 def test_a_probe_asks_first(opskit):

@@ -1,8 +1,7 @@
-"""Which limit stops the next thread, and how many can start until then: a row a limit."""
+"""Which limit stops the next thread, and how many can start until then: one row per limit."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from opskit.analysis.limits.limit import UNREAD, Headroom, Limit
@@ -119,7 +118,7 @@ def _address_space(case: _Case, row: Limit, room: int) -> Limit:
     else:
         what = space.allocator.rpartition("/")[2] if space.allocator else "a static program's malloc"
         least, why = room // (cost.mapped_bytes + _UNKNOWN_MALLOC), f"{what} maps an unknown amount a thread"
-    return replace(row.counts(least, room, f"{least} to {most}: {why}"), threads_left_max=most)
+    return row.counts(least, room, f"{least} to {most}: {why}")._replace(threads_left_max=most)
 
 
 def _data(case: _Case, row: Limit, room: int) -> Limit:
@@ -195,7 +194,7 @@ def _cgroup_rows(cgroups: CgroupLimits, unread: Limit, left: Callable[[Limit, Cg
     elif not limited and cgroups.levels:
         yield _cgroup_row(unread, cgroups.levels[0]).free(f"max in all {len(cgroups.levels)} cgroups up to the root")
     elif not limited:
-        yield replace(unread, value=UNLIMITED).free("in the root cgroup")
+        yield unread._replace(value=UNLIMITED).free("in the root cgroup")
 
 
 def _cgroup_row(unread: Limit, level: CgroupLimit) -> Limit:
@@ -252,8 +251,8 @@ def _nproc_above(case: _Case, row: Limit) -> Limit:
     owner, source = case.facts.namespace_owner, "user namespace's owner"
     if owner is None:
         why = "the parent user namespace has a limit too: that of the namespace's creator, when it was made"
-        return replace(row, value=None, in_use=None, source=source).unknown(why)
-    above = replace(row, in_use=case.facts.tasks.of_uid(owner), source=source)
+        return row._replace(value=None, in_use=None, source=source).unknown(why)
+    above = row._replace(in_use=case.facts.tasks.of_uid(owner), source=source)
     note = f"of uid {owner}, who made the user namespace; the limit of that moment is taken to be the same"
     return above.counts(above.room or 0, above.room or 0, note)
 
@@ -282,7 +281,7 @@ def _stack(case: _Case) -> Limit:
     room = top - case.bytes_of("VmSize")
     left = room // (stack.bytes + stack.guard_bytes)
     note = note or f"as many stacks as the address space of {short_size(top)} holds"
-    return replace(row.counts(left, 0, note), left_share=max(0.0, room / top))
+    return row.counts(left, 0, note)._replace(left_share=max(0.0, room / top))
 
 
 def _overcommit(case: _Case) -> Limit:
@@ -295,7 +294,7 @@ def _overcommit(case: _Case) -> Limit:
     total, used = facts.meminfo.get("CommitLimit"), facts.meminfo.get("Committed_AS")
     row = Limit(name, "bytes", total, used, "/proc/meminfo, CommitLimit and Committed_AS")
     if total is None or used is None:
-        return replace(row, value=None, in_use=None)
+        return row._replace(value=None, in_use=None)
     # mm/util.c, __vm_enough_memory: what is kept for root, and for a user to recover with.
     admin = 0 if case.has(_CAP_SYS_ADMIN) else facts.sysctl.get("vm.admin_reserve_kbytes", 0) * 1024
     user = min(case.bytes_of("VmSize") // 32, facts.sysctl.get("vm.user_reserve_kbytes", 0) * 1024)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from opskit.analysis.limits.findings import limit_findings
@@ -18,11 +17,12 @@ if TYPE_CHECKING:
 
     from opskit.analysis.finding import Finding
     from opskit.analysis.limits.limit import Headroom
+    from opskit.analysis.limits.probe import Probed
     from opskit.collect.limits.facts import ThreadLimitFacts
 
 
 class LimitsResult(NamedTuple):
-    """What is known of one process. `uses` and `samples` are None where they were not asked for."""
+    """What is known of one process. `uses`, `samples` and `probed` are None where they were not asked for."""
 
     facts: ThreadLimitFacts
     headroom: Headroom
@@ -30,6 +30,7 @@ class LimitsResult(NamedTuple):
     findings: list[Finding]
     samples: list[HeadroomSample] | None = None
     trend: Trend | None = None
+    probed: Probed | None = None
 
 
 def judge(
@@ -37,16 +38,14 @@ def judge(
 ) -> LimitsResult:
     """`stack_bytes` overrides the stack's size. `earlier` samples of a watch; None: it is no watch."""
     found = headroom(facts, stack_bytes)
-    found = replace(
-        found,
+    found = found._replace(
         limits=tuple(
-            replace(
-                limit,
+            limit._replace(
                 set_by=set_by(limit, facts) if limit.value is not None else None,
                 fix=fix(limit, facts, found.stack) if limit.state == "counts" else None,
             )
             for limit in found.limits
-        ),
+        )
     )
     uses = limit_uses(facts) if facts.ask.uses else None
     findings = limit_findings(facts, found, uses or ())

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from opskit.proc.files.limits import UNLIMITED
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from opskit.analysis.limits.thread_stack import Stack
@@ -15,8 +15,7 @@ UNREAD = "it could not be read"
 _NEARLY_NONE = 0.1  # of the binding limit's value
 
 
-@dataclass(frozen=True)
-class Limit:
+class Limit(NamedTuple):
     """One limit. `value` and `in_use` are in `unit` ("bytes", "threads", "maps", "pids", ""); value may be UNLIMITED.
 
     `state`: "counts" (threads_left is a number), "unlimited", "exempt" or "unknown" (`note` says why). `cgroup` is set
@@ -56,19 +55,18 @@ class Limit:
     def counts(self, threads_left: int, room: float, note: str | None = None, *, at_most: bool = False) -> Limit:
         """The limit with this headroom: threads, and what is left of its value."""
         share = max(0.0, room) / self.value if self.value else 0.0
-        return replace(self, state="counts", threads_left=threads_left, left_share=share, note=note, at_most=at_most)
+        return self._replace(state="counts", threads_left=threads_left, left_share=share, note=note, at_most=at_most)
 
     def free(self, note: str | None = None, state: State = "unlimited") -> Limit:
         """The limit as one that stops no thread."""
-        return replace(self, state=state, note=note)
+        return self._replace(state=state, note=note)
 
     def unknown(self, note: str, reason: str | None = None) -> Limit:
         """The limit with an unknown headroom."""
-        return replace(self, state="unknown", note=note, reason=reason, threads_left=None, left_share=None)
+        return self._replace(state="unknown", note=note, reason=reason, threads_left=None, left_share=None)
 
 
-@dataclass(frozen=True)
-class Headroom:
+class Headroom(NamedTuple):
     """All limits, the one that binds first. `binding` is None where all are unknown, or none counts."""
 
     limits: tuple[Limit, ...]

@@ -53,7 +53,7 @@ def _sysctl(limit: Limit, facts: ThreadLimitFacts) -> str:
         default = _SYSCTL_DEFAULTS.get(limit.name, "the kernel's default")
         return f"{default}; no sysctl.d file sets it"
     if limit.name != "vm.overcommit_memory" and setting.value != f"{limit.value:.0f}":
-        return f"sysctl -w or a program, since boot ({setting.place} does not hold any more)"
+        return f"sysctl -w or a program, since boot ({setting.place} is no longer in force)"
     return setting.place
 
 
@@ -171,11 +171,11 @@ def _cgroup(limit: Limit, facts: ThreadLimitFacts) -> Iterator[str]:
         elif _is_share(limit.value, facts, unit):
             yield "systemd's default for " + ("user slices (33 %)" if unit.endswith(".slice") else "units (15 %)")
         else:
-            yield f"systemctl set-property of {unit}, or whoever manages it"
+            yield f"systemctl set-property of {unit}, or the program that manages it"
     if container:
         yield f"the container runtime, for container {container[:12]}"
     elif not unit:
-        yield f"whoever made the cgroup {limit.cgroup}"
+        yield f"the creator of cgroup {limit.cgroup}"
 
 
 def _is_share(value: float | None, facts: ThreadLimitFacts, unit: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opskit.records import NamedTuple
@@ -38,8 +37,7 @@ class Ancestor(NamedTuple):
     limits: dict[str, Rlimit]
 
 
-@dataclass(frozen=True)
-class LimitSources:
+class LimitSources(NamedTuple):
     """The files that may have set a limit: limits.conf, systemd units, sysctl.d.
 
     `unit` is the process's systemd unit; `unit_settings` are those of every unit on its cgroups' paths, `manager` the
@@ -61,8 +59,7 @@ class LimitSources:
         return unit.endswith(".service") and not unit.startswith("user@") and not self.of_user_manager
 
 
-@dataclass(frozen=True)
-class ThreadLimitFacts:
+class ThreadLimitFacts(NamedTuple):
     """What was read, `at_s` seconds after the first sample. None: it could not be; `unreadable` says why, by file name.
 
     `locks_new`: new mappings are locked. `namespace_owner` is the uid that made its user namespace. `clone3` is what its seccomp filters answer to

@@ -14,7 +14,6 @@ lines are not applied to root.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opskit.proc.config.setting import Setting, conf_files
@@ -57,21 +56,21 @@ class PamLimit(NamedTuple):
     in_kb: bool
 
 
-@dataclass
 class PamLimits:
     """What the files give an account: by (RLIMIT name, "soft" or "hard"). `unread` names files that could not be read.
 
     `exempt` is the line `<domain> -` that leaves the account without any limits.
     """
 
-    limits: dict[tuple[str, str], PamLimit]
-    unread: list[str]
-    exempt: Setting | None = None
+    def __init__(self) -> None:
+        self.limits: dict[tuple[str, str], PamLimit] = {}
+        self.unread: list[str] = []
+        self.exempt: Setting | None = None
 
 
 def pam_limits(fs: ProcFS, account: Account) -> PamLimits:
     """Read all files for an account. A file that cannot be read goes to `unread`, and the rest is read."""
-    found = PamLimits({}, [])
+    found = PamLimits()
     classes: dict[tuple[str, str], int] = {}
     for path in _files(fs):
         try:

@@ -16,7 +16,7 @@ from opskit.records import NamedTuple
 
 
 class Status(NamedTuple):
-    """The fields by their names in the file; typed views beside them. None: this kernel does not say."""
+    """The fields by their names in the file; typed views beside them. None: not in this kernel's file."""
 
     fields: dict[str, str]
 

@@ -1,4 +1,4 @@
-"""How limits are shown: the answer's sentences, a row a limit, keys for JSON."""
+"""How limits are shown: the answer's sentences, one row per limit, keys for JSON."""
 
 from __future__ import annotations
 
@@ -124,43 +124,31 @@ PROBE: Sequence[Field[Probed]] = (
 )
 
 
-class Shown(NamedTuple):
-    """What is shown: the result, and what came of a probe."""
-
-    result: LimitsResult
-    probed: Probed | None
-
-    @property
-    def headroom(self) -> Headroom:
-        """All limits."""
-        return self.result.headroom
-
-
-def _zero_in_s(shown: Shown) -> float | None:
-    seconds = shown.result.trend and shown.result.trend.zero_in_s
+def _zero_in_s(result: LimitsResult) -> float | None:
+    seconds = result.trend and result.trend.zero_in_s
     return None if seconds is None else round(seconds, 1)
 
 
-def _open_files(shown: Shown) -> Mapping[str, object]:
-    facts = shown.result.facts
+def _open_files(result: LimitsResult) -> Mapping[str, object]:
+    facts = result.facts
     limit = facts.limits.get("RLIMIT_NOFILE")
     return {"in_use": facts.open_files, "value": _Amount(limit.soft if limit else None, "files")}
 
 
-DOCUMENT: Sequence[Field[Shown]] = (
-    Field("threads_left", COUNT, value=lambda shown: shown.headroom.threads_left),
+DOCUMENT: Sequence[Field[LimitsResult]] = (
+    Field("threads_left", COUNT, value=lambda result: result.headroom.threads_left),
     Field(
-        "threads_left_is_at_most", FLAG, value=lambda shown: shown.headroom.is_at_most,
+        "threads_left_is_at_most", FLAG, value=lambda result: result.headroom.is_at_most,
         help="fewer may start: an unknown limit may bind sooner, or not all uses are visible",
     ),
-    Field("unknown_limits", records(UNKNOWN_LIMIT), value=lambda shown: shown.headroom.unknown),
+    Field("unknown_limits", records(UNKNOWN_LIMIT), value=lambda result: result.headroom.unknown),
     Field(
-        "binding", value=lambda shown: shown.headroom.binding.name if shown.headroom.binding else None,
+        "binding", value=lambda result: result.headroom.binding.name if result.headroom.binding else None,
         help="the first of `limits`, which stops the next thread",
     ),
-    Field("limits", records(LIMIT), value=lambda shown: shown.headroom.limits),
-    Field("stack_bytes", SIZE, value=lambda shown: shown.headroom.stack.bytes),
-    Field("stack_origin", value=lambda shown: shown.headroom.stack.origin),
+    Field("limits", records(LIMIT), value=lambda result: result.headroom.limits),
+    Field("stack_bytes", SIZE, value=lambda result: result.headroom.stack.bytes),
+    Field("stack_origin", value=lambda result: result.headroom.stack.origin),
     Field(
         "open_files",
         record((
@@ -169,10 +157,10 @@ DOCUMENT: Sequence[Field[Shown]] = (
         )),
         value=_open_files,
     ),
-    Field("probe", record(PROBE), value=lambda shown: shown.probed),
-    Field("all", records(USE), value=lambda shown: shown.result.uses),
-    Field("samples", records(SAMPLE), value=lambda shown: shown.result.samples),
-    Field("threads_left_per_min", NUMBER, value=lambda shown: shown.result.trend and round(shown.result.trend.per_min, 2)),
+    Field("probe", record(PROBE), value=lambda result: result.probed),
+    Field("all", records(USE), value=lambda result: result.uses),
+    Field("samples", records(SAMPLE), value=lambda result: result.samples),
+    Field("threads_left_per_min", NUMBER, value=lambda result: result.trend and round(result.trend.per_min, 2)),
     Field("zero_in_s", NUMBER, value=_zero_in_s, help="seconds until none is left at this rate"),
 )  # fmt: skip
 
@@ -184,31 +172,30 @@ def target(facts: ThreadLimitFacts) -> dict[str, object]:
     return {"pid": who.pid, "command": who.command, "user": who.user, "unit": units[0] if units else None}
 
 
-def report(about: About, shown: Shown, *, table: bool, short: bool) -> Report:
+def report(about: About, result: LimitsResult, *, table: bool, short: bool) -> Report:
     """The answer and the limits; `short` for a terminal: the first few limits, and none if nothing is wrong."""
-    result = shown.result
     lines = [_answer(result), open_files_line(result.facts), *_doubts(result)]
     if result.samples:
         lines.insert(1, trend_line(result))
-    if shown.probed:
-        lines.insert(1, probe_line(shown.probed, result.headroom))
+    if result.probed:
+        lines.insert(1, probe_line(result.probed, result.headroom))
     if short:
         lines[-1] += f"; -v shows all {len(result.headroom.limits)} limits"
     binding = result.headroom.binding
     return Report(
         about,
-        list(_blocks(shown, table=table, short=short)),
+        list(_blocks(result, table=table, short=short)),
         verdict=lines,
         footer=[f"could not read {name}" for name in result.facts.sources.pam.unread],
         findings=result.findings,
-        document=(DOCUMENT, shown),
+        document=(DOCUMENT, result),
         exit_code=2 if binding is None else None,
     )
 
 
-def _blocks(shown: Shown, *, table: bool, short: bool) -> Iterator[Block[Limit] | Block[LimitUse]]:
+def _blocks(result: LimitsResult, *, table: bool, short: bool) -> Iterator[Block[Limit] | Block[LimitUse]]:
     columns = [field for field in LIMIT if field.title]
-    rows = shown.headroom.limits
+    rows = result.headroom.limits
     if not table:
         yield Block(columns, rows, len(rows))
     elif not short:
@@ -218,11 +205,11 @@ def _blocks(shown: Shown, *, table: bool, short: bool) -> Iterator[Block[Limit] 
         name: Field[Limit] = Field("full_name", TEXT, "limit")
         if known:
             yield Block([name, *(field for field in LIMIT if field.name in advice)], known, len(known), "set by, fix")
-    elif shown.result.findings or shown.headroom.unknown:
+    elif result.findings or result.headroom.unknown:
         kept = [limit for limit in rows if limit.state in ("counts", "unknown")][:_FEW]
         yield Block([field for field in columns if field.name in ("name", "value", "in_use", "left")], kept, len(kept))
-    if shown.result.uses is not None:
-        uses = shown.result.uses
+    if result.uses is not None:
+        uses = result.uses
         yield Block([field for field in USE if field.title], uses, len(uses), "all limits")
 
 

@@ -9,17 +9,18 @@ import fuzz
 import pytest
 from fuzztargets import ACTUATOR, AGENT, HOTSPOT, JAVACORE, JSON_DUMP, LOGS
 
-from opskit.analysis import jmap_diff
 from opskit.analysis.distribution import Scratch
+from opskit.analysis.jmap_diff.compare import compare
+from opskit.analysis.jmap_diff.names import Choice
 from opskit.analysis.jpmp import locks
 from opskit.analysis.jpmp.frames import pool_of
 from opskit.analysis.safepoints import Collector, Timeline
 from opskit.errors import BadInput
 from opskit.jvm.dumps.dialects import DumpReader
 from opskit.jvm.dumps.dump_to_file import JsonParser
-from opskit.jvm.dumps.histogram import parse_histograms
+from opskit.jvm.dumps.histogram_reader import parse_histograms
 from opskit.jvm.launch import HIDDEN, without_secrets
-from opskit.jvm.logs.safepoint_log import SafepointLog
+from opskit.jvm.logs.safepoints.log import SafepointLog
 
 MB = 1_000_000
 HEAD = b"num   #instances  #bytes  class name\n"
@@ -174,7 +175,7 @@ def test_histograms_of_nothing_in_common():
     """10,000 histograms with one class each are refused: a trend over them would take gigabytes."""
     found = parse_histograms(lines(10_000, tabled).decode(), "x")
     with fuzz.guarded(), pytest.raises(BadInput, match="10,000 of them name 10,000 classes"):
-        jmap_diff.compare(found, jmap_diff.Choice())
+        compare(found, Choice())
 
 
 def test_secrets_stay_hidden_however_many():

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from opskit.collect.limits.facts import ThreadLimitFacts
     from opskit.render.report import About
 
+_ADVICE = ("source", "set_by", "fix")
 _FEW = 5  # rows of a table on a terminal, so that the verdict stays in sight
 
 
@@ -108,8 +109,6 @@ SAMPLE: Sequence[Field[HeadroomSample]] = (
     Field("threads_left", COUNT),
     Field("binding"),
 )
-
-
 PROBE: Sequence[Field[Probed]] = (
     Field("made", FLAG, value=lambda probed: probed.result is not None),
     Field("tried", COUNT, value=lambda probed: probed.result.tried if probed.result else 0),
@@ -194,23 +193,20 @@ def report(about: About, result: LimitsResult, *, table: bool, short: bool) -> R
 
 
 def _blocks(result: LimitsResult, *, table: bool, short: bool) -> Iterator[Block[Limit] | Block[LimitUse]]:
-    columns = [field for field in LIMIT if field.title]
     rows = result.headroom.limits
     if not table:
-        yield Block(columns, rows, len(rows))
+        yield Block(LIMIT, rows, len(rows))
     elif not short:
-        advice = ("source", "set_by", "fix")
-        yield Block([field for field in columns if field.name not in advice], rows, len(rows))
+        yield Block([field for field in LIMIT if field.name not in _ADVICE], rows, len(rows))
         known = [limit for limit in rows if limit.state == "counts"]
         name: Field[Limit] = Field("full_name", TEXT, "limit")
         if known:
-            yield Block([name, *(field for field in LIMIT if field.name in advice)], known, len(known), "set by, fix")
+            yield Block([name, *(field for field in LIMIT if field.name in _ADVICE)], known, len(known), "set by, fix")
     elif result.findings or result.headroom.unknown:
         kept = [limit for limit in rows if limit.state in ("counts", "unknown")][:_FEW]
-        yield Block([field for field in columns if field.name in ("name", "value", "in_use", "left")], kept, len(kept))
+        yield Block([field for field in LIMIT if field.name not in (*_ADVICE, "note")], kept, len(kept))
     if result.uses is not None:
-        uses = result.uses
-        yield Block([field for field in USE if field.title], uses, len(uses), "all limits")
+        yield Block(USE, result.uses, len(result.uses), "all limits")
 
 
 def _answer(result: LimitsResult) -> str:

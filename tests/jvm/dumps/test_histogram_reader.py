@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opskit.errors import BadInput
-from opskit.jvm.dumps.histogram import Counts, parse_histograms, sum_rows
+from opskit.jvm.dumps.histogram import Counts, sum_rows
+from opskit.jvm.dumps.histogram_reader import parse_histograms
 
 ROWS = [("[B", 30, 4000), ("java.lang.String", 20, 480), ("a.B$C", 5, 80), ("a.D", 1, 16)]
 SIMPLE = text(ROWS)

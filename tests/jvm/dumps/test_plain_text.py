@@ -7,7 +7,7 @@ import json
 import pytest
 
 from opskit.jvm.dumps.dialects import DumpReader
-from opskit.jvm.dumps.text import is_binary, plain_text
+from opskit.jvm.dumps.plain_text import is_binary, plain_text
 
 CLEAN = (
     "2026-11-21 11:04:04\n"

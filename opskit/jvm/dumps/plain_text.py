@@ -1,11 +1,11 @@
-r"""From the bytes of a file, as people save and paste them, to the lines that the JVM wrote. Pure.
+r"""Take the JVM's own lines out of a saved or pasted file: encoding, line ends, log prefixes. Pure.
 
     app-1  | 2026-11-21T11:04:04.123456789Z "main" #1 prio=5 …      docker, compose, Kubernetes
     Nov 21 11:04:04 host java[4242]: "main" #1 prio=5 …              syslog, journald (tabs as #011)
     {"log":"\"main\" #1 prio=5 …\n","stream":"stdout","time":"…"}    docker's files; likewise "message", "MESSAGE", …
     > "main" #1 prio=5 …                                             mail, Markdown
 
-The bytes stay bytes: dumps are large, their names may be in any encoding, and all that is searched is ASCII.
+Text stays bytes: dumps are large, and their names may be in any encoding.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MARKER = b"Full thread dump"
-_TAG = b"2XMFULLTHDDUMP "  # a javacore's own word before the marker
+_TAG = b"2XMFULLTHDDUMP "  # before the marker in a javacore
 _THREADS_ID = re.compile(rb"\b(?:[tn]id=0x|Id=\d|t@\d)")
 _HOTSPOTS_ID = re.compile(rb"\b[tn]id=")
 _TOKENS = re.compile(rb"\d+(?:[-:.,/T]\d+)+|[A-Z][a-z]{2} +\d+(?= )|\d+|\s+|[^\d\s]+|.")
 _RETURNS = re.compile(rb"(?<!\r)\r+\n")
-# What the header of a thread of HotSpot's has, as bytes that are quickly looked for.
+# A HotSpot thread header has one of these, which are quick to search.
 _THREADS_HAVE = b"id=0x", b" Id=", b" t@"
-# The other dialects: what stands in a line of theirs, and what of theirs stands before it there.
+# The other dialects: what one of their lines contains, and the part of that line before it.
 _OTHERS = (
     (b"0SECTION ", re.compile(rb"$")),
     (b"3XMTHREADINFO ", re.compile(rb"$")),
@@ -40,12 +40,12 @@ _JSON_DUMP = re.compile(rb'\s*\{\s*"(?:threadDump|threads)"\s*:')
 _STATE = b"java.lang.Thread.State: "
 _LOG_KEYS = "log", "message", "MESSAGE", "msg", "textPayload"
 _LOOKED_AT_BYTES = 2000
-_LONGEST_PREFIX_BYTES = 1000  # syslog's whole line had 1,024
-_MOST_PREFIXES, _MOST_TRIES = 100, 400  # sources of one file, and what might be a source's prefix
+_LONGEST_PREFIX_BYTES = 1000  # a line of syslog has at most 1,024
+_MOST_PREFIXES, _MOST_TRIES = 100, 400  # of one file, and of what may be a prefix
 _BLANK_WITHIN = re.compile(
     rb"\n\n(?=[ \t]+(?:at |\^?-+ |java\.lang\.Thread\.State: |Carrying virt|Mounted virt|[\w.$<>/-]+\())"
 )
-_BLANK_LINES = 3  # one after the other, within a stack
+_BLANK_LINES = 3  # in a row, within a stack
 _PADDED = re.compile(rb"\)(?:@\w+)?[ \t]+\n")
 _CLOCK = re.compile(rb"\d+(?:[-:.,/T]\d+)+")
 _COUNT = re.compile(rb"[ \t]*\d+(?![\d-]|[:.,/T]\d)")
@@ -53,9 +53,9 @@ _DAY = re.compile(rb"[A-Z][a-z]{2} +\d+")
 
 
 def plain_text(data: bytes) -> bytes:
-    """The text as the JVM wrote it: UTF-8 (or any other superset of ASCII), Unix line ends, nothing before the lines.
+    """The text as the JVM wrote it: a superset of ASCII, Unix line ends, no prefixes.
 
-    Where several sources log into one file, each with a prefix of its own, their texts come one after the other.
+    Where several sources log into one file, each with its own prefix, their texts follow each other.
     """
     data = _to_utf8(data)
     if b"\r" in data:
@@ -76,21 +76,13 @@ def plain_text(data: bytes) -> bytes:
     return _tidy(data)
 
 
-def blocks(header: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str], str, bool]]:
-    """Each header with what stands behind it, up to the next header; and whether it is the last one."""
-    found = list(header.finditer(text))
-    for number, match in enumerate(found, 1):
-        is_last = number == len(found)
-        yield match, text[match.end() : None if is_last else found[number].start()], is_last
-
-
 def is_binary(data: bytes) -> bool:
-    """Whether no text that we could read is in there."""
+    """Whether the data is not text."""
     return b"\0" in _to_utf8(data[:65536])
 
 
 def thread_prefixes(text: bytes) -> Iterator[bytes]:
-    """What stands before the quote of each line that could be the header of a thread of HotSpot's."""
+    """The part before the quote of each line that may be a HotSpot thread header."""
     for line in _lines_with(text, _THREADS_ID):
         quote = line.find(b'"')
         if quote >= 0 and b"{" not in line[:quote] and _is_header(line, quote, _THREADS_ID):
@@ -98,7 +90,7 @@ def thread_prefixes(text: bytes) -> Iterator[bytes]:
 
 
 def _lines_with(text: bytes, pattern: re.Pattern[bytes]) -> Iterator[bytes]:
-    """Each line in which the pattern is, once."""
+    """Each line that contains the pattern, once."""
     at = 0
     while found := pattern.search(text, at):
         begin, end = text.rfind(b"\n", at, found.start()) + 1 or at, _line_end(text, found.end())
@@ -112,15 +104,15 @@ def _line_end(text: bytes, at: int) -> int:
 
 
 def _is_header(line: bytes, quote: int, pattern: re.Pattern[bytes]) -> bool:
-    """Whether a name in quotes, that begins there, and then a thread's id are in the line."""
+    """Whether the line has a quoted name that begins at `quote`, and a thread id behind it."""
     closing = line.find(b'" ', quote + 1)
     return closing >= 0 and any(found.start() >= closing + 2 for found in pattern.finditer(line))
 
 
 def _is_newest_first(data: bytes) -> bool:
-    """Whether its threads stand upside down, as in a log viewer that shows the newest line first: the header below the state.
+    """Whether the lines are reversed, as in a log viewer with the newest line first: the header is below the state.
 
-    The first thread of an ordinary dump tells already that they do not.
+    In an ordinary dump the first thread settles it.
     """
     upside_down = False
     at = data.find(_STATE)
@@ -146,12 +138,12 @@ def _to_utf8(data: bytes) -> bytes:
         encoding = "utf-16-be"
     else:
         return data.removeprefix(b"\xef\xbb\xbf")
-    # A file that was cut in the middle of a character is still a file; `>>` puts a mark before each piece.
+    # A file may end within a character; `>>` writes a byte order mark before each piece.
     return data.decode(encoding, "ignore").replace("\ufeff", "").encode("utf-8", "replace")
 
 
 def logged_as_json(data: bytes) -> bytes:
-    """The lines that a log of one JSON object a line holds, and those that are none; one that is torn goes."""
+    """The messages of a log with one JSON object per line, and its other lines; a damaged object is left out."""
     first = data.lstrip().partition(b"\n")[0]
     if not any(f'"{key}"'.encode() in first for key in _LOG_KEYS):
         return data
@@ -172,7 +164,7 @@ def logged_as_json(data: bytes) -> bytes:
 
 
 def _logged(key: str, words: object) -> bytes:
-    """What one entry says: docker keeps line ends, the others do not; journald writes a list of bytes for what is no text."""
+    """The message of an entry: docker keeps line ends, others do not; journald writes bytes as a list."""
     try:
         said = bytes(words) if isinstance(words, list) else str(words).encode("utf-8", "replace")
     except (TypeError, ValueError, RecursionError):
@@ -181,7 +173,7 @@ def _logged(key: str, words: object) -> bytes:
 
 
 def _tidy(data: bytes) -> bytes:
-    """Without the blanks at the ends of lines that terminals leave, and the blank lines that mail puts into a stack."""
+    """Remove the trailing blanks that terminals leave, and the blank lines that mail puts into a stack."""
     if _PADDED.search(data):
         data = b"\n".join([line.rstrip(b" \t") for line in data.split(b"\n")])
     if not _BLANK_WITHIN.search(data):
@@ -194,7 +186,7 @@ def _tidy(data: bytes) -> bytes:
 
 
 def _prefixes(data: bytes) -> list[bytes]:
-    """The patterns of what stands before each dump's lines; without a head, before a thread's. Empty in a clean dump."""
+    """The patterns of the prefixes of each dump; without a head, of a thread. Empty for a clean dump."""
     at = data.find(MARKER)
     if at >= 0:
         known: dict[bytes, None] = {}
@@ -219,38 +211,38 @@ def _prefixes(data: bytes) -> list[bytes]:
 
 
 def _before(data: bytes, at: int) -> bytes | None:
-    """What stands before the offset on its line; None for what is too long to be a prefix with a word or two of the dump's."""
+    """The part of the line before the offset; None where it is too long to be a prefix."""
     begin = data.rfind(b"\n", max(0, at - _LOOKED_AT_BYTES), at) + 1
     return None if not begin and at > _LOOKED_AT_BYTES else data[begin:at]
 
 
 def _is_below(data: bytes, pattern: bytes, at: int) -> bool:
-    """Whether lines below have the prefix too: a logger may put its own words before the first line of a message alone."""
+    """Whether lines below have the prefix too: a logger may write one before the first line of a message only."""
     below = data[at : at + _LOOKED_AT_BYTES].partition(b"\n")[2]
     return bool(pattern) and re.search(rb"(?m)^" + pattern, below) is not None
 
 
 def _pattern(prefix: bytes) -> bytes:
-    """A regular expression for the prefix on every line: the same words, any time of day, any day."""
+    """A regular expression for the prefix of every line: the same words, any date and time."""
     words = prefix.rstrip(b" \t")
     gap = prefix[len(words) :]
     if not prefix or len(prefix) > _LONGEST_PREFIX_BYTES:
         return b""
     tokens = _TOKENS.findall(words)
-    number = b""  # of the line, as cat -n and grep -n write it, or of the millisecond
+    number = b""  # a line number (cat -n, grep -n), or milliseconds
     if counted := _COUNT.match(words):
         number, tokens = rb"[ \t]*\d+", _TOKENS.findall(words[counted.end() :])
-    # A blank line has often lost the blanks at the end of its prefix.
+    # In a blank line the blanks at the end of the prefix are often lost.
     return number + b"".join(map(_same_kind, tokens)) + rb"(?:" + re.escape(gap) + rb"|[ \t]*$)"
 
 
 def _strip(pattern: bytes, data: bytes) -> bytes:
-    """Take the prefix from every line that has it. Syslog's tabs are tabs again."""
+    """Remove the prefix from each line that has it, and decode syslog's tabs."""
     return re.sub(rb"(?m)^" + pattern, b"", data).replace(b"\n#011", b"\n\t") if pattern else data
 
 
 def _by_source(patterns: list[bytes], data: bytes) -> list[tuple[bytes, list[bytes]]]:
-    """The lines of each source by themselves; what has no known prefix belongs to the source without one, if there is any."""
+    """The lines of each source; those without a known prefix belong to the source without one, if any."""
     sources: list[tuple[bytes, re.Pattern[bytes], list[bytes]]] = [
         (pattern, re.compile(rb"(?m)" + pattern), []) for pattern in patterns if pattern
     ]

@@ -114,7 +114,9 @@ def test_json_says_what_it_cost(inprocess, workload):
     assert document["stopped_by"] == "hsperfdata"
     assert document["ended"] is None
     assert [set(sample) for sample in document["samples"]] == [{"at_s", "stopped_ms"}] * 3
-    assert sum(sample["stopped_ms"] for sample in document["samples"]) == pytest.approx(document["stopped_ms"], abs=0.01)
+    assert sum(sample["stopped_ms"] for sample in document["samples"]) == pytest.approx(
+        document["stopped_ms"], abs=0.01
+    )
     assert document["interval_s"] == pytest.approx(0.1, rel=50)
     assert document["target"]["main"] == "Workload"
     assert any(stack["frames"] == [] for stack in document["stacks"])

@@ -12,15 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+from opskit.analysis.safepoint_advice import Figures, verdict
 
 from opskit.actions import peek_paths
-from opskit.analysis import jmap_diff
 from opskit.analysis import limit_origin as limitorigin
 from opskit.analysis import thread_stack as threadstack
 from opskit.analysis.distribution import Scratch
+from opskit.analysis.jmap_diff.judge import judge
+from opskit.analysis.jmap_diff.names import Choice
 from opskit.analysis.jpmp import flame_tree, frame_kinds, frames, locks, selection, stacks
-from opskit.analysis.safepoint_advice import Figures, verdict
 from opskit.analysis.safepoints import Collector, Timeline, stops_of
+from opskit.collect.jmap_diff import Facts, Sample
 from opskit.collect.jpmp import files as dump_files
 from opskit.collect.jpmp import words as jpmp_words
 from opskit.commands import dentry
@@ -32,20 +34,17 @@ from opskit.jvm import mapped_files as jvm_maps
 from opskit.jvm import native_image as nativeimage
 from opskit.jvm.attach import target as attachtarget
 from opskit.jvm.attach import wire as attachwire
-from opskit.jvm.dumps import class_names as classname
-from opskit.jvm.dumps import sniff as lookslike
-from opskit.jvm.dumps import text as dumptext
+from opskit.jvm.dumps import class_names, plain_text, sniff
 from opskit.jvm.dumps.actuator import ActuatorParser
 from opskit.jvm.dumps.dialects import DumpReader
 from opskit.jvm.dumps.dump_to_file import JsonParser, PlainParser
-from opskit.jvm.dumps.histogram import parse_histograms
+from opskit.jvm.dumps.histogram_reader import parse_histograms
 from opskit.jvm.dumps.hotspot import HotSpotParser
 from opskit.jvm.dumps.javacore import JavacoreParser
 from opskit.jvm.dumps.jrockit import JRockitParser
 from opskit.jvm.dumps.serviceability import ServiceabilityParser
-from opskit.jvm.logs import log_timestamps as logstamps
-from opskit.jvm.logs import timestamps as stamps
-from opskit.jvm.logs.safepoint_log import SafepointLog
+from opskit.jvm.logs import timestamps
+from opskit.jvm.logs.safepoints.log import SafepointLog
 from opskit.jvm.perfdata import counters
 from opskit.jvm.perfdata import hsperfdata as perf
 from opskit.jvm.perfdata import stop_clock as stopclock
@@ -561,7 +560,7 @@ for dialect, parser, sample in (
         )
     )
 target("dump text", *DUMPS, words=_DUMP_WORDS, files=ends_of("thread-dumps"))(
-    lambda data: (dumptext.is_binary(data), dumptext.plain_text(data), dumptext.logged_as_json(data))
+    lambda data: (plain_text.is_binary(data), plain_text.plain_text(data), plain_text.logged_as_json(data))
 )
 
 # Histograms, logs, counters
@@ -595,8 +594,7 @@ _ROWS = tuple(
 def read_histograms(data: bytes) -> object:
     """Files, and what is made of them."""
     found = parse_histograms(text(data), "a file")
-    compared = jmap_diff.compare([found[0], *found], jmap_diff.Choice())
-    return compared, jmap_diff.oddities(found, 0), jmap_diff.comparable(found)
+    return judge(Facts([Sample(histogram) for histogram in [found[0], *found]]), Choice())
 
 
 LOGS = (
@@ -659,16 +657,16 @@ def read_log(data: bytes) -> object:
 def _log_stamps(data: bytes) -> object:
     lines = data.split(b"\n")
     return (
-        logstamps.first_stamp(data[: 1 << 16]),
-        logstamps.parse_stamp(data),
-        logstamps.uptimes_s(lines),
-        logstamps.parse_stamp(lines[0]),
+        timestamps.first_stamp(data[: 1 << 16]),
+        timestamps.parse_stamp(data),
+        timestamps.uptimes_s(lines),
+        timestamps.parse_stamp(lines[0]),
     )
 
 
 text_target(
     "histogram stamp",
-    stamps.read_stamp,
+    timestamps.read_stamp,
     b"2016-09-13T06:54:06.773+0100: 11662.232: [Full GC 11662.233: [Class Histogram:\n",
     b"[2026-11-21T11:13:38.276+0000][0.117s][trace][gc,classhisto      ] GC(0)\n",
     b"Sat Nov 21 11:04:11 UTC 2026\n$ jmap -histo:live 88951\n4242:\n",
@@ -780,17 +778,17 @@ text_target("java version", attachtarget.major_of, b"1.8.0_402", b"17.0.15", b"1
 def _class_names(data: bytes) -> object:
     names = list(dict.fromkeys(text(data).split("\n")))
     every = (
-        classname.fold,
-        classname.to_readable,
-        classname.to_internal,
-        classname.package,
-        classname.is_application,
-        classname.is_vm,
+        class_names.fold,
+        class_names.to_readable,
+        class_names.to_internal,
+        class_names.package,
+        class_names.is_application,
+        class_names.is_vm,
     )
-    return [each(name) for name in names for each in every], classname.fold_all(names, "\n".join(names))
+    return [each(name) for name in names for each in every], class_names.fold_all(names, "\n".join(names))
 
 
-text_target("what it looks like", lookslike.looks_like, b"PK\x03\x04", b"\x1f\x8b\x08", b"[gc] x\n", b"hello\n")
+text_target("what it looks like", sniff.content_type, b"PK\x03\x04", b"\x1f\x8b\x08", b"[gc] x\n", b"hello\n")
 GZIP = bytes.fromhex("1f8b080000000000020373492d4e2e4a2cc9cccfe30200a9f9d9840c000000")
 
 

@@ -124,6 +124,15 @@ WATCH: Sequence[Callable[[F], F]] = (
         help="With -w: stop after COUNT samples.",
     ),
 )  # fmt: skip
+# As WATCH, for commands whose numbers are rates: -i without -w is the window of the one sample.
+WINDOWED: Sequence[Callable[[F], F]] = (
+    WATCH[0],
+    option(
+        "-i", "--interval", type=Duration(), metavar="SECONDS", group=SAMPLING,
+        help="Show what changes in so many seconds; with -w: time between samples (2 s).",
+    ),
+    WATCH[2],
+)  # fmt: skip
 TOP: Sequence[Callable[[F], F]] = (
     option("-n", "--top", type=click.IntRange(min=0), metavar="N", group=SHOW, help="Show N rows; 0 shows all."),
 )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from opskit.commands.shared.options import HOST_OPTIONS, OUTPUT, format_options
+from opskit.commands.shared.options import HOST_OPTIONS, OUTPUT, WINDOWED, format_options
 from opskit.commands.shared.output import Output, about, exit_code, progress
 from opskit.errors import UsageError
 from opskit.host import Host
@@ -32,12 +32,14 @@ DEFAULT_INTERVAL_S = 2.0
 class Run:
     """What every command works with. Options that it does not have are None, False or empty.
 
-    `top`: None (not given), 0 (all) or a number of rows. `uids`: those of -u. `watching`: whether -w was given.
+    `top`: None (not given), 0 (all) or a number of rows. `uids`: those of -u. `watching`: whether -w was given; `window_s`: -i
+    without -w.
     """
 
     def __init__(self, host: Host, out: Output, shared: Mapping[str, Any]) -> None:
         self.host, self.out = host, out
         self.watching: bool = shared.get("watch", False)
+        self.window_s: float | None = None if self.watching else shared.get("interval")
         self.interval_s: float = shared.get("interval") or DEFAULT_INTERVAL_S
         self.count: int | None = shared.get("count")
         self.top: int | None = shared.get("top")
@@ -83,13 +85,14 @@ def command(
     `exclusive`: pairs of parameters that exclude each other. `needs`: a parameter, and the one without which it has no effect.
     `plotted`: matplotlib draws svg and png.
     """
+    rules = {"count": "watch", **({} if WINDOWED in options else {"interval": "watch"}), **(needs or {})}
 
     def decorate(function: Callable[..., int]) -> click.Command:
         shared = [*(each for group in options for each in group), *format_options(formats), *HOST_OPTIONS]
 
         def call(**given: Any) -> int:
             made = click.get_current_context().command
-            _check_rules(made, given, exclusive, {"interval": "watch", "count": "watch", **(needs or {})})
+            _check_rules(made, given, exclusive, rules)
             root, proc = given.pop("root"), given.pop("proc")
             out = Output.choose(
                 given.pop("format_"), given.pop("output"), given.pop("no_color"), formats, plotted=plotted

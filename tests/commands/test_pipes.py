@@ -160,7 +160,9 @@ time.sleep(600)
     assert name not in rows(inprocess("pipes", holder.pid).out)
     assert rows(inprocess("pipes", holder.pid, "--threads").out)[name] == 2
     [pipe] = [
-        p for p in found(inprocess, holder.pid, "--threads", "--ends", "--fill")["pipes"] if str(p["inode"]) == holder.line
+        p
+        for p in found(inprocess, holder.pid, "--threads", "--ends", "--fill")["pipes"]
+        if str(p["inode"]) == holder.line
     ]
     assert pipe["class"] == "self"
 

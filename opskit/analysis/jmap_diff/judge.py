@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from opskit import shell
-from opskit.analysis.finding import Entity, Finding
 from opskit.analysis.jmap_diff.comparable import comparable, oddities
 from opskit.analysis.jmap_diff.compare import Comparison, Growth, compare, order, visible
 from opskit.analysis.jmap_diff.trend import Trend, minutes_until_full
@@ -15,6 +14,7 @@ from opskit.quantities import plural, signed_size, size
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from opskit.analysis.finding import Finding
     from opskit.analysis.jmap_diff.names import Choice
     from opskit.collect.jmap_diff import Facts
     from opskit.jvm.dumps.histogram import Histogram
@@ -86,6 +86,8 @@ def _by_total_lines(used: Sequence[Histogram]) -> tuple[int, int] | None:
 
 
 def _growing(facts: Facts, last: Histogram, found: Comparison, one: Trend) -> Finding:
+    from opskit.analysis.finding import Entity, Finding  # a millisecond of start-up
+
     jvm = facts.jvm
     return Finding(
         "class-keeps-growing",

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from opskit.analysis.jmap_diff.comparable import comparable, oddities
 from opskit.analysis.jmap_diff.compare import compare, order, visible
+from opskit.analysis.jmap_diff.judge import judge
 from opskit.analysis.jmap_diff.names import Choice
 from opskit.analysis.jmap_diff.trend import minutes_until_full
+from opskit.collect.jmap_diff import Facts, Sample, Target
 from opskit.jvm.dumps.histogram_reader import parse_histograms
 from opskit.jvm.logs.timestamps import Stamp
 
@@ -217,3 +219,41 @@ def test_what_is_not_one_jvm_at_two_times_is_said(one, other, said):
 def test_one_jvm_at_two_times_is_not():
     """A few classes that come and go are no other JVM."""
     assert odd(histogram(ROWS), histogram([*ROWS[1:], ("c.D", 1, 16)])) == []
+
+
+def judged(*snapshots, jvm=None, **options):
+    return judge(Facts([Sample(one) for one in series(*snapshots, seconds=30)], jvm), Choice(), **options)
+
+
+def test_what_keeps_growing_is_a_finding():
+    """Its entity is the JVM; share and window are those of the series; garbage, which a collection frees, is none."""
+    jvm = Target(7, 99, "Main", "17", None, 1 << 20)
+    sizes = [
+        ({"a.Leak": leak, "a.Cache": cache}) for leak, cache in zip(range(1600, 16000, 1600), [16, 1600, 3200, 16] * 2)
+    ]
+    result = judged(*sizes, jvm=jvm)
+    [found] = result.findings
+    assert (found.code, found.severity) == ("class-keeps-growing", "warning")
+    assert found.entity[:3] == ("process", 7, 99)
+    assert found.summary == "a.Leak keeps growing: in 7 of 7 steps, +3.1 KiB a minute, 12.5 KiB by now"
+    assert found.next == "jcmd 7 GC.heap_dump FILE"
+    assert found.share == pytest.approx(12800 / 12816)
+    assert found.window_s == 210
+
+
+@pytest.mark.parametrize("snapshots", [
+    [{"a.A": 16}],
+    [{"a.A": 16}, {"a.A": 1600}],
+    [{"a.A": 1600}, {"a.A": 16}, {"a.A": 160}],
+    [{"a.A": 16, "[B": 10**6}, {"a.A": 32, "[B": 10**6}, {"a.A": 48, "[B": 10**6}],
+])  # fmt: skip
+def test_no_finding(snapshots):
+    """Of one histogram, of two, of noise, and of less than a percent of all bytes."""
+    assert judged(*snapshots).findings == []
+
+
+def test_the_rows_of_a_result_are_in_order():
+    """The first ones, or all of them."""
+    result = judged({"a.A": 16, "a.B": 16}, {"a.A": 160, "a.B": 1600}, sort="name", min_bytes=100)
+    assert [row.name for row in result.first(None)] == ["a.A", "a.B"]
+    assert [row.name for row in result.first(1)] == ["a.A"]

@@ -25,11 +25,13 @@ FORBIDDEN = {
     "tempfile",
 }
 OPENERS = {
+    "proc/fd_directory.py",
     "proc/fs.py",
     "proc/kernel/perf_event.py",
     "proc/treefs.py",
     "proc/user_files.py",
     "proc/kernel/syscalls.py",
+    "proc/resolve.py",
     "jvm/attach/client.py",
 }
 

@@ -14,7 +14,7 @@ import jvms
 import pytest
 from stracing import ACTS, OPENS, traced
 
-from opskit.jvm.logs.safepoint_log import SafepointLog
+from opskit.jvm.logs.safepoints.log import SafepointLog
 
 
 def logged(path):
@@ -267,4 +267,4 @@ def test_a_jvm_without_counters_says_why(opskit, workload):
     assert "-XX:-UsePerfData" in done.err
     done = opskit("safepoints", os.getpid())
     assert done.code == 2
-    assert "is no JVM" in done.err
+    assert "is not a JVM" in done.err

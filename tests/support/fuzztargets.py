@@ -12,25 +12,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+from opskit.analysis.safepoint_advice import Figures, verdict
 
 from opskit.actions import peek_paths
-from opskit.analysis import flame_tree as flametree
-from opskit.analysis import frame_kinds as framekind
-from opskit.analysis import frames, locks, stacks
 from opskit.analysis import limit_origin as limitorigin
-from opskit.analysis import saved_profiles as readback
 from opskit.analysis import thread_stack as threadstack
 from opskit.analysis.distribution import Scratch
 from opskit.analysis.jmap_diff.judge import judge
 from opskit.analysis.jmap_diff.names import Choice
-from opskit.analysis.safepoint_advice import Figures, verdict
+from opskit.analysis.jpmp import flame_tree, frame_kinds, frames, locks, selection, stacks
 from opskit.analysis.safepoints import Collector, Timeline, stops_of
 from opskit.collect.jmap_diff import Facts, Sample
-from opskit.commands import dentry, jpmp, jpmp_live
+from opskit.collect.jpmp import files as dump_files
+from opskit.collect.jpmp import words as jpmp_words
+from opskit.commands import dentry
 from opskit.commands import safepoints as safepoints_command
 from opskit.commands.shared import options
 from opskit.errors import OpskitError
-from opskit.jvm import launch
+from opskit.jvm import launch, profiles
 from opskit.jvm import mapped_files as jvm_maps
 from opskit.jvm import native_image as nativeimage
 from opskit.jvm.attach import target as attachtarget
@@ -44,9 +43,8 @@ from opskit.jvm.dumps.hotspot import HotSpotParser
 from opskit.jvm.dumps.javacore import JavacoreParser
 from opskit.jvm.dumps.jrockit import JRockitParser
 from opskit.jvm.dumps.serviceability import ServiceabilityParser
-from opskit.jvm.logs import log_timestamps as logstamps
-from opskit.jvm.logs import timestamps as stamps
-from opskit.jvm.logs.safepoint_log import SafepointLog
+from opskit.jvm.logs import timestamps
+from opskit.jvm.logs.safepoints.log import SafepointLog
 from opskit.jvm.perfdata import counters
 from opskit.jvm.perfdata import hsperfdata as perf
 from opskit.jvm.perfdata import stop_clock as stopclock
@@ -78,8 +76,9 @@ from opskit.proc.files import schedstat as threadcpu
 from opskit.proc.files import uid_map as idmap
 from opskit.proc.fs import ProcFS
 from opskit.proc.kernel import ftrace, seccomp
-from opskit.render.pictures import flamegraph
-from opskit.render.views import stacks as view
+from opskit.render.fields import to_object
+from opskit.render.pictures import flame_layout
+from opskit.render.views.jpmp import stacks as view
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -530,11 +529,11 @@ def read_dumps(data: bytes) -> object:
             if detail == "locks"
             else stacks.count(dumps, stacks.Naming())
         )
-        picked = stacks.select(weighed, stacks.Selection())
+        picked = selection.select(weighed, selection.Selection())
         for write in (view.root_first, view.leaf_first):
-            shown += view.folded_lines(stacks.lines_by_weight(picked, write, on_cpu=False))
-        stacks.hottest_first(picked)
-        json.dumps([view.stack_object(stack) for stack in picked])
+            shown += view.folded_lines(selection.lines_by_weight(picked, write, on_cpu=False))
+        selection.hottest_first(picked)
+        json.dumps([to_object(view.STACK, stack) for stack in picked])
         for dump in dumps:
             shown += map(view.deadlock_line, dump.deadlocks)
         if detail == "locks":
@@ -658,16 +657,16 @@ def read_log(data: bytes) -> object:
 def _log_stamps(data: bytes) -> object:
     lines = data.split(b"\n")
     return (
-        logstamps.first_stamp(data[: 1 << 16]),
-        logstamps.parse_stamp(data),
-        logstamps.uptimes_s(lines),
-        logstamps.parse_stamp(lines[0]),
+        timestamps.first_stamp(data[: 1 << 16]),
+        timestamps.parse_stamp(data),
+        timestamps.uptimes_s(lines),
+        timestamps.parse_stamp(lines[0]),
     )
 
 
 text_target(
     "histogram stamp",
-    stamps.read_stamp,
+    timestamps.read_stamp,
     b"2016-09-13T06:54:06.773+0100: 11662.232: [Full GC 11662.233: [Class Histogram:\n",
     b"[2026-11-21T11:13:38.276+0000][0.117s][trace][gc,classhisto      ] GC(0)\n",
     b"Sat Nov 21 11:04:11 UTC 2026\n$ jmap -histo:live 88951\n4242:\n",
@@ -806,14 +805,14 @@ def _user_file(data: bytes) -> object:
 FOLDED = b"main;com.example.Shop.serve;java.util.HashMap.get 412\njava;[libjvm.so];java/util/HashMap.get_[j];do_syscall_64_[k] 7\na;b 1.5\n"
 
 
-def _draw(weighed: Iterable[stacks.WeightedStack]) -> object:
+def _draw(weighed: Iterable[profiles.WeightedStack]) -> object:
     paths = [(stack.frames[::-1], stack.samples) for stack in weighed]
-    tree = flametree.compare(paths[::2], paths)
-    kinds = framekind.kinds_of((frame for path, _ in paths for frame in path), (path[0] for path, _ in paths if path))
+    tree = flame_tree.compare(paths[::2], paths)
+    kinds = frame_kinds.kinds_of((frame for path, _ in paths for frame in path), (path[0] for path, _ in paths if path))
     return (
-        flamegraph.bytes_of(tree, 1200),
-        flametree.starts(tree.frames),
-        flametree.thin(tree, [1] * (len(tree.frames) + len(tree.gone)), 5),
+        flame_layout.bytes_of(tree, 1200),
+        flame_tree.starts(tree.frames),
+        flame_tree.thin(tree, [1] * (len(tree.frames) + len(tree.gone)), 5),
         kinds,
     )
 
@@ -821,8 +820,8 @@ def _draw(weighed: Iterable[stacks.WeightedStack]) -> object:
 @target("folded stacks", FOLDED, b"a;b -3\n", b"a 1\n" * 5, words=[b";", b" 1\n", b"_[k]"])
 def _folded(data: bytes) -> object:
     words = text(data)
-    readback.is_folded(words)
-    return _draw(readback.parse_folded(words, "a file"))
+    profiles.is_folded(words)
+    return _draw(profiles.parse_folded(words, "a file"))
 
 
 @target(
@@ -832,11 +831,11 @@ def _folded(data: bytes) -> object:
     words=[b"1e999", b"NaN", b"-Infinity", b"[[[["],
 )
 def _profile(data: bytes) -> object:
-    found = jpmp._read_profile(text(data), "a file")
+    found = dump_files.read_profile(text(data), "a file")
     if found is None:
         return None
-    list(view.folded_lines(stacks.lines_by_weight(found, view.root_first, on_cpu=False)))
-    json.dumps([view.stack_object(stack) for stack in stacks.select(found, stacks.Selection())])
+    list(view.folded_lines(selection.lines_by_weight(found, view.root_first, on_cpu=False)))
+    json.dumps([to_object(view.STACK, stack) for stack in selection.select(found, selection.Selection())])
     return _draw(found)
 
 
@@ -854,7 +853,7 @@ def _frames(data: bytes) -> object:
             frames.frame_name(name, full=True, lines=True),
         )
         stacks._is_idle("WAITING", (name,))
-    return framekind.kinds_of(names, names)
+    return frame_kinds.kinds_of(names, names)
 
 
 # Values of options
@@ -868,8 +867,8 @@ def option(name: str, kind: Any, *samples: bytes) -> None:
 option("duration", options.Duration(zero=True), b"500ms", b"10s", b"1.5m", b"5", b".5h")
 option("size", options.Size(), b"64K", b"1.5G", b"10MiB", b"7")
 option("pid", options.Pid(), b"4242", b"0")
-option("percent", dentry.Percent(), b"25%", b"12.5")
-option("level", dentry.Level(), b"all", b"2")
+target("option percent", b"25%", b"12.5")(lambda data: dentry._percent(None, None, text(data)))
+target("option level", b"all", b"2")(lambda data: dentry._level(None, None, text(data)))
 option(
     "time",
     safepoints_command.LogTime(),
@@ -879,9 +878,9 @@ option(
     b"9999-12-31T23:59-2300",
     b"0001-01-01T00:00+2300",
 )
-target("option regex", b"a.*b", b"(a|b)+")(lambda data: jpmp._Pattern().convert(text(data[:1000]), None, None))
-target("option samples", b"20", b"0")(lambda data: jpmp_live._samples(text(data), "4242"))
-target("option interval", b"0.25", b"250ms")(lambda data: jpmp_live._interval(text(data)))
+target("option regex", b"a.*b", b"(a|b)+")(lambda data: options.Regex().convert(text(data[:1000]), None, None))
+target("option samples", b"20", b"0")(lambda data: jpmp_words.read_samples(text(data), "4242"))
+target("option interval", b"0.25", b"250ms")(lambda data: jpmp_words.read_interval(text(data)))
 
 
 def every_line_of(samples: Iterable[bytes]) -> list[bytes]:

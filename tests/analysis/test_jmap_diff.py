@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 from histotext import POST, text
@@ -22,7 +21,7 @@ from opskit.jvm.logs.timestamps import Stamp
 
 def histogram(rows, source="x", stamp=None, **options):
     [found] = parse_histograms(text(rows, **options), source)
-    return found if stamp is None else replace(found, stamp=stamp)
+    return found if stamp is None else found._replace(stamp=stamp)
 
 
 def series(*snapshots, seconds=None):
@@ -174,7 +173,7 @@ def test_the_leak_is_ranked_before_the_noise():
 def test_slopes_are_by_histogram_where_the_times_are_not_known():
     """And a name that a cut histogram has not got has no trend."""
     snapshots = series({"a.A": 160, "a.B": 16}, {"a.A": 320, "a.B": 32}, {"a.A": 480})
-    found = compare([*snapshots[:2], replace(snapshots[2], cut="it has no Total line")], Choice())
+    found = compare([*snapshots[:2], snapshots[2]._replace(cut="it has no Total line")], Choice())
     assert [(one.name, one.bytes_per_min, one.bytes_per_step) for one in found.trend] == [
         ("a.A", None, pytest.approx(160))
     ]
@@ -190,7 +189,7 @@ def test_when_the_heap_is_full():
 
 def test_a_log_with_both_sides_of_each_collection_is_compared_by_what_is_left():
     """Three or more after a full GC tell the trend; fewer, and all are compared."""
-    both = [replace(one, moment=moment) for one in series({"a.A": 16}, {"a.A": 32}, {"a.A": 48})
+    both = [one._replace(moment=moment) for one in series({"a.A": 16}, {"a.A": 32}, {"a.A": 48})
             for moment in ("before full gc", "after full gc")]  # fmt: skip
     assert [one.moment for one in comparable(both)] == ["after full gc"] * 3
     assert len(comparable(both[:4])) == 4

@@ -7,7 +7,6 @@ ways give the same.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput
@@ -42,7 +41,7 @@ def parse_histograms(text: str, source: str) -> list[Histogram]:
         if not found:
             raise BadInput(source, "a histogram's header without a row or a Total; take it again", tables.bare_line)
         doubt = f"the header in line {tables.bare_line} has neither a row nor a Total, and is left out"
-        found[-1] = replace(found[-1], doubts=(*found[-1].doubts, doubt))
+        found[-1] = found[-1]._replace(doubts=(*found[-1].doubts, doubt))
     if not found:
         from opskit.jvm.dumps.sniff import content_type
 

@@ -12,7 +12,7 @@ from fuzztargets import ACTUATOR, AGENT, HOTSPOT, JAVACORE, JSON_DUMP, LOGS
 from opskit.analysis import jmap_diff, locks
 from opskit.analysis.distribution import Scratch
 from opskit.analysis.frames import pool_of
-from opskit.analysis.safepoints import Collector, Timeline
+from opskit.analysis.safepoints.sums import Sums
 from opskit.errors import BadInput
 from opskit.jvm.dumps.dialects import DumpReader
 from opskit.jvm.dumps.dump_to_file import JsonParser
@@ -140,7 +140,7 @@ def test_a_log_in_small_pieces(size):
 
 
 def collected(text, **options):
-    collector = Collector(Scratch(tempfile.TemporaryFile), **options)
+    collector = Sums(Scratch(tempfile.TemporaryFile), **options)
     for batch in SafepointLog().read([text]):
         collector.add(batch)
     return collector
@@ -148,13 +148,12 @@ def collected(text, **options):
 
 def test_operations_without_number_are_summed_up_together():
     """From the thousandth name on they are `(others)`, and a timeline of them keeps the slowest."""
-    timeline = Timeline()
     text = lines(8000, lambda number: NANOS % (1, b"Op%d" % number))
     with fuzz.guarded():
-        summary = collected(text, timeline=timeline).summary()
+        summary = collected(text, timeline=True).summary()
     assert len(summary.operations) == 1001
     assert {row.name: row.safepoints for row in summary.operations}["(others)"] == 7000
-    assert 0 < len(timeline.points) <= 6000
+    assert 0 < len(summary.timeline.points) <= 6000
 
 
 def test_minutes_of_a_long_stop():
@@ -164,7 +163,7 @@ def test_minutes_of_a_long_stop():
         minutes = collected(line % (3 * 86400), by_minute=True).summary().minutes
         assert (len(minutes), sum(minute.stopped_s for minute in minutes)) == (3 * 1440 + 1, 3 * 86400)
         assert [minute.stopped_s for minute in minutes[:2]] == [30, 60]
-        assert (minutes[0].label, minutes[-1].label) == ("2026-11-18T11:13", "2026-11-21T11:13")
+        assert (minutes[0].minute, minutes[-1].minute) == ("2026-11-18T11:13", "2026-11-21T11:13")
         with pytest.raises(BadInput, match="at most 1,000,000 are listed"):
             collected(line % 999_999_999 + line % 5, by_minute=True).summary()
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
-from opskit.analysis.safepoint_advice import Figures, verdict
 
 from opskit.actions import peek_paths
 from opskit.analysis import flame_tree as flametree
@@ -22,9 +21,10 @@ from opskit.analysis import limit_origin as limitorigin
 from opskit.analysis import saved_profiles as readback
 from opskit.analysis import thread_stack as threadstack
 from opskit.analysis.distribution import Scratch
-from opskit.analysis.safepoints import Collector, Timeline, stops_of
+from opskit.analysis.safepoints.advice import Figures, verdict
+from opskit.analysis.safepoints.stops import moment_of, stops_of
+from opskit.analysis.safepoints.sums import Sums
 from opskit.commands import dentry, jpmp, jpmp_live
-from opskit.commands import safepoints as safepoints_command
 from opskit.commands.shared import options
 from opskit.errors import OpskitError
 from opskit.jvm import launch
@@ -633,7 +633,7 @@ def read_log(data: bytes) -> object:
     sums = []
     for size in (1 << 16, 100) if len(data) < 5000 else (1 << 16,):
         log = SafepointLog()
-        collector = Collector(Scratch(tempfile.TemporaryFile), by_minute=True, timeline=Timeline())
+        collector = Sums(Scratch(tempfile.TemporaryFile), by_minute=True, timeline=True)
         for batch in log.read(_pieces(data, size)):
             collector.add(batch)
             for _ in stops_of(batch):
@@ -869,9 +869,9 @@ option("size", options.Size(), b"64K", b"1.5G", b"10MiB", b"7")
 option("pid", options.Pid(), b"4242", b"0")
 option("percent", dentry.Percent(), b"25%", b"12.5")
 option("level", dentry.Level(), b"all", b"2")
-option(
-    "time",
-    safepoints_command.LogTime(),
+text_target(
+    "option time",
+    moment_of,
     b"2026-01-31T10:05:30.5+0100",
     b"2026-01-31",
     b"90s",

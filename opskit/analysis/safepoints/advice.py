@@ -1,11 +1,11 @@
-"""What a JVM's safepoints come to in a sentence, and a finding for each thing that stands out."""
+"""The verdict on a JVM's safepoints as a sentence, and its findings."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
 from opskit.analysis.finding import Entity, Finding, most_severe_first
-from opskit.quantities import duration, percent, plural
+from opskit.quantities import duration, percent, plural, twelve_digits
 from opskit.shell import Syntax, command
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def verdict(figures: Figures, operations: Sequence[Operation], timeouts: int = 0
 
 
 def _what_dominates(figures: Figures, operations: Sequence[Operation]) -> str:
-    most = operations[0] if operations else None  # where the largest is not named, nothing is known of the most
+    most = operations[0] if operations else None  # the largest, which may have no name
     named = ""
     if most is not None and most.name and figures.stopped_s:
         named = f"; the most in {most.name}, {percent(most.stopped_s / figures.stopped_s)} of the stopped time"
@@ -116,7 +116,7 @@ def advise(
     worst: Sequence[Stop] = (),
     late_threads: Mapping[str, int] | None = None,
 ) -> list[Finding]:
-    """What stands out, the most severe first. `entity`: the log or the process."""
+    """The findings, the most severe first. `entity`: the log or the process."""
     found = [
         _late(entity, late_threads or {}),
         _ttsp(entity, figures, jdk, worst),
@@ -147,10 +147,10 @@ def _ttsp(entity: Entity, figures: Figures, jdk: Jdk, worst: Sequence[Stop]) -> 
     share = figures.ttsp_share
     if share is None or share <= TOO_MUCH_TTSP:
         return None
-    told = [stop for stop in worst if stop.ttsp_s is not None]
-    slowest = max(told, key=lambda stop: stop.ttsp_s or 0.0, default=None)
+    known = [stop for stop in worst if stop.ttsp_s is not None]
+    slowest = max(known, key=lambda stop: stop.ttsp_s or 0.0, default=None)
     where = "" if slowest is None else f"; of the longest stops, {_ttsp_of(slowest)}"
-    # Where all stops are tiny, TTSP is always a good part of them, and nobody suffers.
+    # Where all stops are tiny, TTSP is always a large part of them: harmless.
     harmless = figures.share is not None and figures.share < _LITTLE_SHARE
     small = harmless and (figures.ttsp_max_s or _LITTLE_S) < _LITTLE_S / 2
     return Finding(
@@ -161,8 +161,8 @@ def _ttsp(entity: Entity, figures: Figures, jdk: Jdk, worst: Sequence[Stop]) -> 
         f"TTSP {duration(figures.ttsp_s)} of {duration(figures.stopped_s)} stopped{where}",
         f"against counted loops: {_counted_loops(jdk)}; to log the late thread: -XX:+SafepointTimeout "
         "-XX:SafepointTimeoutDelay=500; page faults, swap, CPU throttling and run queues delay threads too",
-        share=share,
-        window_s=figures.elapsed_s,
+        share=twelve_digits(share),
+        window_s=twelve_digits(figures.elapsed_s),
     )
 
 
@@ -224,8 +224,8 @@ def _revocations(entity: Entity, figures: Figures, jdk: Jdk, operations: Sequenc
         f"{percent(group.of_time)} of the stopped time",
         group.counts,
         fix,
-        share=group.of_time,
-        window_s=figures.elapsed_s,
+        share=twelve_digits(group.of_time),
+        window_s=twelve_digits(figures.elapsed_s),
     )
 
 
@@ -243,8 +243,8 @@ def _dumps(entity: Entity, figures: Figures, operations: Sequence[Operation]) ->
         f"{group.safepoints:,} safepoints dump threads or look for deadlocks{often}: a monitoring agent samples this JVM",
         f"{group.counts}; {percent(group.of_time)} of the stopped time",
         "let the agent sample less often, or without safepoints (JFR, AsyncGetCallTrace)",
-        share=group.of_time,
-        window_s=figures.elapsed_s,
+        share=twelve_digits(group.of_time),
+        window_s=twelve_digits(figures.elapsed_s),
     )
 
 
@@ -261,6 +261,6 @@ def _collections(entity: Entity, figures: Figures, operations: Sequence[Operatio
         ", ".join(f"{row.name} {row.safepoints:,} x {duration(row.stopped_avg_s)}" for row in group.rows[:4]),
         "a larger heap, or repair of a leak; -Xlog:gc* (before JDK 9 -XX:+PrintGCDetails) logs the cause of each collection",
         command("opskit", "jmap-diff", _PID, "-c", 5),
-        share,
-        figures.elapsed_s,
+        twelve_digits(share),
+        twelve_digits(figures.elapsed_s),
     )

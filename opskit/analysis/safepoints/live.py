@@ -93,7 +93,7 @@ class Result(NamedTuple):
 
 
 def judge(facts: Facts) -> Result:
-    """What stands out: what delayed the JVM was measured, and comes before what its safepoints alone suggest."""
+    """The findings: measured delays come before what the safepoints alone suggest."""
     readings = facts.readings
     begun_s = readings[0].at_s
     intervals = [between(earlier, later, begun_s) for earlier, later in zip(readings, readings[1:])]
@@ -114,7 +114,7 @@ def judge(facts: Facts) -> Result:
 
 
 def between(earlier: Reading, later: Reading, begun_s: float) -> Interval:
-    """The difference of two readings. A counter that ran backwards tells nothing."""
+    """The difference of two readings. A counter that ran backwards gives None."""
     return Interval(
         at_s=later.at_s - begun_s,
         elapsed_s=later.at_s - earlier.at_s,

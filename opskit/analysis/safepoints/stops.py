@@ -1,7 +1,7 @@
 """One stop of the application, with the time to safepoint (TTSP) and the operation in it; which stops count.
 
 A stop is the whole time that the application's threads are held: TTSP (from the request until the last thread has
-stopped) and the operation. Times are in seconds; None where the log or the JVM does not say.
+stopped) and the operation. Times are in seconds; None is unknown.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Window(NamedTuple):
     until: Moment | None = None
 
     def holds(self, stamp: Stamp) -> bool | None:
-        """Whether a stop that was over then counts; None where the stamp cannot tell."""
+        """Whether a stop that was over then counts; None where the stamp does not have that clock."""
         for moment, is_lower in ((self.since, True), (self.until, False)):
             if moment is None:
                 continue

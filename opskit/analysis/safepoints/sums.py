@@ -45,9 +45,9 @@ class Slower(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """What a log's safepoints come to. `elapsed_s`: the time that the log covers, stops included.
+    """The sums of a log's safepoints. `elapsed_s`: the time that the log covers, stops included.
 
-    `ttsp_count`: how many tell their TTSP. `restarts`: how often the uptime fell back. `percentiles`: (stop, TTSP) for each
+    `ttsp_count`: how many have a TTSP. `restarts`: how often the uptime fell back. `percentiles`: (stop, TTSP) for each
     of PERCENTS. `outside`: safepoints beyond --since and --until; `undated`: those that have nothing to compare with.
     """
 
@@ -77,7 +77,7 @@ class Summary(NamedTuple):
 
     @property
     def ttsp_avg_s(self) -> float | None:
-        """The mean TTSP of those that tell it."""
+        """The mean TTSP of those that have one."""
         return None if self.ttsp_s is None or not self.ttsp_count else self.ttsp_s / self.ttsp_count
 
     @property
@@ -87,7 +87,7 @@ class Summary(NamedTuple):
 
     @property
     def ttsp_share(self) -> float | None:
-        """The part of the stopped time that was TTSP; only where all stops tell it."""
+        """The part of the stopped time that was TTSP; only where all stops have one."""
         if self.ttsp_s is None or self.ttsp_count < self.safepoints or not self.stopped_s:
             return None
         return self.ttsp_s / self.stopped_s

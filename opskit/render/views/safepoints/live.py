@@ -79,7 +79,7 @@ def closing_lines(result: Result) -> Iterator[str]:
 
 
 def _block(result: Result) -> Block[Any]:
-    """The last interval first: it stands next to the sum where the screen is small."""
+    """The last interval first: next to the sum on a small screen."""
     rows = [("all", result.whole), *((f"{interval.at_s:.1f}", interval) for interval in reversed(result.intervals))]
     names = (
         "safepoints", "safepoints_per_s", "stopped_share", "stopped_avg_s", "ttsp_avg_s", "ttsp_share", "throttled_s",

@@ -246,7 +246,7 @@ def timeline(result: Result) -> DotsChart:
 
 
 def _apart(points: Sequence[Point]) -> list[Point]:
-    """The first few that do not stand so near to each other that their labels would collide."""
+    """The first few whose labels do not collide."""
     span = max((point.at_s for point in points), default=0.0) - min((point.at_s for point in points), default=0.0)
     chosen: list[Point] = []
     for point in points:

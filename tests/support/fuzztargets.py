@@ -21,7 +21,7 @@ from opskit.analysis import limit_origin as limitorigin
 from opskit.analysis import saved_profiles as readback
 from opskit.analysis import thread_stack as threadstack
 from opskit.analysis.distribution import Scratch
-from opskit.analysis.safepoints.advice import Figures, verdict
+from opskit.analysis.safepoints.advice import verdict
 from opskit.analysis.safepoints.stops import moment_of, stops_of
 from opskit.analysis.safepoints.sums import Sums
 from opskit.commands import dentry, jpmp, jpmp_live
@@ -640,16 +640,7 @@ def read_log(data: bytes) -> object:
                 pass
         summary = collector.summary()
         sums.append((log.lines, log.unreadable, log.late_threads, log.timeouts, log.jdk, log.jdk_range, summary))
-        told = (
-            summary.safepoints,
-            summary.stopped_s,
-            summary.elapsed_s,
-            summary.stopped_max_s,
-            summary.ttsp_s,
-            summary.ttsp_share,
-            summary.ttsp_max_s,
-        )
-        verdict(Figures(*told), summary.operations, log.timeouts)
+        verdict(summary.totals, summary.operations, log.timeouts)
     return sums
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from opskit.analysis.finding import Entity
-from opskit.analysis.safepoints.advice import Figures, Jdk, advise, verdict
+from opskit.analysis.safepoints.advice import Jdk, advise, verdict
+from opskit.analysis.safepoints.stops import Totals
 from opskit.analysis.safepoints.sums import Operation
 
 LOG = Entity("file", "gc.log")
@@ -13,7 +14,8 @@ LOG = Entity("file", "gc.log")
 
 def figures(ttsp_share=0.1, *, safepoints=100, stopped_s=10.0, elapsed_s=100.0, longest=1.0):
     ttsp = None if ttsp_share is None else ttsp_share * stopped_s
-    return Figures(safepoints, stopped_s, elapsed_s, longest, ttsp, ttsp_share, longest)
+    count = safepoints if ttsp is not None else 0
+    return Totals(safepoints, stopped_s, ttsp, elapsed_s, count, longest, longest)
 
 
 def operation(name, count, stopped_s):

@@ -20,14 +20,15 @@ def reading(at_s, safepoints=0, stopped_s=0.0, ttsp_s=0.0, **options):
 def test_intervals_are_differences_and_the_whole_is_theirs():
     """Times since the first sample; a counter that ran backwards is unknown."""
     result = judge(facts(reading(10.0, 5, 1.0, 0.5), reading(11.0, 7, 1.5, 0.6), reading(13.0, 8, 1.6, 0.1)))
-    assert [(row.at_s, row.safepoints, row.stopped_s) for row in result.intervals] == [
+    assert [(row.at_s, row.totals.safepoints, row.totals.stopped_s) for row in result.intervals] == [
         (1.0, 2, pytest.approx(0.5)),
         (3.0, 1, pytest.approx(0.1)),
     ]
-    assert [row.ttsp_s for row in result.intervals] == [pytest.approx(0.1), None]
-    assert result.whole[:4] == (3.0, 3.0, 3, pytest.approx(0.6))
-    assert result.whole.stopped_share == pytest.approx(0.2)
-    assert result.whole.ttsp_share is None
+    assert [row.totals.ttsp_s for row in result.intervals] == [pytest.approx(0.1), None]
+    assert result.whole[:2] == (3.0, 3.0)
+    assert result.whole.totals[:2] == (3, pytest.approx(0.6))
+    assert result.whole.totals.stopped_share == pytest.approx(0.2)
+    assert result.whole.totals.ttsp_share is None
     assert result.verdict.startswith("3 safepoints stopped the application for 600 ms, 20 % of the time")
     assert result.findings == []
 

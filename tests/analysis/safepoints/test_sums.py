@@ -33,13 +33,13 @@ def summed(text, **options):
 def test_averages_shares_and_operations():
     """Sums of the parts are the whole; the share is of the time between and in the stops."""
     summary = summed(nanos("A", 3_000_000, 1_000_000) * 2 + nanos("B", 4_000_000, 4_000_000))
-    assert summary.safepoints == 3
-    assert summary.stopped_s == pytest.approx(0.010)
-    assert summary.stopped_avg_s == pytest.approx(0.010 / 3)
-    assert summary.ttsp_avg_s == pytest.approx(0.002)
-    assert summary.elapsed_s == pytest.approx(3.010)
-    assert summary.stopped_share == pytest.approx(0.010 / 3.010)
-    assert summary.ttsp_share == pytest.approx(0.6)
+    assert summary.totals.safepoints == 3
+    assert summary.totals.stopped_s == pytest.approx(0.010)
+    assert summary.totals.stopped_avg_s == pytest.approx(0.010 / 3)
+    assert summary.totals.ttsp_avg_s == pytest.approx(0.002)
+    assert summary.totals.elapsed_s == pytest.approx(3.010)
+    assert summary.totals.stopped_share == pytest.approx(0.010 / 3.010)
+    assert summary.totals.ttsp_share == pytest.approx(0.6)
     assert [(row.name, row.safepoints, row.stopped_max_s) for row in summary.operations] == [
         ("A", 2, 0.003),
         ("B", 1, 0.004),
@@ -57,9 +57,9 @@ def test_the_whole_is_the_sum_of_its_parts(rows, top, slower):
     """Operations add up; the worst are the longest above the threshold, as many as asked."""
     rows = [(name, max(stop, ttsp), min(stop, ttsp)) for name, stop, ttsp in rows]
     summary = summed("".join(nanos(*row) for row in rows), top=top, slower_than_s=slower)
-    assert sum(row.safepoints for row in summary.operations) == summary.safepoints == len(rows)
+    assert sum(row.safepoints for row in summary.operations) == summary.totals.safepoints == len(rows)
     assert sum(row.stopped_s for row in summary.operations) == pytest.approx(sum(stop for _, stop, _ in rows) / 1e9)
-    assert sum(row.ttsp_s for row in summary.operations) == pytest.approx(summary.ttsp_s)
+    assert sum(row.ttsp_s for row in summary.operations) == pytest.approx(summary.totals.ttsp_s)
     above = sorted((stop / 1e9 for _, stop, _ in rows if slower is None or stop / 1e9 > slower), reverse=True)
     assert [stop.stopped_s for stop in summary.worst] == (above[:top] if top else above)
     if slower is not None:
@@ -70,10 +70,10 @@ def test_uptimes_cover_the_last_safepoint_too():
     """It may be a row of a table whose line has no end, and so comes by itself; rotated logs begin anywhere."""
     row = "{}: RevokeBias   [  2450   6   117 ]   [ 8  11  21  36  0 ]  6\n"
     rows = "".join(row.format(uptime) for uptime in ("1617.723", "1618.362", "1620.756"))
-    assert summed(rows.rstrip()).elapsed_s == pytest.approx(1620.756 - 1617.723 + 0.057)
+    assert summed(rows.rstrip()).totals.elapsed_s == pytest.approx(1620.756 - 1617.723 + 0.057)
     twice = summed(rows + rows)
     assert twice.restarts == 1
-    assert twice.elapsed_s == pytest.approx(2 * (1620.756 - 1617.723 + 0.057))
+    assert twice.totals.elapsed_s == pytest.approx(2 * (1620.756 - 1617.723 + 0.057))
 
 
 def test_a_first_line_whose_beginning_is_cut_off():
@@ -81,15 +81,15 @@ def test_a_first_line_whose_beginning_is_cut_off():
     text = STOPPED.format("0.5000000", "0.1") + "".join(
         f"{uptime}: " + STOPPED.format("0.5000000", "0.1") for uptime in ("10.000", "20.000")
     )
-    assert summed(text).elapsed_s == pytest.approx(10.5)
+    assert summed(text).totals.elapsed_s == pytest.approx(10.5)
 
 
 def test_no_share_is_above_one():
     """The same log given twice, under another name: dates span less than the stops take."""
     line = "2017-03-05T07:46:46.551-0500: 4.097: " + STOPPED.format("0.5000000", "0.1")
-    assert summed(line * 2).stopped_share is None
+    assert summed(line * 2).totals.stopped_share is None
     close = line + "2017-03-05T07:46:47.050-0500: 4.596: " + STOPPED.format("0.5000000", "0.1")
-    assert summed(close).stopped_share == 1
+    assert summed(close).totals.stopped_share == 1
 
 
 def test_uptimes_of_several_runs_are_added_up():
@@ -98,18 +98,18 @@ def test_uptimes_of_several_runs_are_added_up():
     text = "".join(f"{uptime:.3f}: " + STOPPED.format("0.5000000", "0.1") for run in runs for uptime in run)
     summary = summed(text)
     assert summary.restarts == 1
-    assert summary.elapsed_s == pytest.approx(10.5 + 5.5)
+    assert summary.totals.elapsed_s == pytest.approx(10.5 + 5.5)
 
 
 def test_logs_that_no_clock_covers_have_no_share():
     """A log with stamps and one without: better no share than a wrong one."""
     text = "4.000: " + STOPPED.format("0.5", "0.1") + "9.000: " + STOPPED.format("0.5", "0.1")
-    assert summed(text).elapsed_s == pytest.approx(5.5)
+    assert summed(text).totals.elapsed_s == pytest.approx(5.5)
     sums = Sums(Scratch(io.BytesIO))
     for part in (text, STOPPED.format("0.5", "0.1")):
         for batch in SafepointLog().read([part.encode()]):
             sums.add(batch)
-    assert sums.summary().stopped_share is None
+    assert sums.summary().totals.stopped_share is None
 
 
 def test_a_stop_counts_in_every_minute_that_it_covers():
@@ -152,8 +152,8 @@ def test_only_what_lies_in_the_window_counts(window, count):
     """Both ends belong to it; what cannot be compared is left out and counted."""
     text = "".join(f"{uptime:.3f}: " + STOPPED.format("0.1", "0.05") for uptime in (1, 2, 3))
     summary = summed(text, window=window)
-    assert summary.safepoints == count
-    assert summary.safepoints + summary.outside + summary.undated == 3
+    assert summary.totals.safepoints == count
+    assert summary.totals.safepoints + summary.outside + summary.undated == 3
 
 
 def test_the_timeline_keeps_the_slowest_and_few_points():
@@ -161,7 +161,7 @@ def test_the_timeline_keeps_the_slowest_and_few_points():
     text = "".join(nanos("A", 1000 + (at * 7919) % 50000, 10, head=f"[{at}.000s] ") for at in range(50000))
     summary = summed(text, timeline=True)
     assert len(summary.timeline.points) <= 6000
-    assert max(point.stopped_s for point in summary.timeline.points) == summary.stopped_max_s
+    assert max(point.stopped_s for point in summary.timeline.points) == summary.totals.stopped_max_s
     assert summary.timeline.clock == "uptime"
 
 

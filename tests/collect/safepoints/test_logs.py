@@ -27,7 +27,7 @@ def test_logs_come_in_the_order_of_time_and_are_judged(tmp_path):
     assert (facts.names, facts.sorted, facts.safepoints, facts.lines) == ([earlier, later], True, 2, 2)
     result = judge(facts, sums.summary())
     assert result.jdk.name == "8"
-    assert result.summary.elapsed_s == pytest.approx(5.5)
+    assert result.summary.totals.elapsed_s == pytest.approx(5.5)
     assert result.findings == []
     (tmp_path / "c").write_text("10.000: hello\n")
     assert collect(Request([later, other]), lambda _: None).without == [other]

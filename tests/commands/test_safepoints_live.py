@@ -267,4 +267,4 @@ def test_a_jvm_without_counters_says_why(inprocess, workload):
     assert "-XX:-UsePerfData" in done.err
     done = inprocess("safepoints", os.getpid())
     assert done.code == 2
-    assert "is no JVM" in done.err
+    assert "is not a JVM" in done.err

@@ -291,9 +291,9 @@ class Watched(ProcFS):
         super().__init__()
         self.acts = {}
 
-    def read(self, *parts):
-        self.acts.get(parts[-1], str)()
-        return super().read(*parts)
+    def read_path(self, path, *limit):
+        self.acts.get(path.rpartition("/")[2], str)()
+        return super().read_path(path, *limit)
 
 
 @pytest.mark.parametrize("name", ["cmdline", "environ", "status"])

@@ -17,22 +17,16 @@ from opskit.actions import peek_paths
 from opskit.analysis import limit_origin as limitorigin
 from opskit.analysis import thread_stack as threadstack
 from opskit.analysis.distribution import Scratch
-<<<<<<< HEAD
-from opskit.analysis.safepoints.advice import verdict
-from opskit.analysis.safepoints.stops import moment_of, stops_of
-from opskit.analysis.safepoints.sums import Sums
-from opskit.commands import dentry, jpmp, jpmp_live
-=======
 from opskit.analysis.jmap_diff.judge import judge
 from opskit.analysis.jmap_diff.names import Choice
 from opskit.analysis.jpmp import flame_tree, frame_kinds, frames, locks, selection, stacks
-from opskit.analysis.safepoints import Collector, Timeline, stops_of
+from opskit.analysis.safepoints.advice import verdict
+from opskit.analysis.safepoints.stops import moment_of, stops_of
+from opskit.analysis.safepoints.sums import Sums
 from opskit.collect.jmap_diff import Facts, Sample
 from opskit.collect.jpmp import files as dump_files
 from opskit.collect.jpmp import words as jpmp_words
 from opskit.commands import dentry
-from opskit.commands import safepoints as safepoints_command
->>>>>>> main
 from opskit.commands.shared import options
 from opskit.errors import OpskitError
 from opskit.jvm import launch, profiles

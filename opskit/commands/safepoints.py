@@ -85,7 +85,8 @@ def _logs(run: Run, names: tuple[str, ...], window: Window, slower_than: float |
     from opskit.analysis.distribution import Scratch
     from opskit.analysis.safepoints.logs import judge
     from opskit.analysis.safepoints.sums import Sums
-    from opskit.collect.safepoints.logs import Reader, Request, collect, scratch_file
+    from opskit.collect.safepoints.logs import Reader, Request, collect
+    from opskit.proc.user_files import scratch_file
     from opskit.render.formats import csv
     from opskit.render.views.safepoints import logs as view
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 from opskit.errors import BadInput
 from opskit.jvm.logs.safepoints.log import SafepointLog
@@ -106,13 +106,6 @@ def collect(ask: Request, take: Callable[[Batch], object]) -> Facts:
             raise
         return reader.facts(interrupted=True)
     return reader.facts()
-
-
-def scratch_file() -> BinaryIO:
-    """An unnamed file for what is too much for the memory."""
-    import tempfile
-
-    return cast("BinaryIO", tempfile.TemporaryFile(prefix="opskit-"))
 
 
 def _in_order(files: Sequence[UserFile]) -> list[UserFile]:

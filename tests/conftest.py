@@ -9,11 +9,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import NamedTuple
 
+import inprocess as in_this_process
 import jvms
 import pytest
 from hypothesis import settings
+from inprocess import Ran
 from trees import Link
 
 NOBODY = 65534
@@ -50,14 +51,6 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.xdist_group("machine"))
 
 
-class Ran(NamedTuple):
-    """How a command line ended."""
-
-    code: int
-    out: str
-    err: str
-
-
 @pytest.fixture(scope="session")
 def opskit():
     """A function that runs `opskit` as a user would, with the words of a command line; gives code, out and err."""
@@ -82,6 +75,12 @@ def opskit():
         return Ran(done.returncode, done.stdout, done.stderr)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def inprocess():
+    """The same in this process, for tests that are not about one: no other user, no signals, no terminal."""
+    return in_this_process.run
 
 
 @pytest.fixture

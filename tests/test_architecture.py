@@ -16,7 +16,7 @@ MAY_IMPORT = {
     "host": {"proc", "jvm"},
     "proc": {"proc"},
     "jvm": {"proc", "jvm"},
-    "analysis": {"analysis", "proc", "jvm", "render.numbers"},  # sentences name sizes
+    "analysis": {"analysis", "proc", "jvm"},  # sentences name sizes
     "render": {"analysis", "render", "proc", "jvm"},
     "actions": {"host", "actions", "analysis", "proc", "jvm"},
     "commands": {"host", "analysis", "actions", "render", "proc", "jvm", "commands"},

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from opskit import shell
 from opskit.analysis.finding import Finding
 from opskit.analysis.slope import slope
-from opskit.render.numbers import percent, size, whole
+from opskit.quantities import percent, size, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -24,8 +24,7 @@ from opskit.proc.files.slabinfo import parse_slabinfo
 from opskit.proc.files.vmstat import parse_vmstat
 from opskit.proc.fs import DENIED, GONE, ProcFS, Refused
 from opskit.proc.rights import how_to_be_allowed
-from opskit.quantities import decimal
-from opskit.render.numbers import size
+from opskit.quantities import decimal, size
 from opskit.render.report import Block, Report
 from opskit.render.views import dentry as view
 

@@ -23,7 +23,7 @@ from opskit.proc.cgroup.owner import unit_of
 from opskit.proc.cgroup.tree import parse_cgroup
 from opskit.proc.files.status import parse_status
 from opskit.proc.fs import DENIED, GONE
-from opskit.render.numbers import size
+from opskit.quantities import size
 
 if TYPE_CHECKING:
     from opskit.host import Host

@@ -19,7 +19,7 @@ from opskit.errors import BadInput, NothingFound, UsageError
 from opskit.escape import printable
 from opskit.jvm.dumps.dialects import DumpReader
 from opskit.jvm.dumps.thread_dump import STATES
-from opskit.render.numbers import percent
+from opskit.quantities import percent
 from opskit.render.report import Block, Report
 from opskit.render.views import stacks as view
 

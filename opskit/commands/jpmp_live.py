@@ -23,8 +23,7 @@ from opskit.jvm.perfdata.counters import heap
 from opskit.proc.cgroup.owner import unit_of
 from opskit.proc.cgroup.tree import parse_cgroup
 from opskit.proc.fs import DENIED, GONE
-from opskit.quantities import integer
-from opskit.render.numbers import size
+from opskit.quantities import integer, size
 
 if TYPE_CHECKING:
     from opskit.host import Host

@@ -25,7 +25,7 @@ from opskit.proc.files.status import parse_status
 from opskit.proc.fs import DENIED, GONE
 from opskit.proc.rights import how_to_be_allowed
 from opskit.proc.visibility import coverage_lines
-from opskit.render.numbers import size
+from opskit.quantities import size
 from opskit.render.report import Report
 from opskit.render.views import jvms as view
 

@@ -9,7 +9,7 @@ from opskit.analysis.jvms import Seen, findings, ordered, row
 from opskit.jvm.discover import HOTSPOT, Jvm
 from opskit.jvm.perfdata.hsperfdata import parse_hsperfdata
 from opskit.proc.cgroup.limits import CpuLimit, MemoryLimit
-from opskit.render.numbers import size
+from opskit.quantities import size
 
 MIB = 1 << 20
 

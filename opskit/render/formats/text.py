@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from opskit.escape import printable
-from opskit.render.numbers import plain
+from opskit.quantities import plain
 
 if TYPE_CHECKING:
     from opskit.render.report import Block, Report

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
 
 from opskit.escape import printable
-from opskit.render.numbers import size
+from opskit.quantities import size
 from opskit.render.pictures.chart import BarChart, Dots, DotsChart, LineChart
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opskit import shell
-from opskit.render.numbers import percent, plain, size, whole
+from opskit.quantities import percent, plain, size, whole
 from opskit.render.report import Block, Column
 
 if TYPE_CHECKING:

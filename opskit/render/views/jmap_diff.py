@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from opskit.analysis.jmap_diff import pace_of, proportion, times_s
 from opskit.escape import printable
 from opskit.jvm.dumps.class_names import to_readable
-from opskit.render.numbers import size, whole
+from opskit.quantities import size, whole
 from opskit.render.report import Block, Column, Sheet
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from opskit.errors import NotPermitted
 from opskit.jvm.launch import without_secrets
-from opskit.render.numbers import size, whole
+from opskit.quantities import size, whole
 from opskit.render.report import Block, Column
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from opskit.proc.files.limits import UNLIMITED
 from opskit.proc.thread_limits import PERMISSION_DENIED
-from opskit.render.numbers import size, whole
+from opskit.quantities import size, whole
 from opskit.render.report import Block, Column
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from opskit.analysis.frames import short
-from opskit.render.numbers import whole
+from opskit.quantities import whole
 from opskit.render.report import Column
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from opskit import shell
 from opskit.analysis.pipes import identity
 from opskit.escape import printable
-from opskit.render.numbers import plain, size, whole
+from opskit.quantities import plain, size, whole
 from opskit.render.report import Block, Column
 
 if TYPE_CHECKING:

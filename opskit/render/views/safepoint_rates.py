@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from opskit.analysis.safepoint_advice import duration, percent
 from opskit.escape import printable
-from opskit.render.numbers import plain, whole
+from opskit.quantities import plain, whole
 from opskit.render.report import Block, Column, Sheet
 from opskit.render.views.safepoints import averages_line
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from opskit.analysis.safepoint_advice import duration, percent
 from opskit.analysis.safepoints import PERCENTS
 from opskit.escape import printable
+from opskit.quantities import twelve_digits, whole
 from opskit.render.formats.text import block_lines
-from opskit.render.numbers import twelve_digits, whole
 from opskit.render.pictures.chart import Dots, DotsChart
 from opskit.render.report import Block, Column, Sheet
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from opskit.analysis.frames import short
 from opskit.escape import printable
-from opskit.render.numbers import whole
+from opskit.quantities import whole
 from opskit.render.report import Column
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opskit.render.numbers import percent, twelve_digits
+from opskit.quantities import percent, twelve_digits
 
 
 def test_what_is_left_of_rounding_is_not_told():

@@ -11,7 +11,7 @@ import errno
 import os
 import re
 import stat
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, overload
 
 from opskit.errors import BadInput
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 T = TypeVar("T")
+D = TypeVar("D")
 
 GONE = (FileNotFoundError, ProcessLookupError)
 DENIED = PermissionError
@@ -82,6 +83,18 @@ def _parsed(parse: Callable[[str], T], data: bytes, path: str) -> T:
         return parse(data.decode("utf-8", "surrogateescape"))
     except BadInput as error:
         raise BadInput(path, error.problem, error.line, error.found) from None
+
+
+@overload
+def optional(call: Callable[..., T], *arguments: object) -> T | None: ...
+@overload
+def optional(call: Callable[..., T], *arguments: object, default: D) -> T | D: ...
+def optional(call: Callable[..., T], *arguments: object, default: object = None) -> object:
+    """call(*arguments), or the default where it raises OSError or BadInput."""
+    try:
+        return call(*arguments)
+    except (OSError, BadInput):
+        return default
 
 
 class FileId(NamedTuple):
@@ -250,6 +263,37 @@ class ProcFS:
         """ROOT/parts (etc/…, sys/…, tmp/…) through a parser."""
         path = self._root_path(parts)
         return _parsed(parse, self.read_path(path), path)
+
+    @overload
+    def maybe(self, parse: Callable[[str], T], *parts: object, strict: bool = False) -> T | None: ...
+    @overload
+    def maybe(self, parse: Callable[[str], T], *parts: object, default: D, strict: bool = False) -> T | D: ...
+    def maybe(self, parse: Callable[[str], T], *parts: object, default: object = None, strict: bool = False) -> object:
+        """PROC/parts through a parser, or the default where it is gone, denied, unreadable or malformed.
+
+        `strict`: a malformed file raises BadInput.
+        """
+        return self._maybe(parse, self.path(*parts), default, strict=strict)
+
+    @overload
+    def maybe_root(self, parse: Callable[[str], T], *parts: object, strict: bool = False) -> T | None: ...
+    @overload
+    def maybe_root(self, parse: Callable[[str], T], *parts: object, default: D, strict: bool = False) -> T | D: ...
+    def maybe_root(
+        self, parse: Callable[[str], T], *parts: object, default: object = None, strict: bool = False
+    ) -> object:
+        """As `maybe`, for ROOT/parts."""
+        return self._maybe(parse, self._root_path(parts), default, strict=strict)
+
+    def _maybe(self, parse: Callable[[str], T], path: str, default: object, *, strict: bool) -> object:
+        try:
+            return _parsed(parse, self.read_path(path), path)
+        except OSError:
+            return default
+        except BadInput:
+            if strict:
+                raise
+            return default
 
     def names_root(self, *parts: object) -> list[str]:
         """The names in the directory ROOT/parts, sorted as C does; none where it is not there or must not be read."""

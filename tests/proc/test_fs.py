@@ -1,0 +1,73 @@
+"""Optional reads: a file that is gone, denied, unreadable or malformed gives the default."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+import pytest
+
+from opskit.errors import BadInput
+from opskit.proc.files.boot_time import parse_uptime
+from opskit.proc.fs import ProcFS, optional
+from opskit.proc.treefs import TreeFS
+
+
+@pytest.fixture(params=["this machine's", "a copy's"])
+def fs(request, tmp_path):
+    """A small tree, read by either class."""
+    (tmp_path / "proc/7").mkdir(parents=True)
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "proc/uptime").write_text("12.5 99.0\n")
+    (tmp_path / "proc/7/uptime").write_text("twelve\n")
+    (tmp_path / "proc/7/self").symlink_to("self")
+    (tmp_path / "etc/release").write_text("12 0\n")
+    kind = ProcFS if request.param == "this machine's" else TreeFS
+    return kind(f"{tmp_path}/proc", str(tmp_path))
+
+
+def test_a_readable_file_is_parsed(fs):
+    assert fs.maybe(parse_uptime, "uptime") == 12.5
+    assert fs.maybe(parse_uptime, "uptime", default=0.0, strict=True) == 12.5
+    assert fs.maybe_root(parse_uptime, "etc", "release") == 12.0
+
+
+@pytest.mark.parametrize("name", ["absent", "uptime/below", "7", "7/self", "x" * 300])
+def test_a_file_that_cannot_be_read_gives_the_default(fs, name):
+    """Absent, no directory, a directory, a circle of links, a name too long: with `strict` as well."""
+    assert fs.maybe(parse_uptime, name) is None
+    assert fs.maybe(parse_uptime, name, default=1.0, strict=True) == 1.0
+    assert fs.maybe_root(parse_uptime, "proc", name) is None
+    assert fs.maybe_root(parse_uptime, "proc", name, default=1.0, strict=True) == 1.0
+
+
+@pytest.mark.parametrize("error", [errno.ENOENT, errno.ESRCH, errno.EACCES, errno.EPERM, errno.EIO, errno.EOPNOTSUPP])
+def test_each_error_of_the_kernel_gives_the_default(fs, monkeypatch, error):
+    """A process that ended, missing rights, a broken disk, a kernel without the feature."""
+
+    def fail(*_):
+        raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr(fs, "read_path", fail)
+    assert fs.maybe(str, "uptime", default="none") == "none"
+    assert fs.maybe_root(str, "etc", "release") is None
+    assert optional(fs.read, "uptime", default=b"") == b""
+
+
+def test_a_malformed_file_gives_the_default_or_its_error(fs):
+    assert fs.maybe(parse_uptime, 7, "uptime") is None
+    assert fs.maybe(parse_uptime, 7, "uptime", default=2.0) == 2.0
+    with pytest.raises(BadInput, match=r"/proc/7/uptime: .*'twelve"):
+        fs.maybe(parse_uptime, 7, "uptime", strict=True)
+    with pytest.raises(BadInput, match=r"/proc/7/uptime: .*'twelve"):
+        fs.maybe_root(parse_uptime, "proc", 7, "uptime", default=2.0, strict=True)
+
+
+def test_any_call_may_be_optional(fs):
+    """Links, listings and functions of one's own; errors that are no missing file pass through."""
+    assert optional(fs.link, 7, "self") == b"self"
+    assert optional(fs.link, 7, "cwd") is None
+    assert optional(fs.tids, 7, default=[]) == []
+    assert optional(fs.load, parse_uptime, 7, "uptime") is None
+    with pytest.raises(ZeroDivisionError):
+        optional(lambda: 1 // 0)

@@ -42,7 +42,12 @@ OPENERS = {
     "proc/kernel/perf_event.py",
     "proc/treefs.py",
     "proc/kernel/syscalls.py",
+    "jvm/attach/child.py",
     "jvm/attach/client.py",
+    "jvm/attach/deadline.py",
+    "jvm/attach/listener.py",
+    "jvm/attach/starter.py",
+    "jvm/attach/trigger.py",
 }
 
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from opskit.analysis.hsperf_check import open_to_others
 from opskit.errors import BadInput
-from opskit.jvm.attach.client import listener_at, listener_of
-from opskit.jvm.attach.files import FileFinder
+from opskit.jvm.attach.listener import listener_at, listener_of
 from opskit.jvm.mapped_files import parse_jvm_maps
+from opskit.jvm.perfdata.holders import Holders
 from opskit.jvm.perfdata.hsperfdata import MAGIC
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.files.status import parse_status
@@ -170,10 +170,10 @@ def check_dead(host: Host, held: Held) -> None:
             raise Unproven("somebody listens on it")
         return
     _check_counters(held.file)
-    finder = FileFinder(host.fs, listener_at, host.user_name)
-    if finder.is_locked(found.st_ino) is not False:
+    holders = Holders(host.fs)
+    if holders.is_locked(found.st_ino) is not False:
         raise Unproven("somebody holds a lock on it, or locks cannot be seen")
-    if finder.is_mapped(FileId.of(found)) is not False:
+    if holders.is_mapped(FileId.of(found)) is not False:
         raise Unproven("a process maps it, or not every process could be looked into")
 
 

@@ -22,7 +22,8 @@ from opskit.shell import Syntax, command
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from opskit.jvm.attach.files import Entry, Leftover, Socket, Surroundings, Way
+    from opskit.jvm.attach.files import Entry, Socket, Surroundings, Way
+    from opskit.jvm.attach.leftovers import Leftover
     from opskit.proc.fs import FileId
 
 NOT_SECURE = "`well-known file is not secure`"
@@ -178,9 +179,9 @@ def check(
                 "attach-stopped",
                 "error",
                 str(around.pid),
-                around.stopped,
+                f"{around.pid} {around.stopped.why}: it cannot answer a client",
                 f"/proc/{around.pid}/stat",
-                _after(around.stopped),
+                around.stopped.resume,
             )
         )
     _check_flags(out, around)
@@ -189,10 +190,6 @@ def check(
     _check_triggers(out, around, now_s)
     _check_counters(out, around, holder, page_bytes)
     return Checked(around, tuple(clients(around, names)), tuple(out.findings), tuple(out.repairs))
-
-
-def _after(stopped: str) -> str | None:
-    return command("kill", "-CONT", stopped.split(" ", 1)[0]) if "kill -CONT" in stopped else None
 
 
 def _check_flags(out: _Check, around: Surroundings) -> None:

@@ -13,9 +13,6 @@ from opskit.commands.shared.confirm import agreed
 from opskit.commands.shared.options import Duration, Pid, common, open_host
 from opskit.commands.shared.output import Output, about, progress
 from opskit.errors import (
-    AttachDisabled,
-    AttachOtherUser,
-    AttachTimeout,
     BadInput,
     NoSuchProcess,
     NotAJvm,
@@ -23,9 +20,11 @@ from opskit.errors import (
     OpskitError,
     UsageError,
 )
-from opskit.jvm.attach.client import DEFAULT_TIMEOUT_S, AttachClient, listener_at
-from opskit.jvm.attach.files import FileFinder, inner_pids, sees_everything
+from opskit.jvm.attach.client import DEFAULT_TIMEOUT_S, AttachClient
+from opskit.jvm.attach.files import FileFinder
+from opskit.jvm.attach.leftovers import Leftover, find_leftovers, sees_everything
 from opskit.jvm.discover import HOTSPOT, Jvm, check_told, find_jvm, survey
+from opskit.jvm.perfdata.holders import Holders
 from opskit.proc.fs import GONE
 from opskit.proc.rights import how_to_be_allowed
 from opskit.proc.visibility import coverage_lines
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 
     from opskit.analysis.hsperf_check import Checked, Repair
     from opskit.host import Host
-    from opskit.jvm.attach.files import Leftover
 
 _NOTHING_CHANGED = "Nothing was changed; add --yes to do it"
 
@@ -108,7 +106,8 @@ def command(
 def _look(host: Host, pids: Sequence[int], *, again: bool = False) -> Look:
     """Collect and judge. `again`: what was asked about may be gone by now, since it was repaired."""
     look = Look()
-    finder = FileFinder(host.fs, listener_at if host.is_own else _unknown, host.user_name)
+    finder = FileFinder(host.fs, host.user_name)
+    holders = Holders(host.fs)
     names = analysis.Names(host.user_name, host.group_name)
     now_s = host.now().timestamp()
     all_seen = sees_everything(host.fs)
@@ -141,10 +140,10 @@ def _look(host: Host, pids: Sequence[int], *, again: bool = False) -> Look:
                 f"{_to_look_into(host, jvm)}"
             )
         look.checked.append(
-            analysis.check(around, names, now_s, finder.holder, host.page_bytes, initial_namespace=all_seen)
+            analysis.check(around, names, now_s, holders.holder, host.page_bytes, initial_namespace=all_seen)
         )
     look.jvms = len(look.checked)
-    left = _leftovers(host, finder, look, found, [pid for pid in pids if pid not in living] if pids else None)
+    left = _leftovers(host, finder, holders, look, found, [pid for pid in pids if pid not in living] if pids else None)
     if not again:
         for pid in pids:
             if pid not in living and not any(each.pid == pid for each in left):
@@ -164,17 +163,13 @@ def _to_look_into(host: Host, jvm: Jvm) -> str:
 
 
 def _leftovers(
-    host: Host, finder: FileFinder, look: Look, found: Sequence[Jvm], wanted: Sequence[int] | None
+    host: Host, finder: FileFinder, holders: Holders, look: Look, found: Sequence[Jvm], wanted: Sequence[int] | None
 ) -> list[Leftover]:
     """What dead JVMs left; of the `wanted` pids only, where PIDs were given. A copy does not tell who holds a file."""
     if (wanted is not None and not wanted) or not host.fs.is_live:
         return []
     everyone = found if wanted is None else survey(host.fs, host.clock_ticks).jvms
-    return finder.leftovers([checked.around for checked in look.checked], everyone, inner_pids(host.fs), wanted)
-
-
-def _unknown(path: str) -> tuple[None, None]:  # noqa: ARG001  (another machine's tree: nobody can be asked)
-    return None, None
+    return find_leftovers(finder, holders, [checked.around.tmp for checked in look.checked], everyone, wanted)
 
 
 def _asked_for(host: Host, pid: int) -> Jvm:
@@ -212,13 +207,13 @@ def _probe(host: Host, look: Look, timeout_s: float) -> tuple[int, dict[int, vie
                 look.findings.append(
                     Finding(
                         "attach-probe-failed",
-                        "note" if row.reason in (AttachDisabled.reason, AttachOtherUser.reason) else "error",
+                        "note" if row.reason in ("disabled", "other-user") else "error",
                         str(pid),
                         row.said,
                         f"--probe: {row.reason} after {row.took_ms:.0f} ms",
                     )
                 )
-            if row.reason == AttachTimeout.reason:
+            if row.reason == "timeout":
                 code = 2  # what nobody answers could not be checked
     except KeyboardInterrupt:
         code = 130

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from opskit.commands.sampling import Plan, Sampler
-from opskit.errors import AttachTimeout, NoSuchProcess
+from opskit.errors import NoSuchProcess, TargetTimeout
 from opskit.host import Host
 from opskit.jvm.dumps.dialects import DumpReader
 
@@ -138,7 +138,7 @@ def test_a_long_first_stop_ends_the_run(sampled):
     [
         (KeyboardInterrupt(), "interrupted"),
         (NoSuchProcess(7, "it has ended"), "exited"),
-        (AttachTimeout("no answer within 10 s", None), "failed"),
+        (TargetTimeout("no answer within 10 s"), "failed"),
     ],
 )
 def test_what_was_gathered_stays(sampled, stop, ended):
@@ -159,5 +159,5 @@ def test_a_long_run_stays_small(sampled):
 
 def test_nothing_gathered_is_an_error(sampled):
     """The first question is not answered: no empty result."""
-    with pytest.raises(AttachTimeout):
-        sampled([AttachTimeout("no answer within 10 s", None)])
+    with pytest.raises(TargetTimeout):
+        sampled([TargetTimeout("no answer within 10 s")])

@@ -6,14 +6,14 @@ python docs/options.py --check    exit with 1 where a page is out of date (the t
 
 from __future__ import annotations
 
-import importlib
 import re
 import sys
 from pathlib import Path
 
 import click
 
-from opskit.cli import COMMANDS
+from opskit.catalog import COMMANDS
+from opskit.cli import group
 
 PAGES = Path(__file__).resolve().parent / "commands"
 MARKED = re.compile(r"<!-- options -->\n.*?<!-- /options -->\n", re.DOTALL)
@@ -45,10 +45,13 @@ def page_of(module: str) -> Path:
 
 def updated() -> dict[Path, str]:
     """Every page with its options as they are in the program."""
+    context = click.Context(group)
     pages = {}
     for entry in COMMANDS:
-        path = page_of(entry.module_name)
-        command = importlib.import_module(entry.module_name).command
+        path = page_of(entry.module)
+        command = group.get_command(context, entry.name)
+        if command is None:
+            raise SystemExit(f"{entry.name}: no such command")
         text = path.read_text(encoding="utf-8")
         if not MARKED.search(text):
             raise SystemExit(f"{path}: no <!-- options --> … <!-- /options --> to fill")

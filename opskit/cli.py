@@ -13,59 +13,17 @@ import errno
 import importlib
 import os
 import sys
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import click
 
 from opskit import __version__, interrupts
+from opskit.catalog import COMMANDS, SYMPTOMS
 from opskit.errors import BugInChild, OpskitError, where_raised
 
 DONE, FAILED, BUG, INTERRUPTED = 0, 2, 70, 130
 # What becomes of stdout meanwhile; EIO: its terminal is gone.
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF, errno.EIO)
-
-
-class Entry(NamedTuple):
-    """A command: its name, its module (the name with underscores, unless said otherwise), its group, its one line."""
-
-    name: str
-    group: str
-    help: str
-    module: str | None = None
-    hidden: bool = False
-
-    @property
-    def module_name(self) -> str:
-        """Where the command lives; its click command is called `command`."""
-        return f"opskit.commands.{self.module or self.name.replace('-', '_')}"
-
-
-COMMANDS = (
-    Entry("pipes", "Linux", "Which pipes are open, who uses them, which are full."),
-    Entry("limits", "Linux", "Why no thread can be started, and how many more can."),
-    Entry("dentry", "Linux", "Who ate the memory: dentries and inodes; drop them safely."),
-    Entry("jvms", "JVM", "Every JVM: heap, CPU, limits, GC and safepoint time, attach."),
-    Entry("hsperf-check", "JVM", "Why jstack, jps and their like fail at a JVM; the repair."),
-    Entry("attach-check", "JVM", "The same as hsperf-check.", "hsperf_check", hidden=True),
-    Entry("jpmp", "JVM", "Where a JVM's threads stand, what costs CPU, who holds locks."),
-    Entry("jmap-diff", "JVM", "Which classes grew between histograms, which keep growing."),
-    Entry("safepoints", "JVM", "How long a JVM stands still, for what, and the way there."),
-)
-
-SYMPTOMS = (
-    ("`Too many open files`, and lsof shows FIFOs", "opskit pipes --by-process"),
-    ("a pipeline hangs", "opskit pipes --ends --fill"),
-    ("`unable to create native thread`", "opskit limits PID"),
-    ("`can't start new thread`", "opskit limits PID"),
-    ("memory is used, and no process has it", "opskit dentry"),
-    ("which JVM is it, and is it heap, CPU or a limit", "opskit jvms -w"),
-    ("`well-known file is not secure`, or jps sees nothing", "opskit hsperf-check"),
-    ("a JVM hangs", "opskit jpmp PID --locks"),
-    ("a JVM burns CPU", "opskit jpmp PID --on-cpu"),
-    ("slower than it was, and there is a profile of both", "opskit jpmp NOW --diff BEFORE -o d.svg"),
-    ("a heap that fills up, an OutOfMemoryError ahead", "opskit jmap-diff PID -c 5"),
-    ("the application stalls, and collections are not why", "opskit safepoints PID"),
-)
 
 
 class LazyGroup(click.Group):
@@ -86,7 +44,8 @@ class LazyGroup(click.Group):
         """Import the command; None where the table has no such name."""
         for entry in COMMANDS:
             if entry.name == cmd_name:
-                command: click.Command = importlib.import_module(entry.module_name).command
+                module = importlib.import_module(f"opskit.commands.{entry.module}")
+                command: click.Command = getattr(module, entry.module, None) or module.command
                 return command
         return None
 

@@ -14,7 +14,7 @@ from imports import HEAVY, imported
 from terminal import on_terminal
 
 from opskit import __version__
-from opskit.cli import COMMANDS, SYMPTOMS
+from opskit.catalog import COMMANDS, SYMPTOMS
 
 
 def test_help_lists_every_command_by_group_and_ends_with_symptoms(opskit):

@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 import pytest
 
-from opskit.cli import COMMANDS, LazyGroup, group
+from opskit.catalog import COMMANDS
+from opskit.cli import LazyGroup, group
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"

@@ -1,39 +1,76 @@
-"""What a check found: one kind of record everywhere. Each code has its paragraph in docs/findings.md."""
+"""What a check found: one kind of record in every command. Codes are in catalog.FINDINGS and docs/findings.md."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple, Optional, Union
+
+from opskit import catalog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 Severity = Literal["error", "warning", "note"]
+Kind = Literal["host", "cgroup", "process", "thread", "pipe", "file", "socket", "lock"]
 _ORDER: tuple[Severity, ...] = ("error", "warning", "note")
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One deviation. `code` is stable and greppable (`attach-socket-group`); `fix` is a command or a line to write.
+class Entity(NamedTuple):
+    """What a finding is about. `id`: a pid, a path, an inode or a name; `start_ticks` of a process or thread.
 
-    `subject` is what it is about (a pid, a path, a cgroup); `summary` one sentence; `evidence` what was read, and where.
-    A `note` is something that somebody meant: it never makes a check fail.
+    `inside` is the entity around it: a thread's process, a process's cgroup; the host is around all of them.
+    """
+
+    kind: Kind
+    id: Union[int, str, None] = None  # noqa: UP007  (evaluated by typing on Python 3.9)
+    start_ticks: Optional[int] = None  # noqa: UP045
+    inside: Optional[Entity] = None  # noqa: UP045
+
+    @property
+    def name(self) -> str:
+        """The id as text; `host` for the host."""
+        return self.kind if self.id is None else str(self.id)
+
+
+HOST = Entity("host")
+
+
+class Finding(NamedTuple):
+    """One deviation. `summary` is a sentence, `evidence` what was read and where.
+
+    `fix` and `next` are command lines of opskit.shell: the repair, and the closer look. `share` (0 to 1) says how much of
+    `window_s` seconds, of a limit or of a total is concerned. A `note` is intended or harmless: it never makes a command fail.
     """
 
     code: str
     severity: Severity
-    subject: str
+    entity: Entity | str
     summary: str
     evidence: str
     fix: str | None = None
+    next: str | None = None
+    share: float | None = None
+    window_s: float | None = None
 
-    def to_object(self) -> dict[str, Any]:
+    @property
+    def class_(self) -> str:
+        """stuck, slow, soon, tools or tidy."""
+        return catalog.FINDINGS[self.code][0]
+
+    @property
+    def subject(self) -> str:
+        """The entity's id as text: a pid, a path, `host`."""
+        return self.entity if isinstance(self.entity, str) else self.entity.name
+
+    def to_object(self) -> dict[str, object]:
         """The finding for JSON."""
-        return asdict(self)
+        return {"subject": self.subject, **self._asdict()}
 
 
-def most_severe_first(findings: list[Finding]) -> list[Finding]:
+def most_severe_first(findings: Iterable[Finding]) -> list[Finding]:
     """Errors, then warnings, then notes; within each in the order they were found."""
     return sorted(findings, key=lambda finding: _ORDER.index(finding.severity))
 
 
-def is_failure(findings: list[Finding]) -> bool:
-    """Whether a check has found something (exit code 1): anything but notes."""
+def is_failure(findings: Sequence[Finding]) -> bool:
+    """Whether an error or a warning was found: exit code 1."""
     return any(finding.severity != "note" for finding in findings)

@@ -1,10 +1,12 @@
-"""Pipes: who uses which, which are one-sided, which are full, and which process keeps gaining them. Pure."""
+"""Pipes: their processes, one-sided and full ones, deadlocks among them, and processes that keep gaining them. Pure."""
 
 from __future__ import annotations
 
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
+from opskit import shell
+from opskit.analysis.finding import Entity, Finding, most_severe_first
 from opskit.analysis.slope import slope
 from opskit.errors import BadInput
 from opskit.proc.files.fd import PIPE_PREFIX
@@ -13,12 +15,15 @@ from opskit.quantities import integer
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from opskit.proc.pipe_fill import Blocked, Fill
+    from opskit.collect.pipes import Facts, Sample
+    from opskit.proc.pipe_fill import Fill
     from opskit.proc.pipe_scan import Holder
     from opskit.proc.process import Process
 
 _NOT_LOOKED_AT = "was not looked at: add --ends"
 PAGES_OF_A_NEW_PIPE = 16  # fs/pipe.c, PIPE_DEF_BUFFERS
+_A_TREND = 5  # samples; with fewer a burst of connections looks like a leak
+_MOSTLY = 0.8  # of the steps between them
 
 
 class ProcessUse(NamedTuple):
@@ -65,19 +70,6 @@ class OwnerUse(NamedTuple):
     shrunk: str
 
 
-class Sample(NamedTuple):
-    """One look: when (seconds), how many pipes and fds in all, and how many pipes each process (pid, start ticks) had.
-
-    Processes without any pipe are there with 0; `commands` names those that have some.
-    """
-
-    at_s: float
-    pipe_count: int
-    fd_count: int
-    pipes: Mapping[tuple[int, int], int]
-    commands: Mapping[tuple[int, int], str]
-
-
 class Gain(NamedTuple):
     """A process that has more pipes than when it was first seen, and how fast it gains them.
 
@@ -91,6 +83,117 @@ class Gain(NamedTuple):
     pipes_first: int
     pipes_last: int
     pipes_per_min: float
+    is_steady: bool
+
+
+class Result(NamedTuple):
+    """What a look says. `rows`: (fds, inode, key) of each pipe; `pipes`: all about the same ones, where processes were looked at.
+
+    `owners` None: not asked for; `gains` None: not a watch.
+    """
+
+    facts: Facts
+    rows: list[tuple[int, int, bytes]]
+    pipes: list[Pipe]
+    owners: list[OwnerUse] | None
+    gains: list[Gain] | None
+    findings: list[Finding]
+
+    @property
+    def fifo_count(self) -> int:
+        """Named FIFOs among the pipes."""
+        return len(self.facts.scan.fifo_paths)
+
+    @property
+    def pipe_count(self) -> int:
+        """Anonymous pipes."""
+        return len(self.rows) - self.fifo_count
+
+    @property
+    def fd_count(self) -> int:
+        """All fds on them."""
+        return sum(fds for fds, _, _ in self.rows)
+
+
+def judge(facts: Facts, sort: str = "fds") -> Result:
+    """Rank the pipes by fds or inode, class their ends, and look for what is stuck or grows. Raises BadInput for `pipe:[x]`."""
+    totals = total_fds(facts.scan.holders)
+    rows = ranked(totals, sort)
+    found: list[Finding] = []
+    pipes: list[Pipe] = []
+    if facts.ask.people:
+        uses = uses_by_pipe(facts.holders, facts.people)
+        stuck = deadlocked(facts, uses)
+        verdicts = {key: verdict(facts, key, uses[key]) for key in facts.fills} if facts.ask.fill else {}
+        pipes = [_pipe(facts, row, uses[row[2]], verdicts.get(row[2])) for row in rows]
+        found = [
+            _full(facts, key, text, is_deadlock=key in stuck)
+            for key, text in verdicts.items()
+            if text and text[:4] == "full"
+        ]
+    gained = gains(facts.samples, facts.boot_s, facts.clock_ticks) if facts.samples else None
+    found += [_growing(gain, facts.samples) for gain in gained or () if gain.is_steady]
+    owner_uses = None
+    if facts.ask.owners:
+        owner_uses = owners(pipes, facts.user_name, facts.soft_pages, facts.page_bytes)
+    return Result(facts, rows, pipes, owner_uses, gained, most_severe_first(found))
+
+
+def _pipe(facts: Facts, row: tuple[int, int, bytes], uses: tuple[ProcessUse, ...], said: str | None) -> Pipe:
+    fds, inode, key = row
+    kind, _, device = identity(key)
+    path = facts.scan.fifo_paths.get(key)
+    end_class, meaning = classify(uses, facts.in_flight, len(facts.scan.denied)) if facts.ask.ends else (None, None)
+    if not facts.ask.ends:  # --fill and --fifos see the directions in passing
+        uses = tuple(ProcessUse(use.process, use.fds, None, None) for use in uses)
+    name = None if path is None else path.decode("utf-8", "surrogateescape")
+    return Pipe(kind, inode, device, name, fds, uses, end_class, meaning, facts.fills.get(key), said)
+
+
+def _full(facts: Facts, key: bytes, said: str, *, is_deadlock: bool) -> Finding:
+    kind, inode, _ = identity(key)
+    writers = sorted({entry.pid for entry in facts.blocked if entry.key == key})
+    entity = Entity("pipe", f"{kind}:[{inode}]")
+    evidence = "/proc/PID/task/TID/syscall, FIONREAD"
+    next_ = shell.command("opskit", "pipes", *writers, "--ends", "--fill") if writers else None
+    if is_deadlock:
+        summary = f"deadlock: {said}, and each of them is blocked on a full pipe that only the others read"
+        return Finding("pipe-deadlock", "error", entity, summary, evidence, next=next_)
+    stuck = facts.all_seen and said.endswith("is not draining")
+    return Finding("pipe-full-writer-blocked", "warning" if stuck else "note", entity, said, evidence, next=next_)
+
+
+def _growing(gain: Gain, samples: Sequence[Sample]) -> Finding:
+    return Finding(
+        "pipes-keep-growing",
+        "warning",
+        Entity("process", gain.pid, gain.start_ticks),
+        f"{gain.command} keeps gaining pipes: {gain.pipes_first} to {gain.pipes_last}, {gain.pipes_per_min:+.1f} a minute",
+        f"{len(samples)} samples of /proc/{gain.pid}/fd",
+        next=shell.command("opskit", "pipes", gain.pid, "--ends"),
+        window_s=round(samples[-1].at_s - samples[0].at_s, 3),
+    )
+
+
+def deadlocked(facts: Facts, uses: Mapping[bytes, Sequence[ProcessUse]]) -> set[bytes]:
+    """The full pipes whose readers are all blocked, with every thread, in writes to such pipes: none of them can ever drain.
+
+    Empty where some process was not looked at: it may hold another read end.
+    """
+    if facts.scan.denied or not facts.all_seen:
+        return set()
+    stuck = {entry.key for entry in facts.blocked} - facts.drained
+    while True:
+        waiting: dict[int, set[int]] = {}
+        for entry in facts.blocked:
+            if entry.key in stuck:
+                waiting.setdefault(entry.pid, set()).add(entry.tid)
+        hopeless = {pid for pid, tids in waiting.items() if len(tids) >= facts.threads.get(pid, 0) > 0}
+        readers = {key: [use.process.pid for use in uses[key] if use.read_fds] for key in stuck}
+        still = {key for key, pids in readers.items() if pids and all(pid in hopeless for pid in pids)}
+        if still == stuck:
+            return stuck
+        stuck = still
 
 
 def identity(key: bytes) -> tuple[str, int, int | None]:
@@ -203,23 +306,15 @@ def _one_family(processes: Sequence[Process]) -> bool:
     return sum(process.ppid in pids for process in processes) == len(pids) - 1
 
 
-def verdict(
-    key: bytes,
-    uses: Sequence[ProcessUse],
-    fill: Fill,
-    blocked: Sequence[Blocked],
-    *,
-    drains: bool,
-    all_seen: bool = True,
-) -> str | None:
-    """`full: writer X is blocked, reader Y is not draining` where it holds; why it is unknown; None where all is well.
+def verdict(facts: Facts, key: bytes, uses: Sequence[ProcessUse]) -> str | None:
+    """`full: writer X is blocked, reader Y is not draining`; `unknown: …`; None where nothing is wrong.
 
-    `drains`: something was taken out of the pipe, which is full again. `all_seen`: every process was looked at; otherwise
-    nobody is blamed for what one that was not looked at may do.
+    No process is blamed for what one that was not looked at may do.
     """
+    fill, all_seen = facts.fills[key], facts.all_seen
     if fill.reason is not None:
         return f"unknown: {fill.reason}"
-    stuck = {entry.pid for entry in blocked if entry.key == key}
+    stuck = {entry.pid for entry in facts.blocked if entry.key == key}
     readers = [use.process for use in uses if use.read_fds]
     if not stuck:
         if not fill.queued_bytes or fill.queued_bytes != fill.capacity_bytes:
@@ -232,7 +327,7 @@ def verdict(
     waiting_for = waiting_for or readers
     if not waiting_for:
         return f"full: writer {writers} is blocked, no reader is visible"
-    how = "drains more slowly than that" if drains else "is not draining"
+    how = "drains more slowly than that" if key in facts.drained else "is not draining"
     return f"full: writer {writers} is blocked, reader {', '.join(map(_name, waiting_for))} {how}"
 
 
@@ -300,5 +395,12 @@ def gains(samples: Sequence[Sample], boot_s: int | None, clock_ticks: int) -> li
         per_s = slope(track)
         if per_s is not None and per_s > 0 and track[-1][1] > track[0][1]:
             started_s = None if boot_s is None else boot_s + start / clock_ticks
-            found.append(Gain(pid, start, started_s, commands[pid, start], track[0][1], track[-1][1], per_s * 60))
+            first, last = track[0][1], track[-1][1]
+            found.append(Gain(pid, start, started_s, commands[pid, start], first, last, per_s * 60, _is_steady(track)))
     return sorted(found, key=lambda gain: (-gain.pipes_per_min, gain.pid))
+
+
+def _is_steady(track: Sequence[tuple[float, int]]) -> bool:
+    """Whether it grew in most of the steps between enough samples: a leak, and no burst."""
+    steps = [later - earlier for (_, earlier), (_, later) in zip(track, track[1:])]
+    return len(track) >= _A_TREND and sum(step > 0 for step in steps) >= _MOSTLY * len(steps) and min(steps) >= 0

@@ -13,7 +13,7 @@ from opskit.analysis import dentry as analysis
 from opskit.commands.shared.confirm import agreed
 from opskit.commands.shared.options import Duration, check_watch, common, open_host, top, watching
 from opskit.commands.shared.output import PICTURES, SUFFIXES, Output, about, progress
-from opskit.commands.shared.watch import run_watch
+from opskit.commands.shared.watch import old_run_watch as run_watch
 from opskit.errors import NotPermitted, NotSupported, UsageError
 from opskit.escape import printable
 from opskit.proc.cgroup.slab import read_cgroup_slabs

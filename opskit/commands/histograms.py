@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from opskit.collect.schedule import schedule
 from opskit.commands.shared.confirm import agreed
 from opskit.commands.shared.output import make_directory, progress, write_file
-from opskit.commands.shared.watch import schedule
 from opskit.errors import CannotWrite, NoSuchProcess, NotPermitted, OpskitError
 from opskit.escape import printable
 from opskit.jvm.attach.client import AttachClient

@@ -12,10 +12,10 @@ import click
 
 from opskit import shell
 from opskit.analysis import jmap_diff as analysis
+from opskit.collect.targets import WhichJvm, is_file, is_pid, resolve_jvm
 from opskit.commands.shared.input import STDIN, read_text, source_name
 from opskit.commands.shared.options import Duration, Size, common, open_host, top
 from opskit.commands.shared.output import CSV, PICTURES, SUFFIXES, Output, about
-from opskit.commands.shared.target import WhichJvm, is_file, is_pid, resolve_jvm
 from opskit.errors import BadInput, NoSuchProcess, UsageError
 from opskit.escape import printable
 from opskit.jvm.dumps.histogram import Histogram, parse_histograms

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from opskit.analysis import stacks as analysis
+from opskit.collect.targets import is_file
 from opskit.commands import jpmp_picture as picture
 from opskit.commands.gathered import Gathered
 from opskit.commands.shared.input import decode, read_whole, source_name
 from opskit.commands.shared.options import Duration, common, open_host, top
 from opskit.commands.shared.output import Output, about
-from opskit.commands.shared.target import is_file
 from opskit.errors import BadInput, NothingFound, UsageError
 from opskit.escape import printable
 from opskit.jvm.dumps.dialects import DumpReader

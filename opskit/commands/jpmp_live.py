@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from opskit import shell
+from opskit.collect.targets import WhichJvm, is_pid, resolve_jvm
 from opskit.commands.gathered import Gathered
 from opskit.commands.sampling import DEFAULT_MAX_STOP_PERCENT, Plan, Run, Sampler
 from opskit.commands.shared.confirm import agreed
 from opskit.commands.shared.options import Duration
 from opskit.commands.shared.output import make_directory, write_file
-from opskit.commands.shared.target import WhichJvm, is_pid, resolve_jvm
 from opskit.errors import OpskitError, UsageError
 from opskit.escape import printable
 from opskit.jvm.attach.client import DEFAULT_TIMEOUT_S, AttachClient

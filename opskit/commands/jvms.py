@@ -10,7 +10,7 @@ import click
 from opskit.analysis import jvms as analysis
 from opskit.commands.shared.options import Pid, check_watch, common, open_host, uids_of, users, watching
 from opskit.commands.shared.output import Output, about
-from opskit.commands.shared.watch import run_watch
+from opskit.commands.shared.watch import old_run_watch as run_watch
 from opskit.errors import BadInput, NoSuchProcess, NotAJvm
 from opskit.jvm.attach.readiness import Attachable, attachable
 from opskit.jvm.discover import Survey, check_told, find_jvm, survey

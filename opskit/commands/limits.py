@@ -17,7 +17,7 @@ from opskit.analysis.probe_plan import probe_plan
 from opskit.commands.shared.confirm import agreed
 from opskit.commands.shared.options import Pid, Size, check_watch, common, open_host, watching
 from opskit.commands.shared.output import Output, about
-from opskit.commands.shared.watch import run_watch
+from opskit.commands.shared.watch import old_run_watch as run_watch
 from opskit.errors import BadInput, NoSuchProcess, NotPermitted, NotSupported, OpskitError, UsageError
 from opskit.escape import printable
 from opskit.proc.config.systemd_units import unit_of_path

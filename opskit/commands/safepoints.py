@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from opskit.analysis.safepoints import Moment, Window
+from opskit.collect.targets import WhichJvm, is_file, is_pid, resolve_jvm
 from opskit.commands.shared.options import Duration, common, open_host, top
 from opskit.commands.shared.output import CSV, PICTURES, SUFFIXES, Output
-from opskit.commands.shared.target import WhichJvm, is_file, is_pid, resolve_jvm
 from opskit.errors import UsageError
 
 if TYPE_CHECKING:

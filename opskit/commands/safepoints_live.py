@@ -8,8 +8,8 @@ import click
 
 from opskit.analysis import safepoint_rates as analysis
 from opskit.analysis.safepoint_advice import Jdk
+from opskit.collect.schedule import schedule
 from opskit.commands.shared.output import Output, about
-from opskit.commands.shared.watch import schedule
 from opskit.errors import BadInput, NoSuchProcess
 from opskit.escape import printable
 from opskit.jvm.perfdata.safepoint_counters import Probe, Reading

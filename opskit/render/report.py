@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
+from opskit.render.fields import TEXT, Field
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from opskit.analysis.finding import Finding
     from opskit.render.pictures.chart import Chart
 
 R = TypeVar("R")
 
 
-class Column(Generic[R]):
-    """One column: its title, the raw value of a row, how people read it, and which side it leans on.
-
-    A value that is a tuple of strings is a cell of several lines. A column of commands has `below`, which names a row: on
-    a screen, where a cell may be broken into lines, its values stand below the table, a line each. (Written out: a
-    generic dataclass takes a millisecond of every start to define.)
-    """
-
-    __slots__ = ("below", "right", "show", "title", "value")
+class Column(Field[R]):
+    """For views that have no Fields yet: a column only."""
 
     def __init__(
         self,
@@ -30,20 +26,7 @@ class Column(Generic[R]):
         right: bool = False,
         below: Callable[[R], str] | None = None,
     ) -> None:
-        self.title, self.value, self.show, self.right, self.below = title, value, show, right, below
-
-    def human(self, row: R) -> str:
-        """The cell for a table, on one line."""
-        return " ".join(self.lines(row))
-
-    def lines(self, row: R) -> tuple[str, ...]:
-        """The cell for a table, line by line."""
-        value = self.value(row)
-        if self.show is not None:
-            return (self.show(value),)
-        if isinstance(value, tuple):
-            return value
-        return ("",) if value is None else (str(value),)
+        super().__init__(title, TEXT, title, value, show=show, right=right, below=below, json=False)
 
 
 class Block(Generic[R]):
@@ -51,7 +34,9 @@ class Block(Generic[R]):
 
     __slots__ = ("columns", "rows", "title", "total")
 
-    def __init__(self, columns: Sequence[Column[R]], rows: Sequence[R], total: int, title: str | None = None) -> None:
+    def __init__(
+        self, columns: Sequence[Column[R] | Field[R]], rows: Sequence[R], total: int, title: str | None = None
+    ) -> None:
         self.columns, self.rows, self.total, self.title = columns, rows, total, title
 
 
@@ -79,10 +64,11 @@ class About(NamedTuple):
 
 
 class Report(NamedTuple):
-    """Verdict first, then the blocks, then the footer (coverage, advice).
+    """Verdict and findings first, then the blocks and the summary, then the footer (notes on coverage, advice).
 
-    `text`: the lines of `-f text` where its contract is not the blocks' columns. `data`: the JSON object's own keys.
-    `sheet`: what `-f csv` writes; `chart`: what a picture shows; for the commands that have these.
+    `document`: the fields of the JSON object and the value they read. `text`: the lines of `-f text` where its contract is
+    not the blocks' columns. `sheet`: what `-f csv` writes; `chart`: what a picture shows; `draw`: a picture or profile
+    that the view makes itself. `exit_code` replaces that of the findings where a question was not answered.
     """
 
     about: About
@@ -94,3 +80,7 @@ class Report(NamedTuple):
     summary: Sequence[str] = ()
     sheet: Callable[[], Sheet] | None = None
     chart: Callable[[], Chart] | None = None
+    findings: Sequence[Finding] = ()
+    document: tuple[Sequence[Field[Any]], Any] | None = None
+    draw: Callable[[str], str | bytes] | None = None
+    exit_code: int | None = None

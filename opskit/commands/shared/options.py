@@ -1,25 +1,36 @@
-"""The options that mean the same in every command, and the types of their values."""
+"""The options that mean the same in every command, the types of their values, and help grouped by topic."""
 
 from __future__ import annotations
 
 import contextlib
-import re
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from opskit.errors import UsageError
 from opskit.host import Host
-from opskit.quantities import integer
+from opskit.quantities import bytes_of, integer, seconds_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
 F = TypeVar("F", bound="Callable[..., Any]")
+Decorator = "Callable[[F], F]"
 
-_DURATION = r"([0-9]{1,20}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(ms|s|m|h)?"  # compiled where one is given
-_SECONDS = {"ms": 0.001, "s": 1.0, None: 1.0, "m": 60.0, "h": 3600.0}
-_SIZE = r"([0-9]{1,20}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})([KMGTP]?)(?:i?B)?"
+SAMPLING, SHOW, OUTPUT, HOST = "Sampling", "Show", "Output", "Host"
+
+
+class Option(click.Option):
+    """An option with the heading that it stands below in the help; None: Options."""
+
+    def __init__(self, *names: Any, group: str | None = None, **attributes: Any) -> None:
+        super().__init__(*names, **attributes)
+        self.group = group
+
+
+def option(*names: str, group: str | None = None, **attributes: Any) -> Callable[[F], F]:
+    """click.option() with a heading for the help."""
+    return click.option(*names, cls=Option, group=group, **attributes)
 
 
 class Duration(click.ParamType):
@@ -32,10 +43,9 @@ class Duration(click.ParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Seconds as a float."""
-        match = re.fullmatch(_DURATION, str(value).strip())
-        seconds = float(match[1]) * _SECONDS[match[2]] if match else 0.0
-        if not match or (seconds <= 0 and not self.zero) or seconds > 1e9:
-            self.fail(f"{value!r} is no duration; write 500ms, 10s, 5m or a number of seconds", param, ctx)
+        seconds = seconds_of(str(value))
+        if seconds is None or (seconds == 0 and not self.zero):
+            self.fail(f"{value!r} is not a duration; write 500ms, 10s, 5m or a number of seconds", param, ctx)
         return seconds
 
 
@@ -46,10 +56,10 @@ class Size(click.ParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Bytes as an int."""
-        match = re.fullmatch(_SIZE, str(value).strip(), re.IGNORECASE)
-        if not match:
-            self.fail(f"{value!r} is no size; write 64K, 10M, 2G or a number of bytes", param, ctx)
-        return int(float(match[1]) * 1024 ** " KMGTP".index(match[2].upper() or " "))
+        size = bytes_of(str(value))
+        if size is None:
+            self.fail(f"{value!r} is not a size; write 64K, 10M, 2G or a number of bytes", param, ctx)
+        return size
 
 
 class Pid(click.ParamType):
@@ -61,10 +71,53 @@ class Pid(click.ParamType):
         """The pid as an int."""
         pid = integer(str(value))
         if pid is None or not 0 < pid < 2**31:
-            self.fail(f"{value!r} is no pid", param, ctx)
+            self.fail(f"{value!r} is not a PID", param, ctx)
         return pid
 
 
+def format_options(formats: Sequence[str]) -> list[Callable[[F], F]]:
+    """-f, -o and --no-color, of every command."""
+    return [
+        option(
+            "-f", "--format", "format_", type=click.Choice(formats), group=OUTPUT,
+            help="Default: table on a terminal, text otherwise.",
+        ),
+        option(
+            "-o", "--output", metavar="FILE", group=OUTPUT,
+            help="Write to FILE; its suffix chooses the format; - is stdout.",
+        ),
+        option("--no-color", is_flag=True, group=OUTPUT, help="No colours (also: NO_COLOR in the environment)."),
+    ]  # fmt: skip
+
+
+HOST_OPTIONS: Sequence[Callable[[F], F]] = (
+    option("--root", metavar="DIR", group=HOST, help="Read DIR/proc, DIR/sys, DIR/etc and DIR/tmp."),
+    option("--proc", metavar="PATH", group=HOST, help="Read this proc tree (also: HOST_PROC)."),
+)
+# The run takes their values: `run.watch`, `run.top`, `run.uids`, `run.agreed()`.
+WATCH: Sequence[Callable[[F], F]] = (
+    option("-w", "--watch", is_flag=True, group=SAMPLING, help="Sample again and again, until Ctrl-C."),
+    option(
+        "-i", "--interval", type=Duration(), metavar="SECONDS", group=SAMPLING,
+        help="With -w: time between samples (2 s).",
+    ),
+    option(
+        "-c", "--count", type=click.IntRange(min=1), metavar="COUNT", group=SAMPLING,
+        help="With -w: stop after COUNT samples.",
+    ),
+)  # fmt: skip
+TOP: Sequence[Callable[[F], F]] = (
+    option("-n", "--top", type=click.IntRange(min=0), metavar="N", group=SHOW, help="Show N rows; 0 shows all."),
+)
+USERS: Sequence[Callable[[F], F]] = (
+    option(
+        "-u", "--user", multiple=True, metavar="NAME", group=SHOW,
+        help="Only this user's (name or uid); repeatable.",
+    ),
+)  # fmt: skip
+
+
+# Below: what commands that are not yet declared by run.command() use.
 def common(*formats: str) -> Callable[[F], F]:
     """-f, -o, --root, --proc and --no-color; the command gets them as `format_`, `output`, `root`, `proc`, `no_color`."""
 

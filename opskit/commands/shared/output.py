@@ -15,7 +15,7 @@ from opskit.escape import printable
 from opskit.render.report import About
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from opskit.host import Host
     from opskit.render.report import Report
@@ -27,6 +27,15 @@ SUFFIXES = {
     ".json": "json",
     ".md": "markdown",
     ".markdown": "markdown",
+}
+_KNOWN_SUFFIXES = {
+    ".speedscope.json": "speedscope",
+    **SUFFIXES,
+    ".csv": "csv",
+    ".svg": "svg",
+    ".png": "png",
+    ".folded": "folded",
+    ".collapsed": "folded",
 }
 _STDOUT = ("-", "/dev/stdout")  # by its name a redirected stdout would be a file that is replaced
 CSV = {".csv": "csv"}  # for the commands that have it
@@ -47,14 +56,17 @@ class Output(NamedTuple):
         format_: str | None,
         output: str | None,
         no_color: bool = False,
-        suffixes: Mapping[str, str] = SUFFIXES,
+        suffixes: Mapping[str, str] | Sequence[str] = SUFFIXES,
         *,
         needs_plot: bool = True,
+        plotted: bool = True,
     ) -> Output:
         """Settle format and place before any work is done. Raises UsageError and CannotWrite.
 
-        `needs_plot`: matplotlib draws the pictures.
+        `suffixes`: the formats of the command. `plotted`: matplotlib draws svg and png.
         """
+        if not isinstance(suffixes, dict):
+            suffixes = {suffix: name for suffix, name in _KNOWN_SUFFIXES.items() if name in suffixes}
         path = None if output in (None, *_STDOUT) else output
         terminal = path is None and sys.stdout.isatty()
         if path is not None:
@@ -62,7 +74,7 @@ class Output(NamedTuple):
             from opskit.actions import outfile  # noqa: PLC0415  (most runs write to stdout)
 
             outfile.check(path)
-        if needs_plot and format_ in PICTURES.values():
+        if needs_plot and plotted and format_ in PICTURES.values():
             _check_can_draw()
         no_color = no_color or bool(click.get_current_context().find_root().params.get("no_color"))
         color = terminal and not no_color and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
@@ -74,16 +86,29 @@ class Output(NamedTuple):
         return self.format == "json" or self.format in PICTURES.values()
 
     def emit(self, report: Report, *, fit_height: bool = False) -> None:
-        """Render and write. Where the form has no place for the footer it goes to stderr."""
-        if self.format in PICTURES.values():
+        """Render and write. Findings and footer go to stderr where the format has no place for them."""
+        if report.draw is not None and self.format not in ("table", "text", "json", "markdown", "csv"):
+            drawn = report.draw(self.format)
+            self.write_bytes(drawn if isinstance(drawn, bytes) else drawn.encode("utf-8", "backslashreplace"))
+        elif self.format in PICTURES.values():
             from opskit.render.pictures import plot  # noqa: PLC0415  (matplotlib is imported where it is used)
 
             self.write_bytes(plot.draw(report, self.format))
         else:
             self.write(self.render(report, fit_height=fit_height))
-        if self.format not in ("table", "json", "markdown"):
-            for line in report.footer:
-                click.echo(printable(line), err=True)
+        self.say_aside(report)
+
+    def say_aside(self, report: Report) -> None:
+        """Say on stderr what the format leaves out: the footer, and the findings where -f text is rows alone."""
+        if self.format in ("table", "json", "markdown"):
+            return
+        lines = list(report.footer)
+        if report.findings and (self.format != "text" or report.text is not None):
+            from opskit.render.views.findings import finding_lines  # noqa: PLC0415
+
+            lines = [*finding_lines(report.findings), *lines]
+        for line in lines:
+            click.echo(printable(line), err=True)
 
     def render(self, report: Report, *, fit_height: bool = False) -> str:
         """The report in the chosen format."""
@@ -126,6 +151,15 @@ def about(host: Host, target: Mapping[str, object] | None = None) -> About:
     words = [os.path.basename(sys.argv[0]) or "opskit", *sys.argv[1:]]
     command_line = shell.command(*("opskit" if word == "__main__.py" else word for word in words))
     return About(host.name, host.now().strftime("%Y-%m-%dT%H:%M:%SZ"), __version__, command_line, target)
+
+
+def exit_code(report: Report) -> int:
+    """1 where an error or a warning was found, unless the report says otherwise."""
+    if report.exit_code is not None or not report.findings:
+        return report.exit_code or 0
+    from opskit.analysis.finding import is_failure  # noqa: PLC0415
+
+    return int(is_failure(report.findings))
 
 
 def progress(line: str) -> None:

@@ -2,64 +2,41 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from opskit.collect.schedule import schedule
+from opskit.commands.shared.output import exit_code
 from opskit.errors import NoSuchProcess
 from opskit.escape import printable
+from opskit.quantities import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable
 
     from opskit.commands.shared.output import Output
-    from opskit.host import Host
+    from opskit.commands.shared.run import Run
     from opskit.render.report import Report
 
-DEFAULT_INTERVAL_S = 2.0
+INTERRUPTED = 130
 
 
-def schedule(host: Host, interval_s: float, count: int | None) -> Iterator[tuple[int, float]]:
-    """Wait for each sample of a fixed schedule (start + n x interval); gives (number from 1, seconds it came late).
+def run_watch(run: Run, take: Callable[[], Report], *, fit_height: bool) -> int:
+    """Show each report as it comes: one live screen on a terminal, a block a sample otherwise.
 
-    A late sample is late, it does not shift those after it; slots that have passed altogether are skipped.
+    JSON and pictures are written once at the end, from the last report, which has all samples; a file is written at the end too.
+    The exit code is that of the last report; 130 after Ctrl-C, with what was gathered shown. The watch ends with its target.
     """
-    start = host.monotonic()
-    number = slot = 0
-    while count is None or number < count:
-        late = host.monotonic() - (start + slot * interval_s)
-        if late < 0:
-            host.sleep(-late)
-            late = 0.0
-        number += 1
-        yield number, late
-        slot = max(slot + 1, int((host.monotonic() - start) // interval_s))
-
-
-def run_watch(
-    host: Host,
-    out: Output,
-    interval_s: float | None,
-    count: int | None,
-    take: Callable[[], Report],
-    *,
-    fit_height: bool,
-) -> int:
-    """Show each report as it comes: a live table on a terminal, a block a sample otherwise.
-
-    JSON is one object and a picture one picture, told at the end by the last report, which knows all samples; a file is
-    written at the end too.
-    Exit code: 0; 130 after Ctrl-C, with what was gathered shown. A target that ends ends the watch.
-    """
-    screen = _Screen(out, fit_height)
-    code = 0
+    screen = _Screen(run.out, fit_height)
+    interrupted = False
     late_samples = 0
     try:
-        for _, late in schedule(host, interval_s or DEFAULT_INTERVAL_S, count):
-            late_samples += late > 0.5 * (interval_s or DEFAULT_INTERVAL_S)
+        for _, late in schedule(run.host, run.interval_s, run.count):
+            late_samples += late > 0.5 * run.interval_s
             screen.show(take())
     except KeyboardInterrupt:
-        code = 130
+        interrupted = True
     except NoSuchProcess as ended:
         if screen.last is None:
             raise
@@ -67,9 +44,10 @@ def run_watch(
     screen.finish()
     if late_samples:
         click.echo(
-            f"{late_samples} samples came late: a look takes longer than the interval; give a longer -i", err=True
+            f"{plural(late_samples, 'sample')} came late: a look takes longer than the interval; give a longer -i",
+            err=True,
         )
-    return code
+    return INTERRUPTED if interrupted else exit_code(screen.last) if screen.last is not None else 0
 
 
 class _Screen:
@@ -77,7 +55,7 @@ class _Screen:
         self.out, self.fit_height = out, fit_height
         self.last: Report | None = None
         self.blocks: list[str] = []
-        self.said: Sequence[str] = ()
+        self.said: tuple[object, ...] = ()
 
     def show(self, report: Report) -> None:
         first, self.last = self.last is None, report
@@ -90,13 +68,26 @@ class _Screen:
             self.out.write(block if first else "\n" + block)
         else:
             self.blocks.append(block)
-        if self.out.format == "text" and report.footer != self.said:
-            self.said = report.footer
-            for line in report.footer:
-                click.echo(printable(line), err=True)
+        aside = (*report.footer, *report.findings)
+        if self.out.format == "text" and aside != self.said:
+            self.said = aside
+            self.out.say_aside(report)
 
     def finish(self) -> None:
         if self.last is not None and self.out.told_at_the_end:
             self.out.emit(self.last)
         elif self.out.path is not None and self.blocks:
             self.out.write("\n".join(self.blocks))
+
+
+DEFAULT_INTERVAL_S = 2.0
+
+
+def old_run_watch(
+    host: Any, out: Any, interval_s: Any, count: Any, take: Callable[[], Report], *, fit_height: bool
+) -> int:
+    """For commands that are not yet declared by run.command()."""
+    from types import SimpleNamespace  # noqa: PLC0415
+
+    run: Any = SimpleNamespace(host=host, out=out, interval_s=interval_s or DEFAULT_INTERVAL_S, count=count)
+    return run_watch(run, take, fit_height=fit_height)

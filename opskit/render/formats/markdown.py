@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from opskit.escape import markdown, printable
+from opskit.render.views.findings import finding_lines
 
 if TYPE_CHECKING:
+    from opskit.analysis.finding import Finding
     from opskit.render.report import Block, Report
 
 
@@ -14,9 +16,15 @@ def render(report: Report) -> str:
     """The document, ended by a newline."""
     parts = [markdown(report.about.line), f"    $ {printable(report.about.command_line)}"]
     parts += [f"**{markdown(line)}**" for line in report.verdict]
+    parts += ["\n".join(_finding(finding) for finding in report.findings)] if report.findings else []
     parts += [_block(block) for block in report.blocks]
     parts += [markdown(line) for line in (*report.summary, *report.footer)]
     return "\n\n".join(parts) + "\n"
+
+
+def _finding(finding: Finding) -> str:
+    head, *commands = finding_lines([finding])
+    return "\n".join([f"- {markdown(head)}", *(f"    - {markdown(line.strip())}" for line in commands)])
 
 
 def _block(block: Block[Any]) -> str:

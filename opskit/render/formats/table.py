@@ -11,11 +11,13 @@ from rich.table import Table
 from rich.text import Text
 
 from opskit.escape import printable
+from opskit.render.views.findings import finding_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opskit.render.report import Block, Column, Report
+    from opskit.render.fields import Field
+    from opskit.render.report import Block, Report
 
 _UNBOUNDED = 1 << 20  # off a terminal nothing is cut: as wide as the widest row
 
@@ -42,7 +44,10 @@ def render(report: Report, width: int | None = None, height: int | None = None, 
     line(report.about.line, "dim")
     for sentence in report.verdict:
         line(sentence, "bold")
-    around = 2 + len(report.verdict) + len(report.summary) + len(report.footer)
+    found = list(finding_lines(report.findings))
+    for sentence in found:
+        line(sentence)
+    around = 2 + len(report.verdict) + len(found) + len(report.summary) + len(report.footer)
     for block in report.blocks:
         if block.title:
             line(block.title, "bold underline")
@@ -79,7 +84,7 @@ def _table(console: Console, block: Block[Any], fits: int | None, *, on_screen: 
     ]
 
 
-def _build(block: Block[Any], columns: Sequence[Column[Any]], count: int) -> Table:
+def _build(block: Block[Any], columns: Sequence[Field[Any]], count: int) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for column in columns:
         table.add_column(Text(column.title), justify="right" if column.right else "left", overflow="fold")

@@ -17,6 +17,10 @@ def render(report: Report) -> str:
         lines = list(report.text())
     else:
         lines = [printable(line) for line in report.verdict]
+        if report.findings:
+            from opskit.render.views.findings import finding_lines  # noqa: PLC0415  (a millisecond of start-up)
+
+            lines += [printable(line) for line in finding_lines(report.findings)]
         for block in report.blocks:
             lines += block_lines(block)
         lines += [printable(line) for line in report.summary]

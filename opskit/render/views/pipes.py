@@ -1,25 +1,67 @@
-"""How the pipes are shown: columns for tables, lines for text, keys for JSON."""
+"""How pipes are shown: fields, the lines of `-f text`, sentences."""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 from opskit import shell
-from opskit.analysis.pipes import identity
+from opskit.analysis.pipes import commands_by_pipe
 from opskit.escape import printable
-from opskit.quantities import plain, size, whole
-from opskit.render.report import Block, Column
+from opskit.quantities import plain, plural
+from opskit.render.fields import COUNT, ID, NUMBER, SIZE, TEXT, Field, records
+from opskit.render.report import Block, Report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from opskit.analysis.pipes import Gain, OwnerUse, Pipe, ProcessUse
+    from opskit.analysis.pipes import Gain, OwnerUse, Pipe, ProcessUse, Result
+    from opskit.collect.pipes import Sample
+    from opskit.render.report import About
 
 
-def total_line(pipes: int, fifos: int, fds: int) -> str:
-    """The last line: `16 pipes using 1294 fds`."""
-    return f"{pipes} pipes{f' and {fifos} fifos' if fifos else ''} using {fds} fds"
+class Shown(NamedTuple):
+    """What to show. `top` None or 0: every row."""
+
+    by_process: bool
+    by_user: bool
+    ends: bool
+    fill: bool
+    top: int | None
+
+
+def report(about: About, result: Result, shown: Shown, *, is_text: bool) -> Report:
+    """The pipes, or their users; who gains pipes; the total."""
+    total = f"{plural(result.pipe_count, 'pipe')}{_fifos(result.fifo_count)} using {result.fd_count} fds"
+    summary = [total, *map(gain_line, result.gains or ())]
+    blocks: list[Block[Pipe] | Block[OwnerUse] | Block[Gain]] = []
+    pipes = result.pipes[: shown.top or None]
+    if result.owners is not None:
+        blocks.append(Block(OWNER, result.owners, len(result.owners)))
+    elif result.facts.ask.people:
+        blocks.append(Block(columns(shown), pipes, len(result.rows)))
+    if result.gains:
+        blocks.append(Block(GAIN, result.gains, len(result.gains), "gaining pipes"))
+    return Report(
+        about,
+        blocks,
+        findings=result.findings,
+        summary=summary,
+        footer=result.facts.notes,
+        text=(lambda: [*_lines(result, pipes, shown), *summary]) if is_text and not shown.by_user else None,
+        document=(DOCUMENT, (result, pipes)),
+    )
+
+
+def _fifos(count: int) -> str:
+    return f" and {plural(count, 'fifo')}" if count else ""
+
+
+def _lines(result: Result, pipes: Sequence[Pipe], shown: Shown) -> Iterable[str]:
+    if pipes:
+        return detail_lines(pipes, shown)
+    rows = result.rows[: shown.top or None]
+    return command_lines(result, rows) if shown.by_process else count_lines(rows)
 
 
 def count_lines(rows: Iterable[tuple[int, int, bytes]]) -> Iterator[str]:
@@ -27,8 +69,9 @@ def count_lines(rows: Iterable[tuple[int, int, bytes]]) -> Iterator[str]:
     return (f"{fds:7d} pipe:[{inode}]" for fds, inode, _ in rows)
 
 
-def command_lines(rows: Iterable[tuple[int, int, bytes]], names: Mapping[bytes, Mapping[str, int]]) -> Iterator[str]:
+def command_lines(result: Result, rows: Iterable[tuple[int, int, bytes]]) -> Iterator[str]:
     """`pipe:[4194986549] apache2=253 rotatelogs=1 dash=1`, most first within the row."""
+    names = commands_by_pipe(result.facts.scan.holders, result.facts.commands)
     shown = {name: printable(name) for row in names.values() for name in row}
     for _, inode, key in rows:
         row = names[key]
@@ -40,30 +83,24 @@ def command_lines(rows: Iterable[tuple[int, int, bytes]], names: Mapping[bytes, 
             yield f"pipe:[{inode}] " + " ".join(f"{shown[name]}={count}" for name, count in ordered)
 
 
-def key_name(key: bytes) -> str:
-    """The name of a scan's key, as the kernel writes it for a pipe."""
-    kind, inode, _ = identity(key)
-    return f"{kind}:[{inode}]"
-
-
 def by_command(pipe: Pipe) -> dict[str, int]:
-    """Fds a command, most first."""
+    """Fds of each command, most first."""
     counts: dict[str, int] = {}
     for use in pipe.uses:
         counts[use.process.command] = counts.get(use.process.command, 0) + use.fds
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
-def detail_lines(pipes: Iterable[Pipe], *, by_process: bool, ends: bool, fill: bool) -> Iterator[str]:
+def detail_lines(pipes: Iterable[Pipe], shown: Shown) -> Iterator[str]:
     """The same rows with `key=value` words behind them for what was asked in addition."""
     for pipe in pipes:
-        line = printable(pipe.name) if by_process else f"{pipe.fds:7d} {printable(pipe.name)}"
-        if by_process:
+        line = printable(pipe.name) if shown.by_process else f"{pipe.fds:7d} {printable(pipe.name)}"
+        if shown.by_process:
             line += "".join(f" {printable(name)}={count}" for name, count in by_command(pipe).items())
-        if ends:
-            read, write = sides(pipe.uses)
-            line += f" class={pipe.end_class} read={printable(read) or '-'} write={printable(write) or '-'}"
-        if fill and pipe.fill:
+        if shown.ends:
+            read, write = (printable(_side(pipe, end, ",")) or "-" for end in ("read", "write"))
+            line += f" class={pipe.end_class} read={read} write={write}"
+        if shown.fill and pipe.fill:
             line += f" queued={plain(pipe.fill.queued_bytes)} capacity={plain(pipe.fill.capacity_bytes)}"
         if pipe.meaning or pipe.verdict:
             line += f"  # {printable(_notes(pipe))}"
@@ -74,59 +111,10 @@ def _notes(pipe: Pipe) -> str:
     return "; ".join(note for note in (pipe.meaning, pipe.verdict) if note)
 
 
-def sides(uses: Sequence[ProcessUse], between: str = ",") -> tuple[str, str]:
-    """The read ends and the write ends: `command[pid]:fds`, joined by commas."""
-    read = between.join([f"{use.process.command}[{use.process.pid}]:{use.read_fds}" for use in uses if use.read_fds])
-    write = between.join([f"{use.process.command}[{use.process.pid}]:{use.write_fds}" for use in uses if use.write_fds])
-    return read, write
-
-
-def columns(*, by_process: bool, ends: bool, fill: bool) -> list[Column[Pipe]]:
-    """The table's columns for what was asked."""
-    found: list[Column[Pipe]] = [
-        Column("fds", lambda pipe: pipe.fds, whole, right=True),
-        Column("pipe", lambda pipe: pipe.name),
-    ]
-    if by_process or not ends:
-        found.append(Column("processes", lambda pipe: " ".join(f"{name}={n}" for name, n in by_command(pipe).items())))
-    if ends:
-        found += [
-            Column("class", lambda pipe: pipe.end_class),
-            Column("read ends", lambda pipe: sides(pipe.uses, ", ")[0]),
-            Column("write ends", lambda pipe: sides(pipe.uses, ", ")[1]),
-        ]
-    if fill:
-        found += [
-            Column("queued", lambda pipe: pipe.fill and pipe.fill.queued_bytes, size, right=True),
-            Column("capacity", lambda pipe: pipe.fill and pipe.fill.capacity_bytes, size, right=True),
-        ]
-    if ends or fill:
-        found.append(Column("verdict", _notes))
-    return found
-
-
-OWNER_COLUMNS: list[Column[OwnerUse]] = [
-    Column("user", lambda row: row.user),
-    Column("pipes", lambda row: row.pipes, whole, right=True),
-    Column("fds", lambda row: row.fds, whole, right=True),
-    Column("capacity bytes", lambda row: row.capacity_bytes, size, right=True),
-    Column("soft limit bytes", lambda row: row.soft_limit_bytes, size, right=True),
-    Column("new pipes shrunk", lambda row: row.shrunk),
-]
-
-
-def _started(gain: Gain) -> str | None:
-    return None if gain.started_s is None else time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(gain.started_s))
-
-
-GAIN_COLUMNS: list[Column[Gain]] = [
-    Column("pid", lambda gain: gain.pid, right=True),
-    Column("command", lambda gain: gain.command),
-    Column("started", _started),
-    Column("pipes first", lambda gain: gain.pipes_first, whole, right=True),
-    Column("pipes now", lambda gain: gain.pipes_last, whole, right=True),
-    Column("pipes per min", lambda gain: gain.pipes_per_min, lambda value: f"{value:+,.1f}", right=True),
-]
+def _side(pipe: Pipe, end: str, between: str = ", ") -> str:
+    """The read ends or the write ends: `command[pid]:fds`."""
+    counts = ((use.process, use.read_fds if end == "read" else use.write_fds) for use in pipe.uses)
+    return between.join([f"{process.command}[{process.pid}]:{count}" for process, count in counts if count])
 
 
 def gain_line(gain: Gain) -> str:
@@ -138,59 +126,99 @@ def gain_line(gain: Gain) -> str:
     )
 
 
-def gains_block(found: Sequence[Gain]) -> Block[Gain]:
-    """The gainers as a table."""
-    return Block(GAIN_COLUMNS, found, len(found), "gaining pipes")
+def _started(gain: Gain) -> str | None:
+    return None if gain.started_s is None else time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(gain.started_s))
 
 
-def pipe_object(pipe: Pipe) -> dict[str, Any]:
-    """One pipe for JSON."""
-    return {
-        "inode": pipe.inode,
-        "fds": pipe.fds,
-        "kind": pipe.kind,
-        "device": pipe.device,
-        "path": pipe.path,
-        "processes": [
-            {
-                "pid": use.process.pid,
-                "command": use.process.command,
-                "user": use.process.user,
-                "fds": use.fds,
-                "read_fds": use.read_fds,
-                "write_fds": use.write_fds,
-            }
-            for use in pipe.uses
-        ],
-        "class": pipe.end_class,
-        "meaning": pipe.meaning,
-        "queued_bytes": pipe.fill and pipe.fill.queued_bytes,
-        "capacity_bytes": pipe.fill and pipe.fill.capacity_bytes,
-        "verdict": pipe.verdict,
-    }
+USE: Sequence[Field[ProcessUse]] = (
+    Field("pid", ID, value=lambda use: use.process.pid),
+    Field("command", value=lambda use: use.process.command),
+    Field("user", value=lambda use: use.process.user),
+    Field("fds", COUNT),
+    Field("read_fds", COUNT, help="with --ends"),
+    Field("write_fds", COUNT, help="with --ends"),
+)
+_FDS: Field[Pipe] = Field("fds", COUNT, "fds")
+_CLASS: Field[Pipe] = Field(
+    "class", TEXT, "class", lambda pipe: pipe.end_class, help="self, parent-child, cross-process, one-sided or unknown"
+)
+_QUEUED: Field[Pipe] = Field("queued_bytes", SIZE, "queued", lambda pipe: pipe.fill and pipe.fill.queued_bytes)
+_CAPACITY: Field[Pipe] = Field("capacity_bytes", SIZE, "capacity", lambda pipe: pipe.fill and pipe.fill.capacity_bytes)
+PIPE: Sequence[Field[Pipe]] = (
+    Field("inode", ID),
+    _FDS,
+    Field("kind", help="pipe or fifo"),
+    Field("device", ID, help="of a FIFO"),
+    Field("path", help="of a FIFO"),
+    Field("processes", records(USE), value=lambda pipe: pipe.uses),
+    _CLASS,
+    Field("meaning", help="of a one-sided pipe"),
+    _QUEUED,
+    _CAPACITY,
+    Field("verdict", help="with --fill"),
+)
+OWNER: Sequence[Field[OwnerUse]] = (
+    Field("user", TEXT, "user"),
+    Field("uid", ID, value=lambda owner: owner.uid if owner.uid >= 0 else None),
+    Field("pipes", COUNT, "pipes"),
+    Field("fds", COUNT, "fds"),
+    Field("capacity_bytes", SIZE, "capacity bytes"),
+    Field("soft_limit_bytes", SIZE, "soft limit bytes", help="fs.pipe-user-pages-soft"),
+    Field("new_pipes_shrunk", TEXT, "new pipes shrunk", lambda owner: owner.shrunk, help="yes, no, exempt or unknown"),
+)
+GAIN: Sequence[Field[Gain]] = (
+    Field("pid", ID, "pid"),
+    Field("start_ticks", ID),
+    Field("command", TEXT, "command"),
+    Field("started_utc", TEXT, "started", _started),
+    Field("pipes_first", COUNT, "pipes first"),
+    Field("pipes_last", COUNT, "pipes now"),
+    Field("pipes_per_min", NUMBER, "pipes per min", show=lambda value: f"{value:+,.1f}"),
+)
+SAMPLE: Sequence[Field[Sample]] = (
+    Field("at_s", NUMBER, value=lambda sample: round(sample.at_s, 3)),
+    Field("pipe_count", COUNT),
+    Field("fd_count", COUNT),
+)
+DOCUMENT: Sequence[Field[tuple[Result, Sequence[Pipe]]]] = (
+    Field("pipes", records(PIPE), value=lambda both: both[1]),
+    Field("pipe_count", COUNT, value=lambda both: both[0].pipe_count),
+    Field("fifo_count", COUNT, value=lambda both: _fifo_count(both[0]), help="with --fifos"),
+    Field("fd_count", COUNT, value=lambda both: both[0].fd_count),
+    Field("processes_scanned", COUNT, value=lambda both: len(both[0].facts.scan.scanned)),
+    Field("processes_denied", COUNT, value=lambda both: len(both[0].facts.scan.denied)),
+    Field("processes_vanished", COUNT, value=lambda both: len(both[0].facts.scan.vanished)),
+    Field("users", records(OWNER), value=lambda both: both[0].owners, help="with --by-user"),
+    Field("gains", records(GAIN), value=lambda both: both[0].gains, help="with -w"),
+    Field("samples", records(SAMPLE), value=lambda both: both[0].facts.samples or None, help="with -w"),
+)
 
 
-def owner_object(owner: OwnerUse) -> dict[str, Any]:
-    """One user for JSON."""
-    return {
-        "user": owner.user,
-        "uid": owner.uid if owner.uid >= 0 else None,
-        "pipes": owner.pipes,
-        "fds": owner.fds,
-        "capacity_bytes": owner.capacity_bytes,
-        "soft_limit_bytes": owner.soft_limit_bytes,
-        "new_pipes_shrunk": owner.shrunk,
-    }
+def _fifo_count(result: Result) -> int | None:
+    facts = result.facts
+    return result.fifo_count if facts.ask.fifos and not facts.scan.copied_skipped else None
 
 
-def gain_object(gain: Gain) -> dict[str, Any]:
-    """One gaining process for JSON."""
-    return {
-        "pid": gain.pid,
-        "start_ticks": gain.start_ticks,
-        "started_utc": _started(gain),
-        "command": gain.command,
-        "pipes_first": gain.pipes_first,
-        "pipes_last": gain.pipes_last,
-        "pipes_per_min": gain.pipes_per_min,
-    }
+def columns(shown: Shown) -> list[Field[Pipe]]:
+    """The table's columns for what was asked."""
+    found = [_FDS, Field("name", TEXT, "pipe")]
+    if shown.by_process or not shown.ends:
+        found.append(
+            Field(
+                "by_command",
+                TEXT,
+                "processes",
+                lambda pipe: " ".join(f"{name}={n}" for name, n in by_command(pipe).items()),
+            )
+        )
+    if shown.ends:
+        found += [
+            _CLASS,
+            Field("read_ends", TEXT, "read ends", lambda pipe: _side(pipe, "read")),
+            Field("write_ends", TEXT, "write ends", lambda pipe: _side(pipe, "write")),
+        ]
+    if shown.fill:
+        found += [_QUEUED, _CAPACITY]
+    if shown.ends or shown.fill:
+        found.append(Field("notes", TEXT, "verdict", _notes))
+    return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from jvmtree import LIBJVM, Tree
 
-from opskit.commands.shared.target import is_file, is_pid, resolve_jvm
+from opskit.collect.targets import is_file, is_pid, resolve_jvm
 from opskit.errors import NoSuchProcess, UsageError
 from opskit.host import Host
 

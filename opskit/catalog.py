@@ -1,0 +1,118 @@
+"""The program as data: its commands, what to type at which symptom, and every finding's code. `--help` reads it: keep it cheap.
+
+A code's paragraph in docs/findings.md has the code as its anchor.
+"""
+
+from __future__ import annotations
+
+SCHEMA = 1  # the version of the JSON objects; a key that changes its meaning or goes makes it one more
+
+
+class Command:
+    """A command: its name, group and line of help, and its module, by default the name with underscores."""
+
+    __slots__ = ("group", "help", "hidden", "module", "name")
+
+    def __init__(self, name: str, group: str, line: str, module: str | None = None, hidden: bool = False) -> None:
+        self.name, self.group, self.help, self.hidden = name, group, line, hidden
+        self.module = module or name.replace("-", "_")
+
+
+COMMANDS = (
+    Command("pipes", "Linux", "List open pipes, their processes, and those that are full."),
+    Command("limits", "Linux", "Show why a thread cannot start, and how many more can."),
+    Command("dentry", "Linux", "Show the memory in dentry and inode caches; drop them safely."),
+    Command("jvms", "JVM", "List JVMs: heap, CPU, limits, GC and safepoint time, attach."),
+    Command("hsperf-check", "JVM", "Diagnose and repair why jstack or jps cannot reach a JVM."),
+    Command("attach-check", "JVM", "The same as hsperf-check.", "hsperf_check", hidden=True),
+    Command("jpmp", "JVM", "Profile a JVM's threads: stacks, CPU, locks, flame graphs."),
+    Command("jmap-diff", "JVM", "Compare class histograms: which classes grow."),
+    Command("safepoints", "JVM", "JVM pauses: how long, what caused them, time to safepoint."),
+)
+
+SYMPTOMS = (
+    ("`Too many open files`, and lsof shows FIFOs", "opskit pipes --by-process"),
+    ("a pipeline hangs", "opskit pipes --ends --fill"),
+    ("`unable to create native thread`", "opskit limits PID"),
+    ("`can't start new thread`", "opskit limits PID"),
+    ("memory is used, but by no process", "opskit dentry"),
+    ("which JVM, and is it heap, CPU or a limit", "opskit jvms -w"),
+    ("`well-known file is not secure`", "opskit hsperf-check"),
+    ("a JVM hangs", "opskit jpmp PID --locks"),
+    ("a JVM burns CPU", "opskit jpmp PID --on-cpu"),
+    ("slower than before, with both profiles", "opskit jpmp NOW --diff BEFORE -o d.svg"),
+    ("the heap fills up", "opskit jmap-diff PID -c 5"),
+    ("pauses that GC does not explain", "opskit safepoints PID"),
+)
+
+# Class of a finding: stuck (work has stopped), slow, soon (it will stop), tools (tools cannot look), tidy (nothing is broken).
+# Behind it: the codes of findings that this one can explain.
+FINDINGS = {
+    "pipe-full-writer-blocked": ("stuck", ()),
+    "pipe-deadlock": ("stuck", ("pipe-full-writer-blocked",)),
+    "pipes-keep-growing": ("soon", ("rlimit-nearly-used",)),
+    "threads-none-left": ("stuck", ()),
+    "threads-nearly-none-left": ("soon", ()),
+    "stack-above-ram": ("stuck", ("threads-none-left",)),
+    "seccomp-refuses-threads": ("stuck", ("threads-none-left",)),
+    "rlimit-nearly-used": ("soon", ()),
+    "dentry-share": ("slow", ()),
+    "dentry-negative": ("slow", ("dentry-share", "dentry-cgroup")),
+    "dentry-cgroup": ("soon", ("memory-pressure", "jvm-near-memory-limit")),
+    "dentry-pressure": ("soon", ("dentry-share",)),
+    "dentry-dropped": ("tidy", ()),
+    "jvm-deadlock": ("stuck", ("lock-contended",)),
+    "lock-contended": ("slow", ()),
+    "class-keeps-growing": ("soon", ("jvm-gc-share", "jvm-near-memory-limit", "collections-dominate")),
+    "ttsp-dominates": ("slow", ()),
+    "late-to-safepoint": ("slow", ("ttsp-dominates",)),
+    "safepoint-not-reached": ("stuck", ("attach-stopped",)),
+    "bias-revocations": ("slow", ()),
+    "thread-dumps-sampled": ("slow", ()),
+    "collections-dominate": ("slow", ()),
+    "cpu-throttled": ("slow", ("ttsp-dominates", "collections-dominate", "late-to-safepoint", "jvm-gc-share")),
+    "memory-pressure": ("slow", ("ttsp-dominates", "major-faults", "collections-dominate")),
+    "runnable-above-cpus": ("slow", ("ttsp-dominates", "late-to-safepoint")),
+    "major-faults": ("slow", ("ttsp-dominates", "late-to-safepoint")),
+    "jvm-gc-share": ("slow", ("collections-dominate",)),
+    "jvm-cpu-throttled": ("slow", ("jvm-gc-share", "ttsp-dominates")),
+    "jvm-near-memory-limit": ("soon", ()),
+    "jvm-heap-above-memory-limit": ("soon", ("jvm-near-memory-limit",)),
+    "attach-socket-owner": ("tools", ()),
+    "attach-socket-group": ("tools", ()),
+    "attach-socket-mode": ("tools", ()),
+    "attach-not-a-socket": ("tools", ()),
+    "attach-socket-orphaned": ("tools", ()),
+    "attach-socket-foreign": ("tools", ()),
+    "attach-socket-deleted": ("tools", ()),
+    "attach-socket-lost": ("tools", ()),
+    "attach-socket-leftover": ("tidy", ()),
+    "attach-trigger-owner": ("tools", ()),
+    "attach-trigger-left": ("tools", ()),
+    "attach-trigger-leftover": ("tidy", ()),
+    "attach-stopped": ("tools", ("attach-probe-failed",)),
+    "attach-disabled": ("tools", ("attach-probe-failed",)),
+    "attach-xrs": ("tools", ("attach-probe-failed",)),
+    "attach-probe-failed": ("tools", ()),
+    "hsperf-off": ("tools", ("hsperf-file-missing",)),
+    "hsperf-nameless": ("tools", ("hsperf-file-missing",)),
+    "hsperf-dir-owner": ("tools", ("hsperf-file-missing",)),
+    "hsperf-dir-mode": ("tools", ("hsperf-file-missing",)),
+    "hsperf-dir-symlink": ("tools", ("hsperf-file-missing",)),
+    "hsperf-file-owner": ("tools", ()),
+    "hsperf-file-group": ("tools", ()),
+    "hsperf-file-mode": ("tools", ()),
+    "hsperf-file-links": ("tools", ()),
+    "hsperf-file-size": ("tools", ()),
+    "hsperf-file-deleted": ("tools", ()),
+    "hsperf-file-stale": ("tidy", ()),
+    "hsperf-file-foreign": ("tools", ()),
+    "hsperf-file-missing": ("tools", ()),
+    "hsperf-leftover": ("tidy", ()),
+    "tmp-read-only": ("tools", ("hsperf-file-missing", "attach-probe-failed")),
+    "tmp-full": ("tools", ("hsperf-file-missing", "attach-probe-failed")),
+    "tmp-closed": ("tools", ("hsperf-file-missing", "attach-probe-failed")),
+    "tmp-not-sticky": ("tools", ()),
+    "tmp-setgid": ("tools", ("attach-socket-group",)),
+    "tmp-private": ("tools", ()),
+}

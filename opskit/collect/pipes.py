@@ -1,0 +1,294 @@
+"""Reads who holds which pipe, what is queued in it, and who is blocked on it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from opskit.errors import NoSuchProcess, NotPermitted, NotSupported
+from opskit.proc.files.boot_time import parse_boot_time
+from opskit.proc.files.stat import parse_stat
+from opskit.proc.files.status import parse_status
+from opskit.proc.fs import optional
+from opskit.proc.pipe_scan import Holder, PipeScan, PipeScanner, fds_in_flight
+from opskit.proc.process import command_name
+from opskit.proc.rights import how_to_be_allowed
+from opskit.proc.visibility import coverage_lines, hides_processes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from opskit.host import Host
+    from opskit.proc.pipe_fill import Blocked, Fill
+    from opskit.proc.process import Process
+
+# A writer sleeps for a moment on any busy pipe. It counts as blocked when it still does after the first wait; its reader
+# counts as not draining when nothing was taken out until the end of the second.
+_SETTLE_S = (0.1, 0.9)
+
+
+class Request(NamedTuple):
+    """What to read. No `pids` and no `uids`: every process.
+
+    `people`: who each process is; `commands`: their names alone. `ends`: directions, and the processes on the other side.
+    `fill`: what is queued, and who is blocked; `owners`: capacities alone, by the user who made the pipe.
+    """
+
+    pids: tuple[int, ...] = ()
+    uids: frozenset[int] = frozenset()
+    people: bool = False
+    commands: bool = False
+    ends: bool = False
+    fill: bool = False
+    owners: bool = False
+    fifos: bool = False
+    threads: bool = False
+
+    @property
+    def selective(self) -> bool:
+        """Whether rows and counts cover some processes only."""
+        return bool(self.pids or self.uids)
+
+
+class Sample(NamedTuple):
+    """One look of a watch: seconds since the first, all pipes and fds, and the pipes of each process (pid, start ticks).
+
+    Processes without any pipe are there with 0; `commands` names those that have some.
+    """
+
+    at_s: float
+    pipe_count: int
+    fd_count: int
+    pipes: Mapping[tuple[int, int], int]
+    commands: Mapping[tuple[int, int], str]
+
+
+class Facts(NamedTuple):
+    """One look. `others`: what processes that were not asked about hold of the same pipes. `in_flight`: fds in sockets, by pid.
+
+    `blocked`: the threads that are blocked in write(); `drained`: pipes from which something was read meanwhile; `threads`: how
+    many threads a process with a blocked one has. `samples`: all looks of a watch.
+    """
+
+    ask: Request
+    scan: PipeScan
+    others: tuple[Holder, ...]
+    people: Mapping[int, Process]
+    commands: Mapping[int, str]
+    in_flight: Mapping[int, int]
+    fills: Mapping[bytes, Fill]
+    blocked: Sequence[Blocked]
+    drained: frozenset[bytes]
+    threads: Mapping[int, int]
+    samples: Sequence[Sample]
+    notes: Sequence[str]
+    boot_s: int | None
+    clock_ticks: int
+    page_bytes: int
+    soft_pages: int | None
+    user_name: Callable[[int], str]
+
+    @property
+    def holders(self) -> list[Holder]:
+        """Those asked about, then the others."""
+        return [*self.scan.holders, *self.others]
+
+    @property
+    def all_seen(self) -> bool:
+        """Whether every process of the machine was looked at for its ends of these pipes."""
+        return self.ask.ends or not self.ask.selective
+
+
+class Collector:
+    """Looks once, or again and again for a watch, which it keeps the samples of."""
+
+    def __init__(self, host: Host, ask: Request, *, watch: bool = False) -> None:
+        """Raises NoSuchProcess for a pid that is not there, NotPermitted where --fill would reach into another machine."""
+        self.host, self.ask, self.watch = host, ask, watch
+        if ask.fill and not host.is_own:
+            raise NotPermitted(
+                f"{host.fs.proc} is another machine or PID namespace; --fill has to reach into its processes"
+            )
+        for pid in ask.pids:
+            if not host.fs.exists(pid):
+                raise NoSuchProcess(pid, _why_missing(host, pid))
+        self.samples: list[Sample] = []
+        self._begun = host.monotonic()
+        self._starts = {pid: host.process(pid).start_ticks for pid in ask.pids} if watch else {}
+        self._scanner = PipeScanner(
+            host.fs,
+            ends=ask.ends or ask.fill or (ask.owners and host.is_own),
+            fifos=ask.fifos,
+            threads=ask.threads,
+            same_fd_table=_same_fd_table() if ask.threads and host.is_own else None,
+        )
+
+    def look(self) -> Facts:
+        """Read everything once. Raises NoSuchProcess when all that were asked for have ended, NotPermitted, NotSupported."""
+        ask = self._living() if self.watch else self.ask
+        host = self.host
+        scan, others, sockets = self._scan(ask)
+        self._refuse_denied(ask, scan)
+        if self.watch:
+            self.samples.append(_sample(host, scan, host.monotonic() - self._begun))
+        holders = [*scan.holders, *others]
+        pids = {holder.pid for holder in holders}
+        # Another machine's pids are not ours: their fds are never copied, so the capacities stay unknown.
+        reach = host.is_own and (ask.fill or ask.owners)
+        fills, blocked, drained = self._fills(ask, holders) if reach else ({}, [], frozenset())
+        return Facts(
+            ask, scan, others,
+            people={pid: host.process(pid) for pid in pids} if ask.people else {},
+            commands={pid: command_name(host.fs, pid) for pid in pids} if ask.commands else {},
+            in_flight=fds_in_flight(host.fs, sockets) if ask.ends and _has_one_sided(holders) else {},
+            fills=fills, blocked=blocked, drained=drained,
+            threads={entry.pid: len(optional(host.fs.tids, entry.pid, default=[])) for entry in blocked},
+            samples=self.samples,
+            notes=_notes(host, scan),
+            boot_s=host.fs.maybe(parse_boot_time, "stat") if self.watch else None,
+            clock_ticks=host.clock_ticks, page_bytes=host.page_bytes,
+            soft_pages=host.sysctl("fs", "pipe-user-pages-soft") if ask.owners else None,
+            user_name=host.user_name,
+        )  # fmt: skip
+
+    def _living(self) -> Request:
+        """Without the processes that have ended: a pid with another start time by now is another process."""
+        now = {pid: self.host.process(pid) for pid in self.ask.pids}
+        alive = tuple(
+            pid for pid, process in now.items() if process.start_ticks == self._starts[pid] and not process.has_ended
+        )
+        if self.ask.pids and not alive:
+            raise NoSuchProcess(self.ask.pids[0], "it ended while it was watched")
+        return self.ask._replace(pids=alive)
+
+    def _scan(self, ask: Request) -> tuple[PipeScan, tuple[Holder, ...], Sequence[tuple[int, bytes]]]:
+        fs = self.host.fs
+        wanted = list(dict.fromkeys(ask.pids)) if ask.pids else fs.pids()
+        unknown: list[int] = []
+        if ask.uids:
+            uids = {pid: fs.maybe(_real_uid, pid, "status") for pid in wanted}
+            unknown = [] if fs.is_live else [pid for pid, uid in uids.items() if uid is None]
+            wanted = [pid for pid in wanted if uids[pid] in ask.uids]
+        scan = self._scanner.scan(wanted)
+        scan.denied += unknown
+        if not (ask.ends and ask.selective):
+            return scan, (), scan.sockets
+        chosen = set(wanted)
+        rest = self._scanner.scan(pid for pid in fs.pids() if pid not in chosen)
+        keys = {key for holder in scan.holders for key in holder.counts}
+        scan.denied += rest.denied
+        scan.vanished += rest.vanished
+        scan.scanned += rest.scanned
+        touching = tuple(_only(holder, keys) for holder in rest.holders if not keys.isdisjoint(holder.counts))
+        return scan, touching, [*scan.sockets, *rest.sockets]
+
+    def _refuse_denied(self, ask: Request, scan: PipeScan) -> None:
+        """A process that was asked for by its pid must be answered for; so must a copy that holds no fds at all."""
+        host = self.host
+        if scan.garbled and not scan.scanned:
+            raise scan.garbled[0]
+        if not host.fs.is_live and not scan.any_fd and (scan.scanned or scan.denied):
+            raise NotSupported(
+                f"{host.fs.proc} is a copy without file descriptors; copy the links in each PID/fd too (cp -a)"
+            )
+        for pid in ask.pids:
+            if pid in scan.vanished:
+                raise NoSuchProcess(pid, "it ended during the scan")
+            if pid in scan.denied and not host.fs.is_live:
+                raise NotSupported(f"{host.fs.path(pid, 'fd')} is not in this copy: the pipes of {pid} are unknown")
+            if pid in scan.denied:
+                who = host.process(pid)
+                remedy = how_to_be_allowed(host.fs, "CAP_SYS_PTRACE", "opskit", "pipes", pid, pid=pid)
+                raise NotPermitted(
+                    f"cannot read the file descriptors of {pid} ({who.command}, user {who.user or 'unknown'}): "
+                    f"permission denied; {remedy}"
+                )
+
+    def _fills(
+        self, ask: Request, holders: Sequence[Holder]
+    ) -> tuple[Mapping[bytes, Fill], Sequence[Blocked], frozenset[bytes]]:
+        from opskit.proc.kernel.syscalls import pipe_fill  # noqa: PLC0415  (ctypes: only where it is needed)
+        from opskit.proc.pipe_fill import blocked_writers, read_fills, times_slept  # noqa: PLC0415
+
+        fs = self.host.fs
+        fills = read_fills(holders, pipe_fill)
+        if not ask.fill:
+            return fills, [], frozenset()
+        blocked = blocked_writers(fs, holders, fills)
+        before = times_slept(fs, blocked)
+        drained: set[bytes] = set()
+        for wait_s in _SETTLE_S:
+            if not {entry.key for entry in blocked} - drained:
+                break
+            self.host.sleep(wait_s)
+            after = times_slept(fs, blocked)
+            drained |= {entry.key for entry in blocked if after.get(entry, 0) > before.get(entry, 0)}
+            keys = {entry.key for entry in blocked}
+            still = set(blocked_writers(fs, [_only(holder, keys) for holder in holders], fills))
+            blocked = [entry for entry in blocked if entry in still]
+        return fills, blocked, frozenset(drained)
+
+
+def _why_missing(host: Host, pid: int) -> str:
+    if hides_processes(host.fs):
+        advice = how_to_be_allowed(host.fs, "CAP_SYS_PTRACE", "opskit", "pipes", pid)
+        return f"it may have ended, or is another user's and hidden (hidepid); {advice}"
+    return "it may have ended; opskit pipes without a PID shows all"
+
+
+def _same_fd_table() -> Callable[[int, int], bool]:
+    from opskit.proc.kernel import syscalls  # noqa: PLC0415  (ctypes: only where it is needed)
+
+    return syscalls.same_fd_table
+
+
+def _real_uid(text: str) -> int:
+    return parse_status(text).real_uid
+
+
+def _only(holder: Holder, keys: set[bytes]) -> Holder:
+    counts = {key: count for key, count in holder.counts.items() if key in keys}
+    ends = {key: end for key, end in holder.ends.items() if key in keys} if holder.ends is not None else None
+    return Holder(holder.pid, counts, ends, holder.tid)
+
+
+def _has_one_sided(holders: Iterable[Holder]) -> bool:
+    """Whether some pipe has no read end or no write end: only then every socket's fdinfo is worth reading."""
+    read: set[bytes] = set()
+    written: set[bytes] = set()
+    for holder in holders:
+        for key, end in (holder.ends or {}).items():
+            if end.read_fds:
+                read.add(key)
+            if end.write_fds:
+                written.add(key)
+    return read != written
+
+
+def _notes(host: Host, scan: PipeScan) -> list[str]:
+    notes = list(coverage_lines(host.fs, len(scan.scanned), len(scan.denied), len(scan.vanished)))
+    if scan.garbled:
+        notes.append(f"{len(scan.garbled)} of these have links that no kernel writes: {scan.garbled[0]}")
+    if scan.remote_skipped:
+        notes.append(f"{scan.remote_skipped} fds on network file systems were not looked at: a stat there may hang")
+    if scan.copied_skipped:
+        notes.append(f"FIFOs among {scan.copied_skipped} fds on files are unknown: a copy has no file types")
+    return notes
+
+
+def _sample(host: Host, scan: PipeScan, at_s: float) -> Sample:
+    held: dict[int, set[bytes]] = {}
+    fds: dict[bytes, int] = {}
+    for holder in scan.holders:
+        held.setdefault(holder.pid, set()).update(holder.counts)
+        for key, count in holder.counts.items():
+            fds[key] = fds.get(key, 0) + count
+    pipes: dict[tuple[int, int], int] = {}
+    commands: dict[tuple[int, int], str] = {}
+    for pid in scan.scanned:
+        stat = host.fs.maybe(parse_stat, pid, "stat")
+        if stat is None:
+            continue
+        pipes[pid, stat.start_ticks] = len(held.get(pid, ()))
+        if pid in held:
+            commands[pid, stat.start_ticks] = command_name(host.fs, pid)
+    return Sample(at_s, len(fds), sum(fds.values()), pipes, commands)

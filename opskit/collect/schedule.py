@@ -1,0 +1,27 @@
+"""Samples on a fixed schedule: start + n x interval."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opskit.host import Host
+
+
+def schedule(host: Host, interval_s: float, count: int | None) -> Iterator[tuple[int, float]]:
+    """Wait for each sample of a fixed schedule (start + n x interval); gives (number from 1, seconds it came late).
+
+    A late sample does not shift those after it; slots that have passed altogether are skipped.
+    """
+    start = host.monotonic()
+    number = slot = 0
+    while count is None or number < count:
+        late = host.monotonic() - (start + slot * interval_s)
+        if late < 0:
+            host.sleep(-late)
+            late = 0.0
+        number += 1
+        yield number, late
+        slot = max(slot + 1, int((host.monotonic() - start) // interval_s))

@@ -12,7 +12,7 @@ import os
 import stat
 from typing import TYPE_CHECKING, NamedTuple
 
-from opskit.analysis.hsperf_check import open_to_others
+from opskit.analysis.hsperf_check.repairs import open_to_others
 from opskit.errors import BadInput
 from opskit.jvm.attach.listener import listener_at, listener_of
 from opskit.jvm.mapped_files import parse_jvm_maps
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import ExitStack
 
-    from opskit.analysis.hsperf_check import Repair
+    from opskit.analysis.hsperf_check.repairs import Repair
     from opskit.host import Host
     from opskit.jvm.attach.files import Way
     from opskit.jvm.mapped_files import Mapping

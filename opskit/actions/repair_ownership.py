@@ -21,7 +21,7 @@ from opskit.proc.rights import how_to_be_allowed
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from opskit.analysis.hsperf_check import Repair
+    from opskit.analysis.hsperf_check.repairs import Repair
     from opskit.host import Host
 
 

@@ -8,7 +8,7 @@ CWD/.attach_pid4242        a client's trigger file, there while the listener sta
 from __future__ import annotations
 
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from opskit.jvm.attach.listener import listener_at
@@ -24,7 +24,7 @@ from opskit.jvm.attach.target import (
 )
 from opskit.jvm.launch import last_flag
 from opskit.jvm.mapped_files import Mapping, parse_jvm_maps
-from opskit.jvm.perfdata.holders import mapped_file
+from opskit.jvm.perfdata.holders import Holders, mapped_file
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.files.status import parse_status
 from opskit.proc.fs import GONE, FileId, ProcFS, Space, optional
@@ -117,13 +117,14 @@ class Counters:
     """A JVM's hsperfdata. `mapping` is the file that it maps; `directory` and `entry` are what is at the name.
 
     `mapped` is the mapped file's identity; None where /proc/PID/map_files may not be read. The inode number in `mapping` proves
-    nothing: other file systems use the same numbers.
+    nothing: other file systems use the same numbers. `holder`: the process that maps the file at the name, where it is another.
     """
 
     mapping: Mapping | None
     directory: Entry | None
     entry: Entry | None
     mapped: FileId | None = None
+    holder: int | None = None
 
     @property
     def is_own(self) -> bool:
@@ -173,6 +174,7 @@ class FileFinder:
     def __init__(self, fs: ProcFS, user_name: Callable[[int], str]) -> None:
         self.fs, self.user_name = fs, user_name
         self.ours = f"{fs.root}/tmp"
+        self.holders = Holders(fs)
         self._is_own = fs.is_own()
 
     def look(self, jvm: Jvm) -> Surroundings:
@@ -309,7 +311,10 @@ class FileFinder:
         if not user.startswith("hsperfdata_"):
             user = f"hsperfdata_{self.user_name(euid)}"
         directory, entry = self.entry_in(tmp.entry, user), self.entry_in(tmp.entry, user, str(jvm.ns_pid))
-        return Counters(mapping, directory, entry, mapped)
+        found = Counters(mapping, directory, entry, mapped)
+        if entry is None or found.is_own:
+            return found
+        return replace(found, holder=self.holders.holder(entry.file))
 
 
 def _same_file(one: FileId, other: FileId) -> bool:

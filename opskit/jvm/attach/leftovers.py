@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from opskit.jvm.attach.files import Entry, FileFinder, Tmp
     from opskit.jvm.discover import Jvm
-    from opskit.jvm.perfdata.holders import Holders
 
 _NAMES = re.compile(r"\.(java|attach)_pid([1-9][0-9]{0,8})")
 _PID = re.compile(r"[1-9][0-9]{0,8}")
@@ -50,7 +49,6 @@ class _Living(NamedTuple):
 
 def find_leftovers(
     finder: FileFinder,
-    holders: Holders,
     around: Iterable[Tmp | None],
     jvms: Iterable[Jvm],
     wanted: Sequence[int] | None,
@@ -69,11 +67,11 @@ def find_leftovers(
     return [
         left
         for key, entry in tmps.items()
-        for left in _left_in(finder, holders, entry, _Living(used.get(key, set()) | hidden, alive, wanted))
+        for left in _left_in(finder, entry, _Living(used.get(key, set()) | hidden, alive, wanted))
     ]
 
 
-def _left_in(finder: FileFinder, holders: Holders, tmp: Entry, living: _Living) -> Iterator[Leftover]:
+def _left_in(finder: FileFinder, tmp: Entry, living: _Living) -> Iterator[Leftover]:
     for name in sorted(optional(finder.fs.names_at, tmp.path, default=[])):
         match = _NAMES.fullmatch(name)
         pid = integer(match[2]) if match else None
@@ -90,10 +88,10 @@ def _left_in(finder: FileFinder, holders: Holders, tmp: Entry, living: _Living) 
                 if entry is not None:
                     yield Leftover(pid, "trigger", entry, tmp.path, by_pid=by_pid)
         elif name.startswith("hsperfdata_"):
-            yield from _left_counters(finder, holders, tmp, name, living)
+            yield from _left_counters(finder, tmp, name, living)
 
 
-def _left_counters(finder: FileFinder, holders: Holders, tmp: Entry, user: str, living: _Living) -> Iterator[Leftover]:
+def _left_counters(finder: FileFinder, tmp: Entry, user: str, living: _Living) -> Iterator[Leftover]:
     path = f"{tmp.path}/{user}"
     directory = optional(finder.fs.file_id_at, path)
     if directory is None or not stat.S_ISDIR(directory.mode):
@@ -105,7 +103,7 @@ def _left_counters(finder: FileFinder, holders: Holders, tmp: Entry, user: str, 
         entry = finder.entry_in(tmp, user, name)
         if entry is None:
             continue
-        locked, mapped = holders.is_locked(entry.file.inode), holders.is_mapped(entry.file)
+        locked, mapped = finder.holders.is_locked(entry.file.inode), finder.holders.is_mapped(entry.file)
         if mapped or locked or (mapped is None and pid in living.any):
             continue
         by_pid = _is_found_by(finder, pid, tmp)

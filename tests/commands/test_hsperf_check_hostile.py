@@ -25,8 +25,9 @@ import pytest
 from terminal import on_terminal
 
 from opskit.actions.repair_ownership import carry_out
-from opskit.analysis.hsperf_check import Repair
-from opskit.commands import hsperf_check as command
+from opskit.analysis.hsperf_check.judge import judge
+from opskit.analysis.hsperf_check.repairs import Repair
+from opskit.collect.hsperf_check import Request, collect
 from opskit.host import Host
 from opskit.jvm.attach.files import Way
 from opskit.proc.files.stat import parse_stat
@@ -465,10 +466,11 @@ def test_a_socket_that_it_was_given_to_listen_on(attack, fix, ground, user, how)
 REMOVE_ALL_OF = """
 import dataclasses, json, sys
 from opskit.actions.repair_ownership import carry_out
-from opskit.commands import hsperf_check
+from opskit.analysis.hsperf_check.judge import judge
+from opskit.collect.hsperf_check import Request, collect
 from opskit.host import Host
 host = Host.at(None, None)
-planned = [each for each in hsperf_check._look(host, []).repairs if each.path.startswith(f"/proc/{sys.argv[1]}/root/")]
+planned = [each for each in judge(collect(host, Request())).repairs if each.path.startswith(f"/proc/{sys.argv[1]}/root/")]
 print(json.dumps([done.problem for done in carry_out(host, [dataclasses.replace(each, refused=None) for each in planned])]))
 """
 
@@ -659,7 +661,7 @@ def test_a_file_swapped_between_look_and_deed(app, tmp_path):
 def test_a_process_that_ends_between_look_and_deed(app):
     """Nothing is done for a pid whose process has ended, nor for another process that has the pid now."""
     host = Host.at(None, None)
-    planned = command._look(host, [app.pid]).repairs
+    planned = judge(collect(host, Request((app.pid,)))).repairs
     later = [dataclasses.replace(repair, way=repair.way._replace(start_ticks=1)) for repair in planned]
     [done] = carry_out(host, later)
     assert done.problem == f"{app.pid} is another process now"

@@ -88,7 +88,7 @@ def saved(folder: Path, runs: int) -> bool:
 
 def live(runs: int) -> bool:
     """20 samples of a live JVM without a pause: CPU and wall time against the script around jstack."""
-    import jvms  # noqa: PLC0415  (the tests' JVMs)
+    import jvms
 
     if shutil.which("jstack") is None:
         print("no jstack here: the live comparison is left out")

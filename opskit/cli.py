@@ -71,7 +71,7 @@ class LazyGroup(click.Group):
 
 
 def _suggestion(name: str) -> str:
-    import difflib  # noqa: PLC0415  (only a mistyped command pays for it)
+    import difflib
 
     names = [entry.name for entry in COMMANDS]
     near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.5) or [
@@ -90,7 +90,7 @@ def group(**_: object) -> None:
 
     Exit codes: 0 done; 1 done, and a check found something; 2 could not do it; 70 a bug in opskit; 130 interrupted.
     """
-    from opskit.host import go_first_when_memory_runs_out  # noqa: PLC0415
+    from opskit.host import go_first_when_memory_runs_out
 
     go_first_when_memory_runs_out()
 
@@ -132,7 +132,7 @@ def run(arguments: list[str] | None = None) -> int:
 def _report_bug(error: Exception) -> None:
     """One line to report, with nothing else to ask for; the traceback with OPSKIT_DEBUG=1."""
     if os.environ.get("OPSKIT_DEBUG"):
-        import traceback  # noqa: PLC0415  (only a bug pays for it)
+        import traceback
 
         _complain(*"".join(traceback.format_exception(type(error), error, error.__traceback__)).splitlines())
     said = str(error) if isinstance(error, BugInChild) else where_raised(error)
@@ -144,7 +144,7 @@ def _report_bug(error: Exception) -> None:
 
 
 def _complain(*lines: str) -> None:
-    from opskit.escape import printable  # noqa: PLC0415
+    from opskit.escape import printable
 
     with contextlib.suppress(OSError):  # stderr is full, or nobody reads it any more: the exit code still tells
         for line in lines:
@@ -186,7 +186,7 @@ def _stand_in_for_closed_streams() -> None:
 
 def _wait_for_our_own_children() -> None:
     """Where a parent of ours ignores SIGCHLD, so do we, and the kernel throws away how our children ended."""
-    import _signal  # type: ignore[import-not-found]  # noqa: PLC0415  (signal costs a millisecond, for its enums)
+    import _signal  # type: ignore[import-not-found]
 
     if _signal.getsignal(_signal.SIGCHLD) == _signal.SIG_IGN:
         _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
@@ -199,7 +199,7 @@ def _end(code: int) -> NoReturn:
     """
     interrupts.hold()
     if "matplotlib" in sys.modules:  # where there is no home it made a directory in /tmp, which goes at exit
-        import atexit  # noqa: PLC0415
+        import atexit
 
         atexit._run_exitfuncs()  # noqa: SLF001  (os._exit runs none of them)
     with contextlib.suppress(OSError, ValueError):  # nobody reads stderr any more

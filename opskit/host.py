@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _utc_now() -> datetime:
-    from datetime import datetime, timezone  # noqa: PLC0415  (a millisecond of start-up)
+    from datetime import datetime, timezone
 
     return datetime.now(timezone.utc)
 
@@ -47,7 +47,7 @@ class Host:  # written out, as are others on the way of every start: a dataclass
         root = (root or "").rstrip("/")
         if not root and (proc or "/proc").rstrip("/") == "/proc":
             return cls(ProcFS())
-        from opskit.proc.treefs import TreeFS  # noqa: PLC0415  (ctypes: only for another tree)
+        from opskit.proc.treefs import TreeFS
 
         fs = TreeFS(proc or f"{root}/proc", root)
         fs.check()
@@ -92,7 +92,7 @@ class Host:  # written out, as are others on the way of every start: a dataclass
     def group_name(self, gid: int) -> str:
         """The group's name; the number as text where there is no name for it."""
         if self.fs.has_our_root:
-            import grp  # noqa: PLC0415
+            import grp
 
             try:
                 return grp.getgrgid(gid).gr_name
@@ -115,7 +115,7 @@ class Host:  # written out, as are others on the way of every start: a dataclass
 
     def _look_up(self, uid: int) -> str:
         if self.fs.has_our_root:
-            import pwd  # noqa: PLC0415  (LDAP and its like may be asked: only where a name is wanted)
+            import pwd
 
             try:
                 return pwd.getpwuid(uid).pw_name
@@ -126,7 +126,7 @@ class Host:  # written out, as are others on the way of every start: a dataclass
     def _name_service_uid(self, user: str) -> int | None:
         if not self.fs.has_our_root:
             return None
-        import pwd  # noqa: PLC0415
+        import pwd
 
         try:
             return pwd.getpwnam(user).pw_uid

@@ -72,7 +72,12 @@ def bytes_of(text: str) -> int | None:
 
 def plural(number: int, noun: str, nouns: str | None = None) -> str:
     """A count with its noun: `1 pipe`, `1,294 file descriptors`, `2 processes` (`nouns` if it is not noun + s)."""
-    return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
+    return f"{number:,} {agreeing(number, noun, nouns)}"
+
+
+def agreeing(number: int, noun: str, nouns: str | None = None) -> str:
+    """The noun alone, in the number that agrees."""
+    return noun if number == 1 else nouns or noun + "s"
 
 
 def size(count: float | None) -> str:

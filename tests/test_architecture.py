@@ -41,6 +41,7 @@ OPENERS = {
     "proc/fs.py",
     "proc/kernel/perf_event.py",
     "proc/treefs.py",
+    "proc/user_files.py",
     "proc/kernel/syscalls.py",
     "jvm/attach/child.py",
     "jvm/attach/client.py",

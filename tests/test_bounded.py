@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import tempfile
 
 import fuzz
@@ -16,7 +13,6 @@ from opskit.analysis import jmap_diff, locks
 from opskit.analysis.distribution import Scratch
 from opskit.analysis.frames import pool_of
 from opskit.analysis.safepoints import Collector, Timeline
-from opskit.commands.shared import input as given
 from opskit.errors import BadInput
 from opskit.jvm.dumps.dialects import DumpReader
 from opskit.jvm.dumps.dump_to_file import JsonParser
@@ -200,35 +196,6 @@ def test_secrets_stay_hidden_however_many():
 def test_pools(name, pool):
     """The number that tells a thread from its fellows, in a time that grows with the name's length alone."""
     assert pool_of(name) == pool
-
-
-def test_a_file_that_is_too_large_is_not_read(opskit, tmp_path):
-    """Whatever has to be in memory as a whole has a limit, which is named; a sparse file of 3 GiB is refused at once."""
-    for command, name in (("jpmp", "dump.txt"), ("jmap-diff", "histogram.txt")):
-        path = tmp_path / name
-        path.write_bytes(b"x\n")
-        os.truncate(path, 3 << 30)
-        with open(path, "r+b") as file:
-            file.write(b"x\n" * (1 << 17))  # no NUL where the kind is looked for
-        ran = opskit(command, path, path)
-        assert (ran.code, ran.out) == (2, "")
-        assert f"{path}: more than 1 GiB, the most that is read at once" in ran.err
-
-
-def test_a_pipe_without_end_is_left(monkeypatch):
-    """Standard input that never ends is read up to the limit."""
-    monkeypatch.setattr(given, "LARGEST_BYTES", 5 << 20)
-    with subprocess.Popen(["yes"], stdout=subprocess.PIPE) as endless:
-        with pytest.raises(BadInput, match="standard input: more than"):
-            given.read_whole(endless.stdout, "standard input", b"begun")
-        endless.kill()
-
-
-def test_a_pipe_with_an_end_is_read_to_it():
-    """What began, and all that follows."""
-    code = "import sys; sys.stdout.write('a' * 3_000_000)"
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
-        assert given.read_whole(process.stdout, "x", b"b") == b"b" + b"a" * 3_000_000
 
 
 def test_dumps_close_together():

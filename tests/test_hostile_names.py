@@ -27,7 +27,7 @@ from trees import Link
 from opskit.analysis import dentry
 from opskit.analysis import limit_origin as limitorigin
 from opskit.analysis.limits import Limit, Verdict
-from opskit.commands.shared import log_files as logfiles
+from opskit.proc import user_files
 from opskit.proc.cgroup.tree import parse_cgroup
 from opskit.proc.config.systemd_units import owner_of_path
 from opskit.render.formats import table
@@ -328,7 +328,7 @@ def test_compressed_input_of_no_name(tmp_path):
     (tmp_path / "log").write_bytes(b"BZh91AY")
     with (tmp_path / "log").open("rb") as file:
         done = run_in(tmp_path, "safepoints", "-", stdin=file)
-    assert done.stderr == "opskit: standard input: is compressed: bzcat in front of opskit in the pipe\n"
+    assert done.stderr == "opskit: standard input: is compressed; unpack it: … | bzcat | opskit safepoints -\n"
 
 
 @pytest.mark.parametrize("name", LOG_NAMES[::4], ids=ascii)
@@ -338,7 +338,7 @@ def test_a_directory_of_any_name_instead_of_logs(tmp_path, name):
     written(tmp_path, f"{name}/gc.log.1", b"")
     done = run_in(tmp_path, "safepoints", "--", name)
     [line] = done.stderr.splitlines()
-    pattern = line.rpartition("name the logs in it: ")[2]
+    pattern = line.rpartition("name the files in it: ")[2]
     check_syntax(f"x {pattern}")
     script = f"printf '%s\\0' {pattern}".encode()
     shown = subprocess.run(["sh", "-c", script], cwd=tmp_path, capture_output=True, check=True)
@@ -433,8 +433,10 @@ def test_random_names_in_each_builder(name):
         assert argv_of(limitorigin._written(row, 7)) == ["echo", "7", ">", f"/sys/fs/cgroup/{name}/{limit}"]
         command = limitorigin._set_property(row, "TasksMax=7")
         assert (command is None) == (owner_of_path(f"/{name}") is None)
-    operands = ["--", name] if name.startswith("-") else [name]
-    assert argv_of(logfiles._unpacked(("zcat",), name)) == ["zcat", *operands, "|", "opskit", "safepoints", "-"]
+    if name != "-":
+        operands = ["--", name] if name.startswith("-") else [name]
+        shown = user_files._Source(name, "safepoints").through("zcat")
+        assert argv_of(shown) == ["zcat", *operands, "|", "opskit", "safepoints", "-"]
 
 
 def test_off_a_terminal_no_row_of_a_table_is_broken():

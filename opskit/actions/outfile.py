@@ -324,7 +324,7 @@ def _made(directory: int, name: str) -> BinaryIO:
 
 
 def _unnamed() -> BinaryIO:
-    import tempfile  # noqa: PLC0415  (it imports random and hashlib)
+    import tempfile
 
     return cast("BinaryIO", tempfile.TemporaryFile(prefix="opskit-"))
 

@@ -164,14 +164,14 @@ def weigh(
 
 
 def _is_idle(state: str | None, frames: tuple[str, ...]) -> bool:
-    from opskit.analysis.idle import is_idle  # noqa: PLC0415  (its patterns take as long as a small dump)
+    from opskit.analysis.idle import is_idle
 
     return is_idle(state, frames)
 
 
 def _cpu_of(stack: Stack, carries_one_that_shows: bool) -> Explains:
     """What of a thread's CPU a sample there explains. A carrier's CPU is its mounted thread's, where that shows."""
-    from opskit.analysis.idle import may_read_file, waits_in_native  # noqa: PLC0415
+    from opskit.analysis.idle import may_read_file, waits_in_native
 
     if not stack.frames:
         return "all"

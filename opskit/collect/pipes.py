@@ -206,8 +206,8 @@ class Collector:
     def _fills(
         self, ask: Request, holders: Sequence[Holder]
     ) -> tuple[Mapping[bytes, Fill], Sequence[Blocked], frozenset[bytes]]:
-        from opskit.proc.kernel.syscalls import pipe_fill  # noqa: PLC0415  (ctypes: only where it is needed)
-        from opskit.proc.pipe_fill import blocked_writers, read_fills, times_slept  # noqa: PLC0415
+        from opskit.proc.kernel.syscalls import pipe_fill
+        from opskit.proc.pipe_fill import blocked_writers, read_fills, times_slept
 
         fs = self.host.fs
         fills = read_fills(holders, pipe_fill)
@@ -236,7 +236,7 @@ def _why_missing(host: Host, pid: int) -> str:
 
 
 def _same_fd_table() -> Callable[[int, int], bool]:
-    from opskit.proc.kernel import syscalls  # noqa: PLC0415  (ctypes: only where it is needed)
+    from opskit.proc.kernel import syscalls
 
     return syscalls.same_fd_table
 

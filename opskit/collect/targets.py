@@ -55,7 +55,7 @@ def resolve_process(host: Host, word: str, command: str) -> int:
     """
     if is_pid(word):
         return pid_of(word)
-    from opskit.jvm.discover import find_jvms  # noqa: PLC0415  (only for a name)
+    from opskit.jvm.discover import find_jvms
 
     found = find_jvms(host.fs, host.clock_ticks)
     matching = [jvm for jvm in found if word.lower() in jvm.main.lower()] if word else []
@@ -65,7 +65,10 @@ def resolve_process(host: Host, word: str, command: str) -> int:
     if len(named) == 1:
         return next(iter(named))
     if named:
-        raise WhichProcess(f"{len(named)} processes match {word!r}; give the PID of one", _shortened([*named.values()]))
+        raise WhichProcess(
+            f"{len(named)} processes match {word!r}; give the PID of one",
+            _shortened([*named.values()], "give a longer part of the name"),
+        )
     listing = shell.command("ps", "-e")
     raise WhichProcess(
         f"{command}: {word!r} is not a PID or the name of a running JVM or process; {listing} lists them"
@@ -82,7 +85,7 @@ def resolve_jvm(host: Host, word: str | None) -> int:
         if not host.fs.exists(pid):
             raise NoSuchProcess(pid, "opskit jvms lists the JVMs")
         return pid
-    from opskit.jvm.discover import find_jvms  # noqa: PLC0415  (a command that is given a file does not look for JVMs)
+    from opskit.jvm.discover import find_jvms
 
     found = find_jvms(host.fs, host.clock_ticks)
     if word is None:
@@ -104,10 +107,13 @@ def resolve_jvm(host: Host, word: str | None) -> int:
 
 
 def _lines(host: Host, found: Sequence[Jvm]) -> list[str]:
-    return _shortened([f"{jvm.pid:>9}  {host.user_name(jvm.uid):<12}  {jvm.main}" for jvm in found])
+    listing = shell.command("opskit", "jvms")
+    return _shortened(
+        [f"{jvm.pid:>9}  {host.user_name(jvm.uid):<12}  {jvm.main}" for jvm in found], f"{listing} lists them all"
+    )
 
 
-def _shortened(lines: list[str]) -> list[str]:
+def _shortened(lines: list[str], hint: str) -> list[str]:
     if len(lines) <= _MOST_LISTED:
         return lines
-    return [*lines[:_MOST_LISTED], f"… {len(lines) - _MOST_LISTED:,} more"]
+    return [*lines[:_MOST_LISTED], f"… {len(lines) - _MOST_LISTED:,} more; {hint}"]

@@ -426,7 +426,7 @@ def _freed(amount: int | None) -> str:
 
 def _name_culprits(host: Host, out: Output, options: Options, seconds: float) -> int:
     """Trace for some seconds; who looks for absent files, on top of the look."""
-    from opskit.actions.trace_lookups import check_may_trace, trace_failed_lookups  # noqa: PLC0415  (ctypes, json)
+    from opskit.actions.trace_lookups import check_may_trace, trace_failed_lookups
 
     check_may_trace(host)
     before = _look(host)

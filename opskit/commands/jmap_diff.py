@@ -13,13 +13,13 @@ import click
 from opskit import shell
 from opskit.analysis import jmap_diff as analysis
 from opskit.collect.targets import WhichJvm, is_file, is_pid, resolve_jvm
-from opskit.commands.shared.input import STDIN, read_text, source_name
 from opskit.commands.shared.options import Duration, Size, common, open_host, top
 from opskit.commands.shared.output import CSV, PICTURES, SUFFIXES, Output, about
 from opskit.errors import BadInput, NoSuchProcess, UsageError
 from opskit.escape import printable
 from opskit.jvm.dumps.histogram import Histogram, parse_histograms
 from opskit.jvm.logs.timestamps import read_stamp
+from opskit.proc.user_files import STDIN, read_text, source_name
 from opskit.render.report import Report
 from opskit.render.views import jmap_diff as view
 
@@ -123,7 +123,7 @@ def command(
         gc.set_threshold(_BEFORE_A_COLLECTION)
         out.emit(_report(host, options, _read(files)), fit_height=top is None)
         return 0
-    from opskit.commands import histograms  # noqa: PLC0415  (attaching: only where a JVM is asked)
+    from opskit.commands import histograms
 
     plan = histograms.Plan(
         interval or histograms.DEFAULT_INTERVAL_S, count or histograms.DEFAULT_COUNT, live, yes, save, timeout
@@ -168,7 +168,7 @@ def _read(files: Sequence[str]) -> list[Histogram]:
     """All histograms of all files, in the order given. Raises BadInput where there is only one."""
     found: list[Histogram] = []
     for file in files:
-        inside = parse_histograms(read_text(file), source_name(file))
+        inside = parse_histograms(read_text(file, "jmap-diff"), source_name(file))
         if len(inside) == 1 and len(files) > 2 and inside[0].stamp.time_s is None:
             named = read_stamp(file)  # our own --save, and many a script, put the time into the name
             inside = [replace(inside[0], stamp=replace(inside[0].stamp, time_s=named.time_s))]

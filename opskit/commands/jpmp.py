@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -12,13 +11,13 @@ from opskit.analysis import stacks as analysis
 from opskit.collect.targets import is_file
 from opskit.commands import jpmp_picture as picture
 from opskit.commands.gathered import Gathered
-from opskit.commands.shared.input import decode, read_whole, source_name
 from opskit.commands.shared.options import Duration, common, open_host, top
 from opskit.commands.shared.output import Output, about
-from opskit.errors import BadInput, NothingFound, UsageError
+from opskit.errors import NothingFound, UsageError
 from opskit.escape import printable
 from opskit.jvm.dumps.dialects import DumpReader
 from opskit.jvm.dumps.thread_dump import STATES
+from opskit.proc.user_files import read_bytes, source_name
 from opskit.quantities import percent
 from opskit.render.report import Block, Report
 from opskit.render.views import stacks as view
@@ -178,7 +177,7 @@ def command(
         read.before = before
         _show(host, options, out, read, detailed=detailed, locks=locks)
         return 0
-    from opskit.commands import jpmp_live  # noqa: PLC0415  (sockets and JVMs: not for files)
+    from opskit.commands import jpmp_live
 
     what: jpmp_live.What = "virtual" if virtual else "synchronizers" if synchronizers else "threads"
     live = jpmp_live.Live(host, words, max_stop, timeout, save, what)
@@ -209,7 +208,7 @@ def _show(host: Host, options: Options, out: Output, gathered: Gathered, *, deta
     if not locks:
         _emit(host, options, out, gathered, detailed=detailed)
         return
-    from opskit.commands.jpmp_locks import locks_report  # noqa: PLC0415
+    from opskit.commands.jpmp_locks import locks_report
 
     if not gathered.dumps:
         raise UsageError("--locks: collapsed stacks say nothing of locks; give the thread dumps themselves")
@@ -228,12 +227,12 @@ def _read_files(paths: Sequence[str], reader: DumpReader) -> Gathered:
 
 
 def _read_file(path: str, reader: DumpReader, gathered: Gathered) -> None:
-    source = "standard input" if path == "-" else path
-    data = _read(path)
-    if source.endswith((".folded", ".collapsed")):
-        text = decode(data)
+    source = source_name(path)
+    data = read_bytes(path, "jpmp")
+    if source.removesuffix(".gz").endswith((".folded", ".collapsed")):
+        text = data.decode("utf-8", "surrogateescape")
         del data  # such files are big
-        from opskit.analysis import saved_profiles as readback  # noqa: PLC0415  (only profiles pay for it)
+        from opskit.analysis import saved_profiles as readback
 
         gathered.stacks += readback.parse_folded(text, source)
         return
@@ -241,7 +240,7 @@ def _read_file(path: str, reader: DumpReader, gathered: Gathered) -> None:
         dumps = reader.read(data, source)
     except NothingFound:
         # Not a dump: a profile that somebody wrote from dumps, perhaps.
-        stacks = _read_profile(decode(data), source)
+        stacks = _read_profile(data.decode("utf-8", "surrogateescape"), source)
         if stacks is None:
             raise
         gathered.stacks += stacks
@@ -254,22 +253,11 @@ def _read_file(path: str, reader: DumpReader, gathered: Gathered) -> None:
             _say(f"{source}: {place} is cut off: {whole} stacks were whole, the rest is missing")
 
 
-def _read(path: str) -> bytes:
-    try:
-        if path == "-":
-            return read_whole(sys.stdin.buffer, source_name(path))
-        with open(path, "rb") as file:
-            return read_whole(file, path)
-    except OSError as error:
-        hint = "; a JVM is named by its PID or a part of its main class" if isinstance(error, FileNotFoundError) else ""
-        raise BadInput(path, f"cannot be read: {error.strerror}{hint}") from None
-
-
 def _read_profile(text: str, source: str) -> list[analysis.WeightedStack] | None:
-    from opskit.analysis import saved_profiles as readback  # noqa: PLC0415  (only profiles pay for it)
+    from opskit.analysis import saved_profiles as readback
 
     if text[:1000].lstrip().startswith("{"):
-        import json  # noqa: PLC0415
+        import json
 
         try:
             document = json.loads(text)

@@ -87,7 +87,7 @@ class Live:
 
     def _dump(self) -> bytes:
         if self.what == "virtual":
-            from opskit.actions.dump_virtual_threads import dump_virtual_threads  # noqa: PLC0415
+            from opskit.actions.dump_virtual_threads import dump_virtual_threads
 
             return dump_virtual_threads(self.host, self.client, self._heap_used_bytes())
         return self.client.thread_dump(locks=self.what == "synchronizers").encode("utf-8", "surrogateescape")

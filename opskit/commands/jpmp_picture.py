@@ -96,16 +96,16 @@ def emit(
         )
     title = _title(asked, now, before, on_cpu=on_cpu)
     if out.format == "speedscope":
-        from opskit.render.pictures import speedscope  # noqa: PLC0415  (only this format pays for it)
+        from opskit.render.pictures import speedscope
 
         profiles = {now.name if before is None else f"{now.name} (after)": paths}
         if before is not None:
             profiles[f"{before.name} (before)"] = paths_before
         out.write(speedscope.document(title, profiles, __version__, cpu_us=on_cpu))
         return
-    from opskit.analysis import flame_tree as flametree  # noqa: PLC0415
-    from opskit.analysis import frame_kinds as framekind  # noqa: PLC0415
-    from opskit.render.pictures import flamegraph  # noqa: PLC0415
+    from opskit.analysis import flame_tree as flametree
+    from opskit.analysis import frame_kinds as framekind
+    from opskit.render.pictures import flamegraph
 
     tree = flametree.compare(paths_before, paths, flamegraph.narrowest_share(asked.width_px))
     said = []

@@ -201,7 +201,7 @@ def _with_jvm_options(host: Host, situation: Situation) -> Situation:
     """A JVM's own account of its options, where it shares one: argument files are in it, which no command line shows."""
     if situation.space is None or situation.space.jvm is None:
         return situation
-    from opskit.jvm.discover import read_perfdata  # noqa: PLC0415  (only for a JVM)
+    from opskit.jvm.discover import read_perfdata
 
     try:
         options = read_perfdata(host.fs, situation.pid).text("java.rt.vmArgs")
@@ -213,7 +213,7 @@ def _with_jvm_options(host: Host, situation: Situation) -> Situation:
 def _namespace_owner(host: Host, situation: Situation) -> int | None:
     if situation.user_namespace in (None, INIT_USER_NAMESPACE) or not host.is_own:
         return None
-    from opskit.proc.kernel.syscalls import user_namespace_owner  # noqa: PLC0415  (ctypes: only where it is needed)
+    from opskit.proc.kernel.syscalls import user_namespace_owner
 
     try:
         return user_namespace_owner(host.fs.path(situation.pid, "ns", "user"))
@@ -234,8 +234,8 @@ def _filter_answer(host: Host, situation: Situation, *, named: bool) -> str | No
     status = situation.status
     if status.fields.get("Seccomp") != "2" or (status.threads or 1) > 1 or not host.is_own:
         return None
-    from opskit.proc.kernel.seccomp import filter_answer, own_answer  # noqa: PLC0415
-    from opskit.proc.kernel.syscalls import can_start_a_thread, clone3_errno, seccomp_filters  # noqa: PLC0415
+    from opskit.proc.kernel.seccomp import filter_answer, own_answer
+    from opskit.proc.kernel.syscalls import can_start_a_thread, clone3_errno, seccomp_filters
 
     answer = filter_answer(host.fs, situation.pid, host.machine, seccomp_filters) if named else None
     if answer is None and (not named or _is_filtered_as_we_are(host, situation)):
@@ -275,7 +275,7 @@ def _probe(host: Host, target: Target, look: Look, *, in_cgroup: bool, yes: bool
     if not agreed(yes, "Start them?"):
         click.echo("Nothing was changed; add --yes", err=True)
         return None
-    from opskit.actions.probe import run_probe  # noqa: PLC0415  (ctypes: only where it is needed)
+    from opskit.actions.probe import run_probe
 
     return Probed(plan, run_probe(host, plan))
 

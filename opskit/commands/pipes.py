@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opskit.analysis.pipes import judge
+from opskit.analysis.pipes.judge import judge
 from opskit.collect.pipes import Collector, Request
-from opskit.collect.targets import resolve_process
 from opskit.commands.shared.options import TOP, USERS, WATCH, option
 from opskit.commands.shared.run import command
 from opskit.render.views import pipes as view
@@ -43,6 +42,8 @@ def pipes(
     sort: str,
 ) -> int:
     """List open pipes: their processes, which are full or one-sided, who keeps gaining them."""
+    from opskit.collect.targets import resolve_process
+
     pids = tuple(resolve_process(run.host, word, "pipes") for word in targets)
     is_text = run.format == "text"
     people = not is_text or ends or fill or fifos or by_user

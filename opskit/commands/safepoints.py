@@ -89,7 +89,7 @@ def command(
         for name in targets:
             if is_pid(name):
                 raise UsageError(f"{name} is a PID, and a PID stands alone; a file of that name is ./{name}")
-        from opskit.commands import safepoints_log  # noqa: PLC0415  (each way imports what it needs)
+        from opskit.commands import safepoints_log
 
         window = Window(since, until) if since or until else None
         # What is slower was asked for by its time: then their number is not limited too, unless -n says so.
@@ -102,7 +102,7 @@ def command(
     _refuse(words, "is about logs; a live JVM tells only sums")
     if out.format in PICTURES.values():
         raise UsageError("a picture is drawn of logs; a live JVM tells only sums: run it with -Xlog:safepoint:FILE")
-    from opskit.commands import safepoints_live  # noqa: PLC0415
+    from opskit.commands import safepoints_live
 
     return safepoints_live.run(host, out, _jvm(host, targets), interval or 1.0, count or 10)
 

@@ -10,18 +10,18 @@ import click
 from opskit.analysis.distribution import Scratch
 from opskit.analysis.safepoint_advice import Figures, Jdk, advise, verdict
 from opskit.analysis.safepoints import Collector, Stop, Timeline, Window, stops_of
-from opskit.commands.shared.log_files import LogFile, in_order, open_logs
 from opskit.commands.shared.output import PICTURES, Output, about
 from opskit.errors import BadInput
 from opskit.escape import printable
 from opskit.jvm.logs.log_timestamps import first_stamp
 from opskit.jvm.logs.safepoint_log import Batch, SafepointLog
+from opskit.proc.user_files import UserFile, open_files
 from opskit.render.formats import csv
 from opskit.render.report import Report, Sheet
 from opskit.render.views import safepoints as view
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from opskit.analysis.finding import Finding
     from opskit.analysis.safepoints import Summary
@@ -60,8 +60,8 @@ class _Reading:
 
 def run(host: Host, out: Output, options: Options) -> int:
     """Read, sum up, write. Raises BadInput."""
-    logs = open_logs(options.names)
-    ordered = in_order(logs, _begin)
+    logs = open_files(options.names, "safepoints")
+    ordered = _in_order(logs)
     timeline = Timeline() if out.format in PICTURES.values() else None
     reading = _Reading(
         SafepointLog(),
@@ -95,9 +95,19 @@ def run(host: Host, out: Output, options: Options) -> int:
 
 
 def _scratch_file() -> BinaryIO:
-    import tempfile  # noqa: PLC0415  (it imports random and hashlib, and few logs are so long)
+    import tempfile
 
     return cast("BinaryIO", tempfile.TemporaryFile(prefix="opskit-"))
+
+
+def _in_order(logs: Sequence[UserFile]) -> list[UserFile]:
+    """By the date at which each begins, or by the uptime where not all have one; else as they were named."""
+    begins = [_begin(log.head) for log in logs]
+    for clock in (0, 1):
+        if all(begin[clock] is not None for begin in begins):
+            order = sorted(range(len(logs)), key=lambda index: begins[index][clock] or 0.0)
+            return [logs[index] for index in order]
+    return list(logs)
 
 
 def _begin(head: bytes) -> tuple[float | None, float | None]:
@@ -110,7 +120,7 @@ def _begin(head: bytes) -> tuple[float | None, float | None]:
     return stamp.utc_s, stamp.uptime_s
 
 
-def _batches(reading: _Reading, logs: list[LogFile]) -> Iterator[Batch]:
+def _batches(reading: _Reading, logs: list[UserFile]) -> Iterator[Batch]:
     """What counts, log after log. Raises BadInput where none has a safepoint."""
     empty = 0
     for log in logs:
@@ -133,7 +143,7 @@ def _batches(reading: _Reading, logs: list[LogFile]) -> Iterator[Batch]:
         raise BadInput(names, f"no safepoint in {reading.lines:,} lines{unread}; {FLAGS}")
 
 
-def _stops(reading: _Reading, logs: list[LogFile], slower_than_s: float | None) -> Iterator[Stop]:
+def _stops(reading: _Reading, logs: list[UserFile], slower_than_s: float | None) -> Iterator[Stop]:
     for batch in _batches(reading, logs):
         for stop in stops_of(batch):
             if slower_than_s is None or stop.stopped_s > slower_than_s:
@@ -173,8 +183,8 @@ def _report(
     options: Options,
     reading: _Reading,
     summary: Summary,
-    ordered: list[LogFile],
-    named: list[LogFile],
+    ordered: list[UserFile],
+    named: list[UserFile],
     timeline: Timeline | None,
 ) -> Report:
     jdk = _jdk(reading.log)
@@ -221,7 +231,7 @@ def _report(
     )
 
 
-def _notes(reading: _Reading, summary: Summary, ordered: list[LogFile], named: list[LogFile]) -> list[str]:
+def _notes(reading: _Reading, summary: Summary, ordered: list[UserFile], named: list[UserFile]) -> list[str]:
     """Coverage, and what the log cannot tell."""
     log, notes = reading.log, []
     if [one.name for one in ordered] != [one.name for one in named]:

@@ -132,7 +132,7 @@ def _or_null(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 def sheet(fields: Sequence[Field[R]], rows: Iterable[R]) -> Sheet:
     """The rows as CSV."""
-    from opskit.render.report import Sheet  # noqa: PLC0415  (only -f csv)
+    from opskit.render.report import Sheet
 
     kept = [field for field in fields if field.json]
     return Sheet([field.name for field in kept], ([field.value(row) for field in kept] for row in rows))

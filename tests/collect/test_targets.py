@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from jvmtree import LIBJVM, Tree
 
-from opskit.collect.targets import is_file, is_pid, resolve_jvm
+from opskit.collect.targets import is_file, is_pid, resolve_jvm, resolve_process
 from opskit.errors import NoSuchProcess, UsageError
 from opskit.host import Host
 
@@ -37,9 +37,28 @@ def test_a_pid_is_taken_as_it_is(tree, host):
     """Whether it is a JVM is for the one to say who asks it: its errors know more."""
     tree.process(300, ("sh",), threads=1)
     assert resolve_jvm(host, "300") == 300
-    for nobody in ("301", "0", "99999999999999999999"):
-        with pytest.raises(NoSuchProcess, match=f"no process {nobody}: opskit jvms"):
-            resolve_jvm(host, nobody)
+    with pytest.raises(NoSuchProcess, match="no process 301: opskit jvms"):
+        resolve_jvm(host, "301")
+    for word in ("0", "99999999999999999999"):
+        with pytest.raises(UsageError, match=f"'{word}' is not a PID"):
+            resolve_jvm(host, word)
+
+
+def test_a_process_is_found_by_its_jvms_class_or_its_exact_name(tree, host):
+    """A JVM's main class comes before a process's name; several are listed; none is an error that says what to type."""
+    tree.process(300, ("nginx",), threads=1)
+    tree.process(40, ("java", "-cp", "x", "kafka.Kafka"), maps=LIBJVM)
+    tree.process(41, ("nginx-helper",), threads=1)
+    assert resolve_process(host, "kafka", "pipes") == 40
+    assert resolve_process(host, "nginx", "pipes") == 300
+    assert resolve_process(host, "7", "pipes") == 7
+    for word in ("nginx-h", ""):
+        with pytest.raises(UsageError, match="is not a PID or the name of a running JVM or process; ps -e lists them"):
+            resolve_process(host, word, "pipes")
+    tree.process(42, ("nginx",), threads=1)
+    with pytest.raises(UsageError, match="2 processes match 'nginx'; give the PID of one") as which:
+        resolve_process(host, "nginx", "pipes")
+    assert [line.split()[0] for line in which.value.lines] == ["42", "300"]
 
 
 def test_a_part_of_the_main_class_or_jar_is_enough(tree, host):

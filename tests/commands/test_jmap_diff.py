@@ -206,12 +206,20 @@ def test_the_same_file_twice_and_other_jvms_are_said(opskit, saved):
     assert any("different JVMs" in note for note in notes)
 
 
+def test_gzip_files_are_read(opskit, saved):
+    """By what is in them, whatever they are called."""
+    packed = saved(*(gzip.compress(content.encode()) for content in (BEFORE, AFTER)))
+    done = opskit("jmap-diff", *packed)
+    assert done == opskit("jmap-diff", *saved(BEFORE, AFTER))
+    assert done.out.startswith("[B\t+10")
+
+
 @pytest.mark.parametrize(("content", "said"), [
     (BEFORE.replace("4000", "400O"), "a.txt:3: this is no row of a histogram (number: instances bytes class): '1:            30           400O"),
     (BEFORE.replace(" 4000", " 4008"), "a.txt:7: the 4 rows add up to 36 instances and 4136 bytes, not to this Total"),
     ("Full thread dump OpenJDK\n", "a.txt: this is no class histogram but a thread dump"),
     (b"JAVA PROFILE 1.0.2\0" + bytes(9000), "a.txt: this is no class histogram but a heap dump (hprof)"),
-    (gzip.compress(BEFORE.encode()), "a.txt: this is no class histogram but gzip-compressed; unpack it first: zcat FILE"),
+    (gzip.compress(b"Full thread dump OpenJDK\n"), "a.txt: this is no class histogram but a thread dump"),
     ("", "a.txt: this is no class histogram but empty"),
 ])  # fmt: skip
 def test_bad_files(opskit, saved, content, said):
@@ -226,8 +234,8 @@ def test_bad_words(opskit, saved, tmp_path):
     """No such file, a directory, a single histogram, a PID with files, options that go with a PID, no regular expression."""
     before, after = saved(BEFORE, AFTER)
     for words, said in [
-        ([before, tmp_path / "none"], "none: no such file"),
-        ([before, tmp_path], "this is a directory"),
+        ([before, tmp_path / "none"], "none: cannot be read: No such file or directory"),
+        ([before, tmp_path], "is a directory; name the files in it"),
         ([before], "a single histogram"),
         (["4242", before], "a PID or files, not both"),
         ([before, "4242"], "a PID or files, not both"),

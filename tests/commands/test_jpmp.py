@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 
@@ -198,13 +199,24 @@ def test_a_cut_off_dump_is_said(opskit, saved):
     assert done.err.splitlines()[0] == said
 
 
+@pytest.mark.parametrize(("content", "name"), [
+    (DUMP, "x.txt"),
+    ("a;b;c 4\na;d 2\n", "x.folded"),
+    ('{"stacks": [{"frames": ["c.d", "a.b"], "samples": 3}]}', "x.json"),
+])  # fmt: skip
+def test_gzip_files_are_read(opskit, saved, content, name):
+    """Dumps and profiles, by what is in them; x.folded.gz is a profile by its name."""
+    plain = opskit("jpmp", saved(content, name))
+    assert opskit("jpmp", saved(gzip.compress(content.encode()), f"{name}.gz")).out == plain.out != ""
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         (b"", "{}: empty: no thread dump in it"),
         (b"line\n" * 812, "no thread dump in {}: 812 lines read"),
         (b"\x7fELF\0\1\2\3\0\0\0", "{}: no thread dump: it is a binary (ELF)"),
-        (b"\x1f\x8b\x08\0\1\2\3", "{}: no thread dump: it is gzip-compressed; unpack it first"),
+        (b"\x1f\x8b\x08\0\1\2\3", "{}: truncated gzip"),
         (b"\1\2\3\0\0\0\xff", "{}: no thread dump: it is binary data"),
         (b"a;b 1\na;c 2\nnonsense\na;d 4\n", "{}:3: not `frame;frame;… count`: 'nonsense'"),
         (b"a;b 1\na;c -2\n", "{}:2: a negative count: 'a;c -2'"),
@@ -228,7 +240,7 @@ def test_bad_files_are_one_clear_line(opskit, saved, content, message):
     ("arguments", "message"),
     [
         (["./no-such-file"], "./no-such-file: cannot be read: No such file or directory"),
-        (["/tmp"], "/tmp: cannot be read: Is a directory"),
+        (["/tmp"], "/tmp: is a directory; name the files in it: /tmp/*"),
         (["FILE", "--by-thread", "--by-pool"], "--by-thread and --by-pool exclude each other"),
         (["FILE", "--on-cpu"], "--on-cpu needs two dumps or more"),
         (["FILE", "--include", "("], "'(' is no regular expression"),

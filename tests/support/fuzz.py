@@ -291,7 +291,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     asked = parser.parse_args()
-    from fnmatch import fnmatchcase  # noqa: PLC0415
+    from fnmatch import fnmatchcase
 
     names = [name for name in TARGETS if not asked.target or any(fnmatchcase(name, each) for each in asked.target)]
     if not names:

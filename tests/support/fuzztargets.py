@@ -25,8 +25,6 @@ from opskit.analysis.safepoint_advice import Figures, verdict
 from opskit.analysis.safepoints import Collector, Timeline, stops_of
 from opskit.commands import dentry, jpmp, jpmp_live
 from opskit.commands import safepoints as safepoints_command
-from opskit.commands.shared import input as given
-from opskit.commands.shared import log_files as logfiles
 from opskit.commands.shared import options
 from opskit.errors import OpskitError
 from opskit.jvm import launch
@@ -52,6 +50,7 @@ from opskit.jvm.perfdata import counters
 from opskit.jvm.perfdata import hsperfdata as perf
 from opskit.jvm.perfdata import stop_clock as stopclock
 from opskit.proc import pipe_fill as pipefill
+from opskit.proc import user_files
 from opskit.proc import visibility as coverage
 from opskit.proc.cgroup import limits as cgrouplimits
 from opskit.proc.cgroup import owner as place
@@ -276,10 +275,10 @@ class Tree:
     def with_file(self, name: str, data: bytes) -> ProcFS:
         """The tree with this file; made once in each process."""
         if self._folder is None or self._owner != os.getpid():
-            import atexit  # noqa: PLC0415
+            import atexit
 
             self._folder, self._owner = Path(tempfile.mkdtemp(prefix="opskit-fuzz-", dir=_memory())), os.getpid()
-            from multiprocessing.util import Finalize  # noqa: PLC0415  (a pool's workers do not come to atexit)
+            from multiprocessing.util import Finalize
 
             Finalize(None, shutil.rmtree, args=(self._folder, True), exitpriority=1)
             atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
@@ -594,7 +593,7 @@ _ROWS = tuple(
 @target("histogram", *HISTOGRAMS, words=_ROWS, files=ends_of("class-histograms"))
 def read_histograms(data: bytes) -> object:
     """Files, and what is made of them."""
-    found = parse_histograms(given.decode(data), "a file")
+    found = parse_histograms(text(data), "a file")
     compared = jmap_diff.compare([found[0], *found], jmap_diff.Choice())
     return compared, jmap_diff.oddities(found, 0), jmap_diff.comparable(found)
 
@@ -791,13 +790,15 @@ def _class_names(data: bytes) -> object:
 
 
 text_target("what it looks like", lookslike.looks_like, b"PK\x03\x04", b"\x1f\x8b\x08", b"[gc] x\n", b"hello\n")
-target("text file", b"\xff\xfea\0b\0", b"\xef\xbb\xbfabc", b"\xfe\xff\0a")(given.decode)
 GZIP = bytes.fromhex("1f8b080000000000020373492d4e2e4a2cc9cccfe30200a9f9d9840c000000")
 
 
-@target("gzip", GZIP, GZIP + GZIP, b"\xff\xfea\0b\0\n\0", b"BZh91", b"plain\n")
-def _gzip(data: bytes) -> object:
-    return sum(map(len, logfiles._text("a file", _pieces(data, 1000))))
+UTF = b"\xff\xfea\0b\0\n\0", b"\xef\xbb\xbfabc", b"\xfe\xff\0a"
+
+
+@target("user file", GZIP, GZIP + GZIP, *UTF, b"BZh91", b"plain\n")
+def _user_file(data: bytes) -> object:
+    return sum(map(len, user_files._text(user_files._Source("a file", "jpmp"), _pieces(data, 1000))))
 
 
 # Profiles and pictures
@@ -819,7 +820,7 @@ def _draw(weighed: Iterable[stacks.WeightedStack]) -> object:
 
 @target("folded stacks", FOLDED, b"a;b -3\n", b"a 1\n" * 5, words=[b";", b" 1\n", b"_[k]"])
 def _folded(data: bytes) -> object:
-    words = given.decode(data)
+    words = text(data)
     readback.is_folded(words)
     return _draw(readback.parse_folded(words, "a file"))
 
@@ -831,7 +832,7 @@ def _folded(data: bytes) -> object:
     words=[b"1e999", b"NaN", b"-Infinity", b"[[[["],
 )
 def _profile(data: bytes) -> object:
-    found = jpmp._read_profile(given.decode(data), "a file")
+    found = jpmp._read_profile(text(data), "a file")
     if found is None:
         return None
     list(view.folded_lines(stacks.lines_by_weight(found, view.root_first, on_cpu=False)))

@@ -208,7 +208,7 @@ def _say_what_was_refused(host: Host) -> None:
     refused = host.fs.refused
     if not refused:
         return
-    from opskit.escape import printable  # noqa: PLC0415
+    from opskit.escape import printable
 
     reasons = list(refused.values())
     counted = ", ".join(f"{reasons.count(reason)} {reason}" for reason in dict.fromkeys(reasons))

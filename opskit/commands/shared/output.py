@@ -71,7 +71,7 @@ class Output(NamedTuple):
         terminal = path is None and sys.stdout.isatty()
         if path is not None:
             format_ = format_ or _format_of(path, suffixes)
-            from opskit.actions import outfile  # noqa: PLC0415  (most runs write to stdout)
+            from opskit.actions import outfile
 
             outfile.check(path)
         if needs_plot and plotted and format_ in PICTURES.values():
@@ -91,7 +91,7 @@ class Output(NamedTuple):
             drawn = report.draw(self.format)
             self.write_bytes(drawn if isinstance(drawn, bytes) else drawn.encode("utf-8", "backslashreplace"))
         elif self.format in PICTURES.values():
-            from opskit.render.pictures import plot  # noqa: PLC0415  (matplotlib is imported where it is used)
+            from opskit.render.pictures import plot
 
             self.write_bytes(plot.draw(report, self.format))
         else:
@@ -104,7 +104,7 @@ class Output(NamedTuple):
             return
         lines = list(report.footer)
         if report.findings and (self.format != "text" or report.text is not None):
-            from opskit.render.views.findings import finding_lines  # noqa: PLC0415
+            from opskit.render.views.findings import finding_lines
 
             lines = [*finding_lines(report.findings), *lines]
         for line in lines:
@@ -113,7 +113,7 @@ class Output(NamedTuple):
     def render(self, report: Report, *, fit_height: bool = False) -> str:
         """The report in the chosen format."""
         if self.format == "table":
-            from opskit.render.formats import table  # noqa: PLC0415  (rich is imported where it is used)
+            from opskit.render.formats import table
 
             if not self.terminal:
                 return table.render(report)
@@ -157,7 +157,7 @@ def exit_code(report: Report) -> int:
     """1 where an error or a warning was found, unless the report says otherwise."""
     if report.exit_code is not None or not report.findings:
         return report.exit_code or 0
-    from opskit.analysis.finding import is_failure  # noqa: PLC0415
+    from opskit.analysis.finding import is_failure
 
     return int(is_failure(report.findings))
 
@@ -169,7 +169,7 @@ def progress(line: str) -> None:
 
 
 def _check_can_draw() -> None:
-    from importlib.util import find_spec  # noqa: PLC0415
+    from importlib.util import find_spec
 
     if find_spec("matplotlib") is None:
         raise NotSupported("pictures need matplotlib, which is not installed: pip install 'opskit[plot]'")
@@ -192,13 +192,13 @@ def _format_of(path: str, suffixes: Mapping[str, str]) -> str:
 
 def make_directory(path: str) -> None:
     """Make the directory of --save where there is none. Raises CannotWrite."""
-    from opskit.actions import outfile  # noqa: PLC0415  (most runs write to stdout)
+    from opskit.actions import outfile
 
     outfile.make_directory(path)
 
 
 def write_file(path: str, data: bytes | Iterable[bytes]) -> None:
     """Write a file whole or not at all. Raises CannotWrite."""
-    from opskit.actions import outfile  # noqa: PLC0415  (most runs write to stdout)
+    from opskit.actions import outfile
 
     outfile.write_file(path, data)

@@ -60,7 +60,7 @@ class Run:
         that the terminal has no room for.
         """
         if self.watching:
-            from opskit.commands.shared.watch import run_watch  # noqa: PLC0415
+            from opskit.commands.shared.watch import run_watch
 
             return run_watch(self, lambda: view(look()), fit_height=fit_height)
         report = view(look())
@@ -167,8 +167,8 @@ def _say_what_was_refused(host: Host) -> None:
     refused = host.fs.refused
     if not refused:
         return
-    from opskit.escape import printable  # noqa: PLC0415
-    from opskit.quantities import plural  # noqa: PLC0415
+    from opskit.escape import printable
+    from opskit.quantities import plural
 
     reasons = list(refused.values())
     counted = ", ".join(f"{reasons.count(reason)} {reason}" for reason in dict.fromkeys(reasons))

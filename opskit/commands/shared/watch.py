@@ -87,7 +87,7 @@ def old_run_watch(
     host: Any, out: Any, interval_s: Any, count: Any, take: Callable[[], Report], *, fit_height: bool
 ) -> int:
     """For commands that are not yet declared by run.command()."""
-    from types import SimpleNamespace  # noqa: PLC0415
+    from types import SimpleNamespace
 
     run: Any = SimpleNamespace(host=host, out=out, interval_s=interval_s or DEFAULT_INTERVAL_S, count=count)
     return run_watch(run, take, fit_height=fit_height)

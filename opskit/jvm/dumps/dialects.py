@@ -49,18 +49,18 @@ class DumpReader:
     @cached_property
     def _other_texts(self) -> tuple[TextParser, ...]:
         """The other dialects' parsers: a live JVM, and most files, never need them."""
-        from opskit.jvm.dumps.dump_to_file import PlainParser  # noqa: PLC0415
-        from opskit.jvm.dumps.javacore import JavacoreParser  # noqa: PLC0415
-        from opskit.jvm.dumps.jrockit import JRockitParser  # noqa: PLC0415
-        from opskit.jvm.dumps.serviceability import ServiceabilityParser  # noqa: PLC0415
+        from opskit.jvm.dumps.dump_to_file import PlainParser
+        from opskit.jvm.dumps.javacore import JavacoreParser
+        from opskit.jvm.dumps.jrockit import JRockitParser
+        from opskit.jvm.dumps.serviceability import ServiceabilityParser
 
         kinds = (ServiceabilityParser, JavacoreParser, PlainParser, JRockitParser)
         return tuple(kind(self._detail) for kind in kinds)
 
     @cached_property
     def _others(self) -> tuple[DumpParser, ...]:
-        from opskit.jvm.dumps.actuator import ActuatorParser  # noqa: PLC0415
-        from opskit.jvm.dumps.dump_to_file import JsonParser  # noqa: PLC0415
+        from opskit.jvm.dumps.actuator import ActuatorParser
+        from opskit.jvm.dumps.dump_to_file import JsonParser
 
         return (*self._other_texts, JsonParser(self._detail), ActuatorParser(self._detail))
 
@@ -76,7 +76,7 @@ class DumpReader:
         dumps = [dump for parser, part in self._parts(text) for dump in parser.parse(part)]
         if any(dump.threads for dump in dumps):
             return dumps
-        from opskit.jvm.dumps.javacore import NAME as JAVACORE  # noqa: PLC0415
+        from opskit.jvm.dumps.javacore import NAME as JAVACORE
 
         if any(dump.cut_off and dump.dialect != JAVACORE for dump in dumps):
             return dumps

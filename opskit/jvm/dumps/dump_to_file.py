@@ -52,7 +52,7 @@ _LOCK_NAME = re.compile(r"(.+)@([0-9a-f]+)$")
 
 def json_decoder() -> JSONDecoder:
     """A decoder that takes raw control characters in text, as some writers leave them."""
-    from json import JSONDecoder  # noqa: PLC0415  (only dumps in JSON pay for it)
+    from json import JSONDecoder
 
     return JSONDecoder(strict=False)
 

@@ -117,7 +117,7 @@ def _plain(text: str) -> str:
     if "\x1b" in text:
         text = _without_colours(text)
     if text.lstrip()[:1] == "{":
-        from opskit.jvm.dumps.text import logged_as_json  # noqa: PLC0415  (only these files pay for it)
+        from opskit.jvm.dumps.text import logged_as_json
 
         text = logged_as_json(text.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
     return text

@@ -155,7 +155,7 @@ def logged_as_json(data: bytes) -> bytes:
     first = data.lstrip().partition(b"\n")[0]
     if not any(f'"{key}"'.encode() in first for key in _LOG_KEYS):
         return data
-    import json  # noqa: PLC0415  (only these files pay for it)
+    import json
 
     lines = []
     for line in data.split(b"\n"):

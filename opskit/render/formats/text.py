@@ -18,7 +18,7 @@ def render(report: Report) -> str:
     else:
         lines = [printable(line) for line in report.verdict]
         if report.findings:
-            from opskit.render.views.findings import finding_lines  # noqa: PLC0415  (a millisecond of start-up)
+            from opskit.render.views.findings import finding_lines
 
             lines += [printable(line) for line in finding_lines(report.findings)]
         for block in report.blocks:

@@ -367,7 +367,7 @@ _MOST_LINES = 8  # more cannot be told apart
 
 def chart(facts: Facts, samples: Sequence[Sample], top: int | None) -> Chart:
     """The largest slabs: now as bars; over the samples of a watch as lines, chosen by their peaks."""
-    from opskit.render.pictures.chart import BarChart, Line, LineChart  # noqa: PLC0415  (only a picture needs it)
+    from opskit.render.pictures.chart import BarChart, Line, LineChart
 
     caches = [cache for cache in facts.caches or () if cache.size_bytes]
     if len(samples) < 2:
@@ -386,7 +386,7 @@ def chart(facts: Facts, samples: Sequence[Sample], top: int | None) -> Chart:
 
 def change_chart(rows: Sequence[Change]) -> Chart:
     """What a drop changed, in bytes."""
-    from opskit.render.pictures.chart import BarChart  # noqa: PLC0415
+    from opskit.render.pictures.chart import BarChart
 
     return BarChart(
         "What the drop changed", [(row.name, row.by) for row in rows if row.is_bytes and row.by is not None]
@@ -395,7 +395,7 @@ def change_chart(rows: Sequence[Change]) -> Chart:
 
 def looker_chart(rows: Sequence[LookerRow]) -> Chart:
     """Failed lookups of each process."""
-    from opskit.render.pictures.chart import BarChart  # noqa: PLC0415
+    from opskit.render.pictures.chart import BarChart
 
     bars = [(f"{row.command} ({row.pid or 'ended'})", row.lookups) for row in rows]
     return BarChart("Failed lookups by process", bars, unit="count", signed=False)

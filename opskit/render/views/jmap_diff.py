@@ -265,7 +265,7 @@ def histogram_object(histogram: Histogram, stop_s: float | None) -> dict[str, An
 
 def chart(found: Comparison, rows: Sequence[Growth], top: int | None, note: str) -> Chart:
     """The lines of the likeliest suspects over time; the bars of what changed most where there are two histograms."""
-    from opskit.render.pictures.chart import BarChart, Line, LineChart  # noqa: PLC0415  (only a picture needs them)
+    from opskit.render.pictures.chart import BarChart, Line, LineChart
 
     if found.trend:
         xs = found.times_s or [float(number) for number in range(1, len(found.trend[0].bytes) + 1)]

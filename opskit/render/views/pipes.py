@@ -6,16 +6,19 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from opskit import shell
-from opskit.analysis.pipes import commands_by_pipe
+from opskit.analysis.pipes.ranking import commands_by_pipe
 from opskit.escape import printable
-from opskit.quantities import plain, plural
+from opskit.quantities import agreeing, plain
 from opskit.render.fields import COUNT, ID, NUMBER, SIZE, TEXT, Field, records
 from opskit.render.report import Block, Report
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from opskit.analysis.pipes import Gain, OwnerUse, Pipe, ProcessUse, Result
+    from opskit.analysis.pipes.growth import Gain
+    from opskit.analysis.pipes.judge import Result
+    from opskit.analysis.pipes.owners import OwnerUse
+    from opskit.analysis.pipes.uses import Pipe, ProcessUse
     from opskit.collect.pipes import Sample
     from opskit.render.report import About
 
@@ -32,7 +35,9 @@ class Shown(NamedTuple):
 
 def report(about: About, result: Result, shown: Shown, *, is_text: bool) -> Report:
     """The pipes, or their users; who gains pipes; the total."""
-    total = f"{plural(result.pipe_count, 'pipe')}{_fifos(result.fifo_count)} using {result.fd_count} fds"
+    total = f"{_counted(result.pipe_count, 'pipe')} using {_counted(result.fd_count, 'fd')}"
+    if result.fifo_count:
+        total = total.replace(" using", f" and {_counted(result.fifo_count, 'fifo')} using")
     summary = [total, *map(gain_line, result.gains or ())]
     blocks: list[Block[Pipe] | Block[OwnerUse] | Block[Gain]] = []
     pipes = result.pipes[: shown.top or None]
@@ -53,8 +58,9 @@ def report(about: About, result: Result, shown: Shown, *, is_text: bool) -> Repo
     )
 
 
-def _fifos(count: int) -> str:
-    return f" and {plural(count, 'fifo')}" if count else ""
+def _counted(count: int, noun: str) -> str:
+    """Without thousands separators: the last line of -f text."""
+    return f"{count} {agreeing(count, noun)}"
 
 
 def _lines(result: Result, pipes: Sequence[Pipe], shown: Shown) -> Iterable[str]:

@@ -1,0 +1,74 @@
+"""Processes that keep gaining pipes under a watch. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from opskit import shell
+from opskit.analysis.finding import Entity, Finding
+from opskit.analysis.slope import slope
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from opskit.collect.pipes import Sample
+
+
+_A_TREND = 5  # samples; with fewer a burst of connections looks like a leak
+_MOSTLY = 0.8  # of the steps between them
+
+
+class Gain(NamedTuple):
+    """A process that has more pipes than when it was first seen, and how fast it gains them.
+
+    `started_s`: seconds from the epoch; None where the boot time is not known.
+    """
+
+    pid: int
+    start_ticks: int
+    started_s: float | None
+    command: str
+    pipes_first: int
+    pipes_last: int
+    pipes_per_min: float
+    is_steady: bool
+
+
+def gains(samples: Sequence[Sample], boot_s: int | None, clock_ticks: int) -> list[Gain]:
+    """The processes that gained pipes over the samples, fastest first; the slope is a least-squares line's.
+
+    `boot_s`: seconds from the epoch; `clock_ticks` in a second.
+    """
+    tracks: dict[tuple[int, int], list[tuple[float, int]]] = {}
+    commands: dict[tuple[int, int], str] = {}
+    for sample in samples:
+        commands.update(sample.commands)
+        for who, count in sample.pipes.items():
+            tracks.setdefault(who, []).append((sample.at_s, count))
+    found = []
+    for (pid, start), track in tracks.items():
+        per_s = slope(track)
+        if per_s is not None and per_s > 0 and track[-1][1] > track[0][1]:
+            started_s = None if boot_s is None else boot_s + start / clock_ticks
+            first, last = track[0][1], track[-1][1]
+            found.append(Gain(pid, start, started_s, commands[pid, start], first, last, per_s * 60, _is_steady(track)))
+    return sorted(found, key=lambda gain: (-gain.pipes_per_min, gain.pid))
+
+
+def _is_steady(track: Sequence[tuple[float, int]]) -> bool:
+    """Whether it grew in most of the steps between enough samples: a leak, and no burst."""
+    steps = [later - earlier for (_, earlier), (_, later) in zip(track, track[1:])]
+    return len(track) >= _A_TREND and sum(step > 0 for step in steps) >= _MOSTLY * len(steps) and min(steps) >= 0
+
+
+def keeps_growing(gain: Gain, samples: Sequence[Sample]) -> Finding:
+    """The finding about a process with a steady gain."""
+    return Finding(
+        "pipes-keep-growing",
+        "warning",
+        Entity("process", gain.pid, gain.start_ticks),
+        f"{gain.command} keeps gaining pipes: {gain.pipes_first} to {gain.pipes_last}, {gain.pipes_per_min:+.1f} a minute",
+        f"{len(samples)} samples of /proc/{gain.pid}/fd",
+        next=shell.command("opskit", "pipes", gain.pid, "--ends"),
+        window_s=round(samples[-1].at_s - samples[0].at_s, 3),
+    )

@@ -1,0 +1,75 @@
+"""Which pipes are open, stuck or multiplying. Pure. Modules that the plain list of pipes has no use for are imported late."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from opskit.analysis.pipes.ranking import ranked, total_fds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from opskit.analysis.finding import Finding
+    from opskit.analysis.pipes.growth import Gain
+    from opskit.analysis.pipes.owners import OwnerUse
+    from opskit.analysis.pipes.uses import Pipe
+    from opskit.collect.pipes import Facts
+
+
+class Result(NamedTuple):
+    """What a look says. `rows`: (fds, inode, key) of each pipe; `pipes`: all about the same ones, where processes were looked at.
+
+    `owners` None: not asked for; `gains` None: not a watch.
+    """
+
+    facts: Facts
+    rows: list[tuple[int, int, bytes]]
+    pipes: list[Pipe]
+    owners: list[OwnerUse] | None
+    gains: list[Gain] | None
+    findings: list[Finding]
+
+    @property
+    def fifo_count(self) -> int:
+        """Named FIFOs among the pipes."""
+        return len(self.facts.scan.fifo_paths)
+
+    @property
+    def pipe_count(self) -> int:
+        """Anonymous pipes."""
+        return len(self.rows) - self.fifo_count
+
+    @property
+    def fd_count(self) -> int:
+        """All fds on them."""
+        return sum(fds for fds, _, _ in self.rows)
+
+
+def judge(facts: Facts, sort: str = "fds") -> Result:
+    """Rank the pipes by fds or inode, class their ends, and look for what is stuck or grows. Raises BadInput for `pipe:[x]`."""
+    rows = ranked(total_fds(facts.scan.holders), sort)
+    pipes, findings = _described(facts, rows) if facts.ask.people else ([], [])
+    gained = owner_uses = None
+    if facts.samples:
+        from opskit.analysis.pipes.growth import gains, keeps_growing
+
+        gained = gains(facts.samples, facts.boot_s, facts.clock_ticks)
+        findings += [keeps_growing(gain, facts.samples) for gain in gained if gain.is_steady]
+    if facts.ask.owners:
+        from opskit.analysis.pipes.owners import owners
+
+        owner_uses = owners(pipes, facts.user_name, facts.soft_pages, facts.page_bytes)
+    return Result(facts, rows, pipes, owner_uses, gained, findings)
+
+
+def _described(facts: Facts, rows: Sequence[tuple[int, int, bytes]]) -> tuple[list[Pipe], list[Finding]]:
+    from opskit.analysis.finding import most_severe_first
+    from opskit.analysis.pipes.stuck import deadlocked, full_pipe, verdict
+    from opskit.analysis.pipes.uses import pipe_of, uses_by_pipe
+
+    uses = uses_by_pipe(facts.holders, facts.people)
+    stuck = deadlocked(facts, uses)
+    verdicts = {key: verdict(facts, key, uses[key]) for key in facts.fills} if facts.ask.fill else {}
+    full = {key: said for key, said in verdicts.items() if said and said.startswith("full")}
+    findings = [full_pipe(facts, key, said, is_deadlock=key in stuck) for key, said in full.items()]
+    return [pipe_of(facts, row, uses[row[2]], verdicts.get(row[2])) for row in rows], most_severe_first(findings)

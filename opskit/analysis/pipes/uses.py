@@ -1,0 +1,118 @@
+"""Who uses a pipe, and what is known about its ends. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from opskit.analysis.pipes.ranking import identity
+from opskit.quantities import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from opskit.collect.pipes import Facts
+    from opskit.proc.pipe_fill import Fill
+    from opskit.proc.pipe_scan import Holder
+    from opskit.proc.process import Process
+
+
+class ProcessUse(NamedTuple):
+    """One process's fds on one pipe. The directions are None where they were not looked at."""
+
+    process: Process
+    fds: int
+    read_fds: int | None
+    write_fds: int | None
+
+
+class Pipe(NamedTuple):
+    """One pipe or FIFO. `device` and `path` only for a FIFO. `end_class`: self, parent-child, cross-process, one-sided."""
+
+    kind: str
+    inode: int
+    device: int | None
+    path: str | None
+    fds: int
+    uses: tuple[ProcessUse, ...]
+    end_class: str | None = None
+    meaning: str | None = None
+    fill: Fill | None = None
+    verdict: str | None = None
+
+    @property
+    def name(self) -> str:
+        """`pipe:[INODE]`, as the kernel writes it, or `fifo:[INODE] PATH`."""
+        return f"{self.kind}:[{self.inode}]" + (f" {self.path}" if self.path else "")
+
+
+def pipe_of(facts: Facts, row: tuple[int, int, bytes], uses: tuple[ProcessUse, ...], said: str | None) -> Pipe:
+    """All that was asked about a pipe. `said`: the verdict on what is queued in it."""
+    fds, inode, key = row
+    kind, _, device = identity(key)
+    path = facts.scan.fifo_paths.get(key)
+    end_class, meaning = classify(uses, facts.in_flight, len(facts.scan.denied)) if facts.ask.ends else (None, None)
+    if not facts.ask.ends:  # --fill and --fifos see the directions in passing
+        uses = tuple(ProcessUse(use.process, use.fds, None, None) for use in uses)
+    name = None if path is None else path.decode("utf-8", "surrogateescape")
+    return Pipe(kind, inode, device, name, fds, uses, end_class, meaning, facts.fills.get(key), said)
+
+
+_UNDIRECTED = (0, 0, None)
+
+
+def uses_by_pipe(holders: Iterable[Holder], people: Mapping[int, Process]) -> dict[bytes, tuple[ProcessUse, ...]]:
+    """Per pipe: every process with its fds, most first. Tables that a thread has of its own count for its process."""
+    uses: dict[bytes, list[ProcessUse]] = {}
+    for holder in holders:
+        process, ends = people[holder.pid], holder.ends
+        for key, count in holder.counts.items():
+            read, write, _ = ends[key] if ends is not None else _UNDIRECTED
+            use = ProcessUse(process, count, read, write) if read or write else ProcessUse(process, count, None, None)
+            uses.setdefault(key, []).append(use)
+    return {key: tuple(_merged(row)) if len(row) > 1 else tuple(row) for key, row in uses.items()}
+
+
+def _merged(row: list[ProcessUse]) -> list[ProcessUse]:
+    """One entry a process, most fds first."""
+    by_pid: dict[int, ProcessUse] = {}
+    for use in row:
+        known = by_pid.get(use.process.pid)
+        if known is not None:  # a thread with a table of its own
+            read, write = (None if a is None or b is None else a + b for a, b in zip(known[2:], use[2:]))
+            use = ProcessUse(use.process, known.fds + use.fds, read, write)
+        by_pid[use.process.pid] = use
+    return sorted(by_pid.values(), key=lambda use: (-use.fds, use.process.pid))
+
+
+def classify(uses: Sequence[ProcessUse], in_flight: Mapping[int, int], denied: int) -> tuple[str, str | None]:
+    """The class of a pipe's ends and, for a one-sided one, what that means for the side that is left."""
+    if any(use.read_fds is None for use in uses):
+        return "unknown", "which end is which is not known: a captured tree without fdinfo"
+    readers = sum(use.read_fds or 0 for use in uses)
+    writers = sum(use.write_fds or 0 for use in uses)
+    if not readers or not writers:
+        return "one-sided", _one_sided(bool(readers), in_flight, denied)
+    if len(uses) == 1:
+        return "self", None
+    return ("parent-child" if _one_family([use.process for use in uses]) else "cross-process"), None
+
+
+def _one_sided(read_end_is_left: bool, in_flight: Mapping[int, int], denied: int) -> str:
+    missing, effect = (
+        ("no write end", "read() returns end of file once it is empty")
+        if read_end_is_left
+        else ("no read end", "write() fails with EPIPE")
+    )
+    if in_flight:
+        where = ", ".join(f"{count} in sockets of {pid}" for pid, count in sorted(in_flight.items()))
+        return f"{missing} in any fd table, but fds are in flight ({where}): it may be among them; if not, {effect}"
+    if denied:
+        hidden = f"{plural(denied, 'process', 'processes')} could not be read and may hold it"
+        return f"{missing} was seen, but {hidden}; if not, {effect}"
+    return f"{missing} is left: {effect}"
+
+
+def _one_family(processes: Sequence[Process]) -> bool:
+    """Whether all but one descend from another of them."""
+    pids = {process.pid for process in processes}
+    return sum(process.ppid in pids for process in processes) == len(pids) - 1

@@ -1,0 +1,237 @@
+"""Files that the user names, and standard input for `-`: plain or gzip, UTF-8 or UTF-16, read as a whole or in chunks.
+
+Their names come from the command line: links are followed, a FIFO is waited for. All text comes as UTF-8 without a
+byte order mark. Raises BadInput and NotPermitted. `command` is the opskit command that reads, for messages.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import stat
+import sys
+import zlib
+from itertools import chain
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
+
+from opskit import shell
+from opskit.errors import BadInput, NotPermitted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+STDIN = "-"
+LARGEST_BYTES = 1 << 30  # held in memory as a whole; a dump of a million virtual threads has 768 MiB
+CHUNK_BYTES = 1 << 16
+_FIRST_OF_A_PIPE_BYTES = 4096
+_GZIP = b"\x1f\x8b"
+_OTHER_COMPRESSIONS = {
+    b"\xfd7zXZ\0": ("xzcat",),
+    b"BZh": ("bzcat",),
+    b"\x28\xb5\x2f\xfd": ("zstdcat",),
+    b"PK\x03\x04": ("unzip", "-p"),
+}
+_UTF_16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}  # what PowerShell's > writes
+
+
+class UserFile(NamedTuple):
+    """A file that is read in chunks. `head`: its first 64 KiB or more. `chunks()`: all of it, once for a pipe."""
+
+    name: str
+    head: bytes
+    chunks: Callable[[], Iterator[bytes]]
+
+
+class _Source(NamedTuple):
+    path: str
+    command: str
+
+    @property
+    def name(self) -> str:
+        return source_name(self.path)
+
+    def bad(self, problem: str) -> BadInput:
+        return BadInput(self.name, problem)
+
+    def through(self, *tool: str, quietly: bool = False) -> str:
+        """The pipeline that reads this file through another program."""
+        pipe = shell.Syntax("|")
+        before: tuple[object, ...] = (shell.Syntax("…"), pipe, *tool)
+        if self.path != STDIN:
+            # unzip takes `--` for something else.
+            dashed = self.path.startswith("-") and tool[0] == "unzip"
+            before = (*tool, f"./{self.path}") if dashed else (*tool, *shell.operands(self.path))
+        errors = (shell.Syntax("2>/dev/null"),) if quietly else ()
+        return shell.command(*before, *errors, pipe, "opskit", self.command, "-")
+
+
+def source_name(path: str) -> str:
+    """How messages name it."""
+    return "standard input" if path == STDIN else path
+
+
+def read_text(path: str, command: str) -> str:
+    """The whole text; of a binary only the beginning, enough to see what it is. Bytes that are not UTF-8 come as surrogates."""
+    return _read(_Source(path, command), whole_binary=False).decode("utf-8", "surrogateescape")
+
+
+def read_bytes(path: str, command: str) -> bytes:
+    """The same as bytes, a binary as a whole too."""
+    return _read(_Source(path, command), whole_binary=True)
+
+
+def open_files(paths: Sequence[str], command: str) -> list[UserFile]:
+    """Open each of them and read its head."""
+    for path, following in zip(sorted(paths), sorted(paths)[1:]):
+        if path == following:
+            raise BadInput(source_name(path), "named twice: its content would count twice")
+    return [_open_file(_Source(path, command)) for path in paths]
+
+
+def _open_file(source: _Source) -> UserFile:
+    file = _open(source)
+    chunks = _text(source, _raw(source, file))
+    if source.path != STDIN and stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        with file:
+            head = b"".join(_until(chunks, CHUNK_BYTES))
+        return UserFile(source.name, head, lambda: _again(source))
+    first = list(_until(chunks, _FIRST_OF_A_PIPE_BYTES))
+    return UserFile(source.name, b"".join(first), lambda: chain(first, chunks))
+
+
+def _again(source: _Source) -> Iterator[bytes]:
+    with _open(source) as file:
+        yield from _text(source, _raw(source, file))
+
+
+def _until(chunks: Iterator[bytes], size: int) -> Iterator[bytes]:
+    for chunk in chunks:
+        yield chunk
+        size -= len(chunk)
+        if size <= 0:
+            return
+
+
+def _open(source: _Source) -> BinaryIO:
+    if source.path == STDIN:
+        if sys.stdin is None:
+            raise source.bad("it is closed")
+        return cast("BinaryIO", getattr(sys.stdin.buffer, "raw", sys.stdin.buffer))
+    try:
+        return cast("BinaryIO", open(source.path, "rb", buffering=0))
+    except PermissionError:
+        raise NotPermitted(f"cannot read {source.path}: permission denied; {_to_be_allowed()}") from None
+    except IsADirectoryError:
+        directory = f"./{source.path}" if source.path.startswith("-") else source.path
+        inside = shell.quote(directory.rstrip("/")) if directory.strip("/") else ""
+        raise source.bad(f"is a directory; name the files in it: {inside}/*") from None
+    except (OSError, ValueError) as error:
+        raise source.bad(f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _to_be_allowed() -> str:
+    from opskit.proc.fs import ProcFS
+    from opskit.proc.rights import RUN_AS_ROOT, how_to_be_allowed
+
+    advice = how_to_be_allowed(ProcFS(), "CAP_DAC_READ_SEARCH")
+    return "run as its owner or as root" if advice == RUN_AS_ROOT else f"run as its owner, or: {advice}"
+
+
+def _read(source: _Source, *, whole_binary: bool) -> bytes:
+    file = _open(source)
+    try:
+        raw = _raw(source, file)
+        beginning = next(raw, b"")
+        chunks = _text(source, chain((beginning,), raw))
+        head = next(chunks, b"")
+        if not whole_binary and b"\0" in head:
+            return head
+        size = _size_of(file)
+        if size > LARGEST_BYTES:
+            raise _too_large(source)
+        if head is beginning and size > len(head):  # a plain file comes in one piece, which is not copied
+            file.seek(-len(head), os.SEEK_CUR)
+            return _joined(source, _raw(source, file, size + 1))
+        return _joined(source, chain((head,), chunks))
+    finally:
+        if source.path != STDIN:
+            file.close()
+
+
+def _size_of(file: BinaryIO) -> int:
+    """The size of a regular file; 0 for anything else."""
+    try:
+        found = os.fstat(file.fileno())
+    except OSError:  # an object of Python's own
+        return 0
+    return found.st_size if stat.S_ISREG(found.st_mode) else 0
+
+
+def _joined(source: _Source, chunks: Iterable[bytes]) -> bytes:
+    found, left = [], LARGEST_BYTES
+    for chunk in chunks:
+        found.append(chunk)
+        left -= len(chunk)
+        if left < 0:
+            raise _too_large(source)
+    return b"".join(found)
+
+
+def _too_large(source: _Source) -> BadInput:
+    return source.bad(f"more than {LARGEST_BYTES >> 30} GiB, the most that is read at once; give it in parts")
+
+
+def _raw(source: _Source, file: BinaryIO, size: int = CHUNK_BYTES) -> Iterator[bytes]:
+    try:
+        while chunk := file.read(size):
+            yield chunk
+            size = min(size, CHUNK_BYTES * 16)
+        if chunk is None:
+            raise source.bad("cannot be read: no data yet, and it does not block; give a file or a pipe")
+    except OSError as error:
+        raise source.bad(f"cannot be read: {error.strerror}") from None
+
+
+def _text(source: _Source, raw: Iterator[bytes]) -> Iterator[bytes]:
+    """Decompressed, and UTF-8 without a byte order mark. A plain chunk comes as it is, not as a copy."""
+    chunks = _decompressed(source, raw)
+    first = next(chunks, b"")
+    encoding = _UTF_16.get(first[:2])
+    if encoding is None:
+        yield from chain((first.removeprefix(codecs.BOM_UTF8),), chunks)
+        return
+    decoder = codecs.getincrementaldecoder(encoding)("replace")
+    for chunk in chain((first,), chunks):
+        yield decoder.decode(chunk).replace("\ufeff", "").encode()  # >> writes a mark before each piece
+
+
+def _decompressed(source: _Source, raw: Iterator[bytes]) -> Iterator[bytes]:
+    first = next(raw, b"")
+    if first.startswith(_GZIP):
+        return _gunzip(source, first, raw)
+    for magic, tool in _OTHER_COMPRESSIONS.items():
+        if first.startswith(magic):
+            raise source.bad(f"is compressed; unpack it: {source.through(*tool)}")
+    return chain((first,), raw)
+
+
+def _gunzip(source: _Source, first: bytes, raw: Iterator[bytes]) -> Iterator[bytes]:
+    """Every member of a gzip file, never more than a chunk at a time."""
+    member, data = zlib.decompressobj(wbits=31), first
+    try:
+        while True:
+            if text := member.decompress(data, CHUNK_BYTES):
+                yield text
+            data = member.unconsumed_tail
+            if member.eof:
+                data = member.unused_data.lstrip(b"\0") or next(raw, b"").lstrip(b"\0")
+                if not data:
+                    return
+                member = zlib.decompressobj(wbits=31)
+            elif not data:
+                data = next(raw, b"")
+                if not data:
+                    readable = source.through("zcat", quietly=True)
+                    raise source.bad(f"truncated gzip: unexpected end of data; read what there is with: {readable}")
+    except zlib.error as error:
+        raise source.bad(f"damaged gzip data ({error}); fetch the file again") from None

@@ -1,0 +1,66 @@
+"""The published schemas are those of the program, and what the program writes keeps to them."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from opskit.catalog import COMMANDS, SCHEMA
+
+ROOT = Path(__file__).resolve().parents[1]
+NAMES = [command.name for command in COMMANDS if not command.hidden]
+GOLDENS = sorted((ROOT / "tests" / "golden").glob("*.json"))
+
+sys.path.insert(0, str(ROOT / "docs"))
+
+
+def schema_of(name):
+    return json.loads((ROOT / "docs" / "schemas" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def test_the_published_schemas_are_those_of_the_program():
+    """`python docs/schemas.py` writes them."""
+    import schemas
+
+    for path, text in schemas.schemas().items():
+        assert path.read_text(encoding="utf-8") == text, path.name
+    assert {path.stem for path in (ROOT / "docs" / "schemas").glob("*.json")} == set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_is_a_schema(name):
+    """And refuses an object that lacks a key, or has one too many."""
+    schema = schema_of(name)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert schema["additionalProperties"] is False
+    assert set(schema["required"]) == set(schema["properties"]) >= {"schema", "host", "verdict", "findings", "notes"}
+
+
+@pytest.mark.parametrize("golden", GOLDENS, ids=lambda path: path.stem)
+def test_every_golden_keeps_to_its_schema(golden):
+    """The file's name begins with the command's."""
+    name = max((name for name in NAMES if re.match(rf"{name}(-|$)", golden.stem)), key=len)
+    document = json.loads(golden.read_text(encoding="utf-8"))
+    jsonschema.validate(document, schema_of(name))
+    assert document["schema"] == SCHEMA
+
+
+RUNS = [
+    ("pipes",), ("pipes", "--ends", "--fill", "--fifos"), ("pipes", "--by-user"), ("pipes", "-w", "-c", "2", "-i", "0.1"),
+    ("limits",), ("limits", "--all"), ("limits", "-w", "-c", "2", "-i", "0.1"),
+    ("dentry",), ("dentry", "-w", "-c", "2", "-i", "0.1"),
+    ("jvms",), ("jvms", "-w", "-c", "2", "-i", "0.1"), ("hsperf-check",),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", RUNS, ids=" ".join)
+def test_real_runs_keep_to_their_schema(inprocess, words):
+    """On this very machine."""
+    done = inprocess(*words, "-f", "json")
+    assert done.code in (0, 1), done.err
+    jsonschema.validate(json.loads(done.out), schema_of(words[0]))

@@ -64,7 +64,7 @@ def _fix(run: Run, repairs: Sequence[Repair], *, yes: bool) -> list[view.RepairR
             run.progress(f"{repair.path}: {repair.change}")
     if not agreed(yes, f"Do {plural(len(doable), 'repair')}?"):
         return [*(view.RepairRow(repair, "would") for repair in doable), *refused]
-    from opskit.actions.repair_ownership import carry_out  # noqa: PLC0415
+    from opskit.actions.repair_ownership import carry_out
 
     done = [
         view.RepairRow(each.repair, "done" if each.problem is None else "failed", each.before, each.after, each.problem)

@@ -37,7 +37,8 @@ class Block(Generic[R]):
     def __init__(
         self, columns: Sequence[Column[R] | Field[R]], rows: Sequence[R], total: int, title: str | None = None
     ) -> None:
-        self.columns, self.rows, self.total, self.title = columns, rows, total, title
+        self.columns = [column for column in columns if column.title]
+        self.rows, self.total, self.title = rows, total, title
 
 
 class Sheet(NamedTuple):

@@ -18,6 +18,7 @@ import jvms
 import pytest
 from jvmtree import PROGRAM
 from stracing import ACTS, OPENS, traced
+from users import reserved_user
 
 from opskit.jvm.attach.client import AttachClient
 from opskit.proc.fs import ProcFS
@@ -29,11 +30,11 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 @pytest.fixture
 def passwd_user(root_only):
     """A user with a passwd entry that is not root, for whom HotSpot makes hsperfdata: (name, uid, gid)."""
-    for entry in pwd.getpwall():
-        if 0 < entry.pw_uid < 1000 and entry.pw_name in ("games", "bin", "mail", "daemon", "nobody"):
-            remove_directory(Path(f"/tmp/hsperfdata_{entry.pw_name}"))  # what an interrupted test may have left
-            return entry.pw_name, entry.pw_uid, entry.pw_gid
-    pytest.skip("no system user here")
+    with reserved_user() as entry:
+        if entry is None:
+            pytest.skip("needs a system user that no other test uses")
+        remove_directory(Path(f"/tmp/hsperfdata_{entry.pw_name}"))  # what an interrupted test may have left
+        yield entry.pw_name, entry.pw_uid, entry.pw_gid
 
 
 def remove_directory(directory):
@@ -47,11 +48,11 @@ def remove_directory(directory):
 
 
 @pytest.fixture
-def check(opskit):
+def check(inprocess):
     """Run the check on pids; gives (exit code, JSON object)."""
 
     def run(*words, timeout=120):
-        ran = opskit("hsperf-check", *words, "-f", "json", timeout=timeout)
+        ran = inprocess("hsperf-check", *words, "-f", "json", timeout=timeout)
         assert ran.code in (0, 1), ran.err
         return ran.code, json.loads(ran.out)
 
@@ -590,10 +591,10 @@ def test_what_cannot_be_checked(opskit, spawn):
     for words, says in (
         ((other.pid,), "is no JVM"),
         ((2**22 - 1,), "no process 4194303"),
-        (("x",), "is no pid"),
+        (("nosuch",), "not a PID or the name of a running JVM"),
         (("--yes",), "--yes goes with --fix"),
         (("--timeout", "3"), "--timeout goes with --probe"),
-        (("--probe", "--timeout", "abc"), "is no duration"),
+        (("--probe", "--timeout", "abc"), "is not a duration"),
     ):
         ran = opskit("hsperf-check", *words)
         assert ran.code == 2

@@ -10,7 +10,6 @@ import dataclasses
 import fcntl
 import json
 import os
-import pwd
 import shlex
 import shutil
 import signal
@@ -23,6 +22,7 @@ from pathlib import Path
 import hsperf
 import pytest
 from terminal import on_terminal
+from users import reserved_user
 
 from opskit.actions.repair_ownership import carry_out
 from opskit.analysis.hsperf_check.judge import judge
@@ -82,10 +82,10 @@ class Attacker:
 @pytest.fixture
 def user(root_only):
     """Who attacks: somebody with a name and without rights."""
-    for name in ("games", "bin", "mail", "daemon", "nobody"):
-        with contextlib.suppress(KeyError):
-            return pwd.getpwnam(name)
-    pytest.skip("no system user here")
+    with reserved_user() as entry:
+        if entry is None:
+            pytest.skip("needs a system user that no other test uses")
+        yield entry
 
 
 @pytest.fixture

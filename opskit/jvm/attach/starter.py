@@ -149,7 +149,7 @@ class Starter:
         """SIGQUIT by pidfd, after start time and handler were checked again."""
         if not hasattr(signal, "pidfd_send_signal"):
             raise NotSupported("this Python has no pidfds, and SIGQUIT is sent in no other way")
-        from opskit.proc.kernel.syscalls import pidfd_open  # noqa: PLC0415  (ctypes: only where it is needed)
+        from opskit.proc.kernel.syscalls import pidfd_open
 
         try:
             pidfd = pidfd_open(self.target.pid)

@@ -24,7 +24,7 @@ _KINDS = {"OpenJ9": "an OpenJ9 JVM", "native image": "a GraalVM native image"}
 class Request(NamedTuple):
     """What to read. No `pids`: every JVM. `probe`: attach to each for real, with `timeout_s` for each exchange.
 
-    `again`: a PID that is nobody's any more, with nothing left in /tmp, is no error: it was repaired.
+    `again`: a PID without a process or anything left in /tmp is accepted: it was repaired.
     """
 
     pids: tuple[int, ...] = ()

@@ -9,6 +9,7 @@ import subprocess
 
 import pytest
 
+from opskit.analysis.finding import Entity
 from opskit.analysis.hsperf_check.judge import judge
 from opskit.collect.hsperf_check import Facts, Probe, Request
 from opskit.jvm.attach.files import Counters, Entry, Socket, Surroundings, Tmp, Trigger, Way
@@ -157,6 +158,45 @@ def test_triggers(uid, in_cwd, major, age_s, listener, expected):
     trigger = Trigger(entry(f"/srv/.attach_pid{PID}", "plain file", uid, uid, age_s=age_s), in_cwd)
     checked = check(triggers=(trigger,), java_major=major, listener=listener, socket=None)
     assert [(finding.code, finding.severity) for finding in checked.findings if "trigger" in finding.code] == expected
+
+
+@pytest.mark.parametrize(
+    ("directory", "says"),
+    [
+        ({"mode": 0o500}, "mode 0500 of /tmp/hsperfdata_app locks out app (1001), who needs rwx"),
+        ({"mode": 0o757}, "was not secure when it started"),
+        ({"uid": 0, "mode": 0o755}, "was not secure when it started"),
+        ({"mode": 0o755}, "the cause is not visible any more"),
+    ],
+)
+def test_why_there_is_no_hsperfdata(directory, says):
+    """What keeps HotSpot from creating the file is named: owner, write permission of others, or the user's own rights."""
+    counters = Counters(None, entry(DIRECTORY, "directory", **directory), None)
+    [finding] = [each for each in check(counters=counters).findings if each.code == "hsperf-file-missing"]
+    assert says in finding.summary
+    assert finding.subject == COUNTERS
+
+
+def test_a_copy_is_named_as_the_reason():
+    """A client's fate is unknown: the copy is the reason, not a /tmp that is closed to us."""
+    of_copy, of_closed = check(is_copy=True, tmp=None, socket=None), check(tmp=None, socket=None)
+    assert {client.works for client in of_copy.checked[0].clients} == {None}
+    assert "a copy does not contain it" in of_copy.checked[0].clients[0].why
+    assert "cannot be looked into" in of_closed.checked[0].clients[0].why
+
+
+def test_findings_name_what_they_are_about():
+    """A socket and a file are in their process; a /tmp that several JVMs share is reported once."""
+    setgid = Tmp(entry("/tmp", "directory", 0, 0, 0o3777), Space(False, 1 << 30, 1000), shared=True)
+    jvms = [
+        around(jvm=Jvm(pid, pid, HOTSPOT, APP, pid, "x"), tmp=setgid, socket=Socket(entry(SOCKET, gid=0), True, pid))
+        for pid in (PID, PID + 1)
+    ]
+    findings = judge(FACTS._replace(around=jvms)).findings
+    assert [finding.code for finding in findings] == ["attach-socket-group"] * 2 + ["tmp-setgid"]
+    entity = findings[0].entity
+    assert (entity.kind, entity.id, entity.inside) == ("socket", SOCKET, Entity("process", PID, PID))
+    assert findings[2].entity == Entity("file", "/tmp")
 
 
 def test_a_socket_is_repaired_only_if_its_peer_is_known():

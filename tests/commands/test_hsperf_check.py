@@ -393,6 +393,24 @@ def wait_for_codes(check, pid):
     return codes(check(pid)[1])
 
 
+@pytest.mark.parametrize("mode", [0o555, 0o300])
+def test_a_directory_that_its_own_user_cannot_use(check, workload, passwd_user, mode):
+    """Its mode locks the JVM's own user out: the finding names that mode and the repair."""
+    name, uid, gid = passwd_user
+    directory = Path(f"/tmp/hsperfdata_{name}")
+    directory.mkdir()
+    os.chown(directory, uid, gid)
+    directory.chmod(mode)
+    try:
+        running = workload(user=uid, group=gid)
+        assert wait_for_codes(check, running.pid) == {"hsperf-file-missing"}
+        [finding] = check(running.pid)[1]["findings"]
+        assert f"mode {mode:04o} of {directory} locks out {name} ({uid})" in finding["summary"]
+        assert finding["fix"] == f"sudo -u '#{uid}' chmod u+rwx {directory}; then restart the JVM"
+    finally:
+        directory.rmdir()
+
+
 def test_a_directory_that_a_jvm_does_not_use(check, workload, passwd_user, tmp_path):
     """Writable for others, or a link, when the JVM starts: it keeps its counters to itself."""
     name, uid, gid = passwd_user

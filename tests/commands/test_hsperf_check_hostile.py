@@ -334,15 +334,15 @@ def test_each_proof_by_itself(own, user, tmp_path):
             out.write(text)
 
     assert problem(planned(uid=uid + 1)) == f"{pid} runs as another user now"
-    assert problem(planned(names[:1])) == "it is of another kind than it should be"
-    assert problem(planned(code="hsperf-dir-mode")) == "it is of another kind than it should be"
+    assert problem(planned(names[:1])) == "it has another file type than it should have"
+    assert problem(planned(code="hsperf-dir-mode")) == "it has another file type than it should have"
     assert problem(planned(proof="old", remove=True)) == "it is not empty, as a trigger is"
     content(b"\0")
-    assert problem(planned()) == "it is no hsperfdata file"
+    assert problem(planned()) == "it is not an hsperfdata file"
     content(COUNTERS[:1])
     os.link(file, directory / "2")
     assert problem(planned()) == "it has 2 links"
-    assert problem(planned(names[:1], "hsperf-dir-mode", mode=0o700)) == "it is no plain file with one link"
+    assert problem(planned(names[:1], "hsperf-dir-mode", mode=0o700)) == "it is not a plain file with one link"
     (directory / "2").unlink()
     looked_at, elsewhere = planned(), tmp_path / "hsperfdata_other"
     elsewhere.mkdir()
@@ -417,7 +417,7 @@ def test_the_listener_by_itself(spawn, user, listens):
             path.chmod(0o666)
             names = (path.name,)
             dead = repair(process.pid, user.pw_uid, names, "attach-socket-orphaned", "dead", remove=True)
-            assert problem(dead) == "somebody listens on it"
+            assert problem(dead) == "a process listens on it"
             planned = repair(process.pid, user.pw_uid, names, "attach-socket-owner", "peer", owner=user.pw_uid)
             refused = f"its listener is not {process.pid}"
             if listens == "before":
@@ -506,7 +506,7 @@ def test_a_leftover_is_removed(fix_seeing_all, leftover):
     assert (repair["state"], repair["after"]) == ("done", "gone")
     assert not file.exists()
     [repair] = fix_seeing_all(4194102)
-    assert (repair["state"], repair["why"]) == ("failed", "it is no hsperfdata file")
+    assert (repair["state"], repair["why"]) == ("failed", "it is not an hsperfdata file")
     assert other.exists()
 
 
@@ -541,7 +541,7 @@ def test_a_lock_between_look_and_deed(initial_pid_namespace, leftover):
     pid, file = leftover
     with open(file) as held:
         [repair] = on_question(lambda: fcntl.flock(held, fcntl.LOCK_SH), pid)
-        assert (repair["state"], repair["why"]) == ("failed", "somebody holds a lock on it, or locks cannot be seen")
+        assert (repair["state"], repair["why"]) == ("failed", "a process holds a lock on it, or locks cannot be seen")
         assert file.exists()
 
 

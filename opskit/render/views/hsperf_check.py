@@ -160,7 +160,7 @@ def _summary(result: Result) -> str:
     if said:
         return f"{jvms}: {', '.join(said)}"
     if unread:
-        return f"{jvms}: no finding, but {unread} {'was' if unread == 1 else 'were'} not judged in full"
+        return f"{jvms}: nothing was found, but {unread} {'was' if unread == 1 else 'were'} not judged in full"
     if not result.checked:
         return jvms
-    return f"{jvms}: " + ("no finding in what a copy contains" if facts.is_copy else "all well")
+    return f"{jvms}: " + ("nothing found in the files of this copy" if facts.is_copy else "all well")

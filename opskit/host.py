@@ -1,4 +1,4 @@
-"""The machine that is asked: its proc tree, its users' names, the clock. Tests hand in another one."""
+"""The machine that opskit reads: its proc tree, user names, clock. Tests pass another one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from opskit.errors import NotPermitted, NotSupported
 from opskit.proc.files.sysctl import read_sysctl
-from opskit.proc.fs import DENIED, GONE, ProcFS
+from opskit.proc.fs import ProcFS
 from opskit.proc.process import Process, read_process
 from opskit.quantities import integer
 
@@ -23,11 +23,10 @@ def _utc_now() -> datetime:
     return datetime.now(timezone.utc)
 
 
-class Host:  # written out, as are others on the way of every start: a dataclass costs half a millisecond
-    """Everything a command may ask of its surroundings.
+class Host:
+    """What a command reads and waits with.
 
-    `now` is the wall clock (UTC), `monotonic` and `sleep` are in seconds. Page size and clock ticks are this machine's
-    unless a capture of another machine says otherwise.
+    `now` is the wall clock (UTC), `monotonic` and `sleep` are in seconds, `clock_ticks` is a second in the kernel's files.
     """
 
     def __init__(self, fs: ProcFS) -> None:
@@ -42,7 +41,7 @@ class Host:  # written out, as are others on the way of every start: a dataclass
 
     @classmethod
     def at(cls, root: str | None, proc: str | None) -> Host:
-        """The host behind --root and --proc (or HOST_PROC); this very machine without them. Raises BadInput."""
+        """The host of --root and --proc (or HOST_PROC); this machine without them. Raises BadInput."""
         proc = proc or (None if root else os.environ.get("HOST_PROC"))
         root = (root or "").rstrip("/")
         if not root and (proc or "/proc").rstrip("/") == "/proc":
@@ -55,42 +54,40 @@ class Host:  # written out, as are others on the way of every start: a dataclass
 
     @property
     def is_own(self) -> bool:
-        """Whether the tree is this machine's, in our own pid namespace."""
+        """Whether the tree is this machine's, in our PID namespace."""
         return self.fs.is_own()
 
     @property
     def is_root(self) -> bool:
-        """Whether we run as uid 0."""
+        """Whether opskit runs as uid 0."""
         return os.geteuid() == 0
 
     def prove_own(self, pid: int | None = None) -> None:
-        """Raise NotPermitted unless acting on a pid of this tree acts on that process. For whatever signals or attaches."""
+        """Raise NotPermitted unless acting on a PID of this tree acts on that process."""
         if not self.is_own:
-            there = "pids there are not pids here" if pid is None else f"{pid} there is not {pid} here"
-            what = "another pid namespace" if self.fs.is_live else "a copy"
+            there = "PIDs there are not PIDs here" if pid is None else f"{pid} there is not {pid} here"
+            what = "another PID namespace" if self.fs.is_live else "a copy"
             raise NotPermitted(f"{self.fs.proc} is {what}; {there}. Nothing was sent.")
 
     def prove_moving(self, asked_for: str) -> None:
-        """Raise NotSupported for a copy, which has no rates. `asked_for` names what wants them."""
+        """Raise NotSupported for a copy. `asked_for` names the option that needs rates."""
         if not self.fs.is_live:
             raise NotSupported(f"{asked_for}: {self.fs.proc} is a copy; a copy does not move, and has no rates")
 
     @property
     def name(self) -> str:
-        """The machine's host name, as its own kernel tells it."""
-        try:
-            return self.fs.load(str.strip, "sys", "kernel", "hostname")
-        except (*GONE, DENIED):
-            return os.uname().nodename if self.is_own else "unknown"
+        """The host name that the machine's kernel reports."""
+        name = self.fs.maybe(str.strip, "sys", "kernel", "hostname")
+        return name if name is not None else os.uname().nodename if self.is_own else "unknown"
 
     def user_name(self, uid: int) -> str:
-        """The user's name; the number as text where there is no name for it."""
+        """The user's name, or the number as text."""
         if uid not in self._users:
             self._users[uid] = self._look_up(uid)
         return self._users[uid]
 
     def group_name(self, gid: int) -> str:
-        """The group's name; the number as text where there is no name for it."""
+        """The group's name, or the number as text."""
         if self.fs.has_our_root:
             import grp
 
@@ -98,14 +95,11 @@ class Host:  # written out, as are others on the way of every start: a dataclass
                 return grp.getgrgid(gid).gr_name
             except KeyError:
                 return str(gid)
-        try:
-            lines = self.fs.load_root(str.splitlines, "etc", "group")
-        except (*GONE, DENIED):
-            return str(gid)
-        return next((line.split(":")[0] for line in lines if line.split(":")[2:3] == [str(gid)]), str(gid))
+        lines = (line.split(":") for line in self.fs.maybe_root(str.splitlines, "etc", "group", default=[]))
+        return next((words[0] for words in lines if words[2:3] == [str(gid)]), str(gid))
 
     def uid_of(self, user: str) -> int | None:
-        """The uid of a user's name or of a number as text; None where there is no such user."""
+        """The uid of a user's name, or of a number as text; None: no such user."""
         if (number := integer(user)) is not None:
             return number
         for name, uid in self._passwd():
@@ -134,11 +128,7 @@ class Host:  # written out, as are others on the way of every start: a dataclass
             return None
 
     def _passwd(self) -> list[tuple[str, int]]:
-        try:
-            lines = self.fs.load_root(str.splitlines, "etc", "passwd")
-        except (*GONE, DENIED):
-            return []
-        fields = (line.split(":") for line in lines)
+        fields = (line.split(":") for line in self.fs.maybe_root(str.splitlines, "etc", "passwd", default=[]))
         numbered = ((words[0], integer(words[2])) for words in fields if len(words) > 3)
         return [(name, uid) for name, uid in numbered if uid is not None]
 
@@ -147,12 +137,12 @@ class Host:  # written out, as are others on the way of every start: a dataclass
         return read_process(self.fs, pid, self.user_name)
 
     def sysctl(self, *parts: str) -> int | None:
-        """A number of /proc/sys; None where it cannot be read or is none."""
+        """A number of /proc/sys; None where there is none to read."""
         return read_sysctl(self.fs, *parts)
 
 
 def go_first_when_memory_runs_out() -> None:
-    """Offer ourselves to the OOM killer before anything of the application's. Raising one's own score needs no right."""
+    """Let the OOM killer choose opskit before the application. Raising one's own score needs no right."""
     try:
         fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
     except OSError:

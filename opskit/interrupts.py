@@ -1,4 +1,4 @@
-"""Signals that end a run (SIGINT, SIGTERM, SIGHUP) as exceptions, and guards for what must be undone when one comes.
+"""Signals that end a run (SIGINT, SIGTERM, SIGHUP) as exceptions, and guards for what must be undone.
 
     with Guard():
         make()                    # a signal waits
@@ -8,8 +8,8 @@
         finally:
             undo()                # a signal waits
 
-Outside of guards every signal raises, so that a second Ctrl-C ends a long report. A signal that waited raises when the
-last guard is left. A forked child ends by the signal's default action: it never runs the parent's cleanup.
+Outside of guards every signal raises, so that a second Ctrl-C ends a long report. A waiting signal raises when the last
+guard is left. A forked child ends by the signal's default action and never runs the parent's cleanup.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
     import signal as _signal
     from types import TracebackType
 else:
-    import _signal  # the module above turns every number into an enum, which costs a millisecond of start-up
+    import _signal  # `signal` turns every number into an enum, which costs a millisecond of start-up
 
 _ENDING = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP)
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM or SIGHUP came. It unwinds like Ctrl-C: whoever shows what was gathered so far does so here too."""
+    """SIGTERM or SIGHUP came. It unwinds like Ctrl-C, also where Ctrl-C shows the results so far."""
 
 
 class _State:
-    """What the handler knows. One for the process: handlers run in the main thread only."""
+    """The handler's state, one a process: handlers run in the main thread only."""
 
     def __init__(self) -> None:
         self.pid = 0
         self.guards = 0
         self.armed = False  # within guards: whether a signal may raise now
-        self.waiting = 0  # a signal that came in a guard and has not been raised yet
-        self.ended_by = 0  # SIGTERM or SIGHUP, once it has come
+        self.waiting = 0  # a signal that came in a guard and is not raised yet
+        self.ended_by = 0  # SIGTERM or SIGHUP, once one came
         self.ending = False
 
 
@@ -46,7 +46,7 @@ _state = _State()
 
 
 def install() -> None:
-    """Turn the signals into exceptions. One that is ignored (nohup, a background job) stays ignored."""
+    """Turn the signals into exceptions. An ignored one (nohup, a background job) stays ignored."""
     _state.pid = os.getpid()
     for number in _ENDING:
         if _signal.getsignal(number) in (_signal.SIG_DFL, _signal.default_int_handler):
@@ -54,27 +54,27 @@ def install() -> None:
 
 
 def note(number: int) -> None:
-    """Remember a signal that somebody else handled: the run ends by it (SIGTERM, SIGHUP)."""
+    """Remember a signal that another handler took: SIGTERM and SIGHUP end the run."""
     if number != _signal.SIGINT:
         _state.ended_by = _state.ended_by or number
 
 
 def hold() -> None:
-    """Let no signal raise any more: nothing is left but to end."""
+    """Let no signal raise any more: the run is ending."""
     _state.ending = True
 
 
 def die_if_asked_to() -> None:
-    """End by SIGTERM or SIGHUP if one has come."""
+    """End by SIGTERM or SIGHUP if one came."""
     if _state.ended_by:
         _die_by(_state.ended_by)
 
 
 def _die_by(number: int) -> NoReturn:
-    """End by a signal's default action, so that the parent sees which one it was."""
+    """End by a signal's default action, so that the parent sees the signal."""
     _signal.signal(number, _signal.SIG_DFL)
     os.kill(os.getpid(), number)
-    os._exit(128 + number)  # PID 1 of a container is not ended by its own signals
+    os._exit(128 + number)  # PID 1 of a container survives its own signals
 
 
 def _handle(number: int, _frame: object) -> None:
@@ -95,7 +95,7 @@ def _raise(number: int) -> NoReturn:
 
 
 class Guard:
-    """Around the making, use and undoing of something: signals wait, but for the part in `Interruptible`.
+    """Make, use and undo something: signals wait, except in the part in `Interruptible`.
 
     The order of the assignments matters: a signal may come between any two of them.
     """
@@ -110,7 +110,7 @@ class Guard:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Raise what waited, unless a signal is on its way out already."""
+        """Raise a waiting signal, unless one is unwinding already."""
         interrupted = isinstance(error, KeyboardInterrupt)
         _state.guards -= 1
         _state.armed = self._was_armed and not interrupted
@@ -119,10 +119,10 @@ class Guard:
 
 
 class Interruptible:
-    """The part of a guard in which one signal raises; those that come behind it wait."""
+    """The part of a guard in which one signal raises; later ones wait."""
 
     def __enter__(self) -> None:
-        """Raise what waits, or what comes."""
+        """Raise a waiting signal, or the next one."""
         _state.armed = True
         if _state.waiting:
             _raise(_state.waiting)

@@ -1,183 +1,98 @@
-"""What each JVM uses and suffers, from one look at it or from two. Pure.
+"""Shares of time and of limits of each JVM, and what is wrong with them. Pure.
 
-Shares are of elapsed time: since the JVM's start with one look, of the interval with two. 100 % of CPU is one CPU.
+Shares are of the window between two looks; with one look, of the time since the JVM's start. 100 % of CPU is one CPU.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit import shell
-from opskit.analysis.finding import Finding
-from opskit.jvm.launch import vm_words
-from opskit.jvm.perfdata.counters import GcWork, Heap, collector, gc_work, heap
-from opskit.jvm.perfdata.stop_clock import stopped_s
+from opskit.analysis.finding import Entity, Finding, most_severe_first
+from opskit.quantities import percent, size
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from opskit.errors import OpskitError
-    from opskit.jvm.attach.readiness import Attachable
-    from opskit.jvm.discover import Jvm
-    from opskit.proc.cgroup.limits import CpuLimit, MemoryLimit
-    from opskit.proc.cgroup.owner import Place
+    from opskit.collect.jvms import Facts, Key, Reading, Seen
+    from opskit.proc.cgroup.limits import CpuLimit
 
-GC_PERCENT = 10.0  # of the time in pauses: more of it is trouble for whoever waits for an answer
-THROTTLED_PERCENT = 5.0  # of the periods
+GC_PERCENT = 10.0  # of the time: more delays every answer
+THROTTLED_PERCENT = 5.0  # of the scheduler periods
 MEMORY_PERCENT = 90.0  # of the limit at which the kernel kills
+_LATELY_S = 24 * 3600.0  # what a counter gathered over a longer time is history
 
 
-class Seen(NamedTuple):
-    """One JVM at one moment. `at_s` is of a clock that only goes forward; `age_s` since the process began.
+class Shares(NamedTuple):
+    """Percents of the window: CPU, GC pauses, safepoints; and of the scheduler periods in it, those throttled. None: unknown."""
 
-    `cpu_s` is used CPU, user and system. `release` is the JDK's version where the counters do not say it. `words` are those
-    of its command line.
-    None: the kernel, the JVM or the rights do not say.
-    """
-
-    jvm: Jvm
-    at_s: float
-    age_s: float | None
-    user: str
-    cpu_s: float | None
-    threads: int | None
-    rss_bytes: int | None
-    place: Place | None
-    memory: MemoryLimit | None
-    cpu: CpuLimit | None
-    attach: Attachable | None
-    release: str | None
-    words: tuple[str, ...] = ()
+    window_s: float | None
+    cpu_percent: float | None
+    gc_percent: float | None
+    stopped_percent: float | None
+    throttled_percent: float | None
 
 
 class Row(NamedTuple):
-    """A JVM as it is shown. None: unknown. A limit is None where there is none; `…_limited` tells the two apart."""
+    """A JVM and its shares. `memory_percent`: resident memory of the limit; None: no limit."""
 
-    pid: int
-    ns_pid: int
-    start_ticks: int | None
-    user: str
-    uid: int
-    main: str
-    kind: str
-    jdk: str | None
-    vendor: str | None
-    collector: str | None
-    place: Place | None
-    age_s: float | None
-    cpu_percent: float | None
-    heap: Heap | None
-    rss_bytes: int | None
-    memory: MemoryLimit | None
-    cpu: CpuLimit | None
-    throttled_percent: float | None
-    gc: GcWork
-    gc_percent: float | None
-    safepoints: int | None
-    stopped_s: float | None
-    stopped_percent: float | None
-    threads: int | None
-    java_threads: int | None
-    attach: Attachable | None
-    vm_args: str | None
-    words: tuple[str, ...]
-    no_counters: OpskitError | None
+    seen: Seen
+    shares: Shares
+    memory_percent: float | None
+
+
+class Result(NamedTuple):
+    """The rows in their order, and what was found."""
+
+    facts: Facts
+    rows: list[Row]
+    findings: list[Finding]
 
     @property
-    def memory_percent(self) -> float | None:
-        """The resident memory in percent of the memory cgroup's limit; None where there is no limit."""
-        if self.rss_bytes is None or self.memory is None or not self.memory.limit_bytes:
-            return None
-        return 100.0 * self.rss_bytes / self.memory.limit_bytes
-
-    @property
-    def subject(self) -> str:
-        """`4242 (com.example.Main)`."""
-        return f"{self.pid} ({self.main})"
+    def samples(self) -> Iterator[tuple[float, list[tuple[Key, Reading, Shares]]]]:
+        """(seconds since the first look, the readings and shares) of each look, if they were kept."""
+        before: Mapping[Key, Reading] = {}
+        for at_s, look in self.facts.history:
+            yield at_s, [(key, now, shares(now, before.get(key))) for key, now in look.items()]
+            before = look
 
 
-class Sample(NamedTuple):
-    """What changes of a JVM from look to look: small, since a long watch keeps many."""
-
-    pid: int
-    start_ticks: int | None
-    cpu_percent: float | None
-    heap_used_bytes: int | None
-    rss_bytes: int | None
-    throttled_percent: float | None
-    gc_percent: float | None
-    stopped_percent: float | None
-    threads: int | None
+def judge(facts: Facts, sort: str = "pid") -> Result:
+    """Order the JVMs, and find those with trouble."""
+    rows = [_row(seen, facts.before.get(seen.key)) for seen in facts.seen]
+    return Result(facts, ordered(rows, sort), most_severe_first(finding for row in rows for finding in _findings(row)))
 
 
-def sample(row: Row) -> Sample:
-    """The part of a row that a watch keeps."""
-    used = row.heap.used_bytes if row.heap else None
-    return Sample(
-        row.pid, row.start_ticks, _rounded(row.cpu_percent), used, row.rss_bytes, _rounded(row.throttled_percent),
-        _rounded(row.gc_percent), _rounded(row.stopped_percent), row.threads,
-    )  # fmt: skip
+def _row(seen: Seen, before: Reading | None) -> Row:
+    rss, limit = seen.reading.rss_bytes, seen.memory.limit_bytes if seen.memory else None
+    return Row(seen, shares(seen.reading, before), 100.0 * rss / limit if rss is not None and limit else None)
 
 
-def _rounded(share: float | None) -> float | None:
-    return None if share is None else round(share, 3)
+def shares(now: Reading, before: Reading | None = None) -> Shares:
+    """The shares of the window since `before`, or since the JVM's start."""
+    window_s = now.age_s if before is None else now.at_s - before.at_s
 
+    def share(total: Callable[[Reading], float | None]) -> float | None:
+        later, earlier = total(now), 0.0 if before is None else total(before)
+        return None if later is None or earlier is None else _percent(later - earlier, window_s)
 
-def row(now: Seen, before: Seen | None = None) -> Row:
-    """The JVM as seen now, with shares since `before`: an earlier look at the same process."""
-    perf = now.jvm.perf
-    gc = gc_work(perf) if perf else GcWork(None, None, None)
-    stopped = stopped_s(perf) if perf else None
-    earlier_gc = earlier_stopped = None
-    if before is not None and before.jvm.perf is not None:
-        earlier_gc, earlier_stopped = gc_work(before.jvm.perf), stopped_s(before.jvm.perf)
-    elapsed_s = now.age_s if before is None else now.at_s - before.at_s
-
-    def share(total_s: float | None, earlier_s: float | None) -> float | None:
-        if before is None:
-            earlier_s = 0.0
-        return None if total_s is None or earlier_s is None else _percent(total_s - earlier_s, elapsed_s)
-
-    return Row(
-        pid=now.jvm.pid,
-        ns_pid=now.jvm.ns_pid,
-        start_ticks=now.jvm.start_ticks,
-        user=now.user,
-        uid=now.jvm.uid,
-        main=now.jvm.main,
-        kind=now.jvm.kind,
-        jdk=(perf.text("java.property.java.version") if perf else None) or now.release,
-        vendor=perf.text("java.property.java.vm.vendor") if perf else None,
-        collector=collector(perf) if perf else None,
-        place=now.place,
-        age_s=now.age_s,
-        cpu_percent=share(now.cpu_s, before.cpu_s if before else None),
-        heap=heap(perf) if perf else None,
-        rss_bytes=now.rss_bytes,
-        memory=now.memory,
-        cpu=now.cpu,
-        throttled_percent=_throttled(now.cpu, before.cpu if before else None),
-        gc=gc,
-        gc_percent=share(gc.pause_s, earlier_gc.pause_s if earlier_gc else None),
-        safepoints=perf.number("sun.rt.safepoints") if perf else None,
-        stopped_s=stopped,
-        stopped_percent=share(stopped, earlier_stopped),
-        threads=now.threads,
-        java_threads=perf.number("java.threads.live") if perf else None,
-        attach=now.attach,
-        vm_args=(perf.text("java.rt.vmArgs") if perf else None) or " ".join(vm_words(list(now.words))) or None,
-        words=now.words,
-        no_counters=now.jvm.no_perf,
+    return Shares(
+        window_s,
+        share(lambda reading: reading.cpu_s),
+        share(lambda reading: reading.gc.pause_s),
+        share(lambda reading: reading.stopped_s),
+        _throttled(now.cpu, before.cpu if before else None),
     )
 
 
 def _percent(part: float, whole: float | None) -> float | None:
-    """None where a counter ran backwards, or no time has passed."""
+    """None if a counter ran backwards, or no time has passed."""
     return 100.0 * part / whole if whole is not None and whole > 0 and part >= 0 else None
 
 
 def _throttled(now: CpuLimit | None, before: CpuLimit | None) -> float | None:
-    """Of the scheduler's periods, the share that the quota cut short; None without a quota."""
+    """The share of scheduler periods in which the quota ran out; None without a quota."""
     if now is None or now.periods is None or now.throttled_periods is None:
         return None
     periods, throttled = now.periods, now.throttled_periods
@@ -191,71 +106,90 @@ def _throttled(now: CpuLimit | None, before: CpuLimit | None) -> float | None:
 
 
 _ORDERS: dict[str, Callable[[Row], float | None]] = {
-    "heap": lambda row: row.heap and row.heap.used_bytes,
-    "cpu": lambda row: row.cpu_percent,
-    "rss": lambda row: row.rss_bytes,
-    "uptime": lambda row: row.age_s,
+    "heap": lambda row: row.seen.reading.heap.used_bytes if row.seen.reading.heap else None,
+    "cpu": lambda row: row.shares.cpu_percent,
+    "rss": lambda row: row.seen.reading.rss_bytes,
+    "uptime": lambda row: row.seen.reading.age_s,
 }
 
 
 def ordered(rows: Sequence[Row], by: str) -> list[Row]:
-    """By pid, or with the most heap used, CPU, resident memory or uptime first; what is unknown comes last."""
+    """By pid, or with the largest heap, cpu, rss or uptime first; unknown ones last."""
     value = _ORDERS.get(by)
-    if value is None:
-        return sorted(rows, key=lambda row: row.pid)
 
     def key(row: Row) -> tuple[bool, float, int]:
-        number = value(row)
-        return number is None, -(number or 0), row.pid
+        number = 0 if value is None else value(row)
+        return number is None, -(number or 0), row.seen.jvm.pid
 
     return sorted(rows, key=key)
 
 
-def findings(rows: Sequence[Row], size: Callable[[float | None], str]) -> list[Finding]:
-    """What of it is trouble. `size` writes bytes for people."""
-    return [finding for row in rows for finding in _of(row, size)]
+def _findings(row: Row) -> Iterator[Finding]:
+    """Each trouble of one JVM."""
+    yield from _gc(row)
+    yield from _throttling(row)
+    yield from _memory(row)
 
 
-def _of(row: Row, size: Callable[[float | None], str]) -> list[Finding]:
-    found = []
-    if row.gc_percent is not None and row.gc_percent >= GC_PERCENT:
-        room = f"; {size(row.heap.used_bytes)} of at most {size(row.heap.max_bytes)} heap used" if row.heap else ""
-        found.append(
-            Finding(
-                "jvm-gc-share", "warning", row.subject,
-                f"{row.subject} stands still for its collector {row.gc_percent:.0f} % of the time{room}",
-                f"sun.gc.collector.*.time of its hsperfdata: {row.gc.pauses} pauses",
-                shell.command("opskit", "jmap-diff", row.pid),
-            )
+def _found(
+    row: Row, code: str, summary: str, evidence: str, next_: str, share: float | None, *, rate: bool = False
+) -> Finding:
+    """`share` in percent; `rate`: of the window, and a note if that is long: what happened days ago may be over."""
+    jvm, window_s = row.seen.jvm, row.shares.window_s if rate else None
+    inside = Entity("cgroup", row.seen.place.path) if row.seen.place else None
+    return Finding(
+        code,
+        "note" if window_s is not None and window_s > _LATELY_S else "warning",
+        Entity("process", jvm.pid, jvm.start_ticks, inside),
+        f"{jvm.main} {summary}",
+        evidence,
+        next=next_,
+        share=None if share is None else round(share / 100, 4),
+        window_s=None if window_s is None else round(window_s, 3),
+    )
+
+
+def _gc(row: Row) -> Iterator[Finding]:
+    reading, share = row.seen.reading, row.shares.gc_percent
+    if share is not None and share >= GC_PERCENT:
+        full = f"; heap: {size(reading.heap.used_bytes)} of {size(reading.heap.max_bytes)}" if reading.heap else ""
+        yield _found(
+            row, "jvm-gc-share", f"spends {percent(share / 100)} of the time in GC pauses{full}",
+            f"{reading.gc.pauses:,} pauses since its start, by sun.gc.collector.*.time of its hsperfdata",
+            shell.command("opskit", "jmap-diff", row.seen.jvm.pid, "-c", 5), share, rate=True,
         )  # fmt: skip
-    if row.cpu and row.cpu.cpus and row.throttled_percent is not None and row.throttled_percent >= THROTTLED_PERCENT:
-        found.append(
-            Finding(
-                "jvm-cpu-throttled", "warning", row.subject,
-                f"{row.subject} has no CPU left in {row.throttled_percent:.0f} % of the scheduler's periods: its cgroup's "
-                f"quota is {row.cpu.cpus:g} CPUs",
-                f"cpu.stat of {row.cpu.path}: {row.cpu.throttled_periods} of {row.cpu.periods} periods since it was made",
-                "give the cgroup a larger CPU quota, or the JVM fewer threads (-XX:ActiveProcessorCount)",
-            )
+
+
+def _throttling(row: Row) -> Iterator[Finding]:
+    cpu, share = row.seen.reading.cpu, row.shares.throttled_percent
+    if cpu and cpu.cpus and share is not None and share >= THROTTLED_PERCENT:
+        yield _found(
+            row, "jvm-cpu-throttled",
+            f"is throttled in {percent(share / 100)} of the scheduler periods by its cgroup's quota of {cpu.cpus:g} CPUs; "
+            "raise the quota, or use fewer threads (-XX:ActiveProcessorCount)",
+            f"cpu.stat of {cpu.path}: {cpu.throttled_periods:,} of {cpu.periods:,} periods since its creation",
+            shell.command("opskit", "jvms", row.seen.jvm.pid, "-w"), share, rate=True,
         )  # fmt: skip
-    limit = row.memory.limit_bytes if row.memory else None
-    if limit and row.memory and row.memory_percent is not None and row.memory_percent >= MEMORY_PERCENT:
-        found.append(
-            Finding(
-                "jvm-near-memory-limit", "warning", row.subject,
-                f"{row.subject} has {size(row.rss_bytes)} resident, {row.memory_percent:.0f} % of its cgroup's {size(limit)}, "
-                "where the kernel kills",
-                f"VmRSS of /proc/{row.pid}/status, limit of {row.memory.path}",
-                "raise the memory limit, or lower -Xmx",
-            )
+
+
+def _memory(row: Row) -> Iterator[Finding]:
+    pid, reading, memory = row.seen.jvm.pid, row.seen.reading, row.seen.memory
+    limit = memory.limit_bytes if memory else None
+    if memory is None or not limit:
+        return
+    if row.memory_percent is not None and row.memory_percent >= MEMORY_PERCENT:
+        yield _found(
+            row, "jvm-near-memory-limit",
+            f"has {size(reading.rss_bytes)} resident, {percent(row.memory_percent / 100)} of its cgroup's limit of "
+            f"{size(limit)}, at which the kernel kills it; raise the limit, or lower -Xmx",
+            f"VmRSS of /proc/{pid}/status, memory limit of {memory.path}",
+            shell.command("opskit", "jmap-diff", pid, "-c", 5), row.memory_percent,
         )  # fmt: skip
-    if limit and row.memory and row.heap and row.heap.max_bytes > limit:
-        found.append(
-            Finding(
-                "jvm-heap-above-memory-limit", "warning", row.subject,
-                f"{row.subject} may grow its heap to {size(row.heap.max_bytes)}, but its cgroup's limit is {size(limit)}",
-                f"the generations' maxCapacity in its hsperfdata, limit of {row.memory.path}",
-                "lower -Xmx (or use -XX:MaxRAMPercentage), or raise the memory limit",
-            )
+    if reading.heap and reading.heap.max_bytes > limit:
+        yield _found(
+            row, "jvm-heap-above-memory-limit",
+            f"may grow its heap to {size(reading.heap.max_bytes)}, above its cgroup's memory limit of {size(limit)}; lower "
+            "-Xmx or -XX:MaxRAMPercentage, or raise the limit",
+            f"maxCapacity of the generations in its hsperfdata, memory limit of {memory.path}",
+            shell.command("opskit", "jvms", pid, "--vm-args"), None,
         )  # fmt: skip
-    return found

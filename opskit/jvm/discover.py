@@ -1,16 +1,15 @@
 """Finds the JVMs of a machine, and the hsperfdata file of each.
 
-On a machine with hundreds of processes most are told apart by one stat: a JVM always has several threads. Of the others
-/proc/PID/maps tells: a JVM maps libjvm, or at least its own hsperfdata file. That is also the only way to know whose file
-/tmp/hsperfdata_USER/PID is: it may be left over from an earlier process of that pid, or belong to a JVM in a container
-that shares /tmp and has the same pid inside.
+One stat excludes most processes: a JVM has several threads. Others are identified by /proc/PID/maps: a JVM maps libjvm, or at
+least its own hsperfdata file. Only maps show whose file /tmp/hsperfdata_USER/PID is: it may be a leftover of an earlier
+process with that PID, or belong to a JVM in a container that shares /tmp and has the same PID inside.
 
-Where maps may not be read (another user's process), its command line and its threads' names tell.
+Where maps are unreadable (another user's process), the command line and the names of threads decide.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from opskit import shell
 from opskit.errors import BadInput, NoSuchProcess, NotAJvm, NotPermitted, NotSupported, OpskitError
@@ -18,35 +17,37 @@ from opskit.jvm.launch import is_java_launcher, last_flag, main_of_command, main
 from opskit.jvm.mapped_files import Mapping, parse_jvm_maps
 from opskit.jvm.native_image import is_native_image
 from opskit.jvm.perfdata.hsperfdata import PerfData, parse_hsperfdata
-from opskit.proc.files.boot_time import parse_boot_time, parse_uptime
+from opskit.proc.files.boot_time import age_s, parse_boot_time, parse_uptime, started_s
 from opskit.proc.files.mountinfo import parse_remote_mount_points
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.files.status import Status, parse_status
 from opskit.proc.files.uid_map import parse_id_map
-from opskit.proc.fs import DENIED, GONE, FileId, ProcFS
+from opskit.proc.fs import DENIED, GONE, FileId, ProcFS, optional
 from opskit.proc.process import command_name
 from opskit.proc.rights import as_owner_or_root
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+T = TypeVar("T")
 HOTSPOT: Literal["HotSpot"] = "HotSpot"
 OPENJ9: Literal["OpenJ9"] = "OpenJ9"
 NATIVE_IMAGE: Literal["native image"] = "native image"
 Kind = Literal["HotSpot", "OpenJ9", "native image"]
 
-_LARGEST_FILE_BYTES = 16 << 20  # -XX:PerfDataMemorySize is 32 KiB unless somebody sets it
-_CLOCK_SLACK_MS = 2_000  # btime is in whole seconds
+_LARGEST_FILE_BYTES = 16 << 20  # -XX:PerfDataMemorySize is 32 KiB by default
+_CLOCK_SLACK_S = 2.0  # btime is in whole seconds
 _YOUNG_S = 5.0
-_FIRST_THREADS = 64  # HotSpot starts its own before the application's
+_FIRST_THREADS = 64  # HotSpot starts its own threads first
 _READY_TRIES, _READY_PAUSE_S = 40, 0.05
 
 
 class Jvm(NamedTuple):
-    """One JVM. `ns_pid` is its pid in its own pid namespace, `uid` its effective user.
+    """One JVM. `ns_pid` is its PID in its own PID namespace, `uid` its effective user.
 
-    `main` is the main class, module or jar, as it was started; the program's name where none is known.
-    `libjvm` is the library's path in the JVM's mount namespace. `perf` None: `no_perf` says why there are no counters.
+    `main` is the main class, module or jar, or else the program's name. `libjvm` is the library's path in the JVM's mount
+    namespace. `perf` None: `no_perf` says why there are no counters.
     """
 
     pid: int
@@ -61,7 +62,7 @@ class Jvm(NamedTuple):
 
 
 class Survey(NamedTuple):
-    """One look over all processes: the JVMs in the order of pids; the pids that were looked at, hidden by the rights, gone."""
+    """All JVMs, in the order of PIDs; the PIDs of all processes that were read, denied by missing rights, or ended."""
 
     jvms: list[Jvm]
     scanned: list[int]
@@ -70,12 +71,12 @@ class Survey(NamedTuple):
 
 
 def find_jvms(fs: ProcFS, clock_ticks: int = 100) -> list[Jvm]:
-    """Every JVM that can be seen, in the order of pids. `clock_ticks`: a second of the machine's has so many."""
+    """Every visible JVM, in the order of PIDs. `clock_ticks` of the machine are a second."""
     return survey(fs, clock_ticks).jvms
 
 
 def survey(fs: ProcFS, clock_ticks: int = 100) -> Survey:
-    """Every JVM, and how much of the machine could be seen; a process that vanishes meanwhile is normal."""
+    """Every visible JVM, and how many processes could be read. Processes may end meanwhile."""
     finder = _Finder(fs, clock_ticks)
     result = Survey([], [], [], [])
     for pid in fs.pids():
@@ -93,16 +94,16 @@ def survey(fs: ProcFS, clock_ticks: int = 100) -> Survey:
 
 
 def check_told(fs: ProcFS, found: Survey) -> None:
-    """Raise NotSupported where a copy tells of no process whether it is a JVM."""
+    """Raise NotSupported for a copy in which no process can be identified."""
     if not fs.is_live and found.denied and not found.scanned:
         raise NotSupported(
-            f"{fs.proc} is a copy without maps: it cannot tell which processes are JVMs; copy maps, cmdline, status, stat and "
-            "task/*/comm of each, and /tmp/hsperfdata_*"
+            f"{fs.proc} is a copy without maps, in which JVMs cannot be identified; copy maps, cmdline, status, stat and "
+            "task/*/comm of each process, and /tmp/hsperfdata_*"
         )
 
 
 def find_jvm(fs: ProcFS, pid: int, clock_ticks: int = 100) -> Jvm:
-    """The JVM with this pid, of whatever kind. Raises NoSuchProcess, NotPermitted; NotAJvm, which says what it is instead."""
+    """The JVM with this PID, of any kind. Raises NoSuchProcess, NotPermitted, NotSupported; NotAJvm, which says what it is."""
     if not fs.exists(pid):
         raise NoSuchProcess(pid, "opskit jvms lists the JVMs")
     try:
@@ -112,34 +113,34 @@ def find_jvm(fs: ProcFS, pid: int, clock_ticks: int = 100) -> Jvm:
         if process != str(pid):
             raise NotAJvm(f"{pid} ({name}) is a thread of process {process}: give {process} instead")
         if status.fields.get("State", "").startswith(("Z", "X")):
-            raise NotAJvm(f"{pid} ({name}) is a zombie: it has ended, and its parent has not asked how")
+            raise NotAJvm(f"{pid} ({name}) is a zombie: it has ended, and its parent has not reaped it")
         jvm = _Finder(fs, clock_ticks).look(pid, thorough=True)
         if jvm is None and fs.load(parse_stat, pid, "stat").is_exiting:
             raise NoSuchProcess(pid, "it ended just now")
     except GONE as gone:
         if not fs.is_live:
-            raise NotSupported(f"{gone.filename} is not in this copy: nothing tells whether {pid} is a JVM") from None
+            raise NotSupported(f"{gone.filename} is not in this copy: whether {pid} is a JVM is unknown") from None
         raise NoSuchProcess(pid, "it ended just now") from None
     except DENIED:
         if not fs.is_live:
             raise NotSupported(
-                f"{fs.path(pid, 'maps')} is not in this copy, or not whole: nothing tells whether {pid} is a JVM"
+                f"{fs.path(pid, 'maps')} is missing or incomplete in this copy: whether {pid} is a JVM is unknown"
             ) from None
         raise NotPermitted(
-            f"{pid} does not let itself be looked into, and has no JVM's name: nothing tells whether it is one; "
+            f"{fs.path(pid, 'maps')}: permission denied, and {pid} ({name}) has no JVM's name: whether it is a JVM is unknown; "
             f"{as_owner_or_root(fs, 'CAP_SYS_PTRACE', pid, status.effective_uid)}"
         ) from None
     if jvm is None:
         raise NotAJvm(
-            f"{pid} ({name}) is no JVM: neither libjvm nor an hsperfdata file is mapped; opskit jvms lists the JVMs"
+            f"{pid} ({name}) is not a JVM: it maps neither libjvm nor an hsperfdata file; opskit jvms lists the JVMs"
         )
     return jvm
 
 
 def read_perfdata(fs: ProcFS, pid: int, sleep: Callable[[float], None] | None = None) -> PerfData:
-    """The counters of a JVM, now. With `sleep` (seconds) it waits up to 2 s for a JVM that is just starting.
+    """The counters of a JVM. With `sleep` (seconds) it waits up to 2 s for a JVM that is just starting.
 
-    Raises NoSuchProcess, NotAJvm, and where a JVM has no counters: NotPermitted (another user's), NotSupported (why).
+    Raises NoSuchProcess, NotAJvm; for a JVM without counters NotPermitted (another user's) or NotSupported (with the reason).
     """
     tries = _READY_TRIES if sleep else 1
     while True:
@@ -157,7 +158,7 @@ class _NotReady(NotSupported):
 
 
 class _Finder:
-    """Remembers, over a run, what is the same for many processes."""
+    """Looks at processes, and caches what many have in common."""
 
     def __init__(self, fs: ProcFS, clock_ticks: int) -> None:
         self.fs, self.clock_ticks = fs, clock_ticks
@@ -165,19 +166,11 @@ class _Finder:
         self._remote: dict[bytes, list[str]] = {}  # a mount namespace -> where other machines' files are
 
     def look(self, pid: int, *, thorough: bool = False) -> Jvm | None:
-        """The process as a JVM; None where it is none. `thorough` looks at those with a single thread, too.
-
-        Raises GONE and DENIED.
-        """
+        """The process as a JVM; None: it is not one. `thorough` includes those with a single thread. Raises GONE and DENIED."""
         if not thorough and self.fs.is_live and self.fs.thread_count(pid) < 2:
             return None
-        try:
-            maps = self.fs.load(parse_jvm_maps, pid, "maps")
-        except DENIED:
-            return self._without_maps(pid)
-        except GONE:
-            if self.fs.is_live:
-                raise
+        maps = self._unless_denied(self.fs.load, parse_jvm_maps, pid, "maps")
+        if maps is None:
             return self._without_maps(pid)
         if not (maps.is_jvm or self.fs.is_live or self.fs.read(pid, "maps")):  # as tar copies it
             stat = self.fs.load(parse_stat, pid, "stat")
@@ -187,20 +180,31 @@ class _Finder:
             return None
         status = self.fs.load(parse_status, pid, "status")
         if maps.openj9:
-            reason = NotSupported(f"{pid} is an OpenJ9 JVM: it shares no hsperfdata counters, as HotSpot does")
+            reason = NotSupported(f"{pid} is an OpenJ9 JVM: only HotSpot shares hsperfdata counters")
             return self._jvm(pid, status, OPENJ9, maps.openj9.path, reason)
         perf = self._mapped_file(pid, status, maps.hsperfdata)
         if not native:
             return self._jvm(pid, status, HOTSPOT, maps.libjvm.path if maps.libjvm else None, perf)
         if not isinstance(perf, PerfData):
             perf = NotSupported(
-                f"{pid} is a GraalVM native image, no JVM: it shares counters only if it was built with "
+                f"{pid} is a GraalVM native image, not a JVM: it shares counters only if it was built with "
                 "--enable-monitoring=jvmstat"
             )
         return self._jvm(pid, status, NATIVE_IMAGE, None, perf)
 
+    def _unless_denied(self, read: Callable[..., T], *arguments: object) -> T | None:
+        """read(*arguments); None for missing rights, or a file that a copy lacks. Raises GONE on a live machine."""
+        try:
+            return read(*arguments)
+        except DENIED:
+            return None
+        except GONE:
+            if self.fs.is_live:
+                raise
+            return None
+
     def _mapped_file(self, pid: int, status: Status, mapping: Mapping | None) -> PerfData | OpskitError:
-        """The counters of the file that the process maps, or why there are none."""
+        """The counters in the file that the process maps, or why there are none."""
         if mapping is None:
             return self._why_none(pid, status)
         named = []
@@ -209,65 +213,55 @@ class _Finder:
                 if file.inode == mapping.inode:
                     return _parsed(pid, data, path)
                 named.append((data, path))
-        try:  # deleted by a cleaner of /tmp, or on a file system whose inode numbers are others in maps
-            path = self.fs.path(pid, "map_files", mapping.addresses)
-            return _parsed(pid, self.fs.read_path(path, _LARGEST_FILE_BYTES), f"{mapping.path} of {pid}")
-        except OSError:  # only root may, and only where the kernel has it
-            pass
+        # A deleted file, or a file system with other inode numbers in maps. Only root may read map_files.
+        mapped = optional(self.fs.read_path, self.fs.path(pid, "map_files", mapping.addresses), _LARGEST_FILE_BYTES)
+        if mapped is not None:
+            return _parsed(pid, mapped, f"{mapping.path} of {pid}")
         for data, path in named:
             perf = _parsed(pid, data, path)
             if not isinstance(perf, PerfData) or self._began_after_start(pid, perf):
                 return perf
         if not self.fs.is_live:
-            return NotSupported(f"{pid} shares counters in {mapping.path}, which this copy does not hold")
-        gone = "was deleted (by a cleaner of /tmp?)" if mapping.deleted else "is not there for us"
-        return NotSupported(f"{pid} shares counters in {mapping.path}, which {gone}; root can read it all the same")
+            return NotSupported(f"{pid} shares counters in {mapping.path}, which is not in this copy")
+        gone = "was deleted (by a cleaner of /tmp?)" if mapping.deleted else "opskit cannot open"
+        return NotSupported(f"{pid} shares counters in {mapping.path}, which {gone}; root can still read it")
 
     def _files_at(self, pid: int, path: str) -> Iterator[tuple[FileId, bytes, str]]:
-        """The file of that path in the process's own mount namespace, then in ours."""
+        """The file of that path in the process's mount namespace, then in ours."""
         directory, _, name = path.rpartition("/")
-        for place in ("its own", "ours"):
-            try:
-                at = self.fs.inside(pid, directory) if place == "its own" else f"{self.fs.root}{directory}"
-                file, data = self.fs.read_untrusted(at, name, _LARGEST_FILE_BYTES)
-            except OSError:  # not there, not ours to read, or no file that a JVM has made
-                continue
-            yield file, data, f"{at}/{name}"
+        for at in (optional(self.fs.inside, pid, directory), f"{self.fs.root}{directory}"):
+            found = at and optional(self.fs.read_untrusted, at, name, _LARGEST_FILE_BYTES)
+            if found:
+                yield *found, f"{at}/{name}"
 
     def _without_maps(self, pid: int) -> Jvm | None:
-        """What can be said of a process that does not let itself be looked into. Raises DENIED where it is nothing."""
+        """A JVM whose maps are unreadable. Raises DENIED where nothing identifies it as one."""
         status = self.fs.load(parse_status, pid, "status")
         if not is_java_launcher(self._words(pid, "cmdline")) and not self._has_vm_thread(pid):
             raise PermissionError
-        perf = self._own_file(pid, status)
-        if perf is None:
+        perf: PerfData | OpskitError | None = self._own_file(pid, status)
+        if perf is None and not self.fs.is_live:
+            perf = NotSupported(f"{pid} is a JVM, whose counters are not in this copy")
+        elif perf is None:
             owner = status.effective_uid
-            if not self.fs.is_live:
-                lacking = NotSupported(f"{pid} is a JVM, whose counters this copy does not hold")
-                return self._jvm(pid, status, HOTSPOT, None, lacking)
-            reason = NotPermitted(
+            perf = NotPermitted(
                 f"{pid} is a JVM of uid {owner}, whose counters only that user and root may read; "
                 f"{as_owner_or_root(self.fs, 'CAP_SYS_PTRACE CAP_DAC_READ_SEARCH', pid, owner)}"
             )
-            return self._jvm(pid, status, HOTSPOT, None, reason)
         return self._jvm(pid, status, HOTSPOT, None, perf)
 
     def _own_file(self, pid: int, status: Status) -> PerfData | None:
-        """A file in our /tmp that is surely the process's: of its owner, and begun after it. The newest of several users'."""
+        """The file in our /tmp that has the process's owner and began after it; the newest one of several users' directories."""
         name = str((status.ns_pids or (pid,))[-1])
-        tmp = f"{self.fs.root}/tmp"
         found = []
-        try:
-            users = [user for user in self.fs.names_at(tmp) if user.startswith("hsperfdata_")]
-        except OSError:
-            users = []
-        for user in users:
-            try:
-                file, data = self.fs.read_untrusted(f"{tmp}/{user}", name, _LARGEST_FILE_BYTES)
-            except OSError:
+        for user in self.fs.names_root("tmp"):
+            if not user.startswith("hsperfdata_"):
                 continue
-            if file.uid == status.effective_uid or not self.fs.is_live:  # a copy may be anybody's
-                found.append((file.ctime_ns, data, f"{tmp}/{user}/{name}"))
+            at = f"{self.fs.root}/tmp/{user}"
+            file, data = optional(self.fs.read_untrusted, at, name, _LARGEST_FILE_BYTES, default=(None, b""))
+            # The files of a copy may have any owner.
+            if file is not None and (file.uid == status.effective_uid or not self.fs.is_live):
+                found.append((file.ctime_ns, data, f"{at}/{name}"))
         if not found:
             return None
         _, data, path = max(found)
@@ -287,46 +281,23 @@ class _Finder:
         )  # fmt: skip
 
     def _words(self, pid: int, name: str) -> list[str]:
-        """Of cmdline or environ; none where the rights do not suffice, or a copy lacks it. Raises GONE."""
-        try:
-            return self.fs.load(parse_words, pid, name)
-        except DENIED:
-            return []
-        except GONE:
-            if self.fs.is_live:
-                raise
-            return []
+        """The words of cmdline or environ; empty where unreadable. Raises GONE."""
+        return self._unless_denied(self.fs.load, parse_words, pid, name) or []
 
     def _has_vm_thread(self, pid: int) -> bool:
-        """Whether one of the first threads has the name that HotSpot gives (JDK 9 and later). Names are open to all."""
-        try:
-            tids = self.fs.tids(pid)
-        except GONE:
-            if self.fs.is_live:
-                raise
-            return False
-        for tid in tids[:_FIRST_THREADS]:
-            try:
-                if self.fs.read(pid, "task", tid, "comm") == b"VM Thread\n":
-                    return True
-            except (*GONE, DENIED):
-                continue
-        return False
+        """Whether one of the first threads has HotSpot's name (JDK 9 and later), which everyone may read."""
+        tids = self._unless_denied(self.fs.tids, pid) or []
+        return any(self.fs.maybe(str, pid, "task", tid, "comm") == "VM Thread\n" for tid in tids[:_FIRST_THREADS])
 
     def _began_after_start(self, pid: int, perf: PerfData) -> bool:
-        """Whether these counters began after the process did: those of an earlier process of this pid did not."""
+        """Whether the counters began after the process: those of an earlier process with this PID did not."""
         began_ms = perf.number("sun.rt.createVmBeginTime")
-        if not began_ms:
-            return False
-        try:
-            boot_s = self.fs.load(parse_boot_time, "stat")
-        except (*GONE, BadInput):
-            return False
-        start_ticks = self.fs.load(parse_stat, pid, "stat").start_ticks
-        return began_ms >= boot_s * 1000 + start_ticks * 1000 // self.clock_ticks - _CLOCK_SLACK_MS
+        ticks = self.fs.load(parse_stat, pid, "stat").start_ticks
+        start_s = started_s(self.fs.maybe(parse_boot_time, "stat"), ticks, self.clock_ticks)
+        return bool(began_ms) and start_s is not None and (began_ms or 0) / 1000 >= start_s - _CLOCK_SLACK_S
 
     def _is_native_image(self, pid: int) -> bool:
-        """By its executable; one that lies on another machine is not touched: that may hang."""
+        """By its executable, unless that is on a network file system, where a read may hang."""
         try:
             if self._is_remote(pid):
                 return False
@@ -340,15 +311,9 @@ class _Finder:
         return self._native[key]
 
     def _is_remote(self, pid: int) -> bool:
-        try:
-            namespace = self.fs.link(pid, "ns", "mnt")
-        except OSError:
-            namespace = b""
+        namespace = optional(self.fs.link, pid, "ns", "mnt", default=b"")
         if namespace not in self._remote:
-            try:
-                self._remote[namespace] = self.fs.load(parse_remote_mount_points, pid, "mountinfo")
-            except (OSError, BadInput):
-                self._remote[namespace] = []
+            self._remote[namespace] = self.fs.maybe(parse_remote_mount_points, pid, "mountinfo", default=[])
         points = self._remote[namespace]
         exe = self.fs.link(pid, "exe").decode("utf-8", "surrogateescape") if points else ""
         return any(exe.startswith(point.rstrip("/") + "/") for point in points)
@@ -361,31 +326,29 @@ class _Finder:
         uid = status.effective_uid
         if not self._has_passwd_entry(pid, uid):
             return NotSupported(
-                f"{pid} shares no counters: HotSpot makes no hsperfdata file for a user without a name, "
-                f"and uid {uid} has no passwd entry where it runs"
+                f"{pid} shares no counters: uid {uid} has no passwd entry where it runs, and HotSpot makes no hsperfdata file "
+                "for a user without a name"
             )
         if self._is_young(pid):
             return _NotReady(f"{pid} is just starting: it has not shared its counters yet")
         return NotSupported(
-            f"{pid} shares no counters: no hsperfdata file is mapped, and its command line does not say why; "
+            f"{pid} shares no counters: it maps no hsperfdata file, and its command line shows no reason; "
             f"{shell.command('opskit', 'hsperf-check', pid)} looks further"
         )
 
     def _is_young(self, pid: int) -> bool:
-        start_s = self.fs.load(parse_stat, pid, "stat").start_ticks / self.clock_ticks
-        try:
-            return self.fs.load(parse_uptime, "uptime") - start_s < _YOUNG_S
-        except (*GONE, BadInput):  # a captured tree without it
-            return False
+        ticks = self.fs.load(parse_stat, pid, "stat").start_ticks
+        age = age_s(self.fs.maybe(parse_uptime, "uptime"), ticks, self.clock_ticks)
+        return age is not None and age < _YOUNG_S
 
     def _has_passwd_entry(self, pid: int, uid: int) -> bool:
-        """Whether the user has a name where the process runs; yes where that cannot be read."""
-        try:
-            inner = self.fs.load(parse_id_map, pid, "uid_map").inner(uid)
-            lines = self.fs.read_inside(pid, "/etc/passwd", _LARGEST_FILE_BYTES).split(b"\n")
-        except (OSError, BadInput):
+        """Whether the user has a name where the process runs; True where that is unreadable."""
+        id_map = self.fs.maybe(parse_id_map, pid, "uid_map")
+        inner = id_map and id_map.inner(uid)
+        passwd = optional(self.fs.read_inside, pid, "/etc/passwd", _LARGEST_FILE_BYTES)
+        if inner is None or passwd is None:
             return True
-        return inner is None or any(line.split(b":")[2:3] == [b"%d" % inner] for line in lines)
+        return any(line.split(b":")[2:3] == [b"%d" % inner] for line in passwd.split(b"\n"))
 
 
 def _parsed(pid: int, data: bytes, source: str) -> PerfData | OpskitError:

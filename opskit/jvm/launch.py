@@ -1,4 +1,4 @@
-r"""How a JVM was started: /proc/PID/cmdline (words, each ended by NUL), its environment, and what hsperfdata keeps of both.
+r"""How a JVM was started: /proc/PID/cmdline (words, each ended by NUL), its environment, and their traces in hsperfdata.
 
 java -Xmx2g -Dtoken=… -cp app.jar com.example.Main serve
 """
@@ -22,25 +22,25 @@ _WITH_VALUE = frozenset({
     "--describe-module", "--illegal-native-access", "--source", "--sun-misc-unsafe-memory-access",
 })  # fmt: skip
 _STARTS_MAIN = frozenset({"-jar", "-m", "--module"})
-# In one line of text a value with spaces ends only where the next option of a JVM surely begins.
+# In one line of text a value with spaces ends where the next option of a JVM begins.
 _NEXT_OPTION = r"(?=\s+(?:-D|-X|-javaagent:|-agent(?:lib|path):|-(?:ea|da|esa|dsa|server|client|jar|cp)\b|--)|\s*$)"
 _VALUED = r"(?:-D[^=\s]+|-javaagent:[^=\s]+|-agent(?:lib|path):[^=\s]+)"
 _VALUED_IN_LINE = rf"((?:^|(?<=\s)){_VALUED})=.*?(?<!\s){_NEXT_OPTION}"
-_MOST_WITH_SPACES = 1000  # options whose values hold spaces; nobody has so many
+_MOST_WITH_SPACES = 1000  # options with spaces in their values
 
 
 def parse_words(text: str) -> list[str]:
-    """The words of a cmdline, or the NAME=value of an environ."""
+    """The words of a cmdline, or the NAME=value entries of an environ."""
     return text.removesuffix("\0").split("\0") if text else []
 
 
 def main_of_words(words: list[str]) -> str | None:
-    """The jar, module or main class on a java launcher's command line; None where it shows none (@argfile, JNI)."""
+    """The jar, module or main class on a java launcher's command line; None: not shown (@argfile, JNI)."""
     return _split(words)[1]
 
 
 def vm_words(words: list[str]) -> list[str]:
-    """The options before the main class or jar, but for a class path and its like."""
+    """The options before the main class or jar, except those with a separate value (-cp)."""
     return _split(words)[0] if is_java_launcher(words) else []
 
 
@@ -80,10 +80,10 @@ def is_java_launcher(words: list[str]) -> bool:
 
 
 def last_flag(words: list[str], environment: list[str], name: str) -> str | None:
-    """The last of `-XX:+NAME`, `-XX:-NAME` or `-XX:NAME=value` in force, as it was written; None: none was seen.
+    """The last of `-XX:+NAME`, `-XX:-NAME` or `-XX:NAME=value`, which is in force; None: not given.
 
     Later ones win: JAVA_TOOL_OPTIONS, then the command line (JDK_JAVA_OPTIONS stands before it), then _JAVA_OPTIONS.
-    Options in files (@argfile, -XX:Flags=, JAVA_OPTIONS of wrappers) are not seen here.
+    Options in files (@argfile, -XX:Flags=, JAVA_OPTIONS of wrappers) are not visible here.
     """
     variables = dict(_pair(entry) for entry in environment)
     options = [option for key in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS") for option in variables.get(key, "").split()]
@@ -94,10 +94,10 @@ def last_flag(words: list[str], environment: list[str], name: str) -> str | None
 
 
 def without_secrets(vm_args: str, words: Sequence[str] = ()) -> str:
-    """The JVM's options with the values of -D, and the options of agents, hidden: they hold passwords.
+    """The JVM's options without the values of -D and the options of agents, which hold passwords.
 
-    `vm_args` is one line, in which a value with spaces has no end of its own; `words` are those of the command line, where
-    it has. Options from the environment are never in `words`, and have no spaces in them.
+    `vm_args` is one line, in which a value with spaces has no end; `words` of the command line delimit it. Options from the
+    environment are not in `words`, and have no spaces.
     """
     with_spaces = {word for word in words if re.search(r"\s", word) and re.match(_VALUED + "=", word)}
     if len(with_spaces) > _MOST_WITH_SPACES:
@@ -108,7 +108,7 @@ def without_secrets(vm_args: str, words: Sequence[str] = ()) -> str:
 
 
 def parse_release(text: str) -> dict[str, str]:
-    """The `KEY="value"` lines of a JDK's release file (JAVA_VERSION, IMPLEMENTOR, …). Raises BadInput where there is none."""
+    """The `KEY="value"` lines of a JDK's release file (JAVA_VERSION, IMPLEMENTOR, …). Raises BadInput if there is none."""
     fields = {
         key: value.strip().strip('"')
         for key, equals, value in (line.partition("=") for line in text.splitlines())

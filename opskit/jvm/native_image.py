@@ -1,6 +1,6 @@
-"""GraalVM native images: programs that were Java, with no JVM in them that could be attached to.
+"""GraalVM native images: compiled Java programs without a JVM to attach to.
 
-Such an ELF file has its heap's first content in a section of its own, `.svm_heap`, which stays after strip(1).
+Such an ELF file has a section `.svm_heap` with the heap's first content, which survives strip(1).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _HEAP_SECTION = b"\0.svm_heap\0"
-_MOST_BYTES = 1 << 20  # of section names; a program with more has other troubles
+_MOST_BYTES = 1 << 20  # of section names
 
 
 def is_native_image(read: Callable[[int, int], bytes]) -> bool:

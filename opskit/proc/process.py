@@ -1,25 +1,27 @@
-"""Who a process is: its name, owner, parent and start."""
+"""The identity of a process: name, owner, parent, start."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from opskit.errors import BadInput
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.files.status import parse_status
-from opskit.proc.fs import DENIED, GONE, ProcFS
+from opskit.proc.fs import optional
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from opskit.proc.fs import ProcFS
 
 _DELETED = " (deleted)"
 _COMM_BYTES = 15
 
 
 class Process(NamedTuple):
-    """One process. `start_ticks` (clock ticks since boot) tells it from a later process of the same pid.
+    """One process. `start_ticks` (clock ticks since boot) tell it from a later process with the same PID.
 
-    `command` is the exe's name, or comm where there is no exe to read. None: the kernel, or the rights, do not say.
+    `command` is the exe's name, or comm where the exe is unreadable. None: unknown.
     """
 
     pid: int
@@ -33,44 +35,37 @@ class Process(NamedTuple):
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing runs any more: gone, or a zombie that its parent has not waited for yet.
-
-        A process whose main thread alone has exited is a zombie with threads, and lives.
-        """
+        """Whether it is gone, or a zombie. A zombie with threads lives: its main thread alone has exited."""
         return self.start_ticks is None or (self.state in ("Z", "X") and (self.threads or 1) <= 1)
 
 
 def command_name(fs: ProcFS, pid: int) -> str:
-    """The basename of the process's exe, or comm. "?" where the process is gone before it gave either, or has an empty comm."""
-    try:
-        name = fs.link(pid, "exe").rpartition(b"/")[2].decode("utf-8", "surrogateescape")
-    except OSError:  # gone, denied, or a path longer than the kernel tells
+    """The basename of the process's exe, or comm; "?" where both are unreadable or empty."""
+    exe = optional(fs.link, pid, "exe")
+    if exe is None:  # gone, denied, or a path longer than a page
         return _comm(fs, pid)
+    name = exe.rpartition(b"/")[2].decode("utf-8", "surrogateescape")
     if not name.endswith(_DELETED):
         return name
-    # The kernel marks an exe that was deleted, but a file may really be called so: then comm, cut by exec, says it too.
+    # The kernel marks a deleted exe so, but a file may have such a name: then comm, which exec shortens, has it too.
     bare = name[: -len(_DELETED)]
     return name if len(bare) < _COMM_BYTES and _comm(fs, pid) == name[:_COMM_BYTES] else bare
 
 
 def read_process(fs: ProcFS, pid: int, user_name: Callable[[int], str]) -> Process:
-    """Everything about a process; what vanishes or is denied meanwhile, or was copied half, is None."""
-    uid = ppid = start = state = threads = None
-    try:
-        uid = fs.load(parse_status, pid, "status").real_uid
-        stat = fs.load(parse_stat, pid, "stat")
-        ppid, start, state, threads = stat.ppid, stat.start_ticks, stat.state, stat.threads
-    except (*GONE, DENIED, BadInput):
-        pass
-    user = None if uid is None else user_name(uid)
-    return Process(pid, command_name(fs, pid), uid, user, ppid, start, state, threads)
+    """The identity of a process; None for each value that cannot be read."""
+    uid = fs.maybe(_real_uid, pid, "status")
+    stat = None if uid is None else fs.maybe(parse_stat, pid, "stat")
+    rest = (stat.ppid, stat.start_ticks, stat.state, stat.threads) if stat else ()
+    return Process(pid, command_name(fs, pid), uid, None if uid is None else user_name(uid), *rest)
+
+
+def _real_uid(status: str) -> int:
+    return parse_status(status).real_uid
 
 
 def _comm(fs: ProcFS, pid: int) -> str:
-    try:
-        return fs.load(_strip_newline, pid, "comm") or "?"
-    except OSError:
-        return "?"
+    return fs.maybe(_strip_newline, pid, "comm") or "?"
 
 
 def _strip_newline(text: str) -> str:

@@ -1,20 +1,20 @@
-"""What this process may do, and how to be allowed what it may not: by root, by a capability, outside of a user namespace.
+"""Our own rights, and how to get missing ones: as root, by a capability, outside of a user namespace.
 
 /proc/self/status (capabilities(7), user_namespaces(7), include/uapi/linux/capability.h):
 
 Uid:    0       0       0       0
-CapEff: 00000000a80425fb      what we may do
-CapBnd: 00000000a80425fb      what root may do at the most, when it is started from here
+CapEff: 00000000a80425fb      capabilities in force
+CapBnd: 00000000a80425fb      the most that root gets when started from here
 NoNewPrivs:     0             1: sudo has no effect
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from opskit.errors import BadInput
 from opskit.proc.files.status import parse_status
-from opskit.proc.fs import DENIED, GONE, ProcFS
+from opskit.proc.fs import ProcFS, optional
+from opskit.records import NamedTuple
 from opskit.shell import Syntax, command
 
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ _BY_BIT = (
     "CAP_AUDIT_READ", "CAP_PERFMON", "CAP_BPF", "CAP_CHECKPOINT_RESTORE",
 )  # fmt: skip
 _BITS = {name: 1 << bit for bit, name in enumerate(_BY_BIT)}
-# Either of them does: a reader is also let by the right to override.
+# One of the two is enough.
 _STRONGER = {"CAP_DAC_READ_SEARCH": "CAP_DAC_OVERRIDE"}
-# What a container runtime gives by default (or stronger), and what kubectl's profile "general" adds; for the rest: "sysadmin".
+# A container runtime's defaults, and what kubectl's profile "general" adds; the others need "sysadmin".
 _GENERAL = {
     "CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL", "CAP_SETGID", "CAP_SETUID", "CAP_SETPCAP",
     "CAP_NET_BIND_SERVICE", "CAP_NET_RAW", "CAP_SYS_CHROOT", "CAP_MKNOD", "CAP_AUDIT_WRITE", "CAP_SETFCAP",
@@ -44,10 +44,9 @@ _FIRST_USER_NAMESPACE = b"user:[4026531837]"  # include/linux/proc_ns.h, PROC_US
 
 
 class Rights(NamedTuple):
-    """Our own rights: effective uid, the masks of effective and of bounding capabilities, and what restricts them.
+    """Effective uid, masks of effective and bounding capabilities, and their restrictions.
 
-    `first_user_namespace`: capabilities hold for the whole machine. `no_new_privs`: no program that we start gets more.
-    `groups`: our gids, as text.
+    `first_user_namespace`: capabilities hold for the whole machine. `no_new_privs`: sudo has no effect. `groups`: gids as text.
     """
 
     euid: int
@@ -59,24 +58,27 @@ class Rights(NamedTuple):
 
 
 def read_rights() -> Rights | None:
-    """Our own rights; None where there is no /proc of ours."""
+    """Our own rights; None without a /proc of ours."""
     fs = ProcFS()
-    try:
-        status = fs.load(parse_status, "self", "status")
-        return Rights(
-            euid=status.effective_uid,
-            effective=status.mask("CapEff") or 0,
-            bounding=status.mask("CapBnd") or 0,
-            no_new_privs=status.fields.get("NoNewPrivs") == "1",
-            first_user_namespace=fs.link("self", "ns", "user") == _FIRST_USER_NAMESPACE,
-            groups=frozenset((str(status.effective_gid), *status.fields.get("Groups", "").split())),
-        )
-    except (OSError, BadInput, ValueError):
-        return None
+    namespace = optional(fs.link, "self", "ns", "user")
+    return (
+        None if namespace is None else fs.maybe(lambda text: _rights(parse_status(text), namespace), "self", "status")
+    )
+
+
+def _rights(status: Status, namespace: bytes) -> Rights:
+    return Rights(
+        euid=status.effective_uid,
+        effective=status.mask("CapEff") or 0,
+        bounding=status.mask("CapBnd") or 0,
+        no_new_privs=status.fields.get("NoNewPrivs") == "1",
+        first_user_namespace=namespace == _FIRST_USER_NAMESPACE,
+        groups=frozenset((str(status.effective_gid), *status.fields.get("Groups", "").split())),
+    )
 
 
 def missing(mask: int, capabilities: str) -> list[str]:
-    """Those of some capabilities (`CAP_SETUID CAP_SETGID`) that are not in a mask."""
+    """The capabilities of a list (`CAP_SETUID CAP_SETGID`) that are not in a mask."""
     return [
         name
         for name in capabilities.split()
@@ -85,15 +87,15 @@ def missing(mask: int, capabilities: str) -> list[str]:
 
 
 def names_of(mask: int) -> list[str]:
-    """The names of the capabilities in a mask, those of newer kernels by their number."""
+    """The names of the capabilities in a mask; of newer ones the number."""
     return [_BY_BIT[bit] if bit < len(_BY_BIT) else f"capability {bit}" for bit in range(64) if mask >> bit & 1]
 
 
 def how_to_be_allowed(fs: ProcFS, capabilities: str, *words: object, pid: int | None = None) -> str:
-    """What to do after a refusal, as a clause: `run as root: sudo opskit pipes 42`, or what is missing and how to get it.
+    """A clause about what to do after a refusal: `run as root: sudo opskit pipes 42`, or what is missing and how to get it.
 
-    `capabilities`: what root needs for it (`CAP_SYS_PTRACE`), separated by blanks; empty: it only has to be the machine's
-    root. `words`: the command to repeat. `pid`: the process that refused itself.
+    `capabilities`: what root needs (`CAP_SYS_PTRACE`), separated by blanks; empty: only to be the machine's root.
+    `words`: the command to repeat. `pid`: the process that could not be read.
     """
     as_root = f"{RUN_AS_ROOT}: {command('sudo', *words)}" if words else RUN_AS_ROOT
     rights = read_rights()
@@ -120,7 +122,7 @@ def how_to_be_allowed(fs: ProcFS, capabilities: str, *words: object, pid: int | 
 
 
 def as_owner_or_root(fs: ProcFS, capabilities: str, pid: int, uid: int, gid: int | None = None) -> str:
-    """The same for what the user of a process may do too, with any command of opskit's."""
+    """The same where the process's own user is allowed too, for any opskit command."""
     advice = how_to_be_allowed(fs, capabilities, *ANY_COMMAND, pid=pid)
     if not advice.startswith(RUN_AS_ROOT):
         return advice
@@ -129,7 +131,7 @@ def as_owner_or_root(fs: ProcFS, capabilities: str, pid: int, uid: int, gid: int
 
 
 def _more(lacking: list[str]) -> str:
-    """How to start a container with these capabilities; as a plain root where there are none to be named."""
+    """How to start a container with these capabilities, or as root where the list is empty."""
     profile = "general" if set(lacking) <= _GENERAL else "sysadmin"
     debug = command("kubectl", "debug", f"--profile={profile}", Syntax("…"))
     added = [word for name in lacking for word in ("--cap-add", name.removeprefix("CAP_"))]
@@ -138,22 +140,19 @@ def _more(lacking: list[str]) -> str:
 
 
 def _as_its_own_user(fs: ProcFS, rights: Rights, lacking: list[str], words: tuple[object, ...], pid: int | None) -> str:
-    """The way that needs no container to be started anew: a process without capabilities lets its own user look into it."""
+    """A clause for a process without capabilities: its own user may read it, which needs no new container."""
     if pid is None or not words or lacking != ["CAP_SYS_PTRACE"] or missing(rights.effective, "CAP_SETUID CAP_SETGID"):
         return ""
-    try:
-        status = fs.load(parse_status, pid, "status")
-        ids = _plain_ids(status)
-    except (*GONE, DENIED, BadInput, ValueError):
-        return ""
+    ids = fs.maybe(_plain_ids, pid, "status")
     if ids is None or ids[0] == rights.euid or _is_in_another_user_namespace(fs, pid):
         return ""
     as_user = command("setpriv", f"--reuid={ids[0]}", f"--regid={ids[1]}", "--clear-groups", *words)
     return f"its own user may: {as_user}; or "
 
 
-def _plain_ids(status: Status) -> tuple[int, int] | None:
+def _plain_ids(text: str) -> tuple[int, int] | None:
     """(uid, gid) of a process without capabilities whose ids are all the same."""
+    status = parse_status(text)
     uids, gids = (set(status.fields.get(key, "").split()[:3]) for key in ("Uid", "Gid"))
     if len(uids) != 1 or len(gids) != 1 or status.mask("CapPrm") != 0:
         return None
@@ -161,15 +160,13 @@ def _plain_ids(status: Status) -> tuple[int, int] | None:
 
 
 def _is_in_another_user_namespace(fs: ProcFS, pid: int) -> bool:
-    """By its map of uids, which everybody may read; the link of the namespace is closed to those who are asked here."""
-    try:
-        return fs.read(pid, "uid_map") != ProcFS().read("self", "uid_map")
-    except OSError:
-        return False
+    """By its uid map, which everyone may read; the namespace link is closed to us here."""
+    theirs, ours = optional(fs.read, pid, "uid_map"), optional(ProcFS().read, "self", "uid_map")
+    return None not in (theirs, ours) and theirs != ours
 
 
 def obstacles(fs: ProcFS, pid: int | None) -> list[str]:
-    """What was seen that may refuse us where modes and capabilities do not: Yama, a security module."""
+    """What may refuse us although modes and capabilities allow: Yama, a security module."""
     seen = []
     scope = _line(ProcFS(), "sys", "kernel", "yama", "ptrace_scope")
     if scope in ("2", "3"):
@@ -186,7 +183,4 @@ def obstacles(fs: ProcFS, pid: int | None) -> list[str]:
 
 
 def _line(fs: ProcFS, *parts: object) -> str | None:
-    try:
-        return fs.load(lambda text: text.removesuffix("\n").rstrip("\0"), *parts) or None
-    except (OSError, ValueError):
-        return None
+    return fs.maybe(lambda text: text.removesuffix("\n").rstrip("\0"), *parts) or None

@@ -1,11 +1,10 @@
-"""The opener of trees that are not this machine's own /proc: a copy, or a host's root that is mounted somewhere.
+"""The opener of trees other than this machine's /proc: a copy, or another host's root that is mounted here.
 
-Whoever made the tree may be hostile. Links and `..` are resolved within it (openat2(2), RESOLVE_IN_ROOT; component by
-component where the kernel or a seccomp filter does not have that), nothing but regular files is opened, and no more than
-LARGEST_COPIED_BYTES of one is read, of those that are always small less. What is refused is counted.
+The tree may be hostile. Links and `..` are resolved within it (resolve.py), only regular files are opened, and reads are
+bounded by LARGEST_COPIED_BYTES, or less for files that are always small. Each refused file is recorded.
 
-A mounted root has a live procfs in it. There /proc/PID/root, cwd and exe lead to where the process is, as they do here:
-these links the kernel makes, and a path below root or cwd is resolved within that directory.
+A mounted root has a live procfs in it. Its /proc/PID/root, cwd and exe are links of the kernel's and lead to where the
+process is; a path below root or cwd is resolved within that directory.
 """
 
 from __future__ import annotations
@@ -15,9 +14,10 @@ import errno
 import os
 import re
 import stat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from opskit.errors import BadInput, NotSupported
+from opskit.proc import fd_directory
 from opskit.proc.fs import (
     GONE,
     LARGEST_BYTES,
@@ -27,29 +27,27 @@ from opskit.proc.fs import (
     Refused,
     Space,
     check_untrusted,
+    ids,
     largest_bytes,
     read_all,
 )
 from opskit.proc.kernel import syscalls
+from opskit.proc.resolve import PATH_ONLY, best_resolver, relative
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    Resolver = Callable[[int, bytes, int], int]
+    from opskit.proc.fd_directory import FdReader
+    from opskit.proc.resolve import Resolver
 
-# The longest text that a capture has is maps or smaps; this is maps of half a million mappings.
+T = TypeVar("T")
+
+# The longest text in a capture is maps or smaps; this is the maps of half a million mappings.
 LARGEST_COPIED_BYTES = 64 << 20
-# What a process has of these is a page or two, but for 65,536 groups in its status. Read line by line, a file of endless
-# lines takes thirty times its size.
+# These have a page or two, except a status with 65,536 groups. Split into lines, a hostile one takes thirty times its size.
 LARGEST_SMALL_BYTES = 1 << 20
 _SMALL = frozenset(("cgroup", "comm", "limits", "loadavg", "meminfo", "schedstat", "stat", "status", "uptime"))
-_LINKS_AT_MOST = 40  # as the kernel's own limit
-_LEVELS_AT_MOST = 255  # each costs an fd
-_RENAMES_AT_MOST = 16
-_PATH_MAX = 4096
-_PATH_ONLY = os.O_PATH | os.O_CLOEXEC
-_PROC_ROOT_INODE = 1  # include/linux/proc_ns.h
-# What the kernel's own links lead to, with a path behind those of directories.
+# The kernel's own links, with a path behind those of directories.
 _MAGIC = re.compile(
     r"(?P<parent>(?:[0-9]+|self|thread-self)(?:/task/[0-9]+)?(?P<within>/(?:fd|map_files|ns))?)"
     r"/(?(within)(?P<entry>[^/]+)|(?:(?P<file>exe)|(?P<place>root|cwd)(?P<below>/.*)?))",
@@ -67,31 +65,42 @@ _KINDS = {
 
 
 class TreeFS(ProcFS):
-    """A tree below ROOT, or with ROOT "/" a proc tree alone. A copied proc tree alone has no root: nothing is known of it."""
+    """A tree below ROOT, or with ROOT "/" a proc tree alone; a copied proc tree alone has no root to read."""
 
     def __init__(self, proc: str, root: str = "/", resolver: Resolver | None = None) -> None:
-        """`resolver`: open_in_root or walk_in_root; chosen by what works here. Raises BadInput, NotSupported."""
+        """`resolver`: open_in_root or walk_in_root; None: the one that works here. Raises BadInput, NotSupported."""
         super().__init__(proc, root)
         if not os.path.isdir("/proc/self/fd"):
             raise NotSupported(
-                "/proc is not mounted here, and files of a tree are opened by it: mount -t proc proc /proc"
+                "/proc is not mounted here, and opening files of a tree needs it; mount -t proc proc /proc"
             )
         self._refused: dict[str, str] = {}
-        self._resolve = resolver or _resolver()
-        # What each path begins with, and the directory that it must not leave; the longest first.
+        self._resolve = resolver or best_resolver()
+        # The start of each path, and the directory that it must not leave; the longest first.
         self._bases = [(self.root, _open_base(self.root, "tree", "proc/"))] if self.root else []
         if not self.root or not self.proc.startswith(f"{self.root}/"):
             self._bases.append((self.proc, _open_base(self.proc, "proc tree", "1/, meminfo, …")))
         self._bases.sort(key=lambda base: -len(base[0]))
-        self._live = False  # until it is known
+        self._live = False  # _is_procfs opens by it
         self._live = self._is_procfs(self.proc)
         if self.has_our_root:
-            self._bases.append(("", os.open("/", _PATH_ONLY)))
+            self._bases.append(("", os.open("/", PATH_ONLY)))
         self._limit_bytes = LARGEST_BYTES if self._live else LARGEST_COPIED_BYTES
+
+    def check(self) -> None:
+        """Raise BadInput unless the root looks like a proc tree."""
+        advice = "give the directory that holds 1/, meminfo, …"
+        try:
+            names = self.names_at(self.proc)
+        except OSError as error:
+            raise BadInput(self.proc, f"no proc tree: {error.strerror}; {advice}") from None
+        if not ids(names) and not {"self", "meminfo", "loadavg"} & set(names):
+            found = ", ".join(sorted(names)[:3]) or "an empty directory"
+            raise BadInput(self.proc, f"no proc tree: found {found}; {advice}")
 
     @property
     def is_live(self) -> bool:
-        """Whether it is a procfs, which a kernel fills now."""
+        """Whether it is a procfs."""
         return self._live
 
     @property
@@ -101,29 +110,8 @@ class TreeFS(ProcFS):
 
     @property
     def refused(self) -> dict[str, str]:
-        """What was not read although it is there: path -> why."""
+        """The files that exist and were not read: path -> why."""
         return self._refused
-
-    def is_own(self) -> bool:
-        """Whether a pid in this tree is that process here; never in a copy, whose links may say anything."""
-        if not self._live:
-            return False
-        try:
-            seen, plain = self._stat(self.proc), os.stat(self.proc)  # what acts opens paths as they are
-            return (
-                os.path.samestat(seen, plain)
-                and self._readlink(self.path("self")) == b"%d" % os.getpid()
-                and os.path.samestat(self._stat(self.path("self", "ns", "pid")), os.stat("/proc/self/ns/pid"))
-            )
-        except OSError:
-            return False
-
-    def thread_count(self, pid: int) -> int:
-        """How many threads a process has; a copy's directories need not be linked as the kernel's are."""
-        if not self._live:
-            return len(self.tids(pid))
-        links = self._stat(self.path(pid, "task")).st_nlink
-        return links - 2 if links > 2 else len(self.tids(pid))
 
     def read_path(self, path: str, limit_bytes: int | None = None) -> bytes:
         """A whole regular file. Raises Refused for anything else, and above the limit."""
@@ -158,12 +146,12 @@ class TreeFS(ProcFS):
                 return found, read_all(fd, path, limit_bytes)
 
     def file_id_at(self, path: str) -> FileId:
-        """What is at a path; a symbolic link there is not followed."""
+        """The file at a path, without following a link at its end."""
         with self._opened(path, follow=False) as fd:
             return FileId.of(os.fstat(fd))
 
     def is_writable(self, path: str) -> bool:
-        """Whether we may write there."""
+        """Whether the rights and the mount let us write there."""
         try:
             with self._opened(path) as fd:
                 return os.access(f"/proc/self/fd/{fd}", os.W_OK)
@@ -171,12 +159,12 @@ class TreeFS(ProcFS):
             return False
 
     def space_at(self, path: str) -> Space:
-        """How much room there is on the file system of a path."""
+        """The free space on the file system of a path."""
         with self._opened(path) as fd:
             return Space.of(os.statvfs(fd))
 
     def names_at(self, path: str) -> list[str]:
-        """The names in a directory, in no order."""
+        """The names in a directory, unsorted."""
         with self._opened(path) as seen, self._listable(seen, path) as fd:
             return os.listdir(fd)
 
@@ -196,7 +184,7 @@ class TreeFS(ProcFS):
             try:
                 namespaces.append(self.link(each, "ns", "mnt"))
             except OSError:
-                return True  # the copy does not say
+                return True  # not in the copy
         return namespaces[0] == namespaces[1]
 
     # How a path is reached
@@ -210,7 +198,7 @@ class TreeFS(ProcFS):
 
     @contextlib.contextmanager
     def _opened(self, path: str, *, follow: bool = True) -> Iterator[int]:
-        """An O_PATH fd of what is at a path. Whatever fails is GONE or DENIED."""
+        """An O_PATH fd of the file at a path. Each failure becomes GONE or DENIED."""
         fd = -1
         try:
             fd = self._open(path, follow=follow)
@@ -221,7 +209,7 @@ class TreeFS(ProcFS):
         except OSError as error:
             if error.errno in _GONE_HERE:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from None
-            # Told by read_untrusted and _readlink; a live kernel file may give any error when it is read.
+            # read_untrusted and _readlink raise these; reading a live kernel file may give any error.
             if error.errno in (errno.EINVAL, errno.EFBIG) or (self._live and error.errno not in _NOT_OPENED):
                 raise
             raise self._refuse(path, error.errno or errno.EIO, error.strerror or "cannot be opened") from None
@@ -230,7 +218,7 @@ class TreeFS(ProcFS):
                 os.close(fd)
 
     def _open(self, path: str, *, follow: bool) -> int:
-        flags = _PATH_ONLY if follow else _PATH_ONLY | os.O_NOFOLLOW
+        flags = PATH_ONLY if follow else PATH_ONLY | os.O_NOFOLLOW
         base, below = self._base(path)
         magic = (
             _MAGIC.fullmatch(path[len(self.proc) + 1 :]) if self._live and path.startswith(f"{self.proc}/") else None
@@ -238,24 +226,24 @@ class TreeFS(ProcFS):
         if magic is None or not (follow or magic["below"]):
             return self._resolve(base, below, flags)
         name = magic["entry"] or magic["file"] or magic["place"]
-        parent = self._resolve(base, self._base(f"{self.proc}/{magic['parent']}")[1], _PATH_ONLY | os.O_DIRECTORY)
+        parent = self._resolve(base, self._base(f"{self.proc}/{magic['parent']}")[1], PATH_ONLY | os.O_DIRECTORY)
         try:
             if syscalls.file_system_type(parent) != syscalls.PROC_SUPER_MAGIC:  # something is mounted over it
                 return self._resolve(base, below, flags)
-            place = os.open(name, _PATH_ONLY, dir_fd=parent)
+            place = os.open(name, PATH_ONLY, dir_fd=parent)
         finally:
             os.close(parent)
         if not magic["below"]:
             return place
         try:
-            return self._resolve(place, _relative(magic["below"]), flags)
+            return self._resolve(place, relative(magic["below"]), flags)
         finally:
             os.close(place)
 
     def _base(self, path: str) -> tuple[int, bytes]:
         for prefix, base in self._bases:
             if path == prefix or path.startswith(f"{prefix}/"):
-                return base, _relative(path[len(prefix) :])
+                return base, relative(path[len(prefix) :])
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
 
     def _check_regular(self, fd: int, path: str, limit_bytes: int | None) -> None:
@@ -274,7 +262,7 @@ class TreeFS(ProcFS):
 
     @contextlib.contextmanager
     def _reopened(self, seen: int, path: str) -> Iterator[int]:
-        """The same file, to be read: what was looked at cannot be replaced meanwhile."""
+        """An fd to read the file that was checked, even if its path leads to another one by now."""
         fd = os.open(f"/proc/self/fd/{seen}", READ_ONLY)
         try:
             yield fd
@@ -316,98 +304,19 @@ class TreeFS(ProcFS):
         with self._opened(path) as seen, self._listable(seen, path) as fd, os.scandir(fd) as entries:
             yield entries
 
-    def _open_fds(self, path: bytes) -> int:
-        text = os.fsdecode(path)
-        with self._opened(text) as seen, self._listable(seen, text) as fd:
-            return os.dup(fd)
+    def _of_fds(self, read: FdReader[T], parts: tuple[object, ...], untold: list[T]) -> list[T]:
+        path = self.path(*parts, "fd")
+        with self._opened(path) as seen, self._listable(seen, path) as directory:
+            return fd_directory.read_all(read, directory, lambda: _fd_names(directory), untold, dense=self._live)
 
-    def _fds(self, path: bytes, directory: int) -> list[bytes]:  # noqa: ARG002
-        names = (os.fsencode(name) for name in os.listdir(directory))
-        return [name for name in names if name.isascii() and name.strip(b"0123456789") == b"" and len(name) <= 10]
 
-    def _all_fds(self, path: bytes, directory: int) -> list[bytes]:
-        return super()._all_fds(path, directory) if self._live else self._fds(path, directory)
+def _fd_names(directory: int) -> list[bytes]:
+    names = (os.fsencode(name) for name in os.listdir(directory))
+    return [name for name in names if name.isascii() and name.strip(b"0123456789") == b"" and len(name) <= 10]
 
 
 def _open_base(path: str, what: str, holds: str) -> int:
     try:
-        return os.open(path, _PATH_ONLY | os.O_DIRECTORY)
+        return os.open(path, PATH_ONLY | os.O_DIRECTORY)
     except OSError as error:
         raise BadInput(path, f"no {what}: {error.strerror}; give the directory that holds {holds}") from None
-
-
-def _relative(path: str) -> bytes:
-    """A path below its base. Raises FileNotFoundError for what is no path: no file has such a name."""
-    if "\0" in path:
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-    return os.fsencode(path).lstrip(b"/") or b"."
-
-
-def _resolver() -> Resolver:
-    """openat2 where it works here."""
-    here = os.open("/", _PATH_ONLY)
-    try:
-        os.close(syscalls.open_in_root(here, b".", os.O_PATH))
-    except OSError:
-        return walk_in_root
-    finally:
-        os.close(here)
-    return open_in_root
-
-
-def open_in_root(base: int, path: bytes, flags: int) -> int:
-    """Open a path within a directory by openat2. Raises OSError: ELOOP for too many links, and for a magic one."""
-    for _ in range(_RENAMES_AT_MOST):
-        try:
-            return syscalls.open_in_root(base, path, flags)
-        except BlockingIOError:  # something was renamed while it went through `..`
-            continue
-    raise OSError(errno.ELOOP, "renamed again and again while it was looked for")
-
-
-def walk_in_root(base: int, path: bytes, flags: int) -> int:
-    """The same component by component, for kernels and sandboxes without openat2. `flags` are O_PATH ones."""
-    if len(path) >= _PATH_MAX:
-        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
-    levels = [os.dup(base)]
-    try:
-        todo = _components(path)
-        links = 0
-        while todo:
-            part = todo.pop()
-            if part == b"..":
-                if len(levels) > 1:
-                    os.close(levels.pop())
-                continue
-            if len(levels) > _LEVELS_AT_MOST:
-                raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
-            levels.append(os.open(part, _PATH_ONLY | os.O_NOFOLLOW, dir_fd=levels[-1]))
-            if not stat.S_ISLNK(os.fstat(levels[-1]).st_mode) or (not todo and flags & os.O_NOFOLLOW):
-                continue
-            links += 1
-            if links > _LINKS_AT_MOST or _is_magic(levels[-1], levels[-2]):
-                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-            target = os.readlink(b"", dir_fd=levels[-1])
-            os.close(levels.pop())
-            if target.startswith(b"/"):
-                while len(levels) > 1:
-                    os.close(levels.pop())
-            todo += _components(target)
-        if flags & os.O_DIRECTORY and not stat.S_ISDIR(os.fstat(levels[-1]).st_mode):
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-        return levels.pop()
-    finally:
-        for fd in levels:
-            os.close(fd)
-
-
-def _components(path: bytes) -> list[bytes]:
-    """The parts, the first one last."""
-    return [part for part in reversed(path.split(b"/")) if part not in (b"", b".")]
-
-
-def _is_magic(link: int, directory: int) -> bool:
-    """Whether following a link would leave the path: those of procfs, but for the ones in its topmost directory."""
-    return (
-        syscalls.file_system_type(link) == syscalls.PROC_SUPER_MAGIC and os.fstat(directory).st_ino != _PROC_ROOT_INODE
-    )

@@ -1,4 +1,4 @@
-"""What of the machine's processes could be seen, and what the rights hid."""
+"""How many of the machine's processes were read, and which ones missing rights hide."""
 
 from __future__ import annotations
 
@@ -6,27 +6,25 @@ from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput
 from opskit.proc.files.mountinfo import parse_mountinfo
-from opskit.proc.fs import DENIED, GONE, ProcFS
 from opskit.proc.rights import RUN_AS_ROOT, how_to_be_allowed, missing, read_rights
-from opskit.quantities import integer
+from opskit.quantities import integer, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from opskit.proc.fs import ProcFS
+
 
 def coverage_lines(fs: ProcFS, scanned: int, denied: int, vanished: int) -> Iterator[str]:
-    """The sentences that say what is missing; none where nothing is."""
+    """A sentence for each group of processes that is missing."""
     if denied:
         advice = _to_see_them(fs) if fs.is_live else "this copy does not hold their files"
-        yield f"{denied} of {scanned + denied} processes could not be read; {advice}"
+        yield f"{denied:,} of {scanned + denied:,} processes could not be read; {advice}"
     if vanished:
-        yield f"{vanished} process{'' if vanished == 1 else 'es'} vanished during the scan"
-    if hides_processes(fs):
-        try:
-            tasks = fs.load(parse_total_tasks, "loadavg")
-        except (*GONE, DENIED, BadInput):
-            return
-        yield f"{fs.proc} hides other users' processes (hidepid): {tasks} tasks run in all; {_to_see_them(fs)}"
+        yield f"{plural(vanished, 'process', 'processes')} vanished during the scan"
+    tasks = fs.maybe(parse_total_tasks, "loadavg") if hides_processes(fs) else None
+    if tasks is not None:
+        yield f"{fs.proc} hides other users' processes (hidepid): {tasks:,} tasks run in all; {_to_see_them(fs)}"
 
 
 def _to_see_them(fs: ProcFS) -> str:
@@ -35,7 +33,7 @@ def _to_see_them(fs: ProcFS) -> str:
 
 
 def hides_processes(fs: ProcFS) -> bool:
-    """Whether the proc tree leaves out processes that we have no rights over (hidepid, proc(5))."""
+    """Whether the proc tree leaves out processes of other users (hidepid, proc(5))."""
     options = _hidepid(fs)
     if options is None:
         return False
@@ -48,16 +46,13 @@ def hides_processes(fs: ProcFS) -> bool:
 
 
 def is_mounted_with_hidepid(fs: ProcFS) -> bool:
-    """Whether it leaves out processes from some users."""
+    """Whether it leaves out processes for some users."""
     return _hidepid(fs) is not None
 
 
 def _hidepid(fs: ProcFS) -> tuple[str, str] | None:
-    """(hidepid, gid) of the tree's mount; None where nothing is hidden. The group may see everything all the same."""
-    try:
-        mounts = fs.load(parse_mountinfo, "self", "mountinfo")
-    except (*GONE, DENIED, BadInput):
-        return None
+    """(hidepid, gid) of the tree's mount; None where nothing is hidden. Members of the group see everything."""
+    mounts = fs.maybe(parse_mountinfo, "self", "mountinfo", default=[])
     here = [mount for mount in mounts if mount.fs_type == "proc" and mount.mount_point == fs.proc]
     options = {option.partition("=")[0]: option.partition("=")[2] for mount in here[-1:] for option in mount.options}
     hidepid = options.get("hidepid", "0")
@@ -65,7 +60,7 @@ def _hidepid(fs: ProcFS) -> tuple[str, str] | None:
 
 
 def parse_total_tasks(text: str) -> int:
-    """All tasks (threads) of the machine: the number behind the slash of `0.20 0.18 0.12 1/489 11206`."""
+    """All tasks (threads) of the machine: 489 in `0.20 0.18 0.12 1/489 11206`."""
     words = text.split()
     total = integer(words[3].partition("/")[2]) if len(words) > 3 else None
     if total is None:

@@ -34,10 +34,8 @@ class Block(Generic[R]):
 
     __slots__ = ("columns", "rows", "title", "total")
 
-    def __init__(
-        self, columns: Sequence[Column[R] | Field[R]], rows: Sequence[R], total: int, title: str | None = None
-    ) -> None:
-        self.columns = [column for column in columns if column.title]
+    def __init__(self, fields: Sequence[Field[R]], rows: Sequence[R], total: int, title: str | None = None) -> None:
+        self.columns = [field for field in fields if field.title]
         self.rows, self.total, self.title = rows, total, title
 
 

@@ -10,9 +10,11 @@ from histotext import POST, text
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opskit.analysis import jmap_diff as analysis
-from opskit.analysis.jmap_diff import Choice, compare
-from opskit.jvm.dumps.histogram import parse_histograms
+from opskit.analysis.jmap_diff.comparable import comparable, oddities
+from opskit.analysis.jmap_diff.compare import compare, order, visible
+from opskit.analysis.jmap_diff.names import Choice
+from opskit.analysis.jmap_diff.trend import minutes_until_full
+from opskit.jvm.dumps.histogram_reader import parse_histograms
 from opskit.jvm.logs.timestamps import Stamp
 
 
@@ -139,15 +141,15 @@ def test_orders(sort, names):
     before = histogram([("big", 10, 100_000), ("many", 10, 1_000), ("shrunk", 5, 500)])
     after = histogram([("big", 11, 150_000), ("many", 900, 40_000), ("new", 1, 16), ("shrunk", 1, 100)])
     rows = compare([before, after], Choice()).rows
-    assert [rows[place].name for place in analysis.order(rows, sort)] == names
+    assert [rows[place].name for place in order(rows, sort)] == names
 
 
 def test_rows_whose_bytes_did_not_change_are_left_out():
     """Unless they are sorted by instances; --min-bytes leaves out small ones, also shrunken ones."""
     found = compare([histogram([("[B", 2, 64), ("a", 1, 16)]), histogram([("[B", 1, 64), ("a", 9, 144)])], Choice())
-    assert [row.name for row in analysis.visible(found.rows, "bytes", 0)] == ["a"]
-    assert {row.name for row in analysis.visible(found.rows, "instances", 0)} == {"a", "[B"}
-    assert analysis.visible(found.rows, "bytes", 129) == []
+    assert [row.name for row in visible(found.rows, "bytes", 0)] == ["a"]
+    assert {row.name for row in visible(found.rows, "instances", 0)} == {"a", "[B"}
+    assert visible(found.rows, "bytes", 129) == []
 
 
 def test_the_leak_is_ranked_before_the_noise():
@@ -179,21 +181,21 @@ def test_slopes_are_by_histogram_where_the_times_are_not_known():
 def test_when_the_heap_is_full():
     """From what grows steadily; nothing is said where nothing does."""
     found = compare(series({"a.A": 1600}, {"a.A": 3200}, {"a.A": 4800}, seconds=60), Choice())
-    assert analysis.minutes_until_full(found.trend, 4800, 164_800) == pytest.approx(100)
+    assert minutes_until_full(found.trend, 4800, 164_800) == pytest.approx(100)
     noise = compare(series({"a.A": 1600}, {"a.A": 16}, {"a.A": 160}, seconds=60), Choice())
-    assert analysis.minutes_until_full(noise.trend, 160, 1 << 20) is None
+    assert minutes_until_full(noise.trend, 160, 1 << 20) is None
 
 
 def test_a_log_with_both_sides_of_each_collection_is_compared_by_what_is_left():
     """Three or more after a full GC tell the trend; fewer, and all are compared."""
     both = [replace(one, moment=moment) for one in series({"a.A": 16}, {"a.A": 32}, {"a.A": 48})
             for moment in ("before full gc", "after full gc")]  # fmt: skip
-    assert [one.moment for one in analysis.comparable(both)] == ["after full gc"] * 3
-    assert len(analysis.comparable(both[:4])) == 4
+    assert [one.moment for one in comparable(both)] == ["after full gc"] * 3
+    assert len(comparable(both[:4])) == 4
 
 
-def oddities(one, other):
-    return analysis.oddities([one, other], compare([one, other], Choice()).came)
+def odd(one, other):
+    return oddities([one, other], compare([one, other], Choice()).came)
 
 
 ROWS = [(f"a.B{number}", 1, 16) for number in range(20)]
@@ -209,9 +211,9 @@ ROWS = [(f"a.B{number}", 1, 16) for number in range(20)]
 ])  # fmt: skip
 def test_what_is_not_one_jvm_at_two_times_is_said(one, other, said):
     """The same file twice, other versions, other pids, other classes, a restart, the wrong order."""
-    assert any(said in sentence for sentence in oddities(one, other))
+    assert any(said in sentence for sentence in odd(one, other))
 
 
 def test_one_jvm_at_two_times_is_not():
     """A few classes that come and go are no other JVM."""
-    assert oddities(histogram(ROWS), histogram([*ROWS[1:], ("c.D", 1, 16)])) == []
+    assert odd(histogram(ROWS), histogram([*ROWS[1:], ("c.D", 1, 16)])) == []

@@ -1,85 +1,103 @@
-"""Shares of time and of limits, from one look and from two; what is trouble."""
+"""Shares of time and of limits, from one look and from two; what is wrong."""
 
 from __future__ import annotations
 
-import hsperf
 import pytest
 
-from opskit.analysis.jvms import Seen, findings, ordered, row
+from opskit.analysis.finding import Entity
+from opskit.analysis.jvms import judge, shares
+from opskit.collect.jvms import Facts, Reading, Seen
 from opskit.jvm.discover import HOTSPOT, Jvm
-from opskit.jvm.perfdata.hsperfdata import parse_hsperfdata
+from opskit.jvm.perfdata.counters import GcWork, Heap
 from opskit.proc.cgroup.limits import CpuLimit, MemoryLimit
-from opskit.quantities import size
 
 MIB = 1 << 20
 
 
-def perf(gc_ms=0, stopped_ms=0, largest=64 * MIB):
-    return parse_hsperfdata(
-        hsperf.build({
-            "sun.os.hrt.frequency": (1000, hsperf.HERTZ), "sun.gc.policy.name": "GarbageFirst",
-            "sun.gc.generation.0.capacity": 8 * MIB, "sun.gc.generation.0.maxCapacity": largest,
-            "sun.gc.collector.0.invocations": 4, "sun.gc.collector.0.time": (gc_ms, hsperf.TICKS),
-            "sun.rt.safepoints": 9, "sun.rt.safepointTime": (stopped_ms, hsperf.TICKS),
-        }), "built")  # fmt: skip
+def reading(at_s=100.0, cpu_s=10.0, cpu=None, rss=50 * MIB, gc_s=0.0, stopped_s=0.0, age_s=None, largest=64 * MIB):
+    heap = Heap(8 * MIB, 8 * MIB, largest)
+    return Reading(at_s, at_s if age_s is None else age_s, cpu_s, GcWork(4, 4, gc_s), stopped_s, cpu, heap, rss, 20)
 
 
-def seen(at_s=100.0, pid=7, cpu_s=10.0, memory=None, cpu=None, rss=50 * MIB, **counters):
-    jvm = Jvm(pid, pid, HOTSPOT, 1000, 5, "app.Main", None, perf(**counters))
-    return Seen(jvm, at_s, at_s, "app", cpu_s, 20, rss, None, memory, cpu, None, None)
+def seen(pid=7, memory=None, **numbers):
+    return Seen(Jvm(pid, pid, HOTSPOT, 1000, 5, "app.Main"), reading(**numbers), "app", None, memory, None, None)
+
+
+def facts(*jvms, before=None, history=()):
+    return Facts(jvms, before or {}, history, len(jvms), 0, 0, [], None, [], True)
 
 
 def test_with_one_look_shares_are_of_its_life():
-    got = row(seen(gc_ms=5000, stopped_ms=6000))
+    got = shares(reading(gc_s=5, stopped_s=6))
     assert got.cpu_percent == pytest.approx(10)
     assert got.gc_percent == pytest.approx(5)
     assert got.stopped_percent == pytest.approx(6)
     assert got.throttled_percent is None
-    assert got.collector == "G1"
+    assert got.window_s == 100
 
 
 def test_with_two_looks_shares_are_of_the_interval():
-    before = seen(100, cpu_s=10, gc_ms=5000, stopped_ms=6000, cpu=CpuLimit("/a", 2, 100, 50, 1))
-    got = row(seen(104, cpu_s=16, gc_ms=6000, stopped_ms=8000, cpu=CpuLimit("/a", 2, 140, 60, 2)), before)
-    assert got.cpu_percent == pytest.approx(150)
-    assert got.gc_percent == pytest.approx(25)
-    assert got.stopped_percent == pytest.approx(50)
-    assert got.throttled_percent == pytest.approx(25)
+    before = reading(100, cpu_s=10, gc_s=5, stopped_s=6, cpu=CpuLimit("/a", 2, 100, 50, 1))
+    got = shares(reading(104, cpu_s=16, gc_s=6, stopped_s=8, cpu=CpuLimit("/a", 2, 140, 60, 2)), before)
+    assert got == pytest.approx((4, 150, 25, 50, 25))
 
 
 def test_a_counter_that_ran_backwards_gives_nothing():
-    before = seen(100, cpu_s=10, gc_ms=5000, cpu=CpuLimit("/a", 2, 100, 50, 1))
-    got = row(seen(104, cpu_s=9, gc_ms=1000, cpu=CpuLimit("/a", 2, 10, 5, 1)), before)
-    assert got.cpu_percent is None
-    assert got.gc_percent is None
-    assert got.throttled_percent is None
-    moved = row(seen(104, cpu=CpuLimit("/b", 2, 110, 55, 1)), before)
+    before = reading(100, cpu_s=10, gc_s=5, cpu=CpuLimit("/a", 2, 100, 50, 1))
+    got = shares(reading(104, cpu_s=9, gc_s=1, cpu=CpuLimit("/a", 2, 10, 5, 1)), before)
+    assert (got.cpu_percent, got.gc_percent, got.throttled_percent) == (None, None, None)
+    moved = shares(reading(104, cpu=CpuLimit("/b", 2, 110, 55, 1)), before)
     assert moved.throttled_percent is None
-    assert row(seen(100), seen(100)).cpu_percent is None  # no time has passed
+    assert shares(reading(100), reading(100)).cpu_percent is None  # no time has passed
 
 
-def test_a_quota_that_was_never_felt_is_no_throttling():
-    assert row(seen(cpu=CpuLimit("/a", 2, 0, 0, 0))).throttled_percent == 0
-    assert row(seen(cpu=CpuLimit("/a", None))).throttled_percent is None
+def test_a_quota_that_never_ran_out_is_no_throttling():
+    assert shares(reading(cpu=CpuLimit("/a", 2, 0, 0, 0))).throttled_percent == 0
+    assert shares(reading(cpu=CpuLimit("/a", None))).throttled_percent is None
 
 
 def test_the_largest_comes_first_and_the_unknown_last():
-    rows = [row(seen(pid=pid, rss=rss)) for pid, rss in ((3, 5), (1, None), (2, 9), (4, 5))]
-    assert [got.pid for got in ordered(rows, "rss")] == [2, 3, 4, 1]
-    assert [got.pid for got in ordered(rows, "pid")] == [1, 2, 3, 4]
+    jvms = [seen(pid, rss=rss) for pid, rss in ((3, 5), (1, None), (2, 9), (4, 5))]
+    assert [row.seen.jvm.pid for row in judge(facts(*jvms), "rss").rows] == [2, 3, 4, 1]
+    assert [row.seen.jvm.pid for row in judge(facts(*jvms)).rows] == [1, 2, 3, 4]
 
 
-def test_trouble_is_named_with_its_cause():
-    codes = {
-        "jvm-gc-share": seen(gc_ms=30_000),
-        "jvm-cpu-throttled": seen(cpu=CpuLimit("/a", 0.5, 100, 34, 1)),
-        "jvm-near-memory-limit": seen(rss=95 * MIB, memory=MemoryLimit("/a", 100 * MIB, 99 * MIB)),
-        "jvm-heap-above-memory-limit": seen(memory=MemoryLimit("/a", 60 * MIB, None), rss=MIB),
-    }
-    for code, now in codes.items():
-        [finding] = findings([row(now)], size)
-        assert finding.code == code
-        assert finding.summary.startswith("7 (app.Main) ")
-        assert finding.fix
-    calm = seen(gc_ms=100, cpu=CpuLimit("/a", 2, 100, 1, 1), memory=MemoryLimit("/a", 1 << 30, 1), rss=MIB)
-    assert findings([row(calm)], size) == []
+@pytest.mark.parametrize(
+    ("code", "share", "window_s", "jvm"),
+    [
+        ("jvm-gc-share", 0.3, 100.0, seen(gc_s=30)),
+        ("jvm-cpu-throttled", 0.34, 100.0, seen(cpu=CpuLimit("/a", 0.5, 100, 34, 1))),
+        ("jvm-near-memory-limit", 0.95, None, seen(rss=95 * MIB, memory=MemoryLimit("/a", 100 * MIB, 99 * MIB))),
+        ("jvm-heap-above-memory-limit", None, None, seen(memory=MemoryLimit("/a", 60 * MIB, None), rss=MIB)),
+    ],
+)
+def test_a_finding_has_its_jvm_its_share_and_the_next_command(code, share, window_s, jvm):
+    [finding] = judge(facts(jvm)).findings
+    assert (finding.code, finding.severity, finding.share, finding.window_s) == (code, "warning", share, window_s)
+    assert finding.entity == Entity("process", 7, 5)
+    assert finding.summary.startswith("app.Main ")
+    assert finding.next.startswith("opskit ")
+
+
+def test_a_healthy_jvm_has_no_findings():
+    calm = seen(gc_s=0.1, cpu=CpuLimit("/a", 2, 100, 1, 1), memory=MemoryLimit("/a", 1 << 30, 1), rss=MIB)
+    assert judge(facts(calm)).findings == []
+
+
+def test_what_a_counter_gathered_over_days_is_a_note_and_what_the_window_shows_a_warning():
+    """A day of startup trouble, long ago, does not make the check fail."""
+    old = seen(at_s=500_000.0, gc_s=100_000)
+    [finding] = judge(facts(old)).findings
+    assert finding.severity == "note"
+    before = {old.key: reading(at_s=499_990.0, gc_s=99_998)}
+    [finding] = judge(facts(old, before=before)).findings
+    assert (finding.severity, finding.window_s, finding.share) == ("warning", 10.0, 0.2)
+
+
+def test_samples_have_the_shares_between_the_looks():
+    looks = [(0.1, {(7, 5): reading(100, cpu_s=10)}), (2.1, {(7, 5): reading(102, cpu_s=11), (8, 9): reading(4)})]
+    first, second = judge(facts(seen(), history=looks)).samples
+    assert [(at_s, [(key, share.cpu_percent) for key, _, share in rows]) for at_s, rows in (first, second)] == [
+        (0.1, [((7, 5), 10.0)]),
+        (2.1, [((7, 5), 50.0), ((8, 9), 250.0)]),
+    ]

@@ -607,7 +607,7 @@ def test_what_cannot_be_checked(opskit, spawn):
     """Exit 2 and one line."""
     other = spawn("import time; print('up', flush=True); time.sleep(1000)")
     for words, says in (
-        ((other.pid,), "is no JVM"),
+        ((other.pid,), "is not a JVM"),
         ((2**22 - 1,), "no process 4194303"),
         (("nosuch",), "not a PID or the name of a running JVM"),
         (("--yes",), "--yes goes with --fix"),

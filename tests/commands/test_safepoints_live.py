@@ -267,4 +267,4 @@ def test_a_jvm_without_counters_says_why(opskit, workload):
     assert "-XX:-UsePerfData" in done.err
     done = opskit("safepoints", os.getpid())
     assert done.code == 2
-    assert "is no JVM" in done.err
+    assert "is not a JVM" in done.err

@@ -58,7 +58,7 @@ def test_a_file_that_is_left_over_makes_no_jvm(tree):
     tree.process(4242, ("nginx",))
     tree.perf(4242)
     assert find_jvms(tree.fs) == []
-    with pytest.raises(NotAJvm, match=r"4242 \(nginx\) is no JVM"):
+    with pytest.raises(NotAJvm, match=r"4242 \(nginx\) is not a JVM"):
         find_jvm(tree.fs, 4242)
 
 
@@ -85,10 +85,10 @@ def test_of_several_users_files_the_mapped_one_counts(tree):
 class Closed(ProcFS):
     """A tree whose processes do not let themselves be looked into, as another user's."""
 
-    def read(self, *parts):
-        if parts[1:] in (("maps",), ("environ",)):
+    def read_path(self, path, *limit):
+        if path.endswith(("/maps", "/environ")):
             raise PermissionError(13, "Permission denied")
-        return super().read(*parts)
+        return super().read_path(path, *limit)
 
 
 def test_of_what_is_closed_to_us_names_tell(tree):

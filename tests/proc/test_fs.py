@@ -1,9 +1,12 @@
-"""Optional reads: a file that is gone, denied, unreadable or malformed gives the default."""
+"""The interface of file systems: optional reads, and the primitives that all others are made of."""
 
 from __future__ import annotations
 
+import ast
 import errno
+import inspect
 import os
+from pathlib import Path
 
 import pytest
 
@@ -71,3 +74,68 @@ def test_any_call_may_be_optional(fs):
     assert optional(fs.load, parse_uptime, 7, "uptime") is None
     with pytest.raises(ZeroDivisionError):
         optional(lambda: 1 // 0)
+
+
+PRIMITIVES = {
+    "is_live", "has_our_root", "refused", "read_path", "read_at", "read_untrusted", "names_at", "file_id_at",
+    "is_writable", "space_at", "_exists", "_stat", "_readlink", "_scan", "_of_fds",
+}  # fmt: skip
+LOOKS = {"open", "stat", "lstat", "listdir", "scandir", "readlink", "access", "statvfs", "pread", "read", "lexists"}
+
+
+def test_only_the_primitives_look_at_files():
+    """A file system that overrides them (another tree, a recording) sees everything that is read."""
+    source = Path(inspect.getfile(ProcFS)).read_text()
+    (cls,) = (node for node in ast.parse(source).body if isinstance(node, ast.ClassDef) and node.name == "ProcFS")
+    looking = {
+        method.name
+        for method in cls.body
+        if isinstance(method, ast.FunctionDef)
+        for node in ast.walk(method)
+        if isinstance(node, ast.Attribute) and node.attr in LOOKS and "os" in ast.unparse(node.value).split(".")
+    }
+    assert looking - PRIMITIVES == {"is_own"}  # it compares the tree with our own /proc
+    assert {name for name in PRIMITIVES if not hasattr(ProcFS, name)} == set()
+
+
+class Recording(ProcFS):
+    """Notes the path of each primitive that is called."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.seen = []
+
+
+def _noting(name):
+    def method(self, *arguments, **options):
+        self.seen.append((name, arguments[0]))
+        return getattr(ProcFS, name)(self, *arguments, **options)
+
+    return method
+
+
+for _name in PRIMITIVES - {"is_live", "has_our_root", "refused", "_of_fds"}:
+    setattr(Recording, _name, _noting(_name))
+
+
+def test_a_recording_file_system_is_one_class(tmp_path):
+    """What a command reads goes through it, by whichever method."""
+    (tmp_path / "proc/7/root/etc").mkdir(parents=True)
+    (tmp_path / "proc/7/task/7").mkdir(parents=True)
+    (tmp_path / "proc/7/root/etc/passwd").write_text("app:x:5:5::/:/bin/sh\n")
+    fs = Recording(f"{tmp_path}/proc", str(tmp_path))
+    assert fs.pids() == [7]
+    assert fs.tids(7) == [7]
+    assert fs.thread_count(7) >= 1
+    assert fs.maybe(str, 7, "comm") is None
+    assert fs.read_inside(7, "/etc/passwd", 100).startswith(b"app")
+    assert not fs.root_exists("etc")
+    seen = {(name, path.removeprefix(str(tmp_path))) for name, path in fs.seen}
+    assert seen >= {
+        ("names_at", "/proc"),
+        ("names_at", "/proc/7/task"),
+        ("read_path", "/proc/7/comm"),
+        ("_readlink", "/proc/7/root/etc"),
+        ("read_untrusted", "/proc/7/root/etc"),
+        ("_exists", "/etc"),
+    }

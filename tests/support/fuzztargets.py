@@ -14,31 +14,31 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from opskit.actions import peek_paths
-from opskit.analysis import flame_tree as flametree
-from opskit.analysis import frame_kinds as framekind
-from opskit.analysis import frames, jmap_diff, locks, stacks
 from opskit.analysis import limit_origin as limitorigin
-from opskit.analysis import saved_profiles as readback
 from opskit.analysis import thread_stack as threadstack
 from opskit.analysis.distribution import Scratch
+from opskit.analysis.jmap_diff.judge import judge
+from opskit.analysis.jmap_diff.names import Choice
+from opskit.analysis.jpmp import flame_tree, frame_kinds, frames, locks, selection, stacks
 from opskit.analysis.safepoint_advice import Figures, verdict
 from opskit.analysis.safepoints import Collector, Timeline, stops_of
-from opskit.commands import dentry, jpmp, jpmp_live
+from opskit.collect.jmap_diff import Facts, Sample
+from opskit.collect.jpmp import files as dump_files
+from opskit.collect.jpmp import words as jpmp_words
+from opskit.commands import dentry
 from opskit.commands import safepoints as safepoints_command
 from opskit.commands.shared import options
 from opskit.errors import OpskitError
-from opskit.jvm import launch
+from opskit.jvm import launch, profiles
 from opskit.jvm import mapped_files as jvm_maps
 from opskit.jvm import native_image as nativeimage
 from opskit.jvm.attach import target as attachtarget
 from opskit.jvm.attach import wire as attachwire
-from opskit.jvm.dumps import class_names as classname
-from opskit.jvm.dumps import sniff as lookslike
-from opskit.jvm.dumps import text as dumptext
+from opskit.jvm.dumps import class_names, plain_text, sniff
 from opskit.jvm.dumps.actuator import ActuatorParser
 from opskit.jvm.dumps.dialects import DumpReader
 from opskit.jvm.dumps.dump_to_file import JsonParser, PlainParser
-from opskit.jvm.dumps.histogram import parse_histograms
+from opskit.jvm.dumps.histogram_reader import parse_histograms
 from opskit.jvm.dumps.hotspot import HotSpotParser
 from opskit.jvm.dumps.javacore import JavacoreParser
 from opskit.jvm.dumps.jrockit import JRockitParser
@@ -77,8 +77,9 @@ from opskit.proc.files import schedstat as threadcpu
 from opskit.proc.files import uid_map as idmap
 from opskit.proc.fs import ProcFS
 from opskit.proc.kernel import ftrace, seccomp
-from opskit.render.pictures import flamegraph
-from opskit.render.views import stacks as view
+from opskit.render.fields import to_object
+from opskit.render.pictures import flame_layout
+from opskit.render.views.jpmp import stacks as view
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -529,11 +530,11 @@ def read_dumps(data: bytes) -> object:
             if detail == "locks"
             else stacks.count(dumps, stacks.Naming())
         )
-        picked = stacks.select(weighed, stacks.Selection())
+        picked = selection.select(weighed, selection.Selection())
         for write in (view.root_first, view.leaf_first):
-            shown += view.folded_lines(stacks.lines_by_weight(picked, write, on_cpu=False))
-        stacks.hottest_first(picked)
-        json.dumps([view.stack_object(stack) for stack in picked])
+            shown += view.folded_lines(selection.lines_by_weight(picked, write, on_cpu=False))
+        selection.hottest_first(picked)
+        json.dumps([to_object(view.STACK, stack) for stack in picked])
         for dump in dumps:
             shown += map(view.deadlock_line, dump.deadlocks)
         if detail == "locks":
@@ -560,7 +561,7 @@ for dialect, parser, sample in (
         )
     )
 target("dump text", *DUMPS, words=_DUMP_WORDS, files=ends_of("thread-dumps"))(
-    lambda data: (dumptext.is_binary(data), dumptext.plain_text(data), dumptext.logged_as_json(data))
+    lambda data: (plain_text.is_binary(data), plain_text.plain_text(data), plain_text.logged_as_json(data))
 )
 
 # Histograms, logs, counters
@@ -594,8 +595,7 @@ _ROWS = tuple(
 def read_histograms(data: bytes) -> object:
     """Files, and what is made of them."""
     found = parse_histograms(text(data), "a file")
-    compared = jmap_diff.compare([found[0], *found], jmap_diff.Choice())
-    return compared, jmap_diff.oddities(found, 0), jmap_diff.comparable(found)
+    return judge(Facts([Sample(histogram) for histogram in [found[0], *found]]), Choice())
 
 
 LOGS = (
@@ -779,17 +779,17 @@ text_target("java version", attachtarget.major_of, b"1.8.0_402", b"17.0.15", b"1
 def _class_names(data: bytes) -> object:
     names = list(dict.fromkeys(text(data).split("\n")))
     every = (
-        classname.fold,
-        classname.to_readable,
-        classname.to_internal,
-        classname.package,
-        classname.is_application,
-        classname.is_vm,
+        class_names.fold,
+        class_names.to_readable,
+        class_names.to_internal,
+        class_names.package,
+        class_names.is_application,
+        class_names.is_vm,
     )
-    return [each(name) for name in names for each in every], classname.fold_all(names, "\n".join(names))
+    return [each(name) for name in names for each in every], class_names.fold_all(names, "\n".join(names))
 
 
-text_target("what it looks like", lookslike.looks_like, b"PK\x03\x04", b"\x1f\x8b\x08", b"[gc] x\n", b"hello\n")
+text_target("what it looks like", sniff.content_type, b"PK\x03\x04", b"\x1f\x8b\x08", b"[gc] x\n", b"hello\n")
 GZIP = bytes.fromhex("1f8b080000000000020373492d4e2e4a2cc9cccfe30200a9f9d9840c000000")
 
 
@@ -806,14 +806,14 @@ def _user_file(data: bytes) -> object:
 FOLDED = b"main;com.example.Shop.serve;java.util.HashMap.get 412\njava;[libjvm.so];java/util/HashMap.get_[j];do_syscall_64_[k] 7\na;b 1.5\n"
 
 
-def _draw(weighed: Iterable[stacks.WeightedStack]) -> object:
+def _draw(weighed: Iterable[profiles.WeightedStack]) -> object:
     paths = [(stack.frames[::-1], stack.samples) for stack in weighed]
-    tree = flametree.compare(paths[::2], paths)
-    kinds = framekind.kinds_of((frame for path, _ in paths for frame in path), (path[0] for path, _ in paths if path))
+    tree = flame_tree.compare(paths[::2], paths)
+    kinds = frame_kinds.kinds_of((frame for path, _ in paths for frame in path), (path[0] for path, _ in paths if path))
     return (
-        flamegraph.bytes_of(tree, 1200),
-        flametree.starts(tree.frames),
-        flametree.thin(tree, [1] * (len(tree.frames) + len(tree.gone)), 5),
+        flame_layout.bytes_of(tree, 1200),
+        flame_tree.starts(tree.frames),
+        flame_tree.thin(tree, [1] * (len(tree.frames) + len(tree.gone)), 5),
         kinds,
     )
 
@@ -821,8 +821,8 @@ def _draw(weighed: Iterable[stacks.WeightedStack]) -> object:
 @target("folded stacks", FOLDED, b"a;b -3\n", b"a 1\n" * 5, words=[b";", b" 1\n", b"_[k]"])
 def _folded(data: bytes) -> object:
     words = text(data)
-    readback.is_folded(words)
-    return _draw(readback.parse_folded(words, "a file"))
+    profiles.is_folded(words)
+    return _draw(profiles.parse_folded(words, "a file"))
 
 
 @target(
@@ -832,11 +832,11 @@ def _folded(data: bytes) -> object:
     words=[b"1e999", b"NaN", b"-Infinity", b"[[[["],
 )
 def _profile(data: bytes) -> object:
-    found = jpmp._read_profile(text(data), "a file")
+    found = dump_files.read_profile(text(data), "a file")
     if found is None:
         return None
-    list(view.folded_lines(stacks.lines_by_weight(found, view.root_first, on_cpu=False)))
-    json.dumps([view.stack_object(stack) for stack in stacks.select(found, stacks.Selection())])
+    list(view.folded_lines(selection.lines_by_weight(found, view.root_first, on_cpu=False)))
+    json.dumps([to_object(view.STACK, stack) for stack in selection.select(found, selection.Selection())])
     return _draw(found)
 
 
@@ -854,7 +854,7 @@ def _frames(data: bytes) -> object:
             frames.frame_name(name, full=True, lines=True),
         )
         stacks._is_idle("WAITING", (name,))
-    return framekind.kinds_of(names, names)
+    return frame_kinds.kinds_of(names, names)
 
 
 # Values of options
@@ -879,9 +879,9 @@ option(
     b"9999-12-31T23:59-2300",
     b"0001-01-01T00:00+2300",
 )
-target("option regex", b"a.*b", b"(a|b)+")(lambda data: jpmp._Pattern().convert(text(data[:1000]), None, None))
-target("option samples", b"20", b"0")(lambda data: jpmp_live._samples(text(data), "4242"))
-target("option interval", b"0.25", b"250ms")(lambda data: jpmp_live._interval(text(data)))
+target("option regex", b"a.*b", b"(a|b)+")(lambda data: options.Regex().convert(text(data[:1000]), None, None))
+target("option samples", b"20", b"0")(lambda data: jpmp_words.read_samples(text(data), "4242"))
+target("option interval", b"0.25", b"250ms")(lambda data: jpmp_words.read_interval(text(data)))
 
 
 def every_line_of(samples: Iterable[bytes]) -> list[bytes]:

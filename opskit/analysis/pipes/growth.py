@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from opskit import shell
 from opskit.analysis.finding import Entity, Finding
 from opskit.analysis.slope import slope
+from opskit.proc.files.boot_time import started_s
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,9 +50,9 @@ def gains(samples: Sequence[Sample], boot_s: int | None, clock_ticks: int) -> li
     for (pid, start), track in tracks.items():
         per_s = slope(track)
         if per_s is not None and per_s > 0 and track[-1][1] > track[0][1]:
-            started_s = None if boot_s is None else boot_s + start / clock_ticks
+            since_s = started_s(boot_s, start, clock_ticks)
             first, last = track[0][1], track[-1][1]
-            found.append(Gain(pid, start, started_s, commands[pid, start], first, last, per_s * 60, _is_steady(track)))
+            found.append(Gain(pid, start, since_s, commands[pid, start], first, last, per_s * 60, _is_steady(track)))
     return sorted(found, key=lambda gain: (-gain.pipes_per_min, gain.pid))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -75,6 +76,23 @@ class Pid(click.ParamType):
         return pid
 
 
+class Regex(click.ParamType):
+    """A regular expression."""
+
+    name = "regex"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> re.Pattern[str]:
+        """The compiled expression."""
+        import warnings
+
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", FutureWarning)  # `[[` may once be a nested set
+                return re.compile(value)
+        except (re.error, OverflowError, RecursionError) as error:
+            self.fail(f"{value!r} is not a regular expression: {error}", param, ctx)
+
+
 def format_options(formats: Sequence[str]) -> list[Callable[[F], F]]:
     """-f, -o and --no-color, of every command."""
     return [
@@ -105,6 +123,15 @@ WATCH: Sequence[Callable[[F], F]] = (
         "-c", "--count", type=click.IntRange(min=1), metavar="COUNT", group=SAMPLING,
         help="With -w: stop after COUNT samples.",
     ),
+)  # fmt: skip
+# As WATCH, for commands whose numbers are rates: -i without -w is the window of the one sample.
+WINDOWED: Sequence[Callable[[F], F]] = (
+    WATCH[0],
+    option(
+        "-i", "--interval", type=Duration(), metavar="SECONDS", group=SAMPLING,
+        help="Show what changes in so many seconds; with -w: time between samples (2 s).",
+    ),
+    WATCH[2],
 )  # fmt: skip
 TOP: Sequence[Callable[[F], F]] = (
     option("-n", "--top", type=click.IntRange(min=0), metavar="N", group=SHOW, help="Show N rows; 0 shows all."),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from opskit.commands.shared.options import HOST_OPTIONS, OUTPUT, format_options
+from opskit.commands.shared.options import HOST_OPTIONS, OUTPUT, WINDOWED, format_options
 from opskit.commands.shared.output import Output, about, exit_code, progress
 from opskit.errors import UsageError
 from opskit.host import Host
@@ -32,12 +32,14 @@ DEFAULT_INTERVAL_S = 2.0
 class Run:
     """What every command works with. Options that it does not have are None, False or empty.
 
-    `top`: None (not given), 0 (all) or a number of rows. `uids`: those of -u. `watching`: whether -w was given.
+    `top`: None (not given), 0 (all) or a number of rows. `uids`: those of -u. `watching`: whether -w was given; `window_s`: -i
+    without -w.
     """
 
     def __init__(self, host: Host, out: Output, shared: Mapping[str, Any]) -> None:
         self.host, self.out = host, out
         self.watching: bool = shared.get("watch", False)
+        self.window_s: float | None = None if self.watching else shared.get("interval")
         self.interval_s: float = shared.get("interval") or DEFAULT_INTERVAL_S
         self.count: int | None = shared.get("count")
         self.top: int | None = shared.get("top")
@@ -83,13 +85,14 @@ def command(
     `exclusive`: pairs of parameters that exclude each other. `needs`: a parameter, and the one without which it has no effect.
     `plotted`: matplotlib draws svg and png.
     """
+    rules = {"count": "watch", **({} if WINDOWED in options else {"interval": "watch"}), **(needs or {})}
 
     def decorate(function: Callable[..., int]) -> click.Command:
         shared = [*(each for group in options for each in group), *format_options(formats), *HOST_OPTIONS]
 
         def call(**given: Any) -> int:
             made = click.get_current_context().command
-            _check_rules(made, given, exclusive, {"interval": "watch", "count": "watch", **(needs or {})})
+            _check_rules(made, given, exclusive, rules)
             root, proc = given.pop("root"), given.pop("proc")
             out = Output.choose(
                 given.pop("format_"), given.pop("output"), given.pop("no_color"), formats, plotted=plotted
@@ -108,7 +111,16 @@ def command(
 
 
 class Command(click.Command):
-    """A command whose help lists its options by topic."""
+    """A command whose help lists its options by topic, and that explains `-5`, which click takes for an option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words. Raises UsageError for a negative number."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if error.option_name[1:2] in (*"0123456789", "."):
+                raise UsageError(f"{self.name}: {error.option_name}… is negative: give a number from 0 up") from None
+            raise
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """A section a topic, those of its own before the shared ones."""
@@ -116,7 +128,7 @@ class Command(click.Command):
         for parameter in self.get_params(ctx):
             line = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
             if line is not None:
-                topic = getattr(parameter, "group", None) or (OUTPUT if parameter.name == "help" else "Options")
+                topic = getattr(parameter, "group", None) or (OUTPUT if "--help" in parameter.opts else "Options")
                 sections.setdefault(topic, []).append(line)
         for topic, lines in sections.items():
             with formatter.section(topic):
@@ -133,6 +145,13 @@ def _check_rules(
     for one, other in needs.items():
         if _is_given(given, one) and not _is_given(given, other):
             raise UsageError(f"{names[one]} goes with {names[other]}: add {names[other].rpartition('/')[2]}")
+
+
+def refuse(given: Mapping[str, Any], unwanted: Sequence[str], why: str) -> None:
+    """Raise UsageError for a given one of these parameters: `--save goes with a live JVM, not with files`."""
+    for parameter in click.get_current_context().command.params:
+        if parameter.name in unwanted and _is_given(given, str(parameter.name)):
+            raise UsageError(f"{parameter.opts[-1]} {why}")
 
 
 def _is_given(given: Mapping[str, Any], name: str) -> bool:

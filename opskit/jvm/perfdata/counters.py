@@ -1,18 +1,20 @@
-"""What the counters of hsperfdata mean, which differs between collectors and releases (JDK 8 to 25 were looked at).
+"""The meaning of hsperfdata counters, which differs between collectors and releases (JDK 8 to 25).
 
 Generations: with Serial, Parallel and CMS they share the heap, so their limits add up. With G1, ZGC and Shenandoah each may
-grow to the whole heap, so the largest limit is the heap's. Generation 2 is JDK 7's permanent generation, no heap.
+grow to the whole heap, so the largest limit is the heap's. Generation 2 is JDK 7's permanent generation, outside the heap.
 
-Collector times are pauses: what a concurrent collector does beside the application is not in them. Only Shenandoah adds
-its concurrent phases to the same counters, so of its pauses nothing is known. ZGC counts pauses, not collections, and has
-no counters before JDK 17. Collectors are numbered 0 young, 1 full, 2 the pauses of a concurrent cycle.
+Collector times are pauses, without concurrent work. Only Shenandoah adds its concurrent phases to the same counters, so its
+pauses are unknown. ZGC counts pauses, not collections, and has no counters before JDK 17. Collectors are numbered 0 young,
+1 full, 2 the pauses of a concurrent cycle.
 
-G1's capacities were 8 bytes a space above the truth before JDK 21.
+Before JDK 21, G1's capacities are 8 bytes a space too large. Negative values are unknown: only a damaged or hostile file has them.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from opskit.jvm.perfdata.hsperfdata import PerfData
@@ -26,9 +28,9 @@ _POLICIES = {
 
 
 class Heap(NamedTuple):
-    """The Java heap in bytes: what objects (dead ones too) take up, what is committed, what it may grow to.
+    """The Java heap in bytes: used by objects (dead ones too), committed, and its limit.
 
-    It is what the JVM last wrote down: concurrent collectors do so once a cycle.
+    The JVM updates it at collections; concurrent collectors once a cycle.
     """
 
     used_bytes: int
@@ -37,23 +39,23 @@ class Heap(NamedTuple):
 
 
 def heap(perf: PerfData) -> Heap | None:
-    """The heap's sizes; None where the JVM does not say."""
-    generations = [number for number in (0, 1) if perf.number(f"sun.gc.generation.{number}.capacity") is not None]
-    if not generations:
+    """The heap's sizes; None without the counters, or with a negative one."""
+    names = [
+        name for name in ("sun.gc.generation.0", "sun.gc.generation.1") if perf.get(f"{name}.capacity") is not None
+    ]
+    sizes = [perf.number(f"{name}.capacity") or 0 for name in names]
+    limits = [perf.number(f"{name}.maxCapacity") or 0 for name in names]
+    used = [size for name in names for size in _used(perf, name)]
+    if not names or min(*sizes, *limits, *used, 0) < 0:
         return None
-    limits = [perf.number(f"sun.gc.generation.{number}.maxCapacity") or 0 for number in generations]
     shared = perf.text("sun.gc.policy.name") in _SHARING
-    return Heap(
-        sum(_used(perf, number) for number in generations),
-        sum(_whole_pages(perf.number(f"sun.gc.generation.{number}.capacity") or 0) for number in generations),
-        sum(limits) if shared else _whole_pages(max(limits)),
-    )
+    return Heap(sum(used), sum(map(_whole_pages, sizes)), sum(limits) if shared else _whole_pages(max(limits)))
 
 
-def _used(perf: PerfData, generation: int) -> int:
-    spaces = perf.number(f"sun.gc.generation.{generation}.spaces") or 0
-    # A generation has at most a handful; never believe a number enough to loop over it.
-    return sum(perf.number(f"sun.gc.generation.{generation}.space.{n}.used") or 0 for n in range(min(spaces, 8)))
+def _used(perf: PerfData, generation: str) -> list[int]:
+    spaces = perf.number(f"{generation}.spaces") or 0
+    # A generation has a handful of spaces; a hostile file may claim any number.
+    return [perf.number(f"{generation}.space.{number}.used") or 0 for number in range(min(spaces, 8))]
 
 
 def _whole_pages(size: int) -> int:
@@ -61,7 +63,7 @@ def _whole_pages(size: int) -> int:
 
 
 def collector(perf: PerfData) -> str | None:
-    """G1, ZGC-generational, ZGC, Shenandoah, Parallel, Serial, CMS or Epsilon; None where nothing tells."""
+    """G1, ZGC-generational, ZGC, Shenandoah, Parallel, Serial, CMS or Epsilon; None: unknown."""
     policy = perf.text("sun.gc.policy.name")
     if policy:
         return _POLICIES.get(policy, policy)
@@ -77,7 +79,7 @@ def collector(perf: PerfData) -> str | None:
 
 
 class GcWork(NamedTuple):
-    """Since the JVM's start: collections, pauses for them, and seconds in these pauses. None: this collector does not say."""
+    """Since the JVM's start: collections, GC pauses, and seconds in these pauses. None: not counted by this collector."""
 
     collections: int | None
     pauses: int | None
@@ -85,14 +87,14 @@ class GcWork(NamedTuple):
 
 
 def gc_work(perf: PerfData) -> GcWork:
-    """How much the application stood still for the collector."""
+    """How often and how long the collector paused the application."""
     name = collector(perf)
     if name == "Epsilon":
         return GcWork(0, 0, 0.0)
     counts = [perf.number(f"sun.gc.collector.{number}.invocations") for number in range(3)]
     times = [perf.ticks_s(f"sun.gc.collector.{number}.time") for number in range(3)]
     known = [(count, time) for count, time in zip(counts, times) if count is not None and time is not None]
-    if not known or name == "Shenandoah":
+    if not known or name == "Shenandoah" or any(value is not None and value < 0 for value in (*counts, *times)):
         return GcWork(None, None, None)
     cycles = name is not None and name.startswith("ZGC")
     return GcWork(

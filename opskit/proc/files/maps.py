@@ -1,4 +1,4 @@
-"""/proc/PID/maps (proc_pid_maps(5), fs/proc/task_mmu.c): what of the address space is taken, and by what.
+"""/proc/PID/maps (proc_pid_maps(5), fs/proc/task_mmu.c): the mappings of an address space, and the files in it.
 
 55f0c8a00000-55f0c8a02000 r--p 00000000 fe:00 1310 /usr/bin/java
 7f1200000000-7f1200021000 rw-p 00000000 00:00 0
@@ -9,24 +9,62 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput
 from opskit.proc.lines import lines_of
+from opskit.quantities import integer
+from opskit.records import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 HEAP_BYTES = 64 << 20  # glibc malloc/arena.c, HEAP_MAX_SIZE: 64 MiB, and aligned to it, on 64-bit machines
 
 _GUARD_AT_MOST = 64 << 10  # a page, of whatever size
 
-_LINE = re.compile(r"([0-9a-f]{1,16})-([0-9a-f]{1,16}) (\S+) \S+ \S+ \S+ *(.*)")
+# Compiled where they are used: most commands only look for a mapping.
+_LINE = r"([0-9a-f]{1,16})-([0-9a-f]{1,16}) (\S+) \S+ \S+ \S+ *(.*)"
 # Of a file's name alone.
-_GLIBC = re.compile(r"libc(?:-2\.[0-9]{1,3}\.so|\.so\.6)")
-_OTHER_MALLOC = re.compile(r"lib(?:jemalloc|tcmalloc|mimalloc)")
+_GLIBC = r"libc(?:-2\.[0-9]{1,3}\.so|\.so\.6)"
+_OTHER_MALLOC = r"lib(?:jemalloc|tcmalloc|mimalloc)"
+_DELETED = " (deleted)"
 
 
-@dataclass(frozen=True)
-class AddressSpace:
-    """What a thread's stack has to find its place in.
+class Mapping(NamedTuple):
+    """A mapped file. `addresses` is its name below /proc/PID/map_files, which alone identifies the file.
+
+    `inode` is no proof: other file systems have the same numbers, and device numbers in maps are not those of stat on btrfs
+    and overlayfs.
+    """
+
+    addresses: str
+    inode: int
+    path: str
+    deleted: bool
+
+
+def find_mapping(text: str, part: str, accept: Callable[[str], bool]) -> Mapping | None:
+    """The first mapping of a file with `part` in its path and accepted permissions (`r-xp`). A line that is cut short is none.
+
+    A search instead of a parse: maps of a JVM have hundreds of lines.
+    """
+    at = text.find(part)
+    while at >= 0:
+        end = text.find("\n", at)
+        if end < 0:
+            end = len(text)
+        words = text[text.rfind("\n", 0, at) + 1 : end].split(None, 5)
+        inode = integer(words[4]) if len(words) == 6 else None
+        if inode is not None and accept(words[1]):
+            path = words[5]
+            return Mapping(words[0], inode, path.removesuffix(_DELETED), path.endswith(_DELETED))
+        at = text.find(part, end)
+    return None
+
+
+class AddressSpace(NamedTuple):
+    """The space in which a thread's stack needs a gap.
 
     `maps` counts as the kernel does (without [vsyscall]). `top` is the end of the address space in bytes, `gaps` the
     free ranges (start, end) below the highest mapping, highest first. `arenas` are glibc's malloc arenas beside the
@@ -58,9 +96,10 @@ def parse_maps(text: str) -> AddressSpace | None:
     guarded: list[int] = []
     names: dict[str, None] = {}
     below_stack = True
+    parsed = re.compile(_LINE).fullmatch
     before = (0, 0, "", True)  # start, end, permissions, anonymous
     for number, line in enumerate(lines_of(text), 1):
-        match = _LINE.fullmatch(line)
+        match = parsed(line)
         if match is None:
             raise BadInput("maps", "not a mapping", number, line)
         start_text, end_text, permissions, name = match.groups()
@@ -100,7 +139,7 @@ def parse_maps(text: str) -> AddressSpace | None:
 
 
 def _is_glibc(path: str) -> bool:
-    return _GLIBC.fullmatch(path.rpartition("/")[2]) is not None
+    return re.fullmatch(_GLIBC, path.rpartition("/")[2]) is not None
 
 
 def _is_musl(path: str) -> bool:
@@ -110,7 +149,7 @@ def _is_musl(path: str) -> bool:
 
 def _is_other_malloc(path: str) -> bool:
     name = path.rpartition("/")[2]
-    return ".so" in name and _OTHER_MALLOC.match(name) is not None
+    return ".so" in name and re.match(_OTHER_MALLOC, name) is not None
 
 
 def _gaps(ranges: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from opskit.errors import BadInput
 from opskit.quantities import integer
+from opskit.records import NamedTuple
 
 # State, ppid, flags, major faults, utime, stime, threads, start, vsize, rss.
 _BEHIND_COMM = re.compile(
@@ -22,7 +22,7 @@ _PF_EXITING, _PF_KTHREAD = 0x00000004, 0x00200000
 
 
 class ProcStat(NamedTuple):
-    """A process's or thread's state. Times are in clock ticks since boot (`start`) or of CPU (`user`, `system`)."""
+    """A process or thread. Times are in clock ticks since boot (`start`) or of CPU (`user`, `system`)."""
 
     pid: int
     comm: str
@@ -39,12 +39,12 @@ class ProcStat(NamedTuple):
 
     @property
     def is_kernel_thread(self) -> bool:
-        """Whether the kernel itself runs it: no exe, no user memory."""
+        """Whether it is a kernel thread: no exe, no user memory."""
         return bool(self.flags & _PF_KTHREAD)
 
     @property
     def is_exiting(self) -> bool:
-        """Whether it is about to be gone: its memory may already be."""
+        """Whether it is ending: its memory may be gone."""
         return bool(self.flags & _PF_EXITING)
 
 

@@ -1,260 +1,320 @@
-"""How the JVMs are shown: two tables for people (who they are, what they use), one line each for awk, keys for JSON."""
+"""How JVMs are shown: tables of who they are and what they use, a line each for awk, the JSON object."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from opskit.errors import NotPermitted
-from opskit.jvm.launch import without_secrets
-from opskit.quantities import size, whole
-from opskit.render.report import Block, Column
+from opskit.jvm.launch import vm_words, without_secrets
+from opskit.jvm.perfdata.counters import collector
+from opskit.quantities import percent, plural, short_duration, size, sizes
+from opskit.records import NamedTuple
+from opskit.render.fields import COUNT, FLAG, ID, NUMBER, SECONDS, SIZE, TEXT, Field, records
+from opskit.render.formats.text import block_lines
+from opskit.render.report import Block, Report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from opskit.analysis.jvms import Row, Sample
+    from opskit.analysis.jvms import Result, Row, Shares
+    from opskit.collect.jvms import Key, Reading
+    from opskit.render.report import About
 
 _SAID_ELSEWHERE = frozenset({"other-user", "openj9", "native-image"})
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
-def duration(seconds: float | None) -> str:
-    """45s, 12m3s, 5h12m, 12d5h: short, since it stands in a wide table."""
-    if seconds is None:
+class Shown(NamedTuple):
+    """What to show: `vm_args`, with the values of -D and of agents where `properties`."""
+
+    vm_args: bool
+    properties: bool
+
+
+def report(about: About, result: Result, shown: Shown, *, is_text: bool) -> Report:
+    """The verdict, the tables, and why values are unknown."""
+    rows, facts = result.rows, result.facts
+    blocks = [Block(IDENTITY, rows, len(rows)), Block(USE, rows, len(rows))] if rows else []
+    if shown.vm_args and rows:
+        blocks.append(Block([USE[0], _vm_args(shown)], rows, len(rows)))
+    counted = plural(len(rows), "JVM")
+    if result.findings:
+        counted += f", {plural(len(result.findings), 'finding')}"
+    return Report(
+        about,
+        blocks,
+        verdict=[counted if rows else none_found(result)],
+        footer=[*facts.coverage, *notes(result), *([none_found(result)] if is_text and not rows else ())],
+        text=(lambda: block_lines(Block(text_fields(shown), rows, len(rows)))) if is_text else None,
+        findings=result.findings,
+        document=(document(shown), result),
+    )
+
+
+def none_found(result: Result) -> str:
+    """`no JVM of app is running here`."""
+    whose = f" of {', '.join(result.facts.users)}" if result.facts.users else ""
+    return f"no JVM{whose} is running here" + ("" if result.facts.complete else ", as far as this copy shows")
+
+
+def notes(result: Result) -> list[str]:
+    """Why values are unknown, and attaching would fail; missing rights once for all JVMs."""
+    jvms = [row.seen.jvm for row in result.rows]
+    foreign = [jvm for jvm in jvms if isinstance(jvm.no_perf, NotPermitted)]
+    lines = [str(jvm.no_perf) for jvm in jvms if jvm.no_perf is not None and jvm not in foreign]
+    for row in result.rows:
+        attach = row.seen.attach
+        if attach is not None and attach.why is not None and attach.code not in _SAID_ELSEWHERE:
+            lines.append(f"{row.seen.jvm.pid}: {attach.why}")
+    if foreign:
+        is_, its = ("is", "its") if len(foreign) == 1 else ("are", "their")
+        lines.append(
+            f"{plural(len(foreign), 'JVM')} {is_} another user's: only that user and root may read {its} counters and attach; "
+            f"{result.facts.advice}"
+        )
+    return lines
+
+
+def _jdk(row: Row) -> str | None:
+    return _perf_text("java.property.java.version")(row) or row.seen.release
+
+
+def _collector(row: Row) -> str | None:
+    return collector(row.seen.jvm.perf) if row.seen.jvm.perf else None
+
+
+def _jdk_cell(row: Row) -> str:
+    kind = row.seen.jvm.kind
+    words = (_jdk(row) or "unknown",) if kind == "HotSpot" else (kind, _jdk(row))
+    return " ".join(word for word in (*words, _collector(row)) if word)
+
+
+def _pid_cell(row: Row) -> str:
+    jvm = row.seen.jvm
+    return str(jvm.pid) if jvm.ns_pid == jvm.pid else f"{jvm.pid} ({jvm.ns_pid} inside)"
+
+
+def _memory_cell(row: Row) -> str:
+    rss, memory = row.seen.reading.rss_bytes, row.seen.memory
+    if rss is None:
         return "unknown"
-    whole_s = int(seconds)
-    for large, small, large_name, small_name in ((86400, 3600, "d", "h"), (3600, 60, "h", "m"), (60, 1, "m", "s")):
-        if whole_s >= large:
-            return f"{whole_s // large}{large_name}{whole_s % large // small}{small_name}"
-    return f"{whole_s}s"
+    if memory is None or memory.limit_bytes is None:
+        return f"{size(rss)} / {'unknown' if memory is None else 'none'}"
+    share = "" if row.memory_percent is None else f", {_percent(row.memory_percent)}"
+    return sizes((rss, memory.limit_bytes)) + share
 
 
-def percent(share: float | None) -> str:
-    """A share with one digit: 3.2 %."""
-    return "unknown" if share is None else f"{share:.1f} %"
+def _cpu_cell(row: Row) -> str:
+    cpu = row.seen.reading.cpu
+    quota = "unknown" if cpu is None else "none" if cpu.cpus is None else f"{cpu.cpus * 100:g} %"
+    return f"{_percent(row.shares.cpu_percent)} / {quota}"
 
 
-def _pid(row: Row) -> str:
-    return str(row.pid) if row.ns_pid == row.pid else f"{row.pid} ({row.ns_pid} inside)"
+def _throttled_cell(row: Row) -> str:
+    cpu = row.seen.reading.cpu
+    return "no quota" if cpu is not None and cpu.cpus is None else _percent(row.shares.throttled_percent)
 
 
-def sizes(counts: Sequence[int]) -> str:
-    """Bytes that belong together, in the unit of the largest: 0.4 / 32 / 64 MiB."""
-    power = min(max(max(counts).bit_length() - 1, 0) // 10, len(_UNITS) - 1)
-    amounts = [count / 1024**power for count in counts]
-    return " / ".join(f"{amount:.{0 if amount >= 10 or not power else 1}f}" for amount in amounts) + f" {_UNITS[power]}"
+def _percent(number: float | None) -> str:
+    return percent(None if number is None else number / 100)
 
 
-def _heap(row: Row) -> str:
-    return "unknown" if row.heap is None else sizes(row.heap)
+def _sizes(heap: Sequence[int] | None) -> str:
+    return "unknown" if heap is None else sizes(heap)
 
 
-def _memory(row: Row) -> str:
-    if row.rss_bytes is None:
-        return "unknown"
-    if row.memory is None:
-        return f"{size(row.rss_bytes)} / unknown"
-    if row.memory.limit_bytes is None:
-        return f"{size(row.rss_bytes)} / none"
-    share = "" if row.memory_percent is None else f", {row.memory_percent:.0f} %"
-    return sizes((row.rss_bytes, row.memory.limit_bytes)) + share
-
-
-def _cpu(row: Row) -> str:
-    quota = "unknown" if row.cpu is None else "none" if row.cpu.cpus is None else f"{row.cpu.cpus * 100:g} %"
-    return f"{percent(row.cpu_percent)} / {quota}"
-
-
-def _jdk(row: Row) -> str:
-    words = (row.jdk or "unknown",) if row.kind == "HotSpot" else (row.kind, row.jdk)
-    return " ".join(word for word in (*words, row.collector) if word)
-
-
-def _throttled(row: Row) -> str:
-    if row.cpu is not None and row.cpu.cpus is None:
-        return "no quota"
-    return percent(row.throttled_percent)
-
-
-def _attach(row: Row) -> str:
-    if row.attach is None:
-        return "unknown"
-    return "yes" if row.attach.why is None else f"no: {row.attach.code.replace('-', ' ')}"
-
-
-def _attach_word(row: Row) -> str | None:
-    if row.attach is None:
+def _attach(row: Row, no: str) -> str | None:
+    attach = row.seen.attach
+    if attach is None:
         return None
-    return "yes" if row.attach.why is None else f"no:{row.attach.code}"
+    return "yes" if attach.why is None else f"no:{no}{attach.code}"
 
 
-def _where(row: Row) -> str | None:
-    return row.place.label if row.place else None
+def _attach_cell(row: Row) -> str:
+    return (_attach(row, " ") or "unknown").replace("-", " ")
 
 
-IDENTITY_COLUMNS: list[Column[Row]] = [
-    Column("pid", _pid, right=True),
-    Column("user", lambda row: row.user),
-    Column("main class or jar", lambda row: row.main),
-    Column("JDK", _jdk),
-    Column("container, pod or unit", lambda row: _where(row) or ""),
-    Column("up", lambda row: row.age_s, duration, right=True),
-    Column("threads", lambda row: row.threads, whole, right=True),
-    Column("attach", _attach),
-]
+def _vm_args(shown: Shown) -> Field[Row]:
+    def value(row: Row) -> str | None:
+        words = row.seen.words
+        args = _perf_text("java.rt.vmArgs")(row) or " ".join(vm_words(list(words))) or None
+        return args if args is None or shown.properties else without_secrets(args, words)
 
-USE_COLUMNS: list[Column[Row]] = [
-    Column("pid", lambda row: row.pid, right=True),
-    Column("CPU / quota", _cpu, right=True),
-    Column("throttled", _throttled, right=True),
-    Column("heap used / committed / max", _heap, right=True),
-    Column("resident / limit", _memory, right=True),
-    Column("in GC", lambda row: row.gc_percent, percent, right=True),
-    Column("GCs", lambda row: row.gc.collections, whole, right=True),
-    Column("stopped", lambda row: row.stopped_percent, percent, right=True),
-]
+    return Field("vm_args", TEXT, "VM args", value, show=lambda args: args or "unknown")
 
 
-def blocks(rows: Sequence[Row], *, vm_args: bool, properties: bool) -> list[Block[Row]]:
-    """The tables for people."""
-    found = [Block(IDENTITY_COLUMNS, rows, len(rows)), Block(USE_COLUMNS, rows, len(rows))]
-    if vm_args:
-        found.append(Block(_args_columns(properties), rows, len(rows)))
-    return found
+def _at(path: str) -> Callable[[Any], Any]:
+    """The value at a path of attributes; None where one before the last is None."""
+    names = path.split(".")
 
+    def value(row: Any) -> Any:
+        for name in names:
+            row = None if row is None else getattr(row, name)
+        return row
 
-def _args_columns(properties: bool) -> list[Column[Row]]:
-    return [
-        Column("pid", lambda row: row.pid, right=True),
-        Column("JVM options", lambda row: _vm_args(row, properties) or "unknown"),
-    ]
-
-
-def _vm_args(row: Row, properties: bool) -> str | None:
-    if row.vm_args is None or properties:
-        return row.vm_args
-    return without_secrets(row.vm_args, row.words)
-
-
-def _rounded(value: Callable[[Row], float | None], digits: int) -> Callable[[Row], float | None]:
-    def rounded(row: Row) -> float | None:
-        number = value(row)
-        return None if number is None else round(number, digits)
-
-    return rounded
-
-
-def _limit(row: Row) -> int | str | None:
-    if row.memory is None:
-        return None
-    return "none" if row.memory.limit_bytes is None else row.memory.limit_bytes
-
-
-def text_block(rows: Sequence[Row], *, vm_args: bool, properties: bool) -> Block[Row]:
-    """One line a JVM; only the last column may have spaces in it. Sizes in bytes, times in seconds, shares in percent."""
-    columns: list[Column[Row]] = [
-        Column("pid", lambda row: row.pid, right=True),
-        Column("ns pid", lambda row: row.ns_pid, right=True),
-        Column("user", lambda row: row.user),
-        Column("jdk", lambda row: row.jdk),
-        Column("collector", lambda row: row.collector),
-        Column("uptime", lambda row: None if row.age_s is None else int(row.age_s), right=True),
-        Column("cpu%", _rounded(lambda row: row.cpu_percent, 1), right=True),
-        Column("heap used", lambda row: row.heap and row.heap.used_bytes, right=True),
-        Column("heap committed", lambda row: row.heap and row.heap.committed_bytes, right=True),
-        Column("heap max", lambda row: row.heap and row.heap.max_bytes, right=True),
-        Column("rss", lambda row: row.rss_bytes, right=True),
-        Column("memory limit", _limit, right=True),
-        Column("throttled%", _rounded(lambda row: row.throttled_percent, 1), right=True),
-        Column("gc%", _rounded(lambda row: row.gc_percent, 2), right=True),
-        Column("collections", lambda row: row.gc.collections, right=True),
-        Column("stopped%", _rounded(lambda row: row.stopped_percent, 2), right=True),
-        Column("threads", lambda row: row.threads, right=True),
-        Column("attach", _attach_word),
-        Column("where", _where),
-        Column("main", lambda row: row.main),
-    ]
-    if vm_args:
-        columns.append(Column("vm args", lambda row: _vm_args(row, properties)))
-    return Block(columns, rows, len(rows))
-
-
-def row_object(row: Row, *, properties: bool) -> dict[str, Any]:
-    """One JVM for JSON."""
-    place, memory, cpu = row.place, row.memory, row.cpu
-    return {
-        "pid": row.pid,
-        "ns_pid": row.ns_pid,
-        "start_ticks": row.start_ticks,
-        "user": row.user,
-        "uid": row.uid,
-        "main": row.main,
-        "kind": row.kind,
-        "jdk_version": row.jdk,
-        "jdk_vendor": row.vendor,
-        "collector": row.collector,
-        "container": place and place.container,
-        "container_runtime": place and place.runtime,
-        "pod": place and place.pod,
-        "unit": place and place.unit,
-        "cgroup": place and place.path,
-        "uptime_s": _round(row.age_s, 2),
-        "cpu_percent": _round(row.cpu_percent, 2),
-        "heap_used_bytes": row.heap and row.heap.used_bytes,
-        "heap_committed_bytes": row.heap and row.heap.committed_bytes,
-        "heap_max_bytes": row.heap and row.heap.max_bytes,
-        "rss_bytes": row.rss_bytes,
-        "memory_limited": None if memory is None else memory.limit_bytes is not None,
-        "memory_limit_bytes": memory and memory.limit_bytes,
-        "memory_limit_cgroup": memory.path if memory and memory.limit_bytes is not None else None,
-        "memory_cgroup_usage_bytes": memory and memory.usage_bytes,
-        "memory_percent": _round(row.memory_percent, 2),
-        "cpu_limited": None if cpu is None else cpu.cpus is not None,
-        "cpu_limit_cpus": cpu and cpu.cpus,
-        "cpu_limit_cgroup": cpu.path if cpu and cpu.cpus is not None else None,
-        "throttled_percent": _round(row.throttled_percent, 2),
-        "throttled_s": cpu and cpu.throttled_s,
-        "gc_percent": _round(row.gc_percent, 3),
-        "gc_collections": row.gc.collections,
-        "gc_pauses": row.gc.pauses,
-        "gc_pause_s": _round(row.gc.pause_s, 6),
-        "stopped_percent": _round(row.stopped_percent, 3),
-        "safepoints": row.safepoints,
-        "stopped_s": _round(row.stopped_s, 6),
-        "threads": row.threads,
-        "java_threads": row.java_threads,
-        "attach": None if row.attach is None else row.attach.why is None,
-        "attach_code": row.attach and row.attach.code,
-        "attach_why": row.attach and row.attach.why,
-        "no_counters": None if row.no_counters is None else str(row.no_counters),
-        "vm_args": _vm_args(row, properties),
-    }
+    return value
 
 
 def _round(number: float | None, digits: int) -> float | None:
     return None if number is None else round(number, digits)
 
 
-def sample_object(at_s: float, samples: Sequence[Sample]) -> dict[str, Any]:
-    """One look of a watch, for JSON: what changes."""
-    return {"at_s": round(at_s, 3), "jvms": [sample._asdict() for sample in samples]}
+def _rounded(path: str, digits: int) -> Callable[[Row], float | None]:
+    value = _at(path)
+    return lambda row: _round(value(row), digits)
 
 
-def notes(rows: Sequence[Row], advice: Callable[[], str]) -> list[str]:
-    """Why columns are empty and attaching would fail, in sentences; what is only a matter of rights, once for all.
+def _is_set(path: str, name: str) -> Callable[[Row], bool | None]:
+    """Whether the limit at the path has a value; None where the limit is unknown."""
+    limit = _at(path)
+    return lambda row: None if limit(row) is None else getattr(limit(row), name) is not None
 
-    `advice` says what to do about rights.
-    """
-    foreign = [row for row in rows if isinstance(row.no_counters, NotPermitted)]
-    lines = [str(row.no_counters) for row in rows if row.no_counters is not None and row not in foreign]
-    lines += [
-        f"{row.pid}: {row.attach.why}"
-        for row in rows
-        if row.attach is not None and row.attach.why is not None and row.attach.code not in _SAID_ELSEWHERE
-    ]
-    if foreign:
-        plural = "JVM is" if len(foreign) == 1 else "JVMs are"
-        lines.append(
-            f"{len(foreign)} {plural} another user's: counters and attaching are for that user and root; {advice()}"
-        )
-    return lines
+
+def _path_if(path: str, name: str) -> Callable[[Row], str | None]:
+    """The cgroup of the limit, if there is one."""
+    is_set, cgroup = _is_set(path, name), _at(f"{path}.path")
+    return lambda row: cgroup(row) if is_set(row) else None
+
+
+def _perf_text(name: str) -> Callable[[Row], str | None]:
+    return lambda row: row.seen.jvm.perf.text(name) if row.seen.jvm.perf else None
+
+
+def _counter(name: str) -> Callable[[Row], int | None]:
+    def value(row: Row) -> int | None:
+        number = row.seen.jvm.perf.number(name) if row.seen.jvm.perf else None
+        return number if number is None or number >= 0 else None
+
+    return value
+
+
+def _memory_limit(row: Row) -> int | str | None:
+    memory = row.seen.memory
+    return memory and ("none" if memory.limit_bytes is None else memory.limit_bytes)
+
+
+def _column(title: str, value: Callable[[Row], object], *, right: bool = False) -> Field[Row]:
+    return Field(title, TEXT, title, value, right=right, json=False)
+
+
+ROW: Sequence[Field[Row]] = (
+    Field("pid", ID, "pid", _at("seen.jvm.pid")),
+    Field("ns_pid", ID, "ns pid", _at("seen.jvm.ns_pid"), help="in its own PID namespace"),
+    Field("start_ticks", ID, value=_at("seen.jvm.start_ticks")),
+    Field("user", TEXT, "user", _at("seen.user")),
+    Field("uid", ID, value=_at("seen.jvm.uid"), help="effective uid"),
+    Field("main", TEXT, "main", _at("seen.jvm.main"), help="main class, module or jar"),
+    Field("kind", value=_at("seen.jvm.kind"), help="HotSpot, OpenJ9 or native image"),
+    Field("jdk_version", TEXT, "jdk", _jdk),
+    Field("jdk_vendor", value=_perf_text("java.property.java.vm.vendor")),
+    Field("collector", TEXT, "collector", _collector),
+    Field("container", value=_at("seen.place.container"), help="its ID or name"),
+    Field("container_runtime", value=_at("seen.place.runtime")),
+    Field("pod", value=_at("seen.place.pod")),
+    Field("unit", value=_at("seen.place.unit"), help="systemd unit"),
+    Field("cgroup", value=_at("seen.place.path")),
+    Field("uptime_s", NUMBER, value=_rounded("seen.reading.age_s", 2)),
+    Field("cpu_percent", NUMBER, value=_rounded("shares.cpu_percent", 2), help="100 is one CPU"),
+    Field("heap_used_bytes", SIZE, "heap used", _at("seen.reading.heap.used_bytes")),
+    Field("heap_committed_bytes", SIZE, "heap committed", _at("seen.reading.heap.committed_bytes")),
+    Field("heap_max_bytes", SIZE, "heap max", _at("seen.reading.heap.max_bytes")),
+    Field("rss_bytes", SIZE, "rss", _at("seen.reading.rss_bytes")),
+    Field("memory_limited", FLAG, value=_is_set("seen.memory", "limit_bytes"), help="whether a cgroup has a limit"),
+    Field("memory_limit_bytes", SIZE, value=_at("seen.memory.limit_bytes")),
+    Field("memory_limit_cgroup", value=_path_if("seen.memory", "limit_bytes")),
+    Field("memory_cgroup_usage_bytes", SIZE, value=_at("seen.memory.usage_bytes"), help="with page cache"),
+    Field("memory_percent", NUMBER, value=_rounded("memory_percent", 2), help="resident memory of the limit"),
+    Field("cpu_limited", FLAG, value=_is_set("seen.reading.cpu", "cpus"), help="whether a cgroup has a quota"),
+    Field("cpu_limit_cpus", NUMBER, value=_at("seen.reading.cpu.cpus")),
+    Field("cpu_limit_cgroup", value=_path_if("seen.reading.cpu", "cpus")),
+    Field("throttled_percent", NUMBER, value=_rounded("shares.throttled_percent", 2), help="of the scheduler periods"),
+    Field("throttled_s", NUMBER, value=_at("seen.reading.cpu.throttled_s"), help="since the cgroup's creation"),
+    Field("gc_percent", NUMBER, value=_rounded("shares.gc_percent", 3), help="of the time, in GC pauses"),
+    Field("gc_collections", COUNT, "collections", _at("seen.reading.gc.collections")),
+    Field("gc_pauses", COUNT, value=_at("seen.reading.gc.pauses")),
+    Field("gc_pause_s", NUMBER, value=_rounded("seen.reading.gc.pause_s", 6)),
+    Field("stopped_percent", NUMBER, value=_rounded("shares.stopped_percent", 3), help="of the time, at safepoints"),
+    Field("safepoints", COUNT, value=_counter("sun.rt.safepoints")),
+    Field("stopped_s", NUMBER, value=_rounded("seen.reading.stopped_s", 6)),
+    Field("threads", COUNT, "threads", _at("seen.reading.threads")),
+    Field("java_threads", COUNT, value=_counter("java.threads.live")),
+    Field("attach", FLAG, value=lambda row: row.seen.attach and row.seen.attach.why is None),
+    Field("attach_code", value=_at("seen.attach.code")),
+    Field("attach_why", value=_at("seen.attach.why")),
+    Field("no_counters", value=lambda row: row.seen.jvm.no_perf and str(row.seen.jvm.no_perf), help="the reason"),
+)
+IDENTITY: Sequence[Field[Row]] = (
+    _column("pid", _pid_cell, right=True),
+    Field("user", TEXT, "user", _at("seen.user")),
+    Field("main", TEXT, "main class or jar", _at("seen.jvm.main")),
+    _column("JDK", _jdk_cell),
+    _column("container, pod or unit", lambda row: row.seen.place.label if row.seen.place else ""),
+    Field("uptime", SECONDS, "uptime", _at("seen.reading.age_s"), show=short_duration),
+    Field("threads", COUNT, "threads", _at("seen.reading.threads")),
+    _column("attach", _attach_cell),
+)
+USE: Sequence[Field[Row]] = (
+    Field("pid", ID, "pid", _at("seen.jvm.pid")),
+    _column("CPU / quota", _cpu_cell, right=True),
+    _column("throttled", _throttled_cell, right=True),
+    Field("heap", TEXT, "heap used / committed / max", _at("seen.reading.heap"), show=_sizes, right=True),
+    _column("RSS / limit", _memory_cell, right=True),
+    Field("gc", NUMBER, "GC pauses", _at("shares.gc_percent"), show=_percent),
+    Field("collections", COUNT, "GCs", _at("seen.reading.gc.collections")),
+    Field("stopped", NUMBER, "stopped", _at("shares.stopped_percent"), show=_percent),
+)
+# Of JVMs in a sample: what changes.
+SAMPLE: Sequence[Field[tuple[Key, Reading, Shares]]] = (
+    Field("pid", ID, value=lambda sample: sample[0][0]),
+    Field("start_ticks", ID, value=lambda sample: sample[0][1]),
+    Field("cpu_percent", NUMBER, value=lambda sample: _round(sample[2].cpu_percent, 3)),
+    Field("heap_used_bytes", SIZE, value=lambda sample: sample[1].heap and sample[1].heap.used_bytes),
+    Field("rss_bytes", SIZE, value=lambda sample: sample[1].rss_bytes),
+    Field("throttled_percent", NUMBER, value=lambda sample: _round(sample[2].throttled_percent, 3)),
+    Field("gc_percent", NUMBER, value=lambda sample: _round(sample[2].gc_percent, 3)),
+    Field("stopped_percent", NUMBER, value=lambda sample: _round(sample[2].stopped_percent, 3)),
+    Field("threads", COUNT, value=lambda sample: sample[1].threads),
+)
+LOOK: Sequence[Field[Any]] = (
+    Field("at_s", NUMBER, value=lambda look: round(look[0], 3), help="since the first look"),
+    Field("jvms", records(SAMPLE), value=lambda look: look[1]),
+)
+
+
+def text_fields(shown: Shown) -> list[Field[Row]]:
+    """One line a JVM; only the last column may have blanks. Sizes in bytes, times in seconds, shares in percent."""
+    by_name = {field.name: field for field in (*ROW, _vm_args(shown))}
+    columns: Sequence[str | Field[Row]] = (
+        "pid", "ns_pid", "user", "jdk_version", "collector",
+        _column("uptime", lambda row: row.seen.reading.age_s and int(row.seen.reading.age_s), right=True),
+        _column("cpu%", _rounded("shares.cpu_percent", 1), right=True),
+        "heap_used_bytes", "heap_committed_bytes", "heap_max_bytes", "rss_bytes",
+        _column("memory limit", _memory_limit, right=True),
+        _column("throttled%", _rounded("shares.throttled_percent", 1), right=True),
+        _column("gc%", _rounded("shares.gc_percent", 2), right=True),
+        "gc_collections",
+        _column("stopped%", _rounded("shares.stopped_percent", 2), right=True),
+        "threads",
+        _column("attach", lambda row: _attach(row, "")),
+        _column("where", _at("seen.place.label")),
+        "main", *(["vm_args"] if shown.vm_args else []),
+    )  # fmt: skip
+    return [by_name[column] if isinstance(column, str) else column for column in columns]
+
+
+def _samples(result: Result) -> list[tuple[float, list[tuple[Key, Reading, Shares]]]] | None:
+    return list(result.samples) if len(result.facts.history) > 1 else None
+
+
+def document(shown: Shown) -> Sequence[Field[Result]]:
+    """The JSON object."""
+    return (
+        Field("jvms", records((*ROW, _vm_args(shown))), value=lambda result: result.rows),
+        Field("jvm_count", COUNT, value=lambda result: len(result.rows)),
+        Field("processes_scanned", COUNT, value=lambda result: result.facts.scanned),
+        Field("processes_denied", COUNT, value=lambda result: result.facts.denied),
+        Field("processes_vanished", COUNT, value=lambda result: result.facts.vanished),
+        Field("samples", records(LOOK), value=_samples, help="with -w"),
+    )
+
+
+DOCUMENT = document(Shown(vm_args=True, properties=True))

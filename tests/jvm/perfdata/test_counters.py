@@ -92,3 +92,28 @@ def test_a_lying_file_is_no_reason_to_count_for_ever():
         hsperf.build({"sun.gc.generation.0.capacity": 4096, "sun.gc.generation.0.spaces": 2**62}), "built"
     )
     assert heap(perf) == (0, 4096, 0)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["generation.0.capacity", "generation.0.maxCapacity", "generation.0.space.0.used"],
+)
+def test_a_heap_with_a_negative_size_is_unknown(name):
+    """Only a damaged or hostile file has one."""
+    counters = {
+        "sun.gc.policy.name": "Copy:MSC", "sun.gc.generation.0.spaces": 1, "sun.gc.generation.0.capacity": 8 * MIB,
+        "sun.gc.generation.0.maxCapacity": 64 * MIB, "sun.gc.generation.0.space.0.used": 4096,
+    }  # fmt: skip
+    assert heap(parse_hsperfdata(hsperf.build(counters), "built")) == (4096, 8 * MIB, 64 * MIB)
+    assert heap(parse_hsperfdata(hsperf.build({**counters, f"sun.gc.{name}": -1}), "built")) is None
+
+
+@pytest.mark.parametrize("name", ["invocations", "time"])
+def test_negative_pauses_are_unknown(name):
+    counters = {
+        "sun.os.hrt.frequency": (1000, hsperf.HERTZ), "sun.gc.policy.name": "Copy:MSC",
+        "sun.gc.collector.0.invocations": 4, "sun.gc.collector.0.time": (9, hsperf.TICKS),
+    }  # fmt: skip
+    assert gc_work(parse_hsperfdata(hsperf.build(counters), "built")).pauses == 4
+    counters[f"sun.gc.collector.0.{name}"] = -4 if name == "invocations" else (-9, hsperf.TICKS)
+    assert gc_work(parse_hsperfdata(hsperf.build(counters), "built")) == (None, None, None)

@@ -1,0 +1,221 @@
+"""Reads every JVM: its counters, CPU, memory, cgroup limits, and whether opskit could attach to it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from opskit.errors import BadInput, NoSuchProcess, NotAJvm, NotPermitted
+from opskit.jvm.attach.readiness import attachable
+from opskit.jvm.discover import Survey, check_told, find_jvm, survey
+from opskit.jvm.launch import parse_words
+from opskit.jvm.perfdata.counters import GcWork, Heap, gc_work, heap
+from opskit.jvm.perfdata.stop_clock import stopped_s
+from opskit.jvm.release import jdk_release
+from opskit.proc.cgroup.limits import CpuLimit, MemoryLimit, cpu_limit, frozen_by, memory_limit
+from opskit.proc.cgroup.owner import Place, place_of
+from opskit.proc.cgroup.tree import cgroup_mounts, levels_of, parse_cgroup
+from opskit.proc.files.boot_time import age_s, parse_uptime
+from opskit.proc.files.stat import parse_stat
+from opskit.proc.files.status import parse_status
+from opskit.proc.fs import DENIED, GONE
+from opskit.proc.rights import how_to_be_allowed
+from opskit.proc.visibility import coverage_lines
+from opskit.records import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Optional
+
+    from opskit.host import Host
+    from opskit.jvm.attach.readiness import Attachable
+    from opskit.jvm.discover import Jvm
+    from opskit.proc.files.mountinfo import Mount
+
+    # (PID, start ticks): a later process with the same PID is another one.
+    Key = tuple[int, Optional[int]]
+
+
+class Request(NamedTuple):
+    """What to read. No `pids` and no `uids`: every JVM. `window_s`: read twice, this far apart.
+
+    `history`: keep the readings of all looks.
+    """
+
+    pids: tuple[int, ...] = ()
+    uids: frozenset[int] = frozenset()
+    window_s: float | None = None
+    history: bool = False
+
+
+class Reading(NamedTuple):
+    """The numbers of a JVM that change. CPU, pauses and periods count since its start (or its cgroup's); None: unknown.
+
+    `at_s` is of a clock that only goes forward; `age_s` since the process began; `stopped_s` at safepoints.
+    """
+
+    at_s: float
+    age_s: float | None
+    cpu_s: float | None
+    gc: GcWork
+    stopped_s: float | None
+    cpu: CpuLimit | None
+    heap: Heap | None
+    rss_bytes: int | None
+    threads: int | None
+
+
+class Seen(NamedTuple):
+    """One JVM. `release` is its JDK's version where its counters lack it; `words` are its command line. None: unknown."""
+
+    jvm: Jvm
+    reading: Reading
+    user: str
+    place: Place | None
+    memory: MemoryLimit | None
+    attach: Attachable | None
+    release: str | None
+    words: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> Key:
+        """Its identity."""
+        return self.jvm.pid, self.jvm.start_ticks
+
+
+class Facts(NamedTuple):
+    """One look. `before`: the readings of the look before it, if there was one.
+
+    `history`: (seconds since the first, readings) of all looks, if asked for. `users`: the names of those asked about;
+    `advice`: what to do about missing rights; `coverage`: sentences about processes that were not read. `complete`: no
+    process of a copy is unreadable.
+    """
+
+    seen: Sequence[Seen]
+    before: Mapping[Key, Reading]
+    history: Sequence[tuple[float, Mapping[Key, Reading]]]
+    scanned: int
+    denied: int
+    vanished: int
+    users: Sequence[str]
+    advice: str | None
+    coverage: Sequence[str]
+    complete: bool
+
+
+class Collector:
+    """Looks once, or again and again for a watch."""
+
+    def __init__(self, host: Host, ask: Request) -> None:
+        self.host, self.ask = host, ask
+        self._before: dict[Key, Reading] = {}
+        self._history: list[tuple[float, Mapping[Key, Reading]]] = []
+        self._begun = host.monotonic()
+
+    def look(self) -> Facts:
+        """Read every JVM that was asked for. Raises NoSuchProcess when all of them have ended, NotAJvm, NotPermitted."""
+        if self.ask.window_s is not None and not self._before:
+            self._before = {seen.key: seen.reading for seen in self._read(self._find())}
+            self.host.sleep(self.ask.window_s)
+        found = self._find()
+        seen = self._read(found)
+        before, self._before = self._before, {each.key: each.reading for each in seen}
+        if self.ask.history:
+            self._history.append((self.host.monotonic() - self._begun, self._before))
+        fs = self.host.fs
+        foreign = any(isinstance(each.jvm.no_perf, NotPermitted) for each in seen)
+        counts = len(found.scanned), len(found.denied), len(found.vanished)
+        return Facts(
+            seen, before, self._history, *counts,
+            users=[self.host.user_name(uid) for uid in sorted(self.ask.uids)],
+            advice=how_to_be_allowed(fs, "CAP_SYS_PTRACE CAP_DAC_READ_SEARCH") if foreign else None,
+            coverage=list(coverage_lines(fs, *counts)),
+            complete=fs.is_live or not found.denied,
+        )  # fmt: skip
+
+    def _find(self) -> Survey:
+        """The JVMs that were asked for, without those that ended since the last look."""
+        fs, ask, known = self.host.fs, self.ask, self._before
+        if not ask.pids:
+            found = survey(fs, self.host.clock_ticks)
+            check_told(fs, found)
+            return found._replace(jvms=[jvm for jvm in found.jvms if not ask.uids or jvm.uid in ask.uids])
+        found = Survey([], [], [], [])
+        ended: NoSuchProcess | None = None
+        for pid in ask.pids:
+            try:
+                jvm = find_jvm(fs, pid, self.host.clock_ticks)
+            except (NoSuchProcess, NotAJvm):  # later also a zombie, or another program with that PID
+                if not known:
+                    raise
+                ended = NoSuchProcess(pid, "it ended while it was watched")
+                continue
+            if known and (pid, jvm.start_ticks) not in known:
+                ended = NoSuchProcess(pid, "it ended while it was watched")
+            elif not ask.uids or jvm.uid in ask.uids:
+                found.jvms.append(jvm)
+        if ended is not None and not found.jvms:
+            raise ended
+        return found
+
+    def _read(self, found: Survey) -> list[Seen]:
+        mounts = cgroup_mounts(self.host.fs, found.jvms[0].pid) if found.jvms else []
+        ours = (os.geteuid(), os.getegid()) if self.host.is_own else None
+        seen = []
+        for jvm in found.jvms:
+            try:
+                seen.append(_see(self.host, jvm, mounts, ours))
+            except GONE:
+                continue
+            except (DENIED, BadInput):
+                found.denied.append(jvm.pid)
+        return seen
+
+
+def _see(host: Host, jvm: Jvm, mounts: list[Mount], ours: tuple[int, int] | None) -> Seen:
+    fs = host.fs
+    stat = fs.load(parse_stat, jvm.pid, "stat")
+    status = fs.load(parse_status, jvm.pid, "status")
+    place, memory, cpu, frozen = _cgroups(host, jvm, mounts)
+    stopped = stopped_s(jvm.perf) if jvm.perf else None
+    reading = Reading(
+        at_s=host.monotonic(),
+        age_s=age_s(fs.maybe(parse_uptime, "uptime"), stat.start_ticks, host.clock_ticks),
+        cpu_s=(stat.user_ticks + stat.system_ticks) / host.clock_ticks,
+        gc=gc_work(jvm.perf) if jvm.perf else GcWork(None, None, None),
+        stopped_s=stopped if stopped is None or stopped >= 0 else None,
+        cpu=cpu,
+        heap=heap(jvm.perf) if jvm.perf else None,
+        rss_bytes=status.bytes_of("VmRSS"),
+        threads=stat.threads,
+    )
+    return Seen(
+        jvm,
+        reading,
+        user=host.user_name(jvm.uid),
+        place=place,
+        memory=memory,
+        attach=attachable(fs, jvm, status, stat.state, frozen, ours) if ours is not None else None,
+        release=None if jvm.perf else jdk_release(fs, jvm).get("JAVA_VERSION"),
+        words=tuple(fs.maybe(parse_words, jvm.pid, "cmdline", default=())),
+    )
+
+
+def _cgroups(
+    host: Host, jvm: Jvm, mounts: list[Mount]
+) -> tuple[Place | None, MemoryLimit | None, CpuLimit | None, str | None]:
+    """Its container, pod or unit; its tightest memory limit and CPU quota; the cgroup that is frozen."""
+    memberships = host.fs.maybe(parse_cgroup, jvm.pid, "cgroup")
+    if memberships is None:
+        return None, None, None, None
+    memory, cpu, freezer = (
+        levels_of(host.fs, memberships, controller, mounts) for controller in ("memory", "cpu", "freezer")
+    )
+    if not freezer and memory and memory[0].version == 2:
+        freezer = memory
+    return (
+        place_of(memberships),
+        memory_limit(host.fs, memory) if memory else None,
+        cpu_limit(host.fs, cpu) if cpu else None,
+        frozen_by(host.fs, freezer) if freezer else None,
+    )

@@ -1,0 +1,86 @@
+"""The links of a process's fd directory, read through an open fd of it; 200,000 of them in a fraction of a second."""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import TYPE_CHECKING, TypeVar
+
+T = TypeVar("T")
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from opskit.proc.fs import FdLink
+
+    # From (names, the directory) to one item an fd. Raises OSError for the first fd that cannot be read.
+    FdReader = Callable[[list[bytes], int], list[T]]
+
+
+_DENSE_FROM = 64
+_NAMES: list[bytes] = []
+# Of one fd alone: it is closed by now; the target is longer than a page; in a copied tree it may be no link.
+_GONE = (errno.ENOENT, errno.ESRCH)
+_NO_TARGET = (errno.ENAMETOOLONG, errno.EINVAL)
+
+
+def _dense_names(directory: int) -> list[bytes]:
+    """The names of all fds where a process has many and no gap; empty where readdir has to tell.
+
+    Since Linux 6.2 st_size of an fd directory is the number of fds. If there are N, and 0 to N-1 can all be read, these
+    are all of them, and readdir, a fifth of the scan of a process with thousands, is not needed. A gap shows as ENOENT.
+    """
+    count = os.fstat(directory).st_size
+    if count < _DENSE_FROM:
+        return []
+    try:
+        os.lstat(b"%d" % (count - 1), dir_fd=directory)
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    while len(_NAMES) < count:
+        _NAMES.append(b"%d" % len(_NAMES))
+    return _NAMES[:count]
+
+
+def targets(names: list[bytes], directory: int) -> list[bytes]:
+    """Where each fd points."""
+    readlink = os.readlink
+    return [readlink(name, dir_fd=directory) for name in names]
+
+
+def links(names: list[bytes], directory: int, wanted: tuple[bytes, ...]) -> list[FdLink]:
+    """The fds whose target begins with one of `wanted`."""
+    readlink, lstat = os.readlink, os.lstat
+    return [
+        (name, target, lstat(name, dir_fd=directory).st_mode)
+        for name in names
+        if (target := readlink(name, dir_fd=directory)).startswith(wanted)
+    ]
+
+
+def read_all(
+    read: FdReader[T], directory: int, names: Callable[[], list[bytes]], untold: list[T], *, dense: bool = True
+) -> list[T]:
+    """What `read` says of each fd, without those that are closed meanwhile; `untold` stands for one without a target.
+
+    `names` lists the directory; `dense`: the kernel may count it instead.
+    """
+    try:
+        return read((dense and _dense_names(directory)) or names(), directory)
+    except OSError as error:
+        _check_of_one_fd(error)
+    found: list[T] = []
+    for name in names():
+        try:
+            found += read([name], directory)
+        except OSError as error:
+            _check_of_one_fd(error)
+            if error.errno in _NO_TARGET:
+                found += untold
+    return found
+
+
+def _check_of_one_fd(error: OSError) -> None:
+    """Raise the error again unless it is about one fd alone."""
+    if error.errno not in _GONE and error.errno not in _NO_TARGET:
+        raise error

@@ -234,9 +234,7 @@ def test_only_what_is_proven_dead_is_removed(kind, locked, mapped, initial, refu
     left = Leftover(PID, "hsperfdata", entry(COUNTERS, kind), "/tmp", locked=locked, mapped=mapped)
     result = judge(FACTS._replace(leftovers=[left], sees_all=initial))
     findings, [repair] = result.findings, result.repairs
-    assert [(finding.code, finding.severity) for finding in findings] == [
-        ("hsperf-leftover", "warning" if initial else "note")
-    ]
+    assert [(finding.code, finding.severity) for finding in findings] == [("hsperf-leftover", "note")]
     assert ("cannot be seen from here" in findings[0].summary) is not initial
     assert (repair.refused is None) if refused is None else (refused in repair.refused)
 

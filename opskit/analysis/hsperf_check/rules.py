@@ -231,7 +231,7 @@ OTHERS_COUNTERS = (
          "belongs to {s.counters.holder}, which has the same PID {s.jvm.jvm.ns_pid} in its container and shares this /tmp: jps and "
          "jstat take its counters for those of {s.pid}", "/proc/{s.counters.holder}/map_files has inode {s.file.inode}", _SHARED_TMP,
          lambda s: command("opskit", "hsperf-check", s.counters.holder)),
-    Rule("hsperf-file-stale", "warning", lambda s: s.counters.holder in (None, s.pid), _stale,
+    Rule("hsperf-file-stale", "note", lambda s: s.counters.holder in (None, s.pid), _stale,
          fix="restart the JVM to have its counters shared"),
 )  # fmt: skip
 
@@ -283,10 +283,6 @@ NO_COUNTERS = (
 # What JVMs left that have ended. Only from the initial PID namespace is it sure that they have.
 
 
-def _if_sure(s: Subject) -> Severity:
-    return "warning" if s.case.sees_all else "note"
-
-
 def _ended(s: Subject) -> str:
     return "which has ended" if s.case.sees_all else "which has ended, or runs where it cannot be seen from here"
 
@@ -296,12 +292,12 @@ def _leaves(kind: str) -> Callable[[Subject], bool]:
 
 
 LEFTOVER = (
-    Rule("attach-socket-leftover", "warning", _leaves("socket"),
+    Rule("attach-socket-leftover", "note", _leaves("socket"),
          lambda s: ("no process listens on it" if s.kind == "socket" else f"a {s.kind}, not a socket") + f": left by process {s.pid}, "
          "which is not a JVM now; a new JVM with this PID would seem to listen already", repair=("dead", "remove")),
-    Rule("attach-trigger-leftover", _if_sure, lambda s: _leaves("trigger")(s) and s.age_s > TRIGGER_STAYS_S,
+    Rule("attach-trigger-leftover", "note", lambda s: _leaves("trigger")(s) and s.age_s > TRIGGER_STAYS_S,
          lambda s: f"the trigger of a client for process {s.pid}, {_ended(s)}", repair=("old", "remove")),
-    Rule("hsperf-leftover", _if_sure, _leaves("hsperfdata"),
+    Rule("hsperf-leftover", "note", _leaves("hsperfdata"),
          lambda s: f"the counters of process {s.pid}, {_ended(s)}"
          + (": it was killed; the next JVM of that user removes them" if s.case.sees_all else ""), repair=("dead", "remove")),
 )  # fmt: skip

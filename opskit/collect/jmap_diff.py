@@ -65,7 +65,7 @@ def collect(files: Sequence[str]) -> Facts:
         inside = parse_histograms(read_text(file, "jmap-diff"), source_name(file))
         if len(inside) == 1 and len(files) > 2 and inside[0].stamp.time_s is None:
             named = read_stamp(file)  # --save and many scripts write the time into the name
-            inside = [replace(inside[0], stamp=replace(inside[0].stamp, time_s=named.time_s))]
+            inside = [replace(inside[0], stamp=inside[0].stamp._replace(time_s=named.time_s))]
         found += inside
     if len(found) == 1:
         raise BadInput(

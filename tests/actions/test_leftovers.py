@@ -12,8 +12,6 @@ from shells import NOBODY
 
 from opskit.actions import leftovers
 
-NOBODY = 65534
-
 
 @pytest.fixture
 def dead_name():

@@ -18,8 +18,6 @@ from shells import NOBODY
 from opskit.actions import outfile
 from opskit.errors import CannotWrite
 
-NOBODY = 65534
-
 NEW = b"new content"
 
 

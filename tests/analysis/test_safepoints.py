@@ -7,11 +7,11 @@ import io
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from opskit.analysis.safepoint_advice import Figures, Jdk, advise, duration, percent, verdict
 
 from opskit.analysis.distribution import Scratch
-from opskit.analysis.safepoint_advice import Figures, Jdk, advise, duration, percent, verdict
 from opskit.analysis.safepoints import Collector, Moment, Operation, Timeline, Window, stops_of
-from opskit.jvm.logs.safepoint_log import SafepointLog
+from opskit.jvm.logs.safepoints.log import SafepointLog
 
 STOPPED = "Total time for which application threads were stopped: {} seconds, Stopping threads took: {} seconds\n"
 

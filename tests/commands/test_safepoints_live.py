@@ -14,7 +14,7 @@ import jvms
 import pytest
 from stracing import ACTS, OPENS, traced
 
-from opskit.jvm.logs.safepoint_log import SafepointLog
+from opskit.jvm.logs.safepoints.log import SafepointLog
 
 
 def logged(path):

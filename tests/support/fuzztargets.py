@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+from opskit.analysis.safepoint_advice import Figures, verdict
 
 from opskit.actions import peek_paths
 from opskit.analysis import limit_origin as limitorigin
@@ -20,7 +21,6 @@ from opskit.analysis.distribution import Scratch
 from opskit.analysis.jmap_diff.judge import judge
 from opskit.analysis.jmap_diff.names import Choice
 from opskit.analysis.jpmp import flame_tree, frame_kinds, frames, locks, selection, stacks
-from opskit.analysis.safepoint_advice import Figures, verdict
 from opskit.analysis.safepoints import Collector, Timeline, stops_of
 from opskit.collect.jmap_diff import Facts, Sample
 from opskit.collect.jpmp import files as dump_files
@@ -43,9 +43,8 @@ from opskit.jvm.dumps.hotspot import HotSpotParser
 from opskit.jvm.dumps.javacore import JavacoreParser
 from opskit.jvm.dumps.jrockit import JRockitParser
 from opskit.jvm.dumps.serviceability import ServiceabilityParser
-from opskit.jvm.logs import log_timestamps as logstamps
-from opskit.jvm.logs import timestamps as stamps
-from opskit.jvm.logs.safepoint_log import SafepointLog
+from opskit.jvm.logs import timestamps
+from opskit.jvm.logs.safepoints.log import SafepointLog
 from opskit.jvm.perfdata import counters
 from opskit.jvm.perfdata import hsperfdata as perf
 from opskit.jvm.perfdata import stop_clock as stopclock
@@ -658,16 +657,16 @@ def read_log(data: bytes) -> object:
 def _log_stamps(data: bytes) -> object:
     lines = data.split(b"\n")
     return (
-        logstamps.first_stamp(data[: 1 << 16]),
-        logstamps.parse_stamp(data),
-        logstamps.uptimes_s(lines),
-        logstamps.parse_stamp(lines[0]),
+        timestamps.first_stamp(data[: 1 << 16]),
+        timestamps.parse_stamp(data),
+        timestamps.uptimes_s(lines),
+        timestamps.parse_stamp(lines[0]),
     )
 
 
 text_target(
     "histogram stamp",
-    stamps.read_stamp,
+    timestamps.read_stamp,
     b"2016-09-13T06:54:06.773+0100: 11662.232: [Full GC 11662.233: [Class Histogram:\n",
     b"[2026-11-21T11:13:38.276+0000][0.117s][trace][gc,classhisto      ] GC(0)\n",
     b"Sat Nov 21 11:04:11 UTC 2026\n$ jmap -histo:live 88951\n4242:\n",

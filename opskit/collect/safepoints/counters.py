@@ -1,16 +1,15 @@
-"""What a live JVM's own counters say of its safepoints, and the kernel of what held it up: read without asking the JVM.
+"""Reads a live JVM's own safepoint counters, and the kernel's account of what delayed it, without asking the JVM.
 
     sun.rt.safepoints          safepoints asked for
     sun.rt.safepointTime       ticks stopped: from the request on up to JDK 12, from the arrival on since 13
-    sun.rt.safepointSyncTime   ticks on the way there
+    sun.rt.safepointSyncTime   ticks until all threads have arrived
 
 A safepoint is counted when it is asked for, its times when they are over. Source: share/services/runtimeService.cpp.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from opskit.errors import BadInput, NoSuchProcess, NotSupported
 from opskit.jvm.discover import read_perfdata
@@ -21,28 +20,24 @@ from opskit.proc.files.loadavg import parse_cpu_count, parse_loadavg
 from opskit.proc.files.pressure import parse_pressure
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.files.status import parse_status
-from opskit.proc.fs import DENIED, GONE
+from opskit.proc.fs import GONE, optional
 from opskit.quantities import integer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from opskit.host import Host
 
-    from opskit.proc.fs import ProcFS
-
-_WAITING_PER_S = (
-    200.0  # the VM thread sleeps a millisecond or less at a time while it waits for threads; idle, a second
-)
+# The VM thread sleeps a millisecond or less at a time while it waits for threads; idle, a second.
+_WAITING_PER_S = 200.0
 _LARGEST_FILE_BYTES = 16 << 20  # -XX:PerfDataMemorySize is 32 KiB unless somebody sets it
 _VM_THREAD = "VM Thread"
 _LOOKS, _LOOK_EVERY_S = 20, 0.001
 _MUCH = 0.002  # of the time stopped: then a look may well fall into a stop
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(NamedTuple):
     """One look. Totals since the JVM, its cgroup or the machine started; None where nothing tells them.
 
-    `stopped_s` is the whole of the stops, the way there included, on every JDK. `throttled_s` is summed over the CPUs; the
+    `stopped_s` is the whole of the stops, TTSP included, on every JDK. `throttled_s` is summed over the CPUs; the
     stalled times are those in which some task of the cgroup (`pressure_of`: or of the machine) waited. `runnable` is now,
     us included. `waiting`: the VM thread polls for threads that do not stop, and `late_thread` used the most CPU meanwhile.
     """
@@ -65,11 +60,12 @@ class Reading:
 class Probe:
     """Reads one JVM again and again. Raises what read_perfdata raises, and NotSupported where it has no such counters."""
 
-    def __init__(self, fs: ProcFS, pid: int, monotonic: Callable[[], float], sleep: Callable[[float], None]) -> None:
-        self._fs, self._pid, self._monotonic, self._sleep = fs, pid, monotonic, sleep
-        self.perf = read_perfdata(fs, pid, sleep)
+    def __init__(self, host: Host, pid: int) -> None:
+        fs = self._fs = host.fs
+        self._pid, self._monotonic, self._sleep = pid, host.monotonic, host.sleep
+        self.perf = read_perfdata(fs, pid, host.sleep)
         self.jdk = jdk_of(self.perf)
-        self._start_ticks = fs.load(parse_stat, pid, "stat").start_ticks
+        self.start_ticks = fs.load(parse_stat, pid, "stat").start_ticks
         self._levels = self._cgroups("cpu", "memory", "pids")
         self._pressures = tuple(level for level in self._cgroups("")[:1] if not is_machine_root(fs, level))
         self._vm_thread = self._find_vm_thread()
@@ -84,10 +80,7 @@ class Probe:
     @property
     def cpus(self) -> int | None:
         """How many CPUs the machine has."""
-        try:
-            return self._fs.load(parse_cpu_count, "stat")
-        except (*GONE, DENIED):
-            return None
+        return self._fs.maybe(parse_cpu_count, "stat")
 
     def read(self) -> Reading:
         """Everything at one moment. Raises NoSuchProcess where the JVM has ended."""
@@ -96,7 +89,7 @@ class Probe:
             perf, at_s = self._between_stops()
         except GONE:
             raise NoSuchProcess(self._pid, "it ended while it was watched") from None
-        if stat.start_ticks != self._start_ticks:
+        if stat.start_ticks != self.start_ticks:
             raise NoSuchProcess(self._pid, "it ended while it was watched; another process has its number now")
         ttsp = perf.ticks_s("sun.rt.safepointSyncTime")
         time = perf.ticks_s("sun.rt.safepointTime")
@@ -117,7 +110,7 @@ class Probe:
             cpu_stalled_s=self._stalled("cpu"),
             memory_stalled_s=self._stalled("memory"),
             io_stalled_s=self._stalled("io"),
-            runnable=self._runnable(),
+            runnable=self._fs.maybe(lambda text: parse_loadavg(text).runnable, "loadavg"),
             major_faults=stat.major_faults,
             waiting=waiting,
             late_thread=late,
@@ -157,10 +150,7 @@ class Probe:
 
     def _cgroups(self, *controllers: str) -> tuple[Level, ...]:
         for controller in controllers:
-            try:
-                found = ancestry(self._fs, self._pid, controller)
-            except (*GONE, DENIED, BadInput):
-                continue
+            found = optional(ancestry, self._fs, self._pid, controller)
             if found is not None:
                 return found.levels
         return ()
@@ -185,26 +175,17 @@ class Probe:
             if text:
                 self.pressure_of = "cgroup"
                 return _some_s(text)
-        try:
-            text = self._fs.load(str, "pressure", resource)
-        except (OSError, *GONE, DENIED):  # switched off with psi=0: EOPNOTSUPP
+        text = self._fs.maybe(str, "pressure", resource)  # switched off with psi=0: EOPNOTSUPP
+        if text is None:
             return None
         self.pressure_of = self.pressure_of or "machine"
         return _some_s(text)
 
-    def _runnable(self) -> int | None:
-        try:
-            return self._fs.load(parse_loadavg, "loadavg").runnable
-        except (*GONE, DENIED, BadInput):
-            return None
-
     def _find_vm_thread(self) -> int | None:
-        try:
-            for tid in self._fs.tids(self._pid):
-                if self._fs.load(parse_stat, self._pid, "task", tid, "stat").comm == _VM_THREAD:
-                    return tid
-        except (*GONE, DENIED, BadInput):
-            pass
+        for tid in optional(self._fs.tids, self._pid, default=[]):
+            stat = self._fs.maybe(parse_stat, self._pid, "task", tid, "stat")
+            if stat is not None and stat.comm == _VM_THREAD:
+                return tid
         return None
 
     def _waiting(self, at_s: float, ttsp_s: float | None) -> tuple[bool, str | None]:
@@ -221,26 +202,17 @@ class Probe:
     def _sleeps(self) -> int | None:
         if self._vm_thread is None:
             return None
-        try:
-            status = self._fs.load(parse_status, self._pid, "task", self._vm_thread, "status")
-        except (*GONE, DENIED, BadInput):
-            return None
-        return integer(status.fields.get("voluntary_ctxt_switches", ""))
+        status = self._fs.maybe(parse_status, self._pid, "task", self._vm_thread, "status")
+        return None if status is None else integer(status.fields.get("voluntary_ctxt_switches", ""))
 
     def _busiest(self) -> str | None:
         """The thread that used the most CPU since it was last asked; None at first."""
         before, self._ticks = self._ticks, {}
         names: dict[int, str] = {}
-        try:
-            tids = self._fs.tids(self._pid)
-        except (*GONE, DENIED):
-            return None
-        for tid in tids:
-            try:
-                stat = self._fs.load(parse_stat, self._pid, "task", tid, "stat")
-            except (*GONE, DENIED, BadInput):
-                continue
-            self._ticks[tid], names[tid] = stat.user_ticks + stat.system_ticks, stat.comm
+        for tid in optional(self._fs.tids, self._pid, default=[]):
+            stat = self._fs.maybe(parse_stat, self._pid, "task", tid, "stat")
+            if stat is not None:
+                self._ticks[tid], names[tid] = stat.user_ticks + stat.system_ticks, stat.comm
         used = {
             tid: ticks - before[tid] for tid, ticks in self._ticks.items() if tid in before and tid != self._vm_thread
         }

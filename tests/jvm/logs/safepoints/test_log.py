@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opskit.jvm.logs.log_timestamps import parse_stamp
-from opskit.jvm.logs.safepoint_log import SafepointLog
+from opskit.jvm.logs.safepoints.log import SafepointLog
+from opskit.jvm.logs.timestamps import parse_stamp
 
 STOPPED = b"Total time for which application threads were stopped: "
 

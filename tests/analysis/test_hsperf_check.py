@@ -18,7 +18,7 @@ from opskit.jvm.attach.target import Stopped
 from opskit.jvm.discover import HOTSPOT, Jvm
 from opskit.jvm.mapped_files import Mapping
 from opskit.proc.fs import FileId, Space
-from opskit.render.formats import markdown, text
+from opskit.render.formats import json, markdown, text
 from opskit.render.report import About
 from opskit.render.views import hsperf_check as view
 
@@ -281,4 +281,5 @@ def test_names_are_escaped_and_the_whole_output(golden):
     about = About("vm", "2025-11-21T12:00:00Z", "0", "opskit hsperf-check 4242", {"pids": "4242"})
     report = view.report(about, view.Shown(checked, checked.findings, repairs))
     golden("hsperf-check.text", text.render(report))
+    golden("hsperf-check.json", json.render(report))
     golden("hsperf-check.markdown", markdown.render(report))

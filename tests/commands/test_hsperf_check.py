@@ -20,6 +20,7 @@ from jvmtree import PROGRAM
 from stracing import ACTS, OPENS, traced
 from users import reserved_user
 
+from opskit.analysis.hsperf_check import rules
 from opskit.jvm.attach.client import AttachClient
 from opskit.proc.fs import ProcFS
 
@@ -336,7 +337,7 @@ def test_an_orphan_is_removed_and_the_jvm_can_be_asked_again(check, app, jvm_ver
         assert check(app.pid)[0] == 0
 
 
-def test_triggers(check, workload, passwd_user, initial_pid_namespace):
+def test_triggers(check, workload, passwd_user, initial_pid_namespace, monkeypatch):
     """A wrong-owner trigger in the cwd stops attaching; it is removed, as is an old one; a fresh one is somebody's at work."""
     _, uid, gid = passwd_user
     running = workload(user=uid, group=gid)
@@ -352,7 +353,7 @@ def test_triggers(check, workload, passwd_user, initial_pid_namespace):
     trigger.touch()
     os.chown(trigger, uid, gid)
     assert check(running.pid)[0] == 0
-    time.sleep(16)
+    monkeypatch.setattr(rules, "TRIGGER_STAYS_S", 0.0)
     code, document = check(running.pid)
     assert (code, codes(document)) == (1, {"attach-trigger-left"})
     assert check(running.pid, "--fix", "--yes")[0] == 0
@@ -552,7 +553,7 @@ def test_a_jvm_that_reaches_no_safepoint(opskit, workload, jvm_version):
     assert 'thread "hog"' in ran.out
 
 
-def test_probe(check, opskit, workload, jvm_version):
+def test_probe(check, inprocess, workload, jvm_version):
     """It attaches for real, says what it leaves behind, and nothing else."""
     running = workload(version=jvm_version)
     code, document = check(running.pid, "--probe")
@@ -560,7 +561,7 @@ def test_probe(check, opskit, workload, jvm_version):
     assert document["jvms"][0]["probe"]["said"].startswith(f"JDK {jvm_version}.")
     assert any("Attach Listener" in note for note in document["notes"])
     assert os.path.lexists(f"/tmp/.java_pid{running.pid}")
-    ran = opskit("attach-check", running.pid, "--probe", "-f", "markdown")
+    ran = inprocess("attach-check", running.pid, "--probe", "-f", "markdown")
     assert ran.code == 0
     assert "works" in ran.out
 
@@ -577,10 +578,10 @@ def dead(workload, passwd_user):
         file.unlink(missing_ok=True)
 
 
-def test_leftovers_of_a_dead_jvm(check, opskit, root_only, dead):
+def test_leftovers_of_a_dead_jvm(check, inprocess, root_only, dead):
     """A killed JVM leaves socket and counters: found without a pid and by its pid, removed by --fix --yes."""
     pid, files = dead
-    everything = json.loads(opskit("hsperf-check", "-f", "json").out)
+    everything = json.loads(inprocess("hsperf-check", "-f", "json").out)
     subjects = {finding["subject"]: finding["code"] for finding in everything["findings"]}
     assert subjects[str(files[0])] == "attach-socket-leftover"
     assert subjects[str(files[1])] == "hsperf-leftover"
@@ -603,7 +604,7 @@ def test_a_leftover_that_is_locked_stays(check, dead):
         assert files[1].exists()
 
 
-def test_what_cannot_be_checked(opskit, spawn):
+def test_what_cannot_be_checked(inprocess, spawn):
     """Exit 2 and one line."""
     other = spawn("import time; print('up', flush=True); time.sleep(1000)")
     for words, says in (
@@ -614,13 +615,13 @@ def test_what_cannot_be_checked(opskit, spawn):
         (("--timeout", "3"), "--timeout goes with --probe"),
         (("--probe", "--timeout", "abc"), "is not a duration"),
     ):
-        ran = opskit("hsperf-check", *words)
+        ran = inprocess("hsperf-check", *words)
         assert ran.code == 2
         assert says in ran.err
         assert ran.out == ""
 
 
-def test_no_jvm_at_all(opskit, tree):
+def test_no_jvm_at_all(inprocess, tree):
     """A machine without a JVM: says so, exit 0."""
     root = tree(
         {
@@ -630,11 +631,11 @@ def test_no_jvm_at_all(opskit, tree):
             "tmp/x": "",
         }
     )
-    ran = opskit("--root", root, "hsperf-check")
+    ran = inprocess("--root", root, "hsperf-check")
     assert ran.code == 0
     assert "No JVM is running here" in ran.out
-    assert opskit("--root", root, "hsperf-check", "--probe").code == 2
-    assert opskit("--root", root, "hsperf-check", "--fix", "--yes").code == 2
+    assert inprocess("--root", root, "hsperf-check", "--probe").code == 2
+    assert inprocess("--root", root, "hsperf-check", "--fix", "--yes").code == 2
 
 
 def test_what_the_safety_table_says(workload):

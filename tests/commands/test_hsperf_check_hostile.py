@@ -104,19 +104,22 @@ def attack(user):
 
 @pytest.fixture
 def ground(root_only):
-    """A directory of root's that others may enter, on a tmpfs: with small inode numbers."""
+    """A directory of root's that others may enter, on a tmpfs of its own, whose inode numbers begin anew."""
     path = Path(f"/dev/shm/opskit-test-{os.getpid()}")
     path.mkdir(mode=0o755)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", path], check=False).returncode == 0
     yield path
+    if mounted:
+        subprocess.run(["umount", "--lazy", path], check=True)
     shutil.rmtree(path)
 
 
 @pytest.fixture
-def fix(opskit):
+def fix(inprocess):
     """Run the repair as root; gives its repairs."""
 
     def run(*words):
-        ran = opskit("hsperf-check", *words, "--fix", "--yes", "-f", "json")
+        ran = inprocess("hsperf-check", *words, "--fix", "--yes", "-f", "json")
         assert ran.code in (0, 1), ran.err
         return json.loads(ran.out)["repairs"]
 
@@ -198,6 +201,8 @@ def forced(attacker, user, name=None):
 @pytest.mark.parametrize("how", IN_MOUNTS)
 def test_a_file_with_the_number_of_the_attackers(attack, fix, ground, user, how):
     """The exploit: it maps a file of its own with the inode number of root's, and lays root's over the name."""
+    for number in range(50):  # the attacker's own files come first
+        write(ground / str(number), 0o600)
     victim = write(ground / "secret", 0o600)
     before = seen(victim)
     attacker = attack(how, "same-number", victim)
@@ -685,14 +690,14 @@ HOSTILE = (
 )
 
 
-def test_hostile_names(opskit, root_only):
+def test_hostile_names(inprocess, root_only):
     """Whatever a directory in /tmp is called: each printed command is opskit's own, word by word, and no name is in it."""
     directories = [b"/tmp/hsperfdata_" + name + b"%d" % os.getpid() for name in HOSTILE]
     for number, directory in enumerate(directories):
         os.mkdir(directory)
         Path(os.fsdecode(directory + b"/%d" % (4194200 + number))).write_bytes(COUNTERS)
     try:
-        document = json.loads(opskit("hsperf-check", "--fix", "-f", "json").out)
+        document = json.loads(inprocess("hsperf-check", "--fix", "-f", "json").out)
         found = [finding for finding in document["findings"] if "/41942" in finding["subject"]]
         assert len(found) == len(directories)
         repairs = [repair for repair in document["repairs"] if "/41942" in repair["path"]]
@@ -701,7 +706,7 @@ def test_hostile_names(opskit, root_only):
             assert shlex.split(repair["command"]) == ["opskit", "hsperf-check", str(repair["pid"]), "--fix"]
         for finding in found:
             assert finding["fix"].startswith(("opskit hsperf-check ", "not repaired by --fix: "))
-        shown = opskit("hsperf-check", "-f", "text").out
+        shown = inprocess("hsperf-check", "-f", "text").out
         assert "\x1b" not in shown
         assert not [line for line in shown.splitlines() if line.startswith("touch pwn")]
     finally:

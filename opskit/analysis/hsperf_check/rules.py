@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from opskit.analysis.hsperf_check.repairs import OTHERS_MAY_WRITE
 from opskit.analysis.hsperf_check.subject import NOT_SECURE
-from opskit.jvm.attach.target import accepts_root_trigger, may_write, remakes
+from opskit.jvm.attach.target import TRIGGER_STAYS_S, accepts_root_trigger, may_write, remakes
 from opskit.shell import Syntax, command
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     Text = Union[str, Callable[[Subject], Union[str, None]]]
 
 CLIENT_MODE = 0o066  # the bits that make a client refuse a socket
-TRIGGER_STAYS_S = 15.0  # a client waits for the listener 10 s at most by default
 _STAT = "{s.seen}"
 _CLEANER = "keep cleaners off: add a line `x /tmp/%s*` to /etc/tmpfiles.d/jvm.conf"
 _SHARED_TMP = "give each container its own /tmp"

@@ -28,6 +28,7 @@ _SIGQUIT_BIT = 1 << 2
 _LISTENER = "Attach Listener"
 _REMAKES_SOCKET = 14  # JDK-8225690; 11.0.9 was seen not to
 _STARTING_S = 30.0
+TRIGGER_STAYS_S = 15.0  # a client waits for the listener 10 s at most by default
 
 
 class AttachTarget(NamedTuple):

@@ -12,10 +12,9 @@ import time
 
 from opskit.errors import AttachError
 from opskit.jvm.attach.child import as_user
-from opskit.jvm.attach.target import AttachTarget, accepts_root_trigger, why_denied
+from opskit.jvm.attach.target import TRIGGER_STAYS_S, AttachTarget, accepts_root_trigger, why_denied
 from opskit.proc.fs import ProcFS, optional
 
-TRIGGER_STAYS_S = 15.0  # a client waits for the listener 10 s at most by default
 # To reach the directory, and to make the file as the JVM's user.
 _CAPABILITIES = "CAP_SYS_PTRACE CAP_SETUID CAP_SETGID"
 

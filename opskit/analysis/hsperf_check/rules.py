@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from opskit.analysis.hsperf_check.repairs import OTHERS_MAY_WRITE
 from opskit.analysis.hsperf_check.subject import NOT_SECURE
 from opskit.jvm.attach.target import TRIGGER_STAYS_S, accepts_root_trigger, may_write, remakes
+from opskit.jvm.discover import NotReady
 from opskit.shell import Syntax, command
 
 if TYPE_CHECKING:
@@ -274,7 +275,7 @@ NO_COUNTERS = (
     Rule("hsperf-file-deleted", "warning", lambda s: s.counters.mapping,
          "deleted while the JVM runs (by a cleaner of /tmp, or a JVM that started in a container with this /tmp?): jps and jstat "
          "do not list it before a restart", "/proc/{s.pid}/maps: {s.path} (deleted)", _CLEANER % "hsperfdata_"),
-    Rule("hsperf-file-missing", "warning", lambda s: not s.counters.mapping and "starting" not in str(s.jvm.jvm.no_perf),
+    Rule("hsperf-file-missing", "warning", lambda s: not s.counters.mapping and not isinstance(s.jvm.jvm.no_perf, NotReady),
          _missing, "/proc/{s.pid}/maps has no hsperfdata", _mend_directory),
 )  # fmt: skip
 

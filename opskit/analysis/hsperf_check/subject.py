@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, cast
 
 from opskit.analysis.finding import Entity
 
@@ -10,17 +10,15 @@ if TYPE_CHECKING:
     from opskit.collect.hsperf_check import Facts
     from opskit.jvm.attach.files import Counters, Entry, Socket, Surroundings, Tmp
     from opskit.jvm.attach.leftovers import Leftover
-    from opskit.proc.fs import FileId
 
-T = TypeVar("T")
 NOT_SECURE = "`well-known file is not secure`"
 
 
 class Subject:
-    """A JVM (`around`), a file (`entry`) or both. `case`: the facts. `doubt`: why --fix leaves the file alone.
+    """A JVM (`around`), a file (`entry`) or both, as attributes that the rules' texts use: `{s.owner}` is `app (1001)`.
 
-    `right_mode`: what the file's mode should be. `in_cwd`: of a trigger file in the JVM's working directory. `left`: what
-    a JVM left that has ended. `path`: where a file should be that is not there.
+    `case`: the facts. `doubt`: why --fix leaves the file alone. `right_mode`: what its mode should be. `in_cwd`: of a trigger
+    file in the JVM's working directory. `left`: what a JVM left that has ended. `path`: where a file should be that is missing.
     """
 
     def __init__(
@@ -37,105 +35,35 @@ class Subject:
         left: Leftover | None = None,
     ) -> None:
         self.case, self.pid, self.around, self.doubt, self.right_mode = case, pid, around, doubt, right_mode
-        self.in_cwd, self.left, self._entry = in_cwd, left, entry
+        self.in_cwd, self.left, self.by_pid = in_cwd, left, left is None or left.by_pid
         self.path = entry.path if entry else path
-        self.by_pid = left is None or left.by_pid
-
-    # Parts that a rule of this subject knows to be there
-
-    @property
-    def jvm(self) -> Surroundings:
-        """The JVM."""
-        return _given(self.around)
-
-    @property
-    def entry(self) -> Entry:
-        """The file and its place."""
-        return _given(self._entry)
-
-    @property
-    def tmp(self) -> Tmp:
-        """The JVM's /tmp."""
-        return _given(self.jvm.tmp)
-
-    @property
-    def socket(self) -> Socket:
-        """The JVM's socket."""
-        return _given(self.jvm.socket)
-
-    @property
-    def counters(self) -> Counters:
-        """The JVM's hsperfdata."""
-        return _given(self.jvm.counters)
-
-    @property
-    def file(self) -> FileId:
-        """What stat says of the file."""
-        return self.entry.file
-
-    @property
-    def age_s(self) -> float:
-        """Seconds since the file was last changed."""
-        return self.case.now_s - self.file.ctime_ns / 1e9
+        # A rule only uses the parts that its subjects have.
+        self.entry, self.jvm = cast("Entry", entry), cast("Surroundings", around)
+        if around is not None:
+            self.tmp, self.socket = cast("Tmp", around.tmp), cast("Socket", around.socket)
+            self.counters = cast("Counters", around.counters)
+            self.user = named(case.user_name(around.euid), around.euid)
+            self.jvm_group = named(case.group_name(around.egid), around.egid)
+            self.java = f"JDK {around.java_major}" if around.java_major else "this JDK"
+        if entry is not None:
+            self.file = file = entry.file
+            self.kind, self.mode = entry.kind, f"{entry.mode:04o}"
+            self.owner, self.group = (
+                named(case.user_name(file.uid), file.uid),
+                named(case.group_name(file.gid), file.gid),
+            )
+            self.seen = f"{self.kind} {self.owner}:{self.group} mode {self.mode} links {file.links} inode {file.inode}"
+            self.age_s = case.now_s - file.ctime_ns / 1e9
 
     def entity(self, kind: str) -> Entity:
         """What a finding is about: the JVM, or the file, in the JVM where it is that JVM's alone."""
         process = None if self.around is None else Entity("process", self.pid, self.around.jvm.start_ticks)
         if kind == "process" and process is not None:
             return process
-        if kind == "shared":
-            return Entity("file", self.path)
-        return Entity("socket" if kind == "socket" else "file", self.path, inside=process)
-
-    # Words for sentences
-
-    @property
-    def mode(self) -> str:
-        """The file's mode in octal: `0600`."""
-        return f"{self.entry.mode:04o}"
-
-    @property
-    def kind(self) -> str:
-        """The file's type."""
-        return self.entry.kind
-
-    @property
-    def owner(self) -> str:
-        """The file's owner: `app (1001)`."""
-        return named(self.case.user_name(self.file.uid), self.file.uid)
-
-    @property
-    def group(self) -> str:
-        """The file's group."""
-        return named(self.case.group_name(self.file.gid), self.file.gid)
-
-    @property
-    def user(self) -> str:
-        """The user that the JVM runs as."""
-        return named(self.case.user_name(self.jvm.euid), self.jvm.euid)
-
-    @property
-    def jvm_group(self) -> str:
-        """The group that the JVM runs with."""
-        return named(self.case.group_name(self.jvm.egid), self.jvm.egid)
-
-    @property
-    def java(self) -> str:
-        """`JDK 17`."""
-        return f"JDK {self.jvm.java_major}" if self.jvm.java_major else "this JDK"
-
-    @property
-    def seen(self) -> str:
-        """Evidence: what stat says."""
-        return f"{self.kind} {self.owner}:{self.group} mode {self.mode} links {self.file.links} inode {self.file.inode}"
+        inside = None if kind == "shared" else process
+        return Entity("socket" if kind == "socket" else "file", self.path, inside=inside)
 
 
 def named(name: str, number: int) -> str:
     """`app (1001)`; the number alone where it has no name."""
     return name if name == str(number) else f"{name} ({number})"
-
-
-def _given(value: T | None) -> T:
-    if value is None:
-        raise LookupError("a rule was applied to a subject of another kind")
-    return value

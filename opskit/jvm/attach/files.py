@@ -22,6 +22,7 @@ from opskit.jvm.attach.target import (
     shares_our_mounts,
     why_stopped,
 )
+from opskit.jvm.discover import Nameless
 from opskit.jvm.launch import last_flag
 from opskit.jvm.mapped_files import Mapping, parse_jvm_maps
 from opskit.jvm.perfdata.holders import Holders, mapped_file
@@ -202,7 +203,7 @@ class FileFinder:
             reduced=reduced_signals(words, environment),
             perf_flag=next(switched, None),
             stopped=why_stopped(fs, pid, state),
-            named=not (jvm.no_perf and "without a name" in str(jvm.no_perf)),
+            named=not isinstance(jvm.no_perf, Nameless),
             user=self._user_where_it_runs(jvm.pid, status.effective_uid, tmp),
         )
 

@@ -276,7 +276,7 @@ def test_bad_words(inprocess, saved, tmp_path):
         ([before, after, "-w"], "-w/--watch goes with a PID"),
         ([before, after, "-c", "3"], "-c/--count goes with a PID"),
         ([before, after, "--timeout", "3"], "--timeout goes with a PID"),
-        ([before, after, "--include", "("], "no regular expression"),
+        ([before, after, "--include", "("], "not a regular expression"),
         ([before, after, "-o", "x.pdf"], "unknown suffix '.pdf'"),
         (["-", "-"], "only once"),
         (["no.such.Main"], "no.such.Main"),

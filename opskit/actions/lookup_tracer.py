@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from opskit.host import Host
-    from opskit.proc.kernel.ftrace import Failure
+    from opskit.proc.kernel.ftrace import Failure, Seen
     from opskit.proc.process import Process
 
 _TRACEFS, _DEBUGFS = "/sys/kernel/tracing", "/sys/kernel/debug"
 _PAUSE_S = 0.05
-_PEEKED, _PEEK_S, _PATHS = 3, 0.15, 3  # the busiest processes, the time for each, the paths of each
+_PEEKED = 3  # the busiest processes
 _OWN_ROW = 0.05  # of all lookups: an ended process that did less shares the row of its command
 
 
@@ -140,7 +140,9 @@ class Tracer:
     def _trace(self, source: PerfSource | InstanceSource) -> dict[str, Any]:
         begun = self.host.monotonic()
         end = begun + self.seconds
-        while (left := end - self.host.monotonic()) > 0 and not self._told_to_stop(min(left, _PAUSE_S)):
+        while (left := end - self.host.monotonic()) > 0:
+            if select.select([self.stop], [], [], min(left, _PAUSE_S))[0]:
+                break
             self._identify(source.read())
         took = self.host.monotonic() - begun
         self._identify(source.finish())
@@ -148,15 +150,12 @@ class Tracer:
         rows.sort(key=lambda row: (-row["lookups"], row["pid"] or 0, row["command"]))
         for row in [row for row in rows if not row["ended"]][:_PEEKED]:
             call, tid = self._busiest_thread(source, row["pid"])
-            row["paths"] = source.paths(call, tid, self.host.monotonic, _PEEK_S, _PATHS)
+            row["paths"] = source.paths(call, tid, self.host.monotonic)
         total, counted = source.counted()
         return {"seconds": took, "total": total, "counted": counted, "events": source.events, "lookers": rows}
 
-    def _told_to_stop(self, pause_s: float) -> bool:
-        return bool(select.select([self.stop], [], [], pause_s)[0])
-
-    def _identify(self, seen: Iterable[tuple[bytes, int, int | None]]) -> None:
-        """Look up the processes of threads (comm, TID, PID where known) that are new."""
+    def _identify(self, seen: Seen) -> None:
+        """Look up the processes of threads that are new."""
         for comm, tid, pid in seen:
             if (comm, tid) not in self.threads:
                 self.threads[comm, tid] = self._process_of(tid, pid)

@@ -16,12 +16,19 @@ from typing import TYPE_CHECKING
 from opskit.actions import leftovers
 from opskit.actions.peek_paths import peek_by_instance, write_control
 from opskit.errors import NotPermitted, NotSupported
-from opskit.proc.kernel.ftrace import CALL_NUMBERS, PATH_CALLS, named, parse_buffer_stats, parse_failures
+from opskit.proc.kernel.ftrace import (
+    CALL_NUMBERS,
+    PATH_CALLS,
+    failed_lookups,
+    named,
+    parse_buffer_stats,
+    parse_failures,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from opskit.proc.kernel.ftrace import Failure
+    from opskit.proc.kernel.ftrace import Failure, Seen
 
 _PREFIX = leftovers.PREFIX.lstrip(".")  # visible in a listing
 _BUFFER_KB = 256  # a CPU
@@ -57,16 +64,15 @@ class InstanceSource:
 
     def _enable(self, wanted: tuple[str, ...], without: tuple[int, ...]) -> str:
         """Enable the first wanted group that this kernel has; its name."""
-        numbers = " || ".join(f"id == {number}" for number in CALL_NUMBERS.get(platform.machine(), ()))
-        ours = " && ".join(f"common_pid != {pid}" for pid in without)
-        failed = f"ret == -{errno.ENOENT} && {ours}"
         for events in wanted:
-            rule = f"{failed} && ({numbers})" if events == "raw_syscalls" and numbers else failed
-            names = ["sys_exit"] if events == "raw_syscalls" else [f"sys_exit_{call}" for call in PATH_CALLS]
-            found = [name for name in names if os.path.isdir(f"{self._instance}/events/{events}/{name}")]
-            for name in found:
-                write_control(f"{self._instance}/events/{events}/{name}/filter", rule)
-                write_control(f"{self._instance}/events/{events}/{name}/enable", "1")
+            if events == "raw_syscalls":
+                names, numbers = ["sys_exit"], CALL_NUMBERS.get(platform.machine(), {})
+            else:
+                names, numbers = [f"sys_exit_{call}" for call in PATH_CALLS], {}
+            found = [one for name in names if os.path.isdir(one := f"{self._instance}/events/{events}/{name}")]
+            for event in found:
+                write_control(f"{event}/filter", failed_lookups(without, numbers))
+                write_control(f"{event}/enable", "1")
             if found:
                 return events
         raise NotSupported(
@@ -74,10 +80,10 @@ class InstanceSource:
             "cannot be named here"
         )
 
-    def read(self) -> set[tuple[bytes, int, int | None]]:
-        """Read the waiting events up to a budget; the threads in them: (comm, TID, None for the PID)."""
+    def read(self) -> Seen:
+        """Read the waiting events up to a budget; the threads in them."""
         budget = max(_READ_BYTES // len(self._pipes), _READ_BYTES_OF_A_CPU)
-        fresh: set[tuple[bytes, int, int | None]] = set()
+        fresh: Seen = set()
         for index, pipe in enumerate(self._pipes):
             text = self._rests[index] + b"".join(_available(pipe, budget))
             whole, newline, rest = text.rpartition(b"\n")
@@ -88,13 +94,11 @@ class InstanceSource:
                 fresh.update((event.comm, event.tid, None) for event in map(named, found))
         return fresh
 
-    def finish(self) -> set[tuple[bytes, int, int | None]]:
+    def finish(self) -> Seen:
         """Stop recording and read once more; as `read`."""
         write_control(f"{self._instance}/tracing_on", "0")
         fresh = self.read()
-        for pipe in self._pipes:
-            os.close(pipe)
-        self._pipes = []
+        self._close_pipes()
         for cpu in self._cpus:
             with open(f"{self._instance}/per_cpu/{cpu}/stats", encoding="ascii") as stats:
                 self._totals.append(parse_buffer_stats(stats.read()))
@@ -112,7 +116,7 @@ class InstanceSource:
         read = sum(sum(counts.values()) for counts in self._counts)
         return max(sum(self._totals), read), read
 
-    def paths(self, call: str, tid: int, clock: Callable[[], float], seconds: float, wanted: int) -> list[str]:
+    def paths(self, call: str, tid: int, clock: Callable[[], float]) -> list[str]:
         """Examples of the paths that a thread passes to a system call. Only after `finish`."""
         if self.events != "syscalls":
             return []
@@ -121,36 +125,39 @@ class InstanceSource:
             if os.path.isdir(f"{events}/sys_exit_{one}"):
                 write_control(f"{events}/sys_exit_{one}/enable", "0")
         write_control(f"{self._instance}/tracing_on", "1")
-        return peek_by_instance(self._instance, call, tid, clock, seconds, wanted)
+        return peek_by_instance(self._instance, call, tid, clock)
+
+    def _close_pipes(self) -> None:
+        while self._pipes:
+            os.close(self._pipes.pop())
 
     def close(self) -> None:
         """Remove the instance."""
-        for pipe in self._pipes:
-            os.close(pipe)
-        remove(self._instance)
+        self._close_pipes()
+        _remove(self._instance)
 
 
 def remove_stale(tracing: str, killed: int | None = None) -> None:
     """Remove the instances of runs that were killed, and those of the PID `killed`."""
     for name in os.listdir(f"{tracing}/instances"):
         if name.startswith(f"{_PREFIX}{killed}-") or (name.startswith(_PREFIX) and leftovers.is_abandoned(name)):
-            remove(f"{tracing}/instances/{name}")
+            _remove(f"{tracing}/instances/{name}")
 
 
-def remove(instance: str) -> None:
+def _remove(instance: str) -> None:
     """Stop an instance and remove it; the kernel answers EBUSY until the last reader has left."""
     with suppress(OSError):
         write_control(f"{instance}/tracing_on", "0")
     for _ in range(100):
         try:
             os.rmdir(instance)
-            return
-        except FileNotFoundError:
-            return
         except OSError as error:
-            if error.errno != errno.EBUSY:
+            if error.errno == errno.EBUSY:
+                time.sleep(_BUSY_PAUSE_S)
+                continue
+            if error.errno != errno.ENOENT:
                 raise
-            time.sleep(_BUSY_PAUSE_S)
+        return
 
 
 def _available(pipe: int, budget: int) -> Iterator[bytes]:

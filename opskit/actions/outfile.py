@@ -1,9 +1,8 @@
 """Write an output file completely or not at all, and never to a place that another user chose.
 
-The path is walked name by name with fds (O_PATH, O_NOFOLLOW), which rules out races with symbolic links. In a directory
-that others may write to, a link, FIFO or file is trusted only if we own it, or if root owns both it and the directory:
-the rules of fs.protected_symlinks, protected_fifos and protected_regular (proc_sys_fs(5)), also where they are off.
-Root follows no symbolic link of another user.
+The path is walked name by name with fds (O_PATH, O_NOFOLLOW): no races with symbolic links. In a directory that others may
+write to, a link, FIFO or file is trusted only if we own it, or if root owns it and the directory: the rules of
+fs.protected_symlinks, _fifos and _regular (proc_sys_fs(5)). Root follows no symbolic link of another user.
 
 A file is written under a temporary name in the same directory (mode 0600) and renamed. A replaced file keeps its owner,
 group, permission bits, ACL, SELinux label and user.* attributes; its other hard links keep the old content. Where the
@@ -26,30 +25,31 @@ from opskit.interrupts import Guard, Interruptible
 from opskit.quantities import integer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 _MAX_LINKS = 40
 _DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _ACL = "system.posix_acl_access"
 _KEPT = ("security.selinux",)  # and user.*; IMA and capabilities describe the old content
 _looked_through: set[tuple[int, int]] = set()  # directories
+_IS_DIRECTORY = "it is a directory; name a file in it"
 _IN_PLACE_INSTEAD = (errno.EPERM, errno.EACCES, errno.EBUSY)
 
 
 class _Spot(NamedTuple):
-    """The target of a path: the directory (an fd), the last name in it, and an O_PATH fd of what exists there.
+    """The target of a path: the directory (an fd), the last name in it, and an O_PATH fd of what exists there (-1: nothing).
 
     `own_fd`: the number of our own fd that the path names, as /dev/fd/3 does.
     """
 
     directory: int
     name: str
-    handle: int | None = None
+    handle: int = -1
     own_fd: int | None = None
 
     @property
     def found(self) -> os.stat_result | None:
-        return None if self.handle is None else os.fstat(self.handle)
+        return None if self.handle < 0 else os.fstat(self.handle)
 
     @property
     def path(self) -> str:
@@ -63,14 +63,11 @@ def check(path: str) -> None:
         found = spot.found
         if spot.own_fd is not None:
             _check_own_fd(spot.own_fd)
-        elif found is None:
-            if not _can_replace(spot, None):
-                raise CannotWrite(f"no permission on {_shown(spot.directory)}")
-        elif stat.S_ISDIR(found.st_mode):
-            raise CannotWrite("it is a directory; name a file in it")
+        elif found is not None and stat.S_ISDIR(found.st_mode):
+            raise CannotWrite(_IS_DIRECTORY)
         elif not _can_replace(spot, found):
-            if not _may_write(cast("int", spot.handle)):
-                raise CannotWrite(f"no permission on {spot.path}")
+            if found is None or not _may_write(spot.handle):
+                raise CannotWrite(f"no permission on {_shown(spot.directory) if found is None else spot.path}")
             if stat.S_ISREG(found.st_mode):
                 _check_names(spot, found)
 
@@ -91,9 +88,9 @@ def write_file(path: str, data: bytes | Iterable[bytes]) -> None:
         elif found is None or stat.S_ISREG(found.st_mode):
             _write_regular(spot, found, parts)
         elif stat.S_ISDIR(found.st_mode):
-            raise CannotWrite("it is a directory; name a file in it")
+            raise CannotWrite(_IS_DIRECTORY)
         else:
-            with open(_reopened(spot, os.O_WRONLY), "wb") as file:
+            with open(_reopened(spot), "wb") as file:
                 file.writelines(parts)
 
 
@@ -104,17 +101,23 @@ def make_directory(path: str) -> None:
             raise CannotWrite("no permission to write there")
 
 
+def dump_saver(folder: str, name: str) -> Callable[[int, bytes], None]:
+    """Make the folder (--save); a function of number and dump that writes `folder/name-0001.txt`. Raises CannotWrite."""
+    make_directory(folder)
+
+    def save(number: int, dump: bytes) -> None:
+        write_file(os.path.join(folder, f"{name}-{number:04d}.{'json' if dump.startswith(b'{') else 'txt'}"), dump)
+
+    return save
+
+
 @contextmanager
 def _errors_told(what: str, advice: str = "choose another place with -o") -> Iterator[None]:
     try:
         yield
-    except CannotWrite as error:
-        raise CannotWrite(f"{what}: {error}; {advice}") from None
-    except OSError as error:
-        raise CannotWrite(f"{what}: {error.strerror}; {advice}") from None
-
-
-# --- the path ---
+    except (CannotWrite, OSError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise CannotWrite(f"{what}: {why}; {advice}") from None
 
 
 @contextmanager
@@ -124,7 +127,8 @@ def _walked(path: str, *, make: bool = False) -> Iterator[_Spot]:
     try:
         yield walk.spot()
     finally:
-        walk.close()
+        walk.drop_handle()
+        os.close(walk.at)
 
 
 class _Walk:
@@ -133,12 +137,7 @@ class _Walk:
         self.make = make
         self.links = 0
         self.at = os.open("/" if path.startswith("/") else ".", _DIRECTORY)
-        self.handle: int | None = None
-
-    def close(self) -> None:
-        os.close(self.at)
-        if self.handle is not None:
-            os.close(self.handle)
+        self.handle = -1
 
     def spot(self) -> _Spot:
         """Walk to the end. Raises OSError, CannotWrite."""
@@ -156,7 +155,7 @@ class _Walk:
             found = self._look(name)
             if found is not None and stat.S_ISLNK(found.st_mode):
                 self._follow(name, found)
-                if self.handle is not None and last:  # the kernel followed it
+                if self.handle >= 0 and last:  # the kernel followed it
                     return _Spot(self.at, name, self.handle)
             elif last:
                 if found is not None and not stat.S_ISDIR(found.st_mode):
@@ -166,7 +165,7 @@ class _Walk:
                 self._descend(name, found)
         if self.make:
             return _Spot(self.at, "")
-        raise IsADirectoryError(errno.EISDIR, "it is a directory; name a file in it")
+        raise IsADirectoryError(errno.EISDIR, _IS_DIRECTORY)
 
     def _enter(self, directory: int) -> None:
         os.close(self.at)
@@ -174,17 +173,17 @@ class _Walk:
 
     def _look(self, name: str) -> os.stat_result | None:
         """Stat a name and keep an fd of it in `handle`; None if it does not exist."""
-        self._drop_handle()
+        self.drop_handle()
         try:
             self.handle = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.at)
         except FileNotFoundError:
             return None
         return os.fstat(self.handle)
 
-    def _drop_handle(self) -> None:
-        if self.handle is not None:
+    def drop_handle(self) -> None:
+        if self.handle >= 0:
             os.close(self.handle)
-            self.handle = None
+            self.handle = -1
 
     def _descend(self, name: str, found: os.stat_result | None) -> None:
         if found is None:
@@ -210,14 +209,14 @@ class _Walk:
         if self.links > _MAX_LINKS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         if self._is_in_proc():
-            self._drop_handle()
+            self.drop_handle()
             self.handle = os.open(name, os.O_PATH | os.O_CLOEXEC, dir_fd=self.at)
             if self.todo or self.make:
                 self._enter(self.handle)
-                self.handle = None
+                self.handle = -1
             return
         target = os.readlink("", dir_fd=self.handle)
-        self._drop_handle()
+        self.drop_handle()
         if target.startswith("/"):
             self._enter(os.open("/", _DIRECTORY))
         self.todo += target.split("/")[::-1]
@@ -263,22 +262,17 @@ def _check_own_fd(number: int) -> None:
         writable = fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDONLY
     except (OSError, OverflowError):
         given = writable = False
-    if not given:
-        raise CannotWrite(f"file descriptor {number} is not open")
-    if not writable:
-        raise CannotWrite(f"file descriptor {number} is not open for writing")
-
-
-# --- the file ---
+    if not (given and writable):
+        raise CannotWrite(f"file descriptor {number} is not open{' for writing' if given else ''}")
 
 
 def _may_write(fd: int, mode: int = os.W_OK) -> bool:
     return os.access(f"/proc/self/fd/{fd}", mode, effective_ids=True)
 
 
-def _reopened(spot: _Spot, flags: int) -> int:
+def _reopened(spot: _Spot) -> int:
     """Open the file that was found, not one that replaced it since."""
-    return os.open(f"/proc/self/fd/{spot.handle}", flags | os.O_CLOEXEC | os.O_NOCTTY)
+    return os.open(f"/proc/self/fd/{spot.handle}", os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY)
 
 
 def _can_replace(spot: _Spot, found: os.stat_result | None) -> bool:
@@ -292,7 +286,7 @@ def _write_regular(spot: _Spot, found: os.stat_result | None, parts: Iterable[by
         _remove_abandoned(spot.directory)
     with Guard():
         name = leftovers.new_name() if beside else None
-        file = _unnamed() if name is None else _made(spot.directory, name)
+        file = _temporary(spot.directory, name)
         try:
             with Interruptible():
                 file.writelines(parts)
@@ -318,15 +312,14 @@ def _remove_abandoned(directory: int) -> None:
         leftovers.remove_abandoned(directory, os.geteuid())
 
 
-def _made(directory: int, name: str) -> BinaryIO:
+def _temporary(directory: int, name: str | None) -> BinaryIO:
+    """A new file by that name in the directory; without a name one elsewhere."""
+    if name is None:
+        import tempfile
+
+        return cast("BinaryIO", tempfile.TemporaryFile(prefix="opskit-"))
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     return open(os.open(name, flags, 0o600, dir_fd=directory), "w+b")
-
-
-def _unnamed() -> BinaryIO:
-    import tempfile
-
-    return cast("BinaryIO", tempfile.TemporaryFile(prefix="opskit-"))
 
 
 def _renamed(file: BinaryIO, name: str, spot: _Spot, found: os.stat_result | None) -> bool:
@@ -337,10 +330,10 @@ def _renamed(file: BinaryIO, name: str, spot: _Spot, found: os.stat_result | Non
             os.umask(mask)
             os.fchmod(file.fileno(), 0o666 & ~mask)
         else:
-            _take_on(file.fileno(), cast("int", spot.handle), found)
+            _take_on(file.fileno(), spot.handle, found)
         os.rename(name, spot.name, src_dir_fd=spot.directory, dst_dir_fd=spot.directory)
     except OSError as error:
-        if found is None or error.errno not in _IN_PLACE_INSTEAD or not _may_write(cast("int", spot.handle)):
+        if found is None or error.errno not in _IN_PLACE_INSTEAD or not _may_write(spot.handle):
             raise
         return False
     return True
@@ -382,7 +375,7 @@ def _copy_into(spot: _Spot, file: BinaryIO) -> None:
     _check_names(spot, cast("os.stat_result", spot.found))
     length = file.seek(0, os.SEEK_END)
     file.seek(0)
-    with open(_reopened(spot, os.O_WRONLY), "wb", buffering=0) as target:
+    with open(_reopened(spot), "wb", buffering=0) as target:
         before = os.fstat(target.fileno()).st_size
         try:
             if length:

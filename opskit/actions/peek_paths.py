@@ -32,6 +32,7 @@ _CHUNKS = 16  # a busy thread writes faster than we read
 _LONGEST = 4096  # PATH_MAX, its end included
 _PAGE = 4096
 _PAUSE_S = 0.002
+_PEEK_S, _WANTED = 0.15, 3  # for one thread
 _RING_PAGES = 2
 _LONGEST_RECORD = 128  # an entry with six arguments has 80 bytes
 _FRESH_LOOKS = 200
@@ -39,10 +40,8 @@ _RAW = struct.Struct("=IH")  # size, and the common type: the event's number
 _ADDRESS = struct.Struct("=Q")
 
 
-def peek_by_instance(
-    instance: str, call: str, tid: int, clock: Callable[[], float], seconds: float, wanted: int
-) -> list[str]:
-    """Up to `wanted` different paths that a thread passes to a system call, from a tracing instance without other events.
+def peek_by_instance(instance: str, call: str, tid: int, clock: Callable[[], float]) -> list[str]:
+    """A few paths that a thread passes to a system call, from a tracing instance without other events.
 
     Empty where the kernel does not report the address, the memory must not be read, or the thread makes no such call.
     """
@@ -63,12 +62,10 @@ def peek_by_instance(
 
         return look
 
-    return _paths(begin, tid, clock, seconds, wanted)
+    return _paths(begin, tid, clock)
 
 
-def peek_by_perf(
-    tracing: str, call: str, tid: int, clock: Callable[[], float], seconds: float, wanted: int
-) -> list[str]:
+def peek_by_perf(tracing: str, call: str, tid: int, clock: Callable[[], float]) -> list[str]:
     """The same as `peek_by_instance` by perf events of that thread alone, which end with this process."""
 
     def begin(undo: ExitStack) -> Callable[[], int | None]:
@@ -81,8 +78,7 @@ def peek_by_perf(
         fds = []
         numbers = [event_number(tracing, f"syscalls/sys_{side}_{name}") for side in ("enter", "exit")]
         for number in numbers:
-            attr = perf.Attr(perf.TRACEPOINT, number, 1, perf.RAW, flags=perf.DISABLED)
-            fds.append(perf.open_event(attr, tid, -1))
+            fds.append(perf.open_event(perf.Attr(perf.TRACEPOINT, number, 1, perf.RAW, perf.DISABLED), tid, -1))
             undo.callback(os.close, fds[-1])
         entry, exit_ = fds
         ring = perf.Ring(entry, _RING_PAGES)
@@ -93,27 +89,20 @@ def peek_by_perf(
             perf.enable(fd)
         return lambda: _fresh_address(ring, numbers[0], offset)
 
-    return _paths(begin, tid, clock, seconds, wanted)
+    return _paths(begin, tid, clock)
 
 
-def _paths(
-    begin: Callable[[ExitStack], Callable[[], int | None]],
-    tid: int,
-    clock: Callable[[], float],
-    seconds: float,
-    wanted: int,
-) -> list[str]:
+def _paths(begin: Callable[[ExitStack], Callable[[], int | None]], tid: int, clock: Callable[[], float]) -> list[str]:
     """The paths at the addresses that a function made by `begin` gives; those found so far where the thread ends."""
     found: dict[str, None] = {}
     with suppress(OSError, NotSupported), ExitStack() as undo:
         memory = os.open(f"/proc/{tid}/mem", os.O_RDONLY | os.O_CLOEXEC)
         undo.callback(os.close, memory)
         look = begin(undo)
-        end = clock() + seconds
-        while len(found) < wanted and clock() < end:
+        end = clock() + _PEEK_S
+        while len(found) < _WANTED and clock() < end:
             address = look()
-            path = None if address is None else _string_at(memory, address)
-            if path is not None:
+            if address is not None and (path := _string_at(memory, address)) is not None:
                 found[path] = None
             select.select([], [], [], _PAUSE_S)
     return list(found)
@@ -157,34 +146,24 @@ def _text(path: str) -> str:
 def _latest(pipe: int) -> bytes:
     """The last chunk that waits in the tracer's pipe."""
     last = b""
-    for _ in range(_CHUNKS):
-        try:
+    with suppress(BlockingIOError):
+        for _ in range(_CHUNKS):
             last = os.read(pipe, 1 << 16) or last
-        except BlockingIOError:
-            break
     return last
 
 
 def _string_at(memory: int, address: int) -> str | None:
     """The C string at an address of another process; None where it does not look like a path."""
     text = b""
-    while len(text) < _LONGEST:
-        try:
-            chunk = os.pread(memory, _PAGE - address % _PAGE, address)  # never across a page that may not be there
-        except OSError:
-            return None
-        before, end, _ = chunk.partition(b"\0")
-        text += before
-        if end:
-            break
-        if not chunk:
-            return None
-        address += len(chunk)
-    else:
-        return None
     try:
-        path = text.decode()
-    except UnicodeDecodeError:
+        while b"\0" not in text:
+            chunk = os.pread(memory, _PAGE - address % _PAGE, address)  # never across a page that may not be there
+            if not chunk or len(text) >= _LONGEST:
+                return None
+            text += chunk
+            address += len(chunk)
+        path = text[: text.index(b"\0")].decode()
+    except (OSError, UnicodeDecodeError):
         return None
     return path if path.isprintable() and _PATH.fullmatch(path) else None
 

@@ -16,10 +16,14 @@ read events: 20495
 
 from __future__ import annotations
 
+import errno
 import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Optional
 
 from opskit.quantities import integer, signed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 # The system calls that look up a path; epoll_ctl, bpf and others fail with ENOENT too, without a lookup.
 PATH_CALLS = (
@@ -71,9 +75,21 @@ class Failure(NamedTuple):
     pid: int | None = None
 
 
+Seen = set[tuple[bytes, int, Optional[int]]]  # threads: comm, TID, PID where it is known
 _PATH_FIELD = re.compile(
     r"^\tfield:const char \* ?(?:filename|pathname|path|oldname|name);\toffset:([0-9]{1,4});", re.MULTILINE
 )
+
+
+def failed_lookups(without: Iterable[int], numbers: Iterable[int] = ()) -> str:
+    """The filter of failed lookups: none of the PIDs `without`, and only the calls `numbers` where there are any."""
+    calls = " || ".join(f"id == {number}" for number in numbers)
+    rules = [
+        f"ret == -{errno.ENOENT}",
+        *(f"common_pid != {pid}" for pid in without),
+        *([f"({calls})"] if calls else []),
+    ]
+    return " && ".join(rules)
 
 
 def parse_path_offset(text: str) -> int | None:

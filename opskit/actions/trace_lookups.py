@@ -1,10 +1,8 @@
 """Name the processes that look up absent files, from a few seconds of the kernel's tracepoints.
 
 A child process traces. It mounts tracefs where no path leads to it, and counts failed path lookups by perf events, which
-end with the child. It stops when the time is up, when the parent asks it to, and when the parent has ended.
-
-Where perf_event_open is refused, the child makes a tracing instance instead and removes it at the end. If the child is
-killed, the parent starts another one to clean up; if both are killed, the next run removes the instance.
+end with the child: when the time is up, the parent asks it to, or the parent has ended. Where perf_event_open is refused,
+it makes a tracing instance and removes it at the end; if it is killed, another child of the parent or the next run does.
 """
 
 from __future__ import annotations
@@ -14,9 +12,12 @@ import os
 import select
 import signal
 import sys
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from opskit import interrupts
+from opskit.actions.child import run_in_child
 from opskit.actions.lookup_tracer import Tracer, clean_up
 from opskit.analysis.dentry.lookups import Looker, Lookups
 from opskit.errors import BugInChild, NotPermitted, NotSupported, TargetTimeout, where_raised
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 _EVENTS = ("perf", "syscalls", "raw_syscalls")
 _GRACE_S = 20.0  # for setting up and removing
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-_ERRORS = {"permission": NotPermitted, "support": NotSupported, "bug": BugInChild}
+_ERRORS = {error.__name__: error for error in (NotPermitted, NotSupported, BugInChild)}
 
 
 def check_may_trace(host: Host) -> None:
@@ -75,9 +76,8 @@ def trace_failed_lookups(host: Host, seconds: float, events: tuple[str, ...] = _
     lookers = []
     for row in answer.pop("lookers"):
         uid, count = row.pop("uid"), row["lookups"]
-        user = None if uid is None else host.user_name(uid)
-        per_s, share = count / max(answer["seconds"], 0.001), count / max(answer["total"], 1)
-        lookers.append(Looker(user=user, per_s=per_s, share=share, **row))
+        rates = {"per_s": count / max(answer["seconds"], 0.001), "share": count / max(answer["total"], 1)}
+        lookers.append(Looker(user=None if uid is None else host.user_name(uid), **rates, **row))
     return Lookups(lookers=tuple(lookers), **answer)
 
 
@@ -98,7 +98,8 @@ def _answer_of(host: Host, child: int, results: int, stop: int, seconds: float) 
         if not data:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
-            _clean_up_after(child)
+            with suppress(BugInChild):
+                run_in_child(host, partial(clean_up, child), _GRACE_S)
             raise TargetTimeout("the tracer did not answer in time, or was killed; what it had set up was removed")
         os.waitpid(child, 0)
     finally:
@@ -111,16 +112,15 @@ def _answer_of(host: Host, child: int, results: int, stop: int, seconds: float) 
 
 
 def _read_until(host: Host, fd: int, deadline: float) -> bytes:
-    chunks = []
+    data = b""
     while (left := deadline - host.monotonic()) > 0:
-        ready, _, _ = select.select([fd], [], [], left)
-        if not ready:
+        if not select.select([fd], [], [], left)[0]:
             return b""
         chunk = os.read(fd, 65536)
         if not chunk:
             break
-        chunks.append(chunk)
-    return b"".join(chunks)
+        data += chunk
+    return data
 
 
 def _run_child(work: Callable[[], dict[str, Any]], result_end: int) -> NoReturn:
@@ -132,14 +132,12 @@ def _run_child(work: Callable[[], dict[str, Any]], result_end: int) -> NoReturn:
         os.setsid()
         try:
             answer = work()
-        except NotPermitted as refused:
-            answer = {"error": "permission", "message": str(refused)}
-        except NotSupported as refused:
-            answer = {"error": "support", "message": str(refused)}
+        except (NotPermitted, NotSupported) as refused:
+            answer = {"error": type(refused).__name__, "message": str(refused)}
         except OSError as error:
-            answer = {"error": "support", "message": f"the kernel's tracer refused: {error}"}
+            answer = {"error": "NotSupported", "message": f"the kernel's tracer refused: {error}"}
         except BaseException as error:  # noqa: BLE001  (the parent ends with it as with its own)
-            answer = {"error": "bug", "message": where_raised(error)}
+            answer = {"error": "BugInChild", "message": where_raised(error)}
             if os.environ.get("OPSKIT_DEBUG"):
                 sys.excepthook(*sys.exc_info())
         with open(result_end, "w", encoding="utf-8") as pipe:
@@ -148,16 +146,3 @@ def _run_child(work: Callable[[], dict[str, Any]], result_end: int) -> NoReturn:
         pass
     finally:
         os._exit(0)
-
-
-def _clean_up_after(pid: int) -> None:
-    """Remove the tracing instance of a child that was killed."""
-    cleaner = os.fork()
-    if cleaner == 0:
-        try:
-            for number in _ENDING:
-                signal.signal(number, signal.SIG_IGN)
-            clean_up(pid)
-        finally:
-            os._exit(0)
-    os.waitpid(cleaner, 0)

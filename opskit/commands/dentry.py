@@ -23,7 +23,7 @@ from opskit.render.views import dentry as view
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from opskit.analysis.dentry.growth import Sample
+    from opskit.analysis.dentry.usage import Sample
 
 DEFAULT_SYNC_TIMEOUT_S = 30.0
 DROP, CULPRIT = "Drop", "Find the culprit"

@@ -57,7 +57,10 @@ class Dropped(NamedTuple):
 
 
 class Drop(NamedTuple):
-    """What was done, what it changed, and what it freed (see `freed_bytes`)."""
+    """What was done, what it changed, and the decrease of the caches that were dropped.
+
+    `freed_bytes`: negative where they grew faster; None where the kernel does not count them.
+    """
 
     done: Dropped
     changes: Sequence[Change]
@@ -67,16 +70,8 @@ class Drop(NamedTuple):
 def compare(done: Dropped, before: Usage, after: Usage) -> Drop:
     """Compare the numbers before and after a drop."""
     rows = [Change(name, getattr(before, name), getattr(after, name)) for name in _COMPARED]
-    return Drop(done, rows, freed_bytes(done.level, rows))
-
-
-def freed_bytes(level: str, rows: Sequence[Change]) -> int | None:
-    """What a drop of "dentries", "pagecache" or "all" freed: the decrease of reclaimable slab and page cache.
-
-    Negative where the caches grew faster than they were dropped; None where the kernel does not count them.
-    """
-    found = [row.by for row in rows if row.name in _DROPPED[level]]
-    return None if None in found else -sum(found)  # type: ignore[arg-type]
+    found = [row.by for row in rows if row.name in _DROPPED[done.level]]
+    return Drop(done, rows, None if None in found else -sum(found))  # type: ignore[arg-type]
 
 
 def verdict(drop: Drop) -> str:

@@ -8,8 +8,7 @@ from opskit import shell
 from opskit.analysis.dentry import drop as drops
 from opskit.analysis.dentry import lookups as lookups_
 from opskit.analysis.dentry.caches import inodes_by_owner, of_kind
-from opskit.analysis.dentry.growth import Sample, cache_growth_per_min, growth_per_min, sample
-from opskit.analysis.dentry.usage import Usage, measure, share
+from opskit.analysis.dentry.usage import Sample, Usage, cache_growth_per_min, growth_per_min, measure, sample, share
 from opskit.analysis.finding import HOST, Entity, Finding
 from opskit.quantities import percent, size, whole
 
@@ -81,9 +80,9 @@ def judge_lookups(before: Facts, after: Facts, seen: Lookups, max_percent: float
 
 def judge_drop(done: Dropped, before: Facts, after: Facts, max_percent: float | None = None) -> Result:
     """Judge a drop by the looks before and after it."""
-    usage = measure(after)
-    drop = drops.compare(done, measure(before), usage)
-    hint = None if done.level == "pagecache" else little_to_free(measure(before))
+    was, usage = measure(before), measure(after)
+    drop = drops.compare(done, was, usage)
+    hint = None if done.level == "pagecache" else little_to_free(was)
     return Result(
         usage,
         [drops.verdict(drop), *([hint] if hint else [])],
@@ -136,9 +135,9 @@ def _dentries(usage: Usage) -> str:
             start += ": a program keeps looking for files that are not there"
     if not large:
         return f"{start}."
-    if negative is not None and negative < MOSTLY:
-        return f"{start}. Dropping helps only for now: dentries come back with use."
-    return f"{start}. Dropping helps only for now: find {'the program that makes them' if negative is None else 'that program'}."
+    program = "the program that makes them" if negative is None else "that program"
+    then = "dentries come back with use" if negative is not None and negative < MOSTLY else f"find {program}"
+    return f"{start}. Dropping helps only for now: {then}."
 
 
 def _inodes(usage: Usage) -> str | None:
@@ -163,61 +162,48 @@ def _unreclaimable(usage: Usage) -> str | None:
 
 
 def findings(usage: Usage, max_percent: float | None = None) -> list[Finding]:
-    """The findings of all rules. `max_percent` (--check): of RAM, for dentries and inodes; then the others are notes."""
-    others = [finding for rule in (_negative, _cgroups, _pressure, _dropped) for finding in rule(usage)]
+    """The findings. `max_percent` (--check): of RAM, for dentries and inodes; then the others are notes."""
+    others = list(_findings(usage))
     if max_percent is None:
         return others
-    return [*_above_share(usage, max_percent), *(finding._replace(severity="note") for finding in others)]
-
-
-def _above_share(usage: Usage, max_percent: float) -> Iterator[Finding]:
+    others = [finding._replace(severity="note") for finding in others]
     both = usage.dentry_and_inode_bytes
     part = usage.of_ram(both)
-    if part is not None and part * 100 > max_percent:
-        yield Finding(
-            "dentry-share", "error", HOST,
-            f"dentries and inodes take {percent(part)} of RAM, more than {max_percent:g} %",
-            f"slabinfo: {size(both)} of {size(usage.ram_bytes)}", next=_CULPRIT, share=part,
-        )  # fmt: skip
+    if part is None or part * 100 <= max_percent:
+        return others
+    above = Finding(
+        "dentry-share", "error", HOST,
+        f"dentries and inodes take {percent(part)} of RAM, more than {max_percent:g} %",
+        f"slabinfo: {size(both)} of {size(usage.ram_bytes)}", next=_CULPRIT, share=part,
+    )  # fmt: skip
+    return [above, *others]
 
 
-def _negative(usage: Usage) -> Iterator[Finding]:
-    negative = usage.negative
-    if negative is None or not mostly(negative, usage.dentries):
-        return
-    held = negative * usage.object_bytes
+def _findings(usage: Usage) -> Iterator[Finding]:
+    held = (usage.negative or 0) * usage.object_bytes
     part = usage.of_ram(held)
-    if part is not None and part >= LITTLE_SHARE:
+    if mostly(usage.negative, usage.dentries) and part is not None and part >= LITTLE_SHARE:
         yield Finding(
             "dentry-negative", "warning", HOST,
-            f"{whole(negative)} negative dentries (about {size(held)}) stand for files that are not there",
+            f"{whole(usage.negative)} negative dentries (about {size(held)}) stand for files that are not there",
             "/proc/sys/fs/dentry-state", next=_CULPRIT, share=part,
         )  # fmt: skip
-
-
-def _cgroups(usage: Usage) -> Iterator[Finding]:
-    for group in usage.groups:
-        slab = group.slab_reclaimable_bytes
-        slab = group.dentry_inode_bytes if slab is None else slab
+    for one in usage.groups:
+        group, slab = one.group, one.group.slab_reclaimable_bytes
+        slab = one.dentry_inode_bytes if slab is None else slab
         part = share(slab, group.limit_bytes)
         if part is not None and part >= MOSTLY:
             yield Finding(
                 "dentry-cgroup", "warning", Entity("cgroup", group.path, inside=HOST),
                 f"reclaimable slab takes {percent(part)} of this cgroup's memory limit",
-                f"{size(slab)} of {size(group.limit_bytes)}", group.reclaim_command, share=part,
+                f"{size(slab)} of {size(group.limit_bytes)}", one.reclaim_command, share=part,
             )  # fmt: skip
-
-
-def _pressure(usage: Usage) -> Iterator[Finding]:
     if usage.vfs_cache_pressure == 0:
         yield Finding(
             "dentry-pressure", "warning", HOST,
             "vm.vfs_cache_pressure is 0: the kernel never reclaims dentries and inodes, and can run out of memory",
             "/proc/sys/vm/vfs_cache_pressure", "sysctl vm.vfs_cache_pressure=100",
         )  # fmt: skip
-
-
-def _dropped(usage: Usage) -> Iterator[Finding]:
     if usage.drop_slab_count:
         yield Finding(
             "dentry-dropped", "note", HOST,

@@ -16,13 +16,18 @@ dentry_cache        5469   5880    128  183  196    1 :  252  126
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from opskit.errors import BadInput
+from opskit.proc.fs import optional
 from opskit.quantities import integers
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from opskit.proc.fs import ProcFS
+
 _VERSION = re.compile(r"slabinfo - version: ([0-9.]{1,16})")
-_KNOWN = {"1.1", "1.2", "2.0", "2.1"}
 
 
 class Slab(NamedTuple):
@@ -46,9 +51,9 @@ def parse_slabinfo(text: str) -> list[Slab]:
     version = _VERSION.match(lines[0])
     if version is None:
         raise BadInput("slabinfo", "does not begin with `slabinfo - version:`", 1, lines[0])
-    if version[1] not in _KNOWN:
+    if version[1] not in _PARSERS:
         raise BadInput("slabinfo", "unknown version (known are 1.1, 1.2, 2.0 and 2.1)", 1, lines[0])
-    parse = _parse_2 if version[1].startswith("2") else _parse_1
+    parse = _PARSERS[version[1]]
     if lines.pop():
         raise BadInput("slabinfo", "cut short: the last line has no end", len(lines) + 1, text[-120:].split("\n")[-1])
     caches = []
@@ -83,8 +88,33 @@ def _parse_1(line: str) -> Slab | None:
     return Slab(name, active, objects, size, slabs, pages)
 
 
+_PARSERS = {"1.1": _parse_1, "1.2": _parse_1, "2.0": _parse_2, "2.1": _parse_2}
+
+
 def _split(group: str, count: int) -> tuple[str, list[int]]:
     """A name, which may hold spaces, and the numbers after it; no numbers if the form differs."""
     words = group.rsplit(None, count)
     numbers = integers(words[1:]) if len(words) == count + 1 else None
     return (group, []) if numbers is None else (words[0].strip(), numbers)
+
+
+def read_aliases(fs: ProcFS) -> dict[str, str]:
+    """Cache name -> the cache that serves it, by the links in /sys/kernel/slab (`dentry -> :at-0000192`).
+
+    SLUB may merge caches of equal object size and flags (Documentation/ABI/testing/sysfs-kernel-slab); slabinfo lists a
+    merged cache once, under the first name. Empty where none is merged, or with another allocator.
+    """
+    links = optional(fs.root_links, "sys", "kernel", "slab", default={})
+    return {name: target.rpartition("/")[2] for name, target in links.items()}
+
+
+def merged_names(aliases: dict[str, str], listed: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Name in slabinfo -> the other names of its cache, sorted; without names that share none."""
+    groups: dict[str, set[str]] = {}
+    for name, target in aliases.items():
+        groups.setdefault(target, {target}).add(name)
+    found = {}
+    for name in listed:
+        group = groups.get(aliases.get(name, name), set())
+        found[name] = tuple(sorted(other for other in group - {name} if not other.startswith(":")))
+    return {name: others for name, others in found.items() if others}

@@ -67,7 +67,7 @@ def sync_and_drop(host: Host, level: str, sync_timeout_s: float) -> Dropped:
 
 
 def sync(host: Host, timeout_s: float) -> bool:
-    """Write out what is dirty, which a drop would leave; False where it takes longer, and goes on in the background."""
+    """Write out dirty data, which a drop would leave; False where that takes longer: it goes on in the background."""
     return run_in_child(host, os.sync, timeout_s) == 0
 
 

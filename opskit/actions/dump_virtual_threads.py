@@ -1,12 +1,9 @@
 """Let a JVM write all of its threads, virtual ones too, to a file of its own, read it back, and remove it.
 
 `Thread.dump_to_file` (JDK 21+, src/java.base/share/classes/jdk/internal/vm/ThreadDumper.java) is the only dump with every
-virtual thread. The JVM writes the file itself, as its own user, in its own mount namespace.
-
-- The name is random and the file must not be there yet: the JVM overwrites nothing without being told to.
-- It is read back without following links, and only where it is a plain file of the JVM's own user with one name.
-- It is removed whatever happens, also on Ctrl-C, SIGTERM and SIGHUP; nothing but the file that was read, or that bears our
-  name, is. What a killed run left there (SIGKILL), or the JVM wrote after that, the next one removes.
+virtual thread. The JVM writes the file itself, as its own user, in its own mount namespace, under a random name, and
+overwrites nothing. The file is read without following links, only where it is a plain file of the JVM's user with one name,
+and removed whatever happens, also on Ctrl-C, SIGTERM and SIGHUP. What a killed run left (SIGKILL), the next one removes.
 """
 
 from __future__ import annotations
@@ -19,7 +16,7 @@ from opskit.actions import leftovers
 from opskit.errors import AttachReplyTooLarge, AttachTmp, NotPermitted, NotSupported
 from opskit.interrupts import Guard, Interruptible
 from opskit.jvm.attach.wire import LARGEST_DUMP_FILE_BYTES
-from opskit.proc.fs import GONE, ProcFS
+from opskit.proc.fs import GONE, READ_ONLY, ProcFS
 from opskit.proc.rights import ANY_COMMAND, how_to_be_allowed
 
 if TYPE_CHECKING:
@@ -31,11 +28,13 @@ _LEAST_ROOM_BYTES = 64 << 20
 _HEAP_PER_DUMPED_BYTE = 8  # a parked virtual thread takes some KiB of heap, and less than 2 KiB of the dump
 _CREATED = "Created "  # how the answer begins where all went well
 _LAST_LOOKS, _LOOK_PAUSE_S = 40, 0.05
-_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def dump_virtual_threads(host: Host, client: AttachClient, heap_used_bytes: int | None) -> bytes:
-    """The dump as JSON; as plain text where the JVM fails in that. Raises NotSupported before JDK 21, AttachTmp without room, NotPermitted, and as the client does."""
+    """The dump as JSON, or as plain text where the JVM fails in that.
+
+    Raises NotSupported before JDK 21, AttachTmp without room, NotPermitted, and as the client does.
+    """
     target = client.target
     if target.java_major is not None and target.java_major < FIRST_JDK:
         raise NotSupported(
@@ -53,9 +52,8 @@ def dump_virtual_threads(host: Host, client: AttachClient, heap_used_bytes: int 
         leftovers.remove_abandoned(tmp, target.euid)
         _check_room(tmp, target.pid, heap_used_bytes)
         answer, dump = _dump(host, client, tmp, "json")
-        if _CREATED not in answer:
-            # JDK 21 to 25 stop in the middle of their JSON at a thread with a control character in its name.
-            answer, dump = _dump(host, client, tmp, "plain")
+        if _CREATED not in answer:  # JDK 21 to 25 stop in the JSON at a thread with a control character in its name
+            _, dump = _dump(host, client, tmp, "plain")
         # Once more: what a killed run had asked for, the JVM wrote before it came to us.
         leftovers.remove_abandoned(tmp, target.euid)
         return dump
@@ -65,16 +63,14 @@ def dump_virtual_threads(host: Host, client: AttachClient, heap_used_bytes: int 
 
 def _dump(host: Host, client: AttachClient, tmp: int, form: str) -> tuple[str, bytes]:
     """What the JVM answers, and what it wrote."""
-    name, euid = leftovers.new_name(f".{form}"), client.target.euid
-    answered = False
+    name, euid, answer = leftovers.new_name(f".{form}"), client.target.euid, None
     with Guard():
         try:
             with Interruptible():
                 answer = client.jcmd(f"Thread.dump_to_file -format={form} /tmp/{name}")
-                answered = True
                 return answer, _read(tmp, name, euid, answer)
         finally:
-            _remove(host, tmp, name, euid, may_still_come=not answered)
+            _remove(host, tmp, name, euid, may_still_come=answer is None)
 
 
 def _check_room(tmp: int, pid: int, heap_used_bytes: int | None) -> None:
@@ -94,15 +90,15 @@ def _read(tmp: int, name: str, euid: int, answer: str) -> bytes:
         seen = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=tmp)
         try:
             found = os.fstat(seen)
-            fd = os.open(f"/proc/self/fd/{seen}", _READ) if _is_expected(found, euid) else -1
+            expected = stat.S_ISREG(found.st_mode) and found.st_uid == euid and found.st_nlink == 1
+            fd = os.open(f"/proc/self/fd/{seen}", READ_ONLY) if expected else -1
         finally:
             os.close(seen)
     except FileNotFoundError:
         raise AttachTmp(f"the JVM wrote no dump of its virtual threads; it said: {answer.strip()[:300]}") from None
     except OSError as error:
-        advice = (
-            how_to_be_allowed(ProcFS(), "CAP_DAC_READ_SEARCH") if isinstance(error, PermissionError) else "try again"
-        )
+        denied = isinstance(error, PermissionError)
+        advice = how_to_be_allowed(ProcFS(), "CAP_DAC_READ_SEARCH") if denied else "try again"
         raise NotPermitted(f"/tmp/{name}, which the JVM wrote, cannot be read: {error.strerror}; {advice}") from None
     if fd < 0:
         raise NotPermitted(
@@ -116,10 +112,6 @@ def _read(tmp: int, name: str, euid: int, answer: str) -> bytes:
                 LARGEST_DUMP_FILE_BYTES,
             )
         return file.read(found.st_size)
-
-
-def _is_expected(found: os.stat_result, euid: int) -> bool:
-    return stat.S_ISREG(found.st_mode) and found.st_uid == euid and found.st_nlink == 1
 
 
 def _remove(host: Host, tmp: int, name: str, euid: int, *, may_still_come: bool) -> None:

@@ -22,8 +22,6 @@ from opskit.proc.process import read_process
 from opskit.proc.rights import how_to_be_allowed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from opskit.host import Host
     from opskit.proc.kernel.ftrace import Failure, Seen
     from opskit.proc.process import Process
@@ -35,10 +33,7 @@ _OWN_ROW = 0.05  # of all lookups: an ended process that did less shares the row
 
 
 def mount_tracing() -> str:
-    """Mount tracefs where no other process sees it; the directory lasts as long as this process.
-
-    Raises NotPermitted, NotSupported.
-    """
+    """Mount tracefs where only this process sees it, as long as it lasts. Raises NotPermitted, NotSupported."""
     try:
         return f"/proc/self/fd/{syscalls.mount_detached('tracefs')}"
     except OSError as error:
@@ -72,13 +67,7 @@ def mount_tracing() -> str:
     )
 
 
-def clean_up(killed: int) -> None:
-    """Remove the tracing instance of a child that was killed, and those of earlier runs."""
-    remove_stale(mount_tracing(), killed=killed)
-
-
 def _forbidden(what: str, error: OSError) -> NotPermitted:
-    """The refusal of a step that needs CAP_SYS_ADMIN over the whole machine."""
     advice = how_to_be_allowed(ProcFS(), "CAP_SYS_ADMIN", "opskit", "dentry", "--culprit")
     return NotPermitted(f"cannot {what} ({error.strerror}); {advice}")
 
@@ -97,10 +86,6 @@ class _Tally(NamedTuple):
     @property
     def lookups(self) -> int:
         return sum(self.calls.values())
-
-    def add(self, pids: Iterable[int], calls: dict[str, int]) -> None:
-        self.pids.update(pids)
-        self.calls.update(calls)
 
 
 _Key = tuple[Optional[int], Optional[int], str]  # PID, start time, command
@@ -149,8 +134,7 @@ class Tracer:
         rows = [self._row(key, tally) for key, tally in self._tallies(source).items()]
         rows.sort(key=lambda row: (-row["lookups"], row["pid"] or 0, row["command"]))
         for row in [row for row in rows if not row["ended"]][:_PEEKED]:
-            call, tid = self._busiest_thread(source, row["pid"])
-            row["paths"] = source.paths(call, tid, self.host.monotonic)
+            row["paths"] = source.paths(*self._busiest_thread(source, row["pid"]), self.host.monotonic)
         total, counted = source.counted()
         return {"seconds": took, "total": total, "counted": counted, "events": source.events, "lookers": rows}
 
@@ -180,7 +164,7 @@ class Tracer:
             if process is not None and process.pid == pid:
                 event = _call(failure), failure.tid
                 events[event] = events.get(event, 0.0) + count
-        return max(events, key=lambda event: events[event])
+        return max(events, key=events.__getitem__)
 
     def _tallies(self, source: PerfSource | InstanceSource) -> dict[_Key, _Tally]:
         """Lookups by process, those of ended processes with few lookups by command."""
@@ -188,26 +172,28 @@ class Tracer:
         for failure, count in source.failures():
             process = self._now(self.threads.get((failure.comm, failure.tid)))
             if process is None:
+                pid = failure.pid or failure.tid
                 key: _Key = (None, None, failure.comm.decode("utf-8", "surrogateescape"))
             else:
-                key = (process.pid, process.start_ticks, process.command)
-            pid = (failure.pid or failure.tid) if process is None else process.pid
-            found.setdefault(key, _Tally(process, set(), Counter())).add([pid], {_call(failure): round(count)})
+                pid, key = process.pid, (process.pid, process.start_ticks, process.command)
+            tally = found.setdefault(key, _Tally(process, set(), Counter()))
+            tally.pids.add(pid)
+            tally.calls[_call(failure)] += round(count)
         little = _OWN_ROW * sum(tally.lookups for tally in found.values())
         for key, tally in list(found.items()):
             if tally.ended and key[0] is not None and tally.lookups < little:
                 del found[key]
                 together = found.setdefault((None, None, key[2]), _Tally(tally.process, set(), Counter()))
-                together.add(tally.pids, tally.calls)
+                together.pids.update(tally.pids)
+                together.calls.update(tally.calls)
         return found
 
     def _now(self, process: Process | None) -> Process | None:
         """A process as it is now (it may have executed another program); `state` None where it has ended."""
         if process is None:
             return None
-        if process.pid not in self.last:
-            self.last[process.pid] = read_process(self.host.fs, process.pid, str)
-        now = self.last[process.pid]
+        now = self.last.get(process.pid) or read_process(self.host.fs, process.pid, str)
+        self.last[process.pid] = now
         alive = now.start_ticks == process.start_ticks and not now.has_ended
         return now if alive else process._replace(state=None)
 

@@ -16,14 +16,8 @@ from typing import TYPE_CHECKING
 from opskit.actions import leftovers
 from opskit.actions.peek_paths import peek_by_instance, write_control
 from opskit.errors import NotPermitted, NotSupported
-from opskit.proc.kernel.ftrace import (
-    CALL_NUMBERS,
-    PATH_CALLS,
-    failed_lookups,
-    named,
-    parse_buffer_stats,
-    parse_failures,
-)
+from opskit.proc.fs import READ_ONLY
+from opskit.proc.kernel import ftrace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -51,10 +45,8 @@ class InstanceSource:
             self._cpus = sorted(os.listdir(f"{self._instance}/per_cpu"), key=lambda name: (len(name), name))
             write_control(f"{self._instance}/buffer_size_kb", str(_BUFFER_KB))
             self.events = self._enable(wanted, without)
-            self._pipes = [
-                os.open(f"{self._instance}/per_cpu/{cpu}/trace_pipe", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-                for cpu in self._cpus
-            ]
+            paths = [f"{self._instance}/per_cpu/{cpu}/trace_pipe" for cpu in self._cpus]
+            self._pipes = [os.open(path, READ_ONLY) for path in paths]
         except BaseException:
             self.close()
             raise
@@ -65,13 +57,12 @@ class InstanceSource:
     def _enable(self, wanted: tuple[str, ...], without: tuple[int, ...]) -> str:
         """Enable the first wanted group that this kernel has; its name."""
         for events in wanted:
-            if events == "raw_syscalls":
-                names, numbers = ["sys_exit"], CALL_NUMBERS.get(platform.machine(), {})
-            else:
-                names, numbers = [f"sys_exit_{call}" for call in PATH_CALLS], {}
+            raw = events == "raw_syscalls"
+            numbers = ftrace.CALL_NUMBERS.get(platform.machine(), {}) if raw else {}
+            names = ["sys_exit"] if raw else [f"sys_exit_{call}" for call in ftrace.PATH_CALLS]
             found = [one for name in names if os.path.isdir(one := f"{self._instance}/events/{events}/{name}")]
             for event in found:
-                write_control(f"{event}/filter", failed_lookups(without, numbers))
+                write_control(f"{event}/filter", ftrace.failed_lookups(without, numbers))
                 write_control(f"{event}/enable", "1")
             if found:
                 return events
@@ -89,9 +80,9 @@ class InstanceSource:
             whole, newline, rest = text.rpartition(b"\n")
             self._rests[index] = rest
             if newline:
-                found = Counter(parse_failures(whole))
+                found = Counter(ftrace.parse_failures(whole))
                 self._counts[index].update(found)
-                fresh.update((event.comm, event.tid, None) for event in map(named, found))
+                fresh.update((event.comm, event.tid, None) for event in map(ftrace.named, found))
         return fresh
 
     def finish(self) -> Seen:
@@ -101,7 +92,7 @@ class InstanceSource:
         self._close_pipes()
         for cpu in self._cpus:
             with open(f"{self._instance}/per_cpu/{cpu}/stats", encoding="ascii") as stats:
-                self._totals.append(parse_buffer_stats(stats.read()))
+                self._totals.append(ftrace.parse_buffer_stats(stats.read()))
         return fresh
 
     def failures(self) -> Iterator[tuple[Failure, float]]:
@@ -109,7 +100,7 @@ class InstanceSource:
         for counts, total in zip(self._counts, self._totals):
             read = sum(counts.values())
             for event, count in counts.items():
-                yield named(event), count * max(total, read) / read
+                yield ftrace.named(event), count * max(total, read) / read
 
     def counted(self) -> tuple[int, int]:
         """(the kernel's count of events, the number that was read)."""
@@ -121,7 +112,7 @@ class InstanceSource:
         if self.events != "syscalls":
             return []
         events = f"{self._instance}/events/syscalls"
-        for one in PATH_CALLS:
+        for one in ftrace.PATH_CALLS:
             if os.path.isdir(f"{events}/sys_exit_{one}"):
                 write_control(f"{events}/sys_exit_{one}/enable", "0")
         write_control(f"{self._instance}/tracing_on", "1")

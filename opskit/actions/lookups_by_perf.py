@@ -112,7 +112,7 @@ class PerfSource:
             for cpu in cpus:
                 self._cpus.append(_Cpu(cpu, event_id, rule, most))
             for one in self._cpus:
-                perf.enable(one.fd)
+                perf.control(one.fd, perf.ENABLE)
         except BaseException:
             self.close()
             raise
@@ -159,7 +159,7 @@ class PerfSource:
     def finish(self) -> Seen:
         """Stop recording and read once more; as `read`."""
         for cpu in self._cpus:
-            perf.disable(cpu.fd)
+            perf.control(cpu.fd, perf.DISABLE)
         fresh = self.read()
         for cpu in self._cpus:
             cpu.settle()

@@ -133,20 +133,14 @@ def _walked(path: str, *, make: bool = False) -> Iterator[_Spot]:
 
 class _Walk:
     def __init__(self, path: str, *, make: bool) -> None:
-        self.todo = path.split("/")[::-1]
-        self.make = make
-        self.links = 0
-        self.at = os.open("/" if path.startswith("/") else ".", _DIRECTORY)
-        self.handle = -1
+        self.todo, self.make, self.links = path.split("/")[::-1], make, 0
+        self.at, self.handle = os.open("/" if path.startswith("/") else ".", _DIRECTORY), -1
 
     def spot(self) -> _Spot:
         """Walk to the end. Raises OSError, CannotWrite."""
         while self.todo:
             name = self.todo.pop()
             if name in ("", "."):
-                continue
-            if name == "..":
-                self._enter(os.open("..", _DIRECTORY, dir_fd=self.at))
                 continue
             last = not self.todo and not self.make
             own_fd = self._own_fd(name) if last else None
@@ -198,9 +192,8 @@ class _Walk:
     def _own_fd(self, name: str) -> int | None:
         """The number of our own fd that a name in this directory refers to."""
         number = integer(name)
-        if number is None or not self._is_in_proc():
-            return None
-        return number if os.path.samestat(os.fstat(self.at), os.stat("/proc/self/fd")) else None
+        named = number is not None and self._is_in_proc()
+        return number if named and os.path.samestat(os.fstat(self.at), os.stat("/proc/self/fd")) else None
 
     def _follow(self, name: str, found: os.stat_result) -> None:
         """Follow the link in `handle`: through the kernel in /proc, whose magic links may have no path."""
@@ -232,19 +225,15 @@ class _Walk:
         me, directory = os.geteuid(), os.fstat(self.at)
         if found.st_uid == me:
             return
-        if _is_shared(directory) and (found.st_uid, directory.st_uid) != (0, 0):
+        mode = directory.st_mode
+        shared = mode & stat.S_IWOTH or (mode & stat.S_ISVTX and mode & stat.S_IWGRP)  # others may create entries in it
+        if shared and (found.st_uid, directory.st_uid) != (0, 0):
             where = "in a directory that others may write to"
         elif stat.S_ISLNK(found.st_mode) and me == 0:
             where = "which root does not follow"
         else:
             return
         raise CannotWrite(f"{_shown(self.at, name)} is {kind} of uid {found.st_uid} {where}")
-
-
-def _is_shared(directory: os.stat_result) -> bool:
-    """Whether others than its owner may create entries in a directory."""
-    mode = directory.st_mode
-    return bool(mode & stat.S_IWOTH or (mode & stat.S_ISVTX and mode & stat.S_IWGRP))
 
 
 def _shown(directory: int, name: str = "") -> str:
@@ -364,9 +353,8 @@ def _take_on(fd: int, old: int, found: os.stat_result) -> None:
 def _check_names(spot: _Spot, found: os.stat_result) -> None:
     """Raise CannotWrite for a file with hard links that another user may have made."""
     directory = os.fstat(spot.directory)
-    if found.st_nlink > 1 and (
-        directory.st_uid not in (0, os.geteuid()) or directory.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    ):
+    shared = directory.st_uid not in (0, os.geteuid()) or directory.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    if found.st_nlink > 1 and shared:
         raise CannotWrite(f"{spot.path} has {found.st_nlink} hard links, and others may make them in its directory")
 
 

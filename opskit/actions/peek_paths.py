@@ -15,6 +15,7 @@ from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 from opskit.errors import NotSupported
+from opskit.proc.fs import READ_ONLY
 from opskit.proc.kernel import perf_event as perf
 from opskit.proc.kernel.ftrace import parse_path_offset
 from opskit.quantities import hexadecimal, integer
@@ -48,7 +49,7 @@ def peek_by_instance(instance: str, call: str, tid: int, clock: Callable[[], flo
 
     def begin(undo: ExitStack) -> Callable[[], int | None]:
         entry, exit_ = (f"{instance}/events/syscalls/sys_{side}_{call}" for side in ("enter", "exit"))
-        pipe = os.open(f"{instance}/trace_pipe", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        pipe = os.open(f"{instance}/trace_pipe", READ_ONLY)
         undo.callback(os.close, pipe)
         for event, rule in ((exit_, f" && ret == -{errno.ENOENT}"), (entry, "")):
             write_control(f"{event}/filter", f"common_pid == {tid}{rule}")
@@ -83,10 +84,10 @@ def peek_by_perf(tracing: str, call: str, tid: int, clock: Callable[[], float]) 
         entry, exit_ = fds
         ring = perf.Ring(entry, _RING_PAGES)
         undo.callback(ring.close)
-        perf.set_output(exit_, entry)
+        perf.control(exit_, perf.SET_OUTPUT, entry)
         perf.set_filter(exit_, f"ret == -{errno.ENOENT}")
         for fd in (exit_, entry):
-            perf.enable(fd)
+            perf.control(fd, perf.ENABLE)
         return lambda: _fresh_address(ring, numbers[0], offset)
 
     return _paths(begin, tid, clock)
@@ -96,7 +97,7 @@ def _paths(begin: Callable[[ExitStack], Callable[[], int | None]], tid: int, clo
     """The paths at the addresses that a function made by `begin` gives; those found so far where the thread ends."""
     found: dict[str, None] = {}
     with suppress(OSError, NotSupported), ExitStack() as undo:
-        memory = os.open(f"/proc/{tid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+        memory = os.open(f"/proc/{tid}/mem", READ_ONLY)
         undo.callback(os.close, memory)
         look = begin(undo)
         end = clock() + _PEEK_S

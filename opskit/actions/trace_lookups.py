@@ -13,12 +13,12 @@ import select
 import signal
 import sys
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from opskit import interrupts
 from opskit.actions.child import run_in_child
-from opskit.actions.lookup_tracer import Tracer, clean_up
+from opskit.actions.lookup_tracer import Tracer, mount_tracing
+from opskit.actions.lookups_by_instance import remove_stale
 from opskit.analysis.dentry.lookups import Looker, Lookups
 from opskit.errors import BugInChild, NotPermitted, NotSupported, TargetTimeout, where_raised
 from opskit.proc.namespaces import in_first_pid_namespace
@@ -99,7 +99,7 @@ def _answer_of(host: Host, child: int, results: int, stop: int, seconds: float) 
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
             with suppress(BugInChild):
-                run_in_child(host, partial(clean_up, child), _GRACE_S)
+                run_in_child(host, lambda: remove_stale(mount_tracing(), killed=child), _GRACE_S)
             raise TargetTimeout("the tracer did not answer in time, or was killed; what it had set up was removed")
         os.waitpid(child, 0)
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from opskit.analysis.dentry.usage import WATCHED
 from opskit.quantities import size
 
 if TYPE_CHECKING:
@@ -11,15 +12,8 @@ if TYPE_CHECKING:
 
     from opskit.analysis.dentry.usage import Usage
 
-_COMPARED = (
-    *("dentries", "unused", "negative", "dentry_slab_bytes", "inode_slab_bytes", "reclaimable_bytes"),
-    *("page_cache_bytes", "free_bytes", "available_bytes"),
-)
-_DROPPED = {
-    "dentries": ("reclaimable_bytes",),
-    "pagecache": ("page_cache_bytes",),
-    "all": ("reclaimable_bytes", "page_cache_bytes"),
-}
+_SLAB, _PAGES = "reclaimable_bytes", "page_cache_bytes"
+_DROPPED = {"dentries": (_SLAB,), "pagecache": (_PAGES,), "all": (_SLAB, _PAGES)}
 
 
 class Change(NamedTuple):
@@ -69,7 +63,8 @@ class Drop(NamedTuple):
 
 def compare(done: Dropped, before: Usage, after: Usage) -> Drop:
     """Compare the numbers before and after a drop."""
-    rows = [Change(name, getattr(before, name), getattr(after, name)) for name in _COMPARED]
+    names = (*WATCHED, _PAGES, "free_bytes", "available_bytes")
+    rows = [Change(name, getattr(before, name), getattr(after, name)) for name in names]
     found = [row.by for row in rows if row.name in _DROPPED[done.level]]
     return Drop(done, rows, None if None in found else -sum(found))  # type: ignore[arg-type]
 
@@ -77,14 +72,12 @@ def compare(done: Dropped, before: Usage, after: Usage) -> Drop:
 def verdict(drop: Drop) -> str:
     """What was freed, and how long it took."""
     done, freed = drop.done, drop.freed_bytes
-    if freed is None:
-        amount = "an unknown amount"
-    else:
-        amount = size(freed) if freed >= 0 else f"nothing (the caches grew by {size(-freed)} meanwhile)"
-    took = (
-        f"{amount} in {done.drop_s or 0:.2f} s (wrote {done.written} to {done.path} after {done.sync_s:.2f} s of sync)."
-    )
-    return f"Interrupted: the kernel has dropped a part of it, {took}" if done.interrupted else f"Freed {took}"
+    amount = "an unknown amount" if freed is None else size(freed)
+    if freed is not None and freed < 0:
+        amount = f"nothing (the caches grew by {size(-freed)} meanwhile)"
+    start = "Interrupted: the kernel has dropped a part of it," if done.interrupted else "Freed"
+    how = f"wrote {done.written} to {done.path} after {done.sync_s:.2f} s of sync"
+    return f"{start} {amount} in {done.drop_s or 0:.2f} s ({how})."
 
 
 def notes(drop: Drop) -> list[str]:

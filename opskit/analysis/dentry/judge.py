@@ -8,7 +8,7 @@ from opskit import shell
 from opskit.analysis.dentry import drop as drops
 from opskit.analysis.dentry import lookups as lookups_
 from opskit.analysis.dentry.caches import inodes_by_owner, of_kind
-from opskit.analysis.dentry.usage import Sample, Usage, cache_growth_per_min, growth_per_min, measure, sample, share
+from opskit.analysis.dentry.usage import WATCHED, Sample, Usage, cache_growth_per_min, growth_per_min, measure, share
 from opskit.analysis.finding import HOST, Entity, Finding
 from opskit.quantities import percent, size, whole
 
@@ -57,7 +57,8 @@ def judge(facts: Facts, max_percent: float | None = None, earlier: tuple[Sample,
     result = Result(usage, verdict(usage), found, helpful, notes)
     if earlier is None:
         return result
-    samples = (*earlier, sample(facts.at_s, usage))
+    numbers = {name: getattr(usage, name) for name in WATCHED}
+    samples = (*earlier, Sample(facts.at_s, numbers, {cache.name: cache.size_bytes for cache in usage.caches or ()}))
     return result._replace(samples=samples, growth=growth_per_min(samples), cache_growth=cache_growth_per_min(samples))
 
 
@@ -70,12 +71,9 @@ def judge_lookups(before: Facts, after: Facts, seen: Lookups, max_percent: float
         f"{seen.counted:,} of {seen.total:,} failed lookups were read, the others are shared out in proportion: "
         "counts are estimates, the total is the kernel's own"
     )
-    return result._replace(
-        verdict=[*lookups_.verdict(seen, grown), *result.verdict],
-        notes=result.notes if seen.complete else [*result.notes, estimated],
-        lookups=seen,
-        negative_growth=grown,
-    )
+    notes = result.notes if seen.counted >= seen.total else [*result.notes, estimated]
+    sentences = [*lookups_.verdict(seen, grown), *result.verdict]
+    return result._replace(verdict=sentences, notes=notes, lookups=seen, negative_growth=grown)
 
 
 def judge_drop(done: Dropped, before: Facts, after: Facts, max_percent: float | None = None) -> Result:
@@ -83,19 +81,14 @@ def judge_drop(done: Dropped, before: Facts, after: Facts, max_percent: float | 
     was, usage = measure(before), measure(after)
     drop = drops.compare(done, was, usage)
     hint = None if done.level == "pagecache" else little_to_free(was)
-    return Result(
-        usage,
-        [drops.verdict(drop), *([hint] if hint else [])],
-        [] if max_percent is None else findings(usage, max_percent),
-        notes=[*drops.notes(drop), *(after.missing if any(row.by is None for row in drop.changes) else ())],
-        drop=drop,
-    )
+    found = [] if max_percent is None else findings(usage, max_percent)
+    notes = [*drops.notes(drop), *(after.missing if any(row.by is None for row in drop.changes) else ())]
+    return Result(usage, [drops.verdict(drop), *([hint] if hint else [])], found, notes=notes, drop=drop)
 
 
 def mostly(part: int | None, whole: int | None) -> bool:
     """Whether a part is known to be half of the whole, or more."""
-    found = share(part, whole)
-    return found is not None and found >= MOSTLY
+    return (share(part, whole) or 0) >= MOSTLY
 
 
 def verdict(usage: Usage) -> list[str]:

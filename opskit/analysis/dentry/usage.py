@@ -28,17 +28,14 @@ class CgroupShare(NamedTuple):
     @property
     def reclaim_command(self) -> str | None:
         """The command that makes this cgroup give memory back (cgroup v2 since Linux 5.19)."""
-        own = self.own_slab_reclaimable_bytes
-        if not self.group.reclaims or not own:
-            return None
-        return shell.command("echo", own, shell.Syntax(">"), f"{self.group.directory}/memory.reclaim")
+        words = ("echo", self.own_slab_reclaimable_bytes, shell.Syntax(">"), f"{self.group.directory}/memory.reclaim")
+        return shell.command(*words) if self.group.reclaims and self.own_slab_reclaimable_bytes else None
 
 
 class Usage(NamedTuple):
     """Counts and bytes; None where the kernel does not give them, or does not let us read them.
 
-    `dentry_bytes`: the dentry slab, or an estimate by the count. `groups`: memory cgroups, largest own slab first.
-    `deletes`: sysctl fs.dentry-negative.
+    `dentry_bytes`: the slab, or an estimate by the count. `groups`: largest own slab first. `deletes`: fs.dentry-negative.
     """
 
     dentries: int | None = None
@@ -76,9 +73,8 @@ class Usage(NamedTuple):
     @property
     def dentry_and_inode_bytes(self) -> int | None:
         """Both slabs together; None unless both are known."""
-        if self.dentry_slab_bytes is None or self.inode_slab_bytes is None:
-            return None
-        return self.dentry_slab_bytes + self.inode_slab_bytes
+        dentries, inodes = self.dentry_slab_bytes, self.inode_slab_bytes
+        return None if dentries is None or inodes is None else dentries + inodes
 
 
 def share(part: int | None, whole: int | None) -> float | None:
@@ -148,12 +144,6 @@ class Sample(NamedTuple):
     at_s: float
     numbers: Mapping[str, int | None]
     cache_bytes: Mapping[str, int]
-
-
-def sample(at_s: float, usage: Usage) -> Sample:
-    """What a watch keeps of a sample."""
-    numbers = {name: getattr(usage, name) for name in WATCHED}
-    return Sample(at_s, numbers, {cache.name: cache.size_bytes for cache in usage.caches or ()})
 
 
 def growth_per_min(samples: Sequence[Sample]) -> dict[str, float | None]:

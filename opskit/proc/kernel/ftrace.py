@@ -76,9 +76,8 @@ class Failure(NamedTuple):
 
 
 Seen = set[tuple[bytes, int, Optional[int]]]  # threads: comm, TID, PID where it is known
-_PATH_FIELD = re.compile(
-    r"^\tfield:const char \* ?(?:filename|pathname|path|oldname|name);\toffset:([0-9]{1,4});", re.MULTILINE
-)
+_PATH_NAMES = "(?:filename|pathname|path|oldname|name)"
+_PATH_FIELD = re.compile(rf"^\tfield:const char \* ?{_PATH_NAMES};\toffset:([0-9]{{1,4}});", re.MULTILINE)
 
 
 def failed_lookups(without: Iterable[int], numbers: Iterable[int] = ()) -> str:

@@ -129,25 +129,15 @@ OWNERS: Sequence[Field[Owned]] = (
     Field("objects", COUNT, "inodes"),
     Field("slabs", TEXT, "slabs", lambda owned: " ".join(owned.caches)),
 )
+_BOUND = "cgroup v1: an upper bound of its slabs"
+LIMIT = Kind({"type": "integer"}, lambda limit: "none" if limit is None else size(limit), right=True)
 CGROUPS: Sequence[Field[CgroupShare]] = (
     Field("slab_reclaimable_bytes", SIZE, "slab reclaimable", attrgetter("group.slab_reclaimable_bytes")),
     Field("own_slab_reclaimable_bytes", SIZE, "own", help="without the cgroup's children"),
     Field("dentry_inode_bytes", SIZE, "dentries and inodes", help="cgroup v1 up to Linux 5.8"),
-    Field(
-        "kernel_bytes",
-        SIZE,
-        "kernel memory",
-        attrgetter("group.kernel_bytes"),
-        help="cgroup v1: an upper bound of its slabs",
-    ),
+    Field("kernel_bytes", SIZE, "kernel memory", attrgetter("group.kernel_bytes"), help=_BOUND),
     Field("usage_bytes", SIZE, "memory", attrgetter("group.usage_bytes")),
-    Field(
-        "limit_bytes",
-        SIZE,
-        "limit",
-        attrgetter("group.limit_bytes"),
-        show=lambda limit: "none" if limit is None else size(limit),
-    ),
+    Field("limit_bytes", LIMIT, "limit", attrgetter("group.limit_bytes")),
     Field("path", TEXT, "memory cgroup", attrgetter("group.path")),
 )
 LOOKERS: Sequence[Field[Looker]] = (

@@ -28,8 +28,8 @@ _MANY_FDS = 1 << 16  # old kernels close them one by one
 def run_in_child(host: Host, work: Callable[[], None], timeout_s: float) -> int | None:
     """Do the work in a child: 0 when it is done, the errno of the OSError it raised, None after the timeout.
 
-    Ctrl-C ends the wait. The end of the wait kills the child; one that cannot be killed has no terminal, pipe or file of
-    ours open. Raises BugInChild where the work raised anything but an OSError.
+    The end of the wait, also by Ctrl-C, kills the child; one that cannot be killed holds no terminal, pipe or file of ours.
+    Raises BugInChild where the work raised anything but an OSError.
     """
     with Guard():
         pid = os.fork()
@@ -60,7 +60,6 @@ def _wait(host: Host, pid: int, timeout_s: float) -> int | None:
 
 
 def _abandon(pid: int) -> None:
-    """Kill the child and reap it; leave it behind if it does not end."""
     with suppress(ProcessLookupError, ChildProcessError):
         os.kill(pid, signal.SIGKILL)
         for _ in range(_KILL_TRIES):

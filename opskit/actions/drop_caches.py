@@ -28,9 +28,8 @@ _DROP_TIMEOUT_S = 600.0  # a second or two per million entries is usual
 def check_may_drop(host: Host, level: str, *, in_container: bool) -> None:
     """Raise NotPermitted or NotSupported, with the command that would work, unless we may drop this machine's caches."""
     if not host.is_own:
-        raise NotPermitted(
-            f"{host.fs.proc} is another machine or pid namespace, --drop is for this one only. {NOTHING}"
-        )
+        where = f"{host.fs.proc} is another machine or pid namespace"
+        raise NotPermitted(f"{where}, --drop is for this one only. {NOTHING}")
     evidence = container_evidence(host.fs)
     if evidence is not None and not in_container:
         raise NotPermitted(

@@ -62,7 +62,6 @@ def dump_virtual_threads(host: Host, client: AttachClient, heap_used_bytes: int 
 
 
 def _dump(host: Host, client: AttachClient, tmp: int, form: str) -> tuple[str, bytes]:
-    """What the JVM answers, and what it wrote."""
     name, euid, answer = leftovers.new_name(f".{form}"), client.target.euid, None
     with Guard():
         try:

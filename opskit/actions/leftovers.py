@@ -34,19 +34,16 @@ def new_name(suffix: str = "") -> str:
 def is_abandoned(name: str) -> bool:
     """Whether `new_name` made this name, in a process that is proven to have ended."""
     found = _NAME.fullmatch(name)
-    if not found or found[3] in (_UNKNOWN, "") or found[3] != _machine():
+    if not found or found[3] == _UNKNOWN or found[3] != _machine():
         return False
-    pid, start = integer(found[1]), integer(found[2])
-    if not pid or start is None:
-        return False
+    pid, start = integer(found[1]) or 0, integer(found[2])
     try:
-        os.kill(pid, 0)
+        os.kill(pid, 0)  # 0: our own process group
     except ProcessLookupError:
         return True
     except (OSError, OverflowError):
         pass
-    now = _start_ticks(pid)
-    return now is not None and now != start
+    return _start_ticks(pid) not in (None, start)
 
 
 def remove_abandoned(directory: int, uid: int) -> None:

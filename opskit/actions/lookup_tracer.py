@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import platform
 import select
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
@@ -17,13 +16,12 @@ from opskit.proc.cgroup.tree import parse_cgroup
 from opskit.proc.files.status import parse_status
 from opskit.proc.fs import DENIED, GONE, ProcFS
 from opskit.proc.kernel import syscalls
-from opskit.proc.kernel.ftrace import CALL_NUMBERS
 from opskit.proc.process import read_process
 from opskit.proc.rights import how_to_be_allowed
 
 if TYPE_CHECKING:
     from opskit.host import Host
-    from opskit.proc.kernel.ftrace import Failure, Seen
+    from opskit.proc.kernel.ftrace import Seen
     from opskit.proc.process import Process
 
 _TRACEFS, _DEBUGFS = "/sys/kernel/tracing", "/sys/kernel/debug"
@@ -88,6 +86,7 @@ class _Tally(NamedTuple):
         return sum(self.calls.values())
 
 
+_Row = dict[str, Any]
 _Key = tuple[Optional[int], Optional[int], str]  # PID, start time, command
 
 
@@ -101,7 +100,7 @@ class Tracer:
         self.last: dict[int, Process] = {}
         self.units: dict[int, str | None] = {}
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> _Row:
         """Trace; what the parent makes `Lookups` of, fit for JSON."""
         tracing = mount_tracing()
         remove_stale(tracing)
@@ -122,10 +121,9 @@ class Tracer:
                     raise
         return InstanceSource(tracing, groups, ours)
 
-    def _trace(self, source: PerfSource | InstanceSource) -> dict[str, Any]:
+    def _trace(self, source: PerfSource | InstanceSource) -> _Row:
         begun = self.host.monotonic()
-        end = begun + self.seconds
-        while (left := end - self.host.monotonic()) > 0:
+        while (left := begun + self.seconds - self.host.monotonic()) > 0:
             if select.select([self.stop], [], [], min(left, _PAUSE_S))[0]:
                 break
             self._identify(source.read())
@@ -139,13 +137,11 @@ class Tracer:
         return {"seconds": took, "total": total, "counted": counted, "events": source.events, "lookers": rows}
 
     def _identify(self, seen: Seen) -> None:
-        """Look up the processes of threads that are new."""
         for comm, tid, pid in seen:
             if (comm, tid) not in self.threads:
                 self.threads[comm, tid] = self._process_of(tid, pid)
 
     def _process_of(self, tid: int, pid: int | None) -> Process | None:
-        """The process of a thread; None where it has ended."""
         fs = self.host.fs
         try:
             if pid is None:
@@ -162,7 +158,7 @@ class Tracer:
         for failure, count in source.failures():
             process = self.threads.get((failure.comm, failure.tid))
             if process is not None and process.pid == pid:
-                event = _call(failure), failure.tid
+                event = failure.call, failure.tid
                 events[event] = events.get(event, 0.0) + count
         return max(events, key=events.__getitem__)
 
@@ -178,7 +174,7 @@ class Tracer:
                 pid, key = process.pid, (process.pid, process.start_ticks, process.command)
             tally = found.setdefault(key, _Tally(process, set(), Counter()))
             tally.pids.add(pid)
-            tally.calls[_call(failure)] += round(count)
+            tally.calls[failure.call] += round(count)
         little = _OWN_ROW * sum(tally.lookups for tally in found.values())
         for key, tally in list(found.items()):
             if tally.ended and key[0] is not None and tally.lookups < little:
@@ -197,22 +193,15 @@ class Tracer:
         alive = now.start_ticks == process.start_ticks and not now.has_ended
         return now if alive else process._replace(state=None)
 
-    def _row(self, key: _Key, tally: _Tally) -> dict[str, Any]:
+    def _row(self, key: _Key, tally: _Tally) -> _Row:
         pid, _, command = key
-        return {
+        uid, unit = tally.process and tally.process.uid, None if pid is None else self.units.get(pid)
+        who: _Row = {
             "pid": pid,
             "command": command,
-            "uid": None if tally.process is None else tally.process.uid,
-            "unit": None if pid is None else self.units.get(pid),
+            "uid": uid,
+            "unit": unit,
             "processes": len(tally.pids),
-            "lookups": tally.lookups,
-            "calls": dict(tally.calls.most_common()),
             "paths": [],
-            "ended": tally.ended,
         }
-
-
-def _call(failure: Failure) -> str:
-    if failure.name is not None:
-        return failure.name
-    return CALL_NUMBERS.get(platform.machine(), {}).get(failure.number or 0, f"system call {failure.number}")
+        return {**who, "lookups": tally.lookups, "calls": dict(tally.calls.most_common()), "ended": tally.ended}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import os
-import platform
 import time
 from collections import Counter
 from contextlib import suppress
@@ -58,11 +57,10 @@ class InstanceSource:
         """Enable the first wanted group that this kernel has; its name."""
         for events in wanted:
             raw = events == "raw_syscalls"
-            numbers = ftrace.CALL_NUMBERS.get(platform.machine(), {}) if raw else {}
             names = ["sys_exit"] if raw else [f"sys_exit_{call}" for call in ftrace.PATH_CALLS]
             found = [one for name in names if os.path.isdir(one := f"{self._instance}/events/{events}/{name}")]
             for event in found:
-                write_control(f"{event}/filter", ftrace.failed_lookups(without, numbers))
+                write_control(f"{event}/filter", ftrace.failed_lookups(without, ftrace.CALLS if raw else ()))
                 write_control(f"{event}/enable", "1")
             if found:
                 return events
@@ -152,7 +150,6 @@ def _remove(instance: str) -> None:
 
 
 def _available(pipe: int, budget: int) -> Iterator[bytes]:
-    """What waits in a pipe of the tracer, up to a budget of bytes."""
     with suppress(BlockingIOError):
         while budget > 0 and (chunk := os.read(pipe, min(budget, 1 << 16))):
             budget -= len(chunk)

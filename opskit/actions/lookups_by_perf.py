@@ -19,7 +19,7 @@ from opskit.actions.peek_paths import event_number, peek_by_perf
 from opskit.errors import NotSupported
 from opskit.proc.fs import optional
 from opskit.proc.kernel import perf_event as perf
-from opskit.proc.kernel.ftrace import CALL_NUMBERS, Failure, failed_lookups
+from opskit.proc.kernel.ftrace import CALLS, Failure, call_name, failed_lookups
 from opskit.quantities import integers
 
 if TYPE_CHECKING:
@@ -99,13 +99,12 @@ class PerfSource:
 
     def __init__(self, tracing: str, fs: ProcFS, without: tuple[int, ...]) -> None:
         """`without`: PIDs to leave out. Raises OSError, NotSupported where another source is needed."""
-        numbers = CALL_NUMBERS.get(platform.machine())
-        if numbers is None:
+        if not CALLS:
             raise NotSupported(f"the numbers of the system calls of {platform.machine()} are unknown")
-        self._tracing, self._fs, self._names = tracing, fs, numbers
+        self._tracing, self._fs = tracing, fs
         self._comms: dict[int, bytes] = {}
         self._ended: list[int] = []
-        event_id, rule, cpus = event_number(tracing, _EVENT), _rule(numbers, without), _online(fs)
+        event_id, rule, cpus = event_number(tracing, _EVENT), _rule(without), _online(fs)
         most = max(_RECORDS // len(cpus), _LEAST_RECORDS)
         self._cpus: list[_Cpu] = []
         try:
@@ -169,7 +168,7 @@ class PerfSource:
         """Each kind of event and its (estimated) number."""
         for cpu in self._cpus:
             for (comm, pid, tid, number), weight in cpu.weights.items():
-                yield Failure(comm, tid, self._names.get(number), number, pid if pid > 0 else None), weight
+                yield Failure(comm, tid, call_name(number), pid if pid > 0 else None), weight
 
     def counted(self) -> tuple[int, int]:
         """(the kernel's count of events, the number that was read)."""
@@ -188,11 +187,10 @@ class PerfSource:
             os.close(cpu.fd)
 
 
-def _rule(numbers: dict[int, str], without: tuple[int, ...]) -> str:
+def _rule(without: tuple[int, ...]) -> str:
     """The filter, with the most frequent calls first: the kernel evaluates it at every system call."""
     often = {name: place for place, name in enumerate(_OFTEN)}
-    ordered = sorted(numbers, key=lambda number: often.get(numbers[number], len(often)))
-    return failed_lookups(without, ordered)
+    return failed_lookups(without, sorted(CALLS, key=lambda number: often.get(CALLS[number], len(often))))
 
 
 def _online(fs: ProcFS) -> list[int]:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 from opskit.actions import leftovers
 from opskit.errors import CannotWrite
 from opskit.interrupts import Guard, Interruptible
+from opskit.proc.fs import optional
 from opskit.quantities import integer
 
 if TYPE_CHECKING:
@@ -51,23 +52,14 @@ class _Spot(NamedTuple):
     def found(self) -> os.stat_result | None:
         return None if self.handle < 0 else os.fstat(self.handle)
 
-    @property
-    def path(self) -> str:
-        """The path for messages."""
-        return _shown(self.directory, self.name)
-
 
 def check(path: str) -> None:
     """Raise CannotWrite if it is clear in advance that a file cannot be written."""
     with _errors_told(f"cannot write {path}"), _walked(path) as spot:
-        found = spot.found
-        if spot.own_fd is not None:
-            _check_own_fd(spot.own_fd)
-        elif found is not None and stat.S_ISDIR(found.st_mode):
-            raise CannotWrite(_IS_DIRECTORY)
-        elif not _can_replace(spot, found):
+        found = _target(spot)
+        if spot.own_fd is None and not _can_replace(spot, found):
             if found is None or not _may_write(spot.handle):
-                raise CannotWrite(f"no permission on {_shown(spot.directory) if found is None else spot.path}")
+                raise CannotWrite(f"no permission on {_shown(spot.directory, '' if found is None else spot.name)}")
             if stat.S_ISREG(found.st_mode):
                 _check_names(spot, found)
 
@@ -80,17 +72,12 @@ def write_file(path: str, data: bytes | Iterable[bytes]) -> None:
     """
     parts = [data] if isinstance(data, bytes) else data
     with _errors_told(f"cannot write {path}"), _walked(path) as spot:
-        found = spot.found
-        if spot.own_fd is not None:
-            _check_own_fd(spot.own_fd)
-            with open(spot.own_fd, "wb", closefd=False) as file:
-                file.writelines(parts)
-        elif found is None or stat.S_ISREG(found.st_mode):
+        found = _target(spot)
+        if spot.own_fd is None and (found is None or stat.S_ISREG(found.st_mode)):
             _write_regular(spot, found, parts)
-        elif stat.S_ISDIR(found.st_mode):
-            raise CannotWrite(_IS_DIRECTORY)
         else:
-            with open(_reopened(spot), "wb") as file:
+            fd = _reopened(spot) if spot.own_fd is None else spot.own_fd
+            with open(fd, "wb", closefd=spot.own_fd is None) as file:
                 file.writelines(parts)
 
 
@@ -109,6 +96,16 @@ def dump_saver(folder: str, name: str) -> Callable[[int, bytes], None]:
         write_file(os.path.join(folder, f"{name}-{number:04d}.{'json' if dump.startswith(b'{') else 'txt'}"), dump)
 
     return save
+
+
+def _target(spot: _Spot) -> os.stat_result | None:
+    """What exists there. Raises CannotWrite for a directory, and for an fd of ours that cannot be written to."""
+    found = spot.found
+    if spot.own_fd is not None:
+        _check_own_fd(spot.own_fd)
+    elif found is not None and stat.S_ISDIR(found.st_mode):
+        raise CannotWrite(_IS_DIRECTORY)
+    return found
 
 
 @contextmanager
@@ -334,10 +331,7 @@ def _take_on(fd: int, old: int, found: os.stat_result) -> None:
     if (made.st_uid, made.st_gid) != (found.st_uid, found.st_gid):
         os.fchown(fd, found.st_uid, found.st_gid)
     path = f"/proc/self/fd/{old}"
-    try:
-        names = os.listxattr(path)
-    except OSError:  # not supported by the file system
-        names = []
+    names = optional(os.listxattr, path, default=[])  # not every file system supports them
     for name in names:
         if name in _KEPT or name.startswith("user."):
             with suppress(OSError):
@@ -355,7 +349,8 @@ def _check_names(spot: _Spot, found: os.stat_result) -> None:
     directory = os.fstat(spot.directory)
     shared = directory.st_uid not in (0, os.geteuid()) or directory.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
     if found.st_nlink > 1 and shared:
-        raise CannotWrite(f"{spot.path} has {found.st_nlink} hard links, and others may make them in its directory")
+        path = _shown(spot.directory, spot.name)
+        raise CannotWrite(f"{path} has {found.st_nlink} hard links, and others may make them in its directory")
 
 
 def _copy_into(spot: _Spot, file: BinaryIO) -> None:

@@ -123,7 +123,7 @@ def _fresh_address(ring: perf.Ring, entry: int, offset: int) -> int | None:
     if len(data) < ring.size_bytes - _LONGEST_RECORD:
         return _last_address(data, entry, offset)
     looks = (_last_address(ring.read(), entry, offset) for _ in range(_FRESH_LOOKS))
-    return next((address for address in looks if address is not None), None)
+    return next(filter(None, looks), None)
 
 
 def _last_address(data: bytes, entry: int, offset: int) -> int | None:
@@ -145,7 +145,6 @@ def _text(path: str) -> str:
 
 
 def _latest(pipe: int) -> bytes:
-    """The last chunk that waits in the tracer's pipe."""
     last = b""
     with suppress(BlockingIOError):
         for _ in range(_CHUNKS):
@@ -171,8 +170,5 @@ def _string_at(memory: int, address: int) -> str | None:
 
 def write_control(path: str, text: str) -> None:
     """Write to a control file of the tracer. Raises OSError."""
-    fd = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
-    try:
-        os.write(fd, text.encode())
-    finally:
-        os.close(fd)
+    with open(path, "wb", buffering=0) as file:
+        file.write(text.encode())

@@ -26,7 +26,7 @@ class Source:
     finish = read
 
     def failures(self):
-        return [(Failure(comm, tid, call, None, pid), count) for comm, tid, pid, call, count in self.seen]
+        return [(Failure(comm, tid, call, pid), count) for comm, tid, pid, call, count in self.seen]
 
     def counted(self):
         total = sum(count for *_, count in self.seen)

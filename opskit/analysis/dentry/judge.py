@@ -80,10 +80,10 @@ def judge_drop(done: Dropped, before: Facts, after: Facts, max_percent: float | 
     """Judge a drop by the looks before and after it."""
     was, usage = measure(before), measure(after)
     drop = drops.compare(done, was, usage)
-    hint = None if done.level == "pagecache" else little_to_free(was)
+    sentences = [drops.verdict(drop), *(() if done.level == "pagecache" else little_to_free(was))]
     found = [] if max_percent is None else findings(usage, max_percent)
     notes = [*drops.notes(drop), *(after.missing if any(row.by is None for row in drop.changes) else ())]
-    return Result(usage, [drops.verdict(drop), *([hint] if hint else [])], found, notes=notes, drop=drop)
+    return Result(usage, sentences, found, notes=notes, drop=drop)
 
 
 def mostly(part: int | None, whole: int | None) -> bool:
@@ -93,16 +93,14 @@ def mostly(part: int | None, whole: int | None) -> bool:
 
 def verdict(usage: Usage) -> list[str]:
     """The sentences, most important first."""
-    sentences = (_dentries(usage), _inodes(usage), _unreclaimable(usage), little_to_free(usage))
-    return [sentence for sentence in sentences if sentence]
+    return [_dentries(usage), *_other_slabs(usage), *little_to_free(usage)]
 
 
-def little_to_free(usage: Usage) -> str | None:
-    """The sentence that dropping is not worth it; None where it may be, or where that is unknown."""
+def little_to_free(usage: Usage) -> Iterator[str]:
+    """The sentence that dropping is not worth it, where that is known."""
     part = usage.of_ram(usage.reclaimable_bytes)
-    if part is None or part >= LITTLE_SHARE:
-        return None
-    return f"Dropping dentries and inodes would free little: reclaimable slab is {percent(part)} of RAM."
+    if part is not None and part < LITTLE_SHARE:
+        yield f"Dropping dentries and inodes would free little: reclaimable slab is {percent(part)} of RAM."
 
 
 def _dentries(usage: Usage) -> str:
@@ -133,25 +131,21 @@ def _dentries(usage: Usage) -> str:
     return f"{start}. Dropping helps only for now: {then}."
 
 
-def _inodes(usage: Usage) -> str | None:
-    part = usage.of_ram(usage.inode_slab_bytes)
-    if part is None or part < LARGE_SHARE or usage.caches is None:
-        return None
-    first = inodes_by_owner(usage.caches)[0]
-    return (
-        f"Inode caches hold {size(usage.inode_slab_bytes)} ({percent(part)} of RAM), most of it for {first.owner} "
-        f"({size(first.size_bytes)}): a program walks, or creates, many files."
-    )
-
-
-def _unreclaimable(usage: Usage) -> str | None:
-    part = usage.of_ram(usage.unreclaimable_bytes)
-    if part is None or part < LARGE_SHARE:
-        return None
-    return (
-        f"Unreclaimable slab holds {size(usage.unreclaimable_bytes)} ({percent(part)} of RAM), which a drop does not free: "
-        f"its owner is the driver or subsystem that the largest caches belong to."
-    )
+def _other_slabs(usage: Usage) -> Iterator[str]:
+    inodes, pinned = usage.inode_slab_bytes, usage.unreclaimable_bytes
+    part = usage.of_ram(inodes) or 0
+    if part >= LARGE_SHARE:
+        first = inodes_by_owner(usage.caches or ())[0]
+        yield (
+            f"Inode caches hold {size(inodes)} ({percent(part)} of RAM), most of it for {first.owner} "
+            f"({size(first.size_bytes)}): a program walks, or creates, many files."
+        )
+    part = usage.of_ram(pinned) or 0
+    if part >= LARGE_SHARE:
+        yield (
+            f"Unreclaimable slab holds {size(pinned)} ({percent(part)} of RAM), which a drop does not free: "
+            f"its owner is the driver or subsystem that the largest caches belong to."
+        )
 
 
 def findings(usage: Usage, max_percent: float | None = None) -> list[Finding]:
@@ -213,23 +207,20 @@ def times(count: int | None) -> str:
 
 
 def exceeds(usage: Usage, max_percent: float) -> bool | None:
-    """Whether dentries and inodes take more than that of RAM; None where that is unknown.
-
-    SReclaimable, which includes both, is an upper bound where slabinfo cannot be read.
-    """
+    """Whether dentries and inodes take more than that of RAM; None where that is unknown."""
     part = usage.of_ram(usage.dentry_and_inode_bytes)
     if part is not None:
         return part * 100 > max_percent
-    bound = usage.of_ram(usage.reclaimable_bytes)
+    bound = usage.of_ram(usage.reclaimable_bytes)  # includes both
     return False if bound is not None and bound * 100 <= max_percent else None
 
 
 def ways(usage: Usage) -> list[str]:
     """What to type, the gentlest command first."""
-    found = []
     large = (usage.of_ram(usage.dentry_bytes) or 0) >= LARGE_SHARE
-    if mostly(usage.negative, usage.dentries) or (large and usage.negative is None):
-        found.append(f"find the program that looks for absent files: {_CULPRIT}")
+    negative = mostly(usage.negative, usage.dentries)
+    search = negative or (large and usage.negative is None)
+    found = [f"find the program that looks for absent files: {_CULPRIT}"] if search else []
     # Linux before 2.6.19 does not report what of the slabs is reclaimable.
     to_free = usage.dentry_bytes if usage.reclaimable_bytes is None else usage.reclaimable_bytes
     if (usage.of_ram(to_free) or 0) < LITTLE_SHARE:
@@ -241,7 +232,7 @@ def ways(usage: Usage) -> list[str]:
     largest = usage.groups[0] if usage.groups else None
     if largest and largest.reclaim_command and (largest.own_slab_reclaimable_bytes or 0) >= _RECLAIM_FROM_BYTES:
         found.append(f"reclaim from one cgroup: {largest.reclaim_command}")
-    if usage.deletes == 0 and mostly(usage.negative, usage.dentries):
+    if usage.deletes == 0 and negative:
         found.append("let deleted files leave no negative entry: sysctl fs.dentry-negative=1")
     found.append("drop all that is unused, host-wide: opskit dentry --drop")
     return found

@@ -12,11 +12,10 @@ if TYPE_CHECKING:
 
 
 class Looker(NamedTuple):
-    """A process that looks up absent files, or all ended processes of one command (`pid` None).
+    """A process that looks up absent files, or all ended processes of one command (`pid` None; a busy one keeps its row).
 
-    `ended`: it has ended; a busy one keeps its own row and PID. `share` is of all failed lookups, 0 to 1.
-    `lookups` is an estimate where not every event was read. `calls`: system call -> lookups.
-    `paths`: examples of what it looks up, read from its memory; empty where they could not be read.
+    `share`: of all failed lookups, 0 to 1. `lookups`: an estimate where not every event was read. `calls`: system call ->
+    lookups. `paths`: examples, read from its memory; empty where they could not be read.
     """
 
     pid: int | None

@@ -65,7 +65,6 @@ class Figure(NamedTuple):
 
 
 _FIGURES = (
-    Figure("dentries", "dentries", "dentry_slab_bytes", "in the dentry slab"),
     Figure("unused", "unused", "", "nothing holds them: can be given back", "dentries"),
     Figure("negative", "negative", "", "unused, and stand for files that are not there", "dentries"),
     Figure("in_use", "in_use", "", "held by open files, working directories and dentries below them", "dentries"),
@@ -81,9 +80,8 @@ def _figures(result: Result) -> Block[Figure]:
     usage, growth = result.usage, result.growth
 
     def part(row: Figure) -> Cell | None:
-        of_ram = usage.of_ram(getattr(usage, row.sized)) if row.sized else None
-        found = of_ram if row.sized else share(getattr(usage, row.counted), usage.dentries)
-        return _part(found, f" of {row.of}") if row.of else None
+        total = usage.ram_bytes if row.sized else usage.dentries
+        return _part(share(getattr(usage, row.sized or row.counted), total), f" of {row.of}") if row.of else None
 
     def per_min(row: Figure) -> Cell | None:
         found = (growth or {}).get(row.counted or row.sized)
@@ -92,7 +90,7 @@ def _figures(result: Result) -> Block[Figure]:
     def amount(name: str, *, is_bytes: bool = False) -> Cell | None:
         return _amount(getattr(usage, name), is_bytes=is_bytes) if name else None
 
-    rows = [_FIGURES[0]._replace(note=_merged_note(usage) or _FIGURES[0].note), *_FIGURES[1:]]
+    rows = [Figure("dentries", "dentries", "dentry_slab_bytes", _dentry_note(usage)), *_FIGURES]
     fields: list[Field[Figure]] = [
         Field("what", TEXT, "what", attrgetter("name")),
         Field("count", CELL, "count", lambda row: amount(row.counted)),
@@ -103,13 +101,12 @@ def _figures(result: Result) -> Block[Figure]:
     return Block(fields, rows, len(rows))
 
 
-def _merged_note(usage: Usage) -> str | None:
-    """The note about a dentry cache that has another name, or serves other objects too."""
+def _dentry_note(usage: Usage) -> str:
     for cache in of_kind(usage.caches, "dentry"):
         if cache.shared_with or cache.name != "dentry":
             others = ", ".join(name for name in cache.shared_with if name != "dentry")
             return f"slabinfo has them as {cache.name}{f', its cache serves {others} too' if others else ''}"
-    return None
+    return "in the dentry slab"
 
 
 SLABS: Sequence[Field[Cache]] = (
@@ -206,7 +203,7 @@ def report(about: About, result: Result, top: int | None) -> Report:
         about,
         _blocks(result, limit),
         result.verdict,
-        [*result.ways, *result.notes],
+        result.notes if action else [*result.ways, *result.notes],
         text=partial(_watch_lines, result) if result.samples else None,
         summary=[] if result.drop else [_settings(result.usage)],
         chart=partial(_chart, result, limit),
@@ -217,9 +214,9 @@ def report(about: About, result: Result, top: int | None) -> Report:
 
 
 def _blocks(result: Result, limit: int | None) -> list[Block[Any]]:
-    if result.drop is not None:
+    if result.drop:
         return [Block(CHANGES, result.drop.changes, len(result.drop.changes))]
-    if result.lookups is not None:
+    if result.lookups:
         lookers = result.lookups.lookers
         return [Block(LOOKERS, lookers[:limit], len(lookers), "processes that look up absent files"), _figures(result)]
     return [_figures(result), *_caches(result, limit)]
@@ -255,8 +252,7 @@ def plan(usage: Usage, level: str, number: int, path: str, sync_timeout_s: float
         f"on the whole host. Reclaimable slab is {size(usage.reclaimable_bytes)} now.",
         "What is looked up or read next comes from disk again; nothing is lost.",
     ]
-    hint = None if level == "pagecache" else little_to_free(usage)
-    return [*lines, *([hint] if hint else [])]
+    return [*lines, *(() if level == "pagecache" else little_to_free(usage))]
 
 
 def _settings(usage: Usage) -> str:

@@ -12,7 +12,7 @@ import os
 import platform
 import struct
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from opskit.actions.peek_paths import event_number, peek_by_perf
@@ -62,7 +62,7 @@ class _Cpu:
             os.close(self.fd)
             raise
         self.total = self.read_records = 0
-        self.weights: dict[Key, float] = {}
+        self.weights: dict[Key, float] = defaultdict(float)
         self._unread = 0  # lookups that were counted but not yet spread over records
 
     def weigh(self, found: Counter[Key], *, lost: bool) -> None:
@@ -76,7 +76,7 @@ class _Cpu:
             weight = 1.0 if exact else max(self._unread, records) / records
             self._unread -= round(weight * records)
             for key, count in found.items():
-                self.weights[key] = self.weights.get(key, 0.0) + weight * count
+                self.weights[key] += weight * count
         happened = self.total - before
         # Each record slows down the traced process: where not all are recorded, few are enough.
         wanted = 1 if happened <= self._most_records else _FLOOD * happened / self._most_records

@@ -288,4 +288,4 @@ def test_a_bug_in_the_tracer_ends_with_70(machine_root):
     assert done.returncode == 70
     [line] = done.stderr.splitlines()
     assert line.startswith("opskit: this is a bug in opskit")
-    assert "KeyError: 'x' at opskit/actions/lookup_tracer.py" in line
+    assert "KeyError: 'x' at opskit/actions/trace_lookups.py" in line

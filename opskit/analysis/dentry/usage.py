@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -119,14 +120,13 @@ def measure(facts: Facts) -> Usage:
 
 def cgroup_shares(cgroups: Sequence[CgroupSlab], page_bytes: int) -> list[CgroupShare]:
     """The cgroups by their own slab, largest first, without those that hold none."""
-    children: dict[str, int] = {}
+    children: dict[str, int] = defaultdict(int)
     for group in cgroups:
-        parent = group.path.rpartition("/")[0] or "/"
-        children[parent] = children.get(parent, 0) + (group.slab_reclaimable_bytes or group.kernel_bytes or 0)
+        children[group.path.rpartition("/")[0] or "/"] += group.slab_reclaimable_bytes or group.kernel_bytes or 0
     shares = []
     for group in cgroups:
         total = group.slab_reclaimable_bytes if group.kernel_bytes is None else group.kernel_bytes
-        own = None if total is None else max(total - children.get(group.path, 0), 0)
+        own = None if total is None else max(total - children[group.path], 0)
         caches = classify(group.caches, {}, page_bytes)
         held = sum(cache.size_bytes for cache in caches if cache.kind != "other") if caches else None
         if own or held:

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from opskit.actions.lookup_tracer import Tracer
+from opskit.actions.trace_lookups import Tracer
 from opskit.host import Host
 from opskit.proc.kernel.ftrace import Failure
 

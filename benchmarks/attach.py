@@ -1,8 +1,8 @@
-"""A thread dump through the attach layer, against jstack and jattach; and how long each of them stops the JVM.
+"""A thread dump through the attach layer, against jstack and jattach; and the pause that each causes in the JVM.
 
-python benchmarks/attach.py          jstack and jcmd are those of the JVMs' own JDKs; jattach and another jstack where they are in PATH
+python benchmarks/attach.py          jstack and jcmd of the JVMs' own JDKs; jattach and another jstack if they are in PATH
 
-The stop is what the JVM itself counts (sun.rt.safepointTime and safepointSyncTime of hsperfdata), taken around each dump.
+The pause is the JVM's own count (sun.rt.safepointTime and safepointSyncTime of hsperfdata), read before and after each dump.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from opskit.jvm.discover import read_perfdata
 from opskit.proc.fs import ProcFS
 
 DUMPS = 200
-THREADS = 120  # with the JVM's own about 130
+THREADS = 120  # about 130 with the JVM's own
 
 
 def stopped_ms(fs: ProcFS, pid: int) -> float:
-    """How long the JVM has stood at safepoints since its start, the way there included."""
+    """Milliseconds that the JVM was stopped for safepoints since its start, time to safepoint included."""
     perf = read_perfdata(fs, pid)
     return 1000 * ((perf.ticks_s("sun.rt.safepointTime") or 0) + (perf.ticks_s("sun.rt.safepointSyncTime") or 0))
 
 
 def warm_dumps(pid: int) -> tuple[float, float]:
-    """(CPU s, wall s) of one dump, from the second on, within one process: the median."""
+    """(CPU s, wall s) of one dump within one process, the first one excluded: the median."""
     client = AttachClient(ProcFS(), pid)
     client.thread_dump()
     costs = []
@@ -46,7 +46,7 @@ def warm_dumps(pid: int) -> tuple[float, float]:
 
 
 def stops(pid: int, commands: dict[str, list[str]], runs: int = 20) -> dict[str, float]:
-    """The median stop in ms of a dump by each command and by the layer itself, in turn."""
+    """The median pause in ms for a dump by each command and by the attach layer, measured alternately."""
     fs = ProcFS()
     client = AttachClient(fs, pid)
     client.thread_dump()
@@ -92,7 +92,7 @@ def main() -> int:
     try:
         found = stops(running.pid, {"jcmd": [jcmd, str(running.pid), "Thread.print"]})
         print(
-            f"  stop of a dump, JDK 25, {THREADS} threads: layer {found['layer']:.2f} ms, jcmd {found['jcmd']:.2f} ms"
+            f"  pause for a dump, JDK 25, {THREADS} threads: layer {found['layer']:.2f} ms, jcmd {found['jcmd']:.2f} ms"
         )
         kept.append(verdict("stop by the layer / by jcmd", found["layer"] / found["jcmd"], 1.0))
     finally:

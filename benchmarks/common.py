@@ -1,4 +1,4 @@
-"""Whole commands side by side: CPU seconds (user+sys, children included), wall seconds, peak memory."""
+"""Compare whole commands: CPU seconds (user+sys, children included), wall seconds, peak memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-# The console script beside the Python that runs the benchmark: what a user types.
+# The console script of the Python that runs the benchmark.
 OPSKIT = str(Path(sys.executable).with_name("opskit"))
 
 
@@ -25,7 +25,7 @@ class Cost:
 
 
 def measure(command: list[str]) -> Cost:
-    """Run a command with its output thrown away, and take the kernel's accounting of it and its children."""
+    """Run a command without output, and return the kernel's accounting of it and its children."""
     with open(os.devnull, "r+b") as null:
         begun = time.monotonic()
         process = subprocess.Popen(command, stdin=null, stdout=null, stderr=null)
@@ -36,7 +36,7 @@ def measure(command: list[str]) -> Cost:
 
 
 def side_by_side(commands: dict[str, list[str]], runs: int) -> dict[str, list[Cost]]:
-    """Run the commands in turn, A B C A B C …, after one round that does not count."""
+    """Run the commands alternately, A B C A B C …, after one round that is not counted."""
     for command in commands.values():
         measure(command)
     costs: dict[str, list[Cost]] = {name: [] for name in commands}
@@ -52,12 +52,12 @@ def median_cpu(costs: list[Cost]) -> float:
 
 
 def ratio(ours: list[Cost], theirs: list[Cost]) -> float:
-    """The median of the ratios of CPU seconds, pair by pair, so that a drifting machine does not count."""
+    """The median of the ratios of CPU seconds by pair, which cancels drift of the machine."""
     return statistics.median(a.cpu_s / b.cpu_s for a, b in zip(ours, theirs))
 
 
 def machine() -> str:
-    """Where the figures come from."""
+    """Describe the machine."""
     with open("/proc/cpuinfo", encoding="utf-8") as lines:
         model = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), "?")
     return f"{os.cpu_count()} x {model}, Linux {platform.release()}, Python {platform.python_version()}"
@@ -72,7 +72,7 @@ def table(costs: dict[str, list[Cost]]) -> None:
 
 
 def verdict(what: str, value: float, bound: float) -> bool:
-    """Print a figure beside its bound; whether it keeps it."""
+    """Print a figure and its bound; return whether it is kept."""
     kept = value <= bound
     print(f"  {what}: {value:.3f} (bound {bound}) {'ok' if kept else 'MISSED'}")
     return kept

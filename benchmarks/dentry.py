@@ -1,4 +1,4 @@
-"""What naming the culprit costs the culprit, against strace; and what a look costs, against slabtop.
+"""How much `opskit dentry --culprit` slows the traced process down, against strace; CPU of `opskit dentry` against slabtop.
 
 sudo python benchmarks/dentry.py
 """
@@ -15,7 +15,7 @@ from common import OPSKIT, machine, median_cpu, side_by_side, table, verdict
 
 SECONDS = 3.0
 RUNS = 5
-# Looks for absent files as fast as it can; prints how many a second.
+# Looks up files that do not exist as fast as it can; prints the rate.
 LOOP = """
 import os, sys, time
 folder, seconds = sys.argv[1], float(sys.argv[2])
@@ -32,7 +32,7 @@ print(count / seconds)
 
 
 def lookups_per_s(folder: str, tracer: list[str] | None) -> float:
-    """How fast the loop runs with a tracer at work on it all the while (PID stands for its pid)."""
+    """Lookups per second of the loop while a tracer runs (PID stands for its PID)."""
     loop = subprocess.Popen([sys.executable, "-c", LOOP, folder, str(SECONDS)], stdout=subprocess.PIPE, text=True)
     watcher = None
     if tracer is not None:

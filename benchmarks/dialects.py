@@ -2,7 +2,7 @@
 
     python benchmarks/dialects.py [RUNS]
 
-Nothing else reads both; the bounds are CPU seconds of the whole command.
+No other tool reads both; the bounds are CPU seconds of the whole command.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FRAMES = 20
 
 
 def javacore(path: Path, size: int = 17_000_000) -> None:
-    """Threads with 200 different stacks, until the file has its size."""
+    """Write threads with 200 different stacks until the file has its size."""
     stacks = [
         "".join(
             f"4XESTACKTRACE                at com/example/service{i % 7}/Handler{i}.call{depth}(Handler{i}.java:{depth}(Compiled Code))\n"
@@ -44,7 +44,7 @@ def javacore(path: Path, size: int = 17_000_000) -> None:
 
 
 def virtual_threads(path: Path, count: int = 100_000) -> None:
-    """As JDK 25 writes them: parked virtual threads of one executor, 200 different stacks."""
+    """A dump in the format of JDK 25: parked virtual threads of one executor, 200 different stacks."""
     stacks = [
         [f"com.example.Service{i}.call{depth}(Service{i}.java:{depth})" for depth in range(FRAMES)] for i in range(200)
     ]

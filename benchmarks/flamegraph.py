@@ -2,8 +2,8 @@
 
     python benchmarks/flamegraph.py [RUNS]
 
-A usual service (2,000 stacks), and 100,000 distinct stacks of 16 to 61 frames. The perl scripts are looked for in $FLAMEGRAPH and
-on the PATH; without them opskit is held to its own bounds alone.
+A typical service (2,000 stacks), and 100,000 distinct stacks of 16 to 61 frames. The Perl scripts are searched in $FLAMEGRAPH and
+PATH; without them only the absolute bounds are checked.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NAMES = [
 
 
 def write(path: Path, stacks: int, seed: int, deepest: int) -> Path:
-    """Collapsed stacks that branch now and then, as those of a service do."""
+    """Collapsed stacks that branch like those of a service."""
     chance = random.Random(seed)  # noqa: S311
     seen: set[str] = set()
     while len(seen) < stacks:
@@ -40,7 +40,7 @@ def write(path: Path, stacks: int, seed: int, deepest: int) -> Path:
 
 
 def script(name: str) -> str | None:
-    """One of FlameGraph's scripts, where it is at hand."""
+    """The path of one of FlameGraph's scripts, or None."""
     folder = os.environ.get("FLAMEGRAPH")
     return str(Path(folder, name)) if folder else shutil.which(name)
 
@@ -64,7 +64,7 @@ def compare(folder: Path, stacks: int, deepest: int, runs: int, bounds: tuple[fl
             "bash", "-c", shell, difference, str(then), str(now), flamegraph, str(folder / "q.svg"),
         ]  # fmt: skip
     else:
-        print("  flamegraph.pl and difffolded.pl are not here: name their folder in FLAMEGRAPH")
+        print("  flamegraph.pl and difffolded.pl were not found; set FLAMEGRAPH to their directory")
     costs = side_by_side(commands, runs) if runs > 1 else {name: [measure(line)] for name, line in commands.items()}
     table(costs)
     for name in ("x", "d", "p", "q"):

@@ -1,10 +1,10 @@
-"""`opskit jmap-diff` against a plain Python script that does what the post's one-liner did, on two histograms of 110,000 rows.
+"""`opskit jmap-diff` against a plain Python script, on two histograms of 110,000 rows.
 
     python benchmarks/jmap_diff.py [RUNS]
 
-The script loads two files into dictionaries, subtracts, sorts and prints; it splits lines, and checks nothing. Once every class
-has changed, once a fifth of them, as between two looks at one JVM; then both once more without the Total lines, where the
-row numbers have to be checked instead.
+The script loads two files into dictionaries, subtracts, sorts and prints. It splits lines and checks nothing. Four cases: all
+classes changed or a fifth of them, as between two histograms of one JVM; each with and without Total lines. Without them opskit
+checks the row numbers.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ for size, instances, name in rows:
 
 
 def names() -> list[str]:
-    """Of a large application on JDK 17: a tenth the JDK's, a tenth accessors, some lambdas, the rest its own."""
+    """Class names of a large application on JDK 17: a tenth JDK, a tenth accessors, some lambdas, the rest its own."""
     chance = random.Random(1)  # noqa: S311
     found = []
     for number in range(ROWS):
@@ -80,7 +80,7 @@ def names() -> list[str]:
 
 
 def write(path: Path, seed: int, share: float, *, total: bool) -> str:
-    """A histogram in which that share of the classes has grown by chance."""
+    """Write a histogram in which this share of the classes grew by a random amount."""
     base, chance = random.Random(1), random.Random(seed)  # noqa: S311
     rows = []
     for name in names():
@@ -97,9 +97,9 @@ def write(path: Path, seed: int, share: float, *, total: bool) -> str:
 
 
 def compare(directory: Path, share: float, runs: int, *, total: bool) -> bool:
-    """One scene; whether the bound is kept."""
+    """Measure one case; return whether the bound is kept."""
     print(
-        f"two histograms of {ROWS:,} rows, {share:.0%} of them grown by chance in each{'' if total else ', no Total line'}"
+        f"two histograms of {ROWS:,} rows, {share:.0%} of them grown at random in each{'' if total else ', no Total line'}"
     )
     files = [write(directory / f"{share}-{seed}.txt", seed, share, total=total) for seed in (1, 2)]
     script = directory / "subtract.py"
@@ -112,7 +112,7 @@ def compare(directory: Path, share: float, runs: int, *, total: bool) -> bool:
 
 
 def main() -> int:
-    """All four scenes; exit code 1 where a bound is missed."""
+    """Measure all four cases; exit code 1 where a bound is missed."""
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 7
     print(machine())
     with tempfile.TemporaryDirectory() as directory:

@@ -1,9 +1,9 @@
-"""`opskit jpmp` against the shell script that it grew out of: jstack or saved dumps through awk | sort | uniq -c | sort -rn.
+"""`opskit jpmp` against a shell script: jstack or saved dumps through awk | sort | uniq -c | sort -rn.
 
     python benchmarks/jpmp.py [RUNS]
 
-Saved dumps: eight of 4,000 threads in one file, once in one pool, once with 200 different stacks and a lock of its own for
-each thread. Live: 20 samples without a pause of a JVM of some hundred threads; needs a JDK's jstack and the tests' JVMs.
+Saved dumps: eight of 4,000 threads in one file, with one pool, or with 200 different stacks and one lock for each thread.
+Live: 20 samples, interval 0, of a JVM with about a hundred threads; needs a JDK's jstack and the tests' JVMs.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ TAIL = '"VM Thread" os_prio=0 cpu=22.19ms elapsed=108.50s tid=0x00007f84 nid=0x1
 
 
 def write_dumps(path: Path, *, different: bool) -> None:
-    """Eight dumps in one file."""
+    """Write eight dumps into one file."""
     middles = [
         "".join(f"\tat com.example.shop.s{number}.Layer{n}.handle(Layer{n}.java:{n})\n" for n in range(12))
         if different
@@ -87,11 +87,11 @@ def saved(folder: Path, runs: int) -> bool:
 
 
 def live(runs: int) -> bool:
-    """20 samples of a live JVM without a pause: CPU and wall time against the script around jstack."""
+    """20 samples of a live JVM, interval 0: CPU and wall time against the script with jstack."""
     import jvms
 
     if shutil.which("jstack") is None:
-        print("no jstack here: the live comparison is left out")
+        print("jstack not found: no live comparison")
         return True
     jvm = jvms.start("sleep=50", "socket=20", "park=40")
     try:

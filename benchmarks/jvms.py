@@ -1,6 +1,6 @@
 """`opskit jvms -f text` against `jps -lv` with four JVMs on the machine (11, 17, 21, 25): CPU seconds.
 
-python benchmarks/jvms.py          needs a JDK's jps in PATH; the JVMs come from PyPI, as in the tests
+python benchmarks/jvms.py          needs jps of a JDK in PATH; the JVMs come from PyPI, as in the tests
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""`opskit limits PID` against the `ps -eLf` with which one would count a user's threads by hand.
+"""`opskit limits PID` against `ps -eLf`, which counts a user's threads.
 
 python benchmarks/limits.py
 
-1,000 processes and a process of 2,000 threads. `ps` gives the count for one of the dozen limits that opskit reads.
+1,000 processes and one with 2,000 threads. `ps` covers one of the dozen limits that opskit reads.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""`opskit pipes` against find | sort | uniq -c, lsof and lsfd, on 200,000 pipe fds in 200 processes.
+"""`opskit pipes` against find | sort | uniq -c, lsof and lsfd, on 200,000 pipe file descriptors in 200 processes.
 
     sudo python benchmarks/pipes.py [RUNS]
 
-Once 500 pipes are shared by all processes, once each process has 500 of its own.
+Two cases: 500 pipes shared by all processes, and 500 pipes for each process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FIND = "find /proc/[0-9]*/fd -lname 'pipe:*' 2>/dev/null -printf '%l\\n' | sort 
 
 
 def holders(*, shared: bool) -> list[int]:
-    """Start the processes; their pids."""
+    """Start the processes; return their PIDs."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     kept = [os.pipe() for _ in range(PIPES)] if shared else []
@@ -42,8 +42,8 @@ def holders(*, shared: bool) -> list[int]:
 
 
 def compare(*, shared: bool, runs: int) -> bool:
-    """One scene; whether all bounds are kept."""
-    print(f"{PROCESSES} processes, {PIPES} pipes {'shared by all' if shared else 'of its own each'}")
+    """Measure one case; return whether all bounds are kept."""
+    print(f"{PROCESSES} processes, {PIPES} pipes {'shared by all' if shared else 'for each process'}")
     pids = holders(shared=shared)
     commands = {
         "find | sort | uniq -c": ["bash", "-c", FIND],
@@ -78,7 +78,7 @@ def compare(*, shared: bool, runs: int) -> bool:
 
 
 def main() -> int:
-    """Both scenes; exit code 1 where a bound is missed."""
+    """Measure both cases; exit code 1 where a bound is missed."""
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     print(machine())
     kept = [compare(shared=True, runs=runs), compare(shared=False, runs=runs)]

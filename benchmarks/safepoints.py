@@ -1,9 +1,9 @@
-"""`opskit safepoints LOG` against grep and awk on logs of a million lines, and its memory on logs that grow.
+"""`opskit safepoints LOG` against grep and awk on logs of a million lines, and its peak memory on longer logs.
 
 python benchmarks/safepoints.py      needs 900 MB in the temporary directory
 
-Claims: at most 4 times the CPU of `grep 'Total time' | awk` on the dialects up to JDK 12, at most 6 times that of an awk that sums the
-same fields on those from 13 on; the peak of memory does not grow with the log.
+Bounds: at most 4 times the CPU of `grep 'Total time' | awk` for logs of JDK 6 to 12, at most 6 times that of an awk that sums the same
+fields for later ones; the peak memory does not grow with the log.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NEW_AWK = (
     '{ for (i = 1; i < NF; i++) { if ($i == "Total:") stopped += $(i + 1); else if ($i == "safepoint:") ttsp += $(i + 1) }'
     ' n++ } END { if (n > 0) print "stopped.avg=" stopped / n / 1e9 ", ttsp.avg=" ttsp / n / 1e9 }'
 )
-NEW_AWK_FIXED = (  # knows which fields they are, which holds for one dialect and one set of decorations only
+NEW_AWK_FIXED = (  # field numbers of one dialect with one set of decorations
     "{ stopped += $(NF-1); ttsp += $(NF-7); n++ }"
     ' END { if (n > 0) print "stopped.avg=" stopped / n / 1e9 ", ttsp.avg=" ttsp / n / 1e9 }'
 )
@@ -46,7 +46,7 @@ def stops(count: int) -> Iterator[tuple[float, float, float]]:
 
 
 def legacy(lines: int) -> Iterator[str]:
-    """JDK 8 without stamps, as the post has it."""
+    """JDK 8 without timestamps."""
     for _, stop, ttsp in stops(lines):
         yield (
             f"Total time for which application threads were stopped: {stop:.7f} seconds, "
@@ -55,7 +55,7 @@ def legacy(lines: int) -> Iterator[str]:
 
 
 def stamped(lines: int) -> Iterator[str]:
-    """JDK 8 with its uptimes."""
+    """JDK 8 with uptimes."""
     for (uptime, _, _), line in zip(stops(lines), legacy(lines)):
         yield f"{uptime:.3f}: {line}"
 
@@ -85,7 +85,7 @@ def nanos(lines: int) -> Iterator[str]:
 
 
 def written(folder: Path, name: str, make: Callable[[int], Iterator[str]], lines: int) -> Path:
-    """The log, once."""
+    """Write the log."""
     path = folder / name
     with path.open("w", encoding="ascii") as file:
         file.writelines(make(lines))
@@ -134,7 +134,7 @@ def main() -> int:
                 (cost,) = side_by_side({"": [OPSKIT, "safepoints", str(path), "-f", "text"]}, 1)[""]
                 peaks.append(cost.peak_bytes / 2**20)
             shown = ", ".join(f"{lines:,} lines {peak:.1f} MiB" for lines, peak in zip(sizes, peaks))
-            print(f"{title}, peak of memory: {shown}")
+            print(f"{title}, peak memory: {shown}")
             kept.append(verdict("growth from 1 to 4 million lines, MiB", peaks[2] - peaks[1], 3.0))
     return 0 if all(kept) else 1
 

@@ -1,6 +1,6 @@
-"""Write the table of docs/commands/limits.md: what opskit predicts beside how many threads really start.
+"""Write the table of docs/commands/limits.md: predicted and started threads.
 
-sudo python docs/predicted_beside_real.py     (as root: it makes cgroups, and processes of other uids, of its own)
+sudo python docs/predicted_beside_real.py     (root: it makes cgroups and processes of other users)
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 import limitcases  # noqa: E402
 
@@ -20,7 +20,7 @@ MARKED = re.compile(r"<!-- predicted beside real -->\n.*?<!-- /predicted beside 
 
 
 def row(case: limitcases.Case) -> str:
-    """One child: asked about, then filled until a thread fails to start."""
+    """Ask opskit about one child, then start threads in it until one fails."""
     options = ("--stack", str(case.stack)) if case.stack else ()
     with limitcases.child(case) as process:
         said = limitcases.predicted(process.pid, *options)

@@ -1,3 +1,3 @@
-"""opskit: what a Linux host and its JVMs are suffering from, and what to type next."""
+"""opskit: diagnose Linux hosts and the JVMs on them."""
 
 __version__ = "0.1.0"

@@ -1,11 +1,10 @@
-"""The table of commands, the group that imports a command only when it is run, and the way from errors to exit codes."""
+"""The group of commands, each imported only when it is run, and the exit code of every error."""
 
 from __future__ import annotations
 
 import gc
 
-# A short run makes many small records and drops none: collecting early finds nothing. Set before the imports, which are
-# half of such a run.
+# A short run makes many small records and drops none, so that an early collection finds nothing. Imports are half of such a run.
 gc.set_threshold(200_000)
 
 import contextlib
@@ -22,26 +21,26 @@ from opskit.catalog import COMMANDS, SYMPTOMS
 from opskit.errors import BugInChild, OpskitError, where_raised
 
 DONE, FAILED, BUG, INTERRUPTED = 0, 2, 70, 130
-# What becomes of stdout meanwhile; EIO: its terminal is gone.
+# Errors of writing to stdout; EIO: its terminal is gone.
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF, errno.EIO)
 
 
 class LazyGroup(click.Group):
-    """Knows its commands from the table; a command's module is imported when it is run, never for `--help`."""
+    """Takes its commands from the catalog; a command's module is imported when it is run, not for `--help`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Without a single word: the help, on stderr, since nothing was asked."""
+        """Without any argument: the help on stderr, and exit code 2."""
         if not args and not ctx.resilient_parsing:  # a shell that completes a word
             click.echo(ctx.get_help(), err=True)
             ctx.exit(FAILED)
         return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """The names, in the table's order."""
+        """The names, in the order of the catalog."""
         return [entry.name for entry in COMMANDS if not entry.hidden]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Import the command; None where the table has no such name."""
+        """Import the command; None if the catalog has no such name."""
         for entry in COMMANDS:
             if entry.name == cmd_name:
                 module = importlib.import_module(f"opskit.commands.{entry.module}")
@@ -60,7 +59,7 @@ class LazyGroup(click.Group):
         return name, command, args[1:]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """The table by group, and what to type at which symptom."""
+        """The commands by group, and what to type at which symptom."""
         for group in dict.fromkeys(entry.group for entry in COMMANDS):
             with formatter.section(group):
                 formatter.write_dl(
@@ -86,9 +85,9 @@ def _suggestion(name: str) -> str:
 @click.option("--proc", metavar="PATH", help="Read this proc tree instead of /proc (also: HOST_PROC).")
 @click.option("--no-color", is_flag=True, help="No colours (also: NO_COLOR in the environment).")
 def group(**_: object) -> None:
-    """For the person on call: what this Linux host and its JVMs are suffering from, and what to type next.
+    """Diagnose Linux hosts and the JVMs on them: the cause first, then the command to type next.
 
-    Exit codes: 0 done; 1 done, and a check found something; 2 could not do it; 70 a bug in opskit; 130 interrupted.
+    Exit codes: 0 done; 1 done, and an error or warning was found; 2 could not do it; 70 a bug in opskit; 130 interrupted.
     """
     from opskit.host import go_first_when_memory_runs_out
 
@@ -130,7 +129,7 @@ def run(arguments: list[str] | None = None) -> int:
 
 
 def _report_bug(error: Exception) -> None:
-    """One line to report, with nothing else to ask for; the traceback with OPSKIT_DEBUG=1."""
+    """One line that is enough for a report; the traceback with OPSKIT_DEBUG=1."""
     if os.environ.get("OPSKIT_DEBUG"):
         import traceback
 
@@ -146,7 +145,7 @@ def _report_bug(error: Exception) -> None:
 def _complain(*lines: str) -> None:
     from opskit.escape import printable
 
-    with contextlib.suppress(OSError):  # stderr is full, or nobody reads it any more: the exit code still tells
+    with contextlib.suppress(OSError):  # stderr is full or closed: the exit code remains
         for line in lines:
             click.echo(printable(line), err=True)
 
@@ -176,7 +175,7 @@ def _run_and_flush() -> int:
 
 
 def _stand_in_for_closed_streams() -> None:
-    """Where a daemon or a script closed stdout or stderr Python has None: a stdout that refuses, a stderr that forgets."""
+    """Stand-ins for closed standard streams, which are None in Python: writing to stdout fails, stderr is discarded."""
     # No file of ours must get number 1 or 2 either.
     if sys.stdout is None:
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")
@@ -185,7 +184,7 @@ def _stand_in_for_closed_streams() -> None:
 
 
 def _wait_for_our_own_children() -> None:
-    """Where a parent of ours ignores SIGCHLD, so do we, and the kernel throws away how our children ended."""
+    """Undo an inherited SIG_IGN for SIGCHLD: with it the kernel drops the exit status of our children."""
     import _signal  # type: ignore[import-not-found]
 
     if _signal.getsignal(_signal.SIGCHLD) == _signal.SIG_IGN:
@@ -193,16 +192,16 @@ def _wait_for_our_own_children() -> None:
 
 
 def _end(code: int) -> NoReturn:
-    """End without taking the interpreter apart, which costs a tenth of a short run and gives back what the kernel takes anyway.
+    """Exit without finalizing the interpreter, which costs a tenth of a short run.
 
     After SIGTERM or SIGHUP the process ends by that signal, as shells and supervisors expect.
     """
     interrupts.hold()
-    if "matplotlib" in sys.modules:  # where there is no home it made a directory in /tmp, which goes at exit
+    if "matplotlib" in sys.modules:  # without a home it made a directory in /tmp, which is removed at exit
         import atexit
 
         atexit._run_exitfuncs()  # noqa: SLF001  (os._exit runs none of them)
-    with contextlib.suppress(OSError, ValueError):  # nobody reads stderr any more
+    with contextlib.suppress(OSError, ValueError):  # stderr is closed
         sys.stderr.flush()
     interrupts.die_if_asked_to()
     os._exit(code)

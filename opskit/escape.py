@@ -1,4 +1,4 @@
-r"""Names from the machine are untrusted: whatever a terminal could act on is shown, never sent.
+r"""Escape text from the machine, which is untrusted, so that a terminal acts on none of it.
 
 "evil\x1b[31m\nname"  ->  evil\x1b[31m\nname   (the backslashes are characters)
 """
@@ -9,7 +9,7 @@ _SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 def printable(text: str) -> str:
-    """The text with control, format (bidi, zero-width) and undecodable characters written as escapes."""
+    """Write control, format (bidi, zero-width) and undecodable characters as escapes."""
     if text.isprintable():
         return text
     return "".join(character if character.isprintable() else _escape(character) for character in text)
@@ -17,7 +17,7 @@ def printable(text: str) -> str:
 
 def _escape(character: str) -> str:
     code = ord(character)
-    if 0xDC80 <= code <= 0xDCFF:  # a byte that was no UTF-8
+    if 0xDC80 <= code <= 0xDCFF:  # a byte outside UTF-8
         return f"\\x{code - 0xDC00:02x}"
     if character in _SHORT:
         return _SHORT[character]
@@ -27,8 +27,8 @@ def _escape(character: str) -> str:
 
 
 def markdown(text: str) -> str:
-    """A cell of a Markdown table."""
+    """Escape a cell of a Markdown table."""
     text = printable(text)
-    for special in "\\`*_{}[]<>#|~&":  # with & an &#39; in a name would be shown as the quote that ends a quoted word
+    for special in "\\`*_{}[]<>#|~&":  # &: an &#39; in a name would show as a quote
         text = text.replace(special, "\\" + special)
     return text

@@ -1,4 +1,4 @@
-"""What every test may ask for."""
+"""Fixtures for all tests."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ import jvms
 import pytest
 from hypothesis import settings
 from inprocess import Ran
+from shells import NOBODY
 from trees import Link
 
-NOBODY = 65534
-# In CI the same examples every time: a change is judged by itself. Everywhere else new ones are looked for.
+# CI uses the same examples every time, so that a failure belongs to the change. Other runs look for new ones.
 settings.register_profile("ci", derandomize=True, print_blob=True)
 if os.environ.get("CI"):
     settings.load_profile("ci")
 
-# Where the tests are started in the background these may be ignored, and every child would inherit that.
+# A background job may ignore these signals, and every child would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
     signal.signal(number, signal.SIG_DFL)
@@ -31,29 +31,43 @@ for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
 ROOT = Path(__file__).resolve().parent.parent
 
 
-# Tests that neither start JVMs nor count what the machine runs. With `-n 2` one worker runs these, the other one all the
-# rest, one after the other: those would see each other's processes, files in /tmp and caches.
-INDEPENDENT = (
+# Tests in these files that start no JVM run on any worker. One worker runs all others, one after the other: they would see
+# each other's JVMs and hsperfdata files. A file that is not listed is one of those.
+ANYWHERE = (
     *("analysis/", "proc/", "render/", "jvm/dumps/", "jvm/logs/", "jvm/perfdata/", "jvm/attach/test_wire."),
-    *("jvm/test_launch.", "jvm/test_mapped_files."),
-    *("actions/test_outfile", "commands/test_jpmp.", "commands/test_safepoints."),
-    *(
-        f"test_{name}."
-        for name in ("architecture", "bounded", "commands_lint", "fuzz", "hostile_names", "quantities", "shell")
-    ),
+    *("jvm/test_launch.", "jvm/test_mapped_files.", "collect/test_targets."),
+    *("actions/test_child.", "actions/test_leftovers.", "actions/test_outfile", "commands/shared/"),
+    *(f"commands/test_{name}" for name in ("copies.", "jmap_diff", "jpmp", "limits", "safepoints", "sampling.")),
+    "test_",
 )
+GROUPS = {
+    # Full pipes change the exit code of every `opskit pipes` on the machine.
+    "pipes": ("commands/test_pipes", "collect/test_pipes"),
+    # Dropped caches, negative dentries and tracing instances belong to the whole machine.
+    "kernel": (
+        "commands/test_dentry",
+        "collect/test_dentry",
+        "actions/test_drop",
+        "actions/test_peek",
+        "actions/test_lookup",
+    ),
+}
+STARTS_JVMS = {"workload", "fake_jvm", "jvm", "jvm_version"}
 
 
 def pytest_collection_modifyitems(items):
     for item in items:
         place = item.path.relative_to(ROOT / "tests").as_posix()
-        if not place.startswith(INDEPENDENT):
-            item.add_marker(pytest.mark.xdist_group("machine"))
+        group = next((name for name, places in GROUPS.items() if place.startswith(places)), None)
+        if group is None and (not place.startswith(ANYWHERE) or STARTS_JVMS.intersection(item.fixturenames)):
+            group = "machine"
+        if group is not None and item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture(scope="session")
 def opskit():
-    """A function that runs `opskit` as a user would, with the words of a command line; gives code, out and err."""
+    """Run `opskit ARGUMENTS` in a process: a function that returns code, out and err."""
 
     def run(*arguments, env=None, user=None, group=None, stdin="", timeout=120, encoding="utf-8"):
         done = subprocess.run(
@@ -79,18 +93,18 @@ def opskit():
 
 @pytest.fixture(scope="session")
 def inprocess():
-    """The same in this process, for tests that are not about one: no other user, no signals, no terminal."""
+    """The same without a process, for tests that need no other user, signal or terminal."""
     return in_this_process.run
 
 
 @pytest.fixture
 def spawn():
-    """Start `python -c code arg…` and wait for its first line; killed at the end. Gives the Popen, the line as .line."""
+    """Start `python -c CODE ARG…`: a function that returns the Popen after its first line, which is its `.line`."""
     started = []
 
     def start(code, *arguments, **options):
         process = subprocess.Popen(
-            [sys.executable, "-u", "-c", code, *map(str, arguments)],  # its first line is waited for
+            [sys.executable, "-u", "-c", code, *map(str, arguments)],  # unbuffered: its first line is read
             stdout=subprocess.PIPE,
             text=True,
             start_new_session=True,
@@ -112,23 +126,23 @@ def spawn():
 
 @pytest.fixture(scope="session")
 def root_only():
-    """Skip where the tests do not run as root."""
+    """Skip unless the tests run as root."""
     if os.geteuid() != 0:
         pytest.skip("needs root")
 
 
 @pytest.fixture(scope="session")
 def initial_pid_namespace():
-    """Skip in a container's pid namespace: some of a machine's processes are hidden there, and less is permitted."""
+    """Skip in a container's PID namespace: it hides some processes of the machine, and permits less."""
     if os.readlink("/proc/self/ns/pid") != "pid:[4026531836]":
         pytest.skip("needs the initial pid namespace, not a container's")
 
 
 @pytest.fixture
 def as_nobody(root_only):
-    """Run opskit as a user without rights: modules are imported first, since the tests' Python may be root's alone.
+    """Run opskit as an unprivileged user. It imports all modules first: only root may be able to read this Python.
 
-    A process that gave up root is closed even to its own user; prctl opens it again, as it is after an ordinary login.
+    The process of a former root is closed even to its own user. prctl opens it, as after an ordinary login.
     """
 
     def run(*arguments):
@@ -154,7 +168,7 @@ def as_nobody(root_only):
 
 @pytest.fixture
 def cgroup(root_only):
-    """A function that makes a v1 or v2 cgroup of a controller with these files; removed at the end."""
+    """Make a v1 or v2 cgroup of a controller with these files; it is removed at the end."""
     made = []
 
     def make(controller, files):
@@ -166,10 +180,10 @@ def cgroup(root_only):
                     for name, value in files.items():
                         (place / name).write_text(value)
                 except OSError as error:
-                    pytest.skip(f"cgroups cannot be made here: {error}")
+                    pytest.skip(f"cannot make a cgroup: {error}")
                 made.append(place)
                 return place
-        pytest.skip("no cgroups here")
+        pytest.skip("needs cgroups")
 
     yield make
     for place in made:
@@ -184,16 +198,16 @@ def cgroup(root_only):
 
 @pytest.fixture(scope="session")
 def samples():
-    """The folder of real dumps, histograms and logs; skip where it is not there."""
+    """The directory of real dumps, histograms and logs; skip without it."""
     folder = Path(os.environ.get("OPSKIT_SAMPLES", ROOT.parent / "shared" / "samples"))
     if not folder.is_dir():
-        pytest.skip("the folder of real samples is not here (OPSKIT_SAMPLES names it)")
+        pytest.skip("needs the directory of real samples (set OPSKIT_SAMPLES)")
     return folder
 
 
 @pytest.fixture
 def golden(request):
-    """Compare a whole output with tests/golden/NAME; OPSKIT_UPDATE_GOLDEN=1 writes it anew."""
+    """Compare an output with tests/golden/NAME; OPSKIT_UPDATE_GOLDEN=1 rewrites the file."""
 
     def check(name, content):
         path = ROOT / "tests" / "golden" / name
@@ -206,7 +220,7 @@ def golden(request):
 
 @pytest.fixture
 def tree(tmp_path):
-    """A function that writes a captured tree: file name -> text, bytes or Link; gives its root."""
+    """Write a captured tree: a function of {file name: text, bytes or Link} that returns its root."""
 
     def write(files):
         for name, content in files.items():
@@ -225,13 +239,13 @@ def tree(tmp_path):
 
 @pytest.fixture(params=sorted(jvms.WHEELS))
 def jvm_version(request):
-    """Each JVM that the project promises to work with: 11, 17, 21, 25."""
+    """Each JVM that opskit supports: 11, 17, 21, 25."""
     return request.param
 
 
 @pytest.fixture
 def workload():
-    """A function that starts the Java test program (jvms.start has the modes and options); all are killed at the end."""
+    """Start the Java test program (see jvms.start); all are killed at the end."""
     started = []
 
     def start(*modes, **options):
@@ -245,7 +259,7 @@ def workload():
 
 @pytest.fixture
 def fake_jvm(tmp_path_factory):
-    """A function that starts tests/support/fakejvm.py in a mode; gives a jvms.Workload, as `workload` does."""
+    """Start tests/support/fakejvm.py in a mode: a function that returns a jvms.Workload, as `workload` does."""
     library = tmp_path_factory.mktemp("fake", numbered=True) / "libjvm.so"
     library.write_bytes(b"\0" * 4096)
     started = []
@@ -261,9 +275,9 @@ def fake_jvm(tmp_path_factory):
 
 @pytest.fixture
 def as_user(root_only):
-    """A function that runs another one with a user's ids, in a child; gives what it returned, or raises what it raised.
+    """Call a function with the ids of a user, in a forked child; return its value or raise its exception.
 
-    A child of this very process, since another user may not be able to run this Python at all.
+    It forks, since another user may not be able to run this Python.
     """
 
     def run(uid, function, gid=None):

@@ -1,4 +1,4 @@
-"""What a hostile file may cost: 2 s of CPU below 1 MB, memory in proportion, and an end in any case."""
+"""Bounds for hostile files: 2 s of CPU below 1 MB, and memory in proportion to the size."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ import fuzz
 import pytest
 from fuzztargets import ACTUATOR, AGENT, HOTSPOT, JAVACORE, JSON_DUMP, LOGS
 
-from opskit.analysis import jmap_diff, locks
 from opskit.analysis.distribution import Scratch
-from opskit.analysis.frames import pool_of
-from opskit.analysis.safepoints import Collector, Timeline
+from opskit.analysis.jmap_diff.compare import compare
+from opskit.analysis.jmap_diff.names import Choice
+from opskit.analysis.jpmp import locks
+from opskit.analysis.jpmp.frames import pool_of
+from opskit.analysis.safepoints.sums import Sums
 from opskit.errors import BadInput
 from opskit.jvm.dumps.dialects import DumpReader
 from opskit.jvm.dumps.dump_to_file import JsonParser
-from opskit.jvm.dumps.histogram import parse_histograms
+from opskit.jvm.dumps.histogram_reader import parse_histograms
 from opskit.jvm.launch import HIDDEN, without_secrets
-from opskit.jvm.logs.safepoint_log import SafepointLog
+from opskit.jvm.logs.safepoints.log import SafepointLog
 
 MB = 1_000_000
 HEAD = b"num   #instances  #bytes  class name\n"
@@ -41,7 +43,7 @@ def tabled(number):
     return b"1: 1 16 a.B%d\nTotal 1 16\n" % number
 
 
-# What once looped, failed, or took the square of the time: (target, input).
+# Inputs that once looped, failed or took quadratic time: (target, input).
 ONCE = {
     "a header on a row's line": ("histogram", b"1: 1 16 a num #instances #bytes class name"),
     "a row cut within its name": ("histogram", HEAD + b"1: 5 100 java.lang.Str" + HEAD + b"1: 5 100 a.B\nTotal 5 100\n"),
@@ -103,14 +105,14 @@ ONCE = {
 
 @pytest.mark.parametrize("case", ONCE)
 def test_what_once_was_too_much(case):
-    """An answer or an error of the project's own, within 2 s of CPU."""
+    """A result or an error of the project, within 2 s of CPU."""
     name, data = ONCE[case]
     assert len(data) <= MB + 1000
     assert fuzz.trial(name, data) in (None, ("", ""))
 
 
 def test_a_histogram_cut_by_another_one():
-    """Cut within a class's name, it is told from the whole one that begins there; what holds no row is left out, and said."""
+    """A histogram that is cut inside a class name, followed by a whole one; a header without rows is left out and reported."""
     text = (HEAD + b"  1: 5 100 java.lang.Str" + HEAD + b"  1: 5 100 java.lang.String\nTotal 5 100\n").decode()
     [whole] = parse_histograms(text, "x")
     assert (dict(whole.rows), whole.cut) == ({"java.lang.String": (5, 100)}, None)
@@ -121,7 +123,7 @@ def test_a_histogram_cut_by_another_one():
 
 
 def test_a_chain_of_locks_is_counted_and_told_in_part():
-    """5,000 threads, each behind the next: the last lock holds up all of them, and 100 links of its chain are told."""
+    """5,000 threads, each waiting for the next: the last lock holds up all, and 100 links of its chain are shown."""
     dumps = DumpReader("locks").read(lines(5000, waits), "x")
     found = {lock.address: lock for lock in locks.contention(dumps).locks}
     assert (found["1389"].held_up, found["1389"].owner) == (5000, None)
@@ -130,7 +132,7 @@ def test_a_chain_of_locks_is_counted_and_told_in_part():
 
 @pytest.mark.parametrize("size", [1, 2, 7, 1000, 1 << 16])
 def test_a_log_in_small_pieces(size):
-    """Pieces of any size give the same; without a whole line in them they are not looked at again and again."""
+    """Pieces of any size give the same result, and no piece is scanned repeatedly."""
     text = lines(20, lambda number: NANOS % (number, b"X")) + b"x" * 100_000 + b"\n" + NANOS % (99, b"X")
     log = SafepointLog()
     pieces = (text[at : at + size] for at in range(0, len(text), size))
@@ -140,44 +142,43 @@ def test_a_log_in_small_pieces(size):
 
 
 def collected(text, **options):
-    collector = Collector(Scratch(tempfile.TemporaryFile), **options)
+    collector = Sums(Scratch(tempfile.TemporaryFile), **options)
     for batch in SafepointLog().read([text]):
         collector.add(batch)
     return collector
 
 
 def test_operations_without_number_are_summed_up_together():
-    """From the thousandth name on they are `(others)`, and a timeline of them keeps the slowest."""
-    timeline = Timeline()
+    """After a thousand names the others are summed up as `(others)`, and a timeline keeps the slowest."""
     text = lines(8000, lambda number: NANOS % (1, b"Op%d" % number))
     with fuzz.guarded():
-        summary = collected(text, timeline=timeline).summary()
+        summary = collected(text, timeline=True).summary()
     assert len(summary.operations) == 1001
     assert {row.name: row.safepoints for row in summary.operations}["(others)"] == 7000
-    assert 0 < len(timeline.points) <= 6000
+    assert 0 < len(summary.timeline.points) <= 6000
 
 
 def test_minutes_of_a_long_stop():
-    """A stop of three days fills its minutes; one of three hundred years is refused, since they would be too many."""
+    """A pause of three days fills its minutes; one of three hundred years is refused."""
     line = b"2026-11-21T11:13:30.000+0000: " + STOPPED + b"%d.0000000 seconds\n"
     with fuzz.guarded():
         minutes = collected(line % (3 * 86400), by_minute=True).summary().minutes
         assert (len(minutes), sum(minute.stopped_s for minute in minutes)) == (3 * 1440 + 1, 3 * 86400)
         assert [minute.stopped_s for minute in minutes[:2]] == [30, 60]
-        assert (minutes[0].label, minutes[-1].label) == ("2026-11-18T11:13", "2026-11-21T11:13")
+        assert (minutes[0].minute, minutes[-1].minute) == ("2026-11-18T11:13", "2026-11-21T11:13")
         with pytest.raises(BadInput, match="at most 1,000,000 are listed"):
             collected(line % 999_999_999 + line % 5, by_minute=True).summary()
 
 
 def test_histograms_of_nothing_in_common():
-    """A trend over 10,000 histograms with a class each would fill gigabytes: they are no histograms of one JVM."""
+    """10,000 histograms with one class each are refused: a trend over them would take gigabytes."""
     found = parse_histograms(lines(10_000, tabled).decode(), "x")
     with fuzz.guarded(), pytest.raises(BadInput, match="10,000 of them name 10,000 classes"):
-        jmap_diff.compare(found, jmap_diff.Choice())
+        compare(found, Choice())
 
 
 def test_secrets_stay_hidden_however_many():
-    """More options with spaces in their values than anybody has: nothing of them is shown."""
+    """Very many options with spaces in their values: none of them is shown."""
     words = [f"-Da{number}=x y" for number in range(2000)]
     assert without_secrets(" ".join(words), words) == HIDDEN
     assert without_secrets("-Da=b c -Dx -Dd=e", ["-Da=b c -Dx", "-Dd=e"]) == f"-Da={HIDDEN} -Dd={HIDDEN}"
@@ -194,12 +195,12 @@ def test_secrets_stay_hidden_however_many():
     ("x-" + "1" * 16384, "x-*"),
 ])  # fmt: skip
 def test_pools(name, pool):
-    """The number that tells a thread from its fellows, in a time that grows with the name's length alone."""
+    """The number in a thread's name is cut, in linear time."""
     assert pool_of(name) == pool
 
 
 def test_dumps_close_together():
-    """Each document is a dump of its own, however short."""
+    """Each document is one dump."""
     text = (
         b'{"threadDump": {"time": "1", "threadContainers": []}}\n{"threadDump": {"time": "2", "threadContainers": []}}'
     )
@@ -207,7 +208,7 @@ def test_dumps_close_together():
 
 
 def test_json_lines_nested_without_end():
-    """A line of a JSON log that cannot be decoded goes; the others stay."""
+    """A JSON line that cannot be decoded is dropped; the others stay."""
     good = json.dumps({"log": '"a" #1 prio=5 tid=0x1 nid=0x1 runnable\n'}).encode()
     text = good + b'\n{"log":' + b"[" * 100_000 + b'\n{"log":"\\tat a.B.c(B.java:1)\\n"}\n'
     [dump] = DumpReader("threads").read(text, "x")

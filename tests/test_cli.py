@@ -1,4 +1,4 @@
-"""The front door: help, version, suggestions, exit codes, start-up."""
+"""The command line: help, version, suggestions, exit codes, start-up."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from opskit import __version__
 from opskit.catalog import COMMANDS, SYMPTOMS
 
 
-def test_help_lists_every_command_by_group_and_ends_with_symptoms(opskit):
+def test_help_lists_every_command_by_group_and_ends_with_symptoms(inprocess):
     """`opskit --help` and `-h`: each command with one line, the groups, the symptoms last."""
-    done = opskit("--help")
+    done = inprocess("--help")
     assert done.code == 0
-    assert done == opskit("-h")
+    assert done == inprocess("-h")
     for entry in COMMANDS:
         assert entry.hidden or any(line.split()[:1] == [entry.name] for line in done.out.splitlines()), entry.name
         assert f"{entry.group}:" in done.out
@@ -29,8 +29,23 @@ def test_help_lists_every_command_by_group_and_ends_with_symptoms(opskit):
     assert done.out.rstrip().splitlines()[-1].endswith(SYMPTOMS[-1][1])
 
 
+def test_in_this_process_the_answer_is_that_of_a_process(opskit, inprocess):
+    """The tests' own fixture: exit code, stdout and stderr, with standard input that is longer than a pipe holds."""
+    dump = "Full thread dump x\n\n" + '"a" #1 prio=5 tid=0x1 nid=0x1 runnable\n\tat a.B.c(B.java:1)\n\n' * 20_000
+    for words in (
+        (),
+        ("--version",),
+        ("pipes", "-h"),
+        ("pipes", "--nope"),
+        ("nosuch",),
+        ("jpmp", "-"),
+        ("jpmp", "/nope"),
+    ):
+        assert inprocess(*words, stdin=dump) == opskit(*words, stdin=dump)
+
+
 def test_help_imports_nothing_heavier_than_click():
-    """An operator types `opskit` on a box that is on its knees."""
+    """The help starts fast on an overloaded machine."""
     assert not imported("--help") & {*HEAVY, "difflib"}
     opskits = subprocess.run(
         [sys.executable, "-c", "import sys, opskit.cli; print(*[m for m in sys.modules if m.startswith('opskit')])"],
@@ -38,52 +53,52 @@ def test_help_imports_nothing_heavier_than_click():
         text=True,
         check=True,
     ).stdout.split()
-    assert sorted(opskits) == ["opskit", "opskit.cli", "opskit.errors", "opskit.interrupts"]
+    assert sorted(opskits) == ["opskit", "opskit.catalog", "opskit.cli", "opskit.errors", "opskit.interrupts"]
 
 
 def test_pipes_in_text_imports_nothing_heavy():
-    """What is not used is not imported (click itself takes difflib where there are options)."""
+    """Unused modules are not imported."""
     assert not imported("pipes", "-f", "text") & HEAVY
 
 
 def test_dentry_in_text_imports_nothing_heavy():
-    """The tracer, its ctypes and JSON come only with --culprit."""
+    """Only --culprit imports the tracer, ctypes and JSON."""
     assert not imported("dentry", "-f", "text") & HEAVY
 
 
 @pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
-def test_every_command_has_help(opskit, entry):
-    """-h everywhere."""
-    done = opskit(entry.name, "-h")
+def test_every_command_has_help(inprocess, entry):
+    """-h is --help."""
+    done = inprocess(entry.name, "-h")
     assert done.code == 0
     assert "--help" in done.out
-    assert done.out == opskit(entry.name, "--help").out
+    assert done.out == inprocess(entry.name, "--help").out
 
 
-def test_version(opskit):
-    """`opskit --version` says which one it is."""
-    assert opskit("--version") == (0, f"opskit {__version__}\n", "")
+def test_version(inprocess):
+    """`opskit --version` prints the version."""
+    assert inprocess("--version") == (0, f"opskit {__version__}\n", "")
 
 
 @pytest.mark.parametrize(("typed", "meant"), [("pipe", "pipes"), ("pips", "pipes"), ("PIPES", "pipes")])
-def test_a_mistyped_command_suggests_the_nearest(opskit, typed, meant):
+def test_a_mistyped_command_suggests_the_nearest(inprocess, typed, meant):
     """Exit 2, and the name that was probably meant."""
-    done = opskit(typed)
+    done = inprocess(typed)
     assert done.code == 2
     assert f"did you mean {meant!r}" in done.err
     assert done.out == ""
 
 
-def test_a_command_far_from_all_suggests_nothing(opskit):
-    """No wild guess."""
-    done = opskit("qqqqqqqq")
+def test_a_command_far_from_all_suggests_nothing(inprocess):
+    """No suggestion without similarity."""
+    done = inprocess("qqqqqqqq")
     assert done.code == 2
     assert "did you mean" not in done.err
 
 
-def test_unknown_option_is_one_clear_line_and_exit_2(opskit):
+def test_unknown_option_is_one_clear_line_and_exit_2(inprocess):
     """Usage errors go to stderr."""
-    done = opskit("pipes", "--no-such-thing")
+    done = inprocess("pipes", "--no-such-thing")
     assert done.code == 2
     assert "--no-such-thing" in done.err
     assert done.out == ""
@@ -103,7 +118,7 @@ def test_a_closed_pipe_ends_quietly():
     assert process.returncode == 0
 
 
-def test_a_full_disk_behind_stdout_is_said(opskit):
+def test_a_full_disk_behind_stdout_is_said():
     """/dev/full: one line, exit 2."""
     with open("/dev/full", "w", encoding="utf-8") as full:
         done = subprocess.run(
@@ -114,17 +129,17 @@ def test_a_full_disk_behind_stdout_is_said(opskit):
     assert "Traceback" not in done.stderr
 
 
-def test_no_word_at_all_shows_the_help_as_it_is(opskit):
-    """Exit 2, since nothing was asked; the lines of `--help`, on stderr."""
-    done = opskit()
+def test_no_word_at_all_shows_the_help_as_it_is(inprocess):
+    """Exit code 2, and the help on stderr."""
+    done = inprocess()
     assert done.code == 2
     assert done.out == ""
-    assert done.err == opskit("--help").out
+    assert done.err == inprocess("--help").out
 
 
 @pytest.mark.parametrize("closed", ["1", "2"])
 def test_a_closed_stream_is_no_crash(closed):
-    """A daemon's closed stdout: one line and exit 2, but a file is written; without stderr the exit code tells."""
+    """Closed stdout, as in a daemon: one line and exit code 2, but a file is written. Closed stderr: the exit code only."""
     python = f"{sys.executable} -m opskit"
     for words, code in (("pipes nosuch", 2), ("pipes", 2 if closed == "1" else 0), ("pipes -o /dev/null", 0)):
         done = subprocess.run(
@@ -136,7 +151,7 @@ def test_a_closed_stream_is_no_crash(closed):
 
 
 def test_a_stderr_that_takes_nothing_does_not_change_the_exit_code():
-    """Full, or closed by its reader."""
+    """Stderr is full, or its reader is gone."""
     reading, writing = os.pipe()
     os.close(reading)
     with open("/dev/full", "w", encoding="utf-8") as full:
@@ -159,7 +174,7 @@ def test_stdout_by_its_name_is_not_replaced(tmp_path):
 
 
 def test_the_default_is_a_table_on_a_terminal_that_fits_it():
-    """A table, coloured, not wider than the screen, and what it leaves out is said; the terminal wraps the sentences."""
+    """A coloured table that fits the screen and counts the rows left out; the terminal wraps the sentences."""
     holder = subprocess.Popen(
         [sys.executable, "-c", "import os\nfor _ in range(60): os.pipe()\nprint(flush=True); input()"],
         stdin=subprocess.PIPE,
@@ -210,10 +225,10 @@ def test_it_goes_first_when_memory_runs_out():
     assert done.stdout.strip() == "1000"
 
 
-def test_json_begins_with_where_when_and_on_what(opskit):
-    """host, UTC time, version, command line and target come first."""
-    document = json.loads(opskit("pipes", "-f", "json").out)
-    assert list(document)[:5] == ["host", "time_utc", "version", "command_line", "target"]
+def test_json_begins_with_where_when_and_on_what(inprocess):
+    """The schema's version, host, UTC time, version, command line and target come first."""
+    document = json.loads(inprocess("pipes", "-f", "json").out)
+    assert list(document)[:6] == ["schema", "host", "time_utc", "version", "command_line", "target"]
     assert document["version"] == __version__
     assert document["host"] == os.uname().nodename
 

@@ -1,4 +1,4 @@
-"""Commands for the user to type are made by opskit.shell alone: no f-string, %, .format(), + or join() makes one."""
+"""Only opskit.shell makes commands for the user to type: no f-string, %, .format(), + or join() does."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "opskit"
-MAKERS = {"command", "quote"}  # what they give may stand in any text
-EXEMPT = "# no command: "  # on the line itself, with the reason behind it
+MAKERS = {"command", "quote"}  # any text may include their result
+EXEMPT = "# no command: "  # on the line, followed by the reason
 
 KNOWN = """
 apt awk bash bunzip2 bzcat bzip2 cat chgrp chmod chown chrt cp crictl ctr curl cut dash dd df dmesg docker du echo
@@ -22,7 +22,7 @@ sleep sort ss ssh stat strace su sudo swapoff swapon sync sysctl systemctl syste
 top touch tr truncate udevadm ulimit umount uniq unlink unshare unxz unzip unzstd update-alternatives vi vmstat
 watch xargs xz xzcat zcat zgrep zstd zstdcat
 """
-# Behind one of these a sentence goes on: `the kill of {pid}`, `sync did not end within {seconds} s`.
+# These continue a sentence: `the kill of {pid}`, `sync did not end within {seconds} s`.
 PROSE = """
 a about after again all also an and any are as at be because been before but by can cannot could did do does end
 ended ends for from gave gives had has have how if in into is it its made makes may more must no none not of off on
@@ -38,7 +38,7 @@ _SHELL_SYNTAX = re.compile(r"\s(?:\||\|\||&&|2?>>?|<)\s?")
 
 
 class Texts(ast.NodeVisitor):
-    """Every text that an expression of a module may make, a hole where a value is put in; (line, text)."""
+    """Every text that an expression of a module can make, with a hole for each value: (line, text)."""
 
     def __init__(self, tree):
         self.found = []
@@ -53,7 +53,7 @@ class Texts(ast.NodeVisitor):
 
     @staticmethod
     def _names_of(scope):
-        """What each local name is assigned; names that are assigned anywhere else are left out."""
+        """The values assigned to each local name; names that are assigned elsewhere are left out."""
         values, todo = {}, list(ast.iter_child_nodes(scope))
         while todo:
             node = todo.pop()
@@ -79,7 +79,7 @@ class Texts(ast.NodeVisitor):
         return values
 
     def _look_up(self, name):
-        """The expressions that a name stands for; None where that cannot be told."""
+        """The expressions that a name stands for; None if unknown."""
         for scope in reversed(self.scopes):
             if name in scope:
                 return scope[name] if all(scope[name]) else None
@@ -146,7 +146,7 @@ class Texts(ast.NodeVisitor):
         )
 
     def texts(self, node, depth=0):
-        """What an expression may be: constants as they are, a hole for all that is not known to be one."""
+        """The texts of an expression: constants, and a hole for everything else."""
         if isinstance(node, ast.Constant):
             return [str(node.value)]
         if self._is_made(node):
@@ -192,7 +192,7 @@ class Texts(ast.NodeVisitor):
 
     @staticmethod
     def _is_made(node):
-        """Whether it is what opskit.shell gives, in which every name is quoted."""
+        """Whether it is a call of opskit.shell, which quotes every name."""
         if not isinstance(node, ast.Call):
             return False
         if isinstance(node.func, ast.Attribute):
@@ -205,7 +205,7 @@ class Texts(ast.NodeVisitor):
 
 
 def commands_with_holes(text):
-    """The parts of a text that look like a command into which a value was put."""
+    """Yield the parts of a text that look like a command with a value in it."""
     for found in _COMMAND.finditer(text):
         begin = found.start() + (not found[0][0].isalnum())
         end = _END.search(text, found.end())
@@ -218,7 +218,7 @@ def commands_with_holes(text):
 
 
 def offences(source):
-    """(line, the command with its holes) of a module."""
+    """Yield (line, command with its holes) of a module."""
     lines = source.splitlines()
     tree = ast.parse(source)
     for line, text in Texts(tree).found:
@@ -280,7 +280,7 @@ def test_what_makes_a_command_is_found(line):
     ],
 )  # fmt: skip
 def test_what_makes_none_is_let_pass(line):
-    """What opskit.shell made, constants, sentences."""
+    """Calls of opskit.shell, constants, sentences."""
     assert not list(offences(line))
 
 
@@ -290,7 +290,7 @@ def test_what_makes_none_is_let_pass(line):
     ids=lambda path: str(path.relative_to(PACKAGE)),
 )
 def test_no_text_with_a_value_in_it_is_a_command(path):
-    """Outside opskit/shell.py no expression puts a value into a command; what shell.command() gave may stand in any text.
+    """Outside opskit/shell.py no expression puts a value into a command; any text may include a result of shell.command().
 
     A line that only looks like a command says `# no command: why`.
     """

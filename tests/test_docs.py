@@ -1,13 +1,15 @@
-"""The docs tell what the program does: every command, every option, every finding."""
+"""The docs describe the program: every command, every option, every finding."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 
 import click
 import pytest
 
+from opskit import catalog
 from opskit.catalog import COMMANDS
 from opskit.cli import LazyGroup, group
 
@@ -31,55 +33,113 @@ def test_every_command_has_its_page_with_every_option(entry):
     for parameter in command(entry).params:
         if isinstance(parameter, click.Option) and not parameter.hidden:
             for name in (*parameter.opts, *parameter.secondary_opts):
-                assert re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text), (
-                    f"{page(entry).name} does not tell {name}"
-                )
+                assert re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text), f"{page(entry).name} has no {name}"
     assert "## Safety" in text
     assert "```" in text, "no example"
 
 
 @pytest.mark.parametrize("entry", [entry for entry in COMMANDS if not entry.hidden], ids=lambda entry: entry.name)
 def test_the_readme_shows_every_command(entry):
-    """README has an example of each."""
+    """README has an example of each command."""
     assert f"opskit {entry.name}" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_every_page_belongs_to_a_command():
-    """No page of a command that is gone."""
+    """No page without a command."""
     assert {path.name for path in (DOCS / "commands").glob("*.md")} == {page(entry).name for entry in COMMANDS}
 
 
-def test_every_finding_has_its_paragraph_and_every_paragraph_its_finding():
-    """Codes are stable and greppable: docs/findings.md has each code that the program can give, and no other."""
-    paragraphs = set(
-        re.findall(r"^### `([a-z0-9-]+)`", (DOCS / "findings.md").read_text(encoding="utf-8"), re.MULTILINE)
-    )
-    codes = set()
-    for path in (ROOT / "opskit").rglob("*.py"):
-        codes |= set(re.findall(r"""Finding\(\s*(?:code=)?["']([a-z0-9-]+)["']""", path.read_text(encoding="utf-8")))
-    assert codes <= paragraphs, f"without a paragraph: {sorted(codes - paragraphs)}"
-    source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "opskit").rglob("*.py"))
-    unknown = {code for code in paragraphs if f'"{code}"' not in source}
-    assert not unknown, f"nothing gives these: {sorted(unknown)}"
+PARAGRAPH = re.compile(
+    r"""
+    Severity:[ ](?P<severity>(?:error|warning|note)(?:[ ]or[ ](?:warning|note))?)[.][ ]
+    Class:[ ](?P<class>\w+)[.][ ]Command:[ ]`opskit[ ](?P<command>[a-z-]+)[^`]*`[.]\n\n
+    -[ ][*]{2}Meaning[*]{2}:[ ].+?\n
+    -[ ][*]{2}Usual[ ]causes[*]{2}(?:,[^:]+)?:[ ].+?\n
+    -[ ][*]{2}How[ ]to[ ]confirm[*]{2}:[ ].+?\n
+    -[ ][*]{2}Fix[*]{2}:[ ].+?\n
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def findings():
+    """The paragraphs of docs/findings.md: code -> text."""
+    text = (DOCS / "findings.md").read_text(encoding="utf-8")
+    parts = re.split(r"^#{2,3} (.*)\n\n", text, flags=re.MULTILINE)[1:]
+    return {title.strip("`"): body for title, body in zip(parts[::2], parts[1::2]) if title.startswith("`")}
+
+
+def test_the_findings_are_those_of_the_catalog():
+    """No code without its paragraph, and no paragraph without its code."""
+    assert findings().keys() == catalog.FINDINGS.keys()
+
+
+@pytest.mark.parametrize("code", catalog.FINDINGS)
+def test_every_finding_has_its_paragraph(code):
+    """Severity, class and command; meaning, usual causes, how to confirm, fix. Class tidy is always a note."""
+    text = findings().get(code, "")
+    found = PARAGRAPH.match(text)
+    assert found, text
+    class_, explains = catalog.FINDINGS[code]
+    assert found["class"] == class_
+    assert (found["severity"] == "note") or class_ != "tidy"
+    assert found["command"] in {entry.name for entry in COMMANDS}
+    assert set(explains) <= catalog.FINDINGS.keys() - {code}
+
+
+def test_every_code_is_given_by_the_program_and_no_other():
+    """Each code of the catalog is used in a module, and each Finding has a code of the catalog."""
+    sources = [
+        path.read_text(encoding="utf-8") for path in (ROOT / "opskit").rglob("*.py") if path.name != "catalog.py"
+    ]
+    unused = {code for code in catalog.FINDINGS if not any(f'"{code}"' in source for source in sources)}
+    assert not unused, "nothing gives these"
+    given = {
+        code
+        for source in sources
+        for code in re.findall(r"""\b(?:Finding|Rule)\(\s*(?:code=)?["']([a-z0-9-]+)["']""", source)
+    }
+    assert given <= catalog.FINDINGS.keys()
+
+
+def test_the_severities_are_those_of_the_program():
+    """Where the source names a finding's severity as a constant, its paragraph names it too."""
+    paragraphs = findings()
+    for path in (ROOT / "opskit" / "analysis").rglob("*.py"):
+        for code, severity in re.findall(
+            r"""\b(?:Finding|Rule)\(\s*"([a-z0-9-]+)",\s*"(error|warning|note)",""", path.read_text(encoding="utf-8")
+        ):
+            allowed = re.findall("error|warning|note", paragraphs[code].partition(".")[0])
+            assert severity in allowed, f"{path.name}: {code} is {severity}"
+
+
+def test_links_to_findings_lead_to_a_paragraph():
+    """Anchors within the page and from the others."""
+    anchors = {*findings(), "pipes", "limits", "dentries", "safepoints", "jvms"}
+    for path in [ROOT / "README.md", *DOCS.rglob("*.md")]:
+        text = path.read_text(encoding="utf-8")
+        own = re.findall(r"\]\(#([\w-]+)\)", text) if path.name == "findings.md" else []
+        assert {*own, *re.findall(r"findings\.md#([\w-]+)\)", text)} <= anchors, path.name
 
 
 def test_examples_name_commands_and_options_that_exist():
-    """Each `$ opskit …` line in the docs names a command of the table and long options that it has."""
-    names = {entry.name: entry for entry in COMMANDS}
+    """Each `$ opskit …` line and each `opskit …` in a sentence of the docs names a command, and long options that it has."""
+    entries = {entry.name: entry for entry in COMMANDS}
+    known = {
+        name: {
+            "--help",
+            *(each for parameter in command(entry).params for each in (*parameter.opts, *parameter.secondary_opts)),
+        }
+        for name, entry in entries.items()
+    }
     for path in [ROOT / "README.md", *DOCS.rglob("*.md")]:
-        for line in re.findall(r"^\s*\$ (?:sudo )?opskit ([a-z].*)$", path.read_text(encoding="utf-8"), re.MULTILINE):
-            words = line.split()
-            assert words[0] in names, f"{path.name}: opskit {line}"
-            known = {
-                name
-                for parameter in command(names[words[0]]).params
-                for name in (*parameter.opts, *parameter.secondary_opts)
-            }
-            for word in words[1:]:
-                if word.startswith("--"):
-                    assert word.partition("=")[0] in known | {"--help"}, f"{path.name}: opskit {line}"
-                if word in ("|", "#", ">", "&&"):
-                    break
+        text = path.read_text(encoding="utf-8")
+        shown = re.findall(r"^\s*\$ (?:sudo )?opskit ([a-z].*)$", text, re.MULTILINE)
+        for line in [*shown, *re.findall(r"`(?:sudo )?opskit ([a-z][^`\n]*)`", text)]:
+            words = list(itertools.takewhile(lambda word: word not in ("|", "#", ">", "&&"), line.split()))
+            assert words[0] in entries, f"{path.name}: opskit {line}"
+            options = {word.partition("=")[0] for word in words if word.startswith("--")}
+            assert options <= known[words[0]], f"{path.name}: opskit {line}"
 
 
 def test_relative_links_lead_somewhere():

@@ -1,4 +1,4 @@
-"""How a run ends: by a bug, by a signal, by two of them; and what its children make of the parent's handlers."""
+"""How a run ends: by a bug, a signal, two signals; signals in forked children."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-# Runs `opskit pipes` with its look at the machine replaced by BODY.
+# Runs `opskit pipes` with BODY instead of its collector.
 MAIN = """
 import os, signal, sys, time
 from opskit import cli, interrupts
 from opskit.commands import pipes
 def body(*args, **options):
 {body}
-pipes.open_host = body
+pipes.Collector = body
 sys.argv = ["opskit", "pipes"]
 cli.main()
 """
@@ -35,9 +35,14 @@ def ran(body, **env):
 
 
 def started(body, **options):
-    """The same, left running after its first line."""
+    """The same, left running after its first line. Its `input()` waits for communicate()."""
     process = subprocess.Popen(
-        [sys.executable, "-c", code_of(body)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+        [sys.executable, "-c", code_of(body)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
     )
     process.stdout.readline()
     return process
@@ -60,7 +65,7 @@ def started(body, **options):
     ],
 )
 def test_a_bug_is_one_line_with_its_place_and_exit_70(body, said):
-    """Never a traceback and never 1, which means that a check found something."""
+    """One line, no traceback, and not 1: that means a finding."""
     done = ran(body)
     assert done.returncode == 70
     assert done.stdout == ""
@@ -102,7 +107,7 @@ def test_ctrl_c_ends_with_130():
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_unwinds_and_then_ends_the_process(number):
-    """`finally` is run; the parent sees the signal, and a shell 128 + its number."""
+    """`finally` runs; the parent sees the signal."""
     process = started("try:\n    print(flush=True); time.sleep(60)\nfinally:\n    print('undone', flush=True)")
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
@@ -132,62 +137,62 @@ def _sleeps(pid):
 def test_what_nohup_ignores_stays_ignored():
     """SIGHUP does nothing to a run whose parent ignores it."""
     process = started(
-        "print(flush=True); time.sleep(0.5); print('whole', flush=True); sys.exit(5)",
+        "print(flush=True); input(); print('whole', flush=True); sys.exit(5)",
         preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
     )
     process.send_signal(signal.SIGHUP)
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate("go on\n", timeout=60)
     assert (process.returncode, out) == (5, "whole\n")
 
 
 def test_a_second_signal_does_not_abort_the_cleanup():
-    """Of a guard: whatever comes behind the first one waits."""
+    """In a guard, signals after the first one wait."""
     process = started(
         "with interrupts.Guard():\n"
         "    try:\n"
         "        with interrupts.Interruptible():\n"
         "            print(flush=True); time.sleep(60)\n"
         "    finally:\n"
-        "        print('undoing', flush=True); time.sleep(0.5); print('undone', flush=True)\n"
+        "        print('undoing', flush=True); input(); print('undone', flush=True)\n"
     )
     process.send_signal(signal.SIGTERM)
     assert process.stdout.readline() == "undoing\n"
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate("go on\n", timeout=60)
     assert (process.returncode, out, err) == (-signal.SIGTERM, "undone\n", "")
 
 
 def test_a_signal_in_a_guard_comes_when_it_is_left():
-    """What must not be cut in two is not; nothing behind the guard is begun."""
+    """The guarded block runs to its end; what follows it does not start."""
     process = started(
-        "with interrupts.Guard():\n    print(flush=True); time.sleep(0.5); print('whole', flush=True)\n"
+        "with interrupts.Guard():\n    print(flush=True); input(); print('whole', flush=True)\n"
         "print('not reached', flush=True)\n"
     )
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate("go on\n", timeout=60)
     assert (process.returncode, out, err) == (130, "whole\n", "")
 
 
 def test_a_signal_in_an_inner_guard_comes_in_the_outer_ones_interruptible_part():
-    """Guards nest; the outer one undoes as well."""
+    """Guards nest; the outer one cleans up as well."""
     process = started(
         "with interrupts.Guard():\n"
         "    try:\n"
         "        with interrupts.Interruptible():\n"
         "            with interrupts.Guard():\n"
-        "                print(flush=True); time.sleep(0.5); print('inner', flush=True)\n"
+        "                print(flush=True); input(); print('inner', flush=True)\n"
         "            print('not reached', flush=True)\n"
         "    finally:\n"
         "        print('outer', flush=True)\n"
     )
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate("go on\n", timeout=60)
     assert (process.returncode, out, err) == (130, "inner\nouter\n", "")
 
 
 def test_a_second_ctrl_c_ends_a_long_report():
-    """Outside of guards each one raises."""
+    """Outside of guards each signal raises."""
     process = started(
         "try:\n    print(flush=True); time.sleep(60)\nexcept KeyboardInterrupt:\n    print('report', flush=True); time.sleep(60)"
     )
@@ -223,7 +228,7 @@ def test_a_forked_child_does_not_run_the_parents_cleanup():
 
 
 def test_a_picture_leaves_no_directory_where_there_is_no_home(tmp_path):
-    """One that matplotlib makes in the directory for temporary files then."""
+    """Matplotlib's cache directory in TMPDIR is removed."""
     pytest.importorskip("matplotlib")
     scratch = tmp_path / "tmp"
     scratch.mkdir()

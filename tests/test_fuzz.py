@@ -1,4 +1,4 @@
-"""No input brings a parser down, or keeps it busy: tests/support/fuzz.py with a few thousand inputs of each kind."""
+"""No input crashes a parser or keeps it busy: tests/support/fuzz.py with a few thousand inputs of each kind."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LARGE, SMALL = 256 << 10, 32 << 10
 @pytest.mark.parametrize("name", TARGETS)
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_no_input_brings_a_parser_down(name):
-    """Damaged samples, pieces of the format, hostile numbers: an answer, or an error of the project's own, within 2 s of CPU."""
+    """Damaged samples, pieces of the format, hostile numbers: a result or an error of the project, within 2 s of CPU."""
     _, count, failures = fuzz.fuzz(name, 1, 0, INPUTS)
     assert not failures, "\n".join(map(fuzz.told, failures))
     assert count.inputs == count.accepted + count.refused == INPUTS
@@ -26,7 +26,7 @@ def test_no_input_brings_a_parser_down(name):
 @pytest.mark.parametrize("name", TARGETS)
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_runs_of_anything_are_read_in_time(name):
-    """256 KiB of each class of characters, alone and within a sample; of words and lines of the format as well."""
+    """256 KiB of each class of characters, words and lines, alone and inside a sample."""
     slow = [
         f"{unit[:80]!r} within {data[:80]!r}…: {found[0]}: {found[1]}"
         for unit, data in fuzz.runs(name, LARGE, SMALL)
@@ -43,7 +43,7 @@ def broken(data):
 
 
 def test_what_fails_is_told(monkeypatch):
-    """An exception of another kind and an endless loop are failures, each told once, with an input that is cut down."""
+    """Another exception and an endless loop are failures, each reported once, with a shortened input."""
     monkeypatch.setitem(TARGETS, "broken", Target(broken, (b"xyz" * 9, b"loop" * 9)))
     monkeypatch.setattr(fuzz, "LONGEST_S", 0.05)
     _, count, failures = fuzz.fuzz("broken", 1, 0, 40)

@@ -1,17 +1,16 @@
-"""Names that another user chose never change what a printed command does: real cgroups, processes and files, captured trees."""
+"""Names chosen by another user do not change what a printed command does: cgroups, processes, files, captured trees."""
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import gzip
 import html.parser
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -24,17 +23,16 @@ from shellwords import HOSTILE, argv_of, check_syntax
 from terminal import on_terminal
 from trees import Link
 
-from opskit.analysis import dentry
-from opskit.analysis import limit_origin as limitorigin
-from opskit.analysis.limits import Limit, Verdict
+from opskit.analysis.dentry.usage import CgroupShare
+from opskit.analysis.limits import fix as limit_fix
+from opskit.analysis.limits.limit import Limit
 from opskit.proc import user_files
 from opskit.proc.cgroup.tree import parse_cgroup
 from opskit.proc.config.systemd_units import owner_of_path
 from opskit.render.formats import table
-from opskit.render.report import About, Report
-from opskit.render.views.limits import blocks
+from opskit.render.report import About, Block, Report
+from opskit.render.views.limits import LIMIT
 
-ROOT = Path(__file__).resolve().parent.parent
 NAMES = st.binary(min_size=1, max_size=40).map(
     lambda data: data.replace(b"\0", b"'").rstrip(b"\n").decode("utf-8", "surrogateescape") or "$"
 )
@@ -44,25 +42,13 @@ LOG_NAMES = [name for name in FILE_NAMES if name != "-"]
 ID = "0123456789ab" + "c" * 52
 
 
-def run_in(folder, *arguments, stdin=None):
-    """Opskit with a working directory; the CompletedProcess, its texts with surrogates."""
-    done = subprocess.run(
-        [sys.executable, "-m", "opskit", *arguments],
-        capture_output=True, encoding="utf-8", errors="surrogateescape", cwd=folder, check=False,
-        stdin=stdin,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-    assert "Traceback" not in done.stderr, done.stderr
-    return done
-
-
 def safe_to_show(text):
-    """No character that a terminal acts on, but for newlines."""
+    """Whether the text has no control characters except newlines."""
     return all(line.isprintable() for line in text.split("\n"))
 
 
 class Shown(html.parser.HTMLParser):
-    """The text of an HTML page, a line a block."""
+    """The text of an HTML page."""
 
     def __init__(self, page):
         super().__init__()
@@ -74,7 +60,7 @@ class Shown(html.parser.HTMLParser):
 
 
 def as_rendered(markdown):
-    """What a reader sees of a Markdown document."""
+    """The text of a rendered Markdown document."""
     return Shown(MarkdownIt("gfm-like", {"linkify": False}).render(markdown)).text
 
 
@@ -83,7 +69,7 @@ def as_rendered(markdown):
 
 @contextlib.contextmanager
 def process_in_cgroups(*names):
-    """Cgroups of these names, one in the other, each with a limit of 30, and a process in the last; gives (folders, pid)."""
+    """Make nested cgroups of these names, each with a limit of 30, and a process in the last; yield (folders, PID)."""
     folders = [os.path.join(pids_root(), f"opskit-test-{os.getpid()}")]
     folders += [os.path.join(folders[0], *names[:count]) for count in range(1, len(names) + 1)]
     process = subprocess.Popen(["sleep", "600"])
@@ -110,13 +96,13 @@ def pids_controller(root_only):
         pytest.skip("needs the pids controller of cgroup v1, where any cgroup may have processes and children")
 
 
-def test_real_cgroups_of_any_name(opskit, pids_controller, tmp_path):
-    """The fix is `echo N > FILE` with exactly that file: typed by root, it raises that limit, and does nothing else."""
+def test_real_cgroups_of_any_name(inprocess, pids_controller, tmp_path):
+    """The fix is `echo N > FILE` with exactly that file: as root it raises that limit, and does nothing else."""
     with process_in_cgroups(*CGROUP_NAMES) as (folders, pid):
-        document = json.loads(opskit("limits", pid, "-f", "json").out)
+        document = json.loads(inprocess("limits", pid, "-f", "json").out)
         fixes = [row["fix"] for row in document["limits"] if row["name"] == "pids.max" and row["value"] == 30]
         assert len(fixes) == len(folders)
-        shown = {form: opskit("limits", pid, "-f", form).out for form in ("text", "table", "markdown")}
+        shown = {form: inprocess("limits", pid, "-f", form).out for form in ("text", "table", "markdown")}
         assert all(map(safe_to_show, shown.values()))
         rendered = as_rendered(shown["markdown"])
         for fix in fixes:
@@ -133,14 +119,14 @@ def test_real_cgroups_of_any_name(opskit, pids_controller, tmp_path):
 
 
 def test_on_a_terminal_a_command_is_one_line(pids_controller):
-    """However narrow the screen is: a line that is copied in two pieces would be two commands."""
+    """On a narrow screen too: a line that is copied in two pieces would be two commands."""
     with process_in_cgroups("x" * 60 + " ; touch pwn ; " + "y" * 60) as (folders, pid):
-        _, shown = on_terminal("limits", str(pid), columns=40, env={"NO_COLOR": "1"})
+        _, shown = on_terminal("limits", str(pid), "-v", columns=40, env={"NO_COLOR": "1"})
     assert any(line.endswith(f": echo 64 > '{folders[-1]}/pids.max'") for line in shown.splitlines())
 
 
 def cgroup_tree(path, file="pids", **more):
-    """A machine whose process 4242 is in this v2 cgroup, with room for 30 threads (or bytes)."""
+    """A tree whose process 4242 is in this v2 cgroup, which has a limit of 30 threads (or bytes)."""
     folder = "sys/fs/cgroup" + path
     limits = "Limit                     Soft Limit           Hard Limit           Units     \n" + "".join(
         f"{'Max ' + name:<25} {'unlimited':<20} {'unlimited':<20} \n"
@@ -167,13 +153,13 @@ def cgroup_tree(path, file="pids", **more):
     }
 
 
-def fix_of(opskit, root, name="pids.max"):
-    document = json.loads(opskit("limits", 4242, "--root", root, "-f", "json").out)
+def fix_of(inprocess, root, name="pids.max"):
+    document = json.loads(inprocess("limits", 4242, "--root", root, "-f", "json").out)
     return next(row["fix"] for row in document["limits"] if row["name"] == name)
 
 
 @pytest.mark.parametrize("controller", ["pids", "memory"])
-def test_captured_cgroups_of_any_name(opskit, tree, controller):
+def test_captured_cgroups_of_any_name(inprocess, tree, controller):
     """pids.max and memory.max of v2, by `echo`."""
     paths = ["/" + "/".join(CGROUP_NAMES[:count]) for count in range(1, len(CGROUP_NAMES) + 1)]
     files = cgroup_tree(paths[-1], controller)
@@ -181,23 +167,23 @@ def test_captured_cgroups_of_any_name(opskit, tree, controller):
         files[f"sys/fs/cgroup{path}/cgroup.type"] = "domain\n"
         files[f"sys/fs/cgroup{path}/{controller}.max"] = "30\n"
         files[f"sys/fs/cgroup{path}/{controller}.current"] = "29\n"
-    document = json.loads(opskit("limits", 4242, "--root", tree(files), "-f", "json").out)
+    document = json.loads(inprocess("limits", 4242, "--root", tree(files), "-f", "json").out)
     fixes = {row["cgroup"]: argv_of(row["fix"]) for row in document["limits"] if row["name"] == f"{controller}.max"}
     assert fixes == {path: ["echo", "64", ">", f"/sys/fs/cgroup{path}/{controller}.max"] for path in paths}
 
 
-def test_giving_back_the_slabs_of_cgroups_of_any_name(opskit, tree):
-    """`opskit dentry`: the fix in every form that shows it."""
+def test_giving_back_the_slabs_of_cgroups_of_any_name(inprocess, tree):
+    """`opskit dentry`: the fix in every format that shows it."""
     pod = {path: text for path, text in TODAY.items() if "/pod1/" in path}
     files = {path.replace("/pod1/", f"/{name}/"): text for name in FILE_NAMES for path, text in pod.items()}
     root = tree({path: text for path, text in TODAY.items() if path not in pod} | files)
-    document = json.loads(opskit("dentry", "--root", root, "-f", "json").out)
+    document = json.loads(inprocess("dentry", "--root", root, "-f", "json").out)
     fixes = [finding["fix"] for finding in document["findings"] if finding["code"] == "dentry-cgroup"]
     expected = [["echo", "3145728000", ">", f"/sys/fs/cgroup/kubepods/{name}/memory.reclaim"] for name in FILE_NAMES]
     assert sorted(map(argv_of, fixes)) == sorted(expected)
-    text = opskit("dentry", "--root", root, "-f", "text")
-    table = opskit("dentry", "--root", root, "-f", "table").out
-    markdown = opskit("dentry", "--root", root, "-f", "markdown").out
+    text = inprocess("dentry", "--root", root, "-f", "text")
+    table = inprocess("dentry", "--root", root, "-f", "table").out
+    markdown = inprocess("dentry", "--root", root, "-f", "markdown").out
     assert all(map(safe_to_show, (text.out, text.err, table, markdown)))
     rendered = as_rendered(markdown)
     for fix in fixes:
@@ -225,9 +211,9 @@ def test_giving_back_the_slabs_of_cgroups_of_any_name(opskit, tree):
         ),
     ],
 )  # fmt: skip
-def test_the_command_for_a_unit_or_container(opskit, tree, path, expected):
-    """Backslashes and leading dashes are systemd's own."""
-    assert argv_of(fix_of(opskit, tree(cgroup_tree(path)))) == expected
+def test_the_command_for_a_unit_or_container(inprocess, tree, path, expected):
+    """Backslashes and leading dashes belong to systemd's names."""
+    assert argv_of(fix_of(inprocess, tree(cgroup_tree(path)))) == expected
 
 
 @pytest.mark.parametrize(
@@ -245,18 +231,18 @@ def test_the_command_for_a_unit_or_container(opskit, tree, path, expected):
         f"/docker/{ID}\x0b",
     ],
 )
-def test_a_cgroup_called_like_somebody_elses_unit_or_container(opskit, tree, path):
-    """Whoever may make cgroups in a part of the tree cannot have another unit or container changed."""
-    assert argv_of(fix_of(opskit, tree(cgroup_tree(path)))) == ["echo", "64", ">", f"/sys/fs/cgroup{path}/pids.max"]
+def test_a_cgroup_called_like_somebody_elses_unit_or_container(inprocess, tree, path):
+    """A user who may make cgroups in a part of the tree cannot redirect a fix to another unit or container."""
+    assert argv_of(fix_of(inprocess, tree(cgroup_tree(path)))) == ["echo", "64", ">", f"/sys/fs/cgroup{path}/pids.max"]
 
 
-def test_no_name_forges_a_line_of_the_kernels(opskit, tree):
+def test_no_name_forges_a_line_of_the_kernels(inprocess, tree):
     r"""Cgroups' names may hold \v, \f, U+0085 and U+2028, which end a line for Python and not for the kernel."""
     for character in "\v\f\r\x1c\x85\u2028":
         path = f"/a{character}8:pids:/system.slice"
         assert [member.path for member in parse_cgroup(f"0::{path}\n")] == [path]
     path = "/a\v0::/system.slice/ssh.service"
-    assert argv_of(fix_of(opskit, tree(cgroup_tree(path))))[-1] == f"/sys/fs/cgroup{path}/pids.max"
+    assert argv_of(fix_of(inprocess, tree(cgroup_tree(path))))[-1] == f"/sys/fs/cgroup{path}/pids.max"
 
 
 UNIT = {"proc/4242/limits": "Limit                     Soft Limit           Hard Limit           Units     \n"
@@ -265,28 +251,28 @@ UNIT = {"proc/4242/limits": "Limit                     Soft Limit           Hard
 
 
 @pytest.mark.parametrize("unit", ["a\\x2db.service", "-x.service", "app.service"])
-def test_the_units_file_is_edited_by_its_name(opskit, tree, unit):
+def test_the_units_file_is_edited_by_its_name(inprocess, tree, unit):
     """`systemctl edit UNIT` in the sentences for rlimits."""
     root = tree(cgroup_tree(f"/system.slice/{unit}", **UNIT))
     dashes = ["--"] if unit.startswith("-") else []
     now, edit = re.fullmatch(
-        r"(.*) \(now\); (.*): \[Service\] LimitNPROC=64 \(for good\)", fix_of(opskit, root, "RLIMIT_NPROC")
+        r"(.*) \(now\); (.*): \[Service\] LimitNPROC=64 \(for good\)", fix_of(inprocess, root, "RLIMIT_NPROC")
     ).groups()
     assert argv_of(now) == ["prlimit", "--pid", "4242", "--nproc=64:64"]
     assert argv_of(edit) == ["systemctl", "edit", *dashes, unit]
     edit, restart = re.fullmatch(
-        r"(.*): \[Service\] LimitSTACK=8M; then (.*)", fix_of(opskit, root, "RLIMIT_STACK")
+        r"(.*): \[Service\] LimitSTACK=8M; then (.*)", fix_of(inprocess, root, "RLIMIT_STACK")
     ).groups()
     assert argv_of(edit) == ["systemctl", "edit", *dashes, unit]
     assert argv_of(restart) == ["systemctl", "restart", *dashes, unit]
 
 
 @pytest.mark.parametrize("user", ["$(touch pwn)", "`touch pwn`", "a b", "* - nproc 5", "1002", "@web", "%x", "\x1b[2J"])
-def test_a_line_for_limits_conf_names_such_a_user_by_number(opskit, tree, user):
+def test_a_line_for_limits_conf_names_such_a_user_by_number(inprocess, tree, user):
     """`:1001` is the user 1001 alone; a strange name would be another domain, or a command between the backticks."""
     session = cgroup_tree("/user.slice/user-1001.slice/session-3.scope", **UNIT)
     root = tree({**session, "etc/passwd": f"{user}:x:1001:1001::/:/bin/sh\n"})
-    assert "/etc/security/limits.conf: `:1001 - nproc 64`" in fix_of(opskit, root, "RLIMIT_NPROC")
+    assert "/etc/security/limits.conf: `:1001 - nproc 64`" in fix_of(inprocess, root, "RLIMIT_NPROC")
 
 
 # Files that the user names
@@ -303,15 +289,15 @@ def written(folder, name, content):
 
 
 @pytest.mark.parametrize("name", LOG_NAMES, ids=ascii)
-def test_logs_of_any_name(tmp_path, name):
-    """The pipeline that is advised reads that very file, and does nothing else."""
+def test_logs_of_any_name(inprocess, tmp_path, name):
+    """The printed pipeline reads exactly that file, and does nothing else."""
     kinds = ((cut_gzip(), ["zcat"]), (b"\xfd7zXZ\0" + b"x" * 50, ["xzcat"]), (b"PK\x03\x04x", ["unzip", "-p"]))
     for content, tool in kinds if name.startswith("-") else kinds[:1]:
         written(tmp_path, name, content)
-        done = run_in(tmp_path, "safepoints", "--", name)
-        assert done.returncode == 2
-        assert safe_to_show(done.stderr)
-        [line] = done.stderr.splitlines()
+        done = inprocess("safepoints", "--", name, cwd=tmp_path)
+        assert done.code == 2
+        assert safe_to_show(done.err)
+        [line] = done.err.splitlines()
         advice = line[line.rindex(f": {tool[0]} ") + 2 :]
         words = argv_of(advice)
         file = [f"./{name}"] if tool[0] == "unzip" and name[0] == "-" else ["--", name] if name[0] == "-" else [name]
@@ -323,21 +309,19 @@ def test_logs_of_any_name(tmp_path, name):
         assert os.listdir(os.fsencode(tmp_path)) == [os.fsencode(name)]
 
 
-def test_compressed_input_of_no_name(tmp_path):
-    """Standard input is not a file called so."""
-    (tmp_path / "log").write_bytes(b"BZh91AY")
-    with (tmp_path / "log").open("rb") as file:
-        done = run_in(tmp_path, "safepoints", "-", stdin=file)
-    assert done.stderr == "opskit: standard input: is compressed; unpack it: … | bzcat | opskit safepoints -\n"
+def test_compressed_input_of_no_name(inprocess):
+    """Standard input has no file name."""
+    done = inprocess("safepoints", "-", stdin="BZh91AY")
+    assert done.err == "opskit: standard input: is compressed; unpack it: … | bzcat | opskit safepoints -\n"
 
 
 @pytest.mark.parametrize("name", LOG_NAMES[::4], ids=ascii)
-def test_a_directory_of_any_name_instead_of_logs(tmp_path, name):
+def test_a_directory_of_any_name_instead_of_logs(inprocess, tmp_path, name):
     """The pattern names the logs in that directory."""
     os.mkdir(os.path.join(os.fsencode(tmp_path), os.fsencode(name)))
     written(tmp_path, f"{name}/gc.log.1", b"")
-    done = run_in(tmp_path, "safepoints", "--", name)
-    [line] = done.stderr.splitlines()
+    done = inprocess("safepoints", "--", name, cwd=tmp_path)
+    [line] = done.err.splitlines()
     pattern = line.rpartition("name the files in it: ")[2]
     check_syntax(f"x {pattern}")
     script = f"printf '%s\\0' {pattern}".encode()
@@ -346,15 +330,15 @@ def test_a_directory_of_any_name_instead_of_logs(tmp_path, name):
     assert shown.stdout == os.fsencode(f"{place}/gc.log.1") + b"\0"
 
 
-def test_the_command_line_of_a_report_can_be_typed_again(tmp_path):
-    """JSON and Markdown have it as it was, quoted."""
+def test_the_command_line_of_a_report_can_be_typed_again(inprocess, tmp_path):
+    """JSON and Markdown have it quoted."""
     for name in LOG_NAMES:
         written(tmp_path, name, b"Total time for which application threads were stopped: 0.5 seconds\n" * 3)
     words = ["safepoints", "-f", "json", "--", *LOG_NAMES]
-    done = run_in(tmp_path, *words)
-    assert argv_of(json.loads(done.stdout)["command_line"]) == ["opskit", *words]
+    done = inprocess(*words, cwd=tmp_path)
+    assert argv_of(json.loads(done.out)["command_line"]) == ["opskit", *words]
     words[2] = "markdown"
-    shown = run_in(tmp_path, *words).stdout
+    shown = inprocess(*words, cwd=tmp_path).out
     assert safe_to_show(shown)
     line = next(line for line in shown.splitlines() if line.startswith("    $ "))
     assert argv_of(line[6:]) == ["opskit", *words]
@@ -362,6 +346,7 @@ def test_the_command_line_of_a_report_can_be_typed_again(tmp_path):
 
 # Processes
 
+PROCESS_NAMES = ["a;touch pwn", "$(touch p)", "\x1b[31mred", "a\nb", "\udcff\udcfe", "[red]x", "|a|`b`", "a\vb"]
 NAMED = """
 import os, sys, time
 os.prctl = __import__("ctypes").CDLL(None).prctl
@@ -374,49 +359,43 @@ while True:
 """
 
 
-@pytest.mark.parametrize(
-    "name", ["a;touch pwn", "$(touch p)", "\x1b[31mred", "a\nb", "\udcff\udcfe", "[red]x", "|a|`b`"], ids=ascii
-)
-def test_processes_of_any_name(opskit, spawn, tmp_path, name):
-    """What a process calls itself, or its program, is shown escaped, also by a watch; commands name its number."""
-    program = os.path.join(os.fsencode(tmp_path), os.fsencode(name))
-    with open("/bin/sleep", "rb") as source, open(program, "wb") as copy:
-        copy.write(source.read())
-    os.chmod(program, 0o700)
-    sleeper = subprocess.Popen([program, "600"])
-    gainer = spawn(NAMED, name)
+@contextlib.contextmanager
+def programs(folder, source, *arguments):
+    """Start a copy of a program under each name."""
+    started = []
     try:
-        for form in ("text", "table", "markdown"):
-            done = opskit("limits", sleeper.pid, "-f", form)
+        for name in PROCESS_NAMES:
+            path = os.path.join(os.fsencode(folder), os.fsencode(name))
+            shutil.copy(source, path)
+            started.append(subprocess.Popen([path, *arguments]))
+        yield started
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+
+
+def test_processes_of_any_name(inprocess, tmp_path):
+    """The name of a program is shown escaped."""
+    with programs(tmp_path, "/bin/sleep", "600") as sleepers:
+        for sleeper in sleepers:
+            for form in ("text", "table", "markdown"):
+                done = inprocess("limits", sleeper.pid, "-f", form)
+                assert safe_to_show(done.out + done.err)
+            os.kill(sleeper.pid, signal.SIGSTOP)
+            done = inprocess("jpmp", sleeper.pid)
             assert safe_to_show(done.out + done.err)
-        done = opskit("pipes", gainer.pid, sleeper.pid, "-w", "-i", "0.5", "-c", "3")
-        assert safe_to_show(done.out + done.err)
-        assert f"opskit pipes {gainer.pid} --ends" in done.out
-        os.kill(sleeper.pid, signal.SIGSTOP)
-        done = opskit("jpmp", sleeper.pid)
-        assert safe_to_show(done.out + done.err)
-    finally:
-        sleeper.kill()
-        sleeper.wait()
 
 
-@pytest.mark.parametrize("name", ["a;touch pwn", "\x1b[31mred", "\udcff", "a\vb"], ids=ascii)
-def test_pipes_gained_by_a_program_of_any_name(opskit, tmp_path, name):
-    """The sentence of `pipes -w -f text` is shown as it stands, so that the name in it is escaped."""
-    program = os.path.join(os.fsencode(tmp_path), os.fsencode(name))
-    source = Path("/bin/bash")
-    with open(program, "wb") as copy:
-        copy.write(source.read_bytes())
-    os.chmod(program, 0o700)
-    gainer = subprocess.Popen([program, "-c", "while :; do exec {fd}<> <(:); sleep 0.1; done"])
-    try:
-        done = opskit("pipes", gainer.pid, "-w", "-i", "0.5", "-c", "3", "-f", "text")
-    finally:
-        gainer.kill()
-        gainer.wait()
-    assert "gains pipes" in done.out
-    assert safe_to_show(done.out)
-    assert argv_of(re.search(r"see them with: (.*)", done.out)[1]) == ["opskit", "pipes", str(gainer.pid), "--ends"]
+def test_pipes_gained_by_processes_of_any_name(inprocess, spawn, tmp_path):
+    """`pipes -w` escapes the names of processes and programs; commands name the PID."""
+    gainers = [spawn(NAMED, name) for name in PROCESS_NAMES]
+    with programs(tmp_path, "/bin/bash", "-c", "while :; do exec {fd}<> <(:); sleep 0.2; done") as shells:
+        pids = [process.pid for process in (*gainers, *shells)]
+        done = inprocess("pipes", *pids, "-w", "-i", "1", "-c", "3", "-f", "text")
+    assert safe_to_show(done.out + done.err)
+    typed = set(re.findall(r"see them with: (.*)", done.out))
+    assert sorted(map(argv_of, typed)) == sorted(["opskit", "pipes", str(pid), "--ends"] for pid in pids)
 
 
 # Any name at all
@@ -425,13 +404,13 @@ def test_pipes_gained_by_a_program_of_any_name(opskit, tmp_path, name):
 @settings(max_examples=60, deadline=None)
 @given(NAMES)
 def test_random_names_in_each_builder(name):
-    """Cgroups, units and files: the words come back from a shell as they were."""
-    share = dentry.CgroupShare(name, f"/x/{name}", None, 5, None, None, None, None, reclaims=True)
-    assert argv_of(dentry.reclaim_command(share)) == ["echo", "5", ">", f"/x/{name}/memory.reclaim"]
+    """Cgroups, units and files: a shell reads the same words."""
+    share = CgroupShare(name, f"/x/{name}", None, 5, None, None, None, None, reclaims=True)
+    assert argv_of(share.reclaim_command) == ["echo", "5", ">", f"/x/{name}/memory.reclaim"]
     for limit in ("pids.max", "memory.max", "memory.limit_in_bytes"):
-        row = Limit(limit, "", 30, 0, 0, "counts", f"/sys/fs/cgroup/{name}/{limit}", cgroup=f"/{name}")
-        assert argv_of(limitorigin._written(row, 7)) == ["echo", "7", ">", f"/sys/fs/cgroup/{name}/{limit}"]
-        command = limitorigin._set_property(row, "TasksMax=7")
+        row = Limit(limit, "", 30, 0, f"/sys/fs/cgroup/{name}/{limit}", f"/{name}")
+        assert argv_of(limit_fix.written(row, 7)) == ["echo", "7", ">", f"/sys/fs/cgroup/{name}/{limit}"]
+        command = limit_fix.set_property(row, "TasksMax=7")
         assert (command is None) == (owner_of_path(f"/{name}") is None)
     if name != "-":
         operands = ["--", name] if name.startswith("-") else [name]
@@ -440,8 +419,9 @@ def test_random_names_in_each_builder(name):
 
 
 def test_off_a_terminal_no_row_of_a_table_is_broken():
-    """The longest path there can be, each of its bytes escaped, is one line with its command."""
-    limit = Limit("pids.max", "", 30, 0, 0, "counts", "/sys/fs/cgroup/" + "\x01" * 4080, cgroup="/x")
-    row = dataclasses.replace(limit, fix=limitorigin._written(limit, 64))
-    shown = table.render(Report(About("host", "now", "1", "opskit"), blocks=blocks(Verdict((row,), None), narrow=True)))
+    """The longest possible path, with all bytes escaped, stays on one line with its command."""
+    limit = Limit("pids.max", "", 30, 0, "/sys/fs/cgroup/" + "\x01" * 4080, "/x")
+    row = limit._replace(fix=limit_fix.written(limit, 64))
+    block = Block(LIMIT, [row], 1)
+    shown = table.render(Report(About("host", "now", "1", "opskit"), blocks=[block]))
     assert sum(row.fix in line for line in shown.splitlines()) == 1

@@ -1,4 +1,4 @@
-"""The JVMs and the Java program that the other tests stand on."""
+"""The JVMs and the Java program of the other tests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 
 def test_the_workload_runs_on_every_version(workload, jvm_version):
-    """Every mode gets its threads into place on 11, 17, 21 and 25, and the program ends with its input."""
+    """Every mode starts its threads on 11, 17, 21 and 25, and the program ends with its input."""
     modes = ["sleep=2", "park=2", "socket=2", "wait=2", "blocked=2", "lock=2", "nasty", "burn=2:1", "deadlock"]
     modes += ["retain=10", "lambda=2", "leak=100000", "cache=100", "allocate=100000", "gc=1000"]
     modes += ["virtual=2", "virtualburn=1"] if jvm_version >= 21 else []
@@ -32,17 +32,17 @@ def test_a_wrapped_jvm_is_found_by_its_own_pid(workload):
 
 
 def test_stop_kills_what_was_started(workload):
-    """Nothing outlives its test."""
+    """stop() kills the wrapper and java."""
     running = workload(wrapper=("sh", "-c", '"$@"; true', "sh"))
     running.stop()
     assert running.has_ended()
 
 
 def test_source_and_class_belong_together(tmp_path):
-    """The committed classes are what javac makes of the source: to the byte with the javac that made them, else in content."""
+    """The committed classes match the source: byte for byte with the same javac, otherwise in content."""
     javac = shutil.which("javac")
     if javac is None:
-        pytest.skip("no javac here")
+        pytest.skip("needs javac")
     version = int(re.search(r"javac (\d+)", _run(javac, "-version"))[1])
     _run(javac, "--release", "8", "-Xlint:-options", "-g", "-d", tmp_path, jvms.SOURCE)
     made = {file.name: file.read_bytes() for file in tmp_path.iterdir()}

@@ -1,4 +1,4 @@
-"""Numbers in foreign text: only what the kernel and HotSpot write."""
+"""Numbers in foreign text: only the forms that the kernel and HotSpot write."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NO_NUMBERS = [
 
 @pytest.mark.parametrize("text", NO_NUMBERS)
 def test_what_python_takes_and_no_kernel_writes(text):
-    """None, and no exception, for text that is no number of ours."""
+    """None, and no exception, for other text."""
     assert integer(text) is None
     assert signed(text) is None
     assert integers(["1", text]) is None
@@ -43,7 +43,7 @@ def test_what_python_takes_and_no_kernel_writes(text):
 
 @given(st.integers(min_value=0, max_value=2**64 - 1))
 def test_every_64_bit_number_comes_back(number):
-    """All that a kernel counter can hold."""
+    """Every value of a kernel counter."""
     assert integer(str(number)) == integer(str(number).encode()) == number
     assert signed(f"-{number}") == signed(b"-%d" % number) == -number
     assert hexadecimal(hex(number)) == hexadecimal(f"{number:x}") == number

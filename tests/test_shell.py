@@ -1,4 +1,4 @@
-"""Commands that are printed mean, in a real shell, the very words they were made of."""
+"""A real shell reads printed commands as the words that they were made of."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAMES = st.binary(min_size=1, max_size=12).map(
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_name_is_one_word(name):
-    """Whatever is in a name, a shell gets the name, and nothing else happens."""
+    """A shell reads any name as one word, and runs nothing."""
     line = command("x", *operands(name, "/tmp/" + name))
     check_syntax(line)
     dashes = ["--"] if name.startswith("-") else []
@@ -28,7 +28,7 @@ def test_a_hostile_name_is_one_word(name):
 
 @pytest.mark.parametrize("name", ["!!", "\x1b!!", "it's !touch", "=ls"])
 def test_an_interactive_bash_takes_nothing_from_its_history(name, tmp_path):
-    """`!` stands where history is not expanded; words that other shells expand are quoted."""
+    """`!` stands where bash expands no history; words that other shells expand are quoted."""
     script = f"set -o history -H\ntouch pwn-was-here\nrm pwn-was-here\nprintf '<%s>' {quote(name)}\n"
     done = subprocess.run(
         ["bash", "--norc", "-i"],
@@ -44,7 +44,7 @@ def test_an_interactive_bash_takes_nothing_from_its_history(name, tmp_path):
 
 @pytest.mark.parametrize("name", ["a\n", "\n", "%'\\\n\n"])
 def test_a_newline_at_the_end_is_kept(name):
-    """A shell with $'…' gets a name's last newlines too."""
+    """A shell with $'…' keeps newlines at the end."""
     line = command("x", name)
     assert line.isprintable()
     assert words_of(line, "bash") == [name]
@@ -52,14 +52,14 @@ def test_a_newline_at_the_end_is_kept(name):
 
 @given(st.lists(NAMES.filter(lambda name: not name.endswith("\n")), min_size=1, max_size=4))
 def test_any_words_come_back(names):
-    """Every argument list is the same after a shell has read it."""
+    """A shell reads every argument list unchanged."""
     line = command("x", *names)
     assert line.isprintable()
     assert words_of(line) == names
 
 
 def test_plain_words_stay_plain_and_syntax_is_the_shells():
-    """What needs no quotes gets none; pipes and redirections are data of our own."""
+    """Plain words get no quotes; pipes and redirections are Syntax."""
     assert command("opskit", "jpmp", 42, "--locks") == "opskit jpmp 42 --locks"
     assert command("dmesg", Syntax("|"), "grep", "a b") == "dmesg | grep 'a b'"
     assert operands("a", "b") == ("a", "b")

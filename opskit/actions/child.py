@@ -1,7 +1,7 @@
-"""Work that may never return (a write or a sync that waits for a hung mount), done in a child that is left behind then.
+"""Run work that may never return (a write or a sync on a hung mount) in a child process.
 
-A process in uninterruptible sleep cannot be killed, and whoever waits for it sleeps as well. So we never wait: we look,
-and go on when the time is up.
+A process in uninterruptible sleep cannot be killed, and waitpid() would block with it. So the child is polled, and left
+behind when the time is up.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.001, 0.05
 _UNKNOWN, _BUG = 255, 254  # no errno is that large
-_DEATH_TRIES = 200  # a killed child is gone within milliseconds, on a loaded machine later
+_KILL_TRIES = 200  # a killed child ends within milliseconds, on a loaded machine later
 _MANY_FDS = 1 << 16  # old kernels close them one by one
 
 
 def run_in_child(host: Host, work: Callable[[], None], timeout_s: float) -> int | None:
-    """Do the work in a child: 0 when it is done, the errno of the OSError it raised, None when the time ran out.
+    """Do the work in a child: 0 when it is done, the errno of the OSError it raised, None after the timeout.
 
-    Ctrl-C is heard all the while. Whatever ends the wait kills the child; one that cannot be killed holds nothing of
-    ours: no terminal, no pipe, no file. Raises BugInChild where the work raised anything but an OSError.
+    Ctrl-C ends the wait. The end of the wait kills the child; one that cannot be killed has no terminal, pipe or file of
+    ours open. Raises BugInChild where the work raised anything but an OSError.
     """
     with Guard():
         pid = os.fork()
@@ -61,10 +61,10 @@ def _wait(host: Host, pid: int, timeout_s: float) -> int | None:
 
 
 def _abandon(pid: int) -> None:
-    """Kill the child, and collect it where it dies at once: one that cannot be killed is left behind."""
+    """Kill the child and reap it; leave it behind if it does not end."""
     try:
         os.kill(pid, signal.SIGKILL)
-        for _ in range(_DEATH_TRIES):
+        for _ in range(_KILL_TRIES):
             ended, _ = os.waitpid(pid, os.WNOHANG)
             if ended:
                 return
@@ -76,7 +76,7 @@ def _abandon(pid: int) -> None:
 def _child(work: Callable[[], None]) -> NoReturn:
     code = _BUG
     try:
-        os.setsid()  # Ctrl-C is for the parent, which decides what happens to us
+        os.setsid()  # Ctrl-C goes to the parent only
         null = os.open(os.devnull, os.O_RDWR)
         for fd in (0, 1, 2):
             os.dup2(null, fd)

@@ -1,7 +1,7 @@
-"""Give back what the kernel keeps only to be faster: sync, then write to /proc/sys/vm/drop_caches.
+"""Drop the kernel's caches: sync, then write to /proc/sys/vm/drop_caches.
 
-Documentation/admin-guide/sysctl/vm.rst and fs/drop_caches.c: 1 is the page cache, 2 dentries and inodes, 3 both. The
-kernel takes other numbers too (4 mutes its log line until the next boot): never more than these three are written.
+Documentation/admin-guide/sysctl/vm.rst and fs/drop_caches.c: 1 is the page cache, 2 dentries and inodes, 3 both. Other
+numbers are never written: 4, for one, mutes the kernel's log line until the next boot.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.actions.child import run_in_child
+from opskit.analysis.dentry.drop import Dropped
 from opskit.errors import NotPermitted, NotSupported, TargetTimeout
 from opskit.proc.fs import ProcFS
 from opskit.proc.namespaces import container_evidence
@@ -22,11 +23,11 @@ if TYPE_CHECKING:
 
 LEVELS = {"pagecache": 1, "dentries": 2, "all": 3}
 NOTHING = "Nothing was changed."
-_DROP_TIMEOUT_S = 600.0  # a second or two a million entries is usual
+_DROP_TIMEOUT_S = 600.0  # a second or two per million entries is usual
 
 
 def check_may_drop(host: Host, level: str, *, in_container: bool) -> None:
-    """Raise NotPermitted or NotSupported, with what would work, unless a drop would hit this machine and be let through.
+    """Raise NotPermitted or NotSupported, with the command that would work, unless we may drop this machine's caches.
 
     The control file is opened for writing, and nothing is written.
     """
@@ -37,9 +38,9 @@ def check_may_drop(host: Host, level: str, *, in_container: bool) -> None:
     evidence = container_evidence(host.fs)
     if evidence is not None and not in_container:
         raise NotPermitted(
-            f"this is a container ({evidence}), and a drop hits the whole host with everything on it. {NOTHING} "
-            "To give back this container's own caches: echo 512M > /sys/fs/cgroup/memory.reclaim (cgroup v2, Linux 5.19 "
-            "and later); to hit the host all the same: add --in-container"
+            f"this is a container ({evidence}), and a drop affects the whole host. {NOTHING} "
+            "To reclaim this container's own caches: echo 512M > /sys/fs/cgroup/memory.reclaim (cgroup v2, Linux 5.19 "
+            "and later); to drop those of the host: add --in-container"
         )
     path = control_file(host)
     try:
@@ -49,20 +50,33 @@ def check_may_drop(host: Host, level: str, *, in_container: bool) -> None:
 
 
 def control_file(host: Host) -> str:
-    """The file that drops."""
+    """The path of the file that drops."""
     return host.fs.path("sys", "vm", "drop_caches")
 
 
+def sync_and_drop(host: Host, level: str, sync_timeout_s: float) -> Dropped:
+    """Write out dirty data, then drop a level of LEVELS. Ctrl-C ends either. Raises NotPermitted, TargetTimeout."""
+    done = Dropped(level, LEVELS[level], control_file(host), sync_timeout_s)
+    begun = host.monotonic()
+    try:
+        done = done._replace(synced=sync(host, sync_timeout_s), sync_s=host.monotonic() - begun)
+    except KeyboardInterrupt:
+        return done._replace(interrupted=True)
+    begun = host.monotonic()
+    try:
+        drop(host, level)
+    except KeyboardInterrupt:
+        done = done._replace(interrupted=True)
+    return done._replace(drop_s=host.monotonic() - begun)
+
+
 def sync(host: Host, timeout_s: float) -> bool:
-    """Write out what is dirty, which a drop would leave; False where that did not end in time, and goes on without us."""
+    """Write out what is dirty, which a drop would leave; False where it takes longer, and goes on in the background."""
     return run_in_child(host, os.sync, timeout_s) == 0
 
 
 def drop(host: Host, level: str) -> None:
-    """Drop a level of LEVELS. Ctrl-C ends it between two rounds of the kernel's.
-
-    Raises NotPermitted if it is refused after all, TargetTimeout if the kernel does not come back from it.
-    """
+    """Drop a level of LEVELS. Raises NotPermitted if the write is refused, TargetTimeout if it does not return."""
     path = control_file(host)
 
     def write() -> None:
@@ -72,27 +86,27 @@ def drop(host: Host, level: str) -> None:
     code = run_in_child(host, write, _DROP_TIMEOUT_S)
     if code is None:
         raise TargetTimeout(
-            f"the kernel has not come back from the drop in {_DROP_TIMEOUT_S:.0f} s (a hung mount?): it was left behind, and "
-            "may have dropped a part; opskit dentry shows how much there is now"
+            f"the kernel has not come back from the drop in {_DROP_TIMEOUT_S:.0f} s (a hung mount?): it goes on in the "
+            "background, and may have dropped a part; opskit dentry shows how much there is now"
         )
     if code:
         raise _refused(OSError(code, os.strerror(code)), path, level, in_a_container=False)
 
 
 def _refused(error: OSError, path: str, level: str, *, in_a_container: bool) -> NotPermitted | NotSupported:
-    as_root = shell.command("sudo", "opskit", "dentry", "--drop", level)
-    if error.errno == errno.EROFS or (in_a_container and error.errno in (errno.EACCES, errno.EPERM)):
+    denied = error.errno in (errno.EACCES, errno.EPERM)
+    if error.errno == errno.ENOENT:
+        return NotSupported(f"this kernel has no {path}. {NOTHING}")
+    if error.errno == errno.EROFS or (in_a_container and denied):
+        usual = " (usual in a container)" if error.errno == errno.EROFS else ""
+        as_root = shell.command("sudo", "opskit", "dentry", "--drop", level)
         return NotPermitted(
-            f"{path} cannot be written: {error.strerror}"
-            + (" (usual in a container)" if error.errno == errno.EROFS else "")
-            + f". {NOTHING} Run it on the host itself, as root: {as_root}"
+            f"{path} cannot be written: {error.strerror}{usual}. {NOTHING} Run it on the host itself, as root: {as_root}"
         )
-    if error.errno in (errno.EACCES, errno.EPERM):
+    if denied:
         who = "root" if os.geteuid() == 0 else f"uid {os.geteuid()}"
         remedy = how_to_be_allowed(ProcFS(), "", "opskit", "dentry", "--drop", level)  # the machine's root owns it
         return NotPermitted(
             f"{path} must not be written by {who}: {error.strerror}. {NOTHING} {remedy[0].upper()}{remedy[1:]}"
         )
-    if error.errno == errno.ENOENT:
-        return NotSupported(f"this kernel has no {path}. {NOTHING}")
     return NotPermitted(f"{path} cannot be written: {error.strerror}. {NOTHING}")

@@ -1,10 +1,10 @@
-"""Names of temporary files that say whose they are, and the removal of those whose owner was killed (SIGKILL).
+"""Temporary files with names that identify their process; removal of those whose process was killed (SIGKILL).
 
     .opskit-PID-STARTTICKS-MACHINE-RANDOM
 
-MACHINE is the boot id with the inodes of the pid and time namespaces: only there do pid and start time mean the same. A
-directory may be shared between containers and machines, so what another one made is never removed. Nothing here is a
-secret or a proof: whoever may write to a directory may make such a name, and lose that file of theirs.
+MACHINE is the boot id with the inodes of the pid and time namespaces, since PID and start time are unique only there. A
+directory may be shared between containers and machines: files of another MACHINE are never removed. A name is no proof:
+whoever may write to the directory can make one, which risks only that file.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import stat
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from opskit.errors import BadInput
 from opskit.proc.files.stat import parse_stat
+from opskit.proc.fs import ProcFS
 from opskit.quantities import integer
 
 if TYPE_CHECKING:
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
 PREFIX = ".opskit-"
 _NAME = re.compile(r"\.?opskit-([0-9]{1,10})-([0-9]{1,20})-([0-9a-f.]{1,60})-[0-9a-f]{16}(?:\.[a-z]{1,9})?")
-_MOST_NAMES = 100_000  # of a directory that is looked through
+_MOST_NAMES = 100_000  # per directory
 _UNKNOWN = "0"
 
 
 def new_name(suffix: str = "") -> str:
-    """A name for a temporary file of this process, which nobody can predict."""
+    """An unpredictable name for a temporary file of this process."""
     start = _start_ticks(os.getpid())
     machine = _UNKNOWN if start is None else _machine()
     return f"{PREFIX}{os.getpid()}-{start or 0}-{machine}-{os.urandom(8).hex()}{suffix}"
 
 
 def is_abandoned(name: str) -> bool:
-    """Whether a name is one of `new_name`'s and the process that made it is proven to have ended."""
+    """Whether `new_name` made this name, in a process that is proven to have ended."""
     found = _NAME.fullmatch(name)
     if not found or found[3] in (_UNKNOWN, "") or found[3] != _machine():
         return False
@@ -54,14 +54,14 @@ def is_abandoned(name: str) -> bool:
 
 
 def remove_abandoned(directory: int, uid: int) -> None:
-    """Remove what killed runs left in a directory (any fd of it): plain files of that user with one name."""
+    """Remove what killed runs left in a directory (an fd): regular files of that user with one link."""
     for name in list(_candidates(directory)):
         try:
             file = os.lstat(name, dir_fd=directory)
             ours = stat.S_ISREG(file.st_mode) and file.st_nlink == 1 and file.st_uid == uid
             if ours and is_abandoned(name):
                 os.unlink(name, dir_fd=directory)
-        except OSError:  # somebody else removed it, or it must not be removed
+        except OSError:  # removed by another process, or not permitted
             continue
 
 
@@ -71,32 +71,26 @@ def _candidates(directory: int) -> Iterator[str]:
             for entry in islice(entries, _MOST_NAMES):
                 if entry.name.startswith(PREFIX):
                     yield entry.name
-    except OSError:  # not ours to read
+    except OSError:
         return
 
 
 def _machine() -> str:
-    """Where our pids and start times mean the same; `_UNKNOWN` where that cannot be told."""
+    """Identify where our PIDs and start times are unique; `_UNKNOWN` where /proc does not allow it."""
     try:
         if os.readlink("/proc/self") != str(os.getpid()):  # the proc tree of another pid namespace
             return _UNKNOWN
-        with open("/proc/sys/kernel/random/boot_id", encoding="utf-8") as file:
-            boot = file.read(64).strip().replace("-", "")
-        spaces = [f"{os.stat(f'/proc/self/ns/{kind}').st_ino:x}" for kind in _namespaces()]
-    except (OSError, ValueError):
+        boot = ProcFS().load(str.strip, "sys", "kernel", "random", "boot_id").replace("-", "")
+        kinds = ("pid", "time") if os.path.exists("/proc/self/ns/time") else ("pid",)  # Linux 5.6
+        spaces = [f"{os.stat(f'/proc/self/ns/{kind}').st_ino:x}" for kind in kinds]
+    except OSError:
         return _UNKNOWN
     return ".".join((boot[:16], *spaces))
 
 
-def _namespaces() -> tuple[str, ...]:
-    return ("pid", "time") if os.path.exists("/proc/self/ns/time") else ("pid",)  # Linux 5.6
-
-
 def _start_ticks(pid: int) -> int | None:
-    """When a process was started; None where that cannot be read. A zombie has ended: 0."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="surrogateescape") as file:
-            found = parse_stat(file.read())
-    except (OSError, BadInput):
+    """The start time of a process; None where it cannot be read, 0 for a zombie."""
+    found = ProcFS().maybe(parse_stat, pid, "stat")
+    if found is None:
         return None
     return 0 if found.state in ("Z", "X") and found.threads <= 1 else found.start_ticks

@@ -1,6 +1,6 @@
-"""Failed lookups from a tracing instance of our own: where the kernel has no perf_event_open for us.
+"""Failed lookups from a tracing instance, for where perf_event_open is refused.
 
-An instance stays enabled until somebody removes it. It bears a name that says whose it is (`leftovers`).
+An instance stays enabled until it is removed. Its name identifies the process that made it (`leftovers`).
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ import os
 import platform
 import time
 from collections import Counter
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from opskit.actions import leftovers
-from opskit.actions.peek_paths import peek, write_control
+from opskit.actions.peek_paths import peek_by_instance, write_control
 from opskit.errors import NotPermitted, NotSupported
 from opskit.proc.kernel.ftrace import CALL_NUMBERS, PATH_CALLS, named, parse_buffer_stats, parse_failures
 
@@ -22,17 +23,17 @@ if TYPE_CHECKING:
 
     from opskit.proc.kernel.ftrace import Failure
 
-_PREFIX = leftovers.PREFIX.lstrip(".")  # a listing shows it
+_PREFIX = leftovers.PREFIX.lstrip(".")  # visible in a listing
 _BUFFER_KB = 256  # a CPU
-_READ_BYTES, _READ_BYTES_OF_A_CPU = 1 << 17, 1 << 13  # at most of text at one reading: it bounds our own load
+_READ_BYTES, _READ_BYTES_OF_A_CPU = 1 << 17, 1 << 13  # of text per read: they bound our own load
 _BUSY_PAUSE_S = 0.05
 
 
 class InstanceSource:
-    """An instance with the events of failed path lookups. `events`: the group of them that this kernel has."""
+    """An instance with the events of failed path lookups. `events`: the event group that this kernel has."""
 
     def __init__(self, tracing: str, wanted: tuple[str, ...], without: tuple[int, ...]) -> None:
-        """`without`: the processes to leave out. Raises NotPermitted, NotSupported, OSError."""
+        """`without`: PIDs to leave out. Raises NotPermitted, NotSupported, OSError."""
         self._instance = f"{tracing}/instances/{leftovers.new_name().lstrip('.')}"
         self._pipes: list[int] = []
         try:
@@ -55,7 +56,7 @@ class InstanceSource:
         self._totals: list[int] = []
 
     def _enable(self, wanted: tuple[str, ...], without: tuple[int, ...]) -> str:
-        """Switch on the events of this kernel that fit best; which ones."""
+        """Enable the first wanted group that this kernel has; its name."""
         numbers = " || ".join(f"id == {number}" for number in CALL_NUMBERS.get(platform.machine(), ()))
         ours = " && ".join(f"common_pid != {pid}" for pid in without)
         failed = f"ret == -{errno.ENOENT} && {ours}"
@@ -69,12 +70,12 @@ class InstanceSource:
             if found:
                 return events
         raise NotSupported(
-            "this kernel cannot trace system calls (CONFIG_FTRACE_SYSCALLS): the processes that look for absent files "
+            "this kernel cannot trace system calls (CONFIG_FTRACE_SYSCALLS): the processes that look up absent files "
             "cannot be named here"
         )
 
     def read(self) -> set[tuple[bytes, int, int | None]]:
-        """Read what waits, as far as the budget goes; who it was: (comm, tid, pid unknown)."""
+        """Read the waiting events up to a budget; the threads in them: (comm, TID, None for the PID)."""
         budget = max(_READ_BYTES // len(self._pipes), _READ_BYTES_OF_A_CPU)
         fresh: set[tuple[bytes, int, int | None]] = set()
         for index, pipe in enumerate(self._pipes):
@@ -100,19 +101,19 @@ class InstanceSource:
         return fresh
 
     def failures(self) -> Iterator[tuple[Failure, float]]:
-        """Each kind of event and how often it happened: what was read of a CPU, scaled up to all that the CPU had."""
+        """Each kind of event and its number, scaled from what was read of a CPU to what the CPU counted."""
         for counts, total in zip(self._counts, self._totals):
             read = sum(counts.values())
             for event, count in counts.items():
                 yield named(event), count * max(total, read) / read
 
     def counted(self) -> tuple[int, int]:
-        """(the kernel's count of events, those of them that were read)."""
+        """(the kernel's count of events, the number that was read)."""
         read = sum(sum(counts.values()) for counts in self._counts)
         return max(sum(self._totals), read), read
 
-    def paths(self, tid: int, call: str, clock: Callable[[], float], seconds: float, wanted: int) -> list[str]:
-        """Examples of the paths that a thread hands to a system call. Only after `finish`."""
+    def paths(self, call: str, tid: int, clock: Callable[[], float], seconds: float, wanted: int) -> list[str]:
+        """Examples of the paths that a thread passes to a system call. Only after `finish`."""
         if self.events != "syscalls":
             return []
         events = f"{self._instance}/events/syscalls"
@@ -120,7 +121,7 @@ class InstanceSource:
             if os.path.isdir(f"{events}/sys_exit_{one}"):
                 write_control(f"{events}/sys_exit_{one}/enable", "0")
         write_control(f"{self._instance}/tracing_on", "1")
-        return peek(self._instance, call, tid, clock, seconds, wanted)
+        return peek_by_instance(self._instance, call, tid, clock, seconds, wanted)
 
     def close(self) -> None:
         """Remove the instance."""
@@ -130,18 +131,16 @@ class InstanceSource:
 
 
 def remove_stale(tracing: str, killed: int | None = None) -> None:
-    """Remove the instances of runs that were killed; with `killed`, also those of that process, which is no more."""
+    """Remove the instances of runs that were killed, and those of the PID `killed`."""
     for name in os.listdir(f"{tracing}/instances"):
         if name.startswith(f"{_PREFIX}{killed}-") or (name.startswith(_PREFIX) and leftovers.is_abandoned(name)):
             remove(f"{tracing}/instances/{name}")
 
 
 def remove(instance: str) -> None:
-    """Stop an instance and remove it; the kernel refuses while a reader is still on its way out."""
-    try:
+    """Stop an instance and remove it; the kernel answers EBUSY until the last reader has left."""
+    with suppress(OSError):
         write_control(f"{instance}/tracing_on", "0")
-    except OSError:
-        pass
     for _ in range(100):
         try:
             os.rmdir(instance)
@@ -155,13 +154,8 @@ def remove(instance: str) -> None:
 
 
 def _available(pipe: int, budget: int) -> Iterator[bytes]:
-    """What waits in a pipe of the tracer, as far as the budget of bytes goes."""
-    while budget > 0:
-        try:
-            chunk = os.read(pipe, min(budget, 1 << 16))
-        except BlockingIOError:
-            return
-        if not chunk:
-            return
-        budget -= len(chunk)
-        yield chunk
+    """What waits in a pipe of the tracer, up to a budget of bytes."""
+    with suppress(BlockingIOError):
+        while budget > 0 and (chunk := os.read(pipe, min(budget, 1 << 16))):
+            budget -= len(chunk)
+            yield chunk

@@ -1,9 +1,9 @@
-"""Failed lookups from perf events on the tracepoint of a system call's end: nothing outlives the process that opened them.
+"""Failed lookups from perf events on the exit of system calls. The events end with the process that opened them.
 
-Each CPU has one event, which passes by all but ENOENT of a path call. A record of each would cost a busy CPU more than
-ftrace does, so an event records one in `period` lookups; the period follows the load. What one record stands for
-is what the CPU counted since the last reading: the count is exact, the shares are a sample. On a machine where few
-lookups fail the period is 1, and everything is exact.
+Each CPU has one event, filtered to ENOENT of path calls. Recording every lookup would cost a busy CPU more than ftrace
+does, so an event records one in `period` lookups, and the period follows the load. The CPU's count since the last read is
+spread over the records of that read: the total is exact, the shares are a sample. With few lookups the period is 1, and
+everything is exact.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from opskit.actions.peek_paths import event_number, peek_by_perf
 from opskit.errors import NotSupported
-from opskit.proc.fs import DENIED, GONE
+from opskit.proc.fs import optional
 from opskit.proc.kernel import perf_event as perf
 from opskit.proc.kernel.ftrace import CALL_NUMBERS, Failure
 from opskit.quantities import integers
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 Key = tuple[bytes, int, int, int]  # comm, pid, tid, number of the call
 
-_RECORDS = 2048  # of all CPUs at one reading, about: it bounds our own load
+_RECORDS = 2048  # of all CPUs per read, about: it bounds our own load
 _LEAST_RECORDS = 64  # of one CPU
-_FLOOD = 4  # so many times fewer records once a CPU has more than those
-_PERIODS = (1, 3, 7, 13, 31, 61, 127, 251, 509, 1021)  # primes: a loop of few lookups is not always met at the same one
+_FLOOD = 4  # so many times fewer records once a CPU has more than its share
+_PERIODS = (1, 3, 7, 13, 31, 61, 127, 251, 509, 1021)  # primes: samples of a loop hit each of its lookups
 _RECORD_BYTES = 48
 _NEVER_WAKE = 0x7FFFFFFF
 _OFTEN = ("newfstatat", "openat", "stat", "access", "statx", "readlink", "lstat", "open", "faccessat2", "faccessat")
@@ -43,7 +43,7 @@ _EVENT = "raw_syscalls/sys_exit"
 
 
 class _Cpu:
-    """One CPU's event. `weights`: how many lookups each kind stands for."""
+    """The event of one CPU. `weights`: the lookups of each key."""
 
     def __init__(self, cpu: int, event_id: int, rule: str, most_records: int) -> None:
         self._most_records = most_records
@@ -62,14 +62,14 @@ class _Cpu:
         self.total = 0
         self.read_records = 0
         self.weights: dict[Key, float] = {}
-        self._unread = 0  # lookups that were counted and that no record stands for yet
+        self._unread = 0  # lookups that were counted but not yet spread over records
 
     def close(self) -> None:
         self.ring.close()
         os.close(self.fd)
 
     def weigh(self, found: Counter[Key], *, lost: bool) -> None:
-        """Let the records stand for what was counted since the last ones; then set the period for the next."""
+        """Spread the count since the last read over the records of this one; then set the next period."""
         before, self.total = self.total, perf.count(self.fd)
         self._unread += self.total - before
         records = sum(found.values())
@@ -81,7 +81,7 @@ class _Cpu:
             for key, count in found.items():
                 self.weights[key] = self.weights.get(key, 0.0) + weight * count
         happened = self.total - before
-        # Where not everything is recorded, fewer records do as well, and each of them costs the one who is watched.
+        # Each record slows down the traced process: where not all are recorded, few are enough.
         wanted = 1 if happened <= self._most_records else _FLOOD * happened / self._most_records
         index = next((index for index, period in enumerate(_PERIODS) if period >= wanted), len(_PERIODS) - 1)
         if index != self._period:
@@ -89,22 +89,22 @@ class _Cpu:
             perf.set_period(self.fd, _PERIODS[index])
 
     def settle(self) -> None:
-        """At the end: what no record came for any more is shared out alike."""
+        """Spread what was counted after the last records in proportion to all of them."""
         known = sum(self.weights.values())
         if self._unread > 0 and known:
             self.weights = {key: weight * (known + self._unread) / known for key, weight in self.weights.items()}
 
 
 class PerfSource:
-    """Perf events on every CPU. What InstanceSource is, without anything that could stay behind."""
+    """Perf events on every CPU, with the methods of InstanceSource."""
 
     events = "perf"
 
     def __init__(self, tracing: str, fs: ProcFS, without: tuple[int, ...]) -> None:
-        """`without`: the processes to leave out. Raises OSError, NotSupported where another source has to do."""
+        """`without`: PIDs to leave out. Raises OSError, NotSupported where another source is needed."""
         numbers = CALL_NUMBERS.get(platform.machine())
         if numbers is None:
-            raise NotSupported(f"the system calls of {platform.machine()} are not known by number")
+            raise NotSupported(f"the numbers of the system calls of {platform.machine()} are unknown")
         self._tracing, self._fs, self._names = tracing, fs, numbers
         self._comms: dict[int, bytes] = {}
         self._ended: list[int] = []
@@ -122,8 +122,8 @@ class PerfSource:
             raise
 
     def read(self) -> set[tuple[bytes, int, int | None]]:
-        """Read what waits; who it was: (comm, tid, pid)."""
-        for tid in self._ended:  # whatever they did has been read since
+        """Read the waiting records; the threads in them: (comm, TID, PID)."""
+        for tid in self._ended:  # all their records have been read
             self._comms.pop(tid, None)
         self._ended = []
         fresh: set[tuple[bytes, int, int | None]] = set()
@@ -144,7 +144,7 @@ class PerfSource:
         return fresh
 
     def _note(self, kind: int, body: memoryview) -> None:
-        """Keep what a thread is called: it may have ended before we look."""
+        """Keep the name of a thread, which may end before it is looked up."""
         if kind == perf.RECORD_COMM:
             _, tid = _COMM.unpack_from(body)
             self._comms[tid] = bytes(body[_COMM.size :]).partition(b"\0")[0]
@@ -155,17 +155,10 @@ class PerfSource:
             self._ended.append(_FORK.unpack_from(body)[2])
 
     def _comm_of(self, pid: int, tid: int) -> bytes:
-        comm = self._comms.get(tid)
-        if comm is None:
-            comm = b"?"
-            for place in ((tid, "comm"), (pid, "comm")):
-                try:
-                    comm = self._fs.read(*place).removesuffix(b"\n")
-                    break
-                except (*GONE, DENIED):
-                    continue
-            self._comms[tid] = comm
-        return comm
+        if tid not in self._comms:
+            comm = optional(self._fs.read, tid, "comm") or optional(self._fs.read, pid, "comm", default=b"?")
+            self._comms[tid] = comm.removesuffix(b"\n")
+        return self._comms[tid]
 
     def finish(self) -> set[tuple[bytes, int, int | None]]:
         """Stop recording and read once more; as `read`."""
@@ -177,29 +170,29 @@ class PerfSource:
         return fresh
 
     def failures(self) -> Iterator[tuple[Failure, float]]:
-        """Each kind of event and how often it happened, as far as the records tell."""
+        """Each kind of event and its (estimated) number."""
         for cpu in self._cpus:
             for (comm, pid, tid, number), weight in cpu.weights.items():
                 yield Failure(comm, tid, self._names.get(number), number, pid if pid > 0 else None), weight
 
     def counted(self) -> tuple[int, int]:
-        """(the kernel's count of events, those of them that were read)."""
+        """(the kernel's count of events, the number that was read)."""
         read = sum(cpu.read_records for cpu in self._cpus)
         return max(sum(cpu.total for cpu in self._cpus), read), read
 
-    def paths(self, tid: int, call: str, clock: Callable[[], float], seconds: float, wanted: int) -> list[str]:
-        """Examples of the paths that a thread hands to a system call."""
+    def paths(self, call: str, tid: int, clock: Callable[[], float], seconds: float, wanted: int) -> list[str]:
+        """Examples of the paths that a thread passes to a system call."""
         return peek_by_perf(self._tracing, call, tid, clock, seconds, wanted)
 
     def close(self) -> None:
-        """Close the events: with that they are gone."""
+        """Close the events, which ends them."""
         for cpu in self._cpus:
             cpu.close()
         self._cpus = []
 
 
 def _rule(numbers: dict[int, str], without: tuple[int, ...]) -> str:
-    """The filter: what most calls fail at first, since every system call of the machine is held against it."""
+    """The filter, with the most frequent calls first: the kernel evaluates it at every system call."""
     often = {name: place for place, name in enumerate(_OFTEN)}
     ordered = sorted(numbers, key=lambda number: often.get(numbers[number], len(often)))
     ours = " && ".join(f"common_pid != {pid}" for pid in without)
@@ -214,12 +207,12 @@ def _pages(size_bytes: int) -> int:
 
 
 def _online(fs: ProcFS) -> list[int]:
-    """The CPUs that run: `0-3,6` of /sys/devices/system/cpu/online. Raises OSError, NotSupported."""
+    """The CPUs in /sys/devices/system/cpu/online (`0-3,6`). Raises OSError, NotSupported."""
     text = fs.load_root(str.strip, "sys", "devices", "system", "cpu", "online")
     found: list[int] = []
     for part in text.split(","):
         bounds = integers(part.split("-"))
         if not bounds or len(bounds) > 2 or bounds[-1] > 1 << 16:
-            raise NotSupported(f"which CPUs are online is not known: {text[:80]!r}")
+            raise NotSupported(f"the CPUs that are online are unknown: {text[:80]!r}")
         found += range(bounds[0], bounds[-1] + 1)
     return found

@@ -1,14 +1,14 @@
-"""Write the files that the user asked for: whole or not at all, and never where another user leads us.
+"""Write an output file completely or not at all, and never to a place that another user chose.
 
-The path is walked name by name with fds (O_PATH, O_NOFOLLOW), so that nobody can swap a directory for a link meanwhile.
-In a directory that others may write to, a link, FIFO or file is trusted only where we own it, or root owns it and the
-directory: what fs.protected_symlinks, protected_fifos and protected_regular (proc_sys_fs(5)) do, whatever they are set to.
-Root follows no link of another user anywhere.
+The path is walked name by name with fds (O_PATH, O_NOFOLLOW), which rules out races with symbolic links. In a directory
+that others may write to, a link, FIFO or file is trusted only if we own it, or if root owns both it and the directory:
+the rules of fs.protected_symlinks, protected_fifos and protected_regular (proc_sys_fs(5)), also where they are off.
+Root follows no symbolic link of another user.
 
-A file is written under a temporary name beside it (mode 0600) and renamed over it. Owner, group, permission bits, ACL, SELinux
-label and user.* attributes of a file that is replaced stay; its other hard links keep the old content. Where the owner
-cannot be kept, the directory must not be written to, or the file is a mount point, the finished content is copied into
-the file itself, for which the room is reserved first; never through a hard link that another user may have made.
+A file is written under a temporary name in the same directory (mode 0600) and renamed. A replaced file keeps its owner,
+group, permission bits, ACL, SELinux label and user.* attributes; its other hard links keep the old content. Where the
+owner cannot be kept, the directory is not writable, or the file is a mount point, the finished content is copied into the
+file itself, after its space is allocated; never through a hard link that another user may have made.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 _MAX_LINKS = 40
 _DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _ACL = "system.posix_acl_access"
-_KEPT = ("security.selinux",)  # and user.*; what IMA and capabilities say is about the old content
+_KEPT = ("security.selinux",)  # and user.*; IMA and capabilities describe the old content
 _looked_through: set[tuple[int, int]] = set()  # directories
 _IN_PLACE_INSTEAD = (errno.EPERM, errno.EACCES, errno.EBUSY)
 
 
 class _Spot(NamedTuple):
-    """Where a path leads: the directory (an fd), the last name in it, and an O_PATH fd of what is there.
+    """The target of a path: the directory (an fd), the last name in it, and an O_PATH fd of what exists there.
 
-    `own_fd`: it names one of our own fds, as /dev/fd/3 does.
+    `own_fd`: the number of our own fd that the path names, as /dev/fd/3 does.
     """
 
     directory: int
@@ -53,12 +53,12 @@ class _Spot(NamedTuple):
 
     @property
     def path(self) -> str:
-        """How messages name it."""
+        """The path for messages."""
         return _shown(self.directory, self.name)
 
 
 def check(path: str) -> None:
-    """Raise CannotWrite where it is clear before any work is done that a file cannot be written."""
+    """Raise CannotWrite if it is clear in advance that a file cannot be written."""
     with _errors_told(f"cannot write {path}"), _walked(path) as spot:
         found = spot.found
         if spot.own_fd is not None:
@@ -76,10 +76,10 @@ def check(path: str) -> None:
 
 
 def write_file(path: str, data: bytes | Iterable[bytes]) -> None:
-    """Write a file whole or not at all. Devices, FIFOs and our own fds (/dev/fd/3) are written directly.
+    """Write a file completely or not at all. Devices, FIFOs and our own fds (/dev/fd/3) are written directly.
 
-    Raises CannotWrite; nothing half-written stays, and a file that was there is as it was. Only a kill (SIGKILL, a crash)
-    while content is copied into a file that cannot be replaced leaves it half-written.
+    Raises CannotWrite, and an existing file then keeps its content. Only a kill (SIGKILL, a crash) while content is copied
+    into a file that cannot be replaced leaves a partial file.
     """
     parts = [data] if isinstance(data, bytes) else data
     with _errors_told(f"cannot write {path}"), _walked(path) as spot:
@@ -98,7 +98,7 @@ def write_file(path: str, data: bytes | Iterable[bytes]) -> None:
 
 
 def make_directory(path: str) -> None:
-    """Make a directory (--save) with all above it, where there is none, and see that we may write into it. Raises CannotWrite."""
+    """Make a directory (--save) with its parents if needed, and check that it is writable. Raises CannotWrite."""
     with _errors_told(f"--save {path}", "choose another place"), _walked(path, make=True) as spot:
         if not _can_replace(spot, None):
             raise CannotWrite("no permission to write there")
@@ -114,12 +114,12 @@ def _errors_told(what: str, advice: str = "choose another place with -o") -> Ite
         raise CannotWrite(f"{what}: {error.strerror}; {advice}") from None
 
 
-# --- the way there ---
+# --- the path ---
 
 
 @contextmanager
 def _walked(path: str, *, make: bool = False) -> Iterator[_Spot]:
-    """Walk a path. With `make` it names a directory, which is made; the spot's own name is empty then."""
+    """Walk a path. `make`: it names a directory, which is made; the spot's name is then empty."""
     walk = _Walk(path, make=make)
     try:
         yield walk.spot()
@@ -173,7 +173,7 @@ class _Walk:
         self.at = directory
 
     def _look(self, name: str) -> os.stat_result | None:
-        """What is there, with `handle` on it; None where nothing is."""
+        """Stat a name and keep an fd of it in `handle`; None if it does not exist."""
         self._drop_handle()
         try:
             self.handle = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.at)
@@ -197,14 +197,14 @@ class _Walk:
         self._enter(os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=self.at))
 
     def _own_fd(self, name: str) -> int | None:
-        """The number of our own fd that a name in this directory stands for."""
+        """The number of our own fd that a name in this directory refers to."""
         number = integer(name)
         if number is None or not self._is_in_proc():
             return None
         return number if os.path.samestat(os.fstat(self.at), os.stat("/proc/self/fd")) else None
 
     def _follow(self, name: str, found: os.stat_result) -> None:
-        """Follow the link that `handle` is on: in /proc by the kernel, whose links lead to what no path may name."""
+        """Follow the link in `handle`: through the kernel in /proc, whose magic links may have no path."""
         self._check_trusted(name, found, "a symbolic link")
         self.links += 1
         if self.links > _MAX_LINKS:
@@ -229,7 +229,7 @@ class _Walk:
             return False
 
     def _check_trusted(self, name: str, found: os.stat_result, kind: str) -> None:
-        """Raise CannotWrite for what another user may have put there for us to find."""
+        """Raise CannotWrite for what another user may have put there."""
         me, directory = os.geteuid(), os.fstat(self.at)
         if found.st_uid == me:
             return
@@ -243,7 +243,7 @@ class _Walk:
 
 
 def _is_shared(directory: os.stat_result) -> bool:
-    """Whether users who do not own a directory may put something into it, each for himself."""
+    """Whether others than its owner may create entries in a directory."""
     mode = directory.st_mode
     return bool(mode & stat.S_IWOTH or (mode & stat.S_ISVTX and mode & stat.S_IWGRP))
 
@@ -257,7 +257,7 @@ def _shown(directory: int, name: str = "") -> str:
 
 
 def _check_own_fd(number: int) -> None:
-    """Raise CannotWrite unless our caller gave us that fd. Those that we opened ourselves close on exec."""
+    """Raise CannotWrite unless our caller passed that fd: those that we opened are close-on-exec."""
     try:
         given = not fcntl.fcntl(number, fcntl.F_GETFD) & fcntl.FD_CLOEXEC
         writable = fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDONLY
@@ -277,12 +277,12 @@ def _may_write(fd: int, mode: int = os.W_OK) -> bool:
 
 
 def _reopened(spot: _Spot, flags: int) -> int:
-    """What was found there, and nothing that came in its place since."""
+    """Open the file that was found, not one that replaced it since."""
     return os.open(f"/proc/self/fd/{spot.handle}", flags | os.O_CLOEXEC | os.O_NOCTTY)
 
 
 def _can_replace(spot: _Spot, found: os.stat_result | None) -> bool:
-    """Whether we may put another file there, and leave it to the same owner."""
+    """Whether we may replace it and keep its owner."""
     return _may_write(spot.directory, os.W_OK | os.X_OK) and (found is None or os.geteuid() in (0, found.st_uid))
 
 
@@ -297,7 +297,7 @@ def _write_regular(spot: _Spot, found: os.stat_result | None, parts: Iterable[by
             with Interruptible():
                 file.writelines(parts)
                 file.flush()
-                os.close(os.dup(file.fileno()))  # NFS tells of a full disk when a file is closed
+                os.close(os.dup(file.fileno()))  # NFS reports a full disk on close
             if name is not None and _renamed(file, name, spot, found):
                 name = None
             else:
@@ -306,12 +306,12 @@ def _write_regular(spot: _Spot, found: os.stat_result | None, parts: Iterable[by
             if name is not None:
                 with suppress(OSError):
                     os.unlink(name, dir_fd=spot.directory)
-            with suppress(OSError):  # what could not be written is tried again when it is closed
+            with suppress(OSError):  # close() retries a failed write
                 file.close()
 
 
 def _remove_abandoned(directory: int) -> None:
-    """Remove what killed runs of ours left there; --save writes many files, and looks once."""
+    """Remove what killed runs left there, once per directory: --save writes many files."""
     found = os.fstat(directory)
     if (found.st_dev, found.st_ino) not in _looked_through:
         _looked_through.add((found.st_dev, found.st_ino))
@@ -330,7 +330,7 @@ def _unnamed() -> BinaryIO:
 
 
 def _renamed(file: BinaryIO, name: str, spot: _Spot, found: os.stat_result | None) -> bool:
-    """Put the finished file in its place; False where that cannot be and the file that is there can be written to instead."""
+    """Rename the finished file; False if that is refused and the existing file can be written to instead."""
     try:
         if found is None:
             mask = os.umask(0)
@@ -347,21 +347,21 @@ def _renamed(file: BinaryIO, name: str, spot: _Spot, found: os.stat_result | Non
 
 
 def _take_on(fd: int, old: int, found: os.stat_result) -> None:
-    """Owner, group, permission bits, ACL and attributes of the old file. Raises OSError where it cannot be as closed as that."""
+    """Copy owner, group, permission bits, ACL and attributes of the old file. Raises OSError if the new one would be more open."""
     made = os.fstat(fd)
     if (made.st_uid, made.st_gid) != (found.st_uid, found.st_gid):
         os.fchown(fd, found.st_uid, found.st_gid)
     path = f"/proc/self/fd/{old}"
     try:
         names = os.listxattr(path)
-    except OSError:  # a file system without
+    except OSError:  # not supported by the file system
         names = []
     for name in names:
         if name in _KEPT or name.startswith("user."):
             with suppress(OSError):
                 os.setxattr(fd, name, os.getxattr(path, name))
     if _ACL not in names:
-        with suppress(OSError):  # one that came from the directory's default
+        with suppress(OSError):  # the directory's default ACL
             os.removexattr(fd, _ACL)
     os.fchmod(fd, stat.S_IMODE(found.st_mode) & ~(stat.S_ISUID | stat.S_ISGID))
     if _ACL in names:
@@ -369,7 +369,7 @@ def _take_on(fd: int, old: int, found: os.stat_result) -> None:
 
 
 def _check_names(spot: _Spot, found: os.stat_result) -> None:
-    """Raise CannotWrite for a file of several names, one of which another user may have given it for us to find."""
+    """Raise CannotWrite for a file with hard links that another user may have made."""
     directory = os.fstat(spot.directory)
     if found.st_nlink > 1 and (
         directory.st_uid not in (0, os.geteuid()) or directory.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
@@ -378,7 +378,7 @@ def _check_names(spot: _Spot, found: os.stat_result) -> None:
 
 
 def _copy_into(spot: _Spot, file: BinaryIO) -> None:
-    """Copy the finished content into the file that is there. It is as it was where there is no room."""
+    """Copy the finished content into the existing file, which stays unchanged if there is no space."""
     _check_names(spot, cast("os.stat_result", spot.found))
     length = file.seek(0, os.SEEK_END)
     file.seek(0)

@@ -1,7 +1,7 @@
-"""Which paths a thread looks for: read from its memory right after the tracer saw it ask.
+"""Which paths a thread looks up, read from its memory right after a system call failed.
 
-The event of a system call's entry has the address of the path, not the path. The thread runs on meanwhile (nothing is
-stopped), so what lies there may be the next path of the same loop: examples, not a record.
+The event of a system call's entry has the address of the path, not the path. The thread is not stopped, so its memory may
+already hold the next path of the same loop: the paths are examples.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import os
 import re
 import select
 import struct
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 from opskit.errors import NotSupported
 from opskit.proc.kernel import perf_event as perf
 from opskit.proc.kernel.ftrace import parse_path_offset
-from opskit.quantities import integer
+from opskit.quantities import hexadecimal, integer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
 _FAILED = re.compile(
     rb": [Ss]y[Ss]_\w+\([^)\n]*?(?:filename|pathname|path|oldname|name): (?:0x)?([0-9a-f]+)[^\n]*\n[^\n]*: [Ss]y[Ss]_\w+ -> 0x"
 )
-# The memory may have been used for something else by then: what does not look like a path is none.
+# The memory may be in use for something else by then: only what looks like a path is taken.
 _PATH = re.compile(r"/.*|[^\s\"'`<>|()]+")
-_CHUNKS = 16  # of what waits; a busy thread writes faster than we read
+_CHUNKS = 16  # a busy thread writes faster than we read
 _LONGEST = 4096  # PATH_MAX, its end included
 _PAGE = 4096
 _PAUSE_S = 0.002
@@ -38,96 +39,96 @@ _RAW = struct.Struct("=IH")  # size, and the common type: the event's number
 _ADDRESS = struct.Struct("=Q")
 
 
-def peek(instance: str, call: str, tid: int, clock: Callable[[], float], seconds: float, wanted: int) -> list[str]:
-    """Up to `wanted` different paths that a thread hands to a system call, in a tracing instance that is otherwise still.
+def peek_by_instance(
+    instance: str, call: str, tid: int, clock: Callable[[], float], seconds: float, wanted: int
+) -> list[str]:
+    """Up to `wanted` different paths that a thread passes to a system call, from a tracing instance without other events.
 
-    Empty where the kernel does not tell the address, the memory must not be read, or the thread asks no more.
+    Empty where the kernel does not report the address, the memory must not be read, or the thread makes no such call.
     """
-    entry, exit_ = (f"{instance}/events/syscalls/sys_{side}_{call}" for side in ("enter", "exit"))
-    try:
-        memory = os.open(f"/proc/{tid}/mem", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return []
-    pipe = os.open(f"{instance}/trace_pipe", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def begin(undo: ExitStack) -> Callable[[], int | None]:
+        entry, exit_ = (f"{instance}/events/syscalls/sys_{side}_{call}" for side in ("enter", "exit"))
+        pipe = os.open(f"{instance}/trace_pipe", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        undo.callback(os.close, pipe)
+        for event, rule in ((exit_, f" && ret == -{errno.ENOENT}"), (entry, "")):
+            write_control(f"{event}/filter", f"common_pid == {tid}{rule}")
+            undo.callback(write_control, f"{event}/enable", "0")
+        for event in (exit_, entry):
+            write_control(f"{event}/enable", "1")
+
+        def look() -> int | None:
+            addresses = _FAILED.findall(_latest(pipe))
+            return hexadecimal(addresses[-1]) if addresses else None
+
+        return look
+
+    return _paths(begin, tid, clock, seconds, wanted)
+
+
+def peek_by_perf(
+    tracing: str, call: str, tid: int, clock: Callable[[], float], seconds: float, wanted: int
+) -> list[str]:
+    """The same as `peek_by_instance` by perf events of that thread alone, which end with this process."""
+
+    def begin(undo: ExitStack) -> Callable[[], int | None]:
+        events = f"{tracing}/events/syscalls"
+        # Three calls have an older name here.
+        name = next((one for one in (call, f"new{call}") if os.path.isdir(f"{events}/sys_enter_{one}")), call)
+        offset = parse_path_offset(_text(f"{events}/sys_enter_{name}/format"))
+        if offset is None:
+            raise NotSupported(f"{call} has no path")
+        fds = []
+        numbers = [event_number(tracing, f"syscalls/sys_{side}_{name}") for side in ("enter", "exit")]
+        for number in numbers:
+            attr = perf.Attr(perf.TRACEPOINT, number, 1, perf.RAW, flags=perf.DISABLED)
+            fds.append(perf.open_event(attr, tid, -1))
+            undo.callback(os.close, fds[-1])
+        entry, exit_ = fds
+        ring = perf.Ring(entry, _RING_PAGES)
+        undo.callback(ring.close)
+        perf.set_output(exit_, entry)
+        perf.set_filter(exit_, f"ret == -{errno.ENOENT}")
+        for fd in (exit_, entry):
+            perf.enable(fd)
+        return lambda: _fresh_address(ring, numbers[0], offset)
+
+    return _paths(begin, tid, clock, seconds, wanted)
+
+
+def _paths(
+    begin: Callable[[ExitStack], Callable[[], int | None]],
+    tid: int,
+    clock: Callable[[], float],
+    seconds: float,
+    wanted: int,
+) -> list[str]:
+    """The paths at the addresses that a function made by `begin` gives; those found so far where the thread ends."""
     found: dict[str, None] = {}
-    try:
-        write_control(f"{entry}/filter", f"common_pid == {tid}")
-        write_control(f"{exit_}/filter", f"common_pid == {tid} && ret == -{errno.ENOENT}")
-        write_control(f"{exit_}/enable", "1")
-        write_control(f"{entry}/enable", "1")
+    with suppress(OSError, NotSupported), ExitStack() as undo:
+        memory = os.open(f"/proc/{tid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+        undo.callback(os.close, memory)
+        look = begin(undo)
         end = clock() + seconds
         while len(found) < wanted and clock() < end:
-            addresses = _FAILED.findall(_latest(pipe))
-            path = _string_at(memory, int(addresses[-1], 16)) if addresses else None
+            address = look()
+            path = None if address is None else _string_at(memory, address)
             if path is not None:
                 found[path] = None
             select.select([], [], [], _PAUSE_S)
-    except OSError:  # the thread or its event is gone: what was found until then
-        pass
-    finally:
-        os.close(pipe)
-        os.close(memory)
-        for event in (entry, exit_):
-            try:
-                write_control(f"{event}/enable", "0")
-            except OSError:
-                pass
     return list(found)
 
 
 def event_number(tracing: str, event: str) -> int:
-    """The number of a tracepoint (`group/name`), by which perf_event_open knows it. Raises OSError, NotSupported."""
+    """The number of a tracepoint (`group/name`) for perf_event_open. Raises OSError, NotSupported."""
     number = integer(_text(f"{tracing}/events/{event}/id").strip())
     if number is None:
         raise NotSupported(f"the tracepoint {event} has no number")
     return number
 
 
-def peek_by_perf(
-    tracing: str, call: str, tid: int, clock: Callable[[], float], seconds: float, wanted: int
-) -> list[str]:
-    """The same as `peek` by perf events of that thread alone, which end with us."""
-    fds: list[int] = []
-    found: dict[str, None] = {}
-    try:
-        # Three calls have an older name here.
-        name = next(
-            (one for one in (call, f"new{call}") if os.path.isdir(f"{tracing}/events/syscalls/sys_enter_{one}")), call
-        )
-        offset = parse_path_offset(_text(f"{tracing}/events/syscalls/sys_enter_{name}/format"))
-        if offset is None:
-            return []
-        fds.append(os.open(f"/proc/{tid}/mem", os.O_RDONLY | os.O_CLOEXEC))
-        numbers = [event_number(tracing, f"syscalls/sys_{side}_{name}") for side in ("enter", "exit")]
-        for number in numbers:
-            attr = perf.Attr(perf.TRACEPOINT, number, 1, perf.RAW, flags=perf.DISABLED)
-            fds.append(perf.open_event(attr, tid, -1))
-        memory, entry, exit_ = fds
-        ring = perf.Ring(entry, _RING_PAGES)
-        try:
-            perf.set_output(exit_, entry)
-            perf.set_filter(exit_, f"ret == -{errno.ENOENT}")
-            for fd in (exit_, entry):
-                perf.enable(fd)
-            end = clock() + seconds
-            while len(found) < wanted and clock() < end:
-                address = _fresh_address(ring, numbers[0], offset)
-                path = None if address is None else _string_at(memory, address)
-                if path is not None:
-                    found[path] = None
-                select.select([], [], [], _PAUSE_S)
-        finally:
-            ring.close()
-    except (OSError, NotSupported):  # the thread or its event is gone: what was found until then
-        pass
-    finally:
-        for fd in fds:
-            os.close(fd)
-    return list(found)
-
-
 def _fresh_address(ring: perf.Ring, entry: int, offset: int) -> int | None:
-    """The address in the last call that failed. What filled the ring is old by now: then the next one is waited for."""
+    """The address in the last call that failed; in the next one if the ring is full, since its records are old then."""
     data = ring.read()
     if len(data) < ring.size_bytes - _LONGEST_RECORD:
         return _last_address(data, entry, offset)
@@ -154,7 +155,7 @@ def _text(path: str) -> str:
 
 
 def _latest(pipe: int) -> bytes:
-    """The last of what waits in the tracer's pipe, as far as we read."""
+    """The last chunk that waits in the tracer's pipe."""
     last = b""
     for _ in range(_CHUNKS):
         try:
@@ -165,7 +166,7 @@ def _latest(pipe: int) -> bytes:
 
 
 def _string_at(memory: int, address: int) -> str | None:
-    """The C string at an address of another process; None where there is none that could be a path."""
+    """The C string at an address of another process; None where it does not look like a path."""
     text = b""
     while len(text) < _LONGEST:
         try:

@@ -1,4 +1,4 @@
-"""How fast something grows: the slope of a least-squares line. Pure."""
+"""The slope of a least-squares line: how fast something grows. Pure."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ def slope_weights(xs: Sequence[float]) -> list[float] | None:
 def slope(points: Sequence[tuple[float, float]]) -> float | None:
     """The slope of (x, y) points; None with fewer than two different x."""
     weights = slope_weights([x for x, _ in points])
-    # Less the first y: a constant then has the slope 0 exactly.
+    # Without the first y, the slope of a constant is exactly 0.
     return None if weights is None else sum(w * (y - points[0][1]) for w, (_, y) in zip(weights, points))

@@ -1,110 +1,78 @@
-"""`opskit safepoints`: how long a JVM stands still, for what, and how much of it is the way there."""
+"""`opskit safepoints`."""
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from opskit.analysis.safepoints import Moment, Window
+from opskit.analysis.safepoints.stops import Moment, Window, moment_of
 from opskit.collect.targets import WhichJvm, is_file, is_pid, resolve_jvm
-from opskit.commands.shared.options import Duration, common, open_host, top
-from opskit.commands.shared.output import CSV, PICTURES, SUFFIXES, Output
+from opskit.commands.shared.options import SAMPLING, TOP, Duration, option
+from opskit.commands.shared.output import exit_code
+from opskit.commands.shared.run import command
 from opskit.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from opskit.host import Host
+    from opskit.analysis.safepoints.live import Result
+    from opskit.collect.safepoints.live import Facts
+    from opskit.commands.shared.run import Run
+    from opskit.render.report import Report
 
-DEFAULT_TOP = 10
-
-
-class LogTime(click.ParamType):
-    """`2026-01-31T10:05[:30][+0100]`, or an uptime: `90s`, `5m`, `2h`, a number of seconds. Gives a Moment."""
-
-    name = "time"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Moment:
-        """The moment, and the clock it is told by."""
-        text = str(value).strip()
-        if len(text) >= 10 and text[4:5] == "-":
-            return self._date(text, param, ctx)
-        try:
-            return Moment(Duration(zero=True).convert(text, param, ctx), "uptime")
-        except click.BadParameter:
-            self.fail(
-                f"{value!r} is no time; write a date as in the log (2026-01-31T10:05, 2026-01-31T10:05:30+0100) "
-                "or the JVM's uptime (90s, 5m, 2h)",
-                param,
-                ctx,
-            )
-
-    def _date(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> Moment:
-        plain = text.replace(",", ".").replace(" ", "T", 1)
-        plain = plain[:-1] + "+0000" if plain.endswith("Z") else plain
-        for shape in ("%Y-%m-%dT%H:%M:%S.%f", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d"):
-            for zone in ("", "%z"):
-                try:
-                    found = datetime.strptime(plain, shape + zone)  # noqa: DTZ007  (then the log's own zone is meant)
-                except ValueError:
-                    continue
-                if found.tzinfo is None:
-                    return Moment(found.replace(tzinfo=timezone.utc).timestamp(), "local")
-                return Moment(found.timestamp(), "utc")
-        return self.fail(f"{text!r} is no date; write 2026-01-31T10:05 or 2026-01-31T10:05:30.5+0100", param, ctx)
+_TOP, _INTERVAL_S, _COUNT, _INTERRUPTED = 10, 1.0, 10, 130
+_LOGS, _PICTURES = "Logs", ("svg", "png")
+_INTERVAL_HELP, _COUNT_HELP = "Live: time between samples (1 s).", "Live: number of intervals (10)."
 
 
-@click.command(name="safepoints", help=__doc__.partition(": ")[2] if __doc__ else None)
-@click.argument("targets", metavar="[PID | LOG... | -]", nargs=-1)
-@click.option("-i", "--interval", type=Duration(), metavar="SECONDS", help="Live: time between samples (1 s).")
-@click.option("-c", "--count", type=click.IntRange(min=1), metavar="COUNT", help="Live: how many intervals (10).")
-@click.option("--since", type=LogTime(), metavar="T", help="Logs: from this date or uptime on.")
-@click.option("--until", type=LogTime(), metavar="T", help="Logs: up to this date or uptime.")
-@top
-@click.option("--slower-than", type=Duration(zero=True), metavar="DURATION", help="Logs: list only longer stops.")
-@click.option("--by", type=click.Choice(["operation", "minute"]), help="Logs: sum up by operation (default) or minute.")
-@common("table", "text", "json", "csv", "markdown", "svg", "png")
-def command(
+def _moment(text: str) -> Moment:
+    found = moment_of(text)
+    if found is None:
+        raise click.BadParameter(
+            f"{text!r} is not a time; write a date as in the log (2026-01-31T10:05, 2026-01-31T10:05:30+0100) "
+            "or the JVM's uptime (90s, 5m, 2h)"
+        )
+    return found
+
+
+@command("safepoints", formats=("table", "text", "json", "csv", "markdown", "svg", "png"), options=(TOP,))
+@click.argument("targets", metavar="[PID | NAME | LOG... | -]", nargs=-1)
+@option("-w", "--watch", "endless", is_flag=True, group=SAMPLING, help="Live: sample until Ctrl-C.")
+@option("-i", "--interval", "interval_s", type=Duration(), metavar="SECONDS", group=SAMPLING, help=_INTERVAL_HELP)
+@option("-c", "--count", "intervals", type=click.IntRange(min=1), metavar="COUNT", group=SAMPLING, help=_COUNT_HELP)
+@option("--since", type=_moment, metavar="T", group=_LOGS, help="From this date or uptime on.")
+@option("--until", type=_moment, metavar="T", group=_LOGS, help="Up to this date or uptime.")
+@option("--slower-than", type=Duration(zero=True), metavar="DURATION", group=_LOGS, help="List only longer stops.")
+@option("--by", type=click.Choice(["operation", "minute"]), group=_LOGS, help="Sum by operation (default) or minute.")
+def safepoints(
+    run: Run,
     targets: tuple[str, ...],
-    interval: float | None,
-    count: int | None,
+    endless: bool,
+    interval_s: float | None,
+    intervals: int | None,
     since: Moment | None,
     until: Moment | None,
-    top: int | None,
     slower_than: float | None,
     by: str | None,
-    format_: str | None,
-    output: str | None,
-    root: str | None,
-    proc: str | None,
-    no_color: bool,
 ) -> int:
-    """Options, collect, analyse, emit."""
-    out = Output.choose(format_, output, no_color, SUFFIXES | CSV | PICTURES)
-    host = open_host(root, proc)
+    """JVM pauses: how long, what caused them, time to safepoint (TTSP); of a live JVM or of logs."""
     if targets and (len(targets) > 1 or is_file(targets[0])):
-        _refuse({"-i/--interval": interval, "-c/--count": count}, "samples a live JVM; these are logs")
+        live = {"-w/--watch": endless or None, "-i/--interval": interval_s, "-c/--count": intervals}
+        _refuse(live, "samples a live JVM; these are logs")
         for name in targets:
             if is_pid(name):
-                raise UsageError(f"{name} is a PID, and a PID stands alone; a file of that name is ./{name}")
-        from opskit.commands import safepoints_log
-
-        window = Window(since, until) if since or until else None
-        # What is slower was asked for by its time: then their number is not limited too, unless -n says so.
-        listed = (0 if slower_than is not None else DEFAULT_TOP) if top is None else top
-        options = safepoints_log.Options(
-            targets, window, listed, slower_than, by, every_stop=top is None, fit_height=top is None
+                raise UsageError(
+                    f"{name} is a PID, the others are logs: name one JVM, or logs; a file of that name is ./{name}"
+                )
+        return _logs(run, targets, Window(since, until), slower_than, by)
+    words = {"--since": since, "--until": until, "--slower-than": slower_than, "--by": by, "-n/--top": run.top}
+    _refuse(words, "is about logs; a live JVM counts only sums")
+    if run.format in _PICTURES:
+        raise UsageError(
+            "a picture is drawn of logs; a live JVM counts only sums: start it with -Xlog:safepoint:file=FILE"
         )
-        return safepoints_log.run(host, out, options)
-    words = {"--since": since, "--until": until, "--slower-than": slower_than, "--by": by, "-n/--top": top}
-    _refuse(words, "is about logs; a live JVM tells only sums")
-    if out.format in PICTURES.values():
-        raise UsageError("a picture is drawn of logs; a live JVM tells only sums: run it with -Xlog:safepoint:FILE")
-    from opskit.commands import safepoints_live
-
-    return safepoints_live.run(host, out, _jvm(host, targets), interval or 1.0, count or 10)
+    return _live(run, targets, interval_s or _INTERVAL_S, intervals or (None if endless else _COUNT))
 
 
 def _refuse(options: Mapping[str, object], why: str) -> None:
@@ -113,9 +81,69 @@ def _refuse(options: Mapping[str, object], why: str) -> None:
             raise UsageError(f"{name} {why}")
 
 
-def _jvm(host: Host, targets: tuple[str, ...]) -> int:
+def _logs(run: Run, names: tuple[str, ...], window: Window, slower_than: float | None, by: str | None) -> int:
+    from opskit.analysis.distribution import Scratch
+    from opskit.analysis.safepoints.logs import judge
+    from opskit.analysis.safepoints.sums import Sums
+    from opskit.collect.safepoints.logs import Reader, Request, collect
+    from opskit.proc.user_files import scratch_file
+    from opskit.render.formats import csv
+    from opskit.render.views.safepoints import logs as view
+
+    # A threshold limits the list already.
+    top = run.top if run.top is not None else _TOP if slower_than is None else 0
+    timeline = run.format in _PICTURES
+    sums = Sums(Scratch(scratch_file), window, top, slower_than, by_minute=by == "minute", timeline=timeline)
+    every_stop = run.format == "csv" and by is None and run.top is None
+    if every_stop:  # in the order of time, as they are read
+        reader = Reader(Request(names))
+        rows = view.stop_sheet(sums.listed(reader.batches()))
+        run.out.write_parts(part.encode("utf-8", "backslashreplace") for part in csv.parts(rows))
+        facts = reader.facts()
+    else:
+        facts = collect(Request(names), sums.add)
+    result = judge(facts, sums.summary())
+    report = view.report(run.about(view.target(result)), result, by)
+    if every_stop:
+        run.out.say_aside(report)
+    else:
+        run.out.emit(report, fit_height=run.top is None)
+    return _INTERRUPTED if facts.interrupted else exit_code(report)
+
+
+def _live(run: Run, targets: tuple[str, ...], interval_s: float, count: int | None) -> int:
+    from opskit.analysis.safepoints.live import judge
+    from opskit.collect.safepoints.live import Request, collect
+    from opskit.render.views.safepoints import live as view
+
+    out = run.out
+    streamed = run.format == "text" and out.path is None
+    painted = run.format == "table" and out.terminal
+
+    def report(result: Result) -> Report:
+        return view.report(run.about(view.target(result.facts)), result)
+
+    def seen(facts: Facts) -> None:
+        if painted:
+            out.repaint(out.render(report(judge(facts)), fit_height=True))
+        elif streamed:
+            out.write(view.newest_line(judge(facts)))
+
+    facts = collect(run.host, Request(_jvm(run, targets), interval_s, count), seen)
+    last = report(judge(facts))
+    if streamed:
+        out.write("".join(f"{line}\n" for line in view.closing_lines(judge(facts))))
+        out.say_aside(last)
+    elif painted:
+        seen(facts)
+    else:
+        out.emit(last)
+    return _INTERRUPTED if facts.interrupted else exit_code(last)
+
+
+def _jvm(run: Run, targets: tuple[str, ...]) -> int:
     try:
-        return resolve_jvm(host, targets[0] if targets else None)
+        return resolve_jvm(run.host, targets[0] if targets else None)
     except WhichJvm as error:
         if not targets:
             raise

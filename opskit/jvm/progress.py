@@ -1,10 +1,10 @@
-"""Readers that cannot stand still: each step of a loop over foreign text ends behind the place where it began."""
+"""Proof that a loop over foreign text ends: each step must consume input."""
 
 from __future__ import annotations
 
 
 def onwards(before: int, after: int) -> int:
-    """`after`, where a reader goes on. Raises AssertionError where that is not behind `before`: the reader would never end."""
+    """`after`, the next position. Raises AssertionError unless it is behind `before`: the loop would never end."""
     if after <= before:
-        raise AssertionError(f"a reader stands still at {before}")
+        raise AssertionError(f"a reader made no progress at {before}")
     return after

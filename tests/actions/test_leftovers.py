@@ -1,4 +1,4 @@
-"""Names that say whose they are, and what of them may be removed."""
+"""Names that identify their process, and which of the files may be removed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import NOBODY
+from shells import NOBODY
 
 from opskit.actions import leftovers
 
@@ -75,7 +75,7 @@ def test_a_zombie_is_dead():
     ],
 )
 def test_what_is_not_proven_is_not_dead(dead_name, parts):
-    """Another boot, machine or pid namespace, and names that nobody of us made."""
+    """Another boot, machine or pid namespace, and names that opskit did not make."""
     assert not leftovers.is_abandoned(dead_name(**parts))
 
 

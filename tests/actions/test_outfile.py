@@ -1,4 +1,4 @@
-"""Where -o and --save write: not where another user leads us, whole or not at all, with what the old file had."""
+"""Where -o and --save write: completely or not at all, not to a place that another user chose, with the old attributes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import NOBODY
+from shells import NOBODY
 
 from opskit.actions import outfile
 from opskit.errors import CannotWrite
@@ -63,7 +63,7 @@ def refused(path, said):
 
 @pytest.mark.parametrize("mode", [0o1777, 0o777, 0o1775])
 def test_another_users_link_in_a_shared_directory_is_not_followed(sticky, victim, mode):
-    """Neither to a file nor to what is not there yet, whatever fs.protected_symlinks is."""
+    """A link of another user to a file or to an absent name is refused, whatever fs.protected_symlinks is."""
     sticky.chmod(mode)
     refused(link(sticky / "x.json", victim), "x.json is a symbolic link of uid 65534")
     refused(link(sticky / "y.json", victim.parent / "new"), "y.json is a symbolic link of uid 65534")
@@ -85,7 +85,7 @@ def test_root_is_not_led_to_its_own_file_by_a_link_in_a_shared_directory(opskit,
 
 
 def test_a_link_in_the_middle_of_the_path_is_not_followed_either(sticky, tmp_path):
-    """Nor one that a link of ours leads through; --save is no other."""
+    """A directory link of another user is refused too, also behind a link of ours; --save behaves the same."""
     (tmp_path / "away").mkdir()
     link(sticky / "dir", tmp_path / "away")
     refused(sticky / "dir" / "x.json", "dir is a symbolic link of uid 65534")
@@ -100,7 +100,7 @@ def test_a_link_in_the_middle_of_the_path_is_not_followed_either(sticky, tmp_pat
 
 
 def test_root_follows_no_other_users_link_anywhere(tmp_path, victim, root_only):
-    """In a directory of the user's own, which no sysctl is about."""
+    """Root follows no link of another user in that user's own directory, which no sysctl covers."""
     home = tmp_path / "home"
     home.mkdir()
     os.chown(home, NOBODY, NOBODY)
@@ -109,7 +109,7 @@ def test_root_follows_no_other_users_link_anywhere(tmp_path, victim, root_only):
 
 
 def test_a_user_follows_the_links_of_others_where_only_they_can_be(as_user, open_place):
-    """As the kernel does: only a shared directory makes a link suspect, unless it is root's."""
+    """Links are refused only in shared directories, and there not those of root, as in the kernel."""
     target, name = open_place / "target", open_place / "x.json"
     target.write_text("old")
     os.chown(target, NOBODY, NOBODY)
@@ -125,7 +125,7 @@ def test_a_user_follows_the_links_of_others_where_only_they_can_be(as_user, open
 
 
 def test_links_of_ours_are_followed(sticky, victim, tmp_path):
-    """Absolute, relative, to a directory, dangling, in a chain: the link stays one, its target is written."""
+    """The target is written, and the link stays: absolute, relative, to a directory, dangling, in a chain."""
     (sticky / "x.json").symlink_to(victim)
     outfile.write_file(str(sticky / "x.json"), NEW)
     assert (sticky / "x.json").is_symlink()
@@ -140,7 +140,7 @@ def test_links_of_ours_are_followed(sticky, victim, tmp_path):
 
 
 def test_links_in_a_circle_end(tmp_path):
-    """ELOOP, as the kernel has it."""
+    """A loop of links is ELOOP."""
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
     refused(tmp_path / "a", "Too many levels of symbolic links")
@@ -183,7 +183,7 @@ def test_a_race_for_the_name_wins_nothing(open_place, spawn):
 
 
 def test_another_users_file_or_fifo_in_a_shared_directory_is_left_alone(sticky):
-    """The owner would read, or hold up, what root writes."""
+    """Root writes to no file or FIFO of another user, who could read or block the output."""
     (sticky / "x.json").write_text("theirs")
     os.mkfifo(sticky / "fifo.json", 0o666)
     for name in ("x.json", "fifo.json"):
@@ -193,7 +193,7 @@ def test_another_users_file_or_fifo_in_a_shared_directory_is_left_alone(sticky):
 
 
 def test_owner_group_mode_and_attributes_of_a_file_stay(tmp_path, root_only):
-    """ACL and user.* attributes too, where the file system has them; setuid and setgid go; the temporary file is closed."""
+    """Owner, mode, ACL and user.* attributes stay; setuid and setgid do not; the temporary file has mode 0600."""
     path = tmp_path / "x.json"
     path.write_text("old")
     os.chown(path, 1234, 4321)
@@ -230,7 +230,7 @@ def test_an_acl_of_the_directorys_default_is_not_added_to_a_file_that_had_none(t
 
 
 def test_a_new_file_has_the_mode_that_umask_leaves(tmp_path):
-    """0666 without the umask's bits."""
+    """A new file has mode 0666 without the umask's bits."""
     before = os.umask(0o027)
     try:
         outfile.write_file(str(tmp_path / "x.json"), NEW)
@@ -240,7 +240,7 @@ def test_a_new_file_has_the_mode_that_umask_leaves(tmp_path):
 
 
 def test_other_names_of_a_replaced_file_keep_the_old_content(tmp_path, victim):
-    """A hard link that somebody made to root's file gives no way to it."""
+    """A hard link that another user made to root's file is not written through."""
     os.link(victim, tmp_path / "x.json")
     outfile.write_file(str(tmp_path / "x.json"), NEW)
     assert victim.read_text() == "precious"
@@ -248,7 +248,7 @@ def test_other_names_of_a_replaced_file_keep_the_old_content(tmp_path, victim):
 
 
 def test_a_file_in_a_directory_that_is_closed_to_us_is_written_in_place(as_user, open_place):
-    """Also where we do not own it: then its owner could not be kept."""
+    """A file in a directory that is not writable, or of another owner, is written in place."""
     path = open_place / "x.json"
     path.write_text("old and much longer than that")
     path.chmod(0o666)
@@ -316,7 +316,7 @@ def in_tmpfs(place, code):
 
 
 def test_a_full_disk_leaves_the_old_file_as_it_was(tmp_path, root_only):
-    """One line, no half-written file, nothing beside it."""
+    """An error of one line; no partial file and no temporary file stays."""
     said = in_tmpfs(
         tmp_path,
         "open('x.json', 'w').write('old')\n"
@@ -352,7 +352,7 @@ def test_a_mount_point_is_written_in_place_and_whole_or_not_at_all(tmp_path, roo
 
 
 def test_an_error_on_the_way_leaves_nothing(tmp_path):
-    """Whatever the content's maker raises."""
+    """An exception of the function that makes the content leaves no file."""
 
     def parts():
         yield NEW
@@ -367,7 +367,7 @@ def test_an_error_on_the_way_leaves_nothing(tmp_path):
 
 
 def test_a_fifo_is_written_directly(tmp_path):
-    """It stays one."""
+    """A FIFO stays a FIFO."""
     path = tmp_path / "fifo.json"
     os.mkfifo(path)
     got = []
@@ -382,7 +382,7 @@ def test_a_fifo_is_written_directly(tmp_path):
 
 @pytest.mark.parametrize("name", ["/dev/fd/{}", "/proc/self/fd/{}", "/proc/self/../self/fd/{}"])
 def test_an_fd_of_ours_is_written_to_by_its_name(tmp_path, name):
-    """Where it stands, as a shell's redirection would: a file is not replaced, and may have no name any more."""
+    """Output to an fd goes to its current position, as with a shell's redirection; the file is not replaced."""
     with open(tmp_path / "log", "wb", buffering=0) as file:
         file.write(b"before\n")
         os.set_inheritable(file.fileno(), True)
@@ -392,7 +392,7 @@ def test_an_fd_of_ours_is_written_to_by_its_name(tmp_path, name):
 
 
 def test_an_fd_that_we_were_not_given_is_none(tmp_path):
-    """Closed, our own, or only for reading."""
+    """An fd that is closed, opskit's own, or read-only is refused."""
     refused("/dev/fd/987", "file descriptor 987 is not open")
     with open(os.devnull, "wb") as own:
         refused(f"/dev/fd/{own.fileno()}", "is not open")
@@ -435,13 +435,13 @@ def test_process_substitution_and_devices(opskit, tmp_path):
     ],
 )
 def test_a_bad_place_is_one_line(tmp_path, path, said):
-    """What is wrong, before the work and at the writing."""
+    """The message names the problem, before the work and at the write."""
     (tmp_path / "file").write_text("")
     refused(f"{tmp_path}/{path}", said)
 
 
 def test_a_directory_is_made_with_those_above(tmp_path):
-    """--save; twice is no error; a file in the way is."""
+    """--save twice is allowed; a path that leads through a file is refused."""
     for _ in range(2):
         outfile.make_directory(f"{tmp_path}/a/b/c")
     outfile.write_file(f"{tmp_path}/a/b/c/x.txt", NEW)

@@ -1,4 +1,4 @@
-"""`opskit dentry --culprit` where the root directory is no mount point, and on kernels without mounts that need no path."""
+"""`opskit dentry --culprit` where the root directory is not a mount point, and on kernels without detached mounts."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_the_culprit_is_named_in_a_chroot(tmp_path):
 
 
 def test_an_old_kernel_mounts_in_a_namespace_of_its_own():
-    """Without fsopen(2) tracefs is mounted at its usual place, where nobody else sees it."""
+    """Without fsopen(2) tracefs is mounted at its usual place, in a mount namespace of our own."""
     before = trees_mounts()
     done = run(sys.executable, "-c", OLD_KERNEL, *CULPRIT)
     assert done.returncode == 0, done.stderr

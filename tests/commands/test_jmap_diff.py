@@ -21,7 +21,9 @@ from histotext import POST, text
 from imports import HEAVY, imported
 from stracing import ACTS, OPENS, traced
 
-from opskit.commands.histograms import about_seconds, stop_estimate_s
+from opskit.host import Host
+from opskit.jvm.discover import find_jvm
+from opskit.jvm.perfdata.counters import heap
 
 RETAINED = "Workload$Retained"
 MIB = 1 << 20
@@ -60,9 +62,9 @@ AFTER = text(
 )  # fmt: skip
 
 
-def test_the_table_of_the_post_gives_its_rows(opskit, saved):
+def test_the_table_of_the_post_gives_its_rows(inprocess, saved):
     """Class, tab, instances, tab, bytes, both signed, largest growth first; the totals last."""
-    done = opskit("jmap-diff", *saved(*post()))
+    done = inprocess("jmap-diff", *saved(*post()))
     *rows, total = done.out.splitlines()
     assert done.code == 0
     assert rows == [f"{name}\t{count:+d}\t{size:+d}" for name, count, size in POST] or sorted(rows) == sorted(
@@ -75,16 +77,16 @@ def test_the_table_of_the_post_gives_its_rows(opskit, saved):
     )
 
 
-def test_no_vm_leaves_the_vms_own_out(opskit, saved):
+def test_no_vm_leaves_the_vms_own_out(inprocess, saved):
     """Rows and totals; what was left out is still told."""
-    *rows, total = opskit("jmap-diff", "--no-vm", *saved(*post())).out.splitlines()
+    *rows, total = inprocess("jmap-diff", "--no-vm", *saved(*post())).out.splitlines()
     assert not [row for row in rows if row.startswith("<")]
     assert total == "# +793 instances +62040 bytes; all classes +2933 +371744"
 
 
-def test_text_to_the_letter(opskit, saved):
+def test_text_to_the_letter(inprocess, saved):
     """What only one side has, the JVM's own array names, nothing on stderr."""
-    assert opskit("jmap-diff", *saved(BEFORE, AFTER)) == (
+    assert inprocess("jmap-diff", *saved(BEFORE, AFTER)) == (
         0,
         "[B\t+10\t+5238880\na.New\t+2\t+32\n[Ljava.lang.String;\t-1\t-32\na.Gone\t-3\t-48\n"
         "# +8 instances +5238832 bytes\n",
@@ -103,18 +105,18 @@ def steady(out):
 
 
 @pytest.mark.parametrize("format_", ["text", "table", "json", "csv", "markdown"])
-def test_a_series_in_every_format(opskit, saved, golden, format_):
+def test_a_series_in_every_format(inprocess, saved, golden, format_):
     """Whole outputs of three histograms, one of them cut, with a name that wants to act on the terminal."""
     third = text([("[B", 50, 6 << 20, "java.base@17"), ("a.New", 9, 144), ("a.Evil\x1b[31m|x", 1, 16)], modules=True)
     second = AFTER.rpartition("Total")[0]
-    done = opskit("jmap-diff", *saved(BEFORE, second, third), "-f", format_)
-    assert done.code == 0
+    done = inprocess("jmap-diff", *saved(BEFORE, second, third), "-f", format_)
+    assert done.code == 1
     golden(f"jmap-diff.{format_}", steady(done.out if format_ != "text" else done.out + done.err))
 
 
-def test_json(opskit, saved):
+def test_json(inprocess, saved):
     """The documented keys; the JVM's names; modules without versions."""
-    found = json.loads(opskit("jmap-diff", *saved(BEFORE, AFTER), "-f", "json").out)
+    found = json.loads(inprocess("jmap-diff", *saved(BEFORE, AFTER), "-f", "json").out)
     assert found["classes"][0] == {
         "name": "[B", "module": "java.base", "instances": 40, "bytes": 5 << 20, "instances_diff": 10, "bytes_diff": 5238880,
     }  # fmt: skip
@@ -125,14 +127,14 @@ def test_json(opskit, saved):
     assert [(one["line"], one["rows"]) for one in found["histograms"]] == [(1, 4), (1, 4)]
 
 
-def test_csv(opskit, saved):
+def test_csv(inprocess, saved):
     """A header and a row a class, which a spreadsheet reads; -n cuts it."""
-    rows = list(csv.DictReader(io.StringIO(opskit("jmap-diff", *saved(BEFORE, AFTER), "-f", "csv").out)))
+    rows = list(csv.DictReader(io.StringIO(inprocess("jmap-diff", *saved(BEFORE, AFTER), "-f", "csv").out)))
     assert [row["name"] for row in rows] == ["[B", "a.New", "[Ljava.lang.String;", "a.Gone"]
     assert rows[3] == {
         "name": "a.Gone", "module": "", "instances": "0", "bytes": "0", "instances_diff": "-3", "bytes_diff": "-48",
     }  # fmt: skip
-    assert len(opskit("jmap-diff", *saved(BEFORE, AFTER), "-f", "csv", "-n", "1").out.splitlines()) == 2
+    assert len(inprocess("jmap-diff", *saved(BEFORE, AFTER), "-f", "csv", "-n", "1").out.splitlines()) == 2
 
 
 @pytest.mark.parametrize(("options", "rows"), [
@@ -146,18 +148,18 @@ def test_csv(opskit, saved):
     (["--by", "package"], ["(arrays of primitives)", "a", "java.lang"]),
     (["--by", "module"], ["java.base", "(no named module)"]),
 ])  # fmt: skip
-def test_choosing(opskit, saved, options, rows):
+def test_choosing(inprocess, saved, options, rows):
     """Each option does what it says."""
-    out = opskit("jmap-diff", *options, *saved(BEFORE, AFTER)).out
+    out = inprocess("jmap-diff", *options, *saved(BEFORE, AFTER)).out
     assert [line.split("\t")[0] for line in out.splitlines()[:-1]] == rows
 
 
-def test_a_series_in_one_file_and_standard_input(opskit, saved):
+def test_a_series_in_one_file_and_standard_input(inprocess, saved):
     """A log with several histograms is a series by itself; - is standard input."""
     [log] = saved("noise\n" + BEFORE + "more noise\n" + AFTER)
-    assert opskit("jmap-diff", log).out == opskit("jmap-diff", *saved(BEFORE, AFTER)).out
+    assert inprocess("jmap-diff", log).out == inprocess("jmap-diff", *saved(BEFORE, AFTER)).out
     before, _ = saved(BEFORE, AFTER)
-    assert opskit("jmap-diff", before, "-", stdin=AFTER).out == opskit("jmap-diff", *saved(BEFORE, AFTER)).out
+    assert inprocess("jmap-diff", before, "-", stdin=AFTER).out == inprocess("jmap-diff", *saved(BEFORE, AFTER)).out
 
 
 def test_a_pipe_can_be_a_file(saved):
@@ -171,46 +173,77 @@ def test_a_pipe_can_be_a_file(saved):
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
-def test_what_windows_writes(opskit, saved, encoding):
+def test_what_windows_writes(inprocess, saved, encoding):
     """PowerShell's > writes UTF-16; line ends are CRLF."""
     forms = [content.replace("\n", "\r\n").encode(encoding) for content in (BEFORE, AFTER)]
-    assert opskit("jmap-diff", *saved(*forms)).out == opskit("jmap-diff", *saved(BEFORE, AFTER)).out
+    assert inprocess("jmap-diff", *saved(*forms)).out == inprocess("jmap-diff", *saved(BEFORE, AFTER)).out
 
 
-def test_times_in_the_names_of_files_make_slopes_by_the_minute(opskit, tmp_path):
+def grown(*sizes):
+    """Histograms in which a.Leak has so many bytes, beside classes that stay the same."""
+    return [text([("a.Leak", size // 16, size), ("[B", 10, 100_000)]) for size in sizes]
+
+
+@pytest.mark.parametrize(("sizes", "severities"), [
+    ((1600, 160_000), []),
+    ((1600, 80_000, 160_000), ["warning"]),
+    ((1600, 1616, 1632), []),
+    ((160_000, 1600, 160_000), []),
+])  # fmt: skip
+def test_findings_and_exit_code(inprocess, saved, sizes, severities):
+    """Two points are no trend; steady growth by a percent of all bytes or more is a warning and exit code 1."""
+    done = inprocess("jmap-diff", *saved(*grown(*sizes)), "-f", "json")
+    found = json.loads(done.out)["findings"]
+    assert [one["severity"] for one in found] == severities
+    assert {one["code"] for one in found} <= {"class-keeps-growing"}
+    assert done.code == ("warning" in severities)
+
+
+def test_a_finding_names_its_file(inprocess, saved):
+    """The subject is the last file; in text it stands on stderr, beside the rows."""
+    paths = saved(*grown(1600, 80_000, 160_000))
+    done = inprocess("jmap-diff", *paths)
+    assert (
+        f"warning class-keeps-growing ({paths[2]}): a.Leak keeps growing: in 2 of 2 steps, +77.3 KiB a histogram"
+        in done.err
+    )
+    assert done.out.splitlines()[0] == "a.Leak\t+9900\t+158400"
+
+
+def test_times_in_the_names_of_files_make_slopes_by_the_minute(inprocess, tmp_path):
     """As --save writes them."""
     for second in (0, 30, 60):
         name = tmp_path / f"histogram-7-20260102T0304{second % 60:02d}.000Z.txt"
         name = name if second < 60 else tmp_path / "histogram-7-20260102T030500.000Z.txt"
         name.write_text(text([("a.B", 1 + second, 16 + 16 * second)]))
-    found = json.loads(opskit("jmap-diff", *sorted(tmp_path.iterdir()), "-f", "json").out)
+    found = json.loads(inprocess("jmap-diff", *sorted(tmp_path.iterdir()), "-f", "json").out)
     assert found["trend"][0]["bytes_per_min"] == pytest.approx(16 * 60)
     assert found["trend"][0]["steps_grown"] == 2
 
 
-def test_cut_files_have_partial_totals(opskit, saved):
+def test_cut_files_have_partial_totals(inprocess, saved):
     """And a class that is missing in a cut one may have been there."""
     cut = BEFORE.rpartition("Total")[0]
-    done = opskit("jmap-diff", *saved(cut, AFTER))
+    done = inprocess("jmap-diff", *saved(cut, AFTER))
     assert done.out.splitlines()[-1] == "# partial: +8 instances +5238832 bytes"
     assert "a.txt:1: cut short: it has no Total line" in done.err
     assert "only the last histogram has a.New" in done.err
 
 
-def test_the_same_file_twice_and_other_jvms_are_said(opskit, saved):
+def test_the_same_file_twice_and_other_jvms_are_said(inprocess, saved):
     """On stderr in text, as notes in JSON."""
     before, other = saved(BEFORE, BEFORE.replace("java.base@17", "java.base@21"))
-    assert "the same in every row" in opskit("jmap-diff", before, before).err
-    assert "JDK versions 17, 21" in opskit("jmap-diff", before, other).err
-    notes = json.loads(opskit("jmap-diff", before, other, "-f", "json").out)["notes"]
+    assert "the same in every row" in inprocess("jmap-diff", before, before).err
+    assert "JDK versions 17, 21" in inprocess("jmap-diff", before, other).err
+    notes = json.loads(inprocess("jmap-diff", before, other, "-f", "json").out)["notes"]
     assert any("different JVMs" in note for note in notes)
 
 
-def test_gzip_files_are_read(opskit, saved):
+def test_gzip_files_are_read(inprocess, saved):
     """By what is in them, whatever they are called."""
     packed = saved(*(gzip.compress(content.encode()) for content in (BEFORE, AFTER)))
-    done = opskit("jmap-diff", *packed)
-    assert done == opskit("jmap-diff", *saved(BEFORE, AFTER))
+    done = inprocess("jmap-diff", *packed)
+    assert done == inprocess("jmap-diff", *saved(BEFORE, AFTER))
     assert done.out.startswith("[B\t+10")
 
 
@@ -219,18 +252,18 @@ def test_gzip_files_are_read(opskit, saved):
     (BEFORE.replace(" 4000", " 4008"), "a.txt:7: the 4 rows add up to 36 instances and 4136 bytes, not to this Total"),
     ("Full thread dump OpenJDK\n", "a.txt: this is no class histogram but a thread dump"),
     (b"JAVA PROFILE 1.0.2\0" + bytes(9000), "a.txt: this is no class histogram but a heap dump (hprof)"),
-    (gzip.compress(b"Full thread dump OpenJDK\n"), "a.txt: this is no class histogram but a thread dump"),
+    (gzip.compress(b"Full thread dump OpenJDK\n", mtime=0), "a.txt: this is no class histogram but a thread dump"),
     ("", "a.txt: this is no class histogram but empty"),
 ])  # fmt: skip
-def test_bad_files(opskit, saved, content, said):
+def test_bad_files(inprocess, saved, content, said):
     """One line: the place, what was found; exit 2."""
-    done = opskit("jmap-diff", *saved(content, AFTER))
+    done = inprocess("jmap-diff", *saved(content, AFTER))
     assert (done.code, done.out) == (2, "")
     assert said in done.err
     assert len(done.err.splitlines()) == 1
 
 
-def test_bad_words(opskit, saved, tmp_path):
+def test_bad_words(inprocess, saved, tmp_path):
     """No such file, a directory, a single histogram, a PID with files, options that go with a PID, no regular expression."""
     before, after = saved(BEFORE, AFTER)
     for words, said in [
@@ -240,21 +273,22 @@ def test_bad_words(opskit, saved, tmp_path):
         (["4242", before], "a PID or files, not both"),
         ([before, "4242"], "a PID or files, not both"),
         ([before, after, "--live"], "--live goes with a PID"),
+        ([before, after, "-w"], "-w/--watch goes with a PID"),
         ([before, after, "-c", "3"], "-c/--count goes with a PID"),
         ([before, after, "--timeout", "3"], "--timeout goes with a PID"),
-        ([before, after, "--include", "("], "no regular expression"),
+        ([before, after, "--include", "("], "not a regular expression"),
         ([before, after, "-o", "x.pdf"], "unknown suffix '.pdf'"),
         (["-", "-"], "only once"),
         (["no.such.Main"], "no.such.Main"),
         (["999999999"], "no process 999999999"),
         (["1", "-c", "1"], "1 is not in the range x>=2"),
     ]:
-        done = opskit("jmap-diff", *words)
+        done = inprocess("jmap-diff", *words)
         assert (done.code, done.out) == (2, ""), words
         assert said in done.err, words
 
 
-def test_a_file_whose_name_is_digits(opskit, saved, tmp_path):
+def test_a_file_whose_name_is_digits(inprocess, saved, tmp_path):
     """./5 is a file; a bare 5 a PID."""
     for name, path in zip("56", saved(BEFORE, AFTER)):
         os.rename(path, tmp_path / name)
@@ -269,14 +303,14 @@ def test_a_file_whose_name_is_digits(opskit, saved, tmp_path):
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg"])
-def test_pictures(opskit, saved, tmp_path, suffix):
+def test_pictures(inprocess, saved, tmp_path, suffix):
     """Bars of a difference, lines of a series; the names are the readable ones."""
     pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")
     third = AFTER.replace("   5242880", "   9242880").replace("5242960", "9242960")
     for number, contents in enumerate([(BEFORE, AFTER), (BEFORE, AFTER, third)]):
         path = tmp_path / f"growth{number}.{suffix}"
-        done = opskit("jmap-diff", *saved(*contents), "-o", path)
-        assert (done.code, done.out) == (0, "")
+        done = inprocess("jmap-diff", *saved(*contents), "-o", path)
+        assert (done.code, done.out) == (number, "")
         data = path.read_bytes()
         assert data.startswith(b"\x89PNG" if suffix == "png" else b"<?xml")
         assert suffix == "png" or b">byte[]<" in data
@@ -306,21 +340,6 @@ def test_files_need_nothing_heavy(saved):
         "opskit.jvm.attach.client",
         "opskit.jvm.discover",
     }
-
-
-@pytest.mark.parametrize(("seconds", "said"), [
-    (0.001, "10 ms"), (0.024, "20 ms"), (0.3, "0.3 s"), (2.4, "2 s"), (36.0, "35 s"), (150.0, "2 min"),
-])  # fmt: skip
-def test_estimates_are_no_more_exact_than_they_are(seconds, said):
-    """About."""
-    assert about_seconds(seconds) == said
-
-
-def test_the_estimate_is_what_was_measured():
-    """3.7 GiB of small objects: 2.3 s; by a full GC 9.4 s. 58 GiB: about 35 s."""
-    assert stop_estimate_s(int(3.7 * 1024 * MIB), live=False) == pytest.approx(2.3, rel=0.01)
-    assert stop_estimate_s(int(3.7 * 1024 * MIB), live=True) == pytest.approx(9.4, rel=0.01)
-    assert about_seconds(stop_estimate_s(58 << 30, live=False)) == "35 s"
 
 
 # Real JVMs
@@ -385,9 +404,11 @@ def test_it_starts_the_listener_and_does_nothing_else(workload, saved):
 
 
 def test_the_leak_is_the_first_suspect(opskit, workload, jvm_version):
-    """One class leaks 1 MB a second beside a churning cache: it is ranked first, and when the heap is full is said."""
+    """One class leaks 1 MB a second beside a churning cache: a warning, ranked first, with a forecast for the heap."""
     jvm = workload("leak=1000000", "cache=3000", "allocate=3000000", version=jvm_version, options=("-Xmx96m",))
-    found = json.loads(opskit("jmap-diff", jvm.pid, "-i", "0.7s", "-c", "6", "-f", "json").out)
+    done = opskit("jmap-diff", jvm.pid, "-i", "0.7s", "-c", "6", "-f", "json")
+    assert done.code == 1
+    found = json.loads(done.out)
     first = found["trend"][0]
     assert first["name"] == "Workload$Leaked"
     assert first["steps_grown"] == first["steps"] == 5
@@ -396,23 +417,41 @@ def test_the_leak_is_the_first_suspect(opskit, workload, jvm_version):
     assert 90 * MIB < found["heap_max_bytes"] <= 100 * MIB
     assert found["heap_full_in_min"] > 0
     assert any("Workload$Leaked keeps growing" in line for line in found["verdict"])
+    [warning] = [
+        one for one in found["findings"] if one["summary"].startswith("Workload$Leaked keeps growing: in 5 of 5")
+    ]
+    assert (warning["code"], warning["severity"]) == ("class-keeps-growing", "warning")
+    assert (warning["entity"]["kind"], warning["entity"]["id"]) == ("process", str(jvm.pid))
+    assert warning["next"] == f"jcmd {jvm.pid} GC.heap_dump FILE"
+    assert warning["window_s"] > 3
     assert any("at this slope the heap is full in" in line for line in found["verdict"])
 
 
-def test_a_jvm_that_does_not_answer(opskit, workload):
+def test_a_watch_compares_all_so_far(inprocess, workload):
+    """-w takes one more histogram each time; the first one alone has nothing to compare with."""
+    jvm = workload("leak=1000000")
+    blocks = inprocess("jmap-diff", jvm.pid, "-w", "-i", "0.3s", "-c", "3", "-f", "table")
+    assert "1 histogram taken; growth is shown from the second one on" in blocks.out
+    assert "what keeps growing" in blocks.out
+    found = json.loads(inprocess("jmap-diff", jvm.pid, "-w", "-i", "0.3s", "-c", "3", "-f", "json").out)
+    assert len(found["histograms"]) == 3
+    assert found["trend"][0]["steps"] == 2
+
+
+def test_a_jvm_that_does_not_answer(inprocess, workload):
     """It comes back when --timeout is over, and names the thread that holds all up."""
     jvm = workload("hog", options=jvms.HOG_OPTIONS)
-    ran = opskit("jmap-diff", jvm.pid, "-i", "1", "--timeout", "3")
+    ran = inprocess("jmap-diff", jvm.pid, "-i", "1", "--timeout", "3")
     assert ran.code == 2
     assert "within 3 s" in ran.err
     assert 'thread "hog"' in ran.err
 
 
-def test_a_jvm_is_named_by_its_main_class(opskit, workload, tmp_path):
+def test_a_jvm_is_named_by_its_main_class(inprocess, workload, tmp_path):
     """A part of it will do; where several match they are listed, exit 2."""
     workload("sleep=1")
     workload("sleep=1")
-    done = opskit("jmap-diff", "orkloa")
+    done = inprocess("jmap-diff", "orkloa")
     assert (done.code, done.out) == (2, "")
     assert "JVMs match 'orkloa'" in done.err
 
@@ -452,15 +491,15 @@ def test_a_jvm_that_ends_meanwhile(workload, tmp_path):
     wait_for(lambda: kept.is_dir() and len(list(kept.iterdir())) >= 3, "three histograms")
     jvm.stop()
     out, err = process.communicate(timeout=120)
-    assert process.returncode == 0, err
+    assert process.returncode == 1, err
     assert "# suspect 1: Workload$Leaked" in out
     assert f"no process {jvm.pid}" in err
 
 
-def test_a_jvm_without_counters(opskit, workload):
+def test_a_jvm_without_counters(inprocess, workload):
     """-XX:-UsePerfData: the estimate is by its resident memory; what each really took is not known, and that is said."""
     jvm = workload("retain=10", options=("-Xmx64m", "-XX:-UsePerfData"))
-    done = opskit("jmap-diff", jvm.pid, "-i", "0.2", "--yes")
+    done = inprocess("jmap-diff", jvm.pid, "-i", "0.2", "--yes")
     assert done.code == 0
     assert "resident memory" in done.err
     assert "is not known" in done.err
@@ -469,10 +508,17 @@ def test_a_jvm_without_counters(opskit, workload):
 BIG = ("-Xmx1200m", "-Xms1200m", "-XX:+UseSerialGC")
 
 
-def test_above_a_second_it_asks_first(opskit, workload):
+def full(jvm):
+    """Wait until the JVM's counters have the size of a heap whose histogram stops it for more than a second."""
+    host = Host.at(None, None)
+    wait_for(lambda: heap(find_jvm(host.fs, jvm.pid).perf).used_bytes > 450 * MIB, "a full heap")
+    return jvm
+
+
+def test_above_a_second_it_asks_first(inprocess, workload):
     """Nothing is sent without --yes: not even the listener is started."""
-    jvm = workload("retain=16000000", options=BIG)
-    done = opskit("jmap-diff", jvm.pid, "--live", "-i", "0.1")
+    jvm = full(workload("retain=24000000", options=BIG))
+    done = inprocess("jmap-diff", jvm.pid, "--live", "-i", "0.1")
     assert (done.code, done.out) == (2, "")
     assert "Nothing was sent; add --yes" in done.err
     assert not os.path.exists(f"/tmp/.java_pid{jvm.pid}")
@@ -480,7 +526,7 @@ def test_above_a_second_it_asks_first(opskit, workload):
 
 def test_a_typed_yes_will_do(workload):
     """On a terminal it asks; anything but yes is a no."""
-    jvm = workload("retain=16000000", options=BIG)
+    jvm = full(workload("retain=24000000", options=BIG))
     for answer, code in ((b"no\n", 2), (b"yes\n", 0)):
         leader, follower = pty.openpty()
         process = subprocess.Popen(
@@ -499,30 +545,30 @@ def test_a_typed_yes_will_do(workload):
         assert out.endswith(b"bytes\n") or code
 
 
-def test_another_pid_namespaces_jvm_is_not_asked(opskit, workload, tmp_path):
+def test_another_pid_namespaces_jvm_is_not_asked(inprocess, workload, tmp_path):
     """Behind --proc a pid is none of ours."""
     jvm = workload()
     (tmp_path / "self").mkdir()
     (tmp_path / str(jvm.pid)).mkdir()
-    done = opskit("jmap-diff", jvm.pid, "--proc", tmp_path)
+    done = inprocess("jmap-diff", jvm.pid, "--proc", tmp_path)
     assert done.code == 2
     assert "Nothing was sent" in done.err
 
 
-def test_a_place_that_cannot_be_written_is_said_before_anything_is_sent(opskit, workload, tmp_path):
+def test_a_place_that_cannot_be_written_is_said_before_anything_is_sent(inprocess, workload, tmp_path):
     """--save into a file."""
     jvm = workload()
     (tmp_path / "file").write_text("")
-    done = opskit("jmap-diff", jvm.pid, "--save", tmp_path / "file" / "x")
+    done = inprocess("jmap-diff", jvm.pid, "--save", tmp_path / "file" / "x")
     assert done.code == 2
     assert "--save" in done.err
     assert not os.path.exists(f"/tmp/.java_pid{jvm.pid}")
 
 
-def test_the_real_ones(opskit, samples):
+def test_the_real_ones(inprocess, samples):
     """Each real file given twice: that is said, and where it holds one histogram, no row differs."""
     for file in sorted((samples / "class-histograms").iterdir()):
-        done = opskit("jmap-diff", file, file, "-f", "json")
+        done = inprocess("jmap-diff", file, file, "-f", "json")
         assert done.code == 0, file.name
         found = json.loads(done.out)
         assert any("the same in every row" in note for note in found["notes"]), file.name

@@ -21,7 +21,7 @@ import java.util.function.Supplier;
  * The Java program that the tests look at: java Workload MODE[=VALUE]...
  *
  * It prints READY when every thread is in its place, and ends when its standard input does, so that none outlives its test.
- * Compiled for release 8, so that every JVM runs it. Each mode has its own method below; docs in tests/jvms.py.
+ * Compiled for release 8, so that every JVM runs it. Each mode has its own method below; docs in tests/support/jvms.py.
  */
 public final class Workload {
     static final List<Object> KEPT = new ArrayList<>();

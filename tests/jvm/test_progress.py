@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from opskit.jvm.dumps import histogram
+from opskit.jvm.dumps import histogram_reader
+from opskit.jvm.dumps.histogram import Table
+from opskit.jvm.dumps.histogram_rows import RowReader
 from opskit.jvm.progress import onwards
 
 
@@ -12,13 +14,13 @@ def test_only_forwards():
     """The next place is behind the last one, or there is no next place."""
     assert onwards(3, 4) == 4
     for after in (3, 2, -1):
-        with pytest.raises(AssertionError, match="stands still at 3"):
+        with pytest.raises(AssertionError, match="made no progress at 3"):
             onwards(3, after)
 
 
 def test_a_table_reader_that_reads_nothing(monkeypatch):
     """A reader of histograms that consumes nothing, through whatever mistake, ends at once."""
-    nothing = histogram._Table({}, {}, None, None, (), 0)
-    monkeypatch.setattr(histogram._Lines, "read", lambda *_: nothing)
+    nothing = Table({}, {}, None, None, (), 0)
+    monkeypatch.setattr(RowReader, "read", lambda *_: nothing)
     with pytest.raises(AssertionError):
-        histogram.parse_histograms("1: 1 16 a.B\n", "x")
+        histogram_reader.parse_histograms("1: 1 16 a.B\n", "x")

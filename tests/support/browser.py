@@ -1,4 +1,4 @@
-"""A real browser for the tests: headless Chromium, driven over the WebDriver protocol by nothing but the standard library.
+"""A real browser for the tests: headless Chromium over the WebDriver protocol, with the standard library only.
 
 Each browser has a new, empty profile and asks the network for nothing; it is quit at the end, with all its processes.
 """
@@ -103,15 +103,15 @@ class Browser:
         self._ask("POST", f"{self.session}/url", {"url": path.as_uri() if isinstance(path, Path) else path})
 
     def run(self, script, *arguments):
-        """What a function body returns in the page."""
+        """Run a function body in the page and return its value."""
         return self._ask("POST", f"{self.session}/execute/sync", {"script": script, "args": list(arguments)})
 
     def find(self, css):
-        """The elements that fit a CSS selector."""
+        """The elements that match a CSS selector."""
         return self._ask("POST", f"{self.session}/elements", {"using": "css selector", "value": css})
 
     def click(self, css) -> None:
-        """Click the first that fits as a mouse does: in its middle."""
+        """Click the first match in its middle, as a mouse does."""
         self._ask("POST", f"{self.session}/element/{self.find(css)[0][_ELEMENT]}/click")
 
     def hover(self, css) -> None:
@@ -132,43 +132,43 @@ class Browser:
         self._ask("POST", f"{self.session}/actions", {"actions": [source]})
 
     def devtools(self, command, **parameters):
-        """A command of the DevTools protocol."""
+        """Run a command of the DevTools protocol."""
         return self._ask("POST", f"{self.session}/goog/cdp/execute", {"cmd": command, "params": parameters})
 
     def window(self, width, height, *, mobile=False) -> None:
-        """The size of the page; `mobile` as a phone has it."""
+        """Set the size of the page; `mobile`: like a phone."""
         self.devtools(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=2 if mobile else 1, mobile=mobile
         )  # fmt: skip
         self.devtools("Emulation.setTouchEmulationEnabled", enabled=mobile)
 
     def prefer(self, **media) -> None:
-        """prefers_color_scheme="dark" and the like."""
+        """Set media features: prefers_color_scheme="dark" and others."""
         features = [{"name": name.replace("_", "-"), "value": value} for name, value in media.items()]
         self.devtools("Emulation.setEmulatedMedia", features=features)
 
     def script(self, *, enabled) -> None:
-        """Whether pages may run their scripts; for those opened from now on."""
+        """Allow or forbid scripts in pages opened from now on."""
         self.devtools("Emulation.setScriptExecutionDisabled", value=not enabled)
 
     def screenshot(self, path: Path) -> bytes:
-        """What the window shows, as a PNG file."""
+        """Write a PNG file of the window."""
         data = base64.b64decode(self._ask("GET", f"{self.session}/screenshot"))
         path.write_bytes(data)
         return data
 
     def pdf(self, path: Path) -> None:
-        """The page as it is printed."""
+        """Write a PDF file of the page."""
         printed = self.devtools("Page.printToPDF", preferCSSPageSize=True, printBackground=True)
         path.write_bytes(base64.b64decode(printed["data"]))
 
     def errors(self) -> list[str]:
-        """What the page complained about since the last call."""
+        """The warnings and errors of the page since the last call."""
         logged = self._ask("POST", f"{self.session}/se/log", {"type": "browser"})
         return [entry["message"] for entry in logged if entry["level"] in ("SEVERE", "WARNING")]
 
     def requests(self) -> list[str]:
-        """The addresses that were asked for since the last call."""
+        """The addresses requested since the last call."""
         asked = []
         for entry in self._ask("POST", f"{self.session}/se/log", {"type": "performance"}):
             message = json.loads(entry["message"])["message"]
@@ -177,7 +177,7 @@ class Browser:
         return asked
 
     def quit(self) -> None:
-        """End the browser and all it started, and take its profile away."""
+        """End the browser and its children, and remove its profile."""
         try:
             if self.session:
                 self._ask("DELETE", self.session)

@@ -1,12 +1,15 @@
-"""Captured trees for `opskit dentry`: machines of several ages, with the numbers of the stories that are told of them.
+"""Captured trees for `opskit dentry`: machines from Linux 2.4 to today.
 
-Made by hand from each kernel's form of the files; the machine of 2010 from the weblog post "Linux's dentry_cache takes all
-available memory": 24 GiB of RAM, 12 GB of them dentries, and a kernel that neither counts negative ones nor knows MemAvailable.
+Written by hand in the format of each kernel. POST is the machine of the weblog post "Linux's dentry_cache takes all available
+memory" (2010): 24 GiB of RAM, 12 GB of dentries, and a kernel without a count of negative dentries and without MemAvailable.
 """
 
 from __future__ import annotations
 
 from trees import Link
+
+from opskit.collect.dentry import Facts
+from opskit.proc.files.slabinfo import Slab
 
 HEAD_2 = (
     "# name            <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab> : tunables <batchcount> <limit> "
@@ -111,3 +114,9 @@ TODAY = {  # cgroup v2; a container near its limit, full of negative entries; 16
     f"{V2}/system.slice/memory.current": "209715200\n",
     f"{V2}/system.slice/memory.max": "max\n",
 }
+
+
+def facts_of(state=None, caches=(), **meminfo):
+    """Facts of a machine with 16 GiB of RAM and 4 KiB pages; `caches`: (name, objects, pages) each."""
+    slabs = tuple(Slab(name, count, count, 192, pages, 1) for name, count, pages in caches) or None
+    return Facts(state, slabs, {"MemTotal": 16 << 30, **meminfo}, 4096)

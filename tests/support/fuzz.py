@@ -2,10 +2,10 @@
 
     python tests/support/fuzz.py N [--target NAME] [--seed SEED] [--jobs JOBS]
 
-N inputs are spread evenly over the targets of tests/support/fuzztargets.py. An input is made of real samples and of pieces of the
-format, and is the same whenever target, seed and number are the same. A parser may return, or raise one of the project's
-own errors. Anything else, and more than 2 s of CPU for one input, is a failure: it is printed with the target, the seed,
-the number and the input, cut down to what still fails.
+N inputs are spread evenly over the targets of tests/support/fuzztargets.py. An input is made of real samples and pieces of the
+format; target, seed and number determine it. A parser may return, or raise an error of the project. Anything else, and more
+than 2 s of CPU for one input, is a failure. It is printed with target, seed, number and the input, shortened as far as it
+still fails.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-sys.path.append(str(Path(__file__).resolve().parents[2]))  # opskit itself, where it is not installed
+sys.path.append(str(Path(__file__).resolve().parents[2]))  # opskit, if it is not installed
 
 from fuzztargets import TARGETS, every_line_of, refusals
 
@@ -70,11 +70,11 @@ _LINE_ENDS = b"\r\n", b"\r", b"\0", b"\xc2\x85", b" \n", b"\n\n", b"\x0b"
 
 
 class TooLong(BaseException):
-    """The time for one input is over; no parser catches it."""
+    """An input took too long. No parser catches it."""
 
 
 class Failure(NamedTuple):
-    """An input that a parser did not stand. `where`: the exception's type and the line of opskit that raised it."""
+    """An input that a parser failed on. `where`: the exception's type and the line of opskit that raised it."""
 
     target: str
     seed: int
@@ -85,7 +85,7 @@ class Failure(NamedTuple):
 
 
 class Count(NamedTuple):
-    """What became of the inputs of one target; `slowest_s` in seconds of CPU."""
+    """Counts of the inputs of one target; `slowest_s` in seconds of CPU."""
 
     inputs: int = 0
     accepted: int = 0
@@ -95,7 +95,7 @@ class Count(NamedTuple):
 
 
 class Maker:
-    """Makes the inputs of one target."""
+    """Maker of the inputs of one target."""
 
     def __init__(self, name: str, seed: int) -> None:
         self._key = f"{name}/{seed}"
@@ -161,7 +161,7 @@ class Maker:
 
 
 def runs(name: str, size: int = RUN_BYTES, size_of_lines: int = RUN_BYTES) -> Iterator[tuple[bytes, bytes]]:
-    """(what is repeated, the input): runs of that size alone, and somewhere in a real sample.
+    """Yield (what is repeated, the input): runs of that size alone, and inside a real sample.
 
     Repeated are characters of each class, and pieces of the format and lines of the samples, whole and cut in two.
     """
@@ -183,7 +183,7 @@ def runs(name: str, size: int = RUN_BYTES, size_of_lines: int = RUN_BYTES) -> It
 
 @contextlib.contextmanager
 def guarded() -> Iterator[None]:
-    """Raise TooLong where the block uses more of the CPU; what C does at a stretch is told when it is over."""
+    """Raise TooLong where the block uses more of the CPU; a long call into C is noticed at its end."""
     seconds = LONGEST_S
 
     def too_long(*_: object) -> None:
@@ -202,7 +202,7 @@ def guarded() -> Iterator[None]:
 
 
 def trial(name: str, data: bytes) -> tuple[str, str] | None:
-    """(where, what) of an input that fails; None for one that is accepted ("" as where: refused)."""
+    """(where, what) of an input that fails; None if it is accepted; "" as where if it is refused."""
     try:
         with guarded():
             TARGETS[name].run(data)
@@ -212,14 +212,14 @@ def trial(name: str, data: bytes) -> tuple[str, str] | None:
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "opskit" in frame.filename]
         last = frames[-1] if frames else traceback.extract_tb(error.__traceback__)[-1]
         place = f"{last.filename.rpartition('opskit/')[2]}:{last.lineno} {last.name}"
-        if isinstance(error, TooLong):  # where it was just then is by chance
+        if isinstance(error, TooLong):  # its place is random
             place = f"{frames[0].filename.rpartition('opskit/')[2]}" if frames else "?"
         return f"{type(error).__name__} at {place}", str(error)[:200]
     return None
 
 
 def fuzz(name: str, seed: int, begin: int, end: int) -> tuple[str, Count, list[Failure]]:
-    """Try the inputs from `begin` up to `end`; one failure of each kind is given."""
+    """Try the inputs from `begin` up to `end`; return one failure of each kind."""
     maker = Maker(name, seed)
     accepted = refused = slowest = 0
     slowest_s = 0.0
@@ -258,7 +258,7 @@ def shrunk(failure: Failure) -> bytes:
 
 
 def told(failure: Failure) -> str:
-    """A failure, as it is printed."""
+    """Format a failure."""
     data = shrunk(failure)
     shown = repr(data) if len(data) <= _SHOWN_BYTES else f"{data[:_SHOWN_BYTES]!r}… ({len(data)} bytes)"
     return (
@@ -282,7 +282,7 @@ def _sum(one: Count, other: Count) -> Count:
 
 
 def main() -> int:
-    """Print the counts of each target and its failures; 1 where there is any."""
+    """Print the counts and failures of each target; exit code 1 if there is a failure."""
     parser = argparse.ArgumentParser(description="Damaged input for every parser.")
     parser.add_argument("inputs", type=int, metavar="N", help="how many inputs, over all targets")
     parser.add_argument(
@@ -307,7 +307,7 @@ def main() -> int:
                 if (name, failure.where) not in failures:
                     failures[name, failure.where] = failure
                     print(told(failure), flush=True)
-        pool.close()  # the end of the block kills the workers, which leave their trees of files behind
+        pool.close()  # leaving the block would kill the workers before they remove their files
         pool.join()
     print(f"{'parser':<32}{'inputs':>10}{'accepted':>10}{'refused':>10}{'failed':>8}{'slowest ms':>12}")
     total = Count()

@@ -14,49 +14,48 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from opskit.actions import peek_paths
-from opskit.analysis import flame_tree as flametree
-from opskit.analysis import frame_kinds as framekind
-from opskit.analysis import frames, jmap_diff, locks, stacks
-from opskit.analysis import limit_origin as limitorigin
-from opskit.analysis import saved_profiles as readback
-from opskit.analysis import thread_stack as threadstack
 from opskit.analysis.distribution import Scratch
-from opskit.analysis.safepoint_advice import Figures, verdict
-from opskit.analysis.safepoints import Collector, Timeline, stops_of
-from opskit.commands import dentry, jpmp, jpmp_live
-from opskit.commands import safepoints as safepoints_command
+from opskit.analysis.jmap_diff.judge import judge
+from opskit.analysis.jmap_diff.names import Choice
+from opskit.analysis.jpmp import flame_tree, frame_kinds, frames, locks, selection, stacks
+from opskit.analysis.limits.origin import unit_soft
+from opskit.analysis.limits.thread_stack import compiler_stack_bytes, java_stack
+from opskit.analysis.safepoints.advice import verdict
+from opskit.analysis.safepoints.stops import moment_of, stops_of
+from opskit.analysis.safepoints.sums import Sums
+from opskit.collect.jmap_diff import Facts, Sample
+from opskit.collect.jpmp import files as dump_files
+from opskit.collect.jpmp import words as jpmp_words
+from opskit.commands import dentry
 from opskit.commands.shared import options
 from opskit.errors import OpskitError
-from opskit.jvm import launch
+from opskit.jvm import launch, profiles
 from opskit.jvm import mapped_files as jvm_maps
 from opskit.jvm import native_image as nativeimage
 from opskit.jvm.attach import target as attachtarget
 from opskit.jvm.attach import wire as attachwire
-from opskit.jvm.dumps import class_names as classname
-from opskit.jvm.dumps import sniff as lookslike
-from opskit.jvm.dumps import text as dumptext
+from opskit.jvm.dumps import class_names, plain_text, sniff
 from opskit.jvm.dumps.actuator import ActuatorParser
 from opskit.jvm.dumps.dialects import DumpReader
 from opskit.jvm.dumps.dump_to_file import JsonParser, PlainParser
-from opskit.jvm.dumps.histogram import parse_histograms
+from opskit.jvm.dumps.histogram_reader import parse_histograms
 from opskit.jvm.dumps.hotspot import HotSpotParser
 from opskit.jvm.dumps.javacore import JavacoreParser
 from opskit.jvm.dumps.jrockit import JRockitParser
 from opskit.jvm.dumps.serviceability import ServiceabilityParser
-from opskit.jvm.logs import log_timestamps as logstamps
-from opskit.jvm.logs import timestamps as stamps
-from opskit.jvm.logs.safepoint_log import SafepointLog
+from opskit.jvm.logs import timestamps
+from opskit.jvm.logs.safepoints.log import SafepointLog
 from opskit.jvm.perfdata import counters
 from opskit.jvm.perfdata import hsperfdata as perf
 from opskit.jvm.perfdata import stop_clock as stopclock
 from opskit.proc import pipe_fill as pipefill
 from opskit.proc import user_files
-from opskit.proc import visibility as coverage
 from opskit.proc.cgroup import limits as cgrouplimits
 from opskit.proc.cgroup import owner as place
 from opskit.proc.cgroup import tree as cgroup
 from opskit.proc.config import pam_limits as pamlimits
 from opskit.proc.config import systemd_units as units
+from opskit.proc.config.sysctl_d import sysctl_settings
 from opskit.proc.files import boot_time as boot
 from opskit.proc.files import (
     dentry_state,
@@ -77,8 +76,9 @@ from opskit.proc.files import schedstat as threadcpu
 from opskit.proc.files import uid_map as idmap
 from opskit.proc.fs import ProcFS
 from opskit.proc.kernel import ftrace, seccomp
-from opskit.render.pictures import flamegraph
-from opskit.render.views import stacks as view
+from opskit.render.fields import to_object
+from opskit.render.pictures import flame_layout
+from opskit.render.views.jpmp import stacks as view
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -148,7 +148,7 @@ text_target("proc uptime", boot.parse_uptime, b"350735.47 234388.90\n")
 text_target("proc cgroup", cgroup.parse_cgroup, b"9:name=systemd:/system.slice/app.service\n1:cpu,cpuacct:/\n0::/a b\n")
 text_target(
     "proc place",
-    lambda words: (place.place_of(cgroup.parse_cgroup(words)), place.unit_of(cgroup.parse_cgroup(words))),
+    lambda words: (place.owner_of(cgroup.parse_cgroup(words)), place.unit_of(cgroup.parse_cgroup(words))),
     b"0::/kubepods/burstable/pod6a1c2b9e-0d0f-4f35-9d6b-3d1f0e5a7c11/" + b"3f" * 32 + b"\n",
     b"0::/system.slice/docker-" + b"3f" * 32 + b".scope\n",
     b"0::/machine.slice/machine-web\\x2d1.scope\n1:cpu:/system.slice/a\\x2fb.service\n",
@@ -156,7 +156,6 @@ text_target(
 )
 text_target("proc cpu count", loadavg.parse_cpu_count, b"cpu  1 2\ncpu0 1 2\ncpu1 3 4\nintr 5\n")
 text_target("proc loadavg", loadavg.parse_loadavg, b"0.20 0.18 0.12 3/80 11206\n")
-text_target("proc total tasks", coverage.parse_total_tasks, b"0.20 0.18 0.12 3/80 11206\n")
 for release in ("5.10.0-26", None, "²."):
     text_target(
         f"proc dentry-state {release}",
@@ -316,12 +315,12 @@ def _pam(data: bytes) -> object:
 def _units(data: bytes) -> object:
     fs = _UNITS.with_file("etc/systemd/system/a-b@c.service", data)
     found = units.unit_settings(fs, "a-b@c.service")
-    return [limitorigin._unit_soft(setting.value) for setting in found.values()]
+    return [unit_soft(setting.value) for setting in found.values()]
 
 
 text_target(
     "systemd cgroup path",
-    lambda path: (units.unit_of_path(path), units.is_of_user_manager(path)),
+    lambda path: (units.unit_of_path(path), units.owner_of_path(path)),
     b"/user.slice/user@1.service/app.scope",
 )
 
@@ -332,7 +331,7 @@ text_target(
 )
 def _sysctl(data: bytes) -> object:
     fs = _UNITS.with_file("etc/sysctl.conf", data)
-    found = sysctl.sysctl_settings(fs)
+    found = sysctl_settings(fs)
     fs = _UNITS.with_file("proc/sys/kernel/pid_max", data.partition(b"=")[2])
     return found, sysctl.read_sysctl(fs, "kernel", "pid_max")
 
@@ -529,11 +528,11 @@ def read_dumps(data: bytes) -> object:
             if detail == "locks"
             else stacks.count(dumps, stacks.Naming())
         )
-        picked = stacks.select(weighed, stacks.Selection())
+        picked = selection.select(weighed, selection.Selection())
         for write in (view.root_first, view.leaf_first):
-            shown += view.folded_lines(stacks.lines_by_weight(picked, write, on_cpu=False))
-        stacks.hottest_first(picked)
-        json.dumps([view.stack_object(stack) for stack in picked])
+            shown += view.folded_lines(selection.lines_by_weight(picked, write, on_cpu=False))
+        selection.hottest_first(picked)
+        json.dumps([to_object(view.STACK, stack) for stack in picked])
         for dump in dumps:
             shown += map(view.deadlock_line, dump.deadlocks)
         if detail == "locks":
@@ -560,7 +559,7 @@ for dialect, parser, sample in (
         )
     )
 target("dump text", *DUMPS, words=_DUMP_WORDS, files=ends_of("thread-dumps"))(
-    lambda data: (dumptext.is_binary(data), dumptext.plain_text(data), dumptext.logged_as_json(data))
+    lambda data: (plain_text.is_binary(data), plain_text.plain_text(data), plain_text.logged_as_json(data))
 )
 
 # Histograms, logs, counters
@@ -594,8 +593,7 @@ _ROWS = tuple(
 def read_histograms(data: bytes) -> object:
     """Files, and what is made of them."""
     found = parse_histograms(text(data), "a file")
-    compared = jmap_diff.compare([found[0], *found], jmap_diff.Choice())
-    return compared, jmap_diff.oddities(found, 0), jmap_diff.comparable(found)
+    return judge(Facts([Sample(histogram) for histogram in [found[0], *found]]), Choice())
 
 
 LOGS = (
@@ -634,23 +632,14 @@ def read_log(data: bytes) -> object:
     sums = []
     for size in (1 << 16, 100) if len(data) < 5000 else (1 << 16,):
         log = SafepointLog()
-        collector = Collector(Scratch(tempfile.TemporaryFile), by_minute=True, timeline=Timeline())
+        collector = Sums(Scratch(tempfile.TemporaryFile), by_minute=True, timeline=True)
         for batch in log.read(_pieces(data, size)):
             collector.add(batch)
             for _ in stops_of(batch):
                 pass
         summary = collector.summary()
         sums.append((log.lines, log.unreadable, log.late_threads, log.timeouts, log.jdk, log.jdk_range, summary))
-        told = (
-            summary.safepoints,
-            summary.stopped_s,
-            summary.elapsed_s,
-            summary.stopped_max_s,
-            summary.ttsp_s,
-            summary.ttsp_share,
-            summary.ttsp_max_s,
-        )
-        verdict(Figures(*told), summary.operations, log.timeouts)
+        verdict(summary.totals, summary.operations, log.timeouts)
     return sums
 
 
@@ -658,16 +647,16 @@ def read_log(data: bytes) -> object:
 def _log_stamps(data: bytes) -> object:
     lines = data.split(b"\n")
     return (
-        logstamps.first_stamp(data[: 1 << 16]),
-        logstamps.parse_stamp(data),
-        logstamps.uptimes_s(lines),
-        logstamps.parse_stamp(lines[0]),
+        timestamps.first_stamp(data[: 1 << 16]),
+        timestamps.parse_stamp(data),
+        timestamps.uptimes_s(lines),
+        timestamps.parse_stamp(lines[0]),
     )
 
 
 text_target(
     "histogram stamp",
-    stamps.read_stamp,
+    timestamps.read_stamp,
     b"2016-09-13T06:54:06.773+0100: 11662.232: [Full GC 11662.233: [Class Histogram:\n",
     b"[2026-11-21T11:13:38.276+0000][0.117s][trace][gc,classhisto      ] GC(0)\n",
     b"Sat Nov 21 11:04:11 UTC 2026\n$ jmap -histo:live 88951\n4242:\n",
@@ -753,15 +742,15 @@ def _command_line(data: bytes) -> object:
         ),
         *(
             attachtarget.reduced_signals(words, words),
-            threadstack._java_stack(tuple(words)),
-            threadstack.compiler_stack_bytes(tuple(words)),
+            java_stack(tuple(words)),
+            compiler_stack_bytes(tuple(words)),
         ),
     )
 
 
 text_target(
     "java options",
-    lambda line: (threadstack._java_stack(tuple(line.split())), threadstack.compiler_stack_bytes(tuple(line.split()))),
+    lambda line: (java_stack(tuple(line.split())), compiler_stack_bytes(tuple(line.split()))),
     b"-Xss512k -XX:ThreadStackSize=1024 -XX:CompilerThreadStackSize=4m -ss1g",
 )
 text_target(
@@ -779,17 +768,17 @@ text_target("java version", attachtarget.major_of, b"1.8.0_402", b"17.0.15", b"1
 def _class_names(data: bytes) -> object:
     names = list(dict.fromkeys(text(data).split("\n")))
     every = (
-        classname.fold,
-        classname.to_readable,
-        classname.to_internal,
-        classname.package,
-        classname.is_application,
-        classname.is_vm,
+        class_names.fold,
+        class_names.to_readable,
+        class_names.to_internal,
+        class_names.package,
+        class_names.is_application,
+        class_names.is_vm,
     )
-    return [each(name) for name in names for each in every], classname.fold_all(names, "\n".join(names))
+    return [each(name) for name in names for each in every], class_names.fold_all(names, "\n".join(names))
 
 
-text_target("what it looks like", lookslike.looks_like, b"PK\x03\x04", b"\x1f\x8b\x08", b"[gc] x\n", b"hello\n")
+text_target("what it looks like", sniff.content_type, b"PK\x03\x04", b"\x1f\x8b\x08", b"[gc] x\n", b"hello\n")
 GZIP = bytes.fromhex("1f8b080000000000020373492d4e2e4a2cc9cccfe30200a9f9d9840c000000")
 
 
@@ -806,14 +795,14 @@ def _user_file(data: bytes) -> object:
 FOLDED = b"main;com.example.Shop.serve;java.util.HashMap.get 412\njava;[libjvm.so];java/util/HashMap.get_[j];do_syscall_64_[k] 7\na;b 1.5\n"
 
 
-def _draw(weighed: Iterable[stacks.WeightedStack]) -> object:
+def _draw(weighed: Iterable[profiles.WeightedStack]) -> object:
     paths = [(stack.frames[::-1], stack.samples) for stack in weighed]
-    tree = flametree.compare(paths[::2], paths)
-    kinds = framekind.kinds_of((frame for path, _ in paths for frame in path), (path[0] for path, _ in paths if path))
+    tree = flame_tree.compare(paths[::2], paths)
+    kinds = frame_kinds.kinds_of((frame for path, _ in paths for frame in path), (path[0] for path, _ in paths if path))
     return (
-        flamegraph.bytes_of(tree, 1200),
-        flametree.starts(tree.frames),
-        flametree.thin(tree, [1] * (len(tree.frames) + len(tree.gone)), 5),
+        flame_layout.bytes_of(tree, 1200),
+        flame_tree.starts(tree.frames),
+        flame_tree.thin(tree, [1] * (len(tree.frames) + len(tree.gone)), 5),
         kinds,
     )
 
@@ -821,8 +810,8 @@ def _draw(weighed: Iterable[stacks.WeightedStack]) -> object:
 @target("folded stacks", FOLDED, b"a;b -3\n", b"a 1\n" * 5, words=[b";", b" 1\n", b"_[k]"])
 def _folded(data: bytes) -> object:
     words = text(data)
-    readback.is_folded(words)
-    return _draw(readback.parse_folded(words, "a file"))
+    profiles.is_folded(words)
+    return _draw(profiles.parse_folded(words, "a file"))
 
 
 @target(
@@ -832,11 +821,11 @@ def _folded(data: bytes) -> object:
     words=[b"1e999", b"NaN", b"-Infinity", b"[[[["],
 )
 def _profile(data: bytes) -> object:
-    found = jpmp._read_profile(text(data), "a file")
+    found = dump_files.read_profile(text(data), "a file")
     if found is None:
         return None
-    list(view.folded_lines(stacks.lines_by_weight(found, view.root_first, on_cpu=False)))
-    json.dumps([view.stack_object(stack) for stack in stacks.select(found, stacks.Selection())])
+    list(view.folded_lines(selection.lines_by_weight(found, view.root_first, on_cpu=False)))
+    json.dumps([to_object(view.STACK, stack) for stack in selection.select(found, selection.Selection())])
     return _draw(found)
 
 
@@ -854,7 +843,7 @@ def _frames(data: bytes) -> object:
             frames.frame_name(name, full=True, lines=True),
         )
         stacks._is_idle("WAITING", (name,))
-    return framekind.kinds_of(names, names)
+    return frame_kinds.kinds_of(names, names)
 
 
 # Values of options
@@ -868,20 +857,20 @@ def option(name: str, kind: Any, *samples: bytes) -> None:
 option("duration", options.Duration(zero=True), b"500ms", b"10s", b"1.5m", b"5", b".5h")
 option("size", options.Size(), b"64K", b"1.5G", b"10MiB", b"7")
 option("pid", options.Pid(), b"4242", b"0")
-option("percent", dentry.Percent(), b"25%", b"12.5")
-option("level", dentry.Level(), b"all", b"2")
-option(
-    "time",
-    safepoints_command.LogTime(),
+target("option percent", b"25%", b"12.5")(lambda data: dentry._percent(None, None, text(data)))
+target("option level", b"all", b"2")(lambda data: dentry._level(None, None, text(data)))
+text_target(
+    "option time",
+    moment_of,
     b"2026-01-31T10:05:30.5+0100",
     b"2026-01-31",
     b"90s",
     b"9999-12-31T23:59-2300",
     b"0001-01-01T00:00+2300",
 )
-target("option regex", b"a.*b", b"(a|b)+")(lambda data: jpmp._Pattern().convert(text(data[:1000]), None, None))
-target("option samples", b"20", b"0")(lambda data: jpmp_live._samples(text(data), "4242"))
-target("option interval", b"0.25", b"250ms")(lambda data: jpmp_live._interval(text(data)))
+target("option regex", b"a.*b", b"(a|b)+")(lambda data: options.Regex().convert(text(data[:1000]), None, None))
+target("option samples", b"20", b"0")(lambda data: jpmp_words.read_samples(text(data), "4242"))
+target("option interval", b"0.25", b"250ms")(lambda data: jpmp_words.read_interval(text(data)))
 
 
 def every_line_of(samples: Iterable[bytes]) -> list[bytes]:

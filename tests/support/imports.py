@@ -1,4 +1,4 @@
-"""Which modules a run of opskit imports: on a box that is on its knees each one costs."""
+"""List the modules that a run of opskit imports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HEAVY = {
     "socket",
     "tempfile",
     "asyncio",
-}  # click takes difflib, where options are
+}
 
 _RUN = """
 import sys
@@ -30,6 +30,6 @@ finally:
 
 
 def imported(*words: object) -> set[str]:
-    """The modules that a command line imports besides those that click itself cannot do without."""
+    """The modules that a command line imports, without those of click."""
     done = subprocess.run([sys.executable, "-c", _RUN, *map(str, words)], capture_output=True, text=True, check=True)
     return set(done.stdout.rpartition("@@")[2].split())

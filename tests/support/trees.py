@@ -1,4 +1,4 @@
-"""What a captured tree is made of, and what its outputs have in common."""
+"""Captured trees, and their outputs without what differs between runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Link(NamedTuple):
 
 
 def steady(out):
-    """Without what differs from run to run: the time, the version, the tree's place."""
+    """Replace the time, the version and the path of the tree, which differ between runs."""
     out = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "2026-01-02T03:04:05Z", out)
     out = re.sub(r"opskit \d+\.\d+\.\d+", "opskit VERSION", out)
     out = re.sub(r'"version": "[^"]*"', '"version": "VERSION"', out)

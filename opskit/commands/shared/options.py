@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -73,6 +74,23 @@ class Pid(click.ParamType):
         if pid is None or not 0 < pid < 2**31:
             self.fail(f"{value!r} is not a PID", param, ctx)
         return pid
+
+
+class Regex(click.ParamType):
+    """A regular expression."""
+
+    name = "regex"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> re.Pattern[str]:
+        """The compiled expression."""
+        import warnings
+
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", FutureWarning)  # `[[` may once be a nested set
+                return re.compile(value)
+        except (re.error, OverflowError, RecursionError) as error:
+            self.fail(f"{value!r} is not a regular expression: {error}", param, ctx)
 
 
 def format_options(formats: Sequence[str]) -> list[Callable[[F], F]]:

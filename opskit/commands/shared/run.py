@@ -111,7 +111,16 @@ def command(
 
 
 class Command(click.Command):
-    """A command whose help lists its options by topic."""
+    """A command whose help lists its options by topic, and that explains `-5`, which click takes for an option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words. Raises UsageError for a negative number."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if error.option_name[1:2] in (*"0123456789", "."):
+                raise UsageError(f"{self.name}: {error.option_name}… is negative: give a number from 0 up") from None
+            raise
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """A section a topic, those of its own before the shared ones."""
@@ -119,7 +128,7 @@ class Command(click.Command):
         for parameter in self.get_params(ctx):
             line = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
             if line is not None:
-                topic = getattr(parameter, "group", None) or (OUTPUT if parameter.name == "help" else "Options")
+                topic = getattr(parameter, "group", None) or (OUTPUT if "--help" in parameter.opts else "Options")
                 sections.setdefault(topic, []).append(line)
         for topic, lines in sections.items():
             with formatter.section(topic):
@@ -136,6 +145,13 @@ def _check_rules(
     for one, other in needs.items():
         if _is_given(given, one) and not _is_given(given, other):
             raise UsageError(f"{names[one]} goes with {names[other]}: add {names[other].rpartition('/')[2]}")
+
+
+def refuse(given: Mapping[str, Any], unwanted: Sequence[str], why: str) -> None:
+    """Raise UsageError for a given one of these parameters: `--save goes with a live JVM, not with files`."""
+    for parameter in click.get_current_context().command.params:
+        if parameter.name in unwanted and _is_given(given, str(parameter.name)):
+            raise UsageError(f"{parameter.opts[-1]} {why}")
 
 
 def _is_given(given: Mapping[str, Any], name: str) -> bool:

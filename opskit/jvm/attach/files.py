@@ -28,6 +28,7 @@ from opskit.jvm.mapped_files import Mapping, parse_jvm_maps
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.files.status import parse_status
 from opskit.proc.fs import DENIED, GONE, FileId, ProcFS, Space
+from opskit.proc.namespaces import in_initial
 from opskit.quantities import integer
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
 _NAMES = re.compile(r"\.(java|attach)_pid([1-9][0-9]{0,8})")
 _PID = re.compile(r"[1-9][0-9]{0,8}")
-_INITIAL_PID_NAMESPACE = b"pid:[4026531836]"  # include/linux/proc_ns.h, PROC_PID_INIT_INO
 _LOCK = re.compile(r"^[0-9]+: FLOCK +\S+ +\S+ +-?[0-9]+ [0-9a-f]+:[0-9a-f]+:([0-9]{1,20}) ", re.MULTILINE)
 _LARGEST_PASSWD_BYTES = 1 << 20
 
@@ -499,10 +499,7 @@ def _identity(tmp: Tmp) -> tuple[int, int]:
 
 def sees_everything(fs: ProcFS) -> bool:
     """Whether we are in the initial pid namespace, where no process is hidden behind another one."""
-    try:
-        return fs.link("self", "ns", "pid") == _INITIAL_PID_NAMESPACE
-    except OSError:
-        return False
+    return in_initial(fs, "pid") is True
 
 
 def inner_pids(fs: ProcFS) -> set[int]:

@@ -24,6 +24,7 @@ from opskit.jvm.discover import HOTSPOT, OPENJ9, Jvm, find_jvm
 from opskit.jvm.launch import last_flag, parse_words
 from opskit.jvm.release import jdk_release
 from opskit.proc import rights
+from opskit.proc.cgroup.limits import frozen_by
 from opskit.proc.cgroup.tree import ancestry
 from opskit.proc.files.boot_time import parse_uptime
 from opskit.proc.files.stat import parse_stat
@@ -144,11 +145,8 @@ def _frozen_cgroup(fs: ProcFS, pid: int) -> str | None:
             cgroups = ancestry(fs, pid, controller)
         except (*GONE, DENIED, BadInput):
             return None
-        for level in cgroups.levels if cgroups else ():
-            if level.load(fs, "freezer.state") == "FROZEN" or level.table(fs, "cgroup.events").get("frozen"):
-                return level.path
         if cgroups:
-            return None
+            return frozen_by(fs, cgroups.levels)
     return None
 
 

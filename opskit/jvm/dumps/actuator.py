@@ -18,84 +18,59 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from opskit.jvm.dumps.dump_to_file import as_id, as_list, as_word, json_decoder
-from opskit.jvm.dumps.thread_dump import STATES, Lock, StackTable, Thread, ThreadDump
-from opskit.jvm.progress import onwards
+from opskit.jvm.dumps.dialect import Dialect, decoded
+from opskit.jvm.dumps.json_dump import as_id, as_list, as_word, decode, whole_objects
+from opskit.jvm.dumps.thread_dump import STATES, Lock, Thread, ThreadDump
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opskit.jvm.dumps.thread_dump import Detail
-
-NAME = "actuator JSON"
 # A thread's keys: some writers sort them, so that any may be the first.
 _KEY = r"(?:blocked|in|lock|stack|thread|waited)[A-Z]\w*|daemon|priority|suspended"
-_START = re.compile(rf'(?:\{{\s*"threads"\s*:\s*)?\[\s*\{{\s*"(?:{_KEY})"\s*:'.encode())
-
 _ENTRY = re.compile(rf'\{{\s*"(?:{_KEY})"\s*:')
 _TIME = re.compile(rb"(?m)^Date: ([^\r\n]+)")
 
 
-class ActuatorParser:
-    """Parses actuator's JSON; equal stacks stay one object from dump to dump."""
+class ActuatorParser(Dialect):
+    """Parses actuator's JSON."""
 
-    def __init__(self, detail: Detail = "stacks") -> None:
-        self._locks = detail == "locks"
-        self._table = StackTable()
-
-    @staticmethod
-    def starts(text: bytes) -> list[int]:
-        """Where its dumps begin."""
-        return [match.start() for match in _START.finditer(text)] if b'"threadName"' in text else []
+    NAME = "actuator JSON"
+    HINTS = (b'"threadName"',)
+    START = re.compile(rf'(?:\{{\s*"threads"\s*:\s*)?\[\s*\{{\s*"(?:{_KEY})"\s*:'.encode())
 
     def parse(self, text: bytes) -> list[ThreadDump]:
-        """The dumps in the text; of one that was cut off, the threads that are whole."""
-        starts = [match.start() for match in _START.finditer(text)]
-        heads = [0, *starts[1:]]
-        return [
-            self._dump(text[head:start], text[start:end].decode("utf-8", "surrogateescape"))
-            for head, start, end in zip(heads, starts, [*starts[1:], len(text)])
-        ]
+        """The dumps in the text; the HTTP headers before the first one have its time."""
+        dumps = super().parse(text)
+        if (start := self.START.search(text)) and (time := _TIME.search(text[: start.start()])):
+            dumps[0] = dumps[0]._replace(time=time[1].decode("ascii", "replace"))
+        return dumps
 
-    def _dump(self, head: bytes, text: str) -> ThreadDump:
-        decoder = json_decoder()
-        entries: list[Any] = []
-        cut_off = False
-        try:
-            document, _ = decoder.raw_decode(text)
+    def dump(self, data: bytes) -> ThreadDump:
+        """One dump; of one that was cut off, the threads that are whole."""
+        text = decoded(data)
+        document = decode(text)
+        if document is None:
+            entries = [entry for entry, _ in whole_objects(_ENTRY, text)]
+        else:
             entries = as_list(document["threads"] if isinstance(document, dict) else document)
-        except (ValueError, RecursionError):
-            cut_off = True
-            at = 0
-            while match := _ENTRY.search(text, at):
-                try:
-                    entry, end = decoder.raw_decode(text, match.start())
-                except (ValueError, RecursionError):
-                    break
-                at = onwards(match.start(), end)
-                entries.append(entry)
-        time = _TIME.search(head)
         threads = [self._thread(entry) for entry in entries if isinstance(entry, dict) and "threadName" in entry]
-        return ThreadDump(NAME, threads, time[1].decode("ascii", "replace") if time else None, cut_off=cut_off)
+        return ThreadDump(self.NAME, threads, cut_off=document is None)
 
     def _thread(self, entry: dict[str, Any]) -> Thread:
         frames = [_frame(frame) for frame in as_list(entry.get("stackTrace")) if isinstance(frame, dict)]
         state = entry.get("threadState")
         daemon = entry.get("daemon")
         return Thread(
-            self._table.stack(frames, state if state in STATES else None),
+            self.table.stack(frames, state if state in STATES else None),
             as_word(entry["threadName"]),
-            None,
-            as_id(entry.get("threadId")),
-            daemon if isinstance(daemon, bool) else None,
-            None,
-            None,
-            tuple(_locks(entry)) if self._locks else (),
+            java_id=as_id(entry.get("threadId")),
+            daemon=daemon if isinstance(daemon, bool) else None,
+            locks=tuple(_locks(entry)) if self.with_locks else (),
         )
 
 
 def _frame(frame: dict[str, Any]) -> str:
-    """As HotSpot writes it: `java.lang.Object.wait(java.base@17/Native Method)`."""
+    """The frame as HotSpot writes it: `java.lang.Object.wait(java.base@17/Native Method)`."""
     line = frame.get("lineNumber")
     file = as_word(frame.get("fileName"))
     if frame.get("nativeMethod") or line == -2:

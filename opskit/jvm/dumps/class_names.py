@@ -1,4 +1,4 @@
-r"""Class names: as the JVM writes them and as people do, whose they are, and which of them are one and the same.
+r"""Class names: JVM and source notation, folding of generated names, package, owner. Pure.
 
 [Ljava.lang.String;                          java.lang.String[]
 [[I                                          int[][]
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-VM = "(the VM's own)"  # where a package or a module is asked for
+VM = "(the VM's own)"  # package and module of such a class
 _PRIMITIVES = {
     "Z": "boolean",
     "B": "byte",
@@ -29,10 +29,9 @@ _PRIMITIVES = {
 _LETTERS = {name: letter for letter, name in _PRIMITIVES.items()}
 _JDK = ("java.", "javax.", "jdk.", "sun.", "com.sun.", "org.w3c.dom.", "org.xml.sax.", "org.ietf.jgss.", "org.omg.")
 
-# What is made anew in each run under a name that counts or hashes: a part that such a name has, what to look for, and
-# what it is called instead; * stands for the part that differs. It ends the name, or the element's name of an array.
-_END = r"(?=;?$)"
-# Patterns that begin with a literal, and are replaced by one, are many times quicker than others.
+# Names with a counter or hash that differs in each run: a part of such names, the pattern, the folded name (* stands
+# for the part that differs).
+_END = r"(?=;?$)"  # of the name, or of the element's name of an array
 _GENERATED = (
     ("$$Lambda", r"\$\$Lambda(?:\$\d+)?(?:[/+](?:0x)?[0-9a-f]+)?" + _END, "$$Lambda/*"),
     ("/", r"/(?:0x[0-9a-f]+|\d+)" + _END, "/*"),  # hidden classes, and the anonymous ones before JDK 15
@@ -57,7 +56,7 @@ _GENERATED = (
 
 
 def fold(name: str) -> str:
-    """One name for all that is generated alike: lambdas of a class, hidden classes, proxies, reflection's accessors."""
+    """The common name of generated classes: lambdas of a class, hidden classes, proxies, reflection accessors."""
     for hint, pattern, folded in _GENERATED:
         if hint in name:
             name = re.sub(pattern, folded, name)
@@ -65,13 +64,13 @@ def fold(name: str) -> str:
 
 
 def fold_all(names: Sequence[str], everything: str) -> dict[str, str]:
-    """What `fold` makes of those of many names that it changes. `everything`: the names in one text; most hints hit nothing."""
+    """The names that `fold` changes, with their folded names. `everything`: all names in one text."""
     changed: dict[str, str] = {}
     for hint, pattern, folded in _GENERATED:
         if hint in everything:
             hit = [name for name in names if hint in name]
             before = [changed.get(name, name) for name in hit] if changed else hit
-            # All of them in one text: a line each, which no pattern crosses.
+            # One text for all, one line each: no pattern crosses a line.
             after = re.sub(pattern, folded, "\n".join(before), flags=re.MULTILINE).split("\n")
             changed.update((name, new) for name, old, new in zip(hit, before, after) if new != old)
     return changed
@@ -102,27 +101,27 @@ def to_internal(name: str) -> str:
 
 
 def is_array(name: str) -> bool:
-    """Whether this is an array's class."""
+    """Whether this is the class of an array."""
     return name.startswith("[")
 
 
 def is_vm(name: str) -> bool:
-    """Whether these are the VM's own objects: `<methodKlass>`, and `* MethodKlass` of the serviceability agent."""
+    """Whether these are objects of the VM: `<methodKlass>`, or `* MethodKlass` of the serviceability agent."""
     return name.startswith(("<", "* "))
 
 
 def any_vm(everything: str) -> bool:
-    """Whether any of many names, in one text, might be the VM's own."""
+    """Whether one of many names in a text may be the VM's own."""
     return "<" in everything or "* " in everything
 
 
 def is_application(name: str) -> bool:
-    """Whether this is a class of the application or of a library it brought: no array, not the JDK's, not the VM's."""
+    """Whether the class belongs to the application or its libraries: no array, not the JDK's or the VM's."""
     return not name.startswith(("[", "<", "* ", *_JDK))
 
 
 def package(name: str) -> str:
-    """The package; of an array, its element's. What has none is named in parentheses."""
+    """The package; of an array, that of its elements. In parentheses where there is none."""
     if is_vm(name):
         return VM
     element = _element(name)

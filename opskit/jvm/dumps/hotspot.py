@@ -14,7 +14,7 @@ r"""HotSpot's thread dumps, JDK 1.4 to 25 (src/hotspot/share/runtime/threads.cpp
     JNI global refs: 26, weak refs: 0
 
 Here ␉ is a tab. The same shape comes from JMX (`"main" - Thread t@1`, `"main" Id=1 in RUNNABLE`), with module and loader
-before the class. A thread's block is looked up whole: most threads of a dump stand where another one stands.
+before the class. A thread's whole block is looked up first: most threads of a dump have the stack of another one.
 """
 
 from __future__ import annotations
@@ -22,21 +22,20 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from opskit.jvm.dumps.text import MARKER, thread_prefixes
-from opskit.jvm.dumps.thread_dump import STATES, Lock, Stack, Thread, ThreadDump, Waits
+from opskit.jvm.dumps.dialect import Dialect, decoded, native_id
+from opskit.jvm.dumps.hotspot_locks import FRAME, OWNED_BY, locks_by_stack, reported_deadlocks
+from opskit.jvm.dumps.plain_text import MARKER, thread_prefixes
+from opskit.jvm.dumps.thread_dump import STATES, Thread, ThreadDump
 from opskit.jvm.progress import onwards
-from opskit.quantities import decimal, hexadecimal, integer
+from opskit.quantities import decimal, integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opskit.jvm.dumps.thread_dump import Detail
-
-NAME = "HotSpot"
+    from opskit.jvm.dumps.thread_dump import Detail, Stack
 
 _TIME = re.compile(rb"(?:\A|\n)(\d[\d-]+ [\d:]+)\n$")
 _SUFFIX = re.compile(rb'"(?: - Thread t@\d+.*| #\d+ virtual.*)?')
-_FRAME = re.compile(r"\s+at (.+)|at ([\w.$/@<>-]+\(.*\))")
 _STATE = re.compile(r"java\.lang\.Thread\.State: ([A-Z_]+)")
 _TROUBLE = re.compile(r"(?:Caused by: |Exception in thread |[\w.$]+(?:Exception|Error)\b)")
 _ADDRESS = re.compile(rb"<(?:0x)?[0-9a-f]+>")
@@ -44,39 +43,30 @@ _WORDS = re.compile(r"\b(nid|cpu|elapsed)=(\S+)")
 _JAVA_ID = re.compile(r"(?:^ #|t@|Id=)([0-9]+)")
 _OS_ID = re.compile(r"\[([0-9]+)\]")
 _VIRTUAL_ID = re.compile(rb"Mounted virtual thread #(\d+)")
-_LOCK_LINE = re.compile(r"\s+-\s+(?=\S)")
-_ACTION = re.compile(r"[a-z][a-z ]*")
-_ADDRESS_OR_WORDS = re.compile(r"(?:0x)?([0-9a-f]+)|[a-z ]+")
-_NAMED = re.compile(r"([\w.$]+)@([0-9a-f]+)")
-_OWNERS_ID = re.compile(r'" (?:t@|Id=)[0-9]+')
-_OWNED_BY = ' owned by "'  # in the header of a java.lang.management.ThreadInfo
-_USER = ' user="'  # who the thread works for, in SAP's header
+_USER = ' user="'  # in the header of SAP's JVM
 _SAPS_USER = re.compile(r' user="[^"]*"(?= \w+=)')
 _DEADLOCKS = b"\nFound one Java-level deadlock", b"\nFound a total of"
-_WAITING = re.compile(rb"\s+waiting ")
-_LOCK_OF = re.compile(rb"(0x[0-9a-f]+),? ?\(?a ")
-_HELD_BY = b"which is held by "
 _ROOTS = re.compile(r".*\.main\(|(?:[\w.@+-]*/)?java\.lang\.(?:Thread\.run|ref\.[\w$]+\.run)\(")
 _ENDS = (b"\nJNI global ref", b"\nHeap\n")
 _BODY_ENDS = (b"\n\n", b'\n"')
-_CACHED_SHAPES = 8192  # the same without their locks; a long run meets ever new ones
-_CACHED_BODIES = 1024  # whole blocks; where each thread has a lock of its own, they never help
+_CACHED_SHAPES = 8192  # blocks without their locks
+_CACHED_BODIES = 1024  # whole blocks
 
 
-class HotSpotParser:
-    """Parses dumps; what it has seen once (a stack, a frame) it knows again, also in the next dump."""
+class HotSpotParser(Dialect):
+    """Parses HotSpot's dumps; with detail "stacks" a thread has its stack alone, which is three times as fast."""
+
+    NAME = "HotSpot"
+    HINTS = (MARKER,)
 
     def __init__(self, detail: Detail = "stacks") -> None:
-        """`detail`: with "stacks" a thread has nothing but its stack, three times as fast; "locks" is all there is."""
-        self.detail = detail
+        super().__init__(detail)
         self._bodies: dict[bytes, tuple[Thread, ...]] = {}
         self._shapes: dict[bytes, tuple[Thread, ...]] = {}
-        self._stacks: dict[tuple[tuple[str, ...], str | None, str | None], Stack] = {}
-        self._frames: dict[str, str] = {}
 
-    @staticmethod
-    def starts(text: bytes) -> list[int]:
-        """Where its dumps begin: the line of the head, with the line of the time before it."""
+    @classmethod
+    def starts(cls, text: bytes) -> list[int]:
+        """Offsets of the dumps: the line of the head, or the line of the time before it."""
         found = []
         line = 0
         for at in _offsets(text, MARKER):
@@ -89,7 +79,7 @@ class HotSpotParser:
 
     @classmethod
     def gaps(cls, text: bytes) -> list[tuple[int, int]]:
-        """What lies outside of its whole dumps, as (start, end): all of a text that has none."""
+        """(start, end) of what is outside of its whole dumps: all of a text that has none."""
         gaps, begun = [], 0
         starts = cls.starts(text)
         for start, end in zip(starts, [*starts[1:], len(text)]):
@@ -97,9 +87,9 @@ class HotSpotParser:
             begun = max(start, text.find(_ENDS[0], start, end))
         return [*gaps, (begun, len(text))]
 
-    @staticmethod
-    def recognises(text: bytes) -> bool:
-        """Whether there is a thread of this dialect in the text."""
+    @classmethod
+    def recognises(cls, text: bytes) -> bool:
+        """Whether the text has a thread of this dialect."""
         return any(not prefix for prefix in thread_prefixes(text))
 
     def parse(self, text: bytes) -> list[ThreadDump]:
@@ -121,16 +111,16 @@ class HotSpotParser:
         time = version = None
         if marked:
             line_end = text.find(b"\n", start, end)
-            version = _text(text[start + len(MARKER) : line_end if line_end > 0 else end]).strip().rstrip(":") or None
+            version = decoded(text[start + len(MARKER) : line_end if line_end > 0 else end]).strip().rstrip(":") or None
             before = _TIME.search(text, max(0, start - 40), start)
-            time = _text(before[1]) if before else None
+            time = decoded(before[1]) if before else None
         unfinished = marked and self._lacks_its_end(text, start, end)
         return ThreadDump(
-            NAME,
+            self.NAME,
             threads,
             time,
             version,
-            _deadlocks(text[threads_end:end]),
+            reported_deadlocks(text[threads_end:end]),
             cut_off=torn or unfinished or not threads,
         )
 
@@ -141,7 +131,7 @@ class HotSpotParser:
         return is_own and not any(text.find(mark, start, end) >= 0 for mark in _ENDS)
 
     def _threads(self, text: bytes, start: int, end: int, *, marked: bool) -> tuple[list[Thread], bool]:
-        """The threads between two offsets, and whether the last one was torn (then it is left out)."""
+        """The threads between two offsets, and whether the last one was cut off and left out."""
         threads: list[Thread] = []
         find, same = text.find, text.startswith
         known = self._bodies
@@ -154,7 +144,7 @@ class HotSpotParser:
                 return threads, end == len(text)
             if find(b"d=", at, line_end) < 0 and not _is_header(text[at + 1 : line_end]):
                 line_end = _second_line_end(text, at + 1, line_end, end)
-                if line_end < 0:  # a line of the application's
+                if line_end < 0:  # a line of the application
                     at = find(b'\n"', at + 1, end)
                     continue
             if not same(body, line_end):
@@ -169,18 +159,18 @@ class HotSpotParser:
                 threads += found
             else:
                 block = text[line_end : next_at if next_at >= 0 else end]
-                self._add_detailed(threads, found, _text(text[at + 1 : line_end]), block)
+                self._add_detailed(threads, found, decoded(text[at + 1 : line_end]), block)
             at = next_at
         return threads, False
 
     def _learn(self, body: bytes) -> tuple[Thread, ...]:
-        """The stacks of a body that was not seen just so; most differ from a known one by their locks' addresses alone."""
+        """The stacks of a new body; most new bodies differ from a known one by the addresses of their locks alone."""
         shape = _ADDRESS.sub(b"", body)
         found = self._shapes.get(shape)
         if found is None:
             if len(self._shapes) >= _CACHED_SHAPES:
                 self._shapes.clear()
-            found = self._shapes[shape] = self._parse_body(_text(shape))
+            found = self._shapes[shape] = self._parse_body(decoded(shape))
         if len(self._bodies) < _CACHED_BODIES:
             self._bodies[body] = found
         return found
@@ -189,33 +179,28 @@ class HotSpotParser:
         stacks: list[Stack] = []
         frames: list[str] = []
         state = role = None
-        in_trace = False  # an application's stack trace that came between
+        in_trace = False  # a stack trace that the application printed in between
         for line in body.split("\n"):
-            if match := _FRAME.match(line):
+            if match := FRAME.match(line):
                 if not in_trace:
-                    frame = match[1] or match[2]
-                    frames.append(self._frames.setdefault(frame, frame))
+                    frames.append(match[1] or match[2])
             elif match := _STATE.search(line):
                 state = match[1] if match[1] in STATES else None
             elif "Carrying virtual thread" in line:
                 role = "carrier"
             elif "Mounted virtual thread" in line:
-                stacks.append(self._stack(tuple(frames), state, role))
+                stacks.append(self.table.stack(frames, state, role))
                 frames, role = [], "mounted"
             else:
                 in_trace = _TROUBLE.match(line) is not None
-        stacks.append(self._stack(tuple(frames), state, role))
+        stacks.append(self.table.stack(frames, state, role))
         return tuple(map(Thread, stacks))
 
-    def _stack(self, frames: tuple[str, ...], state: str | None, role: str | None) -> Stack:
-        key = (frames, state, role)
-        return self._stacks.get(key) or self._stacks.setdefault(key, Stack(*key))
-
     def _add_detailed(self, threads: list[Thread], found: tuple[Thread, ...], header: str, block: bytes) -> None:
-        """Add the block's threads with what its header says."""
-        owned = header.find(_OWNED_BY)
+        """Add the threads of a block, with the values of its header."""
+        owned = header.find(OWNED_BY)
         if owned >= 0:
-            owner = header[owned + len(_OWNED_BY) : header.rfind('"')]
+            owner = header[owned + len(OWNED_BY) : header.rfind('"')]
             header = header[:owned]
         elif _USER in header:
             header = _SAPS_USER.sub("", header)
@@ -226,7 +211,7 @@ class HotSpotParser:
         thread = Thread(
             found[0].stack,
             name,
-            integer(os_id[1]) if os_id else _number(words.get("nid", "")),
+            integer(os_id[1]) if os_id else native_id(words.get("nid", "")),
             integer(java_id[1]) if java_id else None,
             " daemon " in rest,
             decimal(words.get("cpu", "").removesuffix("ms")),  # the decimal sign is the locale's
@@ -234,8 +219,8 @@ class HotSpotParser:
         )
         if thread.stack.state is None and thread.stack.role is None:
             frames = thread.stack.frames
-            thread = thread._replace(stack=self._stack(frames, _state_of_header(rest, frames), None))
-        locks = _locks(_text(block)) if self.detail == "locks" else ()
+            thread = thread._replace(stack=self.table.stack(frames, _state_of_header(rest, frames)))
+        locks = locks_by_stack(decoded(block)) if self.with_locks else ()
         if locks:
             first = locks[0]
             if owned >= 0 and first and first[0].action == "waiting to lock":
@@ -261,36 +246,27 @@ def _offsets(text: bytes, word: bytes) -> Iterator[int]:
 
 
 def _is_header(line: bytes) -> bool:
-    """Whether a line without `tid=`, `nid=` or `Id=` is a thread's all the same: `"Timer-180" - Thread t@332`, `"Finalizer"`."""
+    """Whether a line without `tid=`, `nid=` or `Id=` is a thread's header: `"Timer-180" - Thread t@332`, `"Finalizer"`."""
     return _SUFFIX.fullmatch(line[max(1, line.rfind(b'"')) :]) is not None
 
 
 def _second_line_end(text: bytes, start: int, line_end: int, end: int) -> int:
-    """The end of the header's second line, of a thread with a line break in its name; -1 for what is no header."""
+    """The end of the second line of a header whose thread name has a line break; -1 where this is no header."""
     second = text.find(b"\n", line_end + 1, end)
     is_one = second >= 0 and text.count(b'"', start, line_end) == 1 and text.find(b'" ', line_end, second) >= 0
     return second if is_one and text.find(b"tid=", line_end, second) >= 0 else -1
 
 
 def _body(text: bytes, start: int, end: int) -> bytes:
-    """From a header's end up to the blank line or the next header, that included; without either, up to the end."""
+    """The text from a header's end through the next blank line or header; without either, to the end."""
     next_header = text.find(b'\n"', start, end)
     blank = text.find(b"\n\n", start, next_header + 1 if next_header >= 0 else end)
     stop = blank if blank >= 0 else next_header
     return text[start : stop + 2 if stop >= 0 else end]
 
 
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "surrogateescape")
-
-
-def _number(nid: str) -> int | None:
-    """A nid: hexadecimal up to JDK 20, decimal since."""
-    return hexadecimal(nid) if nid.startswith("0x") else integer(nid)
-
-
 def _state_of_header(words: str, frames: tuple[str, ...]) -> str | None:
-    """Dumps of JDK 1.4 and 5 have the state in the header only, those of JMX behind the id."""
+    """The state that the header names: the only place in dumps of JDK 1.4 and 5; behind the id in those of JMX."""
     for state in ("TIMED_WAITING", "RUNNABLE", "BLOCKED", "WAITING"):
         if state in words:
             return state
@@ -306,105 +282,26 @@ def _state_of_header(words: str, frames: tuple[str, ...]) -> str | None:
 
 
 def _is_whole(last: bytes, *, marked: bool) -> bool:
-    """Whether the block at the very end of a file may be counted: nothing after it proves that it is all there.
+    """Whether the block at the very end of a file is complete.
 
-    A fragment that ends with its line does; in a dump with its head, only a stack that ends where threads begin.
+    In a fragment, one that ends with a line is; in a dump with its head, only a stack that reaches a thread's first frame.
     """
-    text = _text(last)
+    text = decoded(last)
     if not text.endswith("\n") and not text.endswith(")"):
         return False
-    frames = [match[1] or match[2] for line in text.split("\n") if (match := _FRAME.match(line))]
+    frames = [match[1] or match[2] for line in text.split("\n") if (match := FRAME.match(line))]
     if not frames:
         return not marked or not text.strip() or text.partition("\n")[2][:1] not in " \t"
-    # These run on inside a Thread of the JDK's own: Thread.run is not their last frame.
+    # The JDK's own threads have frames below Thread.run.
     inner = any("CleanerImpl" in frame or "ProcessHandleImpl" in frame for frame in frames)
     return not marked or (_ROOTS.match(frames[-1]) is not None and not inner)
 
 
-def _locks(block: str) -> list[tuple[Lock, ...]]:
-    """The lock lines of each stack of a block, in their order; ownable synchronizers belong to the first."""
-    stacks: list[list[Lock]] = [[]]
-    frames = 0
-    in_synchronizers = False
-    for line in block.split("\n"):
-        if _FRAME.match(line):
-            frames += 1
-        elif "Mounted virtual thread" in line:
-            stacks.append([])
-            frames = 0
-        elif "Locked ownable synchronizers" in line:
-            in_synchronizers = True
-        elif (begin := _LOCK_LINE.match(line)) and (lock := _lock(line[begin.end() :].rstrip())):
-            depth = None if in_synchronizers else frames - 1
-            stacks[0 if in_synchronizers else -1].append(lock._replace(depth=depth))
-    return [tuple(locks) for locks in stacks]
-
-
-def _lock(words: str) -> Lock | None:
-    """`waiting to lock <0x…> (a T)`, `<0x…> (a T)`, `blocked on T@1f owned by "x" Id=2`; None for anything else."""
-    owner = None
-    what, owned, rest = words.partition(_OWNED_BY)
-    if owned:
-        end = rest.rfind('" ')
-        if end < 0 or not _OWNERS_ID.fullmatch(rest, end):
-            return None
-        owner = rest[:end]
-    address: str | None
-    class_name: str | None
-    action, opening, after = what.partition("<")
-    if opening:
-        inside, closing, of = after.partition(">")
-        match = _ADDRESS_OR_WORDS.fullmatch(inside) if closing else None
-        if match is None or (of and not (of.startswith(" (a ") and of.endswith(")"))):
-            return None
-        address, class_name = match[1], of[len(" (a ") : -1] or None
-    else:
-        named = what.rsplit(None, 1)[-1] if what else ""
-        match = _NAMED.fullmatch(named)
-        if match is None:
-            return None
-        action, class_name, address = what[: -len(named)], match[1], match[2]
-    action = action.rstrip()
-    if action and not _ACTION.fullmatch(action):
-        return None
-    return Lock("waiting to lock" if action == "blocked on" else action or "locked", address, class_name, None, owner)
-
-
 def _is_head(text: bytes, start: int, end: int) -> bool:
-    """Whether the marker at `start` begins a dump: a VM's name and version follow it, or nothing more on its line."""
+    """Whether the marker at `start` begins a dump: a VM's name and version follow it, or its line ends."""
     line_end = text.find(b"\n", start, end)
     words = text[start + len(MARKER) : line_end if line_end >= 0 else end].lstrip(b" ")
     if words.startswith(b":"):
         return True
     cut_off = line_end < 0 and end == len(text)
     return words[:1].isupper() and (cut_off or b"(" in words) if words else cut_off or line_end >= 0
-
-
-def _deadlocks(section: bytes) -> tuple[tuple[Waits, ...], ...]:
-    """The `Found one Java-level deadlock:` parts; the stacks that they repeat are not looked at."""
-    found = []
-    for part in section.split(b"Java-level deadlock")[1:]:
-        links = part.partition(b"Java stack information")[0]
-        waits = tuple(_links(links.split(b"\n")))
-        if waits:
-            found.append(waits)
-    return tuple(found)
-
-
-def _links(lines: list[bytes]) -> Iterator[Waits]:
-    """Three lines each: `"A":`, `  waiting to lock monitor 0x… (object 0x…, a T),`, `  which is held by "B"`."""
-    written = [line for line in lines if line and not line.isspace()]
-    for name, waiting, held in zip(written, written[1:], written[2:]):
-        lock = _LOCK_OF.search(waiting) if _WAITING.match(waiting) else None
-        closing = waiting.removesuffix(b",")
-        at = held.rfind(_HELD_BY)
-        if name[:1] != b'"' or name[-2:] != b'":' or lock is None or not closing.endswith(b")") or at < 0:
-            continue
-        owner = held[at + len(_HELD_BY) :]
-        end = owner.rfind(b'"')
-        yield Waits(
-            _text(name[1:-2]),
-            _text(closing[lock.end() : -1]),
-            _text(lock[1]),
-            _text(owner[1:end]) if owner[:1] == b'"' and end > 0 else None,
-        )

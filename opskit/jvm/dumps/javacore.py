@@ -28,7 +28,8 @@ import re
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
-from opskit.jvm.dumps.thread_dump import Lock, StackTable, Thread, ThreadDump, Waits, state_by_frame
+from opskit.jvm.dumps.dialect import Dialect, decoded
+from opskit.jvm.dumps.thread_dump import Lock, Thread, ThreadDump, Waits, timed_if_asleep
 from opskit.quantities import decimal, hexadecimal
 
 if TYPE_CHECKING:
@@ -36,11 +37,7 @@ if TYPE_CHECKING:
 
     from opskit.jvm.dumps.thread_dump import Detail
 
-NAME = "javacore"
-_START = re.compile(rb"(?m)^0SECTION +TITLE ")
-
 _THREADS = re.compile(rb"(?m)^(?:0SECTION +(?:THREADS|XM) |2XMFULLTHDDUMP )")
-_THREAD = re.compile(rb"(?m)^3XMTHREADINFO +\S")
 _TORN = re.compile(rb"\d[^\n]*[^)]$")
 _SECTION = re.compile(rb"(?m)^0SECTION ")
 _LOCKS = re.compile(rb"(?m)^1LKDEADLOCK[^\n]*")
@@ -59,52 +56,42 @@ _TIME = re.compile(rb"(?m)^1TIDATETIME\w* +Date: +([^\n]+)")
 _VERSION = re.compile(rb"(?m)^(?:1CIJAVAVERSION|2XMFULLTHDDUMP Full thread dump) +([^\n]+)")
 _ENDS = (b"END OF DUMP", b"Javadump End section")
 
-# R runnable, B blocked at a monitor, CW waits on a condition, P parked, Z has ended; S (suspended) says nothing of Java.
+# R runnable, B blocked at a monitor, CW waits on a condition, P parked, Z has ended; S (suspended) is no state of Java.
 _STATES = {"R": "RUNNABLE", "B": "BLOCKED", "CW": "WAITING", "P": "WAITING", "Z": "TERMINATED"}
 _ACTIONS = {"Blocked on": "waiting to lock", "Waiting on": "waiting on", "Parked on": "parking to wait for"}
 
 
-class JavacoreParser:
-    """Parses javacores; equal stacks stay one object from dump to dump."""
+class JavacoreParser(Dialect):
+    """Parses javacores."""
+
+    NAME = "javacore"
+    HINTS = (b"0SECTION ",)
+    START = re.compile(rb"(?m)^0SECTION +TITLE ")
+    FRAGMENT = re.compile(rb"(?m)^3XMTHREADINFO +\S")
 
     def __init__(self, detail: Detail = "stacks") -> None:
-        self._locks = detail == "locks"
-        self._table = StackTable()
+        super().__init__(detail)
         self._frames: dict[str, str] = {}
 
-    @staticmethod
-    def starts(text: bytes) -> list[int]:
-        """Where its dumps begin."""
-        return [match.start() for match in _START.finditer(text)] if b"0SECTION " in text else []
-
-    @staticmethod
-    def recognises(text: bytes) -> bool:
-        """Whether there is a thread in a text whose head was not saved."""
-        return _THREAD.search(text) is not None
-
-    def parse(self, text: bytes) -> list[ThreadDump]:
-        """The dumps in the text; one without a section of threads has none."""
-        starts = [match.start() for match in _START.finditer(text)] or [0]
-        return [self._dump(text[a:b]) for a, b in zip(starts, [*starts[1:], len(text)])]
-
-    def _dump(self, text: bytes) -> ThreadDump:
+    def dump(self, text: bytes) -> ThreadDump:
+        """One dump; without a section of threads, it has no threads."""
         time, version = _TIME.search(text), _VERSION.search(text)
-        is_fragment = _START.search(text) is None
-        section = _THREAD.search(text) if is_fragment else _THREADS.search(text)
+        is_fragment = self.START.search(text) is None
+        section = self.FRAGMENT.search(text) if is_fragment else _THREADS.search(text)
         threads: list[Thread] = []
-        # A line that the end of the file cuts may have lost its last words: it proves nothing.
+        # A last line without an end may have lost its last words.
         last = text.rfind(b"\n") + 1
         whole = text[:last] if _TORN.match(text, last) else text
         ended = whole is text if is_fragment else any(mark in text for mark in _ENDS)
         if section is not None:
             after = _SECTION.search(whole, section.end())
             body = whole[section.start() : after.start() if after else len(whole)]
-            threads = list(self._threads(_text(body), complete=ended or after is not None))
+            threads = list(self._threads(decoded(body), complete=ended or after is not None))
         return ThreadDump(
-            NAME,
+            self.NAME,
             threads,
-            _text(time[1]).strip() if time else None,
-            _text(version[1]).strip().rstrip(":") if version else None,
+            decoded(time[1]).strip() if time else None,
+            decoded(version[1]).strip().rstrip(":") if version else None,
             _deadlocks(text),
             cut_off=not ended,
         )
@@ -120,17 +107,17 @@ class JavacoreParser:
                 if open_thread is not None:
                     yield self._closed(open_thread)
                 header = _HEADER.match(words)
-                # "Anonymous native thread": the JVM's own, or one that never came to Java.
+                # "Anonymous native thread": the JVM's own, or one that is not attached to Java.
                 open_thread = _Open(header[1], header[2]) if header else _Open(words, "")
             elif open_thread is None:
                 continue
             elif tag in ("3XMTHREADINFO1", "3XMJAVALTHREAD", "3XMCPUTIME"):
                 open_thread.about.append(words)
-            elif self._locks and tag == "3XMTHREADBLOCK":
+            elif self.with_locks and tag == "3XMTHREADBLOCK":
                 if block := _BLOCK.match(words):
                     action = _ACTIONS[block[1]]
                     open_thread.locks.append(Lock(action, block[3].lower(), _dotted(block[2]), 0, block[4]))
-            elif self._locks and tag == "5XESTACKTRACE" and (entered := _ENTERED.search(words)):
+            elif self.with_locks and tag == "5XESTACKTRACE" and (entered := _ENTERED.search(words)):
                 depth = len(open_thread.frames) - 1
                 open_thread.locks.append(Lock("locked", entered[2].lower(), _dotted(entered[1]), depth))
         if open_thread is not None and complete:  # the last of a cut-off file may have lost frames
@@ -139,21 +126,18 @@ class JavacoreParser:
     def _closed(self, thread: _Open) -> Thread:
         about = " ".join(thread.about)
         state = _STATE.search(about)
-        java_state = _STATES.get(state[1]) if state else None
-        if java_state == "WAITING" and state_by_frame(thread.frames) == "TIMED_WAITING":
-            java_state = "TIMED_WAITING"
+        java_state = timed_if_asleep(_STATES.get(state[1]) if state else None, thread.frames)
         native, java, cpu = (pattern.search(about) for pattern in (_NATIVE_ID, _JAVA_ID, _CPU))
         daemon = "isDaemon:true" in about if "isDaemon:" in about else None
         cpu_s = decimal(cpu[1]) if cpu else None
         return Thread(
-            self._table.stack(thread.frames, java_state),
+            self.table.stack(thread.frames, java_state),
             thread.name,
             hexadecimal(native[1]) if native else None,
             hexadecimal(java[1]) if java else None,
             daemon,
             None if cpu_s is None else cpu_s * 1000,
-            None,
-            tuple(thread.locks),
+            locks=tuple(thread.locks),
         )
 
     def _frame(self, words: str) -> str:
@@ -167,7 +151,7 @@ class JavacoreParser:
 
 
 class _Open:
-    """A thread whose lines are still coming."""
+    """A thread whose lines are being read."""
 
     __slots__ = ("about", "frames", "locks", "name")
 
@@ -177,16 +161,12 @@ class _Open:
         self.locks: list[Lock] = []
 
 
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "surrogateescape")
-
-
 def _dotted(name: str) -> str:
     return _SLASH.sub(".", name)
 
 
 def _deadlocks(text: bytes) -> tuple[tuple[Waits, ...], ...]:
-    """Each `Deadlock detected` names its threads in a circle: the first comes again at the end."""
+    """The reported deadlocks, each a circle of threads that ends with the first one."""
     found = []
     starts = [match.end() for match in _LOCKS.finditer(text)]
     ends = [match.start() for match in _SECTION.finditer(text)] if starts else []
@@ -195,7 +175,7 @@ def _deadlocks(text: bytes) -> tuple[tuple[Waits, ...], ...]:
         end = min(later, ends[section]) if section < len(ends) else later
         waits: list[Waits] = []
         name = lock_class = address = None
-        for match in _DEADLOCK_LINE.finditer(_text(text[start:end])):
+        for match in _DEADLOCK_LINE.finditer(decoded(text[start:end])):
             if match[1] is None:
                 lock_class, address = _dotted(match[2]), match[3].lower()
                 continue

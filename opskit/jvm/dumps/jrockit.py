@@ -20,7 +20,7 @@ r"""BEA and Oracle JRockit's thread dumps, of WebLogic 8.1's JDK 1.4.1 to R28 (`
 
     ===== END OF THREAD DUMP ===============
 
-Those of JDK 1.4 have other headers, and addresses behind their frames; WebLogic's own THREAD_DUMP command has braces:
+JDK 1.4 has other headers, and addresses behind the frames; WebLogic's THREAD_DUMP command prints braces:
 
     "Finalizer"  id: 0x00000380  prio: 8  WAITING, DAEMON, GCABLE          "Main Thread" prio=5 id=0x80 tid=0x104c active, daemon
         thread: 0x40C906A8  lastj: 0x4125FD8C  pt_thr: 0x0000065C
@@ -34,20 +34,12 @@ Source: Oracle JRockit's "Diagnostics and Troubleshooting Guide", chapter "Using
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-from opskit.jvm.dumps.text import blocks
-from opskit.jvm.dumps.thread_dump import Lock, StackTable, Thread, ThreadDump, Waits, state_by_frame
-from opskit.quantities import hexadecimal, integer
+from opskit.jvm.dumps.dialect import Dialect, blocks, decoded, native_id
+from opskit.jvm.dumps.thread_dump import Lock, Thread, ThreadDump, Waits, timed_if_asleep
+from opskit.quantities import integer
 
-if TYPE_CHECKING:
-    from opskit.jvm.dumps.thread_dump import Detail
-
-NAME = "JRockit"
-_HEAD = " FULL THREAD DUMP "
-_START = re.compile(rb"(?m)^=====+ FULL THREAD DUMP =+")
-
-_FRAGMENT = re.compile(rb'(?m)^"[^\n]*" id=\d+ idx=0x')
+_HEAD = b" FULL THREAD DUMP "
 _END = re.compile(r"(?m)^=====+ END OF THREAD DUMP")
 _CHAINS = re.compile(r"(?m)^(?:Blocked lock chains|Open lock chains|Circular \(deadlocked\) lock chains)")
 _HEADER = re.compile(
@@ -73,7 +65,7 @@ _ACTIONS = {
     "Holding lock": "locked",
     "Lock released while waiting": "locked",
 }
-# The words behind `alive`, the most telling first. `in native` alone is a call that runs, or waits in the kernel.
+# The words behind `alive`, the most specific first. `in native` alone is a call that runs or waits in the kernel.
 _STATES = (
     ("blocked", "BLOCKED"),
     ("sleeping", "TIMED_WAITING"),
@@ -82,31 +74,17 @@ _STATES = (
 )
 
 
-class JRockitParser:
-    """Parses JRockit's dumps; equal stacks stay one object from dump to dump."""
+class JRockitParser(Dialect):
+    """Parses JRockit's dumps."""
 
-    def __init__(self, detail: Detail = "stacks") -> None:
-        self._locks = detail == "locks"
-        self._table = StackTable()
+    NAME = "JRockit"
+    HINTS = (_HEAD,)
+    START = re.compile(rb"(?m)^=====+ FULL THREAD DUMP =+")
+    FRAGMENT = re.compile(rb'(?m)^"[^\n]*" id=\d+ idx=0x')
 
-    @staticmethod
-    def starts(text: bytes) -> list[int]:
-        """Where its dumps begin."""
-        return [match.start() for match in _START.finditer(text)] if b" FULL THREAD DUMP " in text else []
-
-    @staticmethod
-    def recognises(text: bytes) -> bool:
-        """Whether there is a thread in a text whose head was not saved."""
-        return _FRAGMENT.search(text) is not None
-
-    def parse(self, text: bytes) -> list[ThreadDump]:
-        """The dumps in the text."""
-        starts = [match.start() for match in _START.finditer(text)] or [0]
-        ends = [*starts[1:], len(text)]
-        return [self._dump(text[a:b].decode("utf-8", "surrogateescape")) for a, b in zip(starts, ends)]
-
-    def _dump(self, text: str) -> ThreadDump:
-        is_fragment = _HEAD not in text
+    def dump(self, data: bytes) -> ThreadDump:
+        """One dump, or a fragment of one."""
+        text, is_fragment = decoded(data), _HEAD not in data
         end = _END.search(text)
         chains = _CHAINS.search(text)
         body = text[: chains.start() if chains else end.start() if end else len(text)]
@@ -124,7 +102,7 @@ class JRockitParser:
         head = body[: first.start() if first else len(body)].split("\n")
         words = [] if is_fragment else [line.strip() for line in head[1:] if line.strip()]
         return ThreadDump(
-            NAME,
+            self.NAME,
             threads,
             words[0] if words else None,
             words[1] if len(words) > 1 else None,
@@ -137,36 +115,28 @@ class JRockitParser:
         locks: list[Lock] = []
         for line in block.split("\n"):
             if match := _FRAME.match(line):
-                place = _PLACE.search(line)  # not there where a console broke the line
+                place = _PLACE.search(line)  # absent where a console broke the line
                 frames.append(f"{match[1].replace('/', '.')}({place[1] if place else 'Unknown Source'})")
-            elif self._locks and (match := _LOCK.match(line)):
+            elif self.with_locks and (match := _LOCK.match(line)):
                 depth = max(len(frames) - 1, 0)
                 locks.append(Lock(_ACTIONS[match[1]], f"0x{match[3].lower()}", match[2].replace("/", "."), depth))
         about = [word.strip().lower() for word in header["about"].rstrip("> {").split(",")]
-        if "-- Blocked trying to get lock" in block:  # of a thin lock it is `active` all the same
+        if "-- Blocked trying to get lock" in block:  # with a thin lock the header says `active`
             about.append("blocked")
         state = next((state for start, state in _STATES if any(word.startswith(start) for word in about)), None)
         if state is None and frames:
             state = "RUNNABLE"
-        if state == "WAITING" and state_by_frame(frames) == "TIMED_WAITING":  # before R25, asleep is waiting too
-            state = "TIMED_WAITING"
-        native_id = header["tid"] or header["lwp"]
-        if native_id is None and (found := _NATIVE_ID.search(block)):
-            native_id = found[1]
+        native = header["tid"] or header["lwp"]
+        if native is None and (found := _NATIVE_ID.search(block)):
+            native = found[1]
         return Thread(
-            self._table.stack(frames, state),
+            self.table.stack(frames, timed_if_asleep(state, frames)),
             header["name"],
-            _number(native_id or ""),
+            native_id(native or ""),
             integer(header["id"] or header["number"] or ""),
             "daemon" in about,
-            None,
-            None,
-            tuple(locks),
+            locks=tuple(locks),
         )
-
-
-def _number(native_id: str) -> int | None:
-    return hexadecimal(native_id) if native_id.startswith("0x") else integer(native_id)
 
 
 def _deadlocks(text: str) -> tuple[tuple[Waits, ...], ...]:
@@ -176,7 +146,7 @@ def _deadlocks(text: str) -> tuple[tuple[Waits, ...], ...]:
     found = []
     others = _CHAINS.search(text, circular + 1)
     for chain in re.split(r"(?m)^Chain \d+:", text[circular : others.start() if others else len(text)])[1:]:
-        # A link's last line is the next one's first: look at overlapping pairs.
+        # The last line of a link is the first line of the next one.
         waits = []
         at = 0
         while match := _LINK.search(chain, at):

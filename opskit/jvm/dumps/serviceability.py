@@ -1,4 +1,4 @@
-r"""What the serviceability agent prints of a stuck or dead JVM: `jstack -F` and `-m`, `jhsdb jstack`, JDK 5 to 25.
+r"""The stacks that the serviceability agent prints of a hung or dead JVM: `jstack -F` and `-m`, `jhsdb jstack`, JDK 5 to 25.
 
     Attaching to process ID 31781, please wait...
     JVM version is 1.5.0_13-119
@@ -22,21 +22,12 @@ The agent writes no file names: a frame is `T.run(line 38)`. Source: src/jdk.hot
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-from opskit.jvm.dumps.text import blocks
-from opskit.jvm.dumps.thread_dump import STATES, Lock, StackTable, Thread, ThreadDump, state_by_frame
-from opskit.quantities import hexadecimal, integer
+from opskit.jvm.dumps.dialect import Dialect, blocks, decoded, native_id
+from opskit.jvm.dumps.thread_dump import STATES, Lock, Thread, ThreadDump, state_by_frame
+from opskit.quantities import integer
 
-if TYPE_CHECKING:
-    from opskit.jvm.dumps.thread_dump import Detail
-
-NAME = "jstack -F"
-_MARKERS = b"Attaching to ", b"Debugger attached", b"Deadlock Detection:"
-_START = re.compile(rb"(?m)^(?:Attaching to (?:process ID|core) |Debugger attached successfully|Deadlock Detection:$)")
-_BODY = re.compile(rb"(?m)^(?:Thread (?:t@)?\d+: \(state = |----------------- \d+ -----------------$)")
-
-_ATTACH = re.compile(r"(?m)^Attaching to (?:process ID|core) ")
+_ATTACH = re.compile(rb"(?m)^Attaching to (?:process ID|core) ")
 _THREAD = re.compile(
     r"(?m)^(?:Thread (?:t@)?(?P<tid>[0-9]+): \(state = (?P<state>\w+)\)|-{17} (?P<lwp>[0-9]+) -{17}"
     r'|"(?P<name>[^\n]*)" (?P<about>[^"\n]*\bnid=[^\n]*))$'
@@ -48,56 +39,46 @@ _HIDDEN = re.compile(r"\+0x([0-9a-f]+)")
 _JAVA_STATE = re.compile(r"java\.lang\.Thread\.State: ([A-Z_]+)")
 _LOCK = re.compile(r"\s+- ([a-z][a-z ]*?) <(0x[0-9a-f]+)>(?: \(a (.*)\))?")
 _VERSION = re.compile(r"(?m)^JVM version is (.*)$")
-_NID = re.compile(r"\bnid=(?:0x([0-9a-f]+)|([0-9]+))\b")
+_NID = re.compile(r"\bnid=(0x[0-9a-f]+|[0-9]+)\b")
 _NATIVE_ROOT = re.compile(
     r"\t(?:start_thread|clone3?|__clone\w*|_start|main|__libc_start\w*|__futex_abstimed_wait_common|\?+)\b"
 )
 _JAVA_ID = re.compile(r"^#([0-9]+)")
 
 
-class ServiceabilityParser:
-    """Parses the agent's stacks; equal stacks stay one object from dump to dump."""
+class ServiceabilityParser(Dialect):
+    """Parses the agent's stacks."""
 
-    def __init__(self, detail: Detail = "stacks") -> None:
-        self._locks = detail == "locks"
-        self._table = StackTable()
-
-    @staticmethod
-    def starts(text: bytes) -> list[int]:
-        """Where its dumps begin."""
-        marked = any(marker in text for marker in _MARKERS)
-        return [match.start() for match in _START.finditer(text)] if marked else []
-
-    @staticmethod
-    def recognises(text: bytes) -> bool:
-        """Whether there is a thread of the agent's in a text whose head was not saved."""
-        return _BODY.search(text) is not None
+    NAME = "jstack -F"
+    HINTS = (b"Attaching to ", b"Debugger attached", b"Deadlock Detection:")
+    START = re.compile(
+        rb"(?m)^(?:Attaching to (?:process ID|core) |Debugger attached successfully|Deadlock Detection:$)"
+    )
+    FRAGMENT = re.compile(rb"(?m)^(?:Thread (?:t@)?\d+: \(state = |----------------- \d+ -----------------$)")
 
     def parse(self, text: bytes) -> list[ThreadDump]:
         """The dumps in the text: one for each time the agent attached."""
-        words = text.decode("utf-8", "surrogateescape")
-        starts = [match.start() for match in _ATTACH.finditer(words)] or [0]
-        return [self._dump(words[a:b]) for a, b in zip(starts, [*starts[1:], len(words)])]
+        return self._dumps(text, [match.start() for match in _ATTACH.finditer(text)] or [0])
 
-    def _dump(self, text: str) -> ThreadDump:
+    def dump(self, data: bytes) -> ThreadDump:
+        """One dump, or a fragment of one."""
+        text = decoded(data)
         threads: list[Thread] = []
-        native_id = None
+        native = None
+        cut_off = False
         for header, block, is_last in blocks(_THREAD, text):
             if header["lwp"]:
-                native_id = integer(header["lwp"])
+                native = integer(header["lwp"])
                 if not block.strip():
-                    continue  # its Java thread is named on the next line
+                    continue  # the next line names its Java thread
             if is_last and not _is_whole(block):
-                return self._made(text, threads, cut_off=True)
-            threads.append(self._thread(header, block, native_id))
-        return self._made(text, threads, cut_off=False)
-
-    @staticmethod
-    def _made(text: str, threads: list[Thread], *, cut_off: bool) -> ThreadDump:
+                cut_off = True
+            else:
+                threads.append(self._thread(header, block, native))
         version = _VERSION.search(text)
-        return ThreadDump(NAME, threads, None, version[1] if version else None, (), cut_off=cut_off)
+        return ThreadDump(self.NAME, threads, version=version and version[1], cut_off=cut_off)
 
-    def _thread(self, header: re.Match[str], block: str, native_id: int | None) -> Thread:
+    def _thread(self, header: re.Match[str], block: str, native: int | None) -> Thread:
         frames: list[str] = []
         locks: list[Lock] = []
         for line in block.split("\n"):
@@ -105,7 +86,7 @@ class ServiceabilityParser:
                 frames.append(_frame(match[1], match[2]))
             elif match := _NATIVE.match(line):
                 frames.append(_native_frame(match[2], is_java=bool(match[1])))
-            elif self._locks and (match := _LOCK.match(line)):
+            elif self.with_locks and (match := _LOCK.match(line)):
                 locks.append(Lock(match[1], match[2], match[3], len(frames) - 1))
         about = header["about"] or ""
         nid, java_id = _NID.search(about), _JAVA_ID.match(about)
@@ -117,23 +98,21 @@ class ServiceabilityParser:
         else:
             state = None
         if header["tid"]:
-            native_id = integer(header["tid"])
+            native = integer(header["tid"])
         elif nid:
-            native_id = hexadecimal(nid[1]) if nid[1] else integer(nid[2])
+            native = native_id(nid[1])
         return Thread(
-            self._table.stack(frames, state),
+            self.table.stack(frames, state),
             header["name"],
-            native_id,
+            native,
             integer(java_id[1]) if java_id else None,
             " daemon " in about if about else None,
-            None,
-            None,
-            tuple(locks),
+            locks=tuple(locks),
         )
 
 
 def _is_whole(last: str) -> bool:
-    """The agent marks no end of its dump, but one of each thread: a blank line; with -m, where threads begin or its unwinder stops."""
+    """Whether the last thread is whole: it ends with a blank line; with -m, with a thread's first native frame."""
     if "\n\n" in last:
         return True
     lines = last.rstrip("\n").split("\n")
@@ -141,7 +120,7 @@ def _is_whole(last: str) -> bool:
 
 
 def _state(agents: str, frames: list[str]) -> str | None:
-    """The agent's BLOCKED is the VM's word for every thread that waits, not Java's."""
+    """The Java state; the agent's BLOCKED is the VM's term for every thread that waits."""
     if agents in ("IN_NATIVE", "IN_JAVA", "IN_VM", "IN_NATIVE_TRANS", "IN_JAVA_TRANS", "IN_VM_TRANS"):
         return "RUNNABLE"
     if agents == "NEW":

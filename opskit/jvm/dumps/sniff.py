@@ -1,8 +1,8 @@
-"""What a text looks like that is not what it was taken for: for the message that says so."""
+"""Detect what kind of file a text comes from, for the message that refuses it."""
 
 from __future__ import annotations
 
-# (how it begins, what that is)
+# (beginning, content type)
 _BEGINNINGS = (
     ("JAVA PROFILE 1.0", "a heap dump (hprof); open it with a heap analyser"),
     ("FLR\0", "a flight recording (JFR)"),
@@ -16,7 +16,7 @@ _BEGINNINGS = (
     ("{", "JSON"),
     ("<", "HTML or XML"),
 )
-# (what stands in it, what that is), the surer first
+# (mark, content type), the surest first
 _MARKS = (
     ("#instances", "a class histogram"),
     ("object count", "a class histogram"),
@@ -31,17 +31,17 @@ _MARKS = (
     ("[gc", "a GC log"),
     ("[GC", "a GC log"),
     ("[Full GC", "a GC log"),
-    ("AttachNotSupportedException", "the complaint of a tool that could not attach"),
-    ("Unable to open socket file", "the complaint of a tool that could not attach"),
+    ("AttachNotSupportedException", "the error message of a tool that could not attach"),
+    ("Unable to open socket file", "the error message of a tool that could not attach"),
     ("Traceback (most recent call last)", "a Python traceback"),
     ("\tat ", "a stack trace"),
 )
-_ENOUGH = 1 << 20  # characters that are searched for marks
+_SEARCHED_CHARACTERS = 1 << 20
 
 
-def looks_like(text: str) -> str:
-    """In a few words, what the text seems to be."""
-    text = text[:_ENOUGH]
+def content_type(text: str) -> str:
+    """What the text seems to be, in a few words."""
+    text = text[:_SEARCHED_CHARACTERS]
     begins = text.lstrip(" \t\r\n")
     if not begins:
         return "empty"

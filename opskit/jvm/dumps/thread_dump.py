@@ -1,4 +1,4 @@
-"""What a thread dump says, whichever JVM wrote it: the records that every dialect's parser gives."""
+"""The records of a thread dump, the same for every dialect."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Detail = Literal["stacks", "threads", "locks"]
 
 
 class Stack:
-    """Where a thread is. A parser gives one object for equal stacks, so that they are counted by identity.
+    """A thread's stack. A parser gives one object for equal stacks, so that they are counted by identity.
 
     `frames`: leaf first, each as the dump has it: `java.lang.Thread.run(java.base@17.0.15/Thread.java:840)`.
-    `state`: a java.lang.Thread.State, None where the dump does not say. `role`: "carrier" for a platform thread that
-    carries a virtual one, "mounted" for the virtual thread that it carries, None for every other.
+    `state`: a java.lang.Thread.State; None where the dump has none. `role`: "carrier" for a platform thread that
+    carries a virtual one, "mounted" for that virtual thread, None for the others.
     """
 
     __slots__ = ("frames", "role", "state")
@@ -27,11 +27,10 @@ class Stack:
 
 
 class Lock(NamedTuple):
-    """A line about a lock. `depth` counts the frames above the one it belongs to; None: an ownable synchronizer.
+    """A line about a lock. `depth` counts the frames above its frame; None: an ownable synchronizer.
 
-    `action` is HotSpot's word for it: `locked`, `waiting to lock`, `waiting on`, `parking to wait for`, … `address` and
-    `class_name` are None where the dump leaves them out; `owner` is the holder's name or its `#22`, where
-    the dump tells it there.
+    `action` is HotSpot's term: `locked`, `waiting to lock`, `waiting on`, `parking to wait for`, … `owner` is the
+    holder's name or its `#22`. `address`, `class_name` and `owner` are None where the line does not have them.
     """
 
     action: str
@@ -42,11 +41,10 @@ class Lock(NamedTuple):
 
 
 class Thread(NamedTuple):
-    """One thread of one dump. What was not asked for, or is not said, is None.
+    """One thread of one dump. Values that were not asked for, or are not in the dump, are None.
 
-    `native_id` is the thread's id in the kernel, as the JVM's own pid namespace counts; of a mounted virtual thread its
-    carrier's. `java_id` is the `#22` (a mounted virtual thread's own). `cpu_ms`: since the thread's start. `virtual` and
-    `container` (the executor or scope that it belongs to) come from dumps that tell them.
+    `native_id` is the kernel's thread id in the JVM's own pid namespace; of a mounted virtual thread, its carrier's.
+    `java_id` is the `#22`. `cpu_ms`: since the thread's start. `container`: the executor or scope of a virtual thread.
     """
 
     stack: Stack
@@ -62,7 +60,7 @@ class Thread(NamedTuple):
 
 
 class Waits(NamedTuple):
-    """One link of a deadlock: who waits for what, held by whom (None: the dump does not know)."""
+    """One link of a deadlock: the thread, the lock it waits for, the lock's holder (None: unknown)."""
 
     thread: str
     lock_class: str | None
@@ -71,9 +69,9 @@ class Waits(NamedTuple):
 
 
 class ThreadDump(NamedTuple):
-    """One dump. `cut_off`: it ends before its end; a stack that was cut in two is not among `threads`.
+    """One dump. `cut_off`: its end is missing; `threads` has whole stacks only.
 
-    `time` and `version` are the dump's own words. `deadlocks`: those the JVM itself reports, a tuple of links each.
+    `time` and `version` are the dump's own text. `deadlocks`: those that the JVM itself reports, a tuple of links each.
     """
 
     dialect: str
@@ -104,9 +102,9 @@ class StackTable:
 
 
 def state_by_frame(frames: Sequence[str]) -> str | None:
-    """The state of a thread that is known to stand still, by where it stands; None where that does not tell.
+    """The state of a thread that does not run, by its leaf frame; None without frames.
 
-    For dialects that say "waiting" of whatever does not run. A thread outside all that waits is at a monitor.
+    For dialects that call each of them "waiting". One whose leaf is no wait is blocked at a monitor.
     """
     if not frames:
         return None
@@ -116,3 +114,8 @@ def state_by_frame(frames: Sequence[str]) -> str | None:
     if leaf.endswith(("java.lang.Object.wait", "java.lang.Object.wait0", "Unsafe.park", "java.lang.Thread.parkImpl")):
         return "WAITING"
     return "BLOCKED"
+
+
+def timed_if_asleep(state: str | None, frames: Sequence[str]) -> str | None:
+    """The state; TIMED_WAITING for a sleeping thread, which some dialects call waiting."""
+    return "TIMED_WAITING" if state == "WAITING" and state_by_frame(frames) == "TIMED_WAITING" else state

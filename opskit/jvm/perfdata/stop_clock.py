@@ -1,12 +1,12 @@
-"""How long a JVM has stood still at safepoints, by its own counters, read cheaply enough to be asked around each sample."""
+"""Total time of a JVM at safepoints, from its own counters; cheap enough to read around each sample."""
 
 from __future__ import annotations
 
 import posixpath
 from typing import TYPE_CHECKING
 
-from opskit.errors import BadInput
 from opskit.jvm.perfdata.hsperfdata import PerfData, parse_hsperfdata
+from opskit.proc.fs import optional
 from opskit.quantities import integer
 
 if TYPE_CHECKING:
@@ -21,16 +21,16 @@ _WANTED = frozenset(
         b"java.property.java.vm.specification.version",
     )
 )
-_SYNC_APART_FROM = 13  # until then, sun.rt.safepointTime had the time until all threads stood still in it
+_SYNC_APART_FROM = 13  # before, sun.rt.safepointTime included the time to safepoint
 
 
 def whole_stop_s(jdk: int | None, time_s: float, sync_s: float | None) -> float:
-    """The whole stopped time out of safepointTime and safepointSyncTime, on the same footing for every JDK."""
+    """Time at safepoints including the time to safepoint, in seconds, for any JDK."""
     return time_s + (sync_s or 0.0) if jdk is not None and jdk >= _SYNC_APART_FROM else time_s
 
 
 def jdk_of(perf: PerfData) -> int | None:
-    """The feature release (8, 17, …) that the counters name."""
+    """The feature release (8, 17, …) in the counters."""
     text = perf.text("java.property.java.vm.specification.version") or perf.text("java.property.java.version") or ""
     first, _, rest = text.partition(".")
     number = rest.partition(".")[0] if first == "1" else first
@@ -38,26 +38,23 @@ def jdk_of(perf: PerfData) -> int | None:
 
 
 def stopped_s(perf: PerfData) -> float | None:
-    """Seconds at safepoints since the JVM's start, from the moment the first thread was stopped; None: not counted."""
+    """Seconds at safepoints since the JVM's start, time to safepoint included; None if the counters lack it."""
     time_s = perf.ticks_s("sun.rt.safepointTime")
     return None if time_s is None else whole_stop_s(jdk_of(perf), time_s, perf.ticks_s("sun.rt.safepointSyncTime"))
 
 
 class StopClock:
-    """Reads the counter of one JVM again and again."""
+    """Reads the counter of one JVM repeatedly."""
 
     def __init__(self, fs: ProcFS, perf: PerfData | None) -> None:
-        """`perf`: the counters as they were found; None, or with a file that is gone, and nothing is ever known."""
+        """`perf`: the counters found before; without them, or when their file is gone, every reading is None."""
         self.fs = fs
         self._path = perf.source if perf is not None and perf.source.startswith("/") else None
 
     def read_s(self) -> float | None:
-        """Seconds since the JVM's start; None where the JVM does not say."""
-        if self._path is None:
-            return None
-        directory, name = posixpath.split(self._path)
-        try:
-            _, data = self.fs.read_untrusted(directory, name, _LARGEST_FILE_BYTES)
-            return stopped_s(parse_hsperfdata(data, self._path, _WANTED))
-        except (OSError, BadInput):
-            return None
+        """Seconds at safepoints since the JVM's start; None if unknown."""
+        return None if self._path is None else optional(self._read, self._path)
+
+    def _read(self, path: str) -> float | None:
+        _, data = self.fs.read_untrusted(*posixpath.split(path), _LARGEST_FILE_BYTES)
+        return stopped_s(parse_hsperfdata(data, path, _WANTED))

@@ -1,18 +1,19 @@
 """The slab memory of each memory cgroup: memory.stat of v2 (Documentation/admin-guide/cgroup-v2.rst), kmem files of v1.
 
-v2's memory.stat counts a cgroup with all below it:
+v2's memory.stat includes the children of a cgroup:
 
     slab_reclaimable 223346688
     slab_unreclaimable 1847296
 
-v1's memory.stat says nothing of slabs. memory.kmem.slabinfo (Linux 3.8 to 5.8; empty since) has the caches of that cgroup
-alone, in the form of /proc/slabinfo; memory.kmem.usage_in_bytes is all of the kernel's memory, stacks too: an upper bound.
+v1's memory.stat has no slabs. memory.kmem.slabinfo (Linux 3.8 to 5.8; empty since) lists the caches of that cgroup alone,
+in the format of /proc/slabinfo; memory.kmem.usage_in_bytes is all kernel memory, stacks included: an upper bound.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from opskit.proc.cgroup.limits import memory_limit_of
 from opskit.proc.cgroup.tree import controller_root, is_machine_root
 from opskit.proc.files.slabinfo import Slab, parse_slabinfo
 
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
 
 
 class CgroupSlab(NamedTuple):
-    """One memory cgroup. Bytes count everything below it, but for `caches`: those that are charged to it alone (v1).
+    """One memory cgroup. Bytes include its children; `caches` (v1) do not.
 
-    `kernel_bytes` (v1) is an upper bound of its slabs. `limit_bytes`: None for no limit. `reclaims`: it has memory.reclaim.
+    `kernel_bytes` (v1): an upper bound of its slabs. `limit_bytes`: None for no limit. `reclaims`: it has memory.reclaim.
     """
 
     path: str
@@ -40,11 +41,8 @@ class CgroupSlab(NamedTuple):
     reclaims: bool = False
 
 
-_NO_LIMIT = 1 << 60  # v1 writes "none" as the largest number of whole pages
-
-
 def read_cgroup_slabs(fs: ProcFS) -> list[CgroupSlab]:
-    """Every memory cgroup but the machine's root, which is the machine; none where the controller is not mounted."""
+    """Every memory cgroup below the machine's root; none where the controller is not mounted."""
     top = controller_root(fs, "memory")
     if top is None:
         return []
@@ -53,7 +51,7 @@ def read_cgroup_slabs(fs: ProcFS) -> list[CgroupSlab]:
 
 
 def _below(fs: ProcFS, level: Level) -> Iterator[Level]:
-    """All cgroups below one, each before its children. Users nest theirs deeper than Python calls itself."""
+    """All cgroups below one, each before its children. Without recursion: they may nest deeper than Python's stack."""
     waiting = [level]
     while waiting:
         above = waiting.pop()
@@ -63,6 +61,7 @@ def _below(fs: ProcFS, level: Level) -> Iterator[Level]:
 
 
 def _read(fs: ProcFS, level: Level) -> CgroupSlab:
+    limit = memory_limit_of(fs, level)
     if level.version == 2:
         stat = level.table(fs, "memory.stat")
         return CgroupSlab(
@@ -71,25 +70,24 @@ def _read(fs: ProcFS, level: Level) -> CgroupSlab:
             stat.get("slab_reclaimable"),
             stat.get("slab_unreclaimable"),
             None,
-            level.number(fs, "memory.current"),
-            level.number(fs, "memory.max"),
+            limit and limit.usage,
+            limit and limit.limit_bytes,
             reclaims=level.has(fs, "memory.reclaim"),
         )
-    limit = level.number(fs, "memory.limit_in_bytes")
     return CgroupSlab(
         level.path,
         level.directory,
         None,
         None,
         level.number(fs, "memory.kmem.usage_in_bytes"),
-        level.number(fs, "memory.usage_in_bytes"),
-        None if limit is None or limit >= _NO_LIMIT else limit,
+        limit and limit.usage,
+        limit and limit.limit_bytes,
         _caches(level.load(fs, "memory.kmem.slabinfo")),
     )
 
 
 def _caches(text: str | None) -> tuple[Slab, ...]:
-    """Charged caches; none where the kernel does not fill the file (a header alone, or nothing)."""
+    """Charged caches; none where the kernel leaves the file empty (or writes the header only)."""
     if text is None or all(line.startswith(("#", "slabinfo")) for line in text.splitlines()):
         return ()
     return tuple(parse_slabinfo(text + "\n"))

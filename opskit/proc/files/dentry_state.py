@@ -2,8 +2,7 @@
 
 432690	430030	45	0	12319	0
 
-In all, unused, age limit (s), wanted pages, negative (since Linux 5.0, and in kernels of vendors that took it over;
-always 0 before), reserved.
+All, unused, age limit (s), wanted pages, negative (since Linux 5.0 and in kernels with a backport; 0 before), reserved.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ _RELEASE = re.compile(r"([0-9]+)\.([0-9]+)")
 
 
 class DentryState(NamedTuple):
-    """Counts of dentries. `negative` counts unused ones that stand for absent files; None where the kernel does not count.
+    """Counts of dentries. `unused`: nothing holds them, and the kernel may free them.
 
-    `unused` are those that nothing holds: the kernel may free them.
+    `negative`: unused ones that stand for absent files; None where the kernel does not count them.
     """
 
     dentries: int
@@ -30,10 +29,7 @@ class DentryState(NamedTuple):
 
 
 def parse_dentry_state(text: str, release: str | None) -> DentryState:
-    """The counts; `release` is /proc/sys/kernel/osrelease, which tells a 0 that was counted from one that was not.
-
-    Raises BadInput.
-    """
+    """The counts. `release` (/proc/sys/kernel/osrelease) decides whether a 0 was counted. Raises BadInput."""
     words = text.split()
     numbers = [number for word in words if (number := signed(word)) is not None]
     if len(words) != 6 or len(numbers) != 6:

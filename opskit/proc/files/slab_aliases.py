@@ -1,16 +1,16 @@
-"""/sys/kernel/slab (Documentation/ABI/testing/sysfs-kernel-slab): under SLUB, caches of one shape may be merged.
+"""/sys/kernel/slab (Documentation/ABI/testing/sysfs-kernel-slab): SLUB may merge caches of equal object size and flags.
 
     dentry -> :at-0000192
     ext4_xattr -> :at-0000192
 
-Every name is a link to the cache that serves it; /proc/slabinfo lists that cache once, under the name that came first.
+Every name links to the cache that serves it. /proc/slabinfo lists that cache once, under the first name.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.proc.fs import DENIED, GONE
+from opskit.proc.fs import optional
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,16 +19,13 @@ if TYPE_CHECKING:
 
 
 def read_aliases(fs: ProcFS) -> dict[str, str]:
-    """Cache name -> what serves it; empty where nothing is merged, or with another allocator than SLUB."""
-    try:
-        links = fs.root_links("sys", "kernel", "slab")
-    except (*GONE, DENIED, NotADirectoryError):
-        return {}
+    """Cache name -> the cache that serves it; empty where none is merged, or with an allocator other than SLUB."""
+    links = optional(fs.root_links, "sys", "kernel", "slab", default={})
     return {name: target.rpartition("/")[2] for name, target in links.items()}
 
 
 def merged_names(aliases: dict[str, str], listed: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """For each name that slabinfo lists: the other names that share its cache, sorted. Names that share none are left out."""
+    """Name in slabinfo -> the other names of its cache, sorted; without names that share none."""
     groups: dict[str, set[str]] = {}
     for name, target in aliases.items():
         groups.setdefault(target, {target}).add(name)

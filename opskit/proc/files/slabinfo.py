@@ -1,12 +1,12 @@
-"""/proc/slabinfo (slabinfo(5), mm/slab_common.c), from version 1.1 (Linux 2.4) to 2.1 (since 2.6.10); root only.
+"""/proc/slabinfo (slabinfo(5), mm/slab_common.c), versions 1.1 (Linux 2.4) to 2.1 (since 2.6.10); root only.
 
 slabinfo - version: 2.1
 # name            <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab> : tunables <limit> <batchcount> <sharedfactor> : slabdata <active_slabs> <num_slabs> <sharedavail>
 ext4_inode_cache  126962 126980   1128   14    4 : tunables    0    0    0 : slabdata   9070   9070      0
 dentry            439961 440895    192   21    1 : tunables    0    0    0 : slabdata  20995  20995      0
 
-Versions 1.1 and 1.2 have no slabdata: objects in use, objects, object size, slabs in use, slabs, pages a slab; with
-(SMP) and (statistics) more columns follow a colon. Names of that time may hold a space:
+Versions 1.1 and 1.2 have no slabdata: objects in use, objects, object size, slabs in use, slabs, pages per slab; with
+(SMP) and (statistics) more columns follow a colon. A name may hold a space:
 
 slabinfo - version: 1.1 (SMP)
 dnotify cache          0      0     20    0    0    1 :  252  126
@@ -26,7 +26,7 @@ _KNOWN = {"1.1", "1.2", "2.0", "2.1"}
 
 
 class Slab(NamedTuple):
-    """One cache. `object_bytes` is what one object takes; a slab is `pages_per_slab` pages in a row."""
+    """One cache. `object_bytes`: the size of one object; a slab is `pages_per_slab` contiguous pages."""
 
     name: str
     active_objects: int
@@ -36,18 +36,18 @@ class Slab(NamedTuple):
     pages_per_slab: int
 
     def bytes(self, page_bytes: int) -> int:
-        """What the cache takes of RAM: whole slabs, with the holes in them."""
+        """The RAM of the cache: whole slabs, free objects included."""
         return self.slabs * self.pages_per_slab * page_bytes
 
 
 def parse_slabinfo(text: str) -> list[Slab]:
-    """The caches, in the file's order. Raises BadInput: another format, a line of another form, a text cut short."""
+    """The caches, in the file's order. Raises BadInput for another format, a malformed line, a truncated text."""
     lines = text.split("\n")
     version = _VERSION.match(lines[0])
     if version is None:
         raise BadInput("slabinfo", "does not begin with `slabinfo - version:`", 1, lines[0])
     if version[1] not in _KNOWN:
-        raise BadInput("slabinfo", "a version that is not known (1.1, 1.2, 2.0 and 2.1 are)", 1, lines[0])
+        raise BadInput("slabinfo", "unknown version (known are 1.1, 1.2, 2.0 and 2.1)", 1, lines[0])
     parse = _parse_2 if version[1].startswith("2") else _parse_1
     if lines.pop():
         raise BadInput("slabinfo", "cut short: the last line has no end", len(lines) + 1, text[-120:].split("\n")[-1])
@@ -57,10 +57,10 @@ def parse_slabinfo(text: str) -> list[Slab]:
             continue
         cache = parse(line)
         if cache is None:
-            raise BadInput("slabinfo", "not a cache's line (cut short?)", number, line)
+            raise BadInput("slabinfo", "not a cache line (cut short?)", number, line)
         caches.append(cache)
     if not caches:
-        raise BadInput("slabinfo", "cut short: it names no cache", len(lines))
+        raise BadInput("slabinfo", "cut short: it lists no cache", len(lines))
     return caches
 
 
@@ -84,7 +84,7 @@ def _parse_1(line: str) -> Slab | None:
 
 
 def _split(group: str, count: int) -> tuple[str, list[int]]:
-    """A name, which may hold spaces, and the numbers behind it; no numbers where the form is another."""
+    """A name, which may hold spaces, and the numbers after it; no numbers if the form differs."""
     words = group.rsplit(None, count)
     numbers = integers(words[1:]) if len(words) == count + 1 else None
     return (group, []) if numbers is None else (words[0].strip(), numbers)

@@ -1,4 +1,4 @@
-"""/proc/vmstat (mm/vmstat.c): a name and a number a line; which names there are depends on the kernel.
+"""/proc/vmstat (mm/vmstat.c): a name and a number per line; the names depend on the kernel.
 
 nr_slab_reclaimable 124593
 drop_pagecache 1
@@ -7,12 +7,21 @@ drop_slab 2
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from opskit.errors import BadInput
 from opskit.quantities import signed
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_PAGE_SIZES = (4 << 10, 8 << 10, 16 << 10, 64 << 10)
+_SAME_MOMENT = 0.1
+_IN_MEMINFO = {"nr_slab_reclaimable": "SReclaimable", "nr_mapped": "Mapped", "nr_free_pages": "MemFree"}
+
 
 def parse_vmstat(text: str) -> dict[str, int]:
-    """The numbers by name: events since boot, and nr_* counted in pages. Raises BadInput at any other line."""
+    """The numbers by name: events since boot, and nr_* counted in pages. Raises BadInput."""
     values = {}
     for number, line in enumerate(text.splitlines(), 1):
         name, _, value = line.partition(" ")
@@ -21,3 +30,14 @@ def parse_vmstat(text: str) -> dict[str, int]:
             raise BadInput("vmstat", "not `name number`", number, line)
         values[name] = count
     return values
+
+
+def page_size(vmstat: Mapping[str, int], meminfo: Mapping[str, int], default: int) -> int:
+    """The page size of another machine, by what both files count; `default` where they disagree."""
+    for pages_key, key in _IN_MEMINFO.items():
+        pages = vmstat.get(pages_key, 0)
+        for candidate in _PAGE_SIZES:
+            # The two files were read one after the other.
+            if pages > 0 and abs(meminfo.get(key, 0) / pages / candidate - 1) < _SAME_MOMENT:
+                return candidate
+    return default

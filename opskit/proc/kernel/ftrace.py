@@ -1,6 +1,6 @@
-"""The text that the kernel's tracer gives (Documentation/trace/ftrace.rst, events.rst), for failed system calls.
+"""Text of the kernel's tracer (Documentation/trace/ftrace.rst, events.rst) about failed system calls.
 
-A line of trace_pipe with the syscalls events, and one with raw_syscalls; the comm may hold anything:
+A line of trace_pipe with the syscalls events, and one with raw_syscalls; the comm may hold any bytes:
 
          python3-9372    [000] .....  3697.270890: sys_access -> 0xfffffffffffffffe
          python3-9372    [000] .....  3697.270890: sys_exit: NR 21 = -2
@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from opskit.quantities import integer, signed
 
-# The system calls that look up a path; epoll_ctl, bpf and their like fail with ENOENT too, and look up none.
+# The system calls that look up a path; epoll_ctl, bpf and others fail with ENOENT too, without a lookup.
 PATH_CALLS = (
     *("open", "openat", "openat2", "creat", "execve", "execveat", "uselib"),
     *("newstat", "newlstat", "newfstatat", "fstatat64", "stat64", "lstat64", "stat", "lstat", "statx"),
@@ -53,7 +53,7 @@ _GENERIC = {
 }  # fmt: skip
 CALL_NUMBERS = {"x86_64": _X86_64, "aarch64": _GENERIC, "riscv64": _GENERIC, "loongarch64": _GENERIC}
 
-# Each part is bounded: a comm has 15 bytes, the kernel's columns are narrow, and a long line must not cost its square.
+# Each part is bounded (a comm has 15 bytes): the match stays linear in the length of a line.
 _EVENT = re.compile(
     rb"^ {0,24}(.{0,32})-([0-9]{1,10}) {1,16}(?:\([ 0-9-]{1,16}\) {1,8})?\[[0-9]{1,5}\] .{0,64}: "
     rb"(?:[Ss]y[Ss]_(\w{1,64}) -> 0x[0-9a-f]{1,16}|sys_exit: NR (-?[0-9]{1,10}) = -?[0-9]{1,20})$",
@@ -62,7 +62,7 @@ _EVENT = re.compile(
 
 
 class Failure(NamedTuple):
-    """A failed call: who (the thread's comm and tid; its process where the events tell), and which: its name or its number."""
+    """A failed call: the thread's comm and TID, the PID where the event has it, and the call's name or number."""
 
     comm: bytes
     tid: int
@@ -77,24 +77,24 @@ _PATH_FIELD = re.compile(
 
 
 def parse_path_offset(text: str) -> int | None:
-    """Where the address of the path stands in the raw record of a call's entry, by the event's `format` file."""
+    """The offset of the path's address in the raw record of a call's entry, from the event's `format` file."""
     found = _PATH_FIELD.search(text)
     return integer(found[1]) if found else None
 
 
 def parse_failures(chunk: bytes) -> list[tuple[bytes, bytes, bytes, bytes]]:
-    """(comm, tid, name, number) of each event in whole lines, as bytes: hundreds of thousands a second are counted."""
+    """(comm, TID, name, number) of each event in whole lines, as bytes: there may be hundreds of thousands per second."""
     return _EVENT.findall(chunk)
 
 
 def named(event: tuple[bytes, bytes, bytes, bytes]) -> Failure:
-    """An event of parse_failures with its fields told apart."""
+    """An event of parse_failures as a record."""
     comm, tid, name, number = event
     return Failure(comm, integer(tid) or 0, name.decode() or None, signed(number))
 
 
 def parse_buffer_stats(text: str) -> int:
-    """How many events one CPU has had since the buffer was made: read, waiting, overwritten and dropped ones."""
+    """The events of one CPU since the buffer was made: read, waiting, overwritten and dropped."""
     pairs = (line.split(": ", 1) for line in text.splitlines())
     numbers = {pair[0]: integer(pair[1].strip()) for pair in pairs if len(pair) == 2}
     return sum(numbers.get(key) or 0 for key in ("entries", "overrun", "dropped events", "read events"))

@@ -1,13 +1,13 @@
-"""perf_event_open(2): events of the kernel, counted, and recorded in a ring buffer that the kernel and we share.
+"""perf_event_open(2): kernel events, counted and recorded in a ring buffer in shared memory.
 
-An event ends with its last fd: whatever happens to us, nothing stays switched on.
+An event ends with its last fd, so that it never outlives this process.
 
     fd = open_event(Attr(TRACEPOINT, number, sample_type=TID | RAW), pid=-1, cpu=0)
     ring = Ring(fd, pages=16)
     set_filter(fd, "ret == -2"); enable(fd)
     for kind, misc, body in records(ring.read()): …
 
-Records are written in the machine's byte order; `body` is what comes behind the header of eight bytes (type, misc, size).
+Records have the machine's byte order; `body` follows the header of eight bytes (type, misc, size).
 Raises OSError.
 """
 
@@ -36,10 +36,9 @@ SOFTWARE, TRACEPOINT = 1, 2
 # attr.config of SOFTWARE
 CPU_CLOCK, DUMMY = 0, 9
 # attr.sample_type: the fields of a sample, which come in this order
-IP, TID, TIME, RAW, REGS_USER, STACK_USER = 1, 2, 4, 1 << 10, 1 << 12, 1 << 13
+TID, TIME, RAW = 2, 4, 1 << 10
 # attr.flags
-DISABLED, INHERIT, EXCLUDE_KERNEL, EXCLUDE_HV, EXCLUDE_IDLE = 1, 1 << 1, 1 << 5, 1 << 6, 1 << 7
-COMM, TASK, WATERMARK, USE_CLOCKID = 1 << 9, 1 << 13, 1 << 14, 1 << 25
+DISABLED, EXCLUDE_KERNEL, COMM, TASK, WATERMARK = 1, 1 << 5, 1 << 9, 1 << 13, 1 << 14
 # types of records
 RECORD_LOST, RECORD_COMM, RECORD_EXIT, RECORD_FORK, RECORD_SAMPLE = 2, 3, 4, 7, 9
 
@@ -51,36 +50,31 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Attr(NamedTuple):
-    """struct perf_event_attr (112 bytes, Linux 4.8 and later), as far as anybody here needs it.
+    """struct perf_event_attr (112 bytes, Linux 4.8 and later), the fields in use.
 
-    `sample_period`: an event is recorded each time that many have happened. `wakeup`: poll() wakes after that many records;
-    bytes with WATERMARK.
+    `sample_period`: one in that many events is recorded. `wakeup`: poll() wakes after that many records (WATERMARK: bytes).
     """
 
     type: int
     config: int
     sample_period: int = 0
     sample_type: int = 0
-    read_format: int = 0
     flags: int = 0
     wakeup: int = 0
-    regs_user: int = 0
-    stack_user_bytes: int = 0
-    clockid: int = 0
 
     def pack(self) -> bytes:
-        """As the kernel wants it."""
+        """The bytes of the struct."""
         return _ATTR.pack(
-            self.type, _ATTR.size, self.config, self.sample_period, self.sample_type, self.read_format, self.flags,
-            self.wakeup, 0, 0, 0, 0, self.regs_user, self.stack_user_bytes, self.clockid, 0, 0, 0, 0,
+            self.type, _ATTR.size, self.config, self.sample_period, self.sample_type, 0, self.flags, self.wakeup,
+            *[0] * 11,
         )  # fmt: skip
 
 
 def open_event(attr: Attr, pid: int, cpu: int) -> int:
-    """An fd of the event: of a thread (cpu -1: wherever it runs), or of a CPU (pid -1: whoever runs there; needs CAP_PERFMON)."""
+    """An fd of the event of a thread (cpu -1: on any CPU) or of a CPU (pid -1: of any process; needs CAP_PERFMON)."""
     number = _OPEN.get(platform.machine())
     if number is None:
-        raise OSError(errno.ENOSYS, "perf_event_open is not known for this architecture")
+        raise OSError(errno.ENOSYS, "the number of perf_event_open is unknown for this architecture")
     packed = ctypes.create_string_buffer(attr.pack(), _ATTR.size)
     fd: int = _libc.syscall(
         ctypes.c_long(number), packed, *(ctypes.c_long(argument) for argument in (pid, cpu, -1, _CLOEXEC))
@@ -92,47 +86,47 @@ def open_event(attr: Attr, pid: int, cpu: int) -> int:
 
 
 def enable(fd: int) -> None:
-    """Let an event that was opened DISABLED begin."""
+    """Start an event that was opened DISABLED."""
     fcntl.ioctl(fd, _ENABLE, 0)
 
 
 def disable(fd: int) -> None:
-    """Let it rest; its count and its records stay."""
+    """Stop it; its count and its records stay."""
     fcntl.ioctl(fd, _DISABLE, 0)
 
 
 def set_filter(fd: int, text: str) -> None:
-    """Let a tracepoint's event pass by a rule over its fields, in the words of ftrace's filters."""
+    """Filter a tracepoint's event by its fields, in the syntax of ftrace's filters."""
     fcntl.ioctl(fd, _SET_FILTER, bytearray(text.encode() + b"\0"))
 
 
 def set_period(fd: int, events: int) -> None:
-    """Record one in so many from now on."""
+    """Record one in `events` from now on."""
     fcntl.ioctl(fd, _SET_PERIOD, struct.pack("=Q", events))
 
 
 def set_output(fd: int, ring_fd: int) -> None:
-    """Let an event write into the ring of another one of the same CPU or thread."""
+    """Redirect an event into the ring of another one of the same CPU or thread."""
     fcntl.ioctl(fd, _SET_OUTPUT, ring_fd)
 
 
 def count(fd: int) -> int:
-    """How often it has happened, recorded or not."""
+    """The number of events, recorded or not."""
     return int.from_bytes(os.read(fd, 8), sys.byteorder)
 
 
 class Ring:
-    """The records of an event. What the kernel finds no room for it counts (RECORD_LOST), and drops."""
+    """The records of an event. The kernel drops what does not fit, and counts it (RECORD_LOST)."""
 
     def __init__(self, fd: int, pages: int) -> None:
         """`pages` for the data: a power of two."""
         self.size_bytes = pages * mmap.PAGESIZE
         self._map = mmap.mmap(fd, mmap.PAGESIZE + self.size_bytes)
-        # Eight bytes at once, as struct's standard formats do not: the kernel writes the head while we read it.
+        # One load of eight bytes (struct's standard formats read bytewise): the kernel writes the head meanwhile.
         self._meta = memoryview(self._map)[_DATA_HEAD : _DATA_HEAD + 16].cast("Q")
 
     def read(self) -> bytes:
-        """All whole records that wait; their room is free again."""
+        """All waiting records; frees their space."""
         head, tail = self._meta[0], self._meta[1]
         if head == tail:
             return b""
@@ -146,18 +140,18 @@ class Ring:
         return data
 
     def close(self) -> None:
-        """Unmap it; the event's fd is the caller's."""
+        """Unmap it; the caller closes the event's fd."""
         self._meta.release()
         self._map.close()
 
 
 def records(data: bytes) -> Iterator[tuple[int, int, memoryview]]:
-    """(type, misc, body) of each record in what a ring gave."""
+    """(type, misc, body) of each record in the data of a ring."""
     view, at, end = memoryview(data), 0, len(data)
     unpack = _HEADER.unpack_from
     while at + _HEADER.size <= end:
         kind, misc, size = unpack(data, at)
-        if size < _HEADER.size or at + size > end:  # no such kernel is known; the loop must end all the same
+        if size < _HEADER.size or at + size > end:  # never seen; guarantees that the loop ends
             return
         yield kind, misc, view[at + _HEADER.size : at + size]
         at += size

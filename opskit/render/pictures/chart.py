@@ -1,4 +1,4 @@
-"""What a picture shows, as data: render/pictures/plot.py draws it. Values are bytes, counts or seconds, never formatted text."""
+"""Pictures as data, which plot.py draws. Values are bytes, counts or seconds, never formatted text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Line:
 
 @dataclass(frozen=True)
 class LineChart:
-    """Lines over a common x. `x_is_time`: x is in seconds; otherwise it numbers things from 1."""
+    """Lines over a common x: seconds, or without `x_is_time` a number from 1."""
 
     title: str
     lines: Sequence[Line]
@@ -33,7 +33,7 @@ class LineChart:
 
 @dataclass(frozen=True)
 class BarChart:
-    """Bars from the top down: (name, value). `signed`: they are changes, and show a plus or a minus."""
+    """Bars from the top down: (name, value). `signed`: they are changes and have a sign."""
 
     title: str
     bars: Sequence[tuple[str, float]]

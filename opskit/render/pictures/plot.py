@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from opskit.render.pictures.chart import Chart, Unit
     from opskit.render.report import Report
 
-# Okabe and Ito's colours, which the colour-blind tell apart; the dashes tell them apart in grey.
+# The colour-blind palette of Okabe and Ito; in grey, the dashes differ.
 _COLORS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#999999")
 _DASHES = ("-", "--", "-.", ":")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _GROWTH, _SHRINKAGE = "#D55E00", "#56B4E9"
 _STYLE = {
-    "font.family": ["DejaVu Sans"],  # matplotlib brings it
+    "font.family": ["DejaVu Sans"],  # part of matplotlib
     "font.size": 10,
-    "text.parse_math": False,  # a $ in a name is a $
-    "svg.fonttype": "none",  # text stays text: it can be searched and copied
+    "text.parse_math": False,  # a $ in a name is not mathematics
+    "svg.fonttype": "none",  # text stays text, to search and copy
     "svg.hashsalt": "opskit",  # the same chart gives the same bytes
     "hatch.linewidth": 0.8,
 }
@@ -45,12 +45,12 @@ _WIDTH_IN = 11.0
 
 
 def draw(report: Report, format_: str) -> bytes:
-    """The report's chart with its head line, as the bytes of an "svg" or "png"."""
+    """The report's chart with its head line, as "svg" or "png" data."""
     if report.chart is None:
         raise ValueError("this report has no chart")
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # no word about a cache that cannot be written
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # silent about a cache that it cannot write
     with mpl.rc_context(_STYLE), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a glyph that no font has shows as a box
+        warnings.simplefilter("ignore")  # a glyph that no font has becomes a box
         return _save(_figure(report.chart(), report.about.line), format_)
 
 
@@ -104,7 +104,7 @@ def _lines(axes: Axes, chart: LineChart) -> None:
 
 
 def _bars(axes: Axes, chart: BarChart) -> None:
-    """Growth to the right, solid; shrinkage to the left, hatched; each with its signed number."""
+    """Bars for growth to the right, solid; for shrinkage to the left, hatched; each with its signed number."""
     values = [value for _, value in chart.bars]
     for place, value in enumerate(values):
         grows = value >= 0
@@ -137,7 +137,7 @@ def _bars(axes: Axes, chart: BarChart) -> None:
 
 
 def _dots(axes: Axes, chart: DotsChart) -> None:
-    """Each kind in its colour and shape; the rarer a kind, the later it is drawn, so that the many do not hide it."""
+    """Each kind in its own colour and shape; rare kinds are drawn last, so that they stay visible."""
     shown = [*chart.groups[: len(_COLORS) - 1]]
     if rest := chart.groups[len(_COLORS) - 1 :]:
         shown.append(Dots(f"{len(rest)} other operations", [point for group in rest for point in group.points]))
@@ -171,7 +171,7 @@ def _dots(axes: Axes, chart: DotsChart) -> None:
     axes.margins(y=0.12)
     left, right = axes.get_xlim()
     for number, (x, y, text) in enumerate(chart.labels):
-        on_right = x > left + (right - left) * 0.75  # a label at the right edge leans to the left
+        on_right = x > left + (right - left) * 0.75  # at the right edge, a label goes to the left
         axes.annotate(
             printable(text),
             (x, y),
@@ -187,7 +187,7 @@ def _dots(axes: Axes, chart: DotsChart) -> None:
 def _clock_axis(axes: Axes, clock: str) -> None:
     if clock == "number":
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.set_xlabel("number in the log, which has no stamps")
+        axes.set_xlabel("number in the log, which has no timestamps")
         return
     low, high = axes.get_xlim()
     span = high - low
@@ -220,7 +220,7 @@ def _duration(seconds: float) -> str:
 
 
 def _in_units(axes: Axes, which: str, values: Sequence[float], unit: Unit) -> None:
-    """Round numbers of one binary unit along an axis."""
+    """Label an axis with round numbers of one binary unit."""
     axis = axes.yaxis if which == "y" else axes.xaxis
     low, high = min(values, default=0), max(values, default=0)
     span = max(high, 0) - min(low, 0)
@@ -235,7 +235,7 @@ def _in_units(axes: Axes, which: str, values: Sequence[float], unit: Unit) -> No
 
 
 def _nice(step: float) -> float:
-    """The next 1, 2 or 5 times a power of ten, or 1 where there is no span at all."""
+    """The next 1, 2 or 5 times a power of ten; 1 without a span."""
     if step <= 0:
         return 1
     power = 10.0 ** math.floor(math.log10(step))
@@ -262,5 +262,5 @@ def _short(name: str) -> str:
 def _save(figure: Figure, format_: str) -> bytes:
     out = io.BytesIO()
     figure.savefig(out, format=format_, dpi=110, metadata={"Date": None} if format_ == "svg" else None)
-    # Where a viewer has not got matplotlib's font, one of its width.
+    # Another font of the same width for viewers without matplotlib's.
     return out.getvalue().replace(b"'DejaVu Sans'", b"'DejaVu Sans', Verdana, sans-serif")

@@ -1,4 +1,4 @@
-"""Profiles as speedscope's JSON file format, for https://www.speedscope.app and the tools that read it too.
+"""Profiles in speedscope's JSON file format, for https://www.speedscope.app and other tools that read it.
 
 The format: https://github.com/jlfwong/speedscope/wiki/Importing-from-custom-sources, file-format-schema.json there.
 """
@@ -13,7 +13,7 @@ from opskit.escape import printable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from opskit.analysis.flame_tree import Path
+    from opskit.analysis.jpmp.flame_tree import Path
 
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
@@ -21,7 +21,7 @@ _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 def document(
     title: str, profiles: Mapping[str, Iterable[tuple[Path, int]]], version: str, *, cpu_us: bool = False
 ) -> str:
-    """The file. `profiles`: by name, stacks from the outermost frame inwards and their weights: samples, or CPU us."""
+    """The file. `profiles`: by name, stacks (outermost frame first) and their weights: samples, or CPU us."""
     numbers: dict[str, int] = {}
     shown = [_profile(name, stacks, numbers, cpu_us=cpu_us) for name, stacks in profiles.items()]
     file = {
@@ -38,7 +38,7 @@ def document(
 def _profile(
     name: str, stacks: Iterable[tuple[Path, int]], numbers: dict[str, int], *, cpu_us: bool
 ) -> dict[str, object]:
-    rows = sorted(stacks)  # beside each other what begins alike
+    rows = sorted(stacks)  # equal beginnings next to each other
     weights = [weight / 1000 if cpu_us else weight for _, weight in rows]
     return {
         "type": "sampled",

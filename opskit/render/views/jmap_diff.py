@@ -1,43 +1,58 @@
-"""How differences of class histograms are shown: columns for tables, lines for text, keys for JSON, pictures."""
+"""How the comparison of class histograms is shown: fields, the lines of `-f text`, sentences, pictures."""
 
 from __future__ import annotations
 
+from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from opskit.analysis.jmap_diff import pace_of, proportion, times_s
+from opskit.analysis.jmap_diff.compare import proportion
+from opskit.analysis.jmap_diff.judge import growth_of
+from opskit.analysis.jmap_diff.trend import pace_of
 from opskit.escape import printable
 from opskit.jvm.dumps.class_names import to_readable
-from opskit.quantities import size, whole
-from opskit.render.report import Block, Column, Sheet
+from opskit.quantities import plural, signed_size
+from opskit.render.fields import COUNT, FLAG, ID, NUMBER, SIZE, TEXT, Field, Kind, list_of, record, records
+from opskit.render.report import Block, Report, Sheet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from opskit.analysis.jmap_diff import Comparison, Growth, Trend
+    from opskit.analysis.jmap_diff.compare import Comparison, Growth
+    from opskit.analysis.jmap_diff.judge import Result
+    from opskit.analysis.jmap_diff.trend import Trend
     from opskit.jvm.dumps.histogram import Histogram
     from opskit.render.pictures.chart import Chart
+    from opskit.render.report import About
 
-_NAMED = 3  # how many classes a footer names
+_NAMED = 3  # how many classes a note names
 _SUSPECTS_IN_TEXT = 5
 _FORESEEABLE_MIN = 90 * 24 * 60
-_LINES_IN_A_PICTURE = 8  # more of them nobody tells apart
+_LINES_IN_A_PICTURE = 8
 _BARS_IN_A_PICTURE = 24
 
 
-def signed_size(count: float | None) -> str:
-    """A signed number of bytes for people: +62.0 MiB."""
-    if count is None:
-        return "unknown"
-    return ("+" if count >= 0 else "-") + size(abs(count))
+class Row(NamedTuple):
+    """A Growth with its module."""
+
+    name: str
+    module: str | None
+    instances: int
+    bytes: int
+    instances_diff: int
+    bytes_diff: int
 
 
-def duration(minutes: float) -> str:
-    """How long something still takes, in the unit that fits: 40 s, 12 min, 3 h, 5 days."""
-    for limit, factor, unit in ((2, 60, "s"), (120, 1, "min"), (48 * 60, 1 / 60, "h")):
-        if minutes < limit:
-            return f"{minutes * factor:.0f} {unit}"
-    return f"{minutes / 60 / 24:,.0f} days"
+class Shown(NamedTuple):
+    """What the document shows of a result: its first rows and trends."""
+
+    result: Result
+    rows: Sequence[Growth]
+    trend: Sequence[Trend]
+
+
+def _signed(count: int) -> str:
+    return f"{count:+,d}"
 
 
 def _proportion(row: Growth) -> str:
@@ -45,50 +60,133 @@ def _proportion(row: Growth) -> str:
     return "new" if part == float("inf") else "gone" if row.bytes == 0 else f"{part * 100:+,.1f} %"
 
 
-def columns(by: str) -> list[Column[Growth]]:
-    """The table's columns: names as people write them."""
-    return [
-        Column(by, lambda row: row.name, to_readable),
-        Column("instances", lambda row: row.instances_diff, lambda count: f"{count:+,d}", right=True),
-        Column("bytes", lambda row: row.bytes_diff, signed_size, right=True),
-        Column("grown by", lambda row: row, _proportion, right=True),
-        Column("instances now", lambda row: row.instances, whole, right=True),
-        Column("bytes now", lambda row: row.bytes, size, right=True),
-    ]
+def _heap_max_bytes(shown: Shown) -> int | None:
+    jvm = shown.result.facts.jvm
+    return jvm.heap_max_bytes if jvm else None
 
 
-def trend_columns(by: str, *, timed: bool) -> list[Column[Trend]]:
-    """The suspects' columns."""
-    return [
-        Column(by, lambda one: one.name, to_readable),
-        Column("steps grown", lambda one: f"{one.steps_grown} of {one.steps}", right=True),
-        Column("bytes per min", lambda one: one.bytes_per_min, signed_size, right=True)
-        if timed
-        else Column("bytes per step", lambda one: one.bytes_per_step, signed_size, right=True),
-        Column("first", lambda one: one.bytes[0], size, right=True),
-        Column("last", lambda one: one.bytes[-1], size, right=True),
-    ]
+def _of_total(field: Field[Any], result: Result) -> object:
+    return field.value(result.found.total)
 
 
-def blocks(found: Comparison, by: str, rows: Sequence[Growth], suspects: Sequence[Trend]) -> list[Block[Any]]:
+_NAME: Field[Any] = Field("name", TEXT, "class", show=to_readable, help="as the JVM writes it")
+_INSTANCES: Field[Any] = Field("instances", COUNT, "instances now", help="in the last histogram")
+_BYTES: Field[Any] = Field("bytes", SIZE, "bytes now", help="in the last histogram, without what they refer to")
+_INSTANCES_DIFF: Field[Any] = Field("instances_diff", COUNT, "instances", show=_signed, help="last - first")
+_BYTES_DIFF: Field[Any] = Field("bytes_diff", SIZE, "bytes", show=signed_size, help="last - first")
+_GROWN: Field[Growth] = Field("grown_by", TEXT, "grown by", _proportion, right=True, json=False)
+_NUMBERS = (_INSTANCES, _BYTES, _INSTANCES_DIFF, _BYTES_DIFF)
+CLASS: Sequence[Field[Row]] = (_NAME, Field("module", help="without its version"), *_NUMBERS)
+_STEPS_GROWN: Field[Trend] = Field("steps_grown", COUNT)
+_STEPS: Field[Trend] = Field("steps", COUNT, help="from one histogram to the next")
+_PER_MIN: Field[Trend] = Field("bytes_per_min", NUMBER, "bytes per min", show=signed_size, help="least-squares slope")
+_PER_STEP: Field[Trend] = Field("bytes_per_step", NUMBER, "bytes per step", show=signed_size, help="the same per step")
+TREND: Sequence[Field[Trend]] = (
+    Field("rank", COUNT),
+    _NAME,
+    _STEPS_GROWN,
+    _STEPS,
+    _PER_MIN,
+    _PER_STEP,
+    Field("steady", FLAG, help="grown in three of four steps or more"),
+    Field("bytes", list_of(SIZE), help="in each histogram"),
+)
+HISTOGRAM: Sequence[Field[tuple[Histogram, float | None]]] = (
+    Field("source", value=lambda pair: pair[0].source),
+    Field("line", COUNT, value=lambda pair: pair[0].line),
+    Field("rows", COUNT, value=lambda pair: len(pair[0].rows)),
+    Field(
+        "total_instances", COUNT, value=lambda pair: pair[0].total and pair[0].total.instances, help="its Total line"
+    ),
+    Field("total_bytes", SIZE, value=lambda pair: pair[0].total and pair[0].total.bytes, help="its Total line"),
+    Field("cut", value=lambda pair: pair[0].cut, help="why rows are missing; null where none are"),
+    Field("moment", value=lambda pair: pair[0].moment, help="before full gc or after full gc, in a GC log"),
+    Field("time_s", NUMBER, value=lambda pair: pair[0].stamp.time_s, help="since the epoch"),
+    Field("uptime_s", NUMBER, value=lambda pair: pair[0].stamp.uptime_s),
+    Field("pid", ID, value=lambda pair: pair[0].stamp.pid),
+    Field("stopped_ms", NUMBER, value=lambda pair: None if pair[1] is None else round(pair[1] * 1000, 3)),
+)
+TOTAL: Sequence[Field[Result]] = (
+    *(Field(field.name, field.kind, value=partial(_of_total, field)) for field in _NUMBERS),
+    Field("partial", FLAG, value=lambda result: result.is_partial, help="the first or last histogram is cut"),
+    Field("vm", record(_NUMBERS), value=lambda result: result.found.vm, help="the VM's own <...> rows"),
+    Field("rest", record(_NUMBERS), value=lambda result: result.found.rest, help="without the VM's own rows"),
+    Field("all_classes", record(_NUMBERS), value=lambda result: result.found.everything, help="deselected ones too"),
+    Field(
+        "by_total_lines",
+        record((Field("instances_diff", COUNT, value=itemgetter(0)), Field("bytes_diff", SIZE, value=itemgetter(1)))),
+        value=lambda result: result.printed,
+        help="the difference of the Total lines, where rows are missing",
+    ),
+)
+DOCUMENT: Sequence[Field[Shown]] = (
+    Field("classes", records(CLASS), value=lambda shown: named(shown.result.found, shown.rows)),
+    Field("total", record(TOTAL), value=lambda shown: shown.result),
+    Field("trend", records(TREND), value=lambda shown: [one._replace(rank=n) for n, one in enumerate(shown.trend, 1)]),
+    Field("by", Kind({"enum": ["class", "package", "module"]}), value=lambda shown: shown.result.choice.by),
+    Field("histograms", records(HISTOGRAM), value=lambda shown: shown.result.used),
+    Field("heap_max_bytes", SIZE, value=_heap_max_bytes),
+    Field("heap_full_in_min", NUMBER, value=lambda shown: shown.result.full_in_min, help="at this slope"),
+    Field("live", FLAG, value=lambda shown: shown.result.facts.live if shown.result.facts.jvm else None),
+    Field("saved", list_of(TEXT), value=lambda shown: shown.result.facts.saved, help="with --save"),
+)
+
+
+def report(about: About, result: Result, top: int | None) -> Report:
+    """What keeps growing where there is a trend; then the last histogram against the first."""
+    rows, trend = result.first(top), result.trend[: top or None]
+    total = total_line(result)
+    full = full_lines(result.full_in_min)
+    return Report(
+        about,
+        blocks(result, rows, trend),
+        verdict=[*verdict(result), *full],
+        summary=[total],
+        footer=[*_selection_notes(result), *_cut_notes(result), *result.oddities, *_cost_notes(result)],
+        findings=result.findings,
+        document=(DOCUMENT, Shown(result, rows, trend)),
+        text=lambda: [
+            *lines(result.rows, result.order[: top or None]),
+            *(f"# {line}" for line in (*suspect_lines(result.trend), *full)),
+            f"# {total}",
+        ],
+        sheet=lambda: sheet(result, rows),
+        chart=lambda: chart(result, top, total),
+    )
+
+
+def blocks(result: Result, rows: Sequence[Growth], trend: Sequence[Trend]) -> list[Block[Any]]:
     """The tables: what keeps growing where there is a trend, then the difference of the last and the first."""
-    difference = Block(columns(by), rows, len(found.rows))
-    growing = [one for one in suspects if one.steps_grown and pace_of(one) > 0]
-    if not found.trend:
+    name: Field[Any] = Field("name", TEXT, result.choice.by, show=to_readable)
+    difference = Block([name, _INSTANCES_DIFF, _BYTES_DIFF, _GROWN, _INSTANCES, _BYTES], rows, len(result.rows))
+    if not result.trend:
         return [difference]
-    total = sum(one.steps_grown > 0 and pace_of(one) > 0 for one in found.trend)
+    columns: list[Field[Trend]] = [
+        name,
+        Field("steps_grown", TEXT, "steps grown", lambda one: f"{one.steps_grown} of {one.steps}", right=True),
+        _PER_STEP if result.found.times_s is None else _PER_MIN,
+        Field("first", SIZE, "first", lambda one: one.bytes[0]),
+        Field("last", SIZE, "last", lambda one: one.bytes[-1]),
+    ]
+    for column in columns:
+        column.right = column is not name
+    total = sum(map(_is_growing, result.trend))
     return [
-        Block(trend_columns(by, timed=found.times_s is not None), growing, total, "what keeps growing"),
+        Block(columns, [*filter(_is_growing, trend)], total, "what keeps growing"),
         Block(difference.columns, rows, difference.total, "the last against the first"),
     ]
 
 
-def lines(rows: Sequence[Growth], order: Sequence[int]) -> list[str]:
+def _is_growing(one: Trend) -> bool:
+    return one.steps_grown > 0 and pace_of(one) > 0
+
+
+def lines(rows: Sequence[Growth], order: Iterable[int]) -> list[str]:
     """Class, instances, bytes: tabs between them, always signed; in that order.
 
-    They are made in the order in which they lie in memory, and the signs by hand, which halves the time of either.
+    They are made in the order of memory, and the signs by hand, which halves the time of either.
     """
-    harmless = "".join([row[0] for row in rows]).isprintable()  # at once: of a hundred thousand names hardly one is not
+    harmless = "".join([row[0] for row in rows]).isprintable()  # one test for a hundred thousand names
     made = [
         f"{name if harmless else printable(name)}"
         f"\t{'+' if instances >= 0 else ''}{instances}\t{'+' if bytes_ >= 0 else ''}{bytes_}"
@@ -98,48 +196,55 @@ def lines(rows: Sequence[Growth], order: Sequence[int]) -> list[str]:
 
 
 def suspect_lines(trend: Sequence[Trend]) -> Iterator[str]:
-    """The likeliest suspects, a sentence each."""
+    """The likeliest leaks, a sentence each."""
     for number, one in enumerate([one for one in trend if one.steady][:_SUSPECTS_IN_TEXT], 1):
-        yield (f"suspect {number}: {printable(one.name)} grew in {one.steps_grown} of {one.steps} steps, {pace(one)}")
+        yield f"suspect {number}: {printable(one.name)} grew {growth_of(one)}"
 
 
-def verdict(found: Comparison) -> list[str]:
+def verdict(result: Result) -> list[str]:
     """The answer in a sentence."""
-    if not found.trend:
-        most = max(found.rows, key=itemgetter(4), default=None)
+    count = len(result.used)
+    if count < 2:
+        return [f"{plural(count, 'histogram')} taken; growth is shown from the second one on"]
+    steady = [one for one in result.trend if one.steady]
+    if not result.trend:
+        most = max(result.rows, key=itemgetter(4), default=None)
         if most is None or most.bytes_diff <= 0:
             return ["nothing has grown"]
         return [
-            f"{to_readable(most.name)} grew most: {signed_size(most.bytes_diff)}, {most.instances_diff:+,d} instances"
+            f"{to_readable(most.name)} grew most: {signed_size(most.bytes_diff)}, {plural_signed(most.instances_diff)}"
         ]
-    first = found.trend[0]
-    if not first.steady:
+    if not steady:
         return ["no class grew in nearly every step: these histograms show no leak"]
-    said = [
-        f"{to_readable(first.name)} keeps growing: in {first.steps_grown} of {first.steps} steps, {pace(first)}, "
-        f"{size(first.bytes[-1])} by now"
-    ]
-    fastest = max((one for one in found.trend if one.steady), key=pace_of)
+    first, more = steady[0], f", and {plural(len(steady) - 1, 'more', 'more')}" if steady[1:] else ""
+    said = [f"{to_readable(first.name)} keeps growing{more}"]
+    fastest = max(steady, key=pace_of)
     if fastest is not first:
-        said.append(f"{to_readable(fastest.name)} grows fastest of all that keep growing: {pace(fastest)}")
+        said.append(f"{to_readable(fastest.name)} grows fastest of all that keep growing: {growth_of(fastest)}")
     return said
 
 
-def selection_notes(given: int, used: Sequence[Histogram]) -> Iterator[str]:
-    """What was not compared, and what that means for the slopes."""
-    if len(used) < given:
-        yield f"{len(used)} of {given} histograms are compared: those after a full GC, which hold no garbage"
-    if len(used) > 2 and times_s(used) is None:
-        yield "when these histograms were taken is not known of all: slopes are by histogram, not by time"
+def plural_signed(count: int) -> str:
+    """`+1 instance`, `-1,294 instances`."""
+    return f"{count:+,d} {'instance' if abs(count) == 1 else 'instances'}"
 
 
-def cut_notes(used: Sequence[Histogram], found: Comparison) -> Iterator[str]:
-    """Which histograms are not whole, and what follows from that."""
+def _selection_notes(result: Result) -> Iterator[str]:
+    used, given = len(result.used), len(result.facts.samples)
+    if used < given:
+        yield f"{used} of {given} histograms are compared: those after a full GC, which hold no garbage"
+    if used > 2 and result.found.times_s is None:
+        yield "the times of these histograms are not all known: slopes are per histogram, not per minute"
+
+
+def _cut_notes(result: Result) -> Iterator[str]:
+    used = [histogram for histogram, _ in result.used]
     for histogram in used:
         for reason in filter(None, (histogram.cut and f"cut short: {histogram.cut}", *histogram.doubts)):
             yield f"{histogram.source}:{histogram.line}: {reason}"
-    if used[0].cut or used[-1].cut:
-        yield "what is cut off is not in the sums: the totals are partial"
+    if result.is_partial:
+        yield "rows that are cut off are not in the sums: the totals are partial"
+    found = result.found
     for side, other, names in ((used[0], "last", found.appeared), (used[-1], "first", found.vanished)):
         if side.cut and names:
             more = f" and {len(names) - _NAMED:,d} more" if len(names) > _NAMED else ""
@@ -149,136 +254,91 @@ def cut_notes(used: Sequence[Histogram], found: Comparison) -> Iterator[str]:
             )
 
 
-def pace(one: Trend) -> str:
-    """How fast: by the minute where the times are known."""
-    if one.bytes_per_min is None:
-        return f"{signed_size(one.bytes_per_step)} a histogram"
-    return f"{signed_size(one.bytes_per_min)} a minute"
+def _cost_notes(result: Result) -> Iterator[str]:
+    facts = result.facts
+    if facts.jvm is None:
+        return
+    known = [pause_s for _, pause_s in result.used if pause_s is not None]
+    if len(known) == len(result.used):
+        pauses = ", ".join(f"{pause_s * 1000:,.1f} ms" for pause_s in known)
+        yield f"each histogram stopped the JVM (by hsperfdata): {pauses}"
+    else:
+        yield "how long each histogram stopped the JVM is not known: it shares no counters"
+    if facts.late:
+        yield f"{plural(facts.late, 'histogram')} came late: taking one is slow against the interval; give a longer -i"
+    if not facts.live:
+        yield "garbage is counted too; --live counts reachable objects only, by a full GC each"
+    if result.findings and not facts.has_ended:
+        yield "only a heap dump shows what holds these objects; it stops the JVM while it is written"
 
 
-def total_line(found: Comparison, *, partial: bool, printed: tuple[int, int] | None) -> str:
-    """All that was chosen, what of it is the VM's own, and the rest. `printed`: by the Total lines, where rows are missing."""
-    total, vm = found.total, found.vm
-    parts = [f"{'partial: ' if partial else ''}{total.instances_diff:+d} instances {total.bytes_diff:+d} bytes"]
+def total_line(result: Result) -> str:
+    """All that was selected, the VM's own part of it, and the rest."""
+    found, printed = result.found, result.printed
+    total, vm, rest, everything = found.total, found.vm, found.rest, found.everything
+    partial = "partial: " if result.is_partial else ""
+    parts = [f"{partial}{total.instances_diff:+d} instances {total.bytes_diff:+d} bytes"]
     if vm.bytes or vm.bytes_diff:
         parts.append(f"of these the VM's own <...> rows {vm.instances_diff:+d} {vm.bytes_diff:+d}")
-        parts.append(f"the rest {total.instances_diff - vm.instances_diff:+d} {total.bytes_diff - vm.bytes_diff:+d}")
-    if found.everything is not total:
-        parts.append(f"all classes {found.everything.instances_diff:+d} {found.everything.bytes_diff:+d}")
+        parts.append(f"the rest {rest.instances_diff:+d} {rest.bytes_diff:+d}")
+    if everything is not total:
+        parts.append(f"all classes {everything.instances_diff:+d} {everything.bytes_diff:+d}")
     if printed is not None:
         parts.append(f"by the Total lines {printed[0]:+d} {printed[1]:+d}")
     return "; ".join(parts)
 
 
-HEADER = ("name", "module", "instances", "bytes", "instances_diff", "bytes_diff")
-_NUMBERS = HEADER[2:]
-
-
-def sheet(found: Comparison, rows: Sequence[Growth], trend: Sequence[Trend]) -> Sheet:
-    """The rows for spreadsheets; with a trend its numbers behind them."""
-    plain = ((row.name, _module(found, row.name), *row[1:]) for row in rows)
-    if not found.trend:
-        return Sheet(HEADER, plain)
-    tails = {one.name: (one.steps_grown, one.steps, one.bytes_per_min, one.bytes_per_step) for one in trend}
-    more = ("steps_grown", "steps", "bytes_per_min", "bytes_per_step")
-    return Sheet((*HEADER, *more), ((*row, *tails.get(str(row[0]), (None,) * 4)) for row in plain))
-
-
-def row_object(found: Comparison, row: Growth) -> dict[str, Any]:
-    """One class for JSON."""
-    return {"name": row.name, "module": _module(found, row.name), **{name: getattr(row, name) for name in _NUMBERS}}
-
-
-def _module(found: Comparison, name: str) -> str | None:
-    module = found.modules.get(name)
-    return module and module.partition("@")[0]
-
-
-def total_object(found: Comparison, *, partial: bool, printed: tuple[int, int] | None) -> dict[str, Any]:
-    """The totals for JSON."""
-
-    def numbers(row: Growth) -> dict[str, int]:
-        return {name: getattr(row, name) for name in _NUMBERS}
-
-    total, vm = numbers(found.total), numbers(found.vm)
-    return {
-        **total,
-        "partial": partial,
-        "vm": vm,
-        "rest": {name: total[name] - vm[name] for name in total},
-        "all_classes": numbers(found.everything),
-        "by_total_lines": printed and {"instances_diff": printed[0], "bytes_diff": printed[1]},
-    }
-
-
-def trend_object(rank: int, one: Trend) -> dict[str, Any]:
-    """One class's trend for JSON."""
-    return {
-        "rank": rank,
-        "name": one.name,
-        "steps_grown": one.steps_grown,
-        "steps": one.steps,
-        "bytes_per_min": one.bytes_per_min,
-        "bytes_per_step": one.bytes_per_step,
-        "steady": one.steady,
-        "bytes": one.bytes,
-    }
-
-
 def full_lines(minutes: float | None) -> list[str]:
-    """When the heap is full, where that can be said and is not beyond all planning."""
+    """When the heap is full, where that is known and near enough to matter."""
     if minutes is None or minutes > _FORESEEABLE_MIN:
         return []
-    return [f"at this slope the heap is full in {duration(minutes)}"]
+    return [f"at this slope the heap is full in {time_left(minutes)}"]
 
 
-def cost_notes(stops_s: Sequence[float | None], late: int, *, live: bool) -> Iterator[str]:
-    """What taking the histograms cost the JVM, and what they hold."""
-    known = [stop_s for stop_s in stops_s if stop_s is not None]
-    if len(known) == len(stops_s):
-        yield f"each histogram stopped the JVM (by hsperfdata): {', '.join(f'{stop_s * 1000:,.1f} ms' for stop_s in known)}"
-    else:
-        yield "how long each histogram stopped the JVM is not known: it shares no counters"
-    if late:
-        yield f"{late} histograms came late: taking one is slow against the interval; give a longer -i"
-    if not live:
-        yield "garbage is counted too; --live counts what is reachable only, by a full GC each"
+def time_left(minutes: float) -> str:
+    """A forecast in one unit: 40 s, 12 min, 3 h, 5 days."""
+    for limit, factor, unit in ((2, 60, "s"), (120, 1, "min"), (48 * 60, 1 / 60, "h")):
+        if minutes < limit:
+            return f"{minutes * factor:.0f} {unit}"
+    return f"{minutes / 60 / 24:,.0f} days"
 
 
-def histogram_object(histogram: Histogram, stop_s: float | None) -> dict[str, Any]:
-    """What a histogram is, for JSON; `total_*` by its Total line."""
-    total = histogram.total
-    return {
-        "source": histogram.source,
-        "line": histogram.line,
-        "rows": len(histogram.rows),
-        "total_instances": total and total.instances,
-        "total_bytes": total and total.bytes,
-        "cut": histogram.cut,
-        "moment": histogram.moment,
-        "time_s": histogram.stamp.time_s,
-        "uptime_s": histogram.stamp.uptime_s,
-        "pid": histogram.stamp.pid,
-        "stopped_ms": None if stop_s is None else round(stop_s * 1000, 3),
-    }
+def named(found: Comparison, rows: Iterable[Growth]) -> Iterator[Row]:
+    """The rows with their modules."""
+    for row in rows:
+        module = found.modules.get(row.name)
+        yield Row(row.name, module and module.partition("@")[0], *row[1:])
 
 
-def chart(found: Comparison, rows: Sequence[Growth], top: int | None, note: str) -> Chart:
-    """The lines of the likeliest suspects over time; the bars of what changed most where there are two histograms."""
+def sheet(result: Result, rows: Sequence[Growth]) -> Sheet:
+    """The rows as CSV; where there is a trend, with its numbers."""
+    header = [field.name for field in CLASS]
+    if not result.found.trend:
+        return Sheet(header, named(result.found, rows))
+    more = (_STEPS_GROWN, _STEPS, _PER_MIN, _PER_STEP)
+    tails = {one.name: [field.value(one) for field in more] for one in result.trend}
+    unknown = [None] * len(more)
+    plain = ((*row, *tails.get(row.name, unknown)) for row in named(result.found, rows))
+    return Sheet([*header, *(field.name for field in more)], plain)
+
+
+def chart(result: Result, top: int | None, note: str) -> Chart:
+    """The likeliest leaks as lines over time; of two histograms, what changed most as bars."""
     from opskit.render.pictures.chart import BarChart, Line, LineChart
 
-    if found.trend:
-        xs = found.times_s or [float(number) for number in range(1, len(found.trend[0].bytes) + 1)]
+    times_s = result.found.times_s
+    if result.trend:
+        xs = times_s or [float(number) for number in range(1, len(result.used) + 1)]
+        most = result.trend[: min(top or _LINES_IN_A_PICTURE, _LINES_IN_A_PICTURE)]
         return LineChart(
             "What keeps growing",
-            [
-                Line(to_readable(one.name), list(zip(xs, one.bytes)))
-                for one in found.trend[: min(top or _LINES_IN_A_PICTURE, _LINES_IN_A_PICTURE)]
-            ],
-            x_is_time=found.times_s is not None,
-            x_title=None if found.times_s else "histogram",
+            [Line(to_readable(one.name), list(zip(xs, one.bytes))) for one in most],
+            x_is_time=times_s is not None,
+            x_title=None if times_s else "histogram",
             note=note,
         )
-    most = sorted(rows, key=lambda row: -abs(row.bytes_diff))[: top or _BARS_IN_A_PICTURE]
-    most.sort(key=lambda row: -row.bytes_diff)
-    return BarChart("What grew, and what shrank", [(to_readable(row.name), row.bytes_diff) for row in most], note=note)
+    changed = sorted(result.first(None), key=lambda row: -abs(row.bytes_diff))[: top or _BARS_IN_A_PICTURE]
+    changed.sort(key=lambda row: -row.bytes_diff)
+    return BarChart(
+        "What grew, and what shrank", [(to_readable(row.name), row.bytes_diff) for row in changed], note=note
+    )

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opskit.analysis.frames import frame_name
+from opskit.analysis.jpmp.frames import frame_name
 from opskit.errors import BadInput
 from opskit.jvm.dumps.dialects import DumpReader
 from opskit.jvm.dumps.hotspot import HotSpotParser

@@ -1,4 +1,4 @@
-"""dentry-state and vmstat."""
+"""/proc/sys/fs/dentry-state."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import pytest
 
 from opskit.errors import BadInput
 from opskit.proc.files.dentry_state import DentryState, parse_dentry_state
-from opskit.proc.files.meminfo import parse_meminfo
-from opskit.proc.files.vmstat import parse_vmstat
 
 
 @pytest.mark.parametrize(
@@ -38,19 +36,3 @@ def test_another_form_is_refused(text):
 def test_a_count_that_ran_below_zero_is_none_of_them():
     """The kernel sums them up without a lock."""
     assert parse_dentry_state("-5\t-3\t45\t0\t-2\t0\n", "6.1") == DentryState(0, 0, 0)
-
-
-def test_meminfo():
-    """Bytes; counts stay counts; a number that was cut off is no smaller number."""
-    assert parse_meminfo("MemTotal: 16 kB\nHugePages_Free:  7") == {"MemTotal": 16384, "HugePages_Free": 7}
-    assert parse_meminfo("MemTotal: 16 kB") == {"MemTotal": 16384}
-    for text in ("MemTotal: 16 kB\nSlab:      1", "MemTotal: 16 kB\nSlab:      12 k"):
-        with pytest.raises(BadInput, match="meminfo:2: cut short"):
-            parse_meminfo(text)
-
-
-def test_vmstat():
-    """Names and numbers; anything else is refused with its line."""
-    assert parse_vmstat("drop_pagecache 1\ndrop_slab 2\nnr_x -1\n") == {"drop_pagecache": 1, "drop_slab": 2, "nr_x": -1}
-    with pytest.raises(BadInput, match="vmstat:2"):
-        parse_vmstat("drop_slab 2\ndrop")

@@ -1,65 +1,16 @@
-"""The CPU of each thread, by the id that a JVM knows it by."""
+"""CPU time of a thread, from schedstat."""
 
 from __future__ import annotations
-
-import os
-import threading
-import time
 
 import pytest
 
 from opskit.errors import BadInput
-from opskit.proc.files.schedstat import ThreadCpu, parse_schedstat
-from opskit.proc.fs import ProcFS
-
-STAT = "8 (GC Thread#0) S 1 7 7 0 -1 0 0 0 0 0 310 45 0 0 20 0 2 0 42 0 0 0 0 0 0"
+from opskit.proc.files.schedstat import parse_schedstat
 
 
-def test_schedstat_is_to_the_nanosecond():
-    """The first number, in ms; anything else is no schedstat."""
+def test_schedstat_is_in_nanoseconds():
+    """The first number becomes ms; other text raises BadInput."""
     assert parse_schedstat("10385712 62103 31\n") == 10.385712
     for text in ("", "x 1 2\n"):
         with pytest.raises(BadInput):
             parse_schedstat(text)
-
-
-def test_threads_of_another_pid_namespace_go_by_their_inner_ids(tree):
-    """A JVM in a container says nid=1 where the host says 4243; without schedstat, stat serves."""
-    root = tree(
-        {
-            "proc/7/status": "Name:\tjava\nNSpid:\t7\t1\n",
-            "proc/7/task/7/status": "NSpid:\t7\t1\n",
-            "proc/7/task/7/schedstat": "2000000 0 1\n",
-            "proc/7/task/8/status": "NSpid:\t8\t2\n",
-            "proc/7/task/8/stat": STAT,
-            "proc/7/task/8/comm": "GC Thread#0\n",
-            "proc/7/task/9/status": "NSpid:\t9\t3\n",  # ended just now
-        }
-    )
-    cpu = ThreadCpu(ProcFS(f"{root}/proc", str(root)), 7, 100)
-    assert cpu.read() == {1: 2.0, 2: 3550.0}
-    assert cpu.names([2, 99]) == {2: "GC Thread#0"}
-
-
-def test_a_real_thread_that_burns():
-    """What a thread of our own says of its CPU, the kernel says too."""
-    done, ready, used = threading.Event(), threading.Event(), {}
-
-    def burn():
-        while time.thread_time() < 0.05:
-            pass
-        used[threading.get_native_id()] = time.thread_time() * 1000
-        ready.set()
-        done.wait()
-
-    thread = threading.Thread(target=burn)
-    thread.start()
-    try:
-        assert ready.wait(120)
-        read = ThreadCpu(ProcFS(), os.getpid(), os.sysconf("SC_CLK_TCK")).read()
-    finally:
-        done.set()
-        thread.join()
-    [(tid, burned)] = used.items()
-    assert read[tid] == pytest.approx(burned, abs=20)
-    assert ThreadCpu(ProcFS(), os.getpid(), 100).read().keys() >= {os.getpid()}

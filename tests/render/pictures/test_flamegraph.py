@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opskit.analysis.flame_tree import compare, merge
-from opskit.analysis.frame_kinds import kinds_of
-from opskit.render.pictures.flamegraph import Picture, _Name, draw, drawn_px
+from opskit.analysis.jpmp.flame_tree import compare, merge
+from opskit.analysis.jpmp.frame_kinds import kinds_of
+from opskit.render.pictures.flame_labels import Name
+from opskit.render.pictures.flame_layout import Picture, drawn_px
+from opskit.render.pictures.flamegraph import draw
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = [
@@ -152,7 +154,7 @@ def test_what_is_gone_stands_in_a_strip():
 )
 def test_a_narrow_box_keeps_the_name_that_tells_most(room, label):
     """First the package goes, then the class, then the method's end."""
-    assert _Name("com.example.shop.Cart.total").label(room, "") == label
+    assert Name("com.example.shop.Cart.total").label(room, "") == label
 
 
 @pytest.mark.parametrize(
@@ -171,14 +173,14 @@ def test_a_narrow_box_keeps_the_name_that_tells_most(room, label):
 )
 def test_where_the_method_begins(name, short):
     """In the names that dumps and other profilers write."""
-    known = _Name(name)
+    known = Name(name)
     assert known.shown[known.method_at :] == short
 
 
 def test_wide_characters_take_two_columns():
     """An ideograph is as wide as two letters."""
-    assert _Name("名前名前").label(8, "") == "名前名前"
-    assert _Name("名前名前").label(7, "") == "名前名\u2026"
+    assert Name("名前名前").label(8, "") == "名前名前"
+    assert Name("名前名前").label(7, "") == "名前名\u2026"
 
 
 def test_a_picture_of_very_many_frames_stays_small():

@@ -1,36 +1,43 @@
-"""How the dentry cache is drawn and told."""
+"""How the dentry cache is drawn and shown."""
 
 from __future__ import annotations
 
-from opskit.analysis.dentry import WATCHED, Facts, Sample, classify
-from opskit.proc.files.slabinfo import Slab
+from dentrytrees import facts_of
+
+from opskit.analysis.dentry.growth import WATCHED, Sample
+from opskit.analysis.dentry.judge import Result, judge
+from opskit.analysis.dentry.lookups import Looker, Lookups
+from opskit.render.formats.text import block_lines
+from opskit.render.report import About
 from opskit.render.views import dentry as view
+
+ABOUT = About("host", "2026-01-02T03:04:05Z", "1", "opskit dentry")
 
 
 def sample(at_s, **sizes):
     return Sample(at_s, dict.fromkeys(WATCHED, 7), sizes)
 
 
-def facts(**slabs):
-    return Facts(None, classify([Slab(name, 1, 1, 1, pages, 1) for name, pages in slabs.items()], {}, 1), {})
+def result(**slabs):
+    return judge(facts_of(None, [(name, 1, pages) for name, pages in slabs.items()]))
 
 
 def test_bars_now():
     """The largest slabs, plain sizes, empty ones left out."""
-    chart = view.chart(facts(filp=2, dentry=3, task_struct=0), [], 10)
-    assert list(chart.bars) == [("dentry", 3), ("filp", 2)]
+    chart = view.report(ABOUT, result(filp=2, dentry=3, task_struct=0), None).chart()
+    assert list(chart.bars) == [("dentry", 3 * 4096), ("filp", 2 * 4096)]
     assert not chart.signed
 
 
 def test_lines_are_chosen_by_their_peaks_and_dentry_is_always_there():
     """A slab that was large in between is drawn; so are the dentries, however few."""
     names = [f"slab{number}" for number in range(9)]
-    samples = [
+    samples = (
         sample(0.0, dentry=1, bump=5, **dict.fromkeys(names, 10)),
         sample(1.0, dentry=1, bump=99, **dict.fromkeys(names, 10)),
         sample(2.0, dentry=1, bump=0, **dict.fromkeys(names, 10)),
-    ]
-    chart = view.chart(facts(dentry=1), samples, None)
+    )
+    chart = view.report(ABOUT, result(dentry=1)._replace(samples=samples), 0).chart()
     assert chart.lines[0].name == "bump"
     assert list(chart.lines[0].points) == [(0.0, 5), (1.0, 99), (2.0, 0)]
     assert [line.name for line in chart.lines].count("dentry") == 1
@@ -38,32 +45,20 @@ def test_lines_are_chosen_by_their_peaks_and_dentry_is_always_there():
 
 
 def test_a_watch_in_text_has_stable_columns():
-    """A header and a row with as many words, a dash for what is not known."""
+    """A header and a row with as many words, a dash for an unknown value."""
     growth = dict.fromkeys(WATCHED) | {"dentries": 1.6}
-    head, row = view.watch_lines([sample(1.25)], growth)
+    watched = result(dentry=1)._replace(samples=(sample(1.25),), growth=growth)
+    head, row = view.report(ABOUT, watched, None).text()
     assert len(head.split()) == len(row.split()) == 1 + 2 * len(WATCHED)
     assert row.split()[0] == "1.2"
     assert row.split()[1 + len(WATCHED)] == "2"
     assert row.split()[-1] == "-"
 
 
-def looker(pid, paths=()):
-    return view.LookerRow(pid, "curl", "root", None, 3, 900, 450.0, 0.9, {"openat": 900}, paths, pid in (None, 43))
-
-
-def test_the_culprits_sentences():
-    """Who, how much, what for, and what to type; for processes that have ended, how many they were."""
-    lines = view.culprit_lines([looker(42, ("/a", "/b"))], 2.0, 1000, 500)
-    assert lines == [
-        "curl (42) made 90 % of the 1,000 failed lookups in 2.0 s: 450 a second; negative entries grew by 500 meanwhile.",
-        "It looks for names like /a, /b",
-        "See all paths: strace -f -Z -e trace=%file -p 42",
-    ]
-    assert view.culprit_lines([looker(None)], 2.0, 1000, -5) == [
-        "curl (3 processes, ended) made 90 % of the 1,000 failed lookups in 2.0 s: 450 a second; "
-        "negative entries shrank by 5 meanwhile."
-    ]
-    assert view.culprit_lines([looker(43)], 2.0, 1000, None) == [
-        "curl (43, ended) made 90 % of the 1,000 failed lookups in 2.0 s: 450 a second."
-    ]
-    assert "No lookup failed in 2.0 s" in view.culprit_lines([], 2.0, 0, None)[0]
+def test_an_ended_process_has_a_number_for_awk_and_a_word_for_people():
+    """`43` and `43 ended`; `-` and `ended` where it stands for several."""
+    lookers = [Looker(pid, "curl", None, None, 1, 9, 1.5, 0.5, {"openat": 9}, ended=True) for pid in (43, None)]
+    seen = Lookups(1.0, 18, 18, "perf", False, tuple(lookers))
+    block = view.report(ABOUT, Result(result(dentry=1).usage, [], lookups=seen), None).blocks[0]
+    assert [block.columns[0].human(row) for row in lookers] == ["43 ended", "ended"]
+    assert [line.split()[:4] for line in block_lines(block)][1:] == [["43", "9", "2", "50.0"], ["-", "9", "2", "50.0"]]

@@ -1,0 +1,268 @@
+"""What the facts mean: sentences, findings, commands to type. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from opskit import shell
+from opskit.analysis.dentry import drop as drops
+from opskit.analysis.dentry import lookups as lookups_
+from opskit.analysis.dentry.caches import inodes_by_owner, of_kind
+from opskit.analysis.dentry.growth import Sample, cache_growth_per_min, growth_per_min, sample
+from opskit.analysis.dentry.usage import Usage, measure, share
+from opskit.analysis.finding import HOST, Entity, Finding
+from opskit.quantities import percent, size, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from opskit.analysis.dentry.drop import Drop, Dropped
+    from opskit.analysis.dentry.lookups import Lookups
+    from opskit.collect.dentry import Facts
+
+LARGE_SHARE = 0.10  # of RAM: from here on a cache gets a sentence
+LITTLE_SHARE = 0.01  # of RAM: less than this is not worth dropping
+MOSTLY = 0.5
+_CULPRIT = "opskit dentry --culprit"
+_RECLAIM_FROM_BYTES = 16 << 20  # less is not worth a command
+
+
+class Result(NamedTuple):
+    """The answer. `ways`: commands that help. `samples`, `growth`, `lookups` and `drop` only where they were asked for.
+
+    `growth` per minute by number, `cache_growth` by slab; `negative_growth`: of negative dentries during the trace.
+    """
+
+    usage: Usage
+    verdict: Sequence[str]
+    findings: Sequence[Finding] = ()
+    ways: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    samples: tuple[Sample, ...] | None = None
+    growth: Mapping[str, float | None] | None = None
+    cache_growth: Mapping[str, float | None] | None = None
+    lookups: Lookups | None = None
+    negative_growth: int | None = None
+    drop: Drop | None = None
+
+
+def judge(facts: Facts, max_percent: float | None = None, earlier: tuple[Sample, ...] | None = None) -> Result:
+    """Judge one look. `max_percent`: --check; `earlier`: the samples of a watch so far, None without a watch."""
+    usage = measure(facts)
+    found = findings(usage, max_percent)
+    typed = tuple(command for one in found for command in (one.fix, one.next) if command)
+    helpful = [way for way in ways(usage) if not way.endswith(typed)]
+    notes = list(facts.missing)
+    if usage.caches is not None and not of_kind(usage.caches, "dentry"):
+        notes.append("slabinfo lists no dentry cache, and /sys/kernel/slab does not say which cache holds the dentries")
+    result = Result(usage, verdict(usage), found, helpful, notes)
+    if earlier is None:
+        return result
+    samples = (*earlier, sample(facts.at_s, usage))
+    return result._replace(samples=samples, growth=growth_per_min(samples), cache_growth=cache_growth_per_min(samples))
+
+
+def judge_lookups(before: Facts, after: Facts, seen: Lookups, max_percent: float | None = None) -> Result:
+    """Judge a trace of failed lookups, with the looks before and after it."""
+    result = judge(after, max_percent)
+    counts = [facts.state and facts.state.negative for facts in (before, after)]
+    grown = None if counts[0] is None or counts[1] is None else counts[1] - counts[0]
+    estimated = (
+        f"{seen.counted:,} of {seen.total:,} failed lookups were read, the others are shared out in proportion: "
+        "counts are estimates, the total is the kernel's own"
+    )
+    return result._replace(
+        verdict=[*lookups_.verdict(seen, grown), *result.verdict],
+        notes=result.notes if seen.complete else [*result.notes, estimated],
+        lookups=seen,
+        negative_growth=grown,
+    )
+
+
+def judge_drop(done: Dropped, before: Facts, after: Facts, max_percent: float | None = None) -> Result:
+    """Judge a drop by the looks before and after it."""
+    usage = measure(after)
+    drop = drops.compare(done, measure(before), usage)
+    hint = None if done.level == "pagecache" else little_to_free(measure(before))
+    return Result(
+        usage,
+        [drops.verdict(drop), *([hint] if hint else [])],
+        [] if max_percent is None else findings(usage, max_percent),
+        notes=[*drops.notes(drop), *(after.missing if any(row.by is None for row in drop.changes) else ())],
+        drop=drop,
+    )
+
+
+def mostly(part: int | None, whole: int | None) -> bool:
+    """Whether a part is known to be half of the whole, or more."""
+    found = share(part, whole)
+    return found is not None and found >= MOSTLY
+
+
+def verdict(usage: Usage) -> list[str]:
+    """The sentences, most important first."""
+    sentences = (_dentries(usage), _inodes(usage), _unreclaimable(usage), little_to_free(usage))
+    return [sentence for sentence in sentences if sentence]
+
+
+def little_to_free(usage: Usage) -> str | None:
+    """The sentence that dropping is not worth it; None where it may be, or where that is unknown."""
+    part = usage.of_ram(usage.reclaimable_bytes)
+    if part is None or part >= LITTLE_SHARE:
+        return None
+    return f"Dropping dentries and inodes would free little: reclaimable slab is {percent(part)} of RAM."
+
+
+def _dentries(usage: Usage) -> str:
+    amount, part = usage.dentry_bytes, usage.of_ram(usage.dentry_bytes)
+    if amount is None:
+        return "The size of the dentry cache is unknown: neither slabinfo nor dentry-state could be read."
+    about = "about " if usage.dentry_slab_bytes is None else ""
+    of_ram = "" if part is None else f" ({percent(part)} of RAM)"
+    start = f"The dentry cache holds {about}{size(amount)}{of_ram}"
+    large = part is not None and part >= LARGE_SHARE
+    negative = usage.negative_share
+    if part is not None and not large:
+        start += ": it is not the cause of high memory use"
+    elif large and mostly(usage.in_use, usage.dentries):
+        start += f", {percent(share(usage.in_use, usage.dentries))} of it in use, which a drop does not free"
+    elif large and usage.available_bytes is not None:
+        start += ", reclaimable and already counted in MemAvailable"
+    elif large:
+        start += ", reclaimable (this kernel has no MemAvailable, and `free` counts it as used)"
+    if negative is not None:
+        start += f"; {percent(negative)} of it are negative entries"
+        if negative >= MOSTLY:
+            start += ": a program keeps looking for files that are not there"
+    if not large:
+        return f"{start}."
+    if negative is not None and negative < MOSTLY:
+        return f"{start}. Dropping helps only for now: dentries come back with use."
+    return f"{start}. Dropping helps only for now: find {'the program that makes them' if negative is None else 'that program'}."
+
+
+def _inodes(usage: Usage) -> str | None:
+    part = usage.of_ram(usage.inode_slab_bytes)
+    if part is None or part < LARGE_SHARE or usage.caches is None:
+        return None
+    first = inodes_by_owner(usage.caches)[0]
+    return (
+        f"Inode caches hold {size(usage.inode_slab_bytes)} ({percent(part)} of RAM), most of it for {first.owner} "
+        f"({size(first.size_bytes)}): a program walks, or creates, many files."
+    )
+
+
+def _unreclaimable(usage: Usage) -> str | None:
+    part = usage.of_ram(usage.unreclaimable_bytes)
+    if part is None or part < LARGE_SHARE:
+        return None
+    return (
+        f"Unreclaimable slab holds {size(usage.unreclaimable_bytes)} ({percent(part)} of RAM), which a drop does not free: "
+        f"its owner is the driver or subsystem that the largest caches belong to."
+    )
+
+
+def findings(usage: Usage, max_percent: float | None = None) -> list[Finding]:
+    """The findings of all rules. `max_percent` (--check): of RAM, for dentries and inodes; then the others are notes."""
+    others = [finding for rule in (_negative, _cgroups, _pressure, _dropped) for finding in rule(usage)]
+    if max_percent is None:
+        return others
+    return [*_above_share(usage, max_percent), *(finding._replace(severity="note") for finding in others)]
+
+
+def _above_share(usage: Usage, max_percent: float) -> Iterator[Finding]:
+    both = usage.dentry_and_inode_bytes
+    part = usage.of_ram(both)
+    if part is not None and part * 100 > max_percent:
+        yield Finding(
+            "dentry-share", "error", HOST,
+            f"dentries and inodes take {percent(part)} of RAM, more than {max_percent:g} %",
+            f"slabinfo: {size(both)} of {size(usage.ram_bytes)}", next=_CULPRIT, share=part,
+        )  # fmt: skip
+
+
+def _negative(usage: Usage) -> Iterator[Finding]:
+    negative = usage.negative
+    if negative is None or not mostly(negative, usage.dentries):
+        return
+    held = negative * usage.object_bytes
+    part = usage.of_ram(held)
+    if part is not None and part >= LITTLE_SHARE:
+        yield Finding(
+            "dentry-negative", "warning", HOST,
+            f"{whole(negative)} negative dentries (about {size(held)}) stand for files that are not there",
+            "/proc/sys/fs/dentry-state", next=_CULPRIT, share=part,
+        )  # fmt: skip
+
+
+def _cgroups(usage: Usage) -> Iterator[Finding]:
+    for group in usage.groups:
+        slab = group.slab_reclaimable_bytes
+        slab = group.dentry_inode_bytes if slab is None else slab
+        part = share(slab, group.limit_bytes)
+        if part is not None and part >= MOSTLY:
+            yield Finding(
+                "dentry-cgroup", "warning", Entity("cgroup", group.path, inside=HOST),
+                f"reclaimable slab takes {percent(part)} of this cgroup's memory limit",
+                f"{size(slab)} of {size(group.limit_bytes)}", group.reclaim_command, share=part,
+            )  # fmt: skip
+
+
+def _pressure(usage: Usage) -> Iterator[Finding]:
+    if usage.vfs_cache_pressure == 0:
+        yield Finding(
+            "dentry-pressure", "warning", HOST,
+            "vm.vfs_cache_pressure is 0: the kernel never reclaims dentries and inodes, and can run out of memory",
+            "/proc/sys/vm/vfs_cache_pressure", "sysctl vm.vfs_cache_pressure=100",
+        )  # fmt: skip
+
+
+def _dropped(usage: Usage) -> Iterator[Finding]:
+    if usage.drop_slab_count:
+        yield Finding(
+            "dentry-dropped", "note", HOST,
+            f"dentries and inodes were dropped {times(usage.drop_slab_count)} since boot",
+            "/proc/vmstat: drop_slab", next="grep -rs drop_caches /etc/cron* /etc/systemd /var/spool/cron",
+        )  # fmt: skip
+
+
+def times(count: int | None) -> str:
+    """`never`, `once`, `31 times`; `unknown` for None."""
+    if count is None:
+        return "unknown"
+    return ("never", "once")[count] if count < 2 else f"{count:,} times"
+
+
+def exceeds(usage: Usage, max_percent: float) -> bool | None:
+    """Whether dentries and inodes take more than that of RAM; None where that is unknown.
+
+    SReclaimable, which includes both, is an upper bound where slabinfo cannot be read.
+    """
+    part = usage.of_ram(usage.dentry_and_inode_bytes)
+    if part is not None:
+        return part * 100 > max_percent
+    bound = usage.of_ram(usage.reclaimable_bytes)
+    return False if bound is not None and bound * 100 <= max_percent else None
+
+
+def ways(usage: Usage) -> list[str]:
+    """What to type, the gentlest command first."""
+    found = []
+    large = (usage.of_ram(usage.dentry_bytes) or 0) >= LARGE_SHARE
+    if mostly(usage.negative, usage.dentries) or (large and usage.negative is None):
+        found.append(f"find the program that looks for absent files: {_CULPRIT}")
+    # Linux before 2.6.19 does not report what of the slabs is reclaimable.
+    to_free = usage.dentry_bytes if usage.reclaimable_bytes is None else usage.reclaimable_bytes
+    if (usage.of_ram(to_free) or 0) < LITTLE_SHARE:
+        return found
+    pressure = usage.vfs_cache_pressure
+    if pressure is not None:
+        more = shell.command("sysctl", f"vm.vfs_cache_pressure={100 if pressure < 100 else pressure * 2}")
+        found.append(f"let the kernel prefer these caches: {more} (now {pressure})")
+    largest = usage.groups[0] if usage.groups else None
+    if largest and largest.reclaim_command and (largest.own_slab_reclaimable_bytes or 0) >= _RECLAIM_FROM_BYTES:
+        found.append(f"reclaim from one cgroup: {largest.reclaim_command}")
+    if usage.deletes == 0 and mostly(usage.negative, usage.dentries):
+        found.append("let deleted files leave no negative entry: sysctl fs.dentry-negative=1")
+    found.append("drop all that is unused, host-wide: opskit dentry --drop")
+    return found

@@ -1,0 +1,370 @@
+"""Find contended locks, their owners, the chains behind them, and deadlocks. Pure.
+
+The owner of a monitor is known from the frame that locked it; the owner of a java.util.concurrent lock only if the dump
+lists ownable synchronizers (`jstack -l`), from its deadlock section, or (some dialects) from the line of the waiter.
+Threads that wait for a notification (Object.wait, a Condition, an empty queue) do not wait for a lock.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+from opskit.analysis.jpmp.frames import frame_name
+from opskit.analysis.jpmp.idle import is_idle
+from opskit.quantities import integer
+from opskit.records import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from opskit.jvm.dumps.thread_dump import Lock, Thread, ThreadDump, Waits
+
+LockKey = tuple[str, str]  # class name, address
+
+_MONITOR_WAITS = ("waiting to lock", "waiting to re-lock in wait()", "waiting to relock in wait()")
+_PARKS = "parking to wait for"
+_RELEASES = ("waiting on", "waiting to re-lock in wait()", "waiting to relock in wait()")
+# Parking on one of these is waiting for work or for a signal, not for a lock.
+_SIGNALS = re.compile(
+    r"ConditionObject|SynchronousQueue|LinkedTransferQueue|ForkJoin|Exchanger|FutureTask|CompletableFuture|Phaser|Thread(?:Builders)?\b"
+)
+_LONGEST_CHAIN = 100  # a hostile dump may have thousands of locks, each with a chain of thousands of links
+_OWNED = re.compile(r"ReentrantLock\$|ReentrantReadWriteLock\$")
+SEVERAL = 2  # threads that a lock holds up, from which on it counts as crowded
+ASK_FOR_SYNCHRONIZERS = (
+    "the dump does not list owners of java.util.concurrent locks; --synchronizers does (walks the heap)"
+)
+NO_OWNER = "it has no owner: releasing, counting down or opening it ends the wait"
+NO_OWNER_IN_DUMP = "no thread in this dump holds it: the VM or an unlisted virtual thread does, or it was just released"
+
+
+class Party(NamedTuple):
+    """A thread that waits or owns. `frames` are leaf first, with short names."""
+
+    name: str
+    java_id: int | None
+    native_id: int | None
+    state: str | None
+    frames: tuple[str, ...]
+    virtual: bool
+
+
+class Link(NamedTuple):
+    """`thread` waits for `lock`, which `owner` holds (None: unknown)."""
+
+    thread: Party
+    lock: LockKey
+    owner: Party | None
+
+
+class Deadlock(NamedTuple):
+    """A circle of waits. `reported`: by the JVM itself."""
+
+    links: tuple[Link, ...]
+    reported: bool
+
+
+class ContendedLock(NamedTuple):
+    """A lock that threads wait for, as in the last dump that shows it.
+
+    `kind`: "monitor" or "synchronizer". `held_up`: the waiters, and the threads that wait for locks of the waiters.
+    `owner_unknown`: why `owner` is None. `chain`: what the owner waits for, and so on (at most 100 links). `samples`: the
+    dumps in which it is contended; `crowded_samples`: those in which it holds up SEVERAL threads. `waited_at_least_s`: the
+    longest wait of one thread over consecutive dumps; None if it is unknown when they were taken.
+    """
+
+    class_name: str
+    address: str
+    kind: str
+    waiters: tuple[Party, ...]
+    held_up: int
+    owner: Party | None
+    owner_unknown: str | None
+    chain: tuple[Link, ...]
+    samples: int
+    waited_at_least_s: float | None
+    crowded_samples: int = 0
+
+    @property
+    def can_be_owned(self) -> bool:
+        """Whether a thread holds it while others wait (not a semaphore or latch)."""
+        return self.kind == "monitor" or _OWNED.search(self.class_name) is not None
+
+
+class Contention(NamedTuple):
+    """The contended locks, ordered by the number of threads they hold up, and the deadlocks."""
+
+    locks: tuple[ContendedLock, ...]
+    deadlocks: tuple[Deadlock, ...]
+
+
+def contention(dumps: Sequence[ThreadDump], times_s: Sequence[float | None] | None = None) -> Contention:
+    """Combine the waits of all dumps. `times_s`: when each was taken, all on one clock."""
+    samples: Counter[LockKey] = Counter()
+    crowded: Counter[LockKey] = Counter()
+    latest: dict[LockKey, ContendedLock] = {}
+    deadlocks: dict[frozenset[object], Deadlock] = {}
+    waits = _Waits(times_s or [None] * len(dumps))
+    for number, dump in enumerate(dumps):
+        graph = _Graph(dump)
+        waits.look(number, graph.wanted)
+        for lock in graph.contended():
+            key = (lock.class_name, lock.address)
+            samples[key] += 1
+            crowded[key] += lock.held_up >= SEVERAL
+            latest[key] = lock
+        for deadlock in graph.deadlocks():
+            deadlocks.setdefault(frozenset(link.thread[:3] for link in deadlock.links), deadlock)
+    locks = [
+        lock._replace(samples=samples[key], waited_at_least_s=waits.longest.get(key), crowded_samples=crowded[key])
+        for key, lock in latest.items()
+    ]
+    locks.sort(key=lambda lock: (-lock.held_up, -len(lock.waiters), -lock.samples, lock.class_name, lock.address))
+    return Contention(tuple(locks), tuple(deadlocks.values()))
+
+
+class _Waits:
+    """How long each thread has waited for the same lock over consecutive dumps."""
+
+    def __init__(self, times_s: Sequence[float | None]) -> None:
+        self._times_s = times_s
+        self._since: dict[tuple[object, LockKey], float | None] = {}
+        self.longest: dict[LockKey, float] = {}
+
+    def look(self, number: int, wanted: Mapping[Thread, tuple[LockKey, Lock]]) -> None:
+        now = self._times_s[number]
+        since: dict[tuple[object, LockKey], float | None] = {}
+        for thread, (key, _) in wanted.items():
+            who = ((thread.name, thread.java_id, thread.native_id), key)
+            begun = since[who] = self._since.get(who, now)
+            if begun is not None and now is not None and now > begun:
+                self.longest[key] = max(self.longest.get(key, 0.0), now - begun)
+        self._since = since
+
+
+class _Graph:
+    """One dump's threads and what they wait for and hold."""
+
+    def __init__(self, dump: ThreadDump) -> None:
+        self._dump = dump
+        self._holder: dict[LockKey, Thread] = {}
+        self.wanted: dict[Thread, tuple[LockKey, Lock]] = {}
+        for thread in dump.threads:
+            self._note(thread)
+        self._by_name: dict[str | None, list[Thread]] = {}
+        self._by_java_id: dict[int | None, Thread] = {}
+        for thread in dump.threads:
+            self._by_name.setdefault(thread.name, []).append(thread)
+            self._by_java_id.setdefault(thread.java_id, thread)
+        self._reported = [{_bare(link.address) for link in deadlock if link.address} for deadlock in dump.deadlocks]
+        # By address: the owner, and the deadlock that names it.
+        self._named_owners = {
+            _bare(link.address): (link.owner, number)
+            for number, deadlock in enumerate(dump.deadlocks)
+            for link in deadlock
+            if link.address
+        }
+        # By thread name and address: the first such waiter and its place.
+        self._waits_for: dict[tuple[str | None, str], tuple[int, Thread]] = {}
+        for place, (thread, (key, _)) in enumerate(self.wanted.items()):
+            self._waits_for.setdefault((thread.name, key[1]), (place, thread))
+        self._namesakes: dict[tuple[str, int], Thread | None] = {}
+        self._parties: dict[Thread, Party] = {}
+        self._links: dict[Thread, Link] = {}
+        self._owner: dict[Thread, Thread | None] = {}
+        for thread, (key, lock) in self.wanted.items():
+            owner = self._owner_of(key, lock)
+            # A thread that owns what it waits for was in wait() and must get its monitor back.
+            self._owner[thread] = None if owner is thread else owner
+        self._behind: dict[Thread, list[Thread]] = {}
+        for thread, owner in self._owner.items():
+            if owner is not None:
+                self._behind.setdefault(owner, []).append(thread)
+        self._circle: dict[Thread, int] = {}  # the number of the circle that a thread is in
+        self._circles = self._find_circles()
+        self._trees = self._find_trees()
+        self._circle_sizes = [sum(self._trees[thread][1] for thread in circle) for circle in self._circles]
+
+    def _note(self, thread: Thread) -> None:
+        released = {lock.address for lock in thread.locks if lock.action in _RELEASES}
+        wants = next((lock for lock in thread.locks if _is_wanted(thread, lock)), None)
+        if wants is not None:
+            self.wanted[thread] = _key(wants), wants
+        for lock in thread.locks:
+            if lock.action == "locked" and lock.address is not None and lock.address not in released:
+                self._holder.setdefault(_key(lock), thread)
+
+    def _owner_of(self, key: LockKey, lock: Lock) -> Thread | None:
+        holder = self._holder.get(key)
+        if holder is not None:
+            return holder
+        if lock.owner is not None:
+            return self._named(lock.owner, None)
+        owner, deadlock = self._named_owners.get(key[1], (None, None))
+        return None if owner is None else self._named(owner, deadlock)
+
+    def _named(self, name: str, deadlock: int | None) -> Thread | None:
+        java_id = integer(name[1:]) if name.startswith("#") else None
+        if java_id is not None:
+            return self._by_java_id.get(java_id)
+        candidates = self._by_name.get(name, [])
+        if len(candidates) < 2 or deadlock is None:
+            return candidates[0] if candidates else None
+        if (name, deadlock) not in self._namesakes:
+            # The first one that waits for a lock of this deadlock.
+            waiting = (
+                self._waits_for[name, each] for each in self._reported[deadlock] if (name, each) in self._waits_for
+            )
+            self._namesakes[name, deadlock] = min(waiting, default=(0, None), key=itemgetter(0))[1]
+        return self._namesakes[name, deadlock]
+
+    def contended(self) -> Iterable[ContendedLock]:
+        """Every lock that has waiters."""
+        waiters: dict[LockKey, list[Thread]] = {}
+        for thread, (key, _) in self.wanted.items():
+            waiters.setdefault(key, []).append(thread)
+        for key, threads in waiters.items():
+            lock = self.wanted[threads[0]][1]
+            owner = self._owner[threads[0]]
+            kind = "synchronizer" if lock.action == _PARKS else "monitor"
+            yield ContendedLock(
+                class_name=key[0],
+                address=key[1],
+                kind=kind,
+                waiters=tuple(map(self._party, threads)),
+                held_up=self._held_up_by(threads),
+                owner=None if owner is None else self._party(owner),
+                owner_unknown=None if owner is not None else _why_unknown(kind, key[0]),
+                chain=self._chain(owner),
+                samples=1,
+                waited_at_least_s=None,
+            )
+
+    def _held_up_by(self, waiters: Sequence[Thread]) -> int:
+        """How many threads wait for a lock, for locks of its waiters, and so on; each counted once."""
+        circles = {self._circle[thread] for thread in waiters if thread in self._circle}
+        held_up = sum(self._circle_sizes[number] for number in circles)
+        end = 0
+        for place, size, circle in sorted((self._trees[thread] for thread in waiters), key=itemgetter(0)):
+            if place >= end and circle not in circles:  # else it is behind another waiter
+                held_up += size
+                end = place + size
+        return held_up
+
+    def _find_trees(self) -> dict[Thread, tuple[int, int, int | None]]:
+        """For each waiting thread: its place, the number of places with all threads behind it, the circle they lead to."""
+        order: list[Thread] = []
+        circle_of: dict[Thread, int | None] = {}
+        ahead = [thread for thread in self.wanted if thread in self._circle or self._owner[thread] not in self.wanted]
+        circle_of.update((thread, self._circle.get(thread)) for thread in ahead)
+        while ahead:
+            thread = ahead.pop()
+            order.append(thread)
+            behind = [each for each in self._behind.get(thread, ()) if each not in self._circle]
+            circle_of.update(dict.fromkeys(behind, circle_of[thread]))
+            ahead += behind
+        sizes = dict.fromkeys(order, 1)
+        for thread in reversed(order):
+            owner = self._owner[thread]
+            if owner in sizes and thread not in self._circle:
+                sizes[owner] += sizes[thread]
+        return {thread: (place, sizes[thread], circle_of[thread]) for place, thread in enumerate(order)}
+
+    def _chain(self, owner: Thread | None) -> tuple[Link, ...]:
+        links: list[Link] = []
+        seen: set[Thread] = set()
+        while owner is not None and owner not in seen and len(links) < _LONGEST_CHAIN and owner in self.wanted:
+            seen.add(owner)
+            links.append(self._link(owner))
+            owner = self._owner[owner]
+        return tuple(links)
+
+    def _link(self, thread: Thread) -> Link:
+        found = self._links.get(thread)
+        if found is None:
+            owner = self._owner[thread]
+            party = None if owner is None else self._party(owner)
+            found = self._links[thread] = Link(self._party(thread), self.wanted[thread][0], party)
+        return found
+
+    def _party(self, thread: Thread) -> Party:
+        return self._parties.get(thread) or self._parties.setdefault(thread, _party(thread))
+
+    def deadlocks(self) -> Iterable[Deadlock]:
+        """The circles among the waits, and deadlocks that the JVM reports although the stacks do not show them."""
+        reported: set[str] = set().union(*self._reported)
+        for circle in self._circles:
+            addresses = {self.wanted[thread][0][1] for thread in circle}
+            yield Deadlock(tuple(map(self._link, circle)), reported=not addresses.isdisjoint(reported))
+        shown = {self.wanted[thread][0][1] for circle in self._circles for thread in circle}
+        for number, (deadlock, theirs) in enumerate(zip(self._dump.deadlocks, self._reported)):
+            if theirs and not theirs & shown:
+                yield Deadlock(tuple(self._as_reported(link, number) for link in deadlock), reported=True)
+
+    def _find_circles(self) -> list[list[Thread]]:
+        circles: list[list[Thread]] = []
+        done: set[Thread] = set()
+        for start in self.wanted:
+            path: list[Thread] = []
+            place: dict[Thread, int] = {}
+            thread: Thread | None = start
+            while thread is not None and thread in self.wanted and thread not in done and thread not in place:
+                place[thread] = len(path)
+                path.append(thread)
+                thread = self._owner[thread]
+            if thread is not None and thread in place:
+                self._circle.update(dict.fromkeys(path[place[thread] :], len(circles)))
+                circles.append(path[place[thread] :])
+            done.update(path)
+        return circles
+
+    def _as_reported(self, link: Waits, deadlock: int) -> Link:
+        thread = self._named(link.thread, deadlock)
+        owner = None if link.owner is None else self._named(link.owner, deadlock)
+        return Link(
+            self._party(thread) if thread else _unseen(link.thread),
+            (link.lock_class or "?", _bare(link.address or "")),
+            self._party(owner) if owner else _unseen(link.owner) if link.owner is not None else None,
+        )
+
+
+def _is_wanted(thread: Thread, lock: Lock) -> bool:
+    """Whether a thread waits to get this lock, and not for a signal or for work."""
+    if lock.address is None:
+        return False
+    if lock.action in _MONITOR_WAITS:
+        # A thread that runs again may still show `waiting to lock`: only its state is right.
+        return thread.stack.state in (None, "BLOCKED")
+    if lock.action != _PARKS or lock.class_name is None or _SIGNALS.search(lock.class_name):
+        return False
+    return _OWNED.search(lock.class_name) is not None or not is_idle(
+        thread.stack.state, tuple(map(frame_name, thread.stack.frames))
+    )
+
+
+def _why_unknown(kind: str, class_name: str) -> str:
+    if kind == "monitor":
+        return NO_OWNER_IN_DUMP
+    return ASK_FOR_SYNCHRONIZERS if _OWNED.search(class_name) else NO_OWNER
+
+
+def _key(lock: Lock) -> LockKey:
+    return lock.class_name or "?", _bare(lock.address or "")
+
+
+def _bare(address: str | None) -> str:
+    """The address without 0x and leading zeros: dumps write it in both forms."""
+    return (address or "").lower().removeprefix("0x").lstrip("0")
+
+
+def _party(thread: Thread) -> Party:
+    virtual = thread.virtual is True or thread.stack.role == "mounted"
+    frames = tuple(map(frame_name, thread.stack.frames))
+    return Party(thread.name or "", thread.java_id, thread.native_id, thread.stack.state, frames, virtual)
+
+
+def _unseen(name: str) -> Party:
+    return Party(name, None, None, None, (), virtual=False)

@@ -1,0 +1,217 @@
+"""Weigh the stacks of thread dumps by samples and by CPU time. Pure.
+
+A RUNNABLE thread may use no CPU (a read from a socket). A thread's CPU time is therefore split over its samples that
+are RUNNABLE and whose top frame is not a native method known to wait.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Literal
+
+from opskit.analysis.jpmp.frames import frame_name, pool_of, vm_frame
+from opskit.jvm.dumps.thread_dump import Stack
+from opskit.jvm.profiles import WeightedStack
+from opskit.records import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
+
+    from opskit.jvm.dumps.thread_dump import Thread, ThreadDump
+
+Root = Literal["thread", "pool"]
+Explains = Literal["all", "the rest", "nothing"]  # the rest: CPU time that no other sample of the thread explains
+
+NOT_SEEN_RUNNING = "[not seen running]"
+NOT_IN_ANY_DUMP = "[not in any dump]"
+_TOP = 8  # frames that decide what a native method waits for
+_ANONYMOUS = None, None, None  # a thread without name, native id and Java id
+
+
+class Naming(NamedTuple):
+    """How frames are written: with full names, with file and line."""
+
+    full: bool = False
+    lines: bool = False
+
+
+class _Group:
+    """What one stack collects."""
+
+    __slots__ = ("cpu_ms", "deadlocked", "names", "samples")
+
+    def __init__(self, samples: int = 0) -> None:
+        self.samples = samples
+        self.cpu_ms = 0.0
+        self.names: dict[Hashable, str] = {}
+        self.deadlocked = False
+
+
+def count(dumps: Iterable[ThreadDump], naming: Naming, *, idle: bool = True) -> list[WeightedStack]:
+    """Weigh by samples only, for dumps read without thread names: the fastest way. `idle` False: leave idle unset."""
+    met: Counter[Stack] = Counter()
+    for dump in dumps:
+        met.update([thread.stack for thread in dump.threads])
+    return [_weighted(stack, _Group(times), naming, None, idle=idle) for stack, times in met.items()]
+
+
+def weigh(
+    dumps: Sequence[ThreadDump],
+    naming: Naming,
+    *,
+    root: Root | None = None,
+    cpu_ms: Mapping[int, float] | None = None,
+    natives: Mapping[int, str] | None = None,
+    on_cpu: bool = False,
+) -> list[WeightedStack]:
+    """Weigh by samples and, with `cpu_ms` (native id -> CPU time over the run), by CPU time.
+
+    With `on_cpu`, threads without frames become `[GC Thread]`, and CPU time that no sample explains gets stacks of its
+    own. `natives` names the threads that are in no dump.
+    """
+    weigher = _Weigher(root, natives, on_cpu=on_cpu)
+    for dump in dumps:
+        weigher.add(dump)
+    for native_id, spent in (cpu_ms or {}).items():
+        weigher.spend(native_id, spent)
+    return [
+        _weighted(stack, group, naming, above)._replace(
+            cpu_ms=None if cpu_ms is None else group.cpu_ms, container=container
+        )
+        for (above, stack, container), group in weigher.groups.items()
+    ]
+
+
+class _Weigher:
+    """Groups the threads of all dumps by root frame, stack and container."""
+
+    def __init__(self, root: Root | None, natives: Mapping[int, str] | None, *, on_cpu: bool) -> None:
+        self.groups: dict[tuple[str | None, Stack, str | None], _Group] = {}
+        self._root, self._natives, self._on_cpu = root, natives, on_cpu
+        self._running: dict[int, list[_Group]] = {}  # native id -> the group of each sample that may have used CPU
+        self._reading: dict[int, list[_Group]] = {}  # the same for samples that read a file or wait for a pipe
+        self._known: dict[tuple[Stack, bool], Explains] = {}
+        self._names: dict[int, str] = dict(natives or {})
+        self._invented: dict[str, Stack] = {}
+
+    def add(self, dump: ThreadDump) -> None:
+        deadlocked = {link.thread for deadlock in dump.deadlocks for link in deadlock}
+        mounting = {thread.native_id for thread in dump.threads if thread.stack.role == "mounted"}
+        for thread in dump.threads:
+            stack, name, native_id = thread.stack, thread.name or "", thread.native_id
+            if stack.role == "mounted":
+                name = f"virtual thread #{thread.java_id}"
+            elif native_id is not None:
+                self._names[native_id] = name
+            if self._on_cpu and not stack.frames:
+                stack = self._invent(vm_frame(name))
+            group = self._group_of(name, stack, thread.container)
+            group.samples += 1
+            group.names[name, thread.java_id, native_id] = name
+            if deadlocked and name in deadlocked and stack.state != "RUNNABLE":
+                group.deadlocked = True
+            if native_id is None:
+                continue
+            key = thread.stack, native_id in mounting
+            explains = self._known.get(key) or self._known.setdefault(key, _cpu_of(*key))
+            if explains != "nothing":
+                (self._running if explains == "all" else self._reading).setdefault(native_id, []).append(group)
+
+    def spend(self, native_id: int, cpu_ms: float) -> None:
+        """Split a thread's CPU time over the samples that explain it."""
+        explained = self._running.get(native_id) or self._reading.get(native_id)
+        if not explained and self._on_cpu and cpu_ms > 0:
+            missing = NOT_IN_ANY_DUMP if self._natives and native_id in self._natives else NOT_SEEN_RUNNING
+            name = self._names.get(native_id, "?")
+            explained = [self._group_of(name, self._invent(missing))]
+            explained[0].names[name, None, native_id] = name
+        for group in explained or ():
+            group.cpu_ms += cpu_ms / len(explained or ())
+
+    def _group_of(self, name: str | None, stack: Stack, container: str | None = None) -> _Group:
+        root = self._root
+        above = None if root is None or name is None else (name if root == "thread" else pool_of(name)) or '""'
+        found = self.groups.get((above, stack, container))
+        if found is None:
+            found = self.groups[above, stack, container] = _Group()
+        return found
+
+    def _invent(self, frame: str) -> Stack:
+        return self._invented.setdefault(frame, Stack((frame,)))
+
+
+def _is_idle(state: str | None, frames: tuple[str, ...]) -> bool:
+    from opskit.analysis.jpmp.idle import is_idle
+
+    return is_idle(state, frames)
+
+
+def _cpu_of(stack: Stack, carries_a_visible_thread: bool) -> Explains:
+    """How much of a thread's CPU time a sample explains. A carrier's CPU is its mounted thread's, if the dump shows that."""
+    from opskit.analysis.jpmp.idle import may_read_file, waits_in_native
+
+    if not stack.frames:
+        return "all"
+    if stack.role == "carrier":
+        return "nothing" if carries_a_visible_thread else "all"
+    if stack.state != "RUNNABLE" and stack.role != "mounted":
+        return "nothing"
+    top = [frame_name(frame) for frame in stack.frames[:_TOP]]
+    if not waits_in_native(top):
+        return "all"
+    return "the rest" if may_read_file(top) else "nothing"
+
+
+def _weighted(stack: Stack, group: _Group, naming: Naming, above: str | None, *, idle: bool = True) -> WeightedStack:
+    plain = tuple(map(frame_name, stack.frames))
+    frames = plain
+    if any(naming):
+        frames = tuple(frame_name(frame, full=naming.full, lines=naming.lines) for frame in stack.frames)
+    pools = Counter(map(pool_of, group.names.values()))
+    return WeightedStack(
+        frames=frames if above is None or not frames else (*frames, above),
+        state=stack.state,
+        samples=group.samples,
+        threads=len(group.names) or None,
+        pools=dict(sorted(pools.items(), key=lambda item: (-item[1], item[0]))),
+        idle=idle and not (plain and group.cpu_ms >= 0.5) and _is_idle(stack.state, plain),
+        deadlocked=group.deadlocked,
+    )
+
+
+def cpu_over_run(
+    dumps: Sequence[ThreadDump], before: Mapping[int, float] | None = None, after: Mapping[int, float] | None = None
+) -> dict[int, float] | None:
+    """CPU time (ms) of each thread (native id) from the first reading to the last; None without two readings.
+
+    `before` and `after` are the kernel's readings around a live run; the dumps' `cpu=` serve in between, and alone for
+    saved dumps. A thread born during the run began with 0.
+    """
+    if before is None and len(dumps) < 2:
+        return None
+    first: dict[int, float] = dict(before or {})
+    last: dict[int, float] = {}
+    for number, dump in enumerate(dumps):
+        for thread in dump.threads:
+            if thread.cpu_ms is None or thread.native_id is None or thread.stack.role == "mounted":
+                continue
+            last[thread.native_id] = thread.cpu_ms
+            if before is None:
+                first.setdefault(thread.native_id, thread.cpu_ms if number == 0 else 0.0)
+    for native_id, reading in (after or {}).items():
+        last[native_id] = max(reading, last.get(native_id, 0.0))
+    if not last:
+        return None
+    used = {native_id: reading - first.get(native_id, 0.0) for native_id, reading in last.items()}
+    return {native_id: spent for native_id, spent in used.items() if spent >= 0}  # < 0: the id was used again
+
+
+def thread_count(dumps: Iterable[ThreadDump]) -> int | None:
+    """How many different threads are in the dumps; None if they were read without names and ids."""
+
+    def identity(thread: Thread) -> tuple[str | None, int | None, int | None]:
+        return thread[1:4]
+
+    met = {identity(thread) for dump in dumps for thread in dump.threads}
+    met.discard(_ANONYMOUS)
+    return len(met) or None

@@ -1,0 +1,137 @@
+"""One stop of the application, with the time to safepoint (TTSP) and the operation in it; which stops count.
+
+A stop is the whole time that the application's threads are held: TTSP (from the request until the last thread has
+stopped) and the operation. Times are in seconds; None is unknown.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from itertools import repeat
+from typing import TYPE_CHECKING, NamedTuple
+
+from opskit.jvm.logs.timestamps import Stamp, parse_stamp
+from opskit.quantities import seconds_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opskit.jvm.logs.safepoints.batch import Batch
+
+_CLOCKS = {
+    "uptime": Stamp._fields.index("uptime_s"),
+    "utc": Stamp._fields.index("time_s"),
+    "local": Stamp._fields.index("local_s"),
+}
+
+
+class Stop(NamedTuple):
+    """One safepoint. `stamp`: when the stop was over. `late_threads`: those that a SafepointTimeout named."""
+
+    stopped_s: float
+    ttsp_s: float | None
+    operation: str | None
+    stamp: Stamp
+    late_threads: tuple[str, ...] = ()
+
+
+class Totals(NamedTuple):
+    """Safepoints together. `elapsed_s`: the time that they cover, stops included. `ttsp_count`: how many have a TTSP."""
+
+    safepoints: int
+    stopped_s: float
+    ttsp_s: float | None = None
+    elapsed_s: float | None = None
+    ttsp_count: int = 0
+    stopped_max_s: float | None = None
+    ttsp_max_s: float | None = None
+
+    @property
+    def stopped_avg_s(self) -> float | None:
+        """The mean stop."""
+        return self.stopped_s / self.safepoints if self.safepoints else None
+
+    @property
+    def ttsp_avg_s(self) -> float | None:
+        """The mean TTSP of those that have one."""
+        return None if self.ttsp_s is None or not self.ttsp_count else self.ttsp_s / self.ttsp_count
+
+    @property
+    def stopped_share(self) -> float | None:
+        """The part of the time in which the application was stopped."""
+        return self.stopped_s / self.elapsed_s if self.elapsed_s else None
+
+    @property
+    def ttsp_share(self) -> float | None:
+        """The part of the stopped time that was TTSP; only where all stops have one."""
+        if self.ttsp_s is None or self.ttsp_count < self.safepoints or not self.stopped_s:
+            return None
+        return self.ttsp_s / self.stopped_s
+
+
+def stops_of(batch: Batch) -> Iterator[Stop]:
+    """A batch as one record a safepoint."""
+    for index, (stop, ttsp, operation, head) in enumerate(
+        zip(batch.stops_s, batch.ttsps_s or repeat(None), batch.operations or repeat(None), batch.heads)
+    ):
+        late = tuple(name.decode("utf-8", "surrogateescape") for name in batch.late.get(index, ()))
+        yield Stop(stop, ttsp, text_of(operation), parse_stamp(head), late)
+
+
+def text_of(name: bytes | None) -> str | None:
+    """The name of an operation."""
+    return None if name is None else name.decode("utf-8", "surrogateescape")
+
+
+class Moment(NamedTuple):
+    """`at_s` on one of a stamp's clocks: "uptime", "utc" or "local"."""
+
+    at_s: float
+    clock: str
+
+    def of(self, stamp: Stamp) -> float | None:
+        """What that clock says in a stamp."""
+        found: float | None = stamp[_CLOCKS[self.clock]]  # type: ignore[assignment]
+        return found
+
+
+class Window(NamedTuple):
+    """Which part of a log counts: between two moments, each an uptime or a date. None: open on that side.
+
+    A date with a zone is compared as "utc", one without in the log's own zone.
+    """
+
+    since: Moment | None = None
+    until: Moment | None = None
+
+    def holds(self, stamp: Stamp) -> bool | None:
+        """Whether a stop that was over then counts; None where the stamp does not have that clock."""
+        for moment, is_lower in ((self.since, True), (self.until, False)):
+            if moment is None:
+                continue
+            at = moment.of(stamp)
+            if at is None:
+                return None
+            if at < moment.at_s if is_lower else at > moment.at_s:
+                return False
+        return True
+
+
+def moment_of(text: str) -> Moment | None:
+    """`2026-01-31T10:05[:30][+0100]`, or an uptime: `90s`, `5m`, `2h`, a number of seconds; None for anything else."""
+    text = text.strip()
+    if len(text) < 10 or text[4:5] != "-":
+        uptime = seconds_of(text)
+        return None if uptime is None else Moment(uptime, "uptime")
+    plain = text.replace(",", ".").replace(" ", "T", 1)
+    plain = plain[:-1] + "+0000" if plain.endswith("Z") else plain
+    for shape in ("%Y-%m-%dT%H:%M:%S.%f", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d"):
+        for zone in ("", "%z"):
+            try:
+                found = datetime.strptime(plain, shape + zone)  # noqa: DTZ007  (then the log's own zone is meant)
+            except ValueError:
+                continue
+            if found.tzinfo is None:
+                return Moment(found.replace(tzinfo=timezone.utc).timestamp(), "local")
+            return Moment(found.timestamp(), "utc")
+    return None

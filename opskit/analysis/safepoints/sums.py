@@ -1,0 +1,254 @@
+"""Sums of a log's safepoints: the whole, by operation, the longest; in a fixed amount of memory."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from itertools import count as numbers
+from itertools import repeat
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from opskit.analysis.distribution import Distribution, Scratch, percentiles
+from opskit.analysis.safepoints.elapsed import Elapsed
+from opskit.analysis.safepoints.minutes import Minute, Minutes, Timeline
+from opskit.analysis.safepoints.stops import Stop, Totals, Window, stops_of, text_of
+from opskit.jvm.logs.timestamps import Stamp, parse_stamp
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from opskit.jvm.logs.safepoints.batch import Batch
+
+PERCENTS = (50.0, 90.0, 99.0, 99.9)
+_MOST_OPERATIONS = 1000  # HotSpot has about a hundred; a hostile log may have a new one in each line
+_OTHERS = b"(others)"
+
+
+class Operation(NamedTuple):
+    """All safepoints of one VM operation; `name` None: the log does not name it. `share`: of all stopped time."""
+
+    name: str | None
+    safepoints: int
+    stopped_s: float
+    stopped_avg_s: float
+    stopped_p99_s: float
+    stopped_max_s: float
+    ttsp_s: float | None
+    share: float | None = None
+
+
+class Slower(NamedTuple):
+    """How many stops are above the threshold that was asked for, and their time."""
+
+    safepoints: int
+    stopped_s: float
+
+
+class Summary(NamedTuple):
+    """The sums of a log's safepoints. `percentiles`: (stop, TTSP) for each of PERCENTS.
+
+    `restarts`: how often the uptime fell back. `outside`: safepoints beyond --since and --until; `undated`: those that have
+    nothing to compare with.
+    """
+
+    totals: Totals
+    percentiles: Sequence[tuple[float | None, float | None]]
+    operations: Sequence[Operation]
+    worst: Sequence[Stop]
+    minutes: Sequence[Minute] | None
+    slower: Slower | None
+    timeline: Timeline | None
+    first: Stamp
+    last: Stamp
+    restarts: int
+    outside: int
+    undated: int
+
+
+class Sums:
+    """Adds up batch after batch, in the order of time.
+
+    `top`: how many of the longest are kept (0: all). `slower_than_s`: keep only those above it. `by_minute`, `timeline`:
+    whether minutes and a timeline are wanted.
+    """
+
+    def __init__(
+        self,
+        scratch: Scratch,
+        window: Window | None = None,
+        top: int = 10,
+        slower_than_s: float | None = None,
+        *,
+        by_minute: bool = False,
+        timeline: bool = False,
+    ) -> None:
+        self._scratch = scratch
+        self._window = window if window != Window() else None
+        self._timeline = Timeline() if timeline else None
+        self._worst = _Worst(top, slower_than_s)
+        self._minutes = Minutes() if by_minute else None
+        self._operations: dict[bytes | None, _OperationSums] = {}
+        self._ttsps = Distribution(scratch)
+        self._clock = Elapsed()
+        self._numbers = numbers(1)
+        self.safepoints = self._outside = self._undated = 0
+
+    def add(self, batch: Batch) -> Batch:
+        """Count a batch; gives what of it lies within the window."""
+        if self._window is not None:
+            batch = self._within(batch, self._window)
+        self._clock.add(batch)
+        if not len(batch):
+            return batch
+        self.safepoints += len(batch)
+        self._by_operation(batch)
+        if batch.ttsps_s is not None:
+            try:
+                self._ttsps.extend(cast("Sequence[float]", batch.ttsps_s))
+            except TypeError:  # the few columns that have a None
+                self._ttsps.extend(_known(batch.ttsps_s))
+        self._worst.add(batch)
+        if self._minutes is not None or self._timeline is not None:
+            self._in_time(list(stops_of(batch)))
+        return batch
+
+    def listed(self, batches: Iterable[Batch]) -> Iterator[Stop]:
+        """Count batches, and give each of their stops that lies above the threshold."""
+        for batch in batches:
+            for stop in stops_of(self.add(batch)):
+                if self._worst.least_s is None or stop.stopped_s > self._worst.least_s:
+                    yield stop
+
+    def _within(self, batch: Batch, window: Window) -> Batch:
+        verdicts = [window.holds(parse_stamp(head)) for head in batch.heads]
+        self._undated += verdicts.count(None)
+        self._outside += verdicts.count(False)
+        return batch.select([index for index, verdict in enumerate(verdicts) if verdict])
+
+    def _by_operation(self, batch: Batch) -> None:
+        if batch.operations is None:
+            self._sums(None).add(batch.stops_s, batch.ttsps_s)
+            return
+        stops: dict[bytes | None, list[float]] = {}
+        ttsps: dict[bytes | None, list[float | None]] = {}
+        for name, stop, ttsp in zip(batch.operations, batch.stops_s, batch.ttsps_s or repeat(None)):
+            try:
+                stops[name].append(stop)
+                ttsps[name].append(ttsp)
+            except KeyError:
+                stops[name] = [stop]
+                ttsps[name] = [ttsp]
+        for name, values in stops.items():
+            self._sums(name).add(values, ttsps[name])
+
+    def _sums(self, name: bytes | None) -> _OperationSums:
+        if name not in self._operations and len(self._operations) >= _MOST_OPERATIONS:
+            name = _OTHERS
+        found = self._operations.get(name)
+        if found is None:
+            found = self._operations[name] = _OperationSums(Distribution(self._scratch))
+        return found
+
+    def _in_time(self, stops: Sequence[Stop]) -> None:
+        if self._timeline is not None:
+            if stops[0].stamp.time_s is not None:
+                self._timeline.add(((stop.stamp.time_s or 0.0, stop) for stop in stops), "utc")
+            elif stops[0].stamp.uptime_s is not None:
+                self._timeline.add(((stop.stamp.uptime_s or 0.0, stop) for stop in stops), "uptime")
+            else:
+                self._timeline.add(((float(next(self._numbers)), stop) for stop in stops), "number")
+        if self._minutes is not None:
+            for stop in stops:
+                self._minutes.count(stop)
+
+    def summary(self) -> Summary:
+        """All that was counted. Raises BadInput where its minutes are too many."""
+        stops = [sums.stops for sums in self._operations.values()]
+        stopped_s = sum(sums.total for sums in stops)
+        operations = []
+        if any(name is not None for name in self._operations):
+            rows = (sums.finish(name, stopped_s) for name, sums in self._operations.items())
+            operations = sorted(rows, key=lambda row: -row.stopped_s)
+        longest = [sums.maximum for sums in stops if sums.maximum is not None]
+        ttsps = self._ttsps
+        totals = Totals(
+            self.safepoints, stopped_s, ttsps.total if ttsps.count else None, self._clock.seconds(self.safepoints, stopped_s),
+            ttsps.count, max(longest, default=None), ttsps.maximum,
+        )  # fmt: skip
+        return Summary(
+            totals,
+            percentiles=list(zip(percentiles(stops, PERCENTS), percentiles([ttsps], PERCENTS))),
+            operations=operations,
+            worst=self._worst.found(),
+            minutes=None if self._minutes is None else self._minutes.rows(),
+            slower=self._worst.slower,
+            timeline=self._timeline,
+            first=self._clock.first,
+            last=self._clock.last,
+            restarts=self._clock.restarts,
+            outside=self._outside,
+            undated=self._undated,
+        )
+
+
+def _known(values: Sequence[float | None]) -> Sequence[float]:
+    return [value for value in values if value is not None]
+
+
+@dataclass
+class _OperationSums:
+    stops: Distribution
+    ttsp_s: float | None = None
+
+    def add(self, stops: list[float], ttsps: Sequence[float | None] | None) -> None:
+        self.stops.extend(stops)
+        if ttsps is None:
+            return
+        try:
+            told_s = sum(cast("Sequence[float]", ttsps))
+        except TypeError:
+            known = _known(ttsps)
+            if not known:
+                return
+            told_s = sum(known)
+        self.ttsp_s = (self.ttsp_s or 0.0) + told_s
+
+    def finish(self, name: bytes | None, all_s: float) -> Operation:
+        stops = self.stops
+        (p99,) = percentiles([stops], (99.0,))
+        return Operation(
+            text_of(name), stops.count, stops.total, stops.total / stops.count, p99 or 0.0, stops.maximum or 0.0, self.ttsp_s,
+            stops.total / all_s if all_s else None,
+        )  # fmt: skip
+
+
+class _Worst:
+    """The longest stops, longest first; the earlier one first where two are alike."""
+
+    def __init__(self, top: int, slower_than_s: float | None) -> None:
+        self._top, self.least_s = top, slower_than_s
+        self._heap: list[tuple[float, int, Stop]] = []
+        self._numbers = numbers(0, -1)
+        self.slower = None if slower_than_s is None else Slower(0, 0.0)
+
+    def add(self, batch: Batch) -> None:
+        floor = -1.0 if self.least_s is None else self.least_s
+        if self.slower is not None:
+            above = [stop for stop in batch.stops_s if stop > floor]
+            self.slower = Slower(self.slower.safepoints + len(above), self.slower.stopped_s + sum(above))
+        full = self._top and len(self._heap) >= self._top
+        floor = max(floor, self._heap[0][0]) if full else floor
+        if max(batch.stops_s) <= floor:
+            return
+        indexes = [index for index, stop in enumerate(batch.stops_s) if stop > floor]
+        if self._top:
+            indexes = sorted(heapq.nlargest(self._top, indexes, key=batch.stops_s.__getitem__))
+        for stop in stops_of(batch.select(indexes)):
+            entry = (stop.stopped_s, next(self._numbers), stop)
+            if self._top and len(self._heap) >= self._top:
+                heapq.heappushpop(self._heap, entry)
+            else:
+                heapq.heappush(self._heap, entry)
+
+    def found(self) -> list[Stop]:
+        return [stop for _, _, stop in sorted(self._heap, reverse=True)]

@@ -1,0 +1,150 @@
+"""Takes class histograms of a running JVM, on a schedule."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from opskit.collect.jmap_diff import Facts, Sample, Target
+from opskit.collect.schedule import schedule
+from opskit.errors import CannotWrite, NoSuchProcess, OpskitError
+from opskit.jvm.attach.client import AttachClient
+from opskit.jvm.discover import find_jvm
+from opskit.jvm.dumps.histogram_reader import parse_histograms
+from opskit.jvm.logs.timestamps import Stamp
+from opskit.jvm.perfdata.counters import heap
+from opskit.jvm.perfdata.stop_clock import StopClock
+from opskit.proc.cgroup.owner import unit_of
+from opskit.proc.cgroup.tree import parse_cgroup
+from opskit.proc.files.status import parse_status
+from opskit.proc.fs import GONE
+from opskit.quantities import plural, size
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from opskit.host import Host
+    from opskit.jvm.discover import Jvm
+
+# Measured: 160 million small objects, 3.7 GiB, G1, JDK 17, 2 CPUs.
+_S_PER_GIB, _LIVE_S_PER_GIB = 2.3 / 3.7, 9.4 / 3.7
+_LEAST_S, _LIVE_LEAST_S = 0.005, 0.02
+_TIMEOUT_S, _TIMEOUT_PAUSES = 30.0, 10
+
+
+class Request(NamedTuple):
+    """Which histograms to take: every `interval_s` seconds, `histograms` of them (None: until Ctrl-C).
+
+    `live`: reachable objects only, by a full GC each. `timeout_s`: how long to wait for one; None: by its estimated pause.
+    """
+
+    pid: int
+    interval_s: float
+    histograms: int | None
+    live: bool = False
+    timeout_s: float | None = None
+
+
+def pause_estimate_s(used_bytes: int, *, live: bool) -> float:
+    """About how long one histogram pauses a JVM, in seconds."""
+    per_gib, least = (_LIVE_S_PER_GIB, _LIVE_LEAST_S) if live else (_S_PER_GIB, _LEAST_S)
+    return max(least, used_bytes / (1 << 30) * per_gib)
+
+
+def about_seconds(seconds: float) -> str:
+    """An estimate, rounded to what it is worth: 10 ms, 0.7 s, 35 s, 4 min."""
+    if seconds < 0.095:
+        return f"{max(1, round(seconds * 100)) * 10} ms"
+    if seconds < 0.95:
+        return f"{seconds:.1f} s"
+    if seconds < 10:
+        return f"{seconds:.0f} s"
+    return f"{round(seconds / 5) * 5} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
+class Collector:
+    """Takes histograms of one JVM and keeps them. `pause_s` and `cost`, a sentence, estimate what each one costs."""
+
+    def __init__(self, host: Host, ask: Request, save: Callable[[str, bytes], str] | None = None) -> None:
+        """`save(name, raw text)` keeps a histogram and gives its path. Nothing is sent to the JVM before look()."""
+        host.prove_own(ask.pid)
+        self.host, self.ask, self._save = host, ask, save
+        jvm = find_jvm(host.fs, ask.pid, host.clock_ticks)
+        self.pause_s, self.cost = _cost(host, jvm, ask)
+        timeout_s = ask.timeout_s or max(_TIMEOUT_S, _TIMEOUT_PAUSES * self.pause_s)
+        self._client = AttachClient(host.fs, ask.pid, timeout_s)
+        self._clock = StopClock(host.fs, jvm.perf)
+        self._samples: list[Sample] = []
+        self._saved: list[str] = []
+        self._target = _target(host, jvm)
+
+    def look(self) -> Facts:
+        """Take one more histogram. Raises CannotWrite, and whatever attaching raises."""
+        at, begun_s, before_s = self.host.now(), self.host.monotonic(), self._clock.read_s()
+        text = self._client.histogram(live=self.ask.live)
+        after_s = self._clock.read_s()
+        if self._save is not None:
+            name = f"histogram-{self.ask.pid}-{at:%Y%m%dT%H%M%S}.{at.microsecond // 1000:03d}Z.txt"
+            self._saved.append(self._save(name, text.encode("utf-8", "backslashreplace")))
+        [histogram] = parse_histograms(text, f"histogram {len(self._samples) + 1} of {self.ask.pid}")
+        histogram = histogram._replace(stamp=Stamp(at.timestamp(), begun_s, self.ask.pid))
+        self._samples.append(Sample(histogram, None if before_s is None or after_s is None else after_s - before_s))
+        return self._facts()
+
+    def collect(self, progress: Callable[[str], None]) -> Facts:
+        """Take all of them. After Ctrl-C or an error, the facts are what there is by then; the first one raises."""
+        ask, late = self.ask, 0
+        interrupted, ended = False, None
+        try:
+            for number, late_s in schedule(self.host, ask.interval_s, ask.histograms):
+                late += late_s > ask.interval_s / 2
+                self.look()
+                if number != ask.histograms:
+                    taken = f"{number} of {plural(ask.histograms or 0, 'histogram')} taken"
+                    progress(f"{taken}; the next in {ask.interval_s:g} s; Ctrl-C shows what there is so far")
+        except KeyboardInterrupt:
+            interrupted = True
+        except OpskitError as error:
+            if not self._samples or isinstance(error, CannotWrite):
+                raise
+            ended = error
+        return self._facts()._replace(late=late, interrupted=interrupted, error=ended)
+
+    def _facts(self) -> Facts:
+        saved = None if self._save is None else [*self._saved]
+        return Facts([*self._samples], self._target, self.ask.live, saved)
+
+
+def _target(host: Host, jvm: Jvm) -> Target:
+    perf = jvm.perf
+    sizes = heap(perf) if perf else None
+    jdk = (
+        None
+        if perf is None
+        else (perf.text("java.property.java.version") or perf.text("java.property.java.vm.version"))
+    )
+    return Target(
+        jvm.pid,
+        jvm.start_ticks,
+        jvm.main,
+        jdk,
+        unit_of(host.fs.maybe(parse_cgroup, jvm.pid, "cgroup", default=[])),
+        sizes.max_bytes if sizes else None,
+    )
+
+
+def _cost(host: Host, jvm: Jvm, ask: Request) -> tuple[float, str]:
+    """The estimated pause in seconds, and a sentence about it."""
+    sizes = heap(jvm.perf) if jvm.perf else None
+    used, what = sizes.used_bytes if sizes else None, "heap used"
+    if not used:  # also before the first objects are counted
+        used, what = _resident_bytes(host, jvm.pid), "resident memory (the JVM does not say how full its heap is)"
+    pause_s = pause_estimate_s(used, live=ask.live)
+    how = "each histogram, by a full GC," if ask.live else "each histogram"
+    return pause_s, f"{jvm.pid} ({jvm.main}): {what} {size(used)}: {how} stops it for about {about_seconds(pause_s)}"
+
+
+def _resident_bytes(host: Host, pid: int) -> int:
+    try:
+        return host.fs.load(parse_status, pid, "status").bytes_of("VmRSS") or 0
+    except GONE:
+        raise NoSuchProcess(pid, "it ended just now") from None

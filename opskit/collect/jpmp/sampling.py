@@ -1,0 +1,144 @@
+"""Sample the threads of a live JVM on a fixed schedule; measure what that costs the JVM and what its threads use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opskit.collect.jpmp.facts import DEFAULT_MAX_STOP_PERCENT, Sampled
+from opskit.errors import AttachReplyCut, NoSuchProcess, OpskitError
+from opskit.jvm.perfdata.stop_clock import StopClock
+from opskit.proc.cgroup.limits import read_periods, throttled_percent
+from opskit.proc.thread_cpu import ThreadCpu
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from opskit.collect.jpmp.facts import Request
+    from opskit.host import Host
+    from opskit.jvm.attach.client import AttachClient
+    from opskit.jvm.dumps.dialects import DumpReader
+    from opskit.jvm.dumps.thread_dump import Thread
+    from opskit.proc.cgroup.limits import Periods
+
+LONGEST_FIRST_STOP_MS = 500.0
+
+
+class Sampler:
+    """Takes the samples; keeps those taken so far when the run ends early."""
+
+    def __init__(
+        self,
+        host: Host,
+        client: AttachClient,
+        reader: DumpReader,
+        ask: Request,
+        dump: Callable[[], bytes],
+        keep: Callable[[int, bytes], None] | None = None,
+    ) -> None:
+        """`dump` takes one dump; `keep` gets the number of each sample, from 1, and its raw dump."""
+        self.host, self.client, self.reader, self.schedule = host, client, reader, ask.schedule
+        self.dump, self.keep = dump, keep
+        target = client.target
+        self.run = Sampled(target.pid, target.jvm.start_ticks, target.jvm.main, ask.schedule, ask.kind)
+        self._clock = StopClock(host.fs, target.jvm.perf)
+        self._cpu = ThreadCpu(host.fs, target.pid, host.clock_ticks) if ask.cpu else None
+        self._known: dict[Thread, Thread] = {}
+        self._periods: Periods | None = None
+        self._begun = 0.0
+
+    def sample(self) -> Sampled:
+        """Run until the last sample, Ctrl-C, or the end of the JVM. Raises only if there is no sample at all."""
+        run = self.run
+        self._periods = read_periods(self.host.fs, self.client.pid)
+        if self._cpu is not None:
+            run.cpu_before = self._cpu.read()
+        self._begun = self.host.monotonic()
+        try:
+            self._take_all()
+        except KeyboardInterrupt:
+            run.ended = "interrupted"
+        except OpskitError as error:
+            if not run.dumps:
+                raise
+            run.ended, run.error = "exited" if self._has_exited(error) else "failed", error
+        self._finish()
+        return run
+
+    def _has_exited(self, error: OpskitError) -> bool:
+        if isinstance(error, NoSuchProcess):
+            return True
+        pid, started = self.client.pid, self.client.target.jvm.start_ticks
+        process = self.host.process(pid)
+        gone = process.start_ticks != started or process.state in ("Z", "X")
+        return gone or (isinstance(error, AttachReplyCut) and not self.host.fs.exists(pid))
+
+    def _take_all(self) -> None:
+        run, host, samples = self.run, self.host, self.schedule.samples
+        due = self._begun
+        for number in range(1, samples + 1):
+            late_s = host.monotonic() - due
+            if late_s < 0:
+                host.sleep(-late_s)
+            run.late += late_s > 0.5 * run.interval_s > 0
+            run.times_s.append(host.monotonic() - self._begun)
+            self._take(number)
+            if number == 1 and run.stops_ms[0] > LONGEST_FIRST_STOP_MS and self.schedule.max_stop_percent is None:
+                run.ended = "long stop" if samples > 1 else None
+                return
+            # Slots that have passed are skipped.
+            passed = int((host.monotonic() - due) // run.interval_s) if run.interval_s else 0
+            due += run.interval_s * max(1, passed)
+            earliest = self._earliest_next()
+            if earliest > due and number < samples:
+                due, run.stretched = earliest, True
+
+    def _earliest_next(self) -> float:
+        """When one more stop like those so far keeps all of them within their share of the time."""
+        if self.schedule.interval_s is not None:
+            return self._begun
+        stops = self.run.stops_ms
+        likely_ms = max(stops[-1], sum(stops) / len(stops))
+        share = self.schedule.max_stop_percent or DEFAULT_MAX_STOP_PERCENT
+        return self._begun + (sum(stops) + likely_ms) / 10 / share
+
+    def _take(self, number: int) -> None:
+        before, begun = self._clock.read_s(), self.host.monotonic()
+        text = self.dump()
+        wall_ms = (self.host.monotonic() - begun) * 1000
+        after = self._clock.read_s()
+        self.run.dumps += self.reader.read(text, f"the dump of {self.client.pid}")
+        if self._cpu is not None:
+            self._slim_down()
+        if before is None or after is None:
+            self.run.stops_are_bounds = True
+            self.run.stops_ms.append(wall_ms)
+        else:
+            self.run.stops_ms.append((after - before) * 1000)
+        if self.keep is not None:
+            self.keep(number, text)
+
+    def _slim_down(self) -> None:
+        """Share equal threads between dumps: except for their CPU time, most threads are the same in the dump before.
+
+        The CPU time in an earlier dump matters only for a thread that has ended.
+        """
+        dumps = self.run.dumps
+        if len(dumps) < 2:
+            return
+        alive = {thread.native_id for thread in dumps[-1].threads}
+        slim = (
+            thread._replace(cpu_ms=None, elapsed_s=None) if thread.native_id in alive else thread
+            for thread in dumps[-2].threads
+        )
+        dumps[-2] = dumps[-2]._replace(threads=[self._known.setdefault(thread, thread) for thread in slim])
+
+    def _finish(self) -> None:
+        run = self.run
+        run.elapsed_s = self.host.monotonic() - self._begun
+        if self._cpu is not None and run.ended != "exited":
+            run.cpu_after = self._cpu.read()
+            seen = {thread.native_id for dump in run.dumps for thread in dump.threads}
+            run.natives = self._cpu.names(run.cpu_after.keys() - seen)
+        periods = read_periods(self.host.fs, self.client.pid)
+        if periods is not None and self._periods is not None:
+            run.throttled_percent = throttled_percent(self._periods, periods)

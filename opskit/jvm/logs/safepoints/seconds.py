@@ -1,0 +1,132 @@
+"""Safepoints in seconds: JDK 6 to 8 (-XX:+PrintGCApplicationStoppedTime), 9 to 12 (-Xlog:safepoint); 6 has no second number.
+
+4.097: Total time for which application threads were stopped: 0.0002590 seconds, Stopping threads took: 0.0000513 seconds
+[0.030s][info][safepoint    ] Application time: 0.0012757 seconds
+[0.030s][info][safepoint    ] Entering safepoint region: RevokeBias
+[0.031s][info][safepoint    ] Leaving safepoint region
+[0.031s][info][safepoint    ] Total time for which application threads were stopped: 0.0000643 seconds, Stopping …
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import repeat
+from typing import TYPE_CHECKING
+
+from opskit.jvm.logs.safepoints.batch import APPLICATION_MARK, TIME, Batch, Marked, Record, floats, number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+STOPPED_MARK = b"Total time for which application threads were stopped: "
+TOOK_MARK = b"Stopping threads took: "
+ENTERING_MARK = b"Entering safepoint region: "
+LEAVING_END = b"Leaving safepoint region\n"
+SECONDS_END = b" seconds\n"
+
+_POINT_TIME = rb"(\d{1,10}\.\d{1,9})"
+_STOPPED = re.compile(STOPPED_MARK + TIME + rb" seconds(?:, Stopping threads took: " + TIME + rb" seconds)?")
+# A whole line of nothing else, and its stamps before it, which hold no T.
+_STOPPED_LINE = re.compile(_STOPPED.pattern + rb"[ \r]*\n")
+_HEADED_LINE = re.compile(rb"(?m:^)([^T\n]*)" + _STOPPED_LINE.pattern)
+# The same for stops below a second, as nearly all are: digits become a number in half the time.
+_SHORT_LINE = re.compile(
+    rb"(?m:^)([^T\n]*)" + STOPPED_MARK + rb"0\.(\d{7}) seconds, Stopping threads took: 0\.(\d{7}) seconds\n"
+)
+# Decorations alone, in which no mark fits (no S, no underscore, blanks only before a bracket closes), and a whole group of them.
+_DECORATIONS = rb"\[[^ \n_S]*(?: +\]\[[^ \n_S]*)? *\] "
+_GROUP = re.compile(
+    rb"(?m:^)(?:" + _DECORATIONS + APPLICATION_MARK + _POINT_TIME + rb" seconds\n)?"
+    + _DECORATIONS + ENTERING_MARK + rb"(\w+(?: \w+)*)\n"
+    + _DECORATIONS + LEAVING_END
+    + _DECORATIONS + STOPPED_MARK + _POINT_TIME + rb" seconds, " + TOOK_MARK + _POINT_TIME + rb" seconds\n"
+)  # fmt: skip
+# One a line, so that the text before it begins where the line does.
+_STOPPED_ONCE = re.compile(_STOPPED.pattern + rb"[^\n]*")
+
+
+def stops_alone(text: bytes, lines: int, *, one_t: bool) -> Batch | None:
+    """Nothing but such lines: as many marks as lines, and each line ends as they do. `one_t`: each has one T, its mark's."""
+    if APPLICATION_MARK in text:
+        return None
+    if one_t and len(found := _SHORT_LINE.findall(text)) == lines:
+        heads, stops, ttsps = zip(*found)
+        return Batch(_ten_millionths(stops), _ten_millionths(ttsps), None, heads, (0.0, 0))
+    found = (_HEADED_LINE if one_t else _STOPPED_LINE).findall(text)
+    if len(found) != lines:
+        return None
+    *before, stops, ttsps = zip(*found)
+    return Batch(
+        floats(stops), _maybe_floats(ttsps), None, before[0] if one_t else Marked(text, STOPPED_MARK), (0.0, 0)
+    )
+
+
+def groups_alone(text: bytes, lines: int) -> Batch | None:
+    """Nothing but whole groups: three lines each, and one more with the time before it."""
+    found = _GROUP.findall(text)
+    if not found:
+        return None
+    gaps, operations, stops, ttsps = zip(*found)
+    timed = len(found) - gaps.count(b"")
+    if 3 * len(found) + timed != lines:
+        return None
+    gaps_s = list(map(float, gaps if timed == len(found) else filter(None, gaps)))
+    return Batch(floats(stops), floats(ttsps), operations, Marked(text, STOPPED_MARK), (sum(gaps_s), timed))
+
+
+def stops_among_others(text: bytes, count: int) -> Batch | None:
+    """Lines of any other kind between them; where operations are named, one before each stop."""
+    operations = None
+    if ENTERING_MARK in text:
+        pieces = text.split(ENTERING_MARK)[1:]
+        if len(pieces) != count or not all(0 <= piece.find(b"\n") < piece.find(STOPPED_MARK) for piece in pieces):
+            return None
+        operations = [operation_of(piece[: piece.index(b"\n")]) for piece in pieces]
+    found = _STOPPED_ONCE.findall(text)
+    stops, ttsps = zip(*found) if found else ((), ())
+    if len(found) != count or text.count(TOOK_MARK) != count - ttsps.count(b""):
+        return None
+    return Batch(floats(stops), _maybe_floats(ttsps), operations, Marked(text, STOPPED_MARK))
+
+
+def stops_in_line(line: bytes) -> Iterator[Record]:
+    """The stops in one line: a shipper may have joined several."""
+    end = 0
+    for match in _STOPPED.finditer(line):
+        yield Record(line[end : match.start()], None, number(match[1]), number(match[2]) if match[2] else None)
+        end = match.end()
+
+
+def operation_of(text: bytes) -> bytes:
+    """The text after `Entering safepoint region: `, without the rest of a log shipper's JSON."""
+    return text.partition(b"\\")[0].strip()
+
+
+def releases_of(batch: Batch, text: bytes) -> set[tuple[int, int | None]]:
+    """The releases that write the lines of a batch, each as a range."""
+    if batch.operations is not None:
+        kinds = {(True, True)}
+    elif b"][" in text:
+        kinds = {(b"][" in head, ttsp is not None) for head, ttsp in zip(batch.heads, batch.ttsps_s or repeat(None))}
+    else:
+        kinds = {(False, True)} if batch.ttsps_s is not None else set()
+        kinds |= {(False, False)} if batch.ttsps_s is None or None in batch.ttsps_s else set()
+    return {releases(decorated=decorated, with_ttsp=with_ttsp) for decorated, with_ttsp in kinds}
+
+
+def releases(*, decorated: bool, with_ttsp: bool) -> tuple[int, int | None]:
+    """The releases that write such a line. `decorated`: with -Xlog's decorations, or an operation on a line before it."""
+    if decorated:
+        return 9, 12
+    return (8, 8) if with_ttsp else (5, 7)
+
+
+def _ten_millionths(digits: Sequence[bytes]) -> list[float]:
+    """Seven digits after the point each; the division rounds as reading the whole number would."""
+    return [digit / 1e7 for digit in map(int, digits)]
+
+
+def _maybe_floats(texts: Sequence[bytes]) -> list[float | None] | list[float] | None:
+    if b"" not in texts:
+        return floats(texts)
+    return [number(text) if text else None for text in texts] if any(texts) else None

@@ -1,0 +1,61 @@
+"""CPU time of each thread of a process, by the thread ids of its own pid namespace (those that a JVM prints)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opskit.errors import BadInput
+from opskit.proc.files.schedstat import parse_schedstat
+from opskit.proc.files.stat import parse_stat
+from opskit.proc.files.status import parse_status
+from opskit.proc.fs import DENIED, GONE, ProcFS, optional
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class ThreadCpu:
+    """Reads the CPU time of all threads repeatedly: ns from schedstat, 10 ms ticks from stat without it."""
+
+    def __init__(self, fs: ProcFS, pid: int, clock_ticks: int) -> None:
+        self.fs, self.pid, self.clock_ticks = fs, pid, clock_ticks
+        self._inner: dict[int, int] = {}
+        self._nested = len(fs.load(parse_status, pid, "status").ns_pids) > 1
+
+    def read(self) -> dict[int, float]:
+        """CPU ms since the start of each thread; empty if the process has ended."""
+        used = {}
+        for tid in self._tids():
+            try:
+                used[self._inner_id(tid)] = self._used_ms(tid)
+            except (*GONE, DENIED, BadInput):
+                continue  # the thread ended meanwhile
+        return used
+
+    def names(self, wanted: Iterable[int]) -> dict[int, str]:
+        """The names of these threads, cut to 15 bytes by the kernel."""
+        missing = set(wanted)
+        inner = {tid: optional(self._inner_id, tid) for tid in (self._tids() if missing else ())}
+        names = {
+            one: self.fs.maybe(str.rstrip, self.pid, "task", tid, "comm")
+            for tid, one in inner.items()
+            if one in missing
+        }
+        return {one: name for one, name in names.items() if one is not None and name is not None}
+
+    def _tids(self) -> list[int]:
+        return optional(self.fs.tids, self.pid, default=[])
+
+    def _used_ms(self, tid: int) -> float:
+        try:
+            return self.fs.load(parse_schedstat, self.pid, "task", tid, "schedstat")
+        except (*GONE, BadInput):
+            stat = self.fs.load(parse_stat, self.pid, "task", tid, "stat")
+            return (stat.user_ticks + stat.system_ticks) * 1000 / self.clock_ticks
+
+    def _inner_id(self, tid: int) -> int:
+        if not self._nested:
+            return tid
+        if tid not in self._inner:
+            self._inner[tid] = (self.fs.load(parse_status, self.pid, "task", tid, "status").ns_pids or (tid,))[-1]
+        return self._inner[tid]

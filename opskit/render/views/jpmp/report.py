@@ -1,0 +1,175 @@
+"""The reports of `opskit jpmp`: weighted stacks, or contended locks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from opskit.analysis.jpmp import selection
+from opskit.errors import UsageError
+from opskit.quantities import percent, plural
+from opskit.records import NamedTuple
+from opskit.render.report import Block, Report
+from opskit.render.views.jpmp import sentences, stacks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from opskit.analysis.jpmp.judge import Locks, Profile, Weighing
+    from opskit.collect.jpmp.facts import Facts
+    from opskit.render.report import About
+
+PICTURES = ("svg", "speedscope")
+_GOES_WITH = {
+    "inverted": ("svg",),
+    "width": ("svg",),
+    "title": PICTURES,
+    "diff": PICTURES,
+    "reverse": (*PICTURES, "folded"),
+}
+_LINES = ("text", "folded")  # formats of exact lines: everything else goes to stderr
+_FRAMES_ON_SCREEN = 10
+_LOCK_SENTENCES = 3  # the table has all locks
+
+
+class Look(NamedTuple):
+    """How to draw: the root on top, merged from the leaves, the title, the width (None: that of the window)."""
+
+    inverted: bool = False
+    reverse: bool = False
+    title: str | None = None
+    width_px: int | None = None
+
+
+class View(NamedTuple):
+    """What to show: the format, the number of rows (None: not given, 0: all), and the look of a picture."""
+
+    format: str
+    terminal: bool = False
+    top: int | None = None
+    look: Look = Look()
+
+
+def look_of(options: Mapping[str, Any], format_: str, top: int | None) -> Look:
+    """The look by --inverted, --reverse, --title and --width. Raises UsageError for options without effect in the format."""
+    for name, formats in _GOES_WITH.items():
+        if options[name] and format_ not in formats:
+            files = " or ".join(f"-o x.{'speedscope.json' if each == 'speedscope' else each}" for each in formats)
+            raise UsageError(f"--{name} goes with {files}, not with -f {format_}")
+    if options["diff"] is not None and top:
+        raise UsageError("-n leaves stacks out, which --diff would show as gone: leave one of them out")
+    return Look(options["inverted"], options["reverse"], options["title"], options["width"])
+
+
+def profile_report(about: About, facts: Facts, how: Weighing, profile: Profile, view: View) -> Report:
+    """The stacks, heaviest or hottest first."""
+    deadlocks = [stacks.deadlock_line(links) for links in profile.deadlocks]
+    taken = [sentences.taken_line(facts)] if facts.dumps else []
+    if view.format in PICTURES:
+        return _picture_report(about, facts, how, profile, view, deadlocks, taken)
+    if view.format in _LINES:
+        footer = [*(f"opskit: {line}" for line in deadlocks), *taken]
+        lines = list(_lines(how, profile, view))
+        exact: dict[str, Any] = {"text": lambda: lines} if view.format == "text" else {"draw": lambda _: _joined(lines)}
+        return Report(about, footer=footer, findings=profile.findings, **exact)
+    if view.format == "json":
+        ordered = selection.heaviest_first(profile.selected, how.on_cpu)
+    else:
+        ordered = selection.hottest_first(profile.selected)
+        if how.on_cpu:
+            ordered = [stack for stack in ordered if round(stack.cpu_ms or 0)]
+    from opskit.render.views.jpmp.document import DOCUMENT, Shown
+
+    rows = ordered[: view.top or None]
+    hidden = 0 if how.selection.idle else sum(stack.idle and not stack.deadlocked for stack in profile.stacks)
+    columns = stacks.columns(
+        profile.stacks,
+        on_cpu=how.on_cpu,
+        full_names=how.naming.full,
+        most_frames=_FRAMES_ON_SCREEN if view.terminal and how.selection.depth is None else None,
+    )
+    return Report(
+        about,
+        [Block(columns, rows, len(ordered))],
+        verdict=deadlocks,
+        footer=[*([f"{plural(hidden, 'idle stack')} hidden; --idle shows them"] if hidden else []), *taken],
+        findings=profile.findings,
+        document=(DOCUMENT, Shown(facts, how, profile, rows)),
+    )
+
+
+def _lines(how: Weighing, profile: Profile, view: View) -> Iterable[str]:
+    folded, selected = view.format == "folded", profile.selected
+    if view.look.reverse:
+        selected = [stack._replace(frames=stack.frames[::-1]) for stack in selected]
+    write = stacks.root_first if folded else stacks.leaf_first_in_full if how.naming.full else stacks.leaf_first
+    rows = selection.lines_by_weight(selected, write, on_cpu=how.on_cpu)[: view.top or None]
+    return (stacks.folded_lines if folded else stacks.count_lines)(rows)
+
+
+def _joined(lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _picture_report(
+    about: About, facts: Facts, how: Weighing, profile: Profile, view: View, deadlocks: list[str], taken: list[str]
+) -> Report:
+    from opskit.render.views.jpmp import picture
+
+    notes = list(deadlocks)
+    idle = sum(stack.samples for stack in profile.stacks if stack.idle and stack.frames)
+    if idle and not how.on_cpu:
+        share = percent(idle / sum(stack.samples for stack in profile.stacks if stack.frames))
+        left_out = "are in the picture; --no-idle leaves them out" if how.selection.idle else "are left out"
+        notes.append(f"threads that wait for work ({share} of the samples) {left_out}")
+    notes += [line.removesuffix(".") for line in taken]
+    selected = profile.selected
+    if view.top:
+        selected = selection.heaviest_first(selected, how.on_cpu)[: view.top]
+    drawn, said = picture.draw(
+        view.format,
+        view.look,
+        picture.Drawn(sentences.name(facts), selected, notes),
+        None if facts.before is None else picture.Drawn(sentences.name(facts.before), profile.before or ()),
+        on_cpu=how.on_cpu,
+        threads_outermost=how.root is not None,
+    )
+    footer = [*(f"opskit: {line}" for line in (*said, *deadlocks)), *taken]
+    return Report(about, footer=footer, findings=profile.findings, draw=lambda _: drawn)
+
+
+def locks_report(about: About, facts: Facts, locks: Locks, view: View) -> Report:
+    """Deadlocks, then the locks that hold up most threads."""
+    from opskit.analysis.jpmp.lock_sentences import lock_line
+    from opskit.analysis.jpmp.locks import ASK_FOR_SYNCHRONIZERS
+    from opskit.render.views.jpmp import locks as lines
+    from opskit.render.views.jpmp.document import DOCUMENT, Shown
+
+    found = locks.contention
+    said = {finding.summary for finding in locks.findings}
+    held_up = [line for line in map(lock_line, found.locks[:_LOCK_SENTENCES]) if line not in said]
+    verdict = [*map(lines.deadlock_line, found.deadlocks), *held_up]
+    if not (found.locks or found.deadlocks):
+        verdict = ["no thread waits for a lock" if locks.known else _unknown(facts)]
+    footer = [sentences.taken_line(facts)]
+    if facts.live is not None and any(lock.owner_unknown == ASK_FOR_SYNCHRONIZERS for lock in found.locks):
+        footer.append(sentences.synchronizers_line(facts.live))
+    return Report(
+        about,
+        [Block(lines.COLUMNS, found.locks[: view.top or None], len(found.locks))] if found.locks else [],
+        verdict=verdict,
+        footer=footer,
+        findings=locks.findings,
+        document=(DOCUMENT, Shown(facts, locks=locks, top=view.top)),
+    )
+
+
+def _unknown(facts: Facts) -> str:
+    """The verdict on dumps that say nothing of locks."""
+    without = sorted({dump.dialect for dump in facts.dumps})
+    virtual = any(dialect.startswith("Thread.dump_to_file") for dialect in without)
+    hint = (
+        "; JDK 21 to 24 leave them out of it: an ordinary dump (jpmp without --virtual, jstack) has them"
+        if virtual
+        else ""
+    )
+    return f"lock waits are unknown: these dumps ({', '.join(without)}) tell nothing of locks{hint}"

@@ -1,0 +1,115 @@
+"""Sentences about how dumps were taken: what sampling cost the JVM, and how far the numbers can be trusted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opskit import shell
+from opskit.analysis.jpmp.stacks import thread_count
+from opskit.collect.jpmp.facts import DEFAULT_MAX_STOP_PERCENT
+from opskit.quantities import plural, size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from opskit.collect.jpmp.facts import Facts, Sampled
+
+_SAFEPOINTS = "Stacks of running threads are taken at safepoints: the hot line may be nearby; stacks of waiting threads are exact."
+
+
+def heap_walk_line(pid: int, used_bytes: int | None, pause_s: float | None) -> str:
+    """What --synchronizers costs the JVM."""
+    cost = "the size of its used heap is unknown"
+    if pause_s is not None:
+        cost = f"heap used {size(used_bytes)}: the pause may take about {pause_s:.1f} s"
+    return f"--synchronizers walks the heap of {pid}, which pauses the JVM; {cost}"
+
+
+def target(facts: Facts) -> Mapping[str, object]:
+    """The head of the report: the files, or the JVM."""
+    live = facts.live
+    if live is None:
+        return {"files": " ".join(facts.files)}
+    return {"pid": live.pid, "main": live.main, "jdk": live.dumps[0].version, "unit": live.unit}
+
+
+def name(facts: Facts) -> str:
+    """The title of a profile: the files, or the JVM by main class and PID."""
+    return " ".join(facts.files) if facts.live is None else f"{facts.live.main or 'JVM'} {facts.live.pid}"
+
+
+def asides(facts: Facts) -> Iterator[str]:
+    """What went wrong while reading."""
+    for cut in facts.cut_off:
+        place = f"dump {cut.number} of {cut.dumps}" if cut.dumps > 1 else "the dump"
+        yield f"{cut.source}: {place} is cut off: {cut.whole_stacks} stacks were whole, the rest is missing"
+    live = facts.live
+    if live is not None and live.ended == "exited":
+        yield f"the JVM {live.pid} ended after {plural(len(live.dumps), 'sample')} of {live.schedule.samples}"
+
+
+def dialects(facts: Facts) -> list[str]:
+    """The formats of the dumps."""
+    return list(dict.fromkeys(dump.dialect for dump in facts.dumps))
+
+
+def threads(facts: Facts) -> int | None:
+    """How many different threads the dumps have; None if unknown."""
+    return thread_count(facts.dumps)
+
+
+def synchronizers_line(live: Sampled) -> str:
+    """How to get the owners of java.util.concurrent locks."""
+    finds = shell.command("opskit", "jpmp", live.pid, "--locks", "--synchronizers")
+    return f"owners of java.util.concurrent locks: {finds}"
+
+
+def taken_line(facts: Facts) -> str:
+    """`20 samples, 115 threads; sampling paused the JVM for …; read as HotSpot. Stacks of running threads are …`."""
+    if facts.live is not None:
+        head = plural(len(facts.dumps), "sample")
+    else:
+        head = plural(len(facts.dumps), "dump") if facts.dumps else plural(len(facts.files), "file")
+    count = threads(facts)
+    parts = [f"{head}, {plural(count, 'thread')}" if count else head]
+    parts += [] if facts.live is None else _of_run(facts.live)
+    read_as = [f"read as {', '.join(dialects(facts))}"] if facts.dumps else []
+    return "; ".join(parts + read_as) + f". {_SAFEPOINTS}"
+
+
+def _of_run(live: Sampled) -> Iterator[str]:
+    percent = live.stopped_percent
+    share = "" if percent is None else f"{percent:.1f} % of the run, "
+    source = "the dumps' wall time" if live.stops_are_bounds else "hsperfdata"
+    most = "at most " if live.stops_are_bounds else ""
+    yield f"sampling paused the JVM for {most}{live.stopped_ms:.1f} ms ({share}{source})"
+    if live.throttled_percent is not None:
+        yield f"throttled by its CPU quota {live.throttled_percent:.0f} %"
+    if live.late:
+        yield f"{plural(live.late, 'sample')} came late: a dump takes longer than the interval"
+    limit = live.schedule.max_stop_percent or DEFAULT_MAX_STOP_PERCENT
+    if live.stretched:
+        yield (
+            f"the interval was stretched from {live.interval_s:g} s to {live.mean_interval_s or 0:.2g} s, to pause the JVM "
+            f"for at most {limit:g} % of the time (--max-stop; an INTERVAL that is given is kept)"
+        )
+    elif percent is not None and percent > limit:
+        longer_s = live.stopped_ms / len(live.dumps) / 10 / limit * 1.05
+        yield f"the pauses are more than {limit:g} % of the run (--max-stop): give an INTERVAL of {longer_s:.2g} s or more"
+    if live.ended == "long stop":
+        goes_on = shell.command("opskit", "jpmp", live.pid, live.schedule.samples, "--max-stop", f"{limit:g}")
+        yield f"ended after the first sample, which paused the JVM for {live.stops_ms[0]:.0f} ms; to continue: {goes_on}"
+    if cut_off := sum(dump.cut_off for dump in live.dumps):
+        yield f"{plural(cut_off, 'sample')} cut off: the JVM did not write all of its threads"
+    if live.kind == "threads":
+        yield from _hidden_virtual_threads(live)
+
+
+def _hidden_virtual_threads(live: Sampled) -> Iterator[str]:
+    """JDK 21 and 22 print the stack of a carrier, and not that of the virtual thread that it runs."""
+    threads = live.dumps[-1].threads
+    carriers = sum(thread.stack.role == "carrier" for thread in threads)
+    if carriers and not any(thread.stack.role == "mounted" for thread in threads):
+        shows = shell.command("opskit", "jpmp", live.pid, "--virtual")
+        run = "virtual thread runs whose stack" if carriers == 1 else "virtual threads run whose stacks"
+        yield f"{carriers} {run} this JDK's dump leaves out: {shows} shows {'it' if carriers == 1 else 'them'}"

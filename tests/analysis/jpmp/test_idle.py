@@ -1,0 +1,86 @@
+"""Who waits for work, who waits in the middle of it, and which RUNNABLE costs nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from opskit.analysis.jpmp.idle import is_idle, may_read_file, waits_in_native
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        "java.lang.Thread.sleep",
+        "java.lang.Thread.sleepNanos0",
+        "java.lang.Object.wait0",
+        "sun.misc.Unsafe.park",
+        "jdk.internal.misc.Unsafe.park",
+        "sun.nio.ch.EPoll.wait",
+        "sun.nio.ch.EPollArrayWrapper.epollWait",
+        "java.net.SocketInputStream.socketRead0",
+        "sun.nio.ch.SocketDispatcher.read0",
+        "sun.nio.ch.Net.poll",
+        "java.net.PlainSocketImpl.socketAccept",
+        "java.io.FileInputStream.readBytes",
+        "java.lang.ref.Reference.waitForReferencePendingList",
+        "io.netty.channel.epoll.Native.epollWait0",
+    ],
+)
+def test_natives_that_wait(frame):
+    """RUNNABLE, says the dump; none of them costs CPU."""
+    assert waits_in_native([frame])
+    assert waits_in_native([f"{frame}(Ljava/io/FileDescriptor;[BIII)I"])
+
+
+def test_reading_a_file_is_work():
+    """A channel of a file; one of a socket, which had the same native once, waits. Of a stream nobody can tell."""
+    native = "sun.nio.ch.FileDispatcherImpl.read0"
+    assert not waits_in_native([native, "sun.nio.ch.FileDispatcherImpl.read", "sun.nio.ch.FileChannelImpl.read"])
+    assert waits_in_native([native, "sun.nio.ch.SocketDispatcher.read", "sun.nio.ch.SocketChannelImpl.read"])
+    assert not waits_in_native(["java.io.RandomAccessFile.readBytes"])
+    assert may_read_file(["java.io.FileInputStream.readBytes"])
+    assert not may_read_file(["java.net.SocketInputStream.socketRead0"])
+
+
+@pytest.mark.parametrize(
+    "frame",
+    ["java.lang.Thread.yield", "java.util.HashMap.get", "a.Thread.sleeper", "sun.nio.ch.SocketDispatcher.write0"],
+)
+def test_what_may_run(frame):
+    """Anything else may."""
+    assert not waits_in_native([frame])
+
+
+JDK_PARK = ["jdk.internal.misc.Unsafe.park", "java.util.concurrent.locks.LockSupport.park"]
+REQUEST = [f"com.example.shop.Layer{n}.call" for n in range(8)]
+
+
+@pytest.mark.parametrize(
+    ("idle", "state", "frames"),
+    [
+        (True, "RUNNABLE", []),
+        (True, "TIMED_WAITING", ["java.lang.Thread.sleep", *REQUEST]),
+        (True, "RUNNABLE", ["sun.nio.ch.EPoll.wait", *REQUEST]),
+        (True, "WAITING", [*JDK_PARK, "java.util.concurrent.ThreadPoolExecutor.getTask", "java.lang.Thread.run"]),
+        (True, "WAITING", [*JDK_PARK, "org.apache.tomcat.util.threads.TaskQueue.take", *REQUEST]),
+        (True, "WAITING", [*JDK_PARK, "com.example.Worker.run", "java.lang.Thread.run"]),
+        (True, "RUNNABLE", ["java.net.SocketInputStream.socketRead0", "com.example.Server.run"]),
+        (False, "WAITING", [*JDK_PARK, "java.util.concurrent.CompletableFuture.get", *REQUEST]),
+        (
+            False,
+            "RUNNABLE",
+            ["java.net.SocketInputStream.socketRead0", "org.postgresql.core.VisibleBufferedInputStream.read", *REQUEST],
+        ),
+        (False, "BLOCKED", ["com.example.Worker.run"]),
+        (
+            False,
+            "WAITING",
+            [*JDK_PARK, "java.util.concurrent.locks.AbstractQueuedSynchronizer.acquire", "com.example.Worker.run"],
+        ),
+        (False, "RUNNABLE", ["java.util.HashMap.get", "com.example.Worker.run"]),
+        (False, None, ["jdk.internal.vm.Continuation.run", "java.lang.VirtualThread.runContinuation"]),
+    ],
+)
+def test_idle_is_who_waits_for_work(idle, state, frames):
+    """A thread that waits for a lock, a connection or an answer in the middle of a request is not idle."""
+    assert is_idle(state, frames) is idle

@@ -1,0 +1,47 @@
+"""Histograms of a running JVM are taken without a terminal, and their cost is estimated before."""
+
+from __future__ import annotations
+
+import pytest
+
+from opskit.analysis.jmap_diff.judge import judge
+from opskit.analysis.jmap_diff.names import Choice
+from opskit.collect.histograms import Collector, Request, about_seconds, pause_estimate_s
+from opskit.host import Host
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize(("seconds", "said"), [
+    (0.001, "10 ms"), (0.024, "20 ms"), (0.3, "0.3 s"), (2.4, "2 s"), (36.0, "35 s"), (150.0, "2 min"),
+])  # fmt: skip
+def test_estimates_are_no_more_exact_than_they_are(seconds, said):
+    """About."""
+    assert about_seconds(seconds) == said
+
+
+def test_the_estimate_is_what_was_measured():
+    """3.7 GiB of small objects: 2.3 s; by a full GC 9.4 s. 58 GiB: about 35 s."""
+    assert pause_estimate_s(int(3.7 * 1024 * MIB), live=False) == pytest.approx(2.3, rel=0.01)
+    assert pause_estimate_s(int(3.7 * 1024 * MIB), live=True) == pytest.approx(9.4, rel=0.01)
+    assert about_seconds(pause_estimate_s(58 << 30, live=False)) == "35 s"
+
+
+def test_a_series_without_a_command(workload, tmp_path):
+    """Collected and judged by calls alone; each histogram's raw text is given to `save`."""
+    jvm = workload("leak=1000000")
+    saved, said = [], []
+
+    def save(name, data):
+        saved.append(data)
+        return name
+
+    collector = Collector(Host.at(None, None), Request(jvm.pid, 0.3, 3), save)
+    assert "each histogram stops it for about" in collector.cost
+    facts = collector.collect(said.append)
+    assert [sample.histogram.stamp.pid for sample in facts.samples] == [jvm.pid] * 3
+    assert len(saved) == len(facts.saved) == 3
+    assert [line.partition(" ")[0] for line in said] == ["1", "2"]
+    result = judge(facts, Choice(include=None))
+    assert "Workload$Leaked" in [one.name for one in result.trend if one.steady]
+    assert result.findings

@@ -1,0 +1,49 @@
+"""Every command starts and does its work on this Python: `tox -e smoke-py39,smoke-py313` runs this file alone."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from opskit.catalog import COMMANDS
+
+FIXTURES = Path(__file__).resolve().parent / "fixtures"
+HISTOGRAM = "num     #instances         #bytes  class name\n   1:             5            {}  a.B\nTotal             5            {}\n"
+RUNS = {
+    "pipes": ("--ends", "--fill"),
+    "limits": (os.getpid(), "--all"),
+    "dentry": (),
+    "jvms": (),
+    "hsperf-check": (),
+    "attach-check": (),
+    "jpmp": (FIXTURES / "thread-dumps" / "jdk25-dump-to-file.json", "--idle"),
+    "jmap-diff": ("BEFORE", "AFTER"),
+    "safepoints": (FIXTURES / "safepoint-logs" / "jdk17-timeout.log",),
+}
+
+
+@pytest.mark.parametrize("name", [entry.name for entry in COMMANDS])
+def test_each_command_runs(opskit, inprocess, tmp_path, name):
+    """Its help in a process, and one real run in text, table, JSON and Markdown; exit code 1: a finding about this machine."""
+    assert opskit(name, "--help").code == 0
+    for file, size in (("BEFORE", 100), ("AFTER", 200)):
+        (tmp_path / file).write_text(HISTOGRAM.format(size, size))
+    words = [tmp_path / word if word in ("BEFORE", "AFTER") else word for word in RUNS[name]]
+    for form in ("text", "table", "json", "markdown"):
+        done = inprocess(name, *words, "-f", form)
+        assert done.code in (0, 1), done
+        assert done.out.strip(), form
+        if form == "json":
+            assert json.loads(done.out)["host"]
+
+
+@pytest.mark.parametrize("suffix", ["svg", "png"])
+def test_charts_are_drawn(inprocess, tmp_path, suffix):
+    """With the extra `plot`."""
+    pytest.importorskip("matplotlib")
+    path = tmp_path / f"x.{suffix}"
+    assert inprocess("dentry", "-o", path).code in (0, 1)
+    assert path.stat().st_size > 1000

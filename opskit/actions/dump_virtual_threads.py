@@ -15,7 +15,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from opskit.actions import leftovers
-from opskit.errors import AttachReplyTooLarge, AttachTmp, NotPermitted, NotSupported
+from opskit.errors import AttachError, NotPermitted, NotSupported
 from opskit.interrupts import Guard, Interruptible
 from opskit.jvm.attach.wire import LARGEST_DUMP_FILE_BYTES
 from opskit.proc.fs import GONE, ProcFS
@@ -34,7 +34,7 @@ _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def dump_virtual_threads(host: Host, client: AttachClient, heap_used_bytes: int | None) -> bytes:
-    """The dump as JSON; as plain text if the JVM cannot write JSON. Raises NotSupported before JDK 21, NotPermitted, AttachError."""
+    """The dump as JSON; as plain text if the JVM cannot write JSON. Raises NotSupported before JDK 21, NotPermitted, AttachError (tmp)."""
     target = client.target
     if target.java_major is not None and target.java_major < FIRST_JDK:
         raise NotSupported(
@@ -81,10 +81,8 @@ def _check_room(tmp: int, pid: int, heap_used_bytes: int | None) -> None:
     free = room.f_bavail * room.f_frsize
     wanted = max(_LEAST_ROOM_BYTES, (heap_used_bytes or 0) // _HEAP_PER_DUMPED_BYTE)
     if free < wanted:
-        raise AttachTmp(
-            f"/tmp of {pid} has {free >> 20} MiB left, and the dump of its virtual threads may need {wanted >> 20} MiB: "
-            "nothing was sent; free space there"
-        )
+        why = f"{free >> 20} MiB are free, and the dump of its virtual threads may need {wanted >> 20} MiB"
+        raise AttachError("tmp", pid, why=why, advice="make room there. Nothing was asked")
 
 
 def _read(tmp: int, name: str, euid: int, answer: str) -> bytes:
@@ -97,7 +95,8 @@ def _read(tmp: int, name: str, euid: int, answer: str) -> bytes:
         finally:
             os.close(seen)
     except FileNotFoundError:
-        raise AttachTmp(f"the JVM wrote no dump of its virtual threads: {answer.strip()[:300]}") from None
+        advice = f"it said: {answer.strip()[:300]}"
+        raise AttachError("tmp", "the JVM", why="it wrote no dump of its virtual threads", advice=advice) from None
     except OSError as error:
         advice = (
             how_to_be_allowed(ProcFS(), "CAP_DAC_READ_SEARCH") if isinstance(error, PermissionError) else "try again"
@@ -109,11 +108,12 @@ def _read(tmp: int, name: str, euid: int, answer: str) -> bytes:
         )
     with open(fd, "rb") as file:
         if found.st_size > LARGEST_DUMP_FILE_BYTES:
-            raise AttachReplyTooLarge(
-                f"/tmp/{name}, the dump of its virtual threads, has {found.st_size >> 20} MiB, and at most "
-                f"{LARGEST_DUMP_FILE_BYTES >> 20} MiB are read; it was removed",
-                LARGEST_DUMP_FILE_BYTES,
+            limit = LARGEST_DUMP_FILE_BYTES
+            what = (
+                f"/tmp/{name}, the dump of its virtual threads, has {found.st_size >> 20} MiB, and at most {limit >> 20} MiB are "
+                "read"
             )
+            raise AttachError("reply-too-large", "the JVM", what=what, advice="it was removed", limit_bytes=limit)
         return file.read(found.st_size)
 
 

@@ -83,7 +83,7 @@ def same_fd_table(pid: int, tid: int) -> bool:
 
 
 def pidfd_open(pid: int, flags: int = 0) -> int:
-    """pidfd_open(2); a Python built with old kernel headers lacks os.pidfd_open()."""
+    """An fd of a process; a Python built with old kernel headers lacks the call."""
     ready = getattr(os, "pidfd_open", None)
     if ready is not None:
         pidfd: int = ready(pid, flags)

@@ -15,6 +15,7 @@ from opskit.errors import BadInput, NoSuchProcess, NotSupported
 from opskit.jvm.discover import read_perfdata
 from opskit.jvm.perfdata.hsperfdata import PerfData, parse_hsperfdata
 from opskit.jvm.perfdata.stop_clock import jdk_of, whole_stop_s
+from opskit.proc.cgroup.limits import throttling
 from opskit.proc.cgroup.tree import Level, ancestry, is_machine_root
 from opskit.proc.files.loadavg import parse_cpu_count, parse_loadavg
 from opskit.proc.files.pressure import parse_pressure
@@ -160,13 +161,10 @@ class Probe:
         seconds: float | None = None
         periods: int | None = None
         for level in self._levels:
-            table = level.table(self._fs, "cpu.stat")
-            time_s = table["throttled_usec"] / 1e6 if "throttled_usec" in table else None
-            if "throttled_time" in table:
-                time_s = table["throttled_time"] / 1e9
-            if time_s is not None:
-                seconds = (seconds or 0.0) + time_s
-                periods = (periods or 0) + table.get("nr_throttled", 0)
+            found = throttling(self._fs, level)
+            if found.throttled_s is not None:
+                seconds = (seconds or 0.0) + found.throttled_s
+                periods = (periods or 0) + (found.throttled_periods or 0)
         return seconds, periods
 
     def _stalled(self, resource: str) -> float | None:

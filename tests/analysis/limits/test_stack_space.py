@@ -109,5 +109,5 @@ def test_every_layout_of_a_real_process():
         vm, started = map(int, head.split())
         space = parse_maps(maps.strip())
         arenas = 8 * len(os.sched_getaffinity(0)) - 1
-        told = threads_in_address_space(700 * MIB - vm, space.gaps, ThreadCost(8 * MIB, 4096, 2, arenas))
-        assert abs(told - started) <= 3
+        predicted = threads_in_address_space(700 * MIB - vm, space.gaps, ThreadCost(8 * MIB, 4096, 2, arenas))
+        assert abs(predicted - started) <= 3

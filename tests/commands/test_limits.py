@@ -638,6 +638,22 @@ def test_nothing_is_probed_in_another_machines_tree(inprocess, tree):
     assert "4242 there is not 4242 here. Nothing was sent." in done.err
 
 
+def test_a_process_by_its_name(inprocess, tree):
+    """An exact process name stands for its PID; of several, the list, and nothing is chosen."""
+    root = tree(machine())
+    done = inprocess("limits", "app", "--root", root)
+    assert done.out.startswith("4242 (app, user app) can start 118 more threads")
+    again = {path.replace("4242", "4243"): content for path, content in machine().items() if "proc/4242" in path}
+    tree(again)
+    done = inprocess("limits", "app", "--root", root)
+    assert (done.code, done.out) == (2, "")
+    assert "2 processes match 'app'; give the PID of one" in done.err
+    assert "4243" in done.err
+    none = inprocess("limits", "apple", "--root", root)
+    assert none.code == 2
+    assert "'apple' is not a PID or the name of a running JVM or process" in none.err
+
+
 def test_a_tree_without_a_process_of_ours_wants_a_pid(inprocess, tree):
     """This shell is not in there."""
     done = inprocess("limits", "--root", tree(machine()))

@@ -23,7 +23,7 @@ from shellwords import HOSTILE, argv_of, check_syntax
 from terminal import on_terminal
 from trees import Link
 
-from opskit.analysis import dentry
+from opskit.analysis.dentry.usage import CgroupShare
 from opskit.analysis.limits import fix as limit_fix
 from opskit.analysis.limits.limit import Limit
 from opskit.proc import user_files
@@ -405,8 +405,8 @@ def test_pipes_gained_by_processes_of_any_name(inprocess, spawn, tmp_path):
 @given(NAMES)
 def test_random_names_in_each_builder(name):
     """Cgroups, units and files: a shell reads the same words."""
-    share = dentry.CgroupShare(name, f"/x/{name}", None, 5, None, None, None, None, reclaims=True)
-    assert argv_of(dentry.reclaim_command(share)) == ["echo", "5", ">", f"/x/{name}/memory.reclaim"]
+    share = CgroupShare(name, f"/x/{name}", None, 5, None, None, None, None, reclaims=True)
+    assert argv_of(share.reclaim_command) == ["echo", "5", ">", f"/x/{name}/memory.reclaim"]
     for limit in ("pids.max", "memory.max", "memory.limit_in_bytes"):
         row = Limit(limit, "", 30, 0, f"/sys/fs/cgroup/{name}/{limit}", f"/{name}")
         assert argv_of(limit_fix.written(row, 7)) == ["echo", "7", ">", f"/sys/fs/cgroup/{name}/{limit}"]

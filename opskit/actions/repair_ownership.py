@@ -1,9 +1,8 @@
 """Repair what hsperf-check found: owners, groups and modes of a JVM's own files; remove what is proven dead.
 
-/tmp is a hostile place: between the look and the deed a file may have been swapped, and the right owner on a planted
-socket makes jstack trust it. So each file is held (proof.py), must still be the one that was looked at (device, inode, one
-link), is proven once more to be the JVM's or to be dead, and is then changed through that very handle (/proc/self/fd/N),
-never by its name.
+Other users can write to /tmp: a file may be swapped between look and repair, and the right owner on a planted socket
+makes jstack trust it. So each file is held (proof.py), must still be the one that was looked at (device, inode, one link), is
+proven again to be the JVM's or to be dead, and is changed through that fd (/proc/self/fd/N), never by its name.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from opskit.proc.rights import how_to_be_allowed
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from opskit.analysis.hsperf_check import Repair
+    from opskit.analysis.hsperf_check.repairs import Repair
     from opskit.host import Host
 
 
 @dataclass(frozen=True)
 class Done:
-    """What became of one repair. `problem` None: it was done. `before` and `after`: `uid:gid mode`, or `gone`."""
+    """The outcome of one repair. `problem` None: it was done. `before` and `after`: `uid:gid mode`, or `gone`."""
 
     repair: Repair
     before: str
@@ -36,14 +35,14 @@ class Done:
 
 
 def carry_out(host: Host, repairs: Iterable[Repair]) -> Iterator[Done]:
-    """Do each repair, in order. Raises NotPermitted, before anything is touched, where the pids are another namespace's."""
+    """Do each repair, in order. Raises NotPermitted before the first one where the PIDs are another namespace's."""
     host.prove_own()
     for repair in repairs:
         with ExitStack() as fds:
             try:
                 held = proof.hold(host, repair, fds)
             except FileNotFoundError:
-                yield Done(repair, "gone", "gone", "it is not there any more")
+                yield Done(repair, "gone", "gone", "it no longer exists")
             except Unproven as unproven:
                 yield Done(repair, "?", "?", str(unproven))
             except PermissionError as error:
@@ -71,7 +70,7 @@ def _change(host: Host, repair: Repair, held: Held, fds: ExitStack) -> Done:
         if repair.remove:
             now = os.lstat(held.name, dir_fd=held.directory)
             if (now.st_dev, now.st_ino) != (found.st_dev, found.st_ino):
-                return Done(repair, before, before, "somebody replaced it just now")
+                return Done(repair, before, before, "it was replaced just now")
             os.unlink(held.name, dir_fd=held.directory)
             return Done(repair, before, "gone")
         if repair.owner is not None or repair.group is not None:
@@ -105,7 +104,7 @@ def _not_the_same(repair: Repair, found: os.stat_result) -> str | None:
     if repair.proof == "mapped":
         right = stat.S_ISDIR if repair.code.startswith("hsperf-dir") else stat.S_ISREG
     if right is not None and not right(found.st_mode):
-        return "it is of another kind than it should be"
+        return "it has another file type than it should have"
     if repair.proof == "old" and found.st_size:
         return "it is not empty, as a trigger is"
     return None

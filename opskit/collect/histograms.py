@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from opskit.collect.jmap_diff import Facts, Sample, Target
@@ -87,7 +86,7 @@ class Collector:
             name = f"histogram-{self.ask.pid}-{at:%Y%m%dT%H%M%S}.{at.microsecond // 1000:03d}Z.txt"
             self._saved.append(self._save(name, text.encode("utf-8", "backslashreplace")))
         [histogram] = parse_histograms(text, f"histogram {len(self._samples) + 1} of {self.ask.pid}")
-        histogram = replace(histogram, stamp=Stamp(at.timestamp(), begun_s, self.ask.pid))
+        histogram = histogram._replace(stamp=Stamp(at.timestamp(), begun_s, self.ask.pid))
         self._samples.append(Sample(histogram, None if before_s is None or after_s is None else after_s - before_s))
         return self._facts()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput, NoSuchProcess, NotAJvm, NotPermitted
@@ -160,7 +159,7 @@ class Collector:
 
     def _read(self, found: Survey) -> list[Seen]:
         mounts = cgroup_mounts(self.host.fs, found.jvms[0].pid) if found.jvms else []
-        ours = (os.geteuid(), os.getegid()) if self.host.is_own else None
+        ours = self.host.our_ids if self.host.is_own else None
         seen = []
         for jvm in found.jvms:
             try:

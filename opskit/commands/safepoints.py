@@ -62,7 +62,9 @@ def safepoints(
         _refuse(live, "samples a live JVM; these are logs")
         for name in targets:
             if is_pid(name):
-                raise UsageError(f"{name} is a PID, and a PID stands alone; a file of that name is ./{name}")
+                raise UsageError(
+                    f"{name} is a PID, the others are logs: name one JVM, or logs; a file of that name is ./{name}"
+                )
         return _logs(run, targets, Window(since, until), slower_than, by)
     words = {"--since": since, "--until": until, "--slower-than": slower_than, "--by": by, "-n/--top": run.top}
     _refuse(words, "is about logs; a live JVM counts only sums")
@@ -83,7 +85,8 @@ def _logs(run: Run, names: tuple[str, ...], window: Window, slower_than: float |
     from opskit.analysis.distribution import Scratch
     from opskit.analysis.safepoints.logs import judge
     from opskit.analysis.safepoints.sums import Sums
-    from opskit.collect.safepoints.logs import Reader, Request, collect, scratch_file
+    from opskit.collect.safepoints.logs import Reader, Request, collect
+    from opskit.proc.user_files import scratch_file
     from opskit.render.formats import csv
     from opskit.render.views.safepoints import logs as view
 
@@ -96,7 +99,7 @@ def _logs(run: Run, names: tuple[str, ...], window: Window, slower_than: float |
         reader = Reader(Request(names))
         rows = view.stop_sheet(sums.listed(reader.batches()))
         run.out.write_parts(part.encode("utf-8", "backslashreplace") for part in csv.parts(rows))
-        facts = reader.facts
+        facts = reader.facts()
     else:
         facts = collect(Request(names), sums.add)
     result = judge(facts, sums.summary())

@@ -88,6 +88,13 @@ def open_files(paths: Sequence[str], command: str) -> list[UserFile]:
     return [_open_file(_Source(path, command)) for path in paths]
 
 
+def scratch_file() -> BinaryIO:
+    """An unnamed temporary file, for what is too large for the memory."""
+    import tempfile
+
+    return cast("BinaryIO", tempfile.TemporaryFile(prefix="opskit-"))
+
+
 def _open_file(source: _Source) -> UserFile:
     file = _open(source)
     chunks = _text(source, _raw(source, file))

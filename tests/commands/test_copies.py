@@ -67,7 +67,7 @@ def test_hsperf_check_invents_nothing_of_a_copy(opskit, machine):
         [row] = document["jvms"]
         assert {client["works"] for client in row["clients"]} == {None}
         assert any("is a copy: sockets, owners, modes and inodes" in note for note in document["notes"])
-    assert "1 JVM: nothing found in what a copy tells" in opskit("hsperf-check", "--root", root).out
+    assert "1 JVM: nothing found in the files of this copy" in opskit("hsperf-check", "--root", root).out
     done = opskit("hsperf-check", 99999, "--root", root)
     assert (done.code, done.out) == (2, "")
     assert "it is not in this copy" in done.err

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
-from opskit.analysis.safepoint_advice import Figures, verdict
 
 from opskit.actions import peek_paths
 from opskit.analysis.distribution import Scratch
@@ -21,12 +20,13 @@ from opskit.analysis.jmap_diff.names import Choice
 from opskit.analysis.jpmp import flame_tree, frame_kinds, frames, locks, selection, stacks
 from opskit.analysis.limits.origin import unit_soft
 from opskit.analysis.limits.thread_stack import compiler_stack_bytes, java_stack
-from opskit.analysis.safepoints import Collector, Timeline, stops_of
+from opskit.analysis.safepoints.advice import verdict
+from opskit.analysis.safepoints.stops import moment_of, stops_of
+from opskit.analysis.safepoints.sums import Sums
 from opskit.collect.jmap_diff import Facts, Sample
 from opskit.collect.jpmp import files as dump_files
 from opskit.collect.jpmp import words as jpmp_words
 from opskit.commands import dentry
-from opskit.commands import safepoints as safepoints_command
 from opskit.commands.shared import options
 from opskit.errors import OpskitError
 from opskit.jvm import launch, profiles
@@ -632,23 +632,14 @@ def read_log(data: bytes) -> object:
     sums = []
     for size in (1 << 16, 100) if len(data) < 5000 else (1 << 16,):
         log = SafepointLog()
-        collector = Collector(Scratch(tempfile.TemporaryFile), by_minute=True, timeline=Timeline())
+        collector = Sums(Scratch(tempfile.TemporaryFile), by_minute=True, timeline=True)
         for batch in log.read(_pieces(data, size)):
             collector.add(batch)
             for _ in stops_of(batch):
                 pass
         summary = collector.summary()
         sums.append((log.lines, log.unreadable, log.late_threads, log.timeouts, log.jdk, log.jdk_range, summary))
-        told = (
-            summary.safepoints,
-            summary.stopped_s,
-            summary.elapsed_s,
-            summary.stopped_max_s,
-            summary.ttsp_s,
-            summary.ttsp_share,
-            summary.ttsp_max_s,
-        )
-        verdict(Figures(*told), summary.operations, log.timeouts)
+        verdict(summary.totals, summary.operations, log.timeouts)
     return sums
 
 
@@ -868,9 +859,9 @@ option("size", options.Size(), b"64K", b"1.5G", b"10MiB", b"7")
 option("pid", options.Pid(), b"4242", b"0")
 target("option percent", b"25%", b"12.5")(lambda data: dentry._percent(None, None, text(data)))
 target("option level", b"all", b"2")(lambda data: dentry._level(None, None, text(data)))
-option(
-    "time",
-    safepoints_command.LogTime(),
+text_target(
+    "option time",
+    moment_of,
     b"2026-01-31T10:05:30.5+0100",
     b"2026-01-31",
     b"90s",

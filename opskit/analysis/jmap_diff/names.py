@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from opskit.jvm.dumps import class_names
 
@@ -16,8 +15,7 @@ if TYPE_CHECKING:
 Tallies = dict[str, tuple[int, int]]  # name -> (instances, bytes)
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """Which classes to compare (regular expressions, searched in the JVM's names), and rolled up by what."""
 
     by: str = "class"

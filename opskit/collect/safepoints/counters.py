@@ -36,7 +36,7 @@ _MUCH = 0.002  # of the time stopped: then a look may well fall into a stop
 
 
 class Reading(NamedTuple):
-    """One look. Totals since the JVM, its cgroup or the machine started; None where nothing tells them.
+    """One look. Totals since the JVM, its cgroup or the machine started; None is unknown.
 
     `stopped_s` is the whole of the stops, TTSP included, on every JDK. `throttled_s` is summed over the CPUs; the
     stalled times are those in which some task of the cgroup (`pressure_of`: or of the machine) waited. `runnable` is now,
@@ -146,7 +146,7 @@ class Probe:
                 data = self._fs.read_untrusted(directory, name, _LARGEST_FILE_BYTES)[1]
                 return parse_hsperfdata(data, self.perf.source)
             except (OSError, BadInput):
-                pass  # gone, or not what it was: whoever finds JVMs says why
+                pass  # gone or changed: read_perfdata says why
         return read_perfdata(self._fs, self._pid)
 
     def _cgroups(self, *controllers: str) -> tuple[Level, ...]:

@@ -15,7 +15,6 @@ behind the row's number and no Total.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -41,8 +40,7 @@ class Counts(NamedTuple):
     bytes: int
 
 
-@dataclass(frozen=True)
-class Histogram:
+class Histogram(NamedTuple):
     """One histogram.
 
     `rows` maps a class name to (instances, bytes), summed over class loaders; `modules` a name to `MODULE@VERSION`.
@@ -60,7 +58,7 @@ class Histogram:
     cut: str | None = None
     doubts: tuple[str, ...] = ()
     moment: str | None = None
-    stamp: Stamp = field(default_factory=Stamp)
+    stamp: Stamp = Stamp()
 
 
 class Table(NamedTuple):

@@ -65,7 +65,7 @@ UNSTAMPED = Stamp()
 
 
 def parse_stamp(head: bytes) -> Stamp:
-    """The stamps in what stands before a log line's own text; UNSTAMPED where there are none."""
+    """The stamps before a log line's own text; UNSTAMPED where there are none."""
     date = _DATE.search(head)
     if date is not None and (stamp := _dated(date[0], date[1], date[2], date[3], _uptime_s(head))) is not None:
         return stamp

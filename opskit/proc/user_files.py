@@ -12,10 +12,11 @@ import stat
 import sys
 import zlib
 from itertools import chain
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from opskit import shell
 from opskit.errors import BadInput, NotPermitted
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.analysis.finding import Entity, Finding, most_severe_first
 from opskit.quantities import duration, percent, plural, twelve_digits
+from opskit.records import NamedTuple
 from opskit.shell import Syntax, command
 
 if TYPE_CHECKING:

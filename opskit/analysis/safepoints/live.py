@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from opskit.analysis.finding import Entity, Finding, Severity, most_severe_first
 from opskit.analysis.safepoints.advice import TOO_MUCH_TTSP, Jdk, advise, verdict
 from opskit.analysis.safepoints.stops import Totals
 from opskit.quantities import duration, percent
+from opskit.records import NamedTuple
 from opskit.shell import command
 
 if TYPE_CHECKING:

@@ -6,13 +6,14 @@ import heapq
 from dataclasses import dataclass
 from itertools import count as numbers
 from itertools import repeat
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, cast
 
 from opskit.analysis.distribution import Distribution, Scratch, percentiles
 from opskit.analysis.safepoints.elapsed import Elapsed
 from opskit.analysis.safepoints.minutes import Minute, Minutes, Timeline
 from opskit.analysis.safepoints.stops import Stop, Totals, Window, stops_of, text_of
 from opskit.jvm.logs.timestamps import Stamp, parse_stamp
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

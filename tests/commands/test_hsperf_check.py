@@ -16,6 +16,7 @@ from pathlib import Path
 
 import jvms
 import pytest
+from attaching import remove_dead_socket
 from jvmtree import PROGRAM
 from stracing import ACTS, OPENS, traced
 from users import reserved_user
@@ -172,6 +173,7 @@ def test_a_recursive_chown_of_tmp_is_repaired(check, workload, passwd_user, tmp_
         f'{PLACES[place].format(tmp_path) or "true"} && exec setpriv --reuid={uid} --regid={gid} --clear-groups "$@"'
     )
     own = ("--pid", "--fork", "--mount-proc", "--kill-child") if pid_namespace else ()
+    remove_dead_socket("/tmp/.java_pid1")
     try:
         running = workload("sleep=1", wrapper=("unshare", "--mount", *own, "sh", "-c", become, "sh"))
     except pytest.fail.Exception as failed:

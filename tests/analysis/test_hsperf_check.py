@@ -11,6 +11,7 @@ import pytest
 
 from opskit.analysis.finding import Entity
 from opskit.analysis.hsperf_check.judge import judge
+from opskit.analysis.hsperf_check.repairs import Outcome
 from opskit.collect.hsperf_check import Facts, Probe, Request
 from opskit.jvm.attach.files import Counters, Entry, Socket, Surroundings, Tmp, Trigger, Way
 from opskit.jvm.attach.leftovers import Leftover
@@ -276,7 +277,7 @@ def test_names_are_escaped_and_the_whole_output(golden):
         jvm=Jvm(PID, PID, HOTSPOT, APP, 1, "evil\x1b[31m|x"),
         socket=Socket(entry(SOCKET, uid=77, mode=0o666), True, PID),
     )
-    repairs = [view.RepairRow(repair, "would") for repair in checked.repairs]
+    repairs = [Outcome(repair, "would") for repair in checked.repairs]
     checked = checked._replace(facts=checked.facts._replace(probes={PID: Probe(PID, None, "JDK 17", 1.25)}))
     about = About("vm", "2025-11-21T12:00:00Z", "0", "opskit hsperf-check 4242", {"pids": "4242"})
     report = view.report(about, view.Shown(checked, checked.findings, repairs))

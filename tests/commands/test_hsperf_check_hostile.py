@@ -191,7 +191,7 @@ def forced(attacker, user, name=None):
         with contextlib.suppress(FileNotFoundError):
             planned += [repair(attacker.pid, user.pw_uid, names, code, proof, **change) for change in changes]
     assert planned
-    problems = [done.problem for done in carry_out(Host.at(None, None), planned)]
+    problems = [done.why for done in carry_out(Host.at(None, None), planned)]
     assert all(problems), problems
     if attacker.how == "user-namespace":
         assert set(problems) == {f"{attacker.pid} runs in another user namespace: run opskit inside of it"}
@@ -323,7 +323,7 @@ def own(attack, user, directory):
 def problem(planned):
     """Why a repair was not done; None where it was."""
     [done] = carry_out(Host.at(None, None), [planned])
-    return done.problem
+    return done.why
 
 
 def test_each_proof_by_itself(own, user, tmp_path):
@@ -476,7 +476,7 @@ from opskit.collect.hsperf_check import Request, collect
 from opskit.host import Host
 host = Host.at(None, None)
 planned = [each for each in judge(collect(host, Request())).repairs if each.path.startswith(f"/proc/{sys.argv[1]}/root/")]
-print(json.dumps([done.problem for done in carry_out(host, [dataclasses.replace(each, refused=None) for each in planned])]))
+print(json.dumps([done.why for done in carry_out(host, [dataclasses.replace(each, refused=None) for each in planned])]))
 """
 
 
@@ -613,7 +613,7 @@ def test_who_leaves_our_user_namespace_meanwhile(attack, ground, user, monkeypat
 
     monkeypatch.setattr(os, "open", open_late)
     [done] = carry_out(Host.at(None, None), [planned])
-    assert done.problem == f"{attacker.pid} runs in another user namespace: run opskit inside of it"
+    assert done.why == f"{attacker.pid} runs in another user namespace: run opskit inside of it"
     assert victim.exists()
 
 
@@ -669,11 +669,11 @@ def test_a_process_that_ends_between_look_and_deed(app):
     planned = judge(collect(host, Request((app.pid,)))).repairs
     later = [dataclasses.replace(repair, way=repair.way._replace(start_ticks=1)) for repair in planned]
     [done] = carry_out(host, later)
-    assert done.problem == f"{app.pid} is another process now"
+    assert done.why == f"{app.pid} is another process now"
     os.kill(app.pid, signal.SIGKILL)
     app.process.wait()
     [done] = carry_out(host, planned)
-    assert done.problem
+    assert done.why
     assert os.stat(app.counters).st_mode & 0o777 == 0o644
 
 

@@ -1,12 +1,11 @@
-"""Let a JVM write all of its threads, virtual ones too, to a file of its own, read it back, and remove it.
+"""Let a JVM write all of its threads, including virtual ones, to a file of its own; read and remove the file.
 
 `Thread.dump_to_file` (JDK 21+, src/java.base/share/classes/jdk/internal/vm/ThreadDumper.java) is the only dump with every
-virtual thread. The JVM writes the file itself, as its own user, in its own mount namespace.
+virtual thread. The JVM writes the file as its own user, in its own mount namespace.
 
-- The name is random and the file must not be there yet: the JVM overwrites nothing without being told to.
-- It is read back without following links, and only where it is a plain file of the JVM's own user with one name.
-- It is removed whatever happens, also on Ctrl-C, SIGTERM and SIGHUP; nothing but the file that was read, or that bears our
-  name, is. What a killed run left there (SIGKILL), or the JVM wrote after that, the next one removes.
+- The name is random and must not exist yet: the JVM does not overwrite files.
+- The file is opened without following links, and only if it is a regular file of the JVM's user with one name.
+- It is always removed, also on Ctrl-C, SIGTERM and SIGHUP. The next run removes what SIGKILL left.
 """
 
 from __future__ import annotations
@@ -29,24 +28,24 @@ if TYPE_CHECKING:
 FIRST_JDK = 21
 _LEAST_ROOM_BYTES = 64 << 20
 _HEAP_PER_DUMPED_BYTE = 8  # a parked virtual thread takes some KiB of heap, and less than 2 KiB of the dump
-_CREATED = "Created "  # how the answer begins where all went well
+_CREATED = "Created "  # begins the reply after success
 _LAST_LOOKS, _LOOK_PAUSE_S = 40, 0.05
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def dump_virtual_threads(host: Host, client: AttachClient, heap_used_bytes: int | None) -> bytes:
-    """The dump as JSON; as plain text where the JVM fails in that. Raises NotSupported before JDK 21, AttachError (tmp) without room, NotPermitted, and as the client does."""
+    """The dump as JSON; as plain text if the JVM cannot write JSON. Raises NotSupported before JDK 21, NotPermitted, AttachError (tmp)."""
     target = client.target
     if target.java_major is not None and target.java_major < FIRST_JDK:
         raise NotSupported(
-            f"--virtual: {target.pid} ({target.jvm.main}) is JDK {target.java_major}, which has no virtual threads; they "
-            f"come with JDK {FIRST_JDK}. Leave --virtual out"
+            f"--virtual: {target.pid} ({target.jvm.main}) is JDK {target.java_major}, which has no virtual threads "
+            f"(JDK {FIRST_JDK} and later have them); leave --virtual out"
         )
     try:
         tmp = os.open(host.fs.inside(target.pid, "/tmp"), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     except PermissionError:
         raise NotPermitted(
-            f"/tmp of {target.pid}, where it would write the dump, is closed to us; "
+            f"cannot read /tmp of {target.pid}, where it would write the dump: permission denied; "
             f"{how_to_be_allowed(host.fs, 'CAP_SYS_PTRACE', *ANY_COMMAND, pid=target.pid)}"
         ) from None
     try:
@@ -54,9 +53,9 @@ def dump_virtual_threads(host: Host, client: AttachClient, heap_used_bytes: int 
         _check_room(tmp, target.pid, heap_used_bytes)
         answer, dump = _dump(host, client, tmp, "json")
         if _CREATED not in answer:
-            # JDK 21 to 25 stop in the middle of their JSON at a thread with a control character in its name.
+            # JDK 21 to 25 stop within their JSON at a thread name with a control character.
             answer, dump = _dump(host, client, tmp, "plain")
-        # Once more: what a killed run had asked for, the JVM wrote before it came to us.
+        # The JVM may have written the file of a killed run in the meantime.
         leftovers.remove_abandoned(tmp, target.euid)
         return dump
     finally:
@@ -64,7 +63,7 @@ def dump_virtual_threads(host: Host, client: AttachClient, heap_used_bytes: int 
 
 
 def _dump(host: Host, client: AttachClient, tmp: int, form: str) -> tuple[str, bytes]:
-    """What the JVM answers, and what it wrote."""
+    """The reply of the JVM, and the file that it wrote."""
     name, euid = leftovers.new_name(f".{form}"), client.target.euid
     answered = False
     with Guard():
@@ -88,7 +87,7 @@ def _check_room(tmp: int, pid: int, heap_used_bytes: int | None) -> None:
 
 def _read(tmp: int, name: str, euid: int, answer: str) -> bytes:
     try:
-        # Opening a device or a FIFO has effects of its own: first see what it is, then open that very file.
+        # Opening a device or FIFO has side effects: look at the file before opening that same file.
         seen = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=tmp)
         try:
             found = os.fstat(seen)
@@ -102,7 +101,7 @@ def _read(tmp: int, name: str, euid: int, answer: str) -> bytes:
         advice = (
             how_to_be_allowed(ProcFS(), "CAP_DAC_READ_SEARCH") if isinstance(error, PermissionError) else "try again"
         )
-        raise NotPermitted(f"/tmp/{name}, which the JVM wrote, cannot be read: {error.strerror}; {advice}") from None
+        raise NotPermitted(f"cannot read /tmp/{name}, which the JVM wrote: {error.strerror}; {advice}") from None
     if fd < 0:
         raise NotPermitted(
             f"/tmp/{name} is not the file that the JVM was asked to write (uid {found.st_uid}): not read"
@@ -123,7 +122,7 @@ def _is_expected(found: os.stat_result, euid: int) -> bool:
 
 
 def _remove(host: Host, tmp: int, name: str, euid: int, *, may_still_come: bool) -> None:
-    """Remove the file. Where the JVM has not answered, it may be about to make it: look for it for a while."""
+    """Remove the file. If the JVM has not replied, it may still create it: look for it for 2 s."""
     for _ in range(_LAST_LOOKS if may_still_come else 1):
         try:
             found = os.lstat(name, dir_fd=tmp)

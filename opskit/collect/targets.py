@@ -27,9 +27,6 @@ class WhichProcess(UsageError):  # noqa: N818
         self.lines = tuple(lines)
 
 
-WhichJvm = WhichProcess  # the name that commands use until they have moved
-
-
 def is_pid(word: str) -> bool:
     """Whether a first argument is a PID: digits alone. A file of such a name is ./5."""
     return word.isascii() and word.isdigit()

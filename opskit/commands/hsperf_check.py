@@ -11,8 +11,8 @@ from opskit.analysis.hsperf_check.repairs import Outcome
 from opskit.collect.hsperf_check import Request, collect
 from opskit.collect.targets import resolve_process
 from opskit.commands.shared.confirm import agreed
+from opskit.commands.shared.declare import command
 from opskit.commands.shared.options import Duration, option
-from opskit.commands.shared.run import command
 from opskit.jvm.attach.client import DEFAULT_TIMEOUT_S
 from opskit.quantities import plural
 from opskit.render.views import hsperf_check as view

@@ -9,13 +9,14 @@ from __future__ import annotations
 import stat
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput
 from opskit.proc.files.fd import PIPE_PREFIX, parse_fdinfo
 from opskit.proc.files.mountinfo import REMOTE, parse_mountinfo
 from opskit.proc.fs import DENIED, FD_READABLE, FD_WRITABLE, GONE, FdLink, ProcFS, optional
 from opskit.quantities import integer
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

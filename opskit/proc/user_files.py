@@ -12,10 +12,11 @@ import stat
 import sys
 import zlib
 from itertools import chain
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from opskit import shell
 from opskit.errors import BadInput, NotPermitted
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -86,6 +87,13 @@ def open_files(paths: Sequence[str], command: str) -> list[UserFile]:
         if path == following:
             raise BadInput(source_name(path), "named twice: its content would count twice")
     return [_open_file(_Source(path, command)) for path in paths]
+
+
+def scratch_file() -> BinaryIO:
+    """An unnamed temporary file, for what is too large for the memory."""
+    import tempfile
+
+    return cast("BinaryIO", tempfile.TemporaryFile(prefix="opskit-"))
 
 
 def _open_file(source: _Source) -> UserFile:

@@ -183,7 +183,7 @@ def test_a_race_for_the_name_wins_nothing(open_place, spawn):
 
 
 def test_another_users_file_or_fifo_in_a_shared_directory_is_left_alone(sticky):
-    """Root writes to no FIFO of another user, who could read or block the output."""
+    """Root writes to no file or FIFO of another user, who could read or block the output."""
     (sticky / "x.json").write_text("theirs")
     os.mkfifo(sticky / "fifo.json", 0o666)
     for name in ("x.json", "fifo.json"):
@@ -367,7 +367,7 @@ def test_an_error_on_the_way_leaves_nothing(tmp_path):
 
 
 def test_a_fifo_is_written_directly(tmp_path):
-    """A device stays a device."""
+    """A FIFO stays a FIFO."""
     path = tmp_path / "fifo.json"
     os.mkfifo(path)
     got = []

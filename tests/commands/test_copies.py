@@ -119,7 +119,7 @@ def test_a_copy_without_fds(opskit, machine):
     for words in ((), (holder,), ("--ends",), ("--by-user",), ("-u", "root"), ("--fifos", "--threads")):
         done = opskit("pipes", *words, "--root", root)
         assert (done.code, done.out) == (2, ""), words
-        assert "is a copy without fds: it cannot tell who uses pipes" in done.err
+        assert "is a copy without file descriptors; copy the links in each PID/fd too" in done.err
     found = json.loads(opskit("limits", jvm, "--all", "-f", "json", "--root", root).out)
     assert found["open_files"]["in_use"] is None
     assert opskit("jvms", "--root", root).code == 0
@@ -134,7 +134,7 @@ def test_a_copy_with_the_fds_of_some(opskit, machine):
     assert done.err == "1 of 3 processes could not be read; this copy does not hold their files\n"
     done = opskit("pipes", jvm, holder, "--root", root)
     assert (done.code, done.out) == (2, "")
-    assert f"proc/{jvm}/fd is not in this copy: what {jvm} holds is unknown" in done.err
+    assert f"proc/{jvm}/fd is not in this copy: the pipes of {jvm} are unknown" in done.err
 
 
 def test_a_copy_without_maps(opskit, machine):
@@ -145,7 +145,7 @@ def test_a_copy_without_maps(opskit, machine):
     assert [row["pid"] for row in document["jvms"]] == [jvm]
     assert document["jvms"][0]["heap_used_bytes"] is None
     assert any("2 of 3 processes could not be read" in note for note in document["notes"])
-    assert "nothing tells whether" in opskit("jvms", holder, "--root", root).err
+    assert "is missing or incomplete in this copy: whether" in opskit("jvms", holder, "--root", root).err
     found = json.loads(opskit("limits", holder, "-f", "json", "--root", root).out)
     [maps] = [limit for limit in found["limits"] if limit["name"] == "vm.max_map_count"]
     assert maps["state"] == "unknown"

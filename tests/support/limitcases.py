@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import inprocess
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -254,16 +256,10 @@ def fill(process: subprocess.Popen[str]) -> int:
 
 
 def predicted(pid: int, *options: str) -> dict[str, object]:
-    """What opskit says."""
-    done = subprocess.run(
-        [sys.executable, "-m", "opskit", "limits", str(pid), "-f", "json", *options],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd="/",
-    )
-    assert done.stdout, done.stderr
-    return json.loads(done.stdout)
+    """The JSON object of `opskit limits PID`."""
+    done = inprocess.run("limits", pid, "-f", "json", *options)
+    assert done.out, done.err
+    return json.loads(done.out)
 
 
 def close_enough(said: int, real: int) -> bool:

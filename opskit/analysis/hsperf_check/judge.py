@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.analysis.finding import Entity, Finding, most_severe_first
 from opskit.analysis.hsperf_check import rules
@@ -16,6 +16,7 @@ from opskit.analysis.hsperf_check.repairs import (
     plan,
 )
 from opskit.analysis.hsperf_check.subject import Subject
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from opskit.collect.jpmp.facts import DEFAULT_MAX_STOP_PERCENT, Sampled
 from opskit.errors import NoSuchProcess, OpskitError
 from opskit.jvm.perfdata.stop_clock import StopClock
-from opskit.proc.cgroup.throttling import read_periods, throttled_percent
+from opskit.proc.cgroup.limits import read_periods, throttled_percent
 from opskit.proc.thread_cpu import ThreadCpu
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from opskit.jvm.attach.client import AttachClient
     from opskit.jvm.dumps.dialects import DumpReader
     from opskit.jvm.dumps.thread_dump import Thread
-    from opskit.proc.cgroup.throttling import Periods
+    from opskit.proc.cgroup.limits import Periods
 
 LONGEST_FIRST_STOP_MS = 500.0
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import stat
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.proc.files.status import parse_status
 from opskit.proc.fs import ProcFS, optional
+from opskit.proc.namespaces import in_initial
 from opskit.quantities import integer
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
 
 _NAMES = re.compile(r"\.(java|attach)_pid([1-9][0-9]{0,8})")
 _PID = re.compile(r"[1-9][0-9]{0,8}")
-_INITIAL_PID_NAMESPACE = b"pid:[4026531836]"  # include/linux/proc_ns.h, PROC_PID_INIT_INO
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ def _is_found_by(finder: FileFinder, pid: int, tmp: Entry) -> bool:
 
 def sees_everything(fs: ProcFS) -> bool:
     """Whether we are in the initial PID namespace, which contains every process."""
-    return optional(fs.link, "self", "ns", "pid") == _INITIAL_PID_NAMESPACE
+    return in_initial(fs, "pid") is True
 
 
 def _inner_pids(fs: ProcFS) -> set[int]:

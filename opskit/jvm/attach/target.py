@@ -6,7 +6,7 @@ trigger file, and kills a process that does not catch it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.errors import AttachError, NoSuchProcess, NotPermitted
@@ -14,12 +14,14 @@ from opskit.jvm.discover import HOTSPOT, OPENJ9, Jvm, find_jvm
 from opskit.jvm.launch import last_flag, parse_words
 from opskit.jvm.release import jdk_release
 from opskit.proc import rights
+from opskit.proc.cgroup.limits import frozen_by
 from opskit.proc.cgroup.tree import ancestry
 from opskit.proc.files.boot_time import parse_uptime
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.files.status import Status, parse_status
 from opskit.proc.fs import GONE, FileId, ProcFS, optional
 from opskit.quantities import integer
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -144,11 +146,8 @@ def _frozen_cgroup(fs: ProcFS, pid: int) -> str | None:
     """The frozen cgroup of a process: version 1 has a controller for it, in version 2 every cgroup can be frozen."""
     for controller in ("freezer", "pids", "memory"):
         cgroups = optional(ancestry, fs, pid, controller)
-        for level in cgroups.levels if cgroups else ():
-            if level.load(fs, "freezer.state") == "FROZEN" or level.table(fs, "cgroup.events").get("frozen"):
-                return level.path
         if cgroups:
-            return None
+            return frozen_by(fs, cgroups.levels)
     return None
 
 

@@ -11,10 +11,12 @@ in the format of /proc/slabinfo; memory.kmem.usage_in_bytes is all kernel memory
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from opskit.proc.cgroup.limits import memory_limit_of
 from opskit.proc.cgroup.tree import controller_root, is_machine_root
 from opskit.proc.files.slabinfo import Slab, parse_slabinfo
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,9 +42,6 @@ class CgroupSlab(NamedTuple):
     reclaims: bool = False
 
 
-_NO_LIMIT = 1 << 60  # v1 writes "none" as the largest number of whole pages
-
-
 def read_cgroup_slabs(fs: ProcFS) -> list[CgroupSlab]:
     """Every memory cgroup below the machine's root; none where the controller is not mounted."""
     top = controller_root(fs, "memory")
@@ -63,6 +62,7 @@ def _below(fs: ProcFS, level: Level) -> Iterator[Level]:
 
 
 def _read(fs: ProcFS, level: Level) -> CgroupSlab:
+    limit = memory_limit_of(fs, level)
     if level.version == 2:
         stat = level.table(fs, "memory.stat")
         return CgroupSlab(
@@ -71,19 +71,18 @@ def _read(fs: ProcFS, level: Level) -> CgroupSlab:
             stat.get("slab_reclaimable"),
             stat.get("slab_unreclaimable"),
             None,
-            level.number(fs, "memory.current"),
-            level.number(fs, "memory.max"),
+            limit and limit.usage,
+            limit and limit.limit_bytes,
             reclaims=level.has(fs, "memory.reclaim"),
         )
-    limit = level.number(fs, "memory.limit_in_bytes")
     return CgroupSlab(
         level.path,
         level.directory,
         None,
         None,
         level.number(fs, "memory.kmem.usage_in_bytes"),
-        level.number(fs, "memory.usage_in_bytes"),
-        None if limit is None or limit >= _NO_LIMIT else limit,
+        limit and limit.usage,
+        limit and limit.limit_bytes,
         _caches(level.load(fs, "memory.kmem.slabinfo")),
     )
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from opskit.quantities import plural
+from opskit.records import NamedTuple
 from opskit.render.fields import FLAG, ID, NUMBER, TEXT, Field, record, records
 from opskit.render.report import Block, Report
 from opskit.render.views.findings import FINDING

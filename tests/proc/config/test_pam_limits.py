@@ -259,6 +259,6 @@ def test_sizes_are_kb_and_saturate(number):
 @given(st.text(max_size=40))
 def test_no_line_breaks_it(line):
     """Whatever stands there: a limit or none, never an exception."""
-    found, classes = pamlimits.PamLimits({}, []), {}
+    found, classes = pamlimits.PamLimits(), {}
     pamlimits._apply(found, classes, "f", 1, line, APP)
     parse_value("as", line)

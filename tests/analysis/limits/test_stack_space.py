@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from limitcases import PYTHON
 
-from opskit.analysis.stack_space import ThreadCost, threads_in_address_space, threads_in_maps
+from opskit.analysis.limits.stack_space import ThreadCost, threads_in_address_space, threads_in_maps
 from opskit.proc.files.maps import HEAP_BYTES, parse_maps
 
 MIB = 1 << 20

@@ -1,29 +1,26 @@
-"""How many thread stacks still fit into a budget of address space. Pure.
+"""How many thread stacks still fit into a budget of address space.
 
-A thread of glibc maps its stack and a guard page, and its first malloc() gives it an arena of 64 MiB of address space of
-its own, until there are 8 x CPUs of them (malloc/arena.c). For an arena glibc maps 128 MiB, keeps the aligned half and
-gives the rest back; where 128 MiB do not fit any more, it tries 64 MiB and keeps them if they happen to be aligned. Whether
-they are depends on where the kernel finds room: so the free ranges are followed from the highest down, as it does
-(mm/mmap.c, arch_get_unmapped_area_topdown; mm/huge_memory.c aligns multiples of 2 MiB to 2 MiB).
+A thread of glibc maps its stack and a guard page. Its first malloc() maps an arena of 64 MiB, until there are 8 x CPUs of them
+(malloc/arena.c): glibc maps 128 MiB, keeps the aligned half and unmaps the rest; where 128 MiB no longer fit, it maps
+64 MiB and keeps them only if they are aligned. That depends on where the kernel places them, so this module follows the free
+ranges from the highest down as the kernel does (mm/mmap.c, arch_get_unmapped_area_topdown; mm/huge_memory.c aligns
+multiples of 2 MiB).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from opskit.proc.files.maps import HEAP_BYTES
+from opskit.records import NamedTuple
 
 _HUGE_PAGE = 2 << 20
 ARENAS_PER_CPU = 8
 
 
-@dataclass(frozen=True)
-class ThreadCost:
+class ThreadCost(NamedTuple):
     """What one more thread takes: bytes of stack and of guard, and mappings.
 
-    `arenas_left`: how many of the next threads map an arena of their own; before them come as many as there are
-    `arenas_free`, which get the arena of a thread that has ended. `cached`: stacks of such threads, which glibc keeps and
-    hands out first.
+    `arenas_left`: how many of the next threads map an arena of their own, after `arenas_free` threads that get the arena
+    of an ended thread. `cached`: stacks of ended threads, which glibc reuses first.
     """
 
     stack_bytes: int

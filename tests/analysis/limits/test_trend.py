@@ -5,8 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opskit.analysis.limit_trend import HeadroomSample, trend
+from opskit.analysis.limits.judge import LimitsResult
+from opskit.analysis.limits.trend import HeadroomSample, trend
 from opskit.render.views.limits import trend_line
+
+
+def line(found):
+    return trend_line(LimitsResult(None, None, None, [], found, trend(found)))
 
 
 def samples(*left, binding="pids.max"):
@@ -17,8 +22,8 @@ def test_a_steady_loss():
     """Ten a sample of ten seconds: -60 a minute, and 70 are gone in 70 s."""
     found = trend(samples(100, 90, 80, 70))
     assert (round(found.per_min, 6), round(found.zero_in_s, 6)) == (-60, 70)
-    assert trend_line(samples(100, 90, 80, 70), found) == (
-        "after 30 s: 100 -> 70 threads left (-60.0 a minute); none left in 1 min 10 s at this rate"
+    assert line(samples(100, 90, 80, 70)) == (
+        "after 30 s: 100 -> 70 threads left (-60.0 a minute); none left in 70.0 s at this rate"
     )
 
 
@@ -26,7 +31,7 @@ def test_what_does_not_shrink_does_not_run_out():
     """Level or growing."""
     assert trend(samples(5, 5, 5)).zero_in_s is None
     assert trend(samples(5, 9)).zero_in_s is None
-    assert "does not run out" in trend_line(samples(5, 9), trend(samples(5, 9)))
+    assert "does not run out" in line(samples(5, 9))
     assert trend(samples(5, 0)).zero_in_s == 0
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import jvms
 import pytest
 from attaching import remove_dead_socket
-from jvmtree import PROGRAM
+from jvmtree import LIBJVM, PROGRAM, Tree
 from stracing import ACTS, OPENS, traced
 from users import reserved_user
 
@@ -638,6 +638,23 @@ def test_no_jvm_at_all(inprocess, tree):
     assert "No JVM is running here" in ran.out
     assert inprocess("--root", root, "hsperf-check", "--probe").code == 2
     assert inprocess("--root", root, "hsperf-check", "--fix", "--yes").code == 2
+
+
+def test_a_jvm_by_its_name(inprocess, tmp_path):
+    """A part of its main class stands for its PID; two JVMs that match are listed, exit 2; a copy is named as the reason."""
+    tree = Tree(tmp_path)
+    for pid, main in ((70, "com.example.Billing"), (90, "com.example.Orders")):
+        tree.process(pid, ("java", "-cp", "x", main), maps=LIBJVM)
+    done = inprocess("--root", tmp_path, "hsperf-check", "billing", "-f", "json")
+    assert done.code in (0, 1), done.err
+    document = json.loads(done.out)
+    assert [jvm["pid"] for jvm in document["jvms"]] == [70]
+    assert {client["works"] for client in document["jvms"][0]["clients"]} == {None}
+    assert all("a copy does not contain it" in client["why"] for client in document["jvms"][0]["clients"])
+    assert [finding["code"] for finding in document["findings"]] == []
+    done = inprocess("--root", tmp_path, "hsperf-check", "example")
+    assert (done.code, done.out) == (2, "")
+    assert "2 processes match 'example'" in done.err
 
 
 def test_what_the_safety_table_says(workload):

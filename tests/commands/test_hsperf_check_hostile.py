@@ -81,7 +81,7 @@ class Attacker:
 
 @pytest.fixture
 def user(root_only):
-    """Who attacks: somebody with a name and without rights."""
+    """The attacker: a user with a name and without rights."""
     with reserved_user() as entry:
         if entry is None:
             pytest.skip("needs a system user that no other test uses")
@@ -215,7 +215,7 @@ def test_a_file_with_the_number_of_the_attackers(attack, fix, ground, user, how)
 
 
 @pytest.mark.parametrize("how", IN_MOUNTS)
-def test_a_file_that_anybody_may_write_to(attack, fix, ground, user, how):
+def test_a_file_that_every_user_may_write_to(attack, fix, ground, user, how):
     """It really maps root's file, at the right name: only the mount tells that it does not lie there."""
     victim = write(ground / "board", 0o666)
     before = seen(victim)
@@ -466,7 +466,7 @@ def test_a_socket_that_it_was_given_to_listen_on(attack, fix, ground, user, how)
         assert seen(victim) == before
 
 
-# Without a PID, as leftovers in the /tmp of a JVM are found, but for nobody else's on this machine; also where the look has
+# Without a PID, as leftovers in the /tmp of a JVM are found, but only those; also where the look has
 # refused, since it may be deceived.
 REMOVE_ALL_OF = """
 import dataclasses, json, sys
@@ -481,7 +481,7 @@ print(json.dumps([done.why for done in carry_out(host, [dataclasses.replace(each
 
 
 @pytest.mark.parametrize("how", IN_MOUNTS)
-def test_a_directory_of_somebody_elses_leftovers(attack, seeing_all, ground, how):
+def test_a_directory_of_another_users_leftovers(attack, seeing_all, ground, how):
     """Files that are called as numbers (jobs, mails) are not removed because their directory is laid over a /tmp/hsperfdata_NAME."""
     victims = [write(ground / "4194001", 0o600), write(ground / "4194002", 0o600, b"a mail")]
     attacker = attack(how, "leftovers", ground)
@@ -496,7 +496,7 @@ def test_a_directory_of_somebody_elses_leftovers(attack, seeing_all, ground, how
 
 @pytest.fixture
 def leftover(root_only):
-    """A directory in /tmp with counters that nobody has: (their pid, their path)."""
+    """A directory in /tmp with counters that no process has: (their pid, their path)."""
     directory = Path(f"/tmp/hsperfdata_opskit-test-{os.getpid()}")
     directory.mkdir()
     yield 4194101, write(directory / "4194101", 0o600)

@@ -21,10 +21,10 @@ from opskit.quantities import decimal
 from opskit.render.views import dentry as view
 
 if TYPE_CHECKING:
-    from opskit.commands.shared.run import Run
     from collections.abc import Callable
 
     from opskit.analysis.dentry.growth import Sample
+    from opskit.commands.shared.run import Run
 
 DEFAULT_SYNC_TIMEOUT_S = 30.0
 DROP, CULPRIT = "Drop", "Find the culprit"

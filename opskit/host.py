@@ -62,6 +62,11 @@ class Host:
         """Whether opskit runs as uid 0."""
         return os.geteuid() == 0
 
+    @property
+    def our_ids(self) -> tuple[int, int]:
+        """The effective uid and gid of opskit."""
+        return os.geteuid(), os.getegid()
+
     def prove_own(self, pid: int | None = None) -> None:
         """Raise NotPermitted unless acting on a PID of this tree acts on that process."""
         if not self.is_own:

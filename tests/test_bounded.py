@@ -14,7 +14,7 @@ from opskit.analysis.jmap_diff.compare import compare
 from opskit.analysis.jmap_diff.names import Choice
 from opskit.analysis.jpmp import locks
 from opskit.analysis.jpmp.frames import pool_of
-from opskit.analysis.safepoints import Collector, Timeline
+from opskit.analysis.safepoints.sums import Sums
 from opskit.errors import BadInput
 from opskit.jvm.dumps.dialects import DumpReader
 from opskit.jvm.dumps.dump_to_file import JsonParser
@@ -142,7 +142,7 @@ def test_a_log_in_small_pieces(size):
 
 
 def collected(text, **options):
-    collector = Collector(Scratch(tempfile.TemporaryFile), **options)
+    collector = Sums(Scratch(tempfile.TemporaryFile), **options)
     for batch in SafepointLog().read([text]):
         collector.add(batch)
     return collector
@@ -150,13 +150,12 @@ def collected(text, **options):
 
 def test_operations_without_number_are_summed_up_together():
     """After a thousand names the others are summed up as `(others)`, and a timeline keeps the slowest."""
-    timeline = Timeline()
     text = lines(8000, lambda number: NANOS % (1, b"Op%d" % number))
     with fuzz.guarded():
-        summary = collected(text, timeline=timeline).summary()
+        summary = collected(text, timeline=True).summary()
     assert len(summary.operations) == 1001
     assert {row.name: row.safepoints for row in summary.operations}["(others)"] == 7000
-    assert 0 < len(timeline.points) <= 6000
+    assert 0 < len(summary.timeline.points) <= 6000
 
 
 def test_minutes_of_a_long_stop():
@@ -166,7 +165,7 @@ def test_minutes_of_a_long_stop():
         minutes = collected(line % (3 * 86400), by_minute=True).summary().minutes
         assert (len(minutes), sum(minute.stopped_s for minute in minutes)) == (3 * 1440 + 1, 3 * 86400)
         assert [minute.stopped_s for minute in minutes[:2]] == [30, 60]
-        assert (minutes[0].label, minutes[-1].label) == ("2026-11-18T11:13", "2026-11-21T11:13")
+        assert (minutes[0].minute, minutes[-1].minute) == ("2026-11-18T11:13", "2026-11-21T11:13")
         with pytest.raises(BadInput, match="at most 1,000,000 are listed"):
             collected(line % 999_999_999 + line % 5, by_minute=True).summary()
 

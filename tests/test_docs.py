@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 
@@ -122,22 +123,23 @@ def test_links_to_findings_lead_to_a_paragraph():
 
 
 def test_examples_name_commands_and_options_that_exist():
-    """Each `$ opskit …` line in the docs names a command of the table and long options that it has."""
-    names = {entry.name: entry for entry in COMMANDS}
+    """Each `$ opskit …` line and each `opskit …` in a sentence of the docs names a command, and long options that it has."""
+    entries = {entry.name: entry for entry in COMMANDS}
+    known = {
+        name: {
+            "--help",
+            *(each for parameter in command(entry).params for each in (*parameter.opts, *parameter.secondary_opts)),
+        }
+        for name, entry in entries.items()
+    }
     for path in [ROOT / "README.md", *DOCS.rglob("*.md")]:
-        for line in re.findall(r"^\s*\$ (?:sudo )?opskit ([a-z].*)$", path.read_text(encoding="utf-8"), re.MULTILINE):
-            words = line.split()
-            assert words[0] in names, f"{path.name}: opskit {line}"
-            known = {
-                name
-                for parameter in command(names[words[0]]).params
-                for name in (*parameter.opts, *parameter.secondary_opts)
-            }
-            for word in words[1:]:
-                if word.startswith("--"):
-                    assert word.partition("=")[0] in known | {"--help"}, f"{path.name}: opskit {line}"
-                if word in ("|", "#", ">", "&&"):
-                    break
+        text = path.read_text(encoding="utf-8")
+        shown = re.findall(r"^\s*\$ (?:sudo )?opskit ([a-z].*)$", text, re.MULTILINE)
+        for line in [*shown, *re.findall(r"`(?:sudo )?opskit ([a-z][^`\n]*)`", text)]:
+            words = list(itertools.takewhile(lambda word: word not in ("|", "#", ">", "&&"), line.split()))
+            assert words[0] in entries, f"{path.name}: opskit {line}"
+            options = {word.partition("=")[0] for word in words if word.startswith("--")}
+            assert options <= known[words[0]], f"{path.name}: opskit {line}"
 
 
 def test_relative_links_lead_somewhere():

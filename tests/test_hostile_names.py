@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import gzip
 import html.parser
 import json
@@ -24,15 +23,15 @@ from shellwords import HOSTILE, argv_of, check_syntax
 from terminal import on_terminal
 from trees import Link
 
-from opskit.analysis import dentry
-from opskit.analysis import limit_origin as limitorigin
-from opskit.analysis.limits import Limit, Verdict
+from opskit.analysis.dentry.usage import CgroupShare
+from opskit.analysis.limits import fix as limit_fix
+from opskit.analysis.limits.limit import Limit
 from opskit.proc import user_files
 from opskit.proc.cgroup.tree import parse_cgroup
 from opskit.proc.config.systemd_units import owner_of_path
 from opskit.render.formats import table
-from opskit.render.report import About, Report
-from opskit.render.views.limits import blocks
+from opskit.render.report import About, Block, Report
+from opskit.render.views.limits import LIMIT
 
 NAMES = st.binary(min_size=1, max_size=40).map(
     lambda data: data.replace(b"\0", b"'").rstrip(b"\n").decode("utf-8", "surrogateescape") or "$"
@@ -122,7 +121,7 @@ def test_real_cgroups_of_any_name(inprocess, pids_controller, tmp_path):
 def test_on_a_terminal_a_command_is_one_line(pids_controller):
     """On a narrow screen too: a line that is copied in two pieces would be two commands."""
     with process_in_cgroups("x" * 60 + " ; touch pwn ; " + "y" * 60) as (folders, pid):
-        _, shown = on_terminal("limits", str(pid), columns=40, env={"NO_COLOR": "1"})
+        _, shown = on_terminal("limits", str(pid), "-v", columns=40, env={"NO_COLOR": "1"})
     assert any(line.endswith(f": echo 64 > '{folders[-1]}/pids.max'") for line in shown.splitlines())
 
 
@@ -406,12 +405,12 @@ def test_pipes_gained_by_processes_of_any_name(inprocess, spawn, tmp_path):
 @given(NAMES)
 def test_random_names_in_each_builder(name):
     """Cgroups, units and files: a shell reads the same words."""
-    share = dentry.CgroupShare(name, f"/x/{name}", None, 5, None, None, None, None, reclaims=True)
-    assert argv_of(dentry.reclaim_command(share)) == ["echo", "5", ">", f"/x/{name}/memory.reclaim"]
+    share = CgroupShare(name, f"/x/{name}", None, 5, None, None, None, None, reclaims=True)
+    assert argv_of(share.reclaim_command) == ["echo", "5", ">", f"/x/{name}/memory.reclaim"]
     for limit in ("pids.max", "memory.max", "memory.limit_in_bytes"):
-        row = Limit(limit, "", 30, 0, 0, "counts", f"/sys/fs/cgroup/{name}/{limit}", cgroup=f"/{name}")
-        assert argv_of(limitorigin._written(row, 7)) == ["echo", "7", ">", f"/sys/fs/cgroup/{name}/{limit}"]
-        command = limitorigin._set_property(row, "TasksMax=7")
+        row = Limit(limit, "", 30, 0, f"/sys/fs/cgroup/{name}/{limit}", f"/{name}")
+        assert argv_of(limit_fix.written(row, 7)) == ["echo", "7", ">", f"/sys/fs/cgroup/{name}/{limit}"]
+        command = limit_fix.set_property(row, "TasksMax=7")
         assert (command is None) == (owner_of_path(f"/{name}") is None)
     if name != "-":
         operands = ["--", name] if name.startswith("-") else [name]
@@ -421,7 +420,8 @@ def test_random_names_in_each_builder(name):
 
 def test_off_a_terminal_no_row_of_a_table_is_broken():
     """The longest possible path, with all bytes escaped, stays on one line with its command."""
-    limit = Limit("pids.max", "", 30, 0, 0, "counts", "/sys/fs/cgroup/" + "\x01" * 4080, cgroup="/x")
-    row = dataclasses.replace(limit, fix=limitorigin._written(limit, 64))
-    shown = table.render(Report(About("host", "now", "1", "opskit"), blocks=blocks(Verdict((row,), None), narrow=True)))
+    limit = Limit("pids.max", "", 30, 0, "/sys/fs/cgroup/" + "\x01" * 4080, "/x")
+    row = limit._replace(fix=limit_fix.written(limit, 64))
+    block = Block(LIMIT, [row], 1)
+    shown = table.render(Report(About("host", "now", "1", "opskit"), blocks=[block]))
     assert sum(row.fix in line for line in shown.splitlines()) == 1

@@ -1,9 +1,11 @@
-"""Let a JVM write all of its threads, virtual ones too, to a file of its own, read it back, and remove it.
+"""Let a JVM write all of its threads, including virtual ones, to a file of its own; read and remove the file.
 
 `Thread.dump_to_file` (JDK 21+, src/java.base/share/classes/jdk/internal/vm/ThreadDumper.java) is the only dump with every
-virtual thread. The JVM writes the file itself, as its own user, in its own mount namespace, under a random name, and
-overwrites nothing. The file is read without following links, only where it is a plain file of the JVM's user with one name,
-and removed whatever happens, also on Ctrl-C, SIGTERM and SIGHUP. What a killed run left (SIGKILL), the next one removes.
+virtual thread. The JVM writes the file as its own user, in its own mount namespace.
+
+- The name is random and must not exist yet: the JVM does not overwrite files.
+- The file is opened without following links, and only if it is a regular file of the JVM's user with one name.
+- It is always removed, also on Ctrl-C, SIGTERM and SIGHUP. The next run removes what SIGKILL left.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from opskit.actions import leftovers
-from opskit.errors import AttachReplyTooLarge, AttachTmp, NotPermitted, NotSupported
+from opskit.errors import AttachError, NotPermitted, NotSupported
 from opskit.interrupts import Guard, Interruptible
 from opskit.jvm.attach.wire import LARGEST_DUMP_FILE_BYTES
 from opskit.proc.fs import GONE, READ_ONLY, ProcFS
@@ -26,35 +28,35 @@ if TYPE_CHECKING:
 FIRST_JDK = 21
 _LEAST_ROOM_BYTES = 64 << 20
 _HEAP_PER_DUMPED_BYTE = 8  # a parked virtual thread takes some KiB of heap, and less than 2 KiB of the dump
-_CREATED = "Created "  # how the answer begins where all went well
+_CREATED = "Created "  # begins the reply after success
 _LAST_LOOKS, _LOOK_PAUSE_S = 40, 0.05
 
 
 def dump_virtual_threads(host: Host, client: AttachClient, heap_used_bytes: int | None) -> bytes:
-    """The dump as JSON, or as plain text where the JVM fails in that.
+    """The dump as JSON; as plain text if the JVM cannot write JSON.
 
-    Raises NotSupported before JDK 21, AttachTmp without room, NotPermitted, and as the client does.
+    Raises NotSupported before JDK 21, NotPermitted, AttachError (tmp).
     """
     target = client.target
     if target.java_major is not None and target.java_major < FIRST_JDK:
         raise NotSupported(
-            f"--virtual: {target.pid} ({target.jvm.main}) is JDK {target.java_major}, which has no virtual threads; they "
-            f"come with JDK {FIRST_JDK}. Leave --virtual out"
+            f"--virtual: {target.pid} ({target.jvm.main}) is JDK {target.java_major}, which has no virtual threads "
+            f"(JDK {FIRST_JDK} and later have them); leave --virtual out"
         )
     try:
         tmp = os.open(host.fs.inside(target.pid, "/tmp"), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     except PermissionError:
         raise NotPermitted(
-            f"/tmp of {target.pid}, where it would write the dump, is closed to us; "
+            f"cannot read /tmp of {target.pid}, where it would write the dump: permission denied; "
             f"{how_to_be_allowed(host.fs, 'CAP_SYS_PTRACE', *ANY_COMMAND, pid=target.pid)}"
         ) from None
     try:
         leftovers.remove_abandoned(tmp, target.euid)
         _check_room(tmp, target.pid, heap_used_bytes)
         answer, dump = _dump(host, client, tmp, "json")
-        if _CREATED not in answer:  # JDK 21 to 25 stop in the JSON at a thread with a control character in its name
+        if _CREATED not in answer:  # JDK 21 to 25 stop within their JSON at a thread name with a control character
             _, dump = _dump(host, client, tmp, "plain")
-        # Once more: what a killed run had asked for, the JVM wrote before it came to us.
+        # The JVM may have written the file of a killed run in the meantime.
         leftovers.remove_abandoned(tmp, target.euid)
         return dump
     finally:
@@ -62,6 +64,7 @@ def dump_virtual_threads(host: Host, client: AttachClient, heap_used_bytes: int 
 
 
 def _dump(host: Host, client: AttachClient, tmp: int, form: str) -> tuple[str, bytes]:
+    """The reply of the JVM, and the file that it wrote."""
     name, euid, answer = leftovers.new_name(f".{form}"), client.target.euid, None
     with Guard():
         try:
@@ -77,15 +80,13 @@ def _check_room(tmp: int, pid: int, heap_used_bytes: int | None) -> None:
     free = room.f_bavail * room.f_frsize
     wanted = max(_LEAST_ROOM_BYTES, (heap_used_bytes or 0) // _HEAP_PER_DUMPED_BYTE)
     if free < wanted:
-        raise AttachTmp(
-            f"/tmp of {pid} has {free >> 20} MiB left, and the dump of its virtual threads may need {wanted >> 20} MiB; "
-            "nothing was asked. Make room there"
-        )
+        why = f"{free >> 20} MiB are free, and the dump of its virtual threads may need {wanted >> 20} MiB"
+        raise AttachError("tmp", pid, why=why, advice="make room there. Nothing was asked")
 
 
 def _read(tmp: int, name: str, euid: int, answer: str) -> bytes:
     try:
-        # Opening a device or a FIFO has effects of its own: first see what it is, then open that very file.
+        # Opening a device or FIFO has side effects: look at the file before opening that same file.
         seen = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=tmp)
         try:
             found = os.fstat(seen)
@@ -94,27 +95,26 @@ def _read(tmp: int, name: str, euid: int, answer: str) -> bytes:
         finally:
             os.close(seen)
     except FileNotFoundError:
-        raise AttachTmp(f"the JVM wrote no dump of its virtual threads; it said: {answer.strip()[:300]}") from None
+        advice = f"it said: {answer.strip()[:300]}"
+        raise AttachError("tmp", "the JVM", why="it wrote no dump of its virtual threads", advice=advice) from None
     except OSError as error:
         denied = isinstance(error, PermissionError)
         advice = how_to_be_allowed(ProcFS(), "CAP_DAC_READ_SEARCH") if denied else "try again"
-        raise NotPermitted(f"/tmp/{name}, which the JVM wrote, cannot be read: {error.strerror}; {advice}") from None
+        raise NotPermitted(f"cannot read /tmp/{name}, which the JVM wrote: {error.strerror}; {advice}") from None
     if fd < 0:
         raise NotPermitted(
             f"/tmp/{name} is not the file that the JVM was asked to write (uid {found.st_uid}): not read"
         )
     with open(fd, "rb") as file:
         if found.st_size > LARGEST_DUMP_FILE_BYTES:
-            raise AttachReplyTooLarge(
-                f"/tmp/{name}, the dump of its virtual threads, has {found.st_size >> 20} MiB, and at most "
-                f"{LARGEST_DUMP_FILE_BYTES >> 20} MiB are read; it was removed",
-                LARGEST_DUMP_FILE_BYTES,
-            )
+            limit, dump = LARGEST_DUMP_FILE_BYTES, f"/tmp/{name}, the dump of its virtual threads"
+            what = f"{dump}, has {found.st_size >> 20} MiB, and at most {limit >> 20} MiB are read"
+            raise AttachError("reply-too-large", "the JVM", what=what, advice="it was removed", limit_bytes=limit)
         return file.read(found.st_size)
 
 
 def _remove(host: Host, tmp: int, name: str, euid: int, *, may_still_come: bool) -> None:
-    """Remove the file. Where the JVM has not answered, it may be about to make it: look for it for a while."""
+    """Remove the file. If the JVM has not replied, it may still create it: look for it for 2 s."""
     for _ in range(_LAST_LOOKS if may_still_come else 1):
         try:
             found = os.lstat(name, dir_fd=tmp)

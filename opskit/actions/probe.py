@@ -1,7 +1,7 @@
-"""Really start a few threads, in a child of ours that has taken on a process's limits and user.
+"""Start a few threads in a child that has taken on a process's limits and user.
 
-The child has no capabilities and no fds but one, leaves no core, and is gone within a second: it ends by itself, by a
-timer, and by our hand. What it proves holds for the process because the kernel counts both alike.
+The child has no capabilities, one file descriptor and no core dump, and ends within a second: by itself, by a timer, or
+killed. What it proves holds for the process because the kernel counts both in the same way.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import resource
 import select
 import signal
 import struct
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from opskit.analysis.limits.probe import ProbeResult
 from opskit.errors import BugInChild, NotPermitted
 from opskit.interrupts import Guard, Interruptible
 from opskit.proc.files.limits import UNLIMITED
 from opskit.proc.rights import how_to_be_allowed
 
 if TYPE_CHECKING:
-    from opskit.analysis.probe_plan import ProbePlan
+    from opskit.analysis.limits.probe import ProbePlan
     from opskit.host import Host
     from opskit.proc.files.limits import Rlimit
 
@@ -36,21 +36,6 @@ _MAP_STACK = 0x20000
 _ESSENTIAL = ("RLIMIT_STACK", "RLIMIT_NPROC")
 
 _libc = ctypes.CDLL(None, use_errno=True)
-
-
-@dataclass(frozen=True)
-class ProbeResult:
-    """How many threads were tried and started; the call that failed first with its errno's name; how long it took (s).
-
-    `failed_call` is "mmap" or "mprotect" (the stack), "clone" (the thread), "fork" (the child itself), "setup:…" (a limit,
-    the user or the cgroup could not be taken on), or "timeout".
-    """
-
-    tried: int
-    started: int
-    failed_call: str | None
-    errno: str | None
-    took_s: float
 
 
 def run_probe(host: Host, plan: ProbePlan) -> ProbeResult:

@@ -1,39 +1,40 @@
-"""Hold a file so that nobody can put another one in its place, and prove whose it is.
+"""Hold a file so that it cannot be replaced by another one, and prove whose it is.
 
-Who may choose what is mounted where it runs (any user, in a user namespace of its own; a container started by a setuid
-program) can lay anybody's file over its own one's name. So a file is reached from the process's own root, down real
-directories, and must be on the very mount that its /tmp is: a file with something laid over it is on another one. Processes
-are held by their /proc/PID, which shows nothing more once that process has ended, also if its pid goes to another.
+A user who may choose what is mounted where a process runs (in a user namespace, or a container started by a setuid program) can
+mount any file over the name of an own one. So a file is reached from the process's own root, through real directories, and must
+be on the mount of its /tmp: a file that something is mounted over is on another one. Processes are held by their /proc/PID,
+which shows nothing once that process has ended, even if its PID is reused.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from opskit.analysis.hsperf_check import open_to_others
+from opskit.analysis.hsperf_check.repairs import open_to_others
 from opskit.errors import BadInput
-from opskit.jvm.attach.client import listener_at, listener_of
-from opskit.jvm.attach.files import FileFinder
+from opskit.jvm.attach.listener import listener_at, listener_of
 from opskit.jvm.mapped_files import parse_jvm_maps
+from opskit.jvm.perfdata.holders import Holders
 from opskit.jvm.perfdata.hsperfdata import MAGIC
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.files.status import parse_status
 from opskit.proc.fs import FileId, ProcFS
 from opskit.proc.rights import ANY_COMMAND, how_to_be_allowed
 from opskit.quantities import integer
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import ExitStack
 
-    from opskit.analysis.hsperf_check import Repair
+    from opskit.analysis.hsperf_check.repairs import Repair
     from opskit.host import Host
     from opskit.jvm.attach.files import Way
     from opskit.jvm.mapped_files import Mapping
 
-_LARGEST_COUNTERS_BYTES = 16 << 20  # -XX:PerfDataMemorySize is 32 KiB unless somebody sets it
+_LARGEST_COUNTERS_BYTES = 16 << 20  # -XX:PerfDataMemorySize is 32 KiB by default
 _ANY = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _DIRECTORY = _ANY | os.O_DIRECTORY
 
@@ -43,7 +44,7 @@ class Unproven(Exception):  # noqa: N818  (it is a verdict)
 
 
 class Held(NamedTuple):
-    """A file, by fds that only ever mean this file: itself (O_PATH), the directory that has it as `name`, the process it is reached through."""
+    """A file, held by fds: itself (O_PATH), the directory that has it as `name`, the process through which it is reached."""
 
     file: int
     directory: int
@@ -51,12 +52,12 @@ class Held(NamedTuple):
     process: int | None
 
     def stat(self) -> os.stat_result:
-        """What it is now."""
+        """Its stat now."""
         return os.fstat(self.file)
 
     @property
     def path(self) -> str:
-        """A name for it that leads nowhere else."""
+        """A path that always leads to this file."""
         return f"/proc/self/fd/{self.file}"
 
 
@@ -68,7 +69,7 @@ def hold(host: Host, repair: Repair, fds: ExitStack) -> Held:
         return fd
 
     if repair.way is None or not repair.names:
-        raise Unproven("no safe way leads to it")
+        raise Unproven("it cannot be reached safely")
     process, start = _start(host, repair.way, keep)
     top = start
     for step in repair.way.steps:
@@ -87,11 +88,11 @@ def _start(host: Host, way: Way, keep: Callable[[int], int]) -> tuple[int | None
     if way.pid is None:
         return None, keep(os.open("/", _DIRECTORY))
     if way.start_ticks is None:
-        raise Unproven(f"nothing tells {way.pid} from another process of this pid")
+        raise Unproven(f"the start time of {way.pid} is unknown, and its PID may have been reused")
     process = keep(os.open(host.fs.path(way.pid), _DIRECTORY))
     check_process(process, way.pid, start_ticks=way.start_ticks)
     start = keep(os.open(way.start, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=process))
-    # Asked behind that: who has left our user namespace does not come back, but may leave it at any moment.
+    # Checked after the open: a process may leave our user namespace at any moment, and cannot come back.
     theirs, ours = os.stat("ns/user", dir_fd=process), os.stat("/proc/self/ns/user")
     if (theirs.st_dev, theirs.st_ino) != (ours.st_dev, ours.st_ino):
         raise Unproven(f"{way.pid} runs in another user namespace: run opskit inside of it")
@@ -99,7 +100,7 @@ def _start(host: Host, way: Way, keep: Callable[[int], int]) -> tuple[int | None
 
 
 def check_process(process: int, pid: int, *, start_ticks: int | None = None, euid: int | None = None) -> None:
-    """Raise Unproven unless it is the one that was looked at, and runs as this user."""
+    """Raise Unproven unless it is the process that was looked at, and runs as this user."""
     try:
         started = parse_stat(_read(process, "stat")).start_ticks
         runs_as = parse_status(_read(process, "status")).effective_uid
@@ -112,14 +113,14 @@ def check_process(process: int, pid: int, *, start_ticks: int | None = None, eui
 
 
 def check_peer(held: Held, repair: Repair) -> None:
-    """Raise Unproven unless the JVM, as the user that it is, listens on the socket."""
+    """Raise Unproven unless the JVM, with its present user, listens on the socket."""
     if held.process is None or listener_of(held.path) != (repair.pid, repair.euid):
         raise Unproven(f"its listener is not {repair.pid}")
     check_process(held.process, repair.pid, euid=repair.euid)
 
 
 def check_mapped(held: Held, repair: Repair, fds: ExitStack) -> None:
-    """Raise Unproven unless the JVM has the file, or one in the directory, mapped as HotSpot does, and could as its owner only."""
+    """Raise Unproven unless the JVM maps the file, or one in the directory, as HotSpot does, and only its owner could do that."""
     if held.process is None or repair.euid is None:
         raise Unproven("it is not reached through the JVM")
     mapping = _mapping(held.process, repair.pid)
@@ -142,7 +143,7 @@ def check_mapped(held: Held, repair: Repair, fds: ExitStack) -> None:
         raise Unproven(f"what {repair.pid} maps cannot be looked at: {error.strerror}; {advice}") from None
     fds.callback(os.close, mapped)
     found, theirs = os.fstat(file), os.fstat(mapped)
-    # The second look: another file may have been mapped there, for reading only, after the first.
+    # Read again: another file may have been mapped there, for reading only, since the first time.
     if (found.st_dev, found.st_ino) != (theirs.st_dev, theirs.st_ino) or mapping != _mapping(held.process, repair.pid):
         raise Unproven(f"{repair.pid} maps another file")
     if not _mount_id(held.file) == _mount_id(file) == _mount_id(mapped):
@@ -163,25 +164,25 @@ def _mapping(process: int, pid: int) -> Mapping | None:
 
 
 def check_dead(host: Host, held: Held) -> None:
-    """Raise Unproven unless nobody listens on the socket, or holds or maps the counters."""
+    """Raise Unproven if a process listens on the socket, or locks or maps the counters."""
     found = held.stat()
     if stat.S_ISSOCK(found.st_mode):
         if listener_at(held.path)[0] is not False:
-            raise Unproven("somebody listens on it")
+            raise Unproven("a process listens on it")
         return
     _check_counters(held.file)
-    finder = FileFinder(host.fs, listener_at, host.user_name)
-    if finder.is_locked(found.st_ino) is not False:
-        raise Unproven("somebody holds a lock on it, or locks cannot be seen")
-    if finder.is_mapped(FileId.of(found)) is not False:
+    holders = Holders(host.fs)
+    if holders.is_locked(found.st_ino) is not False:
+        raise Unproven("a process holds a lock on it, or locks cannot be seen")
+    if holders.is_mapped(FileId.of(found)) is not False:
         raise Unproven("a process maps it, or not every process could be looked into")
 
 
 def _check_counters(file: int) -> None:
-    """Raise Unproven unless it is a plain file with one name that begins as HotSpot's counters do."""
+    """Raise Unproven unless it is a plain file with one link that begins with hsperfdata's magic."""
     found = os.fstat(file)
     if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
-        raise Unproven("it is no plain file with one link")
+        raise Unproven("it is not a plain file with one link")
     begins = b""
     if len(MAGIC) <= found.st_size <= _LARGEST_COUNTERS_BYTES:
         try:
@@ -193,7 +194,7 @@ def _check_counters(file: int) -> None:
         finally:
             os.close(content)
     if begins != MAGIC:
-        raise Unproven("it is no hsperfdata file")
+        raise Unproven("it is not an hsperfdata file")
 
 
 def _mount_id(fd: int) -> int:
@@ -204,7 +205,7 @@ def _mount_id(fd: int) -> int:
             number = integer(value.strip()) if name == b"mnt_id" else None
             if number is not None:
                 return number
-    raise Unproven("this kernel does not tell which mount it is on")
+    raise Unproven("its mount is unknown on this kernel")
 
 
 def _read(directory: int, name: str) -> str:

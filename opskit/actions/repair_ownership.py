@@ -1,9 +1,8 @@
 """Repair what hsperf-check found: owners, groups and modes of a JVM's own files; remove what is proven dead.
 
-/tmp is a hostile place: between the look and the deed a file may have been swapped, and the right owner on a planted
-socket makes jstack trust it. So each file is held (proof.py), must still be the one that was looked at (device, inode, one
-link), is proven once more to be the JVM's or to be dead, and is then changed through that very handle (/proc/self/fd/N),
-never by its name.
+Other users can write to /tmp: a file may be swapped between look and repair, and the right owner on a planted socket
+makes jstack trust it. So each file is held (proof.py), must still be the one that was looked at (device, inode, one link), is
+proven again to be the JVM's or to be dead, and is changed through that fd (/proc/self/fd/N), never by its name.
 """
 
 from __future__ import annotations
@@ -11,56 +10,46 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opskit.actions import proof
 from opskit.actions.proof import Held, Unproven
+from opskit.analysis.hsperf_check.repairs import Outcome
 from opskit.proc.rights import how_to_be_allowed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from opskit.analysis.hsperf_check import Repair
+    from opskit.analysis.hsperf_check.repairs import Repair
     from opskit.host import Host
 
 
-@dataclass(frozen=True)
-class Done:
-    """What became of one repair. `problem` None: it was done. `before` and `after`: `uid:gid mode`, or `gone`."""
-
-    repair: Repair
-    before: str
-    after: str
-    problem: str | None = None
-
-
-def carry_out(host: Host, repairs: Iterable[Repair]) -> Iterator[Done]:
-    """Do each repair, in order. Raises NotPermitted, before anything is touched, where the pids are another namespace's."""
+def carry_out(host: Host, repairs: Iterable[Repair]) -> Iterator[Outcome]:
+    """Do each repair, in order. Raises NotPermitted before the first one where the PIDs are another namespace's."""
     host.prove_own()
     for repair in repairs:
         with ExitStack() as fds:
             try:
                 held = proof.hold(host, repair, fds)
             except FileNotFoundError:
-                yield Done(repair, "gone", "gone", "it is not there any more")
+                yield Outcome(repair, "failed", "gone", "gone", "it no longer exists")
             except Unproven as unproven:
-                yield Done(repair, "?", "?", str(unproven))
+                yield Outcome(repair, "failed", "?", "?", str(unproven))
             except PermissionError as error:
                 advice = how_to_be_allowed(host.fs, "CAP_SYS_PTRACE", "opskit", "hsperf-check", repair.pid, "--fix")
-                yield Done(repair, "?", "?", f"{error.strerror}; {advice}")
+                yield Outcome(repair, "failed", "?", "?", f"{error.strerror}; {advice}")
             except OSError as error:
-                yield Done(repair, "?", "?", f"the way to it has changed: {error.strerror}")
+                yield Outcome(repair, "failed", "?", "?", f"the way to it has changed: {error.strerror}")
             else:
                 yield _change(host, repair, held, fds)
 
 
-def _change(host: Host, repair: Repair, held: Held, fds: ExitStack) -> Done:
+def _change(host: Host, repair: Repair, held: Held, fds: ExitStack) -> Outcome:
     found = held.stat()
     before = _shown(found)
     problem = _not_the_same(repair, found)
     if problem is not None:
-        return Done(repair, before, before, problem)
+        return Outcome(repair, "failed", before, before, problem)
     try:
         if repair.proof == "peer":
             proof.check_peer(held, repair)
@@ -71,9 +60,9 @@ def _change(host: Host, repair: Repair, held: Held, fds: ExitStack) -> Done:
         if repair.remove:
             now = os.lstat(held.name, dir_fd=held.directory)
             if (now.st_dev, now.st_ino) != (found.st_dev, found.st_ino):
-                return Done(repair, before, before, "somebody replaced it just now")
+                return Outcome(repair, "failed", before, before, "it was replaced just now")
             os.unlink(held.name, dir_fd=held.directory)
-            return Done(repair, before, "gone")
+            return Outcome(repair, "done", before, "gone")
         if repair.owner is not None or repair.group is not None:
             owner, group = (-1 if value is None else value for value in (repair.owner, repair.group))
             os.chown(held.path, owner, group)
@@ -81,14 +70,11 @@ def _change(host: Host, repair: Repair, held: Held, fds: ExitStack) -> Done:
             keep = stat.S_IMODE(held.stat().st_mode) if stat.S_ISDIR(found.st_mode) else 0o7777
             os.chmod(held.path, repair.mode & keep)
     except Unproven as unproven:
-        return Done(repair, before, before, str(unproven))
+        return Outcome(repair, "failed", before, before, str(unproven))
     except OSError as error:
-        return Done(repair, before, _shown(held.stat()), f"{error.strerror}; {_to_change_it(host, repair)}")
-    return Done(repair, before, _shown(held.stat()))
-
-
-def _to_change_it(host: Host, repair: Repair) -> str:
-    return how_to_be_allowed(host.fs, "CAP_CHOWN CAP_FOWNER", "opskit", "hsperf-check", repair.pid, "--fix")
+        advice = how_to_be_allowed(host.fs, "CAP_CHOWN CAP_FOWNER", "opskit", "hsperf-check", repair.pid, "--fix")
+        return Outcome(repair, "failed", before, _shown(held.stat()), f"{error.strerror}; {advice}")
+    return Outcome(repair, "done", before, _shown(held.stat()))
 
 
 def _shown(found: os.stat_result) -> str:
@@ -105,7 +91,7 @@ def _not_the_same(repair: Repair, found: os.stat_result) -> str | None:
     if repair.proof == "mapped":
         right = stat.S_ISDIR if repair.code.startswith("hsperf-dir") else stat.S_ISREG
     if right is not None and not right(found.st_mode):
-        return "it is of another kind than it should be"
+        return "it has another file type than it should have"
     if repair.proof == "old" and found.st_size:
         return "it is not empty, as a trigger is"
     return None

@@ -15,7 +15,7 @@ import signal
 import sys
 from collections import Counter, defaultdict
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Optional
+from typing import TYPE_CHECKING, Any, NoReturn, Optional
 
 from opskit import interrupts
 from opskit.actions.child import run_in_child
@@ -31,6 +31,7 @@ from opskit.proc.kernel import syscalls
 from opskit.proc.namespaces import in_first_pid_namespace
 from opskit.proc.process import read_process
 from opskit.proc.rights import how_to_be_allowed
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Exact percentiles of any number of values in a fixed amount of memory. Pure, but for the scratch file it is handed.
+"""Exact percentiles of any number of values in a fixed amount of memory; a scratch file has the rest.
 
 Values are kept in sorted runs. A run that is full goes to the scratch file, and only every 1,024th of its values stays here:
 enough to know which block of each run can hold the wanted rank. No rank is ever estimated.

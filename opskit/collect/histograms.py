@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.collect.jmap_diff import Facts, Sample, Target
 from opskit.collect.schedule import schedule
@@ -19,6 +18,7 @@ from opskit.proc.cgroup.tree import parse_cgroup
 from opskit.proc.files.status import parse_status
 from opskit.proc.fs import GONE
 from opskit.quantities import plural, size
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,7 +87,7 @@ class Collector:
             name = f"histogram-{self.ask.pid}-{at:%Y%m%dT%H%M%S}.{at.microsecond // 1000:03d}Z.txt"
             self._saved.append(self._save(name, text.encode("utf-8", "backslashreplace")))
         [histogram] = parse_histograms(text, f"histogram {len(self._samples) + 1} of {self.ask.pid}")
-        histogram = replace(histogram, stamp=Stamp(at.timestamp(), begun_s, self.ask.pid))
+        histogram = histogram._replace(stamp=Stamp(at.timestamp(), begun_s, self.ask.pid))
         self._samples.append(Sample(histogram, None if before_s is None or after_s is None else after_s - before_s))
         return self._facts()
 

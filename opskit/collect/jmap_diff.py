@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from opskit.collect.targets import is_file, is_pid
-from opskit.errors import BadInput, NoSuchProcess, UsageError
+from opskit.errors import BadInput, NoSuchProcess
 from opskit.jvm.dumps.histogram_reader import parse_histograms
 from opskit.jvm.logs.timestamps import read_stamp
-from opskit.proc.user_files import STDIN, read_text, source_name
+from opskit.proc.user_files import read_text, source_name
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,24 +63,10 @@ def collect(files: Sequence[str]) -> Facts:
         inside = parse_histograms(read_text(file, "jmap-diff"), source_name(file))
         if len(inside) == 1 and len(files) > 2 and inside[0].stamp.time_s is None:
             named = read_stamp(file)  # --save and many scripts write the time into the name
-            inside = [replace(inside[0], stamp=inside[0].stamp._replace(time_s=named.time_s))]
+            inside = [inside[0]._replace(stamp=inside[0].stamp._replace(time_s=named.time_s))]
         found += inside
     if len(found) == 1:
         raise BadInput(
             found[0].source, "this is a single histogram; give another one to compare it with, or a PID to take them"
         )
     return Facts([Sample(histogram) for histogram in found])
-
-
-def files_among(words: Sequence[str]) -> tuple[str, ...]:
-    """The files that are meant; none where a JVM is meant. Raises UsageError for a mixture."""
-    if not words or (len(words) == 1 and not is_file(words[0])):
-        return ()
-    if is_pid(words[0]):
-        raise UsageError(f"a PID or files, not both: {words[0]} is a PID (a file of that name is ./{words[0]})")
-    for word in words[1:]:
-        if is_pid(word) and not os.path.lexists(word):
-            raise UsageError(f"a PID or files, not both: {word} is a PID, {words[0]} a file")
-    if words.count(STDIN) > 1:
-        raise UsageError("- is standard input, and can be read only once")
-    return tuple(words)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput, NoSuchProcess, NotAJvm, NotPermitted
@@ -13,7 +12,7 @@ from opskit.jvm.perfdata.counters import GcWork, Heap, gc_work, heap
 from opskit.jvm.perfdata.stop_clock import stopped_s
 from opskit.jvm.release import jdk_release
 from opskit.proc.cgroup.limits import CpuLimit, MemoryLimit, cpu_limit, frozen_by, memory_limit
-from opskit.proc.cgroup.owner import Place, place_of
+from opskit.proc.cgroup.owner import CgroupOwner, owner_of
 from opskit.proc.cgroup.tree import cgroup_mounts, levels_of, parse_cgroup
 from opskit.proc.files.boot_time import age_s, parse_uptime
 from opskit.proc.files.stat import parse_stat
@@ -71,7 +70,7 @@ class Seen(NamedTuple):
     jvm: Jvm
     reading: Reading
     user: str
-    place: Place | None
+    place: CgroupOwner | None
     memory: MemoryLimit | None
     attach: Attachable | None
     release: str | None
@@ -160,7 +159,7 @@ class Collector:
 
     def _read(self, found: Survey) -> list[Seen]:
         mounts = cgroup_mounts(self.host.fs, found.jvms[0].pid) if found.jvms else []
-        ours = (os.geteuid(), os.getegid()) if self.host.is_own else None
+        ours = self.host.our_ids if self.host.is_own else None
         seen = []
         for jvm in found.jvms:
             try:
@@ -203,7 +202,7 @@ def _see(host: Host, jvm: Jvm, mounts: list[Mount], ours: tuple[int, int] | None
 
 def _cgroups(
     host: Host, jvm: Jvm, mounts: list[Mount]
-) -> tuple[Place | None, MemoryLimit | None, CpuLimit | None, str | None]:
+) -> tuple[CgroupOwner | None, MemoryLimit | None, CpuLimit | None, str | None]:
     """Its container, pod or unit; its tightest memory limit and CPU quota; the cgroup that is frozen."""
     memberships = host.fs.maybe(parse_cgroup, jvm.pid, "cgroup")
     if memberships is None:
@@ -214,7 +213,7 @@ def _cgroups(
     if not freezer and memory and memory[0].version == 2:
         freezer = memory
     return (
-        place_of(memberships),
+        owner_of(memberships),
         memory_limit(host.fs, memory) if memory else None,
         cpu_limit(host.fs, cpu) if cpu else None,
         frozen_by(host.fs, freezer) if freezer else None,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import re
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +11,13 @@ import click
 
 from opskit.analysis.jmap_diff.judge import judge
 from opskit.analysis.jmap_diff.names import Choice
-from opskit.collect.jmap_diff import collect, files_among
-from opskit.collect.targets import WhichProcess, resolve_jvm
-from opskit.commands.shared.options import SAMPLING, SHOW, TOP, WATCH, Duration, Size, option
-from opskit.commands.shared.run import command
+from opskit.collect.jmap_diff import collect
+from opskit.collect.targets import WhichProcess, is_file, is_pid, resolve_jvm
+from opskit.commands.shared.declare import command
+from opskit.commands.shared.options import SAMPLING, SHOW, TOP, WATCH, Duration, Regex, Size, option
 from opskit.errors import NotPermitted, UsageError
 from opskit.escape import printable
+from opskit.proc.user_files import STDIN
 from opskit.render.views import jmap_diff as view
 
 if TYPE_CHECKING:
@@ -31,19 +31,6 @@ if TYPE_CHECKING:
 _BEFORE_A_COLLECTION = 5_000_000  # objects: a collection of garbage would only walk through all rows, which are kept
 _DEFAULT_INTERVAL_S, _DEFAULT_COUNT = 30.0, 2
 _ASK_ABOVE_S = 1.0
-
-
-class Pattern(click.ParamType):
-    """A regular expression, searched in the class names as the JVM writes them."""
-
-    name = "re"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> re.Pattern[str]:
-        """The compiled expression."""
-        try:
-            return re.compile(str(value))
-        except (re.error, OverflowError, RecursionError) as error:
-            self.fail(f"{value!r} is no regular expression: {error}", param, ctx)
 
 
 _sampling, _show = partial(option, group=SAMPLING), partial(option, group=SHOW)
@@ -73,8 +60,8 @@ _sampling, _show = partial(option, group=SAMPLING), partial(option, group=SHOW)
 @_show("--sort", type=click.Choice(["bytes", "instances", "growth", "name"]), default="bytes", show_default=True,
        help="By the difference in bytes or instances, by the growth in proportion, or by name.")  # fmt: skip
 @_show("--min-bytes", type=Size(), default="0", metavar="SIZE", help="Leave out smaller differences.")
-@_show("--include", type=Pattern(), metavar="RE", help="Only classes whose name has RE in it.")
-@_show("--exclude", type=Pattern(), metavar="RE", help="No classes whose name has RE in it.")
+@_show("--include", type=Regex(), metavar="RE", help="Only classes whose name has RE in it.")
+@_show("--exclude", type=Regex(), metavar="RE", help="No classes whose name has RE in it.")
 @_show("--no-vm", is_flag=True, help="Leave out the VM's own <...> rows (JDK 5 to 7).")
 @_show("--no-fold", is_flag=True, help="Keep lambdas, hidden classes, proxies and accessors apart.")
 def jmap_diff(run: Run, words: tuple[str, ...], **given: Any) -> int:
@@ -86,7 +73,7 @@ def jmap_diff(run: Run, words: tuple[str, ...], **given: Any) -> int:
         target = jvm and {"pid": jvm.pid, "main": jvm.main, "jdk": jvm.jdk, "unit": jvm.unit}
         return view.report(run.about(target), judge(facts, choice, given["sort"], given["min_bytes"]), run.top)
 
-    files = files_among(words)
+    files = _files(words)
     if files:
         _refuse_sampling({"watch": run.watching, **given})
         gc.set_threshold(_BEFORE_A_COLLECTION)
@@ -110,9 +97,9 @@ def jmap_diff(run: Run, words: tuple[str, ...], **given: Any) -> int:
 
 def _collector(run: Run, words: Sequence[str], given: Mapping[str, Any]) -> Collector:
     """The collector for a JVM, after its cost was printed and agreed to. Raises NotPermitted after a no."""
+    from opskit.actions import outfile
     from opskit.collect.histograms import Collector, Request
     from opskit.commands.shared.confirm import agreed
-    from opskit.commands.shared.output import make_directory, write_file
 
     run.interval_s = given["interval_s"] or _DEFAULT_INTERVAL_S
     run.count = given["histograms"] or (None if run.watching else _DEFAULT_COUNT)
@@ -120,7 +107,7 @@ def _collector(run: Run, words: Sequence[str], given: Mapping[str, Any]) -> Coll
 
     def save(name: str, data: bytes) -> str:
         path = os.path.join(directory, name)
-        write_file(path, data)
+        outfile.write_file(path, data)
         return path
 
     ask = Request(_pid(run, words), run.interval_s, run.count, given["live"], given["timeout"])
@@ -130,7 +117,7 @@ def _collector(run: Run, words: Sequence[str], given: Mapping[str, Any]) -> Coll
     if collector.pause_s > _ASK_ABOVE_S and not agreed(given["yes"], f"Stop it {times}?"):
         raise NotPermitted(f"{collector.cost}, {times}. Nothing was sent; add --yes")
     if directory is not None:
-        make_directory(directory)
+        outfile.make_directory(directory)
     return collector
 
 
@@ -146,3 +133,17 @@ def _pid(run: Run, words: Sequence[str]) -> int:
     except WhichProcess as unclear:
         no_file = f" (and there is no such file: {words[0]})" if words else "; or two files"
         raise WhichProcess(f"{unclear}{no_file}", unclear.lines) from None
+
+
+def _files(words: Sequence[str]) -> tuple[str, ...]:
+    """The files that are meant; none where a JVM is meant. Raises UsageError for a mixture."""
+    if not words or (len(words) == 1 and not is_file(words[0])):
+        return ()
+    if is_pid(words[0]):
+        raise UsageError(f"a PID or files, not both: {words[0]} is a PID (a file of that name is ./{words[0]})")
+    for word in words[1:]:
+        if is_pid(word) and not os.path.lexists(word):
+            raise UsageError(f"a PID or files, not both: {word} is a PID, {words[0]} a file")
+    if words.count(STDIN) > 1:
+        raise UsageError("- is standard input, and can be read only once")
+    return tuple(words)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from opskit.analysis.safepoints.stops import Moment, Window, moment_of
-from opskit.collect.targets import WhichJvm, is_file, is_pid, resolve_jvm
+from opskit.collect.targets import WhichProcess, is_file, is_pid, resolve_jvm
+from opskit.commands.shared.declare import command
 from opskit.commands.shared.options import SAMPLING, TOP, Duration, option
 from opskit.commands.shared.output import exit_code
-from opskit.commands.shared.run import command
 from opskit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -62,7 +62,9 @@ def safepoints(
         _refuse(live, "samples a live JVM; these are logs")
         for name in targets:
             if is_pid(name):
-                raise UsageError(f"{name} is a PID, and a PID stands alone; a file of that name is ./{name}")
+                raise UsageError(
+                    f"{name} is a PID, the others are logs: name one JVM, or logs; a file of that name is ./{name}"
+                )
         return _logs(run, targets, Window(since, until), slower_than, by)
     words = {"--since": since, "--until": until, "--slower-than": slower_than, "--by": by, "-n/--top": run.top}
     _refuse(words, "is about logs; a live JVM counts only sums")
@@ -83,7 +85,8 @@ def _logs(run: Run, names: tuple[str, ...], window: Window, slower_than: float |
     from opskit.analysis.distribution import Scratch
     from opskit.analysis.safepoints.logs import judge
     from opskit.analysis.safepoints.sums import Sums
-    from opskit.collect.safepoints.logs import Reader, Request, collect, scratch_file
+    from opskit.collect.safepoints.logs import Reader, Request, collect
+    from opskit.proc.user_files import scratch_file
     from opskit.render.formats import csv
     from opskit.render.views.safepoints import logs as view
 
@@ -96,7 +99,7 @@ def _logs(run: Run, names: tuple[str, ...], window: Window, slower_than: float |
         reader = Reader(Request(names))
         rows = view.stop_sheet(sums.listed(reader.batches()))
         run.out.write_parts(part.encode("utf-8", "backslashreplace") for part in csv.parts(rows))
-        facts = reader.facts
+        facts = reader.facts()
     else:
         facts = collect(Request(names), sums.add)
     result = judge(facts, sums.summary())
@@ -141,7 +144,7 @@ def _live(run: Run, targets: tuple[str, ...], interval_s: float, count: int | No
 def _jvm(run: Run, targets: tuple[str, ...]) -> int:
     try:
         return resolve_jvm(run.host, targets[0] if targets else None)
-    except WhichJvm as error:
+    except WhichProcess as error:
         if not targets:
             raise
-        raise WhichJvm(f"there is no file {targets[0]}, and {error}", error.lines) from None
+        raise WhichProcess(f"there is no file {targets[0]}, and {error}", error.lines) from None

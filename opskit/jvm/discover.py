@@ -148,12 +148,16 @@ def read_perfdata(fs: ProcFS, pid: int, sleep: Callable[[float], None] | None = 
         if jvm.perf is not None:
             return jvm.perf
         tries -= 1
-        if sleep is None or not tries or not isinstance(jvm.no_perf, (_NotReady, BadInput)):
+        if sleep is None or not tries or not isinstance(jvm.no_perf, (NotReady, BadInput)):
             raise jvm.no_perf or NotSupported(f"{pid} shares no counters")
         sleep(_READY_PAUSE_S)
 
 
-class _NotReady(NotSupported):
+class Nameless(NotSupported):
+    """The JVM's user has no passwd entry where it runs."""
+
+
+class NotReady(NotSupported):
     """The JVM has not made its counters yet."""
 
 
@@ -325,12 +329,12 @@ class _Finder:
                 return NotSupported(f"{pid} was started with -XX:{bad}{name}: it shares no counters")
         uid = status.effective_uid
         if not self._has_passwd_entry(pid, uid):
-            return NotSupported(
+            return Nameless(
                 f"{pid} shares no counters: uid {uid} has no passwd entry where it runs, and HotSpot makes no hsperfdata file "
                 "for a user without a name"
             )
         if self._is_young(pid):
-            return _NotReady(f"{pid} is just starting: it has not shared its counters yet")
+            return NotReady(f"{pid} is just starting: it has not shared its counters yet")
         return NotSupported(
             f"{pid} shares no counters: it maps no hsperfdata file, and its command line shows no reason; "
             f"{shell.command('opskit', 'hsperf-check', pid)} looks further"
@@ -356,4 +360,4 @@ def _parsed(pid: int, data: bytes, source: str) -> PerfData | OpskitError:
         perf = parse_hsperfdata(data, source)
     except BadInput as error:
         return error
-    return perf if perf.accessible else _NotReady(f"{pid} is just starting: {source} is not complete yet")
+    return perf if perf.accessible else NotReady(f"{pid} is just starting: {source} is not complete yet")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import stat
 from typing import TYPE_CHECKING, TypeVar, overload
 
@@ -35,7 +34,6 @@ LARGEST_BYTES = 256 << 20
 # execve(2) takes 6 MiB of words. A process may let cmdline show more of its memory (prctl(2), PR_SET_MM_MAP).
 LARGEST_WORDS_BYTES = 8 << 20
 _WORDS = ("/cmdline", "/environ")
-_ID = re.compile("[1-9][0-9]{0,9}")
 _LARGEST_PID = (1 << 31) - 1
 
 
@@ -50,8 +48,8 @@ class Refused(PermissionError):  # noqa: N818
 
 def ids(names: Iterable[str]) -> list[int]:
     """The PIDs or TIDs among names, sorted. `0`, `07` and `²` are none."""
-    is_id = _ID.fullmatch
-    return sorted([pid for name in names if is_id(name) and (pid := int(name)) <= _LARGEST_PID])  # a number: ten digits
+    written = [name for name in names if not name.strip("0123456789") and len(name) < 11 and name[:1] not in "0"]
+    return sorted([number for name in written if (number := int(name)) <= _LARGEST_PID])  # a number: ten digits at most
 
 
 def largest_bytes(path: str, limit_bytes: int) -> int:

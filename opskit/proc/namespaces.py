@@ -1,6 +1,6 @@
-"""Whether we run in a container: what the kernel says of our namespaces, not what files an image brought along.
+"""Namespaces of processes, and whether this is a container (namespaces(7)).
 
-The inode numbers of the machine's first namespaces are fixed (include/linux/proc_ns.h, PROC_*_INIT_INO):
+The inode numbers of the initial namespaces are fixed (include/linux/proc_ns.h, PROC_*_INIT_INO):
 
 /proc/self/ns/pid -> pid:[4026531836]
 /proc/self/ns/user -> user:[4026531837]
@@ -11,36 +11,38 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.proc.fs import DENIED, GONE
+from opskit.proc.fs import optional
 
 if TYPE_CHECKING:
     from opskit.proc.fs import ProcFS
 
-_FIRST = {"pid": b"pid:[4026531836]", "user": b"user:[4026531837]", "cgroup": b"cgroup:[4026531835]"}
+INITIAL = {"pid": b"pid:[4026531836]", "user": b"user:[4026531837]", "cgroup": b"cgroup:[4026531835]"}
+
+
+def namespace(fs: ProcFS, pid: int | str, kind: str) -> bytes | None:
+    """The namespace of a process, `user:[4026531837]`; None where the link cannot be read."""
+    return optional(fs.link, pid, "ns", kind)
+
+
+def in_initial(fs: ProcFS, kind: str, pid: int | str = "self") -> bool | None:
+    """Whether a process is in the machine's initial namespace of this kind; None where the link cannot be read."""
+    found = namespace(fs, pid, kind)
+    return None if found is None else found == INITIAL[kind]
 
 
 def container_evidence(fs: ProcFS) -> str | None:
-    """What shows that we are in a container; None where nothing does.
+    """What shows that opskit runs in a container; None where nothing does.
 
-    A container that shares all namespaces but that of its mounts has another root than pid 1, where that can be seen.
+    A container with all of the host's namespaces but that of mounts has another root than pid 1, where that is visible.
     """
-    for kind, first in _FIRST.items():
-        try:
-            ours = fs.link("self", "ns", kind)
-        except (*GONE, DENIED):
-            continue
-        if ours != first:
-            return f"its {kind} namespace is {ours.decode()}, not the machine's first"
-    try:
-        same_root = fs.file_id("self", "root") == fs.file_id(1, "root")
-    except (*GONE, DENIED):
-        return None
-    return None if same_root else "its root directory is not that of pid 1"
+    for kind, initial in INITIAL.items():
+        ours = namespace(fs, "self", kind)
+        if ours not in (None, initial):
+            return f"its {kind} namespace is {(ours or b'').decode()}, not the machine's first"
+    our_root, its_root = optional(fs.file_id, "self", "root"), optional(fs.file_id, 1, "root")
+    return None if None in (our_root, its_root) or our_root == its_root else "its root directory is not that of pid 1"
 
 
 def in_first_pid_namespace(fs: ProcFS, pid: int | str = "self") -> bool:
-    """Whether the pids here are those that the kernel itself uses; True where it does not tell."""
-    try:
-        return fs.link(pid, "ns", "pid") == _FIRST["pid"]
-    except OSError:
-        return True
+    """Whether the pids here are those of the kernel itself; True where the link cannot be read."""
+    return in_initial(fs, "pid", pid) is not False

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from opskit.proc.files.status import parse_status
 from opskit.proc.fs import ProcFS, optional
+from opskit.proc.namespaces import INITIAL, namespace
 from opskit.records import NamedTuple
 from opskit.shell import Syntax, command
 
@@ -40,7 +41,6 @@ _GENERAL = {
     "CAP_NET_BIND_SERVICE", "CAP_NET_RAW", "CAP_SYS_CHROOT", "CAP_MKNOD", "CAP_AUDIT_WRITE", "CAP_SETFCAP",
     "CAP_SYS_PTRACE", "CAP_DAC_READ_SEARCH",
 }  # fmt: skip
-_FIRST_USER_NAMESPACE = b"user:[4026531837]"  # include/linux/proc_ns.h, PROC_USER_INIT_INO
 
 
 class Rights(NamedTuple):
@@ -60,19 +60,17 @@ class Rights(NamedTuple):
 def read_rights() -> Rights | None:
     """Our own rights; None without a /proc of ours."""
     fs = ProcFS()
-    namespace = optional(fs.link, "self", "ns", "user")
-    return (
-        None if namespace is None else fs.maybe(lambda text: _rights(parse_status(text), namespace), "self", "status")
-    )
+    ours = namespace(fs, "self", "user")
+    return None if ours is None else fs.maybe(lambda text: _rights(parse_status(text), ours), "self", "status")
 
 
-def _rights(status: Status, namespace: bytes) -> Rights:
+def _rights(status: Status, user_namespace: bytes) -> Rights:
     return Rights(
         euid=status.effective_uid,
         effective=status.mask("CapEff") or 0,
         bounding=status.mask("CapBnd") or 0,
         no_new_privs=status.fields.get("NoNewPrivs") == "1",
-        first_user_namespace=namespace == _FIRST_USER_NAMESPACE,
+        first_user_namespace=user_namespace == INITIAL["user"],
         groups=frozenset((str(status.effective_gid), *status.fields.get("Groups", "").split())),
     )
 

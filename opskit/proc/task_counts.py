@@ -1,15 +1,15 @@
-"""Who runs how many threads: what RLIMIT_NPROC and kernel.pid_max count (kernel/fork.c, kernel/pid.c)."""
+"""How many threads each process and user runs: what RLIMIT_NPROC and kernel.pid_max count (kernel/fork.c, kernel/pid.c)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from opskit.errors import BadInput
+from opskit.proc.files.loadavg import parse_loadavg
 from opskit.proc.files.status import parse_status
-from opskit.proc.fs import DENIED, GONE, ProcFS
-from opskit.proc.namespaces import in_first_pid_namespace
-from opskit.proc.visibility import hides_processes, is_mounted_with_hidepid, parse_total_tasks
+from opskit.proc.fs import ProcFS, optional
+from opskit.proc.namespaces import in_first_pid_namespace, namespace
+from opskit.proc.visibility import hides_processes, is_mounted_with_hidepid
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 RESERVED_PIDS = 300  # include/linux/pid.h: once the pids have wrapped, those below are not given out again
 
 
-@dataclass(frozen=True)
-class Member:
+class ProcessTasks(NamedTuple):
     """One process: its real uid, its threads, and how many of these have an id of RESERVED_PIDS or more."""
 
     pid: int
@@ -27,60 +26,62 @@ class Member:
     high_ids: int
 
 
-@dataclass(frozen=True)
-class Population:
-    """All processes that this proc tree shows. `hidden`: there are more, left out by hidepid or not copied."""
+class TaskCounts(NamedTuple):
+    """All processes of this proc tree. `hidden`: there are more, left out by hidepid or not copied."""
 
-    members: tuple[Member, ...]
+    processes: tuple[ProcessTasks, ...]
     hidden: bool
 
     @property
     def threads(self) -> int:
-        """All threads that are to be seen."""
-        return sum(member.threads for member in self.members)
+        """All visible threads."""
+        return sum(process.threads for process in self.processes)
 
     @property
     def high_ids(self) -> int:
-        """Threads whose id comes from the part of the pids that is given out again and again."""
-        return sum(member.high_ids for member in self.members)
+        """Threads whose id is in the range that the kernel keeps reusing."""
+        return sum(process.high_ids for process in self.processes)
 
-    def of_user(self, fs: ProcFS, uid: int, namespace: bytes | None) -> int:
-        """Threads of a real uid, of this user namespace alone; None: of all.
+    def of_uid(self, uid: int) -> int:
+        """Threads of a real uid, in all user namespaces."""
+        return sum(process.threads for process in self.processes if process.uid == uid)
 
-        A process whose namespace must not be read counts as being in it.
-        """
+    def of_user(self, fs: ProcFS, uid: int, in_namespace: bytes | None) -> int:
+        """Threads of a real uid in this user namespace; None: in all. One with an unreadable namespace counts too."""
+        if in_namespace is None:
+            return self.of_uid(uid)
         return sum(
-            member.threads
-            for member in self.members
-            if member.uid == uid and (namespace is None or user_namespace(fs, member.pid) in (None, namespace))
+            process.threads
+            for process in self.processes
+            if process.uid == uid and namespace(fs, process.pid, "user") in (None, in_namespace)
         )
 
 
-def population(fs: ProcFS) -> Population:
-    """Look at every process once; those that vanish meanwhile are left out."""
+def read_task_counts(fs: ProcFS) -> TaskCounts:
+    """Read every process's status once; those that vanish meanwhile are left out."""
     hidden = hides_processes(fs) if fs.is_own() else is_mounted_with_hidepid(fs)
-    members = tuple(_members(fs, fs.pids()))
-    return Population(members, hidden or _is_copied_in_part(fs, members))
+    processes = tuple(_processes(fs, fs.pids()))
+    return TaskCounts(processes, hidden or _is_copied_in_part(fs, processes))
 
 
-def _is_copied_in_part(fs: ProcFS, members: tuple[Member, ...]) -> bool:
-    """Whether a copy holds fewer threads than the machine had. Of a pid namespace's own tree loadavg does not tell."""
+def _is_copied_in_part(fs: ProcFS, processes: tuple[ProcessTasks, ...]) -> bool:
+    """Whether a copy holds fewer threads than the machine had. In a pid namespace loadavg counts other tasks as well."""
     if fs.is_live or not in_first_pid_namespace(fs, 1):
         return False
-    try:
-        return fs.load(parse_total_tasks, "loadavg") > sum(member.threads for member in members)
-    except (*GONE, DENIED, BadInput):
-        return True
+    load = fs.maybe(parse_loadavg, "loadavg")
+    return load is None or load.tasks > sum(process.threads for process in processes)
 
 
-def _members(fs: ProcFS, pids: Iterable[int]) -> Iterable[Member]:
+def _processes(fs: ProcFS, pids: Iterable[int]) -> Iterable[ProcessTasks]:
     for pid in pids:
-        try:
-            status = fs.load(parse_status, pid, "status")
-            threads = status.threads or 1
-            yield Member(pid, status.real_uid, threads, _high_ids(fs, pid, threads))
-        except (*GONE, DENIED, BadInput):
-            continue
+        found = fs.maybe(_uid_and_threads, pid, "status")
+        if found is not None:
+            yield ProcessTasks(pid, *found, _high_ids(fs, pid, found[1]))
+
+
+def _uid_and_threads(text: str) -> tuple[int, int]:
+    status = parse_status(text)
+    return status.real_uid, status.threads or 1
 
 
 def _high_ids(fs: ProcFS, pid: int, threads: int) -> int:
@@ -88,15 +89,5 @@ def _high_ids(fs: ProcFS, pid: int, threads: int) -> int:
         return threads
     if threads == 1:
         return 0
-    try:
-        return sum(tid >= RESERVED_PIDS for tid in fs.tids(pid))
-    except (*GONE, DENIED):
-        return threads
-
-
-def user_namespace(fs: ProcFS, pid: int | str) -> bytes | None:
-    """`user:[4026531837]`; None where it must not be read."""
-    try:
-        return fs.link(pid, "ns", "user")
-    except OSError:
-        return None
+    tids = optional(fs.tids, pid)
+    return threads if tids is None else sum(tid >= RESERVED_PIDS for tid in tids)

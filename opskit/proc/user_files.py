@@ -12,10 +12,11 @@ import stat
 import sys
 import zlib
 from itertools import chain
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from opskit import shell
 from opskit.errors import BadInput, NotPermitted
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -65,6 +66,11 @@ class _Source(NamedTuple):
         return shell.command(*before, *errors, pipe, "opskit", self.command, "-")
 
 
+def exists(path: str) -> bool:
+    """Whether there is a file of this name, a broken link included."""
+    return os.path.lexists(path)
+
+
 def source_name(path: str) -> str:
     """How messages name it."""
     return "standard input" if path == STDIN else path
@@ -86,6 +92,13 @@ def open_files(paths: Sequence[str], command: str) -> list[UserFile]:
         if path == following:
             raise BadInput(source_name(path), "named twice: its content would count twice")
     return [_open_file(_Source(path, command)) for path in paths]
+
+
+def scratch_file() -> BinaryIO:
+    """An unnamed temporary file, for what is too large for the memory."""
+    import tempfile
+
+    return cast("BinaryIO", tempfile.TemporaryFile(prefix="opskit-"))
 
 
 def _open_file(source: _Source) -> UserFile:

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.errors import BadInput
+from opskit.proc.files.loadavg import parse_loadavg
 from opskit.proc.files.mountinfo import parse_mountinfo
+from opskit.proc.fs import DENIED, Refused
 from opskit.proc.rights import RUN_AS_ROOT, how_to_be_allowed, missing, read_rights
-from opskit.quantities import integer, plural
+from opskit.quantities import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from opskit.proc.fs import ProcFS
+
+
+PERMISSION_DENIED = "permission denied"
+
+
+def why_unread(error: Exception) -> str:
+    """A short reason for a DENIED, a Refused or a BadInput."""
+    if isinstance(error, Refused):
+        return str(error.strerror)
+    return PERMISSION_DENIED if isinstance(error, DENIED) else str(error)
 
 
 def coverage_lines(fs: ProcFS, scanned: int, denied: int, vanished: int) -> Iterator[str]:
@@ -22,9 +33,9 @@ def coverage_lines(fs: ProcFS, scanned: int, denied: int, vanished: int) -> Iter
         yield f"{denied:,} of {scanned + denied:,} processes could not be read; {advice}"
     if vanished:
         yield f"{plural(vanished, 'process', 'processes')} vanished during the scan"
-    tasks = fs.maybe(parse_total_tasks, "loadavg") if hides_processes(fs) else None
-    if tasks is not None:
-        yield f"{fs.proc} hides other users' processes (hidepid): {tasks:,} tasks run in all; {_to_see_them(fs)}"
+    load = fs.maybe(parse_loadavg, "loadavg") if hides_processes(fs) else None
+    if load is not None:
+        yield f"{fs.proc} hides other users' processes (hidepid): {load.tasks:,} tasks run in all; {_to_see_them(fs)}"
 
 
 def _to_see_them(fs: ProcFS) -> str:
@@ -57,12 +68,3 @@ def _hidepid(fs: ProcFS) -> tuple[str, str] | None:
     options = {option.partition("=")[0]: option.partition("=")[2] for mount in here[-1:] for option in mount.options}
     hidepid = options.get("hidepid", "0")
     return None if hidepid in ("0", "off") else (hidepid, options.get("gid", "0"))
-
-
-def parse_total_tasks(text: str) -> int:
-    """All tasks (threads) of the machine: 489 in `0.20 0.18 0.12 1/489 11206`."""
-    words = text.split()
-    total = integer(words[3].partition("/")[2]) if len(words) > 3 else None
-    if total is None:
-        raise BadInput("loadavg", "not `a b c running/total pid`", found=text)
-    return total

@@ -1,4 +1,4 @@
-"""Who can attach to which JVM, and what deviates: pure, so that also JDK 8 can be judged, which no test machine has."""
+"""Which client can attach to which JVM, and what deviates: pure, so that JDK 8, which no test machine has, is judged as well."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ import subprocess
 
 import pytest
 
-from opskit.analysis import hsperf_check as analysis
-from opskit.jvm.attach.files import Counters, Entry, Leftover, Socket, Surroundings, Tmp, Trigger, Way
+from opskit.analysis.finding import Entity
+from opskit.analysis.hsperf_check.judge import judge
+from opskit.analysis.hsperf_check.repairs import Outcome
+from opskit.collect.hsperf_check import Facts, Probe, Request
+from opskit.jvm.attach.files import Counters, Entry, Socket, Surroundings, Tmp, Trigger, Way
+from opskit.jvm.attach.leftovers import Leftover
+from opskit.jvm.attach.target import Stopped
 from opskit.jvm.discover import HOTSPOT, Jvm
 from opskit.jvm.mapped_files import Mapping
 from opskit.proc.fs import FileId, Space
-from opskit.render.formats import markdown, text
-from opskit.render.report import About, Report
+from opskit.render.formats import json, markdown, text
+from opskit.render.report import About
 from opskit.render.views import hsperf_check as view
 
 APP, NOW = 1001, 1_000_000.0
 PID = 4242
-NAMES = analysis.Names(
-    lambda uid: {0: "root", APP: "app"}.get(uid, str(uid)), lambda gid: {0: "root", APP: "app"}.get(gid, str(gid))
-)
 KINDS = {"socket": stat.S_IFSOCK, "plain file": stat.S_IFREG, "directory": stat.S_IFDIR, "symbolic link": stat.S_IFLNK}
 SOCKET, COUNTERS, DIRECTORY = f"/tmp/.java_pid{PID}", f"/tmp/hsperfdata_app/{PID}", "/tmp/hsperfdata_app"
 
@@ -65,16 +67,23 @@ def around(**changes):
     return Surroundings(**{**well, **changes})
 
 
-def check(**changes):
-    return analysis.check(around(**changes), NAMES, NOW, lambda _: None, 4096, initial_namespace=True)
+def name(number):
+    return {0: "root", APP: "app"}.get(number, str(number))
 
 
-def works(checked):
-    return [client.works for client in checked.clients]
+FACTS = Facts(Request(), [], [], {}, False, [], NOW, 4096, True, False, name, name)
 
 
-def codes(checked):
-    return [finding.code for finding in checked.findings]
+def check(sees_all=True, is_copy=False, **changes):
+    return judge(FACTS._replace(around=[around(**changes)], sees_all=sees_all, is_copy=is_copy))
+
+
+def works(result):
+    return [client.works for client in result.checked[0].clients]
+
+
+def codes(result):
+    return [finding.code for finding in result.checked[0].findings]
 
 
 def test_nothing_wrong():
@@ -94,7 +103,7 @@ def test_nothing_wrong():
         ({"socket": None, "java_major": 11}, [False, False, False, False]),
         ({"socket": None, "java_major": None}, [False, False, False, False]),
         ({"disabled": True}, [False, False, False, False]),
-        ({"stopped": "4242 is stopped; kill -CONT 4242"}, [False, False, False, False]),
+        ({"stopped": Stopped("is stopped", "kill -CONT 4242", command=True)}, [False, False, False, False]),
         ({"socket": None, "listener": False, "reduced": True}, [False, False, False, False]),
         ({"reduced": True}, [False, True, True, True]),
         ({"tmp": None, "socket": None}, [None, None, None, None]),
@@ -128,7 +137,7 @@ def test_the_blogs_case():
     checked = check(java_major=8, tmp=setgid, socket=Socket(entry(SOCKET, gid=0), True, PID))
     assert codes(checked) == ["tmp-setgid", "attach-socket-group"]
     assert [(repair.change, repair.command) for repair in checked.repairs] == [("group app (1001)", FIX)]
-    why = checked.clients[0].why
+    why = checked.checked[0].clients[0].why
     assert "`well-known file is not secure`" in why
     assert f"the group of {SOCKET} is root (0), the JVM runs with group app (1001)" in why
 
@@ -152,21 +161,75 @@ def test_triggers(uid, in_cwd, major, age_s, listener, expected):
     assert [(finding.code, finding.severity) for finding in checked.findings if "trigger" in finding.code] == expected
 
 
+@pytest.mark.parametrize(
+    ("directory", "says"),
+    [
+        ({"mode": 0o500}, "mode 0500 of /tmp/hsperfdata_app locks out app (1001), who needs rwx"),
+        ({"mode": 0o757}, "was not secure when it started"),
+        ({"uid": 0, "mode": 0o755}, "was not secure when it started"),
+        ({"mode": 0o755}, "the cause is not visible any more"),
+    ],
+)
+def test_why_there_is_no_hsperfdata(directory, says):
+    """What keeps HotSpot from creating the file is named: owner, write permission of others, or the user's own rights."""
+    counters = Counters(None, entry(DIRECTORY, "directory", **directory), None)
+    [finding] = [each for each in check(counters=counters).findings if each.code == "hsperf-file-missing"]
+    assert says in finding.summary
+    assert finding.subject == COUNTERS
+
+
+def test_a_copy_is_named_as_the_reason():
+    """A client's fate is unknown: the copy is the reason, not a /tmp that is closed to us."""
+    of_copy, of_closed = check(is_copy=True, tmp=None, socket=None), check(tmp=None, socket=None)
+    assert {client.works for client in of_copy.checked[0].clients} == {None}
+    assert "a copy does not contain it" in of_copy.checked[0].clients[0].why
+    assert "cannot be looked into" in of_closed.checked[0].clients[0].why
+
+
+@pytest.mark.parametrize(
+    ("reason", "severity", "exit_code", "next_"),
+    [
+        ("timeout", "error", 2, f"opskit safepoints {PID}"),
+        ("disabled", "note", None, None),
+        ("tmp", "error", None, None),
+    ],
+)
+def test_a_probe_that_failed(reason, severity, exit_code, next_):
+    """A timeout leaves the question open: exit code 2, and the command that shows whether the JVM reaches safepoints."""
+    result = judge(FACTS._replace(around=[around()], probes={PID: Probe(PID, reason, "why", 12.0)}))
+    [finding] = result.findings
+    assert (finding.code, finding.severity, finding.next) == ("attach-probe-failed", severity, next_)
+    assert result.exit_code == exit_code
+
+
+def test_findings_name_what_they_are_about():
+    """A socket and a file are in their process; a /tmp that several JVMs share is reported once."""
+    setgid = Tmp(entry("/tmp", "directory", 0, 0, 0o3777), Space(False, 1 << 30, 1000), shared=True)
+    jvms = [
+        around(jvm=Jvm(pid, pid, HOTSPOT, APP, pid, "x"), tmp=setgid, socket=Socket(entry(SOCKET, gid=0), True, pid))
+        for pid in (PID, PID + 1)
+    ]
+    findings = judge(FACTS._replace(around=jvms)).findings
+    assert [finding.code for finding in findings] == ["attach-socket-group"] * 2 + ["tmp-setgid"]
+    entity = findings[0].entity
+    assert (entity.kind, entity.id, entity.inside) == ("socket", SOCKET, Entity("process", PID, PID))
+    assert findings[2].entity == Entity("file", "/tmp")
+
+
 def test_a_socket_is_repaired_only_if_its_peer_is_known():
-    """Where the listener could not be asked, the deviation is told and the repair refused."""
+    """Where the listener is unknown, the deviation is reported and the repair refused."""
     checked = check(socket=Socket(entry(SOCKET, gid=0), None, None))
     assert codes(checked) == ["attach-socket-group"]
-    assert checked.repairs[0].refused == "its listener could not be asked who it is"
+    assert checked.repairs[0].refused == "the process that listens on it is unknown"
     foreign = check(socket=Socket(entry(SOCKET, gid=0), True, 99))
     assert codes(foreign) == ["attach-socket-foreign"]
-    assert foreign.repairs == ()
+    assert foreign.repairs == []
 
 
 @pytest.mark.parametrize("initial", [True, False])
 def test_a_dead_socket_over_a_living_listener(initial):
     """It is removed only from where every process is visible, as all is that is removed."""
-    seen = around(socket=Socket(entry(SOCKET), False, None))
-    checked = analysis.check(seen, NAMES, NOW, lambda _: None, 4096, initial_namespace=initial)
+    checked = check(sees_all=initial, socket=Socket(entry(SOCKET), False, None))
     assert codes(checked) == ["attach-socket-orphaned"]
     [repair] = checked.repairs
     assert repair.remove
@@ -186,10 +249,9 @@ def test_a_dead_socket_over_a_living_listener(initial):
 def test_only_what_is_proven_dead_is_removed(kind, locked, mapped, initial, refused):
     """Every doubt keeps a leftover."""
     left = Leftover(PID, "hsperfdata", entry(COUNTERS, kind), "/tmp", locked=locked, mapped=mapped)
-    findings, [repair] = analysis.check_leftovers([left], NAMES, NOW, initial_namespace=initial)
-    assert [(finding.code, finding.severity) for finding in findings] == [
-        ("hsperf-leftover", "warning" if initial else "note")
-    ]
+    result = judge(FACTS._replace(leftovers=[left], sees_all=initial))
+    findings, [repair] = result.findings, result.repairs
+    assert [(finding.code, finding.severity) for finding in findings] == [("hsperf-leftover", "note")]
     assert ("cannot be seen from here" in findings[0].summary) is not initial
     assert (repair.refused is None) if refused is None else (refused in repair.refused)
 
@@ -207,8 +269,10 @@ def test_a_path_in_a_printed_command_is_one_word(name):
         FileId(1, 9, 0, APP),
     )
     socket = Socket(entry(f"{place}/.java_pid{PID}", uid=0, gid=0, mode=0o666), True, PID)
-    fixes = {finding.code: finding.fix for finding in check(tmp=tmp, counters=linked, socket=socket).findings}
-    ran = {code: in_shell(fixes[code]) for code in ("tmp-full", "hsperf-file-links")}
+    findings = check(tmp=tmp, counters=linked, socket=socket).findings
+    fixes = {finding.code: finding.fix for finding in findings}
+    ran = {finding.code: in_shell(finding.next) for finding in findings if finding.next}
+    assert set(ran) == {"tmp-full", "hsperf-file-links"}
     assert ran["tmp-full"] == [b"df", b"-h", os.fsencode(place), b"df", b"-i", os.fsencode(place)]
     assert ran["hsperf-file-links"] == [b"find", os.fsencode(place), b"-xdev", b"-inum", b"9"]
     assert {fixes[code] for code in fixes if code.startswith("attach-socket")} == {FIX}
@@ -229,13 +293,10 @@ def test_names_are_escaped_and_the_whole_output(golden):
         jvm=Jvm(PID, PID, HOTSPOT, APP, 1, "evil\x1b[31m|x"),
         socket=Socket(entry(SOCKET, uid=77, mode=0o666), True, PID),
     )
-    rows = [view.ClientRow(PID, "app", checked.around.jvm.main, client) for client in checked.clients]
-    repairs = [view.RepairRow(repair, "would") for repair in checked.repairs]
-    report = Report(
-        About("vm", "2025-11-21T12:00:00Z", "0", "opskit hsperf-check 4242", {"pids": "4242"}),
-        verdict=[view.verdict_line(checked, "app")],
-        blocks=view.blocks(rows, checked.findings, [view.ProbeRow(PID, None, "JDK 17", 1.25)], repairs),
-        footer=["Nothing was changed; add --yes to do it"],
-    )
+    repairs = [Outcome(repair, "would") for repair in checked.repairs]
+    checked = checked._replace(facts=checked.facts._replace(probes={PID: Probe(PID, None, "JDK 17", 1.25)}))
+    about = About("vm", "2025-11-21T12:00:00Z", "0", "opskit hsperf-check 4242", {"pids": "4242"})
+    report = view.report(about, view.Shown(checked, checked.findings, repairs))
     golden("hsperf-check.text", text.render(report))
+    golden("hsperf-check.json", json.render(report))
     golden("hsperf-check.markdown", markdown.render(report))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 from histotext import POST, text
@@ -12,15 +11,17 @@ from hypothesis import strategies as st
 
 from opskit.analysis.jmap_diff.comparable import comparable, oddities
 from opskit.analysis.jmap_diff.compare import compare, order, visible
+from opskit.analysis.jmap_diff.judge import judge
 from opskit.analysis.jmap_diff.names import Choice
 from opskit.analysis.jmap_diff.trend import minutes_until_full
+from opskit.collect.jmap_diff import Facts, Sample, Target
 from opskit.jvm.dumps.histogram_reader import parse_histograms
 from opskit.jvm.logs.timestamps import Stamp
 
 
 def histogram(rows, source="x", stamp=None, **options):
     [found] = parse_histograms(text(rows, **options), source)
-    return found if stamp is None else replace(found, stamp=stamp)
+    return found if stamp is None else found._replace(stamp=stamp)
 
 
 def series(*snapshots, seconds=None):
@@ -172,7 +173,7 @@ def test_the_leak_is_ranked_before_the_noise():
 def test_slopes_are_by_histogram_where_the_times_are_not_known():
     """And a name that a cut histogram has not got has no trend."""
     snapshots = series({"a.A": 160, "a.B": 16}, {"a.A": 320, "a.B": 32}, {"a.A": 480})
-    found = compare([*snapshots[:2], replace(snapshots[2], cut="it has no Total line")], Choice())
+    found = compare([*snapshots[:2], snapshots[2]._replace(cut="it has no Total line")], Choice())
     assert [(one.name, one.bytes_per_min, one.bytes_per_step) for one in found.trend] == [
         ("a.A", None, pytest.approx(160))
     ]
@@ -188,7 +189,7 @@ def test_when_the_heap_is_full():
 
 def test_a_log_with_both_sides_of_each_collection_is_compared_by_what_is_left():
     """Three or more after a full GC tell the trend; fewer, and all are compared."""
-    both = [replace(one, moment=moment) for one in series({"a.A": 16}, {"a.A": 32}, {"a.A": 48})
+    both = [one._replace(moment=moment) for one in series({"a.A": 16}, {"a.A": 32}, {"a.A": 48})
             for moment in ("before full gc", "after full gc")]  # fmt: skip
     assert [one.moment for one in comparable(both)] == ["after full gc"] * 3
     assert len(comparable(both[:4])) == 4
@@ -217,3 +218,41 @@ def test_what_is_not_one_jvm_at_two_times_is_said(one, other, said):
 def test_one_jvm_at_two_times_is_not():
     """A few classes that come and go are no other JVM."""
     assert odd(histogram(ROWS), histogram([*ROWS[1:], ("c.D", 1, 16)])) == []
+
+
+def judged(*snapshots, jvm=None, **options):
+    return judge(Facts([Sample(one) for one in series(*snapshots, seconds=30)], jvm), Choice(), **options)
+
+
+def test_what_keeps_growing_is_a_finding():
+    """Its entity is the JVM; share and window are those of the series; garbage, which a collection frees, is none."""
+    jvm = Target(7, 99, "Main", "17", None, 1 << 20)
+    sizes = [
+        ({"a.Leak": leak, "a.Cache": cache}) for leak, cache in zip(range(1600, 16000, 1600), [16, 1600, 3200, 16] * 2)
+    ]
+    result = judged(*sizes, jvm=jvm)
+    [found] = result.findings
+    assert (found.code, found.severity) == ("class-keeps-growing", "warning")
+    assert found.entity[:3] == ("process", 7, 99)
+    assert found.summary == "a.Leak keeps growing: in 7 of 7 steps, +3.1 KiB a minute, 12.5 KiB by now"
+    assert found.next == "jcmd 7 GC.heap_dump FILE"
+    assert found.share == pytest.approx(12800 / 12816)
+    assert found.window_s == 210
+
+
+@pytest.mark.parametrize("snapshots", [
+    [{"a.A": 16}],
+    [{"a.A": 16}, {"a.A": 1600}],
+    [{"a.A": 1600}, {"a.A": 16}, {"a.A": 160}],
+    [{"a.A": 16, "[B": 10**6}, {"a.A": 32, "[B": 10**6}, {"a.A": 48, "[B": 10**6}],
+])  # fmt: skip
+def test_no_finding(snapshots):
+    """Of one histogram, of two, of noise, and of less than a percent of all bytes."""
+    assert judged(*snapshots).findings == []
+
+
+def test_the_rows_of_a_result_are_in_order():
+    """The first ones, or all of them."""
+    result = judged({"a.A": 16, "a.B": 16}, {"a.A": 160, "a.B": 1600}, sort="name", min_bytes=100)
+    assert [row.name for row in result.first(None)] == ["a.A", "a.B"]
+    assert [row.name for row in result.first(1)] == ["a.A"]

@@ -1,12 +1,12 @@
-"""Saved histograms are read into facts; words are told apart into files and a JVM."""
+"""Saved histograms are read into facts, without a command."""
 
 from __future__ import annotations
 
 import pytest
 from histotext import text
 
-from opskit.collect.jmap_diff import collect, files_among
-from opskit.errors import BadInput, UsageError
+from opskit.collect.jmap_diff import collect
+from opskit.errors import BadInput
 
 
 def test_files_in_their_order(tmp_path):
@@ -22,23 +22,3 @@ def test_files_in_their_order(tmp_path):
     assert (facts.jvm, facts.saved, facts.error) == (None, None, None)
     with pytest.raises(BadInput, match="a single histogram"):
         collect(paths[1:])
-
-
-@pytest.mark.parametrize(("words", "files"), [
-    ([], ()),
-    (["4242"], ()),
-    (["no.such.Main"], ()),
-    (["./a"], ("./a",)),
-    (["-"], ("-",)),
-    (["./a", "b"], ("./a", "b")),
-])  # fmt: skip
-def test_files_among_words(words, files):
-    """A PID or a name alone is a JVM."""
-    assert files_among(words) == files
-
-
-@pytest.mark.parametrize("words", [["4242", "./a"], ["./a", "4242"], ["-", "-"]])
-def test_a_mixture_is_refused(words):
-    """A PID with files, and standard input twice."""
-    with pytest.raises(UsageError):
-        files_among(words)

@@ -16,9 +16,12 @@ from pathlib import Path
 
 import jvms
 import pytest
-from jvmtree import PROGRAM
+from attaching import remove_dead_socket
+from jvmtree import LIBJVM, PROGRAM, Tree
 from stracing import ACTS, OPENS, traced
+from users import reserved_user
 
+from opskit.analysis.hsperf_check import rules
 from opskit.jvm.attach.client import AttachClient
 from opskit.proc.fs import ProcFS
 
@@ -29,11 +32,11 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 @pytest.fixture
 def passwd_user(root_only):
     """A user with a passwd entry that is not root, for whom HotSpot makes hsperfdata: (name, uid, gid)."""
-    for entry in pwd.getpwall():
-        if 0 < entry.pw_uid < 1000 and entry.pw_name in ("games", "bin", "mail", "daemon", "nobody"):
-            remove_directory(Path(f"/tmp/hsperfdata_{entry.pw_name}"))  # what an interrupted test may have left
-            return entry.pw_name, entry.pw_uid, entry.pw_gid
-    pytest.skip("no system user here")
+    with reserved_user() as entry:
+        if entry is None:
+            pytest.skip("needs a system user that no other test uses")
+        remove_directory(Path(f"/tmp/hsperfdata_{entry.pw_name}"))  # what an interrupted test may have left
+        yield entry.pw_name, entry.pw_uid, entry.pw_gid
 
 
 def remove_directory(directory):
@@ -47,11 +50,11 @@ def remove_directory(directory):
 
 
 @pytest.fixture
-def check(opskit):
+def check(inprocess):
     """Run the check on pids; gives (exit code, JSON object)."""
 
     def run(*words, timeout=120):
-        ran = opskit("hsperf-check", *words, "-f", "json", timeout=timeout)
+        ran = inprocess("hsperf-check", *words, "-f", "json", timeout=timeout)
         assert ran.code in (0, 1), ran.err
         return ran.code, json.loads(ran.out)
 
@@ -85,7 +88,7 @@ def fates(document):
 
 
 def test_all_well(check, workload, jvm_version):
-    """A JVM that nobody has touched: nothing is found, exit 0; also once its listener runs."""
+    """A JVM whose files are as it made them: nothing is found, exit 0; also once its listener runs."""
     running = workload(version=jvm_version)
     for _ in range(2):
         code, document = check(running.pid)
@@ -170,6 +173,7 @@ def test_a_recursive_chown_of_tmp_is_repaired(check, workload, passwd_user, tmp_
         f'{PLACES[place].format(tmp_path) or "true"} && exec setpriv --reuid={uid} --regid={gid} --clear-groups "$@"'
     )
     own = ("--pid", "--fork", "--mount-proc", "--kill-child") if pid_namespace else ()
+    remove_dead_socket("/tmp/.java_pid1")
     try:
         running = workload("sleep=1", wrapper=("unshare", "--mount", *own, "sh", "-c", become, "sh"))
     except pytest.fail.Exception as failed:
@@ -193,7 +197,7 @@ def test_a_recursive_chown_of_tmp_is_repaired(check, workload, passwd_user, tmp_
         code, document = check(running.pid, "--fix", "--yes")
         assert {repair["state"] for repair in document["repairs"]} == {"done"}, document["repairs"]
         assert (code, codes(document) - {"tmp-private"}) == (0, set())
-        if place != "the host":  # the directory's group is nobody's concern
+        if place != "the host":  # the directory's group has no effect
             os.chown(directory, -1, gid)
         after = [(found.st_mode, found.st_uid, found.st_gid) for found in map(os.lstat, paths)]
         assert after[:2] == before[:2]
@@ -335,8 +339,8 @@ def test_an_orphan_is_removed_and_the_jvm_can_be_asked_again(check, app, jvm_ver
         assert check(app.pid)[0] == 0
 
 
-def test_triggers(check, workload, passwd_user, initial_pid_namespace):
-    """A wrong-owner trigger in the cwd stops attaching; it is removed, as is an old one; a fresh one is somebody's at work."""
+def test_triggers(check, workload, passwd_user, initial_pid_namespace, monkeypatch):
+    """A wrong-owner trigger in the cwd stops attaching; it is removed, as is an old one; a fresh one belongs to a client at work."""
     _, uid, gid = passwd_user
     running = workload(user=uid, group=gid)
     trigger = Path(f"/proc/{running.pid}/cwd/.attach_pid{running.pid}")
@@ -351,7 +355,7 @@ def test_triggers(check, workload, passwd_user, initial_pid_namespace):
     trigger.touch()
     os.chown(trigger, uid, gid)
     assert check(running.pid)[0] == 0
-    time.sleep(16)
+    monkeypatch.setattr(rules, "TRIGGER_STAYS_S", 0.0)
     code, document = check(running.pid)
     assert (code, codes(document)) == (1, {"attach-trigger-left"})
     assert check(running.pid, "--fix", "--yes")[0] == 0
@@ -392,6 +396,24 @@ def wait_for_codes(check, pid):
     return codes(check(pid)[1])
 
 
+@pytest.mark.parametrize("mode", [0o555, 0o300])
+def test_a_directory_that_its_own_user_cannot_use(check, workload, passwd_user, mode):
+    """Its mode locks the JVM's own user out: the finding names that mode and the repair."""
+    name, uid, gid = passwd_user
+    directory = Path(f"/tmp/hsperfdata_{name}")
+    directory.mkdir()
+    os.chown(directory, uid, gid)
+    directory.chmod(mode)
+    try:
+        running = workload(user=uid, group=gid)
+        assert wait_for_codes(check, running.pid) == {"hsperf-file-missing"}
+        [finding] = check(running.pid)[1]["findings"]
+        assert f"mode {mode:04o} of {directory} locks out {name} ({uid})" in finding["summary"]
+        assert finding["fix"] == f"sudo -u '#{uid}' chmod u+rwx {directory}; then restart the JVM"
+    finally:
+        directory.rmdir()
+
+
 def test_a_directory_that_a_jvm_does_not_use(check, workload, passwd_user, tmp_path):
     """Writable for others, or a link, when the JVM starts: it keeps its counters to itself."""
     name, uid, gid = passwd_user
@@ -423,8 +445,8 @@ def test_a_directory_that_a_jvm_does_not_use(check, workload, passwd_user, tmp_p
         (("-Xrs",), "attach-xrs"),
     ],
 )
-def test_what_somebody_meant_is_a_note(check, workload, jvm_version, options, code):
-    """A flag that disables something is told, and does not fail the check."""
+def test_what_was_intended_is_a_note(check, workload, jvm_version, options, code):
+    """A flag that disables something is a note, and does not fail the check."""
     running = workload(version=jvm_version, options=options)
     exit_code, document = check(running.pid)
     assert (exit_code, codes(document)) == (0, {code})
@@ -498,7 +520,7 @@ def test_a_leftover_of_an_inner_pid_that_a_jvm_elsewhere_has(check, workload, ro
 
 
 def leave_socket(path):
-    """A socket that nobody listens on."""
+    """A socket without a listening process."""
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(path)
 
@@ -514,7 +536,7 @@ def test_jstack_of_jdk_8_does_not_know_inner_pids(check, workload, root_only):
 
 
 def test_a_stopped_jvm(check, workload):
-    """It answers nobody; how to go on."""
+    """It cannot answer; the command that resumes it."""
     running = workload()
     running.signal(signal.SIGSTOP)
     while "T (stopped)" not in Path(f"/proc/{running.pid}/status").read_text():
@@ -533,7 +555,7 @@ def test_a_jvm_that_reaches_no_safepoint(opskit, workload, jvm_version):
     assert 'thread "hog"' in ran.out
 
 
-def test_probe(check, opskit, workload, jvm_version):
+def test_probe(check, inprocess, workload, jvm_version):
     """It attaches for real, says what it leaves behind, and nothing else."""
     running = workload(version=jvm_version)
     code, document = check(running.pid, "--probe")
@@ -541,7 +563,7 @@ def test_probe(check, opskit, workload, jvm_version):
     assert document["jvms"][0]["probe"]["said"].startswith(f"JDK {jvm_version}.")
     assert any("Attach Listener" in note for note in document["notes"])
     assert os.path.lexists(f"/tmp/.java_pid{running.pid}")
-    ran = opskit("attach-check", running.pid, "--probe", "-f", "markdown")
+    ran = inprocess("attach-check", running.pid, "--probe", "-f", "markdown")
     assert ran.code == 0
     assert "works" in ran.out
 
@@ -558,15 +580,15 @@ def dead(workload, passwd_user):
         file.unlink(missing_ok=True)
 
 
-def test_leftovers_of_a_dead_jvm(check, opskit, root_only, dead):
+def test_leftovers_of_a_dead_jvm(check, inprocess, root_only, dead):
     """A killed JVM leaves socket and counters: found without a pid and by its pid, removed by --fix --yes."""
     pid, files = dead
-    everything = json.loads(opskit("hsperf-check", "-f", "json").out)
+    everything = json.loads(inprocess("hsperf-check", "-f", "json").out)
     subjects = {finding["subject"]: finding["code"] for finding in everything["findings"]}
     assert subjects[str(files[0])] == "attach-socket-leftover"
     assert subjects[str(files[1])] == "hsperf-leftover"
     code, document = check(pid)
-    assert (code, codes(document)) == (1, {"attach-socket-leftover", "hsperf-leftover"})
+    assert (code, codes(document)) == (0, {"attach-socket-leftover", "hsperf-leftover"})
     code, document = check(pid, "--fix", "--yes")
     for repair in document["repairs"]:
         # Refused where we are in a container, or where a process does not let its maps be read, not even by root.
@@ -575,7 +597,7 @@ def test_leftovers_of_a_dead_jvm(check, opskit, root_only, dead):
 
 
 def test_a_leftover_that_is_locked_stays(check, dead):
-    """An flock, or a mapping, means that somebody has it: it is no leftover."""
+    """An flock, or a mapping, means that a process has it: it is not a leftover."""
     pid, files = dead
     with open(files[1]) as held:
         fcntl.flock(held, fcntl.LOCK_SH)
@@ -584,24 +606,24 @@ def test_a_leftover_that_is_locked_stays(check, dead):
         assert files[1].exists()
 
 
-def test_what_cannot_be_checked(opskit, spawn):
+def test_what_cannot_be_checked(inprocess, spawn):
     """Exit 2 and one line."""
     other = spawn("import time; print('up', flush=True); time.sleep(1000)")
     for words, says in (
         ((other.pid,), "is not a JVM"),
         ((2**22 - 1,), "no process 4194303"),
-        (("x",), "is no pid"),
+        (("nosuch",), "not a PID or the name of a running JVM"),
         (("--yes",), "--yes goes with --fix"),
         (("--timeout", "3"), "--timeout goes with --probe"),
-        (("--probe", "--timeout", "abc"), "is no duration"),
+        (("--probe", "--timeout", "abc"), "is not a duration"),
     ):
-        ran = opskit("hsperf-check", *words)
+        ran = inprocess("hsperf-check", *words)
         assert ran.code == 2
         assert says in ran.err
         assert ran.out == ""
 
 
-def test_no_jvm_at_all(opskit, tree):
+def test_no_jvm_at_all(inprocess, tree):
     """A machine without a JVM: says so, exit 0."""
     root = tree(
         {
@@ -611,11 +633,28 @@ def test_no_jvm_at_all(opskit, tree):
             "tmp/x": "",
         }
     )
-    ran = opskit("--root", root, "hsperf-check")
+    ran = inprocess("--root", root, "hsperf-check")
     assert ran.code == 0
     assert "No JVM is running here" in ran.out
-    assert opskit("--root", root, "hsperf-check", "--probe").code == 2
-    assert opskit("--root", root, "hsperf-check", "--fix", "--yes").code == 2
+    assert inprocess("--root", root, "hsperf-check", "--probe").code == 2
+    assert inprocess("--root", root, "hsperf-check", "--fix", "--yes").code == 2
+
+
+def test_a_jvm_by_its_name(inprocess, tmp_path):
+    """A part of its main class stands for its PID; two JVMs that match are listed, exit 2; a copy is named as the reason."""
+    tree = Tree(tmp_path)
+    for pid, main in ((70, "com.example.Billing"), (90, "com.example.Orders")):
+        tree.process(pid, ("java", "-cp", "x", main), maps=LIBJVM)
+    done = inprocess("--root", tmp_path, "hsperf-check", "billing", "-f", "json")
+    assert done.code in (0, 1), done.err
+    document = json.loads(done.out)
+    assert [jvm["pid"] for jvm in document["jvms"]] == [70]
+    assert {client["works"] for client in document["jvms"][0]["clients"]} == {None}
+    assert all("a copy does not contain it" in client["why"] for client in document["jvms"][0]["clients"])
+    assert [finding["code"] for finding in document["findings"]] == []
+    done = inprocess("--root", tmp_path, "hsperf-check", "example")
+    assert (done.code, done.out) == (2, "")
+    assert "2 processes match 'example'" in done.err
 
 
 def test_what_the_safety_table_says(workload):

@@ -10,7 +10,6 @@ import dataclasses
 import fcntl
 import json
 import os
-import pwd
 import shlex
 import shutil
 import signal
@@ -23,10 +22,12 @@ from pathlib import Path
 import hsperf
 import pytest
 from terminal import on_terminal
+from users import reserved_user
 
 from opskit.actions.repair_ownership import carry_out
-from opskit.analysis.hsperf_check import Repair
-from opskit.commands import hsperf_check as command
+from opskit.analysis.hsperf_check.judge import judge
+from opskit.analysis.hsperf_check.repairs import Repair
+from opskit.collect.hsperf_check import Request, collect
 from opskit.host import Host
 from opskit.jvm.attach.files import Way
 from opskit.proc.files.stat import parse_stat
@@ -80,11 +81,11 @@ class Attacker:
 
 @pytest.fixture
 def user(root_only):
-    """Who attacks: somebody with a name and without rights."""
-    for name in ("games", "bin", "mail", "daemon", "nobody"):
-        with contextlib.suppress(KeyError):
-            return pwd.getpwnam(name)
-    pytest.skip("no system user here")
+    """The attacker: a user with a name and without rights."""
+    with reserved_user() as entry:
+        if entry is None:
+            pytest.skip("needs a system user that no other test uses")
+        yield entry
 
 
 @pytest.fixture
@@ -103,19 +104,22 @@ def attack(user):
 
 @pytest.fixture
 def ground(root_only):
-    """A directory of root's that others may enter, on a tmpfs: with small inode numbers."""
+    """A directory of root's that others may enter, on a tmpfs of its own, whose inode numbers begin anew."""
     path = Path(f"/dev/shm/opskit-test-{os.getpid()}")
     path.mkdir(mode=0o755)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", path], check=False).returncode == 0
     yield path
+    if mounted:
+        subprocess.run(["umount", "--lazy", path], check=True)
     shutil.rmtree(path)
 
 
 @pytest.fixture
-def fix(opskit):
+def fix(inprocess):
     """Run the repair as root; gives its repairs."""
 
     def run(*words):
-        ran = opskit("hsperf-check", *words, "--fix", "--yes", "-f", "json")
+        ran = inprocess("hsperf-check", *words, "--fix", "--yes", "-f", "json")
         assert ran.code in (0, 1), ran.err
         return json.loads(ran.out)["repairs"]
 
@@ -187,7 +191,7 @@ def forced(attacker, user, name=None):
         with contextlib.suppress(FileNotFoundError):
             planned += [repair(attacker.pid, user.pw_uid, names, code, proof, **change) for change in changes]
     assert planned
-    problems = [done.problem for done in carry_out(Host.at(None, None), planned)]
+    problems = [done.why for done in carry_out(Host.at(None, None), planned)]
     assert all(problems), problems
     if attacker.how == "user-namespace":
         assert set(problems) == {f"{attacker.pid} runs in another user namespace: run opskit inside of it"}
@@ -197,6 +201,8 @@ def forced(attacker, user, name=None):
 @pytest.mark.parametrize("how", IN_MOUNTS)
 def test_a_file_with_the_number_of_the_attackers(attack, fix, ground, user, how):
     """The exploit: it maps a file of its own with the inode number of root's, and lays root's over the name."""
+    for number in range(50):  # the attacker's own files come first
+        write(ground / str(number), 0o600)
     victim = write(ground / "secret", 0o600)
     before = seen(victim)
     attacker = attack(how, "same-number", victim)
@@ -209,7 +215,7 @@ def test_a_file_with_the_number_of_the_attackers(attack, fix, ground, user, how)
 
 
 @pytest.mark.parametrize("how", IN_MOUNTS)
-def test_a_file_that_anybody_may_write_to(attack, fix, ground, user, how):
+def test_a_file_that_every_user_may_write_to(attack, fix, ground, user, how):
     """It really maps root's file, at the right name: only the mount tells that it does not lie there."""
     victim = write(ground / "board", 0o666)
     before = seen(victim)
@@ -317,7 +323,7 @@ def own(attack, user, directory):
 def problem(planned):
     """Why a repair was not done; None where it was."""
     [done] = carry_out(Host.at(None, None), [planned])
-    return done.problem
+    return done.why
 
 
 def test_each_proof_by_itself(own, user, tmp_path):
@@ -333,15 +339,15 @@ def test_each_proof_by_itself(own, user, tmp_path):
             out.write(text)
 
     assert problem(planned(uid=uid + 1)) == f"{pid} runs as another user now"
-    assert problem(planned(names[:1])) == "it is of another kind than it should be"
-    assert problem(planned(code="hsperf-dir-mode")) == "it is of another kind than it should be"
+    assert problem(planned(names[:1])) == "it has another file type than it should have"
+    assert problem(planned(code="hsperf-dir-mode")) == "it has another file type than it should have"
     assert problem(planned(proof="old", remove=True)) == "it is not empty, as a trigger is"
     content(b"\0")
-    assert problem(planned()) == "it is no hsperfdata file"
+    assert problem(planned()) == "it is not an hsperfdata file"
     content(COUNTERS[:1])
     os.link(file, directory / "2")
     assert problem(planned()) == "it has 2 links"
-    assert problem(planned(names[:1], "hsperf-dir-mode", mode=0o700)) == "it is no plain file with one link"
+    assert problem(planned(names[:1], "hsperf-dir-mode", mode=0o700)) == "it is not a plain file with one link"
     (directory / "2").unlink()
     looked_at, elsewhere = planned(), tmp_path / "hsperfdata_other"
     elsewhere.mkdir()
@@ -416,7 +422,7 @@ def test_the_listener_by_itself(spawn, user, listens):
             path.chmod(0o666)
             names = (path.name,)
             dead = repair(process.pid, user.pw_uid, names, "attach-socket-orphaned", "dead", remove=True)
-            assert problem(dead) == "somebody listens on it"
+            assert problem(dead) == "a process listens on it"
             planned = repair(process.pid, user.pw_uid, names, "attach-socket-owner", "peer", owner=user.pw_uid)
             refused = f"its listener is not {process.pid}"
             if listens == "before":
@@ -460,21 +466,22 @@ def test_a_socket_that_it_was_given_to_listen_on(attack, fix, ground, user, how)
         assert seen(victim) == before
 
 
-# Without a PID, as leftovers in the /tmp of a JVM are found, but for nobody else's on this machine; also where the look has
+# Without a PID, as leftovers in the /tmp of a JVM are found, but only those; also where the look has
 # refused, since it may be deceived.
 REMOVE_ALL_OF = """
 import dataclasses, json, sys
 from opskit.actions.repair_ownership import carry_out
-from opskit.commands import hsperf_check
+from opskit.analysis.hsperf_check.judge import judge
+from opskit.collect.hsperf_check import Request, collect
 from opskit.host import Host
 host = Host.at(None, None)
-planned = [each for each in hsperf_check._look(host, []).repairs if each.path.startswith(f"/proc/{sys.argv[1]}/root/")]
-print(json.dumps([done.problem for done in carry_out(host, [dataclasses.replace(each, refused=None) for each in planned])]))
+planned = [each for each in judge(collect(host, Request())).repairs if each.path.startswith(f"/proc/{sys.argv[1]}/root/")]
+print(json.dumps([done.why for done in carry_out(host, [dataclasses.replace(each, refused=None) for each in planned])]))
 """
 
 
 @pytest.mark.parametrize("how", IN_MOUNTS)
-def test_a_directory_of_somebody_elses_leftovers(attack, seeing_all, ground, how):
+def test_a_directory_of_another_users_leftovers(attack, seeing_all, ground, how):
     """Files that are called as numbers (jobs, mails) are not removed because their directory is laid over a /tmp/hsperfdata_NAME."""
     victims = [write(ground / "4194001", 0o600), write(ground / "4194002", 0o600, b"a mail")]
     attacker = attack(how, "leftovers", ground)
@@ -489,7 +496,7 @@ def test_a_directory_of_somebody_elses_leftovers(attack, seeing_all, ground, how
 
 @pytest.fixture
 def leftover(root_only):
-    """A directory in /tmp with counters that nobody has: (their pid, their path)."""
+    """A directory in /tmp with counters that no process has: (their pid, their path)."""
     directory = Path(f"/tmp/hsperfdata_opskit-test-{os.getpid()}")
     directory.mkdir()
     yield 4194101, write(directory / "4194101", 0o600)
@@ -504,7 +511,7 @@ def test_a_leftover_is_removed(fix_seeing_all, leftover):
     assert (repair["state"], repair["after"]) == ("done", "gone")
     assert not file.exists()
     [repair] = fix_seeing_all(4194102)
-    assert (repair["state"], repair["why"]) == ("failed", "it is no hsperfdata file")
+    assert (repair["state"], repair["why"]) == ("failed", "it is not an hsperfdata file")
     assert other.exists()
 
 
@@ -539,7 +546,7 @@ def test_a_lock_between_look_and_deed(initial_pid_namespace, leftover):
     pid, file = leftover
     with open(file) as held:
         [repair] = on_question(lambda: fcntl.flock(held, fcntl.LOCK_SH), pid)
-        assert (repair["state"], repair["why"]) == ("failed", "somebody holds a lock on it, or locks cannot be seen")
+        assert (repair["state"], repair["why"]) == ("failed", "a process holds a lock on it, or locks cannot be seen")
         assert file.exists()
 
 
@@ -606,7 +613,7 @@ def test_who_leaves_our_user_namespace_meanwhile(attack, ground, user, monkeypat
 
     monkeypatch.setattr(os, "open", open_late)
     [done] = carry_out(Host.at(None, None), [planned])
-    assert done.problem == f"{attacker.pid} runs in another user namespace: run opskit inside of it"
+    assert done.why == f"{attacker.pid} runs in another user namespace: run opskit inside of it"
     assert victim.exists()
 
 
@@ -659,14 +666,14 @@ def test_a_file_swapped_between_look_and_deed(app, tmp_path):
 def test_a_process_that_ends_between_look_and_deed(app):
     """Nothing is done for a pid whose process has ended, nor for another process that has the pid now."""
     host = Host.at(None, None)
-    planned = command._look(host, [app.pid]).repairs
+    planned = judge(collect(host, Request((app.pid,)))).repairs
     later = [dataclasses.replace(repair, way=repair.way._replace(start_ticks=1)) for repair in planned]
     [done] = carry_out(host, later)
-    assert done.problem == f"{app.pid} is another process now"
+    assert done.why == f"{app.pid} is another process now"
     os.kill(app.pid, signal.SIGKILL)
     app.process.wait()
     [done] = carry_out(host, planned)
-    assert done.problem
+    assert done.why
     assert os.stat(app.counters).st_mode & 0o777 == 0o644
 
 
@@ -683,14 +690,14 @@ HOSTILE = (
 )
 
 
-def test_hostile_names(opskit, root_only):
+def test_hostile_names(inprocess, root_only):
     """Whatever a directory in /tmp is called: each printed command is opskit's own, word by word, and no name is in it."""
     directories = [b"/tmp/hsperfdata_" + name + b"%d" % os.getpid() for name in HOSTILE]
     for number, directory in enumerate(directories):
         os.mkdir(directory)
         Path(os.fsdecode(directory + b"/%d" % (4194200 + number))).write_bytes(COUNTERS)
     try:
-        document = json.loads(opskit("hsperf-check", "--fix", "-f", "json").out)
+        document = json.loads(inprocess("hsperf-check", "--fix", "-f", "json").out)
         found = [finding for finding in document["findings"] if "/41942" in finding["subject"]]
         assert len(found) == len(directories)
         repairs = [repair for repair in document["repairs"] if "/41942" in repair["path"]]
@@ -699,7 +706,7 @@ def test_hostile_names(opskit, root_only):
             assert shlex.split(repair["command"]) == ["opskit", "hsperf-check", str(repair["pid"]), "--fix"]
         for finding in found:
             assert finding["fix"].startswith(("opskit hsperf-check ", "not repaired by --fix: "))
-        shown = opskit("hsperf-check", "-f", "text").out
+        shown = inprocess("hsperf-check", "-f", "text").out
         assert "\x1b" not in shown
         assert not [line for line in shown.splitlines() if line.startswith("touch pwn")]
     finally:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from pathlib import Path
 
+import jsonschema
 import pytest
 from awkjpmp import folded, script
 from imports import HEAVY, imported
@@ -14,6 +16,7 @@ from twodumps import DUMP, LATER
 
 from opskit.cli import run
 
+ROOT = Path(__file__).resolve().parents[2]
 PARKED = "jdk.internal.misc.Unsafe.park,j.util.concurrent.ThreadPoolExecutor.getTask"
 HOT = "j.util.HashMap.get,com.example.Main$$Lambda.run,com.example.Main.main"
 
@@ -166,6 +169,9 @@ def test_json_has_everything_and_is_read_back(inprocess, saved):
     assert by_frame[""]["samples"] == 2
     assert (document["sample_count"], document["threads"], document["weight"]) == (2, 4, "samples")
     assert (document["samples"], document["locks"], document["ended"]) == (None, None, None)
+    schema = json.loads((ROOT / "docs" / "schemas" / "jpmp.json").read_text(encoding="utf-8"))
+    jsonschema.validate(document, schema)
+    jsonschema.validate(json.loads(inprocess("jpmp", saved(DUMP), "--locks", "-f", "json").out), schema)
     path = saved(done.out, "x.json")
     assert inprocess("jpmp", path).out == inprocess("jpmp", saved(DUMP + LATER)).out
     assert inprocess("jpmp", path, "--on-cpu").out == f"    100 {HOT}\n"
@@ -309,6 +315,22 @@ def test_files_are_read_and_nobody_is_touched(saved):
     assert done.code == 0
     assert done.acting() == []
     assert sum("x.txt" in call for call in done.calls) == 1
+
+
+def test_long_help_is_grouped_by_topic(inprocess):
+    """Each option once, below what it is about."""
+    out = inprocess("jpmp", "--help").out
+    topics = re.findall(r"^([A-Z]\w+):$", out, re.MULTILINE)
+    assert topics[:5] == ["Sampling", "Show", "Locks", "Pictures", "Output"]
+    assert out.index("--max-stop") < out.index("Show:") < out.index("--depth") < out.index("Pictures:")
+
+
+def test_options_of_a_live_jvm_are_refused_for_files(inprocess, saved):
+    """The schedule too."""
+    for words in (["-c", "3"], ["-i", "1"], ["--max-stop", "5"], ["--virtual"], ["--save", "/tmp/x"]):
+        done = inprocess("jpmp", saved(DUMP), *words)
+        assert (done.code, done.out) == (2, "")
+        assert "goes with a live JVM, not with files" in done.err
 
 
 def test_output_goes_to_a_file_by_its_suffix(saved, tmp_path):

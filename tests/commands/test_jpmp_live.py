@@ -108,7 +108,7 @@ def test_from_outside_of_its_container(inprocess, workload, root_only):
 def test_json_says_what_it_cost(inprocess, workload):
     """Stops by the JVM's own counters, the schedule, the quota, the target."""
     jvm = workload("sleep=2")
-    document = json.loads(inprocess("jpmp", jvm.pid, 3, 0.1, "-f", "json", *TIMEOUT).out)
+    document = json.loads(inprocess("jpmp", jvm.pid, "-c", 3, "-i", "100ms", "-f", "json", *TIMEOUT).out)
     assert document["sample_count"] == 3
     assert document["stopped_ms"] > 0
     assert document["stopped_by"] == "hsperfdata"
@@ -212,10 +212,9 @@ def test_on_a_terminal(workload):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["0"], "SAMPLES is '0'; give a whole number from 1 up"),
-        (["many"], "SAMPLES is 'many'"),
-        (["5", "soon"], "INTERVAL is 'soon'"),
+        (["0"], "SAMPLES is 0; give a whole number from 1 up"),
         (["5", "1", "2"], "'2' is an unexpected argument"),
+        (["5", "-c", "5"], "-c and SAMPLES exclude each other"),
         (["--max-stop", "0"], "--max-stop"),
         (["--save", "/proc/no/such"], "--save /proc/no/such"),
     ],
@@ -224,7 +223,7 @@ def test_bad_words(inprocess, words, message):
     """Nothing is sent to anybody: this very process is no JVM, and is alive afterwards."""
     done = inprocess("jpmp", os.getpid(), *words)
     assert (done.code, done.out) == (2, "")
-    assert message.replace("'0'", "0") in done.err or message in done.err or "no JVM" in done.err
+    assert message in done.err
 
 
 def test_negative_numbers(inprocess):
@@ -240,7 +239,7 @@ def test_a_process_that_is_no_jvm_is_left_alone(inprocess):
     try:
         done = inprocess("jpmp", process.pid)
         assert done.code == 2
-        assert "no JVM" in done.err
+        assert "is not a JVM" in done.err
         assert process.poll() is None
     finally:
         process.kill()

@@ -18,6 +18,8 @@ import pytest
 from limitcases import Case, child, close_enough, fill, pids_cgroup, pids_root, predicted
 from stracing import ACTS, OPENS, traced
 
+from opskit.collect.limits import collect
+
 pytestmark = pytest.mark.usefixtures("root_only")
 
 KERNEL = tuple(map(int, os.uname().release.split(".")[:2]))
@@ -44,25 +46,25 @@ def test_the_limit_is_named_and_threads_left_is_how_many_start(case):
 
 @pytest.mark.parametrize("room", [500 << 20, 3 << 30])
 @pytest.mark.parametrize("options", [("-XX:+UseSerialGC",), ("-XX:+UseG1GC", "-Xss512k")], ids=" ".join)
-def test_a_jvms_address_space(opskit, workload, jvm_version, options, room):
+def test_a_jvms_address_space(inprocess, workload, jvm_version, options, room):
     """Its heap is no malloc arena, its arenas are taken from its room, its stacks are by -Xss: as many start as was said."""
     jvm = workload(version=jvm_version, options=("-Xmx64m", *options))
     used = int(re.search(r"VmSize:\s+(\d+) kB", Path(f"/proc/{jvm.pid}/status").read_text())[1]) << 10
     resource.prlimit(jvm.pid, resource.RLIMIT_AS, (used + room, used + room))
-    said = json.loads(opskit("limits", jvm.pid, "-f", "json").out)
+    said = json.loads(inprocess("limits", jvm.pid, "-f", "json").out)
     real = jvm.fill()
     assert said["binding"] == "RLIMIT_AS"
     assert close_enough(said["threads_left"], real), f"said {said['threads_left']}, {real} started"
 
 
-def test_a_limit_of_the_parent_cgroup_is_told_by_its_path(opskit):
+def test_a_limit_of_the_parent_cgroup_is_shown_with_its_path(inprocess):
     """The leaf says max; its parent's pids.max is the one that is named, with the file to raise it in."""
     if pids_root() is None:
         pytest.skip("no pids cgroup can be made here")
     with child(Case("pids.max", "", cgroup=(5, None))) as process:
         fill(process)
-        done = opskit("limits", process.pid)
-        row = json.loads(opskit("limits", process.pid, "-f", "json").out)["limits"][0]
+        done = inprocess("limits", process.pid)
+        row = predicted(process.pid)["limits"][0]
     parent = f"/opskit-test-{os.getpid()}"
     assert done.code == 1
     assert f"can start 0 more threads: pids.max of {parent} (5, 5 in use)" in done.out
@@ -81,8 +83,8 @@ def test_two_processes_share_what_their_user_has_left(opskit):
         assert fill(second) == said["threads_left"]
 
 
-def test_an_unprivileged_caller_is_told_what_it_may_know(as_nobody):
-    """Its own processes in full; another user's maps are unknown with the reason, and the rest is still told."""
+def test_an_unprivileged_caller_gets_what_it_may_read(as_nobody):
+    """Its own processes in full; another user's maps are unknown with the reason, and the rest is shown."""
     own = as_nobody("limits", "-f", "json")
     assert own.returncode in (0, 1)
     document = json.loads(own.stdout)
@@ -209,7 +211,7 @@ int main(void) {
 
 
 def test_musl_has_stacks_of_its_own_and_gets_a_range(tmp_path):
-    """RLIMIT_STACK does not matter to it; under RLIMIT_AS the real number lies in the range that is told."""
+    """RLIMIT_STACK does not matter to it; under RLIMIT_AS the real number lies in the predicted range."""
     if not shutil.which("musl-gcc") or not shutil.which("gcc"):
         pytest.skip("needs the Debian packages gcc and musl-tools")
     program = tmp_path / "fill"
@@ -247,7 +249,7 @@ def start_java(version, *words):
 
 
 def test_a_jvm_fills_its_address_space_with_stacks_of_its_own(jvm_version, tmp_path):
-    """-Xss in an argument file, which no command line shows; as many threads as told until `unable to create native thread`."""
+    """-Xss in an argument file, which no command line shows; as many threads as predicted until `unable to create native thread`."""
     options = tmp_path / "options"
     options.write_text("-Xss600k\n")
     with start_java(jvm_version, f"@{options}", "Workload", "sleep=3") as process:
@@ -265,10 +267,15 @@ def test_a_jvm_fills_its_address_space_with_stacks_of_its_own(jvm_version, tmp_p
         assert close_enough(said["threads_left"], int(failed[1]) - 3)
 
 
-def probe(pid, *options):
-    """`--probe --yes`: what came of it, and the whole object."""
-    document = predicted(pid, "--probe", "--yes", *options)
-    return document["probe"], document
+@pytest.fixture
+def probe(opskit):
+    """`--probe --yes` in a real process, which forks: what came of it, and the whole object."""
+
+    def run(pid, *options):
+        document = json.loads(opskit("limits", pid, "--probe", "--yes", "-f", "json", *options).out)
+        return document["probe"], document
+
+    return run
 
 
 @pytest.mark.parametrize(
@@ -281,7 +288,7 @@ def probe(pid, *options):
         ("pids.max 30 on the parent, the leaf has none", ("--in-cgroup",), "clone", "EAGAIN"),
     ],
 )
-def test_a_probe_proves_it(words, options, call, code):
+def test_a_probe_proves_it(words, options, call, code, probe):
     """Before: threads really start, at most the smaller of 8 and half of what is left. Full: the call that fails, its errno."""
     case = next(case for case in limitcases.cases() if case.words == words)
     if case.cgroup and pids_root() is None:
@@ -300,7 +307,7 @@ def test_a_probe_proves_it(words, options, call, code):
         assert predicted(process.pid)["threads_left"] == document["threads_left"]
 
 
-def test_a_look_writes_nothing_and_signals_nobody():
+def test_a_look_writes_nothing_and_sends_no_signal():
     """Held against strace: what is opened for writing is its own oom_score_adj; no signal, no ptrace, no rlimit is set."""
     with child(Case("", "")) as process:
         done = traced("limits", process.pid, "--all", calls=(*OPENS, *ACTS, "prlimit64"))
@@ -310,22 +317,35 @@ def test_a_look_writes_nothing_and_signals_nobody():
     assert [call for call in done.acting() if call not in asked] == []
 
 
-def test_processes_that_come_and_go_while_they_are_looked_at(opskit):
+def test_processes_that_come_and_go_while_they_are_looked_at(inprocess):
     """An answer or "it ended", never anything else."""
-    ended = 0
     for pause in range(12):
-        with subprocess.Popen(["sleep", str(0.02 * pause + 0.05)]) as process:
+        with subprocess.Popen(["sleep", str(0.002 * pause)]) as process:
             reaper = threading.Thread(target=process.wait)
             reaper.start()
-            done = opskit("limits", process.pid, "--all", "-f", "json")
+            done = inprocess("limits", process.pid, "--all", "-f", "json")
             reaper.join()
         assert done.code in (0, 2)
         if done.code == 2:
-            ended += 1
             assert f"no process {process.pid}" in done.err
         else:
             assert json.loads(done.out)["threads_left"] > 0
-    assert ended
+
+
+def test_a_process_that_ends_while_it_is_looked_at(inprocess, monkeypatch):
+    """After its first file was read, before the last one: exit code 2."""
+    process = subprocess.Popen(["sleep", "600"])
+    count = collect.read_task_counts
+
+    def ends(fs):
+        process.kill()
+        process.wait()
+        return count(fs)
+
+    monkeypatch.setattr(collect, "read_task_counts", ends)
+    done = inprocess("limits", process.pid)
+    assert (done.code, done.out) == (2, "")
+    assert f"no process {process.pid}: it ended while it was looked at" in done.err
 
 
 def test_a_probe_asks_first(opskit):
@@ -338,7 +358,7 @@ def test_a_probe_asks_first(opskit):
     assert json.loads(done.out)["probe"] is None
 
 
-def test_a_probe_leaves_the_last_threads_alone():
+def test_a_probe_leaves_the_last_threads_alone(probe):
     """With two left it starts none."""
     with child(Case("", "", limitcases.rlimit("RLIMIT_NPROC", 3), uid=limitcases.UID)) as process:
         found, document = probe(process.pid)

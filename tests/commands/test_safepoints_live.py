@@ -22,13 +22,13 @@ def logged(path):
     return [pair for batch in SafepointLog().read([path.read_bytes()]) for pair in zip(batch.stops_s, batch.ttsps_s)]
 
 
-def test_live_figures_are_those_of_the_log(opskit, workload, tmp_path, jvm_version):
+def test_live_figures_are_those_of_the_log(inprocess, workload, tmp_path, jvm_version):
     """Over the same safepoints, matched by the JVM's own count: within 0.1 % from 17 on, 3 % on 11."""
     path = tmp_path / "safepoints.log"
     jvm = workload(
         "allocate=200000000", "gc=100", version=jvm_version, options=("-Xmx128m", f"-Xlog:safepoint:file={path}")
     )
-    document = json.loads(opskit("safepoints", jvm.pid, "-i", "500ms", "-c", "6", "-f", "json").out)
+    document = json.loads(inprocess("safepoints", jvm.pid, "-i", "500ms", "-c", "6", "-f", "json").out)
     jvm.stop()
     rows = logged(path)
     first, last = document["counters"]["first"], document["counters"]["last"]
@@ -43,42 +43,42 @@ def test_live_figures_are_those_of_the_log(opskit, workload, tmp_path, jvm_versi
         )
 
 
-def test_a_thread_that_does_not_stop_is_named(opskit, workload, jvm_version):
+def test_a_thread_that_does_not_stop_is_named(inprocess, workload, jvm_version):
     """A counted loop without polls: no counter moves, and yet it is said who is waited for."""
     jvm = workload("hog", "gc=200", version=jvm_version, options=("-Xmx128m", *jvms.HOG_OPTIONS))
     deadline = time.monotonic() + 120
     while True:
-        done = opskit("safepoints", jvm.pid, "-c", "3", "-f", "json")
+        done = inprocess("safepoints", jvm.pid, "-c", "3", "-f", "json")
         document = json.loads(done.out)
         if document["waiting"] and document["late_thread"]:
             break
         assert time.monotonic() < deadline, document
     assert document["late_thread"] == "hog"
     assert document["findings"][0]["code"] == "safepoint-not-reached"
-    assert "(TTSP) dominates: one was asked for and has not been reached" in document["verdict"][0]
+    assert "(TTSP) dominates: a safepoint was requested and has not been reached" in document["verdict"][0]
 
 
-def test_counted_loops_without_polls_make_ttsp_dominate(opskit, workload, tmp_path, jvm_version):
-    """Live and in the log: the way there is most of the stopped time, the verdict says so, the flags are the release's."""
+def test_counted_loops_without_polls_make_ttsp_dominate(inprocess, workload, tmp_path, jvm_version):
+    """Live and in the log: TTSP is most of the stopped time, the verdict says so, the flags are the release's."""
     path = tmp_path / "safepoints.log"
     options = ("-Xmx128m", *jvms.HOG_OPTIONS, f"-Xlog:safepoint:file={path}")
     jvm = workload("lag=100", "gc=50", version=jvm_version, options=options)
     deadline = time.monotonic() + 120
     while True:
-        live = json.loads(opskit("safepoints", jvm.pid, "-c", "2", "-f", "json").out)
+        live = json.loads(inprocess("safepoints", jvm.pid, "-c", "2", "-f", "json").out)
         if live["safepoints"] >= 3 and live["ttsp_share"]:
             break
         assert time.monotonic() < deadline, live
     jvm.stop()
-    log = json.loads(opskit("safepoints", path, "-f", "json").out)
+    log = json.loads(inprocess("safepoints", path, "-f", "json").out)
     for document in (live, log):
         assert document["ttsp_share"] > 0.5
-        assert "The way to the safepoint (TTSP) dominates" in document["verdict"][0]
+        assert "Time to safepoint (TTSP) dominates" in document["verdict"][0]
         found = {finding["code"]: finding for finding in document["findings"]}
         assert "LoopStripMiningIter=1000" in found["ttsp-dominates"]["fix"]
 
 
-def test_late_threads_dominate_in_the_log(opskit, workload, tmp_path):
+def test_late_threads_dominate_in_the_log(inprocess, workload, tmp_path):
     """A JVM whose loop has no polls, its log read back: the last safepoint is not there, the timeout names the thread."""
     path = tmp_path / "safepoints.log"
     options = (
@@ -89,16 +89,16 @@ def test_late_threads_dominate_in_the_log(opskit, workload, tmp_path):
     while "End of list" not in path.read_text():
         assert time.monotonic() < deadline
         time.sleep(0.1)
-    document = json.loads(opskit("safepoints", path, "-f", "json").out)
+    document = json.loads(inprocess("safepoints", path, "-f", "json").out)
     assert document["late_threads"] == {"hog": 1}
     assert document["findings"][0]["code"] == "late-to-safepoint"
 
 
-def seen(opskit, jvm, *codes):
+def seen(inprocess, jvm, *codes):
     """Looks again and again until these findings are there, and gives that document; a loaded machine may need long."""
     deadline = time.monotonic() + 180
     while True:
-        document = json.loads(opskit("safepoints", jvm.pid, "-c", "3", "-f", "json").out)
+        document = json.loads(inprocess("safepoints", jvm.pid, "-c", "3", "-f", "json").out)
         found = {finding["code"]: finding for finding in document["findings"]}
         if found.keys() >= set(codes):
             return document, found
@@ -110,7 +110,7 @@ def inside(place):
     return ("sh", "-c", 'echo $$ > "$0" && exec "$@"', str(place / "cgroup.procs"))
 
 
-def test_a_jvm_held_back_by_its_cpu_quota(opskit, cgroup, workload):
+def test_a_jvm_held_back_by_its_cpu_quota(inprocess, cgroup, workload):
     """A fifth of a CPU for threads that want more: the kernel's account of it stands beside the stops, and comes first."""
     v1 = os.path.exists("/sys/fs/cgroup/cpu/cgroup.procs")
     quota = {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "20000"} if v1 else {"cpu.max": "20000 100000"}
@@ -123,7 +123,7 @@ def test_a_jvm_held_back_by_its_cpu_quota(opskit, cgroup, workload):
 
     jvm = workload("burn=8:4:2:1", "gc=300", options=("-Xmx64m", "-XX:+UseSerialGC"), wrapper=inside(place))
     before = account()
-    document, found = seen(opskit, jvm, "cpu-throttled")
+    document, found = seen(inprocess, jvm, "cpu-throttled")
     after = account()
     assert 0 < document["throttled_s"] <= after[0] - before[0]
     assert 0 < document["throttled_periods"] <= after[1] - before[1]
@@ -131,7 +131,7 @@ def test_a_jvm_held_back_by_its_cpu_quota(opskit, cgroup, workload):
     assert document["findings"][0]["code"] == "cpu-throttled"
 
 
-def test_a_jvm_short_of_memory(opskit, cgroup, workload, tmp_path):
+def test_a_jvm_short_of_memory(inprocess, cgroup, workload, tmp_path):
     """It reads a mapped file that its cgroup has no room for: pressure, and faults that wait for the disk."""
     if not os.path.exists("/proc/pressure/memory"):
         pytest.skip("this kernel tells no pressure (PSI)")
@@ -146,7 +146,7 @@ def test_a_jvm_short_of_memory(opskit, cgroup, workload, tmp_path):
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)  # or it would be there at our own expense
     options = ("-Xmx24m", "-XX:+UseSerialGC")
     jvm = workload(f"map={tmp_path}/mapped", "gc=300", options=options, wrapper=inside(place))
-    document, found = seen(opskit, jvm, "memory-pressure", "major-faults")
+    document, found = seen(inprocess, jvm, "memory-pressure", "major-faults")
     of_machine = any("whole machine's" in note for note in document["notes"])
     who = "tasks somewhere on the machine" if of_machine else "tasks of its cgroup"
     assert found["memory-pressure"]["summary"].startswith(f"{who} waited for memory")
@@ -156,28 +156,28 @@ def test_a_jvm_short_of_memory(opskit, cgroup, workload, tmp_path):
     assert 0 < document["major_faults"] <= int(stat.rpartition(")")[2].split()[9])
 
 
-def test_more_threads_than_cpus(opskit, workload, spawn):
+def test_more_threads_than_cpus(inprocess, workload, spawn):
     """Twice as many busy processes as CPUs: the load is compared with the CPUs, and said to be above them."""
     cpus = os.cpu_count()
     for _ in range(2 * cpus + 1):
         spawn("import os; os.nice(19); print()\nwhile True: pass")
     jvm = workload("gc=300", options=("-Xmx64m", "-XX:+UseSerialGC"))
-    document, found = seen(opskit, jvm, "runnable-above-cpus")
+    document, found = seen(inprocess, jvm, "runnable-above-cpus")
     assert document["runnable"] - 1 > cpus
     assert f"on average for {cpus}" in found["runnable-above-cpus"]["summary"]
 
 
-def test_pressure_is_its_own_cgroups(opskit, cgroup, workload):
+def test_pressure_is_its_own_cgroups(inprocess, cgroup, workload):
     """Also where v1 has the controllers: v2 tells pressure without any. Elsewhere the machine's stands in, and it is said."""
     jvm = workload("gc=300", options=("-Xmx64m", "-XX:+UseSerialGC"))
     place = cgroup("unified", {})
     if not (place / "cpu.pressure").exists():
         pytest.skip("this kernel tells no pressure of cgroups")
-    note = "pressure is the whole machine's: its cgroup tells none"
+    note = "pressure (PSI) is the whole machine's: its cgroup has none"
     (place / "cgroup.procs").write_text(str(jvm.pid))
-    assert note not in opskit("safepoints", jvm.pid, "-c", "1", "-i", "200ms").err
+    assert note not in inprocess("safepoints", jvm.pid, "-c", "1", "-i", "200ms").err
     (place.parent / "cgroup.procs").write_text(str(jvm.pid))
-    assert note in opskit("safepoints", jvm.pid, "-c", "1", "-i", "200ms").err
+    assert note in inprocess("safepoints", jvm.pid, "-c", "1", "-i", "200ms").err
 
 
 def test_it_only_reads(workload, tmp_path):
@@ -187,7 +187,7 @@ def test_it_only_reads(workload, tmp_path):
     calls = (*OPENS, *ACTS, "connect")
     for words in ((jvm.pid, "-c", "2", "-i", "200ms"), (path,)):
         done = traced("safepoints", *words, calls=calls)
-        assert done.code == 0, done.err
+        assert done.code in (0, 1), done.err
         assert done.acting() == []
     jvm.stop()
     long = tmp_path / "long.log"
@@ -202,11 +202,11 @@ def test_it_only_reads(workload, tmp_path):
 
 
 @pytest.mark.parametrize("format_", ["text", "table", "markdown", "csv"])
-def test_every_format(opskit, workload, format_):
+def test_every_format(inprocess, workload, format_):
     """A row an interval, and all of them together."""
     jvm = workload("allocate=100000000")
-    done = opskit("safepoints", jvm.pid, "-i", "200ms", "-c", "3", "-f", format_)
-    assert done.code == 0
+    done = inprocess("safepoints", jvm.pid, "-i", "200ms", "-c", "3", "-f", format_)
+    assert done.code in (0, 1)  # by what else the machine does
     if format_ == "csv":
         assert len(done.out.splitlines()) == 4
     elif format_ == "text":
@@ -216,10 +216,10 @@ def test_every_format(opskit, workload, format_):
         assert "stopped the application" in done.out or "never stopped" in done.out
 
 
-def test_the_jvm_may_be_named_by_its_main_class(opskit, workload):
+def test_the_jvm_may_be_named_by_its_main_class(inprocess, workload):
     """As everywhere; and a name that fits none is answered with those there are."""
     jvm = workload("sleep=1", properties=("-Dx=y",))
-    done = opskit("safepoints", "nosuchthing.log")
+    done = inprocess("safepoints", "nosuchthing.log")
     assert done.code == 2
     assert "there is no file nosuchthing.log" in done.err
     assert str(jvm.pid) in done.err
@@ -229,11 +229,11 @@ def test_ctrl_c_tells_what_was_gathered(workload):
     """Exit code 130, the sums on stdout."""
     jvm = workload("allocate=100000000")
     process = subprocess.Popen(
-        [sys.executable, "-m", "opskit", "safepoints", str(jvm.pid), "-i", "100ms", "-c", "10000"],
+        [sys.executable, "-m", "opskit", "safepoints", str(jvm.pid), "-w", "-i", "50ms"],
         stdout=subprocess.PIPE,
         text=True,
     )
-    for _ in range(4):
+    for _ in range(14):  # more than without -w
         process.stdout.readline()
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=60)
@@ -254,17 +254,17 @@ def test_a_jvm_that_ends_meanwhile(workload):
         process.stdout.readline()
     jvm.stop()
     out, err = process.communicate(timeout=60)
-    assert process.returncode == 0, err
+    assert process.returncode in (0, 1), err  # by what was found
     assert "stopped.avg=" in out
     assert "it ended while it was watched" in err
 
 
-def test_a_jvm_without_counters_says_why(opskit, workload):
+def test_a_jvm_without_counters_says_why(inprocess, workload):
     """And exit code 2."""
     jvm = workload("sleep=1", options=("-Xmx64m", "-XX:-UsePerfData"))
-    done = opskit("safepoints", jvm.pid)
+    done = inprocess("safepoints", jvm.pid)
     assert done.code == 2
     assert "-XX:-UsePerfData" in done.err
-    done = opskit("safepoints", os.getpid())
+    done = inprocess("safepoints", os.getpid())
     assert done.code == 2
     assert "is not a JVM" in done.err

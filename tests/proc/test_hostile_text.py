@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from opskit.collect.limits.program import cpu_count
 from opskit.errors import BadInput
 from opskit.proc import pipe_fill as pipefill
-from opskit.proc import thread_limits as situation
-from opskit.proc import visibility as coverage  # fmt: skip
 from opskit.proc.cgroup import owner as place
 from opskit.proc.cgroup import tree as cgroup  # fmt: skip
 from opskit.proc.config import pam_limits as pamlimits  # fmt: skip
+from opskit.proc.config import sysctl_d
 from opskit.proc.files import boot_time as boot  # fmt: skip
 from opskit.proc.files import (
     dentry_state,
@@ -28,7 +28,6 @@ from opskit.proc.files import (
     slabinfo,
     stat,
     status,
-    sysctl,
     vmstat,
 )
 from opskit.proc.files import schedstat as threadcpu
@@ -56,7 +55,6 @@ PARSERS = {
     "uptime": (boot.parse_uptime, "350735.47 234388.90\n"),
     "cgroup": (cgroup.parse_cgroup, "8:pids:/system.slice/app.service\n0::/a\n"),
     "cgroup mounts": (cgroup._parse_cgroup_mounts, "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
-    "total tasks": (coverage.parse_total_tasks, "0.20 0.18 0.12 1/489 11206\n"),
     "dentry-state": (lambda text: dentry_state.parse_dentry_state(text, text), "1 2 45 0 5 0\n"),
     "fdinfo": (fd.parse_fdinfo, "pos:\t0\nflags:\t02004002\n"),
     "trace": (
@@ -76,13 +74,13 @@ PARSERS = {
     "limits.conf value": (lambda text: [pamlimits.parse_value(item, text) for item in ("stack", "nice", "cpu")], "1024"),
     "limits.conf domain": (lambda text: (pamlimits._range(text), pamlimits._split(text)), "@100:200 soft nproc 5"),
     "syscall": (lambda text: pipefill.parse_written_fd(text, "x86_64"), "1 0x4 0x7f3c2c0008b0 0x10000 0x0 0x0\n"),
-    "place": (lambda text: place.place_of([cgroup.Membership(0, (), text[:4096])]), "/docker/" + "a1" * 32),
+    "place": (lambda text: place.owner_of([cgroup.Membership(0, (), text[:4096])]), "/docker/" + "a1" * 32),
     "pressure": (pressure.parse_pressure, "some avg10=0.00 avg60=0.12 avg300=0.09 total=72873122\n"),
-    "cpu list": (situation._cpu_count, "0-3,8\n"),
+    "cpu list": (cpu_count, "0-3,8\n"),
     "slabinfo": (slabinfo.parse_slabinfo, "slabinfo - version: 2.1\ndentry 1 2 192 21 1 : tunables 0 0 0 : slabdata 3 4 0\n"),
     "stat": (stat.parse_stat, "4242 (java) S 1 4242 4242 0 -1 1077936384 16233 0 12 0 310 45 0 0 20 0 35 0 8675309 9 8\n"),
     "status": (everything_of_a_status, "Name:\tjava\nUid:\t1\t1\t1\t1\nGid:\t1\t1\t1\t1\nGroups:\t4 5\nNSpid:\t5\t1\nSigCgt:\t2000\n"),
-    "sysctl.d": (lambda text: list(sysctl._settings("/x", text.splitlines())), "kernel.threads-max = 4096\n"),
+    "sysctl.d": (lambda text: list(sysctl_d._settings("/x", text.splitlines())), "kernel.threads-max = 4096\n"),
     "schedstat": (threadcpu.parse_schedstat, "10385712 62103 31\n"),
     "vmstat": (vmstat.parse_vmstat, "nr_slab_reclaimable 124593\n"),
     "names": (lambda text: ids(text.split()), "1 2 3"),

@@ -1,4 +1,4 @@
-"""In a container or not: by the kernel's word."""
+"""Namespaces of a process, and whether this is a container."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from trees import Link
 
 from opskit.proc.fs import ProcFS
-from opskit.proc.namespaces import container_evidence, in_first_pid_namespace
+from opskit.proc.namespaces import container_evidence, in_first_pid_namespace, in_initial, namespace
 
 FIRST = {
     "proc/self/ns/pid": Link("pid:[4026531836]"),
@@ -24,6 +24,8 @@ def test_the_machine_itself(tree):
     fs = fs_of(tree(FIRST | {".dockerenv": ""}))
     assert container_evidence(fs) is None
     assert in_first_pid_namespace(fs)
+    assert namespace(fs, "self", "user") == b"user:[4026531837]"
+    assert in_initial(fs, "user")
 
 
 @pytest.mark.parametrize("kind", ["pid", "user", "cgroup"])
@@ -45,3 +47,4 @@ def test_a_kernel_that_does_not_tell(tree):
     fs = fs_of(tree({"proc/loadavg": ""}))
     assert container_evidence(fs) is None
     assert in_first_pid_namespace(fs)
+    assert in_initial(fs, "pid") is None

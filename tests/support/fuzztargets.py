@@ -12,21 +12,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
-from opskit.analysis.safepoint_advice import Figures, verdict
 
 from opskit.actions import peek_paths
-from opskit.analysis import limit_origin as limitorigin
-from opskit.analysis import thread_stack as threadstack
 from opskit.analysis.distribution import Scratch
 from opskit.analysis.jmap_diff.judge import judge
 from opskit.analysis.jmap_diff.names import Choice
 from opskit.analysis.jpmp import flame_tree, frame_kinds, frames, locks, selection, stacks
-from opskit.analysis.safepoints import Collector, Timeline, stops_of
+from opskit.analysis.limits.origin import unit_soft
+from opskit.analysis.limits.thread_stack import compiler_stack_bytes, java_stack
+from opskit.analysis.safepoints.advice import verdict
+from opskit.analysis.safepoints.stops import moment_of, stops_of
+from opskit.analysis.safepoints.sums import Sums
 from opskit.collect.jmap_diff import Facts, Sample
 from opskit.collect.jpmp import files as dump_files
 from opskit.collect.jpmp import words as jpmp_words
 from opskit.commands import dentry
-from opskit.commands import safepoints as safepoints_command
 from opskit.commands.shared import options
 from opskit.errors import OpskitError
 from opskit.jvm import launch, profiles
@@ -50,12 +50,12 @@ from opskit.jvm.perfdata import hsperfdata as perf
 from opskit.jvm.perfdata import stop_clock as stopclock
 from opskit.proc import pipe_fill as pipefill
 from opskit.proc import user_files
-from opskit.proc import visibility as coverage
 from opskit.proc.cgroup import limits as cgrouplimits
 from opskit.proc.cgroup import owner as place
 from opskit.proc.cgroup import tree as cgroup
 from opskit.proc.config import pam_limits as pamlimits
 from opskit.proc.config import systemd_units as units
+from opskit.proc.config.sysctl_d import sysctl_settings
 from opskit.proc.files import boot_time as boot
 from opskit.proc.files import (
     dentry_state,
@@ -148,7 +148,7 @@ text_target("proc uptime", boot.parse_uptime, b"350735.47 234388.90\n")
 text_target("proc cgroup", cgroup.parse_cgroup, b"9:name=systemd:/system.slice/app.service\n1:cpu,cpuacct:/\n0::/a b\n")
 text_target(
     "proc place",
-    lambda words: (place.place_of(cgroup.parse_cgroup(words)), place.unit_of(cgroup.parse_cgroup(words))),
+    lambda words: (place.owner_of(cgroup.parse_cgroup(words)), place.unit_of(cgroup.parse_cgroup(words))),
     b"0::/kubepods/burstable/pod6a1c2b9e-0d0f-4f35-9d6b-3d1f0e5a7c11/" + b"3f" * 32 + b"\n",
     b"0::/system.slice/docker-" + b"3f" * 32 + b".scope\n",
     b"0::/machine.slice/machine-web\\x2d1.scope\n1:cpu:/system.slice/a\\x2fb.service\n",
@@ -156,7 +156,6 @@ text_target(
 )
 text_target("proc cpu count", loadavg.parse_cpu_count, b"cpu  1 2\ncpu0 1 2\ncpu1 3 4\nintr 5\n")
 text_target("proc loadavg", loadavg.parse_loadavg, b"0.20 0.18 0.12 3/80 11206\n")
-text_target("proc total tasks", coverage.parse_total_tasks, b"0.20 0.18 0.12 3/80 11206\n")
 for release in ("5.10.0-26", None, "²."):
     text_target(
         f"proc dentry-state {release}",
@@ -316,12 +315,12 @@ def _pam(data: bytes) -> object:
 def _units(data: bytes) -> object:
     fs = _UNITS.with_file("etc/systemd/system/a-b@c.service", data)
     found = units.unit_settings(fs, "a-b@c.service")
-    return [limitorigin._unit_soft(setting.value) for setting in found.values()]
+    return [unit_soft(setting.value) for setting in found.values()]
 
 
 text_target(
     "systemd cgroup path",
-    lambda path: (units.unit_of_path(path), units.is_of_user_manager(path)),
+    lambda path: (units.unit_of_path(path), units.owner_of_path(path)),
     b"/user.slice/user@1.service/app.scope",
 )
 
@@ -332,7 +331,7 @@ text_target(
 )
 def _sysctl(data: bytes) -> object:
     fs = _UNITS.with_file("etc/sysctl.conf", data)
-    found = sysctl.sysctl_settings(fs)
+    found = sysctl_settings(fs)
     fs = _UNITS.with_file("proc/sys/kernel/pid_max", data.partition(b"=")[2])
     return found, sysctl.read_sysctl(fs, "kernel", "pid_max")
 
@@ -633,23 +632,14 @@ def read_log(data: bytes) -> object:
     sums = []
     for size in (1 << 16, 100) if len(data) < 5000 else (1 << 16,):
         log = SafepointLog()
-        collector = Collector(Scratch(tempfile.TemporaryFile), by_minute=True, timeline=Timeline())
+        collector = Sums(Scratch(tempfile.TemporaryFile), by_minute=True, timeline=True)
         for batch in log.read(_pieces(data, size)):
             collector.add(batch)
             for _ in stops_of(batch):
                 pass
         summary = collector.summary()
         sums.append((log.lines, log.unreadable, log.late_threads, log.timeouts, log.jdk, log.jdk_range, summary))
-        told = (
-            summary.safepoints,
-            summary.stopped_s,
-            summary.elapsed_s,
-            summary.stopped_max_s,
-            summary.ttsp_s,
-            summary.ttsp_share,
-            summary.ttsp_max_s,
-        )
-        verdict(Figures(*told), summary.operations, log.timeouts)
+        verdict(summary.totals, summary.operations, log.timeouts)
     return sums
 
 
@@ -752,15 +742,15 @@ def _command_line(data: bytes) -> object:
         ),
         *(
             attachtarget.reduced_signals(words, words),
-            threadstack._java_stack(tuple(words)),
-            threadstack.compiler_stack_bytes(tuple(words)),
+            java_stack(tuple(words)),
+            compiler_stack_bytes(tuple(words)),
         ),
     )
 
 
 text_target(
     "java options",
-    lambda line: (threadstack._java_stack(tuple(line.split())), threadstack.compiler_stack_bytes(tuple(line.split()))),
+    lambda line: (java_stack(tuple(line.split())), compiler_stack_bytes(tuple(line.split()))),
     b"-Xss512k -XX:ThreadStackSize=1024 -XX:CompilerThreadStackSize=4m -ss1g",
 )
 text_target(
@@ -869,9 +859,9 @@ option("size", options.Size(), b"64K", b"1.5G", b"10MiB", b"7")
 option("pid", options.Pid(), b"4242", b"0")
 target("option percent", b"25%", b"12.5")(lambda data: dentry._percent(None, None, text(data)))
 target("option level", b"all", b"2")(lambda data: dentry._level(None, None, text(data)))
-option(
-    "time",
-    safepoints_command.LogTime(),
+text_target(
+    "option time",
+    moment_of,
     b"2026-01-31T10:05:30.5+0100",
     b"2026-01-31",
     b"90s",

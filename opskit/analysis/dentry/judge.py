@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.analysis.dentry import drop as drops
@@ -11,6 +11,7 @@ from opskit.analysis.dentry.caches import inodes_by_owner, of_kind
 from opskit.analysis.dentry.usage import WATCHED, Sample, Usage, cache_growth_per_min, growth_per_min, measure, share
 from opskit.analysis.finding import HOST, Entity, Finding
 from opskit.quantities import percent, size, whole
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.analysis.dentry.caches import Cache, classify, count_inodes, of_kind
 from opskit.analysis.slope import slope
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit import shell
-from opskit.analysis.finding import Entity, Finding
 from opskit.analysis.jmap_diff.comparable import comparable, oddities
 from opskit.analysis.jmap_diff.compare import Comparison, Growth, compare, order, visible
 from opskit.analysis.jmap_diff.trend import Trend, minutes_until_full
 from opskit.jvm.dumps.class_names import to_readable
 from opskit.quantities import plural, signed_size, size
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from opskit.analysis.finding import Finding
     from opskit.analysis.jmap_diff.names import Choice
     from opskit.collect.jmap_diff import Facts
     from opskit.jvm.dumps.histogram import Histogram
 
-_MOST_FINDINGS = 5
+_MOST_FINDINGS = 3
 _NOTABLE = 0.01  # of all bytes
 
 
@@ -62,8 +63,6 @@ def judge(facts: Facts, choice: Choice, sort: str = "bytes", min_bytes: int = 0)
     full_in_min, total = None, used[-1].total
     if facts.jvm is not None and facts.jvm.heap_max_bytes is not None and total is not None:
         full_in_min = minutes_until_full(found.trend, total.bytes, facts.jvm.heap_max_bytes)
-    least = _NOTABLE * found.everything.bytes
-    growing = [one for one in trend if one.steady and one.bytes[-1] - one.bytes[0] >= least]
     return Result(
         facts,
         choice,
@@ -76,7 +75,7 @@ def judge(facts: Facts, choice: Choice, sort: str = "bytes", min_bytes: int = 0)
         _by_total_lines(used) if is_partial and not choice.is_partial else None,
         full_in_min,
         oddities(used, found.came),
-        [_growing(facts, used[-1], found, one) for one in growing[:_MOST_FINDINGS]],
+        [_growing(facts, used[-1], found, one) for one in _leaks(found, trend)],
     )
 
 
@@ -85,7 +84,16 @@ def _by_total_lines(used: Sequence[Histogram]) -> tuple[int, int] | None:
     return None if first is None or last is None else (last.instances - first.instances, last.bytes - first.bytes)
 
 
+def _leaks(found: Comparison, trend: Sequence[Trend]) -> list[Trend]:
+    """The likeliest leaks: steady, notable, and grown in as many steps as the first; garbage shrinks at a collection."""
+    least = _NOTABLE * found.everything.bytes
+    steady = [one for one in trend if one.steady and one.bytes[-1] - one.bytes[0] >= least]
+    return [one for one in steady if one.steps_grown >= steady[0].steps_grown][:_MOST_FINDINGS]
+
+
 def _growing(facts: Facts, last: Histogram, found: Comparison, one: Trend) -> Finding:
+    from opskit.analysis.finding import Entity, Finding  # a millisecond of start-up
+
     jvm = facts.jvm
     return Finding(
         "class-keeps-growing",

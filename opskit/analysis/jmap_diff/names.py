@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opskit.jvm.dumps import class_names
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     import re
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 Tallies = dict[str, tuple[int, int]]  # name -> (instances, bytes)
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """Which classes to compare (regular expressions, searched in the JVM's names), and rolled up by what."""
 
     by: str = "class"

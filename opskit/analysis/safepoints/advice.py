@@ -1,17 +1,18 @@
-"""What a JVM's safepoints come to in a sentence, and a finding for each thing that stands out."""
+"""The verdict on a JVM's safepoints as a sentence, and its findings."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.analysis.finding import Entity, Finding, most_severe_first
-from opskit.quantities import duration, percent, plural
+from opskit.quantities import duration, percent, plural, twelve_digits
+from opskit.records import NamedTuple
 from opskit.shell import Syntax, command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from opskit.analysis.safepoints.stops import Stop
+    from opskit.analysis.safepoints.stops import Stop, Totals
     from opskit.analysis.safepoints.sums import Operation
 
 TOO_MUCH_TTSP = 1 / 3
@@ -55,44 +56,27 @@ class Jdk(NamedTuple):
         return self.high is None or self.high >= release
 
 
-class Figures(NamedTuple):
-    """What the verdict is about: a log's safepoints, or a live JVM's over the time it was sampled."""
-
-    safepoints: int
-    stopped_s: float
-    elapsed_s: float | None
-    stopped_max_s: float | None
-    ttsp_s: float | None
-    ttsp_share: float | None
-    ttsp_max_s: float | None = None
-
-    @property
-    def share(self) -> float | None:
-        """The part of the time in which the application was stopped."""
-        return self.stopped_s / self.elapsed_s if self.elapsed_s else None
-
-
-def verdict(figures: Figures, operations: Sequence[Operation], timeouts: int = 0) -> str:
+def verdict(totals: Totals, operations: Sequence[Operation], timeouts: int = 0) -> str:
     """How much, and what dominates: the operations or TTSP. `timeouts`: how often a SafepointTimeout ran out."""
     late = f"{plural(timeouts, 'safepoint')} timed out waiting for a thread." if timeouts else ""
-    if not figures.safepoints:
+    if not totals.safepoints:
         return f"No safepoint was reached. {late}" if late else "No safepoint: the application was never stopped."
-    of_time = "" if figures.share is None else f", {percent(figures.share)} of the time"
-    single = figures.safepoints == 1 or figures.stopped_max_s is None
-    longest = "" if single else f", at most {duration(figures.stopped_max_s)}"
+    of_time = "" if totals.stopped_share is None else f", {percent(totals.stopped_share)} of the time"
+    single = totals.safepoints == 1 or totals.stopped_max_s is None
+    longest = "" if single else f", at most {duration(totals.stopped_max_s)}"
     begin = (
-        f"{plural(figures.safepoints, 'safepoint')} stopped the application for {duration(figures.stopped_s)}{of_time}"
-        f" ({duration(figures.stopped_s / figures.safepoints)} on average{longest})."
+        f"{plural(totals.safepoints, 'safepoint')} stopped the application for {duration(totals.stopped_s)}{of_time}"
+        f" ({duration(totals.stopped_avg_s)} on average{longest})."
     )
-    return f"{begin} {_what_dominates(figures, operations)} {late or _how_bad(figures)}".rstrip()
+    return f"{begin} {_what_dominates(totals, operations)} {late or _how_bad(totals)}".rstrip()
 
 
-def _what_dominates(figures: Figures, operations: Sequence[Operation]) -> str:
-    most = operations[0] if operations else None  # where the largest is not named, nothing is known of the most
+def _what_dominates(totals: Totals, operations: Sequence[Operation]) -> str:
+    most = operations[0] if operations else None  # the largest, which may have no name
     named = ""
-    if most is not None and most.name and figures.stopped_s:
-        named = f"; the most in {most.name}, {percent(most.stopped_s / figures.stopped_s)} of the stopped time"
-    share = figures.ttsp_share
+    if most is not None and most.name and totals.stopped_s:
+        named = f"; the most in {most.name}, {percent(most.stopped_s / totals.stopped_s)} of the stopped time"
+    share = totals.ttsp_share
     if share is None:
         return f"The time to safepoint (TTSP) is unknown{named}."
     if share > 0.5:
@@ -101,28 +85,28 @@ def _what_dominates(figures: Figures, operations: Sequence[Operation]) -> str:
     return f"The operations dominate: {percent(1 - share)} of it; time to safepoint (TTSP) takes {percent(share)}{much}{named}."
 
 
-def _how_bad(figures: Figures) -> str:
-    little = figures.share and figures.share < _LITTLE_SHARE
-    if little and figures.stopped_max_s is not None and figures.stopped_max_s < _LITTLE_S:
+def _how_bad(totals: Totals) -> str:
+    little = totals.stopped_share and totals.stopped_share < _LITTLE_SHARE
+    if little and totals.stopped_max_s is not None and totals.stopped_max_s < _LITTLE_S:
         return "That is little: safepoints are hardly what slows this JVM."
     return ""
 
 
 def advise(
     entity: Entity,
-    figures: Figures,
+    totals: Totals,
     jdk: Jdk,
     operations: Sequence[Operation] = (),
     worst: Sequence[Stop] = (),
     late_threads: Mapping[str, int] | None = None,
 ) -> list[Finding]:
-    """What stands out, the most severe first. `entity`: the log or the process."""
+    """The findings, the most severe first. `entity`: the log or the process."""
     found = [
         _late(entity, late_threads or {}),
-        _ttsp(entity, figures, jdk, worst),
-        _revocations(entity, figures, jdk, operations),
-        _dumps(entity, figures, operations),
-        _collections(entity, figures, operations),
+        _ttsp(entity, totals, jdk, worst),
+        _revocations(entity, totals, jdk, operations),
+        _dumps(entity, totals, operations),
+        _collections(entity, totals, operations),
     ]
     return most_severe_first(finding for finding in found if finding is not None)
 
@@ -134,36 +118,32 @@ def _late(entity: Entity, late_threads: Mapping[str, int]) -> Finding | None:
     shown = ", ".join(f'"{name}" ({late_threads[name]})' for name in names[:5])
     more = f" and {plural(len(names) - 5, 'more thread')}" if len(names) > 5 else ""
     return Finding(
-        "late-to-safepoint",
-        "warning",
-        entity,
+        "late-to-safepoint", "warning", entity,
         f"safepoints timed out waiting for {shown}{more}",
-        "SafepointTimeout blocks in the log",
-        next=command("opskit", "jpmp", _PID, "--on-cpu", "--by-thread"),
-    )
+        "SafepointTimeout blocks in the log", next=command("opskit", "jpmp", _PID, "--on-cpu", "--by-thread"),
+    )  # fmt: skip
 
 
-def _ttsp(entity: Entity, figures: Figures, jdk: Jdk, worst: Sequence[Stop]) -> Finding | None:
-    share = figures.ttsp_share
+def _ttsp(entity: Entity, totals: Totals, jdk: Jdk, worst: Sequence[Stop]) -> Finding | None:
+    share = totals.ttsp_share
     if share is None or share <= TOO_MUCH_TTSP:
         return None
-    told = [stop for stop in worst if stop.ttsp_s is not None]
-    slowest = max(told, key=lambda stop: stop.ttsp_s or 0.0, default=None)
+    known = [stop for stop in worst if stop.ttsp_s is not None]
+    slowest = max(known, key=lambda stop: stop.ttsp_s or 0.0, default=None)
     where = "" if slowest is None else f"; of the longest stops, {_ttsp_of(slowest)}"
-    # Where all stops are tiny, TTSP is always a good part of them, and nobody suffers.
-    harmless = figures.share is not None and figures.share < _LITTLE_SHARE
-    small = harmless and (figures.ttsp_max_s or _LITTLE_S) < _LITTLE_S / 2
+    # Where all stops are tiny, TTSP is always a large part of them: harmless.
+    harmless = totals.stopped_share is not None and totals.stopped_share < _LITTLE_SHARE
+    small = harmless and (totals.ttsp_max_s or _LITTLE_S) < _LITTLE_S / 2
     return Finding(
         "ttsp-dominates",
         "note" if small else "warning",
         entity,
         f"{percent(share)} of the stopped time is spent waiting for threads to reach the safepoint",
-        f"TTSP {duration(figures.ttsp_s)} of {duration(figures.stopped_s)} stopped{where}",
+        f"TTSP {duration(totals.ttsp_s)} of {duration(totals.stopped_s)} stopped{where}",
         f"against counted loops: {_counted_loops(jdk)}; to log the late thread: -XX:+SafepointTimeout "
         "-XX:SafepointTimeoutDelay=500; page faults, swap, CPU throttling and run queues delay threads too",
-        share=share,
-        window_s=figures.elapsed_s,
-    )
+        share=twelve_digits(share), window_s=twelve_digits(totals.elapsed_s),
+    )  # fmt: skip
 
 
 def _ttsp_of(stop: Stop) -> str:
@@ -198,16 +178,16 @@ class _Group(NamedTuple):
         return ", ".join(f"{row.name} {row.safepoints:,}" for row in self.rows)
 
 
-def _group(figures: Figures, operations: Sequence[Operation], belongs: Callable[[str], bool]) -> _Group:
+def _group(totals: Totals, operations: Sequence[Operation], belongs: Callable[[str], bool]) -> _Group:
     rows = [row for row in operations if row.name and belongs(row.name)]
     stopped_s = sum(row.stopped_s for row in rows)
-    of_time = stopped_s / figures.stopped_s if figures.stopped_s else 0.0
+    of_time = stopped_s / totals.stopped_s if totals.stopped_s else 0.0
     return _Group(rows, sum(row.safepoints for row in rows), stopped_s, of_time)
 
 
-def _revocations(entity: Entity, figures: Figures, jdk: Jdk, operations: Sequence[Operation]) -> Finding | None:
-    group = _group(figures, operations, lambda name: "RevokeBias" in name)
-    if group.safepoints < _FEWEST or max(group.of_time, group.safepoints / figures.safepoints) < _OFTEN:
+def _revocations(entity: Entity, totals: Totals, jdk: Jdk, operations: Sequence[Operation]) -> Finding | None:
+    group = _group(totals, operations, lambda name: "RevokeBias" in name)
+    if group.safepoints < _FEWEST or max(group.of_time, group.safepoints / totals.safepoints) < _OFTEN:
         return None
     if not jdk.may_be_before(_BIASED_GONE_FROM):
         return None
@@ -220,20 +200,17 @@ def _revocations(entity: Entity, figures: Figures, jdk: Jdk, operations: Sequenc
         "bias-revocations",
         "warning" if group.of_time >= _OFTEN else "note",
         entity,
-        f"{group.safepoints:,} of {plural(figures.safepoints, 'safepoint')} revoke biased locks, "
+        f"{group.safepoints:,} of {plural(totals.safepoints, 'safepoint')} revoke biased locks, "
         f"{percent(group.of_time)} of the stopped time",
-        group.counts,
-        fix,
-        share=group.of_time,
-        window_s=figures.elapsed_s,
-    )
+        group.counts, fix, share=twelve_digits(group.of_time), window_s=twelve_digits(totals.elapsed_s),
+    )  # fmt: skip
 
 
-def _dumps(entity: Entity, figures: Figures, operations: Sequence[Operation]) -> Finding | None:
-    group = _group(figures, operations, lambda name: name in _DUMPS)
-    per_minute = group.safepoints / figures.elapsed_s * 60 if figures.elapsed_s else None
+def _dumps(entity: Entity, totals: Totals, operations: Sequence[Operation]) -> Finding | None:
+    group = _group(totals, operations, lambda name: name in _DUMPS)
+    per_minute = group.safepoints / totals.elapsed_s * 60 if totals.elapsed_s else None
     is_often = per_minute is not None and per_minute >= _DUMPS_A_MINUTE
-    if group.safepoints < _FEWEST or not (is_often or group.safepoints / figures.safepoints >= _OFTEN):
+    if group.safepoints < _FEWEST or not (is_often or group.safepoints / totals.safepoints >= _OFTEN):
         return None
     often = "" if per_minute is None else f", {per_minute:,.1f} a minute"
     return Finding(
@@ -243,24 +220,19 @@ def _dumps(entity: Entity, figures: Figures, operations: Sequence[Operation]) ->
         f"{group.safepoints:,} safepoints dump threads or look for deadlocks{often}: a monitoring agent samples this JVM",
         f"{group.counts}; {percent(group.of_time)} of the stopped time",
         "let the agent sample less often, or without safepoints (JFR, AsyncGetCallTrace)",
-        share=group.of_time,
-        window_s=figures.elapsed_s,
-    )
+        share=twelve_digits(group.of_time), window_s=twelve_digits(totals.elapsed_s),
+    )  # fmt: skip
 
 
-def _collections(entity: Entity, figures: Figures, operations: Sequence[Operation]) -> Finding | None:
-    group = _group(figures, operations, lambda name: "Collect" in name or name.startswith(_COLLECTIONS))
-    if not figures.elapsed_s or group.of_time < 0.5 or group.stopped_s / figures.elapsed_s < _OFTEN:
+def _collections(entity: Entity, totals: Totals, operations: Sequence[Operation]) -> Finding | None:
+    group = _group(totals, operations, lambda name: "Collect" in name or name.startswith(_COLLECTIONS))
+    if not totals.elapsed_s or group.of_time < 0.5 or group.stopped_s / totals.elapsed_s < _OFTEN:
         return None
-    share = group.stopped_s / figures.elapsed_s
+    share = group.stopped_s / totals.elapsed_s
     return Finding(
-        "collections-dominate",
-        "warning",
-        entity,
+        "collections-dominate", "warning", entity,
         f"garbage collections stop the application for {percent(share)} of the time",
         ", ".join(f"{row.name} {row.safepoints:,} x {duration(row.stopped_avg_s)}" for row in group.rows[:4]),
         "a larger heap, or repair of a leak; -Xlog:gc* (before JDK 9 -XX:+PrintGCDetails) logs the cause of each collection",
-        command("opskit", "jmap-diff", _PID, "-c", 5),
-        share,
-        figures.elapsed_s,
-    )
+        command("opskit", "jmap-diff", _PID, "-c", 5), twelve_digits(share), twelve_digits(totals.elapsed_s),
+    )  # fmt: skip

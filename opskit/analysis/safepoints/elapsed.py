@@ -28,8 +28,8 @@ class Elapsed:
     restarts: int = 0
     _unstamped: bool = False
     _uptimes_only: bool = False
-    _told_s: float = 0.0
-    _told: int = 0
+    _gaps_s: float = 0.0
+    _gaps: int = 0
     _begun_s: float | None = None
     _runs_s: float = 0.0
     _run: list[float] = field(default_factory=list)  # first and last uptime of the run
@@ -37,9 +37,9 @@ class Elapsed:
     def add(self, batch: Batch) -> None:
         """Take in the stamps of a batch, in the order of time."""
         if self._begun_s is None:
-            between_s, told = batch.application
-            self._told_s += between_s
-            self._told += told
+            between_s, count = batch.application
+            self._gaps_s += between_s
+            self._gaps += count
         if not len(batch):
             return
         first, self.last = parse_stamp(batch.head(0)), parse_stamp(batch.head(-1))
@@ -51,10 +51,10 @@ class Elapsed:
         self._unstamped |= first is UNSTAMPED
         if first.time_s is None and first.uptime_s is not None:
             self._uptimes_only = True
-            # Where the time between safepoints is told, uptimes need not be looked at one by one.
-            told_all = batch.application[1] >= len(batch) - 1 and self.last.uptime_s is not None
+            # Where the log has the time between safepoints, the first and the last uptime are enough.
+            has_all = batch.application[1] >= len(batch) - 1 and self.last.uptime_s is not None
             self._add_uptimes(
-                [first.uptime_s, self.last.uptime_s or 0.0] if told_all else uptimes_s(batch.heads), batch.stops_s
+                [first.uptime_s, self.last.uptime_s or 0.0] if has_all else uptimes_s(batch.heads), batch.stops_s
             )
 
     def _add_uptimes(self, uptimes: Sequence[float], stops_s: Sequence[float]) -> None:
@@ -76,9 +76,9 @@ class Elapsed:
 
     def seconds(self, safepoints: int, stopped_s: float) -> float | None:
         """The time that these safepoints cover, stops included; None where nothing covers all of them."""
-        told = self._told_s + stopped_s if self._told and self._told >= safepoints - 1 else None
-        if self._begun_s is None and told is not None:
-            return told
+        by_gaps = self._gaps_s + stopped_s if self._gaps and self._gaps >= safepoints - 1 else None
+        if self._begun_s is None and by_gaps is not None:
+            return by_gaps
         stamped = None
         if self._begun_s is not None and self.last.time_s is not None:
             stamped = None if self._uptimes_only else self.last.time_s - self._begun_s
@@ -86,10 +86,10 @@ class Elapsed:
             stamped = self._runs_s + self._run[1] - self._run[0]
         # One stamp alone spans nothing but its stop; stamps of a clock that was set, or of a log given twice, span anything.
         if stamped is None or self._unstamped or safepoints < 2 or stamped < stopped_s * (1 - _STAMPS_ARE_OFF):
-            return told
+            return by_gaps
         return max(stamped, stopped_s)
 
 
 def _run(uptime_s: float, stop_s: float) -> list[float]:
-    """A run of the JVM, as far as one stop tells of it: what came before it is another log's."""
+    """A run of the JVM with one stop: what came before it is in another log."""
     return [max(uptime_s - stop_s, 0.0), uptime_s]

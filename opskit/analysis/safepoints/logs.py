@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.analysis.finding import Entity, Finding
-from opskit.analysis.safepoints.advice import Figures, Jdk, advise, verdict
+from opskit.analysis.safepoints.advice import Jdk, advise, verdict
 from opskit.errors import BadInput
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,24 +33,20 @@ def judge(facts: Facts, summary: Summary) -> Result:
     log = facts.log
     jdk = Jdk(log.jdk, log.jdk) if log.jdk is not None else Jdk(*(log.jdk_range or ()))
     late = {name.decode("utf-8", "surrogateescape"): count for name, count in log.late_threads.items()}
-    figures = Figures(
-        summary.safepoints, summary.stopped_s, summary.elapsed_s, summary.stopped_max_s, summary.ttsp_s,
-        summary.ttsp_share, summary.ttsp_max_s,
-    )  # fmt: skip
     entity = Entity("file", " ".join(facts.names))
-    found = advise(entity, figures, jdk, summary.operations, summary.worst, late)
-    return Result(facts, summary, jdk, late, verdict(figures, summary.operations, log.timeouts), found)
+    found = advise(entity, summary.totals, jdk, summary.operations, summary.worst, late)
+    return Result(facts, summary, jdk, late, verdict(summary.totals, summary.operations, log.timeouts), found)
 
 
 def _check(facts: Facts, summary: Summary) -> None:
     name = facts.names[0] if len(facts.names) == 1 else f"{len(facts.names)} logs"
-    if summary.undated and not summary.safepoints:
+    if summary.undated and not summary.totals.safepoints:
         raise BadInput(
             name,
             "its lines have no stamps that --since and --until could be compared with; give an uptime (90s, 5m) where "
             "the log has uptimes, a date where it has dates",
         )
-    if summary.outside and not summary.safepoints:
+    if summary.outside and not summary.totals.safepoints:
         raise BadInput(name, f"none of its {summary.outside:,} safepoints lies between --since and --until")
     unstamped = summary.first.local_s is None and summary.first.uptime_s is None
     if summary.minutes is not None and facts.safepoints and unstamped:

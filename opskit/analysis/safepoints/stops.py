@@ -1,17 +1,18 @@
 """One stop of the application, with the time to safepoint (TTSP) and the operation in it; which stops count.
 
 A stop is the whole time that the application's threads are held: TTSP (from the request until the last thread has
-stopped) and the operation. Times are in seconds; None where the log or the JVM does not say.
+stopped) and the operation. Times are in seconds; None is unknown.
 """
 
 from __future__ import annotations
 
 from datetime import datetime, timezone
 from itertools import repeat
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.jvm.logs.timestamps import Stamp, parse_stamp
 from opskit.quantities import seconds_of
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,6 +34,40 @@ class Stop(NamedTuple):
     operation: str | None
     stamp: Stamp
     late_threads: tuple[str, ...] = ()
+
+
+class Totals(NamedTuple):
+    """Safepoints together. `elapsed_s`: the time that they cover, stops included. `ttsp_count`: how many have a TTSP."""
+
+    safepoints: int
+    stopped_s: float
+    ttsp_s: float | None = None
+    elapsed_s: float | None = None
+    ttsp_count: int = 0
+    stopped_max_s: float | None = None
+    ttsp_max_s: float | None = None
+
+    @property
+    def stopped_avg_s(self) -> float | None:
+        """The mean stop."""
+        return self.stopped_s / self.safepoints if self.safepoints else None
+
+    @property
+    def ttsp_avg_s(self) -> float | None:
+        """The mean TTSP of those that have one."""
+        return None if self.ttsp_s is None or not self.ttsp_count else self.ttsp_s / self.ttsp_count
+
+    @property
+    def stopped_share(self) -> float | None:
+        """The part of the time in which the application was stopped."""
+        return self.stopped_s / self.elapsed_s if self.elapsed_s else None
+
+    @property
+    def ttsp_share(self) -> float | None:
+        """The part of the stopped time that was TTSP; only where all stops have one."""
+        if self.ttsp_s is None or self.ttsp_count < self.safepoints or not self.stopped_s:
+            return None
+        return self.ttsp_s / self.stopped_s
 
 
 def stops_of(batch: Batch) -> Iterator[Stop]:
@@ -71,7 +106,7 @@ class Window(NamedTuple):
     until: Moment | None = None
 
     def holds(self, stamp: Stamp) -> bool | None:
-        """Whether a stop that was over then counts; None where the stamp cannot tell."""
+        """Whether a stop that was over then counts; None where the stamp does not have that clock."""
         for moment, is_lower in ((self.since, True), (self.until, False)):
             if moment is None:
                 continue

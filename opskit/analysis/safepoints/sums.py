@@ -6,13 +6,14 @@ import heapq
 from dataclasses import dataclass
 from itertools import count as numbers
 from itertools import repeat
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, cast
 
 from opskit.analysis.distribution import Distribution, Scratch, percentiles
 from opskit.analysis.safepoints.elapsed import Elapsed
 from opskit.analysis.safepoints.minutes import Minute, Minutes, Timeline
-from opskit.analysis.safepoints.stops import Stop, Window, stops_of, text_of
+from opskit.analysis.safepoints.stops import Stop, Totals, Window, stops_of, text_of
 from opskit.jvm.logs.timestamps import Stamp, parse_stamp
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -45,20 +46,14 @@ class Slower(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """What a log's safepoints come to. `elapsed_s`: the time that the log covers, stops included.
+    """The sums of a log's safepoints. `percentiles`: (stop, TTSP) for each of PERCENTS.
 
-    `ttsp_count`: how many tell their TTSP. `restarts`: how often the uptime fell back. `percentiles`: (stop, TTSP) for each
-    of PERCENTS. `outside`: safepoints beyond --since and --until; `undated`: those that have nothing to compare with.
+    `restarts`: how often the uptime fell back. `outside`: safepoints beyond --since and --until; `undated`: those that have
+    nothing to compare with.
     """
 
-    safepoints: int
-    stopped_s: float
-    ttsp_s: float | None
-    ttsp_count: int
-    elapsed_s: float | None
+    totals: Totals
     percentiles: Sequence[tuple[float | None, float | None]]
-    stopped_max_s: float | None
-    ttsp_max_s: float | None
     operations: Sequence[Operation]
     worst: Sequence[Stop]
     minutes: Sequence[Minute] | None
@@ -69,28 +64,6 @@ class Summary(NamedTuple):
     restarts: int
     outside: int
     undated: int
-
-    @property
-    def stopped_avg_s(self) -> float | None:
-        """The mean stop."""
-        return self.stopped_s / self.safepoints if self.safepoints else None
-
-    @property
-    def ttsp_avg_s(self) -> float | None:
-        """The mean TTSP of those that tell it."""
-        return None if self.ttsp_s is None or not self.ttsp_count else self.ttsp_s / self.ttsp_count
-
-    @property
-    def stopped_share(self) -> float | None:
-        """The part of the time in which the application was stopped."""
-        return self.stopped_s / self.elapsed_s if self.elapsed_s else None
-
-    @property
-    def ttsp_share(self) -> float | None:
-        """The part of the stopped time that was TTSP; only where all stops tell it."""
-        if self.ttsp_s is None or self.ttsp_count < self.safepoints or not self.stopped_s:
-            return None
-        return self.ttsp_s / self.stopped_s
 
 
 class Sums:
@@ -197,26 +170,19 @@ class Sums:
         if any(name is not None for name in self._operations):
             rows = (sums.finish(name, stopped_s) for name, sums in self._operations.items())
             operations = sorted(rows, key=lambda row: -row.stopped_s)
+        longest = [sums.maximum for sums in stops if sums.maximum is not None]
+        ttsps = self._ttsps
+        totals = Totals(
+            self.safepoints, stopped_s, ttsps.total if ttsps.count else None, self._clock.seconds(self.safepoints, stopped_s),
+            ttsps.count, max(longest, default=None), ttsps.maximum,
+        )  # fmt: skip
         return Summary(
-            safepoints=self.safepoints,
-            stopped_s=stopped_s,
-            ttsp_s=self._ttsps.total if self._ttsps.count else None,
-            ttsp_count=self._ttsps.count,
-            elapsed_s=self._clock.seconds(self.safepoints, stopped_s),
-            percentiles=list(zip(percentiles(stops, PERCENTS), percentiles([self._ttsps], PERCENTS))),
-            stopped_max_s=max((sums.maximum for sums in stops if sums.maximum is not None), default=None),
-            ttsp_max_s=self._ttsps.maximum,
-            operations=operations,
-            worst=self._worst.found(),
-            minutes=None if self._minutes is None else self._minutes.rows(),
-            slower=self._worst.slower,
-            timeline=self._timeline,
-            first=self._clock.first,
-            last=self._clock.last,
-            restarts=self._clock.restarts,
-            outside=self._outside,
-            undated=self._undated,
-        )
+            totals, percentiles=list(zip(percentiles(stops, PERCENTS), percentiles([ttsps], PERCENTS))),
+            operations=operations, worst=self._worst.found(),
+            minutes=None if self._minutes is None else self._minutes.rows(), slower=self._worst.slower,
+            timeline=self._timeline, first=self._clock.first, last=self._clock.last, restarts=self._clock.restarts,
+            outside=self._outside, undated=self._undated,
+        )  # fmt: skip
 
 
 def _known(values: Sequence[float | None]) -> Sequence[float]:

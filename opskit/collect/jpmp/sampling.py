@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.collect.jpmp.facts import DEFAULT_MAX_STOP_PERCENT, Sampled
-from opskit.errors import AttachReplyCut, NoSuchProcess, OpskitError
+from opskit.errors import NoSuchProcess, OpskitError
 from opskit.jvm.perfdata.stop_clock import StopClock
-from opskit.proc.cgroup.throttling import read_periods, throttled_percent
+from opskit.proc.cgroup.limits import read_periods, throttled_percent
 from opskit.proc.thread_cpu import ThreadCpu
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from opskit.jvm.attach.client import AttachClient
     from opskit.jvm.dumps.dialects import DumpReader
     from opskit.jvm.dumps.thread_dump import Thread
-    from opskit.proc.cgroup.throttling import Periods
+    from opskit.proc.cgroup.limits import Periods
 
 LONGEST_FIRST_STOP_MS = 500.0
 
@@ -70,7 +70,7 @@ class Sampler:
         pid, started = self.client.pid, self.client.target.jvm.start_ticks
         process = self.host.process(pid)
         gone = process.start_ticks != started or process.state in ("Z", "X")
-        return gone or (isinstance(error, AttachReplyCut) and not self.host.fs.exists(pid))
+        return gone or (getattr(error, "reason", None) == "reply-cut" and not self.host.fs.exists(pid))
 
     def _take_all(self) -> None:
         run, host, samples = self.run, self.host, self.schedule.samples

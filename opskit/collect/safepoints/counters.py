@@ -9,12 +9,13 @@ A safepoint is counted when it is asked for, its times when they are over. Sourc
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput, NoSuchProcess, NotSupported
 from opskit.jvm.discover import read_perfdata
 from opskit.jvm.perfdata.hsperfdata import PerfData, parse_hsperfdata
 from opskit.jvm.perfdata.stop_clock import jdk_of, whole_stop_s
+from opskit.proc.cgroup.limits import throttling
 from opskit.proc.cgroup.tree import Level, ancestry, is_machine_root
 from opskit.proc.files.loadavg import parse_cpu_count, parse_loadavg
 from opskit.proc.files.pressure import parse_pressure
@@ -22,6 +23,7 @@ from opskit.proc.files.stat import parse_stat
 from opskit.proc.files.status import parse_status
 from opskit.proc.fs import GONE, optional
 from opskit.quantities import integer
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from opskit.host import Host
@@ -35,7 +37,7 @@ _MUCH = 0.002  # of the time stopped: then a look may well fall into a stop
 
 
 class Reading(NamedTuple):
-    """One look. Totals since the JVM, its cgroup or the machine started; None where nothing tells them.
+    """One look. Totals since the JVM, its cgroup or the machine started; None is unknown.
 
     `stopped_s` is the whole of the stops, TTSP included, on every JDK. `throttled_s` is summed over the CPUs; the
     stalled times are those in which some task of the cgroup (`pressure_of`: or of the machine) waited. `runnable` is now,
@@ -145,7 +147,7 @@ class Probe:
                 data = self._fs.read_untrusted(directory, name, _LARGEST_FILE_BYTES)[1]
                 return parse_hsperfdata(data, self.perf.source)
             except (OSError, BadInput):
-                pass  # gone, or not what it was: whoever finds JVMs says why
+                pass  # gone or changed: read_perfdata says why
         return read_perfdata(self._fs, self._pid)
 
     def _cgroups(self, *controllers: str) -> tuple[Level, ...]:
@@ -160,13 +162,10 @@ class Probe:
         seconds: float | None = None
         periods: int | None = None
         for level in self._levels:
-            table = level.table(self._fs, "cpu.stat")
-            time_s = table["throttled_usec"] / 1e6 if "throttled_usec" in table else None
-            if "throttled_time" in table:
-                time_s = table["throttled_time"] / 1e9
-            if time_s is not None:
-                seconds = (seconds or 0.0) + time_s
-                periods = (periods or 0) + table.get("nr_throttled", 0)
+            found = throttling(self._fs, level)
+            if found.throttled_s is not None:
+                seconds = (seconds or 0.0) + found.throttled_s
+                periods = (periods or 0) + (found.throttled_periods or 0)
         return seconds, periods
 
     def _stalled(self, resource: str) -> float | None:

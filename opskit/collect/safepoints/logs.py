@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
+from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput
 from opskit.jvm.logs.safepoints.log import SafepointLog
 from opskit.jvm.logs.timestamps import first_stamp
 from opskit.proc.user_files import UserFile, open_files
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -53,19 +54,18 @@ class Reader:
         self._lines = self._count = 0
         self._without: list[str] = []
         self._unreadable_at: str | None = None
-        self._interrupted = False
 
     def batches(self) -> Iterator[Batch]:
-        """Log after log. Raises BadInput where none has a safepoint. Ctrl-C ends it: what was read so far counts."""
-        try:
-            for file in self._files:
-                yield from self._batches(file)
-        except KeyboardInterrupt:  # a pipe that goes on and on
-            if not self._count and not self._log.timeouts:
-                raise
-            self._interrupted = True
-        if not self._count and not self._log.timeouts:
+        """Log after log. Raises BadInput where none has a safepoint."""
+        for file in self._files:
+            yield from self._batches(file)
+        if not self.has_any:
             raise self._nothing()
+
+    @property
+    def has_any(self) -> bool:
+        """Whether something was found so far."""
+        return bool(self._count or self._log.timeouts)
 
     def _batches(self, file: UserFile) -> Iterator[Batch]:
         log, before, unreadable = self._log, self._count, self._log.unreadable
@@ -88,29 +88,25 @@ class Reader:
         lines = f"{self._lines:,} line{'s' * (self._lines != 1)}"
         return BadInput(names, f"no safepoint in {lines}{unread}; {_FLAGS}")
 
-    @property
-    def facts(self) -> Facts:
+    def facts(self, *, interrupted: bool = False) -> Facts:
         """What was read so far."""
         names, given = ([file.name for file in files] for files in (self._files, self._named))
         return Facts(
-            self._log, names, names != given, self._lines, self._count, self._without, self._unreadable_at,
-            self._interrupted,
+            self._log, names, names != given, self._lines, self._count, self._without, self._unreadable_at, interrupted
         )  # fmt: skip
 
 
 def collect(ask: Request, take: Callable[[Batch], object]) -> Facts:
-    """Read all logs; each batch of safepoints is taken as it comes, and not kept."""
+    """Read all logs; each batch of safepoints is taken as it comes, and not kept. Ctrl-C ends it: what was read counts."""
     reader = Reader(ask)
-    for batch in reader.batches():
-        take(batch)
-    return reader.facts
-
-
-def scratch_file() -> BinaryIO:
-    """An unnamed file for what is too much for the memory."""
-    import tempfile
-
-    return cast("BinaryIO", tempfile.TemporaryFile(prefix="opskit-"))
+    try:
+        for batch in reader.batches():
+            take(batch)
+    except KeyboardInterrupt:  # a pipe that goes on and on
+        if not reader.has_any:
+            raise
+        return reader.facts(interrupted=True)
+    return reader.facts()
 
 
 def _in_order(files: Sequence[UserFile]) -> list[UserFile]:

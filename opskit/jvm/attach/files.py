@@ -1,52 +1,55 @@
-"""What lies around a JVM for those who look at it or attach to it: its /tmp, hsperfdata, socket and triggers. Reads only.
+"""The files around a JVM for those who look at it or attach to it: its /tmp, hsperfdata, socket and triggers. Reads only.
 
-    /tmp/hsperfdata_app/4242   its counters (perfMemory_posix.cpp)
-    /tmp/.java_pid4242         its attach socket (attachListener_posix.cpp)
-    CWD/.attach_pid4242        a client's trigger, there for the moments that the listener's start takes
-
-`listener` (attach.listener_at) connects to a socket and asks the kernel who listens; nothing is sent.
+/tmp/hsperfdata_app/4242   its counters (perfMemory_posix.cpp)
+/tmp/.java_pid4242         its attach socket (attachListener_posix.cpp)
+CWD/.attach_pid4242        a client's trigger file, there while the listener starts
 """
 
 from __future__ import annotations
 
-import re
 import stat
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
 
-from opskit.errors import BadInput
+from opskit.jvm.attach.listener import listener_at
 from opskit.jvm.attach.target import (
+    Stopped,
     command_words,
     has_listener,
+    is_disabled,
     major_of_jvm,
     reduced_signals,
     shares_our_mounts,
     why_stopped,
 )
+from opskit.jvm.discover import Nameless
 from opskit.jvm.launch import last_flag
 from opskit.jvm.mapped_files import Mapping, parse_jvm_maps
+from opskit.jvm.perfdata.holders import Holders, mapped_file
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.files.status import parse_status
-from opskit.proc.fs import DENIED, GONE, FileId, ProcFS, Space
-from opskit.quantities import integer
+from opskit.proc.fs import GONE, FileId, ProcFS, Space, optional
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterator
 
     from opskit.jvm.discover import Jvm
 
-_NAMES = re.compile(r"\.(java|attach)_pid([1-9][0-9]{0,8})")
-_PID = re.compile(r"[1-9][0-9]{0,8}")
-_INITIAL_PID_NAMESPACE = b"pid:[4026531836]"  # include/linux/proc_ns.h, PROC_PID_INIT_INO
-_LOCK = re.compile(r"^[0-9]+: FLOCK +\S+ +\S+ +-?[0-9]+ [0-9a-f]+:[0-9a-f]+:([0-9]{1,20}) ", re.MULTILINE)
 _LARGEST_PASSWD_BYTES = 1 << 20
+_KINDS = {
+    stat.S_IFSOCK: "socket",
+    stat.S_IFREG: "plain file",
+    stat.S_IFLNK: "symbolic link",
+    stat.S_IFDIR: "directory",
+    stat.S_IFIFO: "FIFO",
+}
 
 
 class Way(NamedTuple):
-    """How a directory is reached: from the root or the working directory of a process, through `steps`, none of them a link.
+    """How a directory is reached: from the root or working directory of a process, through `steps`, none of them a link.
 
-    `pid` None: from our own root. `start_ticks` tells the process from a later one of its pid. `refused`: why nothing is
-    changed there.
+    `pid` None: from our own root. `start_ticks` identifies the process. `refused`: why nothing is changed there.
     """
 
     pid: int | None
@@ -58,7 +61,7 @@ class Way(NamedTuple):
 
 @dataclass(frozen=True)
 class Entry:
-    """A file at a place: `path` as it is shown here, `inside` as it is called where the JVM runs.
+    """A file at a place: `path` as shown here, `inside` as it is called where the JVM runs.
 
     `way` leads to the /tmp or the working directory, `names` from there to the file. Without a way nothing is changed.
     """
@@ -76,20 +79,13 @@ class Entry:
 
     @property
     def kind(self) -> str:
-        """What it is, in words."""
-        names = {
-            stat.S_IFSOCK: "socket",
-            stat.S_IFREG: "plain file",
-            stat.S_IFLNK: "symbolic link",
-            stat.S_IFDIR: "directory",
-            stat.S_IFIFO: "FIFO",
-        }
-        return names.get(stat.S_IFMT(self.file.mode), "device")
+        """Its file type in words."""
+        return _KINDS.get(stat.S_IFMT(self.file.mode), "device")
 
 
 @dataclass(frozen=True)
 class Socket:
-    """An attach socket's place. `alive` False: nobody listens; None: not to be found out. `peer`: who does, 0 if unseen."""
+    """What is at an attach socket's path. `alive`: whether a process listens, None: unknown. `peer`: its PID, 0 if not visible."""
 
     entry: Entry
     alive: bool | None
@@ -106,29 +102,35 @@ class Trigger:
 
 @dataclass(frozen=True)
 class Tmp:
-    """A /tmp. `shared`: it is the one that we have."""
+    """A /tmp. `shared`: it is ours."""
 
     entry: Entry
     space: Space
     shared: bool
 
+    @property
+    def key(self) -> tuple[int, int]:
+        """Its device and inode."""
+        return self.entry.file.device, self.entry.file.inode
+
 
 @dataclass(frozen=True)
 class Counters:
-    """A JVM's hsperfdata. `mapping` is the file that it really has; `directory` and `entry` what lies at the name.
+    """A JVM's hsperfdata. `mapping` is the file that it maps; `directory` and `entry` are what is at the name.
 
-    `mapped` is that file's identity; None where /proc/PID/map_files may not be read. The inode number in `mapping` is no
-    proof: other file systems have the same numbers.
+    `mapped` is the mapped file's identity; None where /proc/PID/map_files may not be read. The inode number in `mapping` proves
+    nothing: other file systems use the same numbers. `holder`: the process that maps the file at the name, where it is another.
     """
 
     mapping: Mapping | None
     directory: Entry | None
     entry: Entry | None
     mapped: FileId | None = None
+    holder: int | None = None
 
     @property
     def is_own(self) -> bool:
-        """Whether the file at the name is the one that the JVM has; by the number alone where no more is known."""
+        """Whether the file at the name is the mapped one; by the number alone where no more is known."""
         if self.mapping is None or self.entry is None:
             return False
         if self.mapped is None:
@@ -138,11 +140,11 @@ class Counters:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """All that was seen of one JVM. None: not to be found out with our rights.
+    """Everything seen around one JVM. None: unknown with our rights.
 
-    `disabled`, `reduced`: started with -XX:+DisableAttachMechanism, -Xrs. `perf_flag`: the option that switches the counters
-    off. `stopped`: why it answers nobody now. `groups` are its supplementary ones. `user` is its user's name where it runs,
-    after which HotSpot names its directory.
+    `disabled`, `reduced`: started with -XX:+DisableAttachMechanism, -Xrs. `perf_flag`: the option that switches hsperfdata off.
+    `groups`: its supplementary groups. `named`: its user has a passwd entry where it runs. `user`: that user's name, which is
+    part of the directory's name.
     """
 
     jvm: Jvm
@@ -158,50 +160,24 @@ class Surroundings:
     disabled: bool
     reduced: bool
     perf_flag: str | None
-    stopped: str | None
+    stopped: Stopped | None
     named: bool
     user: str | None = None
 
     @property
     def pid(self) -> int:
-        """Its pid here."""
+        """Its PID in our namespace."""
         return self.jvm.pid
 
 
-@dataclass(frozen=True)
-class Leftover:
-    """A file of a JVM that is not there any more. `pid` as its name says. `alive` and `peer` for a socket.
-
-    `locked`: somebody holds an flock on it; `mapped`: a process maps it; None: not all processes could be looked into.
-    `by_pid`: `opskit hsperf-check PID` finds it, since it lies in our /tmp and no process has the pid now.
-    """
-
-    pid: int
-    kind: str
-    entry: Entry
-    tmp: str
-    alive: bool | None = None
-    peer: int | None = None
-    locked: bool | None = None
-    mapped: bool | None = None
-    by_pid: bool = False
-
-
 class FileFinder:
-    """Looks around JVMs; remembers what is the same for all."""
+    """Looks at the files around JVMs. `user_name`: the name of a uid, or its number as text."""
 
-    def __init__(
-        self,
-        fs: ProcFS,
-        listener: Callable[[str], tuple[bool | None, int | None]],
-        user_name: Callable[[int], str],
-    ) -> None:
-        self.fs, self.listener, self.user_name = fs, listener, user_name
+    def __init__(self, fs: ProcFS, user_name: Callable[[int], str]) -> None:
+        self.fs, self.user_name = fs, user_name
         self.ours = f"{fs.root}/tmp"
-        self._locks: set[int] | None = None
-        self._mapped: dict[tuple[int, int], int] | None = None
-        self._numbers: dict[int, int] = {}  # of the files that are mapped where map_files may not be read
-        self._hidden = False
+        self.holders = Holders(fs)
+        self._is_own = fs.is_own()
 
     def look(self, jvm: Jvm) -> Surroundings:
         """Everything around one JVM. Raises GONE where it has ended."""
@@ -209,14 +185,10 @@ class FileFinder:
         status = fs.load(parse_status, pid, "status")
         state = fs.load(parse_stat, pid, "stat").state
         words, environment = command_words(fs, pid)
-        capable = jvm.perf.text("sun.rt.jvmCapabilities") if jvm.perf else None
-        off = last_flag(words, environment, "DisableAttachMechanism") == "-XX:+DisableAttachMechanism"
-        # A copy has its own inodes, owners and times, and no sockets: nothing in its /tmp is the machine's.
-        tmp = self._tmp(jvm) if fs.is_live else None
-        flags = (("UsePerfData", "-"), ("PerfDisableSharedMem", "+"))
-        switched = (
-            f"-XX:{bad}{name}" for name, bad in flags if last_flag(words, environment, name) == f"-XX:{bad}{name}"
-        )
+        # A copy has its own inodes, owners and times, and no sockets: its /tmp is not the machine's.
+        tmp = self.tmp_of(jvm) if fs.is_live else None
+        flags = ("-XX:-UsePerfData", "-XX:+PerfDisableSharedMem")
+        switched = (flag for flag in flags if last_flag(words, environment, flag[5:]) == flag)
         return Surroundings(
             jvm=jvm,
             euid=status.effective_uid,
@@ -224,15 +196,15 @@ class FileFinder:
             groups=status.groups,
             java_major=major_of_jvm(fs, jvm),
             tmp=tmp,
-            socket=None if tmp is None else self._socket(tmp.entry, f".java_pid{jvm.ns_pid}"),
+            socket=None if tmp is None else self.socket(tmp.entry, f".java_pid{jvm.ns_pid}"),
             listener=self._has_listener(pid),
             triggers=tuple(self._triggers(jvm, tmp)) if fs.is_live else (),
             counters=self._counters(jvm, tmp, status.effective_uid),
-            disabled=capable.startswith("0") if capable else off,
+            disabled=is_disabled(fs, jvm),
             reduced=reduced_signals(words, environment),
             perf_flag=next(switched, None),
             stopped=why_stopped(fs, pid, state),
-            named=not (jvm.no_perf and "without a name" in str(jvm.no_perf)),
+            named=not isinstance(jvm.no_perf, Nameless),
             user=self._user_where_it_runs(jvm.pid, status.effective_uid, tmp),
         )
 
@@ -245,15 +217,22 @@ class FileFinder:
             return None
 
     def _entry(self, path: str, inside: str, way: Way | None = None, names: tuple[str, ...] = ()) -> Entry | None:
-        try:
-            return Entry(path, inside, self.fs.file_id_at(path), way, names)
-        except OSError:
-            return None
+        file = optional(self.fs.file_id_at, path)
+        return None if file is None else Entry(path, inside, file, way, names)
 
-    def _entry_in(self, directory: Entry, *names: str) -> Entry | None:
-        """What lies in a /tmp or a working directory."""
+    def entry_in(self, directory: Entry, *names: str) -> Entry | None:
+        """A file in a /tmp or a working directory; None where there is none."""
         name = "/".join(names)
         return self._entry(f"{directory.path}/{name}", f"{directory.inside.rstrip('/')}/{name}", directory.way, names)
+
+    def socket(self, tmp: Entry, name: str) -> Socket | None:
+        """The socket at a name; None where nothing is there. Connects to it and closes; nothing is sent."""
+        entry = self.entry_in(tmp, name)
+        if entry is None:
+            return None
+        if entry.kind != "socket":
+            return Socket(entry, False, None)
+        return Socket(entry, *(listener_at(entry.path) if self._is_own else (None, None)))
 
     def _way(self, jvm: Jvm, start: Literal["root", "cwd"], path: str) -> Way:
         """The way to a path below PROC/PID/root or PROC/PID/cwd."""
@@ -261,20 +240,16 @@ class FileFinder:
         return Way(jvm.pid, jvm.start_ticks, start, tuple(steps), self._why_not_there(jvm.pid))
 
     def _why_not_there(self, pid: int) -> str | None:
-        """Why a process's files are none of ours to change: in a user namespace of its own it chooses what is mounted where."""
-        try:
-            ours = self.fs.link("self", "ns", "user")
-        except OSError:  # another machine's tree
+        """Why a process's files are not ours to change: in a user namespace of its own it chooses what is mounted where."""
+        ours, theirs = (optional(self.fs.link, who, "ns", "user") for who in ("self", pid))
+        if ours is None or ours == theirs:  # None: another machine's tree
             return None
-        try:
-            if self.fs.link(pid, "ns", "user") == ours:
-                return None
-        except OSError:
+        if theirs is None:
             return f"the user namespace of {pid} cannot be read"
         return f"{pid} runs in another user namespace: run opskit inside of it"
 
-    def _tmp(self, jvm: Jvm) -> Tmp | None:
-        """Its own /tmp; ours where its mount namespace is closed to us, but it runs in our pid namespace."""
+    def tmp_of(self, jvm: Jvm) -> Tmp | None:
+        """Its own /tmp; ours where its mount namespace is closed to us, but it runs in our PID namespace."""
         try:
             path = self.fs.inside(jvm.pid, "/tmp")
         except OSError as error:
@@ -282,23 +257,20 @@ class FileFinder:
             return None if closed or jvm.ns_pid != jvm.pid else self._tmp_at(self.ours, None)
         return self._tmp_at(path, self._way(jvm, "root", path))
 
-    def _tmp_at(self, path: str, way: Way | None) -> Tmp | None:
-        entry, ours = self._entry(path, "/tmp", way), self._entry(self.ours, "/tmp")
-        if entry is None:
-            return None
-        shared = ours is not None and _same_file(ours.file, entry.file)
-        if shared:  # the short name is the one to show
-            entry = Entry(self.ours, "/tmp", entry.file, way)
-        try:
-            return Tmp(entry, self.fs.space_at(path), shared)
-        except OSError:
-            return None
-
-    def _our_tmp(self) -> Tmp | None:
+    def our_tmp(self) -> Tmp | None:
+        """The /tmp that we have."""
         return self._tmp_at(self.ours, Way(None, None, "root", tuple(self.ours.split("/")[1:])))
 
+    def _tmp_at(self, path: str, way: Way | None) -> Tmp | None:
+        entry, ours = self._entry(path, "/tmp", way), self._entry(self.ours, "/tmp")
+        space = optional(self.fs.space_at, path)
+        if entry is None or space is None:
+            return None
+        shared = ours is not None and _same_file(ours.file, entry.file)
+        return Tmp(Entry(self.ours, "/tmp", entry.file, way) if shared else entry, space, shared)
+
     def _user_where_it_runs(self, pid: int, euid: int, tmp: Tmp | None) -> str | None:
-        """Its user's name: ours where it has our /tmp or our passwd file, else that in its own. Ids are those of our user namespace."""
+        """Its user's name: by our passwd file where it has our /tmp or that file, else by its own."""
         if tmp is not None and tmp.shared:
             return self._our_name(euid)
         try:
@@ -316,201 +288,36 @@ class FileFinder:
         name = self.user_name(uid)
         return None if name == str(uid) else name
 
-    def _socket(self, tmp: Entry, name: str) -> Socket | None:
-        entry = self._entry_in(tmp, name)
-        if entry is None:
-            return None
-        alive, peer = self.listener(entry.path) if entry.kind == "socket" else (False, None)
-        return Socket(entry, alive, peer)
-
-    def _triggers(self, jvm: Jvm, tmp: Tmp | None) -> Iterable[Trigger]:
-        name = f".attach_pid{jvm.ns_pid}"
+    def _triggers(self, jvm: Jvm, tmp: Tmp | None) -> Iterator[Trigger]:
         cwd = None
-        try:
-            inside = self.fs.link(jvm.pid, "cwd").decode("utf-8", "surrogateescape")
+        link = optional(self.fs.link, jvm.pid, "cwd")
+        if link is not None:
             path = self.fs.path(jvm.pid, "cwd")
-            cwd = self._entry(path, inside, self._way(jvm, "cwd", path))
-        except OSError:
-            pass
+            cwd = self._entry(path, link.decode("utf-8", "surrogateescape"), self._way(jvm, "cwd", path))
         seen = set()
         for place in (cwd, tmp.entry if tmp is not None else None):
-            entry = self._entry_in(place, name) if place is not None else None
+            entry = self.entry_in(place, f".attach_pid{jvm.ns_pid}") if place is not None else None
             if entry is not None and (entry.file.device, entry.file.inode) not in seen:
                 seen.add((entry.file.device, entry.file.inode))
                 yield Trigger(entry, in_cwd=place is cwd)
 
     def _counters(self, jvm: Jvm, tmp: Tmp | None, euid: int) -> Counters | None:
-        try:
-            mapping = self.fs.load(parse_jvm_maps, jvm.pid, "maps").hsperfdata
-        except (*GONE, DENIED):
+        maps = self.fs.maybe(parse_jvm_maps, jvm.pid, "maps", strict=True)
+        if maps is None:
             return None
-        mapped = None if mapping is None else self._mapped_file(jvm.pid, mapping)
+        mapping = maps.hsperfdata
+        mapped = None if mapping is None else mapped_file(self.fs, jvm.pid, mapping)
         if tmp is None:
             return Counters(mapping, None, None, mapped)
         user = mapping.path.rpartition("/")[0].rpartition("/")[2] if mapping is not None else ""
         if not user.startswith("hsperfdata_"):
             user = f"hsperfdata_{self.user_name(euid)}"
-        directory, entry = self._entry_in(tmp.entry, user), self._entry_in(tmp.entry, user, str(jvm.ns_pid))
-        return Counters(mapping, directory, entry, mapped)
-
-    def _mapped_file(self, pid: int, mapping: Mapping) -> FileId | None:
-        """The file that a process maps, itself; None where the rights do not suffice to look (CAP_CHECKPOINT_RESTORE)."""
-        try:
-            return self.fs.file_id(pid, "map_files", mapping.addresses)
-        except OSError:
-            return None
-
-    def leftovers(
-        self, around: list[Surroundings], jvms: Iterable[Jvm], alive: set[int], wanted: Sequence[int] | None = None
-    ) -> list[Leftover]:
-        """The files of JVMs that are not there any more, in our /tmp and in those of `around`.
-
-        `jvms`: all that there are, each of which has its files in its own /tmp under its inner pid; `alive`: the pids that
-        processes have, in any namespace seen from here; `wanted`: only what is named after these pids is looked at.
-        """
-        tmps: dict[tuple[int, int], Entry] = {}
-        for tmp in [self._our_tmp(), *(each.tmp for each in around)]:
-            if tmp is not None:
-                tmps.setdefault(_identity(tmp), tmp.entry)
-        used: dict[tuple[int, int] | None, set[int]] = {}
-        for jvm in jvms:
-            tmp = self._tmp(jvm)
-            used.setdefault(_identity(tmp) if tmp else None, set()).add(jvm.ns_pid)
-        hidden = used.get(None, set())  # may be in any of them
-        return [
-            left
-            for at, entry in tmps.items()
-            for left in self._left_in(entry, used.get(at, set()) | hidden, alive, wanted)
-        ]
-
-    def _left_in(self, tmp: Entry, jvms: set[int], alive: set[int], wanted: Sequence[int] | None) -> Iterable[Leftover]:
-        try:
-            names = sorted(self.fs.names_at(tmp.path))
-        except OSError:
-            return
-        for name in names:
-            match = _NAMES.fullmatch(name)
-            pid = integer(match[2]) if match else None
-            if match and pid is not None:
-                if wanted is not None and pid not in wanted:
-                    continue
-                by_pid = self._is_found_by(pid, tmp)
-                if match[1] == "java" and pid not in jvms:
-                    socket = self._socket(tmp, name)
-                    if socket is not None and socket.alive is False:
-                        yield Leftover(pid, "socket", socket.entry, tmp.path, socket.alive, by_pid=by_pid)
-                elif match[1] == "attach" and pid not in alive:
-                    entry = self._entry_in(tmp, name)
-                    if entry is not None:
-                        yield Leftover(pid, "trigger", entry, tmp.path, by_pid=by_pid)
-            elif name.startswith("hsperfdata_"):
-                yield from self._left_counters(tmp, name, jvms, alive, wanted)
-
-    def _is_found_by(self, pid: int, tmp: Entry) -> bool:
-        return tmp.path == self.ours and not self.fs.exists(pid)
-
-    def _left_counters(
-        self, tmp: Entry, user: str, jvms: set[int], alive: set[int], wanted: Sequence[int] | None
-    ) -> Iterable[Leftover]:
-        try:
-            directory = self.fs.file_id_at(f"{tmp.path}/{user}")
-            names = self.fs.names_at(f"{tmp.path}/{user}") if stat.S_ISDIR(directory.mode) else []
-        except OSError:
-            return
-        for name in sorted(names):
-            pid = integer(name) if _PID.fullmatch(name) else None
-            if pid is None or pid in jvms or (wanted is not None and pid not in wanted):
-                continue
-            entry = self._entry_in(tmp, user, name)
-            if entry is None:
-                continue
-            locked, mapped = self.is_locked(entry.file.inode), self.is_mapped(entry.file)
-            if mapped or locked or (mapped is None and pid in alive):
-                continue
-            by_pid = self._is_found_by(pid, tmp)
-            yield Leftover(pid, "hsperfdata", entry, tmp.path, locked=locked, mapped=mapped, by_pid=by_pid)
-
-    def is_locked(self, inode: int) -> bool | None:
-        """Whether somebody holds an flock on a file of this inode, whatever the device. None: not to be found out."""
-        if self._locks is None:
-            try:
-                found = (integer(match[1]) for match in _LOCK.finditer(self.fs.load(str, "locks")))
-                self._locks = {number for number in found if number is not None}
-            except (*GONE, DENIED):
-                return None
-        return inode in self._locks
-
-    def is_mapped(self, file: FileId) -> bool | None:
-        """Whether any process maps this hsperfdata file. None: some could not be looked into."""
-        return True if self.holder(file) is not None else None if self._hidden else False
-
-    def holder(self, file: FileId) -> int | None:
-        """A process that maps this hsperfdata file; by the number alone where map_files may not be read. None: none is seen."""
-        return self._holders().get((file.device, file.inode)) or self._numbers.get(file.inode)
-
-    def _holders(self) -> dict[tuple[int, int], int]:
-        if self._mapped is None:
-            self._mapped = {}
-            for pid in self.fs.pids():
-                try:
-                    task = pid
-                    maps = self.fs.load(str, pid, "maps")
-                    if not maps and self._has_lost_its_leader(pid):
-                        task, maps = self._maps_of_a_thread(pid)
-                except GONE:
-                    continue
-                except DENIED:
-                    self._hidden = True
-                    continue
-                mapping = parse_jvm_maps(maps).hsperfdata
-                if mapping is None:
-                    continue
-                file = self._mapped_file(task, mapping)
-                if file is None:
-                    self._numbers[mapping.inode] = pid
-                else:
-                    self._mapped[file.device, file.inode] = pid
-        return self._mapped
-
-    def _has_lost_its_leader(self, pid: int) -> bool:
-        """Whether its first thread has ended, and others go on: PROC/PID/maps is empty then. A kernel thread's always is."""
-        status = self.fs.load(parse_status, pid, "status")
-        return status.fields.get("State", "").startswith("Z") and status.threads != 1
-
-    def _maps_of_a_thread(self, pid: int) -> tuple[int, str]:
-        """A thread that has the process's memory still, and its maps. PROC/TID has all that PROC/PID has."""
-        for tid in self.fs.tids(pid):
-            try:
-                maps = self.fs.load(str, tid, "maps")
-            except GONE:
-                continue
-            if maps:
-                return tid, maps
-        raise ProcessLookupError(f"{pid} has ended")
+        directory, entry = self.entry_in(tmp.entry, user), self.entry_in(tmp.entry, user, str(jvm.ns_pid))
+        found = Counters(mapping, directory, entry, mapped)
+        if entry is None or found.is_own:
+            return found
+        return replace(found, holder=self.holders.holder(entry.file))
 
 
 def _same_file(one: FileId, other: FileId) -> bool:
     return (one.device, one.inode) == (other.device, other.inode)
-
-
-def _identity(tmp: Tmp) -> tuple[int, int]:
-    return tmp.entry.file.device, tmp.entry.file.inode
-
-
-def sees_everything(fs: ProcFS) -> bool:
-    """Whether we are in the initial pid namespace, where no process is hidden behind another one."""
-    try:
-        return fs.link("self", "ns", "pid") == _INITIAL_PID_NAMESPACE
-    except OSError:
-        return False
-
-
-def inner_pids(fs: ProcFS) -> set[int]:
-    """Every pid that a living process has in any namespace that is seen from here."""
-    pids: set[int] = set()
-    for pid in fs.pids():
-        try:
-            pids.update(fs.load(parse_status, pid, "status").ns_pids or (pid,))
-        except (*GONE, DENIED, BadInput):
-            pids.add(pid)
-    return pids

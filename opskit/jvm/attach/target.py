@@ -1,51 +1,42 @@
-"""What is known of a JVM before anything is sent to it, and what it was doing when it did not answer. Reads /proc only.
+"""Proof that a process is a HotSpot JVM that may be asked, before anything is sent to it. Reads /proc only.
 
 SIGQUIT starts HotSpot's attach listener (os/posix/attachListener_posix.cpp), prints a thread dump where there is no
-trigger file, and kills whoever does not catch it. So everything that can go wrong is found out before.
+trigger file, and kills a process that does not catch it.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit import shell
-from opskit.errors import (
-    AttachDisabled,
-    AttachNeedsRestart,
-    AttachNoSignal,
-    AttachNotHotSpot,
-    AttachOtherUser,
-    AttachStopped,
-    BadInput,
-    NoSuchProcess,
-    NotPermitted,
-)
+from opskit.errors import AttachError, NoSuchProcess, NotPermitted
 from opskit.jvm.discover import HOTSPOT, OPENJ9, Jvm, find_jvm
 from opskit.jvm.launch import last_flag, parse_words
 from opskit.jvm.release import jdk_release
 from opskit.proc import rights
+from opskit.proc.cgroup.limits import frozen_by
 from opskit.proc.cgroup.tree import ancestry
 from opskit.proc.files.boot_time import parse_uptime
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.files.status import Status, parse_status
-from opskit.proc.fs import DENIED, GONE, FileId, ProcFS
+from opskit.proc.fs import GONE, FileId, ProcFS, optional
 from opskit.quantities import integer
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable
 
 _SIGQUIT_BIT = 1 << 2
 _LISTENER = "Attach Listener"
 _REMAKES_SOCKET = 14  # JDK-8225690; 11.0.9 was seen not to
 _STARTING_S = 30.0
-_BUSY_SHARE = 0.05  # on a crowded machine the thread that holds up all others may get no more
+TRIGGER_STAYS_S = 15.0  # a client waits for the listener 10 s at most by default
 
 
 class AttachTarget(NamedTuple):
-    """A HotSpot JVM that may be asked. `ns_pid` is its pid in its own namespace, which its files in /tmp are named after.
+    """A HotSpot JVM that may be asked. `ns_pid`, its PID in its own namespace, is in the names of its files in /tmp.
 
-    `euid`, `egid` and `groups` are as seen from here. `java_major` None: neither its counters nor its JDK's release file
-    say it.
+    `euid`, `egid` and `groups` are those of our user namespace. `java_major` None: unknown.
     """
 
     jvm: Jvm
@@ -56,13 +47,18 @@ class AttachTarget(NamedTuple):
 
     @property
     def pid(self) -> int:
-        """Its pid here."""
+        """Its PID in our namespace."""
         return self.jvm.pid
 
     @property
     def ns_pid(self) -> int:
-        """Its pid where it runs."""
+        """Its PID in its own namespace."""
         return self.jvm.ns_pid
+
+    @property
+    def who(self) -> str:
+        """`4242 (app.jar)`, for messages."""
+        return f"{self.jvm.pid} ({self.jvm.main})"
 
     @property
     def socket_name(self) -> str:
@@ -71,8 +67,21 @@ class AttachTarget(NamedTuple):
 
     @property
     def trigger_name(self) -> str:
-        """The trigger's name, in its working directory or its /tmp."""
+        """The trigger file's name, in its working directory or its /tmp."""
         return f".attach_pid{self.ns_pid}"
+
+
+class Stopped(NamedTuple):
+    """Why a process does not run (`is stopped …`), and what resumes it; `command`: that is a command to type."""
+
+    why: str
+    resume: str
+    command: bool = False
+
+    @property
+    def advice(self) -> str:
+        """What to do, for a message."""
+        return f"resume it: {self.resume}" if self.command else self.resume
 
 
 def read_target(fs: ProcFS, pid: int, our_euid: int) -> AttachTarget:
@@ -86,32 +95,26 @@ def read_target(fs: ProcFS, pid: int, our_euid: int) -> AttachTarget:
 
 
 def target_of(fs: ProcFS, jvm: Jvm, our_euid: int) -> AttachTarget:
-    """The same for a JVM that was found. Raises GONE, AttachOtherUser, AttachNotHotSpot."""
-    pid = jvm.pid
+    """As read_target, for a JVM that was found. Raises GONE and AttachError (other-user, not-hotspot)."""
+    pid, who = jvm.pid, f"{jvm.pid} ({jvm.main})"
     status = fs.load(parse_status, pid, "status")
     owner = status.effective_uid
     if our_euid not in (0, owner):
-        raise AttachOtherUser(
-            f"{pid} ({jvm.main}) belongs to uid {owner}: only that user and root may attach; "
-            f"{rights.as_owner_or_root(fs, 'CAP_SETUID CAP_SETGID', pid, owner)}"
-        )
+        advice = rights.as_owner_or_root(fs, "CAP_SETUID CAP_SETGID", pid, owner)
+        raise AttachError("other-user", who, uid=owner, advice=advice)
     if jvm.kind == OPENJ9:
-        raise AttachNotHotSpot(
-            f"{pid} ({jvm.main}) is an OpenJ9 JVM: its attach protocol is another one; "
-            f"use the jcmd of its own JDK: {shell.command('jcmd', pid, 'Thread.print')}"
-        )
+        advice = f"use the jcmd of its own JDK: {shell.command('jcmd', pid, 'Thread.print')}"
+        raise AttachError("not-hotspot", who, kind="an OpenJ9 JVM, whose attach protocol is another one", advice=advice)
     if jvm.kind != HOTSPOT:
-        raise AttachNotHotSpot(
-            f"{pid} ({jvm.main}) is a GraalVM native image, no JVM: nothing listens for attaching; "
-            f"{shell.command('perf', 'record', '-g', '-p', pid)} works"
-        )
+        advice = f"sample it with {shell.command('perf', 'record', '-g', '-p', pid)}"
+        raise AttachError("not-hotspot", who, kind="a GraalVM native image without an attach listener", advice=advice)
     return AttachTarget(jvm, owner, status.effective_gid, status.groups, major_of_jvm(fs, jvm))
 
 
 def check_same(fs: ProcFS, target: AttachTarget, *, frozen: bool = True) -> None:
-    """Raise NoSuchProcess where the JVM has ended (its pid may have gone to another process), AttachStopped where it stands still.
+    """Raise NoSuchProcess where the JVM has ended, also if its PID was reused, and AttachError (stopped) where it cannot run.
 
-    `frozen` False leaves its cgroups out, which are most of the work: for a JVM that answered a moment ago.
+    `frozen` False skips the cgroups, which are most of the work: for a JVM that answered a moment ago.
     """
     try:
         stat = fs.load(parse_stat, target.pid, "stat")
@@ -121,58 +124,46 @@ def check_same(fs: ProcFS, target: AttachTarget, *, frozen: bool = True) -> None
         raise NoSuchProcess(target.pid, "the JVM has ended")
     stopped = why_stopped(fs, target.pid, stat.state, frozen=frozen)
     if stopped is not None:
-        raise AttachStopped(stopped)
+        raise AttachError("stopped", target.who, why=stopped.why, advice=stopped.advice)
 
 
-def why_stopped(fs: ProcFS, pid: int, state: str, *, frozen: bool = True) -> str | None:
-    """Why a process in this state (of its stat file) answers nobody: stopped, traced, frozen; None: it does not stand still."""
+def why_stopped(fs: ProcFS, pid: int, state: str, *, frozen: bool = True) -> Stopped | None:
+    """Why a process in this state (of its stat file) cannot run: stopped, traced or frozen; None where it can."""
     if state == "T":
-        go_on = shell.command("kill", "-CONT", pid)
-        return f"{pid} is stopped by a signal (state T): it answers nobody; go on with it: {go_on}"
+        return Stopped("is stopped by a signal (state T)", shell.command("kill", "-CONT", pid), command=True)
     if state == "t":
-        return f"{pid} is stopped by a debugger or tracer (state t; TracerPid in /proc/{pid}/status): it answers nobody"
+        return Stopped(
+            "is stopped by a debugger or tracer (state t)",
+            f"see TracerPid in /proc/{pid}/status, and detach that process",
+        )
     path = _frozen_cgroup(fs, pid) if frozen else None
-    if path is not None:
-        return f"{pid} is frozen with its cgroup {path} (a paused container?): it answers nobody; unpause it"
-    return None
+    if path is None:
+        return None
+    return Stopped(f"is frozen with its cgroup {path} (a paused container?)", "unpause the container")
 
 
 def _frozen_cgroup(fs: ProcFS, pid: int) -> str | None:
-    """The cgroup that is frozen with all in it: v1 has a controller for it, in v2 every cgroup can be."""
+    """The frozen cgroup of a process: version 1 has a controller for it, in version 2 every cgroup can be frozen."""
     for controller in ("freezer", "pids", "memory"):
-        try:
-            cgroups = ancestry(fs, pid, controller)
-        except (*GONE, DENIED, BadInput):
-            return None
-        for level in cgroups.levels if cgroups else ():
-            if level.load(fs, "freezer.state") == "FROZEN" or level.table(fs, "cgroup.events").get("frozen"):
-                return level.path
+        cgroups = optional(ancestry, fs, pid, controller)
         if cgroups:
-            return None
+            return frozen_by(fs, cgroups.levels)
     return None
 
 
-def why_disabled(fs: ProcFS, target: AttachTarget) -> AttachDisabled | None:
+def is_disabled(fs: ProcFS, jvm: Jvm) -> bool:
     """Whether it was started with -XX:+DisableAttachMechanism: by its counters, else by its command line."""
-    flags = target.jvm.perf.text("sun.rt.jvmCapabilities") if target.jvm.perf else None
-    if flags is None:
-        words, environment = command_words(fs, target.pid)
-        flags = "0" if last_flag(words, environment, "DisableAttachMechanism") == "-XX:+DisableAttachMechanism" else "1"
-    if not flags.startswith("0"):
-        return None
-    return AttachDisabled(
-        f"{target.pid} ({target.jvm.main}) was started with -XX:+DisableAttachMechanism: nobody can attach; "
-        "start it without that option"
-    )
-
-
-def is_reduced_signals(fs: ProcFS, target: AttachTarget) -> bool:
-    """Whether it was started with -Xrs (ReduceSignalUsage): then its listener starts with it, and SIGQUIT kills."""
-    return reduced_signals(*command_words(fs, target.pid))
+    capabilities = jvm.perf.text("sun.rt.jvmCapabilities") if jvm.perf else None
+    if capabilities:
+        return capabilities.startswith("0")
+    return last_flag(*command_words(fs, jvm.pid), "DisableAttachMechanism") == "-XX:+DisableAttachMechanism"
 
 
 def reduced_signals(words: list[str], environment: list[str]) -> bool:
-    """The same of a command line and an environment."""
+    """Whether a JVM with this command line and environment was started with -Xrs (ReduceSignalUsage).
+
+    Its listener then starts with it, and SIGQUIT kills it.
+    """
     if last_flag(words, environment, "ReduceSignalUsage") == "-XX:+ReduceSignalUsage":
         return True
     options = [option for entry in environment if "OPTIONS=" in entry for option in entry.partition("=")[2].split()]
@@ -180,18 +171,12 @@ def reduced_signals(words: list[str], environment: list[str]) -> bool:
 
 
 def command_words(fs: ProcFS, pid: int) -> tuple[list[str], list[str]]:
-    """The words of its command line, and of its environment; empty where the rights do not suffice."""
-    found: list[list[str]] = []
-    for name in ("cmdline", "environ"):
-        try:
-            found.append(fs.load(parse_words, pid, name))
-        except (*GONE, DENIED):  # whoever goes on sees that it has ended; a copy may lack them
-            found.append([])
-    return found[0], found[1]
+    """The words of its command line, and of its environment; empty where they cannot be read."""
+    return fs.maybe(parse_words, pid, "cmdline", default=[]), fs.maybe(parse_words, pid, "environ", default=[])
 
 
-def may_write(directory: FileId, uid: int, gids: tuple[int, ...]) -> bool:
-    """Whether the modes let a user make a file in a directory; access lists are not looked at."""
+def may_write(directory: FileId, uid: int, gids: Iterable[int]) -> bool:
+    """Whether the mode lets a user create a file in a directory; access control lists are not considered."""
     if uid == 0:
         return True
     shift = 6 if directory.uid == uid else 3 if directory.gid in gids else 0
@@ -199,38 +184,34 @@ def may_write(directory: FileId, uid: int, gids: tuple[int, ...]) -> bool:
 
 
 def has_listener(fs: ProcFS, pid: int) -> bool:
-    """Whether HotSpot's listener thread is there, by its name."""
-    for tid in fs.tids(pid):
-        try:
-            if fs.load(_line, pid, "task", tid, "comm") == _LISTENER:
-                return True
-        except (*GONE, DENIED):
-            continue
-    return False
+    """Whether HotSpot's listener thread is there, by its name. Raises GONE."""
+    return any(fs.maybe(str.rstrip, pid, "task", tid, "comm") == _LISTENER for tid in fs.tids(pid))
 
 
 def remakes(java_major: int | None) -> bool:
-    """Whether a JVM of this version whose socket was deleted makes another one when it is asked to; unknown is no."""
+    """Whether a JVM of this version recreates a deleted socket when it is asked to; no where the version is unknown."""
     return java_major is not None and java_major >= _REMAKES_SOCKET
 
 
-def needs_restart(target: AttachTarget, path: str) -> AttachNeedsRestart:
-    """The verdict over a listener that has lost its socket for good."""
+def accepts_root_trigger(java_major: int | None) -> bool | None:
+    """Whether a JVM of this version accepts a trigger file of root's; None where the version is unknown."""
+    return None if java_major is None else java_major > 8
+
+
+def needs_restart(target: AttachTarget) -> AttachError:
+    """The error for a listener whose socket was deleted and is not recreated."""
     java = f"JDK {target.java_major}" if target.java_major else "this JDK"
-    return AttachNeedsRestart(
-        f"{target.pid} ({target.jvm.main}) has its attach listener, but {path} was deleted, and {java} does not make it "
-        "again: only a restart of the JVM helps. No signal was sent"
-    )
+    return AttachError("needs-restart", target.who, path=f"/tmp/{target.socket_name}", java=java)
 
 
 def why_no_signal(fs: ProcFS, target: AttachTarget, clock_ticks: int) -> tuple[str, bool] | None:
-    """Why SIGQUIT must not be sent, and whether that may pass (the JVM is starting). None: it may be sent.
+    """Why SIGQUIT must not be sent, and whether that may pass because the JVM is starting. None: it may be sent.
 
     Raises GONE.
     """
     status = fs.load(parse_status, target.pid, "status")
     if target.jvm.libjvm is None:
-        return f"libjvm cannot be seen in /proc/{target.pid}/maps, so it is not proven to be a JVM", False
+        return f"no libjvm is visible in /proc/{target.pid}/maps, so it is not proven to be a JVM", False
     if ignores_sigquit(status):
         return "it ignores SIGQUIT", False
     if catches_sigquit(status):
@@ -246,12 +227,12 @@ def is_starting(fs: ProcFS, target: AttachTarget, clock_ticks: int) -> bool:
 
 
 def catches_sigquit(status: Status) -> bool:
-    """Whether a handler of the process's own is in place: without one SIGQUIT kills."""
+    """Whether the process has its own handler for SIGQUIT, which otherwise kills."""
     return _has(status, "SigCgt")
 
 
 def ignores_sigquit(status: Status) -> bool:
-    """Whether SIGQUIT does nothing to the process."""
+    """Whether the process ignores SIGQUIT."""
     return _has(status, "SigIgn")
 
 
@@ -260,96 +241,37 @@ def _has(status: Status, key: str) -> bool:
     return mask is not None and bool(mask & _SIGQUIT_BIT)
 
 
-def no_signal(target: AttachTarget, why: str) -> AttachNoSignal:
-    """The error for it."""
-    return AttachNoSignal(
-        f"{target.pid} ({target.jvm.main}) has no attach listener, and cannot be made to start one: {why}. No signal was sent"
-    )
-
-
 def major_of_jvm(fs: ProcFS, jvm: Jvm) -> int | None:
-    """Its Java version, by its counters or its JDK's release file; None where neither says it."""
+    """Its Java version, by its counters or its JDK's release file; None where both lack it."""
     spec = jvm.perf.text("java.property.java.vm.specification.version") if jvm.perf else None
     return major_of(spec or jdk_release(fs, jvm).get("JAVA_VERSION", ""))
 
 
 def major_of(version: str) -> int | None:
-    """8 for `1.8.0_402`, 17 for `17.0.15` or `17-ea`; None for what is no version."""
+    """8 for `1.8.0_402`, 17 for `17.0.15` or `17-ea`; None for text that is not a version."""
     first, _, rest = version.removeprefix("1.").partition(".")
     first = first.partition("-")[0].partition("_")[0]
     return integer(first) if first != "1" or not rest else None
 
 
-def thread_times(fs: ProcFS, pid: int) -> dict[int, tuple[str, int]]:
-    """By tid: (comm, CPU ticks) of every thread; empty where the process is gone."""
-    times: dict[int, tuple[str, int]] = {}
-    try:
-        tids = fs.tids(pid)
-    except GONE:
-        return times
-    for tid in tids:
-        try:
-            stat = fs.load(parse_stat, pid, "task", tid, "stat")
-        except (*GONE, DENIED, BadInput):
-            continue
-        times[tid] = (stat.comm, stat.user_ticks + stat.system_ticks)
-    return times
-
-
-def burning(
-    before: Mapping[int, tuple[str, int]], after: Mapping[int, tuple[str, int]], elapsed_ticks: float
-) -> tuple[int, str, float] | None:
-    """(tid, comm, share of one CPU) of the thread that used most CPU in between; None where none used a twentieth."""
-    shares = [(ticks - before.get(tid, (comm, 0))[1], tid, comm) for tid, (comm, ticks) in after.items()]
-    if not shares or elapsed_ticks <= 0:
-        return None
-    ticks, tid, comm = max(shares)
-    share = ticks / elapsed_ticks
-    return (tid, comm, min(share, 1.0)) if share >= _BUSY_SHARE else None
-
-
-def meanwhile(found: tuple[int, str, float] | None) -> str:
-    """What a JVM that did not answer was doing, and what to do about it."""
-    if found is None:
-        return (
-            "none of its threads used much CPU meanwhile: it may be waiting for memory, for its disk or to be scheduled "
-            "(opskit jvms shows throttling); a longer --timeout may do"
-        )
-    tid, comm, share = found
-    said = f'thread "{comm}" (tid {tid}) used {share:.0%} of a CPU meanwhile'
-    if comm.startswith(("GC Thread", "G1 ", "ZWorker", "ZDriver", "ZWorkerYoung", "ZWorkerOld", "Shenandoah", "ParGC")):
-        return f"{said}: the JVM is busy with its garbage collection"
-    if comm == "VM Thread":
-        return f"{said}: the JVM is inside a long VM operation"
-    return (
-        f"{said}: if that is a loop without a safepoint poll, the JVM can answer nobody until it ends; "
-        f"{shell.command('perf', 'record', '-g', '-t', tid)} shows where it is"
-    )
-
-
 def shares_our_mounts(fs: ProcFS, pid: int) -> bool:
-    """Whether a process has the mounts and the root directory that we have, so that our /tmp is its /tmp. No rights are needed."""
-    try:
-        return fs.read(pid, "mountinfo") == fs.read("self", "mountinfo")
-    except (*GONE, DENIED):
-        return False
+    """Whether a process has our mounts and root directory, so that our /tmp is its /tmp. Needs no rights."""
+    theirs = optional(fs.read, pid, "mountinfo")
+    return theirs is not None and theirs == optional(fs.read, "self", "mountinfo")
 
 
-def why_denied(fs: ProcFS, target: AttachTarget | int, capabilities: str = "CAP_SYS_PTRACE") -> str:
-    """What may have refused us where file modes do not, and what to do: `capabilities` are those that root needs for it."""
-    pid = target if isinstance(target, int) else target.pid
+def denied(fs: ProcFS, target: AttachTarget, what: str, capabilities: str = "CAP_SYS_PTRACE") -> AttachError:
+    """The error for a refusal of the kernel; `capabilities` are those that root needs."""
+    return AttachError("denied", target.who, what=what, advice=why_denied(fs, target.pid, capabilities))
+
+
+def why_denied(fs: ProcFS, pid: int, capabilities: str = "CAP_SYS_PTRACE") -> str:
+    """What may have refused us where file modes do not, and what to do: `capabilities` are those that root needs."""
     seen = []
-    try:
-        ours = fs.load(parse_status, "self", "status").mask("CapEff") or 0
-        theirs = fs.load(parse_status, pid, "status").mask("CapPrm") or 0
-    except (*GONE, DENIED):
-        ours = theirs = 0
-    names = [name.lower() for name in rights.names_of(theirs & ~ours)]
+    ours = fs.maybe(lambda text: parse_status(text).mask("CapEff"), "self", "status")
+    theirs = fs.maybe(lambda text: parse_status(text).mask("CapPrm"), pid, "status")
+    names = [] if ours is None else [name.lower() for name in rights.names_of((theirs or 0) & ~ours)]
     if names:
         shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-        seen.append(f"it has capabilities that we have not ({shown})")
+        seen.append(f"it has capabilities that opskit lacks ({shown})")
     return "; ".join([*seen, rights.how_to_be_allowed(fs, capabilities, *rights.ANY_COMMAND, pid=pid)])
-
-
-def _line(text: str) -> str:
-    return text.removesuffix("\n")

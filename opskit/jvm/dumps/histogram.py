@@ -15,11 +15,11 @@ behind the row's number and no Total.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.jvm.logs.timestamps import Stamp
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,8 +41,7 @@ class Counts(NamedTuple):
     bytes: int
 
 
-@dataclass(frozen=True)
-class Histogram:
+class Histogram(NamedTuple):
     """One histogram.
 
     `rows` maps a class name to (instances, bytes), summed over class loaders; `modules` a name to `MODULE@VERSION`.
@@ -60,7 +59,7 @@ class Histogram:
     cut: str | None = None
     doubts: tuple[str, ...] = ()
     moment: str | None = None
-    stamp: Stamp = field(default_factory=Stamp)
+    stamp: Stamp = Stamp()
 
 
 class Table(NamedTuple):

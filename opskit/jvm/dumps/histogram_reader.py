@@ -7,14 +7,11 @@ ways give the same.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput
 from opskit.jvm.dumps.histogram import HEADER, Histogram, is_torn_row
 from opskit.jvm.dumps.histogram_columns import line_after, read_columns
-from opskit.jvm.dumps.histogram_rows import RowReader
-from opskit.jvm.dumps.sniff import content_type
 from opskit.jvm.logs.timestamps import Stamp, read_stamp
 from opskit.jvm.progress import onwards
 
@@ -44,8 +41,10 @@ def parse_histograms(text: str, source: str) -> list[Histogram]:
         if not found:
             raise BadInput(source, "a histogram's header without a row or a Total; take it again", tables.bare_line)
         doubt = f"the header in line {tables.bare_line} has neither a row nor a Total, and is left out"
-        found[-1] = replace(found[-1], doubts=(*found[-1].doubts, doubt))
+        found[-1] = found[-1]._replace(doubts=(*found[-1].doubts, doubt))
     if not found:
+        from opskit.jvm.dumps.sniff import content_type
+
         raise BadInput(
             source, f"this is no class histogram but {content_type(text)}; jmap -histo PID > FILE writes one"
         )
@@ -132,6 +131,8 @@ class _Tables:
             if dialect == "hotspot" and not prefix.strip():
                 found = read_columns(text, body_start, self._next_total(body_start))
         if found is None:
+            from opskit.jvm.dumps.histogram_rows import RowReader
+
             found = RowReader(self._source, self._line + bool(header), dialect, prefix).read(text, body_start)
         context = text[max(before, line_start - _CONTEXT_CHARACTERS) : line_start] + prefix[:_CONTEXT_CHARACTERS]
         moments = re.findall(_MOMENT, _behind_headers(context)) if context else []

@@ -18,9 +18,10 @@ from __future__ import annotations
 import re
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.quantities import integer
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,7 +66,7 @@ UNSTAMPED = Stamp()
 
 
 def parse_stamp(head: bytes) -> Stamp:
-    """The stamps in what stands before a log line's own text; UNSTAMPED where there are none."""
+    """The stamps before a log line's own text; UNSTAMPED where there are none."""
     date = _DATE.search(head)
     if date is not None and (stamp := _dated(date[0], date[1], date[2], date[3], _uptime_s(head))) is not None:
         return stamp

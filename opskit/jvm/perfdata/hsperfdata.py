@@ -1,4 +1,4 @@
-r"""/tmp/hsperfdata_USER/PID: the counters that a HotSpot JVM shares with whoever may read the file (perfMemory.hpp).
+r"""/tmp/hsperfdata_USER/PID: the counters that a HotSpot JVM shares with all who may read the file (perfMemory.hpp).
 
 A prologue of 32 bytes, in the byte order of the machine that wrote it but for the magic, which is the same everywhere:
 
@@ -23,9 +23,9 @@ from __future__ import annotations
 
 import struct
 from enum import IntEnum
-from typing import NamedTuple
 
 from opskit.errors import BadInput
+from opskit.records import NamedTuple
 
 MAGIC = b"\xca\xfe\xc0\xc0"
 _PROLOGUE_BYTES = 32
@@ -55,9 +55,9 @@ class Variability(IntEnum):
 
 
 class Counter(NamedTuple):
-    """One entry. `unit` says what `value` counts; both enumerations are None where the file has a number of its own.
+    """One entry. `unit` and `variability` are None for numbers that HotSpot does not use.
 
-    `supported`: HotSpot promises the name to stay (java.*, com.sun.*), against sun.*, which it does not.
+    `supported`: HotSpot keeps the name in later versions (java.*, com.sun.*, but not sun.*).
     """
 
     value: int | str
@@ -66,47 +66,38 @@ class Counter(NamedTuple):
     supported: bool
 
 
-class PerfData:
+class PerfData(NamedTuple):
     """The counters of one JVM at one moment.
 
-    `accessible` False: the JVM is still making its counters, none are given. `overflow_bytes` above 0: some counters
-    are missing, since they did not fit (-XX:PerfDataMemorySize). `changed_ticks`: when the list last grew.
+    `accessible` False: the JVM is still making its counters, none are given. `overflow_bytes` above 0: some counters did not fit
+    and are missing (-XX:PerfDataMemorySize). `changed_ticks`: when the list last grew.
     """
 
-    __slots__ = ("accessible", "changed_ticks", "counters", "overflow_bytes", "source", "used_bytes", "version")
-
-    def __init__(
-        self,
-        source: str,
-        version: tuple[int, int],
-        *,
-        accessible: bool,
-        used_bytes: int,
-        overflow_bytes: int,
-        changed_ticks: int,
-        counters: dict[str, Counter],
-    ) -> None:
-        self.source, self.version, self.accessible = source, version, accessible
-        self.used_bytes, self.overflow_bytes, self.changed_ticks = used_bytes, overflow_bytes, changed_ticks
-        self.counters = counters
+    source: str
+    version: tuple[int, int]
+    accessible: bool
+    used_bytes: int
+    overflow_bytes: int
+    changed_ticks: int
+    counters: dict[str, Counter]
 
     def get(self, name: str) -> int | str | None:
-        """The raw value; None where this JVM has no such counter."""
+        """The raw value; None where the JVM lacks that counter."""
         counter = self.counters.get(name)
         return None if counter is None else counter.value
 
     def number(self, name: str) -> int | None:
-        """The value of a numeric counter; None where there is none of that name, or it holds text."""
+        """The value of a numeric counter; None where it is missing or holds text."""
         value = self.get(name)
         return value if isinstance(value, int) else None
 
     def text(self, name: str) -> str | None:
-        """The value of a text counter; None where there is none of that name, or it holds a number."""
+        """The value of a text counter; None where it is missing or holds a number."""
         value = self.get(name)
         return value if isinstance(value, str) else None
 
     def ticks_s(self, name: str) -> float | None:
-        """A counter of ticks in seconds; None where there is none, or the file does not say how long a tick is."""
+        """A counter of ticks in seconds; None where it or the length of a tick is missing."""
         counter = self.counters.get(name)
         frequency = self.number("sun.os.hrt.frequency")
         if counter is None or counter.unit is not Unit.TICKS or not isinstance(counter.value, int):
@@ -115,17 +106,14 @@ class PerfData:
 
 
 def parse_hsperfdata(data: bytes, source: str, wanted: frozenset[bytes] | None = None) -> PerfData:
-    """Parse a whole file, or (a third of the time) those counters only whose names are wanted.
-
-    `source` names it in errors. Raises BadInput; never anything else, whatever the bytes.
-    """
+    """Parse a whole file, or only the `wanted` counters, in a third of the time. `source` is its name in errors. Raises BadInput."""
     if len(data) < _PROLOGUE_BYTES:
-        raise BadInput(source, f"no hsperfdata: {len(data)} bytes, the prologue alone has {_PROLOGUE_BYTES}")
+        raise BadInput(source, f"not hsperfdata: {len(data)} bytes, and the prologue alone has {_PROLOGUE_BYTES}")
     if data[:4] != MAGIC:
-        raise BadInput(source, "no hsperfdata: it does not begin with ca fe c0 c0", found=data[:4].hex(" "))
+        raise BadInput(source, "not hsperfdata: it does not begin with ca fe c0 c0", found=data[:4].hex(" "))
     order = _ORDERS.get(data[4])
     if order is None:
-        raise BadInput(source, "byte order is neither 0 (big) nor 1 (little)", found=str(data[4]))
+        raise BadInput(source, "invalid byte order: not 0 (big) or 1 (little)", found=str(data[4]))
     major, minor, accessible = data[5], data[6], data[7]
     if major != 2:
         raise BadInput(source, "hsperfdata version is not 2, which JDK 5 and later write", found=f"{major}.{minor}")
@@ -137,7 +125,7 @@ def parse_hsperfdata(data: bytes, source: str, wanted: frozenset[bytes] | None =
         used_bytes=used,
         overflow_bytes=overflow,
         changed_ticks=changed,
-        # Until it is accessible, entries may be half made.
+        # Before that, entries may be incomplete.
         counters=_entries(data, source, order, offset, count, wanted) if accessible else {},
     )
 
@@ -161,7 +149,7 @@ def _entries(
         if length < _ENTRY_BYTES or end > size:
             raise BadInput(source, f"the entry at byte {offset} does not fit: {length} bytes of {size - offset}")
         if not (_ENTRY_BYTES <= name_at < length and _ENTRY_BYTES <= value_at < length):
-            raise BadInput(source, f"the entry at byte {offset} points out of itself: {name_at}, {value_at}")
+            raise BadInput(source, f"the entry at byte {offset} points outside of itself: {name_at}, {value_at}")
         name_end = data.find(0, offset + name_at, end)
         if name_end < 0:
             raise BadInput(source, f"the name of the entry at byte {offset} has no end")

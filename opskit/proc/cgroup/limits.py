@@ -1,25 +1,63 @@
-"""What a process's cgroups allow it: memory and CPU, v1 and v2 (Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst).
+"""What a process's cgroups allow it, what they use, and how often a CPU quota held it up (Documentation/admin-guide/cgroup-v2.rst).
 
-memory.max             max                 memory.limit_in_bytes   9223372036854771712 (none)
-cpu.max                200000 100000       cpu.cfs_quota_us        -1 (none)
+pids.max, memory.max   512, max            memory.limit_in_bytes   9223372036854771712 (v1: none)
+cpu.max                200000 100000       cpu.cfs_quota_us        -1 (v1: none)
 cpu.stat               nr_periods 3600     nr_throttled 1224       throttled_usec 61200000 (v1: throttled_time, in ns)
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from opskit.errors import BadInput
+from opskit.proc.cgroup.tree import ancestry
+from opskit.proc.files.limits import UNLIMITED
+from opskit.proc.fs import DENIED, GONE, optional
+from opskit.proc.visibility import why_unread
 from opskit.quantities import integer
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from opskit.proc.cgroup.tree import Level
     from opskit.proc.fs import ProcFS
 
 _V1_NO_LIMIT = 1 << 60  # the kernel writes LONG_MAX rounded down to its page size
 
+Periods = dict[str, tuple[int, int]]
+
+
+class CgroupLimit(NamedTuple):
+    """One cgroup's limit and use, in tasks or bytes. `limit` is UNLIMITED for none; None where it cannot be read.
+
+    `file` holds the limit. `reclaimable_bytes` is page cache and slab that the kernel reclaims before it refuses anything.
+    """
+
+    path: str
+    file: str
+    limit: float | None
+    usage: int | None
+    reclaimable_bytes: int = 0
+
+    @property
+    def limit_bytes(self) -> int | None:
+        """A memory limit as a number; None for no limit, or an unknown one."""
+        return None if self.limit in (None, UNLIMITED) else round(self.limit or 0)
+
+
+class CgroupLimits(NamedTuple):
+    """A controller's cgroups from the process's own up, without the machine's root, which has no limit.
+
+    `unknown` says why none of them, or those above the last one, can be read.
+    """
+
+    levels: tuple[CgroupLimit, ...]
+    unknown: str | None
+
 
 class MemoryLimit(NamedTuple):
-    """The tightest memory limit above a process, and the cgroup that has it. `limit_bytes` None: there is no limit.
+    """The tightest memory limit above a process, and the cgroup that has it. `limit_bytes` None: no cgroup has a limit.
 
     `usage_bytes` is what all of that cgroup uses, its page cache included.
     """
@@ -29,11 +67,16 @@ class MemoryLimit(NamedTuple):
     usage_bytes: int | None
 
 
-class CpuLimit(NamedTuple):
-    """The tightest CPU quota above a process, and the cgroup that has it. `cpus` None: there is no quota.
+class Throttling(NamedTuple):
+    """How often a CPU quota ran out since the cgroup was made: of `periods`, and for how long. None: not counted."""
 
-    `periods`, of which `throttled_periods` were cut short, for `throttled_s` seconds; since that cgroup was made.
-    """
+    periods: int | None = None
+    throttled_periods: int | None = None
+    throttled_s: float | None = None
+
+
+class CpuLimit(NamedTuple):
+    """The tightest CPU quota above a process, and the cgroup that has it, with its Throttling. `cpus` None: no quota."""
 
     path: str
     cpus: float | None
@@ -42,38 +85,69 @@ class CpuLimit(NamedTuple):
     throttled_s: float | None = None
 
 
+def pids_limit(fs: ProcFS, level: Level) -> CgroupLimit | None:
+    """A cgroup's limit of tasks; None where it has none: the root, or a v2 cgroup without the controller."""
+    return _limit(fs, level, "pids.max", "pids.current")
+
+
+def memory_limit_of(fs: ProcFS, level: Level) -> CgroupLimit | None:
+    """A cgroup's memory limit, without `reclaimable_bytes`; None where it has no such file."""
+    if level.version == 1:
+        return _limit(fs, level, "memory.limit_in_bytes", "memory.usage_in_bytes")
+    return _limit(fs, level, "memory.max", "memory.current")
+
+
+def _memory_limit_with_cache(fs: ProcFS, level: Level) -> CgroupLimit | None:
+    found = memory_limit_of(fs, level)
+    if found is None or found.limit_bytes is None:
+        return found
+    stat, prefix = level.table(fs, "memory.stat"), "total_" if level.version == 1 else ""
+    keys = (f"{prefix}inactive_file", f"{prefix}active_file", "slab_reclaimable")
+    return found._replace(reclaimable_bytes=sum(stat.get(key, 0) for key in keys))
+
+
+def _limit(fs: ProcFS, level: Level, name: str, usage: str) -> CgroupLimit | None:
+    text = level.load(fs, name)
+    if text is None:
+        return None
+    number: float | None = UNLIMITED if text == "max" else integer(text)
+    if number is not None and number >= _V1_NO_LIMIT:
+        number = UNLIMITED
+    return CgroupLimit(level.path, f"{level.directory}/{name}", number, level.number(fs, usage))
+
+
+def cgroup_limits(fs: ProcFS, pid: int, controller: str) -> CgroupLimits:
+    """The limits of `pids` or `memory` above a process."""
+    limit_of = {"pids": pids_limit, "memory": _memory_limit_with_cache}[controller]
+    try:
+        found = ancestry(fs, pid, controller)
+    except GONE:
+        return CgroupLimits((), f"/proc/{pid}/cgroup is not in this proc tree")
+    except (DENIED, BadInput) as error:
+        return CgroupLimits((), why_unread(error))
+    if found is None:
+        return CgroupLimits((), f"the cgroups of the {controller} controller are not visible from here")
+    levels = tuple(limit for level in found.levels if (limit := limit_of(fs, level)))
+    above = None if found.complete else f"unknown above {found.levels[-1].path}, the root of the cgroup namespace"
+    return CgroupLimits(levels, above)
+
+
 def memory_limit(fs: ProcFS, levels: tuple[Level, ...]) -> MemoryLimit:
-    """Of the cgroups from a process's own up, what the tightest memory limit is."""
-    tightest: tuple[int, Level] | None = None
-    for level in levels:
-        limit = level.number(fs, "memory.limit_in_bytes" if level.version == 1 else "memory.max")
-        if limit is not None and 0 <= limit < _V1_NO_LIMIT and (tightest is None or limit < tightest[0]):
-            tightest = limit, level
-    if tightest is None:
+    """The tightest memory limit of a process's cgroup and those above it."""
+    limits = [limit for level in levels if (limit := memory_limit_of(fs, level)) and limit.limit_bytes is not None]
+    if not limits:
         return MemoryLimit(levels[0].path, None, None)
-    limit, level = tightest
-    usage = level.number(fs, "memory.usage_in_bytes" if level.version == 1 else "memory.current")
-    return MemoryLimit(level.path, limit, usage)
+    tightest = min(limits, key=lambda limit: limit.limit_bytes or 0)
+    return MemoryLimit(tightest.path, tightest.limit_bytes, tightest.usage)
 
 
 def cpu_limit(fs: ProcFS, levels: tuple[Level, ...]) -> CpuLimit:
-    """Of the cgroups from a process's own up, what the tightest CPU quota is, and how often it was felt."""
-    tightest: tuple[float, Level] | None = None
-    for level in levels:
-        cpus = _quota(fs, level)
-        if cpus is not None and (tightest is None or cpus < tightest[0]):
-            tightest = cpus, level
-    if tightest is None:
+    """The tightest CPU quota of a process's cgroup and those above it, and how often it was used up."""
+    quotas = [(cpus, level) for level in levels if (cpus := _quota(fs, level)) is not None]
+    if not quotas:
         return CpuLimit(levels[0].path, None)
-    cpus, level = tightest
-    felt = level.table(fs, "cpu.stat")
-    if level.version == 1:
-        throttled = felt.get("throttled_time")
-        throttled_s = None if throttled is None else throttled / 1e9
-    else:
-        throttled = felt.get("throttled_usec")
-        throttled_s = None if throttled is None else throttled / 1e6
-    return CpuLimit(level.path, cpus, felt.get("nr_periods"), felt.get("nr_throttled"), throttled_s)
+    cpus, level = min(quotas, key=lambda quota: quota[0])
+    return CpuLimit(level.path, cpus, *throttling(fs, level))
 
 
 def _quota(fs: ProcFS, level: Level) -> float | None:
@@ -85,8 +159,37 @@ def _quota(fs: ProcFS, level: Level) -> float | None:
     return quota / period if quota is not None and quota > 0 and period else None
 
 
+def throttling(fs: ProcFS, level: Level) -> Throttling:
+    """What one cgroup's cpu.stat counts."""
+    stat = level.table(fs, "cpu.stat")
+    seconds = None
+    for key, per_s in (("throttled_time", 1e9), ("throttled_usec", 1e6)):  # v1, v2
+        if key in stat:
+            seconds = stat[key] / per_s
+    return Throttling(stat.get("nr_periods"), stat.get("nr_throttled"), seconds)
+
+
+def read_periods(fs: ProcFS, pid: int) -> Periods | None:
+    """(periods, throttled periods) of each cgroup above a process that counts them; None where no cgroup is visible."""
+    cgroups = optional(ancestry, fs, pid, "cpu")
+    if cgroups is None:
+        return None
+    counted = ((level.path, throttling(fs, level)) for level in cgroups.levels)
+    return {path: (found.periods, found.throttled_periods or 0) for path, found in counted if found.periods is not None}
+
+
+def throttled_percent(before: Mapping[str, tuple[int, int]], after: Mapping[str, tuple[int, int]]) -> float:
+    """The share of periods in which the quota ran out, of the cgroup where that was most; 0 without a quota."""
+    shares = [0.0]
+    for path, (periods, throttled) in after.items():
+        earlier_periods, earlier_throttled = before.get(path, (0, 0))
+        if path in before and periods > earlier_periods:
+            shares.append(100 * (throttled - earlier_throttled) / (periods - earlier_periods))
+    return max(shares)
+
+
 def frozen_by(fs: ProcFS, levels: tuple[Level, ...]) -> str | None:
-    """The path of the cgroup that is frozen (a paused container), of a process's in v2 or in v1's `freezer`; None: it runs."""
+    """The path of the frozen cgroup above a process (a paused container), v2 or v1's `freezer`; None: none is frozen."""
     for level in levels:
         if level.version == 1:
             frozen = level.load(fs, "freezer.state") == "FROZEN"

@@ -1,4 +1,4 @@
-r"""To which container, pod or systemd unit a process belongs, by its cgroups' paths.
+r"""The container, pod or systemd unit of a process, by its cgroups' paths.
 
 /system.slice/app.service
 /user.slice/user-1000.slice/session-3.scope
@@ -15,9 +15,10 @@ r"""To which container, pod or systemd unit a process belongs, by its cgroups' p
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.quantities import hexadecimal
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from opskit.proc.cgroup.tree import Membership
@@ -30,10 +31,10 @@ _ID = r"[0-9a-f]{64}|[0-9a-f]{32}-[0-9]+"  # the second: a task of ECS
 _SHORT_ID = 12
 
 
-class Place(NamedTuple):
-    """Where a process runs. `container` is the id (or, with LXC and nspawn, the name), `runtime` what made it.
+class CgroupOwner(NamedTuple):
+    """What a process belongs to. `container` is an id (with LXC and nspawn a name), `runtime` is what made it.
 
-    `unit` is the systemd unit, inside the container where there is one. `path` is the cgroup that says all this.
+    `unit` is the systemd unit, inside the container if there is one. `path` is the cgroup that names them.
     """
 
     path: str
@@ -44,7 +45,7 @@ class Place(NamedTuple):
 
     @property
     def label(self) -> str:
-        """In a word: `app.service`, `docker:3f2a9c81d0e4`, `pod:6a1c…-7c11/3f2a9c81d0e4`, or the cgroup's own name."""
+        """Short form: `app.service`, `docker:3f2a9c81d0e4`, `pod:6a1c…-7c11/3f2a9c81d0e4`, or the cgroup's own name."""
         container = self.container and (
             self.container[:_SHORT_ID] if re.fullmatch(_ID, self.container) else self.container
         )
@@ -55,24 +56,21 @@ class Place(NamedTuple):
         return self.unit or self.path.rpartition("/")[2]
 
 
-def place_of(memberships: list[Membership]) -> Place | None:
-    """What a process's cgroups tell; None at the root of all of them (which is also how it looks from within)."""
+def owner_of(memberships: list[Membership]) -> CgroupOwner | None:
+    """The owner by a process's cgroups; None at the root of all of them, as in a cgroup namespace of its own."""
     paths = sorted({member.path for member in memberships if member.path != "/"}, key=lambda path: (-len(path), path))
-    places = [_read(path) for path in paths]
-    for wanted in (lambda place: place.container or place.pod, lambda place: place.unit):
-        found = next(filter(wanted, places), None)
-        if found:
-            return found
-    return places[0] if places else None
+    owners = [_read(path) for path in paths]
+    contained = (owner for owner in owners if owner.container or owner.pod)
+    return next(contained, None) or next((owner for owner in owners if owner.unit), owners[0] if owners else None)
 
 
 def unit_of(memberships: list[Membership]) -> str | None:
-    """The same in a word; None at the root."""
-    place = place_of(memberships)
-    return place.label if place else None
+    """The owner's label; None at the root."""
+    owner = owner_of(memberships)
+    return owner.label if owner else None
 
 
-def _read(path: str) -> Place:
+def _read(path: str) -> CgroupOwner:
     container = runtime = pod = unit = None
     parent = ""
     for part in filter(None, path.split("/")):
@@ -85,7 +83,7 @@ def _read(path: str) -> Place:
         elif part.endswith((".service", ".scope")) and part != "init.scope":
             unit = _unescaped(part)
         parent = part
-    return Place(path, container, runtime, pod, unit)
+    return CgroupOwner(path, container, runtime, pod, unit)
 
 
 def _container(part: str, parent: str) -> tuple[str, str | None] | None:

@@ -10,10 +10,12 @@ in the format of /proc/slabinfo; memory.kmem.usage_in_bytes is all kernel memory
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from opskit.proc.cgroup.limits import memory_limit_of
 from opskit.proc.cgroup.tree import controller_root, is_machine_root
 from opskit.proc.files.slabinfo import Slab, parse_slabinfo
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from opskit.proc.cgroup.tree import Level
@@ -36,9 +38,6 @@ class CgroupSlab(NamedTuple):
     reclaims: bool = False
 
 
-_NO_LIMIT = 1 << 60  # v1 writes "none" as the largest number of whole pages
-
-
 def read_cgroup_slabs(fs: ProcFS) -> list[CgroupSlab]:
     """Every memory cgroup below the machine's root; none where the controller is not mounted."""
     top = controller_root(fs, "memory")
@@ -54,15 +53,13 @@ def read_cgroup_slabs(fs: ProcFS) -> list[CgroupSlab]:
 
 
 def _read(fs: ProcFS, level: Level) -> CgroupSlab:
-    place = level.path, level.directory
+    place, limit = (level.path, level.directory), memory_limit_of(fs, level)
+    numbers = (limit.usage, limit.limit_bytes) if limit else (None, None)
     if level.version == 2:
         slab = level.table(fs, "memory.stat").get("slab_reclaimable")
-        usage, limit = level.number(fs, "memory.current"), level.number(fs, "memory.max")
-        return CgroupSlab(*place, slab, None, usage, limit, reclaims=level.has(fs, "memory.reclaim"))
-    kernel, usage = level.number(fs, "memory.kmem.usage_in_bytes"), level.number(fs, "memory.usage_in_bytes")
-    limit = level.number(fs, "memory.limit_in_bytes")
-    limit = None if limit is None or limit >= _NO_LIMIT else limit
-    return CgroupSlab(*place, None, kernel, usage, limit, _caches(level.load(fs, "memory.kmem.slabinfo")))
+        return CgroupSlab(*place, slab, None, *numbers, reclaims=level.has(fs, "memory.reclaim"))
+    kernel = level.number(fs, "memory.kmem.usage_in_bytes")
+    return CgroupSlab(*place, None, kernel, *numbers, _caches(level.load(fs, "memory.kmem.slabinfo")))
 
 
 def _caches(text: str | None) -> tuple[Slab, ...]:

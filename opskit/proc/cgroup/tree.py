@@ -1,4 +1,4 @@
-"""Where a process sits in the cgroup trees, v1, v2 or both (cgroups(7), Documentation/admin-guide/cgroup-v2.rst).
+"""The cgroups of a process, v1, v2 or both (cgroups(7), Documentation/admin-guide/cgroup-v2.rst).
 
 /proc/PID/cgroup, a line a hierarchy; `0::` is v2:
 
@@ -11,20 +11,21 @@
 from __future__ import annotations
 
 import posixpath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput
 from opskit.proc.files.mountinfo import Mount, parse_mountinfo
-from opskit.proc.fs import DENIED, GONE, ProcFS
+from opskit.proc.fs import ProcFS, optional
 from opskit.proc.lines import lines_of
 from opskit.quantities import integer, signed
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
 _LONGEST_PATH = 4096  # PATH_MAX
-_DEEPEST_ROOT = 32  # a namespace's root that lies deeper below a mount is not searched for
+_DEEPEST_ROOT = 32  # a namespace's root deeper below a mount is not searched for
 
 
 class Membership(NamedTuple):
@@ -46,11 +47,8 @@ class Level(NamedTuple):
     version: int
 
     def load(self, fs: ProcFS, name: str) -> str | None:
-        """A file of this cgroup, stripped; None where it is not there or must not be read."""
-        try:
-            return fs.load_root(str.strip, self.directory.lstrip("/"), name)
-        except (*GONE, DENIED, OSError):
-            return None
+        """A file of this cgroup, stripped; None where it cannot be read."""
+        return fs.maybe_root(str.strip, self.directory.lstrip("/"), name)
 
     def number(self, fs: ProcFS, name: str) -> int | None:
         """A file that holds one number; None for `max`, for anything else, and where there is none."""
@@ -62,14 +60,10 @@ class Level(NamedTuple):
         return fs.root_exists(self.directory.lstrip("/"), name)
 
     def children(self, fs: ProcFS) -> list[Level]:
-        """The cgroups right below, in the order of their names; none where they are gone or hidden."""
-        try:
-            names = fs.root_directories(self.directory.lstrip("/"))
-        except OSError:  # gone, hidden, or nested deeper than a path may be long
-            return []
-        return [
-            Level(posixpath.join(self.path, name), posixpath.join(self.directory, name), self.version) for name in names
-        ]
+        """The cgroups right below, by name; none where they are gone, hidden, or nested deeper than a path may be long."""
+        names = optional(fs.root_directories, self.directory.lstrip("/"), default=[])
+        join = posixpath.join
+        return [Level(join(self.path, name), join(self.directory, name), self.version) for name in names]
 
     def table(self, fs: ProcFS, name: str) -> dict[str, int]:
         """A file of `key number` lines (cpu.stat, memory.stat, pids.events); empty where there is none."""
@@ -81,7 +75,7 @@ class Level(NamedTuple):
 class Ancestry(NamedTuple):
     """A controller's cgroups from the process's own up. `complete`: the last one is the machine's root.
 
-    Not complete means that a cgroup namespace (a container) hides what is above the last level.
+    Otherwise a cgroup namespace (a container) hides what is above the last level.
     """
 
     levels: tuple[Level, ...]
@@ -102,9 +96,9 @@ def parse_cgroup(text: str) -> list[Membership]:
 
 
 def ancestry(fs: ProcFS, pid: int | str, controller: str) -> Ancestry | None:
-    """The cgroups whose `controller` (pids, memory, cpu, …) holds this process; None where they are not to be seen.
+    """The cgroups whose `controller` (pids, memory, cpu, …) holds this process; None where they are not visible.
 
-    "" is no controller: v2's own, where pressure is told even if v1 has all the controllers.
+    "" is no controller: v2's own, which has pressure even if v1 has all the controllers.
     A v1 hierarchy of that controller comes before v2, as in the kernel: a controller is in one of them only.
     Raises GONE where the process is gone.
     """
@@ -119,9 +113,9 @@ def levels_of(
     mounts: list[Mount],
     pid: int | str | None = None,
 ) -> tuple[Level, ...] | None:
-    """The same cgroups for memberships that were read, and mounts that are the same for all processes.
+    """The same for memberships and mounts that were read.
 
-    With `pid` a cgroup whose place in the mount is not told (the host's mount, seen from a cgroup namespace) is searched for.
+    With `pid` a cgroup whose path below the mount is unknown (the host's mount in a cgroup namespace) is searched for.
     """
     for member in memberships:
         if controller in member.controllers:
@@ -136,15 +130,9 @@ def levels_of(
 
 
 def cgroup_mounts(fs: ProcFS, pid: int | str) -> list[Mount]:
-    """Where the cgroups are mounted for the reader of this tree: ourselves here; of another root its init, or that process."""
-    for reader in ("1", "self", pid) if fs.root else ("self", "1", pid):
-        try:
-            mounts = fs.load(_parse_cgroup_mounts, reader, "mountinfo")
-        except (*GONE, DENIED, NotADirectoryError, BadInput):
-            continue
-        if mounts:
-            return mounts
-    return []
+    """The mounts of cgroups for the reader of this tree: opskit's own; of another root its init's, or that process's."""
+    readers = ("1", "self", pid) if fs.root else ("self", "1", pid)
+    return next(filter(None, (fs.maybe(_parse_cgroup_mounts, reader, "mountinfo") for reader in readers)), [])
 
 
 def _parse_cgroup_mounts(text: str) -> list[Mount]:
@@ -156,7 +144,7 @@ def _parse_cgroup_mounts(text: str) -> list[Mount]:
 def _first_that_shows(
     fs: ProcFS, mounts: list[Mount], path: str, version: int, pid: int | str | None
 ) -> tuple[Level, ...] | None:
-    """The levels by the first mount in which the cgroup is to be seen: a hierarchy may be mounted in parts."""
+    """The levels by the first mount that shows the cgroup: a hierarchy may be mounted in parts."""
     return next((found for mount in mounts if (found := _walk(fs, mount, path, version, pid))), None)
 
 
@@ -165,8 +153,8 @@ def _has_controller(fs: ProcFS, level: Level, controller: str) -> bool:
 
 
 def _walk(fs: ProcFS, mount: Mount, path: str, version: int, pid: int | str | None) -> tuple[Level, ...] | None:
-    # A mount's root is what its mount point stands for: a part of the tree in a container (/docker/0123), or what is
-    # above our cgroup namespace (/../..) where the host's mount is seen from inside.
+    # A mount's root is a part of the tree in a container (/docker/0123), or above our cgroup namespace (/../..) where the
+    # host's mount is visible inside.
     top = mount.root.rstrip("/")
     below: str | None = None
     if path == mount.root or path.startswith(f"{top}/"):
@@ -183,7 +171,7 @@ def _walk(fs: ProcFS, mount: Mount, path: str, version: int, pid: int | str | No
 
 
 def _find(fs: ProcFS, directory: str, depth: int, path: str, pid: int | str, below: str = "") -> str | None:
-    """Our namespace's root lies `depth` levels below a mount, by a name we are not told: it has the process in `path`."""
+    """Find our namespace's root, `depth` levels below a mount under an unknown name: it has the process in `path`."""
     if depth == 0:
         procs = Level(path, directory + below + path, 1).load(fs, "cgroup.procs")
         return below + path if procs is not None and str(pid) in procs.split() else None
@@ -195,7 +183,7 @@ def _find(fs: ProcFS, directory: str, depth: int, path: str, pid: int | str, bel
 
 
 def controller_root(fs: ProcFS, controller: str) -> Level | None:
-    """The topmost cgroup of a controller that can be seen here: the machine's root, or a container's own; None: not mounted."""
+    """The topmost visible cgroup of a controller: the machine's root, or a container's own; None: not mounted."""
     mounts = cgroup_mounts(fs, "1")
     for mount in mounts:
         if mount.fs_type == "cgroup" and controller in mount.options:
@@ -208,7 +196,7 @@ def controller_root(fs: ProcFS, controller: str) -> Level | None:
 
 
 def is_machine_root(fs: ProcFS, level: Level) -> bool:
-    """Whether a cgroup is the root of the whole machine's tree, and not that of a container."""
+    """Whether a cgroup is the root of the machine's tree, not of a container's."""
     if level.version == 1:
         return level.load(fs, "release_agent") is not None  # only the true root of a v1 hierarchy has it
     return level.load(fs, "cgroup.type") is None  # every v2 cgroup but the true root has it

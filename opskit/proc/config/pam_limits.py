@@ -6,44 +6,31 @@
 1000:1999  hard  as      unlimited
 root       -                            (no limits for this user at all)
 
-Precedence: a line for the user (by name or uid range) beats one for a group, that beats the wildcard; within a class
-the last line wins, limits.conf first and then limits.d in the order of the names. On Debian and its kin, wildcard and
-group lines do not hold for root.
+Precedence: a line for the user (by name or uid range), then one for a group, then the wildcard; within a class the last
+line wins, limits.conf first and then limits.d in the order of the names. On Debian and its derivatives wildcard and group
+lines are not applied to root.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from opskit.proc.config.setting import Setting, conf_files
 from opskit.proc.files.limits import UNLIMITED
-from opskit.proc.files.sysctl import Setting
 from opskit.quantities import integer
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from opskit.proc.fs import ProcFS
 
-ITEMS = {
-    "cpu": "RLIMIT_CPU",
-    "fsize": "RLIMIT_FSIZE",
-    "data": "RLIMIT_DATA",
-    "stack": "RLIMIT_STACK",
-    "core": "RLIMIT_CORE",
-    "rss": "RLIMIT_RSS",
-    "nproc": "RLIMIT_NPROC",
-    "nofile": "RLIMIT_NOFILE",
-    "memlock": "RLIMIT_MEMLOCK",
-    "as": "RLIMIT_AS",
-    "locks": "RLIMIT_LOCKS",
-    "sigpending": "RLIMIT_SIGPENDING",
-    "msgqueue": "RLIMIT_MSGQUEUE",
-    "nice": "RLIMIT_NICE",
-    "rtprio": "RLIMIT_RTPRIO",
-    "rttime": "RLIMIT_RTTIME",
-}
+# Each is RLIMIT_ITEM of setrlimit(2).
+_ITEMS = {
+    "cpu", "fsize", "data", "stack", "core", "rss", "nproc", "nofile", "memlock", "as", "locks", "sigpending", "msgqueue",
+    "nice", "rtprio", "rttime",
+}  # fmt: skip
 _KB = {"fsize", "data", "stack", "core", "rss", "memlock", "as"}
 _INFINITE = {"-1", "-", "unlimited", "infinity"}
 _RLIM_INFINITY = 2**64 - 1
@@ -51,9 +38,8 @@ _NUMBER = re.compile(r"[ \t\n\v\f\r]*([+-]?)0*([0-9]*)(?<=[0-9])")
 _USER, _GROUP, _WILDCARD = 0, 1, 2  # lower beats higher
 
 
-@dataclass(frozen=True)
-class Account:
-    """Whom PAM would log in. `gid` is the primary group of the passwd entry; `groups` are gids by name."""
+class Account(NamedTuple):
+    """The user whom PAM logs in. `gid` is the primary group of the passwd entry; `groups` are gids by name."""
 
     name: str
     uid: int
@@ -62,8 +48,7 @@ class Account:
     wildcards_apply: bool = True
 
 
-@dataclass(frozen=True)
-class PamLimit:
+class PamLimit(NamedTuple):
     """What one line gives: bytes, seconds or a count, or UNLIMITED. `in_kb`: the line's number is in KB."""
 
     value: float
@@ -71,21 +56,21 @@ class PamLimit:
     in_kb: bool
 
 
-@dataclass
 class PamLimits:
     """What the files give an account: by (RLIMIT name, "soft" or "hard"). `unread` names files that could not be read.
 
     `exempt` is the line `<domain> -` that leaves the account without any limits.
     """
 
-    limits: dict[tuple[str, str], PamLimit]
-    unread: list[str]
-    exempt: Setting | None = None
+    def __init__(self) -> None:
+        self.limits: dict[tuple[str, str], PamLimit] = {}
+        self.unread: list[str] = []
+        self.exempt: Setting | None = None
 
 
 def pam_limits(fs: ProcFS, account: Account) -> PamLimits:
-    """Read all files for an account. A file that cannot be read is named, and the rest goes on."""
-    found = PamLimits({}, [])
+    """Read all files for an account. A file that cannot be read goes to `unread`, and the rest is read."""
+    found = PamLimits()
     classes: dict[tuple[str, str], int] = {}
     for path in _files(fs):
         try:
@@ -104,19 +89,10 @@ def pam_limits(fs: ProcFS, account: Account) -> PamLimits:
 
 
 def _files(fs: ProcFS) -> Iterator[str]:
-    """limits.conf, or the vendor's; then limits.d, where a file of the administrator hides the vendor's of that name."""
-    yield (
-        "etc/security/limits.conf"
-        if "limits.conf" in fs.names_root("etc/security")
-        else ("usr/lib/security/limits.conf")
-    )
-    chosen: dict[str, str] = {}
-    for directory in ("etc/security/limits.d", "usr/lib/security/limits.d"):
-        for name in fs.names_root(directory):
-            # A shell's *.conf does not match a hidden file.
-            if name.endswith(".conf") and not name.startswith("."):
-                chosen.setdefault(name, f"{directory}/{name}")
-    yield from (chosen[name] for name in sorted(chosen))
+    """limits.conf, or the vendor's; then limits.d, where the administrator's file hides the vendor's of the same name."""
+    vendor = "limits.conf" not in fs.names_root("etc/security")
+    yield "usr/lib/security/limits.conf" if vendor else "etc/security/limits.conf"
+    yield from conf_files(fs, ("etc/security/limits.d", "usr/lib/security/limits.d"), hidden=False)
 
 
 def _apply(
@@ -128,21 +104,19 @@ def _apply(
     domain, kind, item = words[0], words[1].lower() if len(words) > 1 else "", words[2].lower() if words[2:] else ""
     setting = Setting(path, number, item, "", line.strip())
     if len(words) == 2:
-        if kind.startswith("-") and domain != "*" and not domain.startswith("%"):
-            rank = _rank(domain, account)
-            if rank is not None:
-                found.exempt = setting
+        if kind.startswith("-") and domain != "*" and _rank(domain, account) is not None:
+            found.exempt = setting
         return
-    if len(words) < 4 or item not in ITEMS or kind not in ("soft", "hard", "-"):
+    if len(words) < 4 or item not in _ITEMS or kind not in ("soft", "hard", "-"):
         return
     rank = _rank(domain, account)
     value = parse_value(item, words[3].lower())
     if rank is None or value is None:
         return
     for side in ("soft", "hard") if kind == "-" else (kind,):
-        key = (ITEMS[item], side)
+        key = (f"RLIMIT_{item.upper()}", side)
         if classes.get(key, rank) < rank:
-            return  # also where the hard limit would be free: pam_limits looks no further
+            return  # even if the hard limit were free: pam_limits looks no further
         classes[key] = rank
         found.limits[key] = PamLimit(value, setting, item in _KB)
 
@@ -154,7 +128,7 @@ def _split(line: str) -> list[str]:
 
 
 def _rank(domain: str, account: Account) -> int | None:
-    """How specific a line's domain is for this account; None where it does not mean it."""
+    """How specific a line's domain is for this account; None where it does not match."""
     if domain == account.name:
         return _USER
     ranged = _range(domain)
@@ -178,7 +152,7 @@ def _in_group(name: str, ranged: tuple[float, float] | None, account: Account) -
     return ranged[0] <= account.gid <= ranged[1]
 
 
-_BAD_RANGE = (1.0, 0.0)  # holds nobody: pam_limits skips the line
+_BAD_RANGE = (1.0, 0.0)  # empty: pam_limits skips the line
 
 
 def _range(domain: str) -> tuple[float, float] | None:
@@ -196,7 +170,7 @@ def _range(domain: str) -> tuple[float, float] | None:
 
 
 def parse_value(item: str, text: str) -> float | None:
-    """A line's value in bytes, seconds or a count; None for one that pam_limits refuses. It reads as strtoull does."""
+    """A line's value in bytes, seconds or a count, read as strtoull does; None for one that pam_limits refuses."""
     if item != "nice" and text in _INFINITE:
         return UNLIMITED
     match = _NUMBER.match(text)
@@ -215,9 +189,9 @@ def parse_value(item: str, text: str) -> float | None:
 
 def account_of(fs: ProcFS, name: str, uid: int, gid: int, gids: Iterable[int]) -> Account:
     """The account of a process: its groups as /etc/group knows them, and those that the process has (`gids`)."""
-    known = set(gids) | {gid}
+    known = {*gids, gid}
     groups = {}
-    for line in _lines(fs, "etc/group"):
+    for line in fs.maybe_root(_getlines, "etc/group", default=[]):
         fields = line.split(":")
         number = integer(fields[2]) if len(fields) > 3 else None
         if number is not None and (number in known or name in fields[3].split(",")):
@@ -226,20 +200,10 @@ def account_of(fs: ProcFS, name: str, uid: int, gid: int, gids: Iterable[int]) -
 
 
 def _root_is_special(fs: ProcFS) -> bool:
-    """Whether wildcards pass root by: Debian's patch, and so Ubuntu's; without an os-release it is taken to be so."""
-    fields = dict(
-        line.replace('"', "").split("=", 1)
-        for line in _lines(fs, "etc/os-release") or _lines(fs, "usr/lib/os-release")
-        if "=" in line
-    )
+    """Whether wildcards skip root (Debian's patch, and so Ubuntu's); assumed where there is no os-release."""
+    lines = fs.maybe_root(_getlines, "etc/os-release") or fs.maybe_root(_getlines, "usr/lib/os-release", default=[])
+    fields = dict(line.replace('"', "").split("=", 1) for line in lines if "=" in line)
     return not fields or "debian" in (fields.get("ID", "") + " " + fields.get("ID_LIKE", "")).split()
-
-
-def _lines(fs: ProcFS, path: str) -> list[str]:
-    try:
-        return fs.load_root(_getlines, path)
-    except OSError:
-        return []
 
 
 def _getlines(text: str) -> list[str]:

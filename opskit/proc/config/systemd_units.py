@@ -8,35 +8,30 @@ TasksMax=512
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from opskit.proc.files.sysctl import Setting
+from opskit.proc.config.setting import Setting, conf_files
 from opskit.quantities import integer
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from opskit.proc.fs import ProcFS
 
-# From what overrules to what is overruled (systemd.unit(5), table 1).
+# Highest priority first (systemd.unit(5), table 1).
 _DIRECTORIES = (
-    "etc/systemd/system.control",
-    "run/systemd/system.control",
-    "run/systemd/transient",
-    "etc/systemd/system",
-    "run/systemd/system",
-    "run/systemd/generator",
-    "usr/local/lib/systemd/system",
-    "usr/lib/systemd/system",
-    "lib/systemd/system",
-)
+    "etc/systemd/system.control", "run/systemd/system.control", "run/systemd/transient",
+    "etc/systemd/system", "run/systemd/system", "run/systemd/generator",
+    "usr/local/lib/systemd/system", "usr/lib/systemd/system", "lib/systemd/system",
+)  # fmt: skip
 _MANAGER = ("etc/systemd", "run/systemd", "usr/local/lib/systemd", "usr/lib/systemd", "lib/systemd")
 _UNIT = r"[\w:.\\@-]+\.(?:service|scope|slice|socket|mount|swap)"  # unit_name_is_valid() of systemd
 _USER_MANAGER = r"user@([0-9]{1,10})\.service"
 
 
 class Owner(NamedTuple):
-    """The unit that a cgroup belongs to. `is_own`: it is the unit's very cgroup, and not one below it.
+    """The unit that a cgroup belongs to. `is_own`: it is the unit's own cgroup, and not one below it.
 
     `manager_uid`: the user whose own systemd (`systemctl --user`) runs the unit; None for the machine's.
     """
@@ -49,8 +44,8 @@ class Owner(NamedTuple):
 def owner_of_path(path: str) -> Owner | None:
     """The unit that a cgroup's path leads to, as systemd itself reads it (cg_path_get_unit()); None outside systemd's.
 
-    That is the first part below the slices, and once more below a user's manager. What lies deeper was made by the unit's
-    processes, and may have any name: that of somebody else's unit, too.
+    That is the first part below the slices, and once more below a user's manager. Deeper cgroups were made by the unit's
+    processes and may have any name, even that of another unit.
     """
     parts = [part for part in path.split("/") if part]
     found = _first_unit(parts)
@@ -83,21 +78,15 @@ def unit_of_path(path: str) -> str | None:
     return owner.unit if owner else None
 
 
-def is_of_user_manager(path: str) -> bool:
-    """Whether a cgroup's path leads to a unit of a user's own systemd, below its user@.service."""
-    owner = owner_of_path(path)
-    return owner is not None and owner.manager_uid is not None
-
-
 def unit_settings(fs: ProcFS, unit: str) -> dict[str, Setting]:
-    """What a unit's file and its drop-ins set, by key (`TasksMax`, `LimitNPROC`): the last line of a key counts."""
+    """What a unit's file and its drop-ins set, by key (`TasksMax`, `LimitNPROC`); the last line of a key counts."""
     return _last_ones(fs, _unit_files(fs, unit))
 
 
 def manager_settings(fs: ProcFS) -> dict[str, Setting]:
     """What system.conf and system.conf.d give all units as defaults (`DefaultTasksMax`, `DefaultLimitNPROC`)."""
     main = next((f"{place}/system.conf" for place in _MANAGER if "system.conf" in fs.names_root(place)), None)
-    return _last_ones(fs, [*filter(None, [main]), *_drop_ins(fs, [f"{place}/system.conf.d" for place in _MANAGER])])
+    return _last_ones(fs, [*filter(None, [main]), *conf_files(fs, [f"{place}/system.conf.d" for place in _MANAGER])])
 
 
 def _last_ones(fs: ProcFS, paths: Iterable[str]) -> dict[str, Setting]:
@@ -106,7 +95,7 @@ def _last_ones(fs: ProcFS, paths: Iterable[str]) -> dict[str, Setting]:
         for setting in _settings(fs, path):
             if setting.value:
                 found[setting.key] = setting
-            else:  # an empty value takes back what was set before
+            else:  # an empty value resets the key
                 found.pop(setting.key, None)
     return found
 
@@ -124,25 +113,11 @@ def _unit_files(fs: ProcFS, unit: str) -> Iterator[str]:
     parts = stem.split("-")
     prefixes = ["-".join(parts[:count]) + f"-.{kind}" for count in range(1, len(parts))]
     folders = [kind, *prefixes, *template, unit]
-    yield from _drop_ins(fs, [f"{place}/{folder}.d" for folder in reversed(folders) for place in _DIRECTORIES])
-
-
-def _drop_ins(fs: ProcFS, directories: list[str]) -> list[str]:
-    """By file name; of two with the same name the one in the earlier directory."""
-    chosen: dict[str, str] = {}
-    for directory in directories:
-        for name in fs.names_root(directory):
-            if name.endswith(".conf"):
-                chosen.setdefault(name, f"{directory}/{name}")
-    return [chosen[name] for name in sorted(chosen)]
+    yield from conf_files(fs, [f"{place}/{folder}.d" for folder in reversed(folders) for place in _DIRECTORIES])
 
 
 def _settings(fs: ProcFS, path: str) -> Iterator[Setting]:
-    try:
-        lines = fs.load_root(str.splitlines, path)
-    except OSError:
-        return
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(fs.maybe_root(str.splitlines, path, default=[]), 1):
         text = line.strip()
         key, equals, value = text.partition("=")
         if equals and not text.startswith(("#", ";", "[")):

@@ -1,4 +1,4 @@
-"""/proc/PID/limits (proc_pid_limits(5), fs/proc/base.c): the rlimits that hold for a process now.
+"""/proc/PID/limits (proc_pid_limits(5), fs/proc/base.c): the rlimits in force for a process.
 
 Limit                     Soft Limit           Hard Limit           Units
 Max stack size            8388608              unlimited            bytes
@@ -9,10 +9,10 @@ Max nice priority         0                    0
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from opskit.errors import BadInput
 from opskit.quantities import integer
+from opskit.records import NamedTuple
 
 UNLIMITED = math.inf
 
@@ -37,8 +37,7 @@ _NAMES = {
 _NAME_WIDTH = 25
 
 
-@dataclass(frozen=True)
-class Rlimit:
+class Rlimit(NamedTuple):
     """One limit: bytes, seconds or a count, by its name; UNLIMITED (infinity) where there is none."""
 
     soft: float
@@ -51,7 +50,7 @@ def parse_limits(text: str) -> dict[str, Rlimit]:
     for number, line in enumerate(text.splitlines(), 1):
         name = _NAMES.get(line[:_NAME_WIDTH].rstrip())
         words = line[_NAME_WIDTH:].split()
-        if name is None:  # the heading, or a limit that is newer than we are
+        if name is None:  # the heading, or a newer limit
             continue
         if len(words) < 2:
             raise BadInput("limits", "not `name soft hard units`", number, line)

@@ -163,10 +163,10 @@ def _gaps(ranges: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 
 
 def locks_new_mappings(smaps: str) -> bool:
-    """Whether a process's newer mappings are locked without anybody asking for each: mlockall(MCL_FUTURE) holds.
+    """Whether all new mappings of a process are locked: mlockall(MCL_FUTURE) is in force.
 
-    By /proc/PID/smaps: `lo` in VmFlags of a guard page or of another mapping that nobody can touch, or of the heap's newer
-    part. Nobody would mlock() these.
+    By /proc/PID/smaps: `lo` in VmFlags of a guard page or another inaccessible mapping, or of the heap's newer part, which
+    no program locks by mlock().
     """
     permissions = name = ""
     for line in lines_of(smaps):

@@ -7,11 +7,11 @@ r"""/proc/PID/mountinfo (Documentation/filesystems/proc.rst, 3.5): a line a moun
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from opskit.errors import BadInput
 from opskit.proc.lines import lines_of
 from opskit.quantities import integer
+from opskit.records import NamedTuple
 
 # File systems that are served by somebody else: a stat there may wait for a server that is gone, for ever.
 REMOTE = ("nfs", "cifs", "smb", "fuse", "ceph", "9p", "afs", "glusterfs", "lustre", "gpfs", "beegfs", "orangefs", "ocfs2", "virtiofs")  # fmt: skip

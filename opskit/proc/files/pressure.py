@@ -8,14 +8,12 @@ full avg10=0.00 avg60=0.00 avg300=0.00 total=0
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from opskit.errors import BadInput
 from opskit.quantities import integer
+from opskit.records import NamedTuple
 
 
-@dataclass(frozen=True)
-class Pressure:
+class Pressure(NamedTuple):
     """Time stalled since boot (or since the cgroup was made). None: no such line."""
 
     some_us: int | None

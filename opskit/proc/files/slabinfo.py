@@ -16,11 +16,12 @@ dentry_cache        5469   5880    128  183  196    1 :  252  126
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput
 from opskit.proc.fs import optional
 from opskit.quantities import integers
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -5,19 +5,12 @@
 
 from __future__ import annotations
 
-import re
-
 from opskit.errors import BadInput
-from opskit.quantities import integer
+from opskit.quantities import integer, integers, signed
 from opskit.records import NamedTuple
 
-# State, ppid, flags, major faults, utime, stime, threads, start, vsize, rss.
-_BEHIND_COMM = re.compile(
-    r" (\S+) (-?N)(?: \S+){4} (N)(?: \S+){2} (N) \S+ (N) (N)(?: \S+){4} (N) \S+ (N) (N) (-?N)(?!\S)".replace(
-        "N", "[0-9]{1,20}"
-    )
-)
-_FIELDS = 22
+# Flags, major faults, utime, stime, threads, start, vsize; counted from the state.
+_UNSIGNED = (6, 9, 11, 12, 17, 19, 20)
 _PF_EXITING, _PF_KTHREAD = 0x00000004, 0x00200000
 
 
@@ -51,15 +44,15 @@ class ProcStat(NamedTuple):
 def parse_stat(text: str) -> ProcStat:
     """Parse the line; the last `)` ends comm. Raises BadInput where it is cut short."""
     opening, closing = text.find("("), text.rfind(")")
-    match = _BEHIND_COMM.match(text, closing + 1) if 0 <= opening < closing else None
-    pid = integer(text[:opening].strip())
-    if match is None or pid is None:
-        whole = 0 <= opening < closing and len(text[closing:].split()) > _FIELDS
-        raise BadInput("stat", "not the numbers of a stat line" if whole else "cut short", found=text)
-    state, *words = match.groups()
-    numbers = [int(word) for word in words]  # a number: twenty digits at most
-    ppid, flags, major_faults, user_ticks, system_ticks, threads, start_ticks, vsize_bytes, rss_pages = numbers
+    words = text[closing + 1 :].split(None, 22) if 0 <= opening < closing else []
+    if len(words) < 22:
+        raise BadInput("stat", "cut short", found=text)
+    pid, ppid, rss_pages = integer(text[:opening].strip()), signed(words[1]), signed(words[21])
+    numbers = integers([words[at] for at in _UNSIGNED])
+    if pid is None or ppid is None or rss_pages is None or numbers is None:
+        raise BadInput("stat", "not the numbers of a stat line", found=text)
+    flags, major_faults, user_ticks, system_ticks, threads, start_ticks, vsize_bytes = numbers
     return ProcStat(
-        pid, text[opening + 1 : closing], state, ppid, flags, user_ticks, system_ticks, threads, start_ticks,
+        pid, text[opening + 1 : closing], words[0], ppid, flags, user_ticks, system_ticks, threads, start_ticks,
         vsize_bytes, rss_pages, major_faults,
     )  # fmt: skip

@@ -10,14 +10,13 @@ SigCgt: 2000000181005ccf
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from opskit.errors import BadInput
 from opskit.quantities import hexadecimal, integer, integers
+from opskit.records import NamedTuple
 
 
 class Status(NamedTuple):
-    """The fields by their names in the file; typed views beside them. None: this kernel does not say."""
+    """The fields by their names in the file; typed views beside them. None: not in this kernel's file."""
 
     fields: dict[str, str]
 

@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from opskit.errors import BadInput
 from opskit.quantities import integers
+from opskit.records import NamedTuple
 
 
 class IdMap(NamedTuple):

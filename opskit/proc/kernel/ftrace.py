@@ -19,9 +19,10 @@ from __future__ import annotations
 import errno
 import platform
 import re
-from typing import TYPE_CHECKING, NamedTuple, Optional
+from typing import TYPE_CHECKING, Optional
 
 from opskit.quantities import integer, signed
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

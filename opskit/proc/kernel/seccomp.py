@@ -11,6 +11,7 @@ A filter is a program of classic BPF, 8 bytes an instruction (code, jump if true
 from __future__ import annotations
 
 import errno
+import operator
 import struct
 from typing import TYPE_CHECKING
 
@@ -36,7 +37,7 @@ Program = list[tuple[int, int, int, int]]
 
 
 class Undecided(Exception):  # noqa: N818
-    """The filter looks at something that is not known beforehand."""
+    """The filter's answer depends on data that are unknown beforehand."""
 
 
 def parse_filter(data: bytes) -> Program:
@@ -119,25 +120,18 @@ def _loaded(code: int, k: int, data: Mapping[int, int], memory: list[int]) -> in
     return data[k]
 
 
+_ALU: dict[int, Callable[[int, int], int]] = {
+    0x00: operator.add, 0x10: operator.sub, 0x20: operator.mul, 0x30: operator.floordiv, 0x40: operator.or_,
+    0x50: operator.and_, 0x60: lambda left, right: left << (right & 31), 0x70: lambda left, right: left >> (right & 31),
+    0x80: lambda left, _: -left, 0xA0: operator.xor,
+}  # fmt: skip
+
+
 def _computed(code: int, left: int, right: int) -> int:
     operation = code & 0xF0
-    if operation == 0x30 and right == 0:
+    if operation not in _ALU or (operation == 0x30 and right == 0):
         raise Undecided
-    results = {
-        0x00: lambda: left + right,
-        0x10: lambda: left - right,
-        0x20: lambda: left * right,
-        0x30: lambda: left // right,
-        0x40: lambda: left | right,
-        0x50: lambda: left & right,
-        0x60: lambda: left << (right & 31),
-        0x70: lambda: left >> (right & 31),
-        0x80: lambda: -left,
-        0xA0: lambda: left ^ right,
-    }
-    if operation not in results:
-        raise Undecided
-    return results[operation]() & _WORD
+    return _ALU[operation](left, right) & _WORD
 
 
 def _compared(code: int, left: int, right: int) -> bool:
@@ -149,8 +143,7 @@ def _compared(code: int, left: int, right: int) -> bool:
     return left >= right if operation == 0x30 else bool(left & right)
 
 
-# Sleeping in these, a process does not notice that it was stopped for a moment: the kernel takes them up again.
-# epoll_wait and others would return EINTR; they are left alone.
+# The kernel restarts these calls after a short stop. A process in another call (epoll_wait) would get EINTR and is left alone.
 _READ = {"x86_64": 0, "aarch64": 63}
 _TAKEN_UP_AGAIN = {
     "x86_64": {7, 23, 34, 35, 61, 130, 202, 230, 247, 270, 271},
@@ -161,7 +154,7 @@ _TAKEN_UP_AGAIN = {
 def filter_answer(fs: ProcFS, pid: int, machine: str, read_filters: Callable[[int], list[bytes]]) -> str | None:
     """What a process's own filters answer to the start of a thread, as `start_answer` does.
 
-    None where they cannot be read: no right, another tracer, or the process would notice that it was stopped for it.
+    None where they cannot be read: no permission, another tracer, or the process would notice the stop.
     """
     try:
         if not _goes_unnoticed(fs, pid, machine):
@@ -186,10 +179,9 @@ def _goes_unnoticed(fs: ProcFS, pid: int, machine: str) -> bool:
 
 
 def own_answer(clone3_errno: int, start_a_thread: Callable[[], bool]) -> str | None:
-    """The same for ourselves, who can try: the kernel's own answer to clone3() without arguments is EINVAL.
+    """The same for opskit itself, by trying: without a filter clone3() without arguments gives EINVAL.
 
-    Where a filter has ENOSYS for it, glibc goes on to clone(), and a thread is started to see that; None where that fails,
-    which may have other reasons.
+    After ENOSYS glibc falls back to clone(), which starting a thread tests; None where that fails, for any reason.
     """
     name = errno.errorcode.get(clone3_errno)
     if name in ("EINVAL", "EFAULT"):

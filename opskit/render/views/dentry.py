@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from opskit.analysis.dentry.caches import inodes_by_owner, of_kind
 from opskit.analysis.dentry.judge import little_to_free, times
 from opskit.analysis.dentry.usage import WATCHED, share
 from opskit.quantities import percent, plain, size, whole
+from opskit.records import NamedTuple
 from opskit.render.fields import COUNT, FLAG, NUMBER, SIZE, TEXT, Field, Kind, list_of, map_of, record, records
 from opskit.render.report import Block, Report
 

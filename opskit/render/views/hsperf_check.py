@@ -1,138 +1,157 @@
-"""How hsperf-check is shown: who can attach, what was found, what was or would be done."""
+"""How hsperf-check is shown: who can attach, what the probes gave, what was or would be repaired."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from opskit.render.report import Block, Column
+from opskit.quantities import plural
+from opskit.records import NamedTuple
+from opskit.render.fields import FLAG, ID, NUMBER, TEXT, Field, record, records
+from opskit.render.report import Block, Report
+from opskit.render.views.findings import FINDING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opskit.analysis.finding import Finding
-    from opskit.analysis.hsperf_check import Checked, ClientVerdict, Repair
+    from opskit.analysis.hsperf_check.clients import ClientVerdict
+    from opskit.analysis.hsperf_check.judge import Checked, Result
+    from opskit.analysis.hsperf_check.repairs import Outcome
+    from opskit.collect.hsperf_check import Probe
+    from opskit.render.report import About
 
 
-@dataclass(frozen=True)
-class ClientRow:
-    """A client's fate with one JVM."""
+class Shown(NamedTuple):
+    """The result, and with --fix what was found before and what was or would be repaired."""
 
-    pid: int
-    user: str
-    main: str
-    verdict: ClientVerdict
+    result: Result
+    before: Sequence[Finding] | None = None
+    repairs: Sequence[Outcome] | None = None
 
 
-@dataclass(frozen=True)
-class ProbeRow:
-    """What attaching for real gave. `reason` None: it worked."""
+class _Row(NamedTuple):
+    """One JVM, with the client of a row."""
 
-    pid: int
-    reason: str | None
-    said: str
-    took_ms: float
+    shown: Shown
+    checked: Checked
+    verdict: ClientVerdict | None = None
 
-
-@dataclass(frozen=True)
-class RepairRow:
-    """A repair: planned ("would"), refused, done or failed."""
-
-    repair: Repair
-    state: str
-    before: str | None = None
-    after: str | None = None
-    why: str | None = None
+    @property
+    def user(self) -> str:
+        return self.shown.result.facts.user_name(self.checked.around.euid)
 
 
 _RESULTS = {True: "works", False: "refused", None: "unknown"}
-
-CLIENT_COLUMNS: Sequence[Column[ClientRow]] = (
-    Column("PID", lambda row: row.pid, right=True),
-    Column("user", lambda row: row.user),
-    Column("main", lambda row: row.main),
-    Column("client", lambda row: row.verdict.client),
-    Column("result", lambda row: _RESULTS[row.verdict.works]),
-    Column("why", lambda row: row.verdict.why),
+CLIENT: Sequence[Field[ClientVerdict]] = (
+    Field("client"),
+    Field("works", FLAG, help="null: unknown with our rights"),
+    Field("why"),
+)
+CLIENT_ROW: Sequence[Field[_Row]] = (
+    Field("pid", ID, "PID", lambda row: row.checked.around.pid),
+    Field("user", TEXT, "user"),
+    Field("main", TEXT, "main", lambda row: row.checked.around.jvm.main),
+    Field("client", TEXT, "client", lambda row: row.verdict and row.verdict.client),
+    Field("result", TEXT, "result", lambda row: row.verdict and _RESULTS[row.verdict.works]),
+    Field("why", TEXT, "why", lambda row: row.verdict and row.verdict.why),
+)
+PROBE: Sequence[Field[Probe]] = (
+    Field("pid", ID, "PID", json=False),
+    Field("works", FLAG, value=lambda probe: probe.reason is None),
+    Field("probe", TEXT, "probe", lambda probe: probe.reason or "works", json=False),
+    Field("reason", help="stable: timeout, socket-foreign, credentials-refused, …"),
+    Field("ms", NUMBER, "ms", lambda probe: round(probe.took_ms, 1), json=False),
+    Field("took_ms", NUMBER, value=lambda probe: round(probe.took_ms, 3)),
+    Field("said", TEXT, "said", help="the JVM's version, or the error"),
+)
+JVM: Sequence[Field[_Row]] = (
+    Field("pid", ID, value=lambda row: row.checked.around.pid),
+    Field("ns_pid", ID, value=lambda row: row.checked.around.jvm.ns_pid, help="its PID in its own PID namespace"),
+    Field("user"),
+    Field("uid", ID, value=lambda row: row.checked.around.euid),
+    Field("gid", ID, value=lambda row: row.checked.around.egid),
+    Field("main", value=lambda row: row.checked.around.jvm.main),
+    Field("java_major", ID, value=lambda row: row.checked.around.java_major),
+    Field("listener_started", FLAG, value=lambda row: row.checked.around.listener),
+    Field("socket", value=lambda row: row.checked.around.socket and row.checked.around.socket.entry.path),
+    Field("clients", records(CLIENT), value=lambda row: row.checked.clients),
+    Field(
+        "probe", record(PROBE), value=lambda row: row.shown.result.facts.probes.get(row.checked.around.pid),
+        help="with --probe",
+    ),
+)  # fmt: skip
+REPAIR: Sequence[Field[Outcome]] = (
+    Field("code", value=lambda row: row.repair.code),
+    Field("pid", ID, value=lambda row: row.repair.pid),
+    Field("state", TEXT, "state", help="would, done, failed or refused"),
+    Field("path", TEXT, "file", lambda row: row.repair.path),
+    Field("change", TEXT, "change", lambda row: row.repair.change),
+    Field("command", value=lambda row: row.repair.command, help="what to type for it"),
+    Field("before", TEXT, "before", help="uid:gid and mode"),
+    Field("after", TEXT, "after"),
+    Field("why", TEXT, "why", help="why it was not done"),
+)
+DOCUMENT: Sequence[Field[Shown]] = (
+    Field("jvms", records(JVM), value=lambda shown: [_Row(shown, checked) for checked in shown.result.checked]),
+    Field("findings_before", records(FINDING), value=lambda shown: shown.before, help="with --fix: before the repairs"),
+    Field("repairs", records(REPAIR), help="with --fix"),
 )
 
-FINDING_COLUMNS: Sequence[Column[Finding]] = (
-    Column("severity", lambda finding: finding.severity),
-    Column("code", lambda finding: finding.code),
-    Column("subject", lambda finding: finding.subject),
-    Column("finding", lambda finding: finding.summary),
-    Column("fix", lambda finding: finding.fix),
-)
 
-PROBE_COLUMNS: Sequence[Column[ProbeRow]] = (
-    Column("PID", lambda row: row.pid, right=True),
-    Column("probe", lambda row: row.reason or "works"),
-    Column("ms", lambda row: round(row.took_ms, 1), right=True),
-    Column("said", lambda row: row.said),
-)
-
-REPAIR_COLUMNS: Sequence[Column[RepairRow]] = (
-    Column("state", lambda row: row.state),
-    Column("file", lambda row: row.repair.path),
-    Column("change", lambda row: row.repair.change),
-    Column("before", lambda row: row.before),
-    Column("after", lambda row: row.after),
-    Column("why", lambda row: row.why),
-)
-
-
-def blocks(
-    clients: Sequence[ClientRow], findings: Sequence[Finding], probes: Sequence[ProbeRow], repairs: Sequence[RepairRow]
-) -> list[Block[Any]]:
-    """The tables; an empty one is left out."""
-    found: list[Block[Any]] = [
-        Block(CLIENT_COLUMNS, clients, len(clients), "Who can attach"),
-        Block(FINDING_COLUMNS, findings, len(findings), "Findings"),
-        Block(PROBE_COLUMNS, probes, len(probes), "Probes"),
-        Block(REPAIR_COLUMNS, repairs, len(repairs), "Repairs"),
+def report(about: About, shown: Shown) -> Report:
+    """Who can attach to each JVM, the probes, the repairs; in the verdict the JVMs that have an error."""
+    result = shown.result
+    rows = [_Row(shown, checked, verdict) for checked in result.checked for verdict in checked.clients]
+    probes = [*result.facts.probes.values()]
+    blocks: list[Block[Any]] = [
+        Block(CLIENT_ROW, rows, len(rows), "Who can attach"),
+        Block(PROBE, probes, len(probes), "Probes"),
+        Block(REPAIR, shown.repairs or [], len(shown.repairs or []), "Repairs"),
     ]
-    return [block for block in found if block.rows]
+    troubled = [each for each in result.checked if any(finding.severity == "error" for finding in each.findings)]
+    return Report(
+        about,
+        verdict=[_summary(result), *(_fates(_Row(shown, checked)) for checked in troubled)],
+        findings=result.findings,
+        blocks=[block for block in blocks if block.rows],
+        footer=[*result.facts.notes, *_advice(shown)],
+        document=(DOCUMENT, shown),
+        exit_code=result.exit_code,
+    )
 
 
-def verdict_line(checked: Checked, user: str) -> str:
-    """One JVM in one line: who can attach, and who cannot, and why."""
-    fates = ". ".join(client.line for client in checked.clients)
-    return f"{checked.around.pid} ({checked.around.jvm.main}, {user}): {fates}."
+def _fates(row: _Row) -> str:
+    """One JVM in one line: who can attach, who cannot, and why."""
+    around = row.checked.around
+    return f"{around.pid} ({around.jvm.main}, {row.user}): " + " ".join(f"{each.line}." for each in row.checked.clients)
 
 
-def jvm_object(checked: Checked, user: str, probe: ProbeRow | None) -> dict[str, Any]:
-    """One JVM for JSON. Keys: see docs/commands/hsperf-check.md."""
-    around = checked.around
-    return {
-        "pid": around.pid,
-        "ns_pid": around.jvm.ns_pid,
-        "user": user,
-        "uid": around.euid,
-        "gid": around.egid,
-        "main": around.jvm.main,
-        "java_major": around.java_major,
-        "listener_started": around.listener,
-        "socket": None if around.socket is None else around.socket.entry.path,
-        "clients": [{"client": client.client, "works": client.works, "why": client.why} for client in checked.clients],
-        "probe": None if probe is None else probe_object(probe),
-    }
+def _advice(shown: Shown) -> list[str]:
+    lines, result = [], shown.result
+    if any(probe.reason is None for probe in result.facts.probes.values()):
+        lines.append("Each JVM that was attached to now has a thread `Attach Listener` and its socket in /tmp")
+    if shown.repairs is None:
+        if any(repair.refused is None for repair in result.repairs):
+            lines.append("--fix shows what it would repair, and repairs it with --yes")
+    elif any(row.state == "would" for row in shown.repairs):
+        lines.append("Nothing was changed; add --yes to do it")
+    elif not shown.repairs and result.exit_code is None:
+        lines.append("There is nothing that --fix could repair")
+    return lines
 
 
-def probe_object(row: ProbeRow) -> dict[str, Any]:
-    """A probe for JSON."""
-    return {"works": row.reason is None, "reason": row.reason, "said": row.said, "took_ms": round(row.took_ms, 3)}
-
-
-def repair_object(row: RepairRow) -> dict[str, Any]:
-    """A repair for JSON."""
-    return {
-        "code": row.repair.code,
-        "pid": row.repair.pid,
-        "path": row.repair.path,
-        "change": row.repair.change,
-        "command": row.repair.command,
-        "state": row.state,
-        "before": row.before,
-        "after": row.after,
-        "why": row.why,
-    }
+def _summary(result: Result) -> str:
+    facts = result.facts
+    jvms = plural(len(result.checked), "JVM")
+    if not result.checked:
+        jvms = "No JVM now" if facts.ask.pids else "No JVM is running here"
+    severities: list[str] = [finding.severity for finding in result.findings]
+    said = [plural(severities.count(name), name) for name in ("error", "warning", "note") if name in severities]
+    unread = sum(around.counters is None for around in facts.around)
+    if said:
+        return f"{jvms}: {', '.join(said)}"
+    if unread:
+        return f"{jvms}: nothing was found, but {unread} {'was' if unread == 1 else 'were'} not judged in full"
+    if not result.checked:
+        return jvms
+    return f"{jvms}: " + ("nothing found in the files of this copy" if facts.is_copy else "all well")

@@ -1,27 +1,52 @@
-"""How the limits are shown: the verdict's sentences, a row a limit, keys for JSON."""
+"""How limits are shown: the answer's sentences, one row per limit, keys for JSON."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING
 
+from opskit.proc.config.systemd_units import unit_of_path
 from opskit.proc.files.limits import UNLIMITED
-from opskit.proc.thread_limits import PERMISSION_DENIED
-from opskit.quantities import size, whole
-from opskit.render.report import Block, Column
+from opskit.proc.visibility import PERMISSION_DENIED
+from opskit.quantities import duration, percent, plural, short_size, whole
+from opskit.records import NamedTuple
+from opskit.render.fields import COUNT, FLAG, NUMBER, SHARE, SIZE, TEXT, Field, Kind, list_of, record, records
+from opskit.render.report import Block, Report
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from opskit.analysis.limit_trend import HeadroomSample, Trend
-    from opskit.analysis.limit_use import LimitUse
-    from opskit.analysis.limits import Limit, Verdict
-    from opskit.analysis.probe_plan import ProbePlan
-    from opskit.proc.thread_limits import Situation
+    from opskit.analysis.limits.judge import LimitsResult
+    from opskit.analysis.limits.limit import Headroom, Limit
+    from opskit.analysis.limits.probe import Probed, ProbePlan
+    from opskit.analysis.limits.trend import HeadroomSample
+    from opskit.analysis.limits.use import LimitUse
+    from opskit.collect.limits.facts import ThreadLimitFacts
+    from opskit.render.report import About
+
+_ADVICE = ("source", "set_by", "fix")
+_FEW = 5  # rows of a table on a terminal, so that the verdict stays in sight
 
 
-def short_size(count: float) -> str:
-    """A size without a needless decimal: 16 TiB, 23.5 GiB."""
-    return size(count).replace(".0 ", " ")
+class _Amount(NamedTuple):
+    """A value with its unit: plain for text, readable for tables, a number or "unlimited" for JSON."""
+
+    value: float | None
+    unit: str
+
+    def __str__(self) -> str:
+        return "-" if self.value is None else "unlimited" if self.value == UNLIMITED else str(int(self.value))
+
+    def to_json(self) -> float | str | None:
+        return "unlimited" if self.value == UNLIMITED else self.value
+
+    def human(self) -> str:
+        return "-" if self.value is None else amount(self.value, self.unit)
+
+
+AMOUNT = Kind(
+    {"anyOf": [{"type": ["number", "null"]}, {"const": "unlimited"}]},
+    _Amount.human, right=True, dump=_Amount.to_json,
+)  # fmt: skip
 
 
 def amount(value: float | None, unit: str) -> str:
@@ -31,90 +56,6 @@ def amount(value: float | None, unit: str) -> str:
     if value == UNLIMITED:
         return "unlimited"
     return short_size(value) if unit == "bytes" else whole(value)
-
-
-def verdict_lines(verdict: Verdict, who: str, situation: Situation, advice: Callable[[], str]) -> list[str]:
-    """The answer first; open files; what could not be told and might bind sooner. `advice` says how to be allowed to read it."""
-    return [_answer(verdict, who, situation), open_files_line(situation), *_doubts(verdict, advice)]
-
-
-def _answer(verdict: Verdict, who: str, situation: Situation) -> str:
-    binding = verdict.binding
-    if binding is None:
-        return f"{who}: how many more threads can start could not be told{_unknown(verdict)}"
-    left = binding.threads_left or 0
-    noun = "thread" if left == 1 else "threads"
-    line = f"{who} can start {'at most ' if verdict.is_at_most else ''}{left:,} more {noun}"
-    if left and verdict.unknown:
-        line += f"{_unknown(verdict)}. The first known limit is {_described(binding, verdict).rstrip(',')}."
-    elif left:
-        line += f"; then {_described(binding, verdict)} stops it."
-    else:
-        line += f": {_reason(binding, verdict, situation)}."
-    if verdict.has_run_out:
-        line += f" Set by {binding.set_by}." if binding.set_by else ""
-        line += f" Type: {binding.fix}" if binding.fix else ""
-    return line
-
-
-def _described(limit: Limit, verdict: Verdict) -> str:
-    if limit.name == "RLIMIT_STACK":
-        return f"the address space, full of stacks of {short_size(verdict.stack.bytes)} ({_stack_name(verdict)}),"
-    if limit.name == "vm.overcommit_memory":
-        return f"CommitLimit ({amount(limit.value, 'bytes')}, {amount(limit.in_use, 'bytes')} committed, mode 2)"
-    return f"{limit.full_name} ({amount(limit.value, limit.unit)}, {amount(limit.in_use, limit.unit)} in use)"
-
-
-def _reason(limit: Limit, verdict: Verdict, situation: Situation) -> str:
-    if limit.name == "RLIMIT_STACK":
-        ram = situation.meminfo.get("MemTotal", 0) + situation.meminfo.get("SwapTotal", 0)
-        more = (
-            f"more than RAM + swap ({short_size(ram)})" if verdict.stack.bytes > ram else "more than its addresses hold"
-        )
-        return f"each needs a stack of {short_size(verdict.stack.bytes)} ({_stack_name(verdict)}), {more}"
-    if limit.name == "seccomp":
-        return f"seccomp: {limit.note}"
-    return f"{_described(limit, verdict)} has no room for one more"
-
-
-def _stack_name(verdict: Verdict) -> str:
-    return "RLIMIT_STACK" if verdict.stack.follows_rlimit else verdict.stack.origin
-
-
-def _unknown(verdict: Verdict) -> str:
-    """`; unknown: vm.max_map_count (permission denied), pids.max`; empty where nothing is."""
-    names = [limit.full_name + (f" ({limit.reason})" if limit.reason else "") for limit in verdict.unknown]
-    return f"; unknown: {', '.join(names)}" if names else ""
-
-
-def _doubts(verdict: Verdict, advice: Callable[[], str]) -> list[str]:
-    denied = [limit.full_name for limit in verdict.unknown if limit.reason == PERMISSION_DENIED]
-    lines = [
-        f"{limit.full_name} is unknown and may stop it sooner: {limit.note}"
-        for limit in verdict.unknown
-        if limit.reason != PERMISSION_DENIED
-    ]
-    if denied:
-        are = "is" if len(denied) == 1 else "are"
-        lines.append(f"{' and '.join(denied)} {are} unknown and may stop it sooner: {PERMISSION_DENIED}; {advice()}")
-    return lines
-
-
-def open_files_line(situation: Situation) -> str:
-    """`open files: 394 of 1,024 (RLIMIT_NOFILE), 38 %`."""
-    limit = situation.limits.get("RLIMIT_NOFILE")
-    if limit is None or situation.open_files is None:
-        reason = situation.unreadable.get("fd") or situation.unreadable.get("limits") or "not read"
-        return f"open files: {amount(situation.open_files, 'files')} of {amount(limit.soft if limit else None, 'files')}: {reason}"
-    share = f", {situation.open_files / limit.soft * 100:.0f} %" if limit.soft not in (0, UNLIMITED) else ""
-    return f"open files: {situation.open_files:,} of {amount(limit.soft, 'files')} (RLIMIT_NOFILE){share}"
-
-
-def number(value: float | None) -> int | str | None:
-    """What JSON gets: a number, "unlimited", or null."""
-    if value is None:
-        return None
-    return "unlimited" if value == UNLIMITED else int(value)
 
 
 def _left(limit: Limit) -> object:
@@ -127,189 +68,267 @@ def _left_shown(value: object) -> str:
     return "unknown" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
 
 
-class _Amount:
-    """A value with its unit: plain for text, readable for tables."""
-
-    def __init__(self, value: float | None, unit: str) -> None:
-        self.value, self.unit = value, unit
-
-    def __str__(self) -> str:
-        return "-" if self.value is None else "unlimited" if self.value == UNLIMITED else str(int(self.value))
-
-
-def _percent(value: object) -> str:
-    return "-" if value is None else f"{value} %"
-
-
-def _shown(cell: _Amount) -> str:
-    return "-" if cell.value is None else amount(cell.value, cell.unit)
-
-
-_FACTS: list[Column[Limit]] = [
-    Column("limit", lambda limit: limit.name),
-    Column("value", lambda limit: _Amount(limit.value, limit.unit), _shown, right=True),
-    Column("in use", lambda limit: _Amount(limit.in_use, limit.unit), _shown, right=True),
-    Column("threads left", _left, _left_shown, right=True),
-]
-_NOTE: Column[Limit] = Column("note", lambda limit: limit.note)
-_ADVICE: list[Column[Limit]] = [
-    Column("where", lambda limit: limit.source),
-    Column("set by", lambda limit: limit.set_by),
-    Column("fix", lambda limit: limit.fix, below=lambda limit: limit.full_name),
-]
-
-
-def blocks(verdict: Verdict, *, narrow: bool) -> list[Block[Any]]:
-    """A row a limit. `narrow`: for a screen in two tables, the numbers and what goes with those that count."""
-    rows = verdict.limits
-    if not narrow:
-        return [Block([*_FACTS, *_ADVICE, _NOTE], rows, len(rows))]
-    known = [limit for limit in rows if limit.state == "counts"]
-    advice = Block([Column("limit", lambda limit: limit.full_name), *_ADVICE], known, len(known), "set by, fix")
-    return [Block([*_FACTS, _NOTE], rows, len(rows)), *([advice] if known else [])]
-
-
-def limit_object(limit: Limit) -> dict[str, Any]:
-    """One limit for JSON. `threads_left` null: unlimited, exempt or unknown; `state` says which."""
-    return {
-        "name": limit.name,
-        "value": number(limit.value),
-        "in_use": limit.in_use,
-        "threads_left": limit.threads_left,
-        "source": limit.source,
-        "set_by": limit.set_by,
-        "fix": limit.fix,
-        "unit": limit.unit or None,
-        "state": limit.state,
-        "note": limit.note,
-        "cgroup": limit.cgroup,
-        "threads_left_max": limit.threads_left_max,
-    }
+LIMIT: Sequence[Field[Limit]] = (
+    Field("name", TEXT, "limit"),
+    Field("value", AMOUNT, "value", lambda limit: _Amount(limit.value, limit.unit), help='a number or "unlimited"'),
+    Field("in_use", AMOUNT, "in use", lambda limit: _Amount(limit.in_use, limit.unit)),
+    Field("threads_left", COUNT, help="null: unlimited, exempt or unknown; `state` says which"),
+    Field("left", TEXT, "threads left", _left, show=_left_shown, right=True, json=False),
+    Field("source", TEXT, "where", help="where it was read"),
+    Field("set_by", TEXT, "set by"),
+    Field("fix", TEXT, "fix", below=lambda limit: limit.full_name),
+    Field("unit", value=lambda limit: limit.unit or None),
+    Field("state", help="counts, unlimited, exempt or unknown"),
+    Field("note", TEXT, "note"),
+    Field("cgroup"),
+    Field("threads_left_max", COUNT, help="the highest estimate where only a range is known"),
+)
+UNKNOWN_LIMIT: Sequence[Field[Limit]] = (
+    Field("name"),
+    Field("cgroup"),
+    Field("reason", help="why a file could not be read; null: `note` alone says why"),
+    Field("note"),
+)
+USE: Sequence[Field[LimitUse]] = (
+    Field("name", TEXT, "limit"),
+    Field("what", TEXT, "what"),
+    Field("unit"),
+    Field("value", AMOUNT, "value", lambda use: _Amount(use.value, use.unit)),
+    Field("in_use", AMOUNT, "in use", lambda use: _Amount(use.in_use, use.unit)),
+    Field("used_ratio", SHARE, value=lambda use: None if use.share is None else round(use.share, 4)),
+    Field(
+        "used %", COUNT, "used %", lambda use: None if use.share is None else round(use.share * 100),
+        show=lambda value: "-" if value is None else f"{value} %", json=False,
+    ),
+    Field("over_80_percent", FLAG, value=lambda use: use.nearly),
+    Field("mark", TEXT, "mark", lambda use: "over 80 %" if use.nearly else None, json=False),
+    Field("source", TEXT, "where"),
+)  # fmt: skip
+SAMPLE: Sequence[Field[HeadroomSample]] = (
+    Field("at_s", NUMBER, value=lambda sample: round(sample.at_s, 3)),
+    Field("threads_left", COUNT),
+    Field("binding"),
+)
+PROBE: Sequence[Field[Probed]] = (
+    Field("made", FLAG, value=lambda probed: probed.result is not None),
+    Field("tried", COUNT, value=lambda probed: probed.result.tried if probed.result else 0),
+    Field("started", COUNT, value=lambda probed: probed.result.started if probed.result else 0),
+    Field("failed_call", value=lambda probed: probed.result and probed.result.failed_call),
+    Field("errno", value=lambda probed: probed.result and probed.result.errno),
+    Field("took_s", NUMBER, value=lambda probed: probed.result and round(probed.result.took_s, 4)),
+    Field("stack_bytes", SIZE, value=lambda probed: probed.plan.stack_bytes),
+    Field(
+        "proves", list_of(TEXT), value=lambda probed: list(probed.plan.proves), help="the limits the probe was under"
+    ),
+)
 
 
-def unknown_object(limit: Limit) -> dict[str, Any]:
-    """A limit that could not be told, for JSON. `reason` null: `note` alone says why."""
-    return {"name": limit.name, "cgroup": limit.cgroup, "reason": limit.reason, "note": limit.note}
+def _zero_in_s(result: LimitsResult) -> float | None:
+    seconds = result.trend and result.trend.zero_in_s
+    return None if seconds is None else round(seconds, 1)
 
 
-USE_COLUMNS: list[Column[LimitUse]] = [
-    Column("limit", lambda use: use.name),
-    Column("what", lambda use: use.what),
-    Column("value", lambda use: _Amount(use.value, use.unit), _shown, right=True),
-    Column("in use", lambda use: _Amount(use.in_use, use.unit), _shown, right=True),
-    Column("used %", lambda use: None if use.share is None else round(use.share * 100), _percent, right=True),
-    Column("mark", lambda use: "over 80 %" if use.nearly else None),
-    Column("where", lambda use: use.source),
-]
+def _open_files(result: LimitsResult) -> Mapping[str, object]:
+    facts = result.facts
+    limit = facts.limits.get("RLIMIT_NOFILE")
+    return {"in_use": facts.open_files, "value": _Amount(limit.soft if limit else None, "files")}
 
 
-def use_object(use: LimitUse) -> dict[str, Any]:
-    """One row of --all for JSON."""
-    return {
-        "name": use.name,
-        "what": use.what,
-        "unit": use.unit,
-        "value": number(use.value),
-        "in_use": use.in_use,
-        "used_ratio": None if use.share is None else round(use.share, 4),
-        "over_80_percent": use.nearly,
-        "source": use.source,
-    }
+DOCUMENT: Sequence[Field[LimitsResult]] = (
+    Field("threads_left", COUNT, value=lambda result: result.headroom.threads_left),
+    Field(
+        "threads_left_is_at_most", FLAG, value=lambda result: result.headroom.is_at_most,
+        help="fewer may start: an unknown limit may bind sooner, or not all uses are visible",
+    ),
+    Field("unknown_limits", records(UNKNOWN_LIMIT), value=lambda result: result.headroom.unknown),
+    Field(
+        "binding", value=lambda result: result.headroom.binding.name if result.headroom.binding else None,
+        help="the first of `limits`, which stops the next thread",
+    ),
+    Field("limits", records(LIMIT), value=lambda result: result.headroom.limits),
+    Field("stack_bytes", SIZE, value=lambda result: result.headroom.stack.bytes),
+    Field("stack_origin", value=lambda result: result.headroom.stack.origin),
+    Field(
+        "open_files",
+        record((
+            Field("in_use", COUNT, value=lambda row: row["in_use"]),
+            Field("value", AMOUNT, value=lambda row: row["value"]),
+        )),
+        value=_open_files,
+    ),
+    Field("probe", record(PROBE), value=lambda result: result.probed),
+    Field("all", records(USE), value=lambda result: result.uses),
+    Field("samples", records(SAMPLE), value=lambda result: result.samples),
+    Field("threads_left_per_min", NUMBER, value=lambda result: result.trend and round(result.trend.per_min, 2)),
+    Field("zero_in_s", NUMBER, value=_zero_in_s, help="seconds until none is left at this rate"),
+)  # fmt: skip
 
 
-def trend_line(samples: Sequence[HeadroomSample], found: Trend | None) -> str:
-    """`in 20 s: 118 -> 96 threads left (-66.0 a minute); none left in 1 min 27 s at this rate`."""
+def target(facts: ThreadLimitFacts) -> dict[str, object]:
+    """What was asked about, for the head of the report."""
+    who = facts.ask.process
+    units = [unit for member in facts.memberships if (unit := unit_of_path(member.path))]
+    return {"pid": who.pid, "command": who.command, "user": who.user, "unit": units[0] if units else None}
+
+
+def report(about: About, result: LimitsResult, *, table: bool, short: bool) -> Report:
+    """The answer and the limits; `short` for a terminal: the first few limits, and none if nothing is wrong."""
+    lines = [_answer(result), open_files_line(result.facts), *_doubts(result)]
+    if result.samples:
+        lines.insert(1, trend_line(result))
+    if result.probed:
+        lines.insert(1, probe_line(result.probed, result.headroom))
+    if short:
+        lines[-1] += f"; -v shows all {len(result.headroom.limits)} limits"
+    binding = result.headroom.binding
+    return Report(
+        about,
+        list(_blocks(result, table=table, short=short)),
+        verdict=lines,
+        footer=[f"could not read {name}" for name in result.facts.sources.pam.unread],
+        findings=result.findings,
+        document=(DOCUMENT, result),
+        exit_code=2 if binding is None else None,
+    )
+
+
+def _blocks(result: LimitsResult, *, table: bool, short: bool) -> Iterator[Block[Limit] | Block[LimitUse]]:
+    rows = result.headroom.limits
+    if not table:
+        yield Block(LIMIT, rows, len(rows))
+    elif not short:
+        yield Block([field for field in LIMIT if field.name not in _ADVICE], rows, len(rows))
+        known = [limit for limit in rows if limit.state == "counts"]
+        name: Field[Limit] = Field("full_name", TEXT, "limit")
+        if known:
+            yield Block([name, *(field for field in LIMIT if field.name in _ADVICE)], known, len(known), "set by, fix")
+    elif result.findings or result.headroom.unknown:
+        kept = [limit for limit in rows if limit.state in ("counts", "unknown")][:_FEW]
+        yield Block([field for field in LIMIT if field.name not in (*_ADVICE, "note")], kept, len(kept))
+    if result.uses is not None:
+        yield Block(USE, result.uses, len(result.uses), "all limits")
+
+
+def _answer(result: LimitsResult) -> str:
+    found, who = result.headroom, result.facts.ask.process
+    user = f"user {who.user or 'unknown'}"
+    title = f"{who.pid} ({who.command}, {user})"
+    if result.facts.ask.is_opskit:
+        title = f"A program started from this shell ({user})"
+    binding = found.binding
+    if binding is None:
+        return f"{title}: how many more threads can start is unknown{_unknown(found)}"
+    left = binding.threads_left or 0
+    line = f"{title} can start {'at most ' if found.is_at_most else ''}{plural(left, 'more thread')}"
+    if left and found.unknown:
+        line += f"{_unknown(found)}. The first known limit is {_described(binding, found).rstrip(',')}."
+    elif left:
+        line += f"; then {_described(binding, found)} stops it."
+    else:
+        line += f": {_reason(binding, result)}."
+    if found.has_run_out and binding.set_by:
+        line += f" Set by {binding.set_by}."
+    return line
+
+
+def _described(limit: Limit, found: Headroom) -> str:
+    if limit.name == "RLIMIT_STACK":
+        return f"the address space, full of stacks of {short_size(found.stack.bytes)} ({_stack_name(found)}),"
+    if limit.name == "vm.overcommit_memory":
+        return f"CommitLimit ({amount(limit.value, 'bytes')}, {amount(limit.in_use, 'bytes')} committed, mode 2)"
+    return f"{limit.full_name} ({amount(limit.value, limit.unit)}, {amount(limit.in_use, limit.unit)} in use)"
+
+
+def _reason(limit: Limit, result: LimitsResult) -> str:
+    found, meminfo = result.headroom, result.facts.meminfo
+    if limit.name == "RLIMIT_STACK":
+        ram = meminfo.get("MemTotal", 0) + meminfo.get("SwapTotal", 0)
+        more = (
+            f"more than RAM + swap ({short_size(ram)})" if found.stack.bytes > ram else "more than its addresses hold"
+        )
+        return f"each needs a stack of {short_size(found.stack.bytes)} ({_stack_name(found)}), {more}"
+    if limit.name == "seccomp":
+        return f"seccomp: {limit.note}"
+    return f"{_described(limit, found)} has no room for one more"
+
+
+def _stack_name(found: Headroom) -> str:
+    return "RLIMIT_STACK" if found.stack.follows_rlimit else found.stack.origin
+
+
+def _unknown(found: Headroom) -> str:
+    """`; unknown: vm.max_map_count (permission denied), pids.max`; empty where nothing is."""
+    names = [limit.full_name + (f" ({limit.reason})" if limit.reason else "") for limit in found.unknown]
+    return f"; unknown: {', '.join(names)}" if names else ""
+
+
+def _doubts(result: LimitsResult) -> Iterator[str]:
+    """The limits that are unknown and might bind sooner."""
+    denied = [limit.full_name for limit in result.headroom.unknown if limit.reason == PERMISSION_DENIED]
+    for limit in result.headroom.unknown:
+        if limit.reason != PERMISSION_DENIED:
+            yield f"{limit.full_name} is unknown and may stop it sooner: {limit.note}"
+    if denied:
+        are = "is" if len(denied) == 1 else "are"
+        yield f"{' and '.join(denied)} {are} unknown and may stop it sooner: {PERMISSION_DENIED}; {result.facts.advice}"
+
+
+def open_files_line(facts: ThreadLimitFacts) -> str:
+    """`open files: 394 of 1,024 (RLIMIT_NOFILE), 38 %`."""
+    limit = facts.limits.get("RLIMIT_NOFILE")
+    if limit is None or facts.open_files is None:
+        reason = facts.unreadable.get("fd") or facts.unreadable.get("limits") or "not read"
+        value = amount(limit.soft if limit else None, "files")
+        return f"open files: {amount(facts.open_files, 'files')} of {value}: {reason}"
+    share = f", {percent(facts.open_files / limit.soft)}" if limit.soft not in (0, UNLIMITED) else ""
+    return f"open files: {facts.open_files:,} of {amount(limit.soft, 'files')} (RLIMIT_NOFILE){share}"
+
+
+def trend_line(result: LimitsResult) -> str:
+    """`after 20 s: 118 -> 96 threads left (-66.0 a minute); none left in 1 min 27 s at this rate`."""
+    samples = result.samples or []
     first, last = samples[0], samples[-1]
-    line = f"after {last.at_s:.0f} s: {_count(first.threads_left)} -> {_count(last.threads_left)} threads left"
+    counts = ["unknown" if each.threads_left is None else f"{each.threads_left:,}" for each in (first, last)]
+    line = f"after {last.at_s:.0f} s: {' -> '.join(counts)} threads left"
+    found = result.trend
     if found is None:
         return line
     line += f" ({found.per_min:+.1f} a minute)"
     if found.zero_in_s is None:
-        return line + "; at this rate it does not run out"
+        return f"{line}; at this rate it does not run out"
     return line + (
-        "; none is left" if found.zero_in_s == 0 else f"; none left in {_span(found.zero_in_s)} at this rate"
+        "; none is left" if found.zero_in_s == 0 else f"; none left in {duration(found.zero_in_s)} at this rate"
     )
-
-
-def _count(value: int | None) -> str:
-    return "unknown" if value is None else f"{value:,}"
-
-
-def _span(seconds: float) -> str:
-    whole_s = round(seconds)
-    if whole_s < 60:
-        return f"{whole_s} s"
-    if whole_s < 3600:
-        return f"{whole_s // 60} min {whole_s % 60} s"
-    hours = whole_s // 3600
-    return f"{hours} h {whole_s % 3600 // 60} min" if hours < 72 else f"{hours // 24} days"
-
-
-class Probed(NamedTuple):
-    """A probe's plan and what came of it; None: it would have taken the last threads, and was not made."""
-
-    plan: ProbePlan
-    result: Outcome | None
-
-
-class Outcome(Protocol):
-    """What a probe gives (actions.probe.ProbeResult)."""
-
-    @property
-    def tried(self) -> int: ...  # noqa: D102
-    @property
-    def started(self) -> int: ...  # noqa: D102
-    @property
-    def failed_call(self) -> str | None: ...  # noqa: D102
-    @property
-    def errno(self) -> str | None: ...  # noqa: D102
-    @property
-    def took_s(self) -> float: ...  # noqa: D102
 
 
 def plan_line(plan: ProbePlan, user: str) -> str:
     """What a probe would do, before it is agreed to."""
     where = f" in the cgroup of {plan.cgroup_procs.removesuffix('/cgroup.procs')}" if plan.cgroup_procs else ""
     return (
-        f"probe: a child as user {user}{where} will start up to {plan.threads} "
-        f"thread{'' if plan.threads == 1 else 's'} with stacks of {short_size(plan.stack_bytes)}, under the limits of {plan.pid}, "
-        "and be gone within a second; while it lives these are not there for the application"
+        f"probe: a child as user {user}{where} will start up to {plural(plan.threads, 'thread')} "
+        f"with stacks of {short_size(plan.stack_bytes)}, under the limits of {plan.pid}, "
+        "and end within a second; until then these are not available to the application"
     )
 
 
-def probe_line(probed: Probed, verdict: Verdict) -> str:
+def probe_line(probed: Probed, found: Headroom) -> str:
     """What the probe showed, and what it could not."""
     plan, result = probed
     if result is None:
         return f"probe: not made, with {plan.predicted} left: these are the application's own last threads"
-    stacks = f"with stacks of {short_size(plan.stack_bytes)}"
+    tried = f"{result.started} of {plural(result.tried, 'thread')} with stacks of {short_size(plan.stack_bytes)}"
     if result.failed_call is None:
-        line = f"probe: {result.started} of {result.tried} threads {stacks} really started"
+        line = f"probe: {tried} really started"
     elif result.failed_call == "timeout":
         line = "probe: no answer within a second, it was ended: the machine is slow or the limits left it no room"
     elif result.failed_call.startswith("setup:"):
         line = f"probe: could not take on {result.failed_call[6:]}: {result.errno}; nothing was proved"
     else:
-        line = f"probe: {result.started} of {result.tried} threads {stacks} started, then {result.failed_call}() failed: {result.errno}"
+        line = f"probe: {tried} started, then {result.failed_call}() failed: {result.errno}"
     line += f" (gone after {result.took_s * 1000:.0f} ms)"
-    binding = verdict.binding
+    binding = found.binding
     if binding and binding.name not in plan.proves:
         line += f"; it was not under {binding.name}" + (": add --in-cgroup" if binding.name == "pids.max" else "")
     elif plan.predicted == 0 and result.started:
         line += "; none was predicted: something has changed meanwhile, or the prediction is wrong"
     return line
-
-
-def probe_object(probed: Probed) -> dict[str, Any]:
-    """The probe for JSON."""
-    plan, result = probed
-    return {
-        "made": result is not None,
-        "tried": result.tried if result else 0,
-        "started": result.started if result else 0,
-        "failed_call": result.failed_call if result else None,
-        "errno": result.errno if result else None,
-        "took_s": round(result.took_s, 4) if result else None,
-        "stack_bytes": plan.stack_bytes,
-        "proves": list(plan.proves),
-    }

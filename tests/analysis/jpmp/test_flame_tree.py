@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -152,7 +150,7 @@ def test_what_is_thinned_keeps_its_callers_and_goes_from_the_narrowest(before, a
     assert thinned.thinned == len(tree.frames) + len(tree.gone) - len(thinned.frames) - len(thinned.gone)
     for region, whole in ((thinned.frames, tree.frames), (thinned.gone, tree.gone)):
         depths = [frame.depth for frame in region]
-        assert all(later <= earlier + 1 for earlier, later in pairwise(depths))
+        assert all(later <= earlier + 1 for earlier, later in zip(depths, depths[1:]))
         assert not depths or depths[0] == 0
         assert set(region) <= set(whole)
 

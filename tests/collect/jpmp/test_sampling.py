@@ -8,7 +8,7 @@ import pytest
 
 from opskit.collect.jpmp.facts import Request, Schedule
 from opskit.collect.jpmp.sampling import Sampler
-from opskit.errors import AttachTimeout, NoSuchProcess
+from opskit.errors import NoSuchProcess, TargetTimeout
 from opskit.host import Host
 from opskit.jvm.dumps.dialects import DumpReader
 
@@ -139,7 +139,7 @@ def test_a_long_first_stop_ends_the_run(sampled):
     [
         (KeyboardInterrupt(), "interrupted"),
         (NoSuchProcess(7, "it has ended"), "exited"),
-        (AttachTimeout("no answer within 10 s", None), "failed"),
+        (TargetTimeout("no answer within 10 s"), "failed"),
     ],
 )
 def test_what_was_gathered_stays(sampled, stop, ended):
@@ -160,5 +160,5 @@ def test_a_long_run_stays_small(sampled):
 
 def test_nothing_gathered_is_an_error(sampled):
     """The first question is not answered: no empty result."""
-    with pytest.raises(AttachTimeout):
-        sampled([AttachTimeout("no answer within 10 s", None)])
+    with pytest.raises(TargetTimeout):
+        sampled([TargetTimeout("no answer within 10 s")])

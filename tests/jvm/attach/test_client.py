@@ -1,20 +1,23 @@
-"""The attach layer against real JVMs: each of 11, 17, 21 and 25, as itself, as root, and in everything that goes wrong."""
+"""Ask JVMs: real ones of each version, and a server that misbehaves in every known way (tests/support/fakejvm.py)."""
 
 from __future__ import annotations
 
 import os
+import socket
+import subprocess
+import sys
+import time
 
 import pytest
+from attaching import client, refused, socket_of, triggers_of
 
-from opskit.errors import AttachCommandFailed, NoSuchProcess, NotAJvm, UsageError
+from opskit.errors import AttachError, NoSuchProcess, UsageError
+from opskit.jvm.attach import wire
 from opskit.jvm.attach.client import AttachClient
+from opskit.jvm.perfdata.hsperfdata import parse_hsperfdata
 from opskit.proc.fs import ProcFS
 
-APP = 1234  # a user without a name
-
-
-def client(workload, timeout_s=60.0):
-    return AttachClient(ProcFS(), workload.pid, timeout_s)
+APP, OTHER = 1234, 1235  # users without a name
 
 
 def triggers(workload):
@@ -46,19 +49,164 @@ def test_dump_histogram_and_jcmd(workload, jvm_version, user, request):
 def test_the_jvms_own_no(workload, jvm_version):
     """A command that the JVM refuses gives the JVM's own words."""
     asked = client(workload(version=jvm_version))
-    with pytest.raises(AttachCommandFailed, match="nonsense"):
+    with refused("command-failed", "nonsense"):
         asked.execute("nonsense")
-    with pytest.raises(AttachCommandFailed, match="Unknown diagnostic command"):
+    with refused("command-failed", "Unknown diagnostic command"):
         asked.jcmd("No.such.command")
     with pytest.raises(UsageError, match="one word of up to 16 bytes"):
         asked.execute("much-too-long-a-command")
 
 
-def test_no_such_process_and_no_jvm(spawn):
-    """A pid that is nobody's, and one that is no JVM's: nothing is sent."""
-    other = spawn("import time; print('up', flush=True); time.sleep(1000)")
-    with pytest.raises(NotAJvm, match="no JVM"):
-        AttachClient(ProcFS(), other.pid).thread_dump()
-    with pytest.raises(NoSuchProcess):
-        AttachClient(ProcFS(), 2**22 - 1).thread_dump()
-    assert other.poll() is None
+# Runs a command from a small process: a child's peak begins with that of whoever forked it.
+PEAK = """\
+import resource, subprocess, sys
+code = subprocess.run(sys.argv[1:]).returncode
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+sys.exit(code)
+"""
+
+
+@pytest.mark.parametrize(("mode", "version"), [("v1", 1), ("v2", 2)])
+def test_the_version_is_agreed_once(fake_jvm, mode, version):
+    """One getversion, whatever is asked later; version 2 asks for the reply to be collected first."""
+    fake = fake_jvm(mode)
+    asked = client(fake)
+    assert "main" in asked.thread_dump()
+    assert "main" in asked.thread_dump(extended=True)
+    assert asked.version == version
+    said = fake.output()
+    assert said.count("getversion") == 1
+    assert said.count("quit") == 1
+    assert ("threaddump streaming=0" in said) == (version == 2)
+    assert not any(map(os.path.lexists, triggers_of(fake)))
+
+
+def test_jdk_8_takes_nobody_but_its_own_user(fake_jvm, root_only):
+    """Root is refused there, so opskit comes with the JVM's own uid and gid; the trigger is that user's as well."""
+    fake = fake_jvm("jdk8", user=APP)
+    asked = client(fake)
+    assert "main" in asked.thread_dump()
+    assert "main" in asked.thread_dump()
+    said = fake.output()
+    assert f"quit {APP}" in said
+    assert said.count("refused 0 0") == 1
+    assert said.count(f"asked {APP} {APP}") == 3
+
+
+@pytest.mark.parametrize(
+    ("mode", "error", "says"),
+    [
+        ("101", "protocol", "answered 101"),
+        ("garbage", "protocol", "'hello, world'"),
+        ("close", "credentials-refused", "without an answer"),
+        ("reset", "credentials-refused", "without an answer"),
+        ("half", "reply-cut", "has no end"),
+        ("halfcode", "reply-cut", "only 1 bytes"),
+    ],
+)
+def test_bad_answers(fake_jvm, mode, error, says):
+    """Each bad answer is an error of its own class, never a parse of half a dump."""
+    with refused(error, says):
+        client(fake_jvm(mode)).thread_dump()
+
+
+def test_a_large_reply_is_drained(fake_jvm):
+    """100 MB come whole."""
+    assert len(client(fake_jvm("big")).thread_dump()) > 99 << 20
+
+
+@pytest.mark.parametrize(
+    ("mode", "words", "most"),
+    [
+        ("endless", ["jpmp", "PID", "1"], 256),
+        ("endless", ["jmap-diff", "PID", "--interval", "1", "--count", "2"], 128),
+        ("endless", ["hsperf-check", "PID", "--probe"], 64),
+        ("endless-version", ["jpmp", "PID", "1"], 4),
+    ],
+)
+def test_an_answer_without_end_is_cut_off(fake_jvm, mode, words, most):
+    """What a hostile JVM pours out is bounded by the kind of question; opskit says so, in as much memory and 100 MiB."""
+    fake = fake_jvm(mode)
+    command = [sys.executable, "-m", "opskit", *(word.replace("PID", str(fake.pid)) for word in words)]
+    done = subprocess.run([sys.executable, "-c", PEAK, *command], capture_output=True, text=True, check=False)
+    peak_kib = int(done.stdout.split()[-1])
+    assert f"answered more than {most} MiB" in done.stdout + done.stderr
+    assert done.returncode == (1 if words[0] == "hsperf-check" else 2), done.stderr
+    assert peak_kib >> 10 < most + 100
+
+
+def test_its_reason_is_a_word_of_its_own(fake_jvm):
+    """A reply that is too large can be told from one that is cut, and knows the limit."""
+    with refused("reply-too-large") as raised:
+        client(fake_jvm("endless")).execute("properties")
+    assert raised.value.facts["limit_bytes"] == wire.LARGEST_OTHER_REPLY_BYTES
+
+
+class Watched(ProcFS):
+    """Does something right before a file of this name is read."""
+
+    def __init__(self):
+        super().__init__()
+        self.acts = {}
+
+    def read_path(self, path, *limit):
+        self.acts.get(path.rpartition("/")[2], str)()
+        return super().read_path(path, *limit)
+
+
+@pytest.mark.parametrize("name", ["cmdline", "environ", "status"])
+def test_a_jvm_that_ends_meanwhile(fake_jvm, name):
+    """Between two looks at it the JVM ends: that is said in a line."""
+    fake, fs = fake_jvm("v1"), Watched()
+    asked = AttachClient(fs, fake.pid)
+    assert asked.target
+    fs.acts[name] = fake.stop
+    with pytest.raises(NoSuchProcess, match="ended"):
+        asked.thread_dump()
+
+
+def test_the_same_user_with_another_group(workload, as_user):
+    """The JVM wants uid and gid: it closes without an answer, and opskit names the gid it wants."""
+    running = workload(user=APP, group=APP)
+    client(running).thread_dump()
+    with pytest.raises(AttachError, match=f"gid {OTHER}, it runs as uid {APP} gid {APP}"):
+        as_user(APP, lambda: client(running).thread_dump(), gid=OTHER)
+
+
+def test_the_jvm_ends(workload):
+    """A client whose JVM has ended says so."""
+    running = workload()
+    asked = client(running)
+    asked.thread_dump()
+    running.stop()
+    with pytest.raises(NoSuchProcess, match="ended"):
+        asked.thread_dump()
+
+
+def test_a_slow_reader_does_not_hold_up_the_jvm(workload, jvm_version):
+    """The request that opskit sends, and a client that reads nothing for 3 s: the JVM does not stand still."""
+    running = workload("sleep=130", version=jvm_version)
+    asked = client(running)
+    asked.thread_dump()
+    encode = wire.encode_v2 if asked.version == 2 else wire.encode_v1
+    with socket.socket(socket.AF_UNIX) as slow:
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        slow.connect(socket_of(running))
+        before = stopped_s(running)
+        slow.sendall(encode("threaddump", ()))
+        time.sleep(3)
+        during = stopped_s(running) - before
+        while slow.recv(65536):
+            continue
+        assert during < 1
+    assert stopped_s(running) - before < 1
+
+
+def stopped_s(running):
+    path = next(
+        f"/tmp/{name}/{running.pid}"
+        for name in os.listdir("/tmp")
+        if name.startswith("hsperfdata_") and os.path.exists(f"/tmp/{name}/{running.pid}")
+    )
+    with open(path, "rb") as file:
+        return parse_hsperfdata(file.read(), path).ticks_s("sun.rt.safepointTime")

@@ -1,11 +1,23 @@
-"""Memory limits, CPU quotas and frozen cgroups of v1 and v2, the tightest on the way up."""
+"""Limits, CPU quotas, throttling and frozen cgroups of v1 and v2."""
 
 from __future__ import annotations
 
 import pytest
 
-from opskit.proc.cgroup.limits import CpuLimit, MemoryLimit, cpu_limit, frozen_by, memory_limit
+from opskit.proc.cgroup.limits import (
+    CpuLimit,
+    MemoryLimit,
+    Throttling,
+    cgroup_limits,
+    cpu_limit,
+    frozen_by,
+    memory_limit,
+    read_periods,
+    throttled_percent,
+    throttling,
+)
 from opskit.proc.cgroup.tree import cgroup_mounts, levels_of, parse_cgroup
+from opskit.proc.files.limits import UNLIMITED
 from opskit.proc.fs import ProcFS
 
 V2_MOUNT = "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n"
@@ -78,7 +90,7 @@ def test_v1(v1):
     assert frozen_by(fs, levels(v1, "freezer")[1]) == "/docker"
 
 
-def test_no_limit_is_told_from_not_known(tree):
+def test_no_limit_is_not_unknown(tree):
     root = tree({
         "proc/7/cgroup": "0::/a\n",
         "proc/self/mountinfo": V2_MOUNT,
@@ -89,3 +101,57 @@ def test_no_limit_is_told_from_not_known(tree):
     assert memory_limit(fs, memory) == MemoryLimit("/a", None, None)
     assert frozen_by(fs, memory) is None
     assert levels(root, "cpu")[1] is None  # the controller is not there: nothing is known
+
+
+def test_every_cgroup_of_v2_with_its_use(v2):
+    """From the process's own up."""
+    fs = ProcFS(f"{v2}/proc", str(v2))
+    own, pod, top = cgroup_limits(fs, 7, "memory").levels
+    assert (own.limit, own.usage, pod.limit, pod.usage, top.limit) == (2 << 30, None, 1 << 30, 900_000_000, UNLIMITED)
+    assert cgroup_limits(fs, 8, "memory").unknown == "/proc/8/cgroup is not in this proc tree"
+
+
+def test_every_cgroup_of_v1_with_its_use(v1):
+    """The same records, and the same spelling of no limit."""
+    fs = ProcFS(f"{v1}/proc", str(v1))
+    assert [limit.limit for limit in cgroup_limits(fs, 7, "memory").levels] == [512 << 20, UNLIMITED, UNLIMITED]
+    assert [throttling(fs, level).throttled_s for level in levels(v1, "cpu")[1]] == [2.5, None, None]
+
+
+def test_every_level_above_a_process_is_read(tree):
+    """Its own cgroup may have no quota where its parent's has one."""
+    root = tree(
+        {
+            "proc/1/mountinfo": V2_MOUNT,
+            "proc/7/cgroup": "0::/pod/app\n",
+            "sys/fs/cgroup/cgroup.controllers": "cpu memory\n",
+            "sys/fs/cgroup/pod/cpu.stat": "usage_usec 5\nnr_periods 100\nnr_throttled 40\nthrottled_usec 7\n",
+            "sys/fs/cgroup/pod/cgroup.type": "domain\n",
+            "sys/fs/cgroup/pod/app/cpu.stat": "usage_usec 5\nnr_periods 0\nnr_throttled 0\n",
+            "sys/fs/cgroup/pod/app/cgroup.type": "domain\n",
+        }
+    )
+    fs = ProcFS(f"{root}/proc", str(root))
+    assert read_periods(fs, 7) == {"/pod/app": (0, 0), "/pod": (100, 40)}
+    assert read_periods(fs, 8) is None
+
+
+def test_the_share_of_the_periods_that_ran_out():
+    """Of the cgroup where that was most; without a quota no period passes, and it is 0."""
+    before = {"/pod/app": (0, 0), "/pod": (100, 40)}
+    assert throttled_percent(before, {"/pod/app": (0, 0), "/pod": (140, 50)}) == 25.0
+    assert throttled_percent(before, before) == 0.0
+    assert throttled_percent({}, before) == 0.0
+
+
+def test_a_cgroup_that_counts_nothing(tree):
+    fs, cpu = levels(
+        tree({
+            "proc/7/cgroup": "0::/a\n",
+            "proc/self/mountinfo": V2_MOUNT,
+            "sys/fs/cgroup/cgroup.controllers": "cpu\n",
+            "sys/fs/cgroup/a/cpu.stat": "usage_usec 5\n",
+        }),
+        "cpu",
+    )  # fmt: skip
+    assert throttling(fs, cpu[0]) == Throttling()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opskit.proc.cgroup.owner import Place, place_of
+from opskit.proc.cgroup.owner import CgroupOwner, owner_of
 from opskit.proc.cgroup.tree import Membership
 
 ID = "3f2a9c81d0e4" + "0123456789abcdef" * 3 + "0123"
@@ -51,9 +51,9 @@ POD_ = POD.replace("-", "_")
         ("/system.slice/libpod-cleanup.service", "libpod-cleanup.service", None, None, None, "libpod-cleanup.service"),
     ],
 )  # fmt: skip
-def test_what_a_path_tells(path, label, container, runtime, pod, unit):
-    place = place_of([Membership(0, (), path)])
-    assert place == Place(path, container, runtime, pod, unit)
+def test_the_owner_by_a_path(path, label, container, runtime, pod, unit):
+    place = owner_of([Membership(0, (), path)])
+    assert place == CgroupOwner(path, container, runtime, pod, unit)
     assert place.label == label
 
 
@@ -64,16 +64,16 @@ def test_of_several_hierarchies_the_telling_one_counts():
         Membership(4, ("memory",), f"/docker/{ID}"),
         Membership(0, (), "/"),
     ]
-    assert place_of(members).container == ID
-    assert place_of(members[:1]).unit == "very-long-named-docker-wrapper.service"
+    assert owner_of(members).container == ID
+    assert owner_of(members[:1]).unit == "very-long-named-docker-wrapper.service"
 
 
-def test_at_the_root_nothing_is_told():
-    assert place_of([Membership(0, (), "/"), Membership(3, ("cpu",), "/")]) is None
-    assert place_of([]) is None
+def test_the_root_has_no_owner():
+    assert owner_of([Membership(0, (), "/"), Membership(3, ("cpu",), "/")]) is None
+    assert owner_of([]) is None
 
 
 @given(st.text(max_size=200))
 def test_any_path_gives_a_place(text):
-    place = place_of([Membership(0, (), "/" + text)])
+    place = owner_of([Membership(0, (), "/" + text)])
     assert place is None or isinstance(place.label, str)

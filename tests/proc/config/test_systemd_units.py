@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from opskit.proc.config.systemd_units import manager_settings, owner_of_path, unit_of_path, unit_settings
-from opskit.proc.files.sysctl import sysctl_settings
 from opskit.proc.fs import ProcFS
 
 
@@ -99,32 +98,11 @@ def test_the_unit_of_a_cgroups_path(path, unit):
     ],
 )
 def test_whose_a_cgroup_is(path, owner):
-    """The unit, whether it is the unit's very cgroup, and the user whose systemd runs it."""
+    """The unit, whether it is the unit's own cgroup, and the user whose systemd runs it."""
     assert owner_of_path(path) == owner
-
-
-def test_sysctl_d_in_its_order(tree):
-    """By name across the directories, /etc hides /usr/lib, sysctl.conf last; comments, dashes, slashes and dots."""
-    where = of(
-        {
-            "usr/lib/sysctl.d/10-a.conf": "kernel.pid_max=1\nvm.max_map_count = 2\n",
-            "etc/sysctl.d/10-a.conf": "-kernel.pid_max=3\n",
-            "run/sysctl.d/20-b.conf": "; no\n# vm.swappiness=1\nnet/ipv4/conf/eth0.1/forwarding = 1\n",
-            "etc/sysctl.conf": "kernel.threads-max = 9\n",
-            "etc/sysctl.d/README": "kernel.threads-max = 8\n",
-        },
-        tree,
-    )
-    found = sysctl_settings(where)
-    assert {key: setting.value for key, setting in found.items()} == {
-        "kernel.pid_max": "3",
-        "net.ipv4.conf.eth0/1.forwarding": "1",
-        "kernel.threads-max": "9",
-    }
-    assert found["kernel.threads-max"].place == "/etc/sysctl.conf line 1: `kernel.threads-max = 9`"
 
 
 def test_missing_files_set_nothing(tree):
     """No /etc at all."""
     where = of({"proc/1/comm": "x"}, tree)
-    assert unit_settings(where, "app.service") == manager_settings(where) == sysctl_settings(where) == {}
+    assert unit_settings(where, "app.service") == manager_settings(where) == {}

@@ -1,9 +1,11 @@
-"""Safepoints that stand next to each other in a log, as columns or one by one; all times in seconds."""
+"""Neighbouring safepoints of a log, as columns or one by one; all times in seconds."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,8 +25,8 @@ class Marked(NamedTuple):
 class Batch:
     """Neighbouring safepoints, as columns.
 
-    `operations`: None where the log does not name them. `ttsps_s`: None for the whole column or for one of them where the
-    log does not say. `late`: which of them (by index) waited for which threads until a SafepointTimeout.
+    `operations`: None where the log does not name them. `ttsps_s`: None for the whole column or for one of them where
+    TTSP is unknown. `late`: which of them (by index) waited for which threads until a SafepointTimeout.
     """
 
     __slots__ = ("_application", "_heads", "_mark", "_text", "late", "operations", "stops_s", "ttsps_s")
@@ -38,7 +40,7 @@ class Batch:
         application: tuple[float, int] | None = None,
         late: Mapping[int, tuple[bytes, ...]] | None = None,
     ) -> None:
-        """`heads`: what stands before each one, or where to cut it out when wanted.
+        """`heads`: the text before each one on its line, or where to cut it out when wanted.
 
         `application` as the property says; None: the text's `Application time` lines, when wanted.
         """
@@ -56,7 +58,7 @@ class Batch:
 
     @property
     def heads(self) -> Sequence[bytes]:
-        """What stood before each one on its line: its stamps. Cut out of the text only when asked for."""
+        """The text before each one on its line: its stamps. Cut out only when asked for."""
         if self._heads is None:
             pieces = self._text.split(self._mark)
             self._heads = [piece[piece.rfind(b"\n") + 1 :] for piece in pieces[:-1]]
@@ -71,7 +73,7 @@ class Batch:
 
     @property
     def application(self) -> tuple[float, int]:
-        """The time between safepoints that the log told, and how often it did."""
+        """The time between safepoints, as far as the log has it, and how often it has."""
         if self._application is None:
             times = floats(APPLICATION.findall(self._text))
             self._application = sum(times), len(times)
@@ -91,7 +93,7 @@ class Batch:
 
 
 class Record(NamedTuple):
-    """One safepoint as its line tells it. `gap_s`: the time since the one before."""
+    """One safepoint as its line has it. `gap_s`: the time since the one before."""
 
     head: bytes
     operation: bytes | None

@@ -59,7 +59,7 @@ class SafepointLog:
     is (line number, text). `merged_rows`: rows of a statistics table about safepoints that have a line of their own.
     `coarse`: how many came from a table in whole milliseconds. `late_threads`: name -> how often a safepoint timed out on it;
     `unreached`: those that the last one in the log still waited for when the log ends.
-    `jdk`: the feature release (8, 17, …) that the log names, else the range that its dialect tells, in `jdk_range`.
+    `jdk`: the feature release (8, 17, …) that the log names, else `jdk_range` has those that write its dialect.
     """
 
     def __init__(self) -> None:
@@ -175,14 +175,14 @@ class SafepointLog:
             lines.pop()
         for line in lines:
             self.lines += 1
-            told = [number(time) for time in APPLICATION.findall(line)] if APPLICATION_MARK in line else []
+            gaps = [number(time) for time in APPLICATION.findall(line)] if APPLICATION_MARK in line else []
             records = self._records(line) if line else ()
             for record in records:
                 found.append(record)
                 if record.gap_s is not None:
-                    told.append(record.gap_s)
-            application_s += sum(told)
-            application_count += len(told)
+                    gaps.append(record.gap_s)
+            application_s += sum(gaps)
+            application_count += len(gaps)
         if found or application_count:
             yield batch_of(found, application_s, application_count)
 
@@ -209,7 +209,7 @@ class SafepointLog:
         return ()
 
     def _own_line(self, line: bytes) -> Iterator[Record]:
-        """The safepoints that a line tells; the last lines before it told their operation, row and timeout."""
+        """The safepoints in a line; the lines before it had their operation, row and timeout."""
         self._in_timeout, self._stop_lines = False, True
         records = [*stops_in_line(line), *safepoints_in_line(line)]
         if len(records) < line.count(STOPPED_MARK) + line.count(NANOS_MARK):

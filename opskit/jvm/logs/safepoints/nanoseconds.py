@@ -43,7 +43,7 @@ def whole_lines(text: bytes, count: int) -> Batch | None:
 
 
 def safepoints_in_line(line: bytes) -> Iterator[Record]:
-    """The safepoints that one line tells."""
+    """The safepoints in one line."""
     starts = list(_START.finditer(line))
     before = 0
     for start, following in zip_longest(starts, starts[1:]):

@@ -41,7 +41,7 @@ _GROUP = re.compile(
     + _DECORATIONS + LEAVING_END
     + _DECORATIONS + STOPPED_MARK + _POINT_TIME + rb" seconds, " + TOOK_MARK + _POINT_TIME + rb" seconds\n"
 )  # fmt: skip
-# One a line, so that what stands before it begins where the line does.
+# One a line, so that the text before it begins where the line does.
 _STOPPED_ONCE = re.compile(_STOPPED.pattern + rb"[^\n]*")
 
 
@@ -62,16 +62,16 @@ def stops_alone(text: bytes, lines: int, *, one_t: bool) -> Batch | None:
 
 
 def groups_alone(text: bytes, lines: int) -> Batch | None:
-    """Nothing but whole groups: three lines each, and one more where the time before it is told."""
+    """Nothing but whole groups: three lines each, and one more with the time before it."""
     found = _GROUP.findall(text)
     if not found:
         return None
     gaps, operations, stops, ttsps = zip(*found)
-    told = len(found) - gaps.count(b"")
-    if 3 * len(found) + told != lines:
+    timed = len(found) - gaps.count(b"")
+    if 3 * len(found) + timed != lines:
         return None
-    gaps_s = list(map(float, gaps if told == len(found) else filter(None, gaps)))
-    return Batch(floats(stops), floats(ttsps), operations, Marked(text, STOPPED_MARK), (sum(gaps_s), told))
+    gaps_s = list(map(float, gaps if timed == len(found) else filter(None, gaps)))
+    return Batch(floats(stops), floats(ttsps), operations, Marked(text, STOPPED_MARK), (sum(gaps_s), timed))
 
 
 def stops_among_others(text: bytes, count: int) -> Batch | None:
@@ -90,7 +90,7 @@ def stops_among_others(text: bytes, count: int) -> Batch | None:
 
 
 def stops_in_line(line: bytes) -> Iterator[Record]:
-    """The stops that one line tells: a shipper may have joined several."""
+    """The stops in one line: a shipper may have joined several."""
     end = 0
     for match in _STOPPED.finditer(line):
         yield Record(line[end : match.start()], None, number(match[1]), number(match[2]) if match[2] else None)
@@ -98,7 +98,7 @@ def stops_in_line(line: bytes) -> Iterator[Record]:
 
 
 def operation_of(text: bytes) -> bytes:
-    """What stands after `Entering safepoint region: `, without the rest of a log shipper's JSON."""
+    """The text after `Entering safepoint region: `, without the rest of a log shipper's JSON."""
     return text.partition(b"\\")[0].strip()
 
 

@@ -8,14 +8,14 @@ vmop                    [threads: total initially_running wait_to_block]    [tim
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from opskit.quantities import integers
+from opskit.records import NamedTuple
 
 TABLE_MARK = b"page_trap_count"
 ROW_MARK = b" [ "
 _BRACKETS = re.compile(rb"\[\s*((?:\d+\s+)*\d+)\s*\]\s*" * 2 + rb"(?:\[\s*((?:\d+\s+)*\d+)\s*\])?")
-_NAME_BACKWARDS = re.compile(rb"\s+(\w+(?: \w+)*)")  # what stands before the brackets, read from its end
+_NAME_BACKWARDS = re.compile(rb"\s+(\w+(?: \w+)*)")  # the text before the brackets, read from its end
 _LETTER = re.compile(rb"[A-Za-z_]")
 _LONGEST_BYTES = 1000
 
@@ -32,7 +32,7 @@ class Row(NamedTuple):
 
 
 def row_in(line: bytes) -> Row | None:
-    """The row in a line; which table it is of, its counts of numbers tell."""
+    """The row in a line; its counts of numbers say which table it is of."""
     if len(line) >= _LONGEST_BYTES:
         return None
     for found in _BRACKETS.finditer(line):

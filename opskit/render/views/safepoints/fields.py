@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from opskit.analysis.safepoints.live import Interval
     from opskit.analysis.safepoints.minutes import Minute
-    from opskit.analysis.safepoints.stops import Stop
+    from opskit.analysis.safepoints.stops import Stop, Totals
     from opskit.analysis.safepoints.sums import Operation
 
 PERCENTILES = ("p50", "p90", "p99", "p99.9")
@@ -70,28 +70,35 @@ MINUTE: Sequence[Field[Minute]] = (
     Field("ttsp_s", SECONDS, "ttsp"),
     Field("operation", TEXT, "longest operation", help="of the longest stop"),
 )
+
+
+def _of_totals(name: str, kind: Kind, title: str = "", help: str = "") -> Field[Any]:  # noqa: A002
+    return Field(name, kind, title, lambda row: getattr(row.totals, name), help=help)
+
+
 SURROUNDINGS: Sequence[Field[Interval]] = (
-    Field("throttled_s", SECONDS, "throttled", help="by the CPU quota, summed over the CPUs"),
-    Field("throttled_periods", COUNT),
-    Field("cpu_pressure_share", SHARE, "cpu psi", help="0 to 1: some task waited for a CPU"),
-    Field("memory_pressure_share", SHARE, "mem psi", help="0 to 1: some task waited for memory"),
-    Field("io_pressure_share", SHARE, "io psi", help="0 to 1: some task waited for a disk"),
-    Field("runnable", Kind({"type": "number"}), help="runnable threads of the machine"),
-    Field("major_faults", COUNT),
-    Field("waiting", FLAG, help="whether a safepoint was requested and not reached at the end"),
-    Field("late_thread", help="the thread that it waits for"),
+    Field("throttled_s", SECONDS, "throttled", help="live: by the CPU quota, summed over the CPUs"),
+    Field("throttled_periods", COUNT, help="live"),
+    Field("cpu_pressure_share", SHARE, "cpu psi", help="live, 0 to 1: some task waited for a CPU"),
+    Field("memory_pressure_share", SHARE, "mem psi", help="live, 0 to 1: some task waited for memory"),
+    Field("io_pressure_share", SHARE, "io psi", help="live, 0 to 1: some task waited for a disk"),
+    Field("runnable", NUMBER, help="live: runnable threads of the machine"),
+    Field("major_faults", COUNT, help="live"),
+    Field("waiting", FLAG, help="live: whether a safepoint was requested and not reached at the end"),
+    Field("late_thread", help="live: the thread that it waits for"),
 )
+_PER_S: Field[Interval] = Field("safepoints_per_s", _RATE, "per s", lambda row: row.totals.safepoints / row.elapsed_s)
 INTERVAL: Sequence[Field[Interval]] = (
     Field("at_s", _AT, "at s", help="the end of the interval, since the first sample"),
     Field("elapsed_s", SECONDS),
-    Field("safepoints", _COUNTED, "safepoints"),
-    Field("safepoints_per_s", _RATE, "per s"),
-    Field("stopped_s", SECONDS),
-    Field("stopped_share", SHARE, "stopped"),
-    Field("stopped_avg_s", SECONDS, "avg stop"),
-    Field("ttsp_s", SECONDS),
-    Field("ttsp_avg_s", SECONDS, "avg ttsp"),
-    Field("ttsp_share", SHARE, "ttsp share"),
+    _of_totals("safepoints", _COUNTED, "safepoints"),
+    _PER_S,
+    _of_totals("stopped_s", SECONDS),
+    _of_totals("stopped_share", SHARE, "stopped"),
+    _of_totals("stopped_avg_s", SECONDS, "avg stop"),
+    _of_totals("ttsp_s", SECONDS),
+    _of_totals("ttsp_avg_s", SECONDS, "avg ttsp"),
+    _of_totals("ttsp_share", SHARE, "ttsp share"),
     *SURROUNDINGS,
 )
 
@@ -101,38 +108,34 @@ def _keys(names: Iterable[str], kind: Kind) -> Kind:
     return record([Field(name, kind, value=lambda row, name=name: row[name]) for name in names])  # type: ignore[misc]
 
 
+def _only(name: str, kind: Kind, help: str) -> Field[Any]:  # noqa: A002
+    """A key that only logs have, or only live JVMs."""
+    return Field(name, kind, value=lambda row: getattr(row, name, None), help=help)
+
+
 _SPREAD = _keys((*PERCENTILES, "max"), SECONDS)
-_TOTALS = record([Field("safepoints", COUNT), Field("stopped_s", SECONDS), Field("ttsp_s", SECONDS)])
-
-
-def _optional(name: str, kind: Kind = TEXT, help: str = "") -> Field[Any]:  # noqa: A002
-    """A key that only logs or only live JVMs have."""
-    return Field(name, kind, value=lambda values: values.get(name), help=help)
-
-
+_COUNTERS = record([Field("safepoints", COUNT), Field("stopped_s", SECONDS), Field("ttsp_s", SECONDS)])
 DOCUMENT: Sequence[Field[Any]] = (
-    _optional("safepoints", COUNT),
-    _optional("stopped_s", SECONDS, "the whole of the stops, TTSP included"),
-    _optional("stopped_avg_s", SECONDS),
-    _optional("ttsp_s", SECONDS, "time to safepoint"),
-    _optional("ttsp_avg_s", SECONDS),
-    _optional("elapsed_s", SECONDS, "the time that is covered, stops included"),
-    _optional("stopped_share", SHARE, "0 to 1, of elapsed_s"),
-    _optional("ttsp_share", SHARE, "0 to 1, of stopped_s"),
-    _optional("percentiles", _keys(("stopped_s", "ttsp_s"), _SPREAD), "logs: exact, by nearest rank"),
-    _optional("operations", records(OPERATION), "logs"),
-    _optional("worst", records(STOP), "logs: the longest stops"),
-    _optional("minutes", records(MINUTE), "logs, with --by minute"),
-    _optional("slower", record([Field("safepoints", COUNT), Field("stopped_s", SECONDS)]), "logs, with --slower-than"),
-    _optional("late_threads", map_of(COUNT), "logs: how often a SafepointTimeout named each thread"),
-    _optional("lines", COUNT, "logs"),
-    _optional("lines_unreadable", COUNT, "logs: lines that look like a safepoint's and are none"),
-    _optional("safepoints_per_s", _RATE, "live"),
-    *(_optional(field.name, field.kind, f"live: {field.help}".rstrip(": ")) for field in SURROUNDINGS),
-    _optional("samples", records(INTERVAL), "live: the intervals"),
-    _optional(
-        "counters", record([_optional("first", _TOTALS), _optional("last", _TOTALS)]), "live: the JVM's own totals"
-    ),
+    _of_totals("safepoints", COUNT),
+    _of_totals("stopped_s", SECONDS, help="the whole of the stops, TTSP included"),
+    _of_totals("stopped_avg_s", SECONDS),
+    _of_totals("ttsp_s", SECONDS, help="time to safepoint"),
+    _of_totals("ttsp_avg_s", SECONDS),
+    _of_totals("elapsed_s", SECONDS, help="the time that is covered, stops included"),
+    _of_totals("stopped_share", SHARE, help="0 to 1, of elapsed_s"),
+    _of_totals("ttsp_share", SHARE, help="0 to 1, of stopped_s"),
+    _only("percentiles", _keys(("stopped_s", "ttsp_s"), _SPREAD), "logs: exact, by nearest rank"),
+    _only("operations", records(OPERATION), "logs"),
+    _only("worst", records(STOP), "logs: the longest stops"),
+    _only("minutes", records(MINUTE), "logs, with --by minute"),
+    _only("slower", record([Field("safepoints", COUNT), Field("stopped_s", SECONDS)]), "logs, with --slower-than"),
+    _only("late_threads", map_of(COUNT), "logs: how often a SafepointTimeout named each thread"),
+    _only("lines", COUNT, "logs"),
+    _only("lines_unreadable", COUNT, "logs: lines that look like a safepoint's and are none"),
+    _only("safepoints_per_s", _RATE, "live"),
+    *(_only(field.name, field.kind, field.help) for field in SURROUNDINGS),
+    _only("samples", records(INTERVAL), "live: the intervals"),
+    _only("counters", _keys(("first", "last"), _COUNTERS), "live: the JVM's own totals"),
 )
 
 
@@ -148,24 +151,17 @@ def _raw(field: Field[Any]) -> Field[Any]:
     return renamed
 
 
-def averages_line(stopped_avg_s: float | None, ttsp_avg_s: float | None) -> str:
+def averages_line(totals: Totals) -> str:
     """`stopped.avg=0.015759, ttsp.avg=6.98995e-05`: seconds, as awk prints them; "-" for unknown."""
-    return f"stopped.avg={plain(stopped_avg_s)}, ttsp.avg={plain(ttsp_avg_s)}"
+    return f"stopped.avg={plain(totals.stopped_avg_s)}, ttsp.avg={plain(totals.ttsp_avg_s)}"
 
 
-def totals_line(
-    safepoints: int,
-    stopped_s: float,
-    elapsed_s: float | None,
-    stopped_share: float | None,
-    ttsp_share: float | None,
-    slower: tuple[int, float] | None = None,
-) -> str:
+def totals_line(totals: Totals, slower: tuple[int, float] | None = None) -> str:
     """`key=value` words: the counts and shares that are no column of a table."""
     words: dict[str, object] = {
-        "safepoints": safepoints, "stopped": stopped_s, "elapsed": elapsed_s, "stopped.share": stopped_share,
-        "ttsp.share": ttsp_share,
+        "safepoints": totals.safepoints, "stopped": totals.stopped_s, "elapsed": totals.elapsed_s,
+        "stopped.share": totals.stopped_share, "ttsp.share": totals.ttsp_share,
     }  # fmt: skip
     if slower is not None:
-        words |= {"slower.safepoints": slower[0], "slower.stopped": slower[1]}
+        words.update(zip(("slower.safepoints", "slower.stopped"), slower))
     return " ".join(f"{key}={plain(value)}" for key, value in words.items())

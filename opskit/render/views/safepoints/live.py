@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from opskit.escape import printable
 from opskit.quantities import plain, plural
 from opskit.render.fields import Field, sheet
 from opskit.render.report import Block, Report
-from opskit.render.views.safepoints.fields import DOCUMENT, INTERVAL, SURROUNDINGS, averages_line, columns, totals_line
+from opskit.render.views.safepoints.fields import DOCUMENT, INTERVAL, averages_line, columns, totals_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,6 +33,7 @@ _TEXT = (
     ("IO_PSI", 11, "io_pressure_share"),
 )
 _WHEN: Field[tuple[str, Interval]] = Field("when", title="at s", value=lambda row: row[0], right=True)
+_BY_NAME = {field.name: field for field in INTERVAL}
 HEADER_LINE = " ".join(title.rjust(width) for title, width, _ in _TEXT)
 
 
@@ -62,7 +64,9 @@ def newest_line(result: Result) -> str:
 
 def interval_line(interval: Interval) -> str:
     """One interval for -f text; "-" for unknown."""
-    cells = [f"{interval.at_s:.1f}" if name == "at_s" else plain(getattr(interval, name)) for _, _, name in _TEXT]
+    cells = [
+        f"{interval.at_s:.1f}" if name == "at_s" else plain(_BY_NAME[name].value(interval)) for _, _, name in _TEXT
+    ]
     line = " ".join(cell.rjust(width) for cell, (_, width, _) in zip(cells, _TEXT))
     if not interval.waiting:
         return line
@@ -72,14 +76,13 @@ def interval_line(interval: Interval) -> str:
 
 def closing_lines(result: Result) -> Iterator[str]:
     """All intervals together, as a log's: the averages, the totals, the verdict."""
-    whole = result.whole
-    yield averages_line(whole.stopped_avg_s, whole.ttsp_avg_s)
-    yield totals_line(whole.safepoints, whole.stopped_s, whole.elapsed_s, whole.stopped_share, whole.ttsp_share)
+    yield averages_line(result.whole.totals)
+    yield totals_line(result.whole.totals)
     yield f"verdict: {result.verdict}"
 
 
 def _block(result: Result) -> Block[Any]:
-    """The last interval first: it stands next to the sum where the screen is small."""
+    """The last interval first: next to the sum on a small screen."""
     rows = [("all", result.whole), *((f"{interval.at_s:.1f}", interval) for interval in reversed(result.intervals))]
     names = (
         "safepoints", "safepoints_per_s", "stopped_share", "stopped_avg_s", "ttsp_avg_s", "ttsp_share", "throttled_s",
@@ -92,20 +95,21 @@ def _block(result: Result) -> Block[Any]:
     return Block([_WHEN, *shown], rows, len(rows))
 
 
-def _values(result: Result) -> dict[str, Any]:
-    whole, readings = result.whole, result.facts.readings
-    names = [field.name for field in (*INTERVAL, *SURROUNDINGS)]
-    return {
-        **{name: getattr(whole, name) for name in names},
-        "samples": result.intervals,
-        "counters": {"first": readings[0], "last": readings[-1]},
-    }
+def _values(result: Result) -> Any:
+    """What DOCUMENT reads."""
+    readings = result.facts.readings
+    return SimpleNamespace(
+        **result.whole._asdict(),
+        safepoints_per_s=_BY_NAME["safepoints_per_s"].value(result.whole),
+        samples=result.intervals,
+        counters={"first": readings[0], "last": readings[-1]},
+    )
 
 
 def _notes(result: Result) -> Sequence[str]:
     whole, pressure_of = result.whole, result.facts.pressure_of
     notes = []
-    if whole.ttsp_s is None:
+    if whole.totals.ttsp_s is None:
         notes.append("this JVM does not count the time to safepoint (TTSP)")
     if whole.throttled_s is None:
         notes.append("throttling is unknown: its cgroup counts no CPU quota")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from operator import itemgetter
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 from opskit.escape import printable
 from opskit.quantities import duration, plural
@@ -35,28 +37,13 @@ _LABELLED = 5
 _LABEL_WIDTH = 0.17  # of the picture
 
 
-class _Figures(NamedTuple):
-    """A row of the first table: all stops, or all TTSPs."""
-
-    what: str
-    number: int
-    total_s: float | None
-    avg_s: float | None
-    spread: Sequence[float | None]
-    max_s: float | None
-
-
-_FIGURES: Sequence[Field[_Figures]] = (
-    Field("what", TEXT, "what"),
-    Field("count", COUNT, "count", lambda row: row.number),
-    Field("total", SECONDS, "total", lambda row: row.total_s),
-    Field("avg", SECONDS, "avg", lambda row: row.avg_s),
-    *(
-        Field(name, SECONDS, name, lambda row, at=at: row.spread[at])  # type: ignore[misc]
-        for at, name in enumerate(PERCENTILES)
-    ),
-    Field("max", SECONDS, "max", lambda row: row.max_s),
-)
+# The first table: a row for all stops, and one for all TTSPs.
+_FIGURES: Sequence[Field[tuple[object, ...]]] = [
+    Field(name, kind, name, itemgetter(at))
+    for at, (name, kind) in enumerate(
+        [("what", TEXT), ("count", COUNT), *((name, SECONDS) for name in ("total", "avg", *PERCENTILES, "max"))]
+    )
+]
 
 
 def target(result: Result) -> dict[str, object]:
@@ -108,18 +95,13 @@ def _sheet(summary: Summary, by: str | None) -> Sheet:
 
 def blocks(summary: Summary, *, raw: bool = False) -> list[Block[Any]]:
     """The tables. `raw`: for programs, all times in seconds."""
+    totals = summary.totals
     stops, ttsps = zip(*summary.percentiles)
-    figures = [
-        _Figures("stopped", summary.safepoints, summary.stopped_s, summary.stopped_avg_s, stops, summary.stopped_max_s)
-    ]
-    ttsp = ("ttsp_s",) if summary.ttsp_count else ()
+    rows = [("stopped", totals.safepoints, totals.stopped_s, totals.stopped_avg_s, *stops, totals.stopped_max_s)]
+    ttsp = ("ttsp_s",) if totals.ttsp_count else ()
     if ttsp:
-        figures.append(
-            _Figures("ttsp", summary.ttsp_count, summary.ttsp_s, summary.ttsp_avg_s, ttsps, summary.ttsp_max_s)
-        )
-    found: list[Block[Any]] = [
-        Block(columns(_FIGURES, *(field.name for field in _FIGURES), raw=raw), figures, len(figures))
-    ]
+        rows.append(("ttsp", totals.ttsp_count, totals.ttsp_s, totals.ttsp_avg_s, *ttsps, totals.ttsp_max_s))
+    found: list[Block[Any]] = [Block(columns(_FIGURES, *(field.name for field in _FIGURES), raw=raw), rows, len(rows))]
     if worst := summary.worst:
         time = ("time",) if any(stop.stamp.text for stop in worst) else ()
         uptime = ("uptime",) if any(stop.stamp.uptime_s is not None for stop in worst) else ()
@@ -131,52 +113,41 @@ def blocks(summary: Summary, *, raw: bool = False) -> list[Block[Any]]:
         longest = ("operation",) if summary.operations else ()
         kept = columns(MINUTE, "minute", "safepoints", "stopped_s", "share", "stopped_max_s", *ttsp, *longest, raw=raw)
         found.append(Block(kept, summary.minutes, len(summary.minutes), "minutes"))
-    elif rows := summary.operations:
+    elif operations := summary.operations:
         times = ("stopped_avg_s", "stopped_p99_s", "stopped_max_s", *ttsp)
         kept = columns(OPERATION, "safepoints", "stopped_s", "share", *times, "operation", raw=raw)
-        found.append(Block(kept, rows, len(rows), "operations"))
+        found.append(Block(kept, operations, len(operations), "operations"))
     return found
 
 
 def _text_lines(summary: Summary, verdict: str) -> Iterator[str]:
     """The averages, the totals, the tables in seconds, the verdict."""
-    yield averages_line(summary.stopped_avg_s, summary.ttsp_avg_s)
-    yield totals_line(
-        summary.safepoints,
-        summary.stopped_s,
-        summary.elapsed_s,
-        summary.stopped_share,
-        summary.ttsp_share,
-        summary.slower,
-    )
+    yield averages_line(summary.totals)
+    yield totals_line(summary.totals, summary.slower)
     for block in blocks(summary, raw=True):
         yield from block_lines(block)
     yield f"verdict: {printable(verdict)}"
 
 
-def _values(result: Result) -> dict[str, Any]:
-    summary = result.summary
+def _values(result: Result) -> Any:
+    """What DOCUMENT reads."""
+    summary, totals = result.summary, result.summary.totals
     stops, ttsps = zip(*summary.percentiles)
-    names = (*PERCENTILES, "max")
-    return {
-        **summary._asdict(),
-        "stopped_avg_s": summary.stopped_avg_s,
-        "ttsp_avg_s": summary.ttsp_avg_s,
-        "stopped_share": summary.stopped_share,
-        "ttsp_share": summary.ttsp_share,
-        "percentiles": {
-            "stopped_s": dict(zip(names, (*stops, summary.stopped_max_s))),
-            "ttsp_s": dict(zip(names, (*ttsps, summary.ttsp_max_s))),
-        },
-        "late_threads": result.late_threads,
-        "lines": result.facts.lines,
-        "lines_unreadable": result.facts.log.unreadable,
-    }
+    spread = {"stopped_s": (*stops, totals.stopped_max_s), "ttsp_s": (*ttsps, totals.ttsp_max_s)}
+    return SimpleNamespace(
+        **{
+            **summary._asdict(),
+            "percentiles": {key: dict(zip((*PERCENTILES, "max"), values)) for key, values in spread.items()},
+            "late_threads": result.late_threads,
+            "lines": result.facts.lines,
+            "lines_unreadable": result.facts.log.unreadable,
+        }
+    )
 
 
 def _notes(result: Result) -> Iterator[str]:
     """Coverage, and what the log does not have."""
-    facts, summary = result.facts, result.summary
+    facts, summary, totals = result.facts, result.summary, result.summary.totals
     log = facts.log
     if facts.sorted:
         yield f"read in the order of time: {' '.join(facts.names)}"
@@ -196,16 +167,16 @@ def _notes(result: Result) -> Iterator[str]:
         yield f"{plural(summary.undated, 'safepoint')} without a stamp to compare with --since and --until: left out"
     if log.coarse:
         yield f"{plural(log.coarse, 'safepoint')} of a table in whole milliseconds: times are too low by up to 3 ms each"
-    if summary.safepoints and not summary.ttsp_count:
+    if totals.safepoints and not totals.ttsp_count:
         yield "the time to safepoint (TTSP) is not in this log: JDK 8 and later write it"
-    elif summary.ttsp_count < summary.safepoints:
-        yield f"{plural(summary.safepoints - summary.ttsp_count, 'safepoint')} without TTSP"
-    if summary.safepoints and not summary.operations:
+    elif totals.ttsp_count < totals.safepoints:
+        yield f"{plural(totals.safepoints - totals.ttsp_count, 'safepoint')} without TTSP"
+    if totals.safepoints and not summary.operations:
         yield (
             "the operations are not in this log: JDK 6 to 8 name them with -XX:+PrintSafepointStatistics "
             "-XX:PrintSafepointStatisticsCount=1, JDK 9 and later with -Xlog:safepoint"
         )
-    if summary.safepoints and summary.elapsed_s is None:
+    if totals.safepoints and totals.elapsed_s is None:
         yield "the share of the time is unknown: neither stamps nor application times cover the whole log"
     if summary.restarts:
         yield f"the uptime fell back {plural(summary.restarts, 'time')}: the log is of several runs of the JVM"
@@ -230,7 +201,7 @@ def timeline(result: Result) -> DotsChart:
     ]
     ttsps = [(point.at_s, point.ttsp_s) for point in points if point.ttsp_s]
     slowest = _apart(sorted(points, key=lambda point: -point.stopped_s))
-    thinned = " Of each moment the slowest stops are drawn." if len(points) < summary.safepoints else ""
+    thinned = " Of each moment the slowest stops are drawn." if len(points) < summary.totals.safepoints else ""
     return DotsChart(
         title="Stops of the application",
         groups=[group for group in groups if group.points],
@@ -246,7 +217,7 @@ def timeline(result: Result) -> DotsChart:
 
 
 def _apart(points: Sequence[Point]) -> list[Point]:
-    """The first few that do not stand so near to each other that their labels would collide."""
+    """The first few whose labels do not collide."""
     span = max((point.at_s for point in points), default=0.0) - min((point.at_s for point in points), default=0.0)
     chosen: list[Point] = []
     for point in points:

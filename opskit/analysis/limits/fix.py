@@ -1,0 +1,124 @@
+"""What to type, or which line to write, to raise a limit."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from opskit import shell
+from opskit.analysis.limits.origin import container_of, pam_source
+from opskit.proc.config.systemd_units import owner_of_path
+
+if TYPE_CHECKING:
+    from opskit.analysis.limits.limit import Limit
+    from opskit.analysis.limits.thread_stack import Stack
+    from opskit.collect.limits.facts import LimitSources, ThreadLimitFacts
+
+_PRLIMIT = {"RLIMIT_AS": "as", "RLIMIT_DATA": "data", "RLIMIT_MEMLOCK": "memlock", "RLIMIT_NPROC": "nproc"}
+_PAM_ITEM = {"RLIMIT_STACK": "stack", **_PRLIMIT}
+_PLAIN_NAME = re.compile(r"[A-Za-z_][\w.@-]*", re.ASCII)
+# Where only root makes cgroups: in a subtree that is delegated to a user, a directory may have any container's name.
+_DOCKERS_OWN = re.compile(r"/docker/([0-9a-f]{64})|(?:/[^/]+\.slice)*/docker-([0-9a-f]{64})\.scope")
+_USUAL_STACK = 8 << 20
+_LARGEST_PID_MAX = 4194304
+_FIXED = {
+    "vm.overcommit_memory": "sysctl -w vm.overcommit_memory=0; or smaller stacks",
+    "seccomp": (
+        "a container runtime whose profile answers clone3 with ENOSYS (runc 1.0.3, containerd 1.5.10, Docker 20.10.10, "
+        "libseccomp 2.5.0 or newer); to prove it: --security-opt seccomp=unconfined"
+    ),
+}
+
+
+def fix(limit: Limit, facts: ThreadLimitFacts, stack: Stack) -> str | None:
+    """A command to type, or a line to write, that moves the limit."""
+    if limit.name in _FIXED:
+        return _FIXED[limit.name]
+    if limit.name == "RLIMIT_STACK":
+        return _stack_fix(stack, facts)
+    if limit.name in _PRLIMIT:
+        wanted = _raised(limit)
+        live = shell.command("prlimit", "--pid", facts.pid, f"--{_PRLIMIT[limit.name]}={wanted}:{wanted}")
+        arenas = "; or start it with MALLOC_ARENA_MAX=2" if limit.name == "RLIMIT_AS" and limit.note else ""
+        return f"{live} (now); {_lasting(limit, facts, wanted)} (for good){arenas}"
+    if limit.name == "pids.max":
+        return _pids_fix(limit, facts.sources)
+    if limit.cgroup is not None:
+        wanted = 2 * int(limit.value or 0)
+        of_unit = None if container_of(limit.cgroup) else set_property(limit, f"MemoryMax={max(wanted, 64)}")
+        return of_unit or written(limit, max(wanted, 64))
+    if limit.name.startswith(("kernel.", "vm.")):
+        wanted = _LARGEST_PID_MAX if limit.name == "kernel.pid_max" else _raised(limit)
+        line = shell.command("echo", f"{limit.name} = {wanted}", shell.Syntax(">"), "/etc/sysctl.d/90-threads.conf")
+        return f"{shell.command('sysctl', '-w', f'{limit.name}={wanted}')}; for good: {line}"
+    return None
+
+
+def _raised(limit: Limit) -> int:
+    """Twice the value; sizes in whole MiB."""
+    doubled = 2 * int(limit.value or 0)
+    return max(doubled, 1 << 20) >> 20 << 20 if limit.unit == "bytes" else max(doubled, 64)
+
+
+def _lasting(limit: Limit, facts: ThreadLimitFacts, wanted: int) -> str:
+    if facts.sources.in_service:
+        return f"{_edit(facts.sources)}: [Service] Limit{limit.name.removeprefix('RLIMIT_')}={wanted}"
+    return _pam_fix(limit.name, facts, wanted >> 10 if limit.unit == "bytes" else wanted)
+
+
+def _pam_fix(name: str, facts: ThreadLimitFacts, number: int) -> str:
+    """The line that sets the value, corrected, or a new one for the user, which beats those for groups and all."""
+    given = pam_source(name, facts)
+    if given is None:
+        # `:UID` is that user alone (limits.conf(5)); a bare number would be a user's name.
+        user = facts.sources.user
+        who = user if _PLAIN_NAME.fullmatch(user) else f":{facts.status.real_uid}"
+        return f"/etc/security/limits.conf: `{who} - {_PAM_ITEM[name]} {number}`"
+    words = given.setting.text.split()
+    return f"{given.setting.path} line {given.setting.line}: `{' '.join(words[:3])} {number}`"
+
+
+def _stack_fix(stack: Stack, facts: ThreadLimitFacts) -> str:
+    if stack.follows_rlimit and stack.bytes <= _USUAL_STACK:
+        return "smaller stacks: ulimit -s 1024 before it is started"
+    if stack.kind == "java":
+        return "start the JVM with a smaller -Xss"
+    if stack.kind == "given":
+        return "a smaller stack"
+    if facts.sources.in_service:
+        restart = shell.command("systemctl", "restart", *shell.operands(facts.sources.unit))
+        return f"{_edit(facts.sources)}: [Service] LimitSTACK=8M; then {restart}"
+    line = _pam_fix("RLIMIT_STACK", facts, _USUAL_STACK >> 10)
+    return f"ulimit -s 8192, then start it anew; for good: {line} (KB); in Python: threading.stack_size(8 << 20)"
+
+
+def _edit(sources: LimitSources) -> str:
+    return shell.command("systemctl", "edit", *shell.operands(sources.unit))
+
+
+def set_property(limit: Limit, assignment: str) -> str | None:
+    """The command that sets a property of the unit whose cgroup this is; None where it is no unit's own."""
+    found = owner_of_path(limit.cgroup or "")
+    if found is None or not found.is_own:
+        return None
+    words = ("set-property", *shell.operands(found.unit), assignment)
+    if found.manager_uid is None:
+        return shell.command("systemctl", *words)
+    # Root's own `systemctl --user` is another manager, which may have a unit of this name.
+    as_user = ("sudo", "-u", f"#{found.manager_uid}", f"XDG_RUNTIME_DIR=/run/user/{found.manager_uid}")
+    return shell.command(*as_user, "systemctl", "--user", *words)
+
+
+def written(limit: Limit, wanted: int) -> str:
+    """The command that writes a cgroup's limit file."""
+    return shell.command("echo", wanted, shell.Syntax(">"), limit.source)
+
+
+def _pids_fix(limit: Limit, sources: LimitSources) -> str:
+    path, wanted = limit.cgroup or "", _raised(limit)
+    if container_of(path) and "kubepods" in path:
+        return "podPidsLimit in the kubelet's configuration"
+    if container := _DOCKERS_OWN.fullmatch(path):
+        return shell.command("docker", "update", "--pids-limit", wanted, (container[1] or container[2])[:12])
+    of_unit = set_property(limit, f"TasksMax={wanted}") if sources.unit else None
+    return of_unit or written(limit, wanted)

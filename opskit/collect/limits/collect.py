@@ -1,0 +1,225 @@
+"""Reads everything that decides whether a process can start one more thread."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from opskit.collect.limits.facts import ENDED, Ancestor, Request, ThreadLimitFacts
+from opskit.collect.limits.program import cpu_count, kernel_release, read_program
+from opskit.collect.limits.sources import read_sources
+from opskit.errors import BadInput, NoSuchProcess, NotPermitted, NotSupported
+from opskit.proc.cgroup.limits import cgroup_limits
+from opskit.proc.cgroup.tree import parse_cgroup
+from opskit.proc.files.fd import parse_fdinfo
+from opskit.proc.files.limits import parse_limits
+from opskit.proc.files.loadavg import parse_loadavg
+from opskit.proc.files.maps import locks_new_mappings, parse_maps
+from opskit.proc.files.meminfo import parse_meminfo
+from opskit.proc.files.stat import parse_stat
+from opskit.proc.files.status import Status, parse_status
+from opskit.proc.files.sysctl import read_sysctl
+from opskit.proc.files.uid_map import parse_id_map
+from opskit.proc.fs import DENIED, FD_WRITABLE, GONE, ProcFS, Refused, optional
+from opskit.proc.namespaces import INITIAL, in_initial, namespace
+from opskit.proc.process import command_name
+from opskit.proc.rights import how_to_be_allowed
+from opskit.proc.task_counts import TaskCounts, read_task_counts
+from opskit.proc.visibility import PERMISSION_DENIED, why_unread
+from opskit.quantities import integer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from opskit.host import Host
+
+T = TypeVar("T")
+_MOST_ANCESTORS = 64
+_SYSCTLS = (
+    *("kernel.threads-max", "kernel.pid_max", "vm.max_map_count", "vm.overcommit_memory", "vm.admin_reserve_kbytes"),
+    *("vm.user_reserve_kbytes", "fs.nr_open"),
+)
+
+
+class Collector:
+    """Samples of one process. It keeps what seccomp filters answered, which is asked once."""
+
+    def __init__(self, host: Host, ask: Request) -> None:
+        self.host, self.ask = host, ask
+        self._begun_s = host.monotonic()
+        self._clone3_answers: dict[str, str | None] = {}  # by the number of filters
+
+    def look(self) -> ThreadLimitFacts:
+        """Read everything once. Raises NoSuchProcess, NotPermitted, NotSupported and BadInput."""
+        host, pid = self.host, self.ask.process.pid
+        try:
+            facts = self._read()
+            now = host.process(pid)
+        except GONE as error:
+            if not host.fs.is_live:
+                raise NotSupported(f"{error.filename} is not in this copy: the limits of {pid} are unknown") from None
+            raise NoSuchProcess(pid, "it ended while it was looked at") from None
+        except Refused as error:
+            raise NotSupported(f"{error.filename} was not read: {error.strerror}") from None
+        except DENIED as error:
+            raise NotPermitted(f"{error.filename}: permission denied; {_advice(host.fs, pid)}") from None
+        if now.start_ticks != self.ask.process.start_ticks or now.state in ENDED:
+            raise NoSuchProcess(pid, "it ended while it was looked at")
+        return facts
+
+    def _clone3(self, status: Status) -> str | None:
+        """The filters' answer to the start of a thread; asked once, since filters can only be added."""
+        count = status.fields.get("Seccomp_filters", "?")
+        if count not in self._clone3_answers:
+            self._clone3_answers[count] = _filter_answer(self.host, self.ask, status)
+        return self._clone3_answers[count]
+
+    def _read(self) -> ThreadLimitFacts:
+        host, ask = self.host, self.ask
+        fs, pid = host.fs, ask.process.pid
+        reader = _Reader(fs, pid)
+        status = fs.load(parse_status, pid, "status")
+        space = reader.read("maps", fs.load, parse_maps, pid, "maps")
+        tasks = read_task_counts(fs)
+        user_namespace = namespace(fs, pid, "user")
+        release = kernel_release(fs)
+        load = fs.maybe(parse_loadavg, "loadavg")
+        memberships = tuple(reader.read("cgroup", fs.load, parse_cgroup, pid, "cgroup") or ())
+        return ThreadLimitFacts(
+            ask=ask,
+            at_s=host.monotonic() - self._begun_s,
+            page_bytes=host.page_bytes,
+            status=status,
+            limits=reader.read("limits", fs.load, parse_limits, pid, "limits") or {},
+            space=space,
+            locks_new=reader.read("smaps", fs.load, locks_new_mappings, pid, "smaps")
+            if status.bytes_of("VmLck")
+            else False,
+            program=read_program(fs, pid, space),
+            user_namespace=user_namespace,
+            reader_user_namespace=namespace(fs, "self", "user"),
+            namespace_owner=_namespace_owner(host, pid, user_namespace),
+            clone3=self._clone3(status),
+            shows_all_pids=_shows_all_pids(fs),
+            tasks=tasks,
+            user_threads=_user_threads(fs, tasks, status, user_namespace, release),
+            pids=cgroup_limits(fs, pid, "pids"),
+            memory=cgroup_limits(fs, pid, "memory"),
+            memberships=memberships,
+            ancestors=tuple(_ancestors(fs, status)),
+            meminfo=reader.read("meminfo", fs.load, parse_meminfo, "meminfo") or {},
+            sysctl={name: value for name in _SYSCTLS if (value := read_sysctl(fs, *name.split("."))) is not None},
+            total_tasks=load and load.tasks,
+            last_pid=load and load.last_pid,
+            open_files=reader.read("fd", fs.fd_count, pid),
+            online_cpus=fs.maybe_root(cpu_count, "sys/devices/system/cpu/online"),
+            release=release,
+            unreadable=reader.unreadable,
+            advice=_advice(fs, pid) if PERMISSION_DENIED in reader.unreadable.values() else None,
+            sources=read_sources(fs, status, memberships, ask.process.user or ""),
+            cpu_s=_cpu_s(host, pid) if ask.uses else None,
+            farthest_write_bytes=_farthest_write_bytes(fs, pid) if ask.uses else None,
+        )
+
+
+def collect(host: Host, ask: Request) -> ThreadLimitFacts:
+    """Read everything once, without a terminal."""
+    return Collector(host, ask).look()
+
+
+def _advice(fs: ProcFS, pid: int) -> str:
+    return how_to_be_allowed(fs, "CAP_SYS_PTRACE", "opskit", "limits", pid, pid=pid)
+
+
+class _Reader:
+    """Reads what may be missing or forbidden, and keeps the reason why it could not be read."""
+
+    def __init__(self, fs: ProcFS, pid: int) -> None:
+        self.fs, self.pid = fs, pid
+        self.unreadable: dict[str, str] = {}
+
+    def read(self, name: str, call: Callable[..., T], *arguments: object) -> T | None:
+        try:
+            return call(*arguments)
+        except GONE:
+            if not self.fs.exists(self.pid):
+                raise
+            self.unreadable[name] = "not in this proc tree"
+        except (DENIED, NotADirectoryError, BadInput) as error:
+            self.unreadable[name] = why_unread(error)
+        return None
+
+
+def _shows_all_pids(fs: ProcFS) -> bool | None:
+    """Whether the tree shows all processes of the machine: its first process is in the initial pid namespace."""
+    initial = in_initial(fs, "pid", 1)
+    return in_initial(fs, "pid") if initial is None else initial
+
+
+def _user_threads(
+    fs: ProcFS, tasks: TaskCounts, status: Status, user_namespace: bytes | None, release: tuple[int, int] | None
+) -> int | None:
+    """The threads that RLIMIT_NPROC counts; None for the uid that stands for all those that are not mapped here."""
+    uid = status.real_uid
+    map_ = fs.maybe(parse_id_map, "self", "uid_map")
+    if map_ is not None and not any(first <= uid < first + count for first, _, count in map_.ranges):
+        return None
+    # Since Linux 5.14 processes are counted by namespace and user, before by user alone.
+    return tasks.of_user(fs, uid, user_namespace if release is None or release >= (5, 14) else None)
+
+
+def _ancestors(fs: ProcFS, status: Status) -> list[Ancestor]:
+    found: list[Ancestor] = []
+    parent = status.parent_pid
+    while parent and len(found) < _MOST_ANCESTORS:
+        limits, above = fs.maybe(parse_limits, parent, "limits"), fs.maybe(parse_status, parent, "status")
+        if limits is None:
+            break
+        found.append(Ancestor(parent, command_name(fs, parent), limits))
+        parent = above.parent_pid if above else None
+    return found
+
+
+def _namespace_owner(host: Host, pid: int, user_namespace: bytes | None) -> int | None:
+    if user_namespace in (None, INITIAL["user"]) or not host.is_own:
+        return None
+    from opskit.proc.kernel.syscalls import user_namespace_owner
+
+    return optional(user_namespace_owner, host.fs.path(pid, "ns", "user"))
+
+
+def _filter_answer(host: Host, ask: Request, status: Status) -> str | None:
+    if status.fields.get("Seccomp") != "2" or (status.threads or 1) > 1 or not host.is_own:
+        return None
+    from opskit.proc.kernel.seccomp import filter_answer, own_answer
+    from opskit.proc.kernel.syscalls import can_start_a_thread, clone3_errno, seccomp_filters
+
+    pid = ask.process.pid
+    answer = None if ask.is_opskit else filter_answer(host.fs, pid, host.machine, seccomp_filters)
+    if answer is None and (ask.is_opskit or _is_filtered_as_we_are(host.fs, pid, status)):
+        answer = own_answer(clone3_errno(), can_start_a_thread)
+    return answer
+
+
+def _is_filtered_as_we_are(fs: ProcFS, pid: int, status: Status) -> bool:
+    """Whether it runs in our own container under as many filters as we do: then they are the container's."""
+    ours, theirs = (namespace(fs, each, "pid") for each in ("self", pid))
+    filters = fs.load(parse_status, "self", "status").fields.get("Seccomp_filters", "0")
+    return ours is not None and ours == theirs and filters == status.fields.get("Seccomp_filters") != "0"
+
+
+def _cpu_s(host: Host, pid: int) -> float | None:
+    stat = host.fs.maybe(parse_stat, pid, "stat")
+    return stat and (stat.user_ticks + stat.system_ticks) / host.clock_ticks
+
+
+def _farthest_write_bytes(fs: ProcFS, pid: int) -> int | None:
+    """The farthest position of a file open for writing, by fdinfo, which never waits for a hung mount."""
+    links = optional(lambda: fs.fd_links(pid, wanted=(b"/",)))
+    if links is None:
+        return None
+    farthest = 0
+    for fd, target, mode in links:
+        if mode & FD_WRITABLE and not target.startswith((b"/dev/", b"/proc/", b"/sys/")):
+            info = fs.maybe(parse_fdinfo, pid, "fdinfo", fd.decode()) or {}
+            farthest = max(farthest, integer(info.get("pos", "0")) or 0)
+    return farthest

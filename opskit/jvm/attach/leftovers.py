@@ -1,0 +1,125 @@
+"""Files in /tmp of JVMs that have ended: sockets, trigger files, hsperfdata. Reads only."""
+
+from __future__ import annotations
+
+import re
+import stat
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from opskit.proc.files.status import parse_status
+from opskit.proc.fs import ProcFS, optional
+from opskit.proc.namespaces import in_initial
+from opskit.quantities import integer
+from opskit.records import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from opskit.jvm.attach.files import Entry, FileFinder, Tmp
+    from opskit.jvm.discover import Jvm
+
+_NAMES = re.compile(r"\.(java|attach)_pid([1-9][0-9]{0,8})")
+_PID = re.compile(r"[1-9][0-9]{0,8}")
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """A file of a JVM that has ended. `kind`: socket, trigger or hsperfdata; `pid`: from its name.
+
+    `locked`: a process holds an flock on it; `mapped`: a process maps it; None: not every process could be read.
+    `by_pid`: `opskit hsperf-check PID` finds it, since it is in our /tmp and no process has the PID now.
+    """
+
+    pid: int
+    kind: str
+    entry: Entry
+    tmp: str
+    locked: bool | None = None
+    mapped: bool | None = None
+    by_pid: bool = False
+
+
+class _Living(NamedTuple):
+    """PIDs that are not left over: of JVMs with this /tmp, of any process; `wanted`: only files of these PIDs are looked at."""
+
+    jvms: set[int]
+    any: set[int]
+    wanted: Sequence[int] | None
+
+
+def find_leftovers(
+    finder: FileFinder, around: Iterable[Tmp | None], jvms: Iterable[Jvm], wanted: Sequence[int] | None
+) -> list[Leftover]:
+    """The files of ended JVMs in our /tmp and in those of `around`. `jvms`: all that run; each has its files in its own /tmp."""
+    tmps: dict[tuple[int, int], Entry] = {}
+    for tmp in [finder.our_tmp(), *around]:
+        if tmp is not None:
+            tmps.setdefault(tmp.key, tmp.entry)
+    used: dict[tuple[int, int] | None, set[int]] = {}
+    for jvm in jvms:
+        tmp = finder.tmp_of(jvm)
+        used.setdefault(tmp.key if tmp else None, set()).add(jvm.ns_pid)
+    hidden = used.get(None, set())  # may be in any of them
+    alive = _inner_pids(finder.fs)
+    return [
+        left
+        for key, entry in tmps.items()
+        for left in _left_in(finder, entry, _Living(used.get(key, set()) | hidden, alive, wanted))
+    ]
+
+
+def _left_in(finder: FileFinder, tmp: Entry, living: _Living) -> Iterator[Leftover]:
+    for name in sorted(optional(finder.fs.names_at, tmp.path, default=[])):
+        match = _NAMES.fullmatch(name)
+        pid = integer(match[2]) if match else None
+        if match and pid is not None:
+            if living.wanted is not None and pid not in living.wanted:
+                continue
+            by_pid = _is_found_by(finder, pid, tmp)
+            if match[1] == "java" and pid not in living.jvms:
+                socket = finder.socket(tmp, name)
+                if socket is not None and socket.alive is False:
+                    yield Leftover(pid, "socket", socket.entry, tmp.path, by_pid=by_pid)
+            elif match[1] == "attach" and pid not in living.any:
+                entry = finder.entry_in(tmp, name)
+                if entry is not None:
+                    yield Leftover(pid, "trigger", entry, tmp.path, by_pid=by_pid)
+        elif name.startswith("hsperfdata_"):
+            yield from _left_counters(finder, tmp, name, living)
+
+
+def _left_counters(finder: FileFinder, tmp: Entry, user: str, living: _Living) -> Iterator[Leftover]:
+    path = f"{tmp.path}/{user}"
+    directory = optional(finder.fs.file_id_at, path)
+    if directory is None or not stat.S_ISDIR(directory.mode):
+        return
+    for name in sorted(optional(finder.fs.names_at, path, default=[])):
+        pid = integer(name) if _PID.fullmatch(name) else None
+        if pid is None or pid in living.jvms or (living.wanted is not None and pid not in living.wanted):
+            continue
+        entry = finder.entry_in(tmp, user, name)
+        if entry is None:
+            continue
+        locked, mapped = finder.holders.is_locked(entry.file.inode), finder.holders.is_mapped(entry.file)
+        if mapped or locked or (mapped is None and pid in living.any):
+            continue
+        by_pid = _is_found_by(finder, pid, tmp)
+        yield Leftover(pid, "hsperfdata", entry, tmp.path, locked=locked, mapped=mapped, by_pid=by_pid)
+
+
+def _is_found_by(finder: FileFinder, pid: int, tmp: Entry) -> bool:
+    return tmp.path == finder.ours and not finder.fs.exists(pid)
+
+
+def sees_everything(fs: ProcFS) -> bool:
+    """Whether we are in the initial PID namespace, which contains every process."""
+    return in_initial(fs, "pid") is True
+
+
+def _inner_pids(fs: ProcFS) -> set[int]:
+    """Every PID that a living process has, in any namespace that is visible from here."""
+    pids: set[int] = set()
+    for pid in fs.pids():
+        pids.update(fs.maybe(lambda text: parse_status(text).ns_pids, pid, "status") or (pid,))
+    return pids

@@ -1,0 +1,158 @@
+"""Connect to a JVM's attach listener, and prove who listens.
+
+After connect() the kernel names the listener (SO_PEERCRED): it must be the process that was asked for. That is stronger than the
+owner and mode of the socket's file, which the JDK's own client goes by.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import struct
+from typing import TYPE_CHECKING
+
+from opskit.errors import AttachError
+from opskit.jvm.attach.child import as_user
+from opskit.jvm.attach.target import AttachTarget, check_same, denied, shares_our_mounts
+from opskit.proc.fs import GONE, ProcFS
+
+if TYPE_CHECKING:
+    from opskit.jvm.attach.deadline import Deadline
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.001, 0.05
+SETTLE_STEP_S = 0.01
+_SETTLE_S = 0.5  # a listener that another client has just started makes its socket within this time
+_DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+_UCRED = struct.Struct("3i")
+_KINDS = {stat.S_IFLNK: "a symbolic link", stat.S_IFREG: "a plain file", stat.S_IFDIR: "a directory"}
+
+
+class NoListenerError(Exception):
+    """There is no socket, or (`orphan`) one that no process listens on."""
+
+    def __init__(self, *, orphan: bool) -> None:
+        self.orphan = orphan
+        super().__init__()
+
+
+class Listener:
+    """A JVM's listener, by the socket in its /tmp. `as_target`: connect with the JVM's own IDs, the only ones JDK 8 accepts."""
+
+    def __init__(self, fs: ProcFS, target: AttachTarget, deadline: Deadline, *, as_target: bool) -> None:
+        self.fs, self.target, self.deadline, self.as_target = fs, target, deadline, as_target
+        self.path = f"/tmp/{target.socket_name}"
+        self.tmp = self._open_tmp()
+
+    def close(self) -> None:
+        """Close the directory."""
+        os.close(self.tmp)
+
+    def _open_tmp(self) -> int:
+        """The JVM's own /tmp. Raises AttachError (denied, tmp)."""
+        pid = self.target.pid
+        try:
+            return os.open(self.fs.inside(pid, "/tmp"), _DIRECTORY)
+        except GONE:
+            check_same(self.fs, self.target)
+            why = "it does not exist where the JVM runs, so the JVM cannot make its socket"
+            raise AttachError("tmp", self.target.who, why=why, advice="create it") from None
+        except PermissionError:
+            if self.target.ns_pid != pid or not shares_our_mounts(self.fs, pid):
+                raise denied(self.fs, self.target, f"/proc/{pid}/root/tmp") from None
+            return os.open("/tmp", _DIRECTORY)
+
+    def connect(self) -> socket.socket:
+        """Connect, and prove who listens. Raises NoListenerError, AttachError (socket-insecure, socket-foreign, denied)."""
+        name = self.target.socket_name
+        try:
+            found = os.lstat(name, dir_fd=self.tmp)
+        except FileNotFoundError:
+            raise NoListenerError(orphan=False) from None
+        if not stat.S_ISSOCK(found.st_mode):
+            kind = _KINDS.get(stat.S_IFMT(found.st_mode), "a FIFO or device")
+            raise AttachError("socket-insecure", self.target.who, path=self.path, kind=kind, uid=found.st_uid)
+        connection = self._connected(f"/proc/self/fd/{self.tmp}/{name}")
+        try:
+            self._prove_peer(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _connected(self, address: str) -> socket.socket:
+        pause = FIRST_PAUSE_S
+        while True:
+            try:
+                if self.as_target:
+                    # The JVM sees the IDs that the connecting process had at that moment; the connection itself is ours.
+                    return socket.socket(fileno=as_user(self.target, lambda: _connect_unix(address).detach()))
+                return _connect_unix(address)
+            except BlockingIOError:  # its queue of five is full
+                self.deadline.pause(pause, "place in the queue of its listener")
+                pause = min(pause * 2, LONGEST_PAUSE_S)
+            except ConnectionRefusedError:
+                raise NoListenerError(orphan=True) from None
+            except FileNotFoundError:
+                raise NoListenerError(orphan=False) from None
+            except PermissionError:
+                capabilities = "CAP_SETUID CAP_SETGID" if self.as_target else "CAP_DAC_OVERRIDE"
+                raise denied(self.fs, self.target, self.path, capabilities) from None
+
+    def _prove_peer(self, connection: socket.socket) -> None:
+        peer = _credentials(connection)[0]
+        if peer != self.target.pid:
+            other = f"process {peer}" if peer else "a process in a PID namespace that is not visible from here"
+            raise AttachError("socket-foreign", self.target.who, path=self.path, other=other, peer=peer)
+
+    def settle(self) -> socket.socket | None:
+        """Wait for the socket of a listener that another client has just started. None: it made none."""
+        begun = self.deadline.spent()
+        while self.deadline.spent() - begun < _SETTLE_S:
+            self.deadline.pause(SETTLE_STEP_S, "socket")
+            try:
+                return self.connect()
+            except NoListenerError:
+                continue
+        return None
+
+
+def listener_of(path: str) -> tuple[int, int] | None:
+    """(PID, effective UID) of the process that listens on a socket, as they were at its listen(); None where none does."""
+    try:
+        with _connect_unix(path) as connection:
+            return _credentials(connection)
+    except OSError:
+        return None
+
+
+def listener_at(path: str) -> tuple[bool | None, int | None]:
+    """(alive, the listener's PID in our namespace) of a socket's path. Connects and closes; nothing is sent.
+
+    Alive None: unknown (no rights). A listener whose queue is full is alive, with the PID None; 0: a PID that we cannot see.
+    """
+    try:
+        with _connect_unix(path) as connection:
+            return True, _credentials(connection)[0]
+    except BlockingIOError:
+        return True, None
+    except (ConnectionRefusedError, FileNotFoundError):
+        return False, None
+    except OSError:
+        return None, None
+
+
+def _credentials(connection: socket.socket) -> tuple[int, int]:
+    """(PID, effective UID) of the process on the other side; PID 0 where our PID namespace does not contain it."""
+    pid, uid, _ = _UCRED.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size))
+    return pid, uid
+
+
+def _connect_unix(address: str) -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
+    try:
+        connection.connect(address)
+    except BaseException:
+        connection.close()
+        raise
+    return connection

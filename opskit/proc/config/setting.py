@@ -1,0 +1,40 @@
+"""One line of a configuration file that sets something, and the order in which *.d directories are read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opskit.records import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from opskit.proc.fs import ProcFS
+
+
+class Setting(NamedTuple):
+    """One line of a file that sets something. `text` is the line itself."""
+
+    path: str
+    line: int
+    key: str
+    value: str
+    text: str
+
+    @property
+    def place(self) -> str:
+        """File, line number and the line itself: `/etc/sysctl.d/90-app.conf line 3: `vm.max_map_count = 4096``."""
+        return f"{self.path} line {self.line}: `{self.text}`"
+
+
+def conf_files(fs: ProcFS, directories: Iterable[str], *, hidden: bool = True) -> list[str]:
+    """The paths of *.conf, by file name; of two with the same name the one in the earlier directory.
+
+    `hidden` False leaves out names with a leading dot, as a shell's `*.conf` does.
+    """
+    chosen: dict[str, str] = {}
+    for directory in directories:
+        for name in fs.names_root(directory):
+            if name.endswith(".conf") and (hidden or not name.startswith(".")):
+                chosen.setdefault(name, f"{directory}/{name}")
+    return [chosen[name] for name in sorted(chosen)]

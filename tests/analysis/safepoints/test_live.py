@@ -1,0 +1,58 @@
+"""A live JVM's intervals, and what is found in them; no JVM is needed for that."""
+
+from __future__ import annotations
+
+import pytest
+
+from opskit.analysis.safepoints.live import judge
+from opskit.collect.safepoints.counters import Reading
+from opskit.collect.safepoints.live import Facts
+
+
+def facts(*readings, **options):
+    return Facts(4242, 99, "java", "17.0.1", 17, None, 2, "cgroup", readings)._replace(**options)
+
+
+def reading(at_s, safepoints=0, stopped_s=0.0, ttsp_s=0.0, **options):
+    return Reading(at_s, safepoints, stopped_s, ttsp_s, **options)
+
+
+def test_intervals_are_differences_and_the_whole_is_theirs():
+    """Times since the first sample; a counter that ran backwards is unknown."""
+    result = judge(facts(reading(10.0, 5, 1.0, 0.5), reading(11.0, 7, 1.5, 0.6), reading(13.0, 8, 1.6, 0.1)))
+    assert [(row.at_s, row.totals.safepoints, row.totals.stopped_s) for row in result.intervals] == [
+        (1.0, 2, pytest.approx(0.5)),
+        (3.0, 1, pytest.approx(0.1)),
+    ]
+    assert [row.totals.ttsp_s for row in result.intervals] == [pytest.approx(0.1), None]
+    assert result.whole[:2] == (3.0, 3.0)
+    assert result.whole.totals[:2] == (3, pytest.approx(0.6))
+    assert result.whole.totals.stopped_share == pytest.approx(0.2)
+    assert result.whole.totals.ttsp_share is None
+    assert result.verdict.startswith("3 safepoints stopped the application for 600 ms, 20 % of the time")
+    assert result.findings == []
+
+
+@pytest.mark.parametrize(("last", "code", "severity"), [
+    ({"waiting": True, "late_thread": "hog"}, "safepoint-not-reached", "error"),
+    ({"throttled_s": 0.5, "throttled_periods": 3}, "cpu-throttled", "warning"),
+    ({"memory_stalled_s": 0.2}, "memory-pressure", "warning"),
+    ({"major_faults": 500}, "major-faults", "note"),
+    ({"runnable": 9}, "runnable-above-cpus", "note"),
+    ({"ttsp_s": 0.05, "stopped_s": 0.1, "safepoints": 3}, "ttsp-dominates", "warning"),
+])  # fmt: skip
+def test_each_finding_names_the_process_and_the_closer_look(last, code, severity):
+    """The entity is the process by PID and start; the time is the sampled one."""
+    begun = reading(0.0, throttled_s=0.0, throttled_periods=0, memory_stalled_s=0.0, major_faults=0)
+    [found] = judge(facts(begun, begun._replace(at_s=2.0, **last))).findings
+    assert (found.code, found.severity, found.window_s) == (code, severity, 2.0)
+    assert (found.entity.kind, found.entity.id, found.entity.start_ticks) == ("process", 4242, 99)
+    assert found.next or found.fix
+
+
+def test_a_safepoint_that_is_not_reached_comes_first_in_the_verdict():
+    """With the time it was waited for at the least."""
+    waiting = {"waiting": True}
+    result = judge(facts(reading(0.0), reading(1.0), reading(2.0, **waiting), reading(3.5, **waiting)))
+    assert "a safepoint was requested and has not been reached for at least 2.5 s" in result.verdict
+    assert result.findings[0].next == "top -H -p 4242"

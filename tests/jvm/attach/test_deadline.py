@@ -1,0 +1,57 @@
+"""An exchange ends in time, and names what the JVM did meanwhile."""
+
+from __future__ import annotations
+
+import os
+
+import jvms
+import pytest
+from attaching import client, refused, triggers_of
+
+from opskit.jvm.attach.deadline import busiest, meanwhile
+
+
+@pytest.mark.parametrize(
+    ("mode", "waited_for"),
+    [
+        ("stall", "no answer within"),
+        ("trickle", "no end of the answer within"),
+        ("queue", "no place in the queue"),
+        ("never", "no listener within"),
+    ],
+)
+def test_the_deadline_holds_for_the_whole_exchange(fake_jvm, mode, waited_for):
+    """Whatever does not come, opskit comes back; bytes that trickle in do not move the deadline."""
+    fake = fake_jvm(mode)
+    with refused("timeout", waited_for):
+        client(fake, 1.0).thread_dump()
+    assert not any(map(os.path.lexists, triggers_of(fake)))
+
+
+def test_a_burning_thread_is_named(fake_jvm):
+    """A JVM that does not answer gets its busiest thread named, from /proc alone."""
+    fake = fake_jvm("burn")
+    with refused("timeout", r'thread "hog-thread" \(tid \d+\) used') as caught:
+        client(fake, 2.0).thread_dump()
+    assert caught.value.facts["thread"] == "hog-thread"
+
+
+def test_a_jvm_that_reaches_no_safepoint(workload, jvm_version):
+    """No client gets an answer: opskit returns in time and names the thread."""
+    running = workload("hog", version=jvm_version, options=jvms.HOG_OPTIONS)
+    with refused("timeout", r'thread "hog" \(tid \d+\) used') as caught:
+        client(running, 4.0).thread_dump()
+    assert caught.value.facts["thread"] == "hog"
+
+
+def test_who_burned():
+    """The thread with most CPU in between, if it used a twentieth of one; what that means follows from its name."""
+    before = {1: ("main", 100), 2: ("hog", 50)}
+    after = {1: ("main", 101), 2: ("hog", 149), 3: ("new", 30)}
+    assert busiest(before, after, 100) == (2, "hog", 0.99)
+    assert busiest(before, before, 100) is None
+    assert busiest({}, {}, 100) is None
+    assert 'thread "hog" (tid 2)' in meanwhile((2, "hog", 0.99))
+    assert "garbage collection" in meanwhile((2, "G1 Conc#0", 0.99))
+    assert "VM operation" in meanwhile((2, "VM Thread", 0.99))
+    assert "none of its threads" in meanwhile(None)

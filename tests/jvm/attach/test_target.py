@@ -1,0 +1,112 @@
+"""Which processes are asked at all: a HotSpot JVM of ours that runs."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from attaching import assert_unharmed, client, refused
+
+from opskit.errors import AttachError, NoSuchProcess, NotAJvm, NotPermitted
+from opskit.jvm.attach.client import AttachClient
+from opskit.jvm.attach.target import major_of
+from opskit.proc.fs import ProcFS
+
+APP, OTHER = 1234, 1235
+
+
+def test_another_users_jvm(workload, as_user):
+    """Only the owner and root may attach; nothing is sent, and the message says whom to be."""
+    running = workload(user=APP, group=APP)
+    with pytest.raises(AttachError, match=f"runs as uid {APP}"):
+        as_user(OTHER, lambda: client(running).thread_dump())
+    assert "main" in as_user(APP, lambda: client(running).thread_dump())
+    with pytest.raises(AttachError, match=f"runs as uid {APP}"):
+        as_user(OTHER, lambda: client(running).thread_dump())
+    assert_unharmed(running)
+
+
+def test_a_stopped_jvm(workload):
+    """It would accept the connection and never answer: told at once, with what to do."""
+    running = workload()
+    running.signal(signal.SIGSTOP)
+    while "T (stopped)" not in Path(f"/proc/{running.pid}/status").read_text():
+        time.sleep(0.01)
+    begun = time.monotonic()
+    with refused("stopped", f"kill -CONT {running.pid}"):
+        client(running).thread_dump()
+    assert time.monotonic() - begun < 30
+    running.signal(signal.SIGCONT)
+    assert "main" in client(running).thread_dump()
+
+
+def test_a_frozen_jvm(workload, frozen):
+    """A paused container: its cgroup is frozen, and says so."""
+    running = workload()
+    with frozen(running.pid), refused("stopped", "frozen with its cgroup"):
+        client(running).thread_dump()
+    assert "main" in client(running).thread_dump()
+
+
+@pytest.fixture
+def frozen(root_only):
+    """A function that freezes a process in a cgroup of its own, of version 1 or 2, while a block runs."""
+
+    @contextlib.contextmanager
+    def freeze(pid):
+        old = Path("/sys/fs/cgroup/freezer").is_dir()
+        cgroup = Path("/sys/fs/cgroup", *(["freezer"] if old else []), f"opskit-test-{pid}")
+        try:
+            cgroup.mkdir()
+        except OSError:
+            pytest.skip("no cgroup can be made here")
+        home = cgroup.parent / "cgroup.procs"
+        switch, on, off = (
+            (cgroup / "freezer.state", "FROZEN", "THAWED") if old else (cgroup / "cgroup.freeze", "1", "0")
+        )
+        state = switch if old else cgroup / "cgroup.events"
+        try:
+            (cgroup / "cgroup.procs").write_text(str(pid))
+            switch.write_text(on)
+            while on not in state.read_text().replace("frozen 1", "1"):
+                time.sleep(0.01)
+            yield
+        finally:
+            switch.write_text(off)
+            home.write_text(str(pid))
+            deadline = time.monotonic() + 30
+            while cgroup.exists() and time.monotonic() < deadline:
+                with contextlib.suppress(OSError):
+                    cgroup.rmdir()
+                time.sleep(0.01)
+
+    return freeze
+
+
+def test_no_such_process_and_no_jvm(spawn):
+    """A PID without a process, and one of another program: nothing is sent."""
+    other = spawn("import time; print('up', flush=True); time.sleep(1000)")
+    with pytest.raises(NotAJvm, match="not a JVM"):
+        AttachClient(ProcFS(), other.pid).thread_dump()
+    with pytest.raises(NoSuchProcess):
+        AttachClient(ProcFS(), 2**22 - 1).thread_dump()
+    assert other.poll() is None
+
+
+def test_the_pid_of_another_namespace_is_refused(tree):
+    """A tree that is not our own PID namespace's: nothing is sent."""
+    root = tree({"proc/4242/stat": "4242 (java) S 1"})
+    with pytest.raises(NotPermitted, match=r"another pid namespace.*Nothing was sent"):
+        AttachClient(ProcFS(str(root / "proc"), str(root)), 4242).thread_dump()
+
+
+@pytest.mark.parametrize(
+    ("version", "major"),
+    [("1.8", 8), ("1.8.0_402", 8), ("11", 11), ("17.0.15", 17), ("21-ea", 21), ("25.0.2", 25), ("", None), ("x", None)],
+)
+def test_major_versions(version, major):
+    """Of specification versions and release files."""
+    assert major_of(version) == major

@@ -1,0 +1,90 @@
+"""The trigger file: made as the JVM's user, never left behind, never another one's."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+from attaching import client, refused, triggers_of
+
+APP = 1234
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_leaves_no_trigger(fake_jvm, number):
+    """Interrupted while it waits for the listener, opskit removes the trigger before it ends."""
+    fake = fake_jvm("never")
+    child = os.fork()
+    if not child:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            client(fake, 600.0).thread_dump()
+        except KeyboardInterrupt:
+            os._exit(130)
+        finally:
+            os._exit(1)
+    deadline = time.monotonic() + 60
+    while "quit" not in fake.output():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert any(map(os.path.lexists, triggers_of(fake)))
+    os.kill(child, number)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == (130 if number == signal.SIGINT else -signal.SIGTERM)
+    assert not any(map(os.path.lexists, triggers_of(fake)))
+
+
+def test_a_trigger_that_was_left_behind_serves_and_stays(fake_jvm):
+    """A trigger that another client has left serves us too, and is not ours to remove."""
+    fake = fake_jvm("v1")
+    path = triggers_of(fake)[1]
+    with open(path, "w"):
+        os.utime(path, (0, 0))
+    try:
+        assert "main" in client(fake).thread_dump()
+        assert os.path.lexists(path)
+    finally:
+        os.unlink(path)
+
+
+def test_a_trigger_that_is_at_work_is_waited_for(fake_jvm):
+    """Another client's trigger, just made: no second signal while the JVM has not come to do what the first one said."""
+    fake = fake_jvm("v1")
+    path = triggers_of(fake)[1]
+    with open(path, "w"):
+        pass
+    slow = threading.Timer(1.5, fake.signal, [signal.SIGQUIT])
+    slow.start()
+    try:
+        assert "main" in client(fake).thread_dump()
+    finally:
+        slow.join()
+        os.unlink(path)
+    assert fake.output().count("quit") == 1
+    assert "dump" not in fake.output().splitlines()
+
+
+def test_a_trigger_of_the_wrong_user_stops_everything(fake_jvm, root_only):
+    """HotSpot would find that file, not take it, and print a dump: no signal is sent."""
+    fake = fake_jvm("v1")
+    _, path = triggers_of(fake)
+    with open(path, "w"):
+        os.chown(path, APP, APP)
+    try:
+        with refused("no-trigger", f"belongs to uid {APP}.*No signal was sent"):
+            client(fake).thread_dump()
+        assert "quit" not in fake.output()
+        assert "dump" not in fake.output()
+        assert os.path.lexists(path)
+    finally:
+        os.unlink(path)
+
+
+def test_the_trigger_goes_to_tmp_where_the_cwd_is_closed(fake_jvm, root_only, tmp_path):
+    """The JVM's user may not write to /, so the trigger is made in /tmp."""
+    fake = fake_jvm("v1", user=APP)
+    assert "main" in client(fake).thread_dump()
+    assert f"quit {APP}" in fake.output()

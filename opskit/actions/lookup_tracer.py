@@ -7,7 +7,7 @@ import os
 import platform
 import select
 from collections import Counter
-from typing import TYPE_CHECKING, Any, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 from opskit.actions.lookups_by_instance import InstanceSource, remove_stale
 from opskit.actions.lookups_by_perf import PerfSource
@@ -20,6 +20,7 @@ from opskit.proc.kernel import syscalls
 from opskit.proc.kernel.ftrace import CALL_NUMBERS
 from opskit.proc.process import read_process
 from opskit.proc.rights import how_to_be_allowed
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -18,12 +18,13 @@ import fcntl
 import os
 import stat
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from opskit.actions import leftovers
 from opskit.errors import CannotWrite
 from opskit.interrupts import Guard, Interruptible
 from opskit.quantities import integer
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.analysis.hsperf_check.repairs import open_to_others
 from opskit.errors import BadInput
@@ -23,6 +23,7 @@ from opskit.proc.files.status import parse_status
 from opskit.proc.fs import FileId, ProcFS
 from opskit.proc.rights import ANY_COMMAND, how_to_be_allowed
 from opskit.quantities import integer
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple, Optional, Union
+from typing import TYPE_CHECKING, Literal, Optional, Union
 
 from opskit import catalog
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -43,7 +44,7 @@ class Finding(NamedTuple):
 
     code: str
     severity: Severity
-    entity: Entity | str
+    entity: Entity
     summary: str
     evidence: str
     fix: str | None = None
@@ -59,11 +60,7 @@ class Finding(NamedTuple):
     @property
     def subject(self) -> str:
         """The entity's id as text: a pid, a path, `host`."""
-        return self.entity if isinstance(self.entity, str) else self.entity.name
-
-    def to_object(self) -> dict[str, object]:
-        """The finding for JSON."""
-        return {"subject": self.subject, **self._asdict()}
+        return self.entity.name
 
 
 def most_severe_first(findings: Iterable[Finding]) -> list[Finding]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from opskit.errors import NotPermitted, NotSupported
 from opskit.proc.cgroup.slab import CgroupSlab, read_cgroup_slabs
@@ -13,6 +13,7 @@ from opskit.proc.files.slabinfo import Slab, parse_slabinfo
 from opskit.proc.files.vmstat import page_size, parse_vmstat
 from opskit.proc.fs import DENIED, GONE, Refused
 from opskit.proc.rights import how_to_be_allowed
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.collect.jmap_diff import Facts, Sample, Target
 from opskit.collect.schedule import schedule
@@ -18,6 +18,7 @@ from opskit.proc.cgroup.tree import parse_cgroup
 from opskit.proc.files.status import parse_status
 from opskit.proc.fs import GONE
 from opskit.quantities import duration, plural, size
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput, NoSuchProcess, NotAJvm, NotPermitted, OpskitError
 from opskit.jvm.attach.client import DEFAULT_TIMEOUT_S, AttachClient
@@ -12,6 +12,7 @@ from opskit.jvm.discover import HOTSPOT, Jvm, check_told, find_jvm, survey
 from opskit.proc.fs import GONE
 from opskit.proc.rights import how_to_be_allowed
 from opskit.proc.visibility import coverage_lines
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.errors import NoSuchProcess, NotPermitted, NotSupported
 from opskit.proc.files.boot_time import parse_boot_time
@@ -13,6 +13,7 @@ from opskit.proc.pipe_scan import Holder, PipeScan, PipeScanner, fds_in_flight
 from opskit.proc.process import command_name
 from opskit.proc.rights import how_to_be_allowed
 from opskit.proc.visibility import coverage_lines, hides_processes
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -11,8 +11,8 @@ from opskit.analysis.dentry.judge import Result, exceeds, judge, judge_drop, jud
 from opskit.analysis.dentry.usage import measure
 from opskit.collect.dentry import Collector, Request, collect
 from opskit.commands.shared.confirm import agreed
+from opskit.commands.shared.declare import command
 from opskit.commands.shared.options import TOP, WATCH, Duration, option
-from opskit.commands.shared.run import Run, command
 from opskit.errors import NotPermitted, UsageError
 from opskit.escape import printable
 from opskit.proc.fs import ProcFS
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from opskit.analysis.dentry.growth import Sample
+    from opskit.commands.shared.run import Run
 
 DEFAULT_SYNC_TIMEOUT_S = 30.0
 DROP, CULPRIT = "Drop", "Find the culprit"

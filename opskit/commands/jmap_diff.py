@@ -13,8 +13,8 @@ from opskit.analysis.jmap_diff.judge import judge
 from opskit.analysis.jmap_diff.names import Choice
 from opskit.collect.jmap_diff import collect
 from opskit.collect.targets import WhichProcess, is_file, is_pid, resolve_jvm
+from opskit.commands.shared.declare import command
 from opskit.commands.shared.options import SAMPLING, SHOW, TOP, WATCH, Duration, Regex, Size, option
-from opskit.commands.shared.run import command
 from opskit.errors import NotPermitted, UsageError
 from opskit.escape import printable
 from opskit.proc.user_files import STDIN
@@ -87,9 +87,9 @@ def jmap_diff(run: Run, words: tuple[str, ...], **given: Any) -> int:
 
 def _collector(run: Run, words: Sequence[str], given: Mapping[str, Any]) -> Collector:
     """The collector for a JVM, after its cost was printed and agreed to. Raises NotPermitted after a no."""
+    from opskit.actions import outfile
     from opskit.collect.histograms import Collector, Request
     from opskit.commands.shared.confirm import agreed
-    from opskit.commands.shared.output import make_directory, write_file
 
     run.interval_s = given["interval_s"] or _DEFAULT_INTERVAL_S
     run.count = given["histograms"] or (None if run.watching else _DEFAULT_COUNT)
@@ -97,7 +97,7 @@ def _collector(run: Run, words: Sequence[str], given: Mapping[str, Any]) -> Coll
 
     def save(name: str, data: bytes) -> str:
         path = os.path.join(directory, name)
-        write_file(path, data)
+        outfile.write_file(path, data)
         return path
 
     ask = Request(_pid(run, words), run.interval_s, run.count, given["live"], given["timeout"])
@@ -107,7 +107,7 @@ def _collector(run: Run, words: Sequence[str], given: Mapping[str, Any]) -> Coll
     if collector.pause_s > _ASK_ABOVE_S and not agreed(given["yes"], f"Stop it {times}?"):
         raise NotPermitted(f"{collector.cost}, {times}. Nothing was sent; add --yes")
     if directory is not None:
-        make_directory(directory)
+        outfile.make_directory(directory)
     return collector
 
 

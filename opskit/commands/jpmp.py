@@ -14,8 +14,8 @@ from opskit.analysis.jpmp.stacks import Naming, Root
 from opskit.collect.jpmp.collect import collect, heap_used_bytes, heap_walk_s
 from opskit.collect.jpmp.facts import DumpKind, Request
 from opskit.collect.targets import is_file
+from opskit.commands.shared.declare import command, refuse
 from opskit.commands.shared.options import SAMPLING, SHOW, TOP, Duration, Regex, option
-from opskit.commands.shared.run import Run, command, refuse
 from opskit.errors import UsageError
 from opskit.escape import printable
 from opskit.jvm.dumps.thread_dump import STATES
@@ -25,6 +25,7 @@ from opskit.render.views.jpmp.sentences import asides, heap_walk_line, target
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from opskit.commands.shared.run import Run
     from opskit.host import Host
 
 _LONG_PAUSE_S = 1.0

@@ -9,8 +9,8 @@ import click
 from opskit.analysis.jvms import judge
 from opskit.collect.jvms import Collector, Request
 from opskit.collect.targets import resolve_process
+from opskit.commands.shared.declare import command
 from opskit.commands.shared.options import SHOW, USERS, WINDOWED, option
-from opskit.commands.shared.run import command
 from opskit.render.views import jvms as view
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from opskit.collect.limits.collect import Collector
 from opskit.collect.limits.target import request_for
 from opskit.collect.targets import resolve_process
 from opskit.commands.shared.confirm import agreed
+from opskit.commands.shared.declare import command
 from opskit.commands.shared.options import SHOW, WATCH, Size, option
-from opskit.commands.shared.run import Run, command
 from opskit.errors import NotSupported, UsageError
 from opskit.escape import printable
 from opskit.render.views import limits as view
@@ -21,6 +21,7 @@ from opskit.render.views import limits as view
 if TYPE_CHECKING:
     from opskit.analysis.limits.judge import LimitsResult
     from opskit.analysis.limits.trend import HeadroomSample
+    from opskit.commands.shared.run import Run
 
 PROBE = "Probe"
 

@@ -8,8 +8,8 @@ import click
 
 from opskit.analysis.pipes.judge import judge
 from opskit.collect.pipes import Collector, Request
+from opskit.commands.shared.declare import command
 from opskit.commands.shared.options import TOP, USERS, WATCH, option
-from opskit.commands.shared.run import command
 from opskit.render.views import pipes as view
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from opskit.analysis.safepoints.stops import Moment, Window, moment_of
-from opskit.collect.targets import WhichJvm, is_file, is_pid, resolve_jvm
+from opskit.collect.targets import WhichProcess, is_file, is_pid, resolve_jvm
+from opskit.commands.shared.declare import command
 from opskit.commands.shared.options import SAMPLING, TOP, Duration, option
 from opskit.commands.shared.output import exit_code
-from opskit.commands.shared.run import command
 from opskit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def _live(run: Run, targets: tuple[str, ...], interval_s: float, count: int | No
 def _jvm(run: Run, targets: tuple[str, ...]) -> int:
     try:
         return resolve_jvm(run.host, targets[0] if targets else None)
-    except WhichJvm as error:
+    except WhichProcess as error:
         if not targets:
             raise
-        raise WhichJvm(f"there is no file {targets[0]}, and {error}", error.lines) from None
+        raise WhichProcess(f"there is no file {targets[0]}, and {error}", error.lines) from None

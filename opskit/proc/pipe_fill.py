@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import errno
 import platform
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.proc.files.status import parse_status
 from opskit.proc.fs import ProcFS, optional
 from opskit.proc.rights import how_to_be_allowed
 from opskit.quantities import hexadecimal, integer
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

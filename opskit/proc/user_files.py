@@ -12,10 +12,11 @@ import stat
 import sys
 import zlib
 from itertools import chain
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from opskit import shell
 from opskit.errors import BadInput, NotPermitted
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -63,6 +64,11 @@ class _Source(NamedTuple):
             before = (*tool, f"./{self.path}") if dashed else (*tool, *shell.operands(self.path))
         errors = (shell.Syntax("2>/dev/null"),) if quietly else ()
         return shell.command(*before, *errors, pipe, "opskit", self.command, "-")
+
+
+def exists(path: str) -> bool:
+    """Whether there is a file of this name, a broken link included."""
+    return os.path.lexists(path)
 
 
 def source_name(path: str) -> str:

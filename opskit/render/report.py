@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from opskit.render.fields import TEXT, Field
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from opskit.analysis.finding import Finding
+    from opskit.render.fields import Field
     from opskit.render.pictures.chart import Chart
 
 R = TypeVar("R")
-
-
-class Column(Field[R]):
-    """For views that have no Fields yet: a column only."""
-
-    def __init__(
-        self,
-        title: str,
-        value: Callable[[R], object],
-        show: Callable[[Any], str] | None = None,
-        right: bool = False,
-        below: Callable[[R], str] | None = None,
-    ) -> None:
-        super().__init__(title, TEXT, title, value, show=show, right=right, below=below, json=False)
 
 
 class Block(Generic[R]):
@@ -74,7 +61,6 @@ class Report(NamedTuple):
     blocks: Sequence[Block[Any]] = ()
     verdict: Sequence[str] = ()
     footer: Sequence[str] = ()
-    data: Callable[[], Mapping[str, Any]] = dict
     text: Callable[[], Iterable[str]] | None = None
     summary: Sequence[str] = ()
     sheet: Callable[[], Sheet] | None = None

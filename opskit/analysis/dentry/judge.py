@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.analysis.dentry import drop as drops
@@ -12,6 +12,7 @@ from opskit.analysis.dentry.growth import Sample, cache_growth_per_min, growth_p
 from opskit.analysis.dentry.usage import Usage, measure, share
 from opskit.analysis.finding import HOST, Entity, Finding
 from opskit.quantities import percent, size, whole
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -10,11 +10,12 @@ The JVM accepts only clients with its own euid and egid; later ones also root.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.analysis.hsperf_check.rules import CLIENT_MODE
 from opskit.analysis.hsperf_check.subject import NOT_SECURE, Subject, named
 from opskit.jvm.attach.target import accepts_root_trigger, may_write, remakes
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

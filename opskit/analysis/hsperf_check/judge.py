@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from opskit import shell
 from opskit.analysis.finding import Entity, Finding, most_severe_first
 from opskit.analysis.hsperf_check import rules
 from opskit.analysis.hsperf_check.clients import ClientVerdict, clients
@@ -16,6 +17,7 @@ from opskit.analysis.hsperf_check.repairs import (
     plan,
 )
 from opskit.analysis.hsperf_check.subject import Subject
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -153,4 +155,5 @@ def _of_probes(facts: Facts) -> Iterator[Finding]:
                 Entity("process", probe.pid, starts[probe.pid]),
                 probe.said,
                 f"--probe: {probe.reason} after {probe.took_ms:.0f} ms",
+                next=shell.command("opskit", "safepoints", probe.pid) if probe.reason == "timeout" else None,
             )

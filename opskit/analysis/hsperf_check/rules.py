@@ -6,12 +6,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.analysis.hsperf_check.repairs import OTHERS_MAY_WRITE
 from opskit.analysis.hsperf_check.subject import NOT_SECURE
 from opskit.jvm.attach.target import TRIGGER_STAYS_S, accepts_root_trigger, may_write, remakes
 from opskit.jvm.discover import NotReady
+from opskit.records import NamedTuple
 from opskit.shell import Syntax, command
 
 if TYPE_CHECKING:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.analysis.jmap_diff.names import Choice, Names
 from opskit.analysis.jmap_diff.trend import Trend, times_s, trend
 from opskit.jvm.dumps.class_names import is_vm
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.analysis.jmap_diff.comparable import comparable, oddities
@@ -10,6 +10,7 @@ from opskit.analysis.jmap_diff.compare import Comparison, Growth, compare, order
 from opskit.analysis.jmap_diff.trend import Trend, minutes_until_full
 from opskit.jvm.dumps.class_names import to_readable
 from opskit.quantities import plural, signed_size, size
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.jvm.dumps import class_names
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     import re

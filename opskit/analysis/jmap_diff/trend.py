@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.analysis.slope import slope_weights
 from opskit.errors import BadInput
 from opskit.jvm.dumps.class_names import is_application
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.analysis.finding import Entity, Finding
 from opskit.analysis.safepoints.advice import Jdk, advise, verdict
 from opskit.errors import BadInput
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

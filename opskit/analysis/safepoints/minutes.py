@@ -6,9 +6,10 @@ import heapq
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 from itertools import repeat
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.jvm.logs.timestamps import Stamp, parse_stamp
 from opskit.quantities import seconds_of
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,13 +6,14 @@ import heapq
 from dataclasses import dataclass
 from itertools import count as numbers
 from itertools import repeat
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, cast
 
 from opskit.analysis.distribution import Distribution, Scratch, percentiles
 from opskit.analysis.safepoints.elapsed import Elapsed
 from opskit.analysis.safepoints.minutes import Minute, Minutes, Timeline
 from opskit.analysis.safepoints.stops import Stop, Totals, Window, stops_of, text_of
 from opskit.jvm.logs.timestamps import Stamp, parse_stamp
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -176,19 +177,12 @@ class Sums:
             ttsps.count, max(longest, default=None), ttsps.maximum,
         )  # fmt: skip
         return Summary(
-            totals,
-            percentiles=list(zip(percentiles(stops, PERCENTS), percentiles([ttsps], PERCENTS))),
-            operations=operations,
-            worst=self._worst.found(),
-            minutes=None if self._minutes is None else self._minutes.rows(),
-            slower=self._worst.slower,
-            timeline=self._timeline,
-            first=self._clock.first,
-            last=self._clock.last,
-            restarts=self._clock.restarts,
-            outside=self._outside,
-            undated=self._undated,
-        )
+            totals, percentiles=list(zip(percentiles(stops, PERCENTS), percentiles([ttsps], PERCENTS))),
+            operations=operations, worst=self._worst.found(),
+            minutes=None if self._minutes is None else self._minutes.rows(), slower=self._worst.slower,
+            timeline=self._timeline, first=self._clock.first, last=self._clock.last, restarts=self._clock.restarts,
+            outside=self._outside, undated=self._undated,
+        )  # fmt: skip
 
 
 def _known(values: Sequence[float | None]) -> Sequence[float]:

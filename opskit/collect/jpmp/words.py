@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.collect.jpmp.facts import DEFAULT_SAMPLES, Schedule
-from opskit.collect.targets import WhichJvm, is_pid, resolve_jvm
+from opskit.collect.targets import WhichProcess, is_pid, resolve_jvm
 from opskit.errors import UsageError
 from opskit.quantities import integer, seconds_of
 
@@ -24,7 +24,7 @@ def read_words(
     interval_s: float | None = None,
     max_stop_percent: float | None = None,
 ) -> tuple[int, Schedule]:
-    """The PID, and the schedule by words or options. Raises UsageError for bad words, NoSuchProcess and WhichJvm."""
+    """The PID, and the schedule by words or options. Raises UsageError for bad words, NoSuchProcess and WhichProcess."""
     name, numbers = (words[0], words[1:]) if words else (None, ())
     if len(numbers) > 2:
         raise UsageError(f"jpmp: {numbers[2]!r} is an unexpected argument after PID, SAMPLES and INTERVAL")
@@ -62,9 +62,9 @@ def read_interval(word: str) -> float:
 def _resolve(host: Host, name: str | None) -> int:
     try:
         return resolve_jvm(host, name)
-    except WhichJvm as which:
+    except WhichProcess as which:
         if name is None or " match " in str(which):
             raise
-        raise WhichJvm(
+        raise WhichProcess(
             f"{name!r} is not a file, and not part of a running JVM's main class or jar", which.lines
         ) from None

@@ -9,7 +9,7 @@ A safepoint is counted when it is asked for, its times when they are over. Sourc
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput, NoSuchProcess, NotSupported
 from opskit.jvm.discover import read_perfdata
@@ -23,6 +23,7 @@ from opskit.proc.files.stat import parse_stat
 from opskit.proc.files.status import parse_status
 from opskit.proc.fs import GONE, optional
 from opskit.quantities import integer
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from opskit.host import Host

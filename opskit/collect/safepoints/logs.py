@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput
 from opskit.jvm.logs.safepoints.log import SafepointLog
 from opskit.jvm.logs.timestamps import first_stamp
 from opskit.proc.user_files import UserFile, open_files
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -1,17 +1,18 @@
-"""Where a command's report goes: stdout, a terminal or a file; which format; and what goes to stderr instead."""
+"""Where a report goes: stdout, a terminal or a file; and what goes to stderr beside it."""
 
 from __future__ import annotations
 
 import os
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
 from opskit import __version__, shell
-from opskit.errors import NotSupported, UsageError
+from opskit.commands.shared.formats import PICTURES, check_can_draw, format_of
 from opskit.escape import printable
+from opskit.records import NamedTuple
 from opskit.render.report import About
 
 if TYPE_CHECKING:
@@ -20,26 +21,7 @@ if TYPE_CHECKING:
     from opskit.host import Host
     from opskit.render.report import Report
 
-SUFFIXES = {
-    ".txt": "text",
-    ".text": "text",
-    ".log": "text",
-    ".json": "json",
-    ".md": "markdown",
-    ".markdown": "markdown",
-}
-_KNOWN_SUFFIXES = {
-    ".speedscope.json": "speedscope",
-    **SUFFIXES,
-    ".csv": "csv",
-    ".svg": "svg",
-    ".png": "png",
-    ".folded": "folded",
-    ".collapsed": "folded",
-}
 _STDOUT = ("-", "/dev/stdout")  # by its name a redirected stdout would be a file that is replaced
-CSV = {".csv": "csv"}  # for the commands that have it
-PICTURES = {".svg": "svg", ".png": "png"}
 
 
 class Output(NamedTuple):
@@ -52,48 +34,39 @@ class Output(NamedTuple):
 
     @classmethod
     def choose(
-        cls,
-        format_: str | None,
-        output: str | None,
-        no_color: bool = False,
-        suffixes: Mapping[str, str] | Sequence[str] = SUFFIXES,
-        *,
-        needs_plot: bool = True,
-        plotted: bool = True,
+        cls, format_: str | None, output: str | None, no_color: bool, formats: Sequence[str], *, plotted: bool = True
     ) -> Output:
         """Settle format and place before any work is done. Raises UsageError and CannotWrite.
 
-        `suffixes`: the formats of the command. `plotted`: matplotlib draws svg and png.
+        `plotted`: matplotlib draws svg and png.
         """
-        if not isinstance(suffixes, dict):
-            suffixes = {suffix: name for suffix, name in _KNOWN_SUFFIXES.items() if name in suffixes}
         path = None if output in (None, *_STDOUT) else output
         terminal = path is None and sys.stdout.isatty()
         if path is not None:
-            format_ = format_ or _format_of(path, suffixes)
+            format_ = format_ or format_of(path, formats)
             from opskit.actions import outfile
 
             outfile.check(path)
-        if needs_plot and plotted and format_ in PICTURES.values():
-            _check_can_draw()
+        if plotted and format_ in PICTURES:
+            check_can_draw()
         no_color = no_color or bool(click.get_current_context().find_root().params.get("no_color"))
         color = terminal and not no_color and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         return cls(format_ or ("table" if terminal else "text"), path, color, terminal)
 
     @property
     def told_at_the_end(self) -> bool:
-        """Whether a watch is told once and whole, and not sample by sample."""
-        return self.format == "json" or self.format in PICTURES.values()
+        """Whether a watch is written once at the end, and not sample by sample."""
+        return self.format not in ("table", "text", "markdown", "csv")
 
     def emit(self, report: Report, *, fit_height: bool = False) -> None:
         """Render and write. Findings and footer go to stderr where the format has no place for them."""
-        if report.draw is not None and self.format not in ("table", "text", "json", "markdown", "csv"):
+        if report.draw is not None and self.told_at_the_end and self.format != "json":
             drawn = report.draw(self.format)
-            self.write_bytes(drawn if isinstance(drawn, bytes) else drawn.encode("utf-8", "backslashreplace"))
-        elif self.format in PICTURES.values():
+            self.write(drawn) if isinstance(drawn, str) else self.write_parts([drawn])
+        elif self.format in PICTURES:
             from opskit.render.pictures import plot
 
-            self.write_bytes(plot.draw(report, self.format))
+            self.write_parts([plot.draw(report, self.format)])
         else:
             self.write(self.render(report, fit_height=fit_height))
         self.say_aside(report)
@@ -118,19 +91,14 @@ class Output(NamedTuple):
             if not self.terminal:
                 return table.render(report)
             size = os.get_terminal_size(sys.stdout.fileno())
-            return table.render(
-                report, size.columns or 80, (size.lines or 24) if fit_height else None, color=self.color
-            )
+            height = (size.lines or 24) if fit_height else None
+            return table.render(report, size.columns or 80, height, color=self.color)
         rendered: str = import_module(f"opskit.render.formats.{self.format}").render(report)
         return rendered
 
     def write(self, content: str) -> None:
         """Write to stdout, or to the file: whole or not at all."""
-        self.write_bytes(content.encode("utf-8", "backslashreplace"))
-
-    def write_bytes(self, data: bytes) -> None:
-        """Write to stdout, or to the file: whole or not at all."""
-        self.write_parts([data])
+        self.write_parts([content.encode("utf-8", "backslashreplace")])
 
     def write_parts(self, parts: Iterable[bytes]) -> None:
         """The same for what comes in parts and may be more than memory should hold."""
@@ -139,7 +107,9 @@ class Output(NamedTuple):
             sys.stdout.buffer.writelines(parts)
             sys.stdout.buffer.flush()
         else:
-            write_file(self.path, parts)
+            from opskit.actions import outfile
+
+            outfile.write_file(self.path, parts)
 
     def repaint(self, content: str) -> None:
         """Put a live table over the last one on the terminal."""
@@ -154,7 +124,7 @@ def about(host: Host, target: Mapping[str, object] | None = None) -> About:
 
 
 def exit_code(report: Report) -> int:
-    """1 where an error or a warning was found, unless the report says otherwise."""
+    """1 if an error or a warning was found, unless the report has a code of its own."""
     if report.exit_code is not None or not report.findings:
         return report.exit_code or 0
     from opskit.analysis.finding import is_failure
@@ -166,39 +136,3 @@ def progress(line: str) -> None:
     """A line about what is going on: on stderr, and only on a terminal."""
     if sys.stderr.isatty():
         click.echo(printable(line), err=True)
-
-
-def _check_can_draw() -> None:
-    from importlib.util import find_spec
-
-    if find_spec("matplotlib") is None:
-        raise NotSupported("pictures need matplotlib, which is not installed: pip install 'opskit[plot]'")
-
-
-def _format_of(path: str, suffixes: Mapping[str, str]) -> str:
-    name = os.path.basename(path)
-    if name in suffixes.values() or name == "table":
-        raise UsageError(f"-o {path}: did you mean -f {name}? (-o takes a file: -o result.{name})")
-    suffix = next((known for known in suffixes if name.lower().endswith(known)), None)
-    if suffix is not None:
-        return suffixes[suffix]
-    ending = os.path.splitext(name)[1]
-    if ending:
-        raise UsageError(
-            f"-o {path}: unknown suffix {ending!r}; known are {' '.join(suffixes)}, or say the format with -f"
-        )
-    return "text"
-
-
-def make_directory(path: str) -> None:
-    """Make the directory of --save where there is none. Raises CannotWrite."""
-    from opskit.actions import outfile
-
-    outfile.make_directory(path)
-
-
-def write_file(path: str, data: bytes | Iterable[bytes]) -> None:
-    """Write a file whole or not at all. Raises CannotWrite."""
-    from opskit.actions import outfile
-
-    outfile.write_file(path, data)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -78,16 +78,3 @@ class _Screen:
             self.out.emit(self.last)
         elif self.out.path is not None and self.blocks:
             self.out.write("\n".join(self.blocks))
-
-
-DEFAULT_INTERVAL_S = 2.0
-
-
-def old_run_watch(
-    host: Any, out: Any, interval_s: Any, count: Any, take: Callable[[], Report], *, fit_height: bool
-) -> int:
-    """For commands that are not yet declared by run.command()."""
-    from types import SimpleNamespace
-
-    run: Any = SimpleNamespace(host=host, out=out, interval_s=interval_s or DEFAULT_INTERVAL_S, count=count)
-    return run_watch(run, take, fit_height=fit_height)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import stat
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 from opskit.jvm.attach.listener import listener_at
 from opskit.jvm.attach.target import (
@@ -29,6 +29,7 @@ from opskit.jvm.perfdata.holders import Holders, mapped_file
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.files.status import parse_status
 from opskit.proc.fs import GONE, FileId, ProcFS, Space, optional
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import stat
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.proc.files.status import parse_status
 from opskit.proc.fs import ProcFS, optional
 from opskit.proc.namespaces import in_initial
 from opskit.quantities import integer
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -48,10 +49,7 @@ class _Living(NamedTuple):
 
 
 def find_leftovers(
-    finder: FileFinder,
-    around: Iterable[Tmp | None],
-    jvms: Iterable[Jvm],
-    wanted: Sequence[int] | None,
+    finder: FileFinder, around: Iterable[Tmp | None], jvms: Iterable[Jvm], wanted: Sequence[int] | None
 ) -> list[Leftover]:
     """The files of ended JVMs in our /tmp and in those of `around`. `jvms`: all that run; each has its files in its own /tmp."""
     tmps: dict[tuple[int, int], Entry] = {}

@@ -6,7 +6,7 @@ A yes can still be wrong (an orphaned socket, a JVM that never reaches a safepoi
 from __future__ import annotations
 
 import stat
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.errors import AttachError
 from opskit.jvm.attach.target import (
@@ -25,6 +25,7 @@ from opskit.jvm.attach.target import (
 from opskit.jvm.discover import HOTSPOT, OPENJ9, Jvm
 from opskit.proc.fs import optional
 from opskit.proc.rights import missing, read_rights
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from opskit.proc.files.status import Status

@@ -6,7 +6,7 @@ trigger file, and kills a process that does not catch it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.errors import AttachError, NoSuchProcess, NotPermitted
@@ -21,6 +21,7 @@ from opskit.proc.files.stat import parse_stat
 from opskit.proc.files.status import Status, parse_status
 from opskit.proc.fs import GONE, FileId, ProcFS, optional
 from opskit.quantities import integer
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

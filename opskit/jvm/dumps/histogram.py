@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import re
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.jvm.logs.timestamps import Stamp
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

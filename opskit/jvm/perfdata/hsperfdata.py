@@ -23,9 +23,9 @@ from __future__ import annotations
 
 import struct
 from enum import IntEnum
-from typing import NamedTuple
 
 from opskit.errors import BadInput
+from opskit.records import NamedTuple
 
 MAGIC = b"\xca\xfe\xc0\xc0"
 _PROLOGUE_BYTES = 32

@@ -11,11 +11,12 @@ in the format of /proc/slabinfo; memory.kmem.usage_in_bytes is all kernel memory
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit.proc.cgroup.limits import memory_limit_of
 from opskit.proc.cgroup.tree import controller_root, is_machine_root
 from opskit.proc.files.slabinfo import Slab, parse_slabinfo
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,10 +8,10 @@ All, unused, age limit (s), wanted pages, negative (since Linux 5.0 and in kerne
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from opskit.errors import BadInput
 from opskit.quantities import integers, signed
+from opskit.records import NamedTuple
 
 _NEGATIVE_SINCE = (5, 0)
 _RELEASE = re.compile(r"([0-9]+)\.([0-9]+)")

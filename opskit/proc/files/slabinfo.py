@@ -16,10 +16,10 @@ dentry_cache        5469   5880    128  183  196    1 :  252  126
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from opskit.errors import BadInput
 from opskit.quantities import integers
+from opskit.records import NamedTuple
 
 _VERSION = re.compile(r"slabinfo - version: ([0-9.]{1,16})")
 _KNOWN = {"1.1", "1.2", "2.0", "2.1"}

@@ -17,9 +17,9 @@ read events: 20495
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from opskit.quantities import integer, signed
+from opskit.records import NamedTuple
 
 # The system calls that look up a path; epoll_ctl, bpf and others fail with ENOENT too, without a lookup.
 PATH_CALLS = (

@@ -36,7 +36,6 @@ def render(report: Report) -> str:
         **(to_object(HEAD, report.about) or {}),
         **(to_object(fields, value) or {}),
         **(to_object(TAIL, report) or {}),
-        **report.data(),
     }
     return json.dumps(document, indent=1, ensure_ascii=True) + "\n"
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from opskit.analysis.dentry.caches import inodes_by_owner, of_kind
 from opskit.analysis.dentry.growth import WATCHED
 from opskit.analysis.dentry.judge import little_to_free, times
 from opskit.analysis.dentry.usage import share
 from opskit.quantities import percent, plain, size, whole
+from opskit.records import NamedTuple
 from opskit.render.fields import COUNT, FLAG, NUMBER, SIZE, TEXT, Field, Kind, list_of, map_of, record, records
 from opskit.render.report import Block, Report
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from opskit.analysis.jmap_diff.compare import proportion
 from opskit.analysis.jmap_diff.judge import growth_of
@@ -12,6 +12,7 @@ from opskit.analysis.jmap_diff.trend import pace_of
 from opskit.escape import printable
 from opskit.jvm.dumps.class_names import to_readable
 from opskit.quantities import duration, plural, signed_size
+from opskit.records import NamedTuple
 from opskit.render.fields import COUNT, FLAG, ID, NUMBER, SIZE, TEXT, Field, Kind, list_of, record, records
 from opskit.render.report import Block, Report, Sheet
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.analysis.pipes.ranking import commands_by_pipe
 from opskit.escape import printable
 from opskit.quantities import agreeing, plain
+from opskit.records import NamedTuple
 from opskit.render.fields import COUNT, ID, NUMBER, SIZE, TEXT, Field, records
 from opskit.render.report import Block, Report
 

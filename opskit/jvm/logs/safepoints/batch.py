@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,9 +8,9 @@ vmop                    [threads: total initially_running wait_to_block]    [tim
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from opskit.quantities import integers
+from opskit.records import NamedTuple
 
 TABLE_MARK = b"page_trap_count"
 ROW_MARK = b" [ "

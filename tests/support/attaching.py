@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+import opskit.proc.kernel.syscalls  # noqa: F401  (a child that became another user may not be able to import ctypes)
 from opskit.errors import AttachError
 from opskit.jvm.attach.client import AttachClient
 from opskit.jvm.attach.listener import listener_at

@@ -281,7 +281,7 @@ def test_both_killed_leave_no_event_and_the_next_run_removes_an_instance(opskit,
 
 def test_a_bug_in_the_tracer_ends_with_70(machine_root):
     """One line with its place, as any other bug."""
-    code = CULPRIT.replace("cli.main()", "trace_lookups.Tracer._row = lambda *_: {}['x']\ncli.main()").replace(
+    code = CULPRIT.replace("cli.main()", "trace_lookups.Tracer._tallies = lambda *_: {}['x']\ncli.main()").replace(
         '"60"', '"100ms"'
     )
     done = subprocess.run([sys.executable, "-c", code, "perf"], capture_output=True, text=True, check=False)

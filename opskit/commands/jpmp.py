@@ -23,9 +23,9 @@ from opskit.render.views.jpmp.report import PICTURES, View, locks_report, look_o
 from opskit.render.views.jpmp.sentences import asides, heap_walk_line, target
 
 if TYPE_CHECKING:
-    from opskit.commands.shared.run import Run
     from collections.abc import Callable, Iterable, Mapping
 
+    from opskit.commands.shared.run import Run
     from opskit.host import Host
 
 _LONG_PAUSE_S = 1.0

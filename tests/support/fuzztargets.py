@@ -24,7 +24,7 @@ from opskit.analysis.safepoints.advice import verdict
 from opskit.analysis.safepoints.stops import moment_of, stops_of
 from opskit.analysis.safepoints.sums import Sums
 from opskit.collect.jmap_diff import Facts, Sample
-from opskit.collect.jpmp import files as dump_files
+from opskit.collect.jpmp import collect as dump_files
 from opskit.collect.jpmp import words as jpmp_words
 from opskit.commands import dentry
 from opskit.commands.shared import options
@@ -78,7 +78,8 @@ from opskit.proc.fs import ProcFS
 from opskit.proc.kernel import ftrace, seccomp
 from opskit.render.fields import to_object
 from opskit.render.pictures import flame_layout
-from opskit.render.views.jpmp import stacks as view
+from opskit.render.views.jpmp import sentences as view
+from opskit.render.views.jpmp.document import STACK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -532,9 +533,9 @@ def read_dumps(data: bytes) -> object:
         for write in (view.root_first, view.leaf_first):
             shown += view.folded_lines(selection.lines_by_weight(picked, write, on_cpu=False))
         selection.hottest_first(picked)
-        json.dumps([to_object(view.STACK, stack) for stack in picked])
+        json.dumps([to_object(STACK, stack) for stack in picked])
         for dump in dumps:
-            shown += map(view.deadlock_line, dump.deadlocks)
+            shown += map(view.reported_deadlock, dump.deadlocks)
         if detail == "locks":
             stacks.cpu_over_run(dumps)
             locks.contention(dumps)
@@ -825,7 +826,7 @@ def _profile(data: bytes) -> object:
     if found is None:
         return None
     list(view.folded_lines(selection.lines_by_weight(found, view.root_first, on_cpu=False)))
-    json.dumps([to_object(view.STACK, stack) for stack in selection.select(found, selection.Selection())])
+    json.dumps([to_object(STACK, stack) for stack in selection.select(found, selection.Selection())])
     return _draw(found)
 
 

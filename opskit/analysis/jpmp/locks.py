@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 LockKey = tuple[str, str]  # class name, address
 
-_MONITOR_WAITS = ("waiting to lock", "waiting to re-lock in wait()", "waiting to relock in wait()")
+_RELOCKS = ("waiting to re-lock in wait()", "waiting to relock in wait()")
+_MONITOR_WAITS, _RELEASES = ("waiting to lock", *_RELOCKS), ("waiting on", *_RELOCKS)
 _PARKS = "parking to wait for"
-_RELEASES = ("waiting on", "waiting to re-lock in wait()", "waiting to relock in wait()")
 # Parking on one of these is waiting for work or for a signal, not for a lock.
 _SIGNALS = re.compile(
     r"ConditionObject|SynchronousQueue|LinkedTransferQueue|ForkJoin|Exchanger|FutureTask|CompletableFuture|Phaser|Thread(?:Builders)?\b"
@@ -89,6 +89,11 @@ class ContendedLock(NamedTuple):
     crowded_samples: int = 0
 
     @property
+    def key(self) -> LockKey:
+        """Class name and address."""
+        return self[:2]
+
+    @property
     def can_be_owned(self) -> bool:
         """Whether a thread holds it while others wait (not a semaphore or latch)."""
         return self.kind == "monitor" or _OWNED.search(self.class_name) is not None
@@ -112,10 +117,9 @@ def contention(dumps: Sequence[ThreadDump], times_s: Sequence[float | None] | No
         graph = _Graph(dump)
         waits.look(number, graph.wanted)
         for lock in graph.contended():
-            key = (lock.class_name, lock.address)
-            samples[key] += 1
-            crowded[key] += lock.held_up >= SEVERAL
-            latest[key] = lock
+            samples[lock.key] += 1
+            crowded[lock.key] += lock.held_up >= SEVERAL
+            latest[lock.key] = lock
         for deadlock in graph.deadlocks():
             deadlocks.setdefault(frozenset(link.thread[:3] for link in deadlock.links), deadlock)
     locks = [
@@ -152,11 +156,10 @@ class _Graph:
         self._dump = dump
         self._holder: dict[LockKey, Thread] = {}
         self.wanted: dict[Thread, tuple[LockKey, Lock]] = {}
-        for thread in dump.threads:
-            self._note(thread)
         self._by_name: dict[str | None, list[Thread]] = {}
         self._by_java_id: dict[int | None, Thread] = {}
         for thread in dump.threads:
+            self._note(thread)
             self._by_name.setdefault(thread.name, []).append(thread)
             self._by_java_id.setdefault(thread.java_id, thread)
         self._reported = [{_bare(link.address) for link in deadlock if link.address} for deadlock in dump.deadlocks]
@@ -190,16 +193,14 @@ class _Graph:
 
     def _note(self, thread: Thread) -> None:
         released = {lock.address for lock in thread.locks if lock.action in _RELEASES}
-        wants = next((lock for lock in thread.locks if _is_wanted(thread, lock)), None)
-        if wants is not None:
+        if (wants := next((lock for lock in thread.locks if _is_wanted(thread, lock)), None)) is not None:
             self.wanted[thread] = _key(wants), wants
         for lock in thread.locks:
             if lock.action == "locked" and lock.address is not None and lock.address not in released:
                 self._holder.setdefault(_key(lock), thread)
 
     def _owner_of(self, key: LockKey, lock: Lock) -> Thread | None:
-        holder = self._holder.get(key)
-        if holder is not None:
+        if (holder := self._holder.get(key)) is not None:
             return holder
         if lock.owner is not None:
             return self._named(lock.owner, None)
@@ -231,13 +232,12 @@ class _Graph:
             owner = self._owner[threads[0]]
             kind = "synchronizer" if lock.action == _PARKS else "monitor"
             yield ContendedLock(
-                class_name=key[0],
-                address=key[1],
-                kind=kind,
+                *key,
+                kind,
                 waiters=tuple(map(self._party, threads)),
                 held_up=self._held_up_by(threads),
-                owner=None if owner is None else self._party(owner),
-                owner_unknown=None if owner is not None else _why_unknown(kind, key[0]),
+                owner=owner and self._party(owner),
+                owner_unknown=None if owner else _why_unknown(kind, key[0]),
                 chain=self._chain(owner),
                 samples=1,
                 waited_at_least_s=None,
@@ -283,12 +283,10 @@ class _Graph:
         return tuple(links)
 
     def _link(self, thread: Thread) -> Link:
-        found = self._links.get(thread)
-        if found is None:
+        if thread not in self._links:
             owner = self._owner[thread]
-            party = None if owner is None else self._party(owner)
-            found = self._links[thread] = Link(self._party(thread), self.wanted[thread][0], party)
-        return found
+            self._links[thread] = Link(self._party(thread), self.wanted[thread][0], owner and self._party(owner))
+        return self._links[thread]
 
     def _party(self, thread: Thread) -> Party:
         return self._parties.get(thread) or self._parties.setdefault(thread, _party(thread))
@@ -296,10 +294,11 @@ class _Graph:
     def deadlocks(self) -> Iterable[Deadlock]:
         """The circles among the waits, and deadlocks that the JVM reports although the stacks do not show them."""
         reported: set[str] = set().union(*self._reported)
+        shown: set[str] = set()
         for circle in self._circles:
             addresses = {self.wanted[thread][0][1] for thread in circle}
+            shown |= addresses
             yield Deadlock(tuple(map(self._link, circle)), reported=not addresses.isdisjoint(reported))
-        shown = {self.wanted[thread][0][1] for circle in self._circles for thread in circle}
         for number, (deadlock, theirs) in enumerate(zip(self._dump.deadlocks, self._reported)):
             if theirs and not theirs & shown:
                 yield Deadlock(tuple(self._as_reported(link, number) for link in deadlock), reported=True)
@@ -322,13 +321,12 @@ class _Graph:
         return circles
 
     def _as_reported(self, link: Waits, deadlock: int) -> Link:
-        thread = self._named(link.thread, deadlock)
-        owner = None if link.owner is None else self._named(link.owner, deadlock)
-        return Link(
-            self._party(thread) if thread else _unseen(link.thread),
-            (link.lock_class or "?", _bare(link.address or "")),
-            self._party(owner) if owner else _unseen(link.owner) if link.owner is not None else None,
-        )
+        def party(name: str) -> Party:
+            thread = self._named(name, deadlock)
+            return self._party(thread) if thread else Party(name, None, None, None, (), virtual=False)
+
+        lock = link.lock_class or "?", _bare(link.address)
+        return Link(party(link.thread), lock, None if link.owner is None else party(link.owner))
 
 
 def _is_wanted(thread: Thread, lock: Lock) -> bool:
@@ -340,9 +338,9 @@ def _is_wanted(thread: Thread, lock: Lock) -> bool:
         return thread.stack.state in (None, "BLOCKED")
     if lock.action != _PARKS or lock.class_name is None or _SIGNALS.search(lock.class_name):
         return False
-    return _OWNED.search(lock.class_name) is not None or not is_idle(
-        thread.stack.state, tuple(map(frame_name, thread.stack.frames))
-    )
+    if _OWNED.search(lock.class_name):
+        return True
+    return not is_idle(thread.stack.state, tuple(map(frame_name, thread.stack.frames)))
 
 
 def _why_unknown(kind: str, class_name: str) -> str:
@@ -352,7 +350,7 @@ def _why_unknown(kind: str, class_name: str) -> str:
 
 
 def _key(lock: Lock) -> LockKey:
-    return lock.class_name or "?", _bare(lock.address or "")
+    return lock.class_name or "?", _bare(lock.address)
 
 
 def _bare(address: str | None) -> str:
@@ -364,7 +362,3 @@ def _party(thread: Thread) -> Party:
     virtual = thread.virtual is True or thread.stack.role == "mounted"
     frames = tuple(map(frame_name, thread.stack.frames))
     return Party(thread.name or "", thread.java_id, thread.native_id, thread.stack.state, frames, virtual)
-
-
-def _unseen(name: str) -> Party:
-    return Party(name, None, None, None, (), virtual=False)

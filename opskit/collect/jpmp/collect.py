@@ -1,19 +1,22 @@
-"""Collect thread dumps: sample a live JVM, or read saved dumps and profiles."""
+"""Collect thread dumps: sample a live JVM, or read saved dumps and profiles (plain or gzip; `-` is standard input)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.collect.jpmp.facts import Facts, Sampled
-from opskit.errors import OpskitError
+from opskit.collect.jpmp.facts import CutOff, Facts, Sampled
+from opskit.errors import NothingFound, OpskitError
+from opskit.jvm import profiles
 from opskit.jvm.dumps.dialects import DumpReader
+from opskit.proc.user_files import read_bytes, source_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from opskit.collect.jpmp.facts import Request
     from opskit.host import Host
     from opskit.jvm.attach.client import AttachClient
+    from opskit.jvm.dumps.thread_dump import ThreadDump
 
 VIRTUAL_TIMEOUT_S = 60.0  # a JVM writes some 15,000 threads/s
 _S_PER_GIB = 0.6  # 36 to 39 s were reported for a heap of 65 GB
@@ -32,13 +35,52 @@ def collect(
     the raw text of each dump. Raises BadInput, and AttachError if the JVM gave no dump at all.
     """
     reader = DumpReader(ask.detail)
-    from opskit.collect.jpmp.files import read_files
-
     before = None if ask.before is None else read_files((ask.before,), reader)
     if ask.pid is None:
         return read_files(ask.files, reader)._replace(before=before)
     live = _sample(host, ask.pid, ask, reader, dump_virtual, keep)
     return Facts(live.dumps, live=live, before=before)
+
+
+def read_files(paths: Sequence[str], reader: DumpReader) -> Facts:
+    """Read every file as what it is. Raises BadInput, NotPermitted, and NothingFound for a file without dump or profile."""
+    dumps: list[ThreadDump] = []
+    stacks: list[profiles.WeightedStack] = []
+    cut_off: list[CutOff] = []
+    for path in paths:
+        source, data = source_name(path), read_bytes(path, "jpmp")
+        if source.removesuffix(".gz").endswith((".folded", ".collapsed")):
+            text = data.decode("utf-8", "surrogateescape")
+            del data  # such files are big
+            stacks += profiles.parse_folded(text, source)
+            continue
+        try:
+            found = reader.read(data, source)
+        except NothingFound:
+            profile = read_profile(data.decode("utf-8", "surrogateescape"), source)
+            if profile is None:
+                raise
+            stacks += profile
+            continue
+        dumps += found
+        for number, dump in enumerate(found, 1):
+            if dump.cut_off:
+                whole = sum(bool(thread.stack.frames) for thread in dump.threads)
+                cut_off.append(CutOff(source, number, len(found), whole))
+    return Facts(dumps, stacks, tuple(paths), cut_off)
+
+
+def read_profile(text: str, source: str) -> list[profiles.WeightedStack] | None:
+    """The stacks of collapsed stacks or of `opskit jpmp -f json`; None if the text is neither. Raises BadInput."""
+    if not text[:1000].lstrip().startswith("{"):
+        return profiles.parse_folded(text, source) if profiles.is_folded(text) else None
+    import json
+
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return profiles.parse_profile(document, source) if profiles.is_profile(document) else None
 
 
 def _sample(

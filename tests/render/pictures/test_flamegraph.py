@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from opskit.analysis.jpmp.flame_tree import compare, merge
 from opskit.analysis.jpmp.frame_kinds import kinds_of
-from opskit.render.pictures.flame_labels import Name
 from opskit.render.pictures.flame_layout import Picture, drawn_px
-from opskit.render.pictures.flamegraph import draw
+from opskit.render.pictures.flamegraph import Name, draw
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = [

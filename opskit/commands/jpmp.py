@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from opskit.commands.shared.run import Run
     from opskit.host import Host
 
-_LONG_PAUSE_S = 1.0
-_INTERRUPTED = 130
+_LONG_PAUSE_S, _INTERRUPTED = 1.0, 130
 _LIVE_ONLY = ("samples", "interval_s", "max_stop", "timeout", "save", "synchronizers", "virtual")
 sampling, show = partial(option, group=SAMPLING), partial(option, group=SHOW)
 locks, picture = partial(option, group="Locks"), partial(option, group="Pictures")
@@ -120,15 +119,17 @@ def _live(host: Host, words: tuple[str, ...], given: Mapping[str, Any], ask: Req
 
 
 def _keeper(host: Host, ask: Request, folder: str | None) -> Callable[[int, bytes], None]:
-    """What to do with each raw dump: write it to the folder of --save, show progress on a terminal."""
-    from opskit.actions.save_dumps import saver
+    """What to do with each raw dump: write it to `folder/NAME-0001.txt`, show progress on a terminal. Raises CannotWrite."""
+    from opskit.actions import outfile
 
     host.prove_own(ask.pid)
-    save = None if folder is None else saver(folder, f"jpmp-{ask.pid}-{host.now():%Y%m%dT%H%M%SZ}")
+    path = f"{folder}/jpmp-{ask.pid}-{host.now():%Y%m%dT%H%M%SZ}"
+    if folder is not None:
+        outfile.make_directory(folder)
 
     def keep(number: int, dump: bytes) -> None:
-        if save is not None:
-            save(number, dump)
+        if folder is not None:
+            outfile.write_file(f"{path}-{number:04d}.{'json' if dump.startswith(b'{') else 'txt'}", dump)
         _progress(f"sample {number} of {ask.schedule.samples}; Ctrl-C shows what there is so far")
 
     return keep

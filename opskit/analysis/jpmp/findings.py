@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.analysis.finding import Entity, Finding
-from opskit.analysis.jpmp.idle import waits_for_connections
 from opskit.quantities import plural
 
 if TYPE_CHECKING:
@@ -57,6 +56,8 @@ def _found_deadlock(facts: Facts, deadlock: Deadlock) -> Finding:
 
 def _is_held_up(lock: ContendedLock, facts: Facts, deadlocked: Iterable[object]) -> bool:
     """Whether one lock holds up several threads most of the time: not by a deadlock, and not in idle acceptors."""
+    from opskit.analysis.jpmp.idle import waits_for_connections
+
     if lock.crowded_samples < max(_ENOUGH_SAMPLES, _ENOUGH_SHARE * len(facts.dumps)) or not lock.can_be_owned:
         return False
     owners = [party for party in (lock.owner, *(link.thread for link in lock.chain)) if party is not None]

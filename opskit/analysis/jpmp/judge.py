@@ -52,13 +52,14 @@ def judge(facts: Facts, how: Weighing) -> Profile:
     """Weigh the stacks and find the deadlocks that the JVM reports. Raises UsageError if CPU time is wanted but unknown."""
     stacks, cpu = _weigh(facts, how)
     deadlocks = tuple(dict.fromkeys(deadlock for dump in facts.dumps for deadlock in dump.deadlocks))
+    before = None if facts.before is None else _weigh(facts.before, how._replace(detailed=True))[0]
     return Profile(
         stacks,
         select(stacks, how.selection),
         None if cpu is None else sum(cpu.values()),
         deadlocks,
-        _findings(facts, deadlocks),
-        None if facts.before is None else select(_weigh(facts.before, how._replace(detailed=True))[0], how.selection),
+        _findings(facts, deadlocks) if deadlocks else (),
+        None if before is None else select(before, how.selection),
     )
 
 
@@ -79,16 +80,12 @@ def _check_cpu(facts: Facts, cpu: Mapping[int, float] | None) -> None:
         raise UsageError("--on-cpu: collapsed stacks say nothing about CPU time; leave it out")
     if facts.dumps and cpu is None:
         if len(facts.dumps) < 2:
-            raise UsageError(
-                "--on-cpu needs two dumps or more of the same JVM: CPU time since the start of a thread says nothing "
-                "about its current stack"
-            )
+            why = "CPU time since the start of a thread says nothing about its current stack"
+            raise UsageError(f"--on-cpu needs two dumps or more of the same JVM: {why}")
         raise UsageError("--on-cpu: these dumps have no cpu= (JDK 11 and later write it); sample the live JVM instead")
 
 
 def _findings(facts: Facts, deadlocks: Sequence[Sequence[Waits]]) -> list[Finding]:
-    if not deadlocks:
-        return []
     from opskit.analysis.jpmp.findings import reported_deadlock
 
     return [reported_deadlock(facts, deadlock) for deadlock in deadlocks]
@@ -102,11 +99,7 @@ def judge_locks(facts: Facts) -> Locks:
 
     if not facts.dumps:
         raise UsageError("--locks: collapsed stacks say nothing of locks; give the thread dumps themselves")
-    times: Sequence[float | None]
-    if facts.live is not None:
-        times = facts.live.times_s
-    else:
-        times = [None if dump.time is None else read_stamp(dump.time).time_s for dump in facts.dumps]
-    found = contention(facts.dumps, times)
+    times = [None if dump.time is None else read_stamp(dump.time).time_s for dump in facts.dumps]
+    found = contention(facts.dumps, times if facts.live is None else facts.live.times_s)
     known = any(thread.locks for dump in facts.dumps for thread in dump.threads)
     return Locks(found, known, lock_findings(facts, found))

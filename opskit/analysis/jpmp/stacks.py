@@ -17,7 +17,7 @@ from opskit.records import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
 
-    from opskit.jvm.dumps.thread_dump import Thread, ThreadDump
+    from opskit.jvm.dumps.thread_dump import ThreadDump
 
 Root = Literal["thread", "pool"]
 Explains = Literal["all", "the rest", "nothing"]  # the rest: CPU time that no other sample of the thread explains
@@ -25,7 +25,6 @@ Explains = Literal["all", "the rest", "nothing"]  # the rest: CPU time that no o
 NOT_SEEN_RUNNING = "[not seen running]"
 NOT_IN_ANY_DUMP = "[not in any dump]"
 _TOP = 8  # frames that decide what a native method waits for
-_ANONYMOUS = None, None, None  # a thread without name, native id and Java id
 
 
 class Naming(NamedTuple):
@@ -41,10 +40,8 @@ class _Group:
     __slots__ = ("cpu_ms", "deadlocked", "names", "samples")
 
     def __init__(self, samples: int = 0) -> None:
-        self.samples = samples
-        self.cpu_ms = 0.0
+        self.samples, self.cpu_ms, self.deadlocked = samples, 0.0, False
         self.names: dict[Hashable, str] = {}
-        self.deadlocked = False
 
 
 def count(dumps: Iterable[ThreadDump], naming: Naming, *, idle: bool = True) -> list[WeightedStack]:
@@ -131,17 +128,15 @@ class _Weigher:
     def _group_of(self, name: str | None, stack: Stack, container: str | None = None) -> _Group:
         root = self._root
         above = None if root is None or name is None else (name if root == "thread" else pool_of(name)) or '""'
-        found = self.groups.get((above, stack, container))
-        if found is None:
-            found = self.groups[above, stack, container] = _Group()
-        return found
+        key = above, stack, container
+        return self.groups.get(key) or self.groups.setdefault(key, _Group())
 
     def _invent(self, frame: str) -> Stack:
         return self._invented.setdefault(frame, Stack((frame,)))
 
 
 def _is_idle(state: str | None, frames: tuple[str, ...]) -> bool:
-    from opskit.analysis.jpmp.idle import is_idle
+    from opskit.analysis.jpmp.idle import is_idle  # not needed by -f text
 
     return is_idle(state, frames)
 
@@ -150,11 +145,9 @@ def _cpu_of(stack: Stack, carries_a_visible_thread: bool) -> Explains:
     """How much of a thread's CPU time a sample explains. A carrier's CPU is its mounted thread's, if the dump shows that."""
     from opskit.analysis.jpmp.idle import may_read_file, waits_in_native
 
-    if not stack.frames:
+    if not stack.frames or (stack.role == "carrier" and not carries_a_visible_thread):
         return "all"
-    if stack.role == "carrier":
-        return "nothing" if carries_a_visible_thread else "all"
-    if stack.state != "RUNNABLE" and stack.role != "mounted":
+    if stack.role == "carrier" or (stack.state != "RUNNABLE" and stack.role != "mounted"):
         return "nothing"
     top = [frame_name(frame) for frame in stack.frames[:_TOP]]
     if not waits_in_native(top):
@@ -163,8 +156,7 @@ def _cpu_of(stack: Stack, carries_a_visible_thread: bool) -> Explains:
 
 
 def _weighted(stack: Stack, group: _Group, naming: Naming, above: str | None, *, idle: bool = True) -> WeightedStack:
-    plain = tuple(map(frame_name, stack.frames))
-    frames = plain
+    plain = frames = tuple(map(frame_name, stack.frames))
     if any(naming):
         frames = tuple(frame_name(frame, full=naming.full, lines=naming.lines) for frame in stack.frames)
     pools = Counter(map(pool_of, group.names.values()))
@@ -208,10 +200,5 @@ def cpu_over_run(
 
 def thread_count(dumps: Iterable[ThreadDump]) -> int | None:
     """How many different threads are in the dumps; None if they were read without names and ids."""
-
-    def identity(thread: Thread) -> tuple[str | None, int | None, int | None]:
-        return thread[1:4]
-
-    met = {identity(thread) for dump in dumps for thread in dump.threads}
-    met.discard(_ANONYMOUS)
-    return len(met) or None
+    met = {thread[1:4] for dump in dumps for thread in dump.threads}  # name, Java id, native id
+    return len(met - {(None, None, None)}) or None

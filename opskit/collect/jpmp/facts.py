@@ -13,13 +13,10 @@ if TYPE_CHECKING:
     from opskit.jvm.dumps.thread_dump import Detail, ThreadDump
     from opskit.jvm.profiles import WeightedStack
 
-DEFAULT_SAMPLES = 20
-DEFAULT_INTERVAL_S = 0.25
-DEFAULT_MAX_STOP_PERCENT = 1.0
+DEFAULT_SAMPLES, DEFAULT_INTERVAL_S, DEFAULT_MAX_STOP_PERCENT = 20, 0.25, 1.0
 
-DumpKind = Literal[
-    "threads", "synchronizers", "virtual"
-]  # plain, with owners of j.u.c. locks, with all virtual threads
+# Plain, with owners of java.util.concurrent locks, with all virtual threads.
+DumpKind = Literal["threads", "synchronizers", "virtual"]
 End = Literal["interrupted", "exited", "long stop", "failed"]
 
 
@@ -61,10 +58,8 @@ class Sampled:
         self.dumps: list[ThreadDump] = []
         self.times_s: list[float] = []
         self.stops_ms: list[float] = []
-        self.stops_are_bounds = False
-        self.late = 0
-        self.elapsed_s = 0.0
-        self.stretched = False
+        self.stops_are_bounds = self.stretched = False
+        self.late, self.elapsed_s = 0, 0.0
         self.ended: End | None = None
         self.error: OpskitError | None = None
         self.cpu_before: Mapping[int, float] | None = None

@@ -37,7 +37,14 @@ def read_words(
         interval_s = read_interval(numbers[1])
     # A walk of the heap, or a file written by the JVM, happens once by default.
     default = DEFAULT_SAMPLES if kind == "threads" else 1
-    return _resolve(host, name), Schedule(default if samples is None else samples, interval_s, max_stop_percent)
+    schedule = Schedule(default if samples is None else samples, interval_s, max_stop_percent)
+    try:
+        return resolve_jvm(host, name), schedule
+    except WhichProcess as which:
+        if name is None or " match " in str(which):
+            raise
+        problem = f"{name!r} is not a file, and not part of a running JVM's main class or jar"
+        raise WhichProcess(problem, which.lines) from None
 
 
 def read_samples(word: str, name: str | None) -> int:
@@ -45,10 +52,10 @@ def read_samples(word: str, name: str | None) -> int:
     samples = integer(word)
     if samples is None and name is not None and not is_pid(name):
         raise UsageError(f"jpmp: {name!r} is not a file, and {word!r} is not a number of samples")
-    if not samples:
-        shown = word if samples == 0 else repr(word)
-        raise UsageError(f"jpmp: SAMPLES is {shown}; give a whole number from 1 up, such as 20")
-    return samples
+    if samples:
+        return samples
+    shown = repr(word) if samples is None else word
+    raise UsageError(f"jpmp: SAMPLES is {shown}; give a whole number from 1 up, such as 20")
 
 
 def read_interval(word: str) -> float:
@@ -57,14 +64,3 @@ def read_interval(word: str) -> float:
     if seconds is None:
         raise UsageError(f"jpmp: INTERVAL is {word!r}; give seconds from 0 up, 250ms, 2s or 1m")
     return seconds
-
-
-def _resolve(host: Host, name: str | None) -> int:
-    try:
-        return resolve_jvm(host, name)
-    except WhichProcess as which:
-        if name is None or " match " in str(which):
-            raise
-        raise WhichProcess(
-            f"{name!r} is not a file, and not part of a running JVM's main class or jar", which.lines
-        ) from None

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from opskit.analysis.jpmp.findings import listed, lock_name, party_name
 from opskit.analysis.jpmp.frames import short
+from opskit.analysis.jpmp.stacks import thread_count
 from opskit.records import NamedTuple
 from opskit.render.fields import COUNT, FLAG, ID, NUMBER, TEXT, Field, Kind, list_of, map_of, record, records, to_object
 from opskit.render.views.jpmp import sentences
@@ -98,7 +99,7 @@ DOCUMENT: Sequence[Field[Shown]] = (
     Field("stacks", records(STACK), value=lambda shown: shown.rows),
     Field("weight", value=lambda shown: shown.how and ("cpu_ms" if shown.how.on_cpu else "samples")),
     Field("sample_count", COUNT, value=lambda shown: len(shown.facts.dumps) or None, help="the number of dumps"),
-    Field("threads", COUNT, value=lambda shown: shown.profile and sentences.threads(shown.facts)),
+    Field("threads", COUNT, value=lambda shown: shown.profile and thread_count(shown.facts.dumps)),
     Field("cpu_ms", _ROUNDED, value=lambda shown: shown.profile and shown.profile.cpu_ms),
     Field("locks", records(_LOCK), value=lambda shown: shown.locks and shown.locks.contention.locks[: shown.top or None]),
     Field("deadlocks", _DEADLOCKS, value=lambda shown: shown.profile.deadlocks if shown.profile else shown.locks and shown.locks.contention.deadlocks),

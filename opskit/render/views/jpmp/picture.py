@@ -101,10 +101,10 @@ def _paths(stacks: Sequence[WeightedStack], look: Look, *, on_cpu: bool) -> list
 
 def _title(look: Look, now: Drawn, before: Drawn | None, *, on_cpu: bool) -> str:
     unit = "CPU ms" if on_cpu else ""
+    if before is None and unit:
+        return f"{unit} of {now.name}" if look.title is None else f"{look.title} ({unit})"
     if before is None:
-        if look.title is None:
-            return f"{unit} of {now.name}" if unit else now.name
-        return f"{look.title} ({unit})" if unit else look.title
+        return now.name if look.title is None else look.title
     return ": ".join(filter(None, (look.title, unit, f"{now.name} (after) against {before.name} (before)")))
 
 
@@ -115,10 +115,9 @@ def _reading(look: Look, now: Drawn, before: Drawn | None, tree: FlameTree, stac
         return f"{weight / 1000:,.0f} CPU ms" if on_cpu else f"{weight:,} samples"
 
     width = "CPU ms" if on_cpu else "samples"
+    place = f"a frame {'hangs below' if look.inverted else 'stands on'} its caller"
     if look.reverse:
         place = f"merged from the leaves: a frame's callers {'hang below' if look.inverted else 'stand on'} it"
-    else:
-        place = f"a frame {'hangs below' if look.inverted else 'stands on'} its caller"
     if before is None:
         return [f"{amount(tree.total)} in {plural(stacks, 'stack')}; widths are {width}; {place}"]
     return [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from opskit import shell
 from opskit.analysis.jpmp import selection
 from opskit.errors import UsageError
 from opskit.quantities import percent, plural
@@ -81,17 +82,13 @@ def profile_report(about: About, facts: Facts, how: Weighing, profile: Profile, 
 
     rows = ordered[: view.top or None]
     hidden = 0 if how.selection.idle else sum(stack.idle and not stack.deadlocked for stack in profile.stacks)
-    columns = stack_columns(
-        profile.stacks,
-        on_cpu=how.on_cpu,
-        full_names=how.naming.full,
-        most_frames=_FRAMES_ON_SCREEN if view.terminal and how.selection.depth is None else None,
-    )
+    most = _FRAMES_ON_SCREEN if view.terminal and how.selection.depth is None else None
+    columns = stack_columns(profile.stacks, on_cpu=how.on_cpu, full_names=how.naming.full, most_frames=most)
     return Report(
         about,
         [Block(columns, rows, len(ordered))],
         verdict=deadlocks,
-        footer=[*([f"{plural(hidden, 'idle stack')} hidden; --idle shows them"] if hidden else []), *taken],
+        footer=[f"{plural(hidden, 'idle stack')} hidden; --idle shows them", *taken] if hidden else taken,
         findings=profile.findings,
         document=(DOCUMENT, Shown(facts, how, profile, rows)),
     )
@@ -147,12 +144,8 @@ def locks_report(about: About, facts: Facts, locks: Locks, view: View) -> Report
         verdict = ["no thread waits for a lock" if locks.known else sentences.locks_unknown(facts)]
     footer = [sentences.taken_line(facts)]
     if facts.live is not None and any(lock.owner_unknown == ASK_FOR_SYNCHRONIZERS for lock in found.locks):
-        footer.append(sentences.synchronizers_line(facts.live))
-    return Report(
-        about,
-        [Block(LOCK_COLUMNS, found.locks[: view.top or None], len(found.locks))] if found.locks else [],
-        verdict=verdict,
-        footer=footer,
-        findings=locks.findings,
-        document=(DOCUMENT, Shown(facts, locks=locks, top=view.top)),
-    )
+        finds = shell.command("opskit", "jpmp", facts.live.pid, "--locks", "--synchronizers")
+        footer.append(f"owners of java.util.concurrent locks: {finds}")
+    blocks = [Block(LOCK_COLUMNS, found.locks[: view.top or None], len(found.locks))] if found.locks else []
+    document = DOCUMENT, Shown(facts, locks=locks, top=view.top)
+    return Report(about, blocks, verdict=verdict, footer=footer, findings=locks.findings, document=document)

@@ -23,16 +23,14 @@ _SAFEPOINTS = "Stacks of running threads are taken at safepoints: the hot line m
 
 def heap_walk_line(pid: int, used_bytes: int | None, pause_s: float | None) -> str:
     """What --synchronizers costs the JVM."""
-    cost = "the size of its used heap is unknown"
-    if pause_s is not None:
-        cost = f"heap used {size(used_bytes)}: the pause may take about {pause_s:.1f} s"
+    known = f"heap used {size(used_bytes)}: the pause may take about {pause_s or 0:.1f} s"
+    cost = "the size of its used heap is unknown" if pause_s is None else known
     return f"--synchronizers walks the heap of {pid}, which pauses the JVM; {cost}"
 
 
 def target(facts: Facts) -> Mapping[str, object]:
     """The head of the report: the files, or the JVM."""
-    live = facts.live
-    if live is None:
+    if (live := facts.live) is None:
         return {"files": " ".join(facts.files)}
     return {"pid": live.pid, "main": live.main, "jdk": live.dumps[0].version, "unit": live.unit}
 
@@ -57,35 +55,20 @@ def dialects(facts: Facts) -> list[str]:
     return list(dict.fromkeys(dump.dialect for dump in facts.dumps))
 
 
-def threads(facts: Facts) -> int | None:
-    """How many different threads the dumps have; None if unknown."""
-    return thread_count(facts.dumps)
-
-
-def synchronizers_line(live: Sampled) -> str:
-    """How to get the owners of java.util.concurrent locks."""
-    finds = shell.command("opskit", "jpmp", live.pid, "--locks", "--synchronizers")
-    return f"owners of java.util.concurrent locks: {finds}"
-
-
 def taken_line(facts: Facts) -> str:
     """`20 samples, 115 threads; sampling paused the JVM for …; read as HotSpot. Stacks of running threads are …`."""
-    if facts.live is not None:
-        head = plural(len(facts.dumps), "sample")
-    else:
-        head = plural(len(facts.dumps), "dump") if facts.dumps else plural(len(facts.files), "file")
-    count = threads(facts)
+    head = plural(len(facts.dumps) or len(facts.files), "sample" if facts.live else "dump" if facts.dumps else "file")
+    count = thread_count(facts.dumps)
     parts = [f"{head}, {plural(count, 'thread')}" if count else head]
     parts += [] if facts.live is None else _of_run(facts.live)
-    read_as = [f"read as {', '.join(dialects(facts))}"] if facts.dumps else []
-    return "; ".join(parts + read_as) + f". {_SAFEPOINTS}"
+    parts += [f"read as {', '.join(dialects(facts))}"] if facts.dumps else []
+    return f"{'; '.join(parts)}. {_SAFEPOINTS}"
 
 
 def _of_run(live: Sampled) -> Iterator[str]:
     percent = live.stopped_percent
     share = "" if percent is None else f"{percent:.1f} % of the run, "
-    source = "the dumps' wall time" if live.stops_are_bounds else "hsperfdata"
-    most = "at most " if live.stops_are_bounds else ""
+    most, source = ("at most ", "the dumps' wall time") if live.stops_are_bounds else ("", "hsperfdata")
     yield f"sampling paused the JVM for {most}{live.stopped_ms:.1f} ms ({share}{source})"
     if live.throttled_percent is not None:
         yield f"throttled by its CPU quota {live.throttled_percent:.0f} %"

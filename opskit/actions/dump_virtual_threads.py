@@ -1,11 +1,8 @@
 """Let a JVM write all of its threads, including virtual ones, to a file of its own; read and remove the file.
 
 `Thread.dump_to_file` (JDK 21+, src/java.base/share/classes/jdk/internal/vm/ThreadDumper.java) is the only dump with every
-virtual thread. The JVM writes the file as its own user, in its own mount namespace.
-
-- The name is random and must not exist yet: the JVM does not overwrite files.
-- The file is opened without following links, and only if it is a regular file of the JVM's user with one name.
-- It is always removed, also on Ctrl-C, SIGTERM and SIGHUP. The next run removes what SIGKILL left.
+virtual thread. The JVM writes the file as its own user, in its own mount namespace, under a random name: it overwrites no
+file. The file is always removed, also on signals; the next run removes what SIGKILL left.
 """
 
 from __future__ import annotations
@@ -28,7 +25,6 @@ if TYPE_CHECKING:
 FIRST_JDK = 21
 _LEAST_ROOM_BYTES = 64 << 20
 _HEAP_PER_DUMPED_BYTE = 8  # a parked virtual thread takes some KiB of heap, and less than 2 KiB of the dump
-_CREATED = "Created "  # begins the reply after success
 _LAST_LOOKS, _LOOK_PAUSE_S = 40, 0.05
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -52,7 +48,7 @@ def dump_virtual_threads(host: Host, client: AttachClient, heap_used_bytes: int 
         leftovers.remove_abandoned(tmp, target.euid)
         _check_room(tmp, target.pid, heap_used_bytes)
         answer, dump = _dump(host, client, tmp, "json")
-        if _CREATED not in answer:
+        if "Created " not in answer:
             # JDK 21 to 25 stop within their JSON at a thread name with a control character.
             answer, dump = _dump(host, client, tmp, "plain")
         # The JVM may have written the file of a killed run in the meantime.
@@ -64,8 +60,7 @@ def dump_virtual_threads(host: Host, client: AttachClient, heap_used_bytes: int 
 
 def _dump(host: Host, client: AttachClient, tmp: int, form: str) -> tuple[str, bytes]:
     """The reply of the JVM, and the file that it wrote."""
-    name, euid = leftovers.new_name(f".{form}"), client.target.euid
-    answered = False
+    name, euid, answered = leftovers.new_name(f".{form}"), client.target.euid, False
     with Guard():
         try:
             with Interruptible():
@@ -98,21 +93,16 @@ def _read(tmp: int, name: str, euid: int, answer: str) -> bytes:
         advice = f"it said: {answer.strip()[:300]}"
         raise AttachError("tmp", "the JVM", why="it wrote no dump of its virtual threads", advice=advice) from None
     except OSError as error:
-        advice = (
-            how_to_be_allowed(ProcFS(), "CAP_DAC_READ_SEARCH") if isinstance(error, PermissionError) else "try again"
-        )
+        denied = isinstance(error, PermissionError)
+        advice = how_to_be_allowed(ProcFS(), "CAP_DAC_READ_SEARCH") if denied else "try again"
         raise NotPermitted(f"cannot read /tmp/{name}, which the JVM wrote: {error.strerror}; {advice}") from None
     if fd < 0:
-        raise NotPermitted(
-            f"/tmp/{name} is not the file that the JVM was asked to write (uid {found.st_uid}): not read"
-        )
+        why = f"is not the file that the JVM was asked to write (uid {found.st_uid}): not read"
+        raise NotPermitted(f"/tmp/{name} {why}")
     with open(fd, "rb") as file:
-        if found.st_size > LARGEST_DUMP_FILE_BYTES:
-            limit = LARGEST_DUMP_FILE_BYTES
-            what = (
-                f"/tmp/{name}, the dump of its virtual threads, has {found.st_size >> 20} MiB, and at most {limit >> 20} MiB are "
-                "read"
-            )
+        if found.st_size > (limit := LARGEST_DUMP_FILE_BYTES):
+            sizes = f"has {found.st_size >> 20} MiB, and at most {limit >> 20} MiB are read"
+            what = f"/tmp/{name}, the dump of its virtual threads, {sizes}"
             raise AttachError("reply-too-large", "the JVM", what=what, advice="it was removed", limit_bytes=limit)
         return file.read(found.st_size)
 

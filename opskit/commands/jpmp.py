@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from opskit.analysis.jpmp.judge import Weighing, judge, judge_locks
-from opskit.analysis.jpmp.selection import Selection
-from opskit.analysis.jpmp.stacks import Naming, Root
+from opskit.analysis.jpmp.stacks import Naming, Root, Selection
 from opskit.collect.jpmp.collect import collect, heap_used_bytes, heap_walk_s
 from opskit.collect.jpmp.facts import DumpKind, Request
 from opskit.collect.targets import is_file

@@ -17,7 +17,7 @@ from opskit.actions import peek_paths
 from opskit.analysis.distribution import Scratch
 from opskit.analysis.jmap_diff.judge import judge
 from opskit.analysis.jmap_diff.names import Choice
-from opskit.analysis.jpmp import flame_tree, frame_kinds, frames, locks, selection, stacks
+from opskit.analysis.jpmp import flame_tree, frame_kinds, frames, locks, stacks
 from opskit.analysis.limits.origin import unit_soft
 from opskit.analysis.limits.thread_stack import compiler_stack_bytes, java_stack
 from opskit.analysis.safepoints.advice import verdict
@@ -529,10 +529,10 @@ def read_dumps(data: bytes) -> object:
             if detail == "locks"
             else stacks.count(dumps, stacks.Naming())
         )
-        picked = selection.select(weighed, selection.Selection())
+        picked = stacks.select(weighed, stacks.Selection())
         for write in (view.root_first, view.leaf_first):
-            shown += view.folded_lines(selection.lines_by_weight(picked, write, on_cpu=False))
-        selection.hottest_first(picked)
+            shown += view.folded_lines(stacks.lines_by_weight(picked, write, on_cpu=False))
+        stacks.hottest_first(picked)
         json.dumps([to_object(STACK, stack) for stack in picked])
         for dump in dumps:
             shown += map(view.reported_deadlock, dump.deadlocks)
@@ -825,8 +825,8 @@ def _profile(data: bytes) -> object:
     found = dump_files.read_profile(text(data), "a file")
     if found is None:
         return None
-    list(view.folded_lines(selection.lines_by_weight(found, view.root_first, on_cpu=False)))
-    json.dumps([to_object(STACK, stack) for stack in selection.select(found, selection.Selection())])
+    list(view.folded_lines(stacks.lines_by_weight(found, view.root_first, on_cpu=False)))
+    json.dumps([to_object(STACK, stack) for stack in stacks.select(found, stacks.Selection())])
     return _draw(found)
 
 

@@ -29,10 +29,9 @@ def collect(
     dump_virtual: Callable[[Host, AttachClient, int | None], bytes] | None = None,
     keep: Callable[[int, bytes], None] | None = None,
 ) -> Facts:
-    """Read the file to compare with, then the files or the JVM.
+    """Read the file to compare with, then the files or the JVM. Raises BadInput, and AttachError if the JVM gave no dump at all.
 
-    `dump_virtual` takes a dump of all virtual threads (it writes a file, so it is an action); `keep` gets the number and
-    the raw text of each dump. Raises BadInput, and AttachError if the JVM gave no dump at all.
+    `dump_virtual`: an action that takes a dump of all virtual threads. `keep` gets the number and raw text of each dump.
     """
     reader = DumpReader(ask.detail)
     before = None if ask.before is None else read_files((ask.before,), reader)

@@ -29,10 +29,7 @@ class Schedule(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What to read: `files`, or the JVM `pid`; `before` is a file to compare with.
-
-    `detail`: how much of each dump. `cpu`: also the CPU time of the JVM's threads.
-    """
+    """What to read: `files`, or the JVM `pid`, with its threads' CPU time if `cpu`. `before`: a file to compare with."""
 
     files: Sequence[str] = ()
     pid: int | None = None
@@ -45,9 +42,9 @@ class Request(NamedTuple):
 
 
 class Sampled:
-    """A sampled JVM. Stops are in ms, one per dump, by hsperfdata or (`stops_are_bounds`) at most the dump's own time.
+    """A sampled JVM. `times_s`: when each sample began. CPU readings are in ms by native id.
 
-    `times_s`: when each sample began. CPU readings are in ms by native id. `ended`: why the run ended early, with its `error`.
+    `stops_ms`: one per dump, by hsperfdata, or (`stops_are_bounds`) the dump's own time, which is longer.
     """
 
     def __init__(

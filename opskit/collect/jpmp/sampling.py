@@ -24,7 +24,7 @@ LONGEST_FIRST_STOP_MS = 500.0
 
 
 class Sampler:
-    """Takes the samples; keeps those taken so far when the run ends early."""
+    """Takes the samples by `dump`; keeps those taken so far when the run ends early. `keep` gets number (from 1) and raw dump."""
 
     def __init__(
         self,
@@ -35,7 +35,6 @@ class Sampler:
         dump: Callable[[], bytes],
         keep: Callable[[int, bytes], None] | None = None,
     ) -> None:
-        """`dump` takes one dump; `keep` gets the number of each sample, from 1, and its raw dump."""
         self.host, self.client, self.reader, self.schedule = host, client, reader, ask.schedule
         self.dump, self.keep = dump, keep
         target = client.target
@@ -67,9 +66,8 @@ class Sampler:
     def _has_exited(self, error: OpskitError) -> bool:
         if isinstance(error, NoSuchProcess):
             return True
-        pid, started = self.client.pid, self.client.target.jvm.start_ticks
-        process = self.host.process(pid)
-        gone = process.start_ticks != started or process.state in ("Z", "X")
+        pid, process = self.client.pid, self.host.process(self.client.pid)
+        gone = process.start_ticks != self.client.target.jvm.start_ticks or process.state in ("Z", "X")
         return gone or (getattr(error, "reason", None) == "reply-cut" and not self.host.fs.exists(pid))
 
     def _take_all(self) -> None:
@@ -96,9 +94,8 @@ class Sampler:
         """When one more stop like those so far keeps all of them within their share of the time."""
         if self.schedule.interval_s is not None:
             return self._begun
-        stops = self.run.stops_ms
+        stops, share = self.run.stops_ms, self.schedule.max_stop_percent or DEFAULT_MAX_STOP_PERCENT
         likely_ms = max(stops[-1], sum(stops) / len(stops))
-        share = self.schedule.max_stop_percent or DEFAULT_MAX_STOP_PERCENT
         return self._begun + (sum(stops) + likely_ms) / 10 / share
 
     def _take(self, number: int) -> None:
@@ -118,10 +115,7 @@ class Sampler:
             self.keep(number, text)
 
     def _slim_down(self) -> None:
-        """Share equal threads between dumps: except for their CPU time, most threads are the same in the dump before.
-
-        The CPU time in an earlier dump matters only for a thread that has ended.
-        """
+        """Share equal threads between dumps. The CPU time in an earlier dump matters only for a thread that has ended."""
         dumps = self.run.dumps
         if len(dumps) < 2:
             return

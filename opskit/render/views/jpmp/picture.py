@@ -45,7 +45,7 @@ def draw(
     from opskit.analysis.jpmp import flame_tree, frame_kinds
     from opskit.render.pictures import flame_layout, flamegraph
 
-    tree = flame_tree.compare(paths_before, paths, flame_layout.narrowest_share(look.width_px))
+    tree = flame_tree.compare(paths_before, paths, flame_layout.NARROWEST_PX / flame_layout.drawn_px(look.width_px))
     said = [] if before is None else _nothing_in_common(now, before, tree, paths, paths_before)
     if tree.left_out:
         are = "is" if tree.left_out == 1 else "are"

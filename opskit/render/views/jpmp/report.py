@@ -6,7 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from opskit import shell
-from opskit.analysis.jpmp import selection
+from opskit.analysis.jpmp import stacks
+from opskit.analysis.jpmp.judge import lock_line
 from opskit.errors import UsageError
 from opskit.quantities import percent, plural
 from opskit.records import NamedTuple
@@ -74,9 +75,9 @@ def profile_report(about: About, facts: Facts, how: Weighing, profile: Profile, 
             return report._replace(text=lambda: lines)
         return report._replace(draw=lambda _: "".join(f"{line}\n" for line in lines))
     if view.format == "json":
-        ordered = selection.heaviest_first(profile.selected, how.on_cpu)
+        ordered = stacks.heaviest_first(profile.selected, how.on_cpu)
     else:
-        ordered = selection.hottest_first(profile.selected)
+        ordered = stacks.hottest_first(profile.selected)
         ordered = [stack for stack in ordered if round(stack.cpu_ms or 0) or not how.on_cpu]
     from opskit.render.views.jpmp.document import DOCUMENT, Shown, stack_columns
 
@@ -99,7 +100,7 @@ def _lines(how: Weighing, profile: Profile, view: View) -> Iterable[str]:
     if view.look.reverse:
         selected = [stack._replace(frames=stack.frames[::-1]) for stack in selected]
     write = sentences.root_first if folded else partial(sentences.leaf_first, full=how.naming.full)
-    rows = selection.lines_by_weight(selected, write, on_cpu=how.on_cpu)[: view.top or None]
+    rows = stacks.lines_by_weight(selected, write, on_cpu=how.on_cpu)[: view.top or None]
     return (sentences.folded_lines if folded else sentences.count_lines)(rows)
 
 
@@ -117,7 +118,7 @@ def _picture_report(
     notes += [line.removesuffix(".") for line in taken]
     selected = profile.selected
     if view.top:
-        selected = selection.heaviest_first(selected, how.on_cpu)[: view.top]
+        selected = stacks.heaviest_first(selected, how.on_cpu)[: view.top]
     drawn, said = picture.draw(
         view.format,
         view.look,
@@ -132,7 +133,6 @@ def _picture_report(
 
 def locks_report(about: About, facts: Facts, locks: Locks, view: View) -> Report:
     """Deadlocks, then the locks that hold up most threads."""
-    from opskit.analysis.jpmp.findings import lock_line
     from opskit.analysis.jpmp.locks import ASK_FOR_SYNCHRONIZERS
     from opskit.render.views.jpmp.document import DOCUMENT, LOCK_COLUMNS, Shown, deadlock_line
 

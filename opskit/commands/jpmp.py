@@ -10,7 +10,7 @@ import click
 
 from opskit.analysis.jpmp.judge import Weighing, judge, judge_locks
 from opskit.analysis.jpmp.stacks import Naming, Root, Selection
-from opskit.collect.jpmp.collect import collect, heap_used_bytes, heap_walk_s
+from opskit.collect.jpmp.collect import collect, heap_used_bytes, heap_walk_s, read_words
 from opskit.collect.jpmp.facts import DumpKind, Request
 from opskit.collect.targets import is_file
 from opskit.commands.shared.declare import command, refuse
@@ -102,7 +102,6 @@ def jpmp(run: Run, words: tuple[str, ...], **given: Any) -> int:
 
 def _live(host: Host, words: tuple[str, ...], given: Mapping[str, Any], ask: Request) -> Request:
     """The request for a live JVM; with --synchronizers after a confirmation. Raises UsageError without one."""
-    from opskit.collect.jpmp.words import read_words
     from opskit.commands.shared.confirm import agreed
 
     kind: DumpKind = "virtual" if given["virtual"] else "synchronizers" if given["synchronizers"] else "threads"

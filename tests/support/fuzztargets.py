@@ -25,7 +25,6 @@ from opskit.analysis.safepoints.stops import moment_of, stops_of
 from opskit.analysis.safepoints.sums import Sums
 from opskit.collect.jmap_diff import Facts, Sample
 from opskit.collect.jpmp import collect as dump_files
-from opskit.collect.jpmp import words as jpmp_words
 from opskit.commands import dentry
 from opskit.commands.shared import options
 from opskit.errors import OpskitError
@@ -870,8 +869,8 @@ text_target(
     b"0001-01-01T00:00+2300",
 )
 target("option regex", b"a.*b", b"(a|b)+")(lambda data: options.Regex().convert(text(data[:1000]), None, None))
-target("option samples", b"20", b"0")(lambda data: jpmp_words.read_samples(text(data), "4242"))
-target("option interval", b"0.25", b"250ms")(lambda data: jpmp_words.read_interval(text(data)))
+target("option samples", b"20", b"0")(lambda data: dump_files.read_samples(text(data), "4242"))
+target("option interval", b"0.25", b"250ms")(lambda data: dump_files.read_interval(text(data)))
 
 
 def every_line_of(samples: Iterable[bytes]) -> list[bytes]:

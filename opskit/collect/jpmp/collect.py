@@ -4,31 +4,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.collect.jpmp.facts import CutOff, Facts, Sampled
-from opskit.errors import NothingFound, OpskitError
+from opskit.collect.jpmp.facts import DEFAULT_SAMPLES, CutOff, Facts, Sampled, Schedule
+from opskit.collect.targets import WhichProcess, is_pid, resolve_jvm
+from opskit.errors import NothingFound, OpskitError, UsageError
 from opskit.jvm import profiles
 from opskit.jvm.dumps.dialects import DumpReader
 from opskit.proc.user_files import read_bytes, source_name
+from opskit.quantities import integer, seconds_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from opskit.collect.jpmp.facts import Request
+    from opskit.collect.jpmp.facts import DumpKind, Request
     from opskit.host import Host
     from opskit.jvm.attach.client import AttachClient
     from opskit.jvm.dumps.thread_dump import ThreadDump
+
+    DumpVirtual = Callable[[Host, AttachClient, "int | None"], bytes]
+    Keep = Callable[[int, bytes], None]
 
 VIRTUAL_TIMEOUT_S = 60.0  # a JVM writes some 15,000 threads/s
 _S_PER_GIB = 0.6  # 36 to 39 s were reported for a heap of 65 GB
 
 
-def collect(
-    host: Host,
-    ask: Request,
-    *,
-    dump_virtual: Callable[[Host, AttachClient, int | None], bytes] | None = None,
-    keep: Callable[[int, bytes], None] | None = None,
-) -> Facts:
+def collect(host: Host, ask: Request, *, dump_virtual: DumpVirtual | None = None, keep: Keep | None = None) -> Facts:
     """Read the file to compare with, then the files or the JVM. Raises BadInput, and AttachError if the JVM gave no dump at all.
 
     `dump_virtual`: an action that takes a dump of all virtual threads. `keep` gets the number and raw text of each dump.
@@ -83,12 +82,7 @@ def read_profile(text: str, source: str) -> list[profiles.WeightedStack] | None:
 
 
 def _sample(
-    host: Host,
-    pid: int,
-    ask: Request,
-    reader: DumpReader,
-    dump_virtual: Callable[[Host, AttachClient, int | None], bytes] | None,
-    keep: Callable[[int, bytes], None] | None,
+    host: Host, pid: int, ask: Request, reader: DumpReader, dump_virtual: DumpVirtual | None, keep: Keep | None
 ) -> Sampled:
     # Sockets and cgroups: not needed for files.
     from opskit.collect.jpmp.sampling import Sampler
@@ -126,3 +120,53 @@ def heap_used_bytes(host: Host, pid: int) -> int | None:
 def heap_walk_s(used_bytes: int, samples: int) -> float:
     """How long `samples` dumps with owners of java.util.concurrent locks stop the JVM, about."""
     return samples * used_bytes / 2**30 * _S_PER_GIB
+
+
+def read_words(
+    host: Host,
+    words: Sequence[str],
+    kind: DumpKind,
+    samples: int | None = None,
+    interval_s: float | None = None,
+    max_stop_percent: float | None = None,
+) -> tuple[int, Schedule]:
+    """The PID, and the schedule, by [PID [SAMPLES] [INTERVAL]] or options. Raises UsageError, NoSuchProcess and WhichProcess."""
+    name, numbers = (words[0], words[1:]) if words else (None, ())
+    if len(numbers) > 2:
+        raise UsageError(f"jpmp: {numbers[2]!r} is an unexpected argument after PID, SAMPLES and INTERVAL")
+    for given, word, option in zip((samples, interval_s), ("SAMPLES", "INTERVAL")[: len(numbers)], ("-c", "-i")):
+        if given is not None:
+            raise UsageError(f"jpmp: {option} and {word} exclude each other: choose one")
+    if numbers:
+        samples = read_samples(numbers[0], name)
+    if len(numbers) > 1:
+        interval_s = read_interval(numbers[1])
+    # A walk of the heap, or a file written by the JVM, happens once by default.
+    default = DEFAULT_SAMPLES if kind == "threads" else 1
+    schedule = Schedule(default if samples is None else samples, interval_s, max_stop_percent)
+    try:
+        return resolve_jvm(host, name), schedule
+    except WhichProcess as which:
+        if name is None or " match " in str(which):
+            raise
+        problem = f"{name!r} is not a file, and not part of a running JVM's main class or jar"
+        raise WhichProcess(problem, which.lines) from None
+
+
+def read_samples(word: str, name: str | None) -> int:
+    """SAMPLES. Raises UsageError."""
+    samples = integer(word)
+    if samples is None and name is not None and not is_pid(name):
+        raise UsageError(f"jpmp: {name!r} is not a file, and {word!r} is not a number of samples")
+    if samples:
+        return samples
+    shown = repr(word) if samples is None else word
+    raise UsageError(f"jpmp: SAMPLES is {shown}; give a whole number from 1 up, such as 20")
+
+
+def read_interval(word: str) -> float:
+    """INTERVAL in seconds. Raises UsageError."""
+    seconds = seconds_of(word)
+    if seconds is None:
+        raise UsageError(f"jpmp: INTERVAL is {word!r}; give seconds from 0 up, 250ms, 2s or 1m")
+    return seconds

@@ -13,12 +13,15 @@ from opskit.proc.thread_cpu import ThreadCpu
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from opskit.collect.jpmp.collect import Keep
     from opskit.collect.jpmp.facts import Request
     from opskit.host import Host
     from opskit.jvm.attach.client import AttachClient
     from opskit.jvm.dumps.dialects import DumpReader
     from opskit.jvm.dumps.thread_dump import Thread
     from opskit.proc.cgroup.limits import Periods
+
+    Dump = Callable[[], bytes]
 
 LONGEST_FIRST_STOP_MS = 500.0
 
@@ -27,13 +30,7 @@ class Sampler:
     """Takes the samples by `dump`; keeps those taken so far when the run ends early. `keep` gets number (from 1) and raw dump."""
 
     def __init__(
-        self,
-        host: Host,
-        client: AttachClient,
-        reader: DumpReader,
-        ask: Request,
-        dump: Callable[[], bytes],
-        keep: Callable[[int, bytes], None] | None = None,
+        self, host: Host, client: AttachClient, reader: DumpReader, ask: Request, dump: Dump, keep: Keep | None = None
     ) -> None:
         self.host, self.client, self.reader, self.schedule = host, client, reader, ask.schedule
         self.dump, self.keep = dump, keep

@@ -10,8 +10,7 @@ import click
 
 from opskit.analysis.jpmp.judge import Weighing, judge, judge_locks
 from opskit.analysis.jpmp.stacks import Naming, Root, Selection
-from opskit.collect.jpmp.collect import collect, heap_used_bytes, heap_walk_s, read_words
-from opskit.collect.jpmp.facts import DumpKind, Request
+from opskit.collect.jpmp.collect import DumpKind, Request, collect, heap_used_bytes, heap_walk_s, read_words
 from opskit.collect.targets import is_file
 from opskit.commands.shared.declare import command, refuse
 from opskit.commands.shared.options import SAMPLING, SHOW, TOP, Duration, Regex, option

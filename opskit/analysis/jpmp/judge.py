@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from opskit.analysis.finding import Entity, Finding
     from opskit.analysis.jpmp.locks import ContendedLock, Contention, Deadlock, LockKey, Party
-    from opskit.collect.jpmp.facts import Facts
+    from opskit.collect.jpmp.collect import Facts
     from opskit.jvm.dumps.thread_dump import Waits
     from opskit.jvm.profiles import WeightedStack
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.collect.jpmp.facts import DEFAULT_MAX_STOP_PERCENT, Sampled
+from opskit.collect.jpmp.collect import DEFAULT_MAX_STOP_PERCENT, Sampled
 from opskit.errors import NoSuchProcess, OpskitError
 from opskit.jvm.perfdata.stop_clock import StopClock
 from opskit.proc.cgroup.limits import read_periods, throttled_percent
@@ -13,8 +13,7 @@ from opskit.proc.thread_cpu import ThreadCpu
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from opskit.collect.jpmp.collect import Keep
-    from opskit.collect.jpmp.facts import Request
+    from opskit.collect.jpmp.collect import Keep, Request
     from opskit.host import Host
     from opskit.jvm.attach.client import AttachClient
     from opskit.jvm.dumps.dialects import DumpReader

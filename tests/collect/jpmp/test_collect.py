@@ -8,8 +8,7 @@ import pytest
 from twodumps import DUMP, LATER
 
 from opskit.analysis.jpmp.judge import Weighing, judge, judge_locks
-from opskit.collect.jpmp.collect import collect, heap_walk_s, read_words
-from opskit.collect.jpmp.facts import Request, Schedule
+from opskit.collect.jpmp.collect import Request, Schedule, collect, heap_walk_s, read_words
 from opskit.errors import NoSuchProcess, NotPermitted, UsageError
 from opskit.host import Host
 

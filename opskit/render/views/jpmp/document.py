@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from opskit.analysis.jpmp.judge import Locks, Profile, Weighing
     from opskit.analysis.jpmp.locks import ContendedLock, Deadlock, Link, Party
-    from opskit.collect.jpmp.facts import Facts, Sampled
+    from opskit.collect.jpmp.collect import Facts, Sampled
     from opskit.jvm.dumps.thread_dump import Waits
     from opskit.jvm.profiles import WeightedStack
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from opskit.analysis.jpmp.judge import Locks, Profile, Weighing
-    from opskit.collect.jpmp.facts import Facts
+    from opskit.collect.jpmp.collect import Facts
     from opskit.render.report import About
 
 PICTURES = ("svg", "speedscope")

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from opskit import shell
 from opskit.analysis.jpmp.frames import short
 from opskit.analysis.jpmp.stacks import thread_count
-from opskit.collect.jpmp.facts import DEFAULT_MAX_STOP_PERCENT
+from opskit.collect.jpmp.collect import DEFAULT_MAX_STOP_PERCENT
 from opskit.escape import printable
 from opskit.quantities import plural, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from opskit.collect.jpmp.facts import Facts, Sampled
+    from opskit.collect.jpmp.collect import Facts, Sampled
     from opskit.jvm.dumps.thread_dump import Waits
     from opskit.jvm.profiles import WeightedStack
 

@@ -86,7 +86,8 @@ def _read(tmp: int, name: str, euid: int, answer: str) -> bytes:
         seen = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=tmp)
         try:
             found = os.fstat(seen)
-            fd = os.open(f"/proc/self/fd/{seen}", _READ) if _is_expected(found, euid) else -1
+            expected = stat.S_ISREG(found.st_mode) and found.st_uid == euid and found.st_nlink == 1
+            fd = os.open(f"/proc/self/fd/{seen}", _READ) if expected else -1
         finally:
             os.close(seen)
     except FileNotFoundError:
@@ -105,10 +106,6 @@ def _read(tmp: int, name: str, euid: int, answer: str) -> bytes:
             what = f"/tmp/{name}, the dump of its virtual threads, {sizes}"
             raise AttachError("reply-too-large", "the JVM", what=what, advice="it was removed", limit_bytes=limit)
         return file.read(found.st_size)
-
-
-def _is_expected(found: os.stat_result, euid: int) -> bool:
-    return stat.S_ISREG(found.st_mode) and found.st_uid == euid and found.st_nlink == 1
 
 
 def _remove(host: Host, tmp: int, name: str, euid: int, *, may_still_come: bool) -> None:

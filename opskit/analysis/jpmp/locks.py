@@ -70,10 +70,9 @@ class Deadlock(NamedTuple):
 class ContendedLock(NamedTuple):
     """A lock that threads wait for, as in the last dump that shows it.
 
-    `kind`: "monitor" or "synchronizer". `held_up`: the waiters, and the threads that wait for locks of the waiters.
-    `owner_unknown`: why `owner` is None. `chain`: what the owner waits for, and so on (at most 100 links). `samples`: the
-    dumps in which it is contended; `crowded_samples`: those in which it holds up SEVERAL threads. `waited_at_least_s`: the
-    longest wait of one thread over consecutive dumps; None if it is unknown when they were taken.
+    `kind`: "monitor" or "synchronizer". `held_up`: the waiters, and the threads that wait for locks of the waiters. `chain`:
+    what the owner waits for, and so on (at most 100 links). `samples`: the dumps in which it is contended; `crowded_samples`:
+    those in which it holds up SEVERAL threads. `waited_at_least_s`: the longest wait of one thread over consecutive dumps.
     """
 
     class_name: str
@@ -216,9 +215,8 @@ class _Graph:
             return candidates[0] if candidates else None
         if (name, deadlock) not in self._namesakes:
             # The first one that waits for a lock of this deadlock.
-            waiting = (
-                self._waits_for[name, each] for each in self._reported[deadlock] if (name, each) in self._waits_for
-            )
+            places = ((name, address) for address in self._reported[deadlock])
+            waiting = (self._waits_for[place] for place in places if place in self._waits_for)
             self._namesakes[name, deadlock] = min(waiting, default=(0, None), key=itemgetter(0))[1]
         return self._namesakes[name, deadlock]
 
@@ -257,9 +255,8 @@ class _Graph:
     def _find_trees(self) -> dict[Thread, tuple[int, int, int | None]]:
         """For each waiting thread: its place, the number of places with all threads behind it, the circle they lead to."""
         order: list[Thread] = []
-        circle_of: dict[Thread, int | None] = {}
         ahead = [thread for thread in self.wanted if thread in self._circle or self._owner[thread] not in self.wanted]
-        circle_of.update((thread, self._circle.get(thread)) for thread in ahead)
+        circle_of = {thread: self._circle.get(thread) for thread in ahead}
         while ahead:
             thread = ahead.pop()
             order.append(thread)
@@ -344,9 +341,8 @@ def _is_wanted(thread: Thread, lock: Lock) -> bool:
 
 
 def _why_unknown(kind: str, class_name: str) -> str:
-    if kind == "monitor":
-        return NO_OWNER_IN_DUMP
-    return ASK_FOR_SYNCHRONIZERS if _OWNED.search(class_name) else NO_OWNER
+    unowned = ASK_FOR_SYNCHRONIZERS if _OWNED.search(class_name) else NO_OWNER
+    return NO_OWNER_IN_DUMP if kind == "monitor" else unowned
 
 
 def _key(lock: Lock) -> LockKey:

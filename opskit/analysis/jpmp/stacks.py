@@ -64,8 +64,7 @@ def weigh(
 ) -> list[WeightedStack]:
     """Weigh by samples and, with `cpu_ms` (native id -> CPU time over the run), by CPU time.
 
-    With `on_cpu`, threads without frames become `[GC Thread]`, and CPU time that no sample explains gets stacks of its
-    own. `natives` names the threads that are in no dump.
+    With `on_cpu`, threads without frames become `[GC Thread]`, and CPU time that no sample explains gets its own stacks.
     """
     weigher = _Weigher(root, natives, on_cpu=on_cpu)
     for dump in dumps:
@@ -177,8 +176,7 @@ def cpu_over_run(
 ) -> dict[int, float] | None:
     """CPU time (ms) of each thread (native id) from the first reading to the last; None without two readings.
 
-    `before` and `after` are the kernel's readings around a live run; the dumps' `cpu=` serve in between, and alone for
-    saved dumps. A thread born during the run began with 0.
+    `before`, `after`: the kernel's readings around a live run. A thread born during the run began with 0.
     """
     if before is None and len(dumps) < 2:
         return None

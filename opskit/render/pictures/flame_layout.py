@@ -28,11 +28,9 @@ _LEVELS = (0.01, 0.1, 0.3, 0.6)  # of the largest change
 
 @dataclass(frozen=True)
 class Picture:
-    """What to draw.
+    """What to draw. `notes_turned`: as many notes, for the picture upside down. Weights divided by `per_unit` are `unit`s.
 
-    `notes_turned`: the notes for the picture turned upside down, as many. Weights divided by `per_unit` are `unit`s.
-    `kinds` by frame name set the colours of one profile, changes those of two. `before`, `after`: names of the two.
-    `width_px` None fills the window.
+    `kinds` by frame name set the colours of one profile, changes those of two, `before` and `after`. `width_px` None: the window.
     """
 
     tree: FlameTree

@@ -58,16 +58,16 @@ def draw(
             "--include shows a part whole"
         )
 
-    def notes(turned: bool) -> list[str]:
-        turned_look = look._replace(inverted=look.inverted != turned)
-        stacks = len({path for path, _ in paths})
-        return [*_reading(turned_look, now, before, tree, stacks, on_cpu=on_cpu), *now.notes, *said]
-
+    stacks = len({path for path, _ in paths})
+    turned = look._replace(inverted=not look.inverted)
+    notes, notes_turned = (
+        [*_reading(each, now, before, tree, stacks, on_cpu=on_cpu), *now.notes, *said] for each in (look, turned)
+    )
     picture = flame_layout.Picture(
-        tree=tree,
-        title=title,
-        notes=notes(turned=False),
-        notes_turned=notes(turned=True),
+        tree,
+        title,
+        notes,
+        notes_turned,
         unit="CPU ms" if on_cpu else "samples",
         per_unit=1000 if on_cpu else 1,
         kinds=frame_kinds.kinds_of(

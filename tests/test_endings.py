@@ -118,7 +118,7 @@ def test_a_signal_unwinds_and_then_ends_the_process(number):
 def test_a_watch_shows_what_it_gathered_before_a_signal_ends_it(tmp_path, number):
     """Like Ctrl-C, and then it ends by the signal."""
     out = tmp_path / "seen.json"
-    command = [sys.executable, "-m", "opskit", "pipes", "-w", "-i", "50ms", "-o", str(out)]
+    command = [sys.executable, "-m", "opskit", "pipes", str(os.getpid()), "-w", "-i", "60s", "-o", str(out)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     while "nanosleep" not in Path(f"/proc/{process.pid}/wchan").read_text():  # until the next sample
         time.sleep(0.01)

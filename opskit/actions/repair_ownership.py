@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opskit.actions import proof
 from opskit.actions.proof import Held, Unproven
+from opskit.analysis.hsperf_check.repairs import Outcome
 from opskit.proc.rights import how_to_be_allowed
 
 if TYPE_CHECKING:
@@ -24,17 +24,7 @@ if TYPE_CHECKING:
     from opskit.host import Host
 
 
-@dataclass(frozen=True)
-class Done:
-    """The outcome of one repair. `problem` None: it was done. `before` and `after`: `uid:gid mode`, or `gone`."""
-
-    repair: Repair
-    before: str
-    after: str
-    problem: str | None = None
-
-
-def carry_out(host: Host, repairs: Iterable[Repair]) -> Iterator[Done]:
+def carry_out(host: Host, repairs: Iterable[Repair]) -> Iterator[Outcome]:
     """Do each repair, in order. Raises NotPermitted before the first one where the PIDs are another namespace's."""
     host.prove_own()
     for repair in repairs:
@@ -42,24 +32,24 @@ def carry_out(host: Host, repairs: Iterable[Repair]) -> Iterator[Done]:
             try:
                 held = proof.hold(host, repair, fds)
             except FileNotFoundError:
-                yield Done(repair, "gone", "gone", "it no longer exists")
+                yield Outcome(repair, "failed", "gone", "gone", "it no longer exists")
             except Unproven as unproven:
-                yield Done(repair, "?", "?", str(unproven))
+                yield Outcome(repair, "failed", "?", "?", str(unproven))
             except PermissionError as error:
                 advice = how_to_be_allowed(host.fs, "CAP_SYS_PTRACE", "opskit", "hsperf-check", repair.pid, "--fix")
-                yield Done(repair, "?", "?", f"{error.strerror}; {advice}")
+                yield Outcome(repair, "failed", "?", "?", f"{error.strerror}; {advice}")
             except OSError as error:
-                yield Done(repair, "?", "?", f"the way to it has changed: {error.strerror}")
+                yield Outcome(repair, "failed", "?", "?", f"the way to it has changed: {error.strerror}")
             else:
                 yield _change(host, repair, held, fds)
 
 
-def _change(host: Host, repair: Repair, held: Held, fds: ExitStack) -> Done:
+def _change(host: Host, repair: Repair, held: Held, fds: ExitStack) -> Outcome:
     found = held.stat()
     before = _shown(found)
     problem = _not_the_same(repair, found)
     if problem is not None:
-        return Done(repair, before, before, problem)
+        return Outcome(repair, "failed", before, before, problem)
     try:
         if repair.proof == "peer":
             proof.check_peer(held, repair)
@@ -70,9 +60,9 @@ def _change(host: Host, repair: Repair, held: Held, fds: ExitStack) -> Done:
         if repair.remove:
             now = os.lstat(held.name, dir_fd=held.directory)
             if (now.st_dev, now.st_ino) != (found.st_dev, found.st_ino):
-                return Done(repair, before, before, "it was replaced just now")
+                return Outcome(repair, "failed", before, before, "it was replaced just now")
             os.unlink(held.name, dir_fd=held.directory)
-            return Done(repair, before, "gone")
+            return Outcome(repair, "done", before, "gone")
         if repair.owner is not None or repair.group is not None:
             owner, group = (-1 if value is None else value for value in (repair.owner, repair.group))
             os.chown(held.path, owner, group)
@@ -80,14 +70,11 @@ def _change(host: Host, repair: Repair, held: Held, fds: ExitStack) -> Done:
             keep = stat.S_IMODE(held.stat().st_mode) if stat.S_ISDIR(found.st_mode) else 0o7777
             os.chmod(held.path, repair.mode & keep)
     except Unproven as unproven:
-        return Done(repair, before, before, str(unproven))
+        return Outcome(repair, "failed", before, before, str(unproven))
     except OSError as error:
-        return Done(repair, before, _shown(held.stat()), f"{error.strerror}; {_to_change_it(host, repair)}")
-    return Done(repair, before, _shown(held.stat()))
-
-
-def _to_change_it(host: Host, repair: Repair) -> str:
-    return how_to_be_allowed(host.fs, "CAP_CHOWN CAP_FOWNER", "opskit", "hsperf-check", repair.pid, "--fix")
+        advice = how_to_be_allowed(host.fs, "CAP_CHOWN CAP_FOWNER", "opskit", "hsperf-check", repair.pid, "--fix")
+        return Outcome(repair, "failed", before, _shown(held.stat()), f"{error.strerror}; {advice}")
+    return Outcome(repair, "done", before, _shown(held.stat()))
 
 
 def _shown(found: os.stat_result) -> str:

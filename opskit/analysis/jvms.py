@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 GC_PERCENT = 10.0  # of the time: more delays every answer
 THROTTLED_PERCENT = 5.0  # of the scheduler periods
 MEMORY_PERCENT = 90.0  # of the limit at which the kernel kills
-_LATELY_S = 24 * 3600.0  # what a counter gathered over a longer time is history
+# Since a JVM's start: in the first seconds it warms up, and what happened days ago may be over.
+_WARM_S, _LATELY_S = 10.0, 24 * 3600.0
 
 
 class Shares(NamedTuple):
@@ -134,12 +135,13 @@ def _findings(row: Row) -> Iterator[Finding]:
 def _found(
     row: Row, code: str, summary: str, evidence: str, next_: str, share: float | None, *, rate: bool = False
 ) -> Finding:
-    """`share` in percent; `rate`: of the window, and a note if that is long: what happened days ago may be over."""
+    """`share` in percent; `rate`: of the window, and a note if that is the JVM's first seconds, or days."""
     jvm, window_s = row.seen.jvm, row.shares.window_s if rate else None
+    since_start = window_s is not None and window_s == row.seen.reading.age_s
     inside = Entity("cgroup", row.seen.place.path) if row.seen.place else None
     return Finding(
         code,
-        "note" if window_s is not None and window_s > _LATELY_S else "warning",
+        "note" if since_start and not _WARM_S <= (window_s or 0) <= _LATELY_S else "warning",
         Entity("process", jvm.pid, jvm.start_ticks, inside),
         f"{jvm.main} {summary}",
         evidence,

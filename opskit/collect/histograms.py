@@ -17,7 +17,7 @@ from opskit.proc.cgroup.owner import unit_of
 from opskit.proc.cgroup.tree import parse_cgroup
 from opskit.proc.files.status import parse_status
 from opskit.proc.fs import GONE
-from opskit.quantities import plural, size
+from opskit.quantities import duration, plural, size
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -49,17 +49,6 @@ def pause_estimate_s(used_bytes: int, *, live: bool) -> float:
     """About how long one histogram pauses a JVM, in seconds."""
     per_gib, least = (_LIVE_S_PER_GIB, _LIVE_LEAST_S) if live else (_S_PER_GIB, _LEAST_S)
     return max(least, used_bytes / (1 << 30) * per_gib)
-
-
-def about_seconds(seconds: float) -> str:
-    """An estimate, rounded to what it is worth: 10 ms, 0.7 s, 35 s, 4 min."""
-    if seconds < 0.095:
-        return f"{max(1, round(seconds * 100)) * 10} ms"
-    if seconds < 0.95:
-        return f"{seconds:.1f} s"
-    if seconds < 10:
-        return f"{seconds:.0f} s"
-    return f"{round(seconds / 5) * 5} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
 class Collector:
@@ -141,7 +130,10 @@ def _cost(host: Host, jvm: Jvm, ask: Request) -> tuple[float, str]:
         used, what = _resident_bytes(host, jvm.pid), "resident memory (the JVM does not say how full its heap is)"
     pause_s = pause_estimate_s(used, live=ask.live)
     how = "each histogram, by a full GC," if ask.live else "each histogram"
-    return pause_s, f"{jvm.pid} ({jvm.main}): {what} {size(used)}: {how} stops it for about {about_seconds(pause_s)}"
+    return (
+        pause_s,
+        f"{jvm.pid} ({jvm.main}): {what} {size(used)}: {how} stops it for about {duration(float(f'{pause_s:.2g}'))}",
+    )
 
 
 def _resident_bytes(host: Host, pid: int) -> int:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.errors import NoSuchProcess, UsageError
 from opskit.proc.process import command_name
+from opskit.proc.user_files import exists
 from opskit.quantities import integer
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def is_pid(word: str) -> bool:
 
 def is_file(word: str) -> bool:
     """Whether a first argument is a file: `-` (standard input), a path with a slash, or what exists by that name."""
-    return not is_pid(word) and (word == "-" or "/" in word or os.path.lexists(word))
+    return not is_pid(word) and (word == "-" or "/" in word or exists(word))
 
 
 def pid_of(word: str) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opskit.analysis.hsperf_check.judge import judge
+from opskit.analysis.hsperf_check.repairs import Outcome
 from opskit.collect.hsperf_check import Request, collect
 from opskit.collect.targets import resolve_process
 from opskit.commands.shared.confirm import agreed
@@ -53,21 +54,17 @@ def hsperf_check(run: Run, targets: tuple[str, ...], probe: bool, timeout: float
     return run.show(lambda: shown, lambda shown: view.report(about, shown))
 
 
-def _fix(run: Run, repairs: Sequence[Repair], *, yes: bool) -> list[view.RepairRow]:
+def _fix(run: Run, repairs: Sequence[Repair], *, yes: bool) -> list[Outcome]:
     """What was or would be done, a row a repair."""
     doable = [repair for repair in repairs if repair.refused is None]
-    refused = [view.RepairRow(repair, "refused", why=repair.refused) for repair in repairs if repair.refused]
+    refused = [Outcome(repair, "refused", why=repair.refused) for repair in repairs if repair.refused]
     if not doable:
         return refused
     if not yes:
         for repair in doable:
             run.progress(f"{repair.path}: {repair.change}")
     if not agreed(yes, f"Do {plural(len(doable), 'repair')}?"):
-        return [*(view.RepairRow(repair, "would") for repair in doable), *refused]
+        return [*(Outcome(repair, "would") for repair in doable), *refused]
     from opskit.actions.repair_ownership import carry_out
 
-    done = [
-        view.RepairRow(each.repair, "done" if each.problem is None else "failed", each.before, each.after, each.problem)
-        for each in carry_out(run.host, doable)
-    ]
-    return [*done, *refused]
+    return [*carry_out(run.host, doable), *refused]

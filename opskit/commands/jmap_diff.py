@@ -39,22 +39,12 @@ _sampling, _show = partial(option, group=SAMPLING), partial(option, group=SHOW)
 @command("jmap-diff", formats=("table", "text", "json", "csv", "markdown", "svg", "png"), options=(WATCH[:1], TOP))
 @click.argument("words", metavar="BEFORE AFTER [MORE]... | [PID|NAME]", nargs=-1)
 @_sampling("-i", "--interval", "interval_s", type=Duration(), metavar="SECONDS", help="Time between histograms (30 s).")
-@_sampling(
-    "-c",
-    "--count",
-    "histograms",
-    type=click.IntRange(min=2),
-    metavar="COUNT",
-    help="How many histograms (2; with -w until Ctrl-C).",
-)
+@_sampling("-c", "--count", "histograms", type=click.IntRange(min=2), metavar="COUNT",
+           help="How many histograms (2; with -w until Ctrl-C).")  # fmt: skip
 @_sampling("--live", is_flag=True, help="Count reachable objects only, by a full GC each.")
 @_sampling("--yes", is_flag=True, help="Go ahead where each histogram stops the JVM for more than 1 s.")
-@_sampling(
-    "--timeout",
-    type=Duration(),
-    metavar="SECONDS",
-    help="Wait at most SECONDS for a histogram (30 s, or 10 times the estimate).",
-)
+@_sampling("--timeout", type=Duration(), metavar="SECONDS",
+           help="Wait at most SECONDS for a histogram (30 s, or 10 times the estimate).")  # fmt: skip
 @_sampling("--save", metavar="DIR", help="Keep each histogram's raw text in DIR.")
 @_show("--by", type=click.Choice(["class", "package", "module"]), default="class", show_default=True, help="Roll up.")
 @_show("--sort", type=click.Choice(["bytes", "instances", "growth", "name"]), default="bytes", show_default=True,

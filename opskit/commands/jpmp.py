@@ -116,17 +116,15 @@ def _live(host: Host, words: tuple[str, ...], given: Mapping[str, Any], ask: Req
 
 
 def _keeper(host: Host, ask: Request, folder: str | None) -> Callable[[int, bytes], None]:
-    """What to do with each raw dump: write it to `folder/NAME-0001.txt`, show progress on a terminal. Raises CannotWrite."""
-    from opskit.actions import outfile
+    """What to do with each raw dump: write it to the folder of --save, show progress on a terminal."""
+    from opskit.actions.outfile import dump_saver
 
     host.prove_own(ask.pid)
-    path = f"{folder}/jpmp-{ask.pid}-{host.now():%Y%m%dT%H%M%SZ}"
-    if folder is not None:
-        outfile.make_directory(folder)
+    save = None if folder is None else dump_saver(folder, f"jpmp-{ask.pid}-{host.now():%Y%m%dT%H%M%SZ}")
 
     def keep(number: int, dump: bytes) -> None:
-        if folder is not None:
-            outfile.write_file(f"{path}-{number:04d}.{'json' if dump.startswith(b'{') else 'txt'}", dump)
+        if save is not None:
+            save(number, dump)
         _progress(f"sample {number} of {ask.schedule.samples}; Ctrl-C shows what there is so far")
 
     return keep

@@ -19,9 +19,9 @@ from opskit.escape import printable
 from opskit.render.views import limits as view
 
 if TYPE_CHECKING:
-    from opskit.commands.shared.run import Run
     from opskit.analysis.limits.judge import LimitsResult
     from opskit.analysis.limits.trend import HeadroomSample
+    from opskit.commands.shared.run import Run
 
 PROBE = "Probe"
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import stat
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput
@@ -52,7 +51,6 @@ class Holder(NamedTuple):
     tid: int | None = None
 
 
-@dataclass
 class PipeScan:
     """One pass, with the pids that were read, denied, and that vanished meanwhile.
 
@@ -60,16 +58,16 @@ class PipeScan:
     links in a copy, whose processes count as denied. `any_fd`: some process has an fd of any kind; a copy may have none.
     """
 
-    holders: list[Holder] = field(default_factory=list)
-    fifo_paths: dict[bytes, bytes] = field(default_factory=dict)
-    sockets: list[tuple[int, bytes]] = field(default_factory=list)
-    any_fd: bool = False
-    remote_skipped: int = 0
-    copied_skipped: int = 0
-    garbled: list[BadInput] = field(default_factory=list)
-    scanned: list[int] = field(default_factory=list)
-    denied: list[int] = field(default_factory=list)
-    vanished: list[int] = field(default_factory=list)
+    def __init__(self) -> None:  # a dataclass costs every run a millisecond: nothing else imports them
+        self.holders: list[Holder] = []
+        self.fifo_paths: dict[bytes, bytes] = {}
+        self.sockets: list[tuple[int, bytes]] = []
+        self.any_fd = False
+        self.remote_skipped = self.copied_skipped = 0
+        self.garbled: list[BadInput] = []
+        self.scanned: list[int] = []
+        self.denied: list[int] = []
+        self.vanished: list[int] = []
 
 
 class PipeScanner:

@@ -65,6 +65,11 @@ class _Source(NamedTuple):
         return shell.command(*before, *errors, pipe, "opskit", self.command, "-")
 
 
+def exists(path: str) -> bool:
+    """Whether there is a file of this name, a broken link included."""
+    return os.path.lexists(path)
+
+
 def source_name(path: str) -> str:
     """How messages name it."""
     return "standard input" if path == STDIN else path

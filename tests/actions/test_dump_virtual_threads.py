@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from opskit.actions.dump_virtual_threads import _read
-from opskit.errors import AttachReplyTooLarge, NotPermitted
+from opskit.errors import AttachError, NotPermitted
 from opskit.proc.files.stat import parse_stat
 
 
@@ -55,9 +55,9 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path):
     folder = os.open(tmp_path, os.O_PATH | os.O_DIRECTORY)
     try:
         assert _read(folder, "small", os.geteuid(), "") == b'{"threadDump": {}}'
-        with pytest.raises(AttachReplyTooLarge, match="at most 1024 MiB are read") as raised:
+        with pytest.raises(AttachError, match="at most 1024 MiB are read") as raised:
             _read(folder, "large", os.geteuid(), "")
-        assert raised.value.limit_bytes == 1 << 30
+        assert (raised.value.reason, raised.value.facts["limit_bytes"]) == ("reply-too-large", 1 << 30)
         with pytest.raises(NotPermitted):
             _read(folder, "link", os.geteuid(), "")
     finally:

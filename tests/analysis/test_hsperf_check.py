@@ -11,6 +11,7 @@ import pytest
 
 from opskit.analysis.finding import Entity
 from opskit.analysis.hsperf_check.judge import judge
+from opskit.analysis.hsperf_check.repairs import Outcome
 from opskit.collect.hsperf_check import Facts, Probe, Request
 from opskit.jvm.attach.files import Counters, Entry, Socket, Surroundings, Tmp, Trigger, Way
 from opskit.jvm.attach.leftovers import Leftover
@@ -185,6 +186,22 @@ def test_a_copy_is_named_as_the_reason():
     assert "cannot be looked into" in of_closed.checked[0].clients[0].why
 
 
+@pytest.mark.parametrize(
+    ("reason", "severity", "exit_code", "next_"),
+    [
+        ("timeout", "error", 2, f"opskit safepoints {PID}"),
+        ("disabled", "note", None, None),
+        ("tmp", "error", None, None),
+    ],
+)
+def test_a_probe_that_failed(reason, severity, exit_code, next_):
+    """A timeout leaves the question open: exit code 2, and the command that shows whether the JVM reaches safepoints."""
+    result = judge(FACTS._replace(around=[around()], probes={PID: Probe(PID, reason, "why", 12.0)}))
+    [finding] = result.findings
+    assert (finding.code, finding.severity, finding.next) == ("attach-probe-failed", severity, next_)
+    assert result.exit_code == exit_code
+
+
 def test_findings_name_what_they_are_about():
     """A socket and a file are in their process; a /tmp that several JVMs share is reported once."""
     setgid = Tmp(entry("/tmp", "directory", 0, 0, 0o3777), Space(False, 1 << 30, 1000), shared=True)
@@ -200,7 +217,7 @@ def test_findings_name_what_they_are_about():
 
 
 def test_a_socket_is_repaired_only_if_its_peer_is_known():
-    """Where the listener could not be asked, the deviation is told and the repair refused."""
+    """Where the listener is unknown, the deviation is reported and the repair refused."""
     checked = check(socket=Socket(entry(SOCKET, gid=0), None, None))
     assert codes(checked) == ["attach-socket-group"]
     assert checked.repairs[0].refused == "the process that listens on it is unknown"
@@ -276,7 +293,7 @@ def test_names_are_escaped_and_the_whole_output(golden):
         jvm=Jvm(PID, PID, HOTSPOT, APP, 1, "evil\x1b[31m|x"),
         socket=Socket(entry(SOCKET, uid=77, mode=0o666), True, PID),
     )
-    repairs = [view.RepairRow(repair, "would") for repair in checked.repairs]
+    repairs = [Outcome(repair, "would") for repair in checked.repairs]
     checked = checked._replace(facts=checked.facts._replace(probes={PID: Probe(PID, None, "JDK 17", 1.25)}))
     about = About("vm", "2025-11-21T12:00:00Z", "0", "opskit hsperf-check 4242", {"pids": "4242"})
     report = view.report(about, view.Shown(checked, checked.findings, repairs))

@@ -35,24 +35,24 @@ def machine(tmp_path, workload, spawn):
     return copy
 
 
-def test_what_a_whole_copy_tells(opskit, machine):
+def test_what_a_whole_copy_tells(inprocess, machine):
     """Pipes, limits, dentries, JVMs with their counters: what was so when it was copied."""
     root, jvm, holder = machine()
-    done = opskit("pipes", holder, "--root", root)
+    done = inprocess("pipes", holder, "--root", root)
     assert (done.code, done.out.splitlines()[-1], done.err) == (0, "21 pipes using 41 fds", "")
-    done = opskit("jvms", "-f", "json", "--root", root)
+    done = inprocess("jvms", "-f", "json", "--root", root)
     [row] = json.loads(done.out)["jvms"]
     assert (row["pid"], row["main"], row["attach"]) == (jvm, "Workload", None)
     assert row["heap_used_bytes"] > 0
     assert row["user"] == "root" if os.getuid() == 0 else row["user"]
     for pid in (jvm, holder):
-        found = json.loads(opskit("limits", pid, "-f", "json", "--root", root).out)
+        found = json.loads(inprocess("limits", pid, "-f", "json", "--root", root).out)
         assert found["threads_left"] > 0
         assert found["open_files"]["in_use"] == len(os.listdir(f"{root}/proc/{pid}/fd"))
-    assert opskit("dentry", "--root", root).code == 0
+    assert inprocess("dentry", "--root", root).code == 0
 
 
-def test_hsperf_check_invents_nothing_of_a_copy(opskit, machine):
+def test_hsperf_check_invents_nothing_of_a_copy(inprocess, machine):
     """No socket, another inode, owner, mode and time: all that is the copy's, and not the JVM's."""
     root, jvm, _ = machine()
     counters = next((root / "tmp").glob("hsperfdata_*/*"))
@@ -61,14 +61,14 @@ def test_hsperf_check_invents_nothing_of_a_copy(opskit, machine):
     shutil.copy(counters, counters.with_name("99999"))  # of a process that was not copied
     (root / "tmp" / f".attach_pid{jvm}").touch()
     for words in ((), (jvm,)):
-        done = opskit("hsperf-check", *words, "-f", "json", "--root", root)
+        done = inprocess("hsperf-check", *words, "-f", "json", "--root", root)
         document = json.loads(done.out)
         assert (done.code, document["findings"]) == (0, [])
         [row] = document["jvms"]
         assert {client["works"] for client in row["clients"]} == {None}
         assert any("is a copy: sockets, owners, modes and inodes" in note for note in document["notes"])
-    assert "1 JVM: nothing found in the files of this copy" in opskit("hsperf-check", "--root", root).out
-    done = opskit("hsperf-check", 99999, "--root", root)
+    assert "1 JVM: nothing found in the files of this copy" in inprocess("hsperf-check", "--root", root).out
+    done = inprocess("hsperf-check", 99999, "--root", root)
     assert (done.code, done.out) == (2, "")
     assert "it is not in this copy" in done.err
 
@@ -84,10 +84,10 @@ def test_hsperf_check_invents_nothing_of_a_copy(opskit, machine):
         ("safepoints",),
     ],
 )
-def test_a_copy_has_no_rates(opskit, machine, words):
+def test_a_copy_has_no_rates(inprocess, machine, words):
     """A counter that does not move would say "never stopped", "nothing grows"."""
     root, jvm, _ = machine()
-    done = opskit(*(word.format(jvm=jvm) for word in words), "--root", root)
+    done = inprocess(*(word.format(jvm=jvm) for word in words), "--root", root)
     assert (done.code, done.out) == (2, "")
     assert f"{root}/proc is a copy; a copy does not move, and has no rates" in done.err
     assert done.err.count("\n") == 1
@@ -95,82 +95,82 @@ def test_a_copy_has_no_rates(opskit, machine, words):
 
 @pytest.mark.parametrize("words", [("jpmp", "{jvm}"), ("jmap-diff", "{jvm}"), ("hsperf-check", "--probe"), ("pipes", "--fill"),
                                    ("limits", "{jvm}", "--probe", "--yes"), ("dentry", "--drop", "--yes")])  # fmt: skip
-def test_nothing_acts_on_a_copy(opskit, machine, words):
+def test_nothing_acts_on_a_copy(inprocess, machine, words):
     """A pid in a copy may be anybody's here, also where the copy's `self` names us."""
     root, jvm, _ = machine()
     (root / "proc/self").symlink_to("/proc/self")
-    done = opskit(*(word.format(jvm=jvm) for word in words), "--root", root)
+    done = inprocess(*(word.format(jvm=jvm) for word in words), "--root", root)
     assert (done.code, done.out) == (2, "")
     assert f"opskit: {root}/proc is " in done.err
 
 
-def test_this_shell_is_in_no_copy(opskit, machine):
+def test_this_shell_is_in_no_copy(inprocess, machine):
     """The copy's `self` is who copied it."""
     root, _, _ = machine()
     (root / "proc/self").symlink_to(str(os.getpid()))
-    done = opskit("limits", "--root", root)
+    done = inprocess("limits", "--root", root)
     assert (done.code, done.out) == (2, "")
     assert "has no process of ours: name a PID" in done.err
 
 
-def test_a_copy_without_fds(opskit, machine):
+def test_a_copy_without_fds(inprocess, machine):
     """Nobody is said to use no pipe; the limits go on without the open files."""
     root, jvm, holder = machine(without=("fd", "fdinfo"))
     for words in ((), (holder,), ("--ends",), ("--by-user",), ("-u", "root"), ("--fifos", "--threads")):
-        done = opskit("pipes", *words, "--root", root)
+        done = inprocess("pipes", *words, "--root", root)
         assert (done.code, done.out) == (2, ""), words
-        assert "is a copy without file descriptors; copy the links in each PID/fd too" in done.err
-    found = json.loads(opskit("limits", jvm, "--all", "-f", "json", "--root", root).out)
+        assert "is a copy without file descriptors; copy the links" in done.err
+    found = json.loads(inprocess("limits", jvm, "--all", "-f", "json", "--root", root).out)
     assert found["open_files"]["in_use"] is None
-    assert opskit("jvms", "--root", root).code == 0
+    assert inprocess("jvms", "--root", root).code == 0
 
 
-def test_a_copy_with_the_fds_of_some(opskit, machine):
+def test_a_copy_with_the_fds_of_some(inprocess, machine):
     """Those without are counted, and asked for by its pid one of them is an error."""
     root, jvm, holder = machine()
     shutil.rmtree(root / f"proc/{jvm}/fd")
-    done = opskit("pipes", "--root", root)
+    done = inprocess("pipes", "--root", root)
     assert done.code == 0
     assert done.err == "1 of 3 processes could not be read; this copy does not hold their files\n"
-    done = opskit("pipes", jvm, holder, "--root", root)
+    done = inprocess("pipes", jvm, holder, "--root", root)
     assert (done.code, done.out) == (2, "")
     assert f"proc/{jvm}/fd is not in this copy: the pipes of {jvm} are unknown" in done.err
 
 
-def test_a_copy_without_maps(opskit, machine):
+def test_a_copy_without_maps(inprocess, machine):
     """The command line and the threads' names tell a JVM; the others are unknown, and none is said to be there only if all are."""
     root, jvm, holder = machine(without=("maps", "smaps"), counters=False)
-    done = opskit("jvms", "-f", "json", "--root", root)
+    done = inprocess("jvms", "-f", "json", "--root", root)
     document = json.loads(done.out)
     assert [row["pid"] for row in document["jvms"]] == [jvm]
     assert document["jvms"][0]["heap_used_bytes"] is None
     assert any("2 of 3 processes could not be read" in note for note in document["notes"])
-    assert "is missing or incomplete in this copy: whether" in opskit("jvms", holder, "--root", root).err
-    found = json.loads(opskit("limits", holder, "-f", "json", "--root", root).out)
+    assert "is a JVM is unknown" in inprocess("jvms", holder, "--root", root).err
+    found = json.loads(inprocess("limits", holder, "-f", "json", "--root", root).out)
     [maps] = [limit for limit in found["limits"] if limit["name"] == "vm.max_map_count"]
     assert maps["state"] == "unknown"
 
 
 @pytest.mark.parametrize("options", [{"empty": EMPTY}, {"without": ("maps", "cmdline", "comm", "task")}])
-def test_a_copy_that_tells_of_no_process_what_it_is(opskit, machine, options):
+def test_a_copy_that_tells_of_no_process_what_it_is(inprocess, machine, options):
     """As tar copies it, with every file empty, or without what shows a JVM: exit 2, and one line."""
     root, jvm, _ = machine(**options, counters=False)
     for words in (("jvms",), ("hsperf-check",), ("jvms", jvm), ("hsperf-check", jvm)):
-        done = opskit(*words, "--root", root)
+        done = inprocess(*words, "--root", root)
         assert (done.code, done.out) == (2, ""), words
         assert done.err.count("\n") == 1
-    assert "is a copy without maps" in opskit("jvms", "--root", root).err
-    assert opskit("pipes", "--root", root).code == 0  # links are not empty
+    assert "is a copy without maps" in inprocess("jvms", "--root", root).err
+    assert inprocess("pipes", "--root", root).code == 0  # links are not empty
     if "empty" in options:
-        done = opskit("limits", jvm, "--root", root)
+        done = inprocess("limits", jvm, "--root", root)
         assert (done.code, done.out) == (2, "")
         assert f"{root}/proc/{jvm}/stat: cut short" in done.err
 
 
-def test_counters_without_maps_are_found_by_what_they_say(opskit, machine):
+def test_counters_without_maps_are_found_by_what_they_say(inprocess, machine):
     """The file's owner and inode are the copy's; that it began after the process did is the JVM's."""
     root, jvm, _ = machine(without=("maps", "smaps"))
-    [row] = json.loads(opskit("jvms", "-f", "json", "--root", root).out)["jvms"]
+    [row] = json.loads(inprocess("jvms", "-f", "json", "--root", root).out)["jvms"]
     assert (row["pid"], row["heap_used_bytes"] is not None) == (jvm, True)
 
 
@@ -190,7 +190,7 @@ HOSTILE_TEXT = {
 
 @pytest.mark.parametrize("name", sorted(HOSTILE_TEXT))
 @pytest.mark.parametrize("command", ["pipes", "limits", "dentry", "jvms", "hsperf-check", "safepoints"])
-def test_one_process_of_garbage_among_others(opskit, tmp_path, spawn, command, name):
+def test_one_process_of_garbage_among_others(inprocess, tmp_path, spawn, command, name):
     """Every file of one process holds it: the others are told, and whoever asks for that one gets one line. Never a traceback."""
     holder = spawn(HOLD)
     root = copy_machine(tmp_path / "copy", [holder.pid])
@@ -204,7 +204,7 @@ def test_one_process_of_garbage_among_others(opskit, tmp_path, spawn, command, n
     os.symlink(data[:4000].replace(b"\0", b"") or b"x", root / "proc/5/fd/0")
     (root / "proc/5/fd/1").symlink_to("pipe:[²]")
     options = ["--threads", "--ends", "--fifos"] if command == "pipes" else []
-    done = opskit(command, *options, *([holder.pid] if command == "limits" else []), "--root", root, timeout=60)
+    done = inprocess(command, *options, *([holder.pid] if command == "limits" else []), "--root", root, timeout=60)
     assert done.code in (0, 2)
     if command == "pipes":
         assert (done.code, "21 pipes using 41 fds" in done.out) == (0, True)
@@ -212,11 +212,11 @@ def test_one_process_of_garbage_among_others(opskit, tmp_path, spawn, command, n
     if command == "limits":
         assert done.code == 0
     if command in ("pipes", "limits", "jvms", "hsperf-check", "safepoints"):
-        asked = opskit(command, 5, "--root", root, timeout=60)
+        asked = inprocess(command, 5, "--root", root, timeout=60)
         assert (asked.code, asked.out) == (2, "") or command == "limits"
 
 
-def test_machine_files_of_garbage(opskit, tmp_path, spawn):
+def test_machine_files_of_garbage(inprocess, tmp_path, spawn):
     """Of the machine's own files the same: a line with the path, or unknown."""
     holder = spawn(HOLD)
     for number, content in enumerate(HOSTILE_TEXT.values()):
@@ -234,7 +234,7 @@ def test_machine_files_of_garbage(opskit, tmp_path, spawn):
             ("jvms",),
             ("hsperf-check",),
         ):
-            done = opskit(*words, "--root", root, timeout=60)
+            done = inprocess(*words, "--root", root, timeout=60)
             assert done.code in (0, 2), (words, done.err)
 
 
@@ -302,7 +302,7 @@ def test_a_hostile_copy(tmp_path, spawn, capfd, monkeypatch, words, way):
         assert f"; the first: {root}/proc/9/" in line
 
 
-def test_a_tree_with_a_live_proc_is_no_copy(opskit, root_only, workload, tmp_path):
+def test_a_tree_with_a_live_proc_is_no_copy(inprocess, root_only, workload, tmp_path):
     """A host's root that is mounted in a container (--root /host): all commands work as on the host, rates too."""
     jvm = workload("sleep=1", "gc=20")
     root = tmp_path / "host"
@@ -345,7 +345,7 @@ def test_a_tree_with_a_live_proc_is_no_copy(opskit, root_only, workload, tmp_pat
     assert "main" in ran("jpmp", jvm.pid, "1").stdout
 
 
-def test_a_socket_in_a_copy(opskit, tmp_path, spawn):
+def test_a_socket_in_a_copy(inprocess, tmp_path, spawn):
     """A socket in the place of a file is refused like a FIFO."""
     holder = spawn(HOLD)
     root = copy_machine(tmp_path / "copy", [holder.pid])
@@ -354,11 +354,11 @@ def test_a_socket_in_a_copy(opskit, tmp_path, spawn):
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind("meminfo")
     os.chdir("/")
-    done = opskit("dentry", "--root", root)
+    done = inprocess("dentry", "--root", root)
     assert "1 a socket, not a regular file" in done.err
 
 
-def test_a_name_that_is_an_attack_is_escaped_when_it_is_refused(opskit, tree):
+def test_a_name_that_is_an_attack_is_escaped_when_it_is_refused(inprocess, tree):
     """The first path is shown as any other name: on one line."""
     root = tree({"proc/loadavg": "", "proc/5/fd/0": Link("pipe:[1]")})
     evil = root / "a\n\x1b[31mb"
@@ -366,7 +366,7 @@ def test_a_name_that_is_an_attack_is_escaped_when_it_is_refused(opskit, tree):
     evil.mkdir()
     (root / "inner").rename(evil / "proc")
     os.mkfifo(evil / "proc/5/status")
-    done = opskit("pipes", "-u", "0", "--root", evil)
+    done = inprocess("pipes", "-u", "0", "--root", evil)
     assert "\x1b" not in done.err
     assert "a\\n\\x1b[31mb/proc/5/status" in done.err
 
@@ -385,7 +385,7 @@ def odd_file(path, kind):
 
 
 @pytest.mark.parametrize("kind", ["sparse", "fifo", "link"])
-def test_a_file_that_is_not_read_is_no_matter_of_rights(opskit, machine, kind):
+def test_a_file_that_is_not_read_is_no_matter_of_rights(inprocess, machine, kind):
     """A command goes on without it; its reason is the file's own, never missing rights, a security module or the output."""
     root, jvm, _ = machine()
     for name in (f"proc/{jvm}/cgroup", f"proc/{jvm}/maps", "proc/sys/fs/dentry-state", "proc/slabinfo"):
@@ -396,10 +396,10 @@ def test_a_file_that_is_not_read_is_no_matter_of_rights(opskit, machine, kind):
         "link": "Too many levels of symbolic links",
     }[kind]
     for words in (("hsperf-check",), ("jvms",), ("limits", jvm, "--all"), ("dentry",)):
-        done = opskit(*words, "--root", root)
+        done = inprocess(*words, "--root", root)
         assert done.code == 0, done.err
         assert why in done.err
         for wrong in ("cannot write", "refused although", "root only", "run as root"):
             assert wrong not in done.out + done.err
-    done = opskit("dentry", "--root", root)
+    done = inprocess("dentry", "--root", root)
     assert f"{root}/proc/slabinfo was not read: {why}\n" in done.err

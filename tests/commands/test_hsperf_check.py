@@ -16,7 +16,8 @@ from pathlib import Path
 
 import jvms
 import pytest
-from jvmtree import PROGRAM
+from attaching import remove_dead_socket
+from jvmtree import LIBJVM, PROGRAM, Tree
 from stracing import ACTS, OPENS, traced
 from users import reserved_user
 
@@ -87,7 +88,7 @@ def fates(document):
 
 
 def test_all_well(check, workload, jvm_version):
-    """A JVM that nobody has touched: nothing is found, exit 0; also once its listener runs."""
+    """A JVM whose files are as it made them: nothing is found, exit 0; also once its listener runs."""
     running = workload(version=jvm_version)
     for _ in range(2):
         code, document = check(running.pid)
@@ -172,6 +173,7 @@ def test_a_recursive_chown_of_tmp_is_repaired(check, workload, passwd_user, tmp_
         f'{PLACES[place].format(tmp_path) or "true"} && exec setpriv --reuid={uid} --regid={gid} --clear-groups "$@"'
     )
     own = ("--pid", "--fork", "--mount-proc", "--kill-child") if pid_namespace else ()
+    remove_dead_socket("/tmp/.java_pid1")
     try:
         running = workload("sleep=1", wrapper=("unshare", "--mount", *own, "sh", "-c", become, "sh"))
     except pytest.fail.Exception as failed:
@@ -195,7 +197,7 @@ def test_a_recursive_chown_of_tmp_is_repaired(check, workload, passwd_user, tmp_
         code, document = check(running.pid, "--fix", "--yes")
         assert {repair["state"] for repair in document["repairs"]} == {"done"}, document["repairs"]
         assert (code, codes(document) - {"tmp-private"}) == (0, set())
-        if place != "the host":  # the directory's group is nobody's concern
+        if place != "the host":  # the directory's group has no effect
             os.chown(directory, -1, gid)
         after = [(found.st_mode, found.st_uid, found.st_gid) for found in map(os.lstat, paths)]
         assert after[:2] == before[:2]
@@ -338,7 +340,7 @@ def test_an_orphan_is_removed_and_the_jvm_can_be_asked_again(check, app, jvm_ver
 
 
 def test_triggers(check, workload, passwd_user, initial_pid_namespace, monkeypatch):
-    """A wrong-owner trigger in the cwd stops attaching; it is removed, as is an old one; a fresh one is somebody's at work."""
+    """A wrong-owner trigger in the cwd stops attaching; it is removed, as is an old one; a fresh one belongs to a client at work."""
     _, uid, gid = passwd_user
     running = workload(user=uid, group=gid)
     trigger = Path(f"/proc/{running.pid}/cwd/.attach_pid{running.pid}")
@@ -443,8 +445,8 @@ def test_a_directory_that_a_jvm_does_not_use(check, workload, passwd_user, tmp_p
         (("-Xrs",), "attach-xrs"),
     ],
 )
-def test_what_somebody_meant_is_a_note(check, workload, jvm_version, options, code):
-    """A flag that disables something is told, and does not fail the check."""
+def test_what_was_intended_is_a_note(check, workload, jvm_version, options, code):
+    """A flag that disables something is a note, and does not fail the check."""
     running = workload(version=jvm_version, options=options)
     exit_code, document = check(running.pid)
     assert (exit_code, codes(document)) == (0, {code})
@@ -518,7 +520,7 @@ def test_a_leftover_of_an_inner_pid_that_a_jvm_elsewhere_has(check, workload, ro
 
 
 def leave_socket(path):
-    """A socket that nobody listens on."""
+    """A socket without a listening process."""
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(path)
 
@@ -534,7 +536,7 @@ def test_jstack_of_jdk_8_does_not_know_inner_pids(check, workload, root_only):
 
 
 def test_a_stopped_jvm(check, workload):
-    """It answers nobody; how to go on."""
+    """It cannot answer; the command that resumes it."""
     running = workload()
     running.signal(signal.SIGSTOP)
     while "T (stopped)" not in Path(f"/proc/{running.pid}/status").read_text():
@@ -595,7 +597,7 @@ def test_leftovers_of_a_dead_jvm(check, inprocess, root_only, dead):
 
 
 def test_a_leftover_that_is_locked_stays(check, dead):
-    """An flock, or a mapping, means that somebody has it: it is no leftover."""
+    """An flock, or a mapping, means that a process has it: it is not a leftover."""
     pid, files = dead
     with open(files[1]) as held:
         fcntl.flock(held, fcntl.LOCK_SH)
@@ -636,6 +638,23 @@ def test_no_jvm_at_all(inprocess, tree):
     assert "No JVM is running here" in ran.out
     assert inprocess("--root", root, "hsperf-check", "--probe").code == 2
     assert inprocess("--root", root, "hsperf-check", "--fix", "--yes").code == 2
+
+
+def test_a_jvm_by_its_name(inprocess, tmp_path):
+    """A part of its main class stands for its PID; two JVMs that match are listed, exit 2; a copy is named as the reason."""
+    tree = Tree(tmp_path)
+    for pid, main in ((70, "com.example.Billing"), (90, "com.example.Orders")):
+        tree.process(pid, ("java", "-cp", "x", main), maps=LIBJVM)
+    done = inprocess("--root", tmp_path, "hsperf-check", "billing", "-f", "json")
+    assert done.code in (0, 1), done.err
+    document = json.loads(done.out)
+    assert [jvm["pid"] for jvm in document["jvms"]] == [70]
+    assert {client["works"] for client in document["jvms"][0]["clients"]} == {None}
+    assert all("a copy does not contain it" in client["why"] for client in document["jvms"][0]["clients"])
+    assert [finding["code"] for finding in document["findings"]] == []
+    done = inprocess("--root", tmp_path, "hsperf-check", "example")
+    assert (done.code, done.out) == (2, "")
+    assert "2 processes match 'example'" in done.err
 
 
 def test_what_the_safety_table_says(workload):

@@ -81,7 +81,7 @@ class Attacker:
 
 @pytest.fixture
 def user(root_only):
-    """Who attacks: somebody with a name and without rights."""
+    """The attacker: a user with a name and without rights."""
     with reserved_user() as entry:
         if entry is None:
             pytest.skip("needs a system user that no other test uses")
@@ -191,7 +191,7 @@ def forced(attacker, user, name=None):
         with contextlib.suppress(FileNotFoundError):
             planned += [repair(attacker.pid, user.pw_uid, names, code, proof, **change) for change in changes]
     assert planned
-    problems = [done.problem for done in carry_out(Host.at(None, None), planned)]
+    problems = [done.why for done in carry_out(Host.at(None, None), planned)]
     assert all(problems), problems
     if attacker.how == "user-namespace":
         assert set(problems) == {f"{attacker.pid} runs in another user namespace: run opskit inside of it"}
@@ -215,7 +215,7 @@ def test_a_file_with_the_number_of_the_attackers(attack, fix, ground, user, how)
 
 
 @pytest.mark.parametrize("how", IN_MOUNTS)
-def test_a_file_that_anybody_may_write_to(attack, fix, ground, user, how):
+def test_a_file_that_every_user_may_write_to(attack, fix, ground, user, how):
     """It really maps root's file, at the right name: only the mount tells that it does not lie there."""
     victim = write(ground / "board", 0o666)
     before = seen(victim)
@@ -323,7 +323,7 @@ def own(attack, user, directory):
 def problem(planned):
     """Why a repair was not done; None where it was."""
     [done] = carry_out(Host.at(None, None), [planned])
-    return done.problem
+    return done.why
 
 
 def test_each_proof_by_itself(own, user, tmp_path):
@@ -466,7 +466,7 @@ def test_a_socket_that_it_was_given_to_listen_on(attack, fix, ground, user, how)
         assert seen(victim) == before
 
 
-# Without a PID, as leftovers in the /tmp of a JVM are found, but for nobody else's on this machine; also where the look has
+# Without a PID, as leftovers in the /tmp of a JVM are found, but only those; also where the look has
 # refused, since it may be deceived.
 REMOVE_ALL_OF = """
 import dataclasses, json, sys
@@ -476,12 +476,12 @@ from opskit.collect.hsperf_check import Request, collect
 from opskit.host import Host
 host = Host.at(None, None)
 planned = [each for each in judge(collect(host, Request())).repairs if each.path.startswith(f"/proc/{sys.argv[1]}/root/")]
-print(json.dumps([done.problem for done in carry_out(host, [dataclasses.replace(each, refused=None) for each in planned])]))
+print(json.dumps([done.why for done in carry_out(host, [dataclasses.replace(each, refused=None) for each in planned])]))
 """
 
 
 @pytest.mark.parametrize("how", IN_MOUNTS)
-def test_a_directory_of_somebody_elses_leftovers(attack, seeing_all, ground, how):
+def test_a_directory_of_another_users_leftovers(attack, seeing_all, ground, how):
     """Files that are called as numbers (jobs, mails) are not removed because their directory is laid over a /tmp/hsperfdata_NAME."""
     victims = [write(ground / "4194001", 0o600), write(ground / "4194002", 0o600, b"a mail")]
     attacker = attack(how, "leftovers", ground)
@@ -496,7 +496,7 @@ def test_a_directory_of_somebody_elses_leftovers(attack, seeing_all, ground, how
 
 @pytest.fixture
 def leftover(root_only):
-    """A directory in /tmp with counters that nobody has: (their pid, their path)."""
+    """A directory in /tmp with counters that no process has: (their pid, their path)."""
     directory = Path(f"/tmp/hsperfdata_opskit-test-{os.getpid()}")
     directory.mkdir()
     yield 4194101, write(directory / "4194101", 0o600)
@@ -613,7 +613,7 @@ def test_who_leaves_our_user_namespace_meanwhile(attack, ground, user, monkeypat
 
     monkeypatch.setattr(os, "open", open_late)
     [done] = carry_out(Host.at(None, None), [planned])
-    assert done.problem == f"{attacker.pid} runs in another user namespace: run opskit inside of it"
+    assert done.why == f"{attacker.pid} runs in another user namespace: run opskit inside of it"
     assert victim.exists()
 
 
@@ -669,11 +669,11 @@ def test_a_process_that_ends_between_look_and_deed(app):
     planned = judge(collect(host, Request((app.pid,)))).repairs
     later = [dataclasses.replace(repair, way=repair.way._replace(start_ticks=1)) for repair in planned]
     [done] = carry_out(host, later)
-    assert done.problem == f"{app.pid} is another process now"
+    assert done.why == f"{app.pid} is another process now"
     os.kill(app.pid, signal.SIGKILL)
     app.process.wait()
     [done] = carry_out(host, planned)
-    assert done.problem
+    assert done.why
     assert os.stat(app.counters).st_mode & 0o777 == 0o644
 
 

@@ -266,7 +266,7 @@ def test_above_a_cgroup_namespace_is_unknown_with_the_reason(look):
 
 
 def test_a_container_without_proc_sys(look):
-    """What cannot be read is unknown, not 0 and not unlimited; the rest is told."""
+    """What cannot be read is unknown, not 0 and not unlimited; the rest is shown."""
     gone = dict.fromkeys(
         [f"proc/sys/{name}" for name in (
             "kernel/threads-max", "kernel/pid_max", "kernel/osrelease", "kernel/hostname", "vm/max_map_count", "vm/overcommit_memory"
@@ -278,7 +278,7 @@ def test_a_container_without_proc_sys(look):
         assert (row(document, name)["state"], row(document, name)["value"]) == ("unknown", None)
 
 
-def test_nothing_can_be_told_is_exit_2(look):
+def test_an_unknown_headroom_is_exit_2(look):
     """No limit could be read at all."""
     gone = [
         name
@@ -385,11 +385,11 @@ def test_the_processes_of_a_uid_count_together(look):
     document = look(**others, **{"proc/4242/limits": limits_text(NPROC=100)})
     assert row(document, "RLIMIT_NPROC")["in_use"] == 21
     old = look(**others, **{"proc/4242/limits": limits_text(NPROC=100), "proc/sys/kernel/osrelease": "5.10.0\n"})
-    assert row(old, "RLIMIT_NPROC")["in_use"] == 41, "before Linux 5.14 namespaces were not told apart"
+    assert row(old, "RLIMIT_NPROC")["in_use"] == 41, "before Linux 5.14 namespaces did not count"
 
 
 def test_locked_memory_without_a_sign_of_mlockall_is_unknown(look):
-    """A buffer may be locked, or all that comes: the number is told, and does not bind."""
+    """A buffer may be locked, or all new memory: the number is in the note, and does not bind."""
     smaps = "7f1200000000-7f1200021000 rw-p 00000000 00:00 0\nVmFlags: rd wr lo\n"
     document = look(**{"proc/4242/status": status_text(VmLck="132 kB"), "proc/4242/smaps": smaps})
     found = row(document, "RLIMIT_MEMLOCK")
@@ -502,7 +502,7 @@ def test_a_service_of_a_users_own_systemd(look):
 
 
 def test_sysctl_d_is_named_by_file_and_line(look):
-    """The last file by name wins, /etc hides /usr/lib; a value that is no longer in force is said to."""
+    """The last file by name wins, /etc hides /usr/lib; a value that is no longer in force is marked."""
     files = {
         "usr/lib/sysctl.d/50-a.conf": "kernel.threads-max = 1\n",
         "etc/sysctl.d/60-b.conf": "# ours\nkernel/threads-max=500\n",
@@ -621,7 +621,7 @@ def test_a_process_whose_first_thread_has_ended(inprocess, spawn):
     assert inprocess("limits", tid).code in (0, 1)
 
 
-def test_a_garbled_limits_file_is_told_by_its_line(inprocess, tree):
+def test_a_malformed_limits_file_is_named_with_its_line(inprocess, tree):
     """Not a traceback, and no number made up."""
     text = limits_text().replace(
         "8388608              8388608              bytes", "lots                 8388608              bytes", 1
@@ -636,6 +636,22 @@ def test_nothing_is_probed_in_another_machines_tree(inprocess, tree):
     done = inprocess("limits", 4242, "--probe", "--yes", "--root", tree(machine()))
     assert done.code == 2
     assert "4242 there is not 4242 here. Nothing was sent." in done.err
+
+
+def test_a_process_by_its_name(inprocess, tree):
+    """An exact process name stands for its PID; of several, the list, and nothing is chosen."""
+    root = tree(machine())
+    done = inprocess("limits", "app", "--root", root)
+    assert done.out.startswith("4242 (app, user app) can start 118 more threads")
+    again = {path.replace("4242", "4243"): content for path, content in machine().items() if "proc/4242" in path}
+    tree(again)
+    done = inprocess("limits", "app", "--root", root)
+    assert (done.code, done.out) == (2, "")
+    assert "2 processes match 'app'; give the PID of one" in done.err
+    assert "4243" in done.err
+    none = inprocess("limits", "apple", "--root", root)
+    assert none.code == 2
+    assert "'apple' is not a PID or the name of a running JVM or process" in none.err
 
 
 def test_a_tree_without_a_process_of_ours_wants_a_pid(inprocess, tree):
@@ -655,7 +671,7 @@ for _ in range(2000):
 """
 
 
-def test_watch_tells_how_fast_headroom_shrinks(inprocess, spawn):
+def test_watch_shows_how_fast_headroom_shrinks(inprocess, spawn):
     """A process that keeps starting threads under an address space limit: the slope is negative, and 0 is foreseen."""
     code = "import resource; resource.setrlimit(resource.RLIMIT_AS, (1 << 33, 1 << 33))\n" + GROW
     process = spawn(code, stdin=subprocess.PIPE)

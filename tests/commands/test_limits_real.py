@@ -83,8 +83,8 @@ def test_two_processes_share_what_their_user_has_left(opskit):
         assert fill(second) == said["threads_left"]
 
 
-def test_an_unprivileged_caller_is_told_what_it_may_know(as_nobody):
-    """Its own processes in full; another user's maps are unknown with the reason, and the rest is still told."""
+def test_an_unprivileged_caller_gets_what_it_may_read(as_nobody):
+    """Its own processes in full; another user's maps are unknown with the reason, and the rest is shown."""
     own = as_nobody("limits", "-f", "json")
     assert own.returncode in (0, 1)
     document = json.loads(own.stdout)
@@ -211,7 +211,7 @@ int main(void) {
 
 
 def test_musl_has_stacks_of_its_own_and_gets_a_range(tmp_path):
-    """RLIMIT_STACK does not matter to it; under RLIMIT_AS the real number lies in the range that is told."""
+    """RLIMIT_STACK does not matter to it; under RLIMIT_AS the real number lies in the predicted range."""
     if not shutil.which("musl-gcc") or not shutil.which("gcc"):
         pytest.skip("needs the Debian packages gcc and musl-tools")
     program = tmp_path / "fill"
@@ -249,7 +249,7 @@ def start_java(version, *words):
 
 
 def test_a_jvm_fills_its_address_space_with_stacks_of_its_own(jvm_version, tmp_path):
-    """-Xss in an argument file, which no command line shows; as many threads as told until `unable to create native thread`."""
+    """-Xss in an argument file, which no command line shows; as many threads as predicted until `unable to create native thread`."""
     options = tmp_path / "options"
     options.write_text("-Xss600k\n")
     with start_java(jvm_version, f"@{options}", "Workload", "sleep=3") as process:
@@ -307,7 +307,7 @@ def test_a_probe_proves_it(words, options, call, code, probe):
         assert predicted(process.pid)["threads_left"] == document["threads_left"]
 
 
-def test_a_look_writes_nothing_and_signals_nobody():
+def test_a_look_writes_nothing_and_sends_no_signal():
     """Held against strace: what is opened for writing is its own oom_score_adj; no signal, no ptrace, no rlimit is set."""
     with child(Case("", "")) as process:
         done = traced("limits", process.pid, "--all", calls=(*OPENS, *ACTS, "prlimit64"))

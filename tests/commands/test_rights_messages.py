@@ -213,7 +213,7 @@ def test_limits_of_stacks_whose_size_only_the_maps_tell():
     rows = {row["name"]: row for row in document["limits"]}
     assert (rows["RLIMIT_DATA"]["state"], rows["RLIMIT_DATA"]["threads_left"]) == ("unknown", None)
     assert re.search(
-        r"maps: permission denied: how large its stacks are is not known; \d+ of 8 MiB fit", rows["RLIMIT_DATA"]["note"]
+        r"maps: permission denied: the size of its stacks is unknown; \d+ of 8 MiB fit", rows["RLIMIT_DATA"]["note"]
     )
     assert {row["name"] for row in document["unknown_limits"]} == {"RLIMIT_DATA", "vm.max_map_count"}
     rows = {row["name"]: row for row in given["limits"]}

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 
 import pytest
 
+import opskit.proc.kernel.syscalls  # noqa: F401  (a child that became another user may not be able to import ctypes)
 from opskit.errors import AttachError
 from opskit.jvm.attach.client import AttachClient
+from opskit.jvm.attach.listener import listener_at
 from opskit.proc.fs import ProcFS
 
 
@@ -30,6 +33,12 @@ def socket_of(running):
 
 def triggers_of(running):
     return f"/tmp/.attach_pid{running.pid}", f"/proc/{running.pid}/cwd/.attach_pid{running.pid}"
+
+
+def remove_dead_socket(path):
+    """Remove what a JVM with this PID in another namespace may have left in our /tmp: another user's JVM cannot replace it."""
+    if listener_at(path)[0] is False and os.path.lexists(path):
+        os.unlink(path)
 
 
 def assert_unharmed(running):

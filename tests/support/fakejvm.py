@@ -4,9 +4,9 @@ It maps a file called libjvm.so, catches SIGQUIT, and then, where the trigger fi
 It prints READY, and a line for each thing that happens to it: `quit`, `dump` (a SIGQUIT without a trigger), `asked …`.
 
     v1, v2         answers as JDK 8 to 21, or as 24 and later, do
-    jdk8           v1, and closes without a word unless uid and gid of the client are exactly its own
+    jdk8           v1, and closes without an answer unless uid and gid of the client are exactly its own
     101            answers 101 to everything
-    close          closes without a word               reset     closes with the request unread
+    close          closes without an answer               reset     closes with the request unread
     stall          accepts, and never answers          queue     never accepts, its queue is full
     trickle        a byte now and then, for ever       big       a reply of 100 MB
     endless        bytes as fast as they are read, for ever; endless-version already where its version is asked for

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 MIB, GIB = 1 << 20, 1 << 30
-UID = 64123  # nobody else's
+UID = 64123  # no other process has it
 # One that every user may run: the tests' own may be root's alone.
 PYTHON = "/usr/bin/python3" if os.access("/usr/bin/python3", os.X_OK) else sys.executable
 
@@ -137,7 +137,7 @@ def refuse_clone3(errno: int = 1) -> None:
 
 
 def cases() -> list[Case]:
-    """Every limit that can be reached on one machine without touching what others have."""
+    """Every limit that can be reached on one machine without changing other processes."""
     ram = memory_bytes()
     hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)[1]
     memlock = 2 * GIB if hard == resource.RLIM_INFINITY else hard  # without CAP_SYS_RESOURCE it cannot be raised

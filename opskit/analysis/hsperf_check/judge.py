@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opskit import shell
 from opskit.analysis.finding import Entity, Finding, most_severe_first
 from opskit.analysis.hsperf_check import rules
 from opskit.analysis.hsperf_check.clients import ClientVerdict, clients
@@ -154,4 +155,5 @@ def _of_probes(facts: Facts) -> Iterator[Finding]:
                 Entity("process", probe.pid, starts[probe.pid]),
                 probe.said,
                 f"--probe: {probe.reason} after {probe.took_ms:.0f} ms",
+                next=shell.command("opskit", "safepoints", probe.pid) if probe.reason == "timeout" else None,
             )

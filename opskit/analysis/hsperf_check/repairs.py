@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from opskit import shell
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from opskit.analysis.hsperf_check.subject import Subject
@@ -48,6 +49,16 @@ class Repair:
     def fix(self) -> str:
         """What a finding says about it."""
         return self.command if self.refused is None else f"not repaired by --fix: {self.refused}"
+
+
+class Outcome(NamedTuple):
+    """What was or would be done: `state` is `would`, `refused`, `done` or `failed`, `before` and `after` owner and mode or `gone`."""
+
+    repair: Repair
+    state: str
+    before: str | None = None
+    after: str | None = None
+    why: str | None = None
 
 
 def plan(subject: Subject, entry: Entry, code: str, proof: Proof, change: Change) -> Repair:

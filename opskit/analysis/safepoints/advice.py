@@ -118,13 +118,10 @@ def _late(entity: Entity, late_threads: Mapping[str, int]) -> Finding | None:
     shown = ", ".join(f'"{name}" ({late_threads[name]})' for name in names[:5])
     more = f" and {plural(len(names) - 5, 'more thread')}" if len(names) > 5 else ""
     return Finding(
-        "late-to-safepoint",
-        "warning",
-        entity,
+        "late-to-safepoint", "warning", entity,
         f"safepoints timed out waiting for {shown}{more}",
-        "SafepointTimeout blocks in the log",
-        next=command("opskit", "jpmp", _PID, "--on-cpu", "--by-thread"),
-    )
+        "SafepointTimeout blocks in the log", next=command("opskit", "jpmp", _PID, "--on-cpu", "--by-thread"),
+    )  # fmt: skip
 
 
 def _ttsp(entity: Entity, totals: Totals, jdk: Jdk, worst: Sequence[Stop]) -> Finding | None:
@@ -145,9 +142,8 @@ def _ttsp(entity: Entity, totals: Totals, jdk: Jdk, worst: Sequence[Stop]) -> Fi
         f"TTSP {duration(totals.ttsp_s)} of {duration(totals.stopped_s)} stopped{where}",
         f"against counted loops: {_counted_loops(jdk)}; to log the late thread: -XX:+SafepointTimeout "
         "-XX:SafepointTimeoutDelay=500; page faults, swap, CPU throttling and run queues delay threads too",
-        share=twelve_digits(share),
-        window_s=twelve_digits(totals.elapsed_s),
-    )
+        share=twelve_digits(share), window_s=twelve_digits(totals.elapsed_s),
+    )  # fmt: skip
 
 
 def _ttsp_of(stop: Stop) -> str:
@@ -206,11 +202,8 @@ def _revocations(entity: Entity, totals: Totals, jdk: Jdk, operations: Sequence[
         entity,
         f"{group.safepoints:,} of {plural(totals.safepoints, 'safepoint')} revoke biased locks, "
         f"{percent(group.of_time)} of the stopped time",
-        group.counts,
-        fix,
-        share=twelve_digits(group.of_time),
-        window_s=twelve_digits(totals.elapsed_s),
-    )
+        group.counts, fix, share=twelve_digits(group.of_time), window_s=twelve_digits(totals.elapsed_s),
+    )  # fmt: skip
 
 
 def _dumps(entity: Entity, totals: Totals, operations: Sequence[Operation]) -> Finding | None:
@@ -227,9 +220,8 @@ def _dumps(entity: Entity, totals: Totals, operations: Sequence[Operation]) -> F
         f"{group.safepoints:,} safepoints dump threads or look for deadlocks{often}: a monitoring agent samples this JVM",
         f"{group.counts}; {percent(group.of_time)} of the stopped time",
         "let the agent sample less often, or without safepoints (JFR, AsyncGetCallTrace)",
-        share=twelve_digits(group.of_time),
-        window_s=twelve_digits(totals.elapsed_s),
-    )
+        share=twelve_digits(group.of_time), window_s=twelve_digits(totals.elapsed_s),
+    )  # fmt: skip
 
 
 def _collections(entity: Entity, totals: Totals, operations: Sequence[Operation]) -> Finding | None:
@@ -238,13 +230,9 @@ def _collections(entity: Entity, totals: Totals, operations: Sequence[Operation]
         return None
     share = group.stopped_s / totals.elapsed_s
     return Finding(
-        "collections-dominate",
-        "warning",
-        entity,
+        "collections-dominate", "warning", entity,
         f"garbage collections stop the application for {percent(share)} of the time",
         ", ".join(f"{row.name} {row.safepoints:,} x {duration(row.stopped_avg_s)}" for row in group.rows[:4]),
         "a larger heap, or repair of a leak; -Xlog:gc* (before JDK 9 -XX:+PrintGCDetails) logs the cause of each collection",
-        command("opskit", "jmap-diff", _PID, "-c", 5),
-        twelve_digits(share),
-        twelve_digits(totals.elapsed_s),
-    )
+        command("opskit", "jmap-diff", _PID, "-c", 5), twelve_digits(share), twelve_digits(totals.elapsed_s),
+    )  # fmt: skip

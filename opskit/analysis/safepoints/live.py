@@ -79,19 +79,11 @@ def between(earlier: Reading, later: Reading, begun_s: float) -> Interval:
     stalled = (_gain(getattr(earlier, name), getattr(later, name)) for name in _STALLED)
     cpu, memory, io = (None if time_s is None else time_s / elapsed_s for time_s in stalled)
     return Interval(
-        later.at_s - begun_s,
-        elapsed_s,
+        later.at_s - begun_s, elapsed_s,
         Totals(safepoints, stopped_s, _gain(earlier.ttsp_s, later.ttsp_s), elapsed_s, safepoints),
-        _gain(earlier.throttled_s, later.throttled_s),
-        _gain(earlier.throttled_periods, later.throttled_periods),
-        cpu,
-        memory,
-        io,
-        later.runnable,
-        _gain(earlier.major_faults, later.major_faults),
-        later.waiting,
-        later.late_thread,
-    )
+        _gain(earlier.throttled_s, later.throttled_s), _gain(earlier.throttled_periods, later.throttled_periods), cpu,
+        memory, io, later.runnable, _gain(earlier.major_faults, later.major_faults), later.waiting, later.late_thread,
+    )  # fmt: skip
 
 
 def _gain(earlier: N | None, later: N | None) -> N | None:
@@ -122,15 +114,12 @@ def _not_reached(entity: Entity, intervals: Sequence[Interval]) -> Finding | Non
     who = "a thread does not stop" if last.late_thread is None else f"thread {last.late_thread!r} does not stop"
     waited_s = waiting_s(intervals)
     return Finding(
-        "safepoint-not-reached",
-        "error",
-        entity,
+        "safepoint-not-reached", "error", entity,
         f"a safepoint was requested, and {who}",
         f"for {duration(waited_s)} the VM thread has polled, and no counter has moved",
         "wait for the loop to end, or restart the JVM; a counted loop without polls is the usual cause",
-        command("top", "-H", "-p", entity.name),
-        window_s=waited_s,
-    )
+        command("top", "-H", "-p", entity.name), window_s=waited_s,
+    )  # fmt: skip
 
 
 def _severity(whole: Interval) -> Severity:
@@ -141,15 +130,12 @@ def _throttled(entity: Entity, whole: Interval) -> Finding | None:
     if whole.throttled_s is None or whole.throttled_s / whole.elapsed_s < _THROTTLED_SHARE:
         return None
     return Finding(
-        "cpu-throttled",
-        "warning",
-        entity,
+        "cpu-throttled", "warning", entity,
         f"the CPU quota was used up: threads were held back for {duration(whole.throttled_s)}, summed over the CPUs",
         f"cpu.stat: {whole.throttled_periods or 0} more throttled periods in {duration(whole.elapsed_s)}",
         "raise the CPU limit, or start fewer threads (-XX:ActiveProcessorCount, -XX:ParallelGCThreads)",
-        command("opskit", "jpmp", entity.name, "--on-cpu"),
-        window_s=whole.elapsed_s,
-    )
+        command("opskit", "jpmp", entity.name, "--on-cpu"), window_s=whole.elapsed_s,
+    )  # fmt: skip
 
 
 def _stalled(entity: Entity, whole: Interval, pressure_of: str | None) -> Finding | None:
@@ -161,31 +147,24 @@ def _stalled(entity: Entity, whole: Interval, pressure_of: str | None) -> Findin
         who = "tasks somewhere on the machine"
         faults = f"; this JVM had {whole.major_faults or 0:,} major faults meanwhile"
     return Finding(
-        "memory-pressure",
-        "warning",
-        entity,
+        "memory-pressure", "warning", entity,
         f"{who} waited for memory {percent(share)} of the time: pages are reclaimed, refaulted or swapped in",
         f"memory pressure, some: {duration(share * whole.elapsed_s)} of {duration(whole.elapsed_s)}{faults}",
         "more memory for the cgroup, a smaller heap, no swap for JVMs",
-        command("vmstat", 1),
-        share,
-        whole.elapsed_s,
-    )
+        command("vmstat", 1), share, whole.elapsed_s,
+    )  # fmt: skip
 
 
 def _faults(entity: Entity, whole: Interval) -> Finding | None:
     if whole.major_faults is None or whole.major_faults / whole.elapsed_s < _FAULTS_PER_S:
         return None
     return Finding(
-        "major-faults",
-        _severity(whole),
-        entity,
+        "major-faults", _severity(whole), entity,
         f"{whole.major_faults / whole.elapsed_s:,.0f} page faults a second wait for a disk: a thread in one cannot stop",
         f"{whole.major_faults:,} major faults of the JVM in {duration(whole.elapsed_s)}",
         "no swap for JVMs, more memory, or smaller mapped files",
-        command("vmstat", 1),
-        window_s=whole.elapsed_s,
-    )
+        command("vmstat", 1), window_s=whole.elapsed_s,
+    )  # fmt: skip
 
 
 def _crowded(entity: Entity, whole: Interval, cpus: int | None) -> Finding | None:
@@ -195,12 +174,9 @@ def _crowded(entity: Entity, whole: Interval, cpus: int | None) -> Finding | Non
     waited = whole.cpu_pressure_share
     psi = "" if waited is None else f"; some task waited for a CPU {percent(waited)} of the time"
     return Finding(
-        "runnable-above-cpus",
-        _severity(whole),
-        entity,
+        "runnable-above-cpus", _severity(whole), entity,
         f"more threads want to run than there are CPUs: {others:.1f} on average for {cpus}",
         f"/proc/loadavg at each sample{psi}",
         "move other load away, start fewer threads, or add CPUs: a thread that does not run cannot stop either",
-        command("top"),
-        window_s=whole.elapsed_s,
-    )
+        command("top"), window_s=whole.elapsed_s,
+    )  # fmt: skip

@@ -177,19 +177,12 @@ class Sums:
             ttsps.count, max(longest, default=None), ttsps.maximum,
         )  # fmt: skip
         return Summary(
-            totals,
-            percentiles=list(zip(percentiles(stops, PERCENTS), percentiles([ttsps], PERCENTS))),
-            operations=operations,
-            worst=self._worst.found(),
-            minutes=None if self._minutes is None else self._minutes.rows(),
-            slower=self._worst.slower,
-            timeline=self._timeline,
-            first=self._clock.first,
-            last=self._clock.last,
-            restarts=self._clock.restarts,
-            outside=self._outside,
-            undated=self._undated,
-        )
+            totals, percentiles=list(zip(percentiles(stops, PERCENTS), percentiles([ttsps], PERCENTS))),
+            operations=operations, worst=self._worst.found(),
+            minutes=None if self._minutes is None else self._minutes.rows(), slower=self._worst.slower,
+            timeline=self._timeline, first=self._clock.first, last=self._clock.last, restarts=self._clock.restarts,
+            outside=self._outside, undated=self._undated,
+        )  # fmt: skip
 
 
 def _known(values: Sequence[float | None]) -> Sequence[float]:

@@ -49,10 +49,7 @@ class _Living(NamedTuple):
 
 
 def find_leftovers(
-    finder: FileFinder,
-    around: Iterable[Tmp | None],
-    jvms: Iterable[Jvm],
-    wanted: Sequence[int] | None,
+    finder: FileFinder, around: Iterable[Tmp | None], jvms: Iterable[Jvm], wanted: Sequence[int] | None
 ) -> list[Leftover]:
     """The files of ended JVMs in our /tmp and in those of `around`. `jvms`: all that run; each has its files in its own /tmp."""
     tmps: dict[tuple[int, int], Entry] = {}

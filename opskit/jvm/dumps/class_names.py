@@ -16,16 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 VM = "(the VM's own)"  # package and module of such a class
-_PRIMITIVES = {
-    "Z": "boolean",
-    "B": "byte",
-    "C": "char",
-    "D": "double",
-    "F": "float",
-    "I": "int",
-    "J": "long",
-    "S": "short",
-}
+_PRIMITIVES = dict(zip("ZBCDFIJS", ("boolean", "byte", "char", "double", "float", "int", "long", "short")))
 _LETTERS = {name: letter for letter, name in _PRIMITIVES.items()}
 _JDK = ("java.", "javax.", "jdk.", "sun.", "com.sun.", "org.w3c.dom.", "org.xml.sax.", "org.ietf.jgss.", "org.omg.")
 
@@ -36,12 +27,9 @@ _GENERATED = (
     ("$$Lambda", r"\$\$Lambda(?:\$\d+)?(?:[/+](?:0x)?[0-9a-f]+)?" + _END, "$$Lambda/*"),
     ("/", r"/(?:0x[0-9a-f]+|\d+)" + _END, "/*"),  # hidden classes, and the anonymous ones before JDK 15
     ("+0x", r"\+0x[0-9a-f]+" + _END, "/*"),  # the same, as the serviceability agent writes it
-    ("GeneratedMethodAccessor", r"GeneratedMethodAccessor\d+" + _END, "GeneratedMethodAccessor*"),
-    ("GeneratedConstructorAccessor", r"GeneratedConstructorAccessor\d+" + _END, "GeneratedConstructorAccessor*"),
-    (
-        "GeneratedSerializationConstructorAccessor",
-        r"GeneratedSerializationConstructorAccessor\d+" + _END,
-        "GeneratedSerializationConstructorAccessor*",
+    *(
+        (f"Generated{kind}Accessor", rf"Generated{kind}Accessor\d+" + _END, f"Generated{kind}Accessor*")
+        for kind in ("Method", "Constructor", "SerializationConstructor")
     ),
     ("jdk.proxy", r"\bjdk\.proxy\d+(?=\.\$Proxy\d|$)", "jdk.proxy*"),
     ("$Proxy", r"\$Proxy\d+" + _END, "$Proxy*"),

@@ -137,18 +137,10 @@ class _Tables:
         context = text[max(before, line_start - _CONTEXT_CHARACTERS) : line_start] + prefix[:_CONTEXT_CHARACTERS]
         moments = re.findall(_MOMENT, _behind_headers(context)) if context else []
         histogram = Histogram(
-            source=self._source,
-            line=self._line,
-            dialect=dialect,
-            has_modules=bool(header and header["modules"]) or bool(found.modules),
-            rows=found.rows,
-            modules=found.modules,
-            total=found.total,
-            cut=found.cut,
-            doubts=found.doubts,
+            self._source, self._line, dialect, bool(header and header["modules"]) or bool(found.modules), *found[:5],
             moment=f"{moments[-1].lower()} full gc" if moments else None,
             stamp=read_stamp(context) if context else Stamp(),
-        )
+        )  # fmt: skip
         return histogram, found.end
 
 

@@ -130,13 +130,9 @@ class JRockitParser(Dialect):
         if native is None and (found := _NATIVE_ID.search(block)):
             native = found[1]
         return Thread(
-            self.table.stack(frames, timed_if_asleep(state, frames)),
-            header["name"],
-            native_id(native or ""),
-            integer(header["id"] or header["number"] or ""),
-            "daemon" in about,
-            locks=tuple(locks),
-        )
+            self.table.stack(frames, timed_if_asleep(state, frames)), header["name"], native_id(native or ""),
+            integer(header["id"] or header["number"] or ""), "daemon" in about, locks=tuple(locks),
+        )  # fmt: skip
 
 
 def _deadlocks(text: str) -> tuple[tuple[Waits, ...], ...]:

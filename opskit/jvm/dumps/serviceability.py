@@ -102,13 +102,9 @@ class ServiceabilityParser(Dialect):
         elif nid:
             native = native_id(nid[1])
         return Thread(
-            self.table.stack(frames, state),
-            header["name"],
-            native,
-            integer(java_id[1]) if java_id else None,
-            " daemon " in about if about else None,
-            locks=tuple(locks),
-        )
+            self.table.stack(frames, state), header["name"], native, integer(java_id[1]) if java_id else None,
+            " daemon " in about if about else None, locks=tuple(locks),
+        )  # fmt: skip
 
 
 def _is_whole(last: str) -> bool:

@@ -11,6 +11,7 @@ A filter is a program of classic BPF, 8 bytes an instruction (code, jump if true
 from __future__ import annotations
 
 import errno
+import operator
 import struct
 from typing import TYPE_CHECKING
 
@@ -119,25 +120,18 @@ def _loaded(code: int, k: int, data: Mapping[int, int], memory: list[int]) -> in
     return data[k]
 
 
+_ALU: dict[int, Callable[[int, int], int]] = {
+    0x00: operator.add, 0x10: operator.sub, 0x20: operator.mul, 0x30: operator.floordiv, 0x40: operator.or_,
+    0x50: operator.and_, 0x60: lambda left, right: left << (right & 31), 0x70: lambda left, right: left >> (right & 31),
+    0x80: lambda left, _: -left, 0xA0: operator.xor,
+}  # fmt: skip
+
+
 def _computed(code: int, left: int, right: int) -> int:
     operation = code & 0xF0
-    if operation == 0x30 and right == 0:
+    if operation not in _ALU or (operation == 0x30 and right == 0):
         raise Undecided
-    results = {
-        0x00: lambda: left + right,
-        0x10: lambda: left - right,
-        0x20: lambda: left * right,
-        0x30: lambda: left // right,
-        0x40: lambda: left | right,
-        0x50: lambda: left & right,
-        0x60: lambda: left << (right & 31),
-        0x70: lambda: left >> (right & 31),
-        0x80: lambda: -left,
-        0xA0: lambda: left ^ right,
-    }
-    if operation not in results:
-        raise Undecided
-    return results[operation]() & _WORD
+    return _ALU[operation](left, right) & _WORD
 
 
 def _compared(code: int, left: int, right: int) -> bool:

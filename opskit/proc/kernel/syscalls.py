@@ -1,4 +1,4 @@
-"""System calls that Python has no name for. Raises OSError, as os does.
+"""System calls that Python lacks. They raise OSError, as those of os.
 
 pidfd_getfd(2) since Linux 5.6, kcmp(2) since 3.5; both need ptrace-attach permission over the target.
 """
@@ -53,9 +53,9 @@ class _OpenHow(ctypes.Structure):
 
 
 def open_in_root(base: int, path: bytes, flags: int) -> int:
-    """openat2(2) with the directory `base` as the root of all links and `..`, without magic links (Linux 5.6).
+    """openat2(2) with the directory `base` as the root of links and `..`, without magic links (Linux 5.6).
 
-    Raises OSError: ENOSYS before, EPERM where a seccomp filter does not know the call, EAGAIN in a race with a rename.
+    Raises OSError: ENOSYS before, EPERM from a seccomp filter without the call, EAGAIN in a race with a rename.
     """
     how = _OpenHow(flags | os.O_CLOEXEC, 0, _RESOLVE_IN_ROOT | _RESOLVE_NO_MAGICLINKS)
     fd: int = _libc.syscall(
@@ -67,7 +67,7 @@ def open_in_root(base: int, path: bytes, flags: int) -> int:
 
 
 def file_system_type(fd: int) -> int:
-    """The magic number of the file system that an open file is on (statfs(2), f_type)."""
+    """The magic number of an open file's file system (statfs(2), f_type)."""
     buffer = ctypes.create_string_buffer(256)  # struct statfs has 120 bytes or less
     _checked(_libc.fstatfs(ctypes.c_int(fd), buffer))
     size = 4 if platform.machine() == "s390x" else ctypes.sizeof(ctypes.c_long)
@@ -75,7 +75,7 @@ def file_system_type(fd: int) -> int:
 
 
 def same_fd_table(pid: int, tid: int) -> bool:
-    """Whether two threads share one table of fds."""
+    """Whether two threads share one fd table."""
     number = _KCMP.get(platform.machine())
     if number is None:
         raise OSError(38, "kcmp is not known for this architecture")
@@ -83,7 +83,7 @@ def same_fd_table(pid: int, tid: int) -> bool:
 
 
 def pidfd_open(pid: int, flags: int = 0) -> int:
-    """An fd of the process; Pythons built with old kernel headers lack os.pidfd_open()."""
+    """An fd of a process; a Python built with old kernel headers lacks the call."""
     ready = getattr(os, "pidfd_open", None)
     if ready is not None:
         pidfd: int = ready(pid, flags)
@@ -94,8 +94,8 @@ def pidfd_open(pid: int, flags: int = 0) -> int:
 def pipe_fill(pid: int, fd: int, *, thread: bool = False) -> tuple[int, int, int]:
     """(bytes queued, capacity in bytes, creator's uid) of the pipe that is `fd` in another process.
 
-    Works on either end. The copy of the fd lives for three calls: never open() the link instead, which would add a
-    reader or writer and hide a broken pipe from the others.
+    Works on either end. The copy of the fd lives for three calls. open() of the link would add a reader or writer, and hide
+    a broken pipe from the others.
     """
     pidfd = pidfd_open(pid, _PIDFD_THREAD if thread else 0)
     try:
@@ -118,10 +118,9 @@ _MS_REC_PRIVATE = 0x4000 | 0x40000
 
 
 def mount_detached(fs_type: str) -> int:
-    """Mount a file system of the kernel's own at no path: an fd of its root, with which it ends. Needs CAP_SYS_ADMIN.
+    """Mount a kernel file system at no path: an fd of its root, with which it ends. Needs CAP_SYS_ADMIN.
 
-    Nobody else sees it, and no directory is needed, which a chroot may not have. ENOSYS before Linux 5.2, ENODEV where the
-    kernel has no such file system.
+    No other process sees it, and it works in a chroot. ENOSYS before Linux 5.2, ENODEV without such a file system.
     """
     name = ctypes.create_string_buffer(fs_type.encode())
     context = _syscall(_FSOPEN, ctypes.addressof(name), _CLOEXEC)
@@ -133,19 +132,19 @@ def mount_detached(fs_type: str) -> int:
 
 
 def enter_private_mounts() -> None:
-    """Give this process mounts of its own: what it mounts from now on nobody else sees. Needs CAP_SYS_ADMIN."""
+    """Enter a private mount namespace: other processes do not see later mounts. Needs CAP_SYS_ADMIN."""
     _checked(_libc.unshare(_CLONE_NEWNS))
     _checked(_libc.mount(b"none", b"/", None, ctypes.c_ulong(_MS_REC_PRIVATE), None))
 
 
 def mount(fs_type: str, target: str) -> None:
-    """Mount a file system of the kernel's own (tracefs, debugfs) on a directory."""
+    """Mount a kernel file system (tracefs, debugfs) on a directory."""
     kind = fs_type.encode()
     _checked(_libc.mount(kind, os.fsencode(target), kind, ctypes.c_ulong(0), None))
 
 
 def user_namespace_owner(path: str) -> int:
-    """The uid that made a user namespace, as seen from ours. `path` is a /proc/PID/ns/user (ioctl_ns(2), Linux 4.11)."""
+    """The uid of a user namespace's creator, in ours. `path` is a /proc/PID/ns/user (ioctl_ns(2), Linux 4.11)."""
     namespace = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         found = fcntl.ioctl(namespace, _NS_GET_OWNER_UID, b"\0" * 4)
@@ -155,7 +154,7 @@ def user_namespace_owner(path: str) -> int:
 
 
 def clone3_errno() -> int:
-    """The errno that clone3() without arguments gives us: EINVAL from the kernel itself, any other from a seccomp filter."""
+    """The errno of clone3() without arguments: EINVAL from the kernel, any other from a seccomp filter."""
     try:
         _syscall(_CLONE3, 0, 0)
     except OSError as error:
@@ -164,7 +163,7 @@ def clone3_errno() -> int:
 
 
 def can_start_a_thread() -> bool:
-    """Start one that does nothing and wait for its end."""
+    """Whether a thread that does nothing starts."""
     thread = threading.Thread(target=int)
     try:
         thread.start()
@@ -175,12 +174,11 @@ def can_start_a_thread() -> bool:
 
 
 def seccomp_filters(pid: int) -> list[bytes]:
-    """The seccomp filters of a process, newest first, as the kernel has them (ptrace(2), PTRACE_SECCOMP_GET_FILTER).
+    """The seccomp filters of a process, newest first (ptrace(2), PTRACE_SECCOMP_GET_FILTER). Needs CAP_SYS_ADMIN.
 
-    The process is stopped meanwhile, for less than a millisecond; needs CAP_SYS_ADMIN. Raises OSError, TimeoutError where
-    it did not stop.
+    It stops the process for less than a millisecond. Raises OSError; TimeoutError if it does not stop.
     """
-    with Guard():  # a signal must not leave it stopped until we end
+    with Guard():  # a signal must not leave it stopped
         _ptrace(_PTRACE_SEIZE, pid, 0, 0)
         try:
             _ptrace(_PTRACE_INTERRUPT, pid, 0, 0)
@@ -189,7 +187,7 @@ def seccomp_filters(pid: int) -> list[bytes]:
         finally:
             try:
                 _ptrace(_PTRACE_DETACH, pid, 0, 0)
-            except OSError:  # it ended, or never stopped: the kernel lets go of it when we end
+            except OSError:  # it ended, or never stopped: the kernel detaches when opskit ends
                 pass
 
 

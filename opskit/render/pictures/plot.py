@@ -76,15 +76,10 @@ def _figure(chart: Chart, head: str) -> Figure:
 def _lines(axes: Axes, chart: LineChart) -> None:
     for number, line in enumerate(chart.lines):
         axes.plot(
-            [x for x, _ in line.points],
-            [y for _, y in line.points],
-            label=_short(line.name),
-            color=_COLORS[number % len(_COLORS)],
-            linestyle=_DASHES[number % len(_DASHES)],
-            marker=_MARKERS[number % len(_MARKERS)],
-            markersize=5,
-            linewidth=1.8,
-        )
+            [x for x, _ in line.points], [y for _, y in line.points], label=_short(line.name), markersize=5,
+            color=_COLORS[number % len(_COLORS)], linestyle=_DASHES[number % len(_DASHES)],
+            marker=_MARKERS[number % len(_MARKERS)], linewidth=1.8,
+        )  # fmt: skip
     lowest = min((y for line in chart.lines for _, y in line.points), default=0)
     if lowest >= 0:
         axes.set_ylim(bottom=0)
@@ -109,23 +104,13 @@ def _bars(axes: Axes, chart: BarChart) -> None:
     for place, value in enumerate(values):
         grows = value >= 0
         axes.barh(
-            place,
-            value,
-            height=0.72,
-            color=_GROWTH if grows else _SHRINKAGE,
-            hatch=None if grows else "////",
-            edgecolor="white" if grows else "#1b4f72",
-            linewidth=0.5,
-        )
+            place, value, height=0.72, color=_GROWTH if grows else _SHRINKAGE, hatch=None if grows else "////",
+            edgecolor="white" if grows else "#1b4f72", linewidth=0.5,
+        )  # fmt: skip
         axes.annotate(
-            _number(value, chart),
-            (value, place),
-            xytext=(4 if grows else -4, 0),
-            textcoords="offset points",
-            ha="left" if grows else "right",
-            va="center",
-            fontsize=9,
-        )
+            _number(value, chart), (value, place), xytext=(4 if grows else -4, 0), textcoords="offset points",
+            ha="left" if grows else "right", va="center", fontsize=9,
+        )  # fmt: skip
     axes.set_yticks(range(len(values)), [_short(name) for name, _ in chart.bars])
     axes.invert_yaxis()
     axes.margins(x=0.14)
@@ -143,26 +128,14 @@ def _dots(axes: Axes, chart: DotsChart) -> None:
         shown.append(Dots(f"{len(rest)} other operations", [point for group in rest for point in group.points]))
     if chart.below is not None:
         axes.scatter(
-            [x for x, _ in chart.below.points],
-            [y for _, y in chart.below.points],
-            label=chart.below.name,
-            marker="_",
-            s=26,
-            color="#555555",
-            linewidths=1.0,
-            alpha=0.7,
-        )
+            [x for x, _ in chart.below.points], [y for _, y in chart.below.points], label=chart.below.name,
+            marker="_", s=26, color="#555555", linewidths=1.0, alpha=0.7,
+        )  # fmt: skip
     for number, group in sorted(enumerate(shown), key=lambda item: -len(item[1].points)):
         axes.scatter(
-            [x for x, _ in group.points],
-            [y for _, y in group.points],
-            label=_short(group.name),
-            marker=_MARKERS[number % len(_MARKERS)],
-            s=20,
-            color=_COLORS[number % len(_COLORS)],
-            alpha=0.8,
-            linewidths=0,
-        )
+            [x for x, _ in group.points], [y for _, y in group.points], label=_short(group.name),
+            marker=_MARKERS[number % len(_MARKERS)], s=20, color=_COLORS[number % len(_COLORS)], alpha=0.8, linewidths=0,
+        )  # fmt: skip
     axes.set_yscale("log")
     axes.set_ylabel(chart.y_title)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _duration(value)))
@@ -173,13 +146,9 @@ def _dots(axes: Axes, chart: DotsChart) -> None:
     for number, (x, y, text) in enumerate(chart.labels):
         on_right = x > left + (right - left) * 0.75  # at the right edge, a label goes to the left
         axes.annotate(
-            printable(text),
-            (x, y),
-            xytext=(-7 if on_right else 7, 5 + (number % 2) * 9),
-            textcoords="offset points",
-            ha="right" if on_right else "left",
-            fontsize=8,
-        )
+            printable(text), (x, y), xytext=(-7 if on_right else 7, 5 + (number % 2) * 9), textcoords="offset points",
+            ha="right" if on_right else "left", fontsize=8,
+        )  # fmt: skip
     _clock_axis(axes, chart.x_clock)
     axes.legend(loc="upper left", bbox_to_anchor=(0, -0.12), frameon=False, fontsize=9, ncols=3)
 

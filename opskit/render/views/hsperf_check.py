@@ -16,19 +16,9 @@ if TYPE_CHECKING:
     from opskit.analysis.finding import Finding
     from opskit.analysis.hsperf_check.clients import ClientVerdict
     from opskit.analysis.hsperf_check.judge import Checked, Result
-    from opskit.analysis.hsperf_check.repairs import Repair
+    from opskit.analysis.hsperf_check.repairs import Outcome
     from opskit.collect.hsperf_check import Probe
     from opskit.render.report import About
-
-
-class RepairRow(NamedTuple):
-    """A repair: planned (`would`), `refused`, `done` or `failed`."""
-
-    repair: Repair
-    state: str
-    before: str | None = None
-    after: str | None = None
-    why: str | None = None
 
 
 class Shown(NamedTuple):
@@ -36,7 +26,7 @@ class Shown(NamedTuple):
 
     result: Result
     before: Sequence[Finding] | None = None
-    repairs: Sequence[RepairRow] | None = None
+    repairs: Sequence[Outcome] | None = None
 
 
 class _Row(NamedTuple):
@@ -90,7 +80,7 @@ JVM: Sequence[Field[_Row]] = (
         help="with --probe",
     ),
 )  # fmt: skip
-REPAIR: Sequence[Field[RepairRow]] = (
+REPAIR: Sequence[Field[Outcome]] = (
     Field("code", value=lambda row: row.repair.code),
     Field("pid", ID, value=lambda row: row.repair.pid),
     Field("state", TEXT, "state", help="would, done, failed or refused"),

@@ -11,7 +11,7 @@ from opskit.analysis.jmap_diff.judge import growth_of
 from opskit.analysis.jmap_diff.trend import pace_of
 from opskit.escape import printable
 from opskit.jvm.dumps.class_names import to_readable
-from opskit.quantities import plural, signed_size
+from opskit.quantities import duration, plural, signed_size
 from opskit.records import NamedTuple
 from opskit.render.fields import COUNT, FLAG, ID, NUMBER, SIZE, TEXT, Field, Kind, list_of, record, records
 from opskit.render.report import Block, Report, Sheet
@@ -212,9 +212,8 @@ def verdict(result: Result) -> list[str]:
         most = max(result.rows, key=itemgetter(4), default=None)
         if most is None or most.bytes_diff <= 0:
             return ["nothing has grown"]
-        return [
-            f"{to_readable(most.name)} grew most: {signed_size(most.bytes_diff)}, {plural_signed(most.instances_diff)}"
-        ]
+        instances = f"{most.instances_diff:+,d} {'instance' if abs(most.instances_diff) == 1 else 'instances'}"
+        return [f"{to_readable(most.name)} grew most: {signed_size(most.bytes_diff)}, {instances}"]
     if not steady:
         return ["no class grew in nearly every step: these histograms show no leak"]
     first, more = steady[0], f", and {plural(len(steady) - 1, 'more', 'more')}" if steady[1:] else ""
@@ -223,11 +222,6 @@ def verdict(result: Result) -> list[str]:
     if fastest is not first:
         said.append(f"{to_readable(fastest.name)} grows fastest of all that keep growing: {growth_of(fastest)}")
     return said
-
-
-def plural_signed(count: int) -> str:
-    """`+1 instance`, `-1,294 instances`."""
-    return f"{count:+,d} {'instance' if abs(count) == 1 else 'instances'}"
 
 
 def _selection_notes(result: Result) -> Iterator[str]:
@@ -293,15 +287,7 @@ def full_lines(minutes: float | None) -> list[str]:
     """When the heap is full, where that is known and near enough to matter."""
     if minutes is None or minutes > _FORESEEABLE_MIN:
         return []
-    return [f"at this slope the heap is full in {time_left(minutes)}"]
-
-
-def time_left(minutes: float) -> str:
-    """A forecast in one unit: 40 s, 12 min, 3 h, 5 days."""
-    for limit, factor, unit in ((2, 60, "s"), (120, 1, "min"), (48 * 60, 1 / 60, "h")):
-        if minutes < limit:
-            return f"{minutes * factor:.0f} {unit}"
-    return f"{minutes / 60 / 24:,.0f} days"
+    return [f"at this slope the heap is full in {duration(minutes * 60)}"]
 
 
 def named(found: Comparison, rows: Iterable[Growth]) -> Iterator[Row]:

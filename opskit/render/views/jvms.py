@@ -66,11 +66,8 @@ def notes(result: Result) -> list[str]:
         if attach is not None and attach.why is not None and attach.code not in _SAID_ELSEWHERE:
             lines.append(f"{row.seen.jvm.pid}: {attach.why}")
     if foreign:
-        is_, its = ("is", "its") if len(foreign) == 1 else ("are", "their")
-        lines.append(
-            f"{plural(len(foreign), 'JVM')} {is_} another user's: only that user and root may read {its} counters and attach; "
-            f"{result.facts.advice}"
-        )
+        count = plural(len(foreign), "JVM of another user", "JVMs of other users")
+        lines.append(f"{count}: only that user and root may read the counters and attach; {result.facts.advice}")
     return lines
 
 
@@ -118,19 +115,13 @@ def _percent(number: float | None) -> str:
     return percent(None if number is None else number / 100)
 
 
-def _sizes(heap: Sequence[int] | None) -> str:
-    return "unknown" if heap is None else sizes(heap)
-
-
-def _attach(row: Row, no: str) -> str | None:
+def _attach(row: Row) -> str | None:
     attach = row.seen.attach
-    if attach is None:
-        return None
-    return "yes" if attach.why is None else f"no:{no}{attach.code}"
+    return attach and ("yes" if attach.why is None else f"no:{attach.code}")
 
 
 def _attach_cell(row: Row) -> str:
-    return (_attach(row, " ") or "unknown").replace("-", " ")
+    return (_attach(row) or "unknown").replace("no:", "no: ").replace("-", " ")
 
 
 def _vm_args(shown: Shown) -> Field[Row]:
@@ -180,6 +171,8 @@ def _perf_text(name: str) -> Callable[[Row], str | None]:
 
 
 def _counter(name: str) -> Callable[[Row], int | None]:
+    """A counter; None where it is negative, as only a damaged file has it."""
+
     def value(row: Row) -> int | None:
         number = row.seen.jvm.perf.number(name) if row.seen.jvm.perf else None
         return number if number is None or number >= 0 else None
@@ -256,7 +249,14 @@ USE: Sequence[Field[Row]] = (
     Field("pid", ID, "pid", _at("seen.jvm.pid")),
     _column("CPU / quota", _cpu_cell, right=True),
     _column("throttled", _throttled_cell, right=True),
-    Field("heap", TEXT, "heap used / committed / max", _at("seen.reading.heap"), show=_sizes, right=True),
+    Field(
+        "heap",
+        TEXT,
+        "heap used / committed / max",
+        _at("seen.reading.heap"),
+        show=lambda heap: sizes(heap) if heap else "unknown",
+        right=True,
+    ),
     _column("RSS / limit", _memory_cell, right=True),
     Field("gc", NUMBER, "GC pauses", _at("shares.gc_percent"), show=_percent),
     Field("collections", COUNT, "GCs", _at("seen.reading.gc.collections")),
@@ -294,7 +294,7 @@ def text_fields(shown: Shown) -> list[Field[Row]]:
         "gc_collections",
         _column("stopped%", _rounded("shares.stopped_percent", 2), right=True),
         "threads",
-        _column("attach", lambda row: _attach(row, "")),
+        _column("attach", _attach),
         _column("where", _at("seen.place.label")),
         "main", *(["vm_args"] if shown.vm_args else []),
     )  # fmt: skip

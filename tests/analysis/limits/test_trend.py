@@ -35,7 +35,7 @@ def test_what_does_not_shrink_does_not_run_out():
     assert trend(samples(5, 0)).zero_in_s == 0
 
 
-def test_one_look_tells_no_rate():
+def test_one_sample_has_no_rate():
     """Nor do looks that another limit bound."""
     assert trend(samples(5)) is None
     assert trend([]) is None

@@ -166,7 +166,7 @@ def test_a_jvm_that_ends_meanwhile(fake_jvm, name):
 
 
 def test_the_same_user_with_another_group(workload, as_user):
-    """The JVM wants uid and gid: it closes without a word, and opskit says which gid it wants."""
+    """The JVM wants uid and gid: it closes without an answer, and opskit names the gid it wants."""
     running = workload(user=APP, group=APP)
     client(running).thread_dump()
     with pytest.raises(AttachError, match=f"gid {OTHER}, it runs as uid {APP} gid {APP}"):

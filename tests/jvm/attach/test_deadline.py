@@ -37,7 +37,7 @@ def test_a_burning_thread_is_named(fake_jvm):
 
 
 def test_a_jvm_that_reaches_no_safepoint(workload, jvm_version):
-    """It answers nobody: opskit comes back in time and names the thread."""
+    """No client gets an answer: opskit returns in time and names the thread."""
     running = workload("hog", version=jvm_version, options=jvms.HOG_OPTIONS)
     with refused("timeout", r'thread "hog" \(tid \d+\) used') as caught:
         client(running, 4.0).thread_dump()

@@ -35,7 +35,7 @@ def test_own_pid_and_mount_namespace(workload, jvm_version, root_only, user):
 
 
 def test_a_user_namespace(workload, root_only):
-    """Root outside is nobody inside: opskit comes with the ids that the JVM has out here."""
+    """Root outside is uid 65534 inside: opskit connects with the IDs that the JVM has in our namespace."""
     if not _can_unshare_user():
         pytest.skip("user namespaces are not allowed here")
     running = workload("sleep=1", user=APP, group=APP, wrapper=("unshare", "--user", "--map-root-user"))

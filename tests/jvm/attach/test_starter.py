@@ -17,7 +17,7 @@ from opskit.proc.fs import ProcFS
 
 
 def test_an_orphan_is_replaced(fake_jvm):
-    """A socket that nobody listens on, and no listener thread: the JVM is asked to make its own."""
+    """A socket without a listening process, and no listener thread: the JVM is asked to make its own."""
     fake = fake_jvm("v1")
     with socket.socket(socket.AF_UNIX) as orphan:
         orphan.bind(f"/tmp/.java_pid{fake.pid}")
@@ -88,7 +88,7 @@ def test_a_deleted_socket(workload, jvm_version):
 
 
 def test_an_orphan_without_a_listener(workload, jvm_version):
-    """A socket that somebody left, and a JVM that was never attached to: it makes its own."""
+    """A socket that was left behind, and a JVM that was never attached to: it makes its own."""
     running = workload("sleep=1", version=jvm_version)
     with socket.socket(socket.AF_UNIX) as orphan:
         orphan.bind(socket_of(running))

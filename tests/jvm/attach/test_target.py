@@ -87,9 +87,9 @@ def frozen(root_only):
 
 
 def test_no_such_process_and_no_jvm(spawn):
-    """A pid that is nobody's, and one that is no JVM's: nothing is sent."""
+    """A PID without a process, and one of another program: nothing is sent."""
     other = spawn("import time; print('up', flush=True); time.sleep(1000)")
-    with pytest.raises(NotAJvm, match="no JVM"):
+    with pytest.raises(NotAJvm, match="not a JVM"):
         AttachClient(ProcFS(), other.pid).thread_dump()
     with pytest.raises(NoSuchProcess):
         AttachClient(ProcFS(), 2**22 - 1).thread_dump()
@@ -97,7 +97,7 @@ def test_no_such_process_and_no_jvm(spawn):
 
 
 def test_the_pid_of_another_namespace_is_refused(tree):
-    """A tree that is not our own pid namespace's: nothing is sent to anybody."""
+    """A tree that is not our own PID namespace's: nothing is sent."""
     root = tree({"proc/4242/stat": "4242 (java) S 1"})
     with pytest.raises(NotPermitted, match=r"another pid namespace.*Nothing was sent"):
         AttachClient(ProcFS(str(root / "proc"), str(root)), 4242).thread_dump()

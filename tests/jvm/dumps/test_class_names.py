@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opskit.jvm.dumps import class_names as classname
+from opskit.jvm.dumps import class_names
 
 
 @pytest.mark.parametrize(("generated", "folded"), [
@@ -35,9 +35,9 @@ from opskit.jvm.dumps import class_names as classname
 ])  # fmt: skip
 def test_generated_names_fold(generated, folded):
     """What another run numbers otherwise has one name; folding again changes nothing."""
-    assert classname.fold(generated) == folded
-    assert classname.fold(folded) == folded
-    assert classname.fold_all([generated, "a.B", folded], f"{generated}\na.B\n{folded}") == {generated: folded}
+    assert class_names.fold(generated) == folded
+    assert class_names.fold(folded) == folded
+    assert class_names.fold_all([generated, "a.B", folded], f"{generated}\na.B\n{folded}") == {generated: folded}
 
 
 @pytest.mark.parametrize("name", [
@@ -46,14 +46,14 @@ def test_generated_names_fold(generated, folded):
 ])  # fmt: skip
 def test_other_names_do_not(name):
     """Anonymous classes, Scala's functions, look-alikes."""
-    assert classname.fold(name) == name
+    assert class_names.fold(name) == name
 
 
 @given(st.lists(st.text("aB$./+0x1;LambdProxy", max_size=30)))
 def test_folding_all_is_folding_each(names):
     """The search through many names at once misses none."""
-    changed = classname.fold_all(names, "\n".join(names))
-    assert [changed.get(name, name) for name in names] == [classname.fold(name) for name in names]
+    changed = class_names.fold_all(names, "\n".join(names))
+    assert [changed.get(name, name) for name in names] == [class_names.fold(name) for name in names]
 
 
 @pytest.mark.parametrize(("internal", "readable"), [
@@ -62,8 +62,8 @@ def test_folding_all_is_folding_each(names):
 ])  # fmt: skip
 def test_names_as_people_write_them(internal, readable):
     """There and back."""
-    assert classname.to_readable(internal) == readable
-    assert classname.to_internal(readable) == internal
+    assert class_names.to_readable(internal) == readable
+    assert class_names.to_internal(readable) == internal
 
 
 @pytest.mark.parametrize(("name", "package"), [
@@ -72,11 +72,11 @@ def test_names_as_people_write_them(internal, readable):
 ])  # fmt: skip
 def test_packages(name, package):
     """An array belongs to its element's package."""
-    assert classname.package(name) == package
+    assert class_names.package(name) == package
 
 
 def test_whose_they_are():
     """The application's are what is neither an array, nor the JDK's, nor the VM's."""
     assert [n for n in ("a.B", "[La.B;", "[B", "java.lang.String", "<no name>", "* MethodKlass", "sun.misc.X", "Main")
-            if classname.is_application(n)] == ["a.B", "Main"]  # fmt: skip
-    assert classname.is_vm("* ConstMethodKlass")
+            if class_names.is_application(n)] == ["a.B", "Main"]  # fmt: skip
+    assert class_names.is_vm("* ConstMethodKlass")

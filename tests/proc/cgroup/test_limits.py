@@ -90,7 +90,7 @@ def test_v1(v1):
     assert frozen_by(fs, levels(v1, "freezer")[1]) == "/docker"
 
 
-def test_no_limit_is_told_from_not_known(tree):
+def test_no_limit_is_not_unknown(tree):
     root = tree({
         "proc/7/cgroup": "0::/a\n",
         "proc/self/mountinfo": V2_MOUNT,

@@ -51,7 +51,7 @@ POD_ = POD.replace("-", "_")
         ("/system.slice/libpod-cleanup.service", "libpod-cleanup.service", None, None, None, "libpod-cleanup.service"),
     ],
 )  # fmt: skip
-def test_what_a_path_tells(path, label, container, runtime, pod, unit):
+def test_the_owner_by_a_path(path, label, container, runtime, pod, unit):
     place = owner_of([Membership(0, (), path)])
     assert place == CgroupOwner(path, container, runtime, pod, unit)
     assert place.label == label
@@ -68,7 +68,7 @@ def test_of_several_hierarchies_the_telling_one_counts():
     assert owner_of(members[:1]).unit == "very-long-named-docker-wrapper.service"
 
 
-def test_at_the_root_nothing_is_told():
+def test_the_root_has_no_owner():
     assert owner_of([Membership(0, (), "/"), Membership(3, ("cpu",), "/")]) is None
     assert owner_of([]) is None
 

@@ -102,7 +102,7 @@ def test_of_several_mounts_the_one_that_shows_it(tree):
 
 @pytest.mark.parametrize("path", ["/../other", "/.."])
 def test_outside_our_cgroup_namespace(tree, path):
-    """A path that leads out of it tells nothing."""
+    """A path that leads out of it has no levels."""
     root = tree(
         {"proc/1/mountinfo": V2, "proc/4242/cgroup": f"0::{path}\n", "sys/fs/cgroup/cgroup.controllers": "pids\n"}
     )
@@ -110,7 +110,7 @@ def test_outside_our_cgroup_namespace(tree, path):
 
 
 def test_the_hosts_mount_seen_from_a_cgroup_namespace(tree):
-    """A debugging pod: the host's tree is mounted, and paths are told from inside the namespace."""
+    """A debugging pod: the host's tree is mounted, and paths are relative to the namespace."""
     root = tree(
         {
             "proc/1/mountinfo": V2.replace(" / /sys", " /../.. /sys"),
@@ -123,7 +123,7 @@ def test_the_hosts_mount_seen_from_a_cgroup_namespace(tree):
     assert found(root).complete
 
 
-def test_our_own_place_is_searched_for_where_it_is_not_told(tree):
+def test_a_cgroup_with_an_unknown_path_is_searched_for(tree):
     """From inside, our own cgroup is /: it is the one, as far down as the namespace's root is, that has the process."""
     root = tree(
         {
@@ -253,7 +253,7 @@ def test_each_line_of_proc_pid_cgroup():
 
 
 @pytest.mark.parametrize("line", ["x", "1:pids", "a:pids:/", ":pids:/", "1:pids:no-slash", "-1::/", "1.5::/", ""])
-def test_a_garbled_line_is_told_with_its_number_and_text(line):
+def test_a_malformed_line_is_reported_with_its_number_and_text(line):
     """The third one of a file, of which the rest is right."""
     with pytest.raises(BadInput) as caught:
         parse_cgroup(f"4:cpu:/\n0::/\n{line}\n3:pids:/\n")
@@ -275,7 +275,7 @@ def test_only_the_hierarchy_of_the_controller_is_looked_at(tree):
     assert found(root).levels[0] == Level("/p", "/sys/fs/cgroup/pids/p", 1)
     assert found(root, "memory").levels[0] == Level("/p", "/sys/fs/cgroup/memory/p", 1)
     assert found(root, "cpu") is None
-    # "" is v2's own, which has no controller here and tells pressure all the same.
+    # "" is v2's own, which has no controller here but has pressure.
     assert found(root, "").levels[0] == Level("/p", "/sys/fs/cgroup/unified/p", 2)
 
 
@@ -292,7 +292,7 @@ def test_a_container_of_v2_is_not_complete(tree):
     assert (paths(result), result.complete) == (["/a", "/"], False)
 
 
-def test_a_cgroup_that_is_gone_is_not_told_by_its_parent(tree):
+def test_a_removed_cgroup_is_not_replaced_by_its_parent(tree):
     """Its directory is not there, while those above it are."""
     root = tree(
         {
@@ -338,7 +338,7 @@ def test_a_mount_of_a_part_shows_that_part_alone(tree):
 
 
 def test_the_mounts_are_those_of_whom_the_tree_belongs_to(tree):
-    """Of another root its init's, else its reader's, else the process's own; one without any cgroup tells nothing."""
+    """Of another root its init's, else its reader's, else the process's own; one without any cgroup is skipped."""
     nothing = "1 1 0:1 / / rw - ext4 /dev/vda rw\n"
     files = {
         "proc/4242/cgroup": "0::/a\n",
@@ -390,7 +390,7 @@ def test_our_own_place_is_where_our_very_pid_is(tree):
     assert found(root) is None
 
 
-def test_a_place_that_is_told_is_not_searched_for(tree):
+def test_a_known_path_is_not_searched_for(tree):
     """A mount of the whole tree has no `..`: a path it does not show is nowhere, though the pid is somewhere."""
     root = tree(
         {

@@ -258,7 +258,7 @@ def test_sizes_are_kb_and_saturate(number):
 
 @given(st.text(max_size=40))
 def test_no_line_breaks_it(line):
-    """Whatever stands there: a limit or none, never an exception."""
+    """Any text gives a limit or none, never an exception."""
     found, classes = pamlimits.PamLimits(), {}
     pamlimits._apply(found, classes, "f", 1, line, APP)
     parse_value("as", line)

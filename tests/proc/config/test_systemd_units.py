@@ -98,7 +98,7 @@ def test_the_unit_of_a_cgroups_path(path, unit):
     ],
 )
 def test_whose_a_cgroup_is(path, owner):
-    """The unit, whether it is the unit's very cgroup, and the user whose systemd runs it."""
+    """The unit, whether it is the unit's own cgroup, and the user whose systemd runs it."""
     assert owner_of_path(path) == owner
 
 

@@ -59,7 +59,7 @@ def test_which_libc(path, glibc, musl):
 
 
 def test_an_address_space_of_32_bits():
-    """Its top tells."""
+    """By its top."""
     assert parse_maps("f7000000-f7001000 r-xp 0 0:0 0\nffd00000-ffd21000 rw-p 0 0:0 0 [stack]\n").top == 1 << 32
 
 
@@ -77,7 +77,7 @@ def test_garbage_is_refused(text):
 
 @given(st.text(max_size=200))
 def test_never_anything_but_a_result_or_bad_input(text):
-    """Whatever stands there."""
+    """Any text."""
     try:
         parse_maps(text)
     except BadInput:

@@ -168,7 +168,7 @@ def test_no_right_to_read_filters_is_no_answer(tree):
         (errno.ENOSYS, False, None),
     ],
 )
-def test_what_we_are_told_ourselves(code_, starts, answer):
+def test_the_answer_to_opskit_itself(code_, starts, answer):
     """A thread is started only where clone() decides."""
     assert own_answer(code_, lambda: starts) == answer
 
@@ -189,7 +189,7 @@ class Filter(ctypes.Structure):
 
 
 def install(*programs):
-    """Put filters on this very process, the first one first. Raises OSError."""
+    """Install filters in this process, the first one first. Raises OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
     for program in programs:
@@ -353,7 +353,7 @@ def test_of_two_filters_the_stricter_one_decides_as_in_the_kernel(stricter):
             assert kernel == {"SIGSYS": f"signal {signal.SIGSYS}", "EACCES": "EACCES", "allowed": "ENOSYS"}[expected]
 
 
-def test_an_errno_without_a_name_is_told_by_its_number():
+def test_an_errno_without_a_name_is_a_number():
     """Of the filter's answer only the data is the errno."""
     assert start_answer([only(435, 0x00050000 | 4000)], "x86_64") == "errno 4000"
 
@@ -412,7 +412,7 @@ SLEEPS = {
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers are x86-64's")
 @pytest.mark.parametrize("name", [*SLEEPS, "read", "epoll_wait"])
 def test_a_real_sleeper_does_not_notice_that_its_filter_was_read(root_only, name):
-    """It sleeps on in the very same call; one that would return EINTR is left alone, and so is a read from a socket."""
+    """It sleeps on in the same call. A call that would return EINTR is left alone, and so is a read from a socket."""
     left, right = socket.socketpair()
     reading, writing = os.pipe()
     woken, wake = os.pipe()

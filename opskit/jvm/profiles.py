@@ -98,7 +98,8 @@ def _stack(entry: Any, where: str) -> WeightedStack:
         check(value is None or _is_number(value), f"{name} is not a number >= 0", value)
     check(state is None or isinstance(state, str), "state is not a string", state)
     idle, deadlocked = (entry.get(name) is True for name in ("idle", "deadlocked"))
-    return WeightedStack(tuple(frames), state, int(samples or 0), cpu_ms, threads, pools, None, idle, deadlocked)
+    count = int(samples or 0)  # a number
+    return WeightedStack(tuple(frames), state, count, cpu_ms, threads, pools, None, idle, deadlocked)
 
 
 def _is_number(value: Any) -> bool:

@@ -54,13 +54,8 @@ class FlameTree:
         return self.frames[0].total_before
 
 
-def merge(stacks: Iterable[tuple[Path, int]], narrowest: float = 0.0) -> FlameTree:
-    """The tree of one profile, without frames whose share of the whole is under `narrowest`."""
-    return compare((), stacks, narrowest)
-
-
 def compare(before: Iterable[tuple[Path, int]], after: Iterable[tuple[Path, int]], narrowest: float = 0.0) -> FlameTree:
-    """The tree of the profile `after`, each frame with its weight before; vanished frames are in `gone`."""
+    """The tree of the profile `after`, each frame with its weight before, without frames whose share is under `narrowest`."""
     weights: dict[Path, list[int]] = {}
     totals = [0, 0]
     for side, stacks in enumerate((after, before)):

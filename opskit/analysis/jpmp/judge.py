@@ -131,10 +131,10 @@ def _found_deadlock(facts: Facts, deadlock: Deadlock) -> Finding:
     evidence = "reported by the JVM" if deadlock.reported else "a circle of waits, not reported by the JVM"
     save = None if facts.live is None else _jpmp(facts, 3, "--save", f"jpmp-{facts.live.pid}")
     finding = _deadlock(facts, names, evidence, save)
-    if not deadlock.reported and any(link.thread.state == "TIMED_WAITING" for link in deadlock.links):
-        summary = f"{plural(len(names), 'thread')} wait for each other until one of them times out: {', '.join(names)}"
-        return finding._replace(severity="note", summary=summary)
-    return finding
+    if deadlock.reported or all(link.thread.state != "TIMED_WAITING" for link in deadlock.links):
+        return finding
+    summary = f"{plural(len(names), 'thread')} wait for each other until one of them times out: {', '.join(names)}"
+    return finding._replace(severity="note", summary=summary)
 
 
 def _is_held_up(lock: ContendedLock, facts: Facts, deadlocked: Iterable[object]) -> bool:

@@ -102,11 +102,9 @@ class Sampler:
         self.run.dumps += self.reader.read(text, f"the dump of {self.client.pid}")
         if self._cpu is not None:
             self._slim_down()
-        if before is None or after is None:
-            self.run.stops_are_bounds = True
-            self.run.stops_ms.append(wall_ms)
-        else:
-            self.run.stops_ms.append((after - before) * 1000)
+        stop_ms = None if before is None or after is None else (after - before) * 1000
+        self.run.stops_are_bounds |= stop_ms is None
+        self.run.stops_ms.append(wall_ms if stop_ms is None else stop_ms)
         if self.keep is not None:
             self.keep(number, text)
 

@@ -127,7 +127,12 @@ DOCUMENT: Sequence[Field[Shown]] = (
     Field("by", Kind({"enum": ["class", "package", "module"]}), value=lambda shown: shown.result.choice.by),
     Field("histograms", records(HISTOGRAM), value=lambda shown: shown.result.used),
     Field("heap_max_bytes", SIZE, value=_heap_max_bytes),
-    Field("heap_full_in_min", NUMBER, value=lambda shown: shown.result.full_in_min, help="at this slope"),
+    Field(
+        "heap_full_in_min",
+        NUMBER,
+        value=lambda shown: shown.result.full_in_min,
+        help="at this slope; null where garbage is counted",
+    ),
     Field("live", FLAG, value=lambda shown: shown.result.facts.live if shown.result.facts.jvm else None),
     Field("saved", list_of(TEXT), value=lambda shown: shown.result.facts.saved, help="with --save"),
 )
@@ -217,7 +222,7 @@ def verdict(result: Result) -> list[str]:
     if not steady:
         return ["no class grew in nearly every step: these histograms show no leak"]
     first, more = steady[0], f", and {plural(len(steady) - 1, 'more', 'more')}" if steady[1:] else ""
-    said = [f"{to_readable(first.name)} keeps growing{more}"]
+    said = [f"{to_readable(first.name)} keeps growing{more}{'' if result.reachable else ' (garbage is counted too)'}"]
     fastest = max(steady, key=pace_of)
     if fastest is not first:
         said.append(f"{to_readable(fastest.name)} grows fastest of all that keep growing: {growth_of(fastest)}")
@@ -263,7 +268,7 @@ def _cost_notes(result: Result) -> Iterator[str]:
         yield f"{plural(facts.late, 'histogram')} came late: taking one is slow against the interval; give a longer -i"
     if not facts.live:
         yield "garbage is counted too; --live counts reachable objects only, by a full GC each"
-    if result.findings and not facts.has_ended:
+    if result.findings and result.reachable and not facts.has_ended:
         yield "only a heap dump shows what holds these objects; it stops the JVM while it is written"
 
 

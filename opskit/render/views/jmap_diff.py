@@ -96,9 +96,7 @@ HISTOGRAM: Sequence[Field[tuple[Histogram, float | None]]] = (
     Field("source", value=lambda pair: pair[0].source),
     Field("line", COUNT, value=lambda pair: pair[0].line),
     Field("rows", COUNT, value=lambda pair: len(pair[0].rows)),
-    Field(
-        "total_instances", COUNT, value=lambda pair: pair[0].total and pair[0].total.instances, help="its Total line"
-    ),
+    Field("total_instances", COUNT, value=lambda one: one[0].total and one[0].total.instances, help="its Total line"),
     Field("total_bytes", SIZE, value=lambda pair: pair[0].total and pair[0].total.bytes, help="its Total line"),
     Field("cut", value=lambda pair: pair[0].cut, help="why rows are missing; null where none are"),
     Field("moment", value=lambda pair: pair[0].moment, help="before full gc or after full gc, in a GC log"),
@@ -331,6 +329,5 @@ def chart(result: Result, top: int | None, note: str) -> Chart:
         )
     changed = sorted(result.first(None), key=lambda row: -abs(row.bytes_diff))[: top or _BARS_IN_A_PICTURE]
     changed.sort(key=lambda row: -row.bytes_diff)
-    return BarChart(
-        "What grew, and what shrank", [(to_readable(row.name), row.bytes_diff) for row in changed], note=note
-    )
+    bars = [(to_readable(row.name), row.bytes_diff) for row in changed]
+    return BarChart("What grew, and what shrank", bars, note=note)

@@ -38,6 +38,10 @@ _STYLE = {
     "svg.fonttype": "none",  # text stays text, to search and copy
     "svg.hashsalt": "opskit",  # the same chart gives the same bytes
     "hatch.linewidth": 0.8,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "grid.color": "#dddddd",
 }
 _NAME_CHARACTERS = 58  # a longer name loses its middle
 _LINE_CHARACTERS = 150  # of the small print under the title
@@ -68,8 +72,6 @@ def _figure(chart: Chart, head: str) -> Figure:
     note = "" if chart.note is None else f"\n{_wrapped(chart.note)}"
     figure.suptitle(printable(chart.title), fontsize=13, fontweight="bold", x=0.01, ha="left")
     axes.set_title(_wrapped(head) + note, fontsize=8.5, color="#444444", loc="left", x=0)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
     return figure
 
 
@@ -83,8 +85,7 @@ def _lines(axes: Axes, chart: LineChart) -> None:
     values = [y for line in chart.lines for _, y in line.points]
     if min(values, default=0) >= 0:
         axes.set_ylim(bottom=0)
-    axes.grid(axis="y", color="#dddddd")
-    axes.set_axisbelow(True)
+    axes.grid(axis="y")
     _in_units(axes, "y", values, chart.unit)
     if chart.x_is_time:
         span = max((x for line in chart.lines for x, _ in line.points), default=0)
@@ -112,8 +113,7 @@ def _bars(axes: Axes, chart: BarChart) -> None:
     axes.invert_yaxis()
     axes.margins(x=0.14)
     axes.axvline(0, color="black", linewidth=0.8)
-    axes.grid(axis="x", color="#dddddd")
-    axes.set_axisbelow(True)
+    axes.grid(axis="x")
     axes.tick_params(axis="y", length=0)
     _in_units(axes, "x", values, chart.unit)
 
@@ -136,8 +136,7 @@ def _dots(axes: Axes, chart: DotsChart) -> None:
     axes.set_yscale("log")
     axes.set_ylabel(chart.y_title)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _duration(value)))
-    axes.grid(color="#dddddd")
-    axes.set_axisbelow(True)
+    axes.grid()
     axes.margins(y=0.12)
     left, right = axes.get_xlim()
     for number, (x, y, text) in enumerate(chart.labels):

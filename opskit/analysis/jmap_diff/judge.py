@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from opskit import shell
 from opskit.analysis.jmap_diff.comparable import comparable, oddities
 from opskit.analysis.jmap_diff.compare import Comparison, Growth, compare, order, visible
-from opskit.analysis.jmap_diff.trend import Trend, minutes_until_full, pace_of
+from opskit.analysis.jmap_diff.trend import Trend, minutes_until_full
 from opskit.jvm.dumps.class_names import to_readable
 from opskit.quantities import plural, signed_size, size
 from opskit.records import NamedTuple
@@ -119,4 +119,4 @@ def _growing(facts: Facts, last: Histogram, found: Comparison, one: Trend, *, re
 def growth_of(one: Trend) -> str:
     """`in 4 of 4 steps, +57.1 MiB a minute`; per histogram where the times are unknown."""
     each = "histogram" if one.bytes_per_min is None else "minute"
-    return f"in {one.steps_grown} of {one.steps} steps, {signed_size(pace_of(one))} a {each}"
+    return f"in {one.steps_grown} of {one.steps} steps, {signed_size(one.pace)} a {each}"

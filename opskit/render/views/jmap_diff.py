@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from opskit.analysis.jmap_diff.compare import proportion
 from opskit.analysis.jmap_diff.judge import growth_of
-from opskit.analysis.jmap_diff.trend import pace_of
 from opskit.escape import printable
 from opskit.jvm.dumps.class_names import to_readable
 from opskit.quantities import duration, plural, signed_size
@@ -139,8 +138,7 @@ DOCUMENT: Sequence[Field[Shown]] = (
 def report(about: About, result: Result, top: int | None) -> Report:
     """What keeps growing where there is a trend; then the last histogram against the first."""
     rows, trend = result.first(top), result.trend[: top or None]
-    total = total_line(result)
-    full = full_lines(result.full_in_min)
+    total, full = total_line(result), full_lines(result.full_in_min)
     return Report(
         about,
         blocks(result, rows, trend),
@@ -182,7 +180,7 @@ def blocks(result: Result, rows: Sequence[Growth], trend: Sequence[Trend]) -> li
 
 
 def _is_growing(one: Trend) -> bool:
-    return one.steps_grown > 0 and pace_of(one) > 0
+    return one.steps_grown > 0 and one.pace > 0
 
 
 def lines(rows: Sequence[Growth], order: Iterable[int]) -> list[str]:
@@ -221,7 +219,7 @@ def verdict(result: Result) -> list[str]:
         return ["no class grew in nearly every step: these histograms show no leak"]
     first, more = steady[0], f", and {plural(len(steady) - 1, 'more', 'more')}" if steady[1:] else ""
     said = [f"{to_readable(first.name)} keeps growing{more}{'' if result.reachable else ' (garbage is counted too)'}"]
-    fastest = max(steady, key=pace_of)
+    fastest = max(steady, key=lambda one: one.pace)
     if fastest is not first:
         said.append(f"{to_readable(fastest.name)} grows fastest of all that keep growing: {growth_of(fastest)}")
     return said

@@ -106,7 +106,7 @@ def _growing(facts: Facts, last: Histogram, found: Comparison, one: Trend, *, re
         closer = shell.command("jcmd", jvm.pid, "GC.heap_dump", "FILE")
     return Finding(
         "class-keeps-growing",
-        "warning" if reachable else "note",
+        "warning" if reachable or jvm is None else "note",  # files were kept for comparison, minutes or hours apart
         Entity("process", jvm.pid, jvm.start_ticks) if jvm else Entity("file", last.source),
         f"{to_readable(one.name)} keeps growing: {growth_of(one)}, {size(one.bytes[-1])} by now",
         plural(len(one.bytes), "histogram") + ("" if reachable else "; it may be garbage, which --live leaves out"),

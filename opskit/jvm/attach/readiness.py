@@ -9,19 +9,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from opskit.errors import AttachError
-from opskit.jvm.attach.target import (
-    AttachTarget,
-    catches_sigquit,
-    has_listener,
-    ignores_sigquit,
-    is_disabled,
-    needs_restart,
-    remakes,
-    shares_our_mounts,
-    target_of,
-    why_denied,
-    why_stopped,
-)
+from opskit.jvm.attach import target as targets
 from opskit.jvm.discover import HOTSPOT, OPENJ9, Jvm
 from opskit.proc.fs import optional
 from opskit.proc.rights import missing, read_rights
@@ -53,27 +41,27 @@ def attachable(
     if jvm.kind != HOTSPOT:
         return Attachable("openj9" if jvm.kind == OPENJ9 else "native-image", str(jvm.no_perf or jvm.kind))
     try:
-        target = target_of(fs, jvm, our_ids[0])
+        target = targets.target_of(fs, jvm, our_ids[0])
     except AttachError as error:
         return Attachable("other-user" if error.reason == "other-user" else "no", str(error))
     if our_ids[0] != 0 and our_ids[1] != target.egid:
         why = f"it runs with gid {target.egid} and refuses clients with another one (ours is {our_ids[1]})"
         return Attachable("other-group", why)
-    stopped = why_stopped(fs, jvm.pid, state, frozen=False)
+    stopped = targets.why_stopped(fs, jvm.pid, state, frozen=False)
     if stopped is not None:
         return Attachable("stopped", f"it {stopped.why}; {stopped.advice}")
     if frozen_by is not None:
         return Attachable("frozen", f"its cgroup {frozen_by} is frozen (a paused container?)")
-    if is_disabled(fs, jvm):
+    if targets.is_disabled(fs, jvm):
         return Attachable("disabled", str(AttachError("disabled", target.who)))
     return _by_socket(fs, target, status, our_ids[0])
 
 
-def _by_socket(fs: ProcFS, target: AttachTarget, status: Status, our_euid: int) -> Attachable:
+def _by_socket(fs: ProcFS, target: targets.AttachTarget, status: Status, our_euid: int) -> Attachable:
     try:
         tmp = fs.inside(target.pid, "/tmp")
     except OSError as error:
-        foreign = target.ns_pid != target.pid or not shares_our_mounts(fs, target.pid)
+        foreign = target.ns_pid != target.pid or not targets.shares_our_mounts(fs, target.pid)
         if isinstance(error, PermissionError) and foreign:
             return _denied(fs, target, f"/proc/{target.pid}/root/tmp")
         tmp = f"{fs.root}/tmp"
@@ -86,10 +74,14 @@ def _by_socket(fs: ProcFS, target: AttachTarget, status: Status, our_euid: int) 
         if not fs.is_writable(f"{tmp}/{target.socket_name}"):
             return _denied(fs, target, f"/tmp/{target.socket_name}", "CAP_DAC_OVERRIDE")
         return YES
-    if not remakes(target.java_major) and has_listener(fs, target.pid):
-        return Attachable("needs-restart", str(needs_restart(target)))
-    if ignores_sigquit(status) or not catches_sigquit(status):
-        how = "ignores SIGQUIT" if ignores_sigquit(status) else "has no handler for SIGQUIT (-Xrs, or it is starting)"
+    if not targets.remakes(target.java_major) and targets.has_listener(fs, target.pid):
+        return Attachable("needs-restart", str(targets.needs_restart(target)))
+    if targets.ignores_sigquit(status) or not targets.catches_sigquit(status):
+        how = (
+            "ignores SIGQUIT"
+            if targets.ignores_sigquit(status)
+            else "has no handler for SIGQUIT (-Xrs, or it is starting)"
+        )
         return Attachable("no-signal", f"it has no attach listener, and {how}")
     if target.jvm.libjvm is None:
         return _denied(fs, target, f"/proc/{target.pid}/maps")
@@ -101,5 +93,5 @@ def _by_socket(fs: ProcFS, target: AttachTarget, status: Status, our_euid: int) 
     return YES
 
 
-def _denied(fs: ProcFS, target: AttachTarget, what: str, capabilities: str = "CAP_SYS_PTRACE") -> Attachable:
-    return Attachable("denied", f"permission denied for {what}: {why_denied(fs, target.pid, capabilities)}")
+def _denied(fs: ProcFS, target: targets.AttachTarget, what: str, capabilities: str = "CAP_SYS_PTRACE") -> Attachable:
+    return Attachable("denied", f"permission denied for {what}: {targets.why_denied(fs, target.pid, capabilities)}")

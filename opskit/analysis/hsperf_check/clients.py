@@ -34,10 +34,9 @@ class ClientVerdict(NamedTuple):
     why: str | None = None
 
     @property
-    def line(self) -> str:
-        """`jstack of JDK 8 as root: refused, …`."""
-        result = {True: "works", False: "refused", None: "unknown"}[self.works]
-        return f"{self.client}: {result}" + (f", {self.why}" if self.why else "")
+    def result(self) -> str:
+        """Works, refused or unknown."""
+        return "unknown" if self.works is None else "works" if self.works else "refused"
 
 
 class _Client(NamedTuple):

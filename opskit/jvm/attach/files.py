@@ -50,7 +50,7 @@ class Way(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A file at a place: `path` as shown here, `inside` as it is called where the JVM runs.
+    """A file: `path` as shown here, `inside` as it is called where the JVM runs.
 
     `way` leads to the /tmp or the working directory, `names` from there to the file. Without a way nothing is changed.
     """
@@ -222,11 +222,9 @@ class FileFinder:
     def _why_not_there(self, pid: int) -> str | None:
         """Why a process's files are not ours to change: in a user namespace of its own it chooses what is mounted where."""
         ours, theirs = (optional(self.fs.link, who, "ns", "user") for who in ("self", pid))
-        if ours is None or ours == theirs:  # None: another machine's tree
-            return None
-        if theirs is None:
+        if ours is not None and theirs is None:  # ours is None in another machine's tree
             return f"the user namespace of {pid} cannot be read"
-        return f"{pid} runs in another user namespace: run opskit inside of it"
+        return None if ours in (None, theirs) else f"{pid} runs in another user namespace: run opskit inside of it"
 
     def tmp_of(self, jvm: Jvm) -> Tmp | None:
         """Its own /tmp; ours where its mount namespace is closed to us, but it runs in our PID namespace."""

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
     from opskit.jvm.attach.deadline import Deadline
 
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.001, 0.05
-SETTLE_STEP_S = 0.01
+FIRST_PAUSE_S, LONGEST_PAUSE_S, SETTLE_STEP_S = 0.001, 0.05, 0.01
 _SETTLE_S = 0.5  # a listener that another client has just started makes its socket within this time
 _DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _UCRED = struct.Struct("3i")
@@ -56,7 +55,7 @@ class Listener:
             why = "it does not exist where the JVM runs, so the JVM cannot make its socket"
             raise AttachError("tmp", self.target.who, why=why, advice="create it") from None
         except PermissionError:
-            if self.target.ns_pid != pid or not shares_our_mounts(self.fs, pid):
+            if self.target.jvm.ns_pid != pid or not shares_our_mounts(self.fs, pid):
                 raise denied(self.fs, self.target, f"/proc/{pid}/root/tmp") from None
             return os.open("/tmp", _DIRECTORY)
 
@@ -162,10 +161,7 @@ def has_ids(target: AttachTarget) -> bool:
 
 
 def as_user(target: AttachTarget, act: Callable[[], int]) -> int:
-    """The fd that `act` returns, with the JVM's effective IDs: in a child process where root must take them on.
-
-    Raises what `act` raises, as an OSError.
-    """
+    """The fd that `act` returns, with the JVM's effective IDs: in a child where root must take them on. Raises OSError."""
     if os.geteuid() != 0 or has_ids(target):
         return act()
     ours, theirs = socket.socketpair()

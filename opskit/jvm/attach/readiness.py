@@ -34,10 +34,7 @@ _TO_START_ITS_LISTENER = "CAP_SETUID CAP_SETGID CAP_KILL"  # to make its trigger
 def attachable(
     fs: ProcFS, jvm: Jvm, status: Status, state: str, frozen_by: str | None, our_ids: tuple[int, int]
 ) -> Attachable:
-    """The answer for a JVM. `state` is from its stat, `frozen_by` the frozen cgroup, `our_ids` euid and egid.
-
-    Raises GONE where it has ended.
-    """
+    """The answer for a JVM. `state`: of its stat; `frozen_by`: the frozen cgroup; `our_ids`: euid, egid. Raises GONE."""
     if jvm.kind != HOTSPOT:
         return Attachable("openj9" if jvm.kind == OPENJ9 else "native-image", str(jvm.no_perf or jvm.kind))
     try:
@@ -61,27 +58,23 @@ def _by_socket(fs: ProcFS, target: targets.AttachTarget, status: Status, our_eui
     try:
         tmp = fs.inside(target.pid, "/tmp")
     except OSError as error:
-        foreign = target.ns_pid != target.pid or not targets.shares_our_mounts(fs, target.pid)
+        foreign = target.jvm.ns_pid != target.pid or not targets.shares_our_mounts(fs, target.pid)
         if isinstance(error, PermissionError) and foreign:
             return _denied(fs, target, f"/proc/{target.pid}/root/tmp")
         tmp = f"{fs.root}/tmp"
     found = optional(fs.file_id_at, f"{tmp}/{target.socket_name}")
     if found is not None:
         if not stat.S_ISSOCK(found.mode):
-            return Attachable(
-                "no-socket", f"/tmp/{target.socket_name} is not a socket: find out who made it, and remove it"
-            )
+            why = f"/tmp/{target.socket_name} is not a socket: find out who made it, and remove it"
+            return Attachable("no-socket", why)
         if not fs.is_writable(f"{tmp}/{target.socket_name}"):
             return _denied(fs, target, f"/tmp/{target.socket_name}", "CAP_DAC_OVERRIDE")
         return YES
     if not targets.remakes(target.java_major) and targets.has_listener(fs, target.pid):
         return Attachable("needs-restart", str(targets.needs_restart(target)))
-    if targets.ignores_sigquit(status) or not targets.catches_sigquit(status):
-        how = (
-            "ignores SIGQUIT"
-            if targets.ignores_sigquit(status)
-            else "has no handler for SIGQUIT (-Xrs, or it is starting)"
-        )
+    ignores = targets.ignores_sigquit(status)
+    if ignores or not targets.catches_sigquit(status):
+        how = "ignores SIGQUIT" if ignores else "has no handler for SIGQUIT (-Xrs, or it is starting)"
         return Attachable("no-signal", f"it has no attach listener, and {how}")
     if target.jvm.libjvm is None:
         return _denied(fs, target, f"/proc/{target.pid}/maps")

@@ -1,7 +1,6 @@
 """Start a JVM's attach listener: trigger file, SIGQUIT, and wait for its socket.
 
-SIGQUIT goes by pidfd to a process whose start time and signal handler were checked again; every reason against it is checked
-before.
+SIGQUIT goes by pidfd, after every reason against it was checked, and start time and signal handler once more.
 """
 
 from __future__ import annotations

@@ -34,10 +34,7 @@ TRIGGER_STAYS_S = 15.0  # a client waits for the listener 10 s at most by defaul
 
 
 class AttachTarget(NamedTuple):
-    """A HotSpot JVM that may be asked. `ns_pid`, its PID in its own namespace, is in the names of its files in /tmp.
-
-    `euid`, `egid` and `groups` are those of our user namespace. `java_major` None: unknown.
-    """
+    """A HotSpot JVM that may be asked. `euid`, `egid`, `groups`: in our user namespace. `java_major` None: unknown."""
 
     jvm: Jvm
     euid: int
@@ -51,11 +48,6 @@ class AttachTarget(NamedTuple):
         return self.jvm.pid
 
     @property
-    def ns_pid(self) -> int:
-        """Its PID in its own namespace."""
-        return self.jvm.ns_pid
-
-    @property
     def who(self) -> str:
         """`4242 (app.jar)`, for messages."""
         return f"{self.jvm.pid} ({self.jvm.main})"
@@ -63,12 +55,12 @@ class AttachTarget(NamedTuple):
     @property
     def socket_name(self) -> str:
         """The socket's name in its /tmp."""
-        return f".java_pid{self.ns_pid}"
+        return f".java_pid{self.jvm.ns_pid}"
 
     @property
     def trigger_name(self) -> str:
         """The trigger file's name, in its working directory or its /tmp."""
-        return f".attach_pid{self.ns_pid}"
+        return f".attach_pid{self.jvm.ns_pid}"
 
 
 class Stopped(NamedTuple):
@@ -112,9 +104,9 @@ def target_of(fs: ProcFS, jvm: Jvm, our_euid: int) -> AttachTarget:
 
 
 def check_same(fs: ProcFS, target: AttachTarget, *, frozen: bool = True) -> None:
-    """Raise NoSuchProcess where the JVM has ended, also if its PID was reused, and AttachError (stopped) where it cannot run.
+    """Raise NoSuchProcess where the JVM has ended, even if its PID was reused, and AttachError (stopped) where it cannot run.
 
-    `frozen` False skips the cgroups, which are most of the work: for a JVM that answered a moment ago.
+    `frozen` False skips the cgroups, which are most of the work.
     """
     try:
         stat = fs.load(parse_stat, target.pid, "stat")
@@ -132,23 +124,14 @@ def why_stopped(fs: ProcFS, pid: int, state: str, *, frozen: bool = True) -> Sto
     if state == "T":
         return Stopped("is stopped by a signal (state T)", shell.command("kill", "-CONT", pid), command=True)
     if state == "t":
-        return Stopped(
-            "is stopped by a debugger or tracer (state t)",
-            f"see TracerPid in /proc/{pid}/status, and detach that process",
-        )
-    path = _frozen_cgroup(fs, pid) if frozen else None
-    if path is None:
-        return None
-    return Stopped(f"is frozen with its cgroup {path} (a paused container?)", "unpause the container")
-
-
-def _frozen_cgroup(fs: ProcFS, pid: int) -> str | None:
-    """The frozen cgroup of a process: version 1 has a controller for it, in version 2 every cgroup can be frozen."""
-    for controller in ("freezer", "pids", "memory"):
-        cgroups = optional(ancestry, fs, pid, controller)
-        if cgroups:
-            return frozen_by(fs, cgroups.levels)
-    return None
+        resume = f"see TracerPid in /proc/{pid}/status, and detach that process"
+        return Stopped("is stopped by a debugger or tracer (state t)", resume)
+    # Version 1 has a controller that freezes; in version 2 every cgroup can be frozen.
+    found = (optional(ancestry, fs, pid, controller) for controller in ("freezer", "pids", "memory") if frozen)
+    cgroups = next(filter(None, found), None)
+    path = frozen_by(fs, cgroups.levels) if cgroups else None
+    why = f"is frozen with its cgroup {path} (a paused container?)"
+    return None if path is None else Stopped(why, "unpause the container")
 
 
 def is_disabled(fs: ProcFS, jvm: Jvm) -> bool:
@@ -160,10 +143,7 @@ def is_disabled(fs: ProcFS, jvm: Jvm) -> bool:
 
 
 def reduced_signals(words: list[str], environment: list[str]) -> bool:
-    """Whether a JVM with this command line and environment was started with -Xrs (ReduceSignalUsage).
-
-    Its listener then starts with it, and SIGQUIT kills it.
-    """
+    """Whether a JVM was started with -Xrs (ReduceSignalUsage): its listener then starts with it, and SIGQUIT kills it."""
     if last_flag(words, environment, "ReduceSignalUsage") == "-XX:+ReduceSignalUsage":
         return True
     options = [option for entry in environment if "OPTIONS=" in entry for option in entry.partition("=")[2].split()]
@@ -177,10 +157,8 @@ def command_words(fs: ProcFS, pid: int) -> tuple[list[str], list[str]]:
 
 def may_write(directory: FileId, uid: int, gids: Iterable[int]) -> bool:
     """Whether the mode lets a user create a file in a directory; access control lists are not considered."""
-    if uid == 0:
-        return True
     shift = 6 if directory.uid == uid else 3 if directory.gid in gids else 0
-    return directory.mode >> shift & 0o3 == 0o3
+    return uid == 0 or directory.mode >> shift & 0o3 == 0o3
 
 
 def has_listener(fs: ProcFS, pid: int) -> bool:
@@ -205,10 +183,7 @@ def needs_restart(target: AttachTarget) -> AttachError:
 
 
 def why_no_signal(fs: ProcFS, target: AttachTarget, clock_ticks: int) -> tuple[str, bool] | None:
-    """Why SIGQUIT must not be sent, and whether that may pass because the JVM is starting. None: it may be sent.
-
-    Raises GONE.
-    """
+    """Why SIGQUIT must not be sent, and whether that may pass because the JVM is starting. None: send it. Raises GONE."""
     status = fs.load(parse_status, target.pid, "status")
     if target.jvm.libjvm is None:
         return f"no libjvm is visible in /proc/{target.pid}/maps, so it is not proven to be a JVM", False
@@ -228,17 +203,12 @@ def is_starting(fs: ProcFS, target: AttachTarget, clock_ticks: int) -> bool:
 
 def catches_sigquit(status: Status) -> bool:
     """Whether the process has its own handler for SIGQUIT, which otherwise kills."""
-    return _has(status, "SigCgt")
+    return bool((status.mask("SigCgt") or 0) & _SIGQUIT_BIT)
 
 
 def ignores_sigquit(status: Status) -> bool:
     """Whether the process ignores SIGQUIT."""
-    return _has(status, "SigIgn")
-
-
-def _has(status: Status, key: str) -> bool:
-    mask = status.mask(key)
-    return mask is not None and bool(mask & _SIGQUIT_BIT)
+    return bool((status.mask("SigIgn") or 0) & _SIGQUIT_BIT)
 
 
 def major_of_jvm(fs: ProcFS, jvm: Jvm) -> int | None:
@@ -267,11 +237,11 @@ def denied(fs: ProcFS, target: AttachTarget, what: str, capabilities: str = "CAP
 
 def why_denied(fs: ProcFS, pid: int, capabilities: str = "CAP_SYS_PTRACE") -> str:
     """What may have refused us where file modes do not, and what to do: `capabilities` are those that root needs."""
-    seen = []
+    seen = ""
     ours = fs.maybe(lambda text: parse_status(text).mask("CapEff"), "self", "status")
     theirs = fs.maybe(lambda text: parse_status(text).mask("CapPrm"), pid, "status")
     names = [] if ours is None else [name.lower() for name in rights.names_of((theirs or 0) & ~ours)]
     if names:
         shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-        seen.append(f"it has capabilities that opskit lacks ({shown})")
-    return "; ".join([*seen, rights.how_to_be_allowed(fs, capabilities, *rights.ANY_COMMAND, pid=pid)])
+        seen = f"it has capabilities that opskit lacks ({shown}); "
+    return seen + rights.how_to_be_allowed(fs, capabilities, *rights.ANY_COMMAND, pid=pid)

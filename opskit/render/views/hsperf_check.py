@@ -122,9 +122,8 @@ def report(about: About, shown: Shown) -> Report:
 def _fates(row: _Row) -> str:
     """One JVM in one line: who can attach, who cannot, and why."""
     around = row.checked.around
-    return f"{around.pid} ({around.jvm.main}, {row.user}): " + " ".join(
-        f"{each.client}: {each.result}{f', {each.why}' if each.why else ''}." for each in row.checked.clients
-    )
+    fates = (f"{each.client}: {each.result}" + (f", {each.why}." if each.why else ".") for each in row.checked.clients)
+    return f"{around.pid} ({around.jvm.main}, {row.user}): {' '.join(fates)}"
 
 
 def _advice(shown: Shown) -> list[str]:

@@ -56,7 +56,7 @@ def test_two_that_share_a_tmp_and_an_inner_pid(workload, root_only):
     first = workload("sleep=1", wrapper=UNSHARED)
     second = workload("sleep=2", wrapper=UNSHARED)
     asked_first, asked_second = client(first), client(second)
-    assert asked_first.target.jvm.ns_pid == asked_second.target.ns_pid
+    assert asked_first.target.jvm.ns_pid == asked_second.target.jvm.ns_pid
     try:
         assert '"sleep-1"' not in asked_first.thread_dump()
         with refused("socket-foreign", f"belongs to process {first.pid}") as caught:

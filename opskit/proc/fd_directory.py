@@ -6,6 +6,8 @@ import errno
 import os
 from typing import TYPE_CHECKING, TypeVar
 
+T = TypeVar("T")
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -14,7 +16,6 @@ if TYPE_CHECKING:
     # From (names, the directory) to one item an fd. Raises OSError for the first fd that cannot be read.
     FdReader = Callable[[list[bytes], int], list[T]]
 
-T = TypeVar("T")
 _DENSE_FROM = 64
 _NAMES: list[bytes] = []
 # Of one fd alone: it is closed by now; the target is longer than a page; in a copied tree it may be no link.

@@ -118,7 +118,9 @@ class PipeScanner:
             return (Holder(pid, counts, None, tid) if counts else None), bool(targets)
         links = self.fs.fd_links(*parts, wanted=_WANTED_WITH_FIFOS if self.fifos else _WANTED)
         fd_of: dict[bytes, bytes] = {}
-        fds, reads, writes = (dict[bytes, int]() for _ in range(3))
+        fds: dict[bytes, int] = {}
+        reads: dict[bytes, int] = {}
+        writes: dict[bytes, int] = {}
         for fd, target, mode in links:
             key = target
             if not target.startswith(PIPE_PREFIX):

@@ -41,8 +41,10 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Import the command; None if the catalog has no such name."""
-        name = next((entry.module for entry in COMMANDS if entry.name == cmd_name), None)
-        return name and getattr(importlib.import_module(f"opskit.commands.{name}"), name)
+        for name in [entry.module for entry in COMMANDS if entry.name == cmd_name]:
+            command: click.Command = getattr(importlib.import_module(f"opskit.commands.{name}"), name)
+            return command
+        return None
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str, click.Command | None, list[str]]:
         """Find the command; suggest the nearest one for a mistyped name."""

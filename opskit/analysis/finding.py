@@ -16,10 +16,7 @@ _ORDER: tuple[Severity, ...] = ("error", "warning", "note")
 
 
 class Entity(NamedTuple):
-    """What a finding is about. `id`: a pid, a path, an inode or a name; `start_ticks` of a process or thread.
-
-    `inside` is the entity around it: a thread's process, a process's cgroup; the host is around all of them.
-    """
+    """What a finding is about, by a pid, path, inode or name; `inside` another one: a thread in a process in a cgroup."""
 
     kind: Kind
     id: Union[int, str, None] = None  # noqa: UP007  (evaluated by typing on Python 3.9)

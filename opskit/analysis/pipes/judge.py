@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 
 
 class Result(NamedTuple):
-    """What a look says. `rows`: (fds, inode, key) of each pipe; `pipes`: all about the same ones, where processes were looked at.
-
-    `owners` None: not asked for; `gains` None: not a watch.
-    """
+    """What a look says. `rows`: (fds, inode, key) of each pipe; `pipes`: all about them; None: not asked for, or no watch."""
 
     facts: Facts
     rows: list[tuple[int, int, bytes]]

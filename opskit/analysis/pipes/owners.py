@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 
     from opskit.analysis.pipes.uses import Pipe
 
-
 PAGES_OF_A_NEW_PIPE = 16  # fs/pipe.c, PIPE_DEF_BUFFERS
 
 
@@ -33,11 +32,7 @@ class OwnerUse(NamedTuple):
 def owners(
     pipes: Iterable[Pipe], user_name: Callable[[int], str], soft_pages: int | None, page_bytes: int
 ) -> list[OwnerUse]:
-    """Per user who made them: pipes, fds, capacity, and whether the kernel already shrinks this user's new pipes.
-
-    The kernel compares the user's pages, those of the new pipe included, with the soft limit (fs/pipe.c,
-    alloc_pipe_info); root's rights exempt. Capacities that could not be seen make the answer "unknown".
-    """
+    """Per user who made them: pipes, fds, capacity, and whether the kernel already shrinks this user's new pipes."""
     groups: dict[int, list[Pipe]] = {}
     for pipe in pipes:
         uid = pipe.fill.uid if pipe.fill and pipe.fill.uid is not None else pipe.uses[0].process.uid
@@ -47,21 +42,15 @@ def owners(
         sizes = [pipe.fill.capacity_bytes for pipe in members if pipe.fill and pipe.fill.capacity_bytes is not None]
         capacity = sum(sizes) if sizes else None
         complete = len(sizes) == len(members)
-        rows.append(
-            OwnerUse(
-                user="unknown" if uid < 0 else user_name(uid),
-                uid=uid,
-                pipes=len(members),
-                fds=sum(pipe.fds for pipe in members),
-                capacity_bytes=capacity,
-                soft_limit_bytes=soft_pages * page_bytes if soft_pages else None,
-                shrunk=_shrunk(uid, capacity, complete, soft_pages, page_bytes),
-            )
-        )
+        user, fds = "unknown" if uid < 0 else user_name(uid), sum(pipe.fds for pipe in members)
+        limit = soft_pages * page_bytes if soft_pages else None
+        shrunk = _shrunk(uid, capacity, complete, soft_pages, page_bytes)
+        rows.append(OwnerUse(user, uid, len(members), fds, capacity, limit, shrunk))
     return sorted(rows, key=lambda row: (-row.fds, row.uid))
 
 
 def _shrunk(uid: int, capacity: int | None, complete: bool, soft_pages: int | None, page_bytes: int) -> str:
+    # fs/pipe.c, alloc_pipe_info: the user's pages, with those of the new pipe, against the soft limit; root is exempt.
     if uid == 0:
         return "exempt"
     if soft_pages == 0:

@@ -74,7 +74,6 @@ def uses_by_pipe(holders: Iterable[Holder], people: Mapping[int, Process]) -> di
 
 
 def _merged(row: list[ProcessUse]) -> list[ProcessUse]:
-    """One entry a process, most fds first."""
     by_pid: dict[int, ProcessUse] = {}
     for use in row:
         known = by_pid.get(use.process.pid)
@@ -99,11 +98,9 @@ def classify(uses: Sequence[ProcessUse], in_flight: Mapping[int, int], denied: i
 
 
 def _one_sided(read_end_is_left: bool, in_flight: Mapping[int, int], denied: int) -> str:
-    missing, effect = (
-        ("no write end", "read() returns end of file once it is empty")
-        if read_end_is_left
-        else ("no read end", "write() fails with EPIPE")
-    )
+    missing, effect = "no read end", "write() fails with EPIPE"
+    if read_end_is_left:
+        missing, effect = "no write end", "read() returns end of file once it is empty"
     if in_flight:
         where = ", ".join(f"{count} in sockets of {pid}" for pid, count in sorted(in_flight.items()))
         return f"{missing} in any fd table, but fds are in flight ({where}): it may be among them; if not, {effect}"

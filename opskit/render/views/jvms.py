@@ -90,6 +90,10 @@ def _pid_cell(row: Row) -> str:
     return str(jvm.pid) if jvm.ns_pid == jvm.pid else f"{jvm.pid} ({jvm.ns_pid} inside)"
 
 
+def _heap_cell(row: Row) -> str:
+    return sizes(row.seen.reading.heap) if row.seen.reading.heap else "unknown"
+
+
 def _memory_cell(row: Row) -> str:
     rss, memory = row.seen.reading.rss_bytes, row.seen.memory
     if rss is None:
@@ -145,23 +149,22 @@ def _at(path: str) -> Callable[[Any], Any]:
     return value
 
 
-def _round(number: float | None, digits: int) -> float | None:
-    return None if number is None else round(number, digits)
-
-
-def _rounded(path: str, digits: int) -> Callable[[Row], float | None]:
+def _rounded(path: str, digits: int) -> Callable[[Any], float | None]:
     value = _at(path)
-    return lambda row: _round(value(row), digits)
+    return lambda row: None if value(row) is None else round(value(row), digits)
+
+
+def _share(name: str) -> Callable[[tuple[Key, Reading, Shares]], float | None]:
+    value = _rounded(name, 3)
+    return lambda sample: value(sample[2])
 
 
 def _is_set(path: str, name: str) -> Callable[[Row], bool | None]:
-    """Whether the limit at the path has a value; None where the limit is unknown."""
     limit = _at(path)
     return lambda row: None if limit(row) is None else getattr(limit(row), name) is not None
 
 
 def _path_if(path: str, name: str) -> Callable[[Row], str | None]:
-    """The cgroup of the limit, if there is one."""
     is_set, cgroup = _is_set(path, name), _at(f"{path}.path")
     return lambda row: cgroup(row) if is_set(row) else None
 
@@ -249,14 +252,7 @@ USE: Sequence[Field[Row]] = (
     Field("pid", ID, "pid", _at("seen.jvm.pid")),
     _column("CPU / quota", _cpu_cell, right=True),
     _column("throttled", _throttled_cell, right=True),
-    Field(
-        "heap",
-        TEXT,
-        "heap used / committed / max",
-        _at("seen.reading.heap"),
-        show=lambda heap: sizes(heap) if heap else "unknown",
-        right=True,
-    ),
+    _column("heap used / committed / max", _heap_cell, right=True),
     _column("RSS / limit", _memory_cell, right=True),
     Field("gc", NUMBER, "GC pauses", _at("shares.gc_percent"), show=_percent),
     Field("collections", COUNT, "GCs", _at("seen.reading.gc.collections")),
@@ -266,12 +262,12 @@ USE: Sequence[Field[Row]] = (
 SAMPLE: Sequence[Field[tuple[Key, Reading, Shares]]] = (
     Field("pid", ID, value=lambda sample: sample[0][0]),
     Field("start_ticks", ID, value=lambda sample: sample[0][1]),
-    Field("cpu_percent", NUMBER, value=lambda sample: _round(sample[2].cpu_percent, 3)),
+    Field("cpu_percent", NUMBER, value=_share("cpu_percent")),
     Field("heap_used_bytes", SIZE, value=lambda sample: sample[1].heap and sample[1].heap.used_bytes),
     Field("rss_bytes", SIZE, value=lambda sample: sample[1].rss_bytes),
-    Field("throttled_percent", NUMBER, value=lambda sample: _round(sample[2].throttled_percent, 3)),
-    Field("gc_percent", NUMBER, value=lambda sample: _round(sample[2].gc_percent, 3)),
-    Field("stopped_percent", NUMBER, value=lambda sample: _round(sample[2].stopped_percent, 3)),
+    Field("throttled_percent", NUMBER, value=_share("throttled_percent")),
+    Field("gc_percent", NUMBER, value=_share("gc_percent")),
+    Field("stopped_percent", NUMBER, value=_share("stopped_percent")),
     Field("threads", COUNT, value=lambda sample: sample[1].threads),
 )
 LOOK: Sequence[Field[Any]] = (

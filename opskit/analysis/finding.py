@@ -33,20 +33,16 @@ HOST = Entity("host")
 
 
 class Finding(NamedTuple):
-    """One deviation. `summary` is a sentence, `evidence` what was read and where.
-
-    `fix` and `next` are command lines of opskit.shell: the repair, and the closer look. `share` (0 to 1) says how much of
-    `window_s` seconds, of a limit or of a total is concerned. A `note` is intended or harmless: it never makes a command fail.
-    """
+    """One deviation. A `note` is intended or harmless: it never makes a command fail."""
 
     code: str
     severity: Severity
     entity: Entity
-    summary: str
-    evidence: str
-    fix: str | None = None
-    next: str | None = None
-    share: float | None = None
+    summary: str  # a sentence
+    evidence: str  # what was read, and where
+    fix: str | None = None  # a command line of opskit.shell: the repair
+    next: str | None = None  # another one: the closer look
+    share: float | None = None  # 0 to 1, of the window, of a limit or of a total
     window_s: float | None = None
 
     @property

@@ -27,19 +27,15 @@ _SETTLE_S = (0.1, 0.9)
 
 
 class Request(NamedTuple):
-    """What to read. No `pids` and no `uids`: every process.
-
-    `people`: who each process is; `commands`: their names alone. `ends`: directions, and the processes on the other side.
-    `fill`: what is queued, and who is blocked; `owners`: capacities alone, by the user who made the pipe.
-    """
+    """What to read. No `pids` and no `uids`: every process."""
 
     pids: tuple[int, ...] = ()
     uids: frozenset[int] = frozenset()
-    people: bool = False
-    commands: bool = False
-    ends: bool = False
-    fill: bool = False
-    owners: bool = False
+    people: bool = False  # who each process is
+    commands: bool = False  # their names alone
+    ends: bool = False  # directions, and the processes on the other side
+    fill: bool = False  # what is queued, and who is blocked
+    owners: bool = False  # capacities alone, by the user who made the pipe
     fifos: bool = False
     threads: bool = False
 
@@ -60,23 +56,19 @@ class Sample(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """One look. `others`: what processes that were not asked about hold of the same pipes. `in_flight`: fds in sockets, by pid.
-
-    `blocked`: the threads that are blocked in write(); `drained`: pipes from which something was read meanwhile; `threads`: how
-    many threads a process with a blocked one has. `samples`: all looks of a watch.
-    """
+    """One look."""
 
     ask: Request
     scan: PipeScan
-    others: tuple[Holder, ...]
+    others: tuple[Holder, ...]  # what processes that were not asked about hold of the same pipes
     people: Mapping[int, Process]
     commands: Mapping[int, str]
-    in_flight: Mapping[int, int]
+    in_flight: Mapping[int, int]  # fds in sockets, by pid
     fills: Mapping[bytes, Fill]
-    blocked: Sequence[Blocked]
-    drained: frozenset[bytes]
-    threads: Mapping[int, int]
-    samples: Sequence[Sample]
+    blocked: Sequence[Blocked]  # threads in write()
+    drained: frozenset[bytes]  # pipes from which something was read meanwhile
+    threads: Mapping[int, int]  # how many a process with a blocked one has
+    samples: Sequence[Sample]  # all looks of a watch
     notes: Sequence[str]
     boot_s: int | None
     clock_ticks: int
@@ -110,7 +102,8 @@ class Collector:
         self.samples: list[Sample] = []
         self._begun = host.monotonic()
         self._starts = {pid: host.process(pid).start_ticks for pid in ask.pids} if watch else {}
-        ends, same_table = ask.ends or ask.fill or (ask.owners and host.is_own), None
+        ends = ask.ends or ask.fill or (ask.owners and host.is_own)
+        same_table: Callable[[int, int], bool] | None = None
         if ask.threads and host.is_own:
             from opskit.proc.kernel.syscalls import same_fd_table as same_table
         self._scanner = PipeScanner(host.fs, ends=ends, fifos=ask.fifos, threads=ask.threads, same_fd_table=same_table)

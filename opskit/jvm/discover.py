@@ -44,21 +44,17 @@ _READY_TRIES, _READY_PAUSE_S = 40, 0.05
 
 
 class Jvm(NamedTuple):
-    """One JVM. `ns_pid` is its PID in its own PID namespace, `uid` its effective user.
-
-    `main` is the main class, module or jar, or else the program's name. `libjvm` is the library's path in the JVM's mount
-    namespace. `perf` None: `no_perf` says why there are no counters.
-    """
+    """One JVM."""
 
     pid: int
-    ns_pid: int
+    ns_pid: int  # in its own PID namespace
     kind: Kind
-    uid: int
+    uid: int  # effective
     start_ticks: int | None
-    main: str
-    libjvm: str | None = None
+    main: str  # the main class, module or jar, or else the program's name
+    libjvm: str | None = None  # the library's path in the JVM's mount namespace
     perf: PerfData | None = None
-    no_perf: OpskitError | None = None
+    no_perf: OpskitError | None = None  # why there are no counters
 
 
 class Survey(NamedTuple):
@@ -248,9 +244,7 @@ class _Finder:
         """The file in our /tmp that has the process's owner and began after it; the newest one of several users' directories."""
         name = str((status.ns_pids or (pid,))[-1])
         found = []
-        for user in self.fs.names_root("tmp"):
-            if not user.startswith("hsperfdata_"):
-                continue
+        for user in [name for name in self.fs.names_root("tmp") if name.startswith("hsperfdata_")]:
             at = f"{self.fs.root}/tmp/{user}"
             file, data = optional(self.fs.read_untrusted, at, name, _LARGEST_FILE_BYTES, default=(None, b""))
             # The files of a copy may have any owner.

@@ -85,11 +85,8 @@ def is_java_launcher(words: list[str]) -> bool:
 
 
 def last_flag(words: list[str], environment: list[str], name: str) -> str | None:
-    """The last of `-XX:+NAME`, `-XX:-NAME` or `-XX:NAME=value`, which is in force; None: not given.
-
-    Later ones win: JAVA_TOOL_OPTIONS, then the command line (JDK_JAVA_OPTIONS stands before it), then _JAVA_OPTIONS.
-    Options in files (@argfile, -XX:Flags=, JAVA_OPTIONS of wrappers) are not visible here.
-    """
+    """The last of `-XX:+NAME`, `-XX:-NAME` or `-XX:NAME=value`, which is in force; None: not given, or in a file."""
+    # Later ones win: JAVA_TOOL_OPTIONS, JDK_JAVA_OPTIONS, the command line, _JAVA_OPTIONS.
     variables = dict(entry.partition("=")[::2] for entry in environment)
     options = [option for key in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS") for option in variables.get(key, "").split()]
     options += _split(words)[0]

@@ -19,13 +19,10 @@ _COMM_BYTES = 15
 
 
 class Process(NamedTuple):
-    """One process. `start_ticks` (clock ticks since boot) tell it from a later process with the same PID.
-
-    `command` is the exe's name, or comm where the exe is unreadable. None: unknown.
-    """
+    """One process. `start_ticks` (clock ticks since boot) tell it from a later one with the same PID. None: unknown."""
 
     pid: int
-    command: str
+    command: str  # the exe's name, or comm where the exe is unreadable
     uid: int | None = None
     user: str | None = None
     ppid: int | None = None

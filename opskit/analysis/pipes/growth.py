@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from opskit.collect.pipes import Sample
 
-
 _A_TREND = 5  # samples; with fewer a burst of connections looks like a leak
 _MOSTLY = 0.8  # of the steps between them
 

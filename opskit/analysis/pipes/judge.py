@@ -12,8 +12,7 @@ if TYPE_CHECKING:
 
     from opskit.analysis.finding import Finding
     from opskit.analysis.pipes.growth import Gain
-    from opskit.analysis.pipes.owners import OwnerUse
-    from opskit.analysis.pipes.uses import Pipe
+    from opskit.analysis.pipes.uses import OwnerUse, Pipe
     from opskit.collect.pipes import Facts
 
 
@@ -54,7 +53,7 @@ def judge(facts: Facts, sort: str = "fds") -> Result:
         gained = gains(facts.samples, facts.boot_s, facts.clock_ticks)
         findings += [keeps_growing(gain, facts.samples) for gain in gained if gain.is_steady]
     if facts.ask.owners:
-        from opskit.analysis.pipes.owners import owners
+        from opskit.analysis.pipes.uses import owners
 
         owner_uses = owners(pipes, facts.user_name, facts.soft_pages, facts.page_bytes)
     return Result(facts, rows, pipes, owner_uses, gained, findings)

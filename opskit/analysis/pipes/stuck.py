@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from opskit.collect.pipes import Facts
     from opskit.proc.process import Process
 
-
 _NOT_LOOKED_AT = "was not looked at: add --ends"
 
 

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     from opskit.analysis.pipes.growth import Gain
     from opskit.analysis.pipes.judge import Result
-    from opskit.analysis.pipes.owners import OwnerUse
-    from opskit.analysis.pipes.uses import Pipe, ProcessUse
+    from opskit.analysis.pipes.uses import OwnerUse, Pipe, ProcessUse
     from opskit.collect.pipes import Sample
     from opskit.render.report import About
 

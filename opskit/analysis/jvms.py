@@ -104,7 +104,7 @@ def _throttled(now: CpuLimit | None, before: CpuLimit | None) -> float | None:
 
 
 _ORDERS: dict[str, Callable[[Row], float | None]] = {
-    "heap": lambda row: row.seen.reading.heap.used_bytes if row.seen.reading.heap else None,
+    "heap": lambda row: row.seen.reading.heap and row.seen.reading.heap.used_bytes,
     "cpu": lambda row: row.shares.cpu_percent,
     "rss": lambda row: row.seen.reading.rss_bytes,
     "uptime": lambda row: row.seen.reading.age_s,

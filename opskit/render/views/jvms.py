@@ -36,9 +36,7 @@ def report(about: About, result: Result, shown: Shown, *, is_text: bool) -> Repo
     blocks = [Block(IDENTITY, rows, len(rows)), Block(USE, rows, len(rows))] if rows else []
     if shown.vm_args and rows:
         blocks.append(Block([USE[0], _vm_args(shown)], rows, len(rows)))
-    counted = plural(len(rows), "JVM")
-    if result.findings:
-        counted += f", {plural(len(result.findings), 'finding')}"
+    counted = plural(len(rows), "JVM") + (f", {plural(len(result.findings), 'finding')}" if result.findings else "")
     return Report(
         about,
         blocks,
@@ -61,10 +59,8 @@ def notes(result: Result) -> list[str]:
     jvms = [row.seen.jvm for row in result.rows]
     foreign = [jvm for jvm in jvms if isinstance(jvm.no_perf, NotPermitted)]
     lines = [str(jvm.no_perf) for jvm in jvms if jvm.no_perf is not None and jvm not in foreign]
-    for row in result.rows:
-        attach = row.seen.attach
-        if attach is not None and attach.why is not None and attach.code not in _SAID_ELSEWHERE:
-            lines.append(f"{row.seen.jvm.pid}: {attach.why}")
+    attaches = [(row.seen.jvm.pid, row.seen.attach) for row in result.rows if row.seen.attach]
+    lines += [f"{pid}: {attach.why}" for pid, attach in attaches if attach.why and attach.code not in _SAID_ELSEWHERE]
     if foreign:
         count = plural(len(foreign), "JVM of another user", "JVMs of other users")
         lines.append(f"{count}: only that user and root may read the counters and attach; {result.facts.advice}")

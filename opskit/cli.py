@@ -41,16 +41,12 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Import the command; None if the catalog has no such name."""
-        for entry in COMMANDS:
-            if entry.name == cmd_name:
-                module = importlib.import_module(f"opskit.commands.{entry.module}")
-                command: click.Command = getattr(module, entry.module, None) or module.command
-                return command
+        for name in [entry.module for entry in COMMANDS if entry.name == cmd_name]:
+            command: click.Command = getattr(importlib.import_module(f"opskit.commands.{name}"), name)
+            return command
         return None
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str, click.Command | None, list[str]]:
         """Find the command; suggest the nearest one for a mistyped name."""
         name = args[0]
         command = self.get_command(ctx, name)
@@ -62,9 +58,8 @@ class LazyGroup(click.Group):
         """The commands by group, and what to type at which symptom."""
         for group in dict.fromkeys(entry.group for entry in COMMANDS):
             with formatter.section(group):
-                formatter.write_dl(
-                    [(entry.name, entry.help) for entry in COMMANDS if entry.group == group and not entry.hidden]
-                )
+                shown = [entry for entry in COMMANDS if entry.group == group and not entry.hidden]
+                formatter.write_dl([(entry.name, entry.help) for entry in shown])
         with formatter.section("Symptoms"):
             formatter.write_dl([(f"{symptom}:", command) for symptom, command in SYMPTOMS], col_max=44)
 
@@ -73,9 +68,8 @@ def _suggestion(name: str) -> str:
     import difflib
 
     names = [entry.name for entry in COMMANDS]
-    near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.5) or [
-        known for known in names if name and known.startswith(name)
-    ]
+    begins = [known for known in names if name and known.startswith(name)]
+    near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.5) or begins
     return f", did you mean {near[0]!r}?" if near else ""
 
 
@@ -106,19 +100,15 @@ def run(arguments: list[str] | None = None) -> int:
         return end.exit_code
     except click.UsageError as error:
         where = error.ctx.command_path if error.ctx else "opskit"
-        _complain(f"{where}: {error.format_message()}", f"Try: {where} -h")
-        return FAILED
+        return _complain(f"{where}: {error.format_message()}", f"Try: {where} -h")
     except click.ClickException as error:
-        _complain(f"opskit: {error.format_message()}")
-        return FAILED
+        return _complain(f"opskit: {error.format_message()}")
     except OpskitError as error:
-        _complain(f"opskit: {error}", *error.lines)
-        return FAILED
+        return _complain(f"opskit: {error}", *error.lines)
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
     except MemoryError as error:
-        _complain(f"opskit: out of memory ({where_raised(error)})")
-        return FAILED
+        return _complain(f"opskit: out of memory ({where_raised(error)})")
     except Exception as error:
         # An error about stdout names no file.
         if isinstance(error, OSError) and error.filename is None and error.errno in (errno.EPIPE, *_UNWRITABLE):
@@ -142,12 +132,13 @@ def _report_bug(error: Exception) -> None:
     )
 
 
-def _complain(*lines: str) -> None:
+def _complain(*lines: str) -> int:
     from opskit.escape import printable
 
     with contextlib.suppress(OSError):  # stderr is full or closed: the exit code remains
         for line in lines:
             click.echo(printable(line), err=True)
+    return FAILED
 
 
 def main() -> NoReturn:
@@ -169,8 +160,7 @@ def _run_and_flush() -> int:
     except BrokenPipeError:
         return DONE  # the reader (head, a pager) has seen enough
     except OSError as error:  # run() lets through what is about stdout
-        _complain(f"opskit: cannot write the output: {error.strerror}")
-        return FAILED
+        return _complain(f"opskit: cannot write the output: {error.strerror}")
     return code
 
 
@@ -192,10 +182,7 @@ def _wait_for_our_own_children() -> None:
 
 
 def _end(code: int) -> NoReturn:
-    """Exit without finalizing the interpreter, which costs a tenth of a short run.
-
-    After SIGTERM or SIGHUP the process ends by that signal, as shells and supervisors expect.
-    """
+    """Exit, or end by SIGTERM or SIGHUP, without finalizing the interpreter, which costs a tenth of a short run."""
     interrupts.hold()
     if "matplotlib" in sys.modules:  # without a home it made a directory in /tmp, which is removed at exit
         import atexit

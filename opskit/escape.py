@@ -19,11 +19,8 @@ def _escape(character: str) -> str:
     code = ord(character)
     if 0xDC80 <= code <= 0xDCFF:  # a byte outside UTF-8
         return f"\\x{code - 0xDC00:02x}"
-    if character in _SHORT:
-        return _SHORT[character]
-    if code < 0x100:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    long = f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return _SHORT.get(character, long)
 
 
 def markdown(text: str) -> str:

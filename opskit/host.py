@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from opskit.errors import NotPermitted, NotSupported
@@ -24,10 +25,7 @@ def _utc_now() -> datetime:
 
 
 class Host:
-    """What a command reads and waits with.
-
-    `now` is the wall clock (UTC), `monotonic` and `sleep` are in seconds, `clock_ticks` is a second in the kernel's files.
-    """
+    """What a command reads and waits with. Times are in seconds; `clock_ticks` are one in the kernel's files."""
 
     def __init__(self, fs: ProcFS) -> None:
         self.fs = fs
@@ -91,51 +89,42 @@ class Host:
             self._users[uid] = self._look_up(uid)
         return self._users[uid]
 
+    def _look_up(self, uid: int) -> str:
+        if self.fs.has_our_root:
+            import pwd
+
+            with suppress(KeyError):
+                return pwd.getpwuid(uid).pw_name
+        return self._name_in("passwd", uid)
+
     def group_name(self, gid: int) -> str:
         """The group's name, or the number as text."""
         if self.fs.has_our_root:
             import grp
 
-            try:
+            with suppress(KeyError):
                 return grp.getgrgid(gid).gr_name
-            except KeyError:
-                return str(gid)
-        lines = (line.split(":") for line in self.fs.maybe_root(str.splitlines, "etc", "group", default=[]))
-        return next((words[0] for words in lines if words[2:3] == [str(gid)]), str(gid))
+        return self._name_in("group", gid)
 
     def uid_of(self, user: str) -> int | None:
         """The uid of a user's name, or of a number as text; None: no such user."""
         if (number := integer(user)) is not None:
             return number
-        for name, uid in self._passwd():
-            if name == user:
-                return uid
-        return self._name_service_uid(user)
-
-    def _look_up(self, uid: int) -> str:
-        if self.fs.has_our_root:
+        uid = next((uid for name, uid in self._ids("passwd") if name == user), None)
+        if uid is None and self.fs.has_our_root:
             import pwd
 
-            try:
-                return pwd.getpwuid(uid).pw_name
-            except KeyError:
-                return str(uid)
-        return next((name for name, number in self._passwd() if number == uid), str(uid))
+            with suppress(KeyError):
+                return pwd.getpwnam(user).pw_uid
+        return uid
 
-    def _name_service_uid(self, user: str) -> int | None:
-        if not self.fs.has_our_root:
-            return None
-        import pwd
+    def _name_in(self, file: str, number: int) -> str:
+        return next((name for name, each in self._ids(file) if each == number), str(number))
 
-        try:
-            return pwd.getpwnam(user).pw_uid
-        except KeyError:
-            return None
-
-    def _passwd(self) -> list[tuple[str, int]]:
-        fields = (line.split(":") for line in self.fs.maybe_root(str.splitlines, "etc", "passwd", default=[]))
-        numbered = ((words[0], integer(words[2])) for words in fields if len(words) > 3)
-        return [(name, uid) for name, uid in numbered if uid is not None]
+    def _ids(self, file: str) -> list[tuple[str, int]]:
+        fields = (line.split(":") for line in self.fs.maybe_root(str.splitlines, "etc", file, default=[]))
+        numbered = ((words[0], integer(words[2])) for words in fields if len(words) > 2)
+        return [(name, number) for name, number in numbered if number is not None]
 
     def process(self, pid: int) -> Process:
         """Who a process is, with its owner's name."""
@@ -148,13 +137,9 @@ class Host:
 
 def go_first_when_memory_runs_out() -> None:
     """Let the OOM killer choose opskit before the application. Raising one's own score needs no right."""
-    try:
+    with suppress(OSError):
         fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
-    except OSError:
-        return
-    try:
-        os.write(fd, b"1000")
-    except OSError:
-        pass
-    finally:
-        os.close(fd)
+        try:
+            os.write(fd, b"1000")
+        finally:
+            os.close(fd)

@@ -33,13 +33,10 @@ class Terminated(KeyboardInterrupt):
 class _State:
     """The handler's state, one a process: handlers run in the main thread only."""
 
-    def __init__(self) -> None:
-        self.pid = 0
-        self.guards = 0
-        self.armed = False  # within guards: whether a signal may raise now
-        self.waiting = 0  # a signal that came in a guard and is not raised yet
-        self.ended_by = 0  # SIGTERM or SIGHUP, once one came
-        self.ending = False
+    pid = guards = 0
+    armed = ending = False  # armed: whether a signal may raise now, within guards
+    waiting = 0  # a signal that came in a guard and is not raised yet
+    ended_by = 0  # SIGTERM or SIGHUP, once one came
 
 
 _state = _State()
@@ -83,10 +80,9 @@ def _handle(number: int, _frame: object) -> None:
     note(number)
     if _state.ending:
         return
-    if _state.guards and not _state.armed:
-        _state.waiting = number
-        return
-    _raise(number)
+    if not _state.guards or _state.armed:
+        _raise(number)
+    _state.waiting = number
 
 
 def _raise(number: int) -> NoReturn:
@@ -95,11 +91,9 @@ def _raise(number: int) -> NoReturn:
 
 
 class Guard:
-    """Make, use and undo something: signals wait, except in the part in `Interruptible`.
+    """Make, use and undo something: signals wait, except in the part in `Interruptible`."""
 
-    The order of the assignments matters: a signal may come between any two of them.
-    """
-
+    # The order of the assignments matters: a signal may come between any two of them.
     _was_armed = False
 
     def __enter__(self) -> None:

@@ -16,10 +16,7 @@ _ORDER: tuple[Severity, ...] = ("error", "warning", "note")
 
 
 class Entity(NamedTuple):
-    """What a finding is about. `id`: a pid, a path, an inode or a name; `start_ticks` of a process or thread.
-
-    `inside` is the entity around it: a thread's process, a process's cgroup; the host is around all of them.
-    """
+    """What a finding is about, by a pid, path, inode or name; `inside` another one: a thread in a process in a cgroup."""
 
     kind: Kind
     id: Union[int, str, None] = None  # noqa: UP007  (evaluated by typing on Python 3.9)
@@ -36,20 +33,16 @@ HOST = Entity("host")
 
 
 class Finding(NamedTuple):
-    """One deviation. `summary` is a sentence, `evidence` what was read and where.
-
-    `fix` and `next` are command lines of opskit.shell: the repair, and the closer look. `share` (0 to 1) says how much of
-    `window_s` seconds, of a limit or of a total is concerned. A `note` is intended or harmless: it never makes a command fail.
-    """
+    """One deviation. A `note` is intended or harmless: it never makes a command fail."""
 
     code: str
     severity: Severity
     entity: Entity
-    summary: str
-    evidence: str
-    fix: str | None = None
-    next: str | None = None
-    share: float | None = None
+    summary: str  # a sentence
+    evidence: str  # what was read, and where
+    fix: str | None = None  # a command line of opskit.shell: the repair
+    next: str | None = None  # another one: the closer look
+    share: float | None = None  # 0 to 1, of the window, of a limit or of a total
     window_s: float | None = None
 
     @property

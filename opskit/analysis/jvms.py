@@ -93,7 +93,6 @@ def _percent(part: float, whole: float | None) -> float | None:
 
 
 def _throttled(now: CpuLimit | None, before: CpuLimit | None) -> float | None:
-    """The share of scheduler periods in which the quota ran out; None without a quota."""
     if now is None or now.periods is None or now.throttled_periods is None:
         return None
     periods, throttled = now.periods, now.throttled_periods
@@ -101,13 +100,11 @@ def _throttled(now: CpuLimit | None, before: CpuLimit | None) -> float | None:
         if before.path != now.path or before.periods is None or before.throttled_periods is None:
             return None
         periods, throttled = periods - before.periods, throttled - before.throttled_periods
-    if periods == 0 and throttled == 0:
-        return 0.0
-    return _percent(throttled, periods)
+    return _percent(throttled, periods) if periods or throttled else 0.0
 
 
 _ORDERS: dict[str, Callable[[Row], float | None]] = {
-    "heap": lambda row: row.seen.reading.heap.used_bytes if row.seen.reading.heap else None,
+    "heap": lambda row: row.seen.reading.heap and row.seen.reading.heap.used_bytes,
     "cpu": lambda row: row.shares.cpu_percent,
     "rss": lambda row: row.seen.reading.rss_bytes,
     "uptime": lambda row: row.seen.reading.age_s,
@@ -126,10 +123,8 @@ def ordered(rows: Sequence[Row], by: str) -> list[Row]:
 
 
 def _findings(row: Row) -> Iterator[Finding]:
-    """Each trouble of one JVM."""
-    yield from _gc(row)
-    yield from _throttling(row)
-    yield from _memory(row)
+    for found in (_gc, _throttling, _memory):
+        yield from found(row)
 
 
 def _found(

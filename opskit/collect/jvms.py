@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 from opskit.errors import BadInput, NoSuchProcess, NotAJvm, NotPermitted
 from opskit.jvm.attach.target import attachable
 from opskit.jvm.discover import Survey, check_told, find_jvm, survey
-from opskit.jvm.launch import parse_words
+from opskit.jvm.launch import jdk_release, parse_words
 from opskit.jvm.perfdata.counters import GcWork, Heap, gc_work, heap
 from opskit.jvm.perfdata.stop_clock import stopped_s
-from opskit.jvm.release import jdk_release
 from opskit.proc.cgroup.limits import CpuLimit, MemoryLimit, cpu_limit, frozen_by, memory_limit
 from opskit.proc.cgroup.owner import CgroupOwner, owner_of
 from opskit.proc.cgroup.tree import cgroup_mounts, levels_of, parse_cgroup
@@ -36,10 +35,7 @@ if TYPE_CHECKING:
 
 
 class Request(NamedTuple):
-    """What to read. No `pids` and no `uids`: every JVM. `window_s`: read twice, this far apart.
-
-    `history`: keep the readings of all looks.
-    """
+    """What to read, without `pids` and `uids` of every JVM; twice, `window_s` apart; `history`: keep the readings of all looks."""
 
     pids: tuple[int, ...] = ()
     uids: frozenset[int] = frozenset()
@@ -48,16 +44,13 @@ class Request(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """The numbers of a JVM that change. CPU, pauses and periods count since its start (or its cgroup's); None: unknown.
+    """The numbers of a JVM that change. CPU, pauses and periods count since its start (or its cgroup's); None: unknown."""
 
-    `at_s` is of a clock that only goes forward; `age_s` since the process began; `stopped_s` at safepoints.
-    """
-
-    at_s: float
+    at_s: float  # of a clock that only goes forward
     age_s: float | None
     cpu_s: float | None
     gc: GcWork
-    stopped_s: float | None
+    stopped_s: float | None  # at safepoints
     cpu: CpuLimit | None
     heap: Heap | None
     rss_bytes: int | None
@@ -83,23 +76,18 @@ class Seen(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """One look. `before`: the readings of the look before it, if there was one.
-
-    `history`: (seconds since the first, readings) of all looks, if asked for. `users`: the names of those asked about;
-    `advice`: what to do about missing rights; `coverage`: sentences about processes that were not read. `complete`: no
-    process of a copy is unreadable.
-    """
+    """One look, and the readings `before` it."""
 
     seen: Sequence[Seen]
     before: Mapping[Key, Reading]
-    history: Sequence[tuple[float, Mapping[Key, Reading]]]
+    history: Sequence[tuple[float, Mapping[Key, Reading]]]  # seconds since the first look, readings; if asked for
     scanned: int
     denied: int
     vanished: int
-    users: Sequence[str]
-    advice: str | None
-    coverage: Sequence[str]
-    complete: bool
+    users: Sequence[str]  # names of those asked about
+    advice: str | None  # what to do about missing rights
+    coverage: Sequence[str]  # sentences about processes that were not read
+    complete: bool  # no process of a copy is unreadable
 
 
 class Collector:
@@ -142,14 +130,13 @@ class Collector:
         found = Survey([], [], [], [])
         ended: NoSuchProcess | None = None
         for pid in ask.pids:
+            jvm = None
             try:
                 jvm = find_jvm(fs, pid, self.host.clock_ticks)
             except (NoSuchProcess, NotAJvm):  # later also a zombie, or another program with that PID
                 if not known:
                     raise
-                ended = NoSuchProcess(pid, "it ended while it was watched")
-                continue
-            if known and (pid, jvm.start_ticks) not in known:
+            if jvm is None or (known and (pid, jvm.start_ticks) not in known):
                 ended = NoSuchProcess(pid, "it ended while it was watched")
             elif not ask.uids or jvm.uid in ask.uids:
                 found.jvms.append(jvm)
@@ -165,7 +152,7 @@ class Collector:
             try:
                 seen.append(_see(self.host, jvm, mounts, ours))
             except GONE:
-                continue
+                pass
             except (DENIED, BadInput):
                 found.denied.append(jvm.pid)
         return seen
@@ -188,16 +175,10 @@ def _see(host: Host, jvm: Jvm, mounts: list[Mount], ours: tuple[int, int] | None
         rss_bytes=status.bytes_of("VmRSS"),
         threads=stat.threads,
     )
-    return Seen(
-        jvm,
-        reading,
-        user=host.user_name(jvm.uid),
-        place=place,
-        memory=memory,
-        attach=attachable(fs, jvm, status, stat.state, frozen, ours) if ours is not None else None,
-        release=None if jvm.perf else jdk_release(fs, jvm).get("JAVA_VERSION"),
-        words=tuple(fs.maybe(parse_words, jvm.pid, "cmdline", default=())),
-    )
+    attach = attachable(fs, jvm, status, stat.state, frozen, ours) if ours is not None else None
+    release = None if jvm.perf else jdk_release(fs, jvm).get("JAVA_VERSION")
+    words = tuple(fs.maybe(parse_words, jvm.pid, "cmdline", default=()))
+    return Seen(jvm, reading, host.user_name(jvm.uid), place, memory, attach, release, words)
 
 
 def _cgroups(
@@ -207,14 +188,9 @@ def _cgroups(
     memberships = host.fs.maybe(parse_cgroup, jvm.pid, "cgroup")
     if memberships is None:
         return None, None, None, None
-    memory, cpu, freezer = (
-        levels_of(host.fs, memberships, controller, mounts) for controller in ("memory", "cpu", "freezer")
-    )
+    fs, names = host.fs, ("memory", "cpu", "freezer")
+    memory, cpu, freezer = (levels_of(fs, memberships, controller, mounts) for controller in names)
     if not freezer and memory and memory[0].version == 2:
         freezer = memory
-    return (
-        owner_of(memberships),
-        memory_limit(host.fs, memory) if memory else None,
-        cpu_limit(host.fs, cpu) if cpu else None,
-        frozen_by(host.fs, freezer) if freezer else None,
-    )
+    limit, quota = memory_limit(fs, memory) if memory else None, cpu_limit(fs, cpu) if cpu else None
+    return owner_of(memberships), limit, quota, frozen_by(fs, freezer) if freezer else None

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 from opskit.errors import NoSuchProcess, NotPermitted, NotSupported
 from opskit.proc.files.boot_time import parse_boot_time
 from opskit.proc.files.stat import parse_stat
-from opskit.proc.files.status import parse_status
 from opskit.proc.fs import optional
 from opskit.proc.pipe_scan import Holder, PipeScan, PipeScanner, fds_in_flight
-from opskit.proc.process import command_name
+from opskit.proc.process import command_name, real_uid
 from opskit.proc.rights import how_to_be_allowed
 from opskit.proc.visibility import coverage_lines, hides_processes
 from opskit.records import NamedTuple
@@ -28,19 +27,15 @@ _SETTLE_S = (0.1, 0.9)
 
 
 class Request(NamedTuple):
-    """What to read. No `pids` and no `uids`: every process.
-
-    `people`: who each process is; `commands`: their names alone. `ends`: directions, and the processes on the other side.
-    `fill`: what is queued, and who is blocked; `owners`: capacities alone, by the user who made the pipe.
-    """
+    """What to read. No `pids` and no `uids`: every process."""
 
     pids: tuple[int, ...] = ()
     uids: frozenset[int] = frozenset()
-    people: bool = False
-    commands: bool = False
-    ends: bool = False
-    fill: bool = False
-    owners: bool = False
+    people: bool = False  # who each process is
+    commands: bool = False  # their names alone
+    ends: bool = False  # directions, and the processes on the other side
+    fill: bool = False  # what is queued, and who is blocked
+    owners: bool = False  # capacities alone, by the user who made the pipe
     fifos: bool = False
     threads: bool = False
 
@@ -51,10 +46,7 @@ class Request(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """One look of a watch: seconds since the first, all pipes and fds, and the pipes of each process (pid, start ticks).
-
-    Processes without any pipe are there with 0; `commands` names those that have some.
-    """
+    """One look of a watch: seconds since the first; the pipes (also 0) of each (pid, start ticks), names of those with some."""
 
     at_s: float
     pipe_count: int
@@ -64,23 +56,19 @@ class Sample(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """One look. `others`: what processes that were not asked about hold of the same pipes. `in_flight`: fds in sockets, by pid.
-
-    `blocked`: the threads that are blocked in write(); `drained`: pipes from which something was read meanwhile; `threads`: how
-    many threads a process with a blocked one has. `samples`: all looks of a watch.
-    """
+    """One look."""
 
     ask: Request
     scan: PipeScan
-    others: tuple[Holder, ...]
+    others: tuple[Holder, ...]  # what processes that were not asked about hold of the same pipes
     people: Mapping[int, Process]
     commands: Mapping[int, str]
-    in_flight: Mapping[int, int]
+    in_flight: Mapping[int, int]  # fds in sockets, by pid
     fills: Mapping[bytes, Fill]
-    blocked: Sequence[Blocked]
-    drained: frozenset[bytes]
-    threads: Mapping[int, int]
-    samples: Sequence[Sample]
+    blocked: Sequence[Blocked]  # threads in write()
+    drained: frozenset[bytes]  # pipes from which something was read meanwhile
+    threads: Mapping[int, int]  # how many a process with a blocked one has
+    samples: Sequence[Sample]  # all looks of a watch
     notes: Sequence[str]
     boot_s: int | None
     clock_ticks: int
@@ -106,22 +94,19 @@ class Collector:
         """Raises NoSuchProcess for a pid that is not there, NotPermitted where --fill would reach into another machine."""
         self.host, self.ask, self.watch = host, ask, watch
         if ask.fill and not host.is_own:
-            raise NotPermitted(
-                f"{host.fs.proc} is another machine or PID namespace; --fill has to reach into its processes"
-            )
+            where = f"{host.fs.proc} is another machine or PID namespace"
+            raise NotPermitted(f"{where}; --fill has to reach into its processes")
         for pid in ask.pids:
             if not host.fs.exists(pid):
                 raise NoSuchProcess(pid, _why_missing(host, pid))
         self.samples: list[Sample] = []
         self._begun = host.monotonic()
         self._starts = {pid: host.process(pid).start_ticks for pid in ask.pids} if watch else {}
-        self._scanner = PipeScanner(
-            host.fs,
-            ends=ask.ends or ask.fill or (ask.owners and host.is_own),
-            fifos=ask.fifos,
-            threads=ask.threads,
-            same_fd_table=_same_fd_table() if ask.threads and host.is_own else None,
-        )
+        ends = ask.ends or ask.fill or (ask.owners and host.is_own)
+        same_table: Callable[[int, int], bool] | None = None
+        if ask.threads and host.is_own:
+            from opskit.proc.kernel.syscalls import same_fd_table as same_table
+        self._scanner = PipeScanner(host.fs, ends=ends, fifos=ask.fifos, threads=ask.threads, same_fd_table=same_table)
 
     def look(self) -> Facts:
         """Read everything once. Raises NoSuchProcess when all that were asked for have ended, NotPermitted, NotSupported."""
@@ -154,9 +139,8 @@ class Collector:
     def _living(self) -> Request:
         """Without the processes that have ended: a pid with another start time by now is another process."""
         now = {pid: self.host.process(pid) for pid in self.ask.pids}
-        alive = tuple(
-            pid for pid, process in now.items() if process.start_ticks == self._starts[pid] and not process.has_ended
-        )
+        starts = self._starts
+        alive = tuple(pid for pid, one in now.items() if one.start_ticks == starts[pid] and not one.has_ended)
         if self.ask.pids and not alive:
             raise NoSuchProcess(self.ask.pids[0], "it ended while it was watched")
         return self.ask._replace(pids=alive)
@@ -166,7 +150,7 @@ class Collector:
         wanted = list(dict.fromkeys(ask.pids)) if ask.pids else fs.pids()
         unknown: list[int] = []
         if ask.uids:
-            uids = {pid: fs.maybe(_real_uid, pid, "status") for pid in wanted}
+            uids = {pid: fs.maybe(real_uid, pid, "status") for pid in wanted}
             unknown = [] if fs.is_live else [pid for pid, uid in uids.items() if uid is None]
             wanted = [pid for pid in wanted if uids[pid] in ask.uids]
         scan = self._scanner.scan(wanted)
@@ -188,9 +172,8 @@ class Collector:
         if scan.garbled and not scan.scanned:
             raise scan.garbled[0]
         if not host.fs.is_live and not scan.any_fd and (scan.scanned or scan.denied):
-            raise NotSupported(
-                f"{host.fs.proc} is a copy without file descriptors; copy the links in each PID/fd too (cp -a)"
-            )
+            remedy = "copy the links in each PID/fd too (cp -a)"
+            raise NotSupported(f"{host.fs.proc} is a copy without file descriptors; {remedy}")
         for pid in ask.pids:
             if pid in scan.vanished:
                 raise NoSuchProcess(pid, "it ended during the scan")
@@ -199,10 +182,8 @@ class Collector:
             if pid in scan.denied:
                 who = host.process(pid)
                 remedy = how_to_be_allowed(host.fs, "CAP_SYS_PTRACE", "opskit", "pipes", pid, pid=pid)
-                raise NotPermitted(
-                    f"cannot read the file descriptors of {pid} ({who.command}, user {who.user or 'unknown'}): "
-                    f"permission denied; {remedy}"
-                )
+                what = f"the file descriptors of {pid} ({who.command}, user {who.user or 'unknown'})"
+                raise NotPermitted(f"cannot read {what}: permission denied; {remedy}")
 
     def _fills(
         self, ask: Request, holders: Sequence[Holder]
@@ -236,16 +217,6 @@ def _why_missing(host: Host, pid: int) -> str:
     return "it may have ended; opskit pipes without a PID shows all"
 
 
-def _same_fd_table() -> Callable[[int, int], bool]:
-    from opskit.proc.kernel import syscalls
-
-    return syscalls.same_fd_table
-
-
-def _real_uid(text: str) -> int:
-    return parse_status(text).real_uid
-
-
 def _only(holder: Holder, keys: set[bytes]) -> Holder:
     counts = {key: count for key, count in holder.counts.items() if key in keys}
     ends = {key: end for key, end in holder.ends.items() if key in keys} if holder.ends is not None else None
@@ -254,15 +225,8 @@ def _only(holder: Holder, keys: set[bytes]) -> Holder:
 
 def _has_one_sided(holders: Iterable[Holder]) -> bool:
     """Whether some pipe has no read end or no write end: only then every socket's fdinfo is worth reading."""
-    read: set[bytes] = set()
-    written: set[bytes] = set()
-    for holder in holders:
-        for key, end in (holder.ends or {}).items():
-            if end.read_fds:
-                read.add(key)
-            if end.write_fds:
-                written.add(key)
-    return read != written
+    ends = [item for holder in holders for item in (holder.ends or {}).items()]
+    return {key for key, end in ends if end.read_fds} != {key for key, end in ends if end.write_fds}
 
 
 def _notes(host: Host, scan: PipeScan) -> list[str]:

@@ -46,37 +46,27 @@ def pid_of(word: str) -> int:
 
 
 def resolve_process(host: Host, word: str, command: str) -> int:
-    """The pid of the process that is meant: a PID (which may not exist), a part of a JVM's main class or jar, a process name.
-
-    Raises WhichProcess where the word fits no process or several. `command` stands in the message.
-    """
+    """The pid of a PID (which may not exist), a part of a JVM's main class or jar, a process name. Raises WhichProcess."""
     if is_pid(word):
         return pid_of(word)
     from opskit.jvm.discover import find_jvms
 
     found = find_jvms(host.fs, host.clock_ticks)
     matching = [jvm for jvm in found if word.lower() in jvm.main.lower()] if word else []
-    named = {jvm.pid: f"{jvm.pid:>9}  {host.user_name(jvm.uid):<12}  {jvm.main}" for jvm in matching}
+    named = {jvm.pid: _line(host, jvm) for jvm in matching}
     if not named and word:
         named = {pid: f"{pid:>9}  {word}" for pid in host.fs.pids() if command_name(host.fs, pid) == word}
     if len(named) == 1:
         return next(iter(named))
     if named:
-        raise WhichProcess(
-            f"{len(named)} processes match {word!r}; give the PID of one",
-            _shortened([*named.values()], "give a longer part of the name"),
-        )
-    listing = shell.command("ps", "-e")
-    raise WhichProcess(
-        f"{command}: {word!r} is not a PID or the name of a running JVM or process; {listing} lists them"
-    )
+        listed = _shortened([*named.values()], "give a longer part of the name")
+        raise WhichProcess(f"{len(named)} processes match {word!r}; give the PID of one", listed)
+    what = f"{word!r} is not a PID or the name of a running JVM or process"
+    raise WhichProcess(f"{command}: {what}; {shell.command('ps', '-e')} lists them")
 
 
 def resolve_jvm(host: Host, word: str | None) -> int:
-    """The pid of the JVM that is meant; whoever asks it finds out whether it answers. None: the only one that runs.
-
-    Raises NoSuchProcess, and WhichProcess where the words fit no JVM or several.
-    """
+    """The pid of the JVM that is meant; None: the only one that runs. Raises NoSuchProcess, WhichProcess."""
     if word is not None and is_pid(word):
         pid = pid_of(word)
         if not host.fs.exists(pid):
@@ -88,26 +78,23 @@ def resolve_jvm(host: Host, word: str | None) -> int:
     if word is None:
         if len(found) == 1:
             return found[0].pid
-        raise WhichProcess(
-            "which JVM? Give a PID, or a part of its main class or jar" if found else "no JVM is running here",
-            _lines(host, found),
-        )
+        problem = "which JVM? Give a PID, or a part of its main class or jar" if found else "no JVM is running here"
+        raise WhichProcess(problem, _lines(host, found))
     matching = [jvm for jvm in found if word.lower() in jvm.main.lower()]
     if len(matching) == 1:
         return matching[0].pid
     if matching:
         raise WhichProcess(f"{len(matching)} JVMs match {word!r}; give the PID of one", _lines(host, matching))
-    raise WhichProcess(
-        f"{word!r} is in no JVM's main class or jar" + (", these are running" if found else "; none is running here"),
-        _lines(host, found),
-    )
+    running = ", these are running" if found else "; none is running here"
+    raise WhichProcess(f"{word!r} is in no JVM's main class or jar{running}", _lines(host, found))
+
+
+def _line(host: Host, jvm: Jvm) -> str:
+    return f"{jvm.pid:>9}  {host.user_name(jvm.uid):<12}  {jvm.main}"
 
 
 def _lines(host: Host, found: Sequence[Jvm]) -> list[str]:
-    listing = shell.command("opskit", "jvms")
-    return _shortened(
-        [f"{jvm.pid:>9}  {host.user_name(jvm.uid):<12}  {jvm.main}" for jvm in found], f"{listing} lists them all"
-    )
+    return _shortened([_line(host, jvm) for jvm in found], f"{shell.command('opskit', 'jvms')} lists them all")
 
 
 def _shortened(lines: list[str], hint: str) -> list[str]:

@@ -17,11 +17,9 @@ if TYPE_CHECKING:
 
 
 @command(
-    "pipes",
-    formats=("table", "text", "json", "markdown"),
-    options=(USERS, TOP, WATCH),
+    "pipes", formats=("table", "text", "json", "markdown"), options=(USERS, TOP, WATCH),
     exclusive=[("by_process", "by_user")],
-)
+)  # fmt: skip
 @click.argument("targets", metavar="[PID|NAME]...", nargs=-1)
 @option("--by-process", is_flag=True, help="Show the processes of each pipe with their fds.")
 @option("--by-user", is_flag=True, help="Show each user's pipes, fds and capacity against fs.pipe-user-pages-soft.")
@@ -31,16 +29,9 @@ if TYPE_CHECKING:
 @option("--threads", is_flag=True, help="Include threads with an unshared fd table.")
 @option("--sort", type=click.Choice(["fds", "inode"]), default="fds", show_default=True, help="Order of the pipes.")
 def pipes(
-    run: Run,
-    targets: tuple[str, ...],
-    by_process: bool,
-    by_user: bool,
-    ends: bool,
-    fill: bool,
-    fifos: bool,
-    threads: bool,
-    sort: str,
-) -> int:
+    run: Run, targets: tuple[str, ...], by_process: bool, by_user: bool, ends: bool, fill: bool, fifos: bool,
+    threads: bool, sort: str,
+) -> int:  # fmt: skip
     """List open pipes: their processes, which are full or one-sided, who keeps gaining them."""
     from opskit.collect.targets import resolve_process
 

@@ -44,21 +44,17 @@ _READY_TRIES, _READY_PAUSE_S = 40, 0.05
 
 
 class Jvm(NamedTuple):
-    """One JVM. `ns_pid` is its PID in its own PID namespace, `uid` its effective user.
-
-    `main` is the main class, module or jar, or else the program's name. `libjvm` is the library's path in the JVM's mount
-    namespace. `perf` None: `no_perf` says why there are no counters.
-    """
+    """One JVM."""
 
     pid: int
-    ns_pid: int
+    ns_pid: int  # in its own PID namespace
     kind: Kind
-    uid: int
+    uid: int  # effective
     start_ticks: int | None
-    main: str
-    libjvm: str | None = None
+    main: str  # the main class, module or jar, or else the program's name
+    libjvm: str | None = None  # the library's path in the JVM's mount namespace
     perf: PerfData | None = None
-    no_perf: OpskitError | None = None
+    no_perf: OpskitError | None = None  # why there are no counters
 
 
 class Survey(NamedTuple):
@@ -122,23 +118,20 @@ def find_jvm(fs: ProcFS, pid: int, clock_ticks: int = 100) -> Jvm:
             raise NotSupported(f"{gone.filename} is not in this copy: whether {pid} is a JVM is unknown") from None
         raise NoSuchProcess(pid, "it ended just now") from None
     except DENIED:
+        maps, unknown = fs.path(pid, "maps"), "is a JVM is unknown"
         if not fs.is_live:
-            raise NotSupported(
-                f"{fs.path(pid, 'maps')} is missing or incomplete in this copy: whether {pid} is a JVM is unknown"
-            ) from None
-        raise NotPermitted(
-            f"{fs.path(pid, 'maps')}: permission denied, and {pid} ({name}) has no JVM's name: whether it is a JVM is unknown; "
-            f"{as_owner_or_root(fs, 'CAP_SYS_PTRACE', pid, status.effective_uid)}"
-        ) from None
+            raise NotSupported(f"{maps} is missing or incomplete in this copy: whether {pid} {unknown}") from None
+        advice = as_owner_or_root(fs, "CAP_SYS_PTRACE", pid, status.effective_uid)
+        why = f"permission denied, and {pid} ({name}) has no JVM's name"
+        raise NotPermitted(f"{maps}: {why}: whether it {unknown}; {advice}") from None
     if jvm is None:
-        raise NotAJvm(
-            f"{pid} ({name}) is not a JVM: it maps neither libjvm nor an hsperfdata file; opskit jvms lists the JVMs"
-        )
+        why = "it maps neither libjvm nor an hsperfdata file"
+        raise NotAJvm(f"{pid} ({name}) is not a JVM: {why}; opskit jvms lists the JVMs")
     return jvm
 
 
 def read_perfdata(fs: ProcFS, pid: int, sleep: Callable[[float], None] | None = None) -> PerfData:
-    """The counters of a JVM. With `sleep` (seconds) it waits up to 2 s for a JVM that is just starting.
+    """The counters of a JVM. With `sleep` it waits up to 2 s for a JVM that is just starting.
 
     Raises NoSuchProcess, NotAJvm; for a JVM without counters NotPermitted (another user's) or NotSupported (with the reason).
     """
@@ -162,8 +155,6 @@ class NotReady(NotSupported):
 
 
 class _Finder:
-    """Looks at processes, and caches what many have in common."""
-
     def __init__(self, fs: ProcFS, clock_ticks: int) -> None:
         self.fs, self.clock_ticks = fs, clock_ticks
         self._native: dict[tuple[int, int], bool] = {}  # an executable -> whether it is a native image
@@ -190,25 +181,20 @@ class _Finder:
         if not native:
             return self._jvm(pid, status, HOTSPOT, maps.libjvm.path if maps.libjvm else None, perf)
         if not isinstance(perf, PerfData):
-            perf = NotSupported(
-                f"{pid} is a GraalVM native image, not a JVM: it shares counters only if it was built with "
-                "--enable-monitoring=jvmstat"
-            )
+            why = "it shares counters only if it was built with --enable-monitoring=jvmstat"
+            perf = NotSupported(f"{pid} is a GraalVM native image, not a JVM: {why}")
         return self._jvm(pid, status, NATIVE_IMAGE, None, perf)
 
     def _unless_denied(self, read: Callable[..., T], *arguments: object) -> T | None:
         """read(*arguments); None for missing rights, or a file that a copy lacks. Raises GONE on a live machine."""
         try:
             return read(*arguments)
-        except DENIED:
-            return None
-        except GONE:
-            if self.fs.is_live:
+        except (DENIED, *GONE) as error:
+            if self.fs.is_live and isinstance(error, GONE):
                 raise
             return None
 
     def _mapped_file(self, pid: int, status: Status, mapping: Mapping | None) -> PerfData | OpskitError:
-        """The counters in the file that the process maps, or why there are none."""
         if mapping is None:
             return self._why_none(pid, status)
         named = []
@@ -247,10 +233,10 @@ class _Finder:
         if perf is None and not self.fs.is_live:
             perf = NotSupported(f"{pid} is a JVM, whose counters are not in this copy")
         elif perf is None:
-            owner = status.effective_uid
+            uid = status.effective_uid
+            advice = as_owner_or_root(self.fs, "CAP_SYS_PTRACE CAP_DAC_READ_SEARCH", pid, uid)
             perf = NotPermitted(
-                f"{pid} is a JVM of uid {owner}, whose counters only that user and root may read; "
-                f"{as_owner_or_root(self.fs, 'CAP_SYS_PTRACE CAP_DAC_READ_SEARCH', pid, owner)}"
+                f"{pid} is a JVM of uid {uid}, whose counters only that user and root may read; {advice}"
             )
         return self._jvm(pid, status, HOTSPOT, None, perf)
 
@@ -258,9 +244,7 @@ class _Finder:
         """The file in our /tmp that has the process's owner and began after it; the newest one of several users' directories."""
         name = str((status.ns_pids or (pid,))[-1])
         found = []
-        for user in self.fs.names_root("tmp"):
-            if not user.startswith("hsperfdata_"):
-                continue
+        for user in [name for name in self.fs.names_root("tmp") if name.startswith("hsperfdata_")]:
             at = f"{self.fs.root}/tmp/{user}"
             file, data = optional(self.fs.read_untrusted, at, name, _LARGEST_FILE_BYTES, default=(None, b""))
             # The files of a copy may have any owner.
@@ -285,7 +269,6 @@ class _Finder:
         )  # fmt: skip
 
     def _words(self, pid: int, name: str) -> list[str]:
-        """The words of cmdline or environ; empty where unreadable. Raises GONE."""
         return self._unless_denied(self.fs.load, parse_words, pid, name) or []
 
     def _has_vm_thread(self, pid: int) -> bool:
@@ -329,16 +312,13 @@ class _Finder:
                 return NotSupported(f"{pid} was started with -XX:{bad}{name}: it shares no counters")
         uid = status.effective_uid
         if not self._has_passwd_entry(pid, uid):
-            return Nameless(
-                f"{pid} shares no counters: uid {uid} has no passwd entry where it runs, and HotSpot makes no hsperfdata file "
-                "for a user without a name"
-            )
+            why = "HotSpot makes no hsperfdata file for a user without a name"
+            return Nameless(f"{pid} shares no counters: uid {uid} has no passwd entry where it runs, and {why}")
         if self._is_young(pid):
             return NotReady(f"{pid} is just starting: it has not shared its counters yet")
-        return NotSupported(
-            f"{pid} shares no counters: it maps no hsperfdata file, and its command line shows no reason; "
-            f"{shell.command('opskit', 'hsperf-check', pid)} looks further"
-        )
+        why = "it maps no hsperfdata file, and its command line shows no reason"
+        check = shell.command("opskit", "hsperf-check", pid)
+        return NotSupported(f"{pid} shares no counters: {why}; {check} looks further")
 
     def _is_young(self, pid: int) -> bool:
         ticks = self.fs.load(parse_stat, pid, "stat").start_ticks

@@ -10,9 +10,13 @@ import re
 from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput
+from opskit.proc.fs import optional
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from opskit.jvm.discover import Jvm
+    from opskit.proc.fs import ProcFS
 
 HIDDEN = "…"
 
@@ -26,6 +30,7 @@ _STARTS_MAIN = frozenset({"-jar", "-m", "--module"})
 _NEXT_OPTION = r"(?=\s+(?:-D|-X|-javaagent:|-agent(?:lib|path):|-(?:ea|da|esa|dsa|server|client|jar|cp)\b|--)|\s*$)"
 _VALUED = r"(?:-D[^=\s]+|-javaagent:[^=\s]+|-agent(?:lib|path):[^=\s]+)"
 _VALUED_IN_LINE = rf"((?:^|(?<=\s)){_VALUED})=.*?(?<!\s){_NEXT_OPTION}"
+_MOST_RELEASE_BYTES = 1 << 20  # a JDK's has a dozen lines; a container's may have any size
 _MOST_WITH_SPACES = 1000  # options with spaces in their values
 
 
@@ -80,12 +85,9 @@ def is_java_launcher(words: list[str]) -> bool:
 
 
 def last_flag(words: list[str], environment: list[str], name: str) -> str | None:
-    """The last of `-XX:+NAME`, `-XX:-NAME` or `-XX:NAME=value`, which is in force; None: not given.
-
-    Later ones win: JAVA_TOOL_OPTIONS, then the command line (JDK_JAVA_OPTIONS stands before it), then _JAVA_OPTIONS.
-    Options in files (@argfile, -XX:Flags=, JAVA_OPTIONS of wrappers) are not visible here.
-    """
-    variables = dict(_pair(entry) for entry in environment)
+    """The last of `-XX:+NAME`, `-XX:-NAME` or `-XX:NAME=value`, which is in force; None: not given, or in a file."""
+    # Later ones win: JAVA_TOOL_OPTIONS, JDK_JAVA_OPTIONS, the command line, _JAVA_OPTIONS.
+    variables = dict(entry.partition("=")[::2] for entry in environment)
     options = [option for key in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS") for option in variables.get(key, "").split()]
     options += _split(words)[0]
     options += variables.get("_JAVA_OPTIONS", "").split()
@@ -109,16 +111,22 @@ def without_secrets(vm_args: str, words: Sequence[str] = ()) -> str:
 
 def parse_release(text: str) -> dict[str, str]:
     """The `KEY="value"` lines of a JDK's release file (JAVA_VERSION, IMPLEMENTOR, …). Raises BadInput if there is none."""
-    fields = {
-        key: value.strip().strip('"')
-        for key, equals, value in (line.partition("=") for line in text.splitlines())
-        if equals
-    }
+    pairs = (line.partition("=") for line in text.splitlines())
+    fields = {key: value.strip().strip('"') for key, equals, value in pairs if equals}
     if not fields:
         raise BadInput("release", 'no `KEY="value"` line', found=text)
     return fields
 
 
-def _pair(entry: str) -> tuple[str, str]:
-    key, _, value = entry.partition("=")
-    return key, value
+def jdk_release(fs: ProcFS, jvm: Jvm) -> dict[str, str]:
+    """JAVA_VERSION, IMPLEMENTOR, …; empty where the file is unreadable."""
+    if jvm.libjvm is None:
+        return {}
+    home = posixpath.dirname(posixpath.dirname(posixpath.dirname(jvm.libjvm)))
+    # JDK 8 has its library in jre/lib/amd64/server, and the file next to jre.
+    for place in (home, posixpath.dirname(home), posixpath.dirname(posixpath.dirname(home))):
+        data = optional(fs.read_inside, jvm.pid, f"{place}/release", _MOST_RELEASE_BYTES)
+        fields = data and optional(parse_release, data.decode("utf-8", "replace"))
+        if fields:
+            return fields
+    return {}

@@ -26,11 +26,7 @@ class JvmMaps(NamedTuple):
 
 
 def parse_jvm_maps(text: str) -> JvmMaps:
-    """Find the three files.
-
-    A library must be loaded (with code, or data of its own): a debugger only reads it. An hsperfdata file must be writable:
-    jstat maps those of others to read them.
-    """
+    """Find the three files: the libraries loaded, which a debugger only reads, and hsperfdata writable, which jstat only reads."""
     return JvmMaps(
         find_mapping(text, "/libjvm.so", _is_loaded),
         find_mapping(text, "/libj9vm", _is_loaded),

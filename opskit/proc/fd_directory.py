@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     # From (names, the directory) to one item an fd. Raises OSError for the first fd that cannot be read.
     FdReader = Callable[[list[bytes], int], list[T]]
 
-
 _DENSE_FROM = 64
 _NAMES: list[bytes] = []
 # Of one fd alone: it is closed by now; the target is longer than a page; in a copied tree it may be no link.
@@ -25,11 +24,8 @@ _NO_TARGET = (errno.ENAMETOOLONG, errno.EINVAL)
 
 
 def _dense_names(directory: int) -> list[bytes]:
-    """The names of all fds where a process has many and no gap; empty where readdir has to tell.
-
-    Since Linux 6.2 st_size of an fd directory is the number of fds. If there are N, and 0 to N-1 can all be read, these
-    are all of them, and readdir, a fifth of the scan of a process with thousands, is not needed. A gap shows as ENOENT.
-    """
+    """The names of all fds where a process has many and no gap; empty where readdir has to list them."""
+    # Since Linux 6.2 st_size is the number of fds N. Where 0 to N-1 can all be read, readdir, a fifth of the scan, is not needed.
     count = os.fstat(directory).st_size
     if count < _DENSE_FROM:
         return []
@@ -61,10 +57,7 @@ def links(names: list[bytes], directory: int, wanted: tuple[bytes, ...]) -> list
 def read_all(
     read: FdReader[T], directory: int, names: Callable[[], list[bytes]], untold: list[T], *, dense: bool = True
 ) -> list[T]:
-    """What `read` says of each fd, without those that are closed meanwhile; `untold` stands for one without a target.
-
-    `names` lists the directory; `dense`: the kernel may count it instead.
-    """
+    """`read` of each fd of a directory listed by `names`, or by `dense` counts; `untold` stands for an fd without a target."""
     try:
         return read((dense and _dense_names(directory)) or names(), directory)
     except OSError as error:
@@ -81,6 +74,5 @@ def read_all(
 
 
 def _check_of_one_fd(error: OSError) -> None:
-    """Raise the error again unless it is about one fd alone."""
     if error.errno not in _GONE and error.errno not in _NO_TARGET:
         raise error

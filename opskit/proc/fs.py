@@ -132,14 +132,14 @@ class Space(NamedTuple):
 
 
 class ProcFS:
-    """Kernel files by their paths: this machine's.
-
-    Every method above `primitives` is made of these. Another source of files (TreeFS, a recording) overrides them alone.
-    """
+    """This machine's kernel files by their paths. Another source (TreeFS, a recording) overrides the `primitives` alone."""
 
     def __init__(self, proc: str = "/proc", root: str = "/") -> None:
         self.proc = proc.rstrip("/") or "/"
         self.root = root.rstrip("/")
+        self.is_live = True  # a kernel fills PROC now: a copy has no rates, and may be incomplete
+        self.has_our_root = not self.root  # the users, /tmp and cgroups that belong to PROC are this machine's
+        self.refused: dict[str, str] = {}  # the files that exist and were not read: path -> why
 
     def is_own(self) -> bool:
         """Whether a PID in this tree is the same process here: the tree is live, and its `self` is us in our PID namespace."""
@@ -222,10 +222,7 @@ class ProcFS:
     @overload
     def maybe(self, parse: Callable[[str], T], *parts: object, default: D, strict: bool = False) -> T | D: ...
     def maybe(self, parse: Callable[[str], T], *parts: object, default: object = None, strict: bool = False) -> object:
-        """PROC/parts through a parser, or the default where it is gone, denied, unreadable or malformed.
-
-        `strict`: a malformed file raises BadInput.
-        """
+        """PROC/parts through a parser, or the default where it is gone, denied, unreadable or (unless `strict`) malformed."""
         return self._maybe(parse, self.path(*parts), default, strict)
 
     @overload
@@ -259,10 +256,8 @@ class ProcFS:
         return len(self.names_at(self.path(*parts, "fd")))
 
     def fd_targets(self, *parts: object) -> list[bytes]:
-        """Where every fd of a process (or of a thread: pid, "task", tid) points. Nothing is opened or followed.
-
-        bytes: on 200,000 fds decoding costs a fifth of the scan. Empty where the kernel does not give the target.
-        """
+        """Where every fd of a process (or of a thread: pid, "task", tid) points; empty where the kernel does not say."""
+        # bytes: on 200,000 fds decoding costs a fifth of the scan.
         return self._of_fds(fd_directory.targets, parts, [b""])
 
     def fd_links(self, *parts: object, wanted: tuple[bytes, ...] = (b"",)) -> list[FdLink]:
@@ -270,15 +265,12 @@ class ProcFS:
         return self._of_fds(lambda names, directory: fd_directory.links(names, directory, wanted), parts, [])
 
     def inside(self, pid: int, path: str) -> str:
-        """Our path of a file in a process's mount namespace: below PROC/PID/root, with its links resolved there.
-
-        An absolute link of the process's must not lead into our own root.
-        """
+        """Our path of a file in a process's mount namespace: below PROC/PID/root, where its absolute links lead too."""
         base = self.path(pid, "root")
         self._stat(base)
         todo = path.split("/")
         done: list[str] = []
-        links = 0
+        links_left = _MAX_LINKS
         while todo:
             part = todo.pop(0)
             if part == "..":
@@ -292,8 +284,8 @@ class ProcFS:
                     raise
                 done.append(part)  # not a link
                 continue
-            links += 1
-            if links > _MAX_LINKS:
+            links_left -= 1
+            if links_left < 0:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
             if target.startswith("/"):
                 done.clear()
@@ -306,21 +298,6 @@ class ProcFS:
         return self.read_untrusted(directory, name, limit_bytes)[1]
 
     # primitives
-
-    @property
-    def is_live(self) -> bool:
-        """Whether a kernel fills PROC now. A copy has no rates, and may be incomplete."""
-        return True
-
-    @property
-    def has_our_root(self) -> bool:
-        """Whether the users, /tmp and cgroups that belong to PROC are those of this machine."""
-        return not self.root
-
-    @property
-    def refused(self) -> dict[str, str]:
-        """The files that exist and were not read: path -> why."""
-        return {}
 
     def read_path(self, path: str, limit_bytes: int = LARGEST_BYTES) -> bytes:
         """A whole file. Raises Refused where it is larger than the limit, or than any of its kind."""
@@ -339,10 +316,7 @@ class ProcFS:
             os.close(fd)
 
     def read_untrusted(self, directory: str, name: str, limit_bytes: int) -> tuple[FileId, bytes]:
-        """A regular file in a directory that others may write to, with its fstat. No link is followed, no lock taken.
-
-        Raises OSError: ELOOP for a link, ENOTDIR, EINVAL for what is not a regular file, EFBIG above the limit.
-        """
+        """A regular file in a directory that others may write to, with its fstat; see check_untrusted for the errors."""
         at = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             # Opening a device or a FIFO has side effects: look first, then open that very file.

@@ -86,7 +86,6 @@ def blocked_writers(fs: ProcFS, holders: Iterable[Holder], fills: Mapping[bytes,
 
 
 def _written_pipe(fs: ProcFS, pid: int, tid: int) -> bytes:
-    """The target of the fd that a thread sleeps writing to; empty if it is not in a write."""
     fd = fs.maybe(parse_written_fd, pid, "task", tid, "syscall")
     return b"" if fd is None else optional(fs.link, pid, "task", tid, "fd", fd, default=b"")
 
@@ -101,10 +100,7 @@ def parse_written_fd(text: str, machine: str = platform.machine()) -> int | None
 
 
 def times_slept(fs: ProcFS, threads: Iterable[Blocked]) -> dict[Blocked, int]:
-    """How often each living thread has gone to sleep so far.
-
-    A reader that takes something out of a full pipe wakes its writer, which sleeps again once the pipe is full.
-    """
+    """How often each living thread has gone to sleep: a writer does again when a reader has drained its full pipe."""
     counts = {}
     for thread in threads:
         status = fs.maybe(parse_status, thread.pid, "task", thread.tid, "status")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from opskit.errors import BadInput
 from opskit.proc.files.fd import PIPE_PREFIX, parse_fdinfo
 from opskit.proc.files.mountinfo import REMOTE, parse_mountinfo
-from opskit.proc.fs import DENIED, FD_READABLE, FD_WRITABLE, GONE, FdLink, ProcFS, optional
+from opskit.proc.fs import DENIED, FD_READABLE, FD_WRITABLE, GONE, ProcFS, optional
 from opskit.quantities import integer
 from opskit.records import NamedTuple
 
@@ -29,10 +29,7 @@ _WANTED_WITH_FIFOS = (*_WANTED, b"/")
 
 
 class Ends(NamedTuple):
-    """The fds of one process on one pipe: how many are for reading, for writing, and one of them by number.
-
-    Neither for reading nor for writing: unknown (a copy without fdinfo).
-    """
+    """One process's fds on one pipe: how many read and write (both 0: unknown, a copy without fdinfo), and one by number."""
 
     read_fds: int
     write_fds: int
@@ -40,10 +37,7 @@ class Ends(NamedTuple):
 
 
 class Holder(NamedTuple):
-    """A process's fds on pipes. `counts`: fds on each pipe; `ends`: the same with directions, if they were asked for.
-
-    `tid` is set where the table belongs to one thread (its own by unshare, or the main thread has exited).
-    """
+    """A process's fds on each pipe; `ends`: with directions, if asked for; `tid`: where one thread has the table alone."""
 
     pid: int
     counts: dict[bytes, int]
@@ -74,16 +68,10 @@ class PipeScanner:
     """How to look: with directions (`ends`), with named FIFOs, into threads' own fd tables."""
 
     def __init__(
-        self,
-        fs: ProcFS,
-        *,
-        ends: bool = False,
-        fifos: bool = False,
+        self, fs: ProcFS, *, ends: bool = False, fifos: bool = False, threads: bool = False,
         same_fd_table: Callable[[int, int], bool] | None = None,
-        threads: bool = False,
-    ) -> None:
-        self.fs, self.ends, self.fifos, self.threads = fs, ends, fifos, threads
-        self.same_fd_table = same_fd_table
+    ) -> None:  # fmt: skip
+        self.fs, self.ends, self.fifos, self.threads, self.same_fd_table = fs, ends, fifos, threads, same_fd_table
         self._mount_types: dict[bytes, dict[str, str]] = {}  # a mount namespace -> its mounts' ids -> their types
 
     def scan(self, pids: Iterable[int]) -> PipeScan:
@@ -142,10 +130,9 @@ class PipeScanner:
                 if mode & _NOT_PROC:  # the path is another machine's: what lies there here is something else
                     result.copied_skipped += 1
                     continue
-                fifo = self._fifo(parts, fd, target, result)
-                if fifo is None:
+                key = self._fifo(parts, fd, target, result)
+                if not key:
                     continue
-                key = fifo
             if mode & _NOT_PROC:
                 mode = self._mode_by_fdinfo(parts, fd)
             fd_of[key] = fd
@@ -164,17 +151,17 @@ class PipeScanner:
         last = "01234567".find(flags[-1]) if flags else -1
         return _MODES.get(last & 3, 0) if last >= 0 else 0
 
-    def _fifo(self, parts: tuple[object, ...], fd_name: bytes, target: bytes, result: PipeScan) -> bytes | None:
+    def _fifo(self, parts: tuple[object, ...], fd_name: bytes, target: bytes, result: PipeScan) -> bytes:
         fd = fd_name.decode()
         try:
             if self._is_remote(parts, fd):
                 result.remote_skipped += 1
-                return None
+                return b""
             found = self.fs.file_id(*parts, "fd", fd)
         except (OSError, BadInput):  # gone, denied, or its file system is (ESTALE, ENOTCONN, EIO)
-            return None
+            return b""
         if not stat.S_ISFIFO(found.mode):
-            return None
+            return b""
         key = b"fifo:%d:%d" % (found.device, found.inode)
         result.fifo_paths[key] = target
         return key
@@ -190,13 +177,10 @@ class PipeScanner:
     def _tables_of_threads(self, pid: int, *, leader_has_table: bool) -> list[int]:
         """One thread for each fd table that is not the leader's."""
         known = [pid] if leader_has_table else []
-        found = []
         for tid in optional(self.fs.tids, pid, default=[]):  # a copy may have none
-            if tid == pid or any(self._shared(pid, other, tid) for other in known):
-                continue
-            known.append(tid)
-            found.append(tid)
-        return found
+            if tid != pid and not any(self._shared(pid, other, tid) for other in known):
+                known.append(tid)
+        return known[leader_has_table:]
 
     def _shared(self, pid: int, one: int, other: int) -> bool:
         if self.same_fd_table is not None:
@@ -205,26 +189,20 @@ class PipeScanner:
             except OSError:  # no kcmp in this kernel, or no right to use it: compare what the tables hold
                 pass
         try:
-            return self._listing(pid, one) == self._listing(pid, other)
+            first, second = (sorted(self.fs.fd_links(pid, "task", tid)) for tid in (one, other))
         except (*GONE, DENIED):
             return True
-
-    def _listing(self, pid: int, tid: int) -> list[FdLink]:
-        return sorted(self.fs.fd_links(pid, "task", tid))
+        return first == second
 
 
 def _check_links(holder: Holder) -> None:
-    """Raise BadInput for a link that no kernel has made."""
     for key in holder.counts:
         if key.startswith(PIPE_PREFIX) and (not key.endswith(b"]") or integer(key[len(PIPE_PREFIX) : -1]) is None):
             raise BadInput("fd", "a link that is no pipe:[INODE]", found=key.decode("utf-8", "replace"))
 
 
 def fds_in_flight(fs: ProcFS, sockets: Iterable[tuple[int, bytes]]) -> dict[int, int]:
-    """Fds that sit in a unix socket's receive queue (SCM_RIGHTS), in no fd directory: pid of the receiver -> how many.
-
-    `sockets`: (pid, fd) of every socket. fdinfo has `scm_fds:` since Linux 5.7; nothing is found before.
-    """
+    """Fds in the receive queues (SCM_RIGHTS) of these unix sockets (pid, fd): receiver -> how many; none before Linux 5.7."""
     queued: dict[int, int] = {}
     for pid, fd in sockets:
         count = integer(fs.maybe(parse_fdinfo, pid, "fdinfo", fd.decode(), default={}).get("scm_fds", ""))

@@ -19,13 +19,10 @@ _COMM_BYTES = 15
 
 
 class Process(NamedTuple):
-    """One process. `start_ticks` (clock ticks since boot) tell it from a later process with the same PID.
-
-    `command` is the exe's name, or comm where the exe is unreadable. None: unknown.
-    """
+    """One process. `start_ticks` (clock ticks since boot) tell it from a later one with the same PID. None: unknown."""
 
     pid: int
-    command: str
+    command: str  # the exe's name, or comm where the exe is unreadable
     uid: int | None = None
     user: str | None = None
     ppid: int | None = None
@@ -54,19 +51,16 @@ def command_name(fs: ProcFS, pid: int) -> str:
 
 def read_process(fs: ProcFS, pid: int, user_name: Callable[[int], str]) -> Process:
     """The identity of a process; None for each value that cannot be read."""
-    uid = fs.maybe(_real_uid, pid, "status")
+    uid = fs.maybe(real_uid, pid, "status")
     stat = None if uid is None else fs.maybe(parse_stat, pid, "stat")
     rest = (stat.ppid, stat.start_ticks, stat.state, stat.threads) if stat else ()
     return Process(pid, command_name(fs, pid), uid, None if uid is None else user_name(uid), *rest)
 
 
-def _real_uid(status: str) -> int:
+def real_uid(status: str) -> int:
+    """The real uid of /proc/PID/status. Raises BadInput."""
     return parse_status(status).real_uid
 
 
 def _comm(fs: ProcFS, pid: int) -> str:
-    return fs.maybe(_strip_newline, pid, "comm") or "?"
-
-
-def _strip_newline(text: str) -> str:
-    return text.removesuffix("\n")
+    return (fs.maybe(str, pid, "comm") or "").removesuffix("\n") or "?"

@@ -12,8 +12,7 @@ from opskit.proc.kernel import syscalls
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    # From (base, path, O_ flags) to an fd.
-    Resolver = Callable[[int, bytes, int], int]
+    Resolver = Callable[[int, bytes, int], int]  # from (base, path, O_ flags) to an fd
 
 PATH_ONLY = os.O_PATH | os.O_CLOEXEC
 _LINKS_AT_MOST = 40  # the kernel's own limit
@@ -89,7 +88,6 @@ def walk_in_root(base: int, path: bytes, flags: int) -> int:
 
 
 def _components(path: bytes) -> list[bytes]:
-    """The parts, the first one last."""
     return [part for part in reversed(path.split(b"/")) if part not in (b"", b".")]
 
 

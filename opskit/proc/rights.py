@@ -33,8 +33,7 @@ _BY_BIT = (
     "CAP_AUDIT_READ", "CAP_PERFMON", "CAP_BPF", "CAP_CHECKPOINT_RESTORE",
 )  # fmt: skip
 _BITS = {name: 1 << bit for bit, name in enumerate(_BY_BIT)}
-# One of the two is enough.
-_STRONGER = {"CAP_DAC_READ_SEARCH": "CAP_DAC_OVERRIDE"}
+_STRONGER = {"CAP_DAC_READ_SEARCH": "CAP_DAC_OVERRIDE"}  # one of the two is enough
 # A container runtime's defaults, and what kubectl's profile "general" adds; the others need "sysadmin".
 _GENERAL = {
     "CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL", "CAP_SETGID", "CAP_SETUID", "CAP_SETPCAP",
@@ -44,16 +43,13 @@ _GENERAL = {
 
 
 class Rights(NamedTuple):
-    """Effective uid, masks of effective and bounding capabilities, and their restrictions.
-
-    `first_user_namespace`: capabilities hold for the whole machine. `no_new_privs`: sudo has no effect. `groups`: gids as text.
-    """
+    """Effective uid, masks of effective and bounding capabilities, their restrictions; `groups` are gids as text."""
 
     euid: int
     effective: int
     bounding: int
     no_new_privs: bool
-    first_user_namespace: bool
+    first_user_namespace: bool  # capabilities hold for the whole machine
     groups: frozenset[str]
 
 
@@ -77,11 +73,7 @@ def _rights(status: Status, user_namespace: bytes) -> Rights:
 
 def missing(mask: int, capabilities: str) -> list[str]:
     """The capabilities of a list (`CAP_SETUID CAP_SETGID`) that are not in a mask."""
-    return [
-        name
-        for name in capabilities.split()
-        if not mask & _BITS[name] and not mask & _BITS.get(_STRONGER.get(name, ""), 0)
-    ]
+    return [name for name in capabilities.split() if not mask & (_BITS[name] | _BITS.get(_STRONGER.get(name, ""), 0))]
 
 
 def names_of(mask: int) -> list[str]:

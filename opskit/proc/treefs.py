@@ -29,6 +29,7 @@ from opskit.proc.fs import (
     check_untrusted,
     ids,
     largest_bytes,
+    optional,
     read_all,
 )
 from opskit.proc.kernel import syscalls
@@ -74,18 +75,18 @@ class TreeFS(ProcFS):
             raise NotSupported(
                 "/proc is not mounted here, and opening files of a tree needs it; mount -t proc proc /proc"
             )
-        self._refused: dict[str, str] = {}
         self._resolve = resolver or best_resolver()
         # The start of each path, and the directory that it must not leave; the longest first.
         self._bases = [(self.root, _open_base(self.root, "tree", "proc/"))] if self.root else []
         if not self.root or not self.proc.startswith(f"{self.root}/"):
             self._bases.append((self.proc, _open_base(self.proc, "proc tree", "1/, meminfo, …")))
         self._bases.sort(key=lambda base: -len(base[0]))
-        self._live = False  # _is_procfs opens by it
-        self._live = self._is_procfs(self.proc)
+        self.is_live = False  # _is_procfs opens by it
+        self.is_live = self._is_procfs(self.proc)
+        self.has_our_root = self.is_live and not self.root
         if self.has_our_root:
             self._bases.append(("", os.open("/", PATH_ONLY)))
-        self._limit_bytes = LARGEST_BYTES if self._live else LARGEST_COPIED_BYTES
+        self._limit_bytes = LARGEST_BYTES if self.is_live else LARGEST_COPIED_BYTES
 
     def check(self) -> None:
         """Raise BadInput unless the root looks like a proc tree."""
@@ -98,25 +99,10 @@ class TreeFS(ProcFS):
             found = ", ".join(sorted(names)[:3]) or "an empty directory"
             raise BadInput(self.proc, f"no proc tree: found {found}; {advice}")
 
-    @property
-    def is_live(self) -> bool:
-        """Whether it is a procfs."""
-        return self._live
-
-    @property
-    def has_our_root(self) -> bool:
-        """Whether the users, /tmp and cgroups that belong to PROC are those of this machine."""
-        return self._live and not self.root
-
-    @property
-    def refused(self) -> dict[str, str]:
-        """The files that exist and were not read: path -> why."""
-        return self._refused
-
     def read_path(self, path: str, limit_bytes: int | None = None) -> bytes:
         """A whole regular file. Raises Refused for anything else, and above the limit."""
         limit_bytes = largest_bytes(path, self._limit_bytes if limit_bytes is None else limit_bytes)
-        if not self._live and path[path.rfind("/") + 1 :] in _SMALL:
+        if not self.is_live and path[path.rfind("/") + 1 :] in _SMALL:
             limit_bytes = min(limit_bytes, LARGEST_SMALL_BYTES)
         with self._opened(path) as seen:
             self._check_regular(seen, path, limit_bytes)
@@ -140,7 +126,7 @@ class TreeFS(ProcFS):
             try:
                 check_untrusted(found, path, limit_bytes)
             except OSError as error:
-                self._refused[path] = str(error.strerror)
+                self.refused[path] = str(error.strerror)
                 raise
             with self._reopened(seen, path) as fd:
                 return found, read_all(fd, path, limit_bytes)
@@ -171,7 +157,7 @@ class TreeFS(ProcFS):
     def inside(self, pid: int, path: str) -> str:
         """As ProcFS has it. Raises FileNotFoundError where a copy does not hold that process's mount namespace."""
         root = self.path(pid, "root")
-        if not self._live and stat.S_ISLNK(self.file_id_at(root).mode) and not self._shares_the_root(pid):
+        if not self.is_live and stat.S_ISLNK(self.file_id_at(root).mode) and not self._shares_the_root(pid):
             raise FileNotFoundError(errno.ENOENT, "not in this copy", root)
         return super().inside(pid, path)
 
@@ -179,13 +165,8 @@ class TreeFS(ProcFS):
         """Whether a copied process's `root -> /` means ROOT: it is not in a mount namespace of its own."""
         if not self.root:
             return False
-        namespaces = []
-        for each in (1, pid):
-            try:
-                namespaces.append(self.link(each, "ns", "mnt"))
-            except OSError:
-                return True  # not in the copy
-        return namespaces[0] == namespaces[1]
+        first, other = (optional(self.link, each, "ns", "mnt") for each in (1, pid))  # a copy may hold neither
+        return first is None or other is None or first == other
 
     # How a path is reached
 
@@ -210,7 +191,7 @@ class TreeFS(ProcFS):
             if error.errno in _GONE_HERE:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from None
             # read_untrusted and _readlink raise these; reading a live kernel file may give any error.
-            if error.errno in (errno.EINVAL, errno.EFBIG) or (self._live and error.errno not in _NOT_OPENED):
+            if error.errno in (errno.EINVAL, errno.EFBIG) or (self.is_live and error.errno not in _NOT_OPENED):
                 raise
             raise self._refuse(path, error.errno or errno.EIO, error.strerror or "cannot be opened") from None
         finally:
@@ -220,9 +201,8 @@ class TreeFS(ProcFS):
     def _open(self, path: str, *, follow: bool) -> int:
         flags = PATH_ONLY if follow else PATH_ONLY | os.O_NOFOLLOW
         base, below = self._base(path)
-        magic = (
-            _MAGIC.fullmatch(path[len(self.proc) + 1 :]) if self._live and path.startswith(f"{self.proc}/") else None
-        )
+        is_below = self.is_live and path.startswith(f"{self.proc}/")
+        magic = _MAGIC.fullmatch(path, len(self.proc) + 1) if is_below else None
         if magic is None or not (follow or magic["below"]):
             return self._resolve(base, below, flags)
         name = magic["entry"] or magic["file"] or magic["place"]
@@ -257,7 +237,7 @@ class TreeFS(ProcFS):
             raise self._refuse(path, errno.EFBIG, str(error.strerror))
 
     def _refuse(self, path: str, number: int, why: str) -> Refused:
-        self._refused[path] = why
+        self.refused[path] = why
         return Refused(number, why, path)
 
     @contextlib.contextmanager
@@ -267,7 +247,7 @@ class TreeFS(ProcFS):
         try:
             yield fd
         except Refused as error:
-            self._refused[path] = str(error.strerror)
+            self.refused[path] = str(error.strerror)
             raise
         finally:
             os.close(fd)
@@ -283,11 +263,7 @@ class TreeFS(ProcFS):
             os.close(fd)
 
     def _exists(self, path: str) -> bool:
-        try:
-            with self._opened(path, follow=False):
-                return True
-        except OSError:
-            return False
+        return optional(self.file_id_at, path) is not None
 
     def _stat(self, path: str) -> os.stat_result:
         with self._opened(path) as fd:
@@ -307,7 +283,7 @@ class TreeFS(ProcFS):
     def _of_fds(self, read: FdReader[T], parts: tuple[object, ...], untold: list[T]) -> list[T]:
         path = self.path(*parts, "fd")
         with self._opened(path) as seen, self._listable(seen, path) as directory:
-            return fd_directory.read_all(read, directory, lambda: _fd_names(directory), untold, dense=self._live)
+            return fd_directory.read_all(read, directory, lambda: _fd_names(directory), untold, dense=self.is_live)
 
 
 def _fd_names(directory: int) -> list[bytes]:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from opskit.proc.fs import ProcFS
 
-
 PERMISSION_DENIED = "permission denied"
 
 

@@ -21,13 +21,9 @@ class Kind:
     __slots__ = ("dump", "right", "schema", "show")
 
     def __init__(
-        self,
-        schema: Mapping[str, Any],
-        show: Callable[[Any], str] | None = None,
-        *,
-        right: bool = False,
+        self, schema: Mapping[str, Any], show: Callable[[Any], str] | None = None, *, right: bool = False,
         dump: Callable[[Any], Any] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.schema, self.show, self.right, self.dump = schema, show, right, dump
 
 
@@ -64,11 +60,10 @@ def records(fields: Sequence[Field[Any]]) -> Kind:
 
 
 class Field(Generic[R]):
-    """One value of a row: `name` is its JSON key and CSV header, `title` its column ("": JSON only).
+    """One value of a row: `name` is its JSON key and CSV header, `title` its column ("": JSON only; `json=False`: column only).
 
-    `value` is the attribute or key `name` unless given. `show` overrides how its kind is shown to people. `json=False`: a column
-    only. A column of commands has `below`, which names a row: on a terminal, where a cell may be wrapped, its values
-    stand below the table, a line each.
+    `value` is the attribute `name` unless given; `show` overrides the kind's. `below` names a row of a column of commands: on a
+    terminal, where a cell may be wrapped, they stand below the table, a line each.
     """
 
     __slots__ = ("below", "help", "json", "kind", "name", "right", "show", "title", "value")
@@ -110,10 +105,8 @@ def to_object(fields: Sequence[Field[Any]], row: Any) -> dict[str, Any] | None:
     if row is None:
         return None
     pairs = ((field, field.value(row)) for field in fields if field.json)
-    return {
-        field.name: value if value is None or field.kind.dump is None else field.kind.dump(value)
-        for field, value in pairs
-    }
+    dumped = ((field, value, None if value is None else field.kind.dump) for field, value in pairs)
+    return {field.name: dump(value) if dump else value for field, value, dump in dumped}
 
 
 def object_schema(fields: Sequence[Field[Any]]) -> dict[str, Any]:

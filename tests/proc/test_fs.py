@@ -77,7 +77,7 @@ def test_any_call_may_be_optional(fs):
 
 
 PRIMITIVES = {
-    "is_live", "has_our_root", "refused", "read_path", "read_at", "read_untrusted", "names_at", "file_id_at",
+    "read_path", "read_at", "read_untrusted", "names_at", "file_id_at",
     "is_writable", "space_at", "_exists", "_stat", "_readlink", "_scan", "_of_fds",
 }  # fmt: skip
 LOOKS = {"open", "stat", "lstat", "listdir", "scandir", "readlink", "access", "statvfs", "pread", "read", "lexists"}
@@ -114,7 +114,7 @@ def _noting(name):
     return method
 
 
-for _name in PRIMITIVES - {"is_live", "has_our_root", "refused", "_of_fds"}:
+for _name in PRIMITIVES - {"_of_fds"}:
     setattr(Recording, _name, _noting(_name))
 
 

@@ -25,6 +25,7 @@ from opskit.analysis.safepoints.stops import moment_of, stops_of
 from opskit.analysis.safepoints.sums import Sums
 from opskit.collect.jmap_diff import Facts, Sample
 from opskit.collect.jpmp import collect as dump_files
+from opskit.collect.targets import pid_of
 from opskit.commands import dentry
 from opskit.commands.shared import options
 from opskit.errors import OpskitError
@@ -856,7 +857,7 @@ def option(name: str, kind: Any, *samples: bytes) -> None:
 
 option("duration", options.Duration(zero=True), b"500ms", b"10s", b"1.5m", b"5", b".5h")
 option("size", options.Size(), b"64K", b"1.5G", b"10MiB", b"7")
-option("pid", options.Pid(), b"4242", b"0")
+text_target("option pid", pid_of, b"4242", b"0")
 target("option percent", b"25%", b"12.5")(lambda data: dentry._percent(None, None, text(data)))
 target("option level", b"all", b"2")(lambda data: dentry._level(None, None, text(data)))
 text_target(

@@ -15,16 +15,12 @@ if TYPE_CHECKING:
 
     from opskit.collect.pipes import Sample
 
-
 _A_TREND = 5  # samples; with fewer a burst of connections looks like a leak
 _MOSTLY = 0.8  # of the steps between them
 
 
 class Gain(NamedTuple):
-    """A process that has more pipes than when it was first seen, and how fast it gains them.
-
-    `started_s`: seconds from the epoch; None where the boot time is not known.
-    """
+    """A process that has more pipes than when it was first seen; `started_s` from the epoch, None: unknown."""
 
     pid: int
     start_ticks: int
@@ -37,10 +33,7 @@ class Gain(NamedTuple):
 
 
 def gains(samples: Sequence[Sample], boot_s: int | None, clock_ticks: int) -> list[Gain]:
-    """The processes that gained pipes over the samples, fastest first; the slope is a least-squares line's.
-
-    `boot_s`: seconds from the epoch; `clock_ticks` in a second.
-    """
+    """The processes that gained pipes over the samples, fastest first. `boot_s` from the epoch; `clock_ticks` in a second."""
     tracks: dict[tuple[int, int], list[tuple[float, int]]] = {}
     commands: dict[tuple[int, int], str] = {}
     for sample in samples:
@@ -58,7 +51,6 @@ def gains(samples: Sequence[Sample], boot_s: int | None, clock_ticks: int) -> li
 
 
 def _is_steady(track: Sequence[tuple[float, int]]) -> bool:
-    """Whether it grew in most of the steps between enough samples: a leak, and no burst."""
     steps = [later - earlier for (_, earlier), (_, later) in zip(track, track[1:])]
     return len(track) >= _A_TREND and sum(step > 0 for step in steps) >= _MOSTLY * len(steps) and min(steps) >= 0
 

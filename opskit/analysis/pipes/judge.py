@@ -12,16 +12,12 @@ if TYPE_CHECKING:
 
     from opskit.analysis.finding import Finding
     from opskit.analysis.pipes.growth import Gain
-    from opskit.analysis.pipes.owners import OwnerUse
-    from opskit.analysis.pipes.uses import Pipe
+    from opskit.analysis.pipes.uses import OwnerUse, Pipe
     from opskit.collect.pipes import Facts
 
 
 class Result(NamedTuple):
-    """What a look says. `rows`: (fds, inode, key) of each pipe; `pipes`: all about the same ones, where processes were looked at.
-
-    `owners` None: not asked for; `gains` None: not a watch.
-    """
+    """What a look says. `rows`: (fds, inode, key) of each pipe; `pipes`: all about them; None: not asked for, or no watch."""
 
     facts: Facts
     rows: list[tuple[int, int, bytes]]
@@ -57,7 +53,7 @@ def judge(facts: Facts, sort: str = "fds") -> Result:
         gained = gains(facts.samples, facts.boot_s, facts.clock_ticks)
         findings += [keeps_growing(gain, facts.samples) for gain in gained if gain.is_steady]
     if facts.ask.owners:
-        from opskit.analysis.pipes.owners import owners
+        from opskit.analysis.pipes.uses import owners
 
         owner_uses = owners(pipes, facts.user_name, facts.soft_pages, facts.page_bytes)
     return Result(facts, rows, pipes, owner_uses, gained, findings)

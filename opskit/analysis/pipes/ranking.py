@@ -37,10 +37,8 @@ def ranked(totals: Mapping[bytes, int], sort: str = "fds") -> list[tuple[int, in
     """(fds, inode, key) a pipe: most fds first and then by inode, or by inode alone. Raises BadInput for `pipe:[x]`."""
     size = len(PIPE_PREFIX)
     try:
-        rows = [
-            (count, int(key[size:-1]) if key.startswith(PIPE_PREFIX) else identity(key)[1], key)
-            for key, count in totals.items()
-        ]
+        inodes = (int(key[size:-1]) if key.startswith(PIPE_PREFIX) else identity(key)[1] for key in totals)
+        rows = [(count, inode, key) for inode, (key, count) in zip(inodes, totals.items())]
     except ValueError:
         wrong = next(key for key in totals if key.startswith(PIPE_PREFIX) and integer(key[size:-1]) is None)
         raise BadInput("fd", "a link that is no pipe:[INODE]", found=wrong.decode("utf-8", "replace")) from None

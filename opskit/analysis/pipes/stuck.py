@@ -16,15 +16,11 @@ if TYPE_CHECKING:
     from opskit.collect.pipes import Facts
     from opskit.proc.process import Process
 
-
 _NOT_LOOKED_AT = "was not looked at: add --ends"
 
 
 def verdict(facts: Facts, key: bytes, uses: Sequence[ProcessUse]) -> str | None:
-    """`full: writer X is blocked, reader Y is not draining`; `unknown: …`; None where nothing is wrong.
-
-    No process is blamed for what one that was not looked at may do.
-    """
+    """`full: writer X is blocked, reader Y is not draining`; `unknown: …`; None where nothing is wrong."""
     fill, all_seen = facts.fills[key], facts.all_seen
     if fill.reason is not None:
         return f"unknown: {fill.reason}"
@@ -51,11 +47,8 @@ def _name(process: Process) -> str:
 
 
 def deadlocked(facts: Facts, uses: Mapping[bytes, Sequence[ProcessUse]]) -> set[bytes]:
-    """The full pipes whose readers are all blocked, with every thread, in writes to such pipes: none of them can ever drain.
-
-    Empty where only some processes were asked about: another one may hold a read end.
-    """
-    if not facts.all_seen:
+    """The full pipes whose readers are all blocked, with every thread, in writes to such pipes: none of them can ever drain."""
+    if not facts.all_seen:  # another process may hold a read end
         return set()
     stuck = {entry.key for entry in facts.blocked} - facts.drained
     while True:

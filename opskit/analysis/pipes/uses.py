@@ -1,4 +1,4 @@
-"""Who uses a pipe, and what is known about its ends. Pure."""
+"""Who uses a pipe, who made it, and what is known about its ends. Pure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from opskit.quantities import plural
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from opskit.collect.pipes import Facts
     from opskit.proc.pipe_fill import Fill
     from opskit.proc.pipe_scan import Holder
     from opskit.proc.process import Process
+
+
+_UNDIRECTED = (0, 0, None)
+PAGES_OF_A_NEW_PIPE = 16  # fs/pipe.c, PIPE_DEF_BUFFERS
 
 
 class ProcessUse(NamedTuple):
@@ -58,9 +62,6 @@ def pipe_of(facts: Facts, row: tuple[int, int, bytes], uses: tuple[ProcessUse, .
     return Pipe(kind, inode, device, name, fds, uses, end_class, meaning, facts.fills.get(key), said)
 
 
-_UNDIRECTED = (0, 0, None)
-
-
 def uses_by_pipe(holders: Iterable[Holder], people: Mapping[int, Process]) -> dict[bytes, tuple[ProcessUse, ...]]:
     """Per pipe: every process with its fds, most first. Tables that a thread has of its own count for its process."""
     uses: dict[bytes, list[ProcessUse]] = {}
@@ -74,7 +75,6 @@ def uses_by_pipe(holders: Iterable[Holder], people: Mapping[int, Process]) -> di
 
 
 def _merged(row: list[ProcessUse]) -> list[ProcessUse]:
-    """One entry a process, most fds first."""
     by_pid: dict[int, ProcessUse] = {}
     for use in row:
         known = by_pid.get(use.process.pid)
@@ -99,11 +99,9 @@ def classify(uses: Sequence[ProcessUse], in_flight: Mapping[int, int], denied: i
 
 
 def _one_sided(read_end_is_left: bool, in_flight: Mapping[int, int], denied: int) -> str:
-    missing, effect = (
-        ("no write end", "read() returns end of file once it is empty")
-        if read_end_is_left
-        else ("no read end", "write() fails with EPIPE")
-    )
+    missing, effect = "no read end", "write() fails with EPIPE"
+    if read_end_is_left:
+        missing, effect = "no write end", "read() returns end of file once it is empty"
     if in_flight:
         where = ", ".join(f"{count} in sockets of {pid}" for pid, count in sorted(in_flight.items()))
         return f"{missing} in any fd table, but fds are in flight ({where}): it may be among them; if not, {effect}"
@@ -117,3 +115,51 @@ def _one_family(processes: Sequence[Process]) -> bool:
     """Whether all but one descend from another of them."""
     pids = {process.pid for process in processes}
     return sum(process.ppid in pids for process in processes) == len(pids) - 1
+
+
+class OwnerUse(NamedTuple):
+    """A user's pipes against fs.pipe-user-pages-soft. `capacity_bytes` sums what could be seen.
+
+    `shrunk`: "yes" (new pipes of this user get 8 KiB), "no", "exempt" (root) or "unknown".
+    """
+
+    user: str
+    uid: int
+    pipes: int
+    fds: int
+    capacity_bytes: int | None
+    soft_limit_bytes: int | None
+    shrunk: str
+
+
+def owners(
+    pipes: Iterable[Pipe], user_name: Callable[[int], str], soft_pages: int | None, page_bytes: int
+) -> list[OwnerUse]:
+    """Per user who made them: pipes, fds, capacity, and whether the kernel already shrinks this user's new pipes."""
+    groups: dict[int, list[Pipe]] = {}
+    for pipe in pipes:
+        uid = pipe.fill.uid if pipe.fill and pipe.fill.uid is not None else pipe.uses[0].process.uid
+        groups.setdefault(-1 if uid is None else uid, []).append(pipe)
+    rows = []
+    for uid, members in groups.items():
+        sizes = [pipe.fill.capacity_bytes for pipe in members if pipe.fill and pipe.fill.capacity_bytes is not None]
+        capacity = sum(sizes) if sizes else None
+        complete = len(sizes) == len(members)
+        user, fds = "unknown" if uid < 0 else user_name(uid), sum(pipe.fds for pipe in members)
+        limit = soft_pages * page_bytes if soft_pages else None
+        shrunk = _shrunk(uid, capacity, complete, soft_pages, page_bytes)
+        rows.append(OwnerUse(user, uid, len(members), fds, capacity, limit, shrunk))
+    return sorted(rows, key=lambda row: (-row.fds, row.uid))
+
+
+def _shrunk(uid: int, capacity: int | None, complete: bool, soft_pages: int | None, page_bytes: int) -> str:
+    # fs/pipe.c, alloc_pipe_info: the user's pages, with those of the new pipe, against the soft limit; root is exempt.
+    if uid == 0:
+        return "exempt"
+    if soft_pages == 0:
+        return "no"
+    if capacity is None or soft_pages is None or uid < 0:
+        return "unknown"
+    if capacity // page_bytes + PAGES_OF_A_NEW_PIPE > soft_pages:
+        return "yes"
+    return "no" if complete else "unknown"

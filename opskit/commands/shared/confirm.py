@@ -11,10 +11,7 @@ _SIGNALS_EVERY_S = 0.2
 
 
 def agreed(yes: bool, question: str) -> bool:
-    """Whether to go ahead. Without --yes and without a terminal on both sides: no, and nothing is asked.
-
-    The caller prints what would be done before, and "Nothing was changed; add --yes" after a no.
-    """
+    """Whether to go ahead. Without --yes and without a terminal on both sides: no, and nothing is asked."""
     if yes:
         return True
     if not (sys.stdin.isatty() and sys.stderr.isatty()):

@@ -39,9 +39,8 @@ def command(
             made = click.get_current_context().command
             _check_rules(made, given, exclusive, rules)
             root, proc = given.pop("root"), given.pop("proc")
-            out = Output.choose(
-                given.pop("format_"), given.pop("output"), given.pop("no_color"), formats, plotted=plotted
-            )
+            chosen = given.pop("format_"), given.pop("output"), given.pop("no_color")
+            out = Output.choose(*chosen, formats, plotted=plotted)
             kept = {key: given.pop(key) for key in ("watch", "interval", "count", "top", "user") if key in given}
             host = open_host(root, proc, watch=kept.get("watch", False))
             return function(Run(host, out, kept), **given)

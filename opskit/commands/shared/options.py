@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from opskit.quantities import bytes_of, integer, seconds_of
+from opskit.quantities import bytes_of, seconds_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,46 +31,40 @@ def option(*names: str, group: str | None = None, **attributes: Any) -> Callable
     return click.option(*names, cls=Option, group=group, **attributes)
 
 
-class Duration(click.ParamType):
+class _Quantity(click.ParamType):
+    examples = ""
+
+    def parse(self, text: str) -> float | None:
+        """The value; None for what is not one."""
+        raise NotImplementedError
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The value, or invalid usage."""
+        found = self.parse(str(value))
+        if found is None:
+            self.fail(f"{value!r} is not a {self.name}; write {self.examples}", param, ctx)
+        return found
+
+
+class Duration(_Quantity):
     """`500ms`, `10s`, `5m`, `1h` or a plain number of seconds; gives seconds, above 0 unless zero is allowed."""
 
-    name = "duration"
+    name, examples = "duration", "500ms, 10s, 5m or a number of seconds"
 
     def __init__(self, *, zero: bool = False) -> None:
         self.zero = zero
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Seconds as a float."""
-        seconds = seconds_of(str(value))
-        if seconds is None or (seconds == 0 and not self.zero):
-            self.fail(f"{value!r} is not a duration; write 500ms, 10s, 5m or a number of seconds", param, ctx)
-        return seconds
+    def parse(self, text: str) -> float | None:
+        """Seconds."""
+        seconds = seconds_of(text)
+        return None if seconds == 0 and not self.zero else seconds
 
 
-class Size(click.ParamType):
+class Size(_Quantity):
     """`64K`, `10M`, `2G` (binary units) or a plain number of bytes; gives bytes."""
 
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Bytes as an int."""
-        size = bytes_of(str(value))
-        if size is None:
-            self.fail(f"{value!r} is not a size; write 64K, 10M, 2G or a number of bytes", param, ctx)
-        return size
-
-
-class Pid(click.ParamType):
-    """A process id: a whole number from 1 up."""
-
-    name = "pid"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The pid as an int."""
-        pid = integer(str(value))
-        if pid is None or not 0 < pid < 2**31:
-            self.fail(f"{value!r} is not a PID", param, ctx)
-        return pid
+    name, examples = "size", "64K, 10M, 2G or a number of bytes"
+    parse = staticmethod(bytes_of)
 
 
 class Regex(click.ParamType):
@@ -92,19 +86,20 @@ class Regex(click.ParamType):
 
 def format_options(formats: Sequence[str]) -> list[Callable[[F], F]]:
     """-f, -o and --no-color, of every command."""
+    choice, default = click.Choice(formats), "Default: table on a terminal, text otherwise."
+    place = "Write to FILE; its suffix chooses the format; - is stdout."
     return [
-        option(
-            "-f", "--format", "format_", type=click.Choice(formats), group=OUTPUT,
-            help="Default: table on a terminal, text otherwise.",
-        ),
-        option(
-            "-o", "--output", metavar="FILE", group=OUTPUT,
-            help="Write to FILE; its suffix chooses the format; - is stdout.",
-        ),
+        option("-f", "--format", "format_", type=choice, group=OUTPUT, help=default),
+        option("-o", "--output", metavar="FILE", group=OUTPUT, help=place),
         option("--no-color", is_flag=True, group=OUTPUT, help="No colours (also: NO_COLOR in the environment)."),
-    ]  # fmt: skip
+    ]
 
 
+def _interval(line: str) -> Callable[[F], F]:
+    return option("-i", "--interval", type=Duration(), metavar="SECONDS", group=SAMPLING, help=line)
+
+
+_COUNT = click.IntRange(min=1)
 HOST_OPTIONS: Sequence[Callable[[F], F]] = (
     option("--root", metavar="DIR", group=HOST, help="Read DIR/proc, DIR/sys, DIR/etc and DIR/tmp."),
     option("--proc", metavar="PATH", group=HOST, help="Read this proc tree (also: HOST_PROC)."),
@@ -112,30 +107,16 @@ HOST_OPTIONS: Sequence[Callable[[F], F]] = (
 # The run takes their values: `run.watch`, `run.top`, `run.uids`, `run.agreed()`.
 WATCH: Sequence[Callable[[F], F]] = (
     option("-w", "--watch", is_flag=True, group=SAMPLING, help="Sample again and again, until Ctrl-C."),
-    option(
-        "-i", "--interval", type=Duration(), metavar="SECONDS", group=SAMPLING,
-        help="With -w: time between samples (2 s).",
-    ),
-    option(
-        "-c", "--count", type=click.IntRange(min=1), metavar="COUNT", group=SAMPLING,
-        help="With -w: stop after COUNT samples.",
-    ),
-)  # fmt: skip
+    _interval("With -w: time between samples (2 s)."),
+    option("-c", "--count", type=_COUNT, metavar="COUNT", group=SAMPLING, help="With -w: stop after COUNT samples."),
+)
 # As WATCH, for commands whose numbers are rates: -i without -w is the window of the one sample.
-WINDOWED: Sequence[Callable[[F], F]] = (
-    WATCH[0],
-    option(
-        "-i", "--interval", type=Duration(), metavar="SECONDS", group=SAMPLING,
-        help="Show what changes in so many seconds; with -w: time between samples (2 s).",
-    ),
-    WATCH[2],
-)  # fmt: skip
+_WINDOW = _interval("Show what changes in so many seconds; with -w: time between samples (2 s).")
+WINDOWED: Sequence[Callable[[F], F]] = (WATCH[0], _WINDOW, WATCH[2])
 TOP: Sequence[Callable[[F], F]] = (
     option("-n", "--top", type=click.IntRange(min=0), metavar="N", group=SHOW, help="Show N rows; 0 shows all."),
 )
+_USER_HELP = "Only this user's (name or uid); repeatable."
 USERS: Sequence[Callable[[F], F]] = (
-    option(
-        "-u", "--user", multiple=True, metavar="NAME", group=SHOW,
-        help="Only this user's (name or uid); repeatable.",
-    ),
-)  # fmt: skip
+    option("-u", "--user", multiple=True, metavar="NAME", group=SHOW, help=_USER_HELP),
+)

@@ -36,10 +36,7 @@ class Output(NamedTuple):
     def choose(
         cls, format_: str | None, output: str | None, no_color: bool, formats: Sequence[str], *, plotted: bool = True
     ) -> Output:
-        """Settle format and place before any work is done. Raises UsageError and CannotWrite.
-
-        `plotted`: matplotlib draws svg and png.
-        """
+        """Settle format and place before any work is done. Raises UsageError and CannotWrite."""
         path = None if output in (None, *_STDOUT) else output
         terminal = path is None and sys.stdout.isatty()
         if path is not None:

@@ -22,11 +22,7 @@ DEFAULT_INTERVAL_S = 2.0
 
 
 class Run:
-    """What every command works with. Options that it does not have are None, False or empty.
-
-    `top`: None (not given), 0 (all) or a number of rows. `uids`: those of -u. `watching`: whether -w was given; `window_s`: -i
-    without -w.
-    """
+    """What every command works with. Options that it does not have are None, False or empty."""
 
     def __init__(self, host: Host, out: Output, shared: Mapping[str, Any]) -> None:
         self.host, self.out = host, out
@@ -34,7 +30,7 @@ class Run:
         self.window_s: float | None = None if self.watching else shared.get("interval")
         self.interval_s: float = shared.get("interval") or DEFAULT_INTERVAL_S
         self.count: int | None = shared.get("count")
-        self.top: int | None = shared.get("top")
+        self.top: int | None = shared.get("top")  # None: not given; 0: all rows
         self.uids = _uids_of(host, shared.get("user", ()))
         self.progress = progress
 
@@ -48,11 +44,7 @@ class Run:
         return about(self.host, target)
 
     def show(self, look: Callable[[], T], view: Callable[[T], Report], *, fit_height: bool = False) -> int:
-        """Look, show, and give the exit code; with -w again and again on the schedule.
-
-        0; 1 where the (last) report has an error or a warning; 130 after Ctrl-C. `fit_height`: a table leaves out rows
-        that the terminal has no room for.
-        """
+        """Look, show, and give the (last) exit code; with -w on the schedule. `fit_height`: no more rows than the terminal."""
         if self.watching:
             from opskit.commands.shared.watch import run_watch
 

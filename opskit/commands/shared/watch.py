@@ -23,10 +23,9 @@ INTERRUPTED = 130
 
 
 def run_watch(run: Run, take: Callable[[], Report], *, fit_height: bool) -> int:
-    """Show each report as it comes: one live screen on a terminal, a block a sample otherwise.
+    """Show each report as it comes: one live screen on a terminal, a block a sample otherwise, until its target ends.
 
-    JSON and pictures are written once at the end, from the last report, which has all samples; a file is written at the end too.
-    The exit code is that of the last report; 130 after Ctrl-C, with what was gathered shown. The watch ends with its target.
+    Files, JSON and pictures are written at the end. The exit code is the last report's; 130 after Ctrl-C.
     """
     screen = _Screen(run.out, fit_height)
     interrupted = False
@@ -43,10 +42,8 @@ def run_watch(run: Run, take: Callable[[], Report], *, fit_height: bool) -> int:
         click.echo(printable(f"opskit: {ended}"), err=True)
     screen.finish()
     if late_samples:
-        click.echo(
-            f"{plural(late_samples, 'sample')} came late: a look takes longer than the interval; give a longer -i",
-            err=True,
-        )
+        late_ones = plural(late_samples, "sample")
+        click.echo(f"{late_ones} came late: a look takes longer than the interval; give a longer -i", err=True)
     return INTERRUPTED if interrupted else exit_code(screen.last) if screen.last is not None else 0
 
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from opskit import shell
 from opskit.errors import AttachError, NoSuchProcess, NotPermitted
 from opskit.jvm.discover import HOTSPOT, OPENJ9, Jvm, find_jvm
-from opskit.jvm.launch import last_flag, parse_words
-from opskit.jvm.release import jdk_release
+from opskit.jvm.launch import jdk_release, last_flag, parse_words
 from opskit.proc import rights
 from opskit.proc.cgroup.limits import frozen_by
 from opskit.proc.cgroup.tree import ancestry

@@ -28,10 +28,7 @@ _POLICIES = {
 
 
 class Heap(NamedTuple):
-    """The Java heap in bytes: used by objects (dead ones too), committed, and its limit.
-
-    The JVM updates it at collections; concurrent collectors once a cycle.
-    """
+    """The Java heap in bytes, as of the last collection or cycle: used by objects (dead ones too), committed, its limit."""
 
     used_bytes: int
     committed_bytes: int
@@ -40,9 +37,8 @@ class Heap(NamedTuple):
 
 def heap(perf: PerfData) -> Heap | None:
     """The heap's sizes; None without the counters, or with a negative one."""
-    names = [
-        name for name in ("sun.gc.generation.0", "sun.gc.generation.1") if perf.get(f"{name}.capacity") is not None
-    ]
+    generations = ("sun.gc.generation.0", "sun.gc.generation.1")
+    names = [name for name in generations if perf.get(f"{name}.capacity") is not None]
     sizes = [perf.number(f"{name}.capacity") or 0 for name in names]
     limits = [perf.number(f"{name}.maxCapacity") or 0 for name in names]
     used = [size for name in names for size in _used(perf, name)]
@@ -97,8 +93,5 @@ def gc_work(perf: PerfData) -> GcWork:
     if not known or name == "Shenandoah" or any(value is not None and value < 0 for value in (*counts, *times)):
         return GcWork(None, None, None)
     cycles = name is not None and name.startswith("ZGC")
-    return GcWork(
-        None if cycles else sum(count or 0 for count in counts[:2]),
-        sum(count for count, _ in known),
-        sum(time for _, time in known),
-    )
+    collections = None if cycles else sum(count or 0 for count in counts[:2])
+    return GcWork(collections, sum(count for count, _ in known), sum(time for _, time in known))

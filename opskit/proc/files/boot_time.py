@@ -12,8 +12,7 @@ from opskit.quantities import decimal, integer
 
 def parse_boot_time(text: str) -> int:
     """Boot in seconds since the epoch, of /proc/stat. It moves with the wall clock. Raises BadInput."""
-    at = text.find("\nbtime ")
-    words = text[at + 7 : at + 40].split(None, 1) if at >= 0 else []
+    words = text.partition("\nbtime ")[2][:33].split(None, 1)
     seconds = integer(words[0]) if words else None
     if seconds is None:
         raise BadInput("stat", "no `btime` line")

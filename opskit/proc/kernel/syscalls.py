@@ -13,12 +13,14 @@ import sys
 import termios
 import threading
 import time
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from opskit.interrupts import Guard
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _PIDFD_OPEN, _OPENAT2, _PIDFD_GETFD = 434, 437, 438  # the same on every architecture
 _RESOLVE_NO_MAGICLINKS, _RESOLVE_IN_ROOT = 0x02, 0x10
@@ -37,15 +39,14 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def _syscall(number: int, *arguments: int) -> int:
-    result: int = _libc.syscall(ctypes.c_long(number), *(ctypes.c_long(argument) for argument in arguments))
-    _checked(result)
-    return result
+    return _checked(_libc.syscall(ctypes.c_long(number), *map(ctypes.c_long, arguments)))
 
 
-def _checked(result: int) -> None:
+def _checked(result: int) -> int:
     if result < 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
+    return result
 
 
 class _OpenHow(ctypes.Structure):
@@ -58,12 +59,9 @@ def open_in_root(base: int, path: bytes, flags: int) -> int:
     Raises OSError: ENOSYS before, EPERM from a seccomp filter without the call, EAGAIN in a race with a rename.
     """
     how = _OpenHow(flags | os.O_CLOEXEC, 0, _RESOLVE_IN_ROOT | _RESOLVE_NO_MAGICLINKS)
-    fd: int = _libc.syscall(
-        ctypes.c_long(_OPENAT2), ctypes.c_int(base), ctypes.c_char_p(path), ctypes.byref(how),
-        ctypes.c_size_t(ctypes.sizeof(how)),
-    )  # fmt: skip
-    _checked(fd)
-    return fd
+    size = ctypes.c_size_t(ctypes.sizeof(how))
+    call = ctypes.c_long(_OPENAT2), ctypes.c_int(base), ctypes.c_char_p(path), ctypes.byref(how), size
+    return _checked(_libc.syscall(*call))
 
 
 def file_system_type(fd: int) -> int:
@@ -84,19 +82,13 @@ def same_fd_table(pid: int, tid: int) -> bool:
 
 def pidfd_open(pid: int, flags: int = 0) -> int:
     """An fd of a process; a Python built with old kernel headers lacks the call."""
-    ready = getattr(os, "pidfd_open", None)
-    if ready is not None:
-        pidfd: int = ready(pid, flags)
-        return pidfd
-    return _syscall(_PIDFD_OPEN, pid, flags)
+    ready: Callable[[int, int], int] = getattr(os, "pidfd_open", partial(_syscall, _PIDFD_OPEN))
+    return ready(pid, flags)
 
 
 def pipe_fill(pid: int, fd: int, *, thread: bool = False) -> tuple[int, int, int]:
-    """(bytes queued, capacity in bytes, creator's uid) of the pipe that is `fd` in another process.
-
-    Works on either end. The copy of the fd lives for three calls. open() of the link would add a reader or writer, and hide
-    a broken pipe from the others.
-    """
+    """(bytes queued, capacity in bytes, creator's uid) of the pipe that is `fd`, of either end, in another process."""
+    # open() of the link would add a reader or writer, and hide a broken pipe from the others.
     pidfd = pidfd_open(pid, _PIDFD_THREAD if thread else 0)
     try:
         copy = _syscall(_PIDFD_GETFD, pidfd, fd, 0)
@@ -185,10 +177,8 @@ def seccomp_filters(pid: int) -> list[bytes]:
             _wait_for_stop(pid)
             return list(_filters_of(pid))
         finally:
-            try:
+            with suppress(OSError):  # it ended, or never stopped: the kernel detaches when opskit ends
                 _ptrace(_PTRACE_DETACH, pid, 0, 0)
-            except OSError:  # it ended, or never stopped: the kernel detaches when opskit ends
-                pass
 
 
 def _filters_of(pid: int) -> Iterator[bytes]:
@@ -217,10 +207,5 @@ def _wait_for_stop(pid: int) -> None:
 
 def _ptrace(request: int, pid: int, address: int, data: int) -> int:
     _libc.ptrace.restype = ctypes.c_long
-    result: int = _libc.ptrace(
-        ctypes.c_long(request), ctypes.c_int(pid), ctypes.c_void_p(address), ctypes.c_void_p(data)
-    )
-    if result < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
-    return result
+    where, what = ctypes.c_void_p(address), ctypes.c_void_p(data)
+    return _checked(_libc.ptrace(ctypes.c_long(request), ctypes.c_int(pid), where, what))

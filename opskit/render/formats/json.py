@@ -31,12 +31,8 @@ TAIL: Sequence[Field[Report]] = (
 
 def render(report: Report) -> str:
     """The object, indented by one; names that are not UTF-8 come as escaped surrogates."""
-    fields, value = report.document or ((), ())
-    document = {
-        **(to_object(HEAD, report.about) or {}),
-        **(to_object(fields, value) or {}),
-        **(to_object(TAIL, report) or {}),
-    }
+    parts = ((HEAD, report.about), report.document or ((), ()), (TAIL, report))
+    document = {key: each for fields, value in parts for key, each in (to_object(fields, value) or {}).items()}
     return json.dumps(document, indent=1, ensure_ascii=True) + "\n"
 
 

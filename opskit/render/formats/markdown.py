@@ -32,9 +32,8 @@ def _block(block: Block[Any]) -> str:
     lines.append("| " + " | ".join(markdown(column.title) for column in block.columns) + " |")
     lines.append("|" + "|".join(" ---: " if column.right else " --- " for column in block.columns) + "|")
     for row in block.rows:
-        lines.append(
-            "| " + " | ".join("<br>".join(map(markdown, column.lines(row))) for column in block.columns) + " |"
-        )
+        cells = ("<br>".join(map(markdown, column.lines(row))) for column in block.columns)
+        lines.append(f"| {' | '.join(cells)} |")
     if block.total > len(block.rows):
         lines.append(f"\n… {block.total - len(block.rows):,} more")
     return "\n".join(lines)

@@ -26,27 +26,18 @@ def render(report: Report, width: int | None = None, height: int | None = None, 
     """The whole report. `width` and `height` are a terminal's, in characters; None: no terminal, nothing is left out."""
     out = io.StringIO()
     console = Console(
-        file=out,
-        width=width or _UNBOUNDED,
-        force_terminal=color,
-        no_color=not color,
-        color_system="standard" if color else None,
-        highlight=False,
-        emoji=False,
-        markup=False,
-        legacy_windows=False,
-    )
+        file=out, width=width or _UNBOUNDED, force_terminal=color, no_color=not color, legacy_windows=False,
+        color_system="standard" if color else None, highlight=False, emoji=False, markup=False,
+    )  # fmt: skip
 
     def line(text: str, style: str = "") -> None:
         # The terminal itself wraps it: a command that is copied from there stays one line.
         console.print(Text(printable(text), style=style), soft_wrap=True)
 
-    line(report.about.line, "dim")
-    for sentence in report.verdict:
-        line(sentence, "bold")
     found = list(finding_lines(report.findings))
-    for sentence in found:
-        line(sentence)
+    head = [(report.about.line, "dim"), *((each, "bold") for each in report.verdict), *((each, "") for each in found)]
+    for sentence, style in head:
+        line(sentence, style)
     around = 2 + len(report.verdict) + len(found) + len(report.summary) + len(report.footer)
     for block in report.blocks:
         if block.title:
@@ -54,18 +45,13 @@ def render(report: Report, width: int | None = None, height: int | None = None, 
         fits = None if height is None else max(5, (height - around) // len(report.blocks) - 4)
         for command in _table(console, block, fits, on_screen=width is not None):
             line(command)
-    for sentence in report.summary:
-        line(sentence, "bold")
-    for sentence in report.footer:
-        line(sentence)
+    for sentence, style in [*((each, "bold") for each in report.summary), *((each, "") for each in report.footer)]:
+        line(sentence, style)
     return "\n".join(row.rstrip() for row in out.getvalue().split("\n"))
 
 
 def _table(console: Console, block: Block[Any], fits: int | None, *, on_screen: bool) -> list[str]:
-    """Print a table; on a terminal only as many rows as fit into that many lines, since cells may wrap.
-
-    Gives the commands of the rows that were printed, which a wrapped cell would break.
-    """
+    """Print as many rows as fit into that many lines; the commands of these rows, which a wrapped cell would break."""
     columns = [column for column in block.columns if not (on_screen and column.below)]
     count = len(block.rows) if fits is None else min(fits, len(block.rows))
     table = _build(block, columns, count)

@@ -35,9 +35,7 @@ def block_lines(block: Block[Any]) -> list[str]:
     widths = [max(map(len, column)) for column in zip(head, *cells)]
     lines = []
     for row in [head, *cells]:
-        padded = (
-            cell.rjust(width) if column.right else cell.ljust(width)
-            for cell, width, column in zip(row, widths, block.columns)
-        )
+        placed = zip(row, widths, block.columns)
+        padded = (cell.rjust(width) if column.right else cell.ljust(width) for cell, width, column in placed)
         lines.append("  ".join(padded).rstrip())
     return lines

@@ -36,9 +36,7 @@ def report(about: About, result: Result, shown: Shown, *, is_text: bool) -> Repo
     blocks = [Block(IDENTITY, rows, len(rows)), Block(USE, rows, len(rows))] if rows else []
     if shown.vm_args and rows:
         blocks.append(Block([USE[0], _vm_args(shown)], rows, len(rows)))
-    counted = plural(len(rows), "JVM")
-    if result.findings:
-        counted += f", {plural(len(result.findings), 'finding')}"
+    counted = plural(len(rows), "JVM") + (f", {plural(len(result.findings), 'finding')}" if result.findings else "")
     return Report(
         about,
         blocks,
@@ -61,10 +59,8 @@ def notes(result: Result) -> list[str]:
     jvms = [row.seen.jvm for row in result.rows]
     foreign = [jvm for jvm in jvms if isinstance(jvm.no_perf, NotPermitted)]
     lines = [str(jvm.no_perf) for jvm in jvms if jvm.no_perf is not None and jvm not in foreign]
-    for row in result.rows:
-        attach = row.seen.attach
-        if attach is not None and attach.why is not None and attach.code not in _SAID_ELSEWHERE:
-            lines.append(f"{row.seen.jvm.pid}: {attach.why}")
+    attaches = [(row.seen.jvm.pid, row.seen.attach) for row in result.rows if row.seen.attach]
+    lines += [f"{pid}: {attach.why}" for pid, attach in attaches if attach.why and attach.code not in _SAID_ELSEWHERE]
     if foreign:
         count = plural(len(foreign), "JVM of another user", "JVMs of other users")
         lines.append(f"{count}: only that user and root may read the counters and attach; {result.facts.advice}")
@@ -88,6 +84,10 @@ def _jdk_cell(row: Row) -> str:
 def _pid_cell(row: Row) -> str:
     jvm = row.seen.jvm
     return str(jvm.pid) if jvm.ns_pid == jvm.pid else f"{jvm.pid} ({jvm.ns_pid} inside)"
+
+
+def _heap_cell(row: Row) -> str:
+    return sizes(row.seen.reading.heap) if row.seen.reading.heap else "unknown"
 
 
 def _memory_cell(row: Row) -> str:
@@ -145,23 +145,22 @@ def _at(path: str) -> Callable[[Any], Any]:
     return value
 
 
-def _round(number: float | None, digits: int) -> float | None:
-    return None if number is None else round(number, digits)
-
-
-def _rounded(path: str, digits: int) -> Callable[[Row], float | None]:
+def _rounded(path: str, digits: int) -> Callable[[Any], float | None]:
     value = _at(path)
-    return lambda row: _round(value(row), digits)
+    return lambda row: None if value(row) is None else round(value(row), digits)
+
+
+def _share(name: str) -> Callable[[tuple[Key, Reading, Shares]], float | None]:
+    value = _rounded(name, 3)
+    return lambda sample: value(sample[2])
 
 
 def _is_set(path: str, name: str) -> Callable[[Row], bool | None]:
-    """Whether the limit at the path has a value; None where the limit is unknown."""
     limit = _at(path)
     return lambda row: None if limit(row) is None else getattr(limit(row), name) is not None
 
 
 def _path_if(path: str, name: str) -> Callable[[Row], str | None]:
-    """The cgroup of the limit, if there is one."""
     is_set, cgroup = _is_set(path, name), _at(f"{path}.path")
     return lambda row: cgroup(row) if is_set(row) else None
 
@@ -249,14 +248,7 @@ USE: Sequence[Field[Row]] = (
     Field("pid", ID, "pid", _at("seen.jvm.pid")),
     _column("CPU / quota", _cpu_cell, right=True),
     _column("throttled", _throttled_cell, right=True),
-    Field(
-        "heap",
-        TEXT,
-        "heap used / committed / max",
-        _at("seen.reading.heap"),
-        show=lambda heap: sizes(heap) if heap else "unknown",
-        right=True,
-    ),
+    _column("heap used / committed / max", _heap_cell, right=True),
     _column("RSS / limit", _memory_cell, right=True),
     Field("gc", NUMBER, "GC pauses", _at("shares.gc_percent"), show=_percent),
     Field("collections", COUNT, "GCs", _at("seen.reading.gc.collections")),
@@ -266,12 +258,12 @@ USE: Sequence[Field[Row]] = (
 SAMPLE: Sequence[Field[tuple[Key, Reading, Shares]]] = (
     Field("pid", ID, value=lambda sample: sample[0][0]),
     Field("start_ticks", ID, value=lambda sample: sample[0][1]),
-    Field("cpu_percent", NUMBER, value=lambda sample: _round(sample[2].cpu_percent, 3)),
+    Field("cpu_percent", NUMBER, value=_share("cpu_percent")),
     Field("heap_used_bytes", SIZE, value=lambda sample: sample[1].heap and sample[1].heap.used_bytes),
     Field("rss_bytes", SIZE, value=lambda sample: sample[1].rss_bytes),
-    Field("throttled_percent", NUMBER, value=lambda sample: _round(sample[2].throttled_percent, 3)),
-    Field("gc_percent", NUMBER, value=lambda sample: _round(sample[2].gc_percent, 3)),
-    Field("stopped_percent", NUMBER, value=lambda sample: _round(sample[2].stopped_percent, 3)),
+    Field("throttled_percent", NUMBER, value=_share("throttled_percent")),
+    Field("gc_percent", NUMBER, value=_share("gc_percent")),
+    Field("stopped_percent", NUMBER, value=_share("stopped_percent")),
     Field("threads", COUNT, value=lambda sample: sample[1].threads),
 )
 LOOK: Sequence[Field[Any]] = (

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     from opskit.analysis.pipes.growth import Gain
     from opskit.analysis.pipes.judge import Result
-    from opskit.analysis.pipes.owners import OwnerUse
-    from opskit.analysis.pipes.uses import Pipe, ProcessUse
+    from opskit.analysis.pipes.uses import OwnerUse, Pipe, ProcessUse
     from opskit.collect.pipes import Sample
     from opskit.render.report import About
 
@@ -60,8 +59,7 @@ def report(about: About, result: Result, shown: Shown, *, is_text: bool) -> Repo
 
 
 def _counted(count: int, noun: str) -> str:
-    """Without thousands separators: the last line of -f text."""
-    return f"{count} {agreeing(count, noun)}"
+    return f"{count} {agreeing(count, noun)}"  # no separators: the last line of -f text
 
 
 def _lines(result: Result, pipes: Sequence[Pipe], shown: Shown) -> Iterable[str]:
@@ -82,12 +80,8 @@ def command_lines(result: Result, rows: Iterable[tuple[int, int, bytes]]) -> Ite
     shown = {name: printable(name) for row in names.values() for name in row}
     for _, inode, key in rows:
         row = names[key]
-        if len(row) == 1:
-            [(name, count)] = row.items()
-            yield f"pipe:[{inode}] {shown[name]}={count}"
-        else:
-            ordered = sorted(row.items(), key=lambda item: (-item[1], item[0]))
-            yield f"pipe:[{inode}] " + " ".join(f"{shown[name]}={count}" for name, count in ordered)
+        ordered = row.items() if len(row) == 1 else sorted(row.items(), key=lambda item: (-item[1], item[0]))
+        yield f"pipe:[{inode}] " + " ".join([f"{shown[name]}={count}" for name, count in ordered])
 
 
 def by_command(pipe: Pipe) -> dict[str, int]:
@@ -101,9 +95,8 @@ def by_command(pipe: Pipe) -> dict[str, int]:
 def detail_lines(pipes: Iterable[Pipe], shown: Shown) -> Iterator[str]:
     """The same rows with `key=value` words behind them for what was asked in addition."""
     for pipe in pipes:
-        line = printable(pipe.name) if shown.by_process else f"{pipe.fds:7d} {printable(pipe.name)}"
-        if shown.by_process:
-            line += "".join(f" {printable(name)}={count}" for name, count in by_command(pipe).items())
+        name = printable(pipe.name)
+        line = f"{name} {printable(_commands(pipe))}" if shown.by_process else f"{pipe.fds:7d} {name}"
         if shown.ends:
             read, write = (printable(_side(pipe, end, ",")) or "-" for end in ("read", "write"))
             line += f" class={pipe.end_class} read={read} write={write}"
@@ -146,9 +139,8 @@ USE: Sequence[Field[ProcessUse]] = (
     Field("write_fds", COUNT, help="with --ends"),
 )
 _FDS: Field[Pipe] = Field("fds", COUNT, "fds")
-_CLASS: Field[Pipe] = Field(
-    "class", TEXT, "class", lambda pipe: pipe.end_class, help="self, parent-child, cross-process, one-sided or unknown"
-)
+_CLASSES = "self, parent-child, cross-process, one-sided or unknown"
+_CLASS: Field[Pipe] = Field("class", TEXT, "class", lambda pipe: pipe.end_class, help=_CLASSES)
 _QUEUED: Field[Pipe] = Field("queued_bytes", SIZE, "queued", lambda pipe: pipe.fill and pipe.fill.queued_bytes)
 _CAPACITY: Field[Pipe] = Field("capacity_bytes", SIZE, "capacity", lambda pipe: pipe.fill and pipe.fill.capacity_bytes)
 PIPE: Sequence[Field[Pipe]] = (
@@ -206,26 +198,21 @@ def _fifo_count(result: Result) -> int | None:
     return result.fifo_count if facts.ask.fifos and not facts.scan.copied_skipped else None
 
 
+def _commands(pipe: Pipe) -> str:
+    return " ".join(f"{name}={count}" for name, count in by_command(pipe).items())
+
+
+_ENDS: Sequence[Field[Pipe]] = (
+    _CLASS,
+    Field("read_ends", TEXT, "read ends", lambda pipe: _side(pipe, "read")),
+    Field("write_ends", TEXT, "write ends", lambda pipe: _side(pipe, "write")),
+)
+
+
 def columns(shown: Shown) -> list[Field[Pipe]]:
     """The table's columns for what was asked."""
     found = [_FDS, Field("name", TEXT, "pipe")]
     if shown.by_process or not shown.ends:
-        found.append(
-            Field(
-                "by_command",
-                TEXT,
-                "processes",
-                lambda pipe: " ".join(f"{name}={n}" for name, n in by_command(pipe).items()),
-            )
-        )
-    if shown.ends:
-        found += [
-            _CLASS,
-            Field("read_ends", TEXT, "read ends", lambda pipe: _side(pipe, "read")),
-            Field("write_ends", TEXT, "write ends", lambda pipe: _side(pipe, "write")),
-        ]
-    if shown.fill:
-        found += [_QUEUED, _CAPACITY]
-    if shown.ends or shown.fill:
-        found.append(Field("notes", TEXT, "verdict", _notes))
-    return found
+        found.append(Field("by_command", TEXT, "processes", _commands))
+    found += [*(_ENDS if shown.ends else ()), *((_QUEUED, _CAPACITY) if shown.fill else ())]
+    return [*found, Field("notes", TEXT, "verdict", _notes)] if shown.ends or shown.fill else found

@@ -44,9 +44,9 @@ def fix(limit: Limit, facts: ThreadLimitFacts, stack: Stack) -> str | None:
     if limit.name == "pids.max":
         return _pids_fix(limit, facts.sources)
     if limit.cgroup is not None:
-        wanted = 2 * int(limit.value or 0)
-        of_unit = None if container_of(limit.cgroup) else set_property(limit, f"MemoryMax={max(wanted, 64)}")
-        return of_unit or written(limit, max(wanted, 64))
+        wanted = max(2 * int(limit.value or 0), 64)
+        of_unit = None if container_of(limit.cgroup) else set_property(limit, f"MemoryMax={wanted}")
+        return of_unit or written(limit, wanted)
     if limit.name.startswith(("kernel.", "vm.")):
         wanted = _LARGEST_PID_MAX if limit.name == "kernel.pid_max" else _raised(limit)
         line = shell.command("echo", f"{limit.name} = {wanted}", shell.Syntax(">"), "/etc/sysctl.d/90-threads.conf")

@@ -68,17 +68,15 @@ def probe_plan(facts: ThreadLimitFacts, found: Headroom, *, in_cgroup: bool) -> 
     left = found.threads_left
     if left is None:
         return None
-    limits = dict(facts.limits)
-    proves = [*_EVERYWHERE]
-    rooms = {}
+    limits, proves, rooms = dict(facts.limits), [*_EVERYWHERE], {}
     for name, used in (("RLIMIT_AS", "VmSize"), ("RLIMIT_DATA", "VmData")):
         limit, in_use = limits.pop(name, None), facts.status.bytes_of(used)
         if limit is not None and limit.soft != UNLIMITED and in_use is not None:
             rooms[name] = max(0, int(limit.soft) - in_use)
             proves.append(name)
-    row = next((limit for limit in found.limits if limit.name == "RLIMIT_NPROC"), None)
+    exempt = any(limit.name == "RLIMIT_NPROC" and limit.state == "exempt" for limit in found.limits)
     foreign = facts.user_namespace not in (None, INITIAL["user"])
-    if foreign or (row is not None and row.state == "exempt" and facts.status.real_uid != 0):
+    if foreign or (exempt and facts.status.real_uid != 0):
         limits.pop("RLIMIT_NPROC", None)  # the child is not exempt, or counts in another namespace
     else:
         proves.append("RLIMIT_NPROC")

@@ -37,10 +37,7 @@ class ThreadCost(NamedTuple):
 
 
 def threads_in_address_space(budget_bytes: int, gaps: tuple[tuple[int, int], ...], cost: ThreadCost) -> int:
-    """How many threads start until the address space that is left (bytes) is used up.
-
-    `gaps` are the free ranges of the address space, highest first.
-    """
+    """How many threads start until the address space that is left (bytes) is used up; `gaps`: its free ranges, highest first."""
     # A range that holds no stack stays as it is.
     space = _Space([gap for gap in gaps if gap[1] - gap[0] >= cost.mapped_bytes], budget_bytes)
     started, arenas = 0, cost.arenas_left
@@ -77,12 +74,9 @@ class _Space:
         return self._map_anywhere(size)
 
     def _map_anywhere(self, size: int) -> int | None:
-        if size > self.left:
-            return None
-        for index, (start, end) in enumerate(self.gaps):
-            if end - start >= size:
-                return self._take(index, end - size, size)
-        return None
+        fits = (index for index, (start, end) in enumerate(self.gaps) if end - start >= size)
+        index = next(fits, None) if size <= self.left else None
+        return None if index is None else self._take(index, self.gaps[index][1] - size, size)
 
     def map_arena(self) -> bool:
         """Map what a thread's first malloc() does; whether it got an arena."""

@@ -23,7 +23,6 @@ from opskit.records import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-
 _LONGEST_PATH = 4096  # PATH_MAX
 _DEEPEST_ROOT = 32  # a namespace's root deeper below a mount is not searched for
 
@@ -52,8 +51,7 @@ class Level(NamedTuple):
 
     def number(self, fs: ProcFS, name: str) -> int | None:
         """A file that holds one number; None for `max`, for anything else, and where there is none."""
-        text = self.load(fs, name)
-        return None if text is None else signed(text)
+        return signed(self.load(fs, name) or "")
 
     def has(self, fs: ProcFS, name: str) -> bool:
         """Whether the cgroup has this file, readable or not."""
@@ -107,11 +105,7 @@ def ancestry(fs: ProcFS, pid: int | str, controller: str) -> Ancestry | None:
 
 
 def levels_of(
-    fs: ProcFS,
-    memberships: list[Membership],
-    controller: str,
-    mounts: list[Mount],
-    pid: int | str | None = None,
+    fs: ProcFS, memberships: list[Membership], controller: str, mounts: list[Mount], pid: int | str | None = None
 ) -> tuple[Level, ...] | None:
     """The same for memberships and mounts that were read.
 
@@ -165,9 +159,8 @@ def _walk(fs: ProcFS, mount: Mount, path: str, version: int, pid: int | str | No
         return None
     above = "" if top.startswith("/..") else top
     levels = tuple(Level(above + at or "/", mount.mount_point + at, version) for at in _upwards(below))
-    if not levels[0].has(fs, "cgroup.procs") and not fs.names_root(levels[0].directory.lstrip("/")):
-        return None
-    return levels
+    exists = levels[0].has(fs, "cgroup.procs") or fs.names_root(levels[0].directory.lstrip("/"))
+    return levels if exists else None
 
 
 def _find(fs: ProcFS, directory: str, depth: int, path: str, pid: int | str, below: str = "") -> str | None:
@@ -175,11 +168,9 @@ def _find(fs: ProcFS, directory: str, depth: int, path: str, pid: int | str, bel
     if depth == 0:
         procs = Level(path, directory + below + path, 1).load(fs, "cgroup.procs")
         return below + path if procs is not None and str(pid) in procs.split() else None
-    for name in fs.names_root((directory + below).lstrip("/")):
-        found = _find(fs, directory, depth - 1, path, pid, f"{below}/{name}")
-        if found is not None:
-            return found
-    return None
+    names = fs.names_root((directory + below).lstrip("/"))
+    found = (_find(fs, directory, depth - 1, path, pid, f"{below}/{name}") for name in names)
+    return next((each for each in found if each is not None), None)
 
 
 def controller_root(fs: ProcFS, controller: str) -> Level | None:

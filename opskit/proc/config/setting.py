@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from opskit.proc.fs import ProcFS
 
@@ -38,3 +38,12 @@ def conf_files(fs: ProcFS, directories: Iterable[str], *, hidden: bool = True) -
             if name.endswith(".conf") and (hidden or not name.startswith(".")):
                 chosen.setdefault(name, f"{directory}/{name}")
     return [chosen[name] for name in sorted(chosen)]
+
+
+def settings_of(fs: ProcFS, path: str) -> Iterator[Setting]:
+    """The `key = value` lines of a file; none where it cannot be read."""
+    for number, line in enumerate(fs.maybe_root(str.splitlines, path, default=[]), 1):
+        text = line.strip()
+        key, equals, value = text.partition("=")
+        if equals and not text.startswith(("#", ";", "[")):
+            yield Setting(f"/{path}", number, key.strip(), value.strip(), text)

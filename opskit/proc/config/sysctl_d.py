@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.proc.config.setting import Setting, conf_files
+from opskit.proc.config.setting import conf_files, settings_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
+    from opskit.proc.config.setting import Setting
     from opskit.proc.fs import ProcFS
 
 _DIRECTORIES = ("etc/sysctl.d", "run/sysctl.d", "usr/local/lib/sysctl.d", "usr/lib/sysctl.d", "lib/sysctl.d")
@@ -25,21 +24,13 @@ def sysctl_settings(fs: ProcFS) -> dict[str, Setting]:
     paths = conf_files(fs, _DIRECTORIES)
     if not any(path.endswith("/99-sysctl.conf") for path in paths):
         paths.append("etc/sysctl.conf")
-    found: dict[str, Setting] = {}
-    for path in paths:
-        lines = fs.maybe_root(str.splitlines, path, default=[])
-        found.update((setting.key, setting) for setting in _settings(f"/{path}", lines))
-    return found
+    found = (setting for path in paths for setting in settings_of(fs, path))
+    return {(key := _name(setting.key)): setting._replace(key=key) for setting in found}
 
 
-def _settings(path: str, lines: list[str]) -> Iterator[Setting]:
-    for number, line in enumerate(lines, 1):
-        text = line.strip()
-        key, equals, value = text.partition("=")
-        if not equals or text.startswith(("#", ";")):
-            continue
-        name = key.strip().removeprefix("-").strip()
-        # The first separator decides how the name is written: net/ipv4/conf/eth0.1/forwarding keeps its dot.
-        if "/" in name and ("." not in name or name.index("/") < name.index(".")):
-            name = name.replace(".", "\0").replace("/", ".").replace("\0", "/")
-        yield Setting(path, number, name, value.strip(), text)
+def _name(key: str) -> str:
+    name = key.removeprefix("-").strip()
+    # The first separator decides how the name is written: net/ipv4/conf/eth0.1/forwarding keeps its dot.
+    if "/" in name and ("." not in name or name.index("/") < name.index(".")):
+        name = name.replace(".", "\0").replace("/", ".").replace("\0", "/")
+    return name

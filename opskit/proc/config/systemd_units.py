@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from opskit.proc.config.setting import Setting, conf_files
+from opskit.proc.config.setting import conf_files, settings_of
 from opskit.quantities import integer
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from opskit.proc.config.setting import Setting
     from opskit.proc.fs import ProcFS
 
 # Highest priority first (systemd.unit(5), table 1).
@@ -53,8 +54,7 @@ def owner_of_path(path: str) -> Owner | None:
         return None
     unit, below = found
     manager = re.fullmatch(_USER_MANAGER, unit)
-    inner = _first_unit(below) if manager else None
-    if manager and inner:
+    if manager and (inner := _first_unit(below)):
         return Owner(inner[0], not inner[1], integer(manager[1]))
     return Owner(unit, not below, None)
 
@@ -92,7 +92,7 @@ def manager_settings(fs: ProcFS) -> dict[str, Setting]:
 def _last_ones(fs: ProcFS, paths: Iterable[str]) -> dict[str, Setting]:
     found: dict[str, Setting] = {}
     for path in paths:
-        for setting in _settings(fs, path):
+        for setting in settings_of(fs, path):
             if setting.value:
                 found[setting.key] = setting
             else:  # an empty value resets the key
@@ -114,11 +114,3 @@ def _unit_files(fs: ProcFS, unit: str) -> Iterator[str]:
     prefixes = ["-".join(parts[:count]) + f"-.{kind}" for count in range(1, len(parts))]
     folders = [kind, *prefixes, *template, unit]
     yield from conf_files(fs, [f"{place}/{folder}.d" for folder in reversed(folders) for place in _DIRECTORIES])
-
-
-def _settings(fs: ProcFS, path: str) -> Iterator[Setting]:
-    for number, line in enumerate(fs.maybe_root(str.splitlines, path, default=[]), 1):
-        text = line.strip()
-        key, equals, value = text.partition("=")
-        if equals and not text.startswith(("#", ";", "[")):
-            yield Setting(f"/{path}", number, key.strip(), value.strip(), text)

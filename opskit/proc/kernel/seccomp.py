@@ -29,8 +29,9 @@ _AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7, "riscv64": 0xC00000F
 # CLONE_VM, FS, FILES, SIGHAND, THREAD, SYSVSEM, SETTLS, PARENT_SETTID, CHILD_CLEARTID: what pthread_create asks for
 _THREAD_FLAGS = 0x003D0F00
 _ACTION, _DATA = 0xFFFF0000, 0x0000FFFF
-_ERRNO, _LOG, _ALLOW = 0x00050000, 0x7FFC0000, 0x7FFF0000
-_NAMES = {0x80000000: "SIGSYS", 0x00000000: "SIGSYS", 0x00030000: "SIGSYS"}
+_ERRNO = 0x00050000
+# SECCOMP_RET_LOG and ALLOW; KILL_PROCESS, KILL_THREAD and TRAP
+_NAMES = {**dict.fromkeys((0x7FFC0000, 0x7FFF0000), "allowed"), **dict.fromkeys((0x80000000, 0, 0x00030000), "SIGSYS")}
 _WORD = 0xFFFFFFFF
 
 Program = list[tuple[int, int, int, int]]
@@ -57,11 +58,10 @@ def start_answer(filters: Sequence[Program], machine: str) -> str | None:
     try:
         answer = _answer(filters, {0: CLONE3, 4: _AUDIT_ARCH[machine]})
         if answer == "ENOSYS":
-            known = {0: _CLONE[machine], 4: _AUDIT_ARCH[machine], 16: _THREAD_FLAGS, 20: 0}
-            answer = _answer(filters, known)
+            return _answer(filters, {0: _CLONE[machine], 4: _AUDIT_ARCH[machine], 16: _THREAD_FLAGS, 20: 0})
+        return answer
     except Undecided:
         return None
-    return answer
 
 
 def _answer(filters: Sequence[Program], data: Mapping[int, int]) -> str | None:
@@ -69,8 +69,6 @@ def _answer(filters: Sequence[Program], data: Mapping[int, int]) -> str | None:
     results = [run(program, data) for program in filters]
     result = min(results, key=lambda value: (value & _ACTION) - (1 << 32 if value & 0x80000000 else 0))
     action = result & _ACTION
-    if action in (_ALLOW, _LOG):
-        return "allowed"
     if action == _ERRNO:
         return errno.errorcode.get(result & _DATA, f"errno {result & _DATA}")
     return _NAMES.get(action)  # a supervisor decides (SECCOMP_RET_TRACE, SECCOMP_RET_USER_NOTIF): undecided
@@ -135,12 +133,8 @@ def _computed(code: int, left: int, right: int) -> int:
 
 
 def _compared(code: int, left: int, right: int) -> bool:
-    operation = code & 0xF0
-    if operation == 0x10:
-        return left == right
-    if operation == 0x20:
-        return left > right
-    return left >= right if operation == 0x30 else bool(left & right)
+    compare = {0x10: operator.eq, 0x20: operator.gt, 0x30: operator.ge}.get(code & 0xF0, operator.and_)
+    return bool(compare(left, right))
 
 
 # The kernel restarts these calls after a short stop. A process in another call (epoll_wait) would get EINTR and is left alone.

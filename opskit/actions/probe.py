@@ -111,7 +111,7 @@ def _prepared(plan: ProbePlan, *, become: bool) -> tuple[int, int, str] | None:
                 file.write(str(os.getpid()))
         for name, room in plan.rooms.items():
             step = name
-            _lower(name, _used(name) + room)
+            _lower(name, room)
         for name, limit in plan.limits.items():
             step = name
             _take_on(name, limit)
@@ -127,14 +127,11 @@ def _prepared(plan: ProbePlan, *, become: bool) -> tuple[int, int, str] | None:
     return None
 
 
-def _used(name: str) -> int:
-    """Our own VmSize or VmData in bytes."""
+def _lower(name: str, room: int) -> None:
+    """Leave this room (bytes) above our own VmSize or VmData."""
     with open("/proc/self/statm", encoding="ascii") as file:
         pages = file.read().split()
-    return int(pages[0 if name == "RLIMIT_AS" else 5]) * mmap.PAGESIZE
-
-
-def _lower(name: str, soft: int) -> None:
+    soft = int(pages[0 if name == "RLIMIT_AS" else 5]) * mmap.PAGESIZE + room
     number = getattr(resource, name)
     hard = resource.getrlimit(number)[1]
     resource.setrlimit(number, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))

@@ -82,7 +82,6 @@ def limits(
 
 
 def _probe(run: Run, result: LimitsResult, in_cgroup: bool, yes: bool) -> Probed | None:
-    """Plan, ask, do; None after a no."""
     facts = result.facts
     plan = probe_plan(facts, result.headroom, in_cgroup=in_cgroup)
     if plan is None:

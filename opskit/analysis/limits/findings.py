@@ -20,10 +20,7 @@ _NEARLY = 0.8
 
 
 class LimitUse(NamedTuple):
-    """One rlimit: `value` (soft) and `in_use` in `unit` ("bytes", "files", "signals", "threads", "seconds").
-
-    `share` is the used part, 0 to 1; None where either is unknown or there is no limit.
-    """
+    """One soft rlimit and its use, in `unit`; `share` is 0 to 1, None where one of them is unknown or unlimited."""
 
     name: str
     what: str

@@ -115,7 +115,6 @@ def _address_space(case: _Case, row: Limit, room: int) -> Limit:
 
 
 def _data(case: _Case, row: Limit, room: int) -> Limit:
-    """Stacks of writable memory, with the writable part of their arenas."""
     arenas, cached = (case.cost.arenas_left, case.cost.cached) if case.cost else (0, 0)
     with_arena = case.stack.bytes + _ARENA_TOUCHED
     first = min(arenas, room // with_arena)
@@ -230,10 +229,9 @@ def _nproc_exemption(case: _Case) -> str | None:
     """kernel/fork.c, copy_process: who may pass RLIMIT_NPROC."""
     if case.facts.status.real_uid == 0 and case.facts.reader_user_namespace in (None, INITIAL["user"]):
         return "does not hold for uid 0 of the initial user namespace"
-    for capability, name in ((_CAP_SYS_RESOURCE, "CAP_SYS_RESOURCE"), (_CAP_SYS_ADMIN, "CAP_SYS_ADMIN")):
-        if case.in_initial_user_namespace and case.has(capability):
-            return f"does not hold for a process with {name}"
-    return None
+    names = {_CAP_SYS_RESOURCE: "CAP_SYS_RESOURCE", _CAP_SYS_ADMIN: "CAP_SYS_ADMIN"}
+    name = next((names[each] for each in names if case.in_initial_user_namespace and case.has(each)), None)
+    return name and f"does not hold for a process with {name}"
 
 
 def _nproc_above(case: _Case, row: Limit) -> Limit:

@@ -163,7 +163,6 @@ def _cgroup(limit: Limit, facts: ThreadLimitFacts) -> Iterator[str]:
 
 
 def _is_share(value: float | None, facts: ThreadLimitFacts, unit: str) -> bool:
-    """Whether it is systemd's share of the smaller of threads-max and pid_max."""
     caps = [cap for name in ("kernel.threads-max", "kernel.pid_max") if (cap := facts.sysctl.get(name))]
     share = _SLICE_TASKS_MAX_SHARE if unit.endswith(".slice") else _DEFAULT_TASKS_MAX_SHARE
     return bool(caps) and value is not None and abs(value - share * min(caps)) <= 2

@@ -61,10 +61,7 @@ class Probed(NamedTuple):
 
 
 def probe_plan(facts: ThreadLimitFacts, found: Headroom, *, in_cgroup: bool) -> ProbePlan | None:
-    """The plan; None where the headroom is unknown. No threads where these would be among the process's last ones.
-
-    At most 8 and at most half of what is left, so that most of it stays for the process; with none left one is tried.
-    """
+    """The plan: at most 8 threads and half of what is left, one where none is; None: the headroom is unknown."""
     left = found.threads_left
     if left is None:
         return None

@@ -37,7 +37,7 @@ class ThreadCost(NamedTuple):
 
 
 def threads_in_address_space(budget_bytes: int, gaps: tuple[tuple[int, int], ...], cost: ThreadCost) -> int:
-    """How many threads start until the address space that is left (bytes) is used up; `gaps`: its free ranges, highest first."""
+    """How many threads start until this much address space is used up; `gaps`: its free ranges, highest first."""
     # A range that holds no stack stays as it is.
     space = _Space([gap for gap in gaps if gap[1] - gap[0] >= cost.mapped_bytes], budget_bytes)
     started, arenas = 0, cost.arenas_left
@@ -58,8 +58,6 @@ def threads_in_maps(free_maps: int, cost: ThreadCost) -> int:
 
 
 class _Space:
-    """The free ranges of an address space, highest first, and how many bytes may still be mapped."""
-
     def __init__(self, gaps: list[tuple[int, int]], left: int) -> None:
         self.gaps = gaps
         self.left = left

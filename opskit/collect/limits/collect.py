@@ -155,8 +155,6 @@ def _advice(fs: ProcFS, pid: int) -> str:
 
 
 class _Reader:
-    """Reads what may be missing or forbidden, and keeps the reason why it could not be read."""
-
     def __init__(self, fs: ProcFS, pid: int) -> None:
         self.fs, self.pid = fs, pid
         self.unreadable: dict[str, str] = {}

@@ -46,20 +46,14 @@ class CgroupLimit(NamedTuple):
 
 
 class CgroupLimits(NamedTuple):
-    """A controller's cgroups from the process's own up, without the machine's root, which has no limit.
-
-    `unknown` says why none of them, or those above the last one, can be read.
-    """
+    """The cgroups from the process's own up, without the machine's root; `unknown`: why some or all cannot be read."""
 
     levels: tuple[CgroupLimit, ...]
     unknown: str | None
 
 
 class MemoryLimit(NamedTuple):
-    """The tightest memory limit above a process, and the cgroup that has it. `limit_bytes` None: no cgroup has a limit.
-
-    `usage_bytes` is what all of that cgroup uses, its page cache included.
-    """
+    """The tightest memory limit above a process (None: no limit), its cgroup, and all that this cgroup uses."""
 
     path: str
     limit_bytes: int | None

@@ -84,7 +84,6 @@ def _read(path: str) -> CgroupOwner:
 
 
 def _container(part: str, parent: str) -> tuple[str, str | None] | None:
-    """(id or name, runtime) where this part of a path is a container's."""
     if scope := re.fullmatch(_SCOPE, part):
         return scope[2], _RUNTIMES.get(scope[1], scope[1])
     if re.fullmatch(_ID, part):

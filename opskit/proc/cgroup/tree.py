@@ -36,10 +36,7 @@ class Membership(NamedTuple):
 
 
 class Level(NamedTuple):
-    """One cgroup on the way up from a process. `path` as the kernel names it, `directory` where its files are.
-
-    `version` is 1 or 2.
-    """
+    """One cgroup: its `path` as the kernel names it, the `directory` of its files, and the `version`, 1 or 2."""
 
     path: str
     directory: str
@@ -71,10 +68,7 @@ class Level(NamedTuple):
 
 
 class Ancestry(NamedTuple):
-    """A controller's cgroups from the process's own up. `complete`: the last one is the machine's root.
-
-    Otherwise a cgroup namespace (a container) hides what is above the last level.
-    """
+    """A controller's cgroups from the process's own up. `complete`: to the machine's root, not a namespace's."""
 
     levels: tuple[Level, ...]
     complete: bool
@@ -107,10 +101,7 @@ def ancestry(fs: ProcFS, pid: int | str, controller: str) -> Ancestry | None:
 def levels_of(
     fs: ProcFS, memberships: list[Membership], controller: str, mounts: list[Mount], pid: int | str | None = None
 ) -> tuple[Level, ...] | None:
-    """The same for memberships and mounts that were read.
-
-    With `pid` a cgroup whose path below the mount is unknown (the host's mount in a cgroup namespace) is searched for.
-    """
+    """The same for memberships and mounts that were read; `pid` finds it in a mount from outside our namespace."""
     for member in memberships:
         if controller in member.controllers:
             points = [m for m in mounts if m.fs_type == "cgroup" and controller in m.options]
@@ -138,7 +129,6 @@ def _parse_cgroup_mounts(text: str) -> list[Mount]:
 def _first_that_shows(
     fs: ProcFS, mounts: list[Mount], path: str, version: int, pid: int | str | None
 ) -> tuple[Level, ...] | None:
-    """The levels by the first mount that shows the cgroup: a hierarchy may be mounted in parts."""
     return next((found for mount in mounts if (found := _walk(fs, mount, path, version, pid))), None)
 
 
@@ -179,11 +169,8 @@ def controller_root(fs: ProcFS, controller: str) -> Level | None:
     for mount in mounts:
         if mount.fs_type == "cgroup" and controller in mount.options:
             return Level(mount.root, mount.mount_point, 1)
-    for mount in mounts:
-        if mount.fs_type == "cgroup2":
-            top = Level(mount.root, mount.mount_point, 2)
-            return top if _has_controller(fs, top, controller) else None
-    return None
+    top = next((Level(mount.root, mount.mount_point, 2) for mount in mounts if mount.fs_type == "cgroup2"), None)
+    return top if top and _has_controller(fs, top, controller) else None
 
 
 def is_machine_root(fs: ProcFS, level: Level) -> bool:

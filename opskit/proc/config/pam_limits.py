@@ -58,10 +58,7 @@ class PamLimit(NamedTuple):
 
 
 class PamLimits:
-    """What the files give an account: by (RLIMIT name, "soft" or "hard"). `unread` names files that could not be read.
-
-    `exempt` is the line `<domain> -` that leaves the account without any limits.
-    """
+    """Limits by (RLIMIT name, "soft" or "hard"), unreadable files, and the line `<domain> -` that exempts."""
 
     def __init__(self) -> None:
         self.limits: dict[tuple[str, str], PamLimit] = {}
@@ -129,7 +126,6 @@ def _split(line: str) -> list[str]:
 
 
 def _rank(domain: str, account: Account) -> int | None:
-    """How specific a line's domain is for this account; None where it does not match."""
     if domain == account.name:
         return _USER
     ranged = _range(domain)

@@ -28,10 +28,7 @@ class Setting(NamedTuple):
 
 
 def conf_files(fs: ProcFS, directories: Iterable[str], *, hidden: bool = True) -> list[str]:
-    """The paths of *.conf, by file name; of two with the same name the one in the earlier directory.
-
-    `hidden` False leaves out names with a leading dot, as a shell's `*.conf` does.
-    """
+    """Paths of *.conf by file name, from the first directory that has it; `hidden` False skips dot files."""
     chosen: dict[str, str] = {}
     for directory in directories:
         for name in fs.names_root(directory):
@@ -40,10 +37,16 @@ def conf_files(fs: ProcFS, directories: Iterable[str], *, hidden: bool = True) -
     return [chosen[name] for name in sorted(chosen)]
 
 
-def settings_of(fs: ProcFS, path: str) -> Iterator[Setting]:
-    """The `key = value` lines of a file; none where it cannot be read."""
-    for number, line in enumerate(fs.maybe_root(str.splitlines, path, default=[]), 1):
+def parse_settings(path: str, lines: Iterable[str]) -> Iterator[Setting]:
+    """The `key = value` lines of the file at this path."""
+    for number, line in enumerate(lines, 1):
         text = line.strip()
         key, equals, value = text.partition("=")
         if equals and not text.startswith(("#", ";", "[")):
-            yield Setting(f"/{path}", number, key.strip(), value.strip(), text)
+            yield Setting(path, number, key.strip(), value.strip(), text)
+
+
+def settings_of(fs: ProcFS, paths: Iterable[str]) -> Iterator[Setting]:
+    """The settings of files, in the order of the paths; none where a file cannot be read."""
+    for path in paths:
+        yield from parse_settings(f"/{path}", fs.maybe_root(str.splitlines, path, default=[]))

@@ -24,8 +24,7 @@ def sysctl_settings(fs: ProcFS) -> dict[str, Setting]:
     paths = conf_files(fs, _DIRECTORIES)
     if not any(path.endswith("/99-sysctl.conf") for path in paths):
         paths.append("etc/sysctl.conf")
-    found = (setting for path in paths for setting in settings_of(fs, path))
-    return {(key := _name(setting.key)): setting._replace(key=key) for setting in found}
+    return {(key := _name(setting.key)): setting._replace(key=key) for setting in settings_of(fs, paths)}
 
 
 def _name(key: str) -> str:

@@ -32,10 +32,7 @@ _USER_MANAGER = r"user@([0-9]{1,10})\.service"
 
 
 class Owner(NamedTuple):
-    """The unit that a cgroup belongs to. `is_own`: it is the unit's own cgroup, and not one below it.
-
-    `manager_uid`: the user whose own systemd (`systemctl --user`) runs the unit; None for the machine's.
-    """
+    """A cgroup's unit. `is_own`: the cgroup is not below it. `manager_uid`: the user whose systemd runs it, if any."""
 
     unit: str
     is_own: bool
@@ -91,12 +88,11 @@ def manager_settings(fs: ProcFS) -> dict[str, Setting]:
 
 def _last_ones(fs: ProcFS, paths: Iterable[str]) -> dict[str, Setting]:
     found: dict[str, Setting] = {}
-    for path in paths:
-        for setting in settings_of(fs, path):
-            if setting.value:
-                found[setting.key] = setting
-            else:  # an empty value resets the key
-                found.pop(setting.key, None)
+    for setting in settings_of(fs, paths):
+        if setting.value:
+            found[setting.key] = setting
+        else:  # an empty value resets the key
+            found.pop(setting.key, None)
     return found
 
 

@@ -42,10 +42,7 @@ class Mapping(NamedTuple):
 
 
 def find_mapping(text: str, part: str, accept: Callable[[str], bool]) -> Mapping | None:
-    """The first mapping of a file with `part` in its path and accepted permissions (`r-xp`). A line that is cut short is none.
-
-    A search instead of a parse: maps of a JVM have hundreds of lines.
-    """
+    """The first mapping of a file with `part` in its path and accepted permissions (`r-xp`), without a parse."""
     at = text.find(part)
     while at >= 0:
         end = text.find("\n", at)

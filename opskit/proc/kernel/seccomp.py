@@ -49,10 +49,7 @@ def parse_filter(data: bytes) -> Program:
 
 
 def start_answer(filters: Sequence[Program], machine: str) -> str | None:
-    """What pthread_create of glibc 2.34 and newer meets: "allowed", an errno's name, or "SIGSYS". None: undecided.
-
-    glibc tries clone3, and clone only where clone3 is answered with ENOSYS.
-    """
+    """What clone3, and after ENOSYS clone, meets: "allowed", an errno's name, or "SIGSYS"; None: undecided."""
     if machine not in _AUDIT_ARCH:
         return None
     try:
@@ -133,8 +130,12 @@ def _computed(code: int, left: int, right: int) -> int:
 
 
 def _compared(code: int, left: int, right: int) -> bool:
-    compare = {0x10: operator.eq, 0x20: operator.gt, 0x30: operator.ge}.get(code & 0xF0, operator.and_)
-    return bool(compare(left, right))
+    operation = code & 0xF0
+    if operation == 0x10:
+        return left == right
+    if operation == 0x20:
+        return left > right
+    return left >= right if operation == 0x30 else bool(left & right)
 
 
 # The kernel restarts these calls after a short stop. A process in another call (epoll_wait) would get EINTR and is left alone.
@@ -146,10 +147,7 @@ _TAKEN_UP_AGAIN = {
 
 
 def filter_answer(fs: ProcFS, pid: int, machine: str, read_filters: Callable[[int], list[bytes]]) -> str | None:
-    """What a process's own filters answer to the start of a thread, as `start_answer` does.
-
-    None where they cannot be read: no permission, another tracer, or the process would notice the stop.
-    """
+    """The `start_answer` of a process's own filters; None where they cannot be read without its notice."""
     try:
         if not _goes_unnoticed(fs, pid, machine):
             return None
@@ -173,10 +171,7 @@ def _goes_unnoticed(fs: ProcFS, pid: int, machine: str) -> bool:
 
 
 def own_answer(clone3_errno: int, start_a_thread: Callable[[], bool]) -> str | None:
-    """The same for opskit itself, by trying: without a filter clone3() without arguments gives EINVAL.
-
-    After ENOSYS glibc falls back to clone(), which starting a thread tests; None where that fails, for any reason.
-    """
+    """The same for opskit itself, by trying: unfiltered clone3() gives EINVAL; after ENOSYS a thread is started."""
     name = errno.errorcode.get(clone3_errno)
     if name in ("EINVAL", "EFAULT"):
         return "allowed"

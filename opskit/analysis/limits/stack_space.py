@@ -101,12 +101,9 @@ class _Space:
 
     def _map_near(self, at: int, size: int) -> int | None:
         """With a hint: there if it is free, else anywhere, and not aligned to huge pages."""
-        if size > self.left:
-            return None
-        for index, (start, end) in enumerate(self.gaps):
-            if start <= at and at + size <= end:
-                return self._take(index, at, size)
-        return self._map_anywhere(size)
+        found = (index for index, (start, end) in enumerate(self.gaps) if start <= at and at + size <= end)
+        index = next(found, None) if size <= self.left else None
+        return self._map_anywhere(size) if index is None else self._take(index, at, size)
 
     def _take(self, index: int, at: int, size: int) -> int:
         start, end = self.gaps[index]

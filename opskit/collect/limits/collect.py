@@ -11,7 +11,7 @@ from opskit.errors import BadInput, NoSuchProcess, NotPermitted, NotSupported, U
 from opskit.proc.cgroup.limits import cgroup_limits
 from opskit.proc.cgroup.tree import parse_cgroup
 from opskit.proc.config.pam_limits import account_of, pam_limits
-from opskit.proc.config.sysctl_d import sysctl_settings
+from opskit.proc.config.setting import sysctl_settings
 from opskit.proc.config.systemd_units import manager_settings, owner_of_path, unit_of_path, unit_settings
 from opskit.proc.files.fd import parse_fdinfo
 from opskit.proc.files.limits import parse_limits

@@ -172,7 +172,7 @@ def throttled_percent(before: Mapping[str, tuple[int, int]], after: Mapping[str,
     """The share of periods in which the quota ran out, of the cgroup where that was most; 0 without a quota."""
     pairs = ((before[path], now) for path, now in after.items() if path in before)
     shares = (100 * (now[1] - then[1]) / (now[0] - then[0]) for then, now in pairs if now[0] > then[0])
-    return max(shares, default=0.0)
+    return max((0.0, *shares))
 
 
 def frozen_by(fs: ProcFS, levels: tuple[Level, ...]) -> str | None:

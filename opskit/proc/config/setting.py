@@ -1,4 +1,10 @@
-"""One line of a configuration file that sets something, and the order in which *.d directories are read."""
+"""`key = value` lines of configuration files, the order in which *.d directories are read, and sysctl.d(5).
+
+# comment
+kernel.threads-max = 4096
+-vm.max_map_count=262144
+vm/overcommit_memory = 2
+"""
 
 from __future__ import annotations
 
@@ -10,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from opskit.proc.fs import ProcFS
+
+_SYSCTL_D = ("etc/sysctl.d", "run/sysctl.d", "usr/local/lib/sysctl.d", "usr/lib/sysctl.d", "lib/sysctl.d")
 
 
 class Setting(NamedTuple):
@@ -50,3 +58,19 @@ def settings_of(fs: ProcFS, paths: Iterable[str]) -> Iterator[Setting]:
     """The settings of files, in the order of the paths; none where a file cannot be read."""
     for path in paths:
         yield from parse_settings(f"/{path}", fs.maybe_root(str.splitlines, path, default=[]))
+
+
+def sysctl_settings(fs: ProcFS) -> dict[str, Setting]:
+    """The lines that set something at boot, by key (`kernel.threads-max`): the last one in sysctl.d's order counts."""
+    paths = conf_files(fs, _SYSCTL_D)
+    if not any(path.endswith("/99-sysctl.conf") for path in paths):
+        paths.append("etc/sysctl.conf")
+    return {(key := _sysctl_name(setting.key)): setting._replace(key=key) for setting in settings_of(fs, paths)}
+
+
+def _sysctl_name(key: str) -> str:
+    name = key.removeprefix("-").strip()
+    # The first separator decides how the name is written: net/ipv4/conf/eth0.1/forwarding keeps its dot.
+    if "/" in name and ("." not in name or name.index("/") < name.index(".")):
+        name = name.replace(".", "\0").replace("/", ".").replace("\0", "/")
+    return name

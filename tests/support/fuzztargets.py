@@ -55,7 +55,7 @@ from opskit.proc.cgroup import owner as place
 from opskit.proc.cgroup import tree as cgroup
 from opskit.proc.config import pam_limits as pamlimits
 from opskit.proc.config import systemd_units as units
-from opskit.proc.config.sysctl_d import sysctl_settings
+from opskit.proc.config.setting import sysctl_settings
 from opskit.proc.files import boot_time as boot
 from opskit.proc.files import (
     dentry_state,

@@ -69,8 +69,7 @@ class Summary(NamedTuple):
 class Sums:
     """Adds up batch after batch, in the order of time.
 
-    `top`: how many of the longest are kept (0: all). `slower_than_s`: keep only those above it. `by_minute`, `timeline`:
-    whether minutes and a timeline are wanted.
+    `top`: how many of the longest are kept (0: all). `slower_than_s`: keep only those above it.
     """
 
     def __init__(
@@ -88,10 +87,10 @@ class Sums:
         self._timeline = Timeline() if timeline else None
         self._worst = _Worst(top, slower_than_s)
         self._minutes = Minutes() if by_minute else None
+        self._in_time: list[Timeline | Minutes] = [one for one in (self._timeline, self._minutes) if one is not None]
         self._operations: dict[bytes | None, _OperationSums] = {}
         self._ttsps = Distribution(scratch)
         self._clock = Elapsed()
-        self._numbers = numbers(1)
         self.safepoints = self._outside = self._undated = 0
 
     def add(self, batch: Batch) -> Batch:
@@ -109,8 +108,10 @@ class Sums:
             except TypeError:  # the few columns that have a None
                 self._ttsps.extend(_known(batch.ttsps_s))
         self._worst.add(batch)
-        if self._minutes is not None or self._timeline is not None:
-            self._in_time(list(stops_of(batch)))
+        if self._in_time:
+            stops = list(stops_of(batch))
+            for one in self._in_time:
+                one.add(stops)
         return batch
 
     def listed(self, batches: Iterable[Batch]) -> Iterator[Stop]:
@@ -137,30 +138,15 @@ class Sums:
                 stops[name].append(stop)
                 ttsps[name].append(ttsp)
             except KeyError:
-                stops[name] = [stop]
-                ttsps[name] = [ttsp]
+                stops[name], ttsps[name] = [stop], [ttsp]
         for name, values in stops.items():
             self._sums(name).add(values, ttsps[name])
 
     def _sums(self, name: bytes | None) -> _OperationSums:
-        if name not in self._operations and len(self._operations) >= _MOST_OPERATIONS:
-            name = _OTHERS
-        found = self._operations.get(name)
-        if found is None:
-            found = self._operations[name] = _OperationSums(Distribution(self._scratch))
-        return found
-
-    def _in_time(self, stops: Sequence[Stop]) -> None:
-        if self._timeline is not None:
-            if stops[0].stamp.time_s is not None:
-                self._timeline.add(((stop.stamp.time_s or 0.0, stop) for stop in stops), "utc")
-            elif stops[0].stamp.uptime_s is not None:
-                self._timeline.add(((stop.stamp.uptime_s or 0.0, stop) for stop in stops), "uptime")
-            else:
-                self._timeline.add(((float(next(self._numbers)), stop) for stop in stops), "number")
-        if self._minutes is not None:
-            for stop in stops:
-                self._minutes.count(stop)
+        if name not in self._operations:
+            name = name if len(self._operations) < _MOST_OPERATIONS else _OTHERS
+            return self._operations.setdefault(name, _OperationSums(Distribution(self._scratch)))
+        return self._operations[name]
 
     def summary(self) -> Summary:
         """All that was counted. Raises BadInput where its minutes are too many."""
@@ -201,8 +187,7 @@ class _OperationSums:
         try:
             told_s = sum(cast("Sequence[float]", ttsps))
         except TypeError:
-            known = _known(ttsps)
-            if not known:
+            if not (known := _known(ttsps)):
                 return
             told_s = sum(known)
         self.ttsp_s = (self.ttsp_s or 0.0) + told_s
@@ -230,19 +215,16 @@ class _Worst:
         if self.slower is not None:
             above = [stop for stop in batch.stops_s if stop > floor]
             self.slower = Slower(self.slower.safepoints + len(above), self.slower.stopped_s + sum(above))
-        full = self._top and len(self._heap) >= self._top
-        floor = max(floor, self._heap[0][0]) if full else floor
+        if self._top and len(self._heap) >= self._top:
+            floor = max(floor, self._heap[0][0])
         if max(batch.stops_s) <= floor:
             return
         indexes = [index for index, stop in enumerate(batch.stops_s) if stop > floor]
         if self._top:
             indexes = sorted(heapq.nlargest(self._top, indexes, key=batch.stops_s.__getitem__))
         for stop in stops_of(batch.select(indexes)):
-            entry = (stop.stopped_s, next(self._numbers), stop)
-            if self._top and len(self._heap) >= self._top:
-                heapq.heappushpop(self._heap, entry)
-            else:
-                heapq.heappush(self._heap, entry)
+            push = heapq.heappushpop if self._top and len(self._heap) >= self._top else heapq.heappush
+            push(self._heap, (stop.stopped_s, next(self._numbers), stop))
 
     def found(self) -> list[Stop]:
         return [stop for _, _, stop in sorted(self._heap, reverse=True)]

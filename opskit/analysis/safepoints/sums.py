@@ -196,8 +196,8 @@ class _OperationSums:
         stops = self.stops
         (p99,) = percentiles([stops], (99.0,))
         return Operation(
-            text_of(name), stops.count, stops.total, stops.total / stops.count, p99 or 0.0, stops.maximum or 0.0, self.ttsp_s,
-            stops.total / all_s if all_s else None,
+            None if name is None else text_of(name), stops.count, stops.total, stops.total / stops.count, p99 or 0.0,
+            stops.maximum or 0.0, self.ttsp_s, stops.total / all_s if all_s else None,
         )  # fmt: skip
 
 

@@ -9,6 +9,9 @@ A safepoint is counted when it is asked for, its times when they are over. Sourc
 
 from __future__ import annotations
 
+import posixpath
+from contextlib import suppress
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput, NoSuchProcess, NotSupported
@@ -26,7 +29,10 @@ from opskit.quantities import integer
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from opskit.host import Host
+    from opskit.proc.files.stat import ProcStat
 
 # The VM thread sleeps a millisecond or less at a time while it waits for threads; idle, a second.
 _WAITING_PER_S = 200.0
@@ -109,9 +115,7 @@ class Probe:
             ttsp_s=ttsp,
             throttled_s=throttled_s,
             throttled_periods=throttled_periods,
-            cpu_stalled_s=self._stalled("cpu"),
-            memory_stalled_s=self._stalled("memory"),
-            io_stalled_s=self._stalled("io"),
+            **{f"{resource}_stalled_s": self._stalled(resource) for resource in ("cpu", "memory", "io")},
             runnable=self._fs.maybe(lambda text: parse_loadavg(text).runnable, "loadavg"),
             major_faults=stat.major_faults,
             waiting=waiting,
@@ -142,36 +146,27 @@ class Probe:
     def _perfdata(self) -> PerfData:
         """The file once more; its path is known, so that nothing of the JVM's address space is looked at."""
         if self.perf.source.startswith("/"):
-            try:
-                directory, _, name = self.perf.source.rpartition("/")
-                data = self._fs.read_untrusted(directory, name, _LARGEST_FILE_BYTES)[1]
+            with suppress(OSError, BadInput):  # gone or changed: read_perfdata says why
+                data = self._fs.read_untrusted(*posixpath.split(self.perf.source), _LARGEST_FILE_BYTES)[1]
                 return parse_hsperfdata(data, self.perf.source)
-            except (OSError, BadInput):
-                pass  # gone or changed: read_perfdata says why
         return read_perfdata(self._fs, self._pid)
 
     def _cgroups(self, *controllers: str) -> tuple[Level, ...]:
-        for controller in controllers:
-            found = optional(ancestry, self._fs, self._pid, controller)
-            if found is not None:
-                return found.levels
-        return ()
+        found = (optional(ancestry, self._fs, self._pid, controller) for controller in controllers)
+        return next((each.levels for each in found if each is not None), ())
 
     def _throttled(self) -> tuple[float | None, int | None]:
         """Seconds and periods, of the cgroup and of all above it: any of them can hold the JVM back."""
-        seconds: float | None = None
-        periods: int | None = None
-        for level in self._levels:
-            found = throttling(self._fs, level)
-            if found.throttled_s is not None:
-                seconds = (seconds or 0.0) + found.throttled_s
-                periods = (periods or 0) + (found.throttled_periods or 0)
-        return seconds, periods
+        found = [
+            each for each in (throttling(self._fs, level) for level in self._levels) if each.throttled_s is not None
+        ]
+        if not found:
+            return None, None
+        return sum(each.throttled_s or 0.0 for each in found), sum(each.throttled_periods or 0 for each in found)
 
     def _stalled(self, resource: str) -> float | None:
         for level in self._pressures:
-            text = level.load(self._fs, f"{resource}.pressure")
-            if text:
+            if text := level.load(self._fs, f"{resource}.pressure"):
                 self.pressure_of = "cgroup"
                 return _some_s(text)
         text = self._fs.maybe(str, "pressure", resource)  # switched off with psi=0: EOPNOTSUPP
@@ -181,11 +176,13 @@ class Probe:
         return _some_s(text)
 
     def _find_vm_thread(self) -> int | None:
+        return next((tid for tid, stat in self._threads() if stat.comm == _VM_THREAD), None)
+
+    def _threads(self) -> Iterator[tuple[int, ProcStat]]:
         for tid in optional(self._fs.tids, self._pid, default=[]):
             stat = self._fs.maybe(parse_stat, self._pid, "task", tid, "stat")
-            if stat is not None and stat.comm == _VM_THREAD:
-                return tid
-        return None
+            if stat is not None:
+                yield tid, stat
 
     def _waiting(self, at_s: float, ttsp_s: float | None) -> tuple[bool, str | None]:
         """Whether the VM thread has polled all the time since the last look, and no safepoint was reached."""
@@ -207,21 +204,15 @@ class Probe:
     def _busiest(self) -> str | None:
         """The thread that used the most CPU since it was last asked; None at first."""
         before, self._ticks = self._ticks, {}
-        names: dict[int, str] = {}
-        for tid in optional(self._fs.tids, self._pid, default=[]):
-            stat = self._fs.maybe(parse_stat, self._pid, "task", tid, "stat")
-            if stat is not None:
-                self._ticks[tid], names[tid] = stat.user_ticks + stat.system_ticks, stat.comm
-        used = {
-            tid: ticks - before[tid] for tid, ticks in self._ticks.items() if tid in before and tid != self._vm_thread
-        }
-        busiest = max(used, key=lambda tid: used[tid], default=None)
-        return names[busiest] if busiest is not None and used[busiest] > 1 else None
+        used = []
+        for tid, stat in self._threads():
+            self._ticks[tid] = stat.user_ticks + stat.system_ticks
+            if tid in before and tid != self._vm_thread:
+                used.append((self._ticks[tid] - before[tid], stat.comm))
+        ticks, name = max(used, key=itemgetter(0), default=(0, None))
+        return name if ticks > 1 else None
 
 
 def _some_s(text: str) -> float | None:
-    try:
-        some = parse_pressure(text).some_us
-    except BadInput:
-        return None
-    return None if some is None else some / 1e6
+    found = optional(parse_pressure, text)
+    return None if found is None or found.some_us is None else found.some_us / 1e6

@@ -53,17 +53,9 @@ def collect(host: Host, ask: Request, seen: Callable[[Facts], None] = lambda _: 
     host.prove_moving(f"safepoints {ask.pid}")
     probe = Probe(host, ask.pid)
     readings: list[Reading] = []
-    facts = Facts(
-        ask.pid,
-        probe.start_ticks,
-        host.process(ask.pid).command,
-        java=probe.perf.text("java.property.java.version"),
-        jdk=probe.jdk,
-        unit=host.fs.maybe(lambda text: unit_of(parse_cgroup(text)), ask.pid, "cgroup"),
-        cpus=probe.cpus,
-        pressure_of=None,
-        readings=readings,
-    )
+    java, name = probe.perf.text("java.property.java.version"), host.process(ask.pid).command
+    unit = host.fs.maybe(lambda text: unit_of(parse_cgroup(text)), ask.pid, "cgroup")
+    facts = Facts(ask.pid, probe.start_ticks, name, java, probe.jdk, unit, probe.cpus, None, readings)
     try:
         for _, late_s in schedule(host, ask.interval_s, None if ask.intervals is None else ask.intervals + 1):
             readings.append(probe.read())
@@ -71,12 +63,8 @@ def collect(host: Host, ask: Request, seen: Callable[[Facts], None] = lambda _: 
             facts = facts._replace(pressure_of=probe.pressure_of, late_samples=late)
             if len(readings) > 1:
                 seen(facts)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, NoSuchProcess) as end:
         if len(readings) < 2:
             raise
-        return facts._replace(interrupted=True)
-    except NoSuchProcess as ended:
-        if len(readings) < 2:
-            raise
-        return facts._replace(ended=ended)
+        return facts._replace(ended=end) if isinstance(end, NoSuchProcess) else facts._replace(interrupted=True)
     return facts

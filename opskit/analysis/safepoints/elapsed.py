@@ -53,9 +53,8 @@ class Elapsed:
             self._uptimes_only = True
             # Where the log has the time between safepoints, the first and the last uptime are enough.
             has_all = batch.application[1] >= len(batch) - 1 and self.last.uptime_s is not None
-            self._add_uptimes(
-                [first.uptime_s, self.last.uptime_s or 0.0] if has_all else uptimes_s(batch.heads), batch.stops_s
-            )
+            uptimes = [first.uptime_s, self.last.uptime_s or 0.0] if has_all else uptimes_s(batch.heads)
+            self._add_uptimes(uptimes, batch.stops_s)
 
     def _add_uptimes(self, uptimes: Sequence[float], stops_s: Sequence[float]) -> None:
         if not self._run:

@@ -20,7 +20,7 @@ from opskit.jvm.perfdata.hsperfdata import PerfData, parse_hsperfdata
 from opskit.jvm.perfdata.stop_clock import jdk_of, whole_stop_s
 from opskit.proc.cgroup.limits import throttling
 from opskit.proc.cgroup.tree import Level, ancestry, is_machine_root
-from opskit.proc.files.loadavg import parse_cpu_count, parse_loadavg
+from opskit.proc.files.loadavg import parse_loadavg
 from opskit.proc.files.pressure import parse_pressure
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.files.status import parse_status
@@ -76,7 +76,7 @@ class Probe:
         self.start_ticks = fs.load(parse_stat, pid, "stat").start_ticks
         self._levels = self._cgroups("cpu", "memory", "pids")
         self._pressures = tuple(level for level in self._cgroups("")[:1] if not is_machine_root(fs, level))
-        self._vm_thread = self._find_vm_thread()
+        self._vm_thread = next((tid for tid, stat in self._threads() if stat.comm == _VM_THREAD), None)
         self._last: tuple[float, int, float | None] | None = None  # when, the VM thread's sleeps, TTSP
         self._ticks: dict[int, int] = {}
         self._stops_much = True
@@ -84,11 +84,6 @@ class Probe:
         self.pressure_of: str | None = None
         if self.perf.number("sun.rt.safepoints") is None:
             raise NotSupported(f"{pid} counts no safepoints: {self.perf.source} has no sun.rt.safepoints")
-
-    @property
-    def cpus(self) -> int | None:
-        """How many CPUs the machine has."""
-        return self._fs.maybe(parse_cpu_count, "stat")
 
     def read(self) -> Reading:
         """Everything at one moment. Raises NoSuchProcess where the JVM has ended."""
@@ -99,8 +94,7 @@ class Probe:
             raise NoSuchProcess(self._pid, "it ended while it was watched") from None
         if stat.start_ticks != self.start_ticks:
             raise NoSuchProcess(self._pid, "it ended while it was watched; another process has its number now")
-        ttsp = perf.ticks_s("sun.rt.safepointSyncTime")
-        time = perf.ticks_s("sun.rt.safepointTime")
+        ttsp, time = perf.ticks_s("sun.rt.safepointSyncTime"), perf.ticks_s("sun.rt.safepointTime")
         safepoints = perf.number("sun.rt.safepoints")
         if time is None or safepoints is None:
             raise NotSupported(
@@ -125,8 +119,8 @@ class Probe:
     def _between_stops(self) -> tuple[PerfData, float]:
         """The counters at a moment that is no stop, where one can be had soon, and that moment.
 
-        In a stop its count has moved and its time has not. A time that moves while the count stays is the end of a stop. Where
-        none ends within a few looks, stops are too short or too rare to matter.
+        A time that moves while the count stays is the end of a stop. Where none ends within a few looks, stops are too short
+        or too rare to matter.
         """
         perf, at_s = self._perfdata(), self._monotonic()
         for _ in range(_LOOKS if self._stops_much else 0):
@@ -170,13 +164,8 @@ class Probe:
                 self.pressure_of = "cgroup"
                 return _some_s(text)
         text = self._fs.maybe(str, "pressure", resource)  # switched off with psi=0: EOPNOTSUPP
-        if text is None:
-            return None
-        self.pressure_of = self.pressure_of or "machine"
-        return _some_s(text)
-
-    def _find_vm_thread(self) -> int | None:
-        return next((tid for tid, stat in self._threads() if stat.comm == _VM_THREAD), None)
+        self.pressure_of = self.pressure_of or (None if text is None else "machine")
+        return None if text is None else _some_s(text)
 
     def _threads(self) -> Iterator[tuple[int, ProcStat]]:
         for tid in optional(self._fs.tids, self._pid, default=[]):

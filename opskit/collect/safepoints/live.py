@@ -9,6 +9,7 @@ from opskit.collect.schedule import schedule
 from opskit.errors import NoSuchProcess
 from opskit.proc.cgroup.owner import unit_of
 from opskit.proc.cgroup.tree import parse_cgroup
+from opskit.proc.files.loadavg import parse_cpu_count
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ def collect(host: Host, ask: Request, seen: Callable[[Facts], None] = lambda _: 
     readings: list[Reading] = []
     java, name = probe.perf.text("java.property.java.version"), host.process(ask.pid).command
     unit = host.fs.maybe(lambda text: unit_of(parse_cgroup(text)), ask.pid, "cgroup")
-    facts = Facts(ask.pid, probe.start_ticks, name, java, probe.jdk, unit, probe.cpus, None, readings)
+    cpus = host.fs.maybe(parse_cpu_count, "stat")
+    facts = Facts(ask.pid, probe.start_ticks, name, java, probe.jdk, unit, cpus, None, readings)
     try:
         for _, late_s in schedule(host, ask.interval_s, None if ask.intervals is None else ask.intervals + 1):
             readings.append(probe.read())

@@ -48,11 +48,8 @@ class Batch:
         self.stops_s, self.ttsps_s, self.operations = stops_s, ttsps_s, operations
         self.late = late or {}
         self._application = application
-        self._heads: Sequence[bytes] | None
-        if isinstance(heads, Marked):
-            (self._text, self._mark), self._heads = heads, None
-        else:
-            self._text, self._mark, self._heads = b"", b"", heads
+        self._text, self._mark = heads if isinstance(heads, Marked) else (b"", b"")
+        self._heads = None if isinstance(heads, Marked) else heads
 
     def __len__(self) -> int:
         return len(self.stops_s)

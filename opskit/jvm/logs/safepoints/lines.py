@@ -1,4 +1,4 @@
-"""Safepoints with a line of their own, in seconds or in nanoseconds.
+"""Safepoints in lines of their own, in seconds or nanoseconds, and in rows of statistics tables.
 
 JDK 6 to 8 (-XX:+PrintGCApplicationStoppedTime; 6 has no second number), then 9 to 12 (-Xlog:safepoint), 13 and later (one line):
 4.097: Total time for which application threads were stopped: 0.0002590 seconds, Stopping threads took: 0.0000513 seconds
@@ -8,6 +8,12 @@ JDK 6 to 8 (-XX:+PrintGCApplicationStoppedTime; 6 has no second number), then 9 
 [0.031s][info][safepoint    ] Total time for which application threads were stopped: 0.0000643 seconds, Stopping …
 [0.079s][info][safepoint] Safepoint "ThreadDump", Time since last: 117785 ns, Reaching safepoint: 588577 ns, (Cleanup: …,)
 At safepoint: 28984 ns, (Leaving safepoint: 10105 ns,) Total: 627666 ns(, Threads: 0 runnable, 10 total)
+
+Statistics tables: -XX:+PrintSafepointStatistics in whole milliseconds; -Xlog:safepoint+stats, in nanoseconds from JDK 13 on.
+
+vmop                    [threads: total initially_running wait_to_block]    [time: spin block sync cleanup vmop] …
+1617.723: RevokeBias                       [    2450          6            117    ]      [     8    11    21    36     0    ]  6
+[0.079s][info ][safepoint,stats] ThreadDump        [         10            0 ][       588577      39089     627666 ]       0
 """
 
 from __future__ import annotations
@@ -18,7 +24,8 @@ from typing import TYPE_CHECKING
 
 from opskit.jvm.logs.safepoints.batch import APPLICATION_MARK, TIME, Batch, Marked, Record, floats
 from opskit.jvm.logs.timestamps import seconds_in
-from opskit.quantities import integer
+from opskit.quantities import integer, integers
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -58,6 +65,13 @@ _NANOS_LINE = re.compile(
 # The same, one by one: keys in any order, and in quotes that a log shipper's JSON has escaped.
 _NANOS_START = re.compile(rb'Safepoint \\?"([^"\\]*)\\?"(?=, Time since last: )')
 _NANOS_PAIR = re.compile(rb"(?<=, )([A-Z][A-Za-z ]*): (\d{1,19}) ns")
+
+TABLE_MARK = b"page_trap_count"
+ROW_MARK = b" [ "
+_ROW_BRACKETS = re.compile(rb"\[\s*((?:\d+\s+)*\d+)\s*\]\s*" * 2 + rb"(?:\[\s*((?:\d+\s+)*\d+)\s*\])?")
+_ROW_NAME_BACKWARDS = re.compile(rb"\s+(\w+(?: \w+)*)")  # the text before the brackets, read from its end
+_ROW_LETTER = re.compile(rb"[A-Za-z_]")
+_LONGEST_ROW_BYTES = 1000
 
 
 def stops_alone(text: bytes, lines: int, *, one_t: bool) -> Batch | None:
@@ -167,3 +181,43 @@ def nanos_in_line(line: bytes) -> Iterator[Record]:
         if total is not None and reaching is not None and gap is not None:
             yield Record(line[before : start.start()], start[1], total / 1e9, reaching / 1e9, gap / 1e9)
         before = start.end()
+
+
+class Row(NamedTuple):
+    """A row. `coarse`: in whole milliseconds. `releases`: the range of those that write such a table."""
+
+    head: bytes
+    operation: bytes
+    stop_s: float
+    ttsp_s: float
+    coarse: bool
+    releases: tuple[int, int | None]
+
+
+def row_in(line: bytes) -> Row | None:
+    """The row in a line; its counts of numbers say which table it is of."""
+    if len(line) >= _LONGEST_ROW_BYTES:
+        return None
+    for found in _ROW_BRACKETS.finditer(line):
+        backwards = _ROW_NAME_BACKWARDS.match(line[: found.start()][::-1])
+        words = backwards[1][::-1] if backwards else b""
+        if letter := _ROW_LETTER.search(words):
+            return _row_of(line, words[letter.start() :], found)
+    return None
+
+
+def _row_of(line: bytes, operation: bytes, found: re.Match[bytes]) -> Row | None:
+    threads, times, more = (integers((found[group] or b"").split()) for group in (1, 2, 3))
+    if threads is None or times is None or more is None:
+        return None
+    head = line[: line.rfind(operation, 0, found.start())]
+    if len(threads) == 2 and len(times) in (3, 4) and not more:  # 13 and later: sync [cleanup] vmop total, in ns
+        return Row(head, operation, times[-1] / 1e9, times[0] / 1e9, False, (13, None))
+    if len(threads) != 3:
+        return None
+    if len(times) == 5 and not more:  # 8 to 12: spin block sync cleanup vmop, in ms; sync holds spin and block
+        jdks = (9, 12) if b"][" in head else (7, 8)
+        return Row(head, operation, sum(times[2:]) / 1e3, times[2] / 1e3, True, jdks)
+    if len(times) == 3 and len(more) == 2:  # 6 and 7: spin block sync, then vmop and the whole time
+        return Row(head, operation, max(more[1], times[2] + more[0]) / 1e3, times[2] / 1e3, True, (6, 7))
+    return None

@@ -1,6 +1,6 @@
 r"""HotSpot's own account of its safepoints, of every generation, out of logs that hold much else.
 
-The lines are described in lines.py and tables.py; -XX:+SafepointTimeout adds:
+The lines are described in lines.py; -XX:+SafepointTimeout adds:
 
     # SafepointSynchronize::begin: Threads which did not reach the safepoint:
     # "main" #1 prio=5 os_prio=0 tid=0x00007f2a3c00b800 nid=0x2f03 runnable [0x0000000000000000]
@@ -18,15 +18,7 @@ from typing import TYPE_CHECKING
 
 from opskit.jvm.logs.safepoints import lines as own
 from opskit.jvm.logs.safepoints.batch import APPLICATION, APPLICATION_MARK, Batch, Record, batch_of
-from opskit.jvm.logs.safepoints.lines import (
-    ENTERING_MARK,
-    LEAVING_END,
-    NANOS_MARK,
-    SECONDS_END,
-    STOPPED_MARK,
-    TOOK_MARK,
-)
-from opskit.jvm.logs.safepoints.tables import ROW_MARK, TABLE_MARK, Row, row_in
+from opskit.jvm.logs.safepoints.lines import ENTERING_MARK, NANOS_MARK, ROW_MARK, STOPPED_MARK, TABLE_MARK, TOOK_MARK
 from opskit.jvm.logs.timestamps import seconds_in
 from opskit.quantities import integer
 
@@ -64,7 +56,7 @@ class SafepointLog:
         self.jdk: int | None = None
         self.jdk_range: tuple[int, int | None] | None = None
         self._operation: bytes | None = None
-        self._row: Row | None = None
+        self._row: own.Row | None = None
         self._rows = 0  # since the last safepoint with a line of its own
         self._late: list[bytes] = []
         self._fresh = True
@@ -126,8 +118,8 @@ class SafepointLog:
             return self._learn(own.nanos_alone(text, nanos))
         # Where times, entering and leaving are all there is, one on each line, nothing else needs to be looked for.
         entering = text.count(ENTERING_MARK)
-        rest = lines - text.count(LEAVING_END) - entering
-        plain = rest == text.count(SECONDS_END) == stopped + text.count(APPLICATION_MARK)
+        rest = lines - text.count(own.LEAVING_END) - entering
+        plain = rest == text.count(own.SECONDS_END) == stopped + text.count(APPLICATION_MARK)
         if not plain and self._may_have_rows(text):
             return None
         self._groups |= entering > 0
@@ -185,7 +177,7 @@ class SafepointLog:
             self._timeout_line(line)
         elif TABLE_MARK in line:
             self._table = True  # from here on also rows that somebody has packed tighter
-        elif b"[" in line and (self._table or ROW_MARK in line) and (row := row_in(line)) is not None:
+        elif b"[" in line and (self._table or ROW_MARK in line) and (row := own.row_in(line)) is not None:
             before = self._pending_row()
             self._row = row
             self._rows += 1

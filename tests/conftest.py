@@ -49,7 +49,7 @@ GROUPS = {
         "collect/test_dentry",
         "actions/test_drop",
         "actions/test_peek",
-        "actions/test_lookup",
+        "actions/test_trace_lookups",
     ),
 }
 STARTS_JVMS = {"workload", "fake_jvm", "jvm", "jvm_version"}

@@ -1,7 +1,6 @@
 """Run work that may never return (a write or a sync on a hung mount) in a child process.
 
-A process in uninterruptible sleep cannot be killed, and waitpid() would block with it. So the child is polled, and left
-behind when the time is up.
+A process in uninterruptible sleep cannot be killed: the child is polled, and left behind when the time is up.
 """
 
 from __future__ import annotations
@@ -9,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
 from opskit.errors import BugInChild
@@ -28,8 +28,8 @@ _MANY_FDS = 1 << 16  # old kernels close them one by one
 def run_in_child(host: Host, work: Callable[[], None], timeout_s: float) -> int | None:
     """Do the work in a child: 0 when it is done, the errno of the OSError it raised, None after the timeout.
 
-    Ctrl-C ends the wait. The end of the wait kills the child; one that cannot be killed has no terminal, pipe or file of
-    ours open. Raises BugInChild where the work raised anything but an OSError.
+    The end of the wait, also by Ctrl-C, kills the child; one that cannot be killed holds no terminal, pipe or file of ours.
+    Raises BugInChild where the work raised anything but an OSError.
     """
     with Guard():
         pid = os.fork()
@@ -47,8 +47,7 @@ def run_in_child(host: Host, work: Callable[[], None], timeout_s: float) -> int 
 
 
 def _wait(host: Host, pid: int, timeout_s: float) -> int | None:
-    deadline = host.monotonic() + timeout_s
-    pause = _FIRST_PAUSE_S
+    deadline, pause = host.monotonic() + timeout_s, _FIRST_PAUSE_S
     while True:
         ended, status = os.waitpid(pid, os.WNOHANG)
         if ended:
@@ -61,16 +60,12 @@ def _wait(host: Host, pid: int, timeout_s: float) -> int | None:
 
 
 def _abandon(pid: int) -> None:
-    """Kill the child and reap it; leave it behind if it does not end."""
-    try:
+    with suppress(ProcessLookupError, ChildProcessError):
         os.kill(pid, signal.SIGKILL)
         for _ in range(_KILL_TRIES):
-            ended, _ = os.waitpid(pid, os.WNOHANG)
-            if ended:
+            if os.waitpid(pid, os.WNOHANG)[0]:
                 return
             time.sleep(_FIRST_PAUSE_S)
-    except (ProcessLookupError, ChildProcessError):
-        pass
 
 
 def _child(work: Callable[[], None]) -> NoReturn:

@@ -1,7 +1,6 @@
 """Drop the kernel's caches: sync, then write to /proc/sys/vm/drop_caches.
 
-Documentation/admin-guide/sysctl/vm.rst and fs/drop_caches.c: 1 is the page cache, 2 dentries and inodes, 3 both. Other
-numbers are never written: 4, for one, mutes the kernel's log line until the next boot.
+Documentation/admin-guide/sysctl/vm.rst, fs/drop_caches.c. 4, which is never written, mutes the log line until the next boot.
 """
 
 from __future__ import annotations
@@ -27,14 +26,10 @@ _DROP_TIMEOUT_S = 600.0  # a second or two per million entries is usual
 
 
 def check_may_drop(host: Host, level: str, *, in_container: bool) -> None:
-    """Raise NotPermitted or NotSupported, with the command that would work, unless we may drop this machine's caches.
-
-    The control file is opened for writing, and nothing is written.
-    """
+    """Raise NotPermitted or NotSupported, with the command that would work, unless we may drop this machine's caches."""
     if not host.is_own:
-        raise NotPermitted(
-            f"{host.fs.proc} is another machine or pid namespace, --drop is for this one only. {NOTHING}"
-        )
+        where = f"{host.fs.proc} is another machine or pid namespace"
+        raise NotPermitted(f"{where}, --drop is for this one only. {NOTHING}")
     evidence = container_evidence(host.fs)
     if evidence is not None and not in_container:
         raise NotPermitted(
@@ -71,7 +66,7 @@ def sync_and_drop(host: Host, level: str, sync_timeout_s: float) -> Dropped:
 
 
 def sync(host: Host, timeout_s: float) -> bool:
-    """Write out what is dirty, which a drop would leave; False where it takes longer, and goes on in the background."""
+    """Write out dirty data, which a drop would leave; False where that takes longer: it goes on in the background."""
     return run_in_child(host, os.sync, timeout_s) == 0
 
 
@@ -94,19 +89,15 @@ def drop(host: Host, level: str) -> None:
 
 
 def _refused(error: OSError, path: str, level: str, *, in_a_container: bool) -> NotPermitted | NotSupported:
-    denied = error.errno in (errno.EACCES, errno.EPERM)
     if error.errno == errno.ENOENT:
         return NotSupported(f"this kernel has no {path}. {NOTHING}")
-    if error.errno == errno.EROFS or (in_a_container and denied):
-        usual = " (usual in a container)" if error.errno == errno.EROFS else ""
-        as_root = shell.command("sudo", "opskit", "dentry", "--drop", level)
-        return NotPermitted(
-            f"{path} cannot be written: {error.strerror}{usual}. {NOTHING} Run it on the host itself, as root: {as_root}"
-        )
-    if denied:
-        who = "root" if os.geteuid() == 0 else f"uid {os.geteuid()}"
-        remedy = how_to_be_allowed(ProcFS(), "", "opskit", "dentry", "--drop", level)  # the machine's root owns it
-        return NotPermitted(
-            f"{path} must not be written by {who}: {error.strerror}. {NOTHING} {remedy[0].upper()}{remedy[1:]}"
-        )
-    return NotPermitted(f"{path} cannot be written: {error.strerror}. {NOTHING}")
+    words = ("opskit", "dentry", "--drop", level)
+    denied, read_only = error.errno in (errno.EACCES, errno.EPERM), error.errno == errno.EROFS
+    verb, why, remedy = "cannot be written", f"{error.strerror}{' (usual in a container)' * read_only}", ""
+    if read_only or (in_a_container and denied):
+        remedy = f" Run it on the host itself, as root: {shell.command('sudo', *words)}"
+    elif denied:
+        verb = f"must not be written by {'root' if os.geteuid() == 0 else f'uid {os.geteuid()}'}"
+        advice = how_to_be_allowed(ProcFS(), "", *words)  # the machine's root owns it
+        remedy = f" {advice[0].upper()}{advice[1:]}"
+    return NotPermitted(f"{path} {verb}: {why}. {NOTHING}{remedy}")

@@ -18,7 +18,7 @@ from opskit.actions import leftovers
 from opskit.errors import AttachError, NotPermitted, NotSupported
 from opskit.interrupts import Guard, Interruptible
 from opskit.jvm.attach.wire import LARGEST_DUMP_FILE_BYTES
-from opskit.proc.fs import GONE, ProcFS
+from opskit.proc.fs import GONE, READ_ONLY, ProcFS
 from opskit.proc.rights import ANY_COMMAND, how_to_be_allowed
 
 if TYPE_CHECKING:
@@ -30,11 +30,13 @@ _LEAST_ROOM_BYTES = 64 << 20
 _HEAP_PER_DUMPED_BYTE = 8  # a parked virtual thread takes some KiB of heap, and less than 2 KiB of the dump
 _CREATED = "Created "  # begins the reply after success
 _LAST_LOOKS, _LOOK_PAUSE_S = 40, 0.05
-_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def dump_virtual_threads(host: Host, client: AttachClient, heap_used_bytes: int | None) -> bytes:
-    """The dump as JSON; as plain text if the JVM cannot write JSON. Raises NotSupported before JDK 21, NotPermitted, AttachError (tmp)."""
+    """The dump as JSON; as plain text if the JVM cannot write JSON.
+
+    Raises NotSupported before JDK 21, NotPermitted, AttachError (tmp).
+    """
     target = client.target
     if target.java_major is not None and target.java_major < FIRST_JDK:
         raise NotSupported(
@@ -52,9 +54,8 @@ def dump_virtual_threads(host: Host, client: AttachClient, heap_used_bytes: int 
         leftovers.remove_abandoned(tmp, target.euid)
         _check_room(tmp, target.pid, heap_used_bytes)
         answer, dump = _dump(host, client, tmp, "json")
-        if _CREATED not in answer:
-            # JDK 21 to 25 stop within their JSON at a thread name with a control character.
-            answer, dump = _dump(host, client, tmp, "plain")
+        if _CREATED not in answer:  # JDK 21 to 25 stop within their JSON at a thread name with a control character
+            _, dump = _dump(host, client, tmp, "plain")
         # The JVM may have written the file of a killed run in the meantime.
         leftovers.remove_abandoned(tmp, target.euid)
         return dump
@@ -64,16 +65,14 @@ def dump_virtual_threads(host: Host, client: AttachClient, heap_used_bytes: int 
 
 def _dump(host: Host, client: AttachClient, tmp: int, form: str) -> tuple[str, bytes]:
     """The reply of the JVM, and the file that it wrote."""
-    name, euid = leftovers.new_name(f".{form}"), client.target.euid
-    answered = False
+    name, euid, answer = leftovers.new_name(f".{form}"), client.target.euid, None
     with Guard():
         try:
             with Interruptible():
                 answer = client.jcmd(f"Thread.dump_to_file -format={form} /tmp/{name}")
-                answered = True
                 return answer, _read(tmp, name, euid, answer)
         finally:
-            _remove(host, tmp, name, euid, may_still_come=not answered)
+            _remove(host, tmp, name, euid, may_still_come=answer is None)
 
 
 def _check_room(tmp: int, pid: int, heap_used_bytes: int | None) -> None:
@@ -91,16 +90,16 @@ def _read(tmp: int, name: str, euid: int, answer: str) -> bytes:
         seen = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=tmp)
         try:
             found = os.fstat(seen)
-            fd = os.open(f"/proc/self/fd/{seen}", _READ) if _is_expected(found, euid) else -1
+            expected = stat.S_ISREG(found.st_mode) and found.st_uid == euid and found.st_nlink == 1
+            fd = os.open(f"/proc/self/fd/{seen}", READ_ONLY) if expected else -1
         finally:
             os.close(seen)
     except FileNotFoundError:
         advice = f"it said: {answer.strip()[:300]}"
         raise AttachError("tmp", "the JVM", why="it wrote no dump of its virtual threads", advice=advice) from None
     except OSError as error:
-        advice = (
-            how_to_be_allowed(ProcFS(), "CAP_DAC_READ_SEARCH") if isinstance(error, PermissionError) else "try again"
-        )
+        denied = isinstance(error, PermissionError)
+        advice = how_to_be_allowed(ProcFS(), "CAP_DAC_READ_SEARCH") if denied else "try again"
         raise NotPermitted(f"cannot read /tmp/{name}, which the JVM wrote: {error.strerror}; {advice}") from None
     if fd < 0:
         raise NotPermitted(
@@ -108,17 +107,10 @@ def _read(tmp: int, name: str, euid: int, answer: str) -> bytes:
         )
     with open(fd, "rb") as file:
         if found.st_size > LARGEST_DUMP_FILE_BYTES:
-            limit = LARGEST_DUMP_FILE_BYTES
-            what = (
-                f"/tmp/{name}, the dump of its virtual threads, has {found.st_size >> 20} MiB, and at most {limit >> 20} MiB are "
-                "read"
-            )
+            limit, dump = LARGEST_DUMP_FILE_BYTES, f"/tmp/{name}, the dump of its virtual threads"
+            what = f"{dump}, has {found.st_size >> 20} MiB, and at most {limit >> 20} MiB are read"
             raise AttachError("reply-too-large", "the JVM", what=what, advice="it was removed", limit_bytes=limit)
         return file.read(found.st_size)
-
-
-def _is_expected(found: os.stat_result, euid: int) -> bool:
-    return stat.S_ISREG(found.st_mode) and found.st_uid == euid and found.st_nlink == 1
 
 
 def _remove(host: Host, tmp: int, name: str, euid: int, *, may_still_come: bool) -> None:

@@ -13,14 +13,10 @@ import os
 import re
 import stat
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.fs import ProcFS
 from opskit.quantities import integer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PREFIX = ".opskit-"
 _NAME = re.compile(r"\.?opskit-([0-9]{1,10})-([0-9]{1,20})-([0-9a-f.]{1,60})-[0-9a-f]{16}(?:\.[a-z]{1,9})?")
@@ -38,24 +34,26 @@ def new_name(suffix: str = "") -> str:
 def is_abandoned(name: str) -> bool:
     """Whether `new_name` made this name, in a process that is proven to have ended."""
     found = _NAME.fullmatch(name)
-    if not found or found[3] in (_UNKNOWN, "") or found[3] != _machine():
+    if not found or found[3] == _UNKNOWN or found[3] != _machine():
         return False
-    pid, start = integer(found[1]), integer(found[2])
-    if not pid or start is None:
-        return False
+    pid, start = integer(found[1]) or 0, integer(found[2])
     try:
-        os.kill(pid, 0)
+        os.kill(pid, 0)  # 0: our own process group
     except ProcessLookupError:
         return True
     except (OSError, OverflowError):
         pass
-    now = _start_ticks(pid)
-    return now is not None and now != start
+    return _start_ticks(pid) not in (None, start)
 
 
 def remove_abandoned(directory: int, uid: int) -> None:
     """Remove what killed runs left in a directory (an fd): regular files of that user with one link."""
-    for name in list(_candidates(directory)):
+    try:
+        with os.scandir(f"/proc/self/fd/{directory}") as entries:
+            names = [entry.name for entry in islice(entries, _MOST_NAMES) if entry.name.startswith(PREFIX)]
+    except OSError:
+        return
+    for name in names:
         try:
             file = os.lstat(name, dir_fd=directory)
             ours = stat.S_ISREG(file.st_mode) and file.st_nlink == 1 and file.st_uid == uid
@@ -63,16 +61,6 @@ def remove_abandoned(directory: int, uid: int) -> None:
                 os.unlink(name, dir_fd=directory)
         except OSError:  # removed by another process, or not permitted
             continue
-
-
-def _candidates(directory: int) -> Iterator[str]:
-    try:
-        with os.scandir(f"/proc/self/fd/{directory}") as entries:
-            for entry in islice(entries, _MOST_NAMES):
-                if entry.name.startswith(PREFIX):
-                    yield entry.name
-    except OSError:
-        return
 
 
 def _machine() -> str:
@@ -91,6 +79,5 @@ def _machine() -> str:
 def _start_ticks(pid: int) -> int | None:
     """The start time of a process; None where it cannot be read, 0 for a zombie."""
     found = ProcFS().maybe(parse_stat, pid, "stat")
-    if found is None:
-        return None
-    return 0 if found.state in ("Z", "X") and found.threads <= 1 else found.start_ticks
+    is_zombie = found and found.state in ("Z", "X") and found.threads <= 1
+    return found and (0 if is_zombie else found.start_ticks)

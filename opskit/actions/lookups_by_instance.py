@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import os
-import platform
 import time
 from collections import Counter
 from contextlib import suppress
@@ -16,12 +15,13 @@ from typing import TYPE_CHECKING
 from opskit.actions import leftovers
 from opskit.actions.peek_paths import peek_by_instance, write_control
 from opskit.errors import NotPermitted, NotSupported
-from opskit.proc.kernel.ftrace import CALL_NUMBERS, PATH_CALLS, named, parse_buffer_stats, parse_failures
+from opskit.proc.fs import READ_ONLY
+from opskit.proc.kernel import ftrace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from opskit.proc.kernel.ftrace import Failure
+    from opskit.proc.kernel.ftrace import Failure, Seen
 
 _PREFIX = leftovers.PREFIX.lstrip(".")  # visible in a listing
 _BUFFER_KB = 256  # a CPU
@@ -44,10 +44,8 @@ class InstanceSource:
             self._cpus = sorted(os.listdir(f"{self._instance}/per_cpu"), key=lambda name: (len(name), name))
             write_control(f"{self._instance}/buffer_size_kb", str(_BUFFER_KB))
             self.events = self._enable(wanted, without)
-            self._pipes = [
-                os.open(f"{self._instance}/per_cpu/{cpu}/trace_pipe", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-                for cpu in self._cpus
-            ]
+            paths = [f"{self._instance}/per_cpu/{cpu}/trace_pipe" for cpu in self._cpus]
+            self._pipes = [os.open(path, READ_ONLY) for path in paths]
         except BaseException:
             self.close()
             raise
@@ -57,16 +55,13 @@ class InstanceSource:
 
     def _enable(self, wanted: tuple[str, ...], without: tuple[int, ...]) -> str:
         """Enable the first wanted group that this kernel has; its name."""
-        numbers = " || ".join(f"id == {number}" for number in CALL_NUMBERS.get(platform.machine(), ()))
-        ours = " && ".join(f"common_pid != {pid}" for pid in without)
-        failed = f"ret == -{errno.ENOENT} && {ours}"
         for events in wanted:
-            rule = f"{failed} && ({numbers})" if events == "raw_syscalls" and numbers else failed
-            names = ["sys_exit"] if events == "raw_syscalls" else [f"sys_exit_{call}" for call in PATH_CALLS]
-            found = [name for name in names if os.path.isdir(f"{self._instance}/events/{events}/{name}")]
-            for name in found:
-                write_control(f"{self._instance}/events/{events}/{name}/filter", rule)
-                write_control(f"{self._instance}/events/{events}/{name}/enable", "1")
+            raw = events == "raw_syscalls"
+            names = ["sys_exit"] if raw else [f"sys_exit_{call}" for call in ftrace.PATH_CALLS]
+            found = [one for name in names if os.path.isdir(one := f"{self._instance}/events/{events}/{name}")]
+            for event in found:
+                write_control(f"{event}/filter", ftrace.failed_lookups(without, ftrace.CALLS if raw else ()))
+                write_control(f"{event}/enable", "1")
             if found:
                 return events
         raise NotSupported(
@@ -74,30 +69,28 @@ class InstanceSource:
             "cannot be named here"
         )
 
-    def read(self) -> set[tuple[bytes, int, int | None]]:
-        """Read the waiting events up to a budget; the threads in them: (comm, TID, None for the PID)."""
+    def read(self) -> Seen:
+        """Read the waiting events up to a budget; the threads in them."""
         budget = max(_READ_BYTES // len(self._pipes), _READ_BYTES_OF_A_CPU)
-        fresh: set[tuple[bytes, int, int | None]] = set()
+        fresh: Seen = set()
         for index, pipe in enumerate(self._pipes):
             text = self._rests[index] + b"".join(_available(pipe, budget))
             whole, newline, rest = text.rpartition(b"\n")
             self._rests[index] = rest
             if newline:
-                found = Counter(parse_failures(whole))
+                found = Counter(ftrace.parse_failures(whole))
                 self._counts[index].update(found)
-                fresh.update((event.comm, event.tid, None) for event in map(named, found))
+                fresh.update((event.comm, event.tid, None) for event in map(ftrace.named, found))
         return fresh
 
-    def finish(self) -> set[tuple[bytes, int, int | None]]:
+    def finish(self) -> Seen:
         """Stop recording and read once more; as `read`."""
         write_control(f"{self._instance}/tracing_on", "0")
         fresh = self.read()
-        for pipe in self._pipes:
-            os.close(pipe)
-        self._pipes = []
+        self._close_pipes()
         for cpu in self._cpus:
             with open(f"{self._instance}/per_cpu/{cpu}/stats", encoding="ascii") as stats:
-                self._totals.append(parse_buffer_stats(stats.read()))
+                self._totals.append(ftrace.parse_buffer_stats(stats.read()))
         return fresh
 
     def failures(self) -> Iterator[tuple[Failure, float]]:
@@ -105,56 +98,58 @@ class InstanceSource:
         for counts, total in zip(self._counts, self._totals):
             read = sum(counts.values())
             for event, count in counts.items():
-                yield named(event), count * max(total, read) / read
+                yield ftrace.named(event), count * max(total, read) / read
 
     def counted(self) -> tuple[int, int]:
         """(the kernel's count of events, the number that was read)."""
         read = sum(sum(counts.values()) for counts in self._counts)
         return max(sum(self._totals), read), read
 
-    def paths(self, call: str, tid: int, clock: Callable[[], float], seconds: float, wanted: int) -> list[str]:
+    def paths(self, call: str, tid: int, clock: Callable[[], float]) -> list[str]:
         """Examples of the paths that a thread passes to a system call. Only after `finish`."""
         if self.events != "syscalls":
             return []
         events = f"{self._instance}/events/syscalls"
-        for one in PATH_CALLS:
+        for one in ftrace.PATH_CALLS:
             if os.path.isdir(f"{events}/sys_exit_{one}"):
                 write_control(f"{events}/sys_exit_{one}/enable", "0")
         write_control(f"{self._instance}/tracing_on", "1")
-        return peek_by_instance(self._instance, call, tid, clock, seconds, wanted)
+        return peek_by_instance(self._instance, call, tid, clock)
+
+    def _close_pipes(self) -> None:
+        while self._pipes:
+            os.close(self._pipes.pop())
 
     def close(self) -> None:
         """Remove the instance."""
-        for pipe in self._pipes:
-            os.close(pipe)
-        remove(self._instance)
+        self._close_pipes()
+        _remove(self._instance)
 
 
 def remove_stale(tracing: str, killed: int | None = None) -> None:
     """Remove the instances of runs that were killed, and those of the PID `killed`."""
     for name in os.listdir(f"{tracing}/instances"):
         if name.startswith(f"{_PREFIX}{killed}-") or (name.startswith(_PREFIX) and leftovers.is_abandoned(name)):
-            remove(f"{tracing}/instances/{name}")
+            _remove(f"{tracing}/instances/{name}")
 
 
-def remove(instance: str) -> None:
+def _remove(instance: str) -> None:
     """Stop an instance and remove it; the kernel answers EBUSY until the last reader has left."""
     with suppress(OSError):
         write_control(f"{instance}/tracing_on", "0")
     for _ in range(100):
         try:
             os.rmdir(instance)
-            return
-        except FileNotFoundError:
-            return
         except OSError as error:
-            if error.errno != errno.EBUSY:
+            if error.errno == errno.EBUSY:
+                time.sleep(_BUSY_PAUSE_S)
+                continue
+            if error.errno != errno.ENOENT:
                 raise
-            time.sleep(_BUSY_PAUSE_S)
+        return
 
 
 def _available(pipe: int, budget: int) -> Iterator[bytes]:
-    """What waits in a pipe of the tracer, up to a budget of bytes."""
     with suppress(BlockingIOError):
         while budget > 0 and (chunk := os.read(pipe, min(budget, 1 << 16))):
             budget -= len(chunk)

@@ -1,31 +1,32 @@
 """Failed lookups from perf events on the exit of system calls. The events end with the process that opened them.
 
-Each CPU has one event, filtered to ENOENT of path calls. Recording every lookup would cost a busy CPU more than ftrace
-does, so an event records one in `period` lookups, and the period follows the load. The CPU's count since the last read is
-spread over the records of that read: the total is exact, the shares are a sample. With few lookups the period is 1, and
-everything is exact.
+Each CPU has one event, filtered to ENOENT of path calls. It records one in `period` lookups, and the period follows the
+load: recording all would cost a busy CPU more than ftrace does. The CPU's count since the last read is spread over the
+records of that read: the total is exact, the shares are a sample, and exact too where the period is 1.
 """
 
 from __future__ import annotations
 
-import errno
+import mmap
 import os
 import platform
 import struct
-from collections import Counter
+from bisect import bisect_left
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from opskit.actions.peek_paths import event_number, peek_by_perf
 from opskit.errors import NotSupported
 from opskit.proc.fs import optional
 from opskit.proc.kernel import perf_event as perf
-from opskit.proc.kernel.ftrace import CALL_NUMBERS, Failure
+from opskit.proc.kernel.ftrace import CALLS, Failure, call_name, failed_lookups
 from opskit.quantities import integers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from opskit.proc.fs import ProcFS
+    from opskit.proc.kernel.ftrace import Seen
 
 Key = tuple[bytes, int, int, int]  # comm, pid, tid, number of the call
 
@@ -55,18 +56,14 @@ class _Cpu:
         self.fd = perf.open_event(attr, -1, cpu)
         try:
             perf.set_filter(self.fd, rule)
-            self.ring = perf.Ring(self.fd, _pages(2 * most_records * _RECORD_BYTES))
+            pages = 2 * most_records * _RECORD_BYTES // mmap.PAGESIZE
+            self.ring = perf.Ring(self.fd, 1 << pages.bit_length())
         except BaseException:
             os.close(self.fd)
             raise
-        self.total = 0
-        self.read_records = 0
-        self.weights: dict[Key, float] = {}
+        self.total = self.read_records = 0
+        self.weights: dict[Key, float] = defaultdict(float)
         self._unread = 0  # lookups that were counted but not yet spread over records
-
-    def close(self) -> None:
-        self.ring.close()
-        os.close(self.fd)
 
     def weigh(self, found: Counter[Key], *, lost: bool) -> None:
         """Spread the count since the last read over the records of this one; then set the next period."""
@@ -79,11 +76,11 @@ class _Cpu:
             weight = 1.0 if exact else max(self._unread, records) / records
             self._unread -= round(weight * records)
             for key, count in found.items():
-                self.weights[key] = self.weights.get(key, 0.0) + weight * count
+                self.weights[key] += weight * count
         happened = self.total - before
         # Each record slows down the traced process: where not all are recorded, few are enough.
         wanted = 1 if happened <= self._most_records else _FLOOD * happened / self._most_records
-        index = next((index for index, period in enumerate(_PERIODS) if period >= wanted), len(_PERIODS) - 1)
+        index = min(bisect_left(_PERIODS, wanted), len(_PERIODS) - 1)
         if index != self._period:
             self._period = index
             perf.set_period(self.fd, _PERIODS[index])
@@ -102,31 +99,29 @@ class PerfSource:
 
     def __init__(self, tracing: str, fs: ProcFS, without: tuple[int, ...]) -> None:
         """`without`: PIDs to leave out. Raises OSError, NotSupported where another source is needed."""
-        numbers = CALL_NUMBERS.get(platform.machine())
-        if numbers is None:
+        if not CALLS:
             raise NotSupported(f"the numbers of the system calls of {platform.machine()} are unknown")
-        self._tracing, self._fs, self._names = tracing, fs, numbers
+        self._tracing, self._fs = tracing, fs
         self._comms: dict[int, bytes] = {}
         self._ended: list[int] = []
-        event_id = event_number(tracing, _EVENT)
-        cpus = _online(fs)
+        event_id, rule, cpus = event_number(tracing, _EVENT), _rule(without), _online(fs)
+        most = max(_RECORDS // len(cpus), _LEAST_RECORDS)
         self._cpus: list[_Cpu] = []
         try:
             for cpu in cpus:
-                most = max(_RECORDS // len(cpus), _LEAST_RECORDS)
-                self._cpus.append(_Cpu(cpu, event_id, _rule(numbers, without), most))
+                self._cpus.append(_Cpu(cpu, event_id, rule, most))
             for one in self._cpus:
-                perf.enable(one.fd)
+                perf.control(one.fd, perf.ENABLE)
         except BaseException:
             self.close()
             raise
 
-    def read(self) -> set[tuple[bytes, int, int | None]]:
-        """Read the waiting records; the threads in them: (comm, TID, PID)."""
+    def read(self) -> Seen:
+        """Read the waiting records; the threads in them."""
         for tid in self._ended:  # all their records have been read
             self._comms.pop(tid, None)
         self._ended = []
-        fresh: set[tuple[bytes, int, int | None]] = set()
+        fresh: Seen = set()
         for cpu in self._cpus:
             found: Counter[Key] = Counter()
             lost = False
@@ -160,10 +155,10 @@ class PerfSource:
             self._comms[tid] = comm.removesuffix(b"\n")
         return self._comms[tid]
 
-    def finish(self) -> set[tuple[bytes, int, int | None]]:
+    def finish(self) -> Seen:
         """Stop recording and read once more; as `read`."""
         for cpu in self._cpus:
-            perf.disable(cpu.fd)
+            perf.control(cpu.fd, perf.DISABLE)
         fresh = self.read()
         for cpu in self._cpus:
             cpu.settle()
@@ -173,37 +168,29 @@ class PerfSource:
         """Each kind of event and its (estimated) number."""
         for cpu in self._cpus:
             for (comm, pid, tid, number), weight in cpu.weights.items():
-                yield Failure(comm, tid, self._names.get(number), number, pid if pid > 0 else None), weight
+                yield Failure(comm, tid, call_name(number), pid if pid > 0 else None), weight
 
     def counted(self) -> tuple[int, int]:
         """(the kernel's count of events, the number that was read)."""
         read = sum(cpu.read_records for cpu in self._cpus)
         return max(sum(cpu.total for cpu in self._cpus), read), read
 
-    def paths(self, call: str, tid: int, clock: Callable[[], float], seconds: float, wanted: int) -> list[str]:
+    def paths(self, call: str, tid: int, clock: Callable[[], float]) -> list[str]:
         """Examples of the paths that a thread passes to a system call."""
-        return peek_by_perf(self._tracing, call, tid, clock, seconds, wanted)
+        return peek_by_perf(self._tracing, call, tid, clock)
 
     def close(self) -> None:
         """Close the events, which ends them."""
-        for cpu in self._cpus:
-            cpu.close()
-        self._cpus = []
+        while self._cpus:
+            cpu = self._cpus.pop()
+            cpu.ring.close()
+            os.close(cpu.fd)
 
 
-def _rule(numbers: dict[int, str], without: tuple[int, ...]) -> str:
+def _rule(without: tuple[int, ...]) -> str:
     """The filter, with the most frequent calls first: the kernel evaluates it at every system call."""
     often = {name: place for place, name in enumerate(_OFTEN)}
-    ordered = sorted(numbers, key=lambda number: often.get(numbers[number], len(often)))
-    ours = " && ".join(f"common_pid != {pid}" for pid in without)
-    return f"ret == -{errno.ENOENT} && {ours} && ({' || '.join(f'id == {number}' for number in ordered)})"
-
-
-def _pages(size_bytes: int) -> int:
-    pages = 1
-    while pages * os.sysconf("SC_PAGE_SIZE") < size_bytes:
-        pages *= 2
-    return pages
+    return failed_lookups(without, sorted(CALLS, key=lambda number: often.get(CALLS[number], len(often))))
 
 
 def _online(fs: ProcFS) -> list[int]:

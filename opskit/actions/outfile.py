@@ -1,9 +1,8 @@
 """Write an output file completely or not at all, and never to a place that another user chose.
 
-The path is walked name by name with fds (O_PATH, O_NOFOLLOW), which rules out races with symbolic links. In a directory
-that others may write to, a link, FIFO or file is trusted only if we own it, or if root owns both it and the directory:
-the rules of fs.protected_symlinks, protected_fifos and protected_regular (proc_sys_fs(5)), also where they are off.
-Root follows no symbolic link of another user.
+The path is walked name by name with fds (O_PATH, O_NOFOLLOW): no races with symbolic links. In a directory that others may
+write to, a link, FIFO or file is trusted only if we own it, or if root owns it and the directory: the rules of
+fs.protected_symlinks, _fifos and _regular (proc_sys_fs(5)). Root follows no symbolic link of another user.
 
 A file is written under a temporary name in the same directory (mode 0600) and renamed. A replaced file keeps its owner,
 group, permission bits, ACL, SELinux label and user.* attributes; its other hard links keep the old content. Where the
@@ -23,55 +22,45 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 from opskit.actions import leftovers
 from opskit.errors import CannotWrite
 from opskit.interrupts import Guard, Interruptible
+from opskit.proc.fs import optional
 from opskit.quantities import integer
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 _MAX_LINKS = 40
 _DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _ACL = "system.posix_acl_access"
 _KEPT = ("security.selinux",)  # and user.*; IMA and capabilities describe the old content
 _looked_through: set[tuple[int, int]] = set()  # directories
+_IS_DIRECTORY = "it is a directory; name a file in it"
 _IN_PLACE_INSTEAD = (errno.EPERM, errno.EACCES, errno.EBUSY)
 
 
 class _Spot(NamedTuple):
-    """The target of a path: the directory (an fd), the last name in it, and an O_PATH fd of what exists there.
+    """The target of a path: the directory (an fd), the last name in it, and an O_PATH fd of what exists there (-1: nothing).
 
     `own_fd`: the number of our own fd that the path names, as /dev/fd/3 does.
     """
 
     directory: int
     name: str
-    handle: int | None = None
+    handle: int = -1
     own_fd: int | None = None
 
     @property
     def found(self) -> os.stat_result | None:
-        return None if self.handle is None else os.fstat(self.handle)
-
-    @property
-    def path(self) -> str:
-        """The path for messages."""
-        return _shown(self.directory, self.name)
+        return None if self.handle < 0 else os.fstat(self.handle)
 
 
 def check(path: str) -> None:
     """Raise CannotWrite if it is clear in advance that a file cannot be written."""
     with _errors_told(f"cannot write {path}"), _walked(path) as spot:
-        found = spot.found
-        if spot.own_fd is not None:
-            _check_own_fd(spot.own_fd)
-        elif found is None:
-            if not _can_replace(spot, None):
-                raise CannotWrite(f"no permission on {_shown(spot.directory)}")
-        elif stat.S_ISDIR(found.st_mode):
-            raise CannotWrite("it is a directory; name a file in it")
-        elif not _can_replace(spot, found):
-            if not _may_write(cast("int", spot.handle)):
-                raise CannotWrite(f"no permission on {spot.path}")
+        found = _target(spot)
+        if spot.own_fd is None and not _can_replace(spot, found):
+            if found is None or not _may_write(spot.handle):
+                raise CannotWrite(f"no permission on {_shown(spot.directory, '' if found is None else spot.name)}")
             if stat.S_ISREG(found.st_mode):
                 _check_names(spot, found)
 
@@ -84,17 +73,12 @@ def write_file(path: str, data: bytes | Iterable[bytes]) -> None:
     """
     parts = [data] if isinstance(data, bytes) else data
     with _errors_told(f"cannot write {path}"), _walked(path) as spot:
-        found = spot.found
-        if spot.own_fd is not None:
-            _check_own_fd(spot.own_fd)
-            with open(spot.own_fd, "wb", closefd=False) as file:
-                file.writelines(parts)
-        elif found is None or stat.S_ISREG(found.st_mode):
+        found = _target(spot)
+        if spot.own_fd is None and (found is None or stat.S_ISREG(found.st_mode)):
             _write_regular(spot, found, parts)
-        elif stat.S_ISDIR(found.st_mode):
-            raise CannotWrite("it is a directory; name a file in it")
         else:
-            with open(_reopened(spot, os.O_WRONLY), "wb") as file:
+            fd = _reopened(spot) if spot.own_fd is None else spot.own_fd
+            with open(fd, "wb", closefd=spot.own_fd is None) as file:
                 file.writelines(parts)
 
 
@@ -105,17 +89,33 @@ def make_directory(path: str) -> None:
             raise CannotWrite("no permission to write there")
 
 
+def dump_saver(folder: str, name: str) -> Callable[[int, bytes], None]:
+    """Make the folder (--save); a function of number and dump that writes `folder/name-0001.txt`. Raises CannotWrite."""
+    make_directory(folder)
+
+    def save(number: int, dump: bytes) -> None:
+        write_file(os.path.join(folder, f"{name}-{number:04d}.{'json' if dump.startswith(b'{') else 'txt'}"), dump)
+
+    return save
+
+
+def _target(spot: _Spot) -> os.stat_result | None:
+    """What exists there. Raises CannotWrite for a directory, and for an fd of ours that cannot be written to."""
+    found = spot.found
+    if spot.own_fd is not None:
+        _check_own_fd(spot.own_fd)
+    elif found is not None and stat.S_ISDIR(found.st_mode):
+        raise CannotWrite(_IS_DIRECTORY)
+    return found
+
+
 @contextmanager
 def _errors_told(what: str, advice: str = "choose another place with -o") -> Iterator[None]:
     try:
         yield
-    except CannotWrite as error:
-        raise CannotWrite(f"{what}: {error}; {advice}") from None
-    except OSError as error:
-        raise CannotWrite(f"{what}: {error.strerror}; {advice}") from None
-
-
-# --- the path ---
+    except (CannotWrite, OSError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise CannotWrite(f"{what}: {why}; {advice}") from None
 
 
 @contextmanager
@@ -125,30 +125,20 @@ def _walked(path: str, *, make: bool = False) -> Iterator[_Spot]:
     try:
         yield walk.spot()
     finally:
-        walk.close()
+        walk.drop_handle()
+        os.close(walk.at)
 
 
 class _Walk:
     def __init__(self, path: str, *, make: bool) -> None:
-        self.todo = path.split("/")[::-1]
-        self.make = make
-        self.links = 0
-        self.at = os.open("/" if path.startswith("/") else ".", _DIRECTORY)
-        self.handle: int | None = None
-
-    def close(self) -> None:
-        os.close(self.at)
-        if self.handle is not None:
-            os.close(self.handle)
+        self.todo, self.make, self.links = path.split("/")[::-1], make, 0
+        self.at, self.handle = os.open("/" if path.startswith("/") else ".", _DIRECTORY), -1
 
     def spot(self) -> _Spot:
         """Walk to the end. Raises OSError, CannotWrite."""
         while self.todo:
             name = self.todo.pop()
             if name in ("", "."):
-                continue
-            if name == "..":
-                self._enter(os.open("..", _DIRECTORY, dir_fd=self.at))
                 continue
             last = not self.todo and not self.make
             own_fd = self._own_fd(name) if last else None
@@ -157,7 +147,7 @@ class _Walk:
             found = self._look(name)
             if found is not None and stat.S_ISLNK(found.st_mode):
                 self._follow(name, found)
-                if self.handle is not None and last:  # the kernel followed it
+                if self.handle >= 0 and last:  # the kernel followed it
                     return _Spot(self.at, name, self.handle)
             elif last:
                 if found is not None and not stat.S_ISDIR(found.st_mode):
@@ -167,7 +157,7 @@ class _Walk:
                 self._descend(name, found)
         if self.make:
             return _Spot(self.at, "")
-        raise IsADirectoryError(errno.EISDIR, "it is a directory; name a file in it")
+        raise IsADirectoryError(errno.EISDIR, _IS_DIRECTORY)
 
     def _enter(self, directory: int) -> None:
         os.close(self.at)
@@ -175,17 +165,17 @@ class _Walk:
 
     def _look(self, name: str) -> os.stat_result | None:
         """Stat a name and keep an fd of it in `handle`; None if it does not exist."""
-        self._drop_handle()
+        self.drop_handle()
         try:
             self.handle = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.at)
         except FileNotFoundError:
             return None
         return os.fstat(self.handle)
 
-    def _drop_handle(self) -> None:
-        if self.handle is not None:
+    def drop_handle(self) -> None:
+        if self.handle >= 0:
             os.close(self.handle)
-            self.handle = None
+            self.handle = -1
 
     def _descend(self, name: str, found: os.stat_result | None) -> None:
         if found is None:
@@ -200,9 +190,8 @@ class _Walk:
     def _own_fd(self, name: str) -> int | None:
         """The number of our own fd that a name in this directory refers to."""
         number = integer(name)
-        if number is None or not self._is_in_proc():
-            return None
-        return number if os.path.samestat(os.fstat(self.at), os.stat("/proc/self/fd")) else None
+        named = number is not None and self._is_in_proc()
+        return number if named and os.path.samestat(os.fstat(self.at), os.stat("/proc/self/fd")) else None
 
     def _follow(self, name: str, found: os.stat_result) -> None:
         """Follow the link in `handle`: through the kernel in /proc, whose magic links may have no path."""
@@ -211,14 +200,14 @@ class _Walk:
         if self.links > _MAX_LINKS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         if self._is_in_proc():
-            self._drop_handle()
+            self.drop_handle()
             self.handle = os.open(name, os.O_PATH | os.O_CLOEXEC, dir_fd=self.at)
             if self.todo or self.make:
                 self._enter(self.handle)
-                self.handle = None
+                self.handle = -1
             return
         target = os.readlink("", dir_fd=self.handle)
-        self._drop_handle()
+        self.drop_handle()
         if target.startswith("/"):
             self._enter(os.open("/", _DIRECTORY))
         self.todo += target.split("/")[::-1]
@@ -234,19 +223,15 @@ class _Walk:
         me, directory = os.geteuid(), os.fstat(self.at)
         if found.st_uid == me:
             return
-        if _is_shared(directory) and (found.st_uid, directory.st_uid) != (0, 0):
+        mode = directory.st_mode
+        shared = mode & stat.S_IWOTH or (mode & stat.S_ISVTX and mode & stat.S_IWGRP)  # others may create entries in it
+        if shared and (found.st_uid, directory.st_uid) != (0, 0):
             where = "in a directory that others may write to"
         elif stat.S_ISLNK(found.st_mode) and me == 0:
             where = "which root does not follow"
         else:
             return
         raise CannotWrite(f"{_shown(self.at, name)} is {kind} of uid {found.st_uid} {where}")
-
-
-def _is_shared(directory: os.stat_result) -> bool:
-    """Whether others than its owner may create entries in a directory."""
-    mode = directory.st_mode
-    return bool(mode & stat.S_IWOTH or (mode & stat.S_ISVTX and mode & stat.S_IWGRP))
 
 
 def _shown(directory: int, name: str = "") -> str:
@@ -264,22 +249,17 @@ def _check_own_fd(number: int) -> None:
         writable = fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDONLY
     except (OSError, OverflowError):
         given = writable = False
-    if not given:
-        raise CannotWrite(f"file descriptor {number} is not open")
-    if not writable:
-        raise CannotWrite(f"file descriptor {number} is not open for writing")
-
-
-# --- the file ---
+    if not (given and writable):
+        raise CannotWrite(f"file descriptor {number} is not open{' for writing' if given else ''}")
 
 
 def _may_write(fd: int, mode: int = os.W_OK) -> bool:
     return os.access(f"/proc/self/fd/{fd}", mode, effective_ids=True)
 
 
-def _reopened(spot: _Spot, flags: int) -> int:
+def _reopened(spot: _Spot) -> int:
     """Open the file that was found, not one that replaced it since."""
-    return os.open(f"/proc/self/fd/{spot.handle}", flags | os.O_CLOEXEC | os.O_NOCTTY)
+    return os.open(f"/proc/self/fd/{spot.handle}", os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY)
 
 
 def _can_replace(spot: _Spot, found: os.stat_result | None) -> bool:
@@ -293,7 +273,7 @@ def _write_regular(spot: _Spot, found: os.stat_result | None, parts: Iterable[by
         _remove_abandoned(spot.directory)
     with Guard():
         name = leftovers.new_name() if beside else None
-        file = _unnamed() if name is None else _made(spot.directory, name)
+        file = _temporary(spot.directory, name)
         try:
             with Interruptible():
                 file.writelines(parts)
@@ -319,15 +299,14 @@ def _remove_abandoned(directory: int) -> None:
         leftovers.remove_abandoned(directory, os.geteuid())
 
 
-def _made(directory: int, name: str) -> BinaryIO:
+def _temporary(directory: int, name: str | None) -> BinaryIO:
+    """A new file by that name in the directory; without a name one elsewhere."""
+    if name is None:
+        import tempfile
+
+        return cast("BinaryIO", tempfile.TemporaryFile(prefix="opskit-"))
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     return open(os.open(name, flags, 0o600, dir_fd=directory), "w+b")
-
-
-def _unnamed() -> BinaryIO:
-    import tempfile
-
-    return cast("BinaryIO", tempfile.TemporaryFile(prefix="opskit-"))
 
 
 def _renamed(file: BinaryIO, name: str, spot: _Spot, found: os.stat_result | None) -> bool:
@@ -338,10 +317,10 @@ def _renamed(file: BinaryIO, name: str, spot: _Spot, found: os.stat_result | Non
             os.umask(mask)
             os.fchmod(file.fileno(), 0o666 & ~mask)
         else:
-            _take_on(file.fileno(), cast("int", spot.handle), found)
+            _take_on(file.fileno(), spot.handle, found)
         os.rename(name, spot.name, src_dir_fd=spot.directory, dst_dir_fd=spot.directory)
     except OSError as error:
-        if found is None or error.errno not in _IN_PLACE_INSTEAD or not _may_write(cast("int", spot.handle)):
+        if found is None or error.errno not in _IN_PLACE_INSTEAD or not _may_write(spot.handle):
             raise
         return False
     return True
@@ -353,10 +332,7 @@ def _take_on(fd: int, old: int, found: os.stat_result) -> None:
     if (made.st_uid, made.st_gid) != (found.st_uid, found.st_gid):
         os.fchown(fd, found.st_uid, found.st_gid)
     path = f"/proc/self/fd/{old}"
-    try:
-        names = os.listxattr(path)
-    except OSError:  # not supported by the file system
-        names = []
+    names = optional(os.listxattr, path, default=[])  # not every file system supports them
     for name in names:
         if name in _KEPT or name.startswith("user."):
             with suppress(OSError):
@@ -372,10 +348,10 @@ def _take_on(fd: int, old: int, found: os.stat_result) -> None:
 def _check_names(spot: _Spot, found: os.stat_result) -> None:
     """Raise CannotWrite for a file with hard links that another user may have made."""
     directory = os.fstat(spot.directory)
-    if found.st_nlink > 1 and (
-        directory.st_uid not in (0, os.geteuid()) or directory.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    ):
-        raise CannotWrite(f"{spot.path} has {found.st_nlink} hard links, and others may make them in its directory")
+    shared = directory.st_uid not in (0, os.geteuid()) or directory.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    if found.st_nlink > 1 and shared:
+        path = _shown(spot.directory, spot.name)
+        raise CannotWrite(f"{path} has {found.st_nlink} hard links, and others may make them in its directory")
 
 
 def _copy_into(spot: _Spot, file: BinaryIO) -> None:
@@ -383,7 +359,7 @@ def _copy_into(spot: _Spot, file: BinaryIO) -> None:
     _check_names(spot, cast("os.stat_result", spot.found))
     length = file.seek(0, os.SEEK_END)
     file.seek(0)
-    with open(_reopened(spot, os.O_WRONLY), "wb", buffering=0) as target:
+    with open(_reopened(spot), "wb", buffering=0) as target:
         before = os.fstat(target.fileno()).st_size
         try:
             if length:

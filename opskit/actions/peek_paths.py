@@ -15,6 +15,7 @@ from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 from opskit.errors import NotSupported
+from opskit.proc.fs import READ_ONLY
 from opskit.proc.kernel import perf_event as perf
 from opskit.proc.kernel.ftrace import parse_path_offset
 from opskit.quantities import hexadecimal, integer
@@ -32,6 +33,7 @@ _CHUNKS = 16  # a busy thread writes faster than we read
 _LONGEST = 4096  # PATH_MAX, its end included
 _PAGE = 4096
 _PAUSE_S = 0.002
+_PEEK_S, _WANTED = 0.15, 3  # for one thread
 _RING_PAGES = 2
 _LONGEST_RECORD = 128  # an entry with six arguments has 80 bytes
 _FRESH_LOOKS = 200
@@ -39,17 +41,15 @@ _RAW = struct.Struct("=IH")  # size, and the common type: the event's number
 _ADDRESS = struct.Struct("=Q")
 
 
-def peek_by_instance(
-    instance: str, call: str, tid: int, clock: Callable[[], float], seconds: float, wanted: int
-) -> list[str]:
-    """Up to `wanted` different paths that a thread passes to a system call, from a tracing instance without other events.
+def peek_by_instance(instance: str, call: str, tid: int, clock: Callable[[], float]) -> list[str]:
+    """A few paths that a thread passes to a system call, from a tracing instance without other events.
 
     Empty where the kernel does not report the address, the memory must not be read, or the thread makes no such call.
     """
 
     def begin(undo: ExitStack) -> Callable[[], int | None]:
         entry, exit_ = (f"{instance}/events/syscalls/sys_{side}_{call}" for side in ("enter", "exit"))
-        pipe = os.open(f"{instance}/trace_pipe", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        pipe = os.open(f"{instance}/trace_pipe", READ_ONLY)
         undo.callback(os.close, pipe)
         for event, rule in ((exit_, f" && ret == -{errno.ENOENT}"), (entry, "")):
             write_control(f"{event}/filter", f"common_pid == {tid}{rule}")
@@ -63,12 +63,10 @@ def peek_by_instance(
 
         return look
 
-    return _paths(begin, tid, clock, seconds, wanted)
+    return _paths(begin, tid, clock)
 
 
-def peek_by_perf(
-    tracing: str, call: str, tid: int, clock: Callable[[], float], seconds: float, wanted: int
-) -> list[str]:
+def peek_by_perf(tracing: str, call: str, tid: int, clock: Callable[[], float]) -> list[str]:
     """The same as `peek_by_instance` by perf events of that thread alone, which end with this process."""
 
     def begin(undo: ExitStack) -> Callable[[], int | None]:
@@ -81,39 +79,31 @@ def peek_by_perf(
         fds = []
         numbers = [event_number(tracing, f"syscalls/sys_{side}_{name}") for side in ("enter", "exit")]
         for number in numbers:
-            attr = perf.Attr(perf.TRACEPOINT, number, 1, perf.RAW, flags=perf.DISABLED)
-            fds.append(perf.open_event(attr, tid, -1))
+            fds.append(perf.open_event(perf.Attr(perf.TRACEPOINT, number, 1, perf.RAW, perf.DISABLED), tid, -1))
             undo.callback(os.close, fds[-1])
         entry, exit_ = fds
         ring = perf.Ring(entry, _RING_PAGES)
         undo.callback(ring.close)
-        perf.set_output(exit_, entry)
+        perf.control(exit_, perf.SET_OUTPUT, entry)
         perf.set_filter(exit_, f"ret == -{errno.ENOENT}")
         for fd in (exit_, entry):
-            perf.enable(fd)
+            perf.control(fd, perf.ENABLE)
         return lambda: _fresh_address(ring, numbers[0], offset)
 
-    return _paths(begin, tid, clock, seconds, wanted)
+    return _paths(begin, tid, clock)
 
 
-def _paths(
-    begin: Callable[[ExitStack], Callable[[], int | None]],
-    tid: int,
-    clock: Callable[[], float],
-    seconds: float,
-    wanted: int,
-) -> list[str]:
+def _paths(begin: Callable[[ExitStack], Callable[[], int | None]], tid: int, clock: Callable[[], float]) -> list[str]:
     """The paths at the addresses that a function made by `begin` gives; those found so far where the thread ends."""
     found: dict[str, None] = {}
     with suppress(OSError, NotSupported), ExitStack() as undo:
-        memory = os.open(f"/proc/{tid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+        memory = os.open(f"/proc/{tid}/mem", READ_ONLY)
         undo.callback(os.close, memory)
         look = begin(undo)
-        end = clock() + seconds
-        while len(found) < wanted and clock() < end:
+        end = clock() + _PEEK_S
+        while len(found) < _WANTED and clock() < end:
             address = look()
-            path = None if address is None else _string_at(memory, address)
-            if path is not None:
+            if address is not None and (path := _string_at(memory, address)) is not None:
                 found[path] = None
             select.select([], [], [], _PAUSE_S)
     return list(found)
@@ -133,7 +123,7 @@ def _fresh_address(ring: perf.Ring, entry: int, offset: int) -> int | None:
     if len(data) < ring.size_bytes - _LONGEST_RECORD:
         return _last_address(data, entry, offset)
     looks = (_last_address(ring.read(), entry, offset) for _ in range(_FRESH_LOOKS))
-    return next((address for address in looks if address is not None), None)
+    return next(filter(None, looks), None)
 
 
 def _last_address(data: bytes, entry: int, offset: int) -> int | None:
@@ -155,44 +145,30 @@ def _text(path: str) -> str:
 
 
 def _latest(pipe: int) -> bytes:
-    """The last chunk that waits in the tracer's pipe."""
     last = b""
-    for _ in range(_CHUNKS):
-        try:
+    with suppress(BlockingIOError):
+        for _ in range(_CHUNKS):
             last = os.read(pipe, 1 << 16) or last
-        except BlockingIOError:
-            break
     return last
 
 
 def _string_at(memory: int, address: int) -> str | None:
     """The C string at an address of another process; None where it does not look like a path."""
     text = b""
-    while len(text) < _LONGEST:
-        try:
-            chunk = os.pread(memory, _PAGE - address % _PAGE, address)  # never across a page that may not be there
-        except OSError:
-            return None
-        before, end, _ = chunk.partition(b"\0")
-        text += before
-        if end:
-            break
-        if not chunk:
-            return None
-        address += len(chunk)
-    else:
-        return None
     try:
-        path = text.decode()
-    except UnicodeDecodeError:
+        while b"\0" not in text:
+            chunk = os.pread(memory, _PAGE - address % _PAGE, address)  # never across a page that may not be there
+            if not chunk or len(text) >= _LONGEST:
+                return None
+            text += chunk
+            address += len(chunk)
+        path = text[: text.index(b"\0")].decode()
+    except (OSError, UnicodeDecodeError):
         return None
     return path if path.isprintable() and _PATH.fullmatch(path) else None
 
 
 def write_control(path: str, text: str) -> None:
     """Write to a control file of the tracer. Raises OSError."""
-    fd = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
-    try:
-        os.write(fd, text.encode())
-    finally:
-        os.close(fd)
+    with open(path, "wb", buffering=0) as file:
+        file.write(text.encode())

@@ -8,8 +8,7 @@ from opskit.errors import NotPermitted, NotSupported
 from opskit.proc.cgroup.slab import CgroupSlab, read_cgroup_slabs
 from opskit.proc.files.dentry_state import DentryState, parse_dentry_state
 from opskit.proc.files.meminfo import parse_meminfo
-from opskit.proc.files.slab_aliases import merged_names, read_aliases
-from opskit.proc.files.slabinfo import Slab, parse_slabinfo
+from opskit.proc.files.slabinfo import Slab, merged_names, parse_slabinfo, read_aliases
 from opskit.proc.files.vmstat import page_size, parse_vmstat
 from opskit.proc.fs import DENIED, GONE, Refused
 from opskit.proc.rights import how_to_be_allowed
@@ -100,15 +99,8 @@ def collect(host: Host, ask: Request) -> Facts:
             "kernel memory is an upper bound, which includes stacks and page tables"
         )
     aliases = read_aliases(fs) if slabs is not None and whole_tree else {}
-    return Facts(
-        state,
-        None if slabs is None else tuple(slabs),
-        meminfo,
-        host.page_bytes if host.is_own else page_size(vmstat, meminfo, host.page_bytes),
-        vmstat,
-        merged_names(aliases, [slab.name for slab in slabs or ()]),
-        cgroups,
-        host.sysctl("vm", "vfs_cache_pressure"),
-        host.sysctl("fs", "dentry-negative"),
-        tuple(missing),
-    )
+    page_bytes = host.page_bytes if host.is_own else page_size(vmstat, meminfo, host.page_bytes)
+    merged = merged_names(aliases, [slab.name for slab in slabs or ()])
+    sysctls = host.sysctl("vm", "vfs_cache_pressure"), host.sysctl("fs", "dentry-negative")
+    held = None if slabs is None else tuple(slabs)
+    return Facts(state, held, meminfo, page_bytes, vmstat, merged, cgroups, *sysctls, tuple(missing))

@@ -23,7 +23,6 @@ from opskit.render.views import dentry as view
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from opskit.analysis.dentry.growth import Sample
     from opskit.commands.shared.run import Run
 
 DEFAULT_SYNC_TIMEOUT_S = 30.0
@@ -36,7 +35,7 @@ def _level(_context: click.Context, _option: click.Parameter, value: str | None)
         return None
     from opskit.actions import drop_caches
 
-    word = {str(number): word for word, number in drop_caches.LEVELS.items()}.get(str(value), value.lower())
+    word = {str(number): word for word, number in drop_caches.LEVELS.items()}.get(value, value.lower())
     if word not in drop_caches.LEVELS:
         why = " (4 would only mute the kernel's log)" if value == "4" else ""
         raise click.BadParameter(f"{value!r} is not a level{why}; write dentries (2), pagecache (1) or all (3)")
@@ -92,24 +91,24 @@ def dentry(
     if culprit is not None:
         return _show(run, check, lambda _: _trace(run, culprit, check))
     collector = Collector(run.host, Request(needs_slabs=run.format in ("svg", "png")))
-    return _show(run, check, lambda last: judge(collector.look(), check, _samples(run, last)))
 
+    def take(last: Result | None) -> Result:
+        return judge(collector.look(), check, ((last and last.samples) or ()) if run.watching else None)
 
-def _samples(run: Run, last: Result | None) -> tuple[Sample, ...] | None:
-    return ((last and last.samples) or ()) if run.watching else None
+    return _show(run, check, take)
 
 
 def _show(run: Run, max_percent: float | None, take: Callable[[Result | None], Result]) -> int:
     """Show what `take` makes of the last result. Raises NotPermitted where --check cannot be answered."""
-    results: list[Result | None] = [None]
+    last: Result | None = None
 
     def look() -> Result:
-        results[0] = result = take(results[0])
-        return result
+        nonlocal last
+        last = take(last)
+        return last
 
     fit = run.watching and run.top is None
     code = run.show(look, lambda result: view.report(run.about(), result, run.top), fit_height=fit)
-    last = results[0]
     if code == 0 and last and max_percent is not None and exceeds(last.usage, max_percent) is None:
         raise NotPermitted(
             f"whether dentries and inodes take more than {max_percent:g} % of RAM is unknown without slabinfo; "

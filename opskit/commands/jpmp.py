@@ -121,10 +121,10 @@ def _live(host: Host, words: tuple[str, ...], given: Mapping[str, Any], ask: Req
 
 def _keeper(host: Host, ask: Request, folder: str | None) -> Callable[[int, bytes], None]:
     """What to do with each raw dump: write it to the folder of --save, show progress on a terminal."""
-    from opskit.actions.save_dumps import saver
+    from opskit.actions.outfile import dump_saver
 
     host.prove_own(ask.pid)
-    save = None if folder is None else saver(folder, f"jpmp-{ask.pid}-{host.now():%Y%m%dT%H%M%SZ}")
+    save = None if folder is None else dump_saver(folder, f"jpmp-{ask.pid}-{host.now():%Y%m%dT%H%M%SZ}")
 
     def keep(number: int, dump: bytes) -> None:
         if save is not None:

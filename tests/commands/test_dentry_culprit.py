@@ -281,11 +281,11 @@ def test_both_killed_leave_no_event_and_the_next_run_removes_an_instance(opskit,
 
 def test_a_bug_in_the_tracer_ends_with_70(machine_root):
     """One line with its place, as any other bug."""
-    code = CULPRIT.replace("cli.main()", "trace_lookups.Tracer._row = lambda *_: {}['x']\ncli.main()").replace(
+    code = CULPRIT.replace("cli.main()", "trace_lookups.Tracer._tallies = lambda *_: {}['x']\ncli.main()").replace(
         '"60"', '"100ms"'
     )
     done = subprocess.run([sys.executable, "-c", code, "perf"], capture_output=True, text=True, check=False)
     assert done.returncode == 70
     [line] = done.stderr.splitlines()
     assert line.startswith("opskit: this is a bug in opskit")
-    assert "KeyError: 'x' at opskit/actions/lookup_tracer.py" in line
+    assert "KeyError: 'x' at opskit/actions/trace_lookups.py" in line

@@ -54,12 +54,8 @@ def classify(slabs: Sequence[Slab], merged: Mapping[str, tuple[str, ...]], page_
         kind, owner = _kind(slab.name)
         if unlisted and kind == "other" and any(name in _DENTRY_NAMES for name in others):
             kind = "dentry"
-        caches.append(
-            Cache(
-                slab.name, kind, owner, slab.bytes(page_bytes), slab.objects, slab.active_objects, slab.object_bytes,
-                others,
-            )
-        )  # fmt: skip
+        numbers = (slab.bytes(page_bytes), slab.objects, slab.active_objects, slab.object_bytes)
+        caches.append(Cache(slab.name, kind, owner, *numbers, others))
     return tuple(sorted(caches, key=lambda cache: (-cache.size_bytes, cache.name)))
 
 
@@ -86,17 +82,12 @@ def count_inodes(caches: Sequence[Cache]) -> int:
 
 def inodes_by_owner(caches: Sequence[Cache]) -> list[Owned]:
     """The inode caches by file system, largest first, without empty ones."""
-    groups: dict[str, list[Cache]] = {}
+    groups: dict[str, list[tuple[str, int, int]]] = {}
     for cache in of_kind(caches, "inode"):
         if cache.size_bytes:
-            groups.setdefault(cache.owner or "", []).append(cache)
-    found = [
-        Owned(
-            owner,
-            tuple(cache.name for cache in members),
-            sum(cache.size_bytes for cache in members),
-            sum(cache.active_objects for cache in members),
-        )
-        for owner, members in groups.items()
-    ]
+            groups.setdefault(cache.owner or "", []).append((cache.name, cache.size_bytes, cache.active_objects))
+    found = []
+    for owner, members in groups.items():
+        names, sizes, counts = zip(*members)
+        found.append(Owned(owner, names, sum(sizes), sum(counts)))
     return sorted(found, key=lambda owned: (-owned.size_bytes, owned.owner))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opskit.analysis.dentry.usage import WATCHED
 from opskit.quantities import size
 from opskit.records import NamedTuple
 
@@ -12,15 +13,8 @@ if TYPE_CHECKING:
 
     from opskit.analysis.dentry.usage import Usage
 
-_COMPARED = (
-    *("dentries", "unused", "negative", "dentry_slab_bytes", "inode_slab_bytes", "reclaimable_bytes"),
-    *("page_cache_bytes", "free_bytes", "available_bytes"),
-)
-_DROPPED = {
-    "dentries": ("reclaimable_bytes",),
-    "pagecache": ("page_cache_bytes",),
-    "all": ("reclaimable_bytes", "page_cache_bytes"),
-}
+_SLAB, _PAGES = "reclaimable_bytes", "page_cache_bytes"
+_DROPPED = {"dentries": (_SLAB,), "pagecache": (_PAGES,), "all": (_SLAB, _PAGES)}
 
 
 class Change(NamedTuple):
@@ -58,7 +52,10 @@ class Dropped(NamedTuple):
 
 
 class Drop(NamedTuple):
-    """What was done, what it changed, and what it freed (see `freed_bytes`)."""
+    """What was done, what it changed, and the decrease of the caches that were dropped.
+
+    `freed_bytes`: negative where they grew faster; None where the kernel does not count them.
+    """
 
     done: Dropped
     changes: Sequence[Change]
@@ -67,30 +64,21 @@ class Drop(NamedTuple):
 
 def compare(done: Dropped, before: Usage, after: Usage) -> Drop:
     """Compare the numbers before and after a drop."""
-    rows = [Change(name, getattr(before, name), getattr(after, name)) for name in _COMPARED]
-    return Drop(done, rows, freed_bytes(done.level, rows))
-
-
-def freed_bytes(level: str, rows: Sequence[Change]) -> int | None:
-    """What a drop of "dentries", "pagecache" or "all" freed: the decrease of reclaimable slab and page cache.
-
-    Negative where the caches grew faster than they were dropped; None where the kernel does not count them.
-    """
-    found = [row.by for row in rows if row.name in _DROPPED[level]]
-    return None if None in found else -sum(found)  # type: ignore[arg-type]
+    names = (*WATCHED, _PAGES, "free_bytes", "available_bytes")
+    rows = [Change(name, getattr(before, name), getattr(after, name)) for name in names]
+    found = [row.by for row in rows if row.name in _DROPPED[done.level]]
+    return Drop(done, rows, None if None in found else -sum(found))  # type: ignore[arg-type]
 
 
 def verdict(drop: Drop) -> str:
     """What was freed, and how long it took."""
     done, freed = drop.done, drop.freed_bytes
-    if freed is None:
-        amount = "an unknown amount"
-    else:
-        amount = size(freed) if freed >= 0 else f"nothing (the caches grew by {size(-freed)} meanwhile)"
-    took = (
-        f"{amount} in {done.drop_s or 0:.2f} s (wrote {done.written} to {done.path} after {done.sync_s:.2f} s of sync)."
-    )
-    return f"Interrupted: the kernel has dropped a part of it, {took}" if done.interrupted else f"Freed {took}"
+    amount = "an unknown amount" if freed is None else size(freed)
+    if freed is not None and freed < 0:
+        amount = f"nothing (the caches grew by {size(-freed)} meanwhile)"
+    start = "Interrupted: the kernel has dropped a part of it," if done.interrupted else "Freed"
+    how = f"wrote {done.written} to {done.path} after {done.sync_s:.2f} s of sync"
+    return f"{start} {amount} in {done.drop_s or 0:.2f} s ({how})."
 
 
 def notes(drop: Drop) -> list[str]:

@@ -8,8 +8,7 @@ from opskit import shell
 from opskit.analysis.dentry import drop as drops
 from opskit.analysis.dentry import lookups as lookups_
 from opskit.analysis.dentry.caches import inodes_by_owner, of_kind
-from opskit.analysis.dentry.growth import Sample, cache_growth_per_min, growth_per_min, sample
-from opskit.analysis.dentry.usage import Usage, measure, share
+from opskit.analysis.dentry.usage import WATCHED, Sample, Usage, cache_growth_per_min, growth_per_min, measure, share
 from opskit.analysis.finding import HOST, Entity, Finding
 from opskit.quantities import percent, size, whole
 from opskit.records import NamedTuple
@@ -59,7 +58,8 @@ def judge(facts: Facts, max_percent: float | None = None, earlier: tuple[Sample,
     result = Result(usage, verdict(usage), found, helpful, notes)
     if earlier is None:
         return result
-    samples = (*earlier, sample(facts.at_s, usage))
+    numbers = {name: getattr(usage, name) for name in WATCHED}
+    samples = (*earlier, Sample(facts.at_s, numbers, {cache.name: cache.size_bytes for cache in usage.caches or ()}))
     return result._replace(samples=samples, growth=growth_per_min(samples), cache_growth=cache_growth_per_min(samples))
 
 
@@ -72,46 +72,36 @@ def judge_lookups(before: Facts, after: Facts, seen: Lookups, max_percent: float
         f"{seen.counted:,} of {seen.total:,} failed lookups were read, the others are shared out in proportion: "
         "counts are estimates, the total is the kernel's own"
     )
-    return result._replace(
-        verdict=[*lookups_.verdict(seen, grown), *result.verdict],
-        notes=result.notes if seen.complete else [*result.notes, estimated],
-        lookups=seen,
-        negative_growth=grown,
-    )
+    notes = result.notes if seen.counted >= seen.total else [*result.notes, estimated]
+    sentences = [*lookups_.verdict(seen, grown), *result.verdict]
+    return result._replace(verdict=sentences, notes=notes, lookups=seen, negative_growth=grown)
 
 
 def judge_drop(done: Dropped, before: Facts, after: Facts, max_percent: float | None = None) -> Result:
     """Judge a drop by the looks before and after it."""
-    usage = measure(after)
-    drop = drops.compare(done, measure(before), usage)
-    hint = None if done.level == "pagecache" else little_to_free(measure(before))
-    return Result(
-        usage,
-        [drops.verdict(drop), *([hint] if hint else [])],
-        [] if max_percent is None else findings(usage, max_percent),
-        notes=[*drops.notes(drop), *(after.missing if any(row.by is None for row in drop.changes) else ())],
-        drop=drop,
-    )
+    was, usage = measure(before), measure(after)
+    drop = drops.compare(done, was, usage)
+    sentences = [drops.verdict(drop), *(() if done.level == "pagecache" else little_to_free(was))]
+    found = [] if max_percent is None else findings(usage, max_percent)
+    notes = [*drops.notes(drop), *(after.missing if any(row.by is None for row in drop.changes) else ())]
+    return Result(usage, sentences, found, notes=notes, drop=drop)
 
 
 def mostly(part: int | None, whole: int | None) -> bool:
     """Whether a part is known to be half of the whole, or more."""
-    found = share(part, whole)
-    return found is not None and found >= MOSTLY
+    return (share(part, whole) or 0) >= MOSTLY
 
 
 def verdict(usage: Usage) -> list[str]:
     """The sentences, most important first."""
-    sentences = (_dentries(usage), _inodes(usage), _unreclaimable(usage), little_to_free(usage))
-    return [sentence for sentence in sentences if sentence]
+    return [_dentries(usage), *_other_slabs(usage), *little_to_free(usage)]
 
 
-def little_to_free(usage: Usage) -> str | None:
-    """The sentence that dropping is not worth it; None where it may be, or where that is unknown."""
+def little_to_free(usage: Usage) -> Iterator[str]:
+    """The sentence that dropping is not worth it, where that is known."""
     part = usage.of_ram(usage.reclaimable_bytes)
-    if part is None or part >= LITTLE_SHARE:
-        return None
-    return f"Dropping dentries and inodes would free little: reclaimable slab is {percent(part)} of RAM."
+    if part is not None and part < LITTLE_SHARE:
+        yield f"Dropping dentries and inodes would free little: reclaimable slab is {percent(part)} of RAM."
 
 
 def _dentries(usage: Usage) -> str:
@@ -137,88 +127,71 @@ def _dentries(usage: Usage) -> str:
             start += ": a program keeps looking for files that are not there"
     if not large:
         return f"{start}."
-    if negative is not None and negative < MOSTLY:
-        return f"{start}. Dropping helps only for now: dentries come back with use."
-    return f"{start}. Dropping helps only for now: find {'the program that makes them' if negative is None else 'that program'}."
+    program = "the program that makes them" if negative is None else "that program"
+    then = "dentries come back with use" if negative is not None and negative < MOSTLY else f"find {program}"
+    return f"{start}. Dropping helps only for now: {then}."
 
 
-def _inodes(usage: Usage) -> str | None:
-    part = usage.of_ram(usage.inode_slab_bytes)
-    if part is None or part < LARGE_SHARE or usage.caches is None:
-        return None
-    first = inodes_by_owner(usage.caches)[0]
-    return (
-        f"Inode caches hold {size(usage.inode_slab_bytes)} ({percent(part)} of RAM), most of it for {first.owner} "
-        f"({size(first.size_bytes)}): a program walks, or creates, many files."
-    )
-
-
-def _unreclaimable(usage: Usage) -> str | None:
-    part = usage.of_ram(usage.unreclaimable_bytes)
-    if part is None or part < LARGE_SHARE:
-        return None
-    return (
-        f"Unreclaimable slab holds {size(usage.unreclaimable_bytes)} ({percent(part)} of RAM), which a drop does not free: "
-        f"its owner is the driver or subsystem that the largest caches belong to."
-    )
+def _other_slabs(usage: Usage) -> Iterator[str]:
+    inodes, pinned = usage.inode_slab_bytes, usage.unreclaimable_bytes
+    part = usage.of_ram(inodes) or 0
+    if part >= LARGE_SHARE:
+        first = inodes_by_owner(usage.caches or ())[0]
+        yield (
+            f"Inode caches hold {size(inodes)} ({percent(part)} of RAM), most of it for {first.owner} "
+            f"({size(first.size_bytes)}): a program walks, or creates, many files."
+        )
+    part = usage.of_ram(pinned) or 0
+    if part >= LARGE_SHARE:
+        yield (
+            f"Unreclaimable slab holds {size(pinned)} ({percent(part)} of RAM), which a drop does not free: "
+            f"its owner is the driver or subsystem that the largest caches belong to."
+        )
 
 
 def findings(usage: Usage, max_percent: float | None = None) -> list[Finding]:
-    """The findings of all rules. `max_percent` (--check): of RAM, for dentries and inodes; then the others are notes."""
-    others = [finding for rule in (_negative, _cgroups, _pressure, _dropped) for finding in rule(usage)]
+    """The findings. `max_percent` (--check): of RAM, for dentries and inodes; then the others are notes."""
+    others = list(_findings(usage))
     if max_percent is None:
         return others
-    return [*_above_share(usage, max_percent), *(finding._replace(severity="note") for finding in others)]
-
-
-def _above_share(usage: Usage, max_percent: float) -> Iterator[Finding]:
+    others = [finding._replace(severity="note") for finding in others]
     both = usage.dentry_and_inode_bytes
     part = usage.of_ram(both)
-    if part is not None and part * 100 > max_percent:
-        yield Finding(
-            "dentry-share", "error", HOST,
-            f"dentries and inodes take {percent(part)} of RAM, more than {max_percent:g} %",
-            f"slabinfo: {size(both)} of {size(usage.ram_bytes)}", next=_CULPRIT, share=part,
-        )  # fmt: skip
+    if part is None or part * 100 <= max_percent:
+        return others
+    above = Finding(
+        "dentry-share", "error", HOST,
+        f"dentries and inodes take {percent(part)} of RAM, more than {max_percent:g} %",
+        f"slabinfo: {size(both)} of {size(usage.ram_bytes)}", next=_CULPRIT, share=part,
+    )  # fmt: skip
+    return [above, *others]
 
 
-def _negative(usage: Usage) -> Iterator[Finding]:
-    negative = usage.negative
-    if negative is None or not mostly(negative, usage.dentries):
-        return
-    held = negative * usage.object_bytes
+def _findings(usage: Usage) -> Iterator[Finding]:
+    held = (usage.negative or 0) * usage.object_bytes
     part = usage.of_ram(held)
-    if part is not None and part >= LITTLE_SHARE:
+    if mostly(usage.negative, usage.dentries) and part is not None and part >= LITTLE_SHARE:
         yield Finding(
             "dentry-negative", "warning", HOST,
-            f"{whole(negative)} negative dentries (about {size(held)}) stand for files that are not there",
+            f"{whole(usage.negative)} negative dentries (about {size(held)}) stand for files that are not there",
             "/proc/sys/fs/dentry-state", next=_CULPRIT, share=part,
         )  # fmt: skip
-
-
-def _cgroups(usage: Usage) -> Iterator[Finding]:
-    for group in usage.groups:
-        slab = group.slab_reclaimable_bytes
-        slab = group.dentry_inode_bytes if slab is None else slab
+    for one in usage.groups:
+        group, slab = one.group, one.group.slab_reclaimable_bytes
+        slab = one.dentry_inode_bytes if slab is None else slab
         part = share(slab, group.limit_bytes)
         if part is not None and part >= MOSTLY:
             yield Finding(
                 "dentry-cgroup", "warning", Entity("cgroup", group.path, inside=HOST),
                 f"reclaimable slab takes {percent(part)} of this cgroup's memory limit",
-                f"{size(slab)} of {size(group.limit_bytes)}", group.reclaim_command, share=part,
+                f"{size(slab)} of {size(group.limit_bytes)}", one.reclaim_command, share=part,
             )  # fmt: skip
-
-
-def _pressure(usage: Usage) -> Iterator[Finding]:
     if usage.vfs_cache_pressure == 0:
         yield Finding(
             "dentry-pressure", "warning", HOST,
             "vm.vfs_cache_pressure is 0: the kernel never reclaims dentries and inodes, and can run out of memory",
             "/proc/sys/vm/vfs_cache_pressure", "sysctl vm.vfs_cache_pressure=100",
         )  # fmt: skip
-
-
-def _dropped(usage: Usage) -> Iterator[Finding]:
     if usage.drop_slab_count:
         yield Finding(
             "dentry-dropped", "note", HOST,
@@ -235,23 +208,20 @@ def times(count: int | None) -> str:
 
 
 def exceeds(usage: Usage, max_percent: float) -> bool | None:
-    """Whether dentries and inodes take more than that of RAM; None where that is unknown.
-
-    SReclaimable, which includes both, is an upper bound where slabinfo cannot be read.
-    """
+    """Whether dentries and inodes take more than that of RAM; None where that is unknown."""
     part = usage.of_ram(usage.dentry_and_inode_bytes)
     if part is not None:
         return part * 100 > max_percent
-    bound = usage.of_ram(usage.reclaimable_bytes)
+    bound = usage.of_ram(usage.reclaimable_bytes)  # includes both
     return False if bound is not None and bound * 100 <= max_percent else None
 
 
 def ways(usage: Usage) -> list[str]:
     """What to type, the gentlest command first."""
-    found = []
     large = (usage.of_ram(usage.dentry_bytes) or 0) >= LARGE_SHARE
-    if mostly(usage.negative, usage.dentries) or (large and usage.negative is None):
-        found.append(f"find the program that looks for absent files: {_CULPRIT}")
+    negative = mostly(usage.negative, usage.dentries)
+    search = negative or (large and usage.negative is None)
+    found = [f"find the program that looks for absent files: {_CULPRIT}"] if search else []
     # Linux before 2.6.19 does not report what of the slabs is reclaimable.
     to_free = usage.dentry_bytes if usage.reclaimable_bytes is None else usage.reclaimable_bytes
     if (usage.of_ram(to_free) or 0) < LITTLE_SHARE:
@@ -263,7 +233,7 @@ def ways(usage: Usage) -> list[str]:
     largest = usage.groups[0] if usage.groups else None
     if largest and largest.reclaim_command and (largest.own_slab_reclaimable_bytes or 0) >= _RECLAIM_FROM_BYTES:
         found.append(f"reclaim from one cgroup: {largest.reclaim_command}")
-    if usage.deletes == 0 and mostly(usage.negative, usage.dentries):
+    if usage.deletes == 0 and negative:
         found.append("let deleted files leave no negative entry: sysctl fs.dentry-negative=1")
     found.append("drop all that is unused, host-wide: opskit dentry --drop")
     return found

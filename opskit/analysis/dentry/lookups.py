@@ -13,11 +13,10 @@ if TYPE_CHECKING:
 
 
 class Looker(NamedTuple):
-    """A process that looks up absent files, or all ended processes of one command (`pid` None).
+    """A process that looks up absent files, or all ended processes of one command (`pid` None; a busy one keeps its row).
 
-    `ended`: it has ended; a busy one keeps its own row and PID. `share` is of all failed lookups, 0 to 1.
-    `lookups` is an estimate where not every event was read (`Lookups.complete`). `calls`: system call -> lookups.
-    `paths`: examples of what it looks up, read from its memory; empty where they could not be read.
+    `share`: of all failed lookups, 0 to 1. `lookups`: an estimate where not every event was read. `calls`: system call ->
+    lookups. `paths`: examples, read from its memory; empty where they could not be read.
     """
 
     pid: int | None
@@ -36,8 +35,7 @@ class Looker(NamedTuple):
 class Lookups(NamedTuple):
     """The failed lookups of the machine: `total` by the kernel's count, of which `counted` events were read.
 
-    `events`: their source, "perf" or the event group of a tracing instance.
-    `interrupted`: Ctrl-C, SIGTERM or SIGHUP ended the trace early.
+    `events`: their source, "perf" or the event group of a tracing instance. `interrupted`: a signal ended the trace early.
     """
 
     seconds: float
@@ -47,17 +45,9 @@ class Lookups(NamedTuple):
     interrupted: bool
     lookers: tuple[Looker, ...]
 
-    @property
-    def complete(self) -> bool:
-        """Whether every failed lookup was read."""
-        return self.counted >= self.total
-
 
 def verdict(seen: Lookups, grown: int | None) -> list[str]:
-    """Who looks up absent files, for which names, and the command that shows all of them.
-
-    `grown`: by how much the number of negative dentries grew meanwhile.
-    """
+    """Who looks up absent files, for which names, and what shows all of them. `grown`: by how many negative dentries."""
     if not seen.lookers:
         return [
             f"No lookup failed in {seen.seconds:.1f} s: the program that made the negative entries is idle now; "
@@ -65,12 +55,10 @@ def verdict(seen: Lookups, grown: int | None) -> list[str]:
         ]
     first = seen.lookers[0]
     which = f"{first.processes:,} processes, ended" if first.pid is None else f"{first.pid}{', ended' * first.ended}"
-    grew = (
-        "" if grown is None else f"; negative entries {'grew' if grown >= 0 else 'shrank'} by {abs(grown):,} meanwhile"
-    )
+    how = "grew" if (grown or 0) >= 0 else "shrank"
     lines = [
-        f"{first.command} ({which}) made {percent(first.share)} of the {seen.total:,} failed lookups in "
-        f"{seen.seconds:.1f} s: {first.per_s:,.0f} a second{grew}."
+        f"{first.command} ({which}) made {percent(first.share)} of the {seen.total:,} failed lookups in {seen.seconds:.1f} s: "
+        f"{first.per_s:,.0f} a second{'' if grown is None else f'; negative entries {how} by {abs(grown):,} meanwhile'}."
     ]
     if first.paths:
         lines.append(f"It looks for names like {', '.join(first.paths)}")

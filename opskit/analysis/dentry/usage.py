@@ -1,15 +1,18 @@
-"""How much the dentry and inode caches hold, and how much of it the kernel can reclaim."""
+"""How much the dentry and inode caches hold, how much of it the kernel can reclaim, and how fast they grow."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.analysis.dentry.caches import Cache, classify, count_inodes, of_kind
+from opskit.analysis.slope import slope
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from opskit.collect.dentry import Facts
     from opskit.proc.cgroup.slab import CgroupSlab
@@ -18,32 +21,23 @@ DENTRY_BYTES = 192  # sizeof(struct dentry) on 64-bit machines, where slabinfo c
 
 
 class CgroupShare(NamedTuple):
-    """A memory cgroup's slab. `own_…`: without its children; `kernel_bytes`: v1's upper bound. `limit_bytes` None: no limit."""
+    """A memory cgroup's slab. `own_…`: without its children; None in v1."""
 
-    path: str
-    directory: str
-    slab_reclaimable_bytes: int | None
+    group: CgroupSlab
     own_slab_reclaimable_bytes: int | None
     dentry_inode_bytes: int | None
-    kernel_bytes: int | None
-    usage_bytes: int | None
-    limit_bytes: int | None
-    reclaims: bool
 
     @property
     def reclaim_command(self) -> str | None:
         """The command that makes this cgroup give memory back (cgroup v2 since Linux 5.19)."""
-        own = self.own_slab_reclaimable_bytes
-        if not self.reclaims or not own:
-            return None
-        return shell.command("echo", own, shell.Syntax(">"), f"{self.directory}/memory.reclaim")
+        words = ("echo", self.own_slab_reclaimable_bytes, shell.Syntax(">"), f"{self.group.directory}/memory.reclaim")
+        return shell.command(*words) if self.group.reclaims and self.own_slab_reclaimable_bytes else None
 
 
 class Usage(NamedTuple):
     """Counts and bytes; None where the kernel does not give them, or does not let us read them.
 
-    `dentry_bytes`: the dentry slab, or an estimate by the count. `groups`: memory cgroups, largest own slab first.
-    `deletes`: sysctl fs.dentry-negative.
+    `dentry_bytes`: the slab, or an estimate by the count. `groups`: largest own slab first. `deletes`: fs.dentry-negative.
     """
 
     dentries: int | None = None
@@ -81,9 +75,8 @@ class Usage(NamedTuple):
     @property
     def dentry_and_inode_bytes(self) -> int | None:
         """Both slabs together; None unless both are known."""
-        if self.dentry_slab_bytes is None or self.inode_slab_bytes is None:
-            return None
-        return self.dentry_slab_bytes + self.inode_slab_bytes
+        dentries, inodes = self.dentry_slab_bytes, self.inode_slab_bytes
+        return None if dentries is None or inodes is None else dentries + inodes
 
 
 def share(part: int | None, whole: int | None) -> float | None:
@@ -128,26 +121,43 @@ def measure(facts: Facts) -> Usage:
 
 def cgroup_shares(cgroups: Sequence[CgroupSlab], page_bytes: int) -> list[CgroupShare]:
     """The cgroups by their own slab, largest first, without those that hold none."""
-    children: dict[str, int] = {}
+    children: dict[str, int] = defaultdict(int)
     for group in cgroups:
-        parent = group.path.rpartition("/")[0] or "/"
-        children[parent] = children.get(parent, 0) + (group.slab_reclaimable_bytes or group.kernel_bytes or 0)
+        children[group.path.rpartition("/")[0] or "/"] += group.slab_reclaimable_bytes or group.kernel_bytes or 0
     shares = []
     for group in cgroups:
         total = group.slab_reclaimable_bytes if group.kernel_bytes is None else group.kernel_bytes
-        own = None if total is None else max(total - children.get(group.path, 0), 0)
+        own = None if total is None else max(total - children[group.path], 0)
         caches = classify(group.caches, {}, page_bytes)
-        found = CgroupShare(
-            group.path,
-            group.directory,
-            group.slab_reclaimable_bytes,
-            own if group.kernel_bytes is None else None,
-            sum(cache.size_bytes for cache in caches if cache.kind != "other") if caches else None,
-            group.kernel_bytes,
-            group.usage_bytes,
-            group.limit_bytes,
-            group.reclaims,
-        )
-        if own or found.dentry_inode_bytes:
-            shares.append((-(own or 0), found.path, found))
-    return [found for _, _, found in sorted(shares, key=lambda entry: entry[:2])]
+        held = sum(cache.size_bytes for cache in caches if cache.kind != "other") if caches else None
+        if own or held:
+            found = CgroupShare(group, own if group.kernel_bytes is None else None, held)
+            shares.append((-(own or 0), group.path, found))
+    return [found for _, _, found in sorted(shares, key=itemgetter(0, 1))]
+
+
+WATCHED = ("dentries", "unused", "negative", "dentry_slab_bytes", "inode_slab_bytes", "reclaimable_bytes")
+
+
+class Sample(NamedTuple):
+    """One sample: when (s since the first), the numbers that WATCHED names, and the bytes of each cache."""
+
+    at_s: float
+    numbers: Mapping[str, int | None]
+    cache_bytes: Mapping[str, int]
+
+
+def growth_per_min(samples: Sequence[Sample]) -> dict[str, float | None]:
+    """The growth per minute of each number in WATCHED (a least-squares slope); None with fewer than two samples."""
+    return {name: _per_min((one.at_s, one.numbers[name]) for one in samples) for name in WATCHED}
+
+
+def cache_growth_per_min(samples: Sequence[Sample]) -> dict[str, float | None]:
+    """The bytes per minute that each cache grows by."""
+    names = dict.fromkeys(name for one in samples for name in one.cache_bytes)
+    return {name: _per_min((one.at_s, one.cache_bytes.get(name)) for one in samples) for name in names}
+
+
+def _per_min(points: Iterable[tuple[float, int | None]]) -> float | None:
+    per_s = slope([(at_s, number) for at_s, number in points if number is not None])
+    return None if per_s is None else per_s * 60

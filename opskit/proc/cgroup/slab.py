@@ -3,7 +3,6 @@
 v2's memory.stat includes the children of a cgroup:
 
     slab_reclaimable 223346688
-    slab_unreclaimable 1847296
 
 v1's memory.stat has no slabs. memory.kmem.slabinfo (Linux 3.8 to 5.8; empty since) lists the caches of that cgroup alone,
 in the format of /proc/slabinfo; memory.kmem.usage_in_bytes is all kernel memory, stacks included: an upper bound.
@@ -19,8 +18,6 @@ from opskit.proc.files.slabinfo import Slab, parse_slabinfo
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from opskit.proc.cgroup.tree import Level
     from opskit.proc.fs import ProcFS
 
@@ -34,7 +31,6 @@ class CgroupSlab(NamedTuple):
     path: str
     directory: str
     slab_reclaimable_bytes: int | None
-    slab_unreclaimable_bytes: int | None
     kernel_bytes: int | None
     usage_bytes: int | None
     limit_bytes: int | None
@@ -47,44 +43,23 @@ def read_cgroup_slabs(fs: ProcFS) -> list[CgroupSlab]:
     top = controller_root(fs, "memory")
     if top is None:
         return []
-    levels = [] if is_machine_root(fs, top) else [top]
-    return [_read(fs, level) for level in (*levels, *_below(fs, top))]
-
-
-def _below(fs: ProcFS, level: Level) -> Iterator[Level]:
-    """All cgroups below one, each before its children. Without recursion: they may nest deeper than Python's stack."""
-    waiting = [level]
-    while waiting:
-        above = waiting.pop()
-        if above is not level:
-            yield above
-        waiting += reversed(above.children(fs))
+    found, waiting = [], [top]
+    while waiting:  # without recursion: they may nest deeper than Python's stack
+        level = waiting.pop()
+        if level is not top or not is_machine_root(fs, top):
+            found.append(_read(fs, level))
+        waiting += reversed(level.children(fs))
+    return found
 
 
 def _read(fs: ProcFS, level: Level) -> CgroupSlab:
-    limit = memory_limit_of(fs, level)
+    place, limit = (level.path, level.directory), memory_limit_of(fs, level)
+    numbers = (limit.usage, limit.limit_bytes) if limit else (None, None)
     if level.version == 2:
-        stat = level.table(fs, "memory.stat")
-        return CgroupSlab(
-            level.path,
-            level.directory,
-            stat.get("slab_reclaimable"),
-            stat.get("slab_unreclaimable"),
-            None,
-            limit and limit.usage,
-            limit and limit.limit_bytes,
-            reclaims=level.has(fs, "memory.reclaim"),
-        )
-    return CgroupSlab(
-        level.path,
-        level.directory,
-        None,
-        None,
-        level.number(fs, "memory.kmem.usage_in_bytes"),
-        limit and limit.usage,
-        limit and limit.limit_bytes,
-        _caches(level.load(fs, "memory.kmem.slabinfo")),
-    )
+        slab = level.table(fs, "memory.stat").get("slab_reclaimable")
+        return CgroupSlab(*place, slab, None, *numbers, reclaims=level.has(fs, "memory.reclaim"))
+    kernel = level.number(fs, "memory.kmem.usage_in_bytes")
+    return CgroupSlab(*place, None, kernel, *numbers, _caches(level.load(fs, "memory.kmem.slabinfo")))
 
 
 def _caches(text: str | None) -> tuple[Slab, ...]:

@@ -13,15 +13,12 @@ from opskit.errors import BadInput
 from opskit.quantities import integers, signed
 from opskit.records import NamedTuple
 
-_NEGATIVE_SINCE = (5, 0)
+_NEGATIVE_SINCE = [5, 0]
 _RELEASE = re.compile(r"([0-9]+)\.([0-9]+)")
 
 
 class DentryState(NamedTuple):
-    """Counts of dentries. `unused`: nothing holds them, and the kernel may free them.
-
-    `negative`: unused ones that stand for absent files; None where the kernel does not count them.
-    """
+    """Counts of dentries. `unused`: nothing holds them. `negative`: for absent files; None where they are not counted."""
 
     dentries: int
     unused: int
@@ -31,15 +28,11 @@ class DentryState(NamedTuple):
 def parse_dentry_state(text: str, release: str | None) -> DentryState:
     """The counts. `release` (/proc/sys/kernel/osrelease) decides whether a 0 was counted. Raises BadInput."""
     words = text.split()
-    numbers = [number for word in words if (number := signed(word)) is not None]
+    numbers = [max(number, 0) for word in words if (number := signed(word)) is not None]
     if len(words) != 6 or len(numbers) != 6:
         raise BadInput("sys/fs/dentry-state", "not six numbers", 1, text.strip())
     dentries, unused, _, _, negative, _ = numbers
-    counted = negative > 0 or _counts_negative(release)
-    return DentryState(max(dentries, 0), max(unused, 0), max(negative, 0) if counted else None)
-
-
-def _counts_negative(release: str | None) -> bool:
     match = _RELEASE.match(release or "")
-    numbers = integers(match.groups()) if match else None
-    return numbers is not None and tuple(numbers) >= _NEGATIVE_SINCE
+    version = integers(match.groups()) if match else None
+    counted = negative > 0 or (version or []) >= _NEGATIVE_SINCE
+    return DentryState(dentries, unused, negative if counted else None)

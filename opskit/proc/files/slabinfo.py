@@ -16,13 +16,19 @@ dentry_cache        5469   5880    128  183  196    1 :  252  126
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput
+from opskit.proc.fs import optional
 from opskit.quantities import integers
 from opskit.records import NamedTuple
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from opskit.proc.fs import ProcFS
+
 _VERSION = re.compile(r"slabinfo - version: ([0-9.]{1,16})")
-_KNOWN = {"1.1", "1.2", "2.0", "2.1"}
 
 
 class Slab(NamedTuple):
@@ -46,16 +52,15 @@ def parse_slabinfo(text: str) -> list[Slab]:
     version = _VERSION.match(lines[0])
     if version is None:
         raise BadInput("slabinfo", "does not begin with `slabinfo - version:`", 1, lines[0])
-    if version[1] not in _KNOWN:
+    if version[1] not in ("1.1", "1.2", "2.0", "2.1"):
         raise BadInput("slabinfo", "unknown version (known are 1.1, 1.2, 2.0 and 2.1)", 1, lines[0])
-    parse = _parse_2 if version[1].startswith("2") else _parse_1
     if lines.pop():
         raise BadInput("slabinfo", "cut short: the last line has no end", len(lines) + 1, text[-120:].split("\n")[-1])
     caches = []
     for number, line in enumerate(lines[1:], 2):
         if line.startswith("#"):
             continue
-        cache = parse(line)
+        cache = _parse(line, version[1])
         if cache is None:
             raise BadInput("slabinfo", "not a cache line (cut short?)", number, line)
         caches.append(cache)
@@ -64,27 +69,37 @@ def parse_slabinfo(text: str) -> list[Slab]:
     return caches
 
 
-def _parse_2(line: str) -> Slab | None:
-    groups = line.split(" : ")
-    slabdata = next((group.split() for group in groups[1:] if group.lstrip().startswith("slabdata")), [])
-    name, numbers = _split(groups[0], 5)
-    slabs = integers(slabdata[1:4])
-    if len(numbers) != 5 or slabs is None or len(slabs) != 3:
+def _parse(line: str, version: str) -> Slab | None:
+    """`name numbers : …`: six numbers; since 2.0 five, and three of the slabs in a group of their own."""
+    head, *groups = line.split(" : ")
+    old = version.startswith("1")
+    words = head.rsplit(None, 6 if old else 5)
+    slabdata = next((group.split() for group in groups if group.lstrip().startswith("slabdata")), [])
+    numbers = integers(words[1:] if old else words[1:] + slabdata[1:4])
+    if numbers is None or len(numbers) != (6 if old else 8):
         return None
-    active, objects, size, _, pages = numbers
-    return Slab(name, active, objects, size, slabs[1], pages)
+    active, objects, size, _, first, second, *rest = numbers
+    slabs, pages = (first, second) if old else (rest[0], first)
+    return Slab(words[0].strip(), active, objects, size, slabs, pages)
 
 
-def _parse_1(line: str) -> Slab | None:
-    name, numbers = _split(line.split(" : ")[0], 6)
-    if len(numbers) != 6:
-        return None
-    active, objects, size, _, slabs, pages = numbers
-    return Slab(name, active, objects, size, slabs, pages)
+def read_aliases(fs: ProcFS) -> dict[str, str]:
+    """Cache name -> the cache that serves it, by the links in /sys/kernel/slab (`dentry -> :at-0000192`).
+
+    SLUB may merge caches of equal object size and flags (Documentation/ABI/testing/sysfs-kernel-slab); slabinfo lists a
+    merged cache once, under the first name. Empty where none is merged, or with another allocator.
+    """
+    links = optional(fs.root_links, "sys", "kernel", "slab", default={})
+    return {name: target.rpartition("/")[2] for name, target in links.items()}
 
 
-def _split(group: str, count: int) -> tuple[str, list[int]]:
-    """A name, which may hold spaces, and the numbers after it; no numbers if the form differs."""
-    words = group.rsplit(None, count)
-    numbers = integers(words[1:]) if len(words) == count + 1 else None
-    return (group, []) if numbers is None else (words[0].strip(), numbers)
+def merged_names(aliases: dict[str, str], listed: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Name in slabinfo -> the other names of its cache, sorted; without names that share none."""
+    groups: dict[str, set[str]] = {}
+    for name, target in aliases.items():
+        groups.setdefault(target, {target}).add(name)
+    found = {}
+    for name in listed:
+        group = groups.get(aliases.get(name, name), set())
+        found[name] = tuple(sorted(other for other in group - {name} if not other.startswith(":")))
+    return {name: others for name, others in found.items() if others}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _PAGE_SIZES = (4 << 10, 8 << 10, 16 << 10, 64 << 10)
-_SAME_MOMENT = 0.1
+_SAME_MOMENT = 0.1  # the two files were read one after the other
 _IN_MEMINFO = {"nr_slab_reclaimable": "SReclaimable", "nr_mapped": "Mapped", "nr_free_pages": "MemFree"}
 
 
@@ -36,8 +36,7 @@ def page_size(vmstat: Mapping[str, int], meminfo: Mapping[str, int], default: in
     """The page size of another machine, by what both files count; `default` where they disagree."""
     for pages_key, key in _IN_MEMINFO.items():
         pages = vmstat.get(pages_key, 0)
-        for candidate in _PAGE_SIZES:
-            # The two files were read one after the other.
-            if pages > 0 and abs(meminfo.get(key, 0) / pages / candidate - 1) < _SAME_MOMENT:
+        for candidate in _PAGE_SIZES if pages > 0 else ():
+            if abs(meminfo.get(key, 0) / pages / candidate - 1) < _SAME_MOMENT:
                 return candidate
     return default

@@ -16,23 +16,18 @@ read events: 20495
 
 from __future__ import annotations
 
+import errno
+import platform
 import re
+from typing import TYPE_CHECKING, Optional
 
 from opskit.quantities import integer, signed
 from opskit.records import NamedTuple
 
-# The system calls that look up a path; epoll_ctl, bpf and others fail with ENOENT too, without a lookup.
-PATH_CALLS = (
-    *("open", "openat", "openat2", "creat", "execve", "execveat", "uselib"),
-    *("newstat", "newlstat", "newfstatat", "fstatat64", "stat64", "lstat64", "stat", "lstat", "statx"),
-    *("access", "faccessat", "faccessat2", "readlink", "readlinkat", "chdir", "chroot"),
-    *("unlink", "unlinkat", "rmdir", "rename", "renameat", "renameat2", "mkdir", "mkdirat", "mknod", "mknodat"),
-    *("link", "linkat", "symlink", "symlinkat", "truncate", "truncate64"),
-    *("chmod", "fchmodat", "fchmodat2", "chown", "lchown", "fchownat", "utime", "utimes", "futimesat", "utimensat"),
-    *("getxattr", "lgetxattr", "listxattr", "llistxattr", "setxattr", "lsetxattr", "removexattr", "lremovexattr"),
-    *("statfs", "statfs64", "name_to_handle_at", "inotify_add_watch", "connect", "open_by_handle_at"),
-)
-# The same by number, for kernels with raw_syscalls only.
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+# The system calls that look up a path, by number; epoll_ctl, bpf and others fail with ENOENT too, without a lookup.
 _X86_64 = {
     2: "open", 4: "stat", 6: "lstat", 21: "access", 42: "connect", 59: "execve", 76: "truncate", 80: "chdir", 82: "rename",
     83: "mkdir", 84: "rmdir", 85: "creat", 86: "link", 87: "unlink", 88: "symlink", 89: "readlink", 90: "chmod", 92: "chown",
@@ -52,6 +47,19 @@ _GENERIC = {
     452: "fchmodat2",
 }  # fmt: skip
 CALL_NUMBERS = {"x86_64": _X86_64, "aarch64": _GENERIC, "riscv64": _GENERIC, "loongarch64": _GENERIC}
+CALLS: dict[int, str] = CALL_NUMBERS.get(platform.machine(), {})  # of this machine
+_OTHERS = (
+    "uselib",
+    "newstat",
+    "newlstat",
+    "fstatat64",
+    "stat64",
+    "lstat64",
+    "truncate64",
+    "statfs64",
+    "open_by_handle_at",
+)
+PATH_CALLS = (*dict.fromkeys((*_X86_64.values(), *_GENERIC.values())), *_OTHERS)
 
 # Each part is bounded (a comm has 15 bytes): the match stays linear in the length of a line.
 _EVENT = re.compile(
@@ -62,18 +70,24 @@ _EVENT = re.compile(
 
 
 class Failure(NamedTuple):
-    """A failed call: the thread's comm and TID, the PID where the event has it, and the call's name or number."""
+    """A failed call: the thread's comm and TID, the call's name, and the PID where the event has it."""
 
     comm: bytes
     tid: int
-    name: str | None
-    number: int | None
+    call: str
     pid: int | None = None
 
 
-_PATH_FIELD = re.compile(
-    r"^\tfield:const char \* ?(?:filename|pathname|path|oldname|name);\toffset:([0-9]{1,4});", re.MULTILINE
-)
+Seen = set[tuple[bytes, int, Optional[int]]]  # threads: comm, TID, PID where it is known
+_PATH_NAMES = "(?:filename|pathname|path|oldname|name)"
+_PATH_FIELD = re.compile(rf"^\tfield:const char \* ?{_PATH_NAMES};\toffset:([0-9]{{1,4}});", re.MULTILINE)
+
+
+def failed_lookups(without: Iterable[int], numbers: Iterable[int] = ()) -> str:
+    """The filter of failed lookups: none of the PIDs `without`, and only the calls `numbers` where there are any."""
+    rules = [f"ret == -{errno.ENOENT}", *(f"common_pid != {pid}" for pid in without)]
+    calls = " || ".join(f"id == {number}" for number in numbers)
+    return " && ".join([*rules, f"({calls})"] if calls else rules)
 
 
 def parse_path_offset(text: str) -> int | None:
@@ -90,7 +104,12 @@ def parse_failures(chunk: bytes) -> list[tuple[bytes, bytes, bytes, bytes]]:
 def named(event: tuple[bytes, bytes, bytes, bytes]) -> Failure:
     """An event of parse_failures as a record."""
     comm, tid, name, number = event
-    return Failure(comm, integer(tid) or 0, name.decode() or None, signed(number))
+    return Failure(comm, integer(tid) or 0, name.decode() or call_name(signed(number)))
+
+
+def call_name(number: int | None) -> str:
+    """The name of a system call of this machine."""
+    return CALLS.get(number or 0, f"system call {number}")
 
 
 def parse_buffer_stats(text: str) -> int:

@@ -4,11 +4,10 @@ An event ends with its last fd, so that it never outlives this process.
 
     fd = open_event(Attr(TRACEPOINT, number, sample_type=TID | RAW), pid=-1, cpu=0)
     ring = Ring(fd, pages=16)
-    set_filter(fd, "ret == -2"); enable(fd)
+    set_filter(fd, "ret == -2"); control(fd, ENABLE)
     for kind, misc, body in records(ring.read()): …
 
-Records have the machine's byte order; `body` follows the header of eight bytes (type, misc, size).
-Raises OSError.
+Records have the machine's byte order; `body` follows the header of eight bytes (type, misc, size). Raises OSError.
 """
 
 from __future__ import annotations
@@ -30,13 +29,11 @@ if TYPE_CHECKING:
 
 _OPEN = {"x86_64": 298, "aarch64": 241, "riscv64": 241, "loongarch64": 241, "s390x": 331}
 _CLOEXEC = 8
-_ENABLE, _DISABLE, _SET_OUTPUT = 0x2400, 0x2401, 0x2405
+# ioctls; SET_OUTPUT redirects an event into the ring of another one of the same CPU or thread
+ENABLE, DISABLE, SET_OUTPUT = 0x2400, 0x2401, 0x2405
 _SET_PERIOD, _SET_FILTER = 0x40082404, 0x40082406
-
-# attr.type
-SOFTWARE, TRACEPOINT = 1, 2
-# attr.config of SOFTWARE
-CPU_CLOCK, DUMMY = 0, 9
+SOFTWARE, TRACEPOINT = 1, 2  # attr.type
+CPU_CLOCK, DUMMY = 0, 9  # attr.config of SOFTWARE
 # attr.sample_type: the fields of a sample, which come in this order
 TID, TIME, RAW = 2, 4, 1 << 10
 # attr.flags
@@ -54,7 +51,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 class Attr(NamedTuple):
     """struct perf_event_attr (112 bytes, Linux 4.8 and later), the fields in use.
 
-    `sample_period`: one in that many events is recorded. `wakeup`: poll() wakes after that many records (WATERMARK: bytes).
+    `sample_period`: one in that many events is recorded. `wakeup`: poll() wakes after so many records (WATERMARK: bytes).
     """
 
     type: int
@@ -66,10 +63,8 @@ class Attr(NamedTuple):
 
     def pack(self) -> bytes:
         """The bytes of the struct."""
-        return _ATTR.pack(
-            self.type, _ATTR.size, self.config, self.sample_period, self.sample_type, 0, self.flags, self.wakeup,
-            *[0] * 11,
-        )  # fmt: skip
+        used = self.type, _ATTR.size, self.config, self.sample_period, self.sample_type, 0, self.flags, self.wakeup
+        return _ATTR.pack(*used, *[0] * 11)
 
 
 def open_event(attr: Attr, pid: int, cpu: int) -> int:
@@ -78,23 +73,16 @@ def open_event(attr: Attr, pid: int, cpu: int) -> int:
     if number is None:
         raise OSError(errno.ENOSYS, "the number of perf_event_open is unknown for this architecture")
     packed = ctypes.create_string_buffer(attr.pack(), _ATTR.size)
-    fd: int = _libc.syscall(
-        ctypes.c_long(number), packed, *(ctypes.c_long(argument) for argument in (pid, cpu, -1, _CLOEXEC))
-    )
+    fd: int = _libc.syscall(ctypes.c_long(number), packed, *map(ctypes.c_long, (pid, cpu, -1, _CLOEXEC)))
     if fd < 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
     return fd
 
 
-def enable(fd: int) -> None:
-    """Start an event that was opened DISABLED."""
-    fcntl.ioctl(fd, _ENABLE, 0)
-
-
-def disable(fd: int) -> None:
-    """Stop it; its count and its records stay."""
-    fcntl.ioctl(fd, _DISABLE, 0)
+def control(fd: int, action: int, argument: int = 0) -> None:
+    """ENABLE an event, DISABLE it (its count and records stay), or SET_OUTPUT to the fd `argument`."""
+    fcntl.ioctl(fd, action, argument)
 
 
 def set_filter(fd: int, text: str) -> None:
@@ -105,11 +93,6 @@ def set_filter(fd: int, text: str) -> None:
 def set_period(fd: int, events: int) -> None:
     """Record one in `events` from now on."""
     fcntl.ioctl(fd, _SET_PERIOD, struct.pack("=Q", events))
-
-
-def set_output(fd: int, ring_fd: int) -> None:
-    """Redirect an event into the ring of another one of the same CPU or thread."""
-    fcntl.ioctl(fd, _SET_OUTPUT, ring_fd)
 
 
 def count(fd: int) -> int:
@@ -132,12 +115,9 @@ class Ring:
         head, tail = self._meta[0], self._meta[1]
         if head == tail:
             return b""
-        begin, end = tail % self.size_bytes, head % self.size_bytes
         base = mmap.PAGESIZE
-        if begin < end:
-            data = self._map[base + begin : base + end]
-        else:
-            data = self._map[base + begin : base + self.size_bytes] + self._map[base : base + end]
+        begin, end = base + tail % self.size_bytes, base + head % self.size_bytes
+        data = self._map[begin:end] if begin < end else self._map[begin:] + self._map[base:end]
         self._meta[1] = head
         return data
 

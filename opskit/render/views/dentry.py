@@ -7,9 +7,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from opskit.analysis.dentry.caches import inodes_by_owner, of_kind
-from opskit.analysis.dentry.growth import WATCHED
 from opskit.analysis.dentry.judge import little_to_free, times
-from opskit.analysis.dentry.usage import share
+from opskit.analysis.dentry.usage import WATCHED, share
 from opskit.quantities import percent, plain, size, whole
 from opskit.records import NamedTuple
 from opskit.render.fields import COUNT, FLAG, NUMBER, SIZE, TEXT, Field, Kind, list_of, map_of, record, records
@@ -20,10 +19,9 @@ if TYPE_CHECKING:
 
     from opskit.analysis.dentry.caches import Cache, Owned
     from opskit.analysis.dentry.drop import Change, Drop
-    from opskit.analysis.dentry.growth import Sample
     from opskit.analysis.dentry.judge import Result
     from opskit.analysis.dentry.lookups import Looker
-    from opskit.analysis.dentry.usage import CgroupShare, Usage
+    from opskit.analysis.dentry.usage import CgroupShare, Sample, Usage
     from opskit.render.pictures.chart import Chart
     from opskit.render.report import About
 
@@ -68,7 +66,6 @@ class Figure(NamedTuple):
 
 
 _FIGURES = (
-    Figure("dentries", "dentries", "dentry_slab_bytes", "in the dentry slab"),
     Figure("unused", "unused", "", "nothing holds them: can be given back", "dentries"),
     Figure("negative", "negative", "", "unused, and stand for files that are not there", "dentries"),
     Figure("in_use", "in_use", "", "held by open files, working directories and dentries below them", "dentries"),
@@ -84,9 +81,8 @@ def _figures(result: Result) -> Block[Figure]:
     usage, growth = result.usage, result.growth
 
     def part(row: Figure) -> Cell | None:
-        of_ram = usage.of_ram(getattr(usage, row.sized)) if row.sized else None
-        found = of_ram if row.sized else share(getattr(usage, row.counted), usage.dentries)
-        return _part(found, f" of {row.of}") if row.of else None
+        total = usage.ram_bytes if row.sized else usage.dentries
+        return _part(share(getattr(usage, row.sized or row.counted), total), f" of {row.of}") if row.of else None
 
     def per_min(row: Figure) -> Cell | None:
         found = (growth or {}).get(row.counted or row.sized)
@@ -95,25 +91,23 @@ def _figures(result: Result) -> Block[Figure]:
     def amount(name: str, *, is_bytes: bool = False) -> Cell | None:
         return _amount(getattr(usage, name), is_bytes=is_bytes) if name else None
 
-    rows = [_FIGURES[0]._replace(note=_merged_note(usage) or _FIGURES[0].note), *_FIGURES[1:]]
-    last = Field("meaning", TEXT, "meaning", attrgetter("note")) if not growth else Field("", CELL, "per min", per_min)
+    rows = [Figure("dentries", "dentries", "dentry_slab_bytes", _dentry_note(usage)), *_FIGURES]
     fields: list[Field[Figure]] = [
         Field("what", TEXT, "what", attrgetter("name")),
         Field("count", CELL, "count", lambda row: amount(row.counted)),
         Field("bytes", CELL, "bytes", lambda row: amount(row.sized, is_bytes=True)),
         Field("share", CELL, "share", part),
-        last,
+        Field("", CELL, "per min", per_min) if growth else Field("meaning", TEXT, "meaning", attrgetter("note")),
     ]
     return Block(fields, rows, len(rows))
 
 
-def _merged_note(usage: Usage) -> str | None:
-    """The note about a dentry cache that has another name, or serves other objects too."""
+def _dentry_note(usage: Usage) -> str:
     for cache in of_kind(usage.caches, "dentry"):
         if cache.shared_with or cache.name != "dentry":
             others = ", ".join(name for name in cache.shared_with if name != "dentry")
             return f"slabinfo has them as {cache.name}{f', its cache serves {others} too' if others else ''}"
-    return None
+    return "in the dentry slab"
 
 
 SLABS: Sequence[Field[Cache]] = (
@@ -133,14 +127,16 @@ OWNERS: Sequence[Field[Owned]] = (
     Field("objects", COUNT, "inodes"),
     Field("slabs", TEXT, "slabs", lambda owned: " ".join(owned.caches)),
 )
+_BOUND = "cgroup v1: an upper bound of its slabs"
+LIMIT = Kind({"type": "integer"}, lambda limit: "none" if limit is None else size(limit), right=True)
 CGROUPS: Sequence[Field[CgroupShare]] = (
-    Field("slab_reclaimable_bytes", SIZE, "slab reclaimable"),
+    Field("slab_reclaimable_bytes", SIZE, "slab reclaimable", attrgetter("group.slab_reclaimable_bytes")),
     Field("own_slab_reclaimable_bytes", SIZE, "own", help="without the cgroup's children"),
     Field("dentry_inode_bytes", SIZE, "dentries and inodes", help="cgroup v1 up to Linux 5.8"),
-    Field("kernel_bytes", SIZE, "kernel memory", help="cgroup v1: an upper bound of its slabs"),
-    Field("usage_bytes", SIZE, "memory"),
-    Field("limit_bytes", SIZE, "limit", show=lambda limit: "none" if limit is None else size(limit)),
-    Field("path", TEXT, "memory cgroup"),
+    Field("kernel_bytes", SIZE, "kernel memory", attrgetter("group.kernel_bytes"), help=_BOUND),
+    Field("usage_bytes", SIZE, "memory", attrgetter("group.usage_bytes")),
+    Field("limit_bytes", LIMIT, "limit", attrgetter("group.limit_bytes")),
+    Field("path", TEXT, "memory cgroup", attrgetter("group.path")),
 )
 LOOKERS: Sequence[Field[Looker]] = (
     Field("pid", COUNT, value=attrgetter("pid"), help="null for all ended processes of a command"),
@@ -203,34 +199,31 @@ DOCUMENT: Sequence[Field[Result]] = (
 def report(about: About, result: Result, top: int | None) -> Report:
     """A look, the last one of a watch, a trace of failed lookups, or a drop. `top`: -n."""
     limit = DEFAULT_TOP if top is None else top or None
-    interrupted = bool(
-        (result.lookups and result.lookups.interrupted) or (result.drop and result.drop.done.interrupted)
-    )
-    made = Report(
+    action = result.lookups or (result.drop and result.drop.done)
+    return Report(
         about,
-        verdict=result.verdict,
-        summary=[_settings(result.usage)],
-        footer=result.notes,
+        _blocks(result, limit),
+        result.verdict,
+        result.notes if action else [*result.ways, *result.notes],
+        text=partial(_watch_lines, result) if result.samples else None,
+        summary=[] if result.drop else [_settings(result.usage)],
+        chart=partial(_chart, result, limit),
         findings=result.findings,
         document=(DOCUMENT, result),
-        exit_code=INTERRUPTED if interrupted else None,
+        exit_code=INTERRUPTED if action and action.interrupted else None,
     )
-    if result.drop is not None:
-        rows = result.drop.changes
-        return made._replace(blocks=[Block(CHANGES, rows, len(rows))], summary=(), chart=lambda: _change_chart(rows))
-    if result.lookups is not None:
+
+
+def _blocks(result: Result, limit: int | None) -> list[Block[Any]]:
+    if result.drop:
+        return [Block(CHANGES, result.drop.changes, len(result.drop.changes))]
+    if result.lookups:
         lookers = result.lookups.lookers
-        block = Block(LOOKERS, lookers[:limit], len(lookers), "processes that look up absent files")
-        return made._replace(blocks=[block, _figures(result)], chart=lambda: _looker_chart(block.rows))
-    return made._replace(
-        blocks=[_figures(result), *_blocks(result, limit)],
-        footer=[*result.ways, *result.notes],
-        text=(lambda: _watch_lines(result)) if result.samples else None,
-        chart=lambda: _slab_chart(result.usage, result.samples or (), limit),
-    )
+        return [Block(LOOKERS, lookers[:limit], len(lookers), "processes that look up absent files"), _figures(result)]
+    return [_figures(result), *_caches(result, limit)]
 
 
-def _blocks(result: Result, limit: int | None) -> Iterator[Block[Any]]:
+def _caches(result: Result, limit: int | None) -> Iterator[Block[Any]]:
     usage, growth = result.usage, result.cache_growth or {}
     if usage.caches is not None:
         held = [cache for cache in usage.caches if cache.size_bytes]
@@ -244,16 +237,13 @@ def _blocks(result: Result, limit: int | None) -> Iterator[Block[Any]]:
             owned = inodes_by_owner(usage.caches)
             yield Block(OWNERS, owned[:limit], len(owned), "inode caches by file system")
     if usage.groups and not result.growth:
-        is_v1 = any(group.kernel_bytes is not None for group in usage.groups)
+        is_v1 = any(one.group.kernel_bytes is not None for one in usage.groups)
         shown = CGROUPS[2:] if is_v1 else (*CGROUPS[:2], *CGROUPS[4:])
         yield Block(shown, usage.groups[:limit], len(usage.groups), "memory cgroups")
 
 
-_DROPS = {
-    "dentries": "dentries and inodes that nothing holds",
-    "pagecache": "page cache that is not dirty",
-    "all": "dentries and inodes that nothing holds, and page cache that is not dirty",
-}
+_DROPS = {"dentries": "dentries and inodes that nothing holds", "pagecache": "page cache that is not dirty"}
+_DROPS["all"] = ", and ".join(_DROPS.values())
 
 
 def plan(usage: Usage, level: str, number: int, path: str, sync_timeout_s: float) -> list[str]:
@@ -263,8 +253,7 @@ def plan(usage: Usage, level: str, number: int, path: str, sync_timeout_s: float
         f"on the whole host. Reclaimable slab is {size(usage.reclaimable_bytes)} now.",
         "What is looked up or read next comes from disk again; nothing is lost.",
     ]
-    hint = None if level == "pagecache" else little_to_free(usage)
-    return [*lines, hint] if hint else lines
+    return [*lines, *(() if level == "pagecache" else little_to_free(usage))]
 
 
 def _settings(usage: Usage) -> str:
@@ -286,11 +275,18 @@ def _watch_lines(result: Result) -> Iterator[str]:
         yield "  ".join(cell.rjust(width) for cell, width in zip(row, widths))
 
 
-def _slab_chart(usage: Usage, samples: Sequence[Sample], limit: int | None) -> Chart:
-    """The largest slabs: bars for one look; lines over the samples of a watch, chosen by their peaks."""
+def _chart(result: Result, limit: int | None) -> Chart:
+    """What the drop changed, or the lookers, or the largest slabs: bars; lines of a watch's slabs, chosen by their peaks."""
     from opskit.render.pictures.chart import BarChart, Line, LineChart
 
-    caches = [cache for cache in usage.caches or () if cache.size_bytes]
+    if result.drop is not None:
+        changes = [(row.name, row.by) for row in result.drop.changes if row.is_bytes and row.by is not None]
+        return BarChart("What the drop changed", changes)
+    if result.lookups is not None:
+        lookers = [(f"{row.command} ({row.pid or 'ended'})", row.lookups) for row in result.lookups.lookers[:limit]]
+        return BarChart("Failed lookups by process", lookers, unit="count", signed=False)
+    caches = [cache for cache in result.usage.caches or () if cache.size_bytes]
+    samples = result.samples or ()
     if len(samples) < 2:
         return BarChart("The largest slabs", [(cache.name, cache.size_bytes) for cache in caches[:limit]], signed=False)
     peaks: dict[str, int] = {}
@@ -301,17 +297,3 @@ def _slab_chart(usage: Usage, samples: Sequence[Sample], limit: int | None) -> C
     names += [cache.name for cache in of_kind(caches, "dentry") if cache.name not in names]
     lines = [Line(name, [(one.at_s, one.cache_bytes.get(name, 0)) for one in samples]) for name in names]
     return LineChart("The largest slabs over time", lines)
-
-
-def _change_chart(rows: Sequence[Change]) -> Chart:
-    from opskit.render.pictures.chart import BarChart
-
-    bars = [(row.name, row.by) for row in rows if row.is_bytes and row.by is not None]
-    return BarChart("What the drop changed", bars)
-
-
-def _looker_chart(rows: Sequence[Looker]) -> Chart:
-    from opskit.render.pictures.chart import BarChart
-
-    bars = [(f"{row.command} ({row.pid or 'ended'})", row.lookups) for row in rows]
-    return BarChart("Failed lookups by process", bars, unit="count", signed=False)

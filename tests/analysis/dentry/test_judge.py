@@ -12,7 +12,7 @@ from opskit.proc.files.dentry_state import DentryState
 
 GIB = 1 << 30
 FULL = facts_of(DentryState(20_000_000, 19_000_000, 18_000_000), [("dentry", 1, 1 << 20), ("ext4_inode_cache", 1, 1)])
-GROUP = CgroupSlab("/pod a", "/sys/fs/cgroup/pod a", GIB, 0, None, GIB, GIB, reclaims=True)
+GROUP = CgroupSlab("/pod a", "/sys/fs/cgroup/pod a", GIB, None, GIB, GIB, reclaims=True)
 
 
 @pytest.mark.parametrize(

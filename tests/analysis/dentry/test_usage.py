@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opskit.analysis.dentry.judge import exceeds, findings, verdict, ways
-from opskit.analysis.dentry.usage import DENTRY_BYTES, measure
+from opskit.analysis.dentry.usage import (
+    DENTRY_BYTES,
+    WATCHED,
+    Sample,
+    cache_growth_per_min,
+    growth_per_min,
+    measure,
+)
 from opskit.collect.dentry import Facts
 from opskit.proc.cgroup.slab import CgroupSlab
 from opskit.proc.files.dentry_state import DentryState
@@ -32,7 +39,7 @@ meminfos = st.dictionaries(
 )
 states = st.none() | st.builds(DentryState, counts, counts, maybe)
 cgroups = st.lists(
-    st.builds(CgroupSlab, st.sampled_from(["/a", "/a/b", "/c"]), st.just("/sys/fs/cgroup/x"), *[maybe] * 5),
+    st.builds(CgroupSlab, st.sampled_from(["/a", "/a/b", "/c"]), st.just("/sys/fs/cgroup/x"), *[maybe] * 4),
     unique_by=lambda group: group.path,
 ).map(tuple)
 vmstats = st.dictionaries(st.sampled_from(["drop_slab", "drop_pagecache"]), counts)
@@ -65,3 +72,16 @@ def test_without_slabinfo_the_size_is_an_estimate_and_the_slab_is_unknown():
 def test_without_dentry_state_the_objects_of_an_unshared_cache_are_the_dentries(merged, count):
     """A merged cache holds others too."""
     assert measure(facts_of(None, [("dentry", 7, 1)])._replace(merged=merged)).dentries == count
+
+
+def at(seconds, count):
+    return Sample(seconds, dict.fromkeys(WATCHED) | {"dentries": count}, {"dentry": count * 192})
+
+
+def test_growth_is_a_slope_per_minute_and_unknown_without_two_samples():
+    """Per number and per cache; an unknown number has no growth."""
+    assert growth_per_min([at(0, 100)])["dentries"] is None
+    growth = growth_per_min([at(0, 100), at(2, 120), at(4, 140)])
+    assert growth["dentries"] == pytest.approx(600)
+    assert growth["negative"] is None
+    assert cache_growth_per_min([at(0, 100), at(2, 120)])["dentry"] == pytest.approx(600 * 192)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,13 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opskit.errors import BadInput
-from opskit.proc.files.slabinfo import Slab, parse_slabinfo
+from opskit.proc.files.slabinfo import Slab, merged_names, parse_slabinfo, read_aliases
+from opskit.proc.fs import ProcFS
 
 HEAD = (
     "slabinfo - version: 2.1\n"
     "# name            <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab> : tunables <limit> <batchcount> "
     "<sharedfactor> : slabdata <active_slabs> <num_slabs> <sharedavail>\n"
 )
+ALIASES = {"dentry": ":at-0000192", "ext4_xattr": ":at-0000192", "cred_jar": ":A-0000192", "filp": ":0000256"}
 LINE = "dentry            439961 440895    192   21    1 : tunables    0    0    0 : slabdata  20995  20995      0\n"
 
 
@@ -111,3 +114,27 @@ def test_this_machine(root_only):
     total = int(meminfo["Slab"].split()[0]) * 1024
     assert 0.5 * total < sum(cache.bytes(4096) for cache in caches) < 1.5 * total
     assert {"dentry", "inode_cache"} <= {cache.name for cache in caches}
+
+
+def test_the_listed_name_knows_its_companions():
+    """Slabinfo lists one name of a merged cache; the others are found by what serves them."""
+    assert merged_names(ALIASES, ["ext4_xattr", "filp", "tmpfs"]) == {"ext4_xattr": ("dentry",)}
+
+
+def test_a_cache_listed_by_its_internal_name():
+    """Where slabinfo shows :at-0000192 itself, every name that leads there belongs to it."""
+    assert merged_names(ALIASES, [":at-0000192"]) == {":at-0000192": ("dentry", "ext4_xattr")}
+
+
+def test_a_machine_without_slub_has_none(tmp_path):
+    """No /sys/kernel/slab: nothing is merged."""
+    assert read_aliases(ProcFS(str(tmp_path / "proc"), str(tmp_path))) == {}
+
+
+def test_the_aliases_of_this_machine():
+    """What the links say here is what readlink says."""
+    folder = Path("/sys/kernel/slab")
+    if not folder.is_dir():
+        pytest.skip("needs SLUB")
+    found = read_aliases(ProcFS())
+    assert found == {p.name: os.readlink(p).rpartition("/")[2] for p in folder.iterdir() if p.is_symlink()}

@@ -26,7 +26,7 @@ def clock(root_only):
             pytest.skip(f"no perf events here: {error}")
         ring = perf.Ring(fd, pages)
         opened.append((fd, ring))
-        perf.enable(fd)
+        perf.control(fd, perf.ENABLE)
         return fd, ring
 
     yield start
@@ -45,7 +45,7 @@ def test_samples_of_our_own_thread(clock):
     """Each record is a sample of this thread; the count goes on with the time; none comes once it rests."""
     fd, ring = clock(1_000_000, 8)
     burn(0.1)
-    perf.disable(fd)
+    perf.control(fd, perf.DISABLE)
     samples = list(perf.records(ring.read()))
     assert len(samples) > 20
     for kind, _, body in samples:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dentrytrees import facts_of
 
-from opskit.analysis.dentry.growth import WATCHED, Sample
 from opskit.analysis.dentry.judge import Result, judge
 from opskit.analysis.dentry.lookups import Looker, Lookups
+from opskit.analysis.dentry.usage import WATCHED, Sample
 from opskit.render.formats.text import block_lines
 from opskit.render.report import About
 from opskit.render.views import dentry as view

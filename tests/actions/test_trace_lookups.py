@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from opskit.actions.lookup_tracer import Tracer
+from opskit.actions.trace_lookups import Tracer
 from opskit.host import Host
 from opskit.proc.kernel.ftrace import Failure
 
@@ -26,7 +26,7 @@ class Source:
     finish = read
 
     def failures(self):
-        return [(Failure(comm, tid, call, None, pid), count) for comm, tid, pid, call, count in self.seen]
+        return [(Failure(comm, tid, call, pid), count) for comm, tid, pid, call, count in self.seen]
 
     def counted(self):
         total = sum(count for *_, count in self.seen)

@@ -123,7 +123,7 @@ def _live(run: Run, targets: tuple[str, ...], interval_s: float, count: int | No
         elif streamed:
             out.write(view.newest_line(judge(facts)))
 
-    facts = collect(run.host, Request(_jvm(run, targets), interval_s, count), seen)
+    facts = collect(run.host, Request(_jvm(run, next(iter(targets), None)), interval_s, count), seen)
     last = report(judge(facts))
     if streamed:
         out.write("".join(f"{line}\n" for line in view.closing_lines(judge(facts))))
@@ -135,10 +135,10 @@ def _live(run: Run, targets: tuple[str, ...], interval_s: float, count: int | No
     return _INTERRUPTED if facts.interrupted else exit_code(last)
 
 
-def _jvm(run: Run, targets: tuple[str, ...]) -> int:
+def _jvm(run: Run, name: str | None) -> int:
     try:
-        return resolve_jvm(run.host, targets[0] if targets else None)
+        return resolve_jvm(run.host, name)
     except WhichProcess as error:
-        if not targets:
+        if name is None:
             raise
-        raise WhichProcess(f"there is no file {targets[0]}, and {error}", error.lines) from None
+        raise WhichProcess(f"there is no file {name}, and {error}", error.lines) from None

@@ -110,16 +110,15 @@ def _open_file(source: _Source) -> UserFile:
     file = _open(source)
     chunks = _text(source, _raw(source, file))
     if source.path != STDIN and stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+
+        def again() -> Iterator[bytes]:
+            with _open(source) as file:
+                yield from _text(source, _raw(source, file))
+
         with file:
-            head = b"".join(_until(chunks, CHUNK_BYTES))
-        return UserFile(source.name, head, lambda: _again(source))
+            return UserFile(source.name, b"".join(_until(chunks, CHUNK_BYTES)), again)
     first = list(_until(chunks, _FIRST_OF_A_PIPE_BYTES))
     return UserFile(source.name, b"".join(first), lambda: chain(first, chunks))
-
-
-def _again(source: _Source) -> Iterator[bytes]:
-    with _open(source) as file:
-        yield from _text(source, _raw(source, file))
 
 
 def _until(chunks: Iterator[bytes], size: int) -> Iterator[bytes]:

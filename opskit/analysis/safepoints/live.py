@@ -15,8 +15,7 @@ from opskit.shell import command
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from opskit.collect.safepoints.counters import Reading
-    from opskit.collect.safepoints.live import Facts
+    from opskit.collect.safepoints.live import Facts, Reading
 
 _THROTTLED_SHARE = 0.01
 _STALLED_SHARE = 0.05

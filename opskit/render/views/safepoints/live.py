@@ -94,12 +94,10 @@ def _block(result: Result) -> Block[Any]:
 
 def _values(result: Result) -> Any:
     """What DOCUMENT reads."""
-    readings = result.facts.readings
+    counters = {"first": result.facts.readings[0], "last": result.facts.readings[-1]}
+    per_s = _BY_NAME["safepoints_per_s"].value(result.whole)
     return SimpleNamespace(
-        **result.whole._asdict(),
-        safepoints_per_s=_BY_NAME["safepoints_per_s"].value(result.whole),
-        samples=result.intervals,
-        counters={"first": readings[0], "last": readings[-1]},
+        **result.whole._asdict(), safepoints_per_s=per_s, samples=result.intervals, counters=counters
     )
 
 

@@ -78,8 +78,7 @@ class _Run:
         end = min(end, self.count)
         if self.values is not None:
             return self.values[start:end]
-        assert self.scratch is not None  # noqa: S101
-        assert self.offset is not None  # noqa: S101
+        assert self.scratch is not None and self.offset is not None  # noqa: S101, PT018
         return self.scratch.get(self.offset + start * _VALUE_BYTES, end - start)
 
 
@@ -102,17 +101,12 @@ class Distribution:
         self.total += sum(values)
         self.count += len(values)
         highest = max(values)
-        self.maximum = highest if self.maximum is None or highest > self.maximum else self.maximum
+        self.maximum = highest if self.maximum is None else max(self.maximum, highest)
         self._fresh += values
         if len(self._fresh) >= RUN_VALUES:
             self._fresh.sort()
             self._runs.append(_Run(array("d", self._fresh), self._scratch))
             self._fresh = []
-
-    @property
-    def mean(self) -> float | None:
-        """None without a value."""
-        return self.total / self.count if self.count else None
 
     def runs(self) -> Iterator[_Run]:
         """All values, as sorted runs."""

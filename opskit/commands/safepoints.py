@@ -27,13 +27,10 @@ _INTERVAL_HELP, _COUNT_HELP = "Live: time between samples (1 s).", "Live: number
 
 
 def _moment(text: str) -> Moment:
-    found = moment_of(text)
-    if found is None:
-        raise click.BadParameter(
-            f"{text!r} is not a time; write a date as in the log (2026-01-31T10:05, 2026-01-31T10:05:30+0100) "
-            "or the JVM's uptime (90s, 5m, 2h)"
-        )
-    return found
+    if found := moment_of(text):
+        return found
+    dates = "write a date as in the log (2026-01-31T10:05, 2026-01-31T10:05:30+0100)"
+    raise click.BadParameter(f"{text!r} is not a time; {dates} or the JVM's uptime (90s, 5m, 2h)")
 
 
 @command("safepoints", formats=("table", "text", "json", "csv", "markdown", "svg", "png"), options=(TOP,))
@@ -60,18 +57,15 @@ def safepoints(
     if targets and (len(targets) > 1 or is_file(targets[0])):
         live = {"-w/--watch": endless or None, "-i/--interval": interval_s, "-c/--count": intervals}
         _refuse(live, "samples a live JVM; these are logs")
-        for name in targets:
-            if is_pid(name):
-                raise UsageError(
-                    f"{name} is a PID, the others are logs: name one JVM, or logs; a file of that name is ./{name}"
-                )
+        for name in filter(is_pid, targets):
+            rule = "name one JVM, or logs; a file of that name is"
+            raise UsageError(f"{name} is a PID, the others are logs: {rule} ./{name}")
         return _logs(run, targets, Window(since, until), slower_than, by)
     words = {"--since": since, "--until": until, "--slower-than": slower_than, "--by": by, "-n/--top": run.top}
     _refuse(words, "is about logs; a live JVM counts only sums")
     if run.format in _PICTURES:
-        raise UsageError(
-            "a picture is drawn of logs; a live JVM counts only sums: start it with -Xlog:safepoint:file=FILE"
-        )
+        advice = "start it with -Xlog:safepoint:file=FILE"
+        raise UsageError(f"a picture is drawn of logs; a live JVM counts only sums: {advice}")
     return _live(run, targets, interval_s or _INTERVAL_S, intervals or (None if endless else _COUNT))
 
 
@@ -129,7 +123,7 @@ def _live(run: Run, targets: tuple[str, ...], interval_s: float, count: int | No
         elif streamed:
             out.write(view.newest_line(judge(facts)))
 
-    facts = collect(run.host, Request(_jvm(run, targets), interval_s, count), seen)
+    facts = collect(run.host, Request(_jvm(run, next(iter(targets), None)), interval_s, count), seen)
     last = report(judge(facts))
     if streamed:
         out.write("".join(f"{line}\n" for line in view.closing_lines(judge(facts))))
@@ -141,10 +135,10 @@ def _live(run: Run, targets: tuple[str, ...], interval_s: float, count: int | No
     return _INTERRUPTED if facts.interrupted else exit_code(last)
 
 
-def _jvm(run: Run, targets: tuple[str, ...]) -> int:
+def _jvm(run: Run, name: str | None) -> int:
     try:
-        return resolve_jvm(run.host, targets[0] if targets else None)
+        return resolve_jvm(run.host, name)
     except WhichProcess as error:
-        if not targets:
+        if name is None:
             raise
-        raise WhichProcess(f"there is no file {targets[0]}, and {error}", error.lines) from None
+        raise WhichProcess(f"there is no file {name}, and {error}", error.lines) from None

@@ -10,6 +10,7 @@ import codecs
 import os
 import stat
 import sys
+from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING, BinaryIO, cast
 
@@ -26,10 +27,10 @@ CHUNK_BYTES = 1 << 16
 _FIRST_OF_A_PIPE_BYTES = 4096
 _GZIP = b"\x1f\x8b"
 _OTHER_COMPRESSIONS = {
-    b"\xfd7zXZ\0": ("xzcat",),
-    b"BZh": ("bzcat",),
-    b"\x28\xb5\x2f\xfd": ("zstdcat",),
-    b"PK\x03\x04": ("unzip", "-p"),
+    b"\xfd7zXZ\0": "xzcat",
+    b"BZh": "bzcat",
+    b"\x28\xb5\x2f\xfd": "zstdcat",
+    b"PK\x03\x04": "unzip -p",
 }
 _UTF_16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}  # what PowerShell's > writes
 
@@ -53,14 +54,18 @@ class _Source(NamedTuple):
     def bad(self, problem: str) -> BadInput:
         return BadInput(self.name, problem)
 
+    @property
+    def too_large(self) -> BadInput:
+        return self.bad(f"more than {LARGEST_BYTES >> 30} GiB, the most that is read at once; give it in parts")
+
     def through(self, *tool: str, quietly: bool = False) -> str:
         """The pipeline that reads this file through another program."""
         pipe = shell.Syntax("|")
-        before: tuple[object, ...] = (shell.Syntax("…"), pipe, *tool)
-        if self.path != STDIN:
-            # unzip takes `--` for something else.
-            dashed = self.path.startswith("-") and tool[0] == "unzip"
-            before = (*tool, f"./{self.path}") if dashed else (*tool, *shell.operands(self.path))
+        before: tuple[object, ...] = (*tool, *shell.operands(self.path))
+        if self.path == STDIN:
+            before = (shell.Syntax("…"), pipe, *tool)
+        elif self.path.startswith("-") and tool[0] == "unzip":  # which takes `--` for something else
+            before = (*tool, f"./{self.path}")
         errors = (shell.Syntax("2>/dev/null"),) if quietly else ()
         return shell.command(*before, *errors, pipe, "opskit", self.command, "-")
 
@@ -104,16 +109,15 @@ def _open_file(source: _Source) -> UserFile:
     file = _open(source)
     chunks = _text(source, _raw(source, file))
     if source.path != STDIN and stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+
+        def again() -> Iterator[bytes]:
+            with _open(source) as file:
+                yield from _text(source, _raw(source, file))
+
         with file:
-            head = b"".join(_until(chunks, CHUNK_BYTES))
-        return UserFile(source.name, head, lambda: _again(source))
+            return UserFile(source.name, b"".join(_until(chunks, CHUNK_BYTES)), again)
     first = list(_until(chunks, _FIRST_OF_A_PIPE_BYTES))
     return UserFile(source.name, b"".join(first), lambda: chain(first, chunks))
-
-
-def _again(source: _Source) -> Iterator[bytes]:
-    with _open(source) as file:
-        yield from _text(source, _raw(source, file))
 
 
 def _until(chunks: Iterator[bytes], size: int) -> Iterator[bytes]:
@@ -158,9 +162,8 @@ def _read(source: _Source, *, whole_binary: bool) -> bytes:
         head = next(chunks, b"")
         if not whole_binary and b"\0" in head:
             return head
-        size = _size_of(file)
-        if size > LARGEST_BYTES:
-            raise _too_large(source)
+        if (size := _size_of(file)) > LARGEST_BYTES:
+            raise source.too_large
         if head is beginning and size > len(head):  # a plain file comes in one piece, which is not copied
             file.seek(-len(head), os.SEEK_CUR)
             return _joined(source, _raw(source, file, size + 1))
@@ -171,12 +174,11 @@ def _read(source: _Source, *, whole_binary: bool) -> bytes:
 
 
 def _size_of(file: BinaryIO) -> int:
-    """The size of a regular file; 0 for anything else."""
-    try:
+    """The size of a regular file; 0 for anything else, such as an object of Python's own."""
+    with suppress(OSError):
         found = os.fstat(file.fileno())
-    except OSError:  # an object of Python's own
-        return 0
-    return found.st_size if stat.S_ISREG(found.st_mode) else 0
+        return found.st_size if stat.S_ISREG(found.st_mode) else 0
+    return 0
 
 
 def _joined(source: _Source, chunks: Iterable[bytes]) -> bytes:
@@ -185,12 +187,8 @@ def _joined(source: _Source, chunks: Iterable[bytes]) -> bytes:
         found.append(chunk)
         left -= len(chunk)
         if left < 0:
-            raise _too_large(source)
+            raise source.too_large
     return b"".join(found)
-
-
-def _too_large(source: _Source) -> BadInput:
-    return source.bad(f"more than {LARGEST_BYTES >> 30} GiB, the most that is read at once; give it in parts")
 
 
 def _raw(source: _Source, file: BinaryIO, size: int = CHUNK_BYTES) -> Iterator[bytes]:
@@ -208,8 +206,7 @@ def _text(source: _Source, raw: Iterator[bytes]) -> Iterator[bytes]:
     """Decompressed, and UTF-8 without a byte order mark. A plain chunk comes as it is, not as a copy."""
     chunks = _decompressed(source, raw)
     first = next(chunks, b"")
-    encoding = _UTF_16.get(first[:2])
-    if encoding is None:
+    if (encoding := _UTF_16.get(first[:2])) is None:
         yield from chain((first.removeprefix(codecs.BOM_UTF8),), chunks)
         return
     decoder = codecs.getincrementaldecoder(encoding)("replace")
@@ -223,7 +220,7 @@ def _decompressed(source: _Source, raw: Iterator[bytes]) -> Iterator[bytes]:
         return _gunzip(source, first, raw)
     for magic, tool in _OTHER_COMPRESSIONS.items():
         if first.startswith(magic):
-            raise source.bad(f"is compressed; unpack it: {source.through(*tool)}")
+            raise source.bad(f"is compressed; unpack it: {source.through(*tool.split())}")
     return chain((first,), raw)
 
 
@@ -242,10 +239,8 @@ def _gunzip(source: _Source, first: bytes, raw: Iterator[bytes]) -> Iterator[byt
                 if not data:
                     return
                 member = zlib.decompressobj(wbits=31)
-            elif not data:
-                data = next(raw, b"")
-                if not data:
-                    readable = source.through("zcat", quietly=True)
-                    raise source.bad(f"truncated gzip: unexpected end of data; read what there is with: {readable}")
+            elif not data and not (data := next(raw, b"")):
+                readable = source.through("zcat", quietly=True)
+                raise source.bad(f"truncated gzip: unexpected end of data; read what there is with: {readable}")
     except zlib.error as error:
         raise source.bad(f"damaged gzip data ({error}); fetch the file again") from None

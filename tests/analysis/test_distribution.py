@@ -65,4 +65,4 @@ def test_nothing_has_no_percentile():
     """None, not 0."""
     empty = Distribution(Scratch(io.BytesIO))
     assert percentiles([empty], (50.0,)) == [None]
-    assert (empty.mean, empty.maximum) == (None, None)
+    assert (empty.count, empty.maximum) == (0, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.analysis.finding import Entity, Finding, most_severe_first
+from opskit.analysis.finding import Entity, Finding, Severity, most_severe_first
 from opskit.quantities import duration, percent, plural, twelve_digits
 from opskit.records import NamedTuple
 from opskit.shell import Syntax, command
@@ -24,12 +24,8 @@ _STRIP_MINING_FROM = 10  # from 10 on G1, ZGC and Shenandoah poll in counted loo
 _BIASED_OFF_FROM, _BIASED_GONE_FROM = 15, 18
 _PID = Syntax("PID")  # a log does not name it
 
-_DUMPS = frozenset(
-    {"ThreadDump", "PrintThreads", "PrintJNI", "FindDeadlocks", "GetAllStackTraces", "GetThreadListStackTraces"}
-)
-_COLLECTIONS = (
-    *("Collect", "G1", "CMS", "ParallelGC", "Shenandoah", "ZMark", "ZRelocate", "XMark", "CGC_Operation", "GC"),
-)
+_DUMPS = {"ThreadDump", "PrintThreads", "PrintJNI", "FindDeadlocks", "GetAllStackTraces", "GetThreadListStackTraces"}
+_COLLECTIONS = ("G1", "CMS", "ParallelGC", "Shenandoah", "ZMark", "ZRelocate", "XMark", "CGC_Operation", "GC")
 
 
 class Jdk(NamedTuple):
@@ -41,10 +37,8 @@ class Jdk(NamedTuple):
     @property
     def name(self) -> str | None:
         """`17`, `9-12`, `13+`; None where nothing is known."""
-        if self.low is None:
-            return None
-        if self.low == self.high:
-            return str(self.low)
+        if self.low is None or self.low == self.high:
+            return None if self.low is None else str(self.low)
         return f"{self.low}+" if self.high is None else f"{self.low}-{self.high}"
 
     def may_be_before(self, release: int) -> bool:
@@ -68,7 +62,10 @@ def verdict(totals: Totals, operations: Sequence[Operation], timeouts: int = 0) 
         f"{plural(totals.safepoints, 'safepoint')} stopped the application for {duration(totals.stopped_s)}{of_time}"
         f" ({duration(totals.stopped_avg_s)} on average{longest})."
     )
-    return f"{begin} {_what_dominates(totals, operations)} {late or _how_bad(totals)}".rstrip()
+    little = totals.stopped_share and totals.stopped_share < _LITTLE_SHARE
+    if not late and little and totals.stopped_max_s is not None and totals.stopped_max_s < _LITTLE_S:
+        late = "That is little: safepoints are hardly what slows this JVM."
+    return f"{begin} {_what_dominates(totals, operations)} {late}".rstrip()
 
 
 def _what_dominates(totals: Totals, operations: Sequence[Operation]) -> str:
@@ -83,13 +80,6 @@ def _what_dominates(totals: Totals, operations: Sequence[Operation]) -> str:
         return f"Time to safepoint (TTSP) dominates: {percent(share)} of it, not the operations{named}."
     much = ": too much" if share > TOO_MUCH_TTSP else ""
     return f"The operations dominate: {percent(1 - share)} of it; time to safepoint (TTSP) takes {percent(share)}{much}{named}."
-
-
-def _how_bad(totals: Totals) -> str:
-    little = totals.stopped_share and totals.stopped_share < _LITTLE_SHARE
-    if little and totals.stopped_max_s is not None and totals.stopped_max_s < _LITTLE_S:
-        return "That is little: safepoints are hardly what slows this JVM."
-    return ""
 
 
 def advise(
@@ -130,26 +120,23 @@ def _ttsp(entity: Entity, totals: Totals, jdk: Jdk, worst: Sequence[Stop]) -> Fi
         return None
     known = [stop for stop in worst if stop.ttsp_s is not None]
     slowest = max(known, key=lambda stop: stop.ttsp_s or 0.0, default=None)
-    where = "" if slowest is None else f"; of the longest stops, {_ttsp_of(slowest)}"
+    where = ""
+    if slowest is not None:
+        operation = f" for {slowest.operation}" if slowest.operation else ""
+        at = f" at {slowest.stamp.text}" if slowest.stamp.text else ""
+        ttsp = f"{duration(slowest.ttsp_s)} of {duration(slowest.stopped_s)}"
+        where = f"; of the longest stops, {ttsp}{operation}{at}"
     # Where all stops are tiny, TTSP is always a large part of them: harmless.
     harmless = totals.stopped_share is not None and totals.stopped_share < _LITTLE_SHARE
     small = harmless and (totals.ttsp_max_s or _LITTLE_S) < _LITTLE_S / 2
     return Finding(
-        "ttsp-dominates",
-        "note" if small else "warning",
-        entity,
+        "ttsp-dominates", "note" if small else "warning", entity,
         f"{percent(share)} of the stopped time is spent waiting for threads to reach the safepoint",
         f"TTSP {duration(totals.ttsp_s)} of {duration(totals.stopped_s)} stopped{where}",
         f"against counted loops: {_counted_loops(jdk)}; to log the late thread: -XX:+SafepointTimeout "
         "-XX:SafepointTimeoutDelay=500; page faults, swap, CPU throttling and run queues delay threads too",
         share=twelve_digits(share), window_s=twelve_digits(totals.elapsed_s),
     )  # fmt: skip
-
-
-def _ttsp_of(stop: Stop) -> str:
-    operation = f" for {stop.operation}" if stop.operation else ""
-    at = f" at {stop.stamp.text}" if stop.stamp.text else ""
-    return f"{duration(stop.ttsp_s)} of {duration(stop.stopped_s)}{operation}{at}"
 
 
 def _counted_loops(jdk: Jdk) -> str:
@@ -172,6 +159,10 @@ class _Group(NamedTuple):
     safepoints: int
     stopped_s: float
     of_time: float
+
+    @property
+    def severity(self) -> Severity:
+        return "warning" if self.of_time >= _OFTEN else "note"
 
     @property
     def counts(self) -> str:
@@ -197,9 +188,7 @@ def _revocations(entity: Entity, totals: Totals, jdk: Jdk, operations: Sequence[
     elif jdk.may_be_from(_BIASED_OFF_FROM):
         fix += " before JDK 15; from there on remove -XX:+UseBiasedLocking"
     return Finding(
-        "bias-revocations",
-        "warning" if group.of_time >= _OFTEN else "note",
-        entity,
+        "bias-revocations", group.severity, entity,
         f"{group.safepoints:,} of {plural(totals.safepoints, 'safepoint')} revoke biased locks, "
         f"{percent(group.of_time)} of the stopped time",
         group.counts, fix, share=twelve_digits(group.of_time), window_s=twelve_digits(totals.elapsed_s),
@@ -214,9 +203,7 @@ def _dumps(entity: Entity, totals: Totals, operations: Sequence[Operation]) -> F
         return None
     often = "" if per_minute is None else f", {per_minute:,.1f} a minute"
     return Finding(
-        "thread-dumps-sampled",
-        "warning" if group.of_time >= _OFTEN else "note",
-        entity,
+        "thread-dumps-sampled", group.severity, entity,
         f"{group.safepoints:,} safepoints dump threads or look for deadlocks{often}: a monitoring agent samples this JVM",
         f"{group.counts}; {percent(group.of_time)} of the stopped time",
         "let the agent sample less often, or without safepoints (JFR, AsyncGetCallTrace)",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING, TypeVar
 
 from opskit.analysis.finding import Entity, Finding, Severity, most_severe_first
@@ -12,10 +13,9 @@ from opskit.records import NamedTuple
 from opskit.shell import command
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from opskit.collect.safepoints.counters import Reading
-    from opskit.collect.safepoints.live import Facts
+    from opskit.collect.safepoints.live import Facts, Reading
 
 _THROTTLED_SHARE = 0.01
 _STALLED_SHARE = 0.05
@@ -59,16 +59,15 @@ def judge(facts: Facts) -> Result:
     known = [interval.runnable for interval in intervals if interval.runnable is not None]
     whole = between(readings[0], readings[-1], begun_s)._replace(runnable=sum(known) / len(known) if known else None)
     entity = Entity("process", facts.pid, facts.start_ticks)
-    found = [
-        _not_reached(entity, intervals),
-        _throttled(entity, whole),
-        _stalled(entity, whole, facts.pressure_of),
-        _faults(entity, whole),
-        _crowded(entity, whole, facts.cpus),
-        *advise(entity, whole.totals, Jdk(facts.jdk, facts.jdk)),
-    ]
-    said = _not_reached_line(intervals) if whole.waiting else verdict(whole.totals, ())
-    return Result(facts, whole, intervals, said, most_severe_first(one for one in found if one is not None))
+    waited_s = _waiting_s(intervals)
+    not_reached = (
+        "Time to safepoint (TTSP) dominates: a safepoint was requested and has not been reached for at least "
+        f"{duration(waited_s)}; all other Java threads are stopped."
+    )
+    said = not_reached if whole.waiting else verdict(whole.totals, ())
+    delays = _delays(entity, whole, waited_s, facts)
+    found = most_severe_first([*delays, *advise(entity, whole.totals, Jdk(facts.jdk, facts.jdk))])
+    return Result(facts, whole, intervals, said, found)
 
 
 def between(earlier: Reading, later: Reading, begun_s: float) -> Interval:
@@ -90,93 +89,56 @@ def _gain(earlier: N | None, later: N | None) -> N | None:
     return None if earlier is None or later is None or later < earlier else later - earlier
 
 
-def waiting_s(intervals: Sequence[Interval]) -> float:
+def _waiting_s(intervals: Sequence[Interval]) -> float:
     """How long, at the least, the last safepoint has been waited for; 0 where none is."""
-    total = 0.0
-    for interval in reversed(intervals):
-        if not interval.waiting:
-            break
-        total += interval.elapsed_s
-    return total
+    return sum(each.elapsed_s for each in takewhile(lambda each: each.waiting, reversed(intervals)))
 
 
-def _not_reached_line(intervals: Sequence[Interval]) -> str:
-    return (
-        "Time to safepoint (TTSP) dominates: a safepoint was requested and has not been reached for at least "
-        f"{duration(waiting_s(intervals))}; all other Java threads are stopped."
-    )
-
-
-def _not_reached(entity: Entity, intervals: Sequence[Interval]) -> Finding | None:
-    last = intervals[-1]
-    if not last.waiting:
-        return None
-    who = "a thread does not stop" if last.late_thread is None else f"thread {last.late_thread!r} does not stop"
-    waited_s = waiting_s(intervals)
-    return Finding(
-        "safepoint-not-reached", "error", entity,
-        f"a safepoint was requested, and {who}",
-        f"for {duration(waited_s)} the VM thread has polled, and no counter has moved",
-        "wait for the loop to end, or restart the JVM; a counted loop without polls is the usual cause",
-        command("top", "-H", "-p", entity.name), window_s=waited_s,
-    )  # fmt: skip
-
-
-def _severity(whole: Interval) -> Severity:
-    return "warning" if (whole.totals.ttsp_share or 0.0) > TOO_MUCH_TTSP or whole.waiting else "note"
-
-
-def _throttled(entity: Entity, whole: Interval) -> Finding | None:
-    if whole.throttled_s is None or whole.throttled_s / whole.elapsed_s < _THROTTLED_SHARE:
-        return None
-    return Finding(
-        "cpu-throttled", "warning", entity,
-        f"the CPU quota was used up: threads were held back for {duration(whole.throttled_s)}, summed over the CPUs",
-        f"cpu.stat: {whole.throttled_periods or 0} more throttled periods in {duration(whole.elapsed_s)}",
-        "raise the CPU limit, or start fewer threads (-XX:ActiveProcessorCount, -XX:ParallelGCThreads)",
-        command("opskit", "jpmp", entity.name, "--on-cpu"), window_s=whole.elapsed_s,
-    )  # fmt: skip
-
-
-def _stalled(entity: Entity, whole: Interval, pressure_of: str | None) -> Finding | None:
-    share = whole.memory_pressure_share
-    if share is None or share < _STALLED_SHARE:
-        return None
-    who, faults = "tasks of its cgroup", ""
-    if pressure_of != "cgroup":
-        who = "tasks somewhere on the machine"
-        faults = f"; this JVM had {whole.major_faults or 0:,} major faults meanwhile"
-    return Finding(
-        "memory-pressure", "warning", entity,
-        f"{who} waited for memory {percent(share)} of the time: pages are reclaimed, refaulted or swapped in",
-        f"memory pressure, some: {duration(share * whole.elapsed_s)} of {duration(whole.elapsed_s)}{faults}",
-        "more memory for the cgroup, a smaller heap, no swap for JVMs",
-        command("vmstat", 1), share, whole.elapsed_s,
-    )  # fmt: skip
-
-
-def _faults(entity: Entity, whole: Interval) -> Finding | None:
-    if whole.major_faults is None or whole.major_faults / whole.elapsed_s < _FAULTS_PER_S:
-        return None
-    return Finding(
-        "major-faults", _severity(whole), entity,
-        f"{whole.major_faults / whole.elapsed_s:,.0f} page faults a second wait for a disk: a thread in one cannot stop",
-        f"{whole.major_faults:,} major faults of the JVM in {duration(whole.elapsed_s)}",
-        "no swap for JVMs, more memory, or smaller mapped files",
-        command("vmstat", 1), window_s=whole.elapsed_s,
-    )  # fmt: skip
-
-
-def _crowded(entity: Entity, whole: Interval, cpus: int | None) -> Finding | None:
+def _delays(entity: Entity, whole: Interval, waited_s: float, facts: Facts) -> Iterator[Finding]:
+    """What was measured: a safepoint that is not reached, and what holds threads back."""
+    elapsed_s, faults, memory_share = whole.elapsed_s, whole.major_faults, whole.memory_pressure_share
+    severity: Severity = "warning" if (whole.totals.ttsp_share or 0.0) > TOO_MUCH_TTSP or whole.waiting else "note"
+    if whole.waiting:
+        who = "a thread does not stop" if whole.late_thread is None else f"thread {whole.late_thread!r} does not stop"
+        yield Finding(
+            "safepoint-not-reached", "error", entity, f"a safepoint was requested, and {who}",
+            f"for {duration(waited_s)} the VM thread has polled, and no counter has moved",
+            "wait for the loop to end, or restart the JVM; a counted loop without polls is the usual cause",
+            command("top", "-H", "-p", entity.name), window_s=waited_s,
+        )  # fmt: skip
+    if whole.throttled_s is not None and whole.throttled_s / elapsed_s >= _THROTTLED_SHARE:
+        yield Finding(
+            "cpu-throttled", "warning", entity,
+            f"the CPU quota was used up: threads were held back for {duration(whole.throttled_s)}, summed over the CPUs",
+            f"cpu.stat: {whole.throttled_periods or 0} more throttled periods in {duration(elapsed_s)}",
+            "raise the CPU limit, or start fewer threads (-XX:ActiveProcessorCount, -XX:ParallelGCThreads)",
+            command("opskit", "jpmp", entity.name, "--on-cpu"), window_s=elapsed_s,
+        )  # fmt: skip
+    if memory_share is not None and memory_share >= _STALLED_SHARE:
+        who, own = "tasks of its cgroup", ""
+        if facts.pressure_of != "cgroup":
+            who, own = "tasks somewhere on the machine", f"; this JVM had {faults or 0:,} major faults meanwhile"
+        yield Finding(
+            "memory-pressure", "warning", entity,
+            f"{who} waited for memory {percent(memory_share)} of the time: pages are reclaimed, refaulted or swapped in",
+            f"memory pressure, some: {duration(memory_share * elapsed_s)} of {duration(elapsed_s)}{own}",
+            "more memory for the cgroup, a smaller heap, no swap for JVMs", command("vmstat", 1), memory_share, elapsed_s,
+        )  # fmt: skip
+    if faults is not None and faults / elapsed_s >= _FAULTS_PER_S:
+        yield Finding(
+            "major-faults", severity, entity,
+            f"{faults / elapsed_s:,.0f} page faults a second wait for a disk: a thread in one cannot stop",
+            f"{faults:,} major faults of the JVM in {duration(elapsed_s)}",
+            "no swap for JVMs, more memory, or smaller mapped files", command("vmstat", 1), window_s=elapsed_s,
+        )  # fmt: skip
     others = None if whole.runnable is None else whole.runnable - 1  # the reader itself
-    if cpus is None or others is None or others <= cpus:
-        return None
-    waited = whole.cpu_pressure_share
-    psi = "" if waited is None else f"; some task waited for a CPU {percent(waited)} of the time"
-    return Finding(
-        "runnable-above-cpus", _severity(whole), entity,
-        f"more threads want to run than there are CPUs: {others:.1f} on average for {cpus}",
-        f"/proc/loadavg at each sample{psi}",
-        "move other load away, start fewer threads, or add CPUs: a thread that does not run cannot stop either",
-        command("top"), window_s=whole.elapsed_s,
-    )  # fmt: skip
+    if facts.cpus is not None and others is not None and others > facts.cpus:
+        waited = whole.cpu_pressure_share
+        psi = "" if waited is None else f"; some task waited for a CPU {percent(waited)} of the time"
+        yield Finding(
+            "runnable-above-cpus", severity, entity,
+            f"more threads want to run than there are CPUs: {others:.1f} on average for {facts.cpus}",
+            f"/proc/loadavg at each sample{psi}",
+            "move other load away, start fewer threads, or add CPUs: a thread that does not run cannot stop either",
+            command("top"), window_s=elapsed_s,
+        )  # fmt: skip

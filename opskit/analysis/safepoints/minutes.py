@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from itertools import accumulate
+from itertools import count as numbers
 from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput
+from opskit.jvm.logs.timestamps import EPOCH
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from opskit.analysis.safepoints.stops import Stop
 
@@ -44,15 +46,18 @@ class Minutes:
         self._minutes: dict[tuple[str, int], Minute] = {}
         self._covered: dict[tuple[str, int], int] = {}  # by how many stops more, from that minute on
 
-    def count(self, stop: Stop) -> None:
-        """Count a stop where it ended, its time in every minute that it covers."""
-        stamp = stop.stamp
-        at_s = stamp.local_s if stamp.local_s is not None else stamp.uptime_s
-        clock = "date" if stamp.local_s is not None else "uptime"
-        if at_s is None:
-            return
+    def add(self, stops: Sequence[Stop]) -> None:
+        """Count stops, without those that have no stamp."""
+        for stop in stops:
+            clock, at_s = (
+                ("uptime", stop.stamp.uptime_s) if stop.stamp.local_s is None else ("date", stop.stamp.local_s)
+            )
+            if at_s is not None:
+                self._count(stop, clock, at_s)
+
+    def _count(self, stop: Stop, clock: str, at_s: float) -> None:
         number = int(at_s // 60)
-        row = self._minute(clock, number, stamp.text[:16] if clock == "date" else None)
+        row = self._minute(clock, number, stop.stamp.text[:16] if clock == "date" else None)
         row.safepoints += 1
         if stop.ttsp_s is not None:
             row.ttsp_s = (row.ttsp_s or 0.0) + stop.ttsp_s
@@ -81,26 +86,21 @@ class Minutes:
         held = [(stops, *each) for stops, each in zip(deep, ranges) if stops]
         covered = sum(end - begin for _, _, begin, end in held)
         if covered + len(self._minutes) > _MOST_MINUTES:
-            raise BadInput(
-                "--by minute",
-                f"its stops cover {covered:,} minutes, and at most {_MOST_MINUTES:,} are listed; choose some by --since and --until",
-            )
+            many = f"its stops cover {covered:,} minutes, and at most {_MOST_MINUTES:,} are listed"
+            raise BadInput("--by minute", f"{many}; choose some by --since and --until")
         for stops, clock, begin, end in held:
             for number in range(begin, end):
                 self._minute(clock, number, None).stopped_s += stops * 60
         return [self._minutes[key] for key in sorted(self._minutes)]
 
     def _minute(self, clock: str, number: int, label: str | None) -> Minute:
-        found = self._minutes.get((clock, number))
-        if found is None:
-            label = label or (f"{number * 60}s" if clock == "uptime" else minute_label(number))
-            found = self._minutes[clock, number] = Minute(label)
-        return found
-
-
-def minute_label(number: int) -> str:
-    """A minute since the epoch, as `2026-01-31T10:05`."""
-    return (datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(minutes=number)).strftime("%Y-%m-%dT%H:%M")
+        if (clock, number) not in self._minutes:
+            if not label:
+                label = (
+                    f"{number * 60}s" if clock == "uptime" else f"{EPOCH + timedelta(minutes=number):%Y-%m-%dT%H:%M}"
+                )
+            self._minutes[clock, number] = Minute(label)
+        return self._minutes[clock, number]
 
 
 class Point(NamedTuple):
@@ -118,13 +118,20 @@ class Timeline:
     def __init__(self) -> None:
         self.clock: str | None = None
         self._width_s = 1e-3
+        self._numbers = numbers(1)
         self._points: dict[tuple[int, str | None], Point] = {}
 
-    def add(self, stops: Iterable[tuple[float, Stop]], clock: str) -> None:
-        """Take stops in, each with its time on the clock ("utc", "uptime" or "number")."""
+    def add(self, stops: Sequence[Stop]) -> None:
+        """Take stops in. The first one's stamp decides the clock: "utc", "uptime" or "number"."""
+        first = stops[0].stamp
+        clock = "utc" if first.time_s is not None else "uptime" if first.uptime_s is not None else "number"
         self.clock = self.clock or clock
-        for at_s, stop in stops:
-            self._put(Point(at_s, stop.stopped_s, stop.ttsp_s, stop.operation))
+        for stop in stops:
+            stamp = stop.stamp
+            at_s = (
+                stamp.time_s if clock == "utc" else stamp.uptime_s if clock == "uptime" else float(next(self._numbers))
+            )
+            self._put(Point(at_s or 0.0, stop.stopped_s, stop.ttsp_s, stop.operation))
         while len(self._points) > _MOST_POINTS:
             points, self._points = self._points, {}
             if len({place for place, _ in points}) > 1:

@@ -19,11 +19,7 @@ if TYPE_CHECKING:
 
     from opskit.jvm.logs.safepoints.batch import Batch
 
-_CLOCKS = {
-    "uptime": Stamp._fields.index("uptime_s"),
-    "utc": Stamp._fields.index("time_s"),
-    "local": Stamp._fields.index("local_s"),
-}
+_CLOCKS = {"uptime": "uptime_s", "utc": "time_s", "local": "local_s"}
 
 
 class Stop(NamedTuple):
@@ -75,13 +71,13 @@ def stops_of(batch: Batch) -> Iterator[Stop]:
     for index, (stop, ttsp, operation, head) in enumerate(
         zip(batch.stops_s, batch.ttsps_s or repeat(None), batch.operations or repeat(None), batch.heads)
     ):
-        late = tuple(name.decode("utf-8", "surrogateescape") for name in batch.late.get(index, ()))
-        yield Stop(stop, ttsp, text_of(operation), parse_stamp(head), late)
+        late = tuple(map(text_of, batch.late.get(index, ())))
+        yield Stop(stop, ttsp, None if operation is None else text_of(operation), parse_stamp(head), late)
 
 
-def text_of(name: bytes | None) -> str | None:
-    """The name of an operation."""
-    return None if name is None else name.decode("utf-8", "surrogateescape")
+def text_of(name: bytes) -> str:
+    """The name of an operation or a thread."""
+    return name.decode("utf-8", "surrogateescape")
 
 
 class Moment(NamedTuple):
@@ -89,11 +85,6 @@ class Moment(NamedTuple):
 
     at_s: float
     clock: str
-
-    def of(self, stamp: Stamp) -> float | None:
-        """What that clock says in a stamp."""
-        found: float | None = stamp[_CLOCKS[self.clock]]  # type: ignore[assignment]
-        return found
 
 
 class Window(NamedTuple):
@@ -110,10 +101,10 @@ class Window(NamedTuple):
         for moment, is_lower in ((self.since, True), (self.until, False)):
             if moment is None:
                 continue
-            at = moment.of(stamp)
-            if at is None:
+            at_s = getattr(stamp, _CLOCKS[moment.clock])
+            if at_s is None:
                 return None
-            if at < moment.at_s if is_lower else at > moment.at_s:
+            if at_s < moment.at_s if is_lower else at_s > moment.at_s:
                 return False
         return True
 

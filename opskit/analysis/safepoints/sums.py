@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count as numbers
 from itertools import repeat
 from typing import TYPE_CHECKING, cast
 
 from opskit.analysis.distribution import Distribution, Scratch, percentiles
-from opskit.analysis.safepoints.elapsed import Elapsed
 from opskit.analysis.safepoints.minutes import Minute, Minutes, Timeline
 from opskit.analysis.safepoints.stops import Stop, Totals, Window, stops_of, text_of
-from opskit.jvm.logs.timestamps import Stamp, parse_stamp
+from opskit.jvm.logs.timestamps import UNSTAMPED, Stamp, parse_stamp, uptimes_s
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
 PERCENTS = (50.0, 90.0, 99.0, 99.9)
 _MOST_OPERATIONS = 1000  # HotSpot has about a hundred; a hostile log may have a new one in each line
 _OTHERS = b"(others)"
+_STAMPS_ARE_OFF = 0.1  # a line comes a little after its stop, and its stamp is of milliseconds
+_RESTART_S = 1.0  # lines may come a little out of order; an uptime that falls by more is another JVM's
 
 
 class Operation(NamedTuple):
@@ -69,8 +70,7 @@ class Summary(NamedTuple):
 class Sums:
     """Adds up batch after batch, in the order of time.
 
-    `top`: how many of the longest are kept (0: all). `slower_than_s`: keep only those above it. `by_minute`, `timeline`:
-    whether minutes and a timeline are wanted.
+    `top`: how many of the longest are kept (0: all). `slower_than_s`: keep only those above it.
     """
 
     def __init__(
@@ -88,10 +88,10 @@ class Sums:
         self._timeline = Timeline() if timeline else None
         self._worst = _Worst(top, slower_than_s)
         self._minutes = Minutes() if by_minute else None
+        self._in_time: list[Timeline | Minutes] = [one for one in (self._timeline, self._minutes) if one is not None]
         self._operations: dict[bytes | None, _OperationSums] = {}
         self._ttsps = Distribution(scratch)
-        self._clock = Elapsed()
-        self._numbers = numbers(1)
+        self._clock = _Elapsed()
         self.safepoints = self._outside = self._undated = 0
 
     def add(self, batch: Batch) -> Batch:
@@ -109,8 +109,10 @@ class Sums:
             except TypeError:  # the few columns that have a None
                 self._ttsps.extend(_known(batch.ttsps_s))
         self._worst.add(batch)
-        if self._minutes is not None or self._timeline is not None:
-            self._in_time(list(stops_of(batch)))
+        if self._in_time:
+            stops = list(stops_of(batch))
+            for one in self._in_time:
+                one.add(stops)
         return batch
 
     def listed(self, batches: Iterable[Batch]) -> Iterator[Stop]:
@@ -137,30 +139,15 @@ class Sums:
                 stops[name].append(stop)
                 ttsps[name].append(ttsp)
             except KeyError:
-                stops[name] = [stop]
-                ttsps[name] = [ttsp]
+                stops[name], ttsps[name] = [stop], [ttsp]
         for name, values in stops.items():
             self._sums(name).add(values, ttsps[name])
 
     def _sums(self, name: bytes | None) -> _OperationSums:
-        if name not in self._operations and len(self._operations) >= _MOST_OPERATIONS:
-            name = _OTHERS
-        found = self._operations.get(name)
-        if found is None:
-            found = self._operations[name] = _OperationSums(Distribution(self._scratch))
-        return found
-
-    def _in_time(self, stops: Sequence[Stop]) -> None:
-        if self._timeline is not None:
-            if stops[0].stamp.time_s is not None:
-                self._timeline.add(((stop.stamp.time_s or 0.0, stop) for stop in stops), "utc")
-            elif stops[0].stamp.uptime_s is not None:
-                self._timeline.add(((stop.stamp.uptime_s or 0.0, stop) for stop in stops), "uptime")
-            else:
-                self._timeline.add(((float(next(self._numbers)), stop) for stop in stops), "number")
-        if self._minutes is not None:
-            for stop in stops:
-                self._minutes.count(stop)
+        if name not in self._operations:
+            name = name if len(self._operations) < _MOST_OPERATIONS else _OTHERS
+            return self._operations.setdefault(name, _OperationSums(Distribution(self._scratch)))
+        return self._operations[name]
 
     def summary(self) -> Summary:
         """All that was counted. Raises BadInput where its minutes are too many."""
@@ -201,8 +188,7 @@ class _OperationSums:
         try:
             told_s = sum(cast("Sequence[float]", ttsps))
         except TypeError:
-            known = _known(ttsps)
-            if not known:
+            if not (known := _known(ttsps)):
                 return
             told_s = sum(known)
         self.ttsp_s = (self.ttsp_s or 0.0) + told_s
@@ -211,8 +197,8 @@ class _OperationSums:
         stops = self.stops
         (p99,) = percentiles([stops], (99.0,))
         return Operation(
-            text_of(name), stops.count, stops.total, stops.total / stops.count, p99 or 0.0, stops.maximum or 0.0, self.ttsp_s,
-            stops.total / all_s if all_s else None,
+            None if name is None else text_of(name), stops.count, stops.total, stops.total / stops.count, p99 or 0.0,
+            stops.maximum or 0.0, self.ttsp_s, stops.total / all_s if all_s else None,
         )  # fmt: skip
 
 
@@ -230,19 +216,93 @@ class _Worst:
         if self.slower is not None:
             above = [stop for stop in batch.stops_s if stop > floor]
             self.slower = Slower(self.slower.safepoints + len(above), self.slower.stopped_s + sum(above))
-        full = self._top and len(self._heap) >= self._top
-        floor = max(floor, self._heap[0][0]) if full else floor
+        if self._top and len(self._heap) >= self._top:
+            floor = max(floor, self._heap[0][0])
         if max(batch.stops_s) <= floor:
             return
         indexes = [index for index, stop in enumerate(batch.stops_s) if stop > floor]
         if self._top:
             indexes = sorted(heapq.nlargest(self._top, indexes, key=batch.stops_s.__getitem__))
         for stop in stops_of(batch.select(indexes)):
-            entry = (stop.stopped_s, next(self._numbers), stop)
-            if self._top and len(self._heap) >= self._top:
-                heapq.heappushpop(self._heap, entry)
-            else:
-                heapq.heappush(self._heap, entry)
+            push = heapq.heappushpop if self._top and len(self._heap) >= self._top else heapq.heappush
+            push(self._heap, (stop.stopped_s, next(self._numbers), stop))
 
     def found(self) -> list[Stop]:
         return [stop for _, _, stop in sorted(self._heap, reverse=True)]
+
+
+@dataclass
+class _Elapsed:
+    """How much time a log covers: from the first date to the last; without dates by the time between safepoints that the log names; else by uptimes.
+
+    `first` and `last`: stamps. `restarts`: how often the uptime fell back; each run of the JVM counts by itself.
+    """
+
+    first: Stamp = UNSTAMPED
+    last: Stamp = UNSTAMPED
+    restarts: int = 0
+    _unstamped: bool = False
+    _uptimes_only: bool = False
+    _gaps_s: float = 0.0
+    _gaps: int = 0
+    _begun_s: float | None = None
+    _runs_s: float = 0.0
+    _run: list[float] = field(default_factory=list)  # first and last uptime of the run
+
+    def add(self, batch: Batch) -> None:
+        if self._begun_s is None:
+            between_s, count = batch.application
+            self._gaps_s += between_s
+            self._gaps += count
+        if not len(batch):
+            return
+        first, self.last = parse_stamp(batch.head(0)), parse_stamp(batch.head(-1))
+        if first is UNSTAMPED and len(batch) > 1 and not self._unstamped:  # a line whose beginning was cut off
+            first = parse_stamp(batch.heads[1])
+        if self.first is UNSTAMPED:
+            self.first = first
+            self._begun_s = None if first.time_s is None else first.time_s - batch.stops_s[0]
+        self._unstamped |= first is UNSTAMPED
+        if first.time_s is None and first.uptime_s is not None:
+            self._uptimes_only = True
+            # Where the log has the time between safepoints, the first and the last uptime are enough.
+            has_all = batch.application[1] >= len(batch) - 1 and self.last.uptime_s is not None
+            uptimes = [first.uptime_s, self.last.uptime_s or 0.0] if has_all else uptimes_s(batch.heads)
+            self._add_uptimes(uptimes, batch.stops_s)
+
+    def _add_uptimes(self, uptimes: Sequence[float], stops_s: Sequence[float]) -> None:
+        if not self._run:
+            self._run = _run(uptimes[0], stops_s[0])
+        elif uptimes[0] < self._run[1] - _RESTART_S:
+            self._restart(uptimes[0], stops_s[0])
+        if uptimes != sorted(uptimes):
+            for uptime, stop in zip(uptimes, stops_s):
+                if uptime < self._run[1] - _RESTART_S:
+                    self._restart(uptime, stop)
+                self._run[1] = max(uptime, self._run[1])
+        self._run[1] = max(uptimes[-1], self._run[1])
+
+    def _restart(self, uptime_s: float, stop_s: float) -> None:
+        self.restarts += 1
+        self._runs_s += self._run[1] - self._run[0]
+        self._run = _run(uptime_s, stop_s)
+
+    def seconds(self, safepoints: int, stopped_s: float) -> float | None:
+        """The time that these safepoints cover, stops included; None where nothing covers all of them."""
+        by_gaps = self._gaps_s + stopped_s if self._gaps and self._gaps >= safepoints - 1 else None
+        if self._begun_s is None and by_gaps is not None:
+            return by_gaps
+        stamped = None
+        if self._begun_s is not None and self.last.time_s is not None:
+            stamped = None if self._uptimes_only else self.last.time_s - self._begun_s
+        elif self._run:
+            stamped = self._runs_s + self._run[1] - self._run[0]
+        # One stamp alone spans nothing but its stop; stamps of a clock that was set, or of a log given twice, span anything.
+        if stamped is None or self._unstamped or safepoints < 2 or stamped < stopped_s * (1 - _STAMPS_ARE_OFF):
+            return by_gaps
+        return max(stamped, stopped_s)
+
+
+def _run(uptime_s: float, stop_s: float) -> list[float]:
+    """A run of the JVM with one stop: what came before it is in another log."""
+    return [max(uptime_s - stop_s, 0.0), uptime_s]

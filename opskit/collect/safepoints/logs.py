@@ -8,6 +8,7 @@ from opskit.errors import BadInput
 from opskit.jvm.logs.safepoints.log import SafepointLog
 from opskit.jvm.logs.timestamps import first_stamp
 from opskit.proc.user_files import UserFile, open_files
+from opskit.quantities import plural
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -81,19 +82,15 @@ class Reader:
 
     def _nothing(self) -> BadInput:
         first, more = self._files[0].name, len(self._files) - 1
-        names = f"{first} and {more} more" if more else first
-        if not self._lines:
-            return BadInput(names, f"the file is empty; {_FLAGS}")
         unread = "" if self._unreadable_at is None else f", though one looks like it ({self._unreadable_at})"
-        lines = f"{self._lines:,} line{'s' * (self._lines != 1)}"
-        return BadInput(names, f"no safepoint in {lines}{unread}; {_FLAGS}")
+        what = f"no safepoint in {plural(self._lines, 'line')}{unread}" if self._lines else "the file is empty"
+        return BadInput(f"{first} and {more} more" if more else first, f"{what}; {_FLAGS}")
 
     def facts(self, *, interrupted: bool = False) -> Facts:
         """What was read so far."""
         names, given = ([file.name for file in files] for files in (self._files, self._named))
-        return Facts(
-            self._log, names, names != given, self._lines, self._count, self._without, self._unreadable_at, interrupted
-        )  # fmt: skip
+        found = (self._lines, self._count, self._without, self._unreadable_at)
+        return Facts(self._log, names, names != given, *found, interrupted)
 
 
 def collect(ask: Request, take: Callable[[Batch], object]) -> Facts:
@@ -111,10 +108,9 @@ def collect(ask: Request, take: Callable[[Batch], object]) -> Facts:
 
 def _in_order(files: Sequence[UserFile]) -> list[UserFile]:
     """By the date at which each begins, or by the uptime where not all have one; else as they were named."""
-    begins = [_begin(file.head) for file in files]
-    for clock in (0, 1):
-        if all(begin[clock] is not None for begin in begins):
-            order = sorted(range(len(files)), key=lambda index: begins[index][clock] or 0.0)
+    for begins in zip(*(_begin(file.head) for file in files)):
+        if None not in begins:
+            order = sorted(range(len(files)), key=begins.__getitem__)
             return [files[index] for index in order]
     return list(files)
 
@@ -124,6 +120,5 @@ def _begin(head: bytes) -> tuple[float | None, float | None]:
         if len(batch):
             stamp = first_stamp(batch.head(0))
             if stamp.time_s is not None or stamp.uptime_s is not None:
-                return stamp.time_s, stamp.uptime_s
-    stamp = first_stamp(head)
-    return stamp.time_s, stamp.uptime_s
+                return stamp[:2]
+    return first_stamp(head)[:2]

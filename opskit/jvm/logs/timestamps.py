@@ -16,6 +16,7 @@ A log shipper (syslog, docker) may have written something before a stamp. Source
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -38,7 +39,7 @@ _PLAIN = re.compile(rb"[\d.]+")
 _LONGEST = 32  # bytes of an uptime
 _EPOCH_MS = 10**11  # timemillis is beyond it since 1973; no JVM is up for three years of milliseconds
 _LAST_MS = 253_402_300_800_000  # the year 10000
-_ZERO = datetime(1970, 1, 1, tzinfo=timezone.utc)
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 # In free text. Compiled where a dump has text around it.
 _ANY_DATE = rb"(?<!\d)(\d{4})-?(\d\d)-?(\d\d)[T _-](\d\d):?(\d\d):?([0-5]\d(?:[.,]\d{1,9})?) ?(Z|UTC|[+-]\d\d:?\d\d)?"
@@ -72,7 +73,7 @@ def parse_stamp(head: bytes) -> Stamp:
         return stamp
     for millis in map(int, _MILLIS.findall(head)):
         if _EPOCH_MS <= millis < _LAST_MS:
-            text = (_ZERO + timedelta(milliseconds=millis)).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "+0000"
+            text = (EPOCH + timedelta(milliseconds=millis)).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "+0000"
             return Stamp(millis / 1e3, _uptime_s(head), None, millis / 1e3, text)
     uptime = _uptime_s(head)
     return UNSTAMPED if uptime is None else Stamp(uptime_s=uptime)
@@ -87,11 +88,10 @@ def read_stamp(context: str) -> Stamp:
     """The last date, uptime and PID in a few lines of text."""
     data = context.encode("utf-8", "surrogateescape")
     found = _last(_ANY_UPTIME, data)
-    uptime = _seconds(found[1] or found[2]) if found else None
+    uptime = seconds_in(found[1] or found[2]) if found else None
     pid = _last(_PID, data)
-    return (_last_date(data, uptime) or Stamp(uptime_s=uptime))._replace(
-        pid=integer((pid[1] or pid[2]).decode()) if pid else None
-    )
+    stamp = _last_date(data, uptime) or Stamp(uptime_s=uptime)
+    return stamp._replace(pid=integer(pid[1] or pid[2]) if pid else None)
 
 
 def uptimes_s(heads: Sequence[bytes]) -> list[float]:
@@ -107,30 +107,25 @@ def uptimes_s(heads: Sequence[bytes]) -> list[float]:
     match = _SECONDS.search(first) or _LEGACY.search(first)
     if words is None and match is not None and match.start(1) <= 1:  # nothing before it whose width may change
         start, end = match.start(1), first[match.end(1) : match.end(1) + 1]
-        try:
+        with suppress(ValueError):  # another shape
             words = [head[start : head.index(end, start)] for head in heads]
-        except ValueError:  # another shape
-            pass
     # Numbers and nothing else: float() takes much that is no uptime.
     if words is not None and _PLAIN.fullmatch(b"".join(words)) and max(map(len, words)) <= _LONGEST:
-        try:
+        with suppress(ValueError):
             return list(map(float, words))
-        except ValueError:
-            pass
     return [uptime for uptime in map(_uptime_s, heads) if uptime is not None]
 
 
 def _dated(text: bytes, minute: bytes, second: bytes, zone: bytes | None, uptime_s: float | None) -> Stamp | None:
     """The stamp of a date; None for digits that are no date, such as the 31st of February."""
-    minute_s = _minute_s(minute)
-    if minute_s is None:
+    if (minute_s := _minute_s(minute)) is None:
         return None
-    local_s = minute_s + _seconds(second)
+    local_s = minute_s + seconds_in(second)
     return Stamp(local_s - _offset_s(zone or b""), uptime_s, None, local_s, text.decode())
 
 
-def _seconds(number: bytes) -> float:
-    """Of what one of the patterns has found, whose digits are few."""
+def seconds_in(number: bytes) -> float:
+    """A number that a pattern of few digits has found, with a point or a comma."""
     return float(number.replace(b",", b"."))  # a number
 
 
@@ -152,14 +147,14 @@ def _offset_s(zone: bytes) -> float:
 
 def _uptime_s(head: bytes) -> float | None:
     if found := _SECONDS.search(head):
-        return _seconds(found[1])
+        return seconds_in(found[1])
     millis = list(map(int, _MILLIS.findall(head)))
     if millis and millis[-1] < _EPOCH_MS:
         return millis[-1] / 1e3
     if nanos := list(map(int, _NANOS.findall(head))):
         return nanos[-1] / 1e9
     found = _LEGACY.search(head)
-    return _seconds(found[1]) if found else None
+    return seconds_in(found[1]) if found else None
 
 
 def _last(pattern: bytes, data: bytes) -> re.Match[bytes] | None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from opskit.analysis.safepoints.live import judge
-from opskit.collect.safepoints.counters import Reading
-from opskit.collect.safepoints.live import Facts
+from opskit.collect.safepoints.live import Facts, Reading
 
 
 def facts(*readings, **options):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from opskit.jvm.logs.timestamps import seconds_in
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -47,11 +48,8 @@ class Batch:
         self.stops_s, self.ttsps_s, self.operations = stops_s, ttsps_s, operations
         self.late = late or {}
         self._application = application
-        self._heads: Sequence[bytes] | None
-        if isinstance(heads, Marked):
-            (self._text, self._mark), self._heads = heads, None
-        else:
-            self._text, self._mark, self._heads = b"", b"", heads
+        self._text, self._mark = heads if isinstance(heads, Marked) else (b"", b"")
+        self._heads = None if isinstance(heads, Marked) else heads
 
     def __len__(self) -> int:
         return len(self.stops_s)
@@ -117,14 +115,9 @@ def batch_of(records: Sequence[Record], application_s: float, application_count:
     )
 
 
-def number(text: bytes) -> float:
-    """Of a time that a pattern has found, whose digits are few."""
-    return float(text.replace(b",", b"."))  # a number
-
-
 def floats(texts: Sequence[bytes]) -> list[float]:
-    """The same of many."""
+    """The times that a pattern of few digits has found."""
     try:
         return list(map(float, texts))
     except ValueError:  # decimal commas
-        return [number(text) for text in texts]
+        return [seconds_in(text) for text in texts]

@@ -1,6 +1,6 @@
 r"""HotSpot's own account of its safepoints, of every generation, out of logs that hold much else.
 
-The lines are described in seconds.py, nanoseconds.py and tables.py; -XX:+SafepointTimeout adds:
+The lines are described in lines.py; -XX:+SafepointTimeout adds:
 
     # SafepointSynchronize::begin: Threads which did not reach the safepoint:
     # "main" #1 prio=5 os_prio=0 tid=0x00007f2a3c00b800 nid=0x2f03 runnable [0x0000000000000000]
@@ -16,23 +16,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from opskit.jvm.logs.safepoints.batch import APPLICATION, APPLICATION_MARK, Batch, Record, batch_of, number
-from opskit.jvm.logs.safepoints.nanoseconds import NANOS_MARK, safepoints_in_line, whole_lines
-from opskit.jvm.logs.safepoints.seconds import (
-    ENTERING_MARK,
-    LEAVING_END,
-    SECONDS_END,
-    STOPPED_MARK,
-    TOOK_MARK,
-    groups_alone,
-    operation_of,
-    releases,
-    releases_of,
-    stops_alone,
-    stops_among_others,
-    stops_in_line,
-)
-from opskit.jvm.logs.safepoints.tables import ROW_MARK, TABLE_MARK, Row, row_in
+from opskit.jvm.logs.safepoints import lines as own
+from opskit.jvm.logs.safepoints.batch import APPLICATION, APPLICATION_MARK, Batch, Record, batch_of
+from opskit.jvm.logs.safepoints.lines import ENTERING_MARK, NANOS_MARK, ROW_MARK, STOPPED_MARK, TABLE_MARK, TOOK_MARK
+from opskit.jvm.logs.timestamps import seconds_in
 from opskit.quantities import integer
 
 if TYPE_CHECKING:
@@ -56,32 +43,26 @@ class SafepointLog:
     """Reads chunks of one log after another; what it noticed besides the safepoints is in its attributes.
 
     `lines` counts all lines, `unreadable` those that look like a safepoint's and are none (cut, garbled), `first_unreadable`
-    is (line number, text). `merged_rows`: rows of a statistics table about safepoints that have a line of their own.
-    `coarse`: how many came from a table in whole milliseconds. `late_threads`: name -> how often a safepoint timed out on it;
+    is (line number, text). `coarse`: how many came from a table in whole milliseconds. `late_threads`: name -> how often a safepoint timed out on it;
     `unreached`: those that the last one in the log still waited for when the log ends.
     `jdk`: the feature release (8, 17, …) that the log names, else `jdk_range` has those that write its dialect.
     """
 
     def __init__(self) -> None:
-        self.lines = 0
-        self.unreadable = 0
+        self.lines = self.unreadable = self.coarse = self.timeouts = 0
         self.first_unreadable: tuple[int, bytes] | None = None
-        self.merged_rows = 0
-        self.coarse = 0
-        self.timeouts = 0
         self.late_threads: dict[bytes, int] = {}
         self.unreached: tuple[bytes, ...] = ()
         self.jdk: int | None = None
         self.jdk_range: tuple[int, int | None] | None = None
         self._operation: bytes | None = None
-        self._row: Row | None = None
+        self._row: own.Row | None = None
         self._rows = 0  # since the last safepoint with a line of its own
-        self._stop_lines = False
-        self._in_timeout = False
         self._late: list[bytes] = []
         self._fresh = True
         self._table = False  # a statistics table has begun
         self._groups = False  # operations have lines of their own
+        self._stop_lines = self._in_timeout = False
 
     def read(self, chunks: Iterable[bytes]) -> Iterator[Batch]:
         """The safepoints of one log, which comes in chunks of any size; the line numbers start anew."""
@@ -108,7 +89,8 @@ class SafepointLog:
     def _chunk(self, text: bytes) -> Iterator[Batch]:
         if self._fresh:
             self._fresh = False
-            self._look_for_version(text)
+            versions = filter(None, (pattern.search(text[:65536]) for pattern in _VERSIONS))
+            self.jdk = next((integer(found[1]) for found in versions), self.jdk)
         lines = text.count(b"\n") + (not text.endswith(b"\n"))
         batch = self._at_once(text, lines)
         if batch is None:
@@ -117,43 +99,37 @@ class SafepointLog:
             self.lines += lines
             yield batch
 
-    def _look_for_version(self, text: bytes) -> None:
-        for pattern in _VERSIONS:
-            if found := pattern.search(text[:65536]):
-                self.jdk = integer(found[1])
-                return
-
     def _at_once(self, text: bytes, lines: int) -> Batch | None:
         """All safepoints of the chunk where that is sure to be what its lines say one by one; None otherwise."""
         if self._operation is not None or self._row is not None or self._late or self._in_timeout:
             return None
-        if text.count(b"T") == lines and (batch := stops_alone(text, lines, one_t=True)) is not None:
-            return self._learn(batch, text)
-        if self._groups and not self._table and (batch := groups_alone(text, lines)) is not None:
+        batch = own.stops_alone(text, lines, one_t=True) if text.count(b"T") == lines else None
+        if batch is None and self._groups and not self._table:
+            batch = own.groups_alone(text, lines)
+        if batch is not None:
             return self._learn(batch, text)
         stopped = text.count(STOPPED_MARK)
         if stopped == lines:
-            return self._learn(stops_alone(text, lines, one_t=False), text)
-        nanos = text.count(NANOS_MARK)
-        if nanos:
+            return self._learn(own.stops_alone(text, lines, one_t=False), text)
+        if nanos := text.count(NANOS_MARK):
             others = (STOPPED_MARK, APPLICATION_MARK, ENTERING_MARK, TOOK_MARK)
             if self._may_have_rows(text) or any(mark in text for mark in others):
                 return None
-            return self._learn(whole_lines(text, nanos))
+            return self._learn(own.nanos_alone(text, nanos))
         # Where times, entering and leaving are all there is, one on each line, nothing else needs to be looked for.
         entering = text.count(ENTERING_MARK)
-        rest = lines - text.count(LEAVING_END) - entering
-        plain = rest == text.count(SECONDS_END) == stopped + text.count(APPLICATION_MARK)
+        rest = lines - text.count(own.LEAVING_END) - entering
+        plain = rest == text.count(own.SECONDS_END) == stopped + text.count(APPLICATION_MARK)
         if not plain and self._may_have_rows(text):
             return None
         self._groups |= entering > 0
-        return self._learn(stops_among_others(text, stopped), text)
+        return self._learn(own.stops_among_others(text, stopped), text)
 
     def _learn(self, batch: Batch | None, seconds: bytes | None = None) -> Batch | None:
         """The batch; what its lines, in `seconds` or in nanoseconds, say of the release is kept."""
         if batch is not None and batch.stops_s:
             self._stop_lines = True
-            for low, high in {(13, None)} if seconds is None else releases_of(batch, seconds):
+            for low, high in {(13, None)} if seconds is None else own.releases_of(batch, seconds):
                 self._tell_range(low, high)
         return batch
 
@@ -175,7 +151,7 @@ class SafepointLog:
             lines.pop()
         for line in lines:
             self.lines += 1
-            gaps = [number(time) for time in APPLICATION.findall(line)] if APPLICATION_MARK in line else []
+            gaps = [seconds_in(time) for time in APPLICATION.findall(line)] if APPLICATION_MARK in line else []
             records = self._records(line) if line else ()
             for record in records:
                 found.append(record)
@@ -192,7 +168,7 @@ class SafepointLog:
             return self._own_line(line)
         if ENTERING_MARK in line:
             self._groups = True
-            self._operation = operation_of(line.rpartition(ENTERING_MARK)[2])
+            self._operation = own.operation_of(line.rpartition(ENTERING_MARK)[2])
         elif APPLICATION_MARK in line:
             pass
         elif TOOK_MARK in line:  # its beginning went to another file
@@ -201,7 +177,7 @@ class SafepointLog:
             self._timeout_line(line)
         elif TABLE_MARK in line:
             self._table = True  # from here on also rows that somebody has packed tighter
-        elif b"[" in line and (self._table or ROW_MARK in line) and (row := row_in(line)) is not None:
+        elif b"[" in line and (self._table or ROW_MARK in line) and (row := own.row_in(line)) is not None:
             before = self._pending_row()
             self._row = row
             self._rows += 1
@@ -211,7 +187,7 @@ class SafepointLog:
     def _own_line(self, line: bytes) -> Iterator[Record]:
         """The safepoints in a line; the lines before it had their operation, row and timeout."""
         self._in_timeout, self._stop_lines = False, True
-        records = [*stops_in_line(line), *safepoints_in_line(line)]
+        records = [*own.stops_in_line(line), *own.nanos_in_line(line)]
         if len(records) < line.count(STOPPED_MARK) + line.count(NANOS_MARK):
             self._could_not_read(line)
         for record in records:
@@ -219,12 +195,10 @@ class SafepointLog:
                 self._tell_range(13, None)
             else:
                 decorated = self._operation is not None or b"][" in record.head
-                self._tell_range(*releases(decorated=decorated, with_ttsp=record.ttsp_s is not None))
+                self._tell_range(*own.releases(decorated=decorated, with_ttsp=record.ttsp_s is not None))
             operation = record.operation or self._operation
-            if self._row is not None:
-                if self._rows == 1:  # else they came all at once, and are about earlier ones
-                    operation = operation or self._row.operation
-                self.merged_rows += 1
+            if self._row is not None and self._rows == 1:  # else they came all at once, and are about earlier ones
+                operation = operation or self._row.operation
             yield record._replace(operation=operation, late=tuple(self._late))
             self._operation, self._row, self._rows, self._late = None, None, 0, []
 
@@ -238,7 +212,6 @@ class SafepointLog:
         if row is None:
             return []
         if self._stop_lines:
-            self.merged_rows += 1
             return []
         self._tell_range(*row.releases)
         self.coarse += row.coarse

@@ -28,13 +28,13 @@ def _number(show: Callable[[Any], str], dump: Callable[[Any], Any] = twelve_digi
 
 
 def _fixed(value: float | None) -> str | None:
-    """Milliseconds in full, also of large numbers."""
-    return None if value is None else f"{value:.3f}"
+    return None if value is None else f"{value:.3f}"  # milliseconds in full, also of large numbers
 
 
 SECONDS, SHARE = _number(duration), _number(percent)
 _RATE = _number(lambda value: f"{value:,.1f}")
 _AT = _number(lambda value: f"{value:.1f}", dump=lambda value: round(value, 3))
+_NAMES = Kind({"type": "array", "items": TEXT.schema}, ", ".join, dump=list)
 _COUNTED = Kind({"type": "integer"}, _known(whole), right=True)
 
 STOP: Sequence[Field[Stop]] = (
@@ -44,12 +44,7 @@ STOP: Sequence[Field[Stop]] = (
     Field("stopped_s", SECONDS, "stopped", help="the whole stop, TTSP included"),
     Field("ttsp_s", SECONDS, "ttsp", help="time to safepoint"),
     Field("operation", TEXT, "operation"),
-    Field(
-        "late_threads",
-        Kind({"type": "array", "items": TEXT.schema}, ", ".join, dump=list),
-        "late threads",
-        help="those that a SafepointTimeout named",
-    ),
+    Field("late_threads", _NAMES, "late threads", help="those that a SafepointTimeout named"),
 )
 OPERATION: Sequence[Field[Operation]] = (
     Field("operation", TEXT, "operation", lambda row: row.name, show=lambda name: name or "(not named)"),
@@ -141,14 +136,10 @@ DOCUMENT: Sequence[Field[Any]] = (
 
 def columns(fields: Sequence[Field[Any]], *names: str, raw: bool = False) -> list[Field[Any]]:
     """Some of the fields as columns, in this order. `raw`: for programs, with the unit of times in their titles."""
-    found = {field.name: field for field in fields}
-    return [_raw(found[name]) if raw and found[name].kind is SECONDS else found[name] for name in names]
-
-
-def _raw(field: Field[Any]) -> Field[Any]:
-    renamed = copy(field)
-    renamed.title += " s"
-    return renamed
+    found = {field.name: copy(field) for field in fields}
+    for field in found.values():
+        field.title += " s" if raw and field.kind is SECONDS else ""
+    return [found[name] for name in names]
 
 
 def averages_line(totals: Totals) -> str:

@@ -49,7 +49,7 @@ def report(about: About, result: Result) -> Report:
         blocks=[_block(result)],
         verdict=[result.verdict],
         findings=result.findings,
-        footer=list(_notes(result)),
+        footer=_notes(result),
         text=lambda: [HEADER_LINE, *map(interval_line, result.intervals), *closing_lines(result)],
         document=(DOCUMENT, _values(result)),
         sheet=lambda: sheet(INTERVAL, result.intervals),
@@ -64,10 +64,10 @@ def newest_line(result: Result) -> str:
 
 def interval_line(interval: Interval) -> str:
     """One interval for -f text; "-" for unknown."""
-    cells = [
-        f"{interval.at_s:.1f}" if name == "at_s" else plain(_BY_NAME[name].value(interval)) for _, _, name in _TEXT
-    ]
-    line = " ".join(cell.rjust(width) for cell, (_, width, _) in zip(cells, _TEXT))
+    values = {"at_s": f"{interval.at_s:.1f}"}
+    line = " ".join(
+        (values.get(name) or plain(_BY_NAME[name].value(interval))).rjust(width) for _, width, name in _TEXT
+    )
     if not interval.waiting:
         return line
     who = "" if interval.late_thread is None else f" for {printable(interval.late_thread)}"
@@ -84,10 +84,7 @@ def closing_lines(result: Result) -> Iterator[str]:
 def _block(result: Result) -> Block[Any]:
     """The last interval first: next to the sum on a small screen."""
     rows = [("all", result.whole), *((f"{interval.at_s:.1f}", interval) for interval in reversed(result.intervals))]
-    names = (
-        "safepoints", "safepoints_per_s", "stopped_share", "stopped_avg_s", "ttsp_avg_s", "ttsp_share", "throttled_s",
-        "cpu_pressure_share", "memory_pressure_share", "io_pressure_share",
-    )  # fmt: skip
+    names = [name for _, _, name in _TEXT if name not in ("at_s", "stopped_s")]
     shown = [
         Field(each.name, each.kind, each.title, lambda row, each=each: each.value(row[1]))  # type: ignore[misc]
         for each in columns(INTERVAL, *names)
@@ -97,28 +94,21 @@ def _block(result: Result) -> Block[Any]:
 
 def _values(result: Result) -> Any:
     """What DOCUMENT reads."""
-    readings = result.facts.readings
+    counters = {"first": result.facts.readings[0], "last": result.facts.readings[-1]}
+    per_s = _BY_NAME["safepoints_per_s"].value(result.whole)
     return SimpleNamespace(
-        **result.whole._asdict(),
-        safepoints_per_s=_BY_NAME["safepoints_per_s"].value(result.whole),
-        samples=result.intervals,
-        counters={"first": readings[0], "last": readings[-1]},
+        **result.whole._asdict(), safepoints_per_s=per_s, samples=result.intervals, counters=counters
     )
 
 
 def _notes(result: Result) -> Sequence[str]:
-    whole, pressure_of = result.whole, result.facts.pressure_of
-    notes = []
-    if whole.totals.ttsp_s is None:
-        notes.append("this JVM does not count the time to safepoint (TTSP)")
-    if whole.throttled_s is None:
-        notes.append("throttling is unknown: its cgroup counts no CPU quota")
-    if pressure_of == "machine":
-        notes.append("pressure (PSI) is the whole machine's: its cgroup has none")
-    elif pressure_of is None:
-        notes.append("PSI is not available on this kernel")
-    if result.facts.late_samples:
-        notes.append(f"{plural(result.facts.late_samples, 'sample')} came late: the machine is busy; give a longer -i")
-    if result.facts.ended is not None:
-        notes.append(str(result.facts.ended))
-    return notes
+    facts, late = result.facts, plural(result.facts.late_samples, "sample")
+    notes = (
+        result.whole.totals.ttsp_s is None and "this JVM does not count the time to safepoint (TTSP)",
+        result.whole.throttled_s is None and "throttling is unknown: its cgroup counts no CPU quota",
+        facts.pressure_of == "machine" and "pressure (PSI) is the whole machine's: its cgroup has none",
+        facts.pressure_of is None and "PSI is not available on this kernel",
+        facts.late_samples and f"{late} came late: the machine is busy; give a longer -i",
+        facts.ended,
+    )
+    return [str(note) for note in notes if note]

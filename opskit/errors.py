@@ -1,18 +1,4 @@
-"""Errors, classed by what the user can do about them.
-
-    OpskitError                 exit code 2, one line on stderr
-    ├── UsageError              invalid usage: an option or argument that cannot be used like this
-    ├── NotPermitted            permission denied: what, for whom, and the command that would be allowed
-    ├── NoSuchProcess           no process has this PID
-    ├── NotAJvm                 the process exists and is not a HotSpot JVM
-    ├── BadInput                source:line: problem, with the text found there
-    │   └── NothingFound        the source was read to its end and contains nothing of what was searched for
-    ├── CannotWrite             the output could not be written; no partial file is left
-    ├── NotSupported            this kernel, tree or machine lacks what the command needs
-    ├── TargetTimeout           what was waited for, how long, what the target did meanwhile
-    └── AttachError             a JVM could not be asked; `reason` is a key of ATTACH_REASONS
-
-    BugInChild                  exit code 70, like every exception that is none of these
+"""Errors, classed by what the user can do about them: an OpskitError ends the command with exit code 2, any other with 70.
 
 A message names the path, the actual value and the next thing to type. It may contain names from the machine: the
 caller that prints it escapes it.

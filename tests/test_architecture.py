@@ -32,7 +32,6 @@ OPENERS = {
     "proc/user_files.py",
     "proc/kernel/syscalls.py",
     "proc/resolve.py",
-    "jvm/attach/child.py",
     "jvm/attach/client.py",
     "jvm/attach/deadline.py",
     "jvm/attach/listener.py",

@@ -27,6 +27,7 @@ from opskit.analysis.dentry.usage import CgroupShare
 from opskit.analysis.limits import fix as limit_fix
 from opskit.analysis.limits.limit import Limit
 from opskit.proc import user_files
+from opskit.proc.cgroup.slab import CgroupSlab
 from opskit.proc.cgroup.tree import parse_cgroup
 from opskit.proc.config.systemd_units import owner_of_path
 from opskit.render.formats import table
@@ -405,7 +406,7 @@ def test_pipes_gained_by_processes_of_any_name(inprocess, spawn, tmp_path):
 @given(NAMES)
 def test_random_names_in_each_builder(name):
     """Cgroups, units and files: a shell reads the same words."""
-    share = CgroupShare(name, f"/x/{name}", None, 5, None, None, None, None, reclaims=True)
+    share = CgroupShare(CgroupSlab(name, f"/x/{name}", None, None, None, None, reclaims=True), 5, None)
     assert argv_of(share.reclaim_command) == ["echo", "5", ">", f"/x/{name}/memory.reclaim"]
     for limit in ("pids.max", "memory.max", "memory.limit_in_bytes"):
         row = Limit(limit, "", 30, 0, f"/sys/fs/cgroup/{name}/{limit}", f"/{name}")

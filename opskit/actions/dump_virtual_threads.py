@@ -1,11 +1,8 @@
 """Let a JVM write all of its threads, including virtual ones, to a file of its own; read and remove the file.
 
 `Thread.dump_to_file` (JDK 21+, src/java.base/share/classes/jdk/internal/vm/ThreadDumper.java) is the only dump with every
-virtual thread. The JVM writes the file as its own user, in its own mount namespace.
-
-- The name is random and must not exist yet: the JVM does not overwrite files.
-- The file is opened without following links, and only if it is a regular file of the JVM's user with one name.
-- It is always removed, also on Ctrl-C, SIGTERM and SIGHUP. The next run removes what SIGKILL left.
+virtual thread. The JVM writes the file as its own user, in its own mount namespace, under a random name: it overwrites no
+file. The file is always removed, also on signals; the next run removes what SIGKILL left.
 """
 
 from __future__ import annotations
@@ -102,9 +99,8 @@ def _read(tmp: int, name: str, euid: int, answer: str) -> bytes:
         advice = how_to_be_allowed(ProcFS(), "CAP_DAC_READ_SEARCH") if denied else "try again"
         raise NotPermitted(f"cannot read /tmp/{name}, which the JVM wrote: {error.strerror}; {advice}") from None
     if fd < 0:
-        raise NotPermitted(
-            f"/tmp/{name} is not the file that the JVM was asked to write (uid {found.st_uid}): not read"
-        )
+        why = f"is not the file that the JVM was asked to write (uid {found.st_uid}): not read"
+        raise NotPermitted(f"/tmp/{name} {why}")
     with open(fd, "rb") as file:
         if found.st_size > LARGEST_DUMP_FILE_BYTES:
             limit, dump = LARGEST_DUMP_FILE_BYTES, f"/tmp/{name}, the dump of its virtual threads"

@@ -43,10 +43,7 @@ def run_probe(host: Host, plan: ProbePlan) -> ProbeResult:
     host.prove_own(plan.pid)
     me = os.geteuid()
     if me not in (0, plan.uid) or (plan.cgroup_procs and me != 0):
-        raise NotPermitted(
-            f"--probe has to act as user {host.user_name(plan.uid)}"
-            f"{' in its cgroup' if plan.cgroup_procs else ''}; {_to_act_as_it(host, plan)}"
-        )
+        raise _not_permitted(host, plan, " in its cgroup" if plan.cgroup_procs else "")
     begun = host.monotonic()
     with Guard():
         reading, writing = os.pipe()
@@ -75,15 +72,14 @@ def run_probe(host: Host, plan: ProbePlan) -> ProbeResult:
     if name == _BUG:
         raise BugInChild("unexpected exception in the probe's child process")
     if name == "setup:user":
-        raise NotPermitted(
-            f"--probe has to act as user {host.user_name(plan.uid)}: {os.strerror(code)}; {_to_act_as_it(host, plan)}"
-        )
+        raise _not_permitted(host, plan, f": {os.strerror(code)}")
     return ProbeResult(plan.threads, started, name or None, errno.errorcode.get(code) if name else None, took)
 
 
-def _to_act_as_it(host: Host, plan: ProbePlan) -> str:
+def _not_permitted(host: Host, plan: ProbePlan, why: str) -> NotPermitted:
     words = ("opskit", "limits", plan.pid, "--probe")
-    return how_to_be_allowed(host.fs, "CAP_SETUID CAP_SETGID", *words, pid=plan.pid)
+    advice = how_to_be_allowed(host.fs, "CAP_SETUID CAP_SETGID", *words, pid=plan.pid)
+    return NotPermitted(f"--probe has to act as user {host.user_name(plan.uid)}{why}; {advice}")
 
 
 def _be_the_probe(plan: ProbePlan, pipe: int, *, become: bool) -> None:
@@ -94,7 +90,8 @@ def _be_the_probe(plan: ProbePlan, pipe: int, *, become: bool) -> None:
         signal.setitimer(signal.ITIMER_REAL, _LIFE_S)
         _libc.prctl(_PR_SET_NAME, b"opskit-probe", 0, 0, 0)
         started, code, call = _prepared(plan, become=become) or (0, 0, "")
-        _close_all_but(pipe)
+        os.closerange(0, pipe)
+        os.closerange(pipe + 1, 1 << 16)
         if not call:
             started, code, call = _start(plan)
         os.write(pipe, _ANSWER.pack(started, code, call.encode()[:16]))
@@ -114,7 +111,7 @@ def _prepared(plan: ProbePlan, *, become: bool) -> tuple[int, int, str] | None:
                 file.write(str(os.getpid()))
         for name, room in plan.rooms.items():
             step = name
-            _lower(name, _used(name) + room)
+            _lower(name, room)
         for name, limit in plan.limits.items():
             step = name
             _take_on(name, limit)
@@ -130,14 +127,11 @@ def _prepared(plan: ProbePlan, *, become: bool) -> tuple[int, int, str] | None:
     return None
 
 
-def _used(name: str) -> int:
-    """Our own VmSize or VmData in bytes."""
+def _lower(name: str, room: int) -> None:
+    """Leave this room (bytes) above our own VmSize or VmData."""
     with open("/proc/self/statm", encoding="ascii") as file:
         pages = file.read().split()
-    return int(pages[0 if name == "RLIMIT_AS" else 5]) * mmap.PAGESIZE
-
-
-def _lower(name: str, soft: int) -> None:
+    soft = int(pages[0 if name == "RLIMIT_AS" else 5]) * mmap.PAGESIZE + room
     number = getattr(resource, name)
     hard = resource.getrlimit(number)[1]
     resource.setrlimit(number, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
@@ -165,11 +159,6 @@ def _drop_capabilities() -> None:
         raise OSError(ctypes.get_errno(), "capset")
     _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     _libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
-
-
-def _close_all_but(keep: int) -> None:
-    os.closerange(0, keep)
-    os.closerange(keep + 1, 1 << 16)
 
 
 def _start(plan: ProbePlan) -> tuple[int, int, str]:

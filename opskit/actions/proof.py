@@ -70,8 +70,7 @@ def hold(host: Host, repair: Repair, fds: ExitStack) -> Held:
 
     if repair.way is None or not repair.names:
         raise Unproven("it cannot be reached safely")
-    process, start = _start(host, repair.way, keep)
-    top = start
+    process, top = _start(host, repair.way, keep)
     for step in repair.way.steps:
         top = keep(os.open(step, _DIRECTORY, dir_fd=top))
     directory = top
@@ -93,8 +92,7 @@ def _start(host: Host, way: Way, keep: Callable[[int], int]) -> tuple[int | None
     check_process(process, way.pid, start_ticks=way.start_ticks)
     start = keep(os.open(way.start, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=process))
     # Checked after the open: a process may leave our user namespace at any moment, and cannot come back.
-    theirs, ours = os.stat("ns/user", dir_fd=process), os.stat("/proc/self/ns/user")
-    if (theirs.st_dev, theirs.st_ino) != (ours.st_dev, ours.st_ino):
+    if not os.path.samestat(os.stat("ns/user", dir_fd=process), os.stat("/proc/self/ns/user")):
         raise Unproven(f"{way.pid} runs in another user namespace: run opskit inside of it")
     return process, start
 
@@ -142,9 +140,9 @@ def check_mapped(held: Held, repair: Repair, fds: ExitStack) -> None:
         advice = how_to_be_allowed(ProcFS(), "CAP_SYS_ADMIN", *ANY_COMMAND, pid=repair.pid)
         raise Unproven(f"what {repair.pid} maps cannot be looked at: {error.strerror}; {advice}") from None
     fds.callback(os.close, mapped)
-    found, theirs = os.fstat(file), os.fstat(mapped)
+    found = os.fstat(file)
     # Read again: another file may have been mapped there, for reading only, since the first time.
-    if (found.st_dev, found.st_ino) != (theirs.st_dev, theirs.st_ino) or mapping != _mapping(held.process, repair.pid):
+    if not os.path.samestat(found, os.fstat(mapped)) or mapping != _mapping(held.process, repair.pid):
         raise Unproven(f"{repair.pid} maps another file")
     if not _mount_id(held.file) == _mount_id(file) == _mount_id(mapped):
         raise Unproven(f"{repair.pid} maps it on another mount")

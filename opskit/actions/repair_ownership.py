@@ -59,13 +59,12 @@ def _change(host: Host, repair: Repair, held: Held, fds: ExitStack) -> Outcome:
             proof.check_dead(host, held)
         if repair.remove:
             now = os.lstat(held.name, dir_fd=held.directory)
-            if (now.st_dev, now.st_ino) != (found.st_dev, found.st_ino):
+            if not os.path.samestat(now, found):
                 return Outcome(repair, "failed", before, before, "it was replaced just now")
             os.unlink(held.name, dir_fd=held.directory)
             return Outcome(repair, "done", before, "gone")
         if repair.owner is not None or repair.group is not None:
-            owner, group = (-1 if value is None else value for value in (repair.owner, repair.group))
-            os.chown(held.path, owner, group)
+            os.chown(held.path, *(-1 if value is None else value for value in (repair.owner, repair.group)))
         if repair.mode is not None:
             keep = stat.S_IMODE(held.stat().st_mode) if stat.S_ISDIR(found.st_mode) else 0o7777
             os.chmod(held.path, repair.mode & keep)
@@ -86,10 +85,8 @@ def _not_the_same(repair: Repair, found: os.stat_result) -> str | None:
         return "it is not the file that was looked at any more"
     if found.st_nlink != 1 and not stat.S_ISDIR(found.st_mode):
         return f"it has {found.st_nlink} links"
-    kinds = {"peer": stat.S_ISSOCK, "old": stat.S_ISREG}
-    right = kinds.get(repair.proof)
-    if repair.proof == "mapped":
-        right = stat.S_ISDIR if repair.code.startswith("hsperf-dir") else stat.S_ISREG
+    mapped = stat.S_ISDIR if repair.code.startswith("hsperf-dir") else stat.S_ISREG
+    right = {"peer": stat.S_ISSOCK, "old": stat.S_ISREG, "mapped": mapped}.get(repair.proof)
     if right is not None and not right(found.st_mode):
         return "it has another file type than it should have"
     if repair.proof == "old" and found.st_size:

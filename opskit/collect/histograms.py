@@ -107,19 +107,9 @@ class Collector:
 def _target(host: Host, jvm: Jvm) -> Target:
     perf = jvm.perf
     sizes = heap(perf) if perf else None
-    jdk = (
-        None
-        if perf is None
-        else (perf.text("java.property.java.version") or perf.text("java.property.java.vm.version"))
-    )
-    return Target(
-        jvm.pid,
-        jvm.start_ticks,
-        jvm.main,
-        jdk,
-        unit_of(host.fs.maybe(parse_cgroup, jvm.pid, "cgroup", default=[])),
-        sizes.max_bytes if sizes else None,
-    )
+    jdk = (perf.text("java.property.java.version") or perf.text("java.property.java.vm.version")) if perf else None
+    unit = unit_of(host.fs.maybe(parse_cgroup, jvm.pid, "cgroup", default=[]))
+    return Target(jvm.pid, jvm.start_ticks, jvm.main, jdk, unit, sizes.max_bytes if sizes else None)
 
 
 def _cost(host: Host, jvm: Jvm, ask: Request) -> tuple[float, str]:
@@ -130,10 +120,8 @@ def _cost(host: Host, jvm: Jvm, ask: Request) -> tuple[float, str]:
         used, what = _resident_bytes(host, jvm.pid), "resident memory (the JVM does not say how full its heap is)"
     pause_s = pause_estimate_s(used, live=ask.live)
     how = "each histogram, by a full GC," if ask.live else "each histogram"
-    return (
-        pause_s,
-        f"{jvm.pid} ({jvm.main}): {what} {size(used)}: {how} stops it for about {duration(float(f'{pause_s:.2g}'))}",
-    )
+    lasts = duration(float(f"{pause_s:.2g}"))
+    return pause_s, f"{jvm.pid} ({jvm.main}): {what} {size(used)}: {how} stops it for about {lasts}"
 
 
 def _resident_bytes(host: Host, pid: int) -> int:

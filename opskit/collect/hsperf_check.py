@@ -74,9 +74,8 @@ def collect(host: Host, ask: Request, progress: Callable[[str], None] = lambda _
     living = [pid for pid in ask.pids if host.fs.exists(pid)]
     jvms, notes = ([_hotspot(host, pid) for pid in living], []) if ask.pids else _all_jvms(host)
     if not host.fs.is_live:
-        notes.append(
-            f"{host.fs.proc} is a copy: sockets, owners, modes and inodes in its /tmp are not the machine's, and were not judged"
-        )
+        skipped = "sockets, owners, modes and inodes in its /tmp are not the machine's, and were not judged"
+        notes.append(f"{host.fs.proc} is a copy: {skipped}")
     seen = [_look(host, finder, jvm, ask, notes) for jvm in jvms]
     around = [each for each in seen if each is not None]
     ended = [pid for pid in ask.pids if pid not in living]
@@ -84,8 +83,8 @@ def collect(host: Host, ask: Request, progress: Callable[[str], None] = lambda _
     if host.fs.is_live and (ended or not ask.pids):
         everyone = survey(host.fs, host.clock_ticks).jvms if ask.pids else jvms
         leftovers = find_leftovers(finder, [each.tmp for each in around], everyone, ended if ask.pids else None)
-    for pid in () if ask.again else ended:
-        if not any(left.pid == pid for left in leftovers):
+    for pid in ended:
+        if not ask.again and all(left.pid != pid for left in leftovers):
             where = "nothing in /tmp was left by it either" if host.fs.is_live else "it is not in this copy"
             raise NoSuchProcess(pid, f"{where}; opskit jvms lists the JVMs")
     probes, interrupted = _probe_all(host, around, ask, progress) if ask.probe else ({}, False)
@@ -112,9 +111,8 @@ def _look(host: Host, finder: FileFinder, jvm: Jvm, ask: Request, notes: list[st
         return None
     if around.counters is None:
         advice = how_to_be_allowed(host.fs, "CAP_SYS_PTRACE", "opskit", "hsperf-check", jvm.pid, pid=jvm.pid)
-        denied = (
-            f"{who} belongs to {host.user_name(around.euid)}: cannot read {host.fs.path(jvm.pid, 'maps')}; {advice}"
-        )
+        what = f"cannot read {host.fs.path(jvm.pid, 'maps')}; {advice}"
+        denied = f"{who} belongs to {host.user_name(around.euid)}: {what}"
         if ask.pids:
             raise NotPermitted(denied)
         notes.append(f"hsperfdata was not judged: {denied}")
@@ -124,9 +122,8 @@ def _look(host: Host, finder: FileFinder, jvm: Jvm, ask: Request, notes: list[st
 def _hotspot(host: Host, pid: int) -> Jvm:
     jvm = find_jvm(host.fs, pid, host.clock_ticks)
     if jvm.kind != HOTSPOT:
-        raise NotAJvm(
-            f"{pid} ({jvm.main}) is {_KINDS[jvm.kind]}: it has neither HotSpot's hsperfdata nor its attach socket"
-        )
+        why = "it has neither HotSpot's hsperfdata nor its attach socket"
+        raise NotAJvm(f"{pid} ({jvm.main}) is {_KINDS[jvm.kind]}: {why}")
     return jvm
 
 
@@ -135,9 +132,8 @@ def _all_jvms(host: Host) -> tuple[list[Jvm], list[str]]:
     seen = survey(host.fs, host.clock_ticks)
     check_told(host.fs, seen)
     notes = [*coverage_lines(host.fs, len(seen.scanned), len(seen.denied), len(seen.vanished))]
-    notes += [
-        f"{jvm.pid} ({jvm.main}) is {_KINDS[jvm.kind]}, and was not judged" for jvm in seen.jvms if jvm.kind != HOTSPOT
-    ]
+    others = [jvm for jvm in seen.jvms if jvm.kind != HOTSPOT]
+    notes += [f"{jvm.pid} ({jvm.main}) is {_KINDS[jvm.kind]}, and was not judged" for jvm in others]
     return [jvm for jvm in seen.jvms if jvm.kind == HOTSPOT], notes
 
 

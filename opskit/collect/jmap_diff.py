@@ -66,7 +66,6 @@ def collect(files: Sequence[str]) -> Facts:
             inside = [inside[0]._replace(stamp=inside[0].stamp._replace(time_s=named.time_s))]
         found += inside
     if len(found) == 1:
-        raise BadInput(
-            found[0].source, "this is a single histogram; give another one to compare it with, or a PID to take them"
-        )
+        problem = "this is a single histogram; give another one to compare it with, or a PID to take them"
+        raise BadInput(found[0].source, problem)
     return Facts([Sample(histogram) for histogram in found])

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from opskit.analysis.jpmp.judge import Weighing, judge, judge_locks
-from opskit.analysis.jpmp.selection import Selection
-from opskit.analysis.jpmp.stacks import Naming, Root
-from opskit.collect.jpmp.collect import collect, heap_used_bytes, heap_walk_s
-from opskit.collect.jpmp.facts import DumpKind, Request
+from opskit.analysis.jpmp.stacks import Naming, Root, Selection
+from opskit.collect.jpmp.collect import DumpKind, Request, collect, heap_used_bytes, heap_walk_s, read_words
 from opskit.collect.targets import is_file
 from opskit.commands.shared.declare import command, refuse
 from opskit.commands.shared.options import SAMPLING, SHOW, TOP, Duration, Regex, option
@@ -28,8 +26,7 @@ if TYPE_CHECKING:
     from opskit.commands.shared.run import Run
     from opskit.host import Host
 
-_LONG_PAUSE_S = 1.0
-_INTERRUPTED = 130
+_LONG_PAUSE_S, _INTERRUPTED = 1.0, 130
 _LIVE_ONLY = ("samples", "interval_s", "max_stop", "timeout", "save", "synchronizers", "virtual")
 sampling, show = partial(option, group=SAMPLING), partial(option, group=SHOW)
 locks, picture = partial(option, group="Locks"), partial(option, group="Pictures")
@@ -104,7 +101,6 @@ def jpmp(run: Run, words: tuple[str, ...], **given: Any) -> int:
 
 def _live(host: Host, words: tuple[str, ...], given: Mapping[str, Any], ask: Request) -> Request:
     """The request for a live JVM; with --synchronizers after a confirmation. Raises UsageError without one."""
-    from opskit.collect.jpmp.words import read_words
     from opskit.commands.shared.confirm import agreed
 
     kind: DumpKind = "virtual" if given["virtual"] else "synchronizers" if given["synchronizers"] else "threads"

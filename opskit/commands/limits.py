@@ -8,8 +8,7 @@ import click
 
 from opskit.analysis.limits.judge import judge
 from opskit.analysis.limits.probe import Probed, probe_plan
-from opskit.collect.limits.collect import Collector
-from opskit.collect.limits.target import request_for
+from opskit.collect.limits.collect import Collector, request_for
 from opskit.collect.targets import resolve_process
 from opskit.commands.shared.confirm import agreed
 from opskit.commands.shared.declare import command
@@ -19,8 +18,7 @@ from opskit.escape import printable
 from opskit.render.views import limits as view
 
 if TYPE_CHECKING:
-    from opskit.analysis.limits.judge import LimitsResult
-    from opskit.analysis.limits.trend import HeadroomSample
+    from opskit.analysis.limits.judge import HeadroomSample, LimitsResult
     from opskit.commands.shared.run import Run
 
 PROBE = "Probe"
@@ -84,7 +82,6 @@ def limits(
 
 
 def _probe(run: Run, result: LimitsResult, in_cgroup: bool, yes: bool) -> Probed | None:
-    """Plan, ask, do; None after a no."""
     facts = result.facts
     plan = probe_plan(facts, result.headroom, in_cgroup=in_cgroup)
     if plan is None:

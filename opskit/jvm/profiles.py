@@ -26,9 +26,8 @@ _LINES_EXAMINED = 50
 class WeightedStack(NamedTuple):
     """One stack and its weight. `frames` are leaf first; the root frame may be the name of a thread or pool.
 
-    `samples`: how often threads were seen there. `cpu_ms`: CPU time spent there, None if not measured. `threads`: how many
-    different threads. `pools`: thread names without their numbers, and the number of threads of each. `container`: the
-    executor or scope of virtual threads. `idle`: the threads wait for work. `deadlocked`: reported as such by the JVM.
+    `cpu_ms`: None if not measured. `threads`: how many different ones. `pools`: thread names without their numbers, and the
+    number of threads of each. `container`: the executor or scope of virtual threads. `idle`: the threads wait for work.
     """
 
     frames: tuple[str, ...]
@@ -84,28 +83,23 @@ def parse_profile(document: dict[str, Any], source: str) -> list[WeightedStack]:
 
 
 def _stack(entry: Any, where: str) -> WeightedStack:
-    if not isinstance(entry, dict):
-        raise BadInput(where, "not an object", found=_shown(entry))
+    def check(is_valid: object, problem: str, value: object) -> None:
+        if not is_valid:
+            raise BadInput(where, problem, found=_shown(value))
+
+    check(isinstance(entry, dict), "not an object", entry)
     frames, pools, state = entry.get("frames"), entry.get("pools") or {}, entry.get("state")
-    if not isinstance(frames, list) or not all(isinstance(frame, str) for frame in frames):
-        raise BadInput(where, "frames is not a list of strings", found=_shown(frames))
-    if not isinstance(pools, dict) or not all(isinstance(count, int) and _is_number(count) for count in pools.values()):
-        raise BadInput(where, "pools is not an object of numbers", found=_shown(pools))
-    for name in ("samples", "cpu_ms", "threads"):
-        if (value := entry.get(name)) is not None and not _is_number(value):
-            raise BadInput(where, f"{name} is not a number >= 0", found=_shown(value))
-    if state is not None and not isinstance(state, str):
-        raise BadInput(where, "state is not a string", found=_shown(state))
-    return WeightedStack(
-        frames=tuple(frames),
-        state=state,
-        samples=int(entry.get("samples") or 0),  # a number
-        cpu_ms=entry.get("cpu_ms"),
-        threads=entry.get("threads"),
-        pools=pools,
-        idle=entry.get("idle") is True,
-        deadlocked=entry.get("deadlocked") is True,
-    )
+    samples, cpu_ms, threads = (entry.get(name) for name in ("samples", "cpu_ms", "threads"))
+    strings = isinstance(frames, list) and all(isinstance(frame, str) for frame in frames)
+    check(strings, "frames is not a list of strings", frames)
+    numbers = isinstance(pools, dict) and all(isinstance(count, int) and _is_number(count) for count in pools.values())
+    check(numbers, "pools is not an object of numbers", pools)
+    for name, value in (("samples", samples), ("cpu_ms", cpu_ms), ("threads", threads)):
+        check(value is None or _is_number(value), f"{name} is not a number >= 0", value)
+    check(state is None or isinstance(state, str), "state is not a string", state)
+    idle, deadlocked = (entry.get(name) is True for name in ("idle", "deadlocked"))
+    count = int(samples or 0)  # a number
+    return WeightedStack(tuple(frames), state, count, cpu_ms, threads, pools, None, idle, deadlocked)
 
 
 def _is_number(value: Any) -> bool:

@@ -31,10 +31,7 @@ def in_initial(fs: ProcFS, kind: str, pid: int | str = "self") -> bool | None:
 
 
 def container_evidence(fs: ProcFS) -> str | None:
-    """What shows that opskit runs in a container; None where nothing does.
-
-    A container with all of the host's namespaces but that of mounts has another root than pid 1, where that is visible.
-    """
+    """What shows that opskit runs in a container: a namespace, or a root that is not pid 1's; None: nothing does."""
     for kind, initial in INITIAL.items():
         ours = namespace(fs, "self", kind)
         if ours not in (None, initial):

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from opskit.proc.files.loadavg import parse_loadavg
 from opskit.proc.files.status import parse_status
 from opskit.proc.fs import ProcFS, optional
 from opskit.proc.namespaces import in_first_pid_namespace, namespace
 from opskit.proc.visibility import hides_processes, is_mounted_with_hidepid
 from opskit.records import NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 RESERVED_PIDS = 300  # include/linux/pid.h: once the pids have wrapped, those below are not given out again
 
@@ -50,17 +45,15 @@ class TaskCounts(NamedTuple):
         """Threads of a real uid in this user namespace; None: in all. One with an unreadable namespace counts too."""
         if in_namespace is None:
             return self.of_uid(uid)
-        return sum(
-            process.threads
-            for process in self.processes
-            if process.uid == uid and namespace(fs, process.pid, "user") in (None, in_namespace)
-        )
+        own = (process for process in self.processes if process.uid == uid)
+        return sum(each.threads for each in own if namespace(fs, each.pid, "user") in (None, in_namespace))
 
 
 def read_task_counts(fs: ProcFS) -> TaskCounts:
     """Read every process's status once; those that vanish meanwhile are left out."""
     hidden = hides_processes(fs) if fs.is_own() else is_mounted_with_hidepid(fs)
-    processes = tuple(_processes(fs, fs.pids()))
+    found = ((pid, fs.maybe(_uid_and_threads, pid, "status")) for pid in fs.pids())
+    processes = tuple(ProcessTasks(pid, *each, _high_ids(fs, pid, each[1])) for pid, each in found if each)
     return TaskCounts(processes, hidden or _is_copied_in_part(fs, processes))
 
 
@@ -70,13 +63,6 @@ def _is_copied_in_part(fs: ProcFS, processes: tuple[ProcessTasks, ...]) -> bool:
         return False
     load = fs.maybe(parse_loadavg, "loadavg")
     return load is None or load.tasks > sum(process.threads for process in processes)
-
-
-def _processes(fs: ProcFS, pids: Iterable[int]) -> Iterable[ProcessTasks]:
-    for pid in pids:
-        found = fs.maybe(_uid_and_threads, pid, "status")
-        if found is not None:
-            yield ProcessTasks(pid, *found, _high_ids(fs, pid, found[1]))
 
 
 def _uid_and_threads(text: str) -> tuple[int, int]:

@@ -10,7 +10,6 @@ import codecs
 import os
 import stat
 import sys
-import zlib
 from itertools import chain
 from typing import TYPE_CHECKING, BinaryIO, cast
 
@@ -230,6 +229,8 @@ def _decompressed(source: _Source, raw: Iterator[bytes]) -> Iterator[bytes]:
 
 def _gunzip(source: _Source, first: bytes, raw: Iterator[bytes]) -> Iterator[bytes]:
     """Every member of a gzip file, never more than a chunk at a time."""
+    import zlib
+
     member, data = zlib.decompressobj(wbits=31), first
     try:
         while True:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import stat
 import subprocess
@@ -248,7 +247,7 @@ def test_a_dead_socket_over_a_living_listener(initial):
 )
 def test_only_what_is_proven_dead_is_removed(kind, locked, mapped, initial, refused):
     """Every doubt keeps a leftover."""
-    left = Leftover(PID, "hsperfdata", entry(COUNTERS, kind), "/tmp", locked=locked, mapped=mapped)
+    left = Leftover(PID, "hsperfdata", entry(COUNTERS, kind), locked=locked, mapped=mapped)
     result = judge(FACTS._replace(leftovers=[left], sees_all=initial))
     findings, [repair] = result.findings, result.repairs
     assert [(finding.code, finding.severity) for finding in findings] == [("hsperf-leftover", "note")]
@@ -260,7 +259,7 @@ def test_only_what_is_proven_dead_is_removed(kind, locked, mapped, initial, refu
 def test_a_path_in_a_printed_command_is_one_word(name):
     """Where a command reads a path, the path is what it is; where it would change it, opskit's own command stands there."""
     place = f"/srv/{name}/tmp"
-    there = dataclasses.replace(entry(place, "directory", 0, 0, 0o777), inside="/tmp")
+    there = entry(place, "directory", 0, 0, 0o777)._replace(inside="/tmp")
     tmp = Tmp(there, Space(False, 0, 0), shared=False)
     linked = Counters(
         Mapping("0-1", 9, COUNTERS, deleted=False),

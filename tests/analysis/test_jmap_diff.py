@@ -220,24 +220,43 @@ def test_one_jvm_at_two_times_is_not():
     assert odd(histogram(ROWS), histogram([*ROWS[1:], ("c.D", 1, 16)])) == []
 
 
-def judged(*snapshots, jvm=None, **options):
-    return judge(Facts([Sample(one) for one in series(*snapshots, seconds=30)], jvm), Choice(), **options)
+def judged(*snapshots, jvm=None, live=False, **options):
+    return judge(Facts([Sample(one) for one in series(*snapshots, seconds=30)], jvm, live), Choice(), **options)
 
 
 def test_what_keeps_growing_is_a_finding():
-    """Its entity is the JVM; share and window are those of the series; garbage, which a collection frees, is none."""
+    """Its entity is the JVM; share and window are those of the series; a cache that is emptied gives none."""
     jvm = Target(7, 99, "Main", "17", None, 1 << 20)
     sizes = [
         ({"a.Leak": leak, "a.Cache": cache}) for leak, cache in zip(range(1600, 16000, 1600), [16, 1600, 3200, 16] * 2)
     ]
-    result = judged(*sizes, jvm=jvm)
+    result = judged(*sizes, jvm=jvm, live=True)
     [found] = result.findings
+    assert result.full_in_min > 0
     assert (found.code, found.severity) == ("class-keeps-growing", "warning")
     assert found.entity[:3] == ("process", 7, 99)
     assert found.summary == "a.Leak keeps growing: in 7 of 7 steps, +3.1 KiB a minute, 12.5 KiB by now"
     assert found.next == "jcmd 7 GC.heap_dump FILE"
     assert found.share == pytest.approx(12800 / 12816)
     assert found.window_s == 210
+
+
+def test_growth_that_may_be_garbage_is_a_note():
+    """Without --live a class grows from one collection to the next: a note, no forecast, and the command that proves it."""
+    sizes = [{"a.A": size} for size in range(1600, 16000, 1600)]
+    result = judged(*sizes, jvm=Target(7, 99, "Main", "17", None, 1 << 20))
+    [found] = result.findings
+    assert (found.severity, found.next, result.full_in_min) == ("note", "opskit jmap-diff 7 --live -c 5", None)
+    assert judged(*sizes).findings[0].next == "opskit jmap-diff PID --live -c 5"
+
+
+def test_growth_from_one_full_collection_to_the_next_is_no_garbage():
+    """Histograms that a GC log has after each full GC."""
+    log = [one._replace(moment="after full gc") for one in series({"a.A": 16}, {"a.A": 32}, {"a.A": 48})]
+    assert [one.severity for one in judge(Facts([*map(Sample, log)]), Choice()).findings] == ["warning"]
+    log[1] = log[1]._replace(moment=None)
+    [found] = judge(Facts([*map(Sample, log)]), Choice()).findings
+    assert "it may be garbage, which --live leaves out" in found.evidence
 
 
 @pytest.mark.parametrize("snapshots", [

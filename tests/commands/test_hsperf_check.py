@@ -184,7 +184,7 @@ def test_a_recursive_chown_of_tmp_is_repaired(check, workload, passwd_user, tmp_
     client.thread_dump()
     tmp = f"/proc/{running.pid}/root/tmp"
     socket_path, directory = f"{tmp}/{client.target.socket_name}", f"{tmp}/hsperfdata_{name}"
-    counters = f"{directory}/{client.target.ns_pid}"
+    counters = f"{directory}/{client.target.jvm.ns_pid}"
     paths = (socket_path, counters, directory)
     before = [(found.st_mode, found.st_uid, found.st_gid) for found in map(os.lstat, paths)]
     code, document = check(running.pid)

@@ -6,7 +6,6 @@ What is asserted of each attack is that nothing of the victim's has changed. Eac
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import fcntl
 import json
 import os
@@ -469,14 +468,14 @@ def test_a_socket_that_it_was_given_to_listen_on(attack, fix, ground, user, how)
 # Without a PID, as leftovers in the /tmp of a JVM are found, but only those; also where the look has
 # refused, since it may be deceived.
 REMOVE_ALL_OF = """
-import dataclasses, json, sys
+import json, sys
 from opskit.actions.repair_ownership import carry_out
 from opskit.analysis.hsperf_check.judge import judge
 from opskit.collect.hsperf_check import Request, collect
 from opskit.host import Host
 host = Host.at(None, None)
 planned = [each for each in judge(collect(host, Request())).repairs if each.path.startswith(f"/proc/{sys.argv[1]}/root/")]
-print(json.dumps([done.why for done in carry_out(host, [dataclasses.replace(each, refused=None) for each in planned])]))
+print(json.dumps([done.why for done in carry_out(host, [each._replace(refused=None) for each in planned])]))
 """
 
 
@@ -667,7 +666,7 @@ def test_a_process_that_ends_between_look_and_deed(app):
     """Nothing is done for a pid whose process has ended, nor for another process that has the pid now."""
     host = Host.at(None, None)
     planned = judge(collect(host, Request((app.pid,)))).repairs
-    later = [dataclasses.replace(repair, way=repair.way._replace(start_ticks=1)) for repair in planned]
+    later = [repair._replace(way=repair.way._replace(start_ticks=1)) for repair in planned]
     [done] = carry_out(host, later)
     assert done.why == f"{app.pid} is another process now"
     os.kill(app.pid, signal.SIGKILL)

@@ -191,12 +191,16 @@ def grown(*sizes):
     ((160_000, 1600, 160_000), []),
 ])  # fmt: skip
 def test_findings_and_exit_code(inprocess, saved, sizes, severities):
-    """Two points are no trend; steady growth by a percent of all bytes or more is a warning and exit code 1."""
+    """Two points are no trend; steady growth by a percent of all bytes is a warning and exit code 1."""
     done = inprocess("jmap-diff", *saved(*grown(*sizes)), "-f", "json")
     found = json.loads(done.out)["findings"]
     assert [one["severity"] for one in found] == severities
     assert {one["code"] for one in found} <= {"class-keeps-growing"}
-    assert done.code == ("warning" in severities)
+    assert done.code == len(severities)
+    after = [f"GC(1) Class Histogram (after full gc)\n{histogram}" for histogram in grown(*sizes)]
+    done = inprocess("jmap-diff", *saved(*after), "-f", "json")
+    assert [one["severity"] for one in json.loads(done.out)["findings"]] == ["warning"] * len(severities)
+    assert done.code == len(severities)
 
 
 def test_a_finding_names_its_file(inprocess, saved):
@@ -310,7 +314,7 @@ def test_pictures(inprocess, saved, tmp_path, suffix):
     for number, contents in enumerate([(BEFORE, AFTER), (BEFORE, AFTER, third)]):
         path = tmp_path / f"growth{number}.{suffix}"
         done = inprocess("jmap-diff", *saved(*contents), "-o", path)
-        assert (done.code, done.out) == (number, "")
+        assert (done.code, done.out) == (number, "")  # the series grows
         data = path.read_bytes()
         assert data.startswith(b"\x89PNG" if suffix == "png" else b"<?xml")
         assert suffix == "png" or b">byte[]<" in data
@@ -406,7 +410,7 @@ def test_it_starts_the_listener_and_does_nothing_else(workload, saved):
 def test_the_leak_is_the_first_suspect(opskit, workload, jvm_version):
     """One class leaks 1 MB a second beside a churning cache: a warning, ranked first, with a forecast for the heap."""
     jvm = workload("leak=1000000", "cache=3000", "allocate=3000000", version=jvm_version, options=("-Xmx96m",))
-    done = opskit("jmap-diff", jvm.pid, "-i", "0.7s", "-c", "6", "-f", "json")
+    done = opskit("jmap-diff", jvm.pid, "--live", "--yes", "-i", "0.7s", "-c", "6", "-f", "json")
     assert done.code == 1
     found = json.loads(done.out)
     first = found["trend"][0]
@@ -425,6 +429,22 @@ def test_the_leak_is_the_first_suspect(opskit, workload, jvm_version):
     assert warning["next"] == f"jcmd {jvm.pid} GC.heap_dump FILE"
     assert warning["window_s"] > 3
     assert any("at this slope the heap is full in" in line for line in found["verdict"])
+
+
+def test_a_healthy_jvm_that_makes_garbage_has_no_leak(inprocess, workload):
+    """Between two collections all that is allocated grows: a note that names --live, which finds no growth."""
+    jvm = workload("cache=3000", "allocate=5000000", options=("-Xms400m", "-Xmx400m", "-Xmn300m"))
+    done = inprocess("jmap-diff", jvm.pid, "-i", "0.3s", "-c", "4", "-f", "json")
+    found = json.loads(done.out)
+    assert found["findings"]
+    assert {one["severity"] for one in found["findings"]} == {"note"}
+    assert {one["next"] for one in found["findings"]} == {f"opskit jmap-diff {jvm.pid} --live -c 5"}
+    assert found["heap_full_in_min"] is None
+    assert "heap is full" not in done.out
+    assert done.code == 0
+    done = inprocess("jmap-diff", jvm.pid, "--live", "-i", "0.3s", "-c", "5", "-f", "json")
+    assert json.loads(done.out)["findings"] == []
+    assert done.code == 0
 
 
 def test_a_watch_compares_all_so_far(inprocess, workload):
@@ -487,7 +507,7 @@ def test_a_jvm_that_ends_meanwhile(workload, tmp_path):
     """What was taken before is shown, and that it ended."""
     jvm = workload("leak=1000000")
     kept = tmp_path / "kept"
-    process = start(jvm.pid, "-i", "1s", "-c", "1000", "--save", kept)
+    process = start(jvm.pid, "--live", "-i", "1s", "-c", "1000", "--save", kept)
     wait_for(lambda: kept.is_dir() and len(list(kept.iterdir())) >= 3, "three histograms")
     jvm.stop()
     out, err = process.communicate(timeout=120)

@@ -14,7 +14,7 @@ from opskit.proc import pipe_fill as pipefill
 from opskit.proc.cgroup import owner as place
 from opskit.proc.cgroup import tree as cgroup  # fmt: skip
 from opskit.proc.config import pam_limits as pamlimits  # fmt: skip
-from opskit.proc.config import sysctl_d
+from opskit.proc.config import setting as conf
 from opskit.proc.files import boot_time as boot  # fmt: skip
 from opskit.proc.files import (
     dentry_state,
@@ -80,7 +80,10 @@ PARSERS = {
     "slabinfo": (slabinfo.parse_slabinfo, "slabinfo - version: 2.1\ndentry 1 2 192 21 1 : tunables 0 0 0 : slabdata 3 4 0\n"),
     "stat": (stat.parse_stat, "4242 (java) S 1 4242 4242 0 -1 1077936384 16233 0 12 0 310 45 0 0 20 0 35 0 8675309 9 8\n"),
     "status": (everything_of_a_status, "Name:\tjava\nUid:\t1\t1\t1\t1\nGid:\t1\t1\t1\t1\nGroups:\t4 5\nNSpid:\t5\t1\nSigCgt:\t2000\n"),
-    "sysctl.d": (lambda text: list(sysctl_d._settings("/x", text.splitlines())), "kernel.threads-max = 4096\n"),
+    "sysctl.d": (
+        lambda text: [conf._sysctl_name(each.key) for each in conf.parse_settings("/x", text.splitlines())],
+        "kernel.threads-max = 4096\n",
+    ),
     "schedstat": (threadcpu.parse_schedstat, "10385712 62103 31\n"),
     "vmstat": (vmstat.parse_vmstat, "nr_slab_reclaimable 124593\n"),
     "names": (lambda text: ids(text.split()), "1 2 3"),

@@ -17,15 +17,14 @@ from opskit.actions import peek_paths
 from opskit.analysis.distribution import Scratch
 from opskit.analysis.jmap_diff.judge import judge
 from opskit.analysis.jmap_diff.names import Choice
-from opskit.analysis.jpmp import flame_tree, frame_kinds, frames, locks, selection, stacks
+from opskit.analysis.jpmp import flame_tree, frame_kinds, frames, locks, stacks
 from opskit.analysis.limits.origin import unit_soft
 from opskit.analysis.limits.thread_stack import compiler_stack_bytes, java_stack
 from opskit.analysis.safepoints.advice import verdict
 from opskit.analysis.safepoints.stops import moment_of, stops_of
 from opskit.analysis.safepoints.sums import Sums
 from opskit.collect.jmap_diff import Facts, Sample
-from opskit.collect.jpmp import files as dump_files
-from opskit.collect.jpmp import words as jpmp_words
+from opskit.collect.jpmp import collect as dump_files
 from opskit.collect.targets import pid_of
 from opskit.commands import dentry
 from opskit.commands.shared import options
@@ -56,7 +55,7 @@ from opskit.proc.cgroup import owner as place
 from opskit.proc.cgroup import tree as cgroup
 from opskit.proc.config import pam_limits as pamlimits
 from opskit.proc.config import systemd_units as units
-from opskit.proc.config.sysctl_d import sysctl_settings
+from opskit.proc.config.setting import sysctl_settings
 from opskit.proc.files import boot_time as boot
 from opskit.proc.files import (
     dentry_state,
@@ -79,7 +78,8 @@ from opskit.proc.fs import ProcFS
 from opskit.proc.kernel import ftrace, seccomp
 from opskit.render.fields import to_object
 from opskit.render.pictures import flame_layout
-from opskit.render.views.jpmp import stacks as view
+from opskit.render.views.jpmp import sentences as view
+from opskit.render.views.jpmp.document import STACK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -529,13 +529,13 @@ def read_dumps(data: bytes) -> object:
             if detail == "locks"
             else stacks.count(dumps, stacks.Naming())
         )
-        picked = selection.select(weighed, selection.Selection())
+        picked = stacks.select(weighed, stacks.Selection())
         for write in (view.root_first, view.leaf_first):
-            shown += view.folded_lines(selection.lines_by_weight(picked, write, on_cpu=False))
-        selection.hottest_first(picked)
-        json.dumps([to_object(view.STACK, stack) for stack in picked])
+            shown += view.folded_lines(stacks.lines_by_weight(picked, write, on_cpu=False))
+        stacks.hottest_first(picked)
+        json.dumps([to_object(STACK, stack) for stack in picked])
         for dump in dumps:
-            shown += map(view.deadlock_line, dump.deadlocks)
+            shown += map(view.reported_deadlock, dump.deadlocks)
         if detail == "locks":
             stacks.cpu_over_run(dumps)
             locks.contention(dumps)
@@ -825,8 +825,8 @@ def _profile(data: bytes) -> object:
     found = dump_files.read_profile(text(data), "a file")
     if found is None:
         return None
-    list(view.folded_lines(selection.lines_by_weight(found, view.root_first, on_cpu=False)))
-    json.dumps([to_object(view.STACK, stack) for stack in selection.select(found, selection.Selection())])
+    list(view.folded_lines(stacks.lines_by_weight(found, view.root_first, on_cpu=False)))
+    json.dumps([to_object(STACK, stack) for stack in stacks.select(found, stacks.Selection())])
     return _draw(found)
 
 
@@ -870,8 +870,8 @@ text_target(
     b"0001-01-01T00:00+2300",
 )
 target("option regex", b"a.*b", b"(a|b)+")(lambda data: options.Regex().convert(text(data[:1000]), None, None))
-target("option samples", b"20", b"0")(lambda data: jpmp_words.read_samples(text(data), "4242"))
-target("option interval", b"0.25", b"250ms")(lambda data: jpmp_words.read_interval(text(data)))
+target("option samples", b"20", b"0")(lambda data: dump_files.read_samples(text(data), "4242"))
+target("option interval", b"0.25", b"250ms")(lambda data: dump_files.read_interval(text(data)))
 
 
 def every_line_of(samples: Iterable[bytes]) -> list[bytes]:

@@ -12,9 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.analysis.hsperf_check.rules import CLIENT_MODE
-from opskit.analysis.hsperf_check.subject import NOT_SECURE, Subject, named
-from opskit.jvm.attach.target import accepts_root_trigger, may_write, remakes
+from opskit.analysis.hsperf_check.rules import CLIENT_MODE, NOT_SECURE, Subject, named, takes_trigger_of
+from opskit.jvm.attach.target import may_write, remakes
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -35,10 +34,9 @@ class ClientVerdict(NamedTuple):
     why: str | None = None
 
     @property
-    def line(self) -> str:
-        """`jstack of JDK 8 as root: refused, …`."""
-        result = {True: "works", False: "refused", None: "unknown"}[self.works]
-        return f"{self.client}: {result}" + (f", {self.why}" if self.why else "")
+    def result(self) -> str:
+        """Works, refused or unknown."""
+        return "unknown" if self.works is None else "works" if self.works else "refused"
 
 
 class _Client(NamedTuple):
@@ -130,9 +128,9 @@ def _broken(around: Surroundings) -> str | None:
 
 def _no_listener(around: Surroundings, *, old: bool) -> str | None:
     """Why the listener could not be started; None where it could."""
+    if around.reduced and old:
+        return "never try: it sends SIGQUIT, which kills a JVM started with -Xrs"
     if around.reduced:
-        if old:
-            return "never try: it sends SIGQUIT, which kills a JVM started with -Xrs"
         return "its socket was deleted, and with -Xrs it makes no other"
     if around.listener and not remakes(around.java_major):
         return "its socket was deleted, and it makes no other one before a restart"
@@ -146,8 +144,7 @@ def _no_listener(around: Surroundings, *, old: bool) -> str | None:
             return f"the JVM may not make its socket in {tmp.entry.path}"
     for trigger in around.triggers:
         owner = trigger.entry.file.uid
-        accepted = owner == around.euid or (owner == 0 and accepts_root_trigger(around.java_major) is not False)
-        if trigger.in_cwd and not accepted:
+        if trigger.in_cwd and not takes_trigger_of(around, owner):
             return f"{trigger.entry.path} belongs to uid {owner}: no listener is started while it is there"
     return None
 

@@ -10,18 +10,19 @@ from opskit.analysis.hsperf_check import rules
 from opskit.analysis.hsperf_check.clients import ClientVerdict, clients
 from opskit.analysis.hsperf_check.repairs import (
     OTHERS_MAY_WRITE,
-    Repair,
     doubt_of_counters,
     not_a_trigger,
     open_to_others,
     plan,
 )
-from opskit.analysis.hsperf_check.subject import Subject
+from opskit.analysis.hsperf_check.rules import Subject
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from opskit.analysis.finding import Severity
+    from opskit.analysis.hsperf_check.repairs import Repair
     from opskit.analysis.hsperf_check.rules import Rule, Text
     from opskit.collect.hsperf_check import Facts
     from opskit.jvm.attach.files import Surroundings
@@ -57,9 +58,7 @@ class Result(NamedTuple):
 def judge(facts: Facts) -> Result:
     """Apply the rules to each JVM, to what ended JVMs left, and to the probes."""
     repairs: list[Repair] = []
-    checked = [
-        Checked(around, [*clients(facts, around)], [*_of_jvm(facts, around, repairs)]) for around in facts.around
-    ]
+    checked = [Checked(each, [*clients(facts, each)], [*_of_jvm(facts, each, repairs)]) for each in facts.around]
     found = [finding for each in checked for finding in each.findings]
     for left in facts.leftovers:
         subject = Subject(facts, left.pid, entry=left.entry, doubt=_doubt_of_leftover(left), left=left)
@@ -121,9 +120,9 @@ def _of_counters(facts: Facts, around: Surroundings, repairs: list[Repair]) -> I
         subject = Subject(facts, pid, around, directory, doubt=refused, right_mode=right)
         yield from _apply(rules.DIRECTORY, subject, "shared", repairs)
     if entry is not None and counters.is_own:
-        refused = doubt or open_to_others(entry.file, around.euid)
         links = entry.file.links
-        subject = Subject(facts, pid, around, entry, doubt=refused if links == 1 else f"it has {links} links")
+        refused = f"it has {links} links" if links != 1 else doubt or open_to_others(entry.file, around.euid)
+        subject = Subject(facts, pid, around, entry, doubt=refused)
         yield from _apply(rules.COUNTERS, subject, "file", repairs)
     elif entry is not None:
         yield from _apply(rules.OTHERS_COUNTERS, Subject(facts, pid, around, entry), "file", repairs)
@@ -147,13 +146,10 @@ def _doubt_of_leftover(left: Leftover) -> str | None:
 
 def _of_probes(facts: Facts) -> Iterator[Finding]:
     starts = {around.pid: around.jvm.start_ticks for around in facts.around}
-    for probe in facts.probes.values():
+    for pid, probe in facts.probes.items():
         if probe.reason is not None:
-            yield Finding(
-                "attach-probe-failed",
-                "note" if probe.reason in _INTENDED else "error",
-                Entity("process", probe.pid, starts[probe.pid]),
-                probe.said,
-                f"--probe: {probe.reason} after {probe.took_ms:.0f} ms",
-                next=shell.command("opskit", "safepoints", probe.pid) if probe.reason == "timeout" else None,
-            )
+            severity: Severity = "note" if probe.reason in _INTENDED else "error"
+            evidence = f"--probe: {probe.reason} after {probe.took_ms:.0f} ms"
+            closer = shell.command("opskit", "safepoints", pid) if probe.reason == "timeout" else None
+            process = Entity("process", pid, starts[pid])
+            yield Finding("attach-probe-failed", severity, process, probe.said, evidence, next=closer)

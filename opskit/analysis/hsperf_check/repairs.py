@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from opskit import shell
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from opskit.analysis.hsperf_check.subject import Subject
+    from opskit.analysis.hsperf_check.rules import Subject
     from opskit.jvm.attach.files import Entry, Surroundings, Way
     from opskit.proc.fs import FileId
 
@@ -18,8 +17,7 @@ Change = Literal["owner", "group", "mode", "remove"]
 OTHERS_MAY_WRITE = 0o022
 
 
-@dataclass(frozen=True)
-class Repair:
+class Repair(NamedTuple):
     """One change to one file, which must still be the same (device, inode) then.
 
     `way` and `names` lead to the file, `path` shows it. `owner`, `group`, `mode`: what to set, None: leave; of a directory's
@@ -63,15 +61,13 @@ class Outcome(NamedTuple):
 
 def plan(subject: Subject, entry: Entry, code: str, proof: Proof, change: Change) -> Repair:
     """The repair of a subject's file, to the JVM's own owner or group, the mode that it should have, or gone."""
-    way, owner, group, mode = entry.way, None, None, None
+    way, owner, group, mode, words = entry.way, None, None, None, "remove"
     if change == "owner":
         owner, words = subject.jvm.euid, f"owner {subject.user}"
     elif change == "group":
         group, words = subject.jvm.egid, f"group {subject.jvm_group}"
     elif change == "mode":
         mode, words = subject.right_mode, f"mode {subject.right_mode:04o}"
-    else:
-        words = "remove"
     refused = subject.doubt if way is not None else f"the root directory of {subject.pid} cannot be entered"
     refused = (way.refused if way else None) or refused
     if change == "remove" and not subject.case.sees_all:

@@ -6,10 +6,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from opskit.analysis.finding import Entity
 from opskit.analysis.hsperf_check.repairs import OTHERS_MAY_WRITE
-from opskit.analysis.hsperf_check.subject import NOT_SECURE
 from opskit.jvm.attach.target import TRIGGER_STAYS_S, accepts_root_trigger, may_write, remakes
 from opskit.jvm.discover import NotReady
 from opskit.records import NamedTuple
@@ -21,15 +21,71 @@ if TYPE_CHECKING:
 
     from opskit.analysis.finding import Severity
     from opskit.analysis.hsperf_check.repairs import Change, Proof
-    from opskit.analysis.hsperf_check.subject import Subject
+    from opskit.collect.hsperf_check import Facts
+    from opskit.jvm.attach.files import Counters, Entry, Socket, Surroundings, Tmp
+    from opskit.jvm.attach.leftovers import Leftover
 
-    Text = Union[str, Callable[[Subject], Union[str, None]]]
+    Text = Union[str, Callable[["Subject"], Union[str, None]]]
 
 CLIENT_MODE = 0o066  # the bits that make a client refuse a socket
+NOT_SECURE = "`well-known file is not secure`"
 _STAT = "{s.seen}"
 _CLEANER = "keep cleaners off: add a line `x /tmp/%s*` to /etc/tmpfiles.d/jvm.conf"
 _SHARED_TMP = "give each container its own /tmp"
 _NO_THREAD_BUT = "{s.pid} has a thread Attach Listener, and the file does not exist"
+
+
+class Subject:
+    """A JVM (`around`), a file (`entry`) or both, as attributes that the rules' texts use: `{s.owner}` is `app (1001)`.
+
+    `case`: the facts. `doubt`: why --fix leaves the file alone. `right_mode`: what its mode should be. `in_cwd`: of a trigger
+    file in the JVM's working directory. `left`: what a JVM left that has ended. `path`: where a file should be that is missing.
+    """
+
+    def __init__(
+        self,
+        case: Facts,
+        pid: int,
+        around: Surroundings | None = None,
+        entry: Entry | None = None,
+        *,
+        path: str = "",
+        doubt: str | None = None,
+        right_mode: int = 0o600,
+        in_cwd: bool = False,
+        left: Leftover | None = None,
+    ) -> None:
+        self.case, self.pid, self.around, self.doubt, self.right_mode = case, pid, around, doubt, right_mode
+        self.in_cwd, self.left, self.by_pid = in_cwd, left, left is None or left.by_pid
+        self.path = entry.path if entry else path
+        # A rule only uses the parts that its subjects have.
+        self.entry, self.jvm = cast("Entry", entry), cast("Surroundings", around)
+        if around is not None:
+            self.tmp, self.socket = cast("Tmp", around.tmp), cast("Socket", around.socket)
+            self.counters = cast("Counters", around.counters)
+            self.user = named(case.user_name(around.euid), around.euid)
+            self.jvm_group = named(case.group_name(around.egid), around.egid)
+            self.java = f"JDK {around.java_major}" if around.java_major else "this JDK"
+        if entry is not None:
+            self.file = file = entry.file
+            self.kind, self.mode = entry.kind, f"{entry.mode:04o}"
+            self.owner = named(case.user_name(file.uid), file.uid)
+            self.group = named(case.group_name(file.gid), file.gid)
+            self.seen = f"{self.kind} {self.owner}:{self.group} mode {self.mode} links {file.links} inode {file.inode}"
+            self.age_s = case.now_s - file.ctime_ns / 1e9
+
+    def entity(self, kind: str) -> Entity:
+        """What a finding is about: the JVM, or the file, in the JVM where it is that JVM's alone."""
+        process = None if self.around is None else Entity("process", self.pid, self.around.jvm.start_ticks)
+        if kind == "process" and process is not None:
+            return process
+        inside = None if kind == "shared" else process
+        return Entity("socket" if kind == "socket" else "file", self.path, inside=inside)
+
+
+def named(name: str, number: int) -> str:
+    """`app (1001)`; the number alone where it has no name."""
+    return name if name == str(number) else f"{name} ({number})"
 
 
 class Rule(NamedTuple):
@@ -171,18 +227,18 @@ DELETED_SOCKET = (
 # Trigger files
 
 
-def is_accepted(s: Subject) -> bool:
+def takes_trigger_of(around: Surroundings, uid: int) -> bool:
     """Whether the JVM takes a trigger file of this owner."""
-    return s.file.uid == s.jvm.euid or (s.file.uid == 0 and accepts_root_trigger(s.jvm.java_major) is not False)
+    return uid == around.euid or (uid == 0 and accepts_root_trigger(around.java_major) is not False)
 
 
 TRIGGER = (
     Rule("attach-trigger-owner", lambda s: "error" if s.in_cwd and s.jvm.listener is False else "warning",
-         lambda s: not is_accepted(s),
+         lambda s: not takes_trigger_of(s.jvm, s.file.uid),
          lambda s: f"belongs to {s.owner}, the JVM runs as {s.user}: "
          + ("no client can start the listener while it is there" if s.in_cwd else "the JVM does not accept it as a trigger"),
          repair=("old", "remove")),
-    Rule("attach-trigger-left", "warning", lambda s: is_accepted(s) and s.age_s > TRIGGER_STAYS_S,
+    Rule("attach-trigger-left", "warning", lambda s: takes_trigger_of(s.jvm, s.file.uid) and s.age_s > TRIGGER_STAYS_S,
          "left behind by a client that was killed, {s.age_s:.0f} s ago: kill -3 would start the listener instead of printing a "
          "thread dump", repair=("old", "remove")),
 )  # fmt: skip
@@ -193,16 +249,12 @@ TRIGGER = (
 _KEEPS = "a JVM that starts shares no hsperfdata, and jps does not list it"
 
 
-def _is_directory(s: Subject) -> bool:
-    return s.kind == "directory"
-
-
 DIRECTORY = (
-    Rule("hsperf-dir-symlink", "warning", lambda s: not _is_directory(s), "a {s.kind}, not a directory: JVMs and jps do not use it",
+    Rule("hsperf-dir-symlink", "warning", lambda s: s.kind != "directory", "a {s.kind}, not a directory: JVMs and jps do not use it",
          fix="find out who made it, then remove it: the next JVM makes its directory"),
-    Rule("hsperf-dir-owner", "warning", lambda s: _is_directory(s) and s.file.uid != s.jvm.euid,
+    Rule("hsperf-dir-owner", "warning", lambda s: s.kind == "directory" and s.file.uid != s.jvm.euid,
          f"belongs to {{s.owner}}, the JVM runs as {{s.user}}: {_KEEPS}", repair=("mapped", "owner")),
-    Rule("hsperf-dir-mode", "warning", lambda s: _is_directory(s) and s.entry.mode & OTHERS_MAY_WRITE,
+    Rule("hsperf-dir-mode", "warning", lambda s: s.kind == "directory" and s.entry.mode & OTHERS_MAY_WRITE,
          f"mode {{s.mode}} lets others write to it: {_KEEPS}", repair=("mapped", "mode")),
 )  # fmt: skip
 COUNTERS = (
@@ -253,7 +305,7 @@ def _is_safe(s: Subject) -> bool:
 def _missing(s: Subject) -> str:
     directory = s.counters.directory
     why = "the cause is not visible any more (a full /tmp, or a directory that was not secure when it started)"
-    if directory is not None and not _is_safe(s):
+    if not _is_safe(s):
         why = "its directory was not secure when it started"
     elif directory is not None and _closed_directory(s):
         why = f"mode {directory.mode:04o} of {directory.path} locks out {s.user}, who needs rwx to create a file there"
@@ -266,10 +318,9 @@ def _mend_directory(s: Subject) -> str:
         return "repair the directory, then restart the JVM"
     if directory.path != directory.inside:
         return f"mode 0755 for {directory.inside} in the image or pod that {s.pid} runs in, then restart the JVM"
-    as_user = command(
-        "sudo", "-u", f"#{s.jvm.euid}", "chmod", "u+rwx", directory.path
-    )  # its own rights: a link leads nowhere else
-    return f"{as_user}; then restart the JVM"
+    # With its own rights a link leads nowhere else.
+    chmod = command("sudo", "-u", f"#{s.jvm.euid}", "chmod", "u+rwx", directory.path)
+    return f"{chmod}; then restart the JVM"
 
 
 NO_COUNTERS = (

@@ -26,17 +26,13 @@ def oddities(histograms: Sequence[Histogram], came: int) -> list[str]:
     """Why these may not be of one JVM at different times, a sentence each. `came`: how many classes are new."""
     found = []
     if twins := _first_twins(histograms):
-        number, later = twins
-        found.append(
-            f"histograms {number} and {later} ({_place(histograms[number - 1])}, {_place(histograms[later - 1])}) are the "
-            "same in every row: the same file twice, or nothing happened between them"
-        )
+        places = ", ".join(f"{one.source}:{one.line}" for one in (histograms[number - 1] for number in twins))
+        same = f"histograms {twins[0]} and {twins[1]} ({places}) are the same in every row"
+        found.append(f"{same}: the same file twice, or nothing happened between them")
     first, last = histograms[0], histograms[-1]
     reasons = [
         _differing("JDK versions", [_jdk_version(histogram) for histogram in histograms]),
-        _differing(
-            "kinds of JVM", ["OpenJ9" if histogram.dialect == "openj9" else "HotSpot" for histogram in histograms]
-        ),
+        _differing("kinds of JVM", ["OpenJ9" if one.dialect == "openj9" else "HotSpot" for one in histograms]),
         _differing("pids", [histogram.stamp.pid for histogram in histograms]),
     ]
     fewer = min(len(first.rows), len(last.rows))
@@ -67,26 +63,19 @@ def _first_twins(histograms: Sequence[Histogram]) -> tuple[int, int] | None:
     return min(twins, default=None)
 
 
-def _place(histogram: Histogram) -> str:
-    return f"{histogram.source}:{histogram.line}"
-
-
 def _differing(what: str, values: Iterable[object]) -> str | None:
     known = list(dict.fromkeys(str(value) for value in values if value is not None))
     return f"{what} {', '.join(known)}" if len(known) > 1 else None
 
 
 def _jdk_version(histogram: Histogram) -> str | None:
-    versions = (module.partition("@")[2] for module in histogram.modules.values() if module.startswith("java.base@"))
-    return next(versions, None)
+    modules = histogram.modules.values()
+    return next((module.partition("@")[2] for module in modules if module.startswith("java.base@")), None)
 
 
 def _restarted(first: Histogram, last: Histogram) -> str | None:
     """Whether the addresses of lambdas and hidden classes differ: another run. Those of the JDK's archive stay the same."""
-    one, other = (
-        {name for name in histogram.rows if "/0x" in name and name not in histogram.modules}
-        for histogram in (first, last)
-    )
+    one, other = ({name for name in h.rows if "/0x" in name and name not in h.modules} for h in (first, last))
     if min(len(one), len(other)) >= 5 and len(one & other) < min(len(one), len(other)) / 5:
         return "hardly a lambda has the same address"
     return None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from opskit.analysis.jmap_diff.names import Choice, Names
 from opskit.analysis.jmap_diff.trend import Trend, times_s, trend
 from opskit.jvm.dumps.class_names import is_vm
+from opskit.jvm.dumps.histogram import sum_rows
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -59,12 +60,12 @@ def compare(histograms: Sequence[Histogram], choice: Choice) -> Comparison:
     raw, gone = changes(first.rows, last.rows)
     names = Names(histograms, choice, gone)
     rows = _compared(names, raw, last.rows)
-    everything = _total(raw, _sum(last.rows))
+    everything = _total(raw, sum_rows(last.rows))
     times = times_s(histograms)
     series = [names.final(histogram.rows) for histogram in histograms] if len(histograms) > 2 else []
     return Comparison(
         rows=rows,
-        total=_total(rows, _sum(names.final(last.rows))) if choice.is_partial else everything,
+        total=_total(rows, sum_rows(names.final(last.rows))) if choice.is_partial else everything,
         vm=_vm_part(names, raw, last.rows),
         everything=everything,
         trend=trend(series, times, [histogram.cut is None for histogram in histograms]) if series else [],
@@ -100,7 +101,7 @@ def _vm_part(names: Names, raw: Sequence[Growth], last: Mapping[str, tuple[int, 
     if not names.any_vm:
         return _total((), (0, 0))
     now = names.selected({name: counts for name, counts in last.items() if is_vm(name)})
-    return _total([row for row in raw if is_vm(row.name) and names.is_selected(row.name)], _sum(now))
+    return _total([row for row in raw if is_vm(row.name) and names.is_selected(row.name)], sum_rows(now))
 
 
 def _largest_first(rows: Iterable[Growth]) -> list[str]:
@@ -145,10 +146,6 @@ def proportion(row: Growth) -> float:
     """The growth as a share of the first histogram: 1.0 is twice as much, infinity for a new row."""
     before = row.bytes - row.bytes_diff
     return row.bytes_diff / before if before else float("inf")
-
-
-def _sum(tallies: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
-    return sum(map(itemgetter(0), tallies.values())), sum(map(itemgetter(1), tallies.values()))
 
 
 def _total(rows: Sequence[Growth], now: tuple[int, int]) -> Growth:

@@ -53,15 +53,12 @@ class Names:
 
     def final(self, rows: Mapping[str, tuple[int, int]]) -> Tallies:
         """A histogram's rows under the names that are compared."""
-        return self.rolled_up(self.selected(self._tallies(rows)))
-
-    def _tallies(self, rows: Mapping[str, tuple[int, int]]) -> Tallies:
         tallies = dict(rows)
         for generated, name in self.folded.items():
             counts = tallies.pop(generated, None)
             if counts is not None:
                 _add(tallies, name, counts)
-        return tallies
+        return self._rolled_up(self.selected(tallies))
 
     def selected(self, tallies: Tallies) -> Tallies:
         """The rows of the selected classes."""
@@ -72,14 +69,11 @@ class Names:
     def is_selected(self, name: str) -> bool:
         """Whether the class is compared."""
         choice = self.choice
-        if not choice.vm and class_names.is_vm(name):
-            return False
-        if choice.include is not None and not choice.include.search(name):
+        if (not choice.vm and class_names.is_vm(name)) or (choice.include and not choice.include.search(name)):
             return False
         return choice.exclude is None or not choice.exclude.search(name)
 
-    def rolled_up(self, tallies: Tallies) -> Tallies:
-        """The rows by class as they are, or summed by package or module."""
+    def _rolled_up(self, tallies: Tallies) -> Tallies:
         if self.choice.by == "class":
             return tallies
         group = class_names.package if self.choice.by == "package" else self._module

@@ -30,6 +30,11 @@ class Trend(NamedTuple):
     steady: bool
     rank: int = 0
 
+    @property
+    def pace(self) -> float:
+        """Bytes per minute; per step where the times are unknown."""
+        return self.bytes_per_step if self.bytes_per_min is None else self.bytes_per_min
+
 
 def trend(
     series: Sequence[Mapping[str, tuple[int, int]]], times: Sequence[float] | None, complete: Sequence[bool]
@@ -65,13 +70,8 @@ def trend(
     return sorted(found, key=_suspicion)
 
 
-def pace_of(one: Trend) -> float:
-    """Bytes per minute; per step where the times are unknown."""
-    return one.bytes_per_step if one.bytes_per_min is None else one.bytes_per_min
-
-
 def _suspicion(one: Trend) -> tuple[bool, bool, int, float, str]:
-    return not one.steady, not is_application(one.name), -one.steps_grown, -pace_of(one), one.name
+    return not one.steady, not is_application(one.name), -one.steps_grown, -one.pace, one.name
 
 
 def _weighted(weights: Sequence[float], track: Sequence[int]) -> float:

@@ -31,11 +31,10 @@ class Frame(NamedTuple):
 
 @dataclass(frozen=True)
 class FlameTree:
-    """The frames that are wide enough to be visible, each before its children, siblings by name.
+    """The frames that are wide enough to be visible, the root first, each before its children, siblings by name.
 
-    `frames[0]` is the root. `gone`: subtrees that are wide enough only in the profile before, their tops at depth 0.
-    `left_out`: frames that were too narrow. `in_common`: whether any frame is in both profiles. `thinned`: further frames
-    that `thin` left out.
+    `gone`: subtrees that are wide enough only in the profile before, their tops at depth 0. `left_out`: frames that were
+    too narrow. `in_common`: whether any frame is in both profiles. `thinned`: further frames that `thin` left out.
     """
 
     frames: Sequence[Frame]
@@ -55,13 +54,8 @@ class FlameTree:
         return self.frames[0].total_before
 
 
-def merge(stacks: Iterable[tuple[Path, int]], narrowest: float = 0.0) -> FlameTree:
-    """The tree of one profile, without frames whose share of the whole is under `narrowest`."""
-    return compare((), stacks, narrowest)
-
-
 def compare(before: Iterable[tuple[Path, int]], after: Iterable[tuple[Path, int]], narrowest: float = 0.0) -> FlameTree:
-    """The tree of the profile `after`, each frame with its weight before; vanished frames are in `gone`."""
+    """The tree of the profile `after`, each frame with its weight before, without frames whose share is under `narrowest`."""
     weights: dict[Path, list[int]] = {}
     totals = [0, 0]
     for side, stacks in enumerate((after, before)):
@@ -69,10 +63,7 @@ def compare(before: Iterable[tuple[Path, int]], after: Iterable[tuple[Path, int]
             if weight <= 0:
                 continue
             totals[side] += weight
-            met = weights.get(path)
-            if met is None:
-                met = weights[path] = [0, 0]
-            met[side] += weight
+            (weights.get(path) or weights.setdefault(path, [0, 0]))[side] += weight
     seen_after, seen_before = (max(narrowest * total, 1) for total in totals)
     frames, left_out, in_common = _merge(weights, seen_after, seen_before)
     if not totals[1]:
@@ -81,10 +72,9 @@ def compare(before: Iterable[tuple[Path, int]], after: Iterable[tuple[Path, int]
 
 
 def thin(tree: FlameTree, costs: Sequence[int], most: int) -> FlameTree:
-    """Keep as many frames as `most` allows: the widest, of equally wide ones those nearest to the root.
+    """Keep as many frames as `most` allows: the widest, of equally wide ones those nearest to the root, so callers first.
 
-    `costs`: of each frame, then of each in `gone`. A caller is at least as wide as its callees and nearer to the root, so it
-    is kept with them.
+    `costs`: of each frame, then of each in `gone`.
     """
     if sum(costs) <= most:
         return tree
@@ -102,9 +92,9 @@ def thin(tree: FlameTree, costs: Sequence[int], most: int) -> FlameTree:
             break
         kept.append(place)
     kept.sort()
-    now = [frames[place] for place in kept if place < len(tree.frames)]
-    gone = [frames[place] for place in kept if place >= len(tree.frames)]
-    return replace(tree, frames=now, gone=gone, thinned=len(frames) - len(kept))
+    now = sum(place < len(tree.frames) for place in kept)
+    left = [frames[place] for place in kept]
+    return replace(tree, frames=left[:now], gone=left[now:], thinned=len(frames) - len(left))
 
 
 def starts(frames: Sequence[Frame], *, before: bool = False) -> list[int]:
@@ -112,8 +102,7 @@ def starts(frames: Sequence[Frame], *, before: bool = False) -> list[int]:
     found: list[int] = []
     following = [0] * (max((frame.depth for frame in frames), default=0) + 2)  # at each depth
     for frame in frames:
-        depth = frame.depth
-        start = following[depth]
+        depth, start = frame.depth, following[frame.depth]
         found.append(start)
         following[depth] = start + (frame.total_before if before else frame.total)
         following[depth + 1] = start
@@ -122,12 +111,10 @@ def starts(frames: Sequence[Frame], *, before: bool = False) -> list[int]:
 
 def _merge(weights: dict[Path, list[int]], seen_after: float, seen_before: float) -> tuple[list[Frame], int, bool]:
     """Walk the sorted stacks; one path is open at a time, and frames that are too narrow are dropped when they close."""
-    found: list[Frame] = []
-    left_out = 0
-    in_common = False
+    found: list[Frame] = [_OPEN]
+    left_out, in_common = 0, False
     opened: list[list[int]] = [[0, 0, 0, 0, 0]]  # total, own, total_before, own_before, place in `found`
     names: list[str] = [ROOT]
-    found.append(Frame(0, ROOT, 0, 0))
 
     def close(down_to: int) -> None:
         nonlocal left_out, in_common

@@ -40,16 +40,10 @@ def is_java(frame: str) -> bool:
 
 
 def kind_of(frame: str, *, outermost: bool = False, among_java: bool = True) -> Kind:
-    """The kind of the frame.
-
-    `outermost`: it may be a thread name. `among_java`: False in a profile without Java methods, where every name without a
-    library or a mark belongs to the application.
-    """
+    """The kind of the frame. `outermost`: it may be a thread name. `among_java`: whether the profile has Java methods."""
     mark = _MARK.search(frame)
-    if mark is not None and mark[1] == "k":
-        return "kernel"
-    if mark is not None and mark[1] == "i":
-        return "inlined"
+    if mark is not None and mark[1] in "ki":
+        return "kernel" if mark[1] == "k" else "inlined"
     name = _BEFORE_THE_CLASS.sub("", frame if mark is None else frame[: mark.start()])
     if mark is None and _LIBRARY.fullmatch(frame):
         return "thread" if outermost and _is_thread(frame) else "native"
@@ -74,9 +68,5 @@ def kinds_of(names: Iterable[str], outermost: Iterable[str], *, threads_outermos
     known = set(names)
     first = set(outermost)
     among_java = any(map(is_java, known))
-    return {
-        name: "thread"
-        if threads_outermost and name in first
-        else kind_of(name, outermost=name in first, among_java=among_java)
-        for name in known
-    }
+    kinds = {name: kind_of(name, outermost=name in first, among_java=among_java) for name in known}
+    return {**kinds, **dict.fromkeys(first & known, "thread")} if threads_outermost else kinds

@@ -72,9 +72,8 @@ def waits_in_native(frames: Sequence[str]) -> bool:
     frames = _bare(frames)
     if not frames or not any(pattern.fullmatch(frames[0]) for pattern in (_SLEEPS, _PARKS, _SELECTS, _READS)):
         return False
-    return _READS_A_FILE.fullmatch(frames[0]) is None or not any(
-        frame.startswith(_FILE_CHANNEL) for frame in frames[:6]
-    )
+    reads_a_file = _READS_A_FILE.fullmatch(frames[0]) and any(frame.startswith(_FILE_CHANNEL) for frame in frames[:6])
+    return not reads_a_file
 
 
 def may_read_file(frames: Sequence[str]) -> bool:
@@ -108,8 +107,6 @@ def is_idle(state: str | None, frames: Sequence[str]) -> bool:
     waits = state in ("WAITING", "TIMED_WAITING") or waits_in_native(frames)
     if not waits or state == "BLOCKED" or any(_ACQUIRES.match(frame) for frame in frames[:6]):
         return False
-    if _SLEEPS.fullmatch(frames[0]) or _SELECTS.fullmatch(frames[0]):
-        return True
-    if any(map(_wants_work, frames)):
+    if _SLEEPS.fullmatch(frames[0]) or _SELECTS.fullmatch(frames[0]) or any(map(_wants_work, frames)):
         return True
     return sum(not _JDK.match(frame) for frame in frames) <= _SHALLOW

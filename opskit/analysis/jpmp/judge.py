@@ -1,29 +1,35 @@
-"""Judge thread dumps: weighted stacks, contended locks, deadlocks. Pure."""
+"""Judge thread dumps: weighted stacks, contended locks, deadlocks; findings and sentences about them. Pure."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+from opskit import shell
 from opskit.analysis.jpmp import stacks as weighing
-from opskit.analysis.jpmp.selection import Selection, select
 from opskit.errors import UsageError
+from opskit.quantities import plural
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from opskit.analysis.finding import Finding
-    from opskit.analysis.jpmp.locks import Contention
-    from opskit.collect.jpmp.facts import Facts
+    from opskit.analysis.finding import Entity, Finding
+    from opskit.analysis.jpmp.locks import ContendedLock, Contention, Deadlock, LockKey, Party
+    from opskit.collect.jpmp.collect import Facts
     from opskit.jvm.dumps.thread_dump import Waits
     from opskit.jvm.profiles import WeightedStack
+
+_ENOUGH_SAMPLES = 3  # in which a lock holds up several threads; fewer may be a moment of a busy, healthy JVM
+_ENOUGH_SHARE = 0.5  # of all samples
+_MOST_NAMES = 5
 
 
 class Weighing(NamedTuple):
     """How to weigh stacks and which to keep. `detailed` False: the dumps were read without thread names."""
 
     naming: weighing.Naming = weighing.Naming()
-    selection: Selection = Selection()
+    selection: weighing.Selection = weighing.Selection()
     root: weighing.Root | None = None
     on_cpu: bool = False
     detailed: bool = True
@@ -52,13 +58,14 @@ def judge(facts: Facts, how: Weighing) -> Profile:
     """Weigh the stacks and find the deadlocks that the JVM reports. Raises UsageError if CPU time is wanted but unknown."""
     stacks, cpu = _weigh(facts, how)
     deadlocks = tuple(dict.fromkeys(deadlock for dump in facts.dumps for deadlock in dump.deadlocks))
+    before = None if facts.before is None else _weigh(facts.before, how._replace(detailed=True))[0]
     return Profile(
         stacks,
-        select(stacks, how.selection),
+        weighing.select(stacks, how.selection),
         None if cpu is None else sum(cpu.values()),
         deadlocks,
-        _findings(facts, deadlocks),
-        None if facts.before is None else select(_weigh(facts.before, how._replace(detailed=True))[0], how.selection),
+        [_reported_deadlock(facts, deadlock) for deadlock in deadlocks],
+        None if before is None else weighing.select(before, how.selection),
     )
 
 
@@ -79,34 +86,145 @@ def _check_cpu(facts: Facts, cpu: Mapping[int, float] | None) -> None:
         raise UsageError("--on-cpu: collapsed stacks say nothing about CPU time; leave it out")
     if facts.dumps and cpu is None:
         if len(facts.dumps) < 2:
-            raise UsageError(
-                "--on-cpu needs two dumps or more of the same JVM: CPU time since the start of a thread says nothing "
-                "about its current stack"
-            )
+            why = "CPU time since the start of a thread says nothing about its current stack"
+            raise UsageError(f"--on-cpu needs two dumps or more of the same JVM: {why}")
         raise UsageError("--on-cpu: these dumps have no cpu= (JDK 11 and later write it); sample the live JVM instead")
-
-
-def _findings(facts: Facts, deadlocks: Sequence[Sequence[Waits]]) -> list[Finding]:
-    if not deadlocks:
-        return []
-    from opskit.analysis.jpmp.findings import reported_deadlock
-
-    return [reported_deadlock(facts, deadlock) for deadlock in deadlocks]
 
 
 def judge_locks(facts: Facts) -> Locks:
     """Find contended locks and deadlocks. Raises UsageError for profiles, which have no locks."""
-    from opskit.analysis.jpmp.findings import lock_findings
     from opskit.analysis.jpmp.locks import contention
     from opskit.jvm.logs.timestamps import read_stamp
 
     if not facts.dumps:
         raise UsageError("--locks: collapsed stacks say nothing of locks; give the thread dumps themselves")
-    times: Sequence[float | None]
-    if facts.live is not None:
-        times = facts.live.times_s
-    else:
-        times = [None if dump.time is None else read_stamp(dump.time).time_s for dump in facts.dumps]
-    found = contention(facts.dumps, times)
+    times = [None if dump.time is None else read_stamp(dump.time).time_s for dump in facts.dumps]
+    found = contention(facts.dumps, times if facts.live is None else facts.live.times_s)
     known = any(thread.locks for dump in facts.dumps for thread in dump.threads)
-    return Locks(found, known, lock_findings(facts, found))
+    return Locks(found, known, _lock_findings(facts, found))
+
+
+def _reported_deadlock(facts: Facts, links: Sequence[Waits]) -> Finding:
+    seen = sum(links in dump.deadlocks for dump in facts.dumps)
+    names = [f'"{link.thread}"' for link in links]
+    return _deadlock(facts, names, f"reported by the JVM in {_of_dumps(seen, facts)}", _jpmp(facts, "--locks"))
+
+
+def _deadlock(facts: Facts, names: Sequence[str], evidence: str, closer: str | None) -> Finding:
+    from opskit.analysis.finding import Finding
+
+    shown = listed(names, _MOST_NAMES)
+    summary = f"{plural(len(names), 'thread')} wait for each other until the JVM is restarted: {shown}"
+    return Finding("jvm-deadlock", "error", _process(facts), summary, evidence, next=closer)
+
+
+def _lock_findings(facts: Facts, found: Contention) -> list[Finding]:
+    deadlocked = {link.thread[:3] for deadlock in found.deadlocks for link in deadlock.links}
+    return [
+        *(_found_deadlock(facts, deadlock) for deadlock in found.deadlocks),
+        *(_contended(facts, lock) for lock in found.locks if _is_held_up(lock, facts, deadlocked)),
+    ]
+
+
+def _found_deadlock(facts: Facts, deadlock: Deadlock) -> Finding:
+    names = [f'"{link.thread.name}"' for link in deadlock.links]
+    evidence = "reported by the JVM" if deadlock.reported else "a circle of waits, not reported by the JVM"
+    save = None if facts.live is None else _jpmp(facts, 3, "--save", f"jpmp-{facts.live.pid}")
+    finding = _deadlock(facts, names, evidence, save)
+    if deadlock.reported or all(link.thread.state != "TIMED_WAITING" for link in deadlock.links):
+        return finding
+    summary = f"{plural(len(names), 'thread')} wait for each other until one of them times out: {', '.join(names)}"
+    return finding._replace(severity="note", summary=summary)
+
+
+def _is_held_up(lock: ContendedLock, facts: Facts, deadlocked: Iterable[object]) -> bool:
+    """Whether one lock holds up several threads most of the time: not by a deadlock, and not in idle acceptors."""
+    from opskit.analysis.jpmp.idle import waits_for_connections
+
+    if lock.crowded_samples < max(_ENOUGH_SAMPLES, _ENOUGH_SHARE * len(facts.dumps)) or not lock.can_be_owned:
+        return False
+    owners = [party for party in (lock.owner, *(link.thread for link in lock.chain)) if party is not None]
+    return not (
+        any(owner[:3] in deadlocked for owner in owners)
+        or any(waits_for_connections(party.frames) for party in (*owners, lock.waiters[0]))
+    )
+
+
+def _contended(facts: Facts, lock: ContendedLock) -> Finding:
+    from opskit.analysis.finding import Entity, Finding
+
+    closer = None
+    if lock.owner is not None and lock.owner.name:
+        name = re.sub(r"([.^$*+?{}\[\]\\|()])", r"\\\1", lock.owner.name)
+        closer = _jpmp(facts, "--by-thread", "--include", f"^{name}$")
+    elif lock.kind == "synchronizer" and facts.live is not None:
+        closer = _jpmp(facts, "--locks", "--synchronizers")
+    waited = "" if lock.waited_at_least_s is None else f"; one thread waited at least {lock.waited_at_least_s:.1f} s"
+    return Finding(
+        "lock-contended",
+        "warning",
+        Entity("lock", lock_name(lock.key), inside=_process(facts)),
+        lock_line(lock),
+        f"contended in {_of_dumps(lock.samples, facts)}{waited}",
+        next=closer,
+        share=lock.crowded_samples / len(facts.dumps),
+        window_s=None if facts.live is None else facts.live.elapsed_s,
+    )
+
+
+def _of_dumps(count: int, facts: Facts) -> str:
+    return f"{count} of {plural(len(facts.dumps), 'dump')}"
+
+
+def _process(facts: Facts) -> Entity:
+    from opskit.analysis.finding import Entity
+
+    if facts.live is None:
+        return Entity("file", " ".join(facts.files))
+    return Entity("process", facts.live.pid, facts.live.start_ticks)
+
+
+def _jpmp(facts: Facts, *words: object) -> str | None:
+    """The command line of jpmp on the same target; None for standard input."""
+    if facts.live is not None:
+        return shell.command("opskit", "jpmp", facts.live.pid, *words)
+    return None if "-" in facts.files else shell.command("opskit", "jpmp", *words, *shell.operands(*facts.files))
+
+
+def listed(names: Sequence[str], most: int, comma: str = ", ") -> str:
+    """The first of them: `main, worker-1, … 7 more`."""
+    rest = len(names) - most
+    return comma.join([*names[:most], f"… {rest} more"] if rest > 0 else names)
+
+
+def party_name(party: Party) -> str:
+    """`"pool-1-thread-3" #41`, or `virtual thread #22 "name"`."""
+    number = "" if party.java_id is None else f" #{party.java_id}"
+    if party.virtual:
+        return f"virtual thread{number}" + (f' "{party.name}"' if party.name else "")
+    return f'"{party.name}"{number}' if party.name else f"thread {party.native_id}"
+
+
+def lock_name(key: LockKey) -> str:
+    """`java.lang.Object@6ce3e8d10`."""
+    return "@".join(key)
+
+
+def lock_line(lock: ContendedLock) -> str:
+    """The sentence about one lock: how many threads it holds up, its owner, and where the chain of owners ends."""
+    said = f"{lock_name(lock.key)} holds up {plural(lock.held_up, 'thread')}"
+    if lock.owner is None:
+        return f"{said}; its owner is unknown: {lock.owner_unknown}"
+    said += f"; held by {party_name(lock.owner)}"
+    root = lock.owner
+    for link in lock.chain:
+        said += f", which waits for {lock_name(link.lock)}"
+        if link.owner is None:
+            return f"{said} of unknown owner"
+        if link.owner == lock.owner or link.owner in (earlier.thread for earlier in lock.chain):
+            return f"{said}: a deadlock"
+        said += f" held by {party_name(link.owner)}"
+        root = link.owner
+    if root.frames:
+        said += f", which is {f'{root.state} ' if root.state else ''}in {root.frames[0]}"
+    return said

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 LockKey = tuple[str, str]  # class name, address
 
-_MONITOR_WAITS = ("waiting to lock", "waiting to re-lock in wait()", "waiting to relock in wait()")
+_RELOCKS = ("waiting to re-lock in wait()", "waiting to relock in wait()")
+_MONITOR_WAITS, _RELEASES = ("waiting to lock", *_RELOCKS), ("waiting on", *_RELOCKS)
 _PARKS = "parking to wait for"
-_RELEASES = ("waiting on", "waiting to re-lock in wait()", "waiting to relock in wait()")
 # Parking on one of these is waiting for work or for a signal, not for a lock.
 _SIGNALS = re.compile(
     r"ConditionObject|SynchronousQueue|LinkedTransferQueue|ForkJoin|Exchanger|FutureTask|CompletableFuture|Phaser|Thread(?:Builders)?\b"
@@ -70,10 +70,9 @@ class Deadlock(NamedTuple):
 class ContendedLock(NamedTuple):
     """A lock that threads wait for, as in the last dump that shows it.
 
-    `kind`: "monitor" or "synchronizer". `held_up`: the waiters, and the threads that wait for locks of the waiters.
-    `owner_unknown`: why `owner` is None. `chain`: what the owner waits for, and so on (at most 100 links). `samples`: the
-    dumps in which it is contended; `crowded_samples`: those in which it holds up SEVERAL threads. `waited_at_least_s`: the
-    longest wait of one thread over consecutive dumps; None if it is unknown when they were taken.
+    `kind`: "monitor" or "synchronizer". `held_up`: the waiters, and the threads that wait for locks of the waiters. `chain`:
+    what the owner waits for, and so on (at most 100 links). `samples`: the dumps in which it is contended; `crowded_samples`:
+    those in which it holds up SEVERAL threads. `waited_at_least_s`: the longest wait of one thread over consecutive dumps.
     """
 
     class_name: str
@@ -87,6 +86,11 @@ class ContendedLock(NamedTuple):
     samples: int
     waited_at_least_s: float | None
     crowded_samples: int = 0
+
+    @property
+    def key(self) -> LockKey:
+        """Class name and address."""
+        return self[:2]
 
     @property
     def can_be_owned(self) -> bool:
@@ -112,10 +116,9 @@ def contention(dumps: Sequence[ThreadDump], times_s: Sequence[float | None] | No
         graph = _Graph(dump)
         waits.look(number, graph.wanted)
         for lock in graph.contended():
-            key = (lock.class_name, lock.address)
-            samples[key] += 1
-            crowded[key] += lock.held_up >= SEVERAL
-            latest[key] = lock
+            samples[lock.key] += 1
+            crowded[lock.key] += lock.held_up >= SEVERAL
+            latest[lock.key] = lock
         for deadlock in graph.deadlocks():
             deadlocks.setdefault(frozenset(link.thread[:3] for link in deadlock.links), deadlock)
     locks = [
@@ -152,11 +155,10 @@ class _Graph:
         self._dump = dump
         self._holder: dict[LockKey, Thread] = {}
         self.wanted: dict[Thread, tuple[LockKey, Lock]] = {}
-        for thread in dump.threads:
-            self._note(thread)
         self._by_name: dict[str | None, list[Thread]] = {}
         self._by_java_id: dict[int | None, Thread] = {}
         for thread in dump.threads:
+            self._note(thread)
             self._by_name.setdefault(thread.name, []).append(thread)
             self._by_java_id.setdefault(thread.java_id, thread)
         self._reported = [{_bare(link.address) for link in deadlock if link.address} for deadlock in dump.deadlocks]
@@ -190,16 +192,14 @@ class _Graph:
 
     def _note(self, thread: Thread) -> None:
         released = {lock.address for lock in thread.locks if lock.action in _RELEASES}
-        wants = next((lock for lock in thread.locks if _is_wanted(thread, lock)), None)
-        if wants is not None:
+        if (wants := next((lock for lock in thread.locks if _is_wanted(thread, lock)), None)) is not None:
             self.wanted[thread] = _key(wants), wants
         for lock in thread.locks:
             if lock.action == "locked" and lock.address is not None and lock.address not in released:
                 self._holder.setdefault(_key(lock), thread)
 
     def _owner_of(self, key: LockKey, lock: Lock) -> Thread | None:
-        holder = self._holder.get(key)
-        if holder is not None:
+        if (holder := self._holder.get(key)) is not None:
             return holder
         if lock.owner is not None:
             return self._named(lock.owner, None)
@@ -215,9 +215,8 @@ class _Graph:
             return candidates[0] if candidates else None
         if (name, deadlock) not in self._namesakes:
             # The first one that waits for a lock of this deadlock.
-            waiting = (
-                self._waits_for[name, each] for each in self._reported[deadlock] if (name, each) in self._waits_for
-            )
+            places = ((name, address) for address in self._reported[deadlock])
+            waiting = (self._waits_for[place] for place in places if place in self._waits_for)
             self._namesakes[name, deadlock] = min(waiting, default=(0, None), key=itemgetter(0))[1]
         return self._namesakes[name, deadlock]
 
@@ -231,13 +230,12 @@ class _Graph:
             owner = self._owner[threads[0]]
             kind = "synchronizer" if lock.action == _PARKS else "monitor"
             yield ContendedLock(
-                class_name=key[0],
-                address=key[1],
-                kind=kind,
+                *key,
+                kind,
                 waiters=tuple(map(self._party, threads)),
                 held_up=self._held_up_by(threads),
-                owner=None if owner is None else self._party(owner),
-                owner_unknown=None if owner is not None else _why_unknown(kind, key[0]),
+                owner=owner and self._party(owner),
+                owner_unknown=None if owner else _why_unknown(kind, key[0]),
                 chain=self._chain(owner),
                 samples=1,
                 waited_at_least_s=None,
@@ -257,9 +255,8 @@ class _Graph:
     def _find_trees(self) -> dict[Thread, tuple[int, int, int | None]]:
         """For each waiting thread: its place, the number of places with all threads behind it, the circle they lead to."""
         order: list[Thread] = []
-        circle_of: dict[Thread, int | None] = {}
         ahead = [thread for thread in self.wanted if thread in self._circle or self._owner[thread] not in self.wanted]
-        circle_of.update((thread, self._circle.get(thread)) for thread in ahead)
+        circle_of = {thread: self._circle.get(thread) for thread in ahead}
         while ahead:
             thread = ahead.pop()
             order.append(thread)
@@ -283,12 +280,10 @@ class _Graph:
         return tuple(links)
 
     def _link(self, thread: Thread) -> Link:
-        found = self._links.get(thread)
-        if found is None:
+        if thread not in self._links:
             owner = self._owner[thread]
-            party = None if owner is None else self._party(owner)
-            found = self._links[thread] = Link(self._party(thread), self.wanted[thread][0], party)
-        return found
+            self._links[thread] = Link(self._party(thread), self.wanted[thread][0], owner and self._party(owner))
+        return self._links[thread]
 
     def _party(self, thread: Thread) -> Party:
         return self._parties.get(thread) or self._parties.setdefault(thread, _party(thread))
@@ -296,10 +291,11 @@ class _Graph:
     def deadlocks(self) -> Iterable[Deadlock]:
         """The circles among the waits, and deadlocks that the JVM reports although the stacks do not show them."""
         reported: set[str] = set().union(*self._reported)
+        shown: set[str] = set()
         for circle in self._circles:
             addresses = {self.wanted[thread][0][1] for thread in circle}
+            shown |= addresses
             yield Deadlock(tuple(map(self._link, circle)), reported=not addresses.isdisjoint(reported))
-        shown = {self.wanted[thread][0][1] for circle in self._circles for thread in circle}
         for number, (deadlock, theirs) in enumerate(zip(self._dump.deadlocks, self._reported)):
             if theirs and not theirs & shown:
                 yield Deadlock(tuple(self._as_reported(link, number) for link in deadlock), reported=True)
@@ -322,13 +318,12 @@ class _Graph:
         return circles
 
     def _as_reported(self, link: Waits, deadlock: int) -> Link:
-        thread = self._named(link.thread, deadlock)
-        owner = None if link.owner is None else self._named(link.owner, deadlock)
-        return Link(
-            self._party(thread) if thread else _unseen(link.thread),
-            (link.lock_class or "?", _bare(link.address or "")),
-            self._party(owner) if owner else _unseen(link.owner) if link.owner is not None else None,
-        )
+        def party(name: str) -> Party:
+            thread = self._named(name, deadlock)
+            return self._party(thread) if thread else Party(name, None, None, None, (), virtual=False)
+
+        lock = link.lock_class or "?", _bare(link.address)
+        return Link(party(link.thread), lock, None if link.owner is None else party(link.owner))
 
 
 def _is_wanted(thread: Thread, lock: Lock) -> bool:
@@ -340,19 +335,18 @@ def _is_wanted(thread: Thread, lock: Lock) -> bool:
         return thread.stack.state in (None, "BLOCKED")
     if lock.action != _PARKS or lock.class_name is None or _SIGNALS.search(lock.class_name):
         return False
-    return _OWNED.search(lock.class_name) is not None or not is_idle(
-        thread.stack.state, tuple(map(frame_name, thread.stack.frames))
-    )
+    if _OWNED.search(lock.class_name):
+        return True
+    return not is_idle(thread.stack.state, tuple(map(frame_name, thread.stack.frames)))
 
 
 def _why_unknown(kind: str, class_name: str) -> str:
-    if kind == "monitor":
-        return NO_OWNER_IN_DUMP
-    return ASK_FOR_SYNCHRONIZERS if _OWNED.search(class_name) else NO_OWNER
+    unowned = ASK_FOR_SYNCHRONIZERS if _OWNED.search(class_name) else NO_OWNER
+    return NO_OWNER_IN_DUMP if kind == "monitor" else unowned
 
 
 def _key(lock: Lock) -> LockKey:
-    return lock.class_name or "?", _bare(lock.address or "")
+    return lock.class_name or "?", _bare(lock.address)
 
 
 def _bare(address: str | None) -> str:
@@ -364,7 +358,3 @@ def _party(thread: Thread) -> Party:
     virtual = thread.virtual is True or thread.stack.role == "mounted"
     frames = tuple(map(frame_name, thread.stack.frames))
     return Party(thread.name or "", thread.java_id, thread.native_id, thread.stack.state, frames, virtual)
-
-
-def _unseen(name: str) -> Party:
-    return Party(name, None, None, None, (), virtual=False)

@@ -1,4 +1,4 @@
-"""Weigh the stacks of thread dumps by samples and by CPU time. Pure.
+"""Weigh the stacks of thread dumps by samples and by CPU time; choose, merge and order weighted stacks. Pure.
 
 A RUNNABLE thread may use no CPU (a read from a socket). A thread's CPU time is therefore split over its samples that
 are RUNNABLE and whose top frame is not a native method known to wait.
@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Literal
 
-from opskit.analysis.jpmp.frames import frame_name, pool_of, vm_frame
+from opskit.analysis.jpmp.frames import frame_name, pool_of, short, vm_frame
 from opskit.jvm.dumps.thread_dump import Stack
 from opskit.jvm.profiles import WeightedStack
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Mapping, Sequence
+    import re
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
-    from opskit.jvm.dumps.thread_dump import Thread, ThreadDump
+    from opskit.jvm.dumps.thread_dump import ThreadDump
 
 Root = Literal["thread", "pool"]
 Explains = Literal["all", "the rest", "nothing"]  # the rest: CPU time that no other sample of the thread explains
@@ -25,7 +26,6 @@ Explains = Literal["all", "the rest", "nothing"]  # the rest: CPU time that no o
 NOT_SEEN_RUNNING = "[not seen running]"
 NOT_IN_ANY_DUMP = "[not in any dump]"
 _TOP = 8  # frames that decide what a native method waits for
-_ANONYMOUS = None, None, None  # a thread without name, native id and Java id
 
 
 class Naming(NamedTuple):
@@ -41,10 +41,8 @@ class _Group:
     __slots__ = ("cpu_ms", "deadlocked", "names", "samples")
 
     def __init__(self, samples: int = 0) -> None:
-        self.samples = samples
-        self.cpu_ms = 0.0
+        self.samples, self.cpu_ms, self.deadlocked = samples, 0.0, False
         self.names: dict[Hashable, str] = {}
-        self.deadlocked = False
 
 
 def count(dumps: Iterable[ThreadDump], naming: Naming, *, idle: bool = True) -> list[WeightedStack]:
@@ -66,8 +64,7 @@ def weigh(
 ) -> list[WeightedStack]:
     """Weigh by samples and, with `cpu_ms` (native id -> CPU time over the run), by CPU time.
 
-    With `on_cpu`, threads without frames become `[GC Thread]`, and CPU time that no sample explains gets stacks of its
-    own. `natives` names the threads that are in no dump.
+    With `on_cpu`, threads without frames become `[GC Thread]`, and CPU time that no sample explains gets its own stacks.
     """
     weigher = _Weigher(root, natives, on_cpu=on_cpu)
     for dump in dumps:
@@ -131,17 +128,15 @@ class _Weigher:
     def _group_of(self, name: str | None, stack: Stack, container: str | None = None) -> _Group:
         root = self._root
         above = None if root is None or name is None else (name if root == "thread" else pool_of(name)) or '""'
-        found = self.groups.get((above, stack, container))
-        if found is None:
-            found = self.groups[above, stack, container] = _Group()
-        return found
+        key = above, stack, container
+        return self.groups.get(key) or self.groups.setdefault(key, _Group())
 
     def _invent(self, frame: str) -> Stack:
         return self._invented.setdefault(frame, Stack((frame,)))
 
 
 def _is_idle(state: str | None, frames: tuple[str, ...]) -> bool:
-    from opskit.analysis.jpmp.idle import is_idle
+    from opskit.analysis.jpmp.idle import is_idle  # not needed by -f text
 
     return is_idle(state, frames)
 
@@ -150,11 +145,9 @@ def _cpu_of(stack: Stack, carries_a_visible_thread: bool) -> Explains:
     """How much of a thread's CPU time a sample explains. A carrier's CPU is its mounted thread's, if the dump shows that."""
     from opskit.analysis.jpmp.idle import may_read_file, waits_in_native
 
-    if not stack.frames:
+    if not stack.frames or (stack.role == "carrier" and not carries_a_visible_thread):
         return "all"
-    if stack.role == "carrier":
-        return "nothing" if carries_a_visible_thread else "all"
-    if stack.state != "RUNNABLE" and stack.role != "mounted":
+    if stack.role == "carrier" or (stack.state != "RUNNABLE" and stack.role != "mounted"):
         return "nothing"
     top = [frame_name(frame) for frame in stack.frames[:_TOP]]
     if not waits_in_native(top):
@@ -163,8 +156,7 @@ def _cpu_of(stack: Stack, carries_a_visible_thread: bool) -> Explains:
 
 
 def _weighted(stack: Stack, group: _Group, naming: Naming, above: str | None, *, idle: bool = True) -> WeightedStack:
-    plain = tuple(map(frame_name, stack.frames))
-    frames = plain
+    plain = frames = tuple(map(frame_name, stack.frames))
     if any(naming):
         frames = tuple(frame_name(frame, full=naming.full, lines=naming.lines) for frame in stack.frames)
     pools = Counter(map(pool_of, group.names.values()))
@@ -184,8 +176,7 @@ def cpu_over_run(
 ) -> dict[int, float] | None:
     """CPU time (ms) of each thread (native id) from the first reading to the last; None without two readings.
 
-    `before` and `after` are the kernel's readings around a live run; the dumps' `cpu=` serve in between, and alone for
-    saved dumps. A thread born during the run began with 0.
+    `before`, `after`: the kernel's readings around a live run. A thread born during the run began with 0.
     """
     if before is None and len(dumps) < 2:
         return None
@@ -208,10 +199,90 @@ def cpu_over_run(
 
 def thread_count(dumps: Iterable[ThreadDump]) -> int | None:
     """How many different threads are in the dumps; None if they were read without names and ids."""
+    met = {thread[1:4] for dump in dumps for thread in dump.threads}  # name, Java id, native id
+    return len(met - {(None, None, None)}) or None
 
-    def identity(thread: Thread) -> tuple[str | None, int | None, int | None]:
-        return thread[1:4]
 
-    met = {identity(thread) for dump in dumps for thread in dump.threads}
-    met.discard(_ANONYMOUS)
-    return len(met) or None
+class Selection(NamedTuple):
+    """Which stacks are wanted. `idle` False drops stacks that wait for work; `depth` keeps that many frames."""
+
+    states: frozenset[str] = frozenset()
+    include: tuple[re.Pattern[str], ...] = ()
+    exclude: tuple[re.Pattern[str], ...] = ()
+    idle: bool = True
+    depth: int | None = None
+
+
+def select(stacks: Iterable[WeightedStack], selection: Selection) -> list[WeightedStack]:
+    """Keep the wanted stacks; merge those that are equal up to the wanted depth."""
+    wanted = (stack for stack in stacks if _is_wanted(stack, selection))
+    if selection.depth is not None:
+        wanted = (stack._replace(frames=stack.frames[: selection.depth]) for stack in wanted)
+    return merge(wanted, lambda stack: (stack.frames, stack.state, stack.idle, stack.container))
+
+
+def _is_wanted(stack: WeightedStack, selection: Selection) -> bool:
+    return not (
+        (selection.states and stack.state not in selection.states)
+        or (stack.idle and not selection.idle and not stack.deadlocked)
+        or (selection.include and not _matches(stack, selection.include))
+        or (selection.exclude and _matches(stack, selection.exclude))
+    )
+
+
+def _matches(stack: WeightedStack, patterns: Iterable[re.Pattern[str]]) -> bool:
+    """Whether a frame matches, by its name in the dump or in the output."""
+    return any(pattern.search(frame) or pattern.search(short(frame)) for pattern in patterns for frame in stack.frames)
+
+
+def merge(stacks: Iterable[WeightedStack], key: Callable[[WeightedStack], Hashable]) -> list[WeightedStack]:
+    """Add up the stacks of the same key; the first of them gives frames and state."""
+    merged: dict[Hashable, WeightedStack] = {}
+    for stack in stacks:
+        at = key(stack)
+        merged[at] = _sum(merged[at], stack) if at in merged else stack
+    return list(merged.values())
+
+
+def _sum(one: WeightedStack, other: WeightedStack) -> WeightedStack:
+    pools = Counter(one.pools)
+    pools.update(other.pools)
+    return one._replace(
+        samples=one.samples + other.samples,
+        cpu_ms=None if one.cpu_ms is None and other.cpu_ms is None else (one.cpu_ms or 0) + (other.cpu_ms or 0),
+        threads=None if one.threads is None and other.threads is None else (one.threads or 0) + (other.threads or 0),
+        pools=dict(pools),
+        deadlocked=one.deadlocked or other.deadlocked,
+    )
+
+
+def weight_of(stack: WeightedStack, *, on_cpu: bool) -> float:
+    """The weight: CPU ms or samples."""
+    return (stack.cpu_ms or 0) if on_cpu else stack.samples
+
+
+def lines_by_weight(
+    stacks: Iterable[WeightedStack], write: Callable[[WeightedStack], str], *, on_cpu: bool
+) -> list[tuple[int, str]]:
+    """(weight, stack as text), heaviest first, ties by bytes. Stacks without frames or weight are left out."""
+    totals: dict[str, float] = {}
+    for stack in stacks:
+        if stack.frames:
+            text = write(stack)
+            totals[text] = totals.get(text, 0) + weight_of(stack, on_cpu=on_cpu)
+    rows = [(round(weight), text) for text, weight in totals.items() if round(weight) > 0]
+    rows.sort(key=lambda row: (-row[0], row[1].encode("utf-8", "surrogateescape")))
+    return rows
+
+
+def hottest_first(stacks: Iterable[WeightedStack]) -> list[WeightedStack]:
+    """Deadlocked stacks, then by CPU time, then by samples; idle stacks last."""
+    return sorted(
+        stacks,
+        key=lambda stack: (not stack.deadlocked, stack.idle, -round(stack.cpu_ms or 0), -stack.samples, stack.frames),
+    )
+
+
+def heaviest_first(stacks: Iterable[WeightedStack], on_cpu: bool) -> list[WeightedStack]:
+    """Order by CPU time or by samples."""
+    return sorted(stacks, key=lambda stack: (-weight_of(stack, on_cpu=on_cpu), stack.frames, stack.state or ""))

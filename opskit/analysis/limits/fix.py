@@ -44,9 +44,9 @@ def fix(limit: Limit, facts: ThreadLimitFacts, stack: Stack) -> str | None:
     if limit.name == "pids.max":
         return _pids_fix(limit, facts.sources)
     if limit.cgroup is not None:
-        wanted = 2 * int(limit.value or 0)
-        of_unit = None if container_of(limit.cgroup) else set_property(limit, f"MemoryMax={max(wanted, 64)}")
-        return of_unit or written(limit, max(wanted, 64))
+        wanted = max(2 * int(limit.value or 0), 64)
+        of_unit = None if container_of(limit.cgroup) else set_property(limit, f"MemoryMax={wanted}")
+        return of_unit or written(limit, wanted)
     if limit.name.startswith(("kernel.", "vm.")):
         wanted = _LARGEST_PID_MAX if limit.name == "kernel.pid_max" else _raised(limit)
         line = shell.command("echo", f"{limit.name} = {wanted}", shell.Syntax(">"), "/etc/sysctl.d/90-threads.conf")
@@ -55,14 +55,13 @@ def fix(limit: Limit, facts: ThreadLimitFacts, stack: Stack) -> str | None:
 
 
 def _raised(limit: Limit) -> int:
-    """Twice the value; sizes in whole MiB."""
     doubled = 2 * int(limit.value or 0)
     return max(doubled, 1 << 20) >> 20 << 20 if limit.unit == "bytes" else max(doubled, 64)
 
 
 def _lasting(limit: Limit, facts: ThreadLimitFacts, wanted: int) -> str:
     if facts.sources.in_service:
-        return f"{_edit(facts.sources)}: [Service] Limit{limit.name.removeprefix('RLIMIT_')}={wanted}"
+        return f"{_systemctl('edit', facts.sources)}: [Service] Limit{limit.name.removeprefix('RLIMIT_')}={wanted}"
     return _pam_fix(limit.name, facts, wanted >> 10 if limit.unit == "bytes" else wanted)
 
 
@@ -78,6 +77,10 @@ def _pam_fix(name: str, facts: ThreadLimitFacts, number: int) -> str:
     return f"{given.setting.path} line {given.setting.line}: `{' '.join(words[:3])} {number}`"
 
 
+def _systemctl(verb: str, sources: LimitSources) -> str:
+    return shell.command("systemctl", verb, *shell.operands(sources.unit))
+
+
 def _stack_fix(stack: Stack, facts: ThreadLimitFacts) -> str:
     if stack.follows_rlimit and stack.bytes <= _USUAL_STACK:
         return "smaller stacks: ulimit -s 1024 before it is started"
@@ -86,14 +89,10 @@ def _stack_fix(stack: Stack, facts: ThreadLimitFacts) -> str:
     if stack.kind == "given":
         return "a smaller stack"
     if facts.sources.in_service:
-        restart = shell.command("systemctl", "restart", *shell.operands(facts.sources.unit))
-        return f"{_edit(facts.sources)}: [Service] LimitSTACK=8M; then {restart}"
+        edit, restart = (_systemctl(verb, facts.sources) for verb in ("edit", "restart"))
+        return f"{edit}: [Service] LimitSTACK=8M; then {restart}"
     line = _pam_fix("RLIMIT_STACK", facts, _USUAL_STACK >> 10)
     return f"ulimit -s 8192, then start it anew; for good: {line} (KB); in Python: threading.stack_size(8 << 20)"
-
-
-def _edit(sources: LimitSources) -> str:
-    return shell.command("systemctl", "edit", *shell.operands(sources.unit))
 
 
 def set_property(limit: Limit, assignment: str) -> str | None:

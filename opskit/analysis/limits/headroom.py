@@ -44,8 +44,9 @@ class _Case(NamedTuple):
     def in_initial_user_namespace(self) -> bool:
         return self.facts.user_namespace in (None, INITIAL["user"])
 
-    def why(self, name: str) -> str:
-        return f"/proc/{self.facts.pid}/{name}: {self.facts.unreadable.get(name, 'empty')}"
+    def unread(self, row: Limit, name: str = "maps", more: str = "") -> Limit:
+        reason = self.facts.unreadable.get(name)
+        return row.unknown(f"/proc/{self.facts.pid}/{name}: {reason or 'empty'}{more}", reason)
 
 
 class _Rule(NamedTuple):
@@ -63,28 +64,24 @@ def headroom(facts: ThreadLimitFacts, stack_bytes: int | None = None) -> Headroo
     stack = stack_of(facts, stack_bytes)
     case = _Case(facts, stack, cost_of(facts, stack) if facts.space else None)
     found = [
-        *_cgroup_rows(facts.pids, Limit("pids.max", "threads", None, None, f"/proc/{facts.pid}/cgroup"), _tasks_left),
+        *_cgroup_rows(
+            facts, facts.pids, ("pids.max", "threads"), lambda row, _: row.counts(row.room or 0, row.room or 0)
+        ),
         *_nproc(case),
         _stack(case),
         *(_rated(case, rule) for rule in _RULES),
         _overcommit(case),
-        *_cgroup_rows(
-            facts.memory, Limit("memory.max", "bytes", None, None, f"/proc/{facts.pid}/cgroup"), _memory_left
-        ),
+        *_cgroup_rows(facts, facts.memory, ("memory.max", "bytes"), _memory_left),
         _seccomp(case),
     ]
     found.sort(key=lambda limit: (_ORDER[limit.state], limit.threads_left or 0))  # stable: the list's order breaks ties
     return Headroom(tuple(found), stack)
 
 
-def _soft(facts: ThreadLimitFacts, name: str) -> float | None:
-    return facts.limits[name].soft if name in facts.limits else None
-
-
 def _rated(case: _Case, rule: _Rule) -> Limit:
     facts, pid = case.facts, case.facts.pid
     if rule.name.startswith("RLIMIT_"):
-        value, source = _soft(facts, rule.name), f"/proc/{pid}/limits"
+        value, source = facts.soft(rule.name), f"/proc/{pid}/limits"
     else:
         value, source = facts.sysctl.get(rule.name), f"/proc/sys/{rule.name.replace('.', '/')}"
     row = Limit(rule.name, rule.unit, value, rule.use(facts), f"{source}, {rule.used_in.format(pid=pid)}")
@@ -93,21 +90,17 @@ def _rated(case: _Case, rule: _Rule) -> Limit:
     if row.room is not None:
         return rule.left(case, row, row.room)
     if rule.used_in.endswith("/maps") and facts.space is None:
-        return row.unknown(case.why("maps"), facts.unreadable.get("maps"))
+        return case.unread(row)
     return row
 
 
 # Each of these says how many threads fit into what is left of a limit.
 
 
-def _one_each(_: _Case, row: Limit, room: int) -> Limit:
-    return row.counts(room, room)
-
-
 def _address_space(case: _Case, row: Limit, room: int) -> Limit:
     space, cost = case.facts.space, case.cost
     if cost is None or space is None:
-        return row.unknown(case.why("maps"), case.facts.unreadable.get("maps"))
+        return case.unread(row)
     most = cost.cached + room // cost.mapped_bytes
     if space.glibc and space.allocator is None:
         left = threads_in_address_space(room, space.gaps, cost)
@@ -122,7 +115,6 @@ def _address_space(case: _Case, row: Limit, room: int) -> Limit:
 
 
 def _data(case: _Case, row: Limit, room: int) -> Limit:
-    """Stacks of writable memory, with the writable part of their arenas."""
     arenas, cached = (case.cost.arenas_left, case.cost.cached) if case.cost else (0, 0)
     with_arena = case.stack.bytes + _ARENA_TOUCHED
     first = min(arenas, room // with_arena)
@@ -133,9 +125,8 @@ def _locked(case: _Case, row: Limit, room: int) -> Limit:
     facts, stack, used = case.facts, case.stack, row.in_use or 0
     if case.has(_CAP_IPC_LOCK) and case.in_initial_user_namespace:
         return row.free("does not hold for a process with CAP_IPC_LOCK", "exempt")
-    if case.cost is None or facts.space is None:
-        left = room // (stack.bytes + stack.guard_bytes)
-    else:
+    left = room // (stack.bytes + stack.guard_bytes)
+    if case.cost and facts.space:
         left = threads_in_address_space(room, facts.space.gaps, case.cost)
     if facts.locks_new or used * 2 >= case.bytes_of("VmSize"):
         return _unless_guessed(case, row.counts(left, room, "mlockall(MCL_FUTURE) is in force: new stacks are locked"))
@@ -148,8 +139,8 @@ def _unless_guessed(case: _Case, row: Limit) -> Limit:
     """The row as unknown where the unread maps leave the size of stacks open, unless not even one would fit."""
     if case.facts.space is not None or case.stack.kind == "given" or not row.left_share:
         return row
-    why = f"{case.why('maps')}: the size of its stacks is unknown; {row.threads_left} of {short_size(case.stack.bytes)} fit"
-    return row.unknown(why, case.facts.unreadable.get("maps"))
+    fit = f"{row.threads_left} of {short_size(case.stack.bytes)} fit"
+    return case.unread(row, more=f": the size of its stacks is unknown; {fit}")
 
 
 def _ids(case: _Case, row: Limit, _: int) -> Limit:
@@ -166,25 +157,30 @@ def _ids(case: _Case, row: Limit, _: int) -> Limit:
     return row.counts(left, left, note, at_most=note is not None)
 
 
-def _maps(case: _Case, row: Limit, room: int) -> Limit:
-    return row.counts(threads_in_maps(room, case.cost), room) if case.cost else row
-
-
 _RULES = (
     _Rule("RLIMIT_AS", "bytes", lambda it: it.status.bytes_of("VmSize"), "VmSize of /proc/{pid}/status", _address_space),
     _Rule("RLIMIT_DATA", "bytes", lambda it: it.status.bytes_of("VmData"), "VmData of /proc/{pid}/status", _data),
     _Rule("RLIMIT_MEMLOCK", "bytes", lambda it: it.status.bytes_of("VmLck"), "VmLck of /proc/{pid}/status", _locked),
-    _Rule("kernel.threads-max", "threads", lambda it: it.total_tasks, "/proc/loadavg", _one_each),
+    _Rule(
+        "kernel.threads-max", "threads",
+        lambda it: it.total_tasks, "/proc/loadavg", lambda _, row, room: row.counts(room, room),
+    ),
     _Rule(
         "kernel.pid_max", "pids",
         lambda it: it.tasks.threads if it.shows_all_pids is False else it.total_tasks, "/proc/loadavg", _ids,
     ),
-    _Rule("vm.max_map_count", "maps", lambda it: it.space.maps if it.space else None, "/proc/{pid}/maps", _maps),
+    _Rule(
+        "vm.max_map_count", "maps", lambda it: it.space.maps if it.space else None, "/proc/{pid}/maps",
+        lambda case, row, room: row.counts(threads_in_maps(room, case.cost), room) if case.cost else row,
+    ),
 )  # fmt: skip
 
 
-def _cgroup_rows(cgroups: CgroupLimits, unread: Limit, left: Callable[[Limit, CgroupLimit], Limit]) -> Iterator[Limit]:
+def _cgroup_rows(
+    facts: ThreadLimitFacts, cgroups: CgroupLimits, kind: tuple[str, str], left: Callable[[Limit, CgroupLimit], Limit]
+) -> Iterator[Limit]:
     """A row for each cgroup with a limit, and one for what is above the last visible one, or where none has a limit."""
+    unread = Limit(*kind, None, None, f"/proc/{facts.pid}/cgroup")
     limited = [level for level in cgroups.levels if level.limit != UNLIMITED]
     for level in limited:
         row = _cgroup_row(unread, level)
@@ -202,48 +198,40 @@ def _cgroup_row(unread: Limit, level: CgroupLimit) -> Limit:
     return Limit(name, unread.unit, level.limit, level.usage, level.file, level.path)
 
 
-def _tasks_left(row: Limit, _: CgroupLimit) -> Limit:
-    return row.counts(row.room or 0, row.room or 0)
-
-
 def _memory_left(row: Limit, level: CgroupLimit) -> Limit:
     room = max(0, int(row.value or 0) - (row.in_use or 0) + min(level.reclaimable_bytes, row.in_use or 0))
     note = "about: a thread is charged some 44 KiB to begin with; past the limit the OOM killer comes first"
     return row.counts(room // _THREAD_CHARGE, room, note)
 
 
-def _nproc(case: _Case) -> Iterator[Limit]:
+def _nproc(case: _Case) -> list[Limit]:
     facts = case.facts
     source = f"/proc/{facts.pid}/limits, threads of its real uid"
-    row = Limit("RLIMIT_NPROC", "threads", _soft(facts, "RLIMIT_NPROC"), facts.user_threads, source)
+    row = Limit("RLIMIT_NPROC", "threads", facts.soft("RLIMIT_NPROC"), facts.user_threads, source)
     if exempt := _nproc_exemption(case):
-        yield row.free(exempt, "exempt")
-        return
+        return [row.free(exempt, "exempt")]
     if row.value == UNLIMITED:
-        yield row.free()
-        return
+        return [row.free()]
     if row.room is None:
         unmapped = "its uid is not mapped into our user namespace: which threads count is unknown"
-        yield row.unknown(unmapped if row.in_use is None else UNREAD)
-        return
+        return [row.unknown(unmapped if row.in_use is None else UNREAD)]
     note = None
     if facts.tasks.hidden:
         note = "at most: some processes are hidden (hidepid, or a partial copy), and those of this user count too"
     elif facts.shows_all_pids is False:
         note = "at most: threads of the same uid outside this pid namespace count too, and are not visible from here"
-    yield row.counts(row.room, row.room, note, at_most=note is not None)
-    if not case.in_initial_user_namespace and facts.namespace_owner != 0:
-        yield _nproc_above(case, row)
+    own = row.counts(row.room, row.room, note, at_most=note is not None)
+    has_other = not case.in_initial_user_namespace and facts.namespace_owner != 0
+    return [own, _nproc_above(case, row)] if has_other else [own]
 
 
 def _nproc_exemption(case: _Case) -> str | None:
     """kernel/fork.c, copy_process: who may pass RLIMIT_NPROC."""
     if case.facts.status.real_uid == 0 and case.facts.reader_user_namespace in (None, INITIAL["user"]):
         return "does not hold for uid 0 of the initial user namespace"
-    for capability, name in ((_CAP_SYS_RESOURCE, "CAP_SYS_RESOURCE"), (_CAP_SYS_ADMIN, "CAP_SYS_ADMIN")):
-        if case.in_initial_user_namespace and case.has(capability):
-            return f"does not hold for a process with {name}"
-    return None
+    names = {_CAP_SYS_RESOURCE: "CAP_SYS_RESOURCE", _CAP_SYS_ADMIN: "CAP_SYS_ADMIN"}
+    name = next((names[each] for each in names if case.in_initial_user_namespace and case.has(each)), None)
+    return name and f"does not hold for a process with {name}"
 
 
 def _nproc_above(case: _Case, row: Limit) -> Limit:
@@ -259,9 +247,9 @@ def _nproc_above(case: _Case, row: Limit) -> Limit:
 
 def _stack(case: _Case) -> Limit:
     facts, stack = case.facts, case.stack
-    row = Limit("RLIMIT_STACK", "bytes", _soft(facts, "RLIMIT_STACK"), None, f"/proc/{facts.pid}/limits")
+    row = Limit("RLIMIT_STACK", "bytes", facts.soft("RLIMIT_STACK"), None, f"/proc/{facts.pid}/limits")
     if row.value is None:
-        return row.unknown(case.why("limits"))
+        return case.unread(row, "limits")._replace(reason=None)
     note = None if stack.follows_rlimit and row.value != UNLIMITED else f"each new thread's stack: {stack.origin}"
     if stack.kind == "java":
         compiler = short_size(compiler_stack_bytes(facts.program.java_options))
@@ -272,7 +260,7 @@ def _stack(case: _Case) -> Limit:
     elif stack.kind == "musl":
         note = "musl's threads do not follow it: their stack is 128 KiB"
     ram = facts.meminfo.get("MemTotal")
-    if facts.sysctl.get("vm.overcommit_memory", 0) == 0:
+    if not facts.sysctl.get("vm.overcommit_memory"):
         if ram is not None and stack.bytes > ram + facts.meminfo.get("SwapTotal", 0):
             return row.counts(0, 0, note)
         if ram is None and stack.bytes > 1 << 30:
@@ -310,10 +298,10 @@ def _seccomp(case: _Case) -> Limit:
         return row.unknown("this kernel does not report it")
     if mode == "0":
         return row.free("no filter")
-    if clone3 not in (None, "allowed"):
-        return row.counts(0, 0, f"the filter answers clone3() with {clone3}, and glibc tries clone() only after ENOSYS")
     if clone3 == "allowed":
         return row.free("lets clone3() pass")
+    if clone3 is not None:
+        return row.counts(0, 0, f"the filter answers clone3() with {clone3}, and glibc tries clone() only after ENOSYS")
     if (facts.status.threads or 1) > 1:
         return row.free("its threads show that the filter lets them start")
     if facts.program.glibc is not None and facts.program.glibc < (2, 34):

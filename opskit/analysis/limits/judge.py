@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.analysis.limits.findings import limit_findings
+from opskit.analysis.limits.findings import LimitUse, limit_findings, limit_uses
 from opskit.analysis.limits.fix import fix
 from opskit.analysis.limits.headroom import headroom
 from opskit.analysis.limits.origin import set_by
-from opskit.analysis.limits.trend import HeadroomSample, Trend, trend
-from opskit.analysis.limits.use import LimitUse, limit_uses
+from opskit.analysis.slope import slope
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -19,6 +18,22 @@ if TYPE_CHECKING:
     from opskit.analysis.limits.limit import Headroom
     from opskit.analysis.limits.probe import Probed
     from opskit.collect.limits.facts import ThreadLimitFacts
+
+
+class HeadroomSample(NamedTuple):
+    """One sample: when (seconds since the first), how many more threads could start, and what would stop them."""
+
+    at_s: float
+    threads_left: int | None
+    binding: str | None
+    in_use: int | None
+
+
+class Trend(NamedTuple):
+    """`per_min` is negative where headroom shrinks; `zero_in_s` is None where it does not."""
+
+    per_min: float
+    zero_in_s: float | None
 
 
 class LimitsResult(NamedTuple):
@@ -38,22 +53,29 @@ def judge(
 ) -> LimitsResult:
     """`stack_bytes` overrides the stack's size. `earlier` samples of a watch; None: it is no watch."""
     found = headroom(facts, stack_bytes)
-    found = found._replace(
-        limits=tuple(
-            limit._replace(
-                set_by=set_by(limit, facts) if limit.value is not None else None,
-                fix=fix(limit, facts, found.stack) if limit.state == "counts" else None,
-            )
-            for limit in found.limits
+    limits = (
+        limit._replace(
+            set_by=set_by(limit, facts) if limit.value is not None else None,
+            fix=fix(limit, facts, found.stack) if limit.state == "counts" else None,
         )
+        for limit in found.limits
     )
+    found = found._replace(limits=tuple(limits))
     uses = limit_uses(facts) if facts.ask.uses else None
-    findings = limit_findings(facts, found, uses or ())
+    result = LimitsResult(facts, found, uses, limit_findings(facts, found, uses or ()))
     if earlier is None:
-        return LimitsResult(facts, found, uses, findings)
-    binding = found.binding
-    now = HeadroomSample(
-        facts.at_s, found.threads_left, binding.full_name if binding else None, binding.in_use if binding else None
-    )
-    samples = [*earlier, now]
-    return LimitsResult(facts, found, uses, findings, samples, trend(samples))
+        return result
+    binding, used = (found.binding.full_name, found.binding.in_use) if found.binding else (None, None)
+    samples = [*earlier, HeadroomSample(facts.at_s, found.threads_left, binding, used)]
+    return result._replace(samples=samples, trend=trend(samples))
+
+
+def trend(samples: Sequence[HeadroomSample]) -> Trend | None:
+    """The slope of the samples of the limit that binds now; None for fewer than two of them."""
+    if not samples or samples[-1].threads_left is None:
+        return None
+    left, binding = samples[-1].threads_left, samples[-1].binding
+    per_s = slope([(each.at_s, each.threads_left or 0) for each in samples if each.binding == binding])
+    if per_s is None:
+        return None
+    return Trend(per_s * 60, 0.0 if left == 0 else left / -per_s if per_s < 0 else None)

@@ -48,9 +48,8 @@ class Limit(NamedTuple):
     @property
     def room(self) -> int | None:
         """What is left of the value, in its unit; None where the value or the use is unknown, or without a limit."""
-        if self.value in (None, UNLIMITED) or self.in_use is None:
-            return None
-        return max(0, int(self.value or 0) - self.in_use)
+        known = self.value not in (None, UNLIMITED) and self.in_use is not None
+        return max(0, int(self.value or 0) - (self.in_use or 0)) if known else None
 
     def counts(self, threads_left: int, room: float, note: str | None = None, *, at_most: bool = False) -> Limit:
         """The limit with this headroom: threads, and what is left of its value."""
@@ -80,7 +79,7 @@ class Headroom(NamedTuple):
     @property
     def threads_left(self) -> int | None:
         """How many more threads can start."""
-        return None if self.binding is None else self.binding.threads_left
+        return self.binding and self.binding.threads_left
 
     @property
     def unknown(self) -> tuple[Limit, ...]:
@@ -90,13 +89,10 @@ class Headroom(NamedTuple):
     @property
     def is_at_most(self) -> bool:
         """Whether fewer threads than `threads_left` may start: a part of the use, or another limit, is unknown."""
-        binding = self.binding
-        return binding is not None and bool(binding.threads_left) and (binding.at_most or bool(self.unknown))
+        return bool(self.binding and self.binding.threads_left and (self.binding.at_most or self.unknown))
 
     @property
     def has_run_out(self) -> bool:
         """Whether nothing is left, or less than a tenth of the binding limit's value."""
-        binding = self.binding
-        if binding is None:
-            return False
-        return not binding.threads_left or (binding.left_share is not None and binding.left_share < _NEARLY_NONE)
+        at = self.binding
+        return at is not None and (not at.threads_left or (at.left_share is not None and at.left_share < _NEARLY_NONE))

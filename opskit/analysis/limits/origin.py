@@ -26,46 +26,37 @@ _SYSCTL_DEFAULTS = {
     "kernel.pid_max": "the kernel or systemd's default",
 }
 _RLIMIT_DEFAULTS: dict[str, tuple[float, ...]] = {
-    "RLIMIT_STACK": (8 << 20,),
-    "RLIMIT_AS": (UNLIMITED,),
-    "RLIMIT_DATA": (UNLIMITED,),
-    "RLIMIT_MEMLOCK": (8 << 20, 64 << 10),
-    "RLIMIT_NOFILE": (1024,),
-}
+    "RLIMIT_STACK": (8 << 20,), "RLIMIT_AS": (UNLIMITED,), "RLIMIT_DATA": (UNLIMITED,),
+    "RLIMIT_MEMLOCK": (8 << 20, 64 << 10), "RLIMIT_NOFILE": (1024,),
+}  # fmt: skip
 
 
 def set_by(limit: Limit, facts: ThreadLimitFacts) -> str | None:
     """Who set it; several candidates are joined by "; or". None where it is unknown."""
-    if limit.name.startswith("RLIMIT_"):
-        found = list(_rlimit(limit.name, facts))
-    elif limit.cgroup is not None:
-        found = list(_cgroup(limit, facts))
-    elif limit.name.startswith(("kernel.", "vm.")):
-        found = [_sysctl(limit, facts)]
-    else:
-        found = []
-    return "; or ".join(found) or None
+    if limit.name.startswith(("kernel.", "vm.")):
+        return _sysctl(limit, facts)
+    by = _rlimit if limit.name.startswith("RLIMIT_") else _cgroup
+    return "; or ".join(by(limit, facts)) or None
 
 
 def _sysctl(limit: Limit, facts: ThreadLimitFacts) -> str:
     setting = facts.sources.sysctl.get(limit.name)
     if setting is None:
-        default = _SYSCTL_DEFAULTS.get(limit.name, "the kernel's default")
-        return f"{default}; no sysctl.d file sets it"
+        return _SYSCTL_DEFAULTS.get(limit.name, "the kernel's default") + "; no sysctl.d file sets it"
     if limit.name != "vm.overcommit_memory" and setting.value != f"{limit.value:.0f}":
         return f"sysctl -w or a program, since boot ({setting.place} is no longer in force)"
     return setting.place
 
 
-def _rlimit(name: str, facts: ThreadLimitFacts) -> Iterator[str]:
-    limit = facts.limits.get(name)
-    if limit is None:
+def _rlimit(limit: Limit, facts: ThreadLimitFacts) -> Iterator[str]:
+    name, soft = limit.name, facts.soft(limit.name)
+    if soft is None:
         return
-    named = list(_lines_giving(name, limit.soft, facts))
+    named = list(_lines_giving(name, soft, facts))
     yield from named
-    if not named or _differs_from_parent(name, limit.soft, facts):
-        yield _inherited(name, limit.soft, facts)
-    if not named and (kernel := _kernel_default(name, limit.soft, facts)):
+    if not named or _differs_from_parent(name, soft, facts):
+        yield _inherited(name, soft, facts)
+    if not named and (kernel := _kernel_default(name, soft, facts)):
         yield kernel
 
 
@@ -83,8 +74,7 @@ def _lines_giving(name: str, soft: float, facts: ThreadLimitFacts) -> Iterator[s
 
 def _differs_from_parent(name: str, soft: float, facts: ThreadLimitFacts) -> bool:
     """Whether its parent has another value. A child of init may have lost the session that had the same."""
-    parent = facts.ancestors[0] if facts.ancestors else None
-    above = parent.limits.get(name) if parent and parent.pid != 1 else None
+    above = next((each.limits.get(name) for each in facts.ancestors[:1] if each.pid != 1), None)
     return above is not None and above.soft != soft
 
 
@@ -120,24 +110,18 @@ def unit_soft(text: str) -> float | None:
 
 def _inherited(name: str, soft: float, facts: ThreadLimitFacts) -> str:
     """Where on the way from init to the process the value first shows."""
-    same = None
+    who, highest = "the process itself or prlimit", None
     for ancestor in facts.ancestors:
-        above = ancestor.limits.get(name)
+        named, above = f"{ancestor.pid} ({ancestor.command})", ancestor.limits.get(name)
         if above is None or above.soft != soft:
-            if same is None:
-                who = "the process itself or prlimit"
-            elif same is facts.ancestors[0]:
-                who = f"its parent {same.pid} ({same.command})"
-            else:
-                who = f"{same.pid} ({same.command}), an ancestor"
-            there = _amount(name, above.soft) if above else "no such limit"
-            return f"{who} ({ancestor.pid} ({ancestor.command}) above has {there})"
-        same = ancestor
-    if same is None:
+            return f"{who} ({named} above has {_amount(name, above.soft) if above else 'no such limit'})"
+        who = f"{named}, an ancestor" if highest else f"its parent {named}"
+        highest = ancestor
+    if highest is None:
         return "the process that started it"
-    if same.pid == 1:
-        return f"inherited from 1 ({same.command}) down"
-    return f"inherited: its ancestors up to {same.pid} ({same.command}) have the same"
+    if highest.pid == 1:
+        return f"inherited from 1 ({highest.command}) down"
+    return f"inherited: its ancestors up to {highest.pid} ({highest.command}) have the same"
 
 
 def _amount(name: str, value: float) -> str:
@@ -162,7 +146,7 @@ def _cgroup(limit: Limit, facts: ThreadLimitFacts) -> Iterator[str]:
     settings = facts.sources.unit_settings.get(unit or "", {})
     lines = [settings[key] for key in keys if key in settings]
     yield from (line.place for line in lines)
-    if limit.value == UNLIMITED and not lines:
+    if limit.cgroup is None or (limit.value == UNLIMITED and not lines):
         return
     default = facts.sources.manager.get("DefaultTasksMax")
     if limit.name == "pids.max" and unit and not lines and not container:
@@ -179,7 +163,6 @@ def _cgroup(limit: Limit, facts: ThreadLimitFacts) -> Iterator[str]:
 
 
 def _is_share(value: float | None, facts: ThreadLimitFacts, unit: str) -> bool:
-    """Whether it is systemd's share of the smaller of threads-max and pid_max."""
     caps = [cap for name in ("kernel.threads-max", "kernel.pid_max") if (cap := facts.sysctl.get(name))]
     share = _SLICE_TASKS_MAX_SHARE if unit.endswith(".slice") else _DEFAULT_TASKS_MAX_SHARE
     return bool(caps) and value is not None and abs(value - share * min(caps)) <= 2

@@ -61,24 +61,19 @@ class Probed(NamedTuple):
 
 
 def probe_plan(facts: ThreadLimitFacts, found: Headroom, *, in_cgroup: bool) -> ProbePlan | None:
-    """The plan; None where the headroom is unknown. No threads where these would be among the process's last ones.
-
-    At most 8 and at most half of what is left, so that most of it stays for the process; with none left one is tried.
-    """
+    """The plan: at most 8 threads and half of what is left, one where none is; None: the headroom is unknown."""
     left = found.threads_left
     if left is None:
         return None
-    limits = dict(facts.limits)
-    proves = [*_EVERYWHERE]
-    rooms = {}
+    limits, proves, rooms = dict(facts.limits), [*_EVERYWHERE], {}
     for name, used in (("RLIMIT_AS", "VmSize"), ("RLIMIT_DATA", "VmData")):
         limit, in_use = limits.pop(name, None), facts.status.bytes_of(used)
         if limit is not None and limit.soft != UNLIMITED and in_use is not None:
             rooms[name] = max(0, int(limit.soft) - in_use)
             proves.append(name)
-    row = next((limit for limit in found.limits if limit.name == "RLIMIT_NPROC"), None)
+    exempt = any(limit.name == "RLIMIT_NPROC" and limit.state == "exempt" for limit in found.limits)
     foreign = facts.user_namespace not in (None, INITIAL["user"])
-    if foreign or (row is not None and row.state == "exempt" and facts.status.real_uid != 0):
+    if foreign or (exempt and facts.status.real_uid != 0):
         limits.pop("RLIMIT_NPROC", None)  # the child is not exempt, or counts in another namespace
     else:
         proves.append("RLIMIT_NPROC")

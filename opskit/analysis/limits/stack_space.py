@@ -37,10 +37,7 @@ class ThreadCost(NamedTuple):
 
 
 def threads_in_address_space(budget_bytes: int, gaps: tuple[tuple[int, int], ...], cost: ThreadCost) -> int:
-    """How many threads start until the address space that is left (bytes) is used up.
-
-    `gaps` are the free ranges of the address space, highest first.
-    """
+    """How many threads start until this much address space is used up; `gaps`: its free ranges, highest first."""
     # A range that holds no stack stays as it is.
     space = _Space([gap for gap in gaps if gap[1] - gap[0] >= cost.mapped_bytes], budget_bytes)
     started, arenas = 0, cost.arenas_left
@@ -61,8 +58,6 @@ def threads_in_maps(free_maps: int, cost: ThreadCost) -> int:
 
 
 class _Space:
-    """The free ranges of an address space, highest first, and how many bytes may still be mapped."""
-
     def __init__(self, gaps: list[tuple[int, int]], left: int) -> None:
         self.gaps = gaps
         self.left = left
@@ -77,12 +72,9 @@ class _Space:
         return self._map_anywhere(size)
 
     def _map_anywhere(self, size: int) -> int | None:
-        if size > self.left:
-            return None
-        for index, (start, end) in enumerate(self.gaps):
-            if end - start >= size:
-                return self._take(index, end - size, size)
-        return None
+        fits = (index for index, (start, end) in enumerate(self.gaps) if end - start >= size)
+        index = next(fits, None) if size <= self.left else None
+        return None if index is None else self._take(index, self.gaps[index][1] - size, size)
 
     def map_arena(self) -> bool:
         """Map what a thread's first malloc() does; whether it got an arena."""
@@ -109,12 +101,9 @@ class _Space:
 
     def _map_near(self, at: int, size: int) -> int | None:
         """With a hint: there if it is free, else anywhere, and not aligned to huge pages."""
-        if size > self.left:
-            return None
-        for index, (start, end) in enumerate(self.gaps):
-            if start <= at and at + size <= end:
-                return self._take(index, at, size)
-        return self._map_anywhere(size)
+        found = (index for index, (start, end) in enumerate(self.gaps) if start <= at and at + size <= end)
+        index = next(found, None) if size <= self.left else None
+        return self._map_anywhere(size) if index is None else self._take(index, at, size)
 
     def _take(self, index: int, at: int, size: int) -> int:
         start, end = self.gaps[index]

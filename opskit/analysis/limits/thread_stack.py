@@ -19,9 +19,10 @@ _MUSL_DEFAULT, _MUSL_GUARD = 128 << 10, 8 << 10
 _JAVA_DEFAULT = 1 << 20  # ThreadStackSize and CompilerThreadStackSize on x86-64, JDK 11 to 25
 _MIN_STACK = 16 << 10  # PTHREAD_STACK_MIN
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-_XSS = re.compile(r"-(?:Xss|ss)([0-9]{1,20})([kmgt]?)", re.IGNORECASE)
-_STACK_SIZE = re.compile(r"-XX:ThreadStackSize=([0-9]{1,20})([kmgt]?)", re.IGNORECASE)
-_COMPILER_SIZE = re.compile(r"-XX:CompilerThreadStackSize=([0-9]{1,20})([kmgt]?)", re.IGNORECASE)
+_XSS, _STACK_SIZE, _COMPILER_SIZE = (
+    re.compile(f"-{option}([0-9]{{1,20}})([kmgt]?)", re.IGNORECASE)
+    for option in ("(?:Xss|ss)", "XX:ThreadStackSize=", "XX:CompilerThreadStackSize=")
+)
 _WITHOUT_ARENAS = 3  # that many threads and no arena: these threads do not call malloc()
 
 
@@ -43,7 +44,7 @@ class Stack(NamedTuple):
 def stack_of(facts: ThreadLimitFacts, given_bytes: int | None) -> Stack:
     """How large the next thread's stack will be."""
     page = facts.page_bytes
-    soft = facts.limits["RLIMIT_STACK"].soft if "RLIMIT_STACK" in facts.limits else None
+    soft = facts.soft("RLIMIT_STACK")
     java = facts.space.jvm is not None if facts.space else facts.status.fields.get("Name") == "java"
     maps = 1 if facts.program.glibc and facts.program.glibc >= (2, 42) and _guards_inside(facts) else 2
     if given_bytes is not None:
@@ -95,10 +96,9 @@ def cost_of(facts: ThreadLimitFacts, stack: Stack) -> ThreadCost | None:
 
 def arena_limit(facts: ThreadLimitFacts) -> int:
     """How many malloc arenas glibc makes, with the main one: 8 x CPUs, unless the process was started otherwise."""
-    tunable = re.search(
-        r"glibc\.malloc\.arena_max=([0-9]{1,20})", facts.program.malloc_options.get("GLIBC_TUNABLES", "")
-    )
-    given = integer(tunable[1] if tunable else facts.program.malloc_options.get("MALLOC_ARENA_MAX", ""))
+    options = facts.program.malloc_options
+    tunable = re.search(r"glibc\.malloc\.arena_max=([0-9]{1,20})", options.get("GLIBC_TUNABLES", ""))
+    given = integer(tunable[1] if tunable else options.get("MALLOC_ARENA_MAX", ""))
     if given:
         return given
     allowed = facts.status.fields.get("Cpus_allowed", "").split(",")  # words of 32 bits, hundreds on large machines
@@ -126,20 +126,20 @@ def java_stack(options: tuple[str, ...]) -> tuple[int, str]:
     """(bytes, what sizes it) of a JVM's Java threads."""
     size, origin = _JAVA_DEFAULT, "the JVM's default of 1 MiB (no -Xss given)"
     for option in options:
-        if match := _XSS.fullmatch(option):
-            given = int(match[1]) * _UNITS[match[2].lower()]
-        elif match := _STACK_SIZE.fullmatch(option):
-            given = int(match[1]) * _UNITS[match[2].lower()] * 1024  # the flag's unit is KiB
-        else:
-            continue
-        size, origin = (given, option) if given else (_JAVA_DEFAULT, f"{option}: the JVM's default of 1 MiB")
+        given = _given(_XSS, option, 1)
+        given = _given(_STACK_SIZE, option, 1024) if given is None else given
+        if given is not None:
+            size, origin = (given, option) if given else (_JAVA_DEFAULT, f"{option}: the JVM's default of 1 MiB")
     return size, origin
 
 
 def compiler_stack_bytes(options: tuple[str, ...]) -> int:
     """The stack of a JVM's compiler threads, in bytes."""
-    size = _JAVA_DEFAULT
-    for option in options:
-        if match := _COMPILER_SIZE.fullmatch(option):
-            size = int(match[1]) * _UNITS[match[2].lower()] * 1024 or _JAVA_DEFAULT
-    return size
+    given = [size for option in options if (size := _given(_COMPILER_SIZE, option, 1024)) is not None]
+    return given[-1] or _JAVA_DEFAULT if given else _JAVA_DEFAULT
+
+
+def _given(pattern: re.Pattern[str], option: str, unit: int) -> int | None:
+    """The size in bytes; the -XX flags' unit is KiB."""
+    match = pattern.fullmatch(option)
+    return int(match[1]) * _UNITS[match[2].lower()] * unit if match else None  # a number: 20 digits at most

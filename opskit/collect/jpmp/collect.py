@@ -1,39 +1,128 @@
-"""Collect thread dumps: sample a live JVM, or read saved dumps and profiles."""
+"""Collect thread dumps: sample a live JVM, or read saved dumps and profiles (plain or gzip; `-` is standard input)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from opskit.collect.jpmp.facts import Facts, Sampled
-from opskit.errors import OpskitError
+from opskit.collect.targets import WhichProcess, is_pid, resolve_jvm
+from opskit.errors import NothingFound, OpskitError, UsageError
+from opskit.jvm import profiles
 from opskit.jvm.dumps.dialects import DumpReader
+from opskit.proc.user_files import read_bytes, source_name
+from opskit.quantities import integer, seconds_of
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
-    from opskit.collect.jpmp.facts import Request
     from opskit.host import Host
     from opskit.jvm.attach.client import AttachClient
+    from opskit.jvm.dumps.thread_dump import Detail, ThreadDump
+
+    DumpVirtual = Callable[[Host, AttachClient, "int | None"], bytes]
+    Keep = Callable[[int, bytes], None]
 
 VIRTUAL_TIMEOUT_S = 60.0  # a JVM writes some 15,000 threads/s
 _S_PER_GIB = 0.6  # 36 to 39 s were reported for a heap of 65 GB
+DEFAULT_SAMPLES, DEFAULT_INTERVAL_S, DEFAULT_MAX_STOP_PERCENT = 20, 0.25, 1.0
+
+# Plain, with owners of java.util.concurrent locks, with all virtual threads.
+DumpKind = Literal["threads", "synchronizers", "virtual"]
+End = Literal["interrupted", "exited", "long stop", "failed"]
 
 
-def collect(
-    host: Host,
-    ask: Request,
-    *,
-    dump_virtual: Callable[[Host, AttachClient, int | None], bytes] | None = None,
-    keep: Callable[[int, bytes], None] | None = None,
-) -> Facts:
-    """Read the file to compare with, then the files or the JVM.
+class Schedule(NamedTuple):
+    """How often to sample. `interval_s` None: the default, stretched so that stops stay within `max_stop_percent`."""
 
-    `dump_virtual` takes a dump of all virtual threads (it writes a file, so it is an action); `keep` gets the number and
-    the raw text of each dump. Raises BadInput, and AttachError if the JVM gave no dump at all.
+    samples: int = DEFAULT_SAMPLES
+    interval_s: float | None = None
+    max_stop_percent: float | None = None
+
+
+class Request(NamedTuple):
+    """What to read: `files`, or the JVM `pid`, with its threads' CPU time if `cpu`. `before`: a file to compare with."""
+
+    files: Sequence[str] = ()
+    pid: int | None = None
+    schedule: Schedule = Schedule()
+    kind: DumpKind = "threads"
+    timeout_s: float | None = None
+    before: str | None = None
+    detail: Detail = "stacks"
+    cpu: bool = False
+
+
+class Sampled:
+    """A sampled JVM. `times_s`: when each sample began. CPU readings are in ms by native id.
+
+    `stops_ms`: one per dump, by hsperfdata, or (`stops_are_bounds`) the dump's own time, which is longer.
+    """
+
+    def __init__(
+        self, pid: int, start_ticks: int | None, main: str, schedule: Schedule, kind: DumpKind = "threads"
+    ) -> None:
+        self.pid, self.start_ticks, self.main, self.schedule, self.kind = pid, start_ticks, main, schedule, kind
+        self.unit: str | None = None
+        self.dumps: list[ThreadDump] = []
+        self.times_s: list[float] = []
+        self.stops_ms: list[float] = []
+        self.stops_are_bounds = self.stretched = False
+        self.late, self.elapsed_s = 0, 0.0
+        self.ended: End | None = None
+        self.error: OpskitError | None = None
+        self.cpu_before: Mapping[int, float] | None = None
+        self.cpu_after: Mapping[int, float] | None = None
+        self.natives: Mapping[int, str] | None = None
+        self.throttled_percent: float | None = None
+
+    @property
+    def interval_s(self) -> float:
+        """The planned interval."""
+        return DEFAULT_INTERVAL_S if self.schedule.interval_s is None else self.schedule.interval_s
+
+    @property
+    def mean_interval_s(self) -> float | None:
+        """The actual interval; None with a single sample."""
+        gaps = len(self.stops_ms) - 1
+        return self.times_s[gaps] / gaps if gaps > 0 else None
+
+    @property
+    def stopped_ms(self) -> float:
+        """How long sampling stopped the JVM."""
+        return sum(self.stops_ms)
+
+    @property
+    def stopped_percent(self) -> float | None:
+        """Its share of the run; None with a single sample."""
+        return self.stopped_ms / self.elapsed_s / 10 if len(self.dumps) > 1 and self.elapsed_s else None
+
+
+class CutOff(NamedTuple):
+    """A dump without its end: the `number`-th of `dumps` in a file, with so many whole stacks."""
+
+    source: str
+    number: int
+    dumps: int
+    whole_stacks: int
+
+
+class Facts(NamedTuple):
+    """Dumps, and stacks of saved profiles, from `files` or from the JVM `live`."""
+
+    dumps: Sequence[ThreadDump] = ()
+    stacks: Sequence[profiles.WeightedStack] = ()
+    files: Sequence[str] = ()
+    cut_off: Sequence[CutOff] = ()
+    live: Sampled | None = None
+    before: Facts | None = None
+
+
+def collect(host: Host, ask: Request, *, dump_virtual: DumpVirtual | None = None, keep: Keep | None = None) -> Facts:
+    """Read the file to compare with, then the files or the JVM. Raises BadInput, and AttachError if the JVM gave no dump at all.
+
+    `dump_virtual`: an action that takes a dump of all virtual threads. `keep` gets the number and raw text of each dump.
     """
     reader = DumpReader(ask.detail)
-    from opskit.collect.jpmp.files import read_files
-
     before = None if ask.before is None else read_files((ask.before,), reader)
     if ask.pid is None:
         return read_files(ask.files, reader)._replace(before=before)
@@ -41,13 +130,49 @@ def collect(
     return Facts(live.dumps, live=live, before=before)
 
 
+def read_files(paths: Sequence[str], reader: DumpReader) -> Facts:
+    """Read every file as what it is. Raises BadInput, NotPermitted, and NothingFound for a file without dump or profile."""
+    dumps: list[ThreadDump] = []
+    stacks: list[profiles.WeightedStack] = []
+    cut_off: list[CutOff] = []
+    for path in paths:
+        source, data = source_name(path), read_bytes(path, "jpmp")
+        if source.removesuffix(".gz").endswith((".folded", ".collapsed")):
+            text = data.decode("utf-8", "surrogateescape")
+            del data  # such files are big
+            stacks += profiles.parse_folded(text, source)
+            continue
+        try:
+            found = reader.read(data, source)
+        except NothingFound:
+            profile = read_profile(data.decode("utf-8", "surrogateescape"), source)
+            if profile is None:
+                raise
+            stacks += profile
+            continue
+        dumps += found
+        for number, dump in enumerate(found, 1):
+            if dump.cut_off:
+                whole = sum(bool(thread.stack.frames) for thread in dump.threads)
+                cut_off.append(CutOff(source, number, len(found), whole))
+    return Facts(dumps, stacks, tuple(paths), cut_off)
+
+
+def read_profile(text: str, source: str) -> list[profiles.WeightedStack] | None:
+    """The stacks of collapsed stacks or of `opskit jpmp -f json`; None if the text is neither. Raises BadInput."""
+    if not text[:1000].lstrip().startswith("{"):
+        return profiles.parse_folded(text, source) if profiles.is_folded(text) else None
+    import json
+
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return profiles.parse_profile(document, source) if profiles.is_profile(document) else None
+
+
 def _sample(
-    host: Host,
-    pid: int,
-    ask: Request,
-    reader: DumpReader,
-    dump_virtual: Callable[[Host, AttachClient, int | None], bytes] | None,
-    keep: Callable[[int, bytes], None] | None,
+    host: Host, pid: int, ask: Request, reader: DumpReader, dump_virtual: DumpVirtual | None, keep: Keep | None
 ) -> Sampled:
     # Sockets and cgroups: not needed for files.
     from opskit.collect.jpmp.sampling import Sampler
@@ -85,3 +210,53 @@ def heap_used_bytes(host: Host, pid: int) -> int | None:
 def heap_walk_s(used_bytes: int, samples: int) -> float:
     """How long `samples` dumps with owners of java.util.concurrent locks stop the JVM, about."""
     return samples * used_bytes / 2**30 * _S_PER_GIB
+
+
+def read_words(
+    host: Host,
+    words: Sequence[str],
+    kind: DumpKind,
+    samples: int | None = None,
+    interval_s: float | None = None,
+    max_stop_percent: float | None = None,
+) -> tuple[int, Schedule]:
+    """The PID, and the schedule, by [PID [SAMPLES] [INTERVAL]] or options. Raises UsageError, NoSuchProcess and WhichProcess."""
+    name, numbers = (words[0], words[1:]) if words else (None, ())
+    if len(numbers) > 2:
+        raise UsageError(f"jpmp: {numbers[2]!r} is an unexpected argument after PID, SAMPLES and INTERVAL")
+    for given, word, option in zip((samples, interval_s), ("SAMPLES", "INTERVAL")[: len(numbers)], ("-c", "-i")):
+        if given is not None:
+            raise UsageError(f"jpmp: {option} and {word} exclude each other: choose one")
+    if numbers:
+        samples = read_samples(numbers[0], name)
+    if len(numbers) > 1:
+        interval_s = read_interval(numbers[1])
+    # A walk of the heap, or a file written by the JVM, happens once by default.
+    default = DEFAULT_SAMPLES if kind == "threads" else 1
+    schedule = Schedule(default if samples is None else samples, interval_s, max_stop_percent)
+    try:
+        return resolve_jvm(host, name), schedule
+    except WhichProcess as which:
+        if name is None or " match " in str(which):
+            raise
+        problem = f"{name!r} is not a file, and not part of a running JVM's main class or jar"
+        raise WhichProcess(problem, which.lines) from None
+
+
+def read_samples(word: str, name: str | None) -> int:
+    """SAMPLES. Raises UsageError."""
+    samples = integer(word)
+    if samples is None and name is not None and not is_pid(name):
+        raise UsageError(f"jpmp: {name!r} is not a file, and {word!r} is not a number of samples")
+    if samples:
+        return samples
+    shown = repr(word) if samples is None else word
+    raise UsageError(f"jpmp: SAMPLES is {shown}; give a whole number from 1 up, such as 20")
+
+
+def read_interval(word: str) -> float:
+    """INTERVAL in seconds. Raises UsageError."""
+    seconds = seconds_of(word)
+    if seconds is None:
+        raise UsageError(f"jpmp: INTERVAL is {word!r}; give seconds from 0 up, 250ms, 2s or 1m")
+    return seconds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.collect.jpmp.facts import DEFAULT_MAX_STOP_PERCENT, Sampled
+from opskit.collect.jpmp.collect import DEFAULT_MAX_STOP_PERCENT, Sampled
 from opskit.errors import NoSuchProcess, OpskitError
 from opskit.jvm.perfdata.stop_clock import StopClock
 from opskit.proc.cgroup.limits import read_periods, throttled_percent
@@ -13,29 +13,24 @@ from opskit.proc.thread_cpu import ThreadCpu
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from opskit.collect.jpmp.facts import Request
+    from opskit.collect.jpmp.collect import Keep, Request
     from opskit.host import Host
     from opskit.jvm.attach.client import AttachClient
     from opskit.jvm.dumps.dialects import DumpReader
     from opskit.jvm.dumps.thread_dump import Thread
     from opskit.proc.cgroup.limits import Periods
 
+    Dump = Callable[[], bytes]
+
 LONGEST_FIRST_STOP_MS = 500.0
 
 
 class Sampler:
-    """Takes the samples; keeps those taken so far when the run ends early."""
+    """Takes the samples by `dump`; keeps those taken so far when the run ends early. `keep` gets number (from 1) and raw dump."""
 
     def __init__(
-        self,
-        host: Host,
-        client: AttachClient,
-        reader: DumpReader,
-        ask: Request,
-        dump: Callable[[], bytes],
-        keep: Callable[[int, bytes], None] | None = None,
+        self, host: Host, client: AttachClient, reader: DumpReader, ask: Request, dump: Dump, keep: Keep | None = None
     ) -> None:
-        """`dump` takes one dump; `keep` gets the number of each sample, from 1, and its raw dump."""
         self.host, self.client, self.reader, self.schedule = host, client, reader, ask.schedule
         self.dump, self.keep = dump, keep
         target = client.target
@@ -67,9 +62,8 @@ class Sampler:
     def _has_exited(self, error: OpskitError) -> bool:
         if isinstance(error, NoSuchProcess):
             return True
-        pid, started = self.client.pid, self.client.target.jvm.start_ticks
-        process = self.host.process(pid)
-        gone = process.start_ticks != started or process.state in ("Z", "X")
+        pid, process = self.client.pid, self.host.process(self.client.pid)
+        gone = process.start_ticks != self.client.target.jvm.start_ticks or process.state in ("Z", "X")
         return gone or (getattr(error, "reason", None) == "reply-cut" and not self.host.fs.exists(pid))
 
     def _take_all(self) -> None:
@@ -96,9 +90,8 @@ class Sampler:
         """When one more stop like those so far keeps all of them within their share of the time."""
         if self.schedule.interval_s is not None:
             return self._begun
-        stops = self.run.stops_ms
+        stops, share = self.run.stops_ms, self.schedule.max_stop_percent or DEFAULT_MAX_STOP_PERCENT
         likely_ms = max(stops[-1], sum(stops) / len(stops))
-        share = self.schedule.max_stop_percent or DEFAULT_MAX_STOP_PERCENT
         return self._begun + (sum(stops) + likely_ms) / 10 / share
 
     def _take(self, number: int) -> None:
@@ -109,19 +102,14 @@ class Sampler:
         self.run.dumps += self.reader.read(text, f"the dump of {self.client.pid}")
         if self._cpu is not None:
             self._slim_down()
-        if before is None or after is None:
-            self.run.stops_are_bounds = True
-            self.run.stops_ms.append(wall_ms)
-        else:
-            self.run.stops_ms.append((after - before) * 1000)
+        stop_ms = None if before is None or after is None else (after - before) * 1000
+        self.run.stops_are_bounds |= stop_ms is None
+        self.run.stops_ms.append(wall_ms if stop_ms is None else stop_ms)
         if self.keep is not None:
             self.keep(number, text)
 
     def _slim_down(self) -> None:
-        """Share equal threads between dumps: except for their CPU time, most threads are the same in the dump before.
-
-        The CPU time in an earlier dump matters only for a thread that has ended.
-        """
+        """Share equal threads between dumps. The CPU time in an earlier dump matters only for a thread that has ended."""
         dumps = self.run.dumps
         if len(dumps) < 2:
             return

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from opskit.collect.limits.facts import ENDED, Ancestor, Request, ThreadLimitFacts
+from opskit import shell
+from opskit.collect.limits.facts import Ancestor, LimitSources, Request, ThreadLimitFacts
 from opskit.collect.limits.program import cpu_count, kernel_release, read_program
-from opskit.collect.limits.sources import read_sources
-from opskit.errors import BadInput, NoSuchProcess, NotPermitted, NotSupported
+from opskit.errors import BadInput, NoSuchProcess, NotPermitted, NotSupported, UsageError
 from opskit.proc.cgroup.limits import cgroup_limits
 from opskit.proc.cgroup.tree import parse_cgroup
+from opskit.proc.config.pam_limits import account_of, pam_limits
+from opskit.proc.config.setting import sysctl_settings
+from opskit.proc.config.systemd_units import manager_settings, owner_of_path, unit_of_path, unit_settings
 from opskit.proc.files.fd import parse_fdinfo
 from opskit.proc.files.limits import parse_limits
 from opskit.proc.files.loadavg import parse_loadavg
@@ -28,16 +31,40 @@ from opskit.proc.visibility import PERMISSION_DENIED, why_unread
 from opskit.quantities import integer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from opskit.host import Host
+    from opskit.proc.cgroup.tree import Membership
 
 T = TypeVar("T")
+_ENDED = ("Z", "X")  # a zombie keeps its pid until its parent has waited for it
 _MOST_ANCESTORS = 64
 _SYSCTLS = (
     *("kernel.threads-max", "kernel.pid_max", "vm.max_map_count", "vm.overcommit_memory", "vm.admin_reserve_kbytes"),
     *("vm.user_reserve_kbytes", "fs.nr_open"),
 )
+
+
+def request_for(host: Host, pid: int | None, *, uses: bool) -> Request:
+    """A Request for a living process. Raises UsageError, NoSuchProcess, and NotSupported for kernel threads."""
+    if pid is None:
+        # A copy's `self` is the process that copied it.
+        own = integer(optional(host.fs.link, "self", default=b"")) if host.fs.is_live else None
+        if own is None:
+            raise UsageError(f"{host.fs.proc} has no process of ours: name a PID")
+        return Request(host.process(own), uses, is_opskit=True)
+    if not host.fs.exists(pid):
+        raise NoSuchProcess(pid, "it may have ended; ps -e lists what runs")
+    stat = host.fs.maybe(parse_stat, pid, "stat", strict=True)
+    if stat is not None and stat.is_kernel_thread:
+        raise NotSupported(f"{pid} ({stat.comm}) is a kernel thread: these limits do not apply to it")
+    if stat is not None and stat.state in _ENDED:
+        others = [tid for tid in optional(host.fs.tids, pid, default=[]) if tid != pid]
+        if others:
+            ended = f"the first thread of {pid} ({stat.comm}) has ended and {len(others)} others run on"
+            raise NotSupported(f"{ended}; name one of them: {shell.command('opskit', 'limits', others[0])}")
+        raise NoSuchProcess(pid, f"it has ended; its parent {stat.ppid} has not waited for it (a zombie)")
+    return Request(host.process(pid), uses)
 
 
 class Collector:
@@ -62,7 +89,7 @@ class Collector:
             raise NotSupported(f"{error.filename} was not read: {error.strerror}") from None
         except DENIED as error:
             raise NotPermitted(f"{error.filename}: permission denied; {_advice(host.fs, pid)}") from None
-        if now.start_ticks != self.ask.process.start_ticks or now.state in ENDED:
+        if now.start_ticks != self.ask.process.start_ticks or now.state in _ENDED:
             raise NoSuchProcess(pid, "it ended while it was looked at")
         return facts
 
@@ -78,22 +105,19 @@ class Collector:
         fs, pid = host.fs, ask.process.pid
         reader = _Reader(fs, pid)
         status = fs.load(parse_status, pid, "status")
-        space = reader.read("maps", fs.load, parse_maps, pid, "maps")
+        space = reader.load(parse_maps, "maps")
         tasks = read_task_counts(fs)
-        user_namespace = namespace(fs, pid, "user")
-        release = kernel_release(fs)
+        user_namespace, release = namespace(fs, pid, "user"), kernel_release(fs)
         load = fs.maybe(parse_loadavg, "loadavg")
-        memberships = tuple(reader.read("cgroup", fs.load, parse_cgroup, pid, "cgroup") or ())
+        memberships = tuple(reader.load(parse_cgroup, "cgroup") or ())
         return ThreadLimitFacts(
             ask=ask,
             at_s=host.monotonic() - self._begun_s,
             page_bytes=host.page_bytes,
             status=status,
-            limits=reader.read("limits", fs.load, parse_limits, pid, "limits") or {},
+            limits=reader.load(parse_limits, "limits") or {},
             space=space,
-            locks_new=reader.read("smaps", fs.load, locks_new_mappings, pid, "smaps")
-            if status.bytes_of("VmLck")
-            else False,
+            locks_new=bool(status.bytes_of("VmLck")) and reader.load(locks_new_mappings, "smaps"),
             program=read_program(fs, pid, space),
             user_namespace=user_namespace,
             reader_user_namespace=namespace(fs, "self", "user"),
@@ -115,7 +139,7 @@ class Collector:
             release=release,
             unreadable=reader.unreadable,
             advice=_advice(fs, pid) if PERMISSION_DENIED in reader.unreadable.values() else None,
-            sources=read_sources(fs, status, memberships, ask.process.user or ""),
+            sources=_read_sources(fs, status, memberships, ask.process.user or ""),
             cpu_s=_cpu_s(host, pid) if ask.uses else None,
             farthest_write_bytes=_farthest_write_bytes(fs, pid) if ask.uses else None,
         )
@@ -131,11 +155,12 @@ def _advice(fs: ProcFS, pid: int) -> str:
 
 
 class _Reader:
-    """Reads what may be missing or forbidden, and keeps the reason why it could not be read."""
-
     def __init__(self, fs: ProcFS, pid: int) -> None:
         self.fs, self.pid = fs, pid
         self.unreadable: dict[str, str] = {}
+
+    def load(self, parse: Callable[[str], T], name: str) -> T | None:
+        return self.read(name, self.fs.load, parse, self.pid, name)
 
     def read(self, name: str, call: Callable[..., T], *arguments: object) -> T | None:
         try:
@@ -223,3 +248,25 @@ def _farthest_write_bytes(fs: ProcFS, pid: int) -> int | None:
             info = fs.maybe(parse_fdinfo, pid, "fdinfo", fd.decode()) or {}
             farthest = max(farthest, integer(info.get("pos", "0")) or 0)
     return farthest
+
+
+def _read_sources(fs: ProcFS, status: Status, memberships: Sequence[Membership], user: str) -> LimitSources:
+    """Read the files. One that cannot be read is named in `pam.unread`; missing ones set nothing."""
+    account = account_of(fs, user, status.real_uid, status.real_gid, status.groups)
+    paths = sorted({member.path for member in memberships}, key=lambda path: (-len(path), path))
+    owner = next((owner for path in paths if (owner := owner_of_path(path))), None)
+    return LimitSources(
+        user,
+        pam_limits(fs, account),
+        owner and owner.unit,
+        {unit: unit_settings(fs, unit) for path in paths for unit in _units_on(path)},
+        manager_settings(fs),
+        sysctl_settings(fs),
+        owner is not None and owner.manager_uid is not None,
+    )
+
+
+def _units_on(path: str) -> list[str]:
+    parts = path.split("/")
+    found = (unit_of_path("/".join(parts[:count])) for count in range(2, len(parts) + 1))
+    return [unit for unit in dict.fromkeys(found) if unit]

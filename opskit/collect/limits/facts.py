@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from opskit.proc.process import Process
     from opskit.proc.task_counts import TaskCounts
 
-ENDED = ("Z", "X")  # a zombie keeps its pid until its parent has waited for it
-
 
 class Request(NamedTuple):
     """What to read. `uses`: also the use of rlimits that do not concern threads. `is_opskit`: the process is opskit itself."""
@@ -105,3 +103,7 @@ class ThreadLimitFacts(NamedTuple):
     def pid(self) -> int:
         """The process's id."""
         return self.ask.process.pid
+
+    def soft(self, name: str) -> float | None:
+        """The soft limit of this name; None where it is unknown."""
+        return self.limits[name].soft if name in self.limits else None

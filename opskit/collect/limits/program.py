@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from opskit.errors import OpskitError
@@ -44,11 +45,7 @@ def read_program(fs: ProcFS, pid: int, space: AddressSpace | None) -> Program:
 
 def _java_options(words: list[str], environ: dict[str, str]) -> tuple[str, ...]:
     tool, launcher, late = (environ.get(name, "").split() for name in _JAVA_VARIABLES)
-    own = []
-    for word in words[1:]:
-        if not word.startswith("-"):
-            break  # the main class; what follows are its own arguments
-        own.append(word)
+    own = takewhile(lambda word: word.startswith("-"), words[1:])  # up to the main class
     return (*tool, *launcher, *own, *late)
 
 
@@ -57,10 +54,9 @@ def _shared_java_options(fs: ProcFS, pid: int) -> tuple[str, ...] | None:
     from opskit.jvm.discover import read_perfdata
 
     try:
-        options = read_perfdata(fs, pid).text("java.rt.vmArgs")
+        return tuple((read_perfdata(fs, pid).text("java.rt.vmArgs") or "").split()) or None
     except OpskitError:
         return None
-    return tuple(options.split()) if options else None
 
 
 def glibc_version(fs: ProcFS, pid: int, path: str) -> tuple[int, int] | None:
@@ -87,10 +83,7 @@ def _version(groups: Iterable[str | bytes]) -> tuple[int, int] | None:
 
 def cpu_count(text: str) -> int | None:
     """How many CPUs a list such as `0-3,8` names; None for other text."""
-    count = 0
-    for part in text.strip().split(","):
-        numbers = integers(part.split("-"))
-        if numbers is None or len(numbers) > 2 or numbers[-1] < numbers[0]:
-            return None
-        count += numbers[-1] - numbers[0] + 1
-    return count
+    ranges = [integers(part.split("-")) or (1, 0) for part in text.strip().split(",")]
+    if any(len(each) > 2 or each[-1] < each[0] for each in ranges):
+        return None
+    return sum(each[-1] - each[0] + 1 for each in ranges)

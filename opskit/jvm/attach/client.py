@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 from opskit.errors import AttachError, NoSuchProcess
 from opskit.jvm.attach import wire
-from opskit.jvm.attach.child import has_ids
 from opskit.jvm.attach.deadline import Deadline, RanOutError
-from opskit.jvm.attach.listener import Listener
+from opskit.jvm.attach.listener import Listener, has_ids
 from opskit.jvm.attach.starter import Starter
 from opskit.jvm.attach.target import AttachTarget, check_same, read_target
 from opskit.proc.rights import as_owner_or_root
@@ -28,21 +27,17 @@ _CHUNK_BYTES = 1 << 18
 
 
 class AttachClient:
-    """A JVM that is asked several times. Its identity and protocol version are determined once.
+    """A JVM that is asked several times. Its identity and protocol `version` are determined once, at the first exchange.
 
     `timeout_s` is the deadline of each exchange as a whole: starting the listener, connecting, asking, reading the reply.
+    Each question raises as execute() does; an incomplete thread dump or histogram is an AttachError (reply-cut).
     """
 
     def __init__(self, fs: ProcFS, pid: int, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
         self.fs, self.pid, self.timeout_s = fs, pid, timeout_s
         self._target: AttachTarget | None = None
         self._as_target = False  # connect with the JVM's own IDs: JDK 8 refuses all others, root's too
-        self._version: int | None = None
-
-    @property
-    def version(self) -> int | None:
-        """The protocol version; None before the first exchange."""
-        return self._version
+        self.version: int | None = None
 
     @property
     def target(self) -> AttachTarget:
@@ -58,15 +53,15 @@ class AttachClient:
         """
         deadline = Deadline(self.fs, self.target, self.timeout_s)
         # Once it has answered, its cgroups are checked only when an answer does not come.
-        check_same(self.fs, self.target, frozen=self._version is None)
+        check_same(self.fs, self.target, frozen=self.version is None)
         try:
-            if self._version is None:
-                self._version = self._negotiate(deadline)
-            encode = wire.encode_v2 if self._version == 2 else wire.encode_v1
+            if self.version is None:
+                self.version = self._negotiate(deadline)
+            encode = wire.encode_v2 if self.version == 2 else wire.encode_v1
             limit = wire.LARGEST_REPLY_BYTES.get(command, wire.LARGEST_OTHER_REPLY_BYTES)
             reply = self._ask(encode(command, arguments), limit, deadline)
         except RanOutError as ran_out:
-            deadline.explain(ran_out.waited_for)
+            deadline.explain(str(ran_out))
         except ProcessLookupError:  # its memory goes first: for a moment its stat still looks alive
             raise NoSuchProcess(self.pid, "the JVM has ended") from None
         except FileNotFoundError:
@@ -77,19 +72,13 @@ class AttachClient:
         return wire.result_of(reply, self.pid, command)
 
     def thread_dump(self, *, locks: bool = False, extended: bool = False) -> str:
-        """Every platform thread's stack, as `jstack` prints it. `locks`: with ownable synchronizers, which walks the whole heap.
-
-        Raises as execute() does, and AttachError (reply-cut) for an incomplete dump.
-        """
+        """Every platform thread's stack, as `jstack` prints it. `locks`: with ownable synchronizers, which walks the whole heap."""
         flags = ("l" if locks else "") + ("e" if extended else "")
         text = self.execute("threaddump", *([f"-{flags}"] if flags else []))
         return wire.decode(wire.check_thread_dump(text, self.pid))
 
     def histogram(self, *, live: bool = False) -> str:
-        """Instances and bytes of every class, as `jmap -histo` prints it. Pauses the JVM; `live` runs a full GC first.
-
-        Raises as execute() does, and AttachError (reply-cut) for an incomplete histogram.
-        """
+        """Instances and bytes of every class, as `jmap -histo` prints it. Pauses the JVM; `live` runs a full GC first."""
         text = self.execute("inspectheap", "-live" if live else "-all")  # without an argument it would be -live
         return wire.decode(wire.check_histogram(text, self.pid))
 
@@ -98,8 +87,7 @@ class AttachClient:
         return wire.decode(self.execute("jcmd", line))
 
     def _negotiate(self, deadline: Deadline) -> int:
-        request = wire.encode_v1("getversion", ("options",))
-        limit = wire.LARGEST_OTHER_REPLY_BYTES
+        request, limit = wire.encode_v1("getversion", ("options",)), wire.LARGEST_OTHER_REPLY_BYTES
         reply = self._ask(request, limit, deadline)
         if not reply and os.geteuid() == 0 and not self._as_target and not has_ids(self.target):
             self._as_target = True
@@ -114,7 +102,7 @@ class AttachClient:
         try:
             connection = Starter(listener).connect()
         finally:
-            listener.close()
+            os.close(listener.tmp)
         with connection:
             _send(connection, request, deadline)
             return self._receive(connection, limit_bytes, deadline)
@@ -152,9 +140,8 @@ class AttachClient:
             why = f"we connected as {ours}, the IDs that it has itself. It is ending, or in a user namespace with other IDs"
             advice = "try again from within its container"
         else:
-            why = (
-                f"we are uid {os.geteuid()} gid {os.getegid()}, it runs as {theirs}, and accepts only clients with both"
-            )
+            ours = f"uid {os.geteuid()} gid {os.getegid()}"
+            why = f"we are {ours}, it runs as {theirs}, and accepts only clients with both"
             advice = as_owner_or_root(self.fs, "CAP_SETUID CAP_SETGID", target.pid, target.euid, target.egid)
         raise AttachError("credentials-refused", target.who, why=why, advice=advice)
 

@@ -23,11 +23,7 @@ _GC_THREADS = ("GC Thread", "G1 ", "ZWorker", "ZDriver", "ZWorkerYoung", "ZWorke
 
 
 class RanOutError(Exception):
-    """The deadline has passed. `waited_for` names what did not come."""
-
-    def __init__(self, waited_for: str) -> None:
-        self.waited_for = waited_for
-        super().__init__(waited_for)
+    """The deadline has passed; the text names what did not come."""
 
 
 class Deadline:
@@ -87,12 +83,9 @@ class Deadline:
 
 def thread_times(fs: ProcFS, pid: int) -> dict[int, tuple[str, int]]:
     """By TID: (comm, CPU ticks) of every thread; empty where the process has ended."""
-    times: dict[int, tuple[str, int]] = {}
-    for tid in optional(fs.tids, pid, default=[]):
-        stat = fs.maybe(parse_stat, pid, "task", tid, "stat")
-        if stat is not None:
-            times[tid] = (stat.comm, stat.user_ticks + stat.system_ticks)
-    return times
+    tids = optional(fs.tids, pid, default=[])
+    stats = [(tid, fs.maybe(parse_stat, pid, "task", tid, "stat")) for tid in tids]
+    return {tid: (stat.comm, stat.user_ticks + stat.system_ticks) for tid, stat in stats if stat is not None}
 
 
 def busiest(

@@ -8,20 +8,10 @@ CWD/.attach_pid4242        a client's trigger file, there while the listener sta
 from __future__ import annotations
 
 import stat
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from opskit.jvm.attach import target as targets
 from opskit.jvm.attach.listener import listener_at
-from opskit.jvm.attach.target import (
-    Stopped,
-    command_words,
-    has_listener,
-    is_disabled,
-    major_of_jvm,
-    reduced_signals,
-    shares_our_mounts,
-    why_stopped,
-)
 from opskit.jvm.discover import Nameless
 from opskit.jvm.launch import last_flag
 from opskit.jvm.mapped_files import Mapping, parse_jvm_maps
@@ -37,13 +27,13 @@ if TYPE_CHECKING:
     from opskit.jvm.discover import Jvm
 
 _LARGEST_PASSWD_BYTES = 1 << 20
-_KINDS = {
-    stat.S_IFSOCK: "socket",
-    stat.S_IFREG: "plain file",
-    stat.S_IFLNK: "symbolic link",
-    stat.S_IFDIR: "directory",
-    stat.S_IFIFO: "FIFO",
-}
+_NAMES = {
+    "s": "socket",
+    "-": "plain file",
+    "l": "symbolic link",
+    "d": "directory",
+    "p": "FIFO",
+}  # by the letter of ls -l
 
 
 class Way(NamedTuple):
@@ -59,9 +49,8 @@ class Way(NamedTuple):
     refused: str | None = None
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A file at a place: `path` as shown here, `inside` as it is called where the JVM runs.
+class Entry(NamedTuple):
+    """A file: `path` as shown here, `inside` as it is called where the JVM runs.
 
     `way` leads to the /tmp or the working directory, `names` from there to the file. Without a way nothing is changed.
     """
@@ -80,11 +69,10 @@ class Entry:
     @property
     def kind(self) -> str:
         """Its file type in words."""
-        return _KINDS.get(stat.S_IFMT(self.file.mode), "device")
+        return _NAMES.get(stat.filemode(self.file.mode)[0], "device")
 
 
-@dataclass(frozen=True)
-class Socket:
+class Socket(NamedTuple):
     """What is at an attach socket's path. `alive`: whether a process listens, None: unknown. `peer`: its PID, 0 if not visible."""
 
     entry: Entry
@@ -92,16 +80,14 @@ class Socket:
     peer: int | None
 
 
-@dataclass(frozen=True)
-class Trigger:
+class Trigger(NamedTuple):
     """A client's trigger file. The JVM looks into its working directory first, and into its /tmp only if nothing is there."""
 
     entry: Entry
     in_cwd: bool
 
 
-@dataclass(frozen=True)
-class Tmp:
+class Tmp(NamedTuple):
     """A /tmp. `shared`: it is ours."""
 
     entry: Entry
@@ -114,8 +100,7 @@ class Tmp:
         return self.entry.file.device, self.entry.file.inode
 
 
-@dataclass(frozen=True)
-class Counters:
+class Counters(NamedTuple):
     """A JVM's hsperfdata. `mapping` is the file that it maps; `directory` and `entry` are what is at the name.
 
     `mapped` is the mapped file's identity; None where /proc/PID/map_files may not be read. The inode number in `mapping` proves
@@ -133,18 +118,15 @@ class Counters:
         """Whether the file at the name is the mapped one; by the number alone where no more is known."""
         if self.mapping is None or self.entry is None:
             return False
-        if self.mapped is None:
-            return self.entry.file.inode == self.mapping.inode
-        return _same_file(self.entry.file, self.mapped)
+        file = self.entry.file
+        return file.inode == self.mapping.inode if self.mapped is None else _same_file(file, self.mapped)
 
 
-@dataclass(frozen=True)
-class Surroundings:
+class Surroundings(NamedTuple):
     """Everything seen around one JVM. None: unknown with our rights.
 
-    `disabled`, `reduced`: started with -XX:+DisableAttachMechanism, -Xrs. `perf_flag`: the option that switches hsperfdata off.
-    `groups`: its supplementary groups. `named`: its user has a passwd entry where it runs. `user`: that user's name, which is
-    part of the directory's name.
+    `groups`: supplementary. `disabled`, `reduced`: started with -XX:+DisableAttachMechanism, -Xrs. `perf_flag`: the option that
+    switches hsperfdata off. `named`: its user has a passwd entry where it runs. `user`: that name, part of the directory's name.
     """
 
     jvm: Jvm
@@ -160,7 +142,7 @@ class Surroundings:
     disabled: bool
     reduced: bool
     perf_flag: str | None
-    stopped: Stopped | None
+    stopped: targets.Stopped | None
     named: bool
     user: str | None = None
 
@@ -184,7 +166,7 @@ class FileFinder:
         fs, pid = self.fs, jvm.pid
         status = fs.load(parse_status, pid, "status")
         state = fs.load(parse_stat, pid, "stat").state
-        words, environment = command_words(fs, pid)
+        words, environment = targets.command_words(fs, pid)
         # A copy has its own inodes, owners and times, and no sockets: its /tmp is not the machine's.
         tmp = self.tmp_of(jvm) if fs.is_live else None
         flags = ("-XX:-UsePerfData", "-XX:+PerfDisableSharedMem")
@@ -194,23 +176,23 @@ class FileFinder:
             euid=status.effective_uid,
             egid=status.effective_gid,
             groups=status.groups,
-            java_major=major_of_jvm(fs, jvm),
+            java_major=targets.major_of_jvm(fs, jvm),
             tmp=tmp,
             socket=None if tmp is None else self.socket(tmp.entry, f".java_pid{jvm.ns_pid}"),
             listener=self._has_listener(pid),
             triggers=tuple(self._triggers(jvm, tmp)) if fs.is_live else (),
             counters=self._counters(jvm, tmp, status.effective_uid),
-            disabled=is_disabled(fs, jvm),
-            reduced=reduced_signals(words, environment),
+            disabled=targets.is_disabled(fs, jvm),
+            reduced=targets.reduced_signals(words, environment),
             perf_flag=next(switched, None),
-            stopped=why_stopped(fs, pid, state),
+            stopped=targets.why_stopped(fs, pid, state),
             named=not isinstance(jvm.no_perf, Nameless),
             user=self._user_where_it_runs(jvm.pid, status.effective_uid, tmp),
         )
 
     def _has_listener(self, pid: int) -> bool | None:
         try:
-            return has_listener(self.fs, pid)
+            return targets.has_listener(self.fs, pid)
         except GONE:
             if self.fs.is_live:
                 raise
@@ -228,10 +210,8 @@ class FileFinder:
     def socket(self, tmp: Entry, name: str) -> Socket | None:
         """The socket at a name; None where nothing is there. Connects to it and closes; nothing is sent."""
         entry = self.entry_in(tmp, name)
-        if entry is None:
-            return None
-        if entry.kind != "socket":
-            return Socket(entry, False, None)
+        if entry is None or entry.kind != "socket":
+            return entry and Socket(entry, False, None)
         return Socket(entry, *(listener_at(entry.path) if self._is_own else (None, None)))
 
     def _way(self, jvm: Jvm, start: Literal["root", "cwd"], path: str) -> Way:
@@ -242,18 +222,16 @@ class FileFinder:
     def _why_not_there(self, pid: int) -> str | None:
         """Why a process's files are not ours to change: in a user namespace of its own it chooses what is mounted where."""
         ours, theirs = (optional(self.fs.link, who, "ns", "user") for who in ("self", pid))
-        if ours is None or ours == theirs:  # None: another machine's tree
-            return None
-        if theirs is None:
+        if ours is not None and theirs is None:  # ours is None in another machine's tree
             return f"the user namespace of {pid} cannot be read"
-        return f"{pid} runs in another user namespace: run opskit inside of it"
+        return None if ours in (None, theirs) else f"{pid} runs in another user namespace: run opskit inside of it"
 
     def tmp_of(self, jvm: Jvm) -> Tmp | None:
         """Its own /tmp; ours where its mount namespace is closed to us, but it runs in our PID namespace."""
         try:
             path = self.fs.inside(jvm.pid, "/tmp")
         except OSError as error:
-            closed = isinstance(error, PermissionError) and not shares_our_mounts(self.fs, jvm.pid)
+            closed = isinstance(error, PermissionError) and not targets.shares_our_mounts(self.fs, jvm.pid)
             return None if closed or jvm.ns_pid != jvm.pid else self._tmp_at(self.ours, None)
         return self._tmp_at(path, self._way(jvm, "root", path))
 
@@ -289,17 +267,16 @@ class FileFinder:
         return None if name == str(uid) else name
 
     def _triggers(self, jvm: Jvm, tmp: Tmp | None) -> Iterator[Trigger]:
-        cwd = None
-        link = optional(self.fs.link, jvm.pid, "cwd")
+        cwd, link = None, optional(self.fs.link, jvm.pid, "cwd")
         if link is not None:
             path = self.fs.path(jvm.pid, "cwd")
             cwd = self._entry(path, link.decode("utf-8", "surrogateescape"), self._way(jvm, "cwd", path))
-        seen = set()
-        for place in (cwd, tmp.entry if tmp is not None else None):
-            entry = self.entry_in(place, f".attach_pid{jvm.ns_pid}") if place is not None else None
-            if entry is not None and (entry.file.device, entry.file.inode) not in seen:
-                seen.add((entry.file.device, entry.file.inode))
-                yield Trigger(entry, in_cwd=place is cwd)
+        first = self.entry_in(cwd, f".attach_pid{jvm.ns_pid}") if cwd is not None else None
+        if first is not None:
+            yield Trigger(first, in_cwd=True)
+        second = self.entry_in(tmp.entry, f".attach_pid{jvm.ns_pid}") if tmp is not None else None
+        if second is not None and (first is None or not _same_file(first.file, second.file)):
+            yield Trigger(second, in_cwd=False)
 
     def _counters(self, jvm: Jvm, tmp: Tmp | None, euid: int) -> Counters | None:
         maps = self.fs.maybe(parse_jvm_maps, jvm.pid, "maps", strict=True)
@@ -316,7 +293,7 @@ class FileFinder:
         found = Counters(mapping, directory, entry, mapped)
         if entry is None or found.is_own:
             return found
-        return replace(found, holder=self.holders.holder(entry.file))
+        return found._replace(holder=self.holders.holder(entry.file))
 
 
 def _same_file(one: FileId, other: FileId) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import stat
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opskit.proc.files.status import parse_status
@@ -23,8 +22,7 @@ _NAMES = re.compile(r"\.(java|attach)_pid([1-9][0-9]{0,8})")
 _PID = re.compile(r"[1-9][0-9]{0,8}")
 
 
-@dataclass(frozen=True)
-class Leftover:
+class Leftover(NamedTuple):
     """A file of a JVM that has ended. `kind`: socket, trigger or hsperfdata; `pid`: from its name.
 
     `locked`: a process holds an flock on it; `mapped`: a process maps it; None: not every process could be read.
@@ -34,7 +32,6 @@ class Leftover:
     pid: int
     kind: str
     entry: Entry
-    tmp: str
     locked: bool | None = None
     mapped: bool | None = None
     by_pid: bool = False
@@ -71,22 +68,21 @@ def find_leftovers(
 
 def _left_in(finder: FileFinder, tmp: Entry, living: _Living) -> Iterator[Leftover]:
     for name in sorted(optional(finder.fs.names_at, tmp.path, default=[])):
+        if name.startswith("hsperfdata_"):
+            yield from _left_counters(finder, tmp, name, living)
         match = _NAMES.fullmatch(name)
         pid = integer(match[2]) if match else None
-        if match and pid is not None:
-            if living.wanted is not None and pid not in living.wanted:
-                continue
-            by_pid = _is_found_by(finder, pid, tmp)
-            if match[1] == "java" and pid not in living.jvms:
-                socket = finder.socket(tmp, name)
-                if socket is not None and socket.alive is False:
-                    yield Leftover(pid, "socket", socket.entry, tmp.path, by_pid=by_pid)
-            elif match[1] == "attach" and pid not in living.any:
-                entry = finder.entry_in(tmp, name)
-                if entry is not None:
-                    yield Leftover(pid, "trigger", entry, tmp.path, by_pid=by_pid)
-        elif name.startswith("hsperfdata_"):
-            yield from _left_counters(finder, tmp, name, living)
+        if match is None or pid is None or (living.wanted is not None and pid not in living.wanted):
+            continue
+        by_pid = _is_found_by(finder, pid, tmp)
+        if match[1] == "java" and pid not in living.jvms:
+            socket = finder.socket(tmp, name)
+            if socket is not None and socket.alive is False:
+                yield Leftover(pid, "socket", socket.entry, by_pid=by_pid)
+        elif match[1] == "attach" and pid not in living.any:
+            entry = finder.entry_in(tmp, name)
+            if entry is not None:
+                yield Leftover(pid, "trigger", entry, by_pid=by_pid)
 
 
 def _left_counters(finder: FileFinder, tmp: Entry, user: str, living: _Living) -> Iterator[Leftover]:
@@ -105,7 +101,7 @@ def _left_counters(finder: FileFinder, tmp: Entry, user: str, living: _Living) -
         if mapped or locked or (mapped is None and pid in living.any):
             continue
         by_pid = _is_found_by(finder, pid, tmp)
-        yield Leftover(pid, "hsperfdata", entry, tmp.path, locked=locked, mapped=mapped, by_pid=by_pid)
+        yield Leftover(pid, "hsperfdata", entry, locked=locked, mapped=mapped, by_pid=by_pid)
 
 
 def _is_found_by(finder: FileFinder, pid: int, tmp: Entry) -> bool:
@@ -119,7 +115,5 @@ def sees_everything(fs: ProcFS) -> bool:
 
 def _inner_pids(fs: ProcFS) -> set[int]:
     """Every PID that a living process has, in any namespace that is visible from here."""
-    pids: set[int] = set()
-    for pid in fs.pids():
-        pids.update(fs.maybe(lambda text: parse_status(text).ns_pids, pid, "status") or (pid,))
-    return pids
+    found = (fs.maybe(lambda text: parse_status(text).ns_pids, pid, "status") or (pid,) for pid in fs.pids())
+    return {pid for inner in found for pid in inner}

@@ -1,27 +1,28 @@
 """Connect to a JVM's attach listener, and prove who listens.
 
 After connect() the kernel names the listener (SO_PEERCRED): it must be the process that was asked for. That is stronger than the
-owner and mode of the socket's file, which the JDK's own client goes by.
+owner and mode of the socket's file, which the JDK's own client goes by. HotSpot goes by the user and group IDs of its client.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import stat
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from opskit.errors import AttachError
-from opskit.jvm.attach.child import as_user
 from opskit.jvm.attach.target import AttachTarget, check_same, denied, shares_our_mounts
 from opskit.proc.fs import GONE, ProcFS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from opskit.jvm.attach.deadline import Deadline
 
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.001, 0.05
-SETTLE_STEP_S = 0.01
+FIRST_PAUSE_S, LONGEST_PAUSE_S, SETTLE_STEP_S = 0.001, 0.05, 0.01
 _SETTLE_S = 0.5  # a listener that another client has just started makes its socket within this time
 _DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _UCRED = struct.Struct("3i")
@@ -42,11 +43,7 @@ class Listener:
     def __init__(self, fs: ProcFS, target: AttachTarget, deadline: Deadline, *, as_target: bool) -> None:
         self.fs, self.target, self.deadline, self.as_target = fs, target, deadline, as_target
         self.path = f"/tmp/{target.socket_name}"
-        self.tmp = self._open_tmp()
-
-    def close(self) -> None:
-        """Close the directory."""
-        os.close(self.tmp)
+        self.tmp = self._open_tmp()  # closed by the caller
 
     def _open_tmp(self) -> int:
         """The JVM's own /tmp. Raises AttachError (denied, tmp)."""
@@ -58,7 +55,7 @@ class Listener:
             why = "it does not exist where the JVM runs, so the JVM cannot make its socket"
             raise AttachError("tmp", self.target.who, why=why, advice="create it") from None
         except PermissionError:
-            if self.target.ns_pid != pid or not shares_our_mounts(self.fs, pid):
+            if self.target.jvm.ns_pid != pid or not shares_our_mounts(self.fs, pid):
                 raise denied(self.fs, self.target, f"/proc/{pid}/root/tmp") from None
             return os.open("/tmp", _DIRECTORY)
 
@@ -80,6 +77,12 @@ class Listener:
             raise
         return connection
 
+    def _prove_peer(self, connection: socket.socket) -> None:
+        peer = _credentials(connection)[0]
+        if peer != self.target.pid:
+            other = f"process {peer}" if peer else "a process in a PID namespace that is not visible from here"
+            raise AttachError("socket-foreign", self.target.who, path=self.path, other=other, peer=peer)
+
     def _connected(self, address: str) -> socket.socket:
         pause = FIRST_PAUSE_S
         while True:
@@ -98,12 +101,6 @@ class Listener:
             except PermissionError:
                 capabilities = "CAP_SETUID CAP_SETGID" if self.as_target else "CAP_DAC_OVERRIDE"
                 raise denied(self.fs, self.target, self.path, capabilities) from None
-
-    def _prove_peer(self, connection: socket.socket) -> None:
-        peer = _credentials(connection)[0]
-        if peer != self.target.pid:
-            other = f"process {peer}" if peer else "a process in a PID namespace that is not visible from here"
-            raise AttachError("socket-foreign", self.target.who, path=self.path, other=other, peer=peer)
 
     def settle(self) -> socket.socket | None:
         """Wait for the socket of a listener that another client has just started. None: it made none."""
@@ -156,3 +153,44 @@ def _connect_unix(address: str) -> socket.socket:
         connection.close()
         raise
     return connection
+
+
+def has_ids(target: AttachTarget) -> bool:
+    """Whether our effective IDs are the JVM's."""
+    return (os.geteuid(), os.getegid()) == (target.euid, target.egid)
+
+
+def as_user(target: AttachTarget, act: Callable[[], int]) -> int:
+    """The fd that `act` returns, with the JVM's effective IDs: in a child where root must take them on. Raises OSError."""
+    if os.geteuid() != 0 or has_ids(target):
+        return act()
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        child = os.fork()
+        if not child:
+            _act_in_child(target, act, theirs)
+        theirs.close()
+        try:
+            message, fds, _, _ = socket.recv_fds(ours, 4, 1)
+        finally:
+            os.waitpid(child, 0)
+    code = int.from_bytes(message, "little")
+    if code or not fds:
+        raise OSError(code or errno.ECHILD, os.strerror(code or errno.ECHILD))
+    return fds[0]
+
+
+def _act_in_child(target: AttachTarget, act: Callable[[], int], report: socket.socket) -> NoReturn:
+    """In the child: take on the IDs (the group first, while that is still allowed), act, send the fd or the error."""
+    code, fds = errno.EIO, []
+    try:
+        os.setgroups(target.groups)
+        os.setegid(target.egid)
+        os.seteuid(target.euid)
+        fds = [act()]
+        code = 0
+    except OSError as error:
+        code = error.errno or errno.EIO
+    finally:
+        socket.send_fds(report, [code.to_bytes(4, "little")], fds)
+        os._exit(0)

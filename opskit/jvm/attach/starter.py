@@ -1,7 +1,6 @@
 """Start a JVM's attach listener: trigger file, SIGQUIT, and wait for its socket.
 
-SIGQUIT goes by pidfd to a process whose start time and signal handler were checked again; every reason against it is checked
-before.
+SIGQUIT goes by pidfd, after every reason against it was checked, and start time and signal handler once more.
 """
 
 from __future__ import annotations
@@ -15,21 +14,9 @@ from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.errors import AttachError, NoSuchProcess, NotSupported
+from opskit.jvm.attach import target as targets
 from opskit.jvm.attach.deadline import CLOCK_TICKS
 from opskit.jvm.attach.listener import FIRST_PAUSE_S, LONGEST_PAUSE_S, SETTLE_STEP_S, Listener, NoListenerError
-from opskit.jvm.attach.target import (
-    check_same,
-    command_words,
-    denied,
-    has_listener,
-    is_disabled,
-    is_starting,
-    may_write,
-    needs_restart,
-    reduced_signals,
-    remakes,
-    why_no_signal,
-)
 from opskit.jvm.attach.trigger import Trigger
 from opskit.proc.fs import GONE, FileId, Space
 
@@ -52,21 +39,21 @@ class Starter:
         try:
             return self.listener.connect()
         except NoListenerError as missing:
-            has_thread = has_listener(self.fs, self.target.pid)
+            has_thread = targets.has_listener(self.fs, self.target.pid)
             connection = self.listener.settle() if has_thread else None
             return connection or self._start(orphan=missing.orphan, has_thread=has_thread)
 
     def _start(self, *, orphan: bool, has_thread: bool) -> socket.socket:
         """Trigger, SIGQUIT, wait. `has_thread`: the listener's thread is there, and had the time to make its socket."""
-        if is_disabled(self.fs, self.target.jvm):
+        if targets.is_disabled(self.fs, self.target.jvm):
             raise AttachError("disabled", self.target.who)
-        if reduced_signals(*command_words(self.fs, self.target.pid)):
+        if targets.reduced_signals(*targets.command_words(self.fs, self.target.pid)):
             return self._await_own_listener(orphan=orphan, has_thread=has_thread)
         if has_thread and orphan:
             advice = f"{shell.command('opskit', 'hsperf-check', self.target.pid, '--fix')} removes it"
             raise AttachError("socket-orphaned", self.target.who, path=self.listener.path, advice=advice)
-        if has_thread and not remakes(self.target.java_major):
-            raise needs_restart(self.target)
+        if has_thread and not targets.remakes(self.target.java_major):
+            raise targets.needs_restart(self.target)
         self._check_tmp()
         self._await_handler()
         trigger = Trigger(self.fs, self.target)
@@ -98,16 +85,15 @@ class Starter:
 
     def _await_own_listener(self, *, orphan: bool, has_thread: bool) -> socket.socket:
         """With -Xrs the JVM starts its listener itself, once: wait for that of a JVM that is starting."""
-        while not has_thread and is_starting(self.fs, self.target, CLOCK_TICKS):
+        while not has_thread and targets.is_starting(self.fs, self.target, CLOCK_TICKS):
             self.deadline.pause(_STARTING_STEP_S, "socket of a starting JVM")
-            has_thread = has_listener(self.fs, self.target.pid)
+            has_thread = targets.has_listener(self.fs, self.target.pid)
             connection = self.listener.settle() if has_thread else None
             if connection is not None:
                 return connection
         lost = "no process listens on it" if orphan else "was deleted"
-        raise self._no_signal(
-            f"it was started with -Xrs, and the socket {self.listener.path} that it made then: {lost}; restart it"
-        )
+        why = f"it was started with -Xrs, and the socket {self.listener.path} that it made then: {lost}; restart it"
+        raise self._no_signal(why)
 
     def _no_signal(self, why: str) -> AttachError:
         return AttachError("no-signal-handler", self.target.who, why=why)
@@ -120,7 +106,7 @@ class Starter:
             why, advice = "it is read-only where the JVM runs", "mount a writable /tmp there (an emptyDir or a tmpfs)"
         elif space.free_inodes == 0:
             why, advice = "it is full (no free inode)", "free some: df -i /tmp shows the use"
-        elif not may_write(FileId.of(found), target.euid, (target.egid, *target.groups)):
+        elif not targets.may_write(FileId.of(found), target.euid, (target.egid, *target.groups)):
             mode = stat.S_IMODE(found.st_mode)
             why = f"uid {target.euid} may not write to it (uid {found.st_uid} gid {found.st_gid} mode {mode:04o})"
             advice = "chmod 1777 it"
@@ -133,7 +119,7 @@ class Starter:
         """Wait for a JVM that is starting. Raises AttachError (no-signal-handler) where it never catches SIGQUIT."""
         while True:
             try:
-                why = why_no_signal(self.fs, self.target, CLOCK_TICKS)
+                why = targets.why_no_signal(self.fs, self.target, CLOCK_TICKS)
             except GONE:
                 raise NoSuchProcess(self.target.pid, "it has ended") from None
             if why is None:
@@ -141,7 +127,7 @@ class Starter:
             reason, may_pass = why
             if not may_pass:
                 if self.target.jvm.libjvm is None:
-                    raise denied(self.fs, self.target, f"/proc/{self.target.pid}/maps")
+                    raise targets.denied(self.fs, self.target, f"/proc/{self.target.pid}/maps")
                 raise self._no_signal(reason)
             self.deadline.pause(_STARTING_STEP_S, "handler of SIGQUIT in a starting JVM")
 
@@ -155,18 +141,17 @@ class Starter:
             pidfd = pidfd_open(self.target.pid)
         except OSError as error:
             if error.errno == errno.ENOSYS:
-                raise NotSupported(
-                    "this kernel has no pidfds (Linux 5.3), and SIGQUIT is sent in no other way"
-                ) from None
+                why = "this kernel has no pidfds (Linux 5.3), and SIGQUIT is sent in no other way"
+                raise NotSupported(why) from None
             raise NoSuchProcess(self.target.pid, "it has ended") from None
         try:
-            check_same(self.fs, self.target)
-            why = why_no_signal(self.fs, self.target, CLOCK_TICKS)
-            if why is not None:
-                raise self._no_signal(why[0])
+            targets.check_same(self.fs, self.target)
+            against = targets.why_no_signal(self.fs, self.target, CLOCK_TICKS)
+            if against is not None:
+                raise self._no_signal(against[0])
             signal.pidfd_send_signal(pidfd, signal.SIGQUIT)
         except PermissionError:
-            raise denied(self.fs, self.target, "SIGQUIT", "CAP_KILL") from None
+            raise targets.denied(self.fs, self.target, "SIGQUIT", "CAP_KILL") from None
         except GONE:
             raise NoSuchProcess(self.target.pid, "it has ended") from None
         finally:

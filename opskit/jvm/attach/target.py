@@ -6,6 +6,7 @@ trigger file, and kills a process that does not catch it.
 
 from __future__ import annotations
 
+import stat
 from typing import TYPE_CHECKING
 
 from opskit import shell
@@ -33,10 +34,7 @@ TRIGGER_STAYS_S = 15.0  # a client waits for the listener 10 s at most by defaul
 
 
 class AttachTarget(NamedTuple):
-    """A HotSpot JVM that may be asked. `ns_pid`, its PID in its own namespace, is in the names of its files in /tmp.
-
-    `euid`, `egid` and `groups` are those of our user namespace. `java_major` None: unknown.
-    """
+    """A HotSpot JVM that may be asked. `euid`, `egid`, `groups`: in our user namespace. `java_major` None: unknown."""
 
     jvm: Jvm
     euid: int
@@ -50,11 +48,6 @@ class AttachTarget(NamedTuple):
         return self.jvm.pid
 
     @property
-    def ns_pid(self) -> int:
-        """Its PID in its own namespace."""
-        return self.jvm.ns_pid
-
-    @property
     def who(self) -> str:
         """`4242 (app.jar)`, for messages."""
         return f"{self.jvm.pid} ({self.jvm.main})"
@@ -62,12 +55,12 @@ class AttachTarget(NamedTuple):
     @property
     def socket_name(self) -> str:
         """The socket's name in its /tmp."""
-        return f".java_pid{self.ns_pid}"
+        return f".java_pid{self.jvm.ns_pid}"
 
     @property
     def trigger_name(self) -> str:
         """The trigger file's name, in its working directory or its /tmp."""
-        return f".attach_pid{self.ns_pid}"
+        return f".attach_pid{self.jvm.ns_pid}"
 
 
 class Stopped(NamedTuple):
@@ -111,17 +104,17 @@ def target_of(fs: ProcFS, jvm: Jvm, our_euid: int) -> AttachTarget:
 
 
 def check_same(fs: ProcFS, target: AttachTarget, *, frozen: bool = True) -> None:
-    """Raise NoSuchProcess where the JVM has ended, also if its PID was reused, and AttachError (stopped) where it cannot run.
+    """Raise NoSuchProcess where the JVM has ended, even if its PID was reused, and AttachError (stopped) where it cannot run.
 
-    `frozen` False skips the cgroups, which are most of the work: for a JVM that answered a moment ago.
+    `frozen` False skips the cgroups, which are most of the work.
     """
     try:
-        stat = fs.load(parse_stat, target.pid, "stat")
+        found = fs.load(parse_stat, target.pid, "stat")
     except GONE:
         raise NoSuchProcess(target.pid, "it has ended") from None
-    if stat.start_ticks != target.jvm.start_ticks or stat.state in "ZX":
+    if found.start_ticks != target.jvm.start_ticks or found.state in "ZX":
         raise NoSuchProcess(target.pid, "the JVM has ended")
-    stopped = why_stopped(fs, target.pid, stat.state, frozen=frozen)
+    stopped = why_stopped(fs, target.pid, found.state, frozen=frozen)
     if stopped is not None:
         raise AttachError("stopped", target.who, why=stopped.why, advice=stopped.advice)
 
@@ -131,23 +124,14 @@ def why_stopped(fs: ProcFS, pid: int, state: str, *, frozen: bool = True) -> Sto
     if state == "T":
         return Stopped("is stopped by a signal (state T)", shell.command("kill", "-CONT", pid), command=True)
     if state == "t":
-        return Stopped(
-            "is stopped by a debugger or tracer (state t)",
-            f"see TracerPid in /proc/{pid}/status, and detach that process",
-        )
-    path = _frozen_cgroup(fs, pid) if frozen else None
-    if path is None:
-        return None
-    return Stopped(f"is frozen with its cgroup {path} (a paused container?)", "unpause the container")
-
-
-def _frozen_cgroup(fs: ProcFS, pid: int) -> str | None:
-    """The frozen cgroup of a process: version 1 has a controller for it, in version 2 every cgroup can be frozen."""
-    for controller in ("freezer", "pids", "memory"):
-        cgroups = optional(ancestry, fs, pid, controller)
-        if cgroups:
-            return frozen_by(fs, cgroups.levels)
-    return None
+        resume = f"see TracerPid in /proc/{pid}/status, and detach that process"
+        return Stopped("is stopped by a debugger or tracer (state t)", resume)
+    # Version 1 has a controller that freezes; in version 2 every cgroup can be frozen.
+    found = (optional(ancestry, fs, pid, controller) for controller in ("freezer", "pids", "memory") if frozen)
+    cgroups = next(filter(None, found), None)
+    path = frozen_by(fs, cgroups.levels) if cgroups else None
+    why = f"is frozen with its cgroup {path} (a paused container?)"
+    return None if path is None else Stopped(why, "unpause the container")
 
 
 def is_disabled(fs: ProcFS, jvm: Jvm) -> bool:
@@ -159,10 +143,7 @@ def is_disabled(fs: ProcFS, jvm: Jvm) -> bool:
 
 
 def reduced_signals(words: list[str], environment: list[str]) -> bool:
-    """Whether a JVM with this command line and environment was started with -Xrs (ReduceSignalUsage).
-
-    Its listener then starts with it, and SIGQUIT kills it.
-    """
+    """Whether a JVM was started with -Xrs (ReduceSignalUsage): its listener then starts with it, and SIGQUIT kills it."""
     if last_flag(words, environment, "ReduceSignalUsage") == "-XX:+ReduceSignalUsage":
         return True
     options = [option for entry in environment if "OPTIONS=" in entry for option in entry.partition("=")[2].split()]
@@ -176,10 +157,8 @@ def command_words(fs: ProcFS, pid: int) -> tuple[list[str], list[str]]:
 
 def may_write(directory: FileId, uid: int, gids: Iterable[int]) -> bool:
     """Whether the mode lets a user create a file in a directory; access control lists are not considered."""
-    if uid == 0:
-        return True
     shift = 6 if directory.uid == uid else 3 if directory.gid in gids else 0
-    return directory.mode >> shift & 0o3 == 0o3
+    return uid == 0 or directory.mode >> shift & 0o3 == 0o3
 
 
 def has_listener(fs: ProcFS, pid: int) -> bool:
@@ -204,10 +183,7 @@ def needs_restart(target: AttachTarget) -> AttachError:
 
 
 def why_no_signal(fs: ProcFS, target: AttachTarget, clock_ticks: int) -> tuple[str, bool] | None:
-    """Why SIGQUIT must not be sent, and whether that may pass because the JVM is starting. None: it may be sent.
-
-    Raises GONE.
-    """
+    """Why SIGQUIT must not be sent, and whether that may pass because the JVM is starting. None: send it. Raises GONE."""
     status = fs.load(parse_status, target.pid, "status")
     if target.jvm.libjvm is None:
         return f"no libjvm is visible in /proc/{target.pid}/maps, so it is not proven to be a JVM", False
@@ -227,17 +203,12 @@ def is_starting(fs: ProcFS, target: AttachTarget, clock_ticks: int) -> bool:
 
 def catches_sigquit(status: Status) -> bool:
     """Whether the process has its own handler for SIGQUIT, which otherwise kills."""
-    return _has(status, "SigCgt")
+    return bool((status.mask("SigCgt") or 0) & _SIGQUIT_BIT)
 
 
 def ignores_sigquit(status: Status) -> bool:
     """Whether the process ignores SIGQUIT."""
-    return _has(status, "SigIgn")
-
-
-def _has(status: Status, key: str) -> bool:
-    mask = status.mask(key)
-    return mask is not None and bool(mask & _SIGQUIT_BIT)
+    return bool((status.mask("SigIgn") or 0) & _SIGQUIT_BIT)
 
 
 def major_of_jvm(fs: ProcFS, jvm: Jvm) -> int | None:
@@ -266,11 +237,85 @@ def denied(fs: ProcFS, target: AttachTarget, what: str, capabilities: str = "CAP
 
 def why_denied(fs: ProcFS, pid: int, capabilities: str = "CAP_SYS_PTRACE") -> str:
     """What may have refused us where file modes do not, and what to do: `capabilities` are those that root needs."""
-    seen = []
+    seen = ""
     ours = fs.maybe(lambda text: parse_status(text).mask("CapEff"), "self", "status")
     theirs = fs.maybe(lambda text: parse_status(text).mask("CapPrm"), pid, "status")
     names = [] if ours is None else [name.lower() for name in rights.names_of((theirs or 0) & ~ours)]
     if names:
         shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-        seen.append(f"it has capabilities that opskit lacks ({shown})")
-    return "; ".join([*seen, rights.how_to_be_allowed(fs, capabilities, *rights.ANY_COMMAND, pid=pid)])
+        seen = f"it has capabilities that opskit lacks ({shown}); "
+    return seen + rights.how_to_be_allowed(fs, capabilities, *rights.ANY_COMMAND, pid=pid)
+
+
+class Attachable(NamedTuple):
+    """Whether opskit could attach, found out from outside: nothing is sent, connected or made.
+
+    `code`: a word for a column, `yes` or why not; `why`: the sentence for it. A yes can be wrong (an orphaned socket, a JVM that
+    never reaches a safepoint): `opskit hsperf-check PID --probe` tries it.
+    """
+
+    code: str
+    why: str | None = None
+
+
+YES = Attachable("yes")
+_TO_START_ITS_LISTENER = "CAP_SETUID CAP_SETGID CAP_KILL"  # to make its trigger file as its user, and to signal it
+
+
+def attachable(
+    fs: ProcFS, jvm: Jvm, status: Status, state: str, frozen_by: str | None, our_ids: tuple[int, int]
+) -> Attachable:
+    """The answer for a JVM. `state`: of its stat; `frozen_by`: the frozen cgroup; `our_ids`: euid, egid. Raises GONE."""
+    if jvm.kind != HOTSPOT:
+        return Attachable("openj9" if jvm.kind == OPENJ9 else "native-image", str(jvm.no_perf or jvm.kind))
+    try:
+        target = target_of(fs, jvm, our_ids[0])
+    except AttachError as error:
+        return Attachable("other-user" if error.reason == "other-user" else "no", str(error))
+    if our_ids[0] != 0 and our_ids[1] != target.egid:
+        why = f"it runs with gid {target.egid} and refuses clients with another one (ours is {our_ids[1]})"
+        return Attachable("other-group", why)
+    stopped = why_stopped(fs, jvm.pid, state, frozen=False)
+    if stopped is not None:
+        return Attachable("stopped", f"it {stopped.why}; {stopped.advice}")
+    if frozen_by is not None:
+        return Attachable("frozen", f"its cgroup {frozen_by} is frozen (a paused container?)")
+    if is_disabled(fs, jvm):
+        return Attachable("disabled", str(AttachError("disabled", target.who)))
+    return _by_socket(fs, target, status, our_ids[0])
+
+
+def _by_socket(fs: ProcFS, target: AttachTarget, status: Status, our_euid: int) -> Attachable:
+    try:
+        tmp = fs.inside(target.pid, "/tmp")
+    except OSError as error:
+        foreign = target.jvm.ns_pid != target.pid or not shares_our_mounts(fs, target.pid)
+        if isinstance(error, PermissionError) and foreign:
+            return _no_rights(fs, target, f"/proc/{target.pid}/root/tmp")
+        tmp = f"{fs.root}/tmp"
+    found = optional(fs.file_id_at, f"{tmp}/{target.socket_name}")
+    if found is not None:
+        if not stat.S_ISSOCK(found.mode):
+            why = f"/tmp/{target.socket_name} is not a socket: find out who made it, and remove it"
+            return Attachable("no-socket", why)
+        if not fs.is_writable(f"{tmp}/{target.socket_name}"):
+            return _no_rights(fs, target, f"/tmp/{target.socket_name}", "CAP_DAC_OVERRIDE")
+        return YES
+    if not remakes(target.java_major) and has_listener(fs, target.pid):
+        return Attachable("needs-restart", str(needs_restart(target)))
+    ignores = ignores_sigquit(status)
+    if ignores or not catches_sigquit(status):
+        how = "ignores SIGQUIT" if ignores else "has no handler for SIGQUIT (-Xrs, or it is starting)"
+        return Attachable("no-signal", f"it has no attach listener, and {how}")
+    if target.jvm.libjvm is None:
+        return _no_rights(fs, target, f"/proc/{target.pid}/maps")
+    ours = rights.read_rights() if our_euid == 0 and target.euid != 0 else None
+    if ours is not None and rights.missing(ours.effective, _TO_START_ITS_LISTENER):
+        return _no_rights(fs, target, "the start of its listener", _TO_START_ITS_LISTENER)
+    if not fs.is_writable(tmp):
+        return Attachable("read-only-tmp", "its /tmp is not writable: the listener could not make its socket")
+    return YES
+
+
+def _no_rights(fs: ProcFS, target: AttachTarget, what: str, capabilities: str = "CAP_SYS_PTRACE") -> Attachable:
+    return Attachable("denied", f"permission denied for {what}: {why_denied(fs, target.pid, capabilities)}")

@@ -9,14 +9,15 @@ from __future__ import annotations
 import os
 import stat
 import time
+from functools import partial
 
 from opskit.errors import AttachError
-from opskit.jvm.attach.child import as_user
+from opskit.jvm.attach.listener import as_user
 from opskit.jvm.attach.target import TRIGGER_STAYS_S, AttachTarget, accepts_root_trigger, why_denied
 from opskit.proc.fs import ProcFS, optional
 
-# To reach the directory, and to make the file as the JVM's user.
-_CAPABILITIES = "CAP_SYS_PTRACE CAP_SETUID CAP_SETGID"
+_DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+_CAPABILITIES = "CAP_SYS_PTRACE CAP_SETUID CAP_SETGID"  # to reach the directory, and to make the file as the JVM's user
 
 
 class Trigger:
@@ -30,7 +31,10 @@ class Trigger:
     def make(self, tmp: int) -> bool:
         """Make the file. False: another client's is there, which works as well. Raises AttachError (no-trigger)."""
         refused, is_denied = [], False
-        for place, open_it in ((self._cwd_name(), self._open_cwd), ("/tmp", lambda: os.dup(tmp))):
+        cwd = self.fs.path(self.target.pid, "cwd")
+        link = optional(self.fs.link, self.target.pid, "cwd")
+        shown = cwd if link is None else link.decode("utf-8", "surrogateescape")
+        for place, open_it in ((shown, partial(os.open, cwd, _DIRECTORY)), ("/tmp", partial(os.dup, tmp))):
             try:
                 if self._make_at(open_it(), place):
                     return self._made is not None
@@ -43,13 +47,6 @@ class Trigger:
         if is_denied:
             advice += f"; {why_denied(self.fs, self.target.pid, _CAPABILITIES)}"
         raise AttachError("no-trigger", self.target.who, why=why, advice=advice)
-
-    def _open_cwd(self) -> int:
-        return os.open(self.fs.path(self.target.pid, "cwd"), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-
-    def _cwd_name(self) -> str:
-        link = optional(self.fs.link, self.target.pid, "cwd")
-        return self.fs.path(self.target.pid, "cwd") if link is None else link.decode("utf-8", "surrogateescape")
 
     def _make_at(self, directory: int, place: str) -> bool:
         """Whether a trigger that works is in a directory now, ours or another client's. Closes the fd of a directory that is not ours."""
@@ -114,10 +111,8 @@ class Trigger:
         if stat.S_ISREG(found.st_mode) and (found.st_uid == self.target.euid or by_root):
             self._theirs_at = found.st_mtime
             return True
-        why = (
-            f"{place}/{self.target.trigger_name} belongs to uid {found.st_uid}, and a JVM of uid {self.target.euid} does not "
-            "accept it as its trigger file"
-        )
+        owners = f"belongs to uid {found.st_uid}, and a JVM of uid {self.target.euid}"
+        why = f"{place}/{self.target.trigger_name} {owners} does not accept it as its trigger file"
         raise AttachError("no-trigger", self.target.who, why=why, advice="remove that file")
 
 

@@ -11,6 +11,7 @@ Version 2 with `streaming=0` collects the reply first, as older JVMs always do.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 
 from opskit.errors import AttachError, UsageError
 from opskit.quantities import integer, signed
@@ -25,13 +26,12 @@ LARGEST_OTHER_REPLY_BYTES = 4 << 20
 LARGEST_DUMP_FILE_BYTES = 1 << 30  # what Thread.dump_to_file writes: a million virtual threads of 1 KiB each
 # The last line of a complete reply: a JVM that ends during the reply closes the stream like one that is done.
 _DUMP_END = re.compile(rb"^JNI global ref", re.MULTILINE)
-_HISTOGRAM_END = rb"(?m)^Total\s+\d+\s+\d+\s*$"
+_HISTOGRAM_END = re.compile(rb"^Total\s+\d+\s+\d+\s*$", re.MULTILINE)
 
 
 def encode_v1(command: str, arguments: tuple[str, ...]) -> bytes:
     """Encode a version 1 request. Raises UsageError for a request that every JVM would refuse without an answer."""
-    words = [word.encode() for word in (command, *arguments)]
-    _check_words(words)
+    words = _words(command, arguments)
     if len(arguments) > _ARGUMENTS or any(len(word) > _ARGUMENT_BYTES for word in words[1:]):
         raise UsageError(
             f"{command}: invalid arguments: this JVM takes up to {_ARGUMENTS} of up to {_ARGUMENT_BYTES} bytes; shorten them"
@@ -46,8 +46,7 @@ def encode_v1(command: str, arguments: tuple[str, ...]) -> bytes:
 
 def encode_v2(command: str, arguments: tuple[str, ...]) -> bytes:
     """Encode a version 2 request; the JVM collects the whole reply before it sends it. Raises UsageError."""
-    words = [word.encode() for word in (command, *arguments)]
-    _check_words(words)
+    words = _words(command, arguments)
     words[0] += b" streaming=0"
     body = b"".join(word + b"\0" for word in words)
     if len(body) > _V2_BYTES:
@@ -55,13 +54,13 @@ def encode_v2(command: str, arguments: tuple[str, ...]) -> bytes:
     return b"2\0%d\0" % len(body) + body
 
 
-def _check_words(words: list[bytes]) -> None:
+def _words(command: str, arguments: tuple[str, ...]) -> list[bytes]:
+    words = [word.encode() for word in (command, *arguments)]
     if any(b"\0" in word for word in words):
         raise UsageError("invalid argument to a JVM: it contains a NUL byte")
     if not 0 < len(words[0]) <= _NAME_BYTES or b" " in words[0]:
-        raise UsageError(
-            f"{words[0].decode()!r} is not an attach command: it must be one word of up to {_NAME_BYTES} bytes"
-        )
+        raise UsageError(f"{command!r} is not an attach command: it must be one word of up to {_NAME_BYTES} bytes")
+    return words
 
 
 def speaks_v2(code: int, text: bytes) -> bool:
@@ -80,9 +79,8 @@ def split_reply(reply: bytes, pid: int) -> tuple[int, bytes]:
     code = signed(head) if len(head) <= _CODE_BYTES else None
     if code is None:
         found = head[:60].decode("utf-8", "backslashreplace")
-        raise AttachError(
-            "protocol", pid, what=f"it answered {found!r} instead of a result code, which is not HotSpot's protocol"
-        )
+        what = f"it answered {found!r} instead of a result code, which is not HotSpot's protocol"
+        raise AttachError("protocol", pid, what=what)
     return code, text
 
 
@@ -92,9 +90,8 @@ def result_of(reply: bytes, pid: int, command: str) -> bytes:
     if code == 0:
         return text
     if code == _BAD_VERSION:
-        raise AttachError(
-            "protocol", pid, what="it does not know this version of the attach protocol (it answered 101)"
-        )
+        what = "it does not know this version of the attach protocol (it answered 101)"
+        raise AttachError("protocol", pid, what=what)
     raise AttachError("command-failed", pid, command=command, code=code, said=decode(text).strip() or "no message")
 
 
@@ -111,7 +108,7 @@ def check_thread_dump(text: bytes, pid: int) -> bytes:
 
 def check_histogram(text: bytes, pid: int) -> bytes:
     """Return the text if it is a complete class histogram. Raises AttachError (reply-cut)."""
-    if not re.compile(_HISTOGRAM_END).search(text, max(0, len(text) - 200)):
+    if not _HISTOGRAM_END.search(text, max(0, len(text) - 200)):
         raise _cut(pid, "the histogram has no end (no line `Total`)", text)
     return text
 
@@ -121,8 +118,6 @@ def decode(text: bytes) -> str:
     try:
         return text.decode()
     except UnicodeDecodeError:
-        pass
-    try:
-        return text.decode("utf-8", "surrogatepass").encode("utf-16", "surrogatepass").decode("utf-16")
-    except UnicodeDecodeError:
-        return text.decode("utf-8", "surrogateescape")
+        with suppress(UnicodeDecodeError):
+            return text.decode("utf-8", "surrogatepass").encode("utf-16", "surrogatepass").decode("utf-16")
+    return text.decode("utf-8", "surrogateescape")

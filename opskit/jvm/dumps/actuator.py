@@ -18,8 +18,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from opskit.jvm.dumps.dialect import Dialect, decoded
-from opskit.jvm.dumps.json_dump import as_id, as_list, as_word, decode, whole_objects
+from opskit.jvm.dumps.dialect import Dialect, as_id, as_list, as_word, decode, decoded, whole_objects
 from opskit.jvm.dumps.thread_dump import STATES, Lock, Thread, ThreadDump
 
 if TYPE_CHECKING:
@@ -58,8 +57,7 @@ class ActuatorParser(Dialect):
 
     def _thread(self, entry: dict[str, Any]) -> Thread:
         frames = [_frame(frame) for frame in as_list(entry.get("stackTrace")) if isinstance(frame, dict)]
-        state = entry.get("threadState")
-        daemon = entry.get("daemon")
+        state, daemon = entry.get("threadState"), entry.get("daemon")
         return Thread(
             self.table.stack(frames, state if state in STATES else None),
             as_word(entry["threadName"]),
@@ -70,7 +68,6 @@ class ActuatorParser(Dialect):
 
 
 def _frame(frame: dict[str, Any]) -> str:
-    """The frame as HotSpot writes it: `java.lang.Object.wait(java.base@17/Native Method)`."""
     line = frame.get("lineNumber")
     file = as_word(frame.get("fileName"))
     if frame.get("nativeMethod") or line == -2:

@@ -88,11 +88,6 @@ def to_internal(name: str) -> str:
     return "[" * depth + _LETTERS.get(element, f"L{element};") if depth else name
 
 
-def is_array(name: str) -> bool:
-    """Whether this is the class of an array."""
-    return name.startswith("[")
-
-
 def is_vm(name: str) -> bool:
     """Whether these are objects of the VM: `<methodKlass>`, or `* MethodKlass` of the serviceability agent."""
     return name.startswith(("<", "* "))
@@ -112,12 +107,9 @@ def package(name: str) -> str:
     """The package; of an array, that of its elements. In parentheses where there is none."""
     if is_vm(name):
         return VM
-    element = _element(name)
-    if is_array(name) and element in _PRIMITIVES:
-        return "(arrays of primitives)"
-    return element.rpartition(".")[0] or "(default package)"
-
-
-def _element(name: str) -> str:
     element = name.lstrip("[")
-    return element[1:] if element is not name and element[:1] == "L" and element.endswith(";") else element
+    if element != name and element in _PRIMITIVES:
+        return "(arrays of primitives)"
+    if element != name and element.endswith(";"):
+        element = element.removeprefix("L")
+    return element.rpartition(".")[0] or "(default package)"

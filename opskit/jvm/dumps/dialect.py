@@ -1,15 +1,17 @@
-"""The skeleton of a thread dump dialect's parser: find the dumps in a text, give equal stacks one object. Pure."""
+"""The skeleton of a thread dump dialect's parser, and the helpers of the dialects in JSON. Pure."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from opskit.jvm.dumps.thread_dump import StackTable
+from opskit.jvm.progress import onwards
 from opskit.quantities import hexadecimal, integer
 
 if TYPE_CHECKING:
     import re
     from collections.abc import Iterator
+    from json import JSONDecoder
 
     from opskit.jvm.dumps.thread_dump import Detail, ThreadDump
 
@@ -73,3 +75,55 @@ def decoded(data: bytes) -> str:
 def native_id(text: str) -> int | None:
     """A native thread id: hexadecimal behind 0x, decimal otherwise."""
     return hexadecimal(text) if text.startswith("0x") else integer(text)
+
+
+def _json_decoder() -> JSONDecoder:
+    from json import JSONDecoder
+
+    return JSONDecoder(strict=False)  # some writers leave raw control characters in text
+
+
+def decode(text: str) -> Any:
+    """The JSON value at the beginning of the text; None where it is cut off or damaged."""
+    try:
+        return _json_decoder().raw_decode(text)[0]
+    except (ValueError, RecursionError):
+        return None
+
+
+def whole_objects(beginning: re.Pattern[str], text: str) -> Iterator[tuple[Any, str | None]]:
+    """The objects that begin as the pattern says, up to the first one that is not whole.
+
+    A match of the pattern's group 1 begins no object: it names what contains the objects behind it.
+    """
+    decoder = _json_decoder()
+    container = None
+    at = 0
+    while match := beginning.search(text, at):
+        at = match.end()
+        if match.lastindex:
+            container = match[1]
+            continue
+        try:
+            entry, end = decoder.raw_decode(text, match.start())
+        except (ValueError, RecursionError):
+            return
+        at = onwards(match.start(), end)
+        yield entry, container
+
+
+def as_list(value: object) -> list[Any]:
+    """A list of a JSON document; empty for any other value."""
+    return value if isinstance(value, list) else []
+
+
+def as_id(value: object) -> int | None:
+    """A thread's id in a JSON document, where it is a number or text."""
+    return integer(str(value)) if isinstance(value, (str, int)) else None
+
+
+def as_word(value: object) -> str | None:
+    """Text or a whole number as text; None for any other value."""
+    if isinstance(value, (str, int)) and not isinstance(value, bool):
+        return str(value)
+    return None

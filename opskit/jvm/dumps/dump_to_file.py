@@ -27,8 +27,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from opskit.jvm.dumps.dialect import Dialect, blocks, decoded
-from opskit.jvm.dumps.json_dump import as_id, as_list, as_word, decode, whole_objects
+from opskit.jvm.dumps.dialect import Dialect, as_id, as_list, as_word, blocks, decode, decoded, whole_objects
 from opskit.jvm.dumps.thread_dump import STATES, Lock, Thread, ThreadDump
 from opskit.quantities import integer
 
@@ -59,8 +58,7 @@ class PlainParser(Dialect):
         text = decoded(data)
         is_fragment = self.START.match(data) is None
         time, version = (None, None) if is_fragment else text.split("\n", 3)[1:3]
-        threads = []
-        torn = False
+        threads, torn = [], False
         for header, block, _ in blocks(_HEADER, text):
             # Each thread ends with a blank line; without it, it may have lost frames.
             stack, blank_line, _ = block.partition("\n\n")
@@ -75,16 +73,13 @@ class PlainParser(Dialect):
         locks: list[Lock] = []
         for line in block.split("\n"):
             words = line.strip()
-            if not words:
-                continue
             if words.startswith("- "):
                 if self.with_locks and (match := _LOCK.match(line)):
                     owner = f"#{match[4]}" if match[4] else None
                     locks.append(Lock(match[1], match[3], match[2], max(len(frames) - 1, 0), owner))
-            else:
+            elif words:
                 frames.append(words.removeprefix("at "))
-        state = header[4] if header[4] in STATES else None
-        stack = self.table.stack(frames, state)
+        stack = self.table.stack(frames, header[4] if header[4] in STATES else None)
         return Thread(stack, header[2], java_id=integer(header[1]), locks=tuple(locks), virtual=bool(header[3]))
 
 
@@ -149,7 +144,6 @@ class JsonParser(Dialect):
         )
 
     def _stack(self, frames: list[object], state: object) -> Stack:
-        """The stack of an entry; most entries have the stack of another one."""
         try:
             key = (*frames, state)
             found = self._known.get(key)

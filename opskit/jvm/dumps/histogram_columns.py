@@ -70,7 +70,6 @@ def read_columns(text: str, start: int, end: int) -> Table | None:
 
 @lru_cache(maxsize=2)
 def _numbered(count: int) -> str:
-    """The row numbers of a table as it prints them."""
     return " ".join(["%d:"] * count) % tuple(range(1, count + 1))
 
 

@@ -42,9 +42,7 @@ class RowReader:
         self.modules: dict[str, str] = {}
         self.sizes: dict[int, int] = {}  # of each row, by its number, in the order of the text
         self.smallest = 1 << 63
-        self.elided = False
-        self.torn = False
-        self.unended = False
+        self.elided = self.torn = self.unended = False
 
     def read(self, text: str, position: int) -> Table:
         """Read until the Total, the next histogram, or the end."""
@@ -150,9 +148,7 @@ class RowReader:
 def _is_nearly_a_row(text: str) -> bool:
     """Whether this is a damaged row: a number with a colon, or three short words with a digit each, then a name."""
     words = text.split(None, 5)
-    if not words:
-        return False
-    if re.match(_NUMBERED, words[0], re.ASCII):
+    if words and re.match(_NUMBERED, words[0], re.ASCII):
         return True
     if len(words) not in (4, 5) or len(words[0]) > 9:
         return False
@@ -162,7 +158,6 @@ def _is_nearly_a_row(text: str) -> bool:
 
 
 def _line_ends(text: str, position: int) -> Iterator[tuple[int, int]]:
-    """(start, end) of the text of each line."""
     while position < len(text):
         end = text.find("\n", position)
         yield position, len(text) if end < 0 else end
@@ -174,12 +169,9 @@ def _shape(prefix: str) -> re.Pattern[str] | None:
     if not prefix.strip() or len(prefix) > _LONGEST_PREFIX:
         return None
     words = re.split(r"(\d+|\s+)", prefix.rstrip(), flags=re.ASCII)
-    return re.compile(
-        "".join(
-            (r"\s+" if word.isspace() else r"\d+") if place % 2 else re.escape(word) for place, word in enumerate(words)
-        ),
-        re.ASCII,
-    )
+    words[1::2] = [r"\s+" if word.isspace() else r"\d+" for word in words[1::2]]
+    words[::2] = map(re.escape, words[::2])
+    return re.compile("".join(words), re.ASCII)
 
 
 def _split_module(name: str) -> tuple[str, str]:

@@ -67,8 +67,7 @@ class HotSpotParser(Dialect):
     @classmethod
     def starts(cls, text: bytes) -> list[int]:
         """Offsets of the dumps: the line of the head, or the line of the time before it."""
-        found = []
-        line = 0
+        found, line = [], 0
         for at in _offsets(text, MARKER):
             line = text.rfind(b"\n", line, at) + 1 or line
             if text.startswith(b"2XM", line):  # a javacore has the same words behind a tag
@@ -135,8 +134,8 @@ class HotSpotParser(Dialect):
         threads: list[Thread] = []
         find, same = text.find, text.startswith
         known = self._bodies
-        body = b"?"
         found: tuple[Thread, ...] = ()
+        body = b"?"
         at = find(b'\n"', start, end)
         while at >= 0:
             line_end = find(b"\n", at + 1, end)
@@ -197,7 +196,6 @@ class HotSpotParser(Dialect):
         return tuple(map(Thread, stacks))
 
     def _add_detailed(self, threads: list[Thread], found: tuple[Thread, ...], header: str, block: bytes) -> None:
-        """Add the threads of a block, with the values of its header."""
         owned = header.find(OWNED_BY)
         if owned >= 0:
             owner = header[owned + len(OWNED_BY) : header.rfind('"')]

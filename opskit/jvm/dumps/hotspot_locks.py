@@ -38,8 +38,7 @@ _HELD_BY = b"which is held by "
 def locks_by_stack(block: str) -> list[tuple[Lock, ...]]:
     """The lock lines of each stack of a thread's block, in order; ownable synchronizers belong to the first stack."""
     stacks: list[list[Lock]] = [[]]
-    frames = 0
-    in_synchronizers = False
+    frames, in_synchronizers = 0, False
     for line in block.split("\n"):
         if FRAME.match(line):
             frames += 1
@@ -89,10 +88,8 @@ def reported_deadlocks(section: bytes) -> tuple[tuple[Waits, ...], ...]:
     found = []
     for part in section.split(b"Java-level deadlock")[1:]:
         links = part.partition(b"Java stack information")[0]
-        waits = tuple(_links(links.split(b"\n")))
-        if waits:
-            found.append(waits)
-    return tuple(found)
+        found.append(tuple(_links(links.split(b"\n"))))
+    return tuple(filter(None, found))
 
 
 def _links(lines: list[bytes]) -> Iterator[Waits]:

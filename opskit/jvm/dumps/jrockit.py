@@ -66,12 +66,7 @@ _ACTIONS = {
     "Lock released while waiting": "locked",
 }
 # The words behind `alive`, the most specific first. `in native` alone is a call that runs or waits in the kernel.
-_STATES = (
-    ("blocked", "BLOCKED"),
-    ("sleeping", "TIMED_WAITING"),
-    ("parked", "WAITING"),
-    ("waiting", "WAITING"),
-)
+_STATES = (("blocked", "BLOCKED"), ("sleeping", "TIMED_WAITING"), ("parked", "WAITING"), ("waiting", "WAITING"))
 
 
 class JRockitParser(Dialect):
@@ -85,11 +80,9 @@ class JRockitParser(Dialect):
     def dump(self, data: bytes) -> ThreadDump:
         """One dump, or a fragment of one."""
         text, is_fragment = decoded(data), _HEAD not in data
-        end = _END.search(text)
-        chains = _CHAINS.search(text)
+        end, chains = _END.search(text), _CHAINS.search(text)
         body = text[: chains.start() if chains else end.start() if end else len(text)]
-        threads = []
-        torn = False
+        threads, torn = [], False
         for header, block, is_last in blocks(_HEADER, body):
             if ending := _THREADS_END.search(block):
                 block = block[: ending.start()]
@@ -143,8 +136,7 @@ def _deadlocks(text: str) -> tuple[tuple[Waits, ...], ...]:
     others = _CHAINS.search(text, circular + 1)
     for chain in re.split(r"(?m)^Chain \d+:", text[circular : others.start() if others else len(text)])[1:]:
         # The last line of a link is the first line of the next one.
-        waits = []
-        at = 0
+        waits, at = [], 0
         while match := _LINK.search(chain, at):
             waits.append(Waits(match[1], match[2].replace("/", "."), f"0x{match[3].lower()}", match[4]))
             at = match.start() + 1

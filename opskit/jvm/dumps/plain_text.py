@@ -90,7 +90,6 @@ def thread_prefixes(text: bytes) -> Iterator[bytes]:
 
 
 def _lines_with(text: bytes, pattern: re.Pattern[bytes]) -> Iterator[bytes]:
-    """Each line that contains the pattern, once."""
     at = 0
     while found := pattern.search(text, at):
         begin, end = text.rfind(b"\n", at, found.start()) + 1 or at, _line_end(text, found.end())
@@ -237,7 +236,6 @@ def _pattern(prefix: bytes) -> bytes:
 
 
 def _strip(pattern: bytes, data: bytes) -> bytes:
-    """Remove the prefix from each line that has it, and decode syslog's tabs."""
     return re.sub(rb"(?m)^" + pattern, b"", data).replace(b"\n#011", b"\n\t") if pattern else data
 
 

@@ -64,8 +64,7 @@ class ServiceabilityParser(Dialect):
         """One dump, or a fragment of one."""
         text = decoded(data)
         threads: list[Thread] = []
-        native = None
-        cut_off = False
+        native, cut_off = None, False
         for header, block, is_last in blocks(_THREAD, text):
             if header["lwp"]:
                 native = integer(header["lwp"])
@@ -91,12 +90,7 @@ class ServiceabilityParser(Dialect):
         about = header["about"] or ""
         nid, java_id = _NID.search(about), _JAVA_ID.match(about)
         stated = _JAVA_STATE.search(block)
-        if stated and stated[1] in STATES:
-            state: str | None = stated[1]
-        elif header["state"]:
-            state = _state(header["state"], frames)
-        else:
-            state = None
+        state = stated[1] if stated and stated[1] in STATES else _state(header["state"] or "", frames)
         if header["tid"]:
             native = integer(header["tid"])
         elif nid:
@@ -117,11 +111,9 @@ def _is_whole(last: str) -> bool:
 
 def _state(agents: str, frames: list[str]) -> str | None:
     """The Java state; the agent's BLOCKED is the VM's term for every thread that waits."""
-    if agents in ("IN_NATIVE", "IN_JAVA", "IN_VM", "IN_NATIVE_TRANS", "IN_JAVA_TRANS", "IN_VM_TRANS"):
+    if agents.removesuffix("_TRANS") in ("IN_NATIVE", "IN_JAVA", "IN_VM"):
         return "RUNNABLE"
-    if agents == "NEW":
-        return "NEW"
-    return state_by_frame(frames) if agents.startswith("BLOCKED") else None
+    return state_by_frame(frames) if agents.startswith("BLOCKED") else "NEW" if agents == "NEW" else None
 
 
 def _frame(method: str, line: str | None) -> str:

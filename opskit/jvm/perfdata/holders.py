@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from opskit.jvm.mapped_files import Mapping, parse_jvm_maps
 from opskit.proc.files.status import parse_status
 from opskit.proc.fs import DENIED, GONE, FileId, ProcFS, optional
 from opskit.quantities import integer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _LOCK = re.compile(r"^[0-9]+: FLOCK +\S+ +\S+ +-?[0-9]+ [0-9a-f]+:[0-9a-f]+:([0-9]{1,20}) ", re.MULTILINE)
 
@@ -29,7 +25,7 @@ class Holders:
     def is_locked(self, inode: int) -> bool | None:
         """Whether a process holds an flock on a file of this inode number, on whatever device. None: unknown."""
         if self._locks is None:
-            self._locks = self.fs.maybe(lambda text: set(_locked(text)), "locks")
+            self._locks = self.fs.maybe(_locked, "locks")
         return None if self._locks is None else inode in self._locks
 
     def is_mapped(self, file: FileId) -> bool | None:
@@ -86,8 +82,5 @@ def mapped_file(fs: ProcFS, pid: int, mapping: Mapping) -> FileId | None:
     return optional(fs.file_id, pid, "map_files", mapping.addresses)
 
 
-def _locked(text: str) -> Iterator[int]:
-    for match in _LOCK.finditer(text):
-        number = integer(match[1])
-        if number is not None:
-            yield number
+def _locked(text: str) -> set[int]:
+    return {number for number in map(integer, _LOCK.findall(text)) if number is not None}

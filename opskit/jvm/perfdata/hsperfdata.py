@@ -33,25 +33,11 @@ _ENTRY_BYTES = 20
 _ORDERS = {0: ">", 1: "<"}
 _LONG, _BYTE = ord("J"), ord("B")
 _SUPPORTED = 0x1
-
-
-class Unit(IntEnum):
-    """What a value counts (PerfData::Units)."""
-
-    NONE = 1
-    BYTES = 2
-    TICKS = 3
-    EVENTS = 4
-    STRING = 5
-    HERTZ = 6
-
-
-class Variability(IntEnum):
-    """How a value may change (PerfData::Variability)."""
-
-    CONSTANT = 1
-    MONOTONIC = 2
-    VARIABLE = 3
+# What a value counts, and how it may change (PerfData::Units and Variability), numbered from 1.
+Unit = IntEnum("Unit", "NONE BYTES TICKS EVENTS STRING HERTZ")
+Variability = IntEnum("Variability", "CONSTANT MONOTONIC VARIABLE")
+_UNITS = {unit.value: unit for unit in Unit}
+_VARIABILITIES = {kind.value: kind for kind in Variability}
 
 
 class Counter(NamedTuple):
@@ -118,16 +104,9 @@ def parse_hsperfdata(data: bytes, source: str, wanted: frozenset[bytes] | None =
     if major != 2:
         raise BadInput(source, "hsperfdata version is not 2, which JDK 5 and later write", found=f"{major}.{minor}")
     used, overflow, changed, offset, count = struct.unpack_from(order + "iiqii", data, 8)
-    return PerfData(
-        source,
-        (major, minor),
-        accessible=accessible != 0,
-        used_bytes=used,
-        overflow_bytes=overflow,
-        changed_ticks=changed,
-        # Before that, entries may be incomplete.
-        counters=_entries(data, source, order, offset, count, wanted) if accessible else {},
-    )
+    # Entries may be incomplete before the JVM sets `accessible`.
+    counters = _entries(data, source, order, offset, count, wanted) if accessible else {}
+    return PerfData(source, (major, minor), accessible != 0, used, overflow, changed, counters)
 
 
 def _entries(
@@ -172,10 +151,6 @@ def _entries(
             )
         offset = end
     return counters
-
-
-_UNITS = {unit.value: unit for unit in Unit}
-_VARIABILITIES = {kind.value: kind for kind in Variability}
 
 
 def _text(data: bytes) -> str:

@@ -13,14 +13,9 @@ if TYPE_CHECKING:
     from opskit.proc.fs import ProcFS
 
 _LARGEST_FILE_BYTES = 16 << 20
-_WANTED = frozenset(
-    (
-        b"sun.rt.safepointTime",
-        b"sun.rt.safepointSyncTime",
-        b"sun.os.hrt.frequency",
-        b"java.property.java.vm.specification.version",
-    )
-)
+_JDK = "java.property.java.vm.specification.version"
+_TIME, _SYNC = "sun.rt.safepointTime", "sun.rt.safepointSyncTime"
+_WANTED = frozenset(name.encode() for name in (_TIME, _SYNC, _JDK, "sun.os.hrt.frequency"))
 _SYNC_APART_FROM = 13  # before, sun.rt.safepointTime included the time to safepoint
 
 
@@ -31,23 +26,21 @@ def whole_stop_s(jdk: int | None, time_s: float, sync_s: float | None) -> float:
 
 def jdk_of(perf: PerfData) -> int | None:
     """The feature release (8, 17, …) in the counters."""
-    text = perf.text("java.property.java.vm.specification.version") or perf.text("java.property.java.version") or ""
+    text = perf.text(_JDK) or perf.text("java.property.java.version") or ""
     first, _, rest = text.partition(".")
-    number = rest.partition(".")[0] if first == "1" else first
-    return integer(number)
+    return integer(rest.partition(".")[0] if first == "1" else first)
 
 
 def stopped_s(perf: PerfData) -> float | None:
     """Seconds at safepoints since the JVM's start, time to safepoint included; None if the counters lack it."""
-    time_s = perf.ticks_s("sun.rt.safepointTime")
-    return None if time_s is None else whole_stop_s(jdk_of(perf), time_s, perf.ticks_s("sun.rt.safepointSyncTime"))
+    time_s = perf.ticks_s(_TIME)
+    return None if time_s is None else whole_stop_s(jdk_of(perf), time_s, perf.ticks_s(_SYNC))
 
 
 class StopClock:
-    """Reads the counter of one JVM repeatedly."""
+    """Reads the counter of one JVM repeatedly. `perf`: the counters found before; every reading is None without their file."""
 
     def __init__(self, fs: ProcFS, perf: PerfData | None) -> None:
-        """`perf`: the counters found before; without them, or when their file is gone, every reading is None."""
         self.fs = fs
         self._path = perf.source if perf is not None and perf.source.startswith("/") else None
 

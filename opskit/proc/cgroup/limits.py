@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from opskit.proc.fs import ProcFS
 
 _V1_NO_LIMIT = 1 << 60  # the kernel writes LONG_MAX rounded down to its page size
-
 Periods = dict[str, tuple[int, int]]
 
 
@@ -47,20 +46,14 @@ class CgroupLimit(NamedTuple):
 
 
 class CgroupLimits(NamedTuple):
-    """A controller's cgroups from the process's own up, without the machine's root, which has no limit.
-
-    `unknown` says why none of them, or those above the last one, can be read.
-    """
+    """The cgroups from the process's own up, without the machine's root; `unknown`: why some or all cannot be read."""
 
     levels: tuple[CgroupLimit, ...]
     unknown: str | None
 
 
 class MemoryLimit(NamedTuple):
-    """The tightest memory limit above a process, and the cgroup that has it. `limit_bytes` None: no cgroup has a limit.
-
-    `usage_bytes` is what all of that cgroup uses, its page cache included.
-    """
+    """The tightest memory limit above a process (None: no limit), its cgroup, and all that this cgroup uses."""
 
     path: str
     limit_bytes: int | None
@@ -92,9 +85,8 @@ def pids_limit(fs: ProcFS, level: Level) -> CgroupLimit | None:
 
 def memory_limit_of(fs: ProcFS, level: Level) -> CgroupLimit | None:
     """A cgroup's memory limit, without `reclaimable_bytes`; None where it has no such file."""
-    if level.version == 1:
-        return _limit(fs, level, "memory.limit_in_bytes", "memory.usage_in_bytes")
-    return _limit(fs, level, "memory.max", "memory.current")
+    v1, v2 = ("memory.limit_in_bytes", "memory.usage_in_bytes"), ("memory.max", "memory.current")
+    return _limit(fs, level, *(v1 if level.version == 1 else v2))
 
 
 def _memory_limit_with_cache(fs: ProcFS, level: Level) -> CgroupLimit | None:
@@ -135,9 +127,9 @@ def cgroup_limits(fs: ProcFS, pid: int, controller: str) -> CgroupLimits:
 def memory_limit(fs: ProcFS, levels: tuple[Level, ...]) -> MemoryLimit:
     """The tightest memory limit of a process's cgroup and those above it."""
     limits = [limit for level in levels if (limit := memory_limit_of(fs, level)) and limit.limit_bytes is not None]
-    if not limits:
-        return MemoryLimit(levels[0].path, None, None)
-    tightest = min(limits, key=lambda limit: limit.limit_bytes or 0)
+    tightest = min(
+        limits, key=lambda limit: limit.limit_bytes or 0, default=CgroupLimit(levels[0].path, "", None, None)
+    )
     return MemoryLimit(tightest.path, tightest.limit_bytes, tightest.usage)
 
 
@@ -162,10 +154,8 @@ def _quota(fs: ProcFS, level: Level) -> float | None:
 def throttling(fs: ProcFS, level: Level) -> Throttling:
     """What one cgroup's cpu.stat counts."""
     stat = level.table(fs, "cpu.stat")
-    seconds = None
-    for key, per_s in (("throttled_time", 1e9), ("throttled_usec", 1e6)):  # v1, v2
-        if key in stat:
-            seconds = stat[key] / per_s
+    key, per_s = ("throttled_usec", 1e6) if "throttled_usec" in stat else ("throttled_time", 1e9)  # v2, v1
+    seconds = stat[key] / per_s if key in stat else None
     return Throttling(stat.get("nr_periods"), stat.get("nr_throttled"), seconds)
 
 
@@ -180,12 +170,9 @@ def read_periods(fs: ProcFS, pid: int) -> Periods | None:
 
 def throttled_percent(before: Mapping[str, tuple[int, int]], after: Mapping[str, tuple[int, int]]) -> float:
     """The share of periods in which the quota ran out, of the cgroup where that was most; 0 without a quota."""
-    shares = [0.0]
-    for path, (periods, throttled) in after.items():
-        earlier_periods, earlier_throttled = before.get(path, (0, 0))
-        if path in before and periods > earlier_periods:
-            shares.append(100 * (throttled - earlier_throttled) / (periods - earlier_periods))
-    return max(shares)
+    pairs = ((before[path], now) for path, now in after.items() if path in before)
+    shares = (100 * (now[1] - then[1]) / (now[0] - then[0]) for then, now in pairs if now[0] > then[0])
+    return max((0.0, *shares))
 
 
 def frozen_by(fs: ProcFS, levels: tuple[Level, ...]) -> str | None:

@@ -46,9 +46,8 @@ class CgroupOwner(NamedTuple):
     @property
     def label(self) -> str:
         """Short form: `app.service`, `docker:3f2a9c81d0e4`, `pod:6a1c…-7c11/3f2a9c81d0e4`, or the cgroup's own name."""
-        container = self.container and (
-            self.container[:_SHORT_ID] if re.fullmatch(_ID, self.container) else self.container
-        )
+        container = self.container or ""
+        container = container[:_SHORT_ID] if re.fullmatch(_ID, container) else container
         if self.pod:
             return f"pod:{self.pod}" + (f"/{container}" if container else "")
         if container:
@@ -74,11 +73,9 @@ def _read(path: str) -> CgroupOwner:
     container = runtime = pod = unit = None
     parent = ""
     for part in filter(None, path.split("/")):
-        found_pod = re.search(_POD, part.split(":")[0])
-        found_container = _container(part, parent)
-        if found_pod:
+        if found_pod := re.search(_POD, part.split(":")[0]):
             pod, unit = found_pod[1].replace("_", "-"), None
-        if found_container:
+        if found_container := _container(part, parent):
             (container, runtime), unit = found_container, None
         elif part.endswith((".service", ".scope")) and part != "init.scope":
             unit = _unescaped(part)
@@ -87,7 +84,6 @@ def _read(path: str) -> CgroupOwner:
 
 
 def _container(part: str, parent: str) -> tuple[str, str | None] | None:
-    """(id or name, runtime) where this part of a path is a container's."""
     if scope := re.fullmatch(_SCOPE, part):
         return scope[2], _RUNTIMES.get(scope[1], scope[1])
     if re.fullmatch(_ID, part):

@@ -23,7 +23,6 @@ from opskit.records import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-
 _LONGEST_PATH = 4096  # PATH_MAX
 _DEEPEST_ROOT = 32  # a namespace's root deeper below a mount is not searched for
 
@@ -37,10 +36,7 @@ class Membership(NamedTuple):
 
 
 class Level(NamedTuple):
-    """One cgroup on the way up from a process. `path` as the kernel names it, `directory` where its files are.
-
-    `version` is 1 or 2.
-    """
+    """One cgroup: its `path` as the kernel names it, the `directory` of its files, and the `version`, 1 or 2."""
 
     path: str
     directory: str
@@ -52,8 +48,7 @@ class Level(NamedTuple):
 
     def number(self, fs: ProcFS, name: str) -> int | None:
         """A file that holds one number; None for `max`, for anything else, and where there is none."""
-        text = self.load(fs, name)
-        return None if text is None else signed(text)
+        return signed(self.load(fs, name) or "")
 
     def has(self, fs: ProcFS, name: str) -> bool:
         """Whether the cgroup has this file, readable or not."""
@@ -73,10 +68,7 @@ class Level(NamedTuple):
 
 
 class Ancestry(NamedTuple):
-    """A controller's cgroups from the process's own up. `complete`: the last one is the machine's root.
-
-    Otherwise a cgroup namespace (a container) hides what is above the last level.
-    """
+    """A controller's cgroups from the process's own up. `complete`: to the machine's root, not a namespace's."""
 
     levels: tuple[Level, ...]
     complete: bool
@@ -107,16 +99,9 @@ def ancestry(fs: ProcFS, pid: int | str, controller: str) -> Ancestry | None:
 
 
 def levels_of(
-    fs: ProcFS,
-    memberships: list[Membership],
-    controller: str,
-    mounts: list[Mount],
-    pid: int | str | None = None,
+    fs: ProcFS, memberships: list[Membership], controller: str, mounts: list[Mount], pid: int | str | None = None
 ) -> tuple[Level, ...] | None:
-    """The same for memberships and mounts that were read.
-
-    With `pid` a cgroup whose path below the mount is unknown (the host's mount in a cgroup namespace) is searched for.
-    """
+    """The same for memberships and mounts that were read; `pid` finds it in a mount from outside our namespace."""
     for member in memberships:
         if controller in member.controllers:
             points = [m for m in mounts if m.fs_type == "cgroup" and controller in m.options]
@@ -144,7 +129,6 @@ def _parse_cgroup_mounts(text: str) -> list[Mount]:
 def _first_that_shows(
     fs: ProcFS, mounts: list[Mount], path: str, version: int, pid: int | str | None
 ) -> tuple[Level, ...] | None:
-    """The levels by the first mount that shows the cgroup: a hierarchy may be mounted in parts."""
     return next((found for mount in mounts if (found := _walk(fs, mount, path, version, pid))), None)
 
 
@@ -165,9 +149,8 @@ def _walk(fs: ProcFS, mount: Mount, path: str, version: int, pid: int | str | No
         return None
     above = "" if top.startswith("/..") else top
     levels = tuple(Level(above + at or "/", mount.mount_point + at, version) for at in _upwards(below))
-    if not levels[0].has(fs, "cgroup.procs") and not fs.names_root(levels[0].directory.lstrip("/")):
-        return None
-    return levels
+    exists = levels[0].has(fs, "cgroup.procs") or fs.names_root(levels[0].directory.lstrip("/"))
+    return levels if exists else None
 
 
 def _find(fs: ProcFS, directory: str, depth: int, path: str, pid: int | str, below: str = "") -> str | None:
@@ -175,11 +158,9 @@ def _find(fs: ProcFS, directory: str, depth: int, path: str, pid: int | str, bel
     if depth == 0:
         procs = Level(path, directory + below + path, 1).load(fs, "cgroup.procs")
         return below + path if procs is not None and str(pid) in procs.split() else None
-    for name in fs.names_root((directory + below).lstrip("/")):
-        found = _find(fs, directory, depth - 1, path, pid, f"{below}/{name}")
-        if found is not None:
-            return found
-    return None
+    names = fs.names_root((directory + below).lstrip("/"))
+    found = (_find(fs, directory, depth - 1, path, pid, f"{below}/{name}") for name in names)
+    return next((each for each in found if each is not None), None)
 
 
 def controller_root(fs: ProcFS, controller: str) -> Level | None:
@@ -188,11 +169,8 @@ def controller_root(fs: ProcFS, controller: str) -> Level | None:
     for mount in mounts:
         if mount.fs_type == "cgroup" and controller in mount.options:
             return Level(mount.root, mount.mount_point, 1)
-    for mount in mounts:
-        if mount.fs_type == "cgroup2":
-            top = Level(mount.root, mount.mount_point, 2)
-            return top if _has_controller(fs, top, controller) else None
-    return None
+    top = next((Level(mount.root, mount.mount_point, 2) for mount in mounts if mount.fs_type == "cgroup2"), None)
+    return top if top and _has_controller(fs, top, controller) else None
 
 
 def is_machine_root(fs: ProcFS, level: Level) -> bool:

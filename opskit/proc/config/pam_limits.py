@@ -36,6 +36,7 @@ _INFINITE = {"-1", "-", "unlimited", "infinity"}
 _RLIM_INFINITY = 2**64 - 1
 _NUMBER = re.compile(r"[ \t\n\v\f\r]*([+-]?)0*([0-9]*)(?<=[0-9])")
 _USER, _GROUP, _WILDCARD = 0, 1, 2  # lower beats higher
+_BAD_RANGE = (1.0, 0.0)  # empty: pam_limits skips the line
 
 
 class Account(NamedTuple):
@@ -57,10 +58,7 @@ class PamLimit(NamedTuple):
 
 
 class PamLimits:
-    """What the files give an account: by (RLIMIT name, "soft" or "hard"). `unread` names files that could not be read.
-
-    `exempt` is the line `<domain> -` that leaves the account without any limits.
-    """
+    """Limits by (RLIMIT name, "soft" or "hard"), unreadable files, and the line `<domain> -` that exempts."""
 
     def __init__(self) -> None:
         self.limits: dict[tuple[str, str], PamLimit] = {}
@@ -128,16 +126,13 @@ def _split(line: str) -> list[str]:
 
 
 def _rank(domain: str, account: Account) -> int | None:
-    """How specific a line's domain is for this account; None where it does not match."""
     if domain == account.name:
         return _USER
     ranged = _range(domain)
     if domain.startswith("%"):  # for maxlogins only
         return None
     if domain.startswith("@"):
-        if not account.wildcards_apply:
-            return None
-        return _GROUP if _in_group(domain[1:], ranged, account) else None
+        return _GROUP if account.wildcards_apply and _in_group(domain[1:], ranged, account) else None
     if ranged is None:
         return _WILDCARD if domain == "*" and account.wildcards_apply else None
     low, high = ranged
@@ -152,9 +147,6 @@ def _in_group(name: str, ranged: tuple[float, float] | None, account: Account) -
     return ranged[0] <= account.gid <= ranged[1]
 
 
-_BAD_RANGE = (1.0, 0.0)  # empty: pam_limits skips the line
-
-
 def _range(domain: str) -> tuple[float, float] | None:
     """`min:max`, `min:`, `:exact` of uids, or of gids behind `@`; None: no range."""
     text = domain[1:] if domain[:1] in ("@", "%") else domain
@@ -164,9 +156,7 @@ def _range(domain: str) -> tuple[float, float] | None:
     first, last = integer(low), integer(high)
     if (low and first is None) or (high and last is None) or not (low or high):
         return _BAD_RANGE
-    if first is None:
-        return last or 0, last or 0
-    return first, UNLIMITED if last is None else last
+    return (last or 0, last or 0) if first is None else (first, UNLIMITED if last is None else last)
 
 
 def parse_value(item: str, text: str) -> float | None:
@@ -183,8 +173,7 @@ def parse_value(item: str, text: str) -> float | None:
     if match[1] == "-":
         number = -number % 2**64
     factor = 1024 if item in _KB else 60 if item == "cpu" else 1
-    limit = _RLIM_INFINITY // factor if factor > 1 else _RLIM_INFINITY
-    return UNLIMITED if number >= limit else number * factor
+    return UNLIMITED if number >= _RLIM_INFINITY // factor else number * factor
 
 
 def account_of(fs: ProcFS, name: str, uid: int, gid: int, gids: Iterable[int]) -> Account:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from opskit.proc.config.setting import Setting, conf_files
+from opskit.proc.config.setting import conf_files, settings_of
 from opskit.quantities import integer
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from opskit.proc.config.setting import Setting
     from opskit.proc.fs import ProcFS
 
 # Highest priority first (systemd.unit(5), table 1).
@@ -31,10 +32,7 @@ _USER_MANAGER = r"user@([0-9]{1,10})\.service"
 
 
 class Owner(NamedTuple):
-    """The unit that a cgroup belongs to. `is_own`: it is the unit's own cgroup, and not one below it.
-
-    `manager_uid`: the user whose own systemd (`systemctl --user`) runs the unit; None for the machine's.
-    """
+    """A cgroup's unit. `is_own`: the cgroup is not below it. `manager_uid`: the user whose systemd runs it, if any."""
 
     unit: str
     is_own: bool
@@ -53,8 +51,7 @@ def owner_of_path(path: str) -> Owner | None:
         return None
     unit, below = found
     manager = re.fullmatch(_USER_MANAGER, unit)
-    inner = _first_unit(below) if manager else None
-    if manager and inner:
+    if manager and (inner := _first_unit(below)):
         return Owner(inner[0], not inner[1], integer(manager[1]))
     return Owner(unit, not below, None)
 
@@ -91,12 +88,11 @@ def manager_settings(fs: ProcFS) -> dict[str, Setting]:
 
 def _last_ones(fs: ProcFS, paths: Iterable[str]) -> dict[str, Setting]:
     found: dict[str, Setting] = {}
-    for path in paths:
-        for setting in _settings(fs, path):
-            if setting.value:
-                found[setting.key] = setting
-            else:  # an empty value resets the key
-                found.pop(setting.key, None)
+    for setting in settings_of(fs, paths):
+        if setting.value:
+            found[setting.key] = setting
+        else:  # an empty value resets the key
+            found.pop(setting.key, None)
     return found
 
 
@@ -114,11 +110,3 @@ def _unit_files(fs: ProcFS, unit: str) -> Iterator[str]:
     prefixes = ["-".join(parts[:count]) + f"-.{kind}" for count in range(1, len(parts))]
     folders = [kind, *prefixes, *template, unit]
     yield from conf_files(fs, [f"{place}/{folder}.d" for folder in reversed(folders) for place in _DIRECTORIES])
-
-
-def _settings(fs: ProcFS, path: str) -> Iterator[Setting]:
-    for number, line in enumerate(fs.maybe_root(str.splitlines, path, default=[]), 1):
-        text = line.strip()
-        key, equals, value = text.partition("=")
-        if equals and not text.startswith(("#", ";", "[")):
-            yield Setting(f"/{path}", number, key.strip(), value.strip(), text)

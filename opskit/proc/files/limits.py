@@ -17,23 +17,13 @@ from opskit.records import NamedTuple
 UNLIMITED = math.inf
 
 _NAMES = {
-    "Max cpu time": "RLIMIT_CPU",
-    "Max file size": "RLIMIT_FSIZE",
-    "Max data size": "RLIMIT_DATA",
-    "Max stack size": "RLIMIT_STACK",
-    "Max core file size": "RLIMIT_CORE",
-    "Max resident set": "RLIMIT_RSS",
-    "Max processes": "RLIMIT_NPROC",
-    "Max open files": "RLIMIT_NOFILE",
-    "Max locked memory": "RLIMIT_MEMLOCK",
-    "Max address space": "RLIMIT_AS",
-    "Max file locks": "RLIMIT_LOCKS",
-    "Max pending signals": "RLIMIT_SIGPENDING",
-    "Max msgqueue size": "RLIMIT_MSGQUEUE",
-    "Max nice priority": "RLIMIT_NICE",
-    "Max realtime priority": "RLIMIT_RTPRIO",
-    "Max realtime timeout": "RLIMIT_RTTIME",
-}
+    "Max cpu time": "RLIMIT_CPU", "Max file size": "RLIMIT_FSIZE", "Max data size": "RLIMIT_DATA",
+    "Max stack size": "RLIMIT_STACK", "Max core file size": "RLIMIT_CORE", "Max resident set": "RLIMIT_RSS",
+    "Max processes": "RLIMIT_NPROC", "Max open files": "RLIMIT_NOFILE", "Max locked memory": "RLIMIT_MEMLOCK",
+    "Max address space": "RLIMIT_AS", "Max file locks": "RLIMIT_LOCKS", "Max pending signals": "RLIMIT_SIGPENDING",
+    "Max msgqueue size": "RLIMIT_MSGQUEUE", "Max nice priority": "RLIMIT_NICE",
+    "Max realtime priority": "RLIMIT_RTPRIO", "Max realtime timeout": "RLIMIT_RTTIME",
+}  # fmt: skip
 _NAME_WIDTH = 25
 
 

@@ -20,12 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 HEAP_BYTES = 64 << 20  # glibc malloc/arena.c, HEAP_MAX_SIZE: 64 MiB, and aligned to it, on 64-bit machines
-
 _GUARD_AT_MOST = 64 << 10  # a page, of whatever size
-
 # Compiled where they are used: most commands only look for a mapping.
 _LINE = r"([0-9a-f]{1,16})-([0-9a-f]{1,16}) (\S+) \S+ \S+ \S+ *(.*)"
-# Of a file's name alone.
 _GLIBC = r"libc(?:-2\.[0-9]{1,3}\.so|\.so\.6)"
 _OTHER_MALLOC = r"lib(?:jemalloc|tcmalloc|mimalloc)"
 _DELETED = " (deleted)"
@@ -45,15 +42,11 @@ class Mapping(NamedTuple):
 
 
 def find_mapping(text: str, part: str, accept: Callable[[str], bool]) -> Mapping | None:
-    """The first mapping of a file with `part` in its path and accepted permissions (`r-xp`). A line that is cut short is none.
-
-    A search instead of a parse: maps of a JVM have hundreds of lines.
-    """
+    """The first mapping of a file with `part` in its path and accepted permissions (`r-xp`), without a parse."""
     at = text.find(part)
     while at >= 0:
         end = text.find("\n", at)
-        if end < 0:
-            end = len(text)
+        end = len(text) if end < 0 else end
         words = text[text.rfind("\n", 0, at) + 1 : end].split(None, 5)
         inode = integer(words[4]) if len(words) == 6 else None
         if inode is not None and accept(words[1]):
@@ -122,7 +115,7 @@ def parse_maps(text: str) -> AddressSpace | None:
         before = (start, end, permissions, anonymous)
     if not maps:
         return None
-    libc = next((name for name in names if _is_glibc(name) or _is_musl(name)), None)
+    libc = next((name for name in names if re.fullmatch(_GLIBC, _file(name)) or _is_musl(name)), None)
     top = 1 << highest.bit_length() if highest & (highest - 1) else highest
     return AddressSpace(
         maps=maps,
@@ -134,22 +127,17 @@ def parse_maps(text: str) -> AddressSpace | None:
         libc=libc,
         musl=bool(libc and _is_musl(libc)),
         jvm=next((name for name in names if name.endswith("/libjvm.so")), None),
-        allocator=next((name for name in names if _is_other_malloc(name)), None),
+        allocator=next((name for name in names if ".so" in _file(name) and re.match(_OTHER_MALLOC, _file(name))), None),
     )
 
 
-def _is_glibc(path: str) -> bool:
-    return re.fullmatch(_GLIBC, path.rpartition("/")[2]) is not None
+def _file(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 def _is_musl(path: str) -> bool:
-    name = path.rpartition("/")[2]
+    name = _file(path)
     return name == "libc.so" or (name.startswith(("ld-musl-", "libc.musl-")) and name.endswith(".so.1"))
-
-
-def _is_other_malloc(path: str) -> bool:
-    name = path.rpartition("/")[2]
-    return ".so" in name and re.match(_OTHER_MALLOC, name) is not None
 
 
 def _gaps(ranges: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:

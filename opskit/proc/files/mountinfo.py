@@ -46,12 +46,8 @@ def parse_mountinfo(text: str) -> list[Mount]:
         if not dash or len(left) < 6 or len(right) < 2 or mount_id is None or parent_id is None:
             raise BadInput("mountinfo", "not a mount line", number, line)
         options = left[5].split(",") + (right[2].split(",") if len(right) > 2 else [])
-        mounts.append(
-            Mount(
-                mount_id, parent_id, left[2], _unescape(left[3]), _unescape(left[4]), tuple(options), right[0],
-                _unescape(right[1]),
-            )
-        )  # fmt: skip
+        root, point, source = map(_unescape, (left[3], left[4], right[1]))
+        mounts.append(Mount(mount_id, parent_id, left[2], root, point, tuple(options), right[0], source))
     return mounts
 
 

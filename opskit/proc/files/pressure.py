@@ -25,8 +25,7 @@ def parse_pressure(text: str) -> Pressure:
     totals: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), 1):
         name, *words = line.split() or [""]
-        total = next((word[6:] for word in words if word.startswith("total=")), "")
-        total_us = integer(total)
+        total_us = integer(next((word[6:] for word in words if word.startswith("total=")), ""))
         if total_us is None:
             raise BadInput("pressure", "not `some avg10=… total=N`", number, line)
         totals[name] = total_us

@@ -12,5 +12,4 @@ if TYPE_CHECKING:
 
 def read_sysctl(fs: ProcFS, *parts: str) -> int | None:
     """A number of /proc/sys; None where it cannot be read or is none."""
-    text = fs.maybe(str.strip, "sys", *parts)
-    return None if text is None else signed(text)
+    return signed(fs.maybe(str.strip, "sys", *parts, default=""))

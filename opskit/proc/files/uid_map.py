@@ -17,10 +17,10 @@ class IdMap(NamedTuple):
 
     def inner(self, outer: int) -> int | None:
         """What an id of ours is inside; None where it has no name there."""
-        for inside, outside, count in self.ranges:
-            if outside <= outer < outside + count:
-                return inside + outer - outside
-        return None
+        found = (
+            inside + outer - outside for inside, outside, count in self.ranges if outside <= outer < outside + count
+        )
+        return next(found, None)
 
 
 def parse_id_map(text: str) -> IdMap:
@@ -30,6 +30,5 @@ def parse_id_map(text: str) -> IdMap:
         numbers = integers(line.split())
         if numbers is None or len(numbers) != 3:
             raise BadInput("uid_map", "not `inside outside count`", number, line)
-        inside, outside, count = numbers
-        ranges.append((inside, outside, count))
+        ranges.append((numbers[0], numbers[1], numbers[2]))
     return IdMap(tuple(ranges))

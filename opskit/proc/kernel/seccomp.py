@@ -29,8 +29,9 @@ _AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7, "riscv64": 0xC00000F
 # CLONE_VM, FS, FILES, SIGHAND, THREAD, SYSVSEM, SETTLS, PARENT_SETTID, CHILD_CLEARTID: what pthread_create asks for
 _THREAD_FLAGS = 0x003D0F00
 _ACTION, _DATA = 0xFFFF0000, 0x0000FFFF
-_ERRNO, _LOG, _ALLOW = 0x00050000, 0x7FFC0000, 0x7FFF0000
-_NAMES = {0x80000000: "SIGSYS", 0x00000000: "SIGSYS", 0x00030000: "SIGSYS"}
+_ERRNO = 0x00050000
+# SECCOMP_RET_LOG and ALLOW; KILL_PROCESS, KILL_THREAD and TRAP
+_NAMES = {**dict.fromkeys((0x7FFC0000, 0x7FFF0000), "allowed"), **dict.fromkeys((0x80000000, 0, 0x00030000), "SIGSYS")}
 _WORD = 0xFFFFFFFF
 
 Program = list[tuple[int, int, int, int]]
@@ -48,20 +49,16 @@ def parse_filter(data: bytes) -> Program:
 
 
 def start_answer(filters: Sequence[Program], machine: str) -> str | None:
-    """What pthread_create of glibc 2.34 and newer meets: "allowed", an errno's name, or "SIGSYS". None: undecided.
-
-    glibc tries clone3, and clone only where clone3 is answered with ENOSYS.
-    """
+    """What clone3, and after ENOSYS clone, meets: "allowed", an errno's name, or "SIGSYS"; None: undecided."""
     if machine not in _AUDIT_ARCH:
         return None
     try:
         answer = _answer(filters, {0: CLONE3, 4: _AUDIT_ARCH[machine]})
         if answer == "ENOSYS":
-            known = {0: _CLONE[machine], 4: _AUDIT_ARCH[machine], 16: _THREAD_FLAGS, 20: 0}
-            answer = _answer(filters, known)
+            return _answer(filters, {0: _CLONE[machine], 4: _AUDIT_ARCH[machine], 16: _THREAD_FLAGS, 20: 0})
+        return answer
     except Undecided:
         return None
-    return answer
 
 
 def _answer(filters: Sequence[Program], data: Mapping[int, int]) -> str | None:
@@ -69,8 +66,6 @@ def _answer(filters: Sequence[Program], data: Mapping[int, int]) -> str | None:
     results = [run(program, data) for program in filters]
     result = min(results, key=lambda value: (value & _ACTION) - (1 << 32 if value & 0x80000000 else 0))
     action = result & _ACTION
-    if action in (_ALLOW, _LOG):
-        return "allowed"
     if action == _ERRNO:
         return errno.errorcode.get(result & _DATA, f"errno {result & _DATA}")
     return _NAMES.get(action)  # a supervisor decides (SECCOMP_RET_TRACE, SECCOMP_RET_USER_NOTIF): undecided
@@ -152,10 +147,7 @@ _TAKEN_UP_AGAIN = {
 
 
 def filter_answer(fs: ProcFS, pid: int, machine: str, read_filters: Callable[[int], list[bytes]]) -> str | None:
-    """What a process's own filters answer to the start of a thread, as `start_answer` does.
-
-    None where they cannot be read: no permission, another tracer, or the process would notice the stop.
-    """
+    """The `start_answer` of a process's own filters; None where they cannot be read without its notice."""
     try:
         if not _goes_unnoticed(fs, pid, machine):
             return None
@@ -179,10 +171,7 @@ def _goes_unnoticed(fs: ProcFS, pid: int, machine: str) -> bool:
 
 
 def own_answer(clone3_errno: int, start_a_thread: Callable[[], bool]) -> str | None:
-    """The same for opskit itself, by trying: without a filter clone3() without arguments gives EINVAL.
-
-    After ENOSYS glibc falls back to clone(), which starting a thread tests; None where that fails, for any reason.
-    """
+    """The same for opskit itself, by trying: unfiltered clone3() gives EINVAL; after ENOSYS a thread is started."""
     name = errno.errorcode.get(clone3_errno)
     if name in ("EINVAL", "EFAULT"):
         return "allowed"

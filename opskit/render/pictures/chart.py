@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Union
+
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -11,16 +12,14 @@ if TYPE_CHECKING:
 Unit = Literal["bytes", "count"]
 
 
-@dataclass(frozen=True)
-class Line:
-    """One line: its name and its (x, y) points."""
+class Line(NamedTuple):
+    """One line, or the dots of one kind: its name and its (x, y) points."""
 
     name: str
     points: Sequence[tuple[float, float]]
 
 
-@dataclass(frozen=True)
-class LineChart:
+class LineChart(NamedTuple):
     """Lines over a common x: seconds, or without `x_is_time` a number from 1."""
 
     title: str
@@ -31,8 +30,7 @@ class LineChart:
     note: str | None = None
 
 
-@dataclass(frozen=True)
-class BarChart:
+class BarChart(NamedTuple):
     """Bars from the top down: (name, value). `signed`: they are changes and have a sign."""
 
     title: str
@@ -42,24 +40,15 @@ class BarChart:
     signed: bool = True
 
 
-@dataclass(frozen=True)
-class Dots:
-    """Dots of one kind: (x, y) each."""
-
-    name: str
-    points: Sequence[tuple[float, float]]
-
-
-@dataclass(frozen=True)
-class DotsChart:
+class DotsChart(NamedTuple):
     """Durations in seconds over time, on a logarithmic scale. `below` is a part of each of them; `labels`: (x, y, text).
 
     `x_clock`: "utc" (seconds since the epoch), "uptime" (seconds) or "number" (numbered from 1).
     """
 
     title: str
-    groups: Sequence[Dots]
-    below: Dots | None
+    groups: Sequence[Line]
+    below: Line | None
     labels: Sequence[tuple[float, float, str]]
     x_clock: str
     y_title: str

@@ -28,11 +28,9 @@ _LEVELS = (0.01, 0.1, 0.3, 0.6)  # of the largest change
 
 @dataclass(frozen=True)
 class Picture:
-    """What to draw.
+    """What to draw. `notes_turned`: as many notes, for the picture upside down. Weights divided by `per_unit` are `unit`s.
 
-    `notes_turned`: the notes for the picture turned upside down, as many. Weights divided by `per_unit` are `unit`s.
-    `kinds` by frame name set the colours of one profile, changes those of two. `before`, `after`: names of the two.
-    `width_px` None fills the window.
+    `kinds` by frame name set the colours of one profile, changes those of two, `before` and `after`. `width_px` None: the window.
     """
 
     tree: FlameTree
@@ -59,11 +57,6 @@ class Region(NamedTuple):
     heading: str | None = None
 
 
-def narrowest_share(width_px: int | None) -> float:
-    """The share of the whole that is 0.1 px wide."""
-    return NARROWEST_PX / drawn_px(width_px)
-
-
 def drawn_px(width_px: int | None) -> int:
     """How wide the root is."""
     return (width_px or WIDTH_PX) - 2 * PADDING_PX
@@ -77,8 +70,7 @@ def bytes_of(tree: FlameTree, width_px: int | None) -> list[int]:
     named: set[str] = set()
     sizes = []
     for frame in frames:
-        long = len(frame.name)
-        size = _SLIVER_BYTES
+        size, long = _SLIVER_BYTES, len(frame.name)
         if frame.total / total >= least or frame.total_before / total_before >= least:
             size += _ELEMENT_BYTES + long
         if frame.name not in named:
@@ -91,22 +83,15 @@ def bytes_of(tree: FlameTree, width_px: int | None) -> list[int]:
 def regions(picture: Picture) -> Iterator[Region]:
     """The tree, and the strip of what has vanished."""
     tree = picture.tree
-    if picture.before is None:
-        looks = [_look_of(frame, picture.kinds) for frame in tree.frames]
-        yield Region(tree.frames, starts(tree.frames), tree.total, looks, _rows(tree.frames))
-        return
-    yield Region(tree.frames, starts(tree.frames), tree.total, _changes(tree), _rows(tree.frames))
-    if tree.gone:
+    compared = picture.before is not None
+    looks = _changes(tree) if compared else [_look_of(frame, picture.kinds) for frame in tree.frames]
+    yield Region(tree.frames, starts(tree.frames), tree.total, looks, _rows(tree.frames))
+    if compared and tree.gone:
         width = sum(frame.total_before for frame in tree.gone if frame.depth == 0)
         which = "Gone, or under 0.1 px now: in" if any(frame.total for frame in tree.gone) else "Gone: only in"
-        yield Region(
-            tree.gone,
-            starts(tree.gone, before=True),
-            tree.total_before,
-            ["gone"] * len(tree.gone),
-            _rows(tree.gone),
-            f"{which} {picture.before} ({percent(width, tree.total_before)} of it)",
-        )
+        heading = f"{which} {picture.before} ({percent(width, tree.total_before)} of it)"
+        looks, begin = ["gone"] * len(tree.gone), starts(tree.gone, before=True)
+        yield Region(tree.gone, begin, tree.total_before, looks, _rows(tree.gone), heading)
 
 
 def _rows(frames: Sequence[Frame]) -> int:
@@ -120,14 +105,10 @@ def _look_of(frame: Frame, kinds: Mapping[str, Kind]) -> str:
     return f"{kinds[frame.name]} tint" if tinted else kinds[frame.name]
 
 
-def own_change(frame: Frame, tree: FlameTree) -> float:
-    """The change of the frame's own share of the whole; not of its weight, since the numbers of samples differ."""
-    now = frame.own / tree.total if tree.total else 0.0
-    return now - (frame.own_before / tree.total_before if tree.total_before else 0.0)
-
-
 def _changes(tree: FlameTree) -> list[str]:
-    changes = [own_change(frame, tree) for frame in tree.frames]
+    """The looks by the change of each frame's own share of the whole: the numbers of samples differ."""
+    now, before = tree.total or 1, tree.total_before or 1
+    changes = [frame.own / now - frame.own_before / before for frame in tree.frames]
     largest = max(map(abs, changes), default=0.0)
     looks = []
     for change in changes:

@@ -1,18 +1,18 @@
-"""A call tree as one SVG file: a readable picture by itself, and with its script one to zoom, search and walk through.
+"""A call tree as one SVG file with a script to zoom, search and walk through; a readable picture without it.
 
-Every name is made printable and escaped for markup; the file loads nothing from the network; the same tree gives the
-same bytes. The script draws from data in the file and not from the elements, so that a picture of 100,000 frames opens
-quickly and fits its window.
+Names are printable and escaped, the file loads nothing from the network, and the same tree gives the same bytes. The
+script draws from data in the file: a picture of 100,000 frames opens quickly and fits its window.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
+from unicodedata import east_asian_width
 
 from opskit.escape import printable
-from opskit.render.pictures.flame_labels import Name, cut, markup, px
 from opskit.render.pictures.flame_layout import (
     PADDING_PX,
     SLIVER_PX,
@@ -42,12 +42,12 @@ _KINDS: Mapping[Kind, str] = {
     "native": "native",
     "kernel": "kernel",
 }
-_CHANGES = {
-    "grew4": "\u25b2 own share grew",
-    "shrank4": "\u25bc own share shrank",
-    "same": "no change of its own",
-}
+_CHANGES = {"grew4": "\u25b2 own share grew", "shrank4": "\u25bc own share shrank", "same": "no change of its own"}
 _GONE = "\u2715 gone"
+# package.Class.method, package/Class.method or Lpackage/Class;::method, up to the method
+_PACKAGE = re.compile(r"(?:[\w.$-]+@[\w.+-]+/|\w*//|L(?=[\w$/]+;))?(?:[a-z_][\w-]*[./])+(?=\S)")
+_CLASS = re.compile(r"[\w$/+-]+?(?:;?::|\.)(?=[\w<$])")
+_MARKUP = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})
 
 
 def draw(picture: Picture) -> str:
@@ -56,11 +56,9 @@ def draw(picture: Picture) -> str:
     head = _Head(picture, shown)
     width = picture.width_px or WIDTH_PX
     tops, height = _tops(shown, head.height)
-    title = markup(printable(picture.title))
-    notes = markup(" ".join(f"{printable(note)}." for note in picture.notes))
+    title, notes = markup(printable(picture.title)), markup(" ".join(f"{printable(note)}." for note in picture.notes))
     package = files("opskit.render")
-    style = package.joinpath("flamegraph.css").read_text(encoding="utf-8")
-    script = package.joinpath("flamegraph.js").read_text(encoding="utf-8")
+    style, script = (package.joinpath(f"flamegraph.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
     parts = [
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         f'<svg xmlns="http://www.w3.org/2000/svg" class="whole" width="{width}" height="{height}" '
@@ -97,10 +95,8 @@ class _Head:
     def __init__(self, picture: Picture, regions: Sequence[Region]) -> None:
         self.picture = picture
         used = {look.partition(" ")[0] for region in regions for look in region.looks}
-        self.legend: list[tuple[str, str]] = []
-        if picture.before is None:
-            self.legend = [(kind, text) for kind, text in _KINDS.items() if kind in used]
-        else:
+        self.legend: list[tuple[str, str]] = [(kind, text) for kind, text in _KINDS.items() if kind in used]
+        if picture.before is not None:
             self.legend = list(_CHANGES.items()) + ([("gone", _GONE)] if "gone" in used else [])
         self.height = 44 + 18 * len(picture.notes) + (28 if self.legend else 0)
 
@@ -138,9 +134,7 @@ def _static(picture: Picture, region: Region, top: int, width: int) -> Iterator[
         if wide < least:
             slivers.setdefault(look, []).append(f"M{px(x)} {y}h{wide:.2f}v{_ROW - _GAP}h-{wide:.2f}z")
             continue
-        name = names.get(frame.name)
-        if name is None:
-            name = names[frame.name] = Name(frame.name)
+        name = names.get(frame.name) or names.setdefault(frame.name, Name(frame.name))
         title = f"{name.shown} ({_figures(picture, frame)})"
         box = max(wide - _GAP, wide * 0.7)
         yield (
@@ -182,21 +176,20 @@ def _data(picture: Picture, regions: Sequence[Region], head: _Head) -> dict[str,
     columns = []
     for region in regions:
         frames = region.frames
-        columns.append(
-            {
-                "heading": None if region.heading is None else printable(region.heading),
-                "rows": region.rows,
-                "span": region.span,
-                "depth": [frame.depth for frame in frames],
-                "name": [numbers.setdefault(frame.name, len(numbers)) for frame in frames],
-                "total": [frame.total for frame in frames],
-                "own": [frame.own for frame in frames],
-                "look": [looks.setdefault(look, len(looks)) for look in region.looks],
-            }
-        )
+        column: dict[str, Any] = {
+            "heading": _printable(region.heading),
+            "rows": region.rows,
+            "span": region.span,
+            "depth": [frame.depth for frame in frames],
+            "name": [numbers.setdefault(frame.name, len(numbers)) for frame in frames],
+            "total": [frame.total for frame in frames],
+            "own": [frame.own for frame in frames],
+            "look": [looks.setdefault(look, len(looks)) for look in region.looks],
+        }
         if picture.before is not None:
-            columns[-1]["totalBefore"] = [frame.total_before for frame in frames]
-            columns[-1]["ownBefore"] = [frame.own_before for frame in frames]
+            column["totalBefore"] = [frame.total_before for frame in frames]
+            column["ownBefore"] = [frame.own_before for frame in frames]
+        columns.append(column)
     names = [Name(name) for name in numbers]
     return {
         "title": printable(picture.title),
@@ -210,8 +203,8 @@ def _data(picture: Picture, regions: Sequence[Region], head: _Head) -> dict[str,
         "perUnit": picture.per_unit,
         "total": picture.tree.total,
         "totalBefore": picture.tree.total_before,
-        "before": None if picture.before is None else printable(picture.before),
-        "after": None if picture.after is None else printable(picture.after),
+        "before": _printable(picture.before),
+        "after": _printable(picture.after),
         "inverted": picture.inverted,
         "width": picture.width_px,
         "names": [name.shown for name in names],
@@ -221,21 +214,70 @@ def _data(picture: Picture, regions: Sequence[Region], head: _Head) -> dict[str,
     }
 
 
+def _printable(text: str | None) -> str | None:
+    return None if text is None else printable(text)
+
+
 def _patterns() -> str:
     """A texture for each kind, for readers who cannot distinguish the colours and for prints in grey."""
     slash, backslash = "M-1 1 1-1M0 6 6 0M5 7 7 5", "M-1 5 1 7M0 0 6 6M5-1 7 1"
-    made = [
-        ("jdk", 6, '<circle class="jdk-mark" cx="1.5" cy="1.5" r=".7"/><circle class="jdk-mark" cx="4.5" cy="4.5" r=".7"/>'),
-        ("generated", 6, f'<path class="generated-mark" d="{slash}"/>'),
-        ("inlined", 6, f'<path class="inlined-mark" d="{backslash}"/>'),
-        ("native", 6, '<path class="native-mark" d="M3 0V6"/>'),
-        ("kernel", 6, '<path class="kernel-mark" d="M0 3H6M3 0V6"/>'),
-        ("gone", 6, f'<path class="gone-mark" d="{slash}{backslash}"/>'),
-        *((f"shrank{level}", 6, f'<path class="shrank-mark" d="{slash}"/>') for level in (1, 2, 3, 4)),
-    ]  # fmt: skip
+    lines = {"generated": slash, "inlined": backslash, "native": "M3 0V6", "kernel": "M0 3H6M3 0V6"}
+    lines.update({"gone": slash + backslash, **dict.fromkeys((f"shrank{level}" for level in (1, 2, 3, 4)), slash)})
+    dots = "".join(f'<circle class="jdk-mark" cx="{at}" cy="{at}" r=".7"/>' for at in (1.5, 4.5))
+    marks = {"jdk": dots}
+    marks.update({name: f'<path class="{name.rstrip("1234")}-mark" d="{line}"/>' for name, line in lines.items()})
     patterns = (
-        f'<pattern id="{name}" width="{size}" height="{size}" patternUnits="userSpaceOnUse">'
-        f'<rect class="{name}-base" width="{size}" height="{size}"/>{mark}</pattern>\n'
-        for name, size, mark in made
+        f'<pattern id="{name}" width="6" height="6" patternUnits="userSpaceOnUse">'
+        f'<rect class="{name}-base" width="6" height="6"/>{mark}</pattern>\n'
+        for name, mark in marks.items()
     )
     return f"<defs>\n{''.join(patterns)}</defs>\n"
+
+
+class Name:
+    """The name of a frame; `class_at` and `method_at`: where its class and its method begin."""
+
+    __slots__ = ("class_at", "method_at", "shown", "wide")
+
+    def __init__(self, name: str) -> None:
+        self.shown = printable(name)
+        self.class_at = package.end() if (package := _PACKAGE.match(self.shown)) else 0
+        self.method_at = class_.end() if (class_ := _CLASS.match(self.shown, self.class_at)) else self.class_at
+        self.wide = not self.shown.isascii()
+
+    def label(self, room: float, sign: str) -> str:
+        """As much of the name as fits: all, without its package, only the method, its beginning, nothing."""
+        room -= len(sign)
+        if room < 2:
+            return ""
+        for at in (0, self.class_at, self.method_at):
+            if (_columns(self.shown[at:]) if self.wide else len(self.shown) - at) <= room:
+                return sign + self.shown[at:]
+        return sign + cut(self.shown[self.method_at :], room)
+
+
+def _columns(text: str) -> int:
+    return sum(2 if east_asian_width(character) in "WF" else 1 for character in text)
+
+
+def cut(text: str, room: float) -> str:
+    """The beginning of the text, with an ellipsis unless it is all of it."""
+    if _columns(text) <= room:
+        return text
+    kept, columns = "", 1
+    for character in text:
+        columns += _columns(character)
+        if columns > room:
+            break
+        kept += character
+    return f"{kept}\u2026"
+
+
+def px(value: float) -> str:
+    """A coordinate, without needless zeros."""
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def markup(text: str) -> str:
+    """The text escaped for XML."""
+    return text.translate(_MARKUP)

@@ -16,7 +16,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
 
 from opskit.escape import printable
 from opskit.quantities import size
-from opskit.render.pictures.chart import BarChart, Dots, DotsChart, LineChart
+from opskit.render.pictures.chart import BarChart, DotsChart, Line, LineChart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,6 +38,10 @@ _STYLE = {
     "svg.fonttype": "none",  # text stays text, to search and copy
     "svg.hashsalt": "opskit",  # the same chart gives the same bytes
     "hatch.linewidth": 0.8,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "grid.color": "#dddddd",
 }
 _NAME_CHARACTERS = 58  # a longer name loses its middle
 _LINE_CHARACTERS = 150  # of the small print under the title
@@ -68,8 +72,6 @@ def _figure(chart: Chart, head: str) -> Figure:
     note = "" if chart.note is None else f"\n{_wrapped(chart.note)}"
     figure.suptitle(printable(chart.title), fontsize=13, fontweight="bold", x=0.01, ha="left")
     axes.set_title(_wrapped(head) + note, fontsize=8.5, color="#444444", loc="left", x=0)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
     return figure
 
 
@@ -80,18 +82,14 @@ def _lines(axes: Axes, chart: LineChart) -> None:
             color=_COLORS[number % len(_COLORS)], linestyle=_DASHES[number % len(_DASHES)],
             marker=_MARKERS[number % len(_MARKERS)], linewidth=1.8,
         )  # fmt: skip
-    lowest = min((y for line in chart.lines for _, y in line.points), default=0)
-    if lowest >= 0:
+    values = [y for line in chart.lines for _, y in line.points]
+    if min(values, default=0) >= 0:
         axes.set_ylim(bottom=0)
-    axes.grid(axis="y", color="#dddddd")
-    axes.set_axisbelow(True)
-    _in_units(axes, "y", [y for line in chart.lines for _, y in line.points], chart.unit)
+    axes.grid(axis="y")
+    _in_units(axes, "y", values, chart.unit)
     if chart.x_is_time:
         span = max((x for line in chart.lines for x, _ in line.points), default=0)
-        name, factor = ("hours", 3600) if span >= 3 * 3600 else ("minutes", 60) if span >= 180 else ("seconds", 1)
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x / factor:g}"))
-        axes.xaxis.set_major_locator(MultipleLocator(_nice(span / 8 / factor) * factor))
-        axes.set_xlabel(chart.x_title or f"{name} since the first")
+        _elapsed_axis(axes, span, "the first")
     else:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlabel(chart.x_title or "number")
@@ -115,8 +113,7 @@ def _bars(axes: Axes, chart: BarChart) -> None:
     axes.invert_yaxis()
     axes.margins(x=0.14)
     axes.axvline(0, color="black", linewidth=0.8)
-    axes.grid(axis="x", color="#dddddd")
-    axes.set_axisbelow(True)
+    axes.grid(axis="x")
     axes.tick_params(axis="y", length=0)
     _in_units(axes, "x", values, chart.unit)
 
@@ -125,7 +122,7 @@ def _dots(axes: Axes, chart: DotsChart) -> None:
     """Each kind in its own colour and shape; rare kinds are drawn last, so that they stay visible."""
     shown = [*chart.groups[: len(_COLORS) - 1]]
     if rest := chart.groups[len(_COLORS) - 1 :]:
-        shown.append(Dots(f"{len(rest)} other operations", [point for group in rest for point in group.points]))
+        shown.append(Line(f"{len(rest)} other operations", [point for group in rest for point in group.points]))
     if chart.below is not None:
         axes.scatter(
             [x for x, _ in chart.below.points], [y for _, y in chart.below.points], label=chart.below.name,
@@ -139,8 +136,7 @@ def _dots(axes: Axes, chart: DotsChart) -> None:
     axes.set_yscale("log")
     axes.set_ylabel(chart.y_title)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _duration(value)))
-    axes.grid(color="#dddddd")
-    axes.set_axisbelow(True)
+    axes.grid()
     axes.margins(y=0.12)
     left, right = axes.get_xlim()
     for number, (x, y, text) in enumerate(chart.labels):
@@ -153,6 +149,13 @@ def _dots(axes: Axes, chart: DotsChart) -> None:
     axes.legend(loc="upper left", bbox_to_anchor=(0, -0.12), frameon=False, fontsize=9, ncols=3)
 
 
+def _elapsed_axis(axes: Axes, span_s: float, since: str) -> None:
+    name, factor = ("hours", 3600) if span_s >= 3 * 3600 else ("minutes", 60) if span_s >= 180 else ("seconds", 1)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x / factor:g}"))
+    axes.xaxis.set_major_locator(MultipleLocator(_nice(span_s / 8 / factor) * factor))
+    axes.set_xlabel(f"{name} since {since}")
+
+
 def _clock_axis(axes: Axes, clock: str) -> None:
     if clock == "number":
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -161,10 +164,7 @@ def _clock_axis(axes: Axes, clock: str) -> None:
     low, high = axes.get_xlim()
     span = high - low
     if clock == "uptime":
-        name, factor = ("hours", 3600) if span >= 3 * 3600 else ("minutes", 60) if span >= 180 else ("seconds", 1)
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x / factor:g}"))
-        axes.xaxis.set_major_locator(MultipleLocator(_nice(span / 8 / factor) * factor))
-        axes.set_xlabel(f"{name} since the JVM started")
+        _elapsed_axis(axes, span, "the JVM started")
         return
     shape = "%H:%M:%S" if span < 2 * 3600 else "%H:%M" if span < 48 * 3600 else "%m-%d %H:%M"
     steps = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from opskit.escape import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from opskit.analysis.jpmp.flame_tree import Path
 
@@ -23,7 +23,7 @@ def document(
 ) -> str:
     """The file. `profiles`: by name, stacks (outermost frame first) and their weights: samples, or CPU us."""
     numbers: dict[str, int] = {}
-    shown = [_profile(name, stacks, numbers, cpu_us=cpu_us) for name, stacks in profiles.items()]
+    shown = [_profile(name, sorted(stacks), numbers, cpu_us=cpu_us) for name, stacks in profiles.items()]
     file = {
         "$schema": _SCHEMA,
         "name": printable(title),
@@ -36,9 +36,8 @@ def document(
 
 
 def _profile(
-    name: str, stacks: Iterable[tuple[Path, int]], numbers: dict[str, int], *, cpu_us: bool
+    name: str, rows: Sequence[tuple[Path, int]], numbers: dict[str, int], *, cpu_us: bool
 ) -> dict[str, object]:
-    rows = sorted(stacks)  # equal beginnings next to each other
     weights = [weight / 1000 if cpu_us else weight for _, weight in rows]
     return {
         "type": "sampled",

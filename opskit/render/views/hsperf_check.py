@@ -41,7 +41,6 @@ class _Row(NamedTuple):
         return self.shown.result.facts.user_name(self.checked.around.euid)
 
 
-_RESULTS = {True: "works", False: "refused", None: "unknown"}
 CLIENT: Sequence[Field[ClientVerdict]] = (
     Field("client"),
     Field("works", FLAG, help="null: unknown with our rights"),
@@ -52,7 +51,7 @@ CLIENT_ROW: Sequence[Field[_Row]] = (
     Field("user", TEXT, "user"),
     Field("main", TEXT, "main", lambda row: row.checked.around.jvm.main),
     Field("client", TEXT, "client", lambda row: row.verdict and row.verdict.client),
-    Field("result", TEXT, "result", lambda row: row.verdict and _RESULTS[row.verdict.works]),
+    Field("result", TEXT, "result", lambda row: row.verdict and row.verdict.result),
     Field("why", TEXT, "why", lambda row: row.verdict and row.verdict.why),
 )
 PROBE: Sequence[Field[Probe]] = (
@@ -123,7 +122,8 @@ def report(about: About, shown: Shown) -> Report:
 def _fates(row: _Row) -> str:
     """One JVM in one line: who can attach, who cannot, and why."""
     around = row.checked.around
-    return f"{around.pid} ({around.jvm.main}, {row.user}): " + " ".join(f"{each.line}." for each in row.checked.clients)
+    fates = (f"{each.client}: {each.result}" + (f", {each.why}." if each.why else ".") for each in row.checked.clients)
+    return f"{around.pid} ({around.jvm.main}, {row.user}): {' '.join(fates)}"
 
 
 def _advice(shown: Shown) -> list[str]:
@@ -147,9 +147,9 @@ def _summary(result: Result) -> str:
         jvms = "No JVM now" if facts.ask.pids else "No JVM is running here"
     severities: list[str] = [finding.severity for finding in result.findings]
     said = [plural(severities.count(name), name) for name in ("error", "warning", "note") if name in severities]
-    unread = sum(around.counters is None for around in facts.around)
     if said:
         return f"{jvms}: {', '.join(said)}"
+    unread = sum(around.counters is None for around in facts.around)
     if unread:
         return f"{jvms}: nothing was found, but {unread} {'was' if unread == 1 else 'were'} not judged in full"
     if not result.checked:

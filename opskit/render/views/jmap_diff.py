@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from opskit.analysis.jmap_diff.compare import proportion
 from opskit.analysis.jmap_diff.judge import growth_of
-from opskit.analysis.jmap_diff.trend import pace_of
 from opskit.escape import printable
 from opskit.jvm.dumps.class_names import to_readable
 from opskit.quantities import duration, plural, signed_size
@@ -96,9 +95,7 @@ HISTOGRAM: Sequence[Field[tuple[Histogram, float | None]]] = (
     Field("source", value=lambda pair: pair[0].source),
     Field("line", COUNT, value=lambda pair: pair[0].line),
     Field("rows", COUNT, value=lambda pair: len(pair[0].rows)),
-    Field(
-        "total_instances", COUNT, value=lambda pair: pair[0].total and pair[0].total.instances, help="its Total line"
-    ),
+    Field("total_instances", COUNT, value=lambda one: one[0].total and one[0].total.instances, help="its Total line"),
     Field("total_bytes", SIZE, value=lambda pair: pair[0].total and pair[0].total.bytes, help="its Total line"),
     Field("cut", value=lambda pair: pair[0].cut, help="why rows are missing; null where none are"),
     Field("moment", value=lambda pair: pair[0].moment, help="before full gc or after full gc, in a GC log"),
@@ -127,7 +124,12 @@ DOCUMENT: Sequence[Field[Shown]] = (
     Field("by", Kind({"enum": ["class", "package", "module"]}), value=lambda shown: shown.result.choice.by),
     Field("histograms", records(HISTOGRAM), value=lambda shown: shown.result.used),
     Field("heap_max_bytes", SIZE, value=_heap_max_bytes),
-    Field("heap_full_in_min", NUMBER, value=lambda shown: shown.result.full_in_min, help="at this slope"),
+    Field(
+        "heap_full_in_min",
+        NUMBER,
+        value=lambda shown: shown.result.full_in_min,
+        help="at this slope; null where garbage is counted",
+    ),
     Field("live", FLAG, value=lambda shown: shown.result.facts.live if shown.result.facts.jvm else None),
     Field("saved", list_of(TEXT), value=lambda shown: shown.result.facts.saved, help="with --save"),
 )
@@ -136,8 +138,7 @@ DOCUMENT: Sequence[Field[Shown]] = (
 def report(about: About, result: Result, top: int | None) -> Report:
     """What keeps growing where there is a trend; then the last histogram against the first."""
     rows, trend = result.first(top), result.trend[: top or None]
-    total = total_line(result)
-    full = full_lines(result.full_in_min)
+    total, full = total_line(result), full_lines(result.full_in_min)
     return Report(
         about,
         blocks(result, rows, trend),
@@ -179,7 +180,7 @@ def blocks(result: Result, rows: Sequence[Growth], trend: Sequence[Trend]) -> li
 
 
 def _is_growing(one: Trend) -> bool:
-    return one.steps_grown > 0 and pace_of(one) > 0
+    return one.steps_grown > 0 and one.pace > 0
 
 
 def lines(rows: Sequence[Growth], order: Iterable[int]) -> list[str]:
@@ -217,8 +218,8 @@ def verdict(result: Result) -> list[str]:
     if not steady:
         return ["no class grew in nearly every step: these histograms show no leak"]
     first, more = steady[0], f", and {plural(len(steady) - 1, 'more', 'more')}" if steady[1:] else ""
-    said = [f"{to_readable(first.name)} keeps growing{more}"]
-    fastest = max(steady, key=pace_of)
+    said = [f"{to_readable(first.name)} keeps growing{more}{'' if result.reachable else ' (garbage is counted too)'}"]
+    fastest = max(steady, key=lambda one: one.pace)
     if fastest is not first:
         said.append(f"{to_readable(fastest.name)} grows fastest of all that keep growing: {growth_of(fastest)}")
     return said
@@ -263,7 +264,7 @@ def _cost_notes(result: Result) -> Iterator[str]:
         yield f"{plural(facts.late, 'histogram')} came late: taking one is slow against the interval; give a longer -i"
     if not facts.live:
         yield "garbage is counted too; --live counts reachable objects only, by a full GC each"
-    if result.findings and not facts.has_ended:
+    if result.findings and result.reachable and not facts.has_ended:
         yield "only a heap dump shows what holds these objects; it stops the JVM while it is written"
 
 
@@ -326,6 +327,5 @@ def chart(result: Result, top: int | None, note: str) -> Chart:
         )
     changed = sorted(result.first(None), key=lambda row: -abs(row.bytes_diff))[: top or _BARS_IN_A_PICTURE]
     changed.sort(key=lambda row: -row.bytes_diff)
-    return BarChart(
-        "What grew, and what shrank", [(to_readable(row.name), row.bytes_diff) for row in changed], note=note
-    )
+    bars = [(to_readable(row.name), row.bytes_diff) for row in changed]
+    return BarChart("What grew, and what shrank", bars, note=note)

@@ -13,13 +13,12 @@ from opskit.render.fields import COUNT, FLAG, NUMBER, SHARE, SIZE, TEXT, Field, 
 from opskit.render.report import Block, Report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from opskit.analysis.limits.judge import LimitsResult
+    from opskit.analysis.limits.findings import LimitUse
+    from opskit.analysis.limits.judge import HeadroomSample, LimitsResult
     from opskit.analysis.limits.limit import Headroom, Limit
     from opskit.analysis.limits.probe import Probed, ProbePlan
-    from opskit.analysis.limits.trend import HeadroomSample
-    from opskit.analysis.limits.use import LimitUse
     from opskit.collect.limits.facts import ThreadLimitFacts
     from opskit.render.report import About
 
@@ -36,17 +35,13 @@ class _Amount(NamedTuple):
     def __str__(self) -> str:
         return "-" if self.value is None else "unlimited" if self.value == UNLIMITED else str(int(self.value))
 
-    def to_json(self) -> float | str | None:
-        return "unlimited" if self.value == UNLIMITED else self.value
-
-    def human(self) -> str:
-        return "-" if self.value is None else amount(self.value, self.unit)
-
 
 AMOUNT = Kind(
     {"anyOf": [{"type": ["number", "null"]}, {"const": "unlimited"}]},
-    _Amount.human, right=True, dump=_Amount.to_json,
-)  # fmt: skip
+    lambda it: "-" if it.value is None else amount(it.value, it.unit),
+    right=True,
+    dump=lambda it: "unlimited" if it.value == UNLIMITED else it.value,
+)
 
 
 def amount(value: float | None, unit: str) -> str:
@@ -59,13 +54,7 @@ def amount(value: float | None, unit: str) -> str:
 
 
 def _left(limit: Limit) -> object:
-    if limit.state == "counts":
-        return limit.threads_left
-    return None if limit.state == "unknown" else limit.state
-
-
-def _left_shown(value: object) -> str:
-    return "unknown" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
+    return {"counts": limit.threads_left, "unknown": None}.get(limit.state, limit.state)
 
 
 LIMIT: Sequence[Field[Limit]] = (
@@ -73,7 +62,7 @@ LIMIT: Sequence[Field[Limit]] = (
     Field("value", AMOUNT, "value", lambda limit: _Amount(limit.value, limit.unit), help='a number or "unlimited"'),
     Field("in_use", AMOUNT, "in use", lambda limit: _Amount(limit.in_use, limit.unit)),
     Field("threads_left", COUNT, help="null: unlimited, exempt or unknown; `state` says which"),
-    Field("left", TEXT, "threads left", _left, show=_left_shown, right=True, json=False),
+    Field("left", COUNT, "threads left", _left, show=lambda it: it if isinstance(it, str) else whole(it), json=False),
     Field("source", TEXT, "where", help="where it was read"),
     Field("set_by", TEXT, "set by"),
     Field("fix", TEXT, "fix", below=lambda limit: limit.full_name),
@@ -117,9 +106,7 @@ PROBE: Sequence[Field[Probed]] = (
     Field("errno", value=lambda probed: probed.result and probed.result.errno),
     Field("took_s", NUMBER, value=lambda probed: probed.result and round(probed.result.took_s, 4)),
     Field("stack_bytes", SIZE, value=lambda probed: probed.plan.stack_bytes),
-    Field(
-        "proves", list_of(TEXT), value=lambda probed: list(probed.plan.proves), help="the limits the probe was under"
-    ),
+    Field("proves", list_of(TEXT), value=lambda it: list(it.plan.proves), help="the limits the probe was under"),
 )
 
 
@@ -128,12 +115,10 @@ def _zero_in_s(result: LimitsResult) -> float | None:
     return None if seconds is None else round(seconds, 1)
 
 
-def _open_files(result: LimitsResult) -> Mapping[str, object]:
-    facts = result.facts
-    limit = facts.limits.get("RLIMIT_NOFILE")
-    return {"in_use": facts.open_files, "value": _Amount(limit.soft if limit else None, "files")}
-
-
+OPEN_FILES: Sequence[Field[ThreadLimitFacts]] = (
+    Field("in_use", COUNT, value=lambda facts: facts.open_files),
+    Field("value", AMOUNT, value=lambda facts: _Amount(facts.soft("RLIMIT_NOFILE"), "files")),
+)
 DOCUMENT: Sequence[Field[LimitsResult]] = (
     Field("threads_left", COUNT, value=lambda result: result.headroom.threads_left),
     Field(
@@ -148,14 +133,7 @@ DOCUMENT: Sequence[Field[LimitsResult]] = (
     Field("limits", records(LIMIT), value=lambda result: result.headroom.limits),
     Field("stack_bytes", SIZE, value=lambda result: result.headroom.stack.bytes),
     Field("stack_origin", value=lambda result: result.headroom.stack.origin),
-    Field(
-        "open_files",
-        record((
-            Field("in_use", COUNT, value=lambda row: row["in_use"]),
-            Field("value", AMOUNT, value=lambda row: row["value"]),
-        )),
-        value=_open_files,
-    ),
+    Field("open_files", record(OPEN_FILES), value=lambda result: result.facts),
     Field("probe", record(PROBE), value=lambda result: result.probed),
     Field("all", records(USE), value=lambda result: result.uses),
     Field("samples", records(SAMPLE), value=lambda result: result.samples),
@@ -167,8 +145,8 @@ DOCUMENT: Sequence[Field[LimitsResult]] = (
 def target(facts: ThreadLimitFacts) -> dict[str, object]:
     """What was asked about, for the head of the report."""
     who = facts.ask.process
-    units = [unit for member in facts.memberships if (unit := unit_of_path(member.path))]
-    return {"pid": who.pid, "command": who.command, "user": who.user, "unit": units[0] if units else None}
+    unit = next(filter(None, (unit_of_path(member.path) for member in facts.memberships)), None)
+    return {"pid": who.pid, "command": who.command, "user": who.user, "unit": unit}
 
 
 def report(about: About, result: LimitsResult, *, table: bool, short: bool) -> Report:
@@ -180,7 +158,6 @@ def report(about: About, result: LimitsResult, *, table: bool, short: bool) -> R
         lines.insert(1, probe_line(result.probed, result.headroom))
     if short:
         lines[-1] += f"; -v shows all {len(result.headroom.limits)} limits"
-    binding = result.headroom.binding
     return Report(
         about,
         list(_blocks(result, table=table, short=short)),
@@ -188,7 +165,7 @@ def report(about: About, result: LimitsResult, *, table: bool, short: bool) -> R
         footer=[f"could not read {name}" for name in result.facts.sources.pam.unread],
         findings=result.findings,
         document=(DOCUMENT, result),
-        exit_code=2 if binding is None else None,
+        exit_code=2 if result.headroom.binding is None else None,
     )
 
 
@@ -212,9 +189,8 @@ def _blocks(result: LimitsResult, *, table: bool, short: bool) -> Iterator[Block
 def _answer(result: LimitsResult) -> str:
     found, who = result.headroom, result.facts.ask.process
     user = f"user {who.user or 'unknown'}"
-    title = f"{who.pid} ({who.command}, {user})"
-    if result.facts.ask.is_opskit:
-        title = f"A program started from this shell ({user})"
+    shell = f"A program started from this shell ({user})"
+    title = shell if result.facts.ask.is_opskit else f"{who.pid} ({who.command}, {user})"
     binding = found.binding
     if binding is None:
         return f"{title}: how many more threads can start is unknown{_unknown(found)}"
@@ -243,10 +219,8 @@ def _reason(limit: Limit, result: LimitsResult) -> str:
     found, meminfo = result.headroom, result.facts.meminfo
     if limit.name == "RLIMIT_STACK":
         ram = meminfo.get("MemTotal", 0) + meminfo.get("SwapTotal", 0)
-        more = (
-            f"more than RAM + swap ({short_size(ram)})" if found.stack.bytes > ram else "more than its addresses hold"
-        )
-        return f"each needs a stack of {short_size(found.stack.bytes)} ({_stack_name(found)}), {more}"
+        most = f"RAM + swap ({short_size(ram)})" if found.stack.bytes > ram else "its addresses hold"
+        return f"each needs a stack of {short_size(found.stack.bytes)} ({_stack_name(found)}), more than {most}"
     if limit.name == "seccomp":
         return f"seccomp: {limit.note}"
     return f"{_described(limit, found)} has no room for one more"
@@ -275,30 +249,23 @@ def _doubts(result: LimitsResult) -> Iterator[str]:
 
 def open_files_line(facts: ThreadLimitFacts) -> str:
     """`open files: 394 of 1,024 (RLIMIT_NOFILE), 38 %`."""
-    limit = facts.limits.get("RLIMIT_NOFILE")
-    if limit is None or facts.open_files is None:
-        reason = facts.unreadable.get("fd") or facts.unreadable.get("limits") or "not read"
-        value = amount(limit.soft if limit else None, "files")
-        return f"open files: {amount(facts.open_files, 'files')} of {value}: {reason}"
-    share = f", {percent(facts.open_files / limit.soft)}" if limit.soft not in (0, UNLIMITED) else ""
-    return f"open files: {facts.open_files:,} of {amount(limit.soft, 'files')} (RLIMIT_NOFILE){share}"
+    used, soft = facts.open_files, facts.soft("RLIMIT_NOFILE")
+    line = f"open files: {amount(used, 'files')} of {amount(soft, 'files')}"
+    if soft is None or used is None:
+        return f"{line}: {facts.unreadable.get('fd') or facts.unreadable.get('limits') or 'not read'}"
+    return f"{line} (RLIMIT_NOFILE)" + (f", {percent(used / soft)}" if soft not in (0, UNLIMITED) else "")
 
 
 def trend_line(result: LimitsResult) -> str:
     """`after 20 s: 118 -> 96 threads left (-66.0 a minute); none left in 1 min 27 s at this rate`."""
     samples = result.samples or []
-    first, last = samples[0], samples[-1]
-    counts = ["unknown" if each.threads_left is None else f"{each.threads_left:,}" for each in (first, last)]
-    line = f"after {last.at_s:.0f} s: {' -> '.join(counts)} threads left"
-    found = result.trend
-    if found is None:
+    counts = [whole(each.threads_left) for each in (samples[0], samples[-1])]
+    line = f"after {samples[-1].at_s:.0f} s: {' -> '.join(counts)} threads left"
+    if result.trend is None:
         return line
-    line += f" ({found.per_min:+.1f} a minute)"
-    if found.zero_in_s is None:
-        return f"{line}; at this rate it does not run out"
-    return line + (
-        "; none is left" if found.zero_in_s == 0 else f"; none left in {duration(found.zero_in_s)} at this rate"
-    )
+    per_min, zero_in_s = result.trend
+    end = f"none left in {duration(zero_in_s)} at this rate" if zero_in_s else "none is left"
+    return f"{line} ({per_min:+.1f} a minute); {'at this rate it does not run out' if zero_in_s is None else end}"
 
 
 def plan_line(plan: ProbePlan, user: str) -> str:

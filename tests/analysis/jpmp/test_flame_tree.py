@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opskit.analysis.jpmp.flame_tree import Frame, compare, merge, starts, thin
+from opskit.analysis.jpmp.flame_tree import Frame, compare, starts, thin
 
 NAMES = st.sampled_from(["a", "b", "c", "all", "", "a b", "ä"])
 PATHS = st.lists(NAMES, min_size=1, max_size=6).map(tuple)
@@ -35,7 +35,7 @@ def path_of(frames, place):
 @given(PROFILES)
 def test_a_frames_width_is_the_sum_of_its_childrens_and_its_own(profile):
     """The area law, with every frame: and the root is as wide as all samples."""
-    tree = merge(profile)
+    tree = compare((), profile)
     assert tree.left_out == 0
     assert tree.total == sum(weight for _, weight in profile)
     for place, frame in enumerate(tree.frames):
@@ -45,7 +45,7 @@ def test_a_frames_width_is_the_sum_of_its_childrens_and_its_own(profile):
 @given(PROFILES)
 def test_every_frame_weighs_what_the_stacks_through_it_weigh(profile):
     """Counted from the stacks themselves, for total and own, each path once and in order."""
-    tree = merge(profile)
+    tree = compare((), profile)
     paths = [path_of(tree.frames, place) for place in range(len(tree.frames))]
     assert paths == sorted(set(paths))
     assert set(paths) == {()} | {path[:end] for path, weight in profile if weight for end in range(len(path) + 1)}
@@ -78,7 +78,7 @@ def test_children_lie_within_their_parents_beside_each_other(before, after, narr
 @given(PROFILES, st.sampled_from([0.01, 0.1, 0.4]))
 def test_what_is_too_narrow_is_left_out_and_counted(profile, narrowest):
     """Nothing narrower is there, nothing wider is missing, and the numbers add up."""
-    whole, tree = merge(profile), merge(profile, narrowest)
+    whole, tree = compare((), profile), compare((), profile, narrowest)
     assert all(frame.total >= narrowest * tree.total for frame in tree.frames)
     wide = [frame for frame in whole.frames if frame.depth == 0 or frame.total >= narrowest * whole.total]
     assert list(tree.frames) == wide
@@ -89,7 +89,7 @@ def test_what_is_too_narrow_is_left_out_and_counted(profile, narrowest):
 def test_a_difference_holds_the_figures_of_both(before, after):
     """Each frame of now with its weight before; each frame that vanished, once, with its weight before."""
     tree = compare(before, after)
-    alone, past = merge(after), merge(before)
+    alone, past = compare((), after), compare((), before)
     assert [frame[:4] for frame in tree.frames] == [frame[:4] for frame in alone.frames]
     assert tree.total_before == past.total
     known = {path_of(past.frames, place): frame for place, frame in enumerate(past.frames)}
@@ -110,7 +110,7 @@ def test_a_difference_holds_the_figures_of_both(before, after):
 def test_one_hot_method_called_from_many_places_shows_as_one_when_merged_from_the_leaves():
     """The stacks turned round: the leaf is next to the root."""
     profile = [(("main", f"caller{number}", "hot"), 1) for number in range(9)]
-    tree = merge((path[::-1], weight) for path, weight in profile)
+    tree = compare((), ((path[::-1], weight) for path, weight in profile))
     assert tree.frames[1] == Frame(1, "hot", 9, 9 - 9)
     assert sum(frame.name == "hot" for frame in tree.frames) == 1
 
@@ -134,7 +134,7 @@ def test_two_profiles_with_nothing_in_common_are_told_apart():
 
 def test_a_deep_recursion_is_no_trouble():
     """100,000 frames on one stack."""
-    tree = merge([(("f",) * 100_000, 1)])
+    tree = compare((), [(("f",) * 100_000, 1)])
     assert len(tree.frames) == 100_001
     assert tree.frames[-1].own == 1
 
@@ -165,7 +165,7 @@ def test_what_is_thinned_keeps_its_callers_and_goes_from_the_narrowest(before, a
 
 def test_of_equally_wide_frames_those_near_the_root_are_kept():
     """Many stacks of one sample each: all of them as far as it goes, not some of them whole."""
-    tree = merge([((f"a{number}", f"b{number}", f"c{number}"), 1) for number in range(5)])
+    tree = compare((), [((f"a{number}", f"b{number}", f"c{number}"), 1) for number in range(5)])
     thinned = thin(tree, [10] * len(tree.frames), 110)
     assert [frame.name for frame in thinned.frames if frame.depth == 1] == [f"a{number}" for number in range(5)]
     assert [frame.name for frame in thinned.frames if frame.depth == 2] == [f"b{number}" for number in range(5)]

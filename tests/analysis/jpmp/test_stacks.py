@@ -8,13 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opskit.analysis.jpmp.selection import Selection, hottest_first, lines_by_weight, merge, select
 from opskit.analysis.jpmp.stacks import (
     NOT_IN_ANY_DUMP,
     NOT_SEEN_RUNNING,
     Naming,
+    Selection,
     count,
     cpu_over_run,
+    hottest_first,
+    lines_by_weight,
+    merge,
+    select,
     thread_count,
     weigh,
 )

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from opskit.collect.jpmp.facts import Request, Schedule
+from opskit.collect.jpmp.collect import Request, Schedule
 from opskit.collect.jpmp.sampling import Sampler
 from opskit.errors import NoSuchProcess, TargetTimeout
 from opskit.host import Host

@@ -9,17 +9,15 @@ import sys
 import pytest
 from trees import Link
 
-from opskit.collect.limits.collect import collect
+from opskit.collect.limits.collect import collect, request_for
 from opskit.collect.limits.program import cpu_count
-from opskit.collect.limits.target import request_for
 from opskit.errors import NoSuchProcess, NotSupported, UsageError
 from opskit.host import Host
 
 WITHOUT_CLICK = """
 import sys
 from opskit.analysis.limits.judge import judge
-from opskit.collect.limits.collect import collect
-from opskit.collect.limits.target import request_for
+from opskit.collect.limits.collect import collect, request_for
 from opskit.host import Host
 host = Host.at(None, None)
 print(judge(collect(host, request_for(host, None, uses=True))).headroom.threads_left)

@@ -27,10 +27,10 @@ def test_own_pid_and_mount_namespace(workload, jvm_version, root_only, user):
     running = workload("sleep=1", version=jvm_version, wrapper=(*tmp, *UNSHARED, *become))
     asked = client(running)
     assert '"sleep-0"' in asked.thread_dump()
-    assert asked.target.ns_pid != running.pid
+    assert asked.target.jvm.ns_pid != running.pid
     inside = os.listdir(f"/proc/{running.pid}/root/tmp")
-    assert f".java_pid{asked.target.ns_pid}" in inside
-    assert f".attach_pid{asked.target.ns_pid}" not in inside
+    assert f".java_pid{asked.target.jvm.ns_pid}" in inside
+    assert f".attach_pid{asked.target.jvm.ns_pid}" not in inside
     assert_unharmed(running)
 
 
@@ -56,7 +56,7 @@ def test_two_that_share_a_tmp_and_an_inner_pid(workload, root_only):
     first = workload("sleep=1", wrapper=UNSHARED)
     second = workload("sleep=2", wrapper=UNSHARED)
     asked_first, asked_second = client(first), client(second)
-    assert asked_first.target.ns_pid == asked_second.target.ns_pid
+    assert asked_first.target.jvm.ns_pid == asked_second.target.jvm.ns_pid
     try:
         assert '"sleep-1"' not in asked_first.thread_dump()
         with refused("socket-foreign", f"belongs to process {first.pid}") as caught:

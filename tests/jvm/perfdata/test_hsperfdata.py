@@ -131,7 +131,7 @@ def parsed(data):
         return
     for name, counter in perf.counters.items():
         assert isinstance(name, str)
-        assert isinstance(counter.value, int | str)
+        assert isinstance(counter.value, (int, str))
         perf.ticks_s(name)
 
 

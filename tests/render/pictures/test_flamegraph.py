@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opskit.analysis.jpmp.flame_tree import compare, merge
+from opskit.analysis.jpmp.flame_tree import compare
 from opskit.analysis.jpmp.frame_kinds import kinds_of
-from opskit.render.pictures.flame_labels import Name
 from opskit.render.pictures.flame_layout import Picture, drawn_px
-from opskit.render.pictures.flamegraph import draw
+from opskit.render.pictures.flamegraph import Name, draw
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = [
@@ -84,13 +83,13 @@ def test_names_cannot_break_out_of_the_markup(profile, difference):
 def test_the_same_tree_gives_the_same_bytes_whatever_the_order_of_stacks():
     """Two runs, two orders, one file."""
     paths = [((f"a.B.m{number % 7}", f"c{number}"), number + 1) for number in range(50)]
-    assert draw(picture(merge(paths))) == draw(picture(merge(paths[::-1])))
+    assert draw(picture(compare((), paths))) == draw(picture(compare((), paths[::-1])))
 
 
 @pytest.mark.parametrize("inverted", [False, True])
 def test_boxes_keep_the_area_law(inverted):
     """In the file itself: a box is as wide as its share, and lies on, or hangs below, its caller."""
-    tree = merge([(("main", "a", "x"), 30), (("main", "a"), 10), (("main", "b"), 60)])
+    tree = compare((), [(("main", "a", "x"), 30), (("main", "a"), 10), (("main", "b"), 60)])
     svg = parsed(draw(picture(tree, inverted=inverted)))
     found = {title.partition(" ")[0]: box for title, *box in boxes(svg)}
     whole = drawn_px(None)
@@ -105,14 +104,14 @@ def test_boxes_keep_the_area_law(inverted):
 
 def test_titles_tell_the_figures():
     """Samples, share and own share; one sample is no samples; CPU is in ms."""
-    tree = merge([(("main", "a"), 1), (("main",), 3999)])
+    tree = compare((), [(("main", "a"), 1), (("main",), 3999)])
     titles = [title for title, *_ in boxes(parsed(draw(picture(tree))))]
     assert titles == [
         "all (4,000 samples, 100.0 %)",
         "main (4,000 samples, 100.0 %, own 100.0 %)",
         "a (1 sample, 0.03 %, own 0.03 %)",
     ]
-    cpu = draw(picture(merge([(("main",), 12_340)]), unit="CPU ms", per_unit=1000))
+    cpu = draw(picture(compare((), [(("main",), 12_340)]), unit="CPU ms", per_unit=1000))
     assert "main (12.3 CPU ms, 100.0 %, own 100.0 %)" in cpu
 
 
@@ -186,7 +185,7 @@ def test_wide_characters_take_two_columns():
 def test_a_picture_of_very_many_frames_stays_small():
     """Slivers under a pixel are in the picture and in the data, without an element each."""
     paths = [((f"m{number}", f"n{number}"), 1) for number in range(11_000)]
-    tree = merge(paths)
+    tree = compare((), paths)
     small = draw(picture(tree))
     svg = parsed(small)
     assert len(list(boxes(svg))) == 1
@@ -198,7 +197,7 @@ def test_a_picture_of_very_many_frames_stays_small():
 
 def test_the_file_asks_the_network_for_nothing():
     """No address but the names of name spaces, in style, script and markup."""
-    text = draw(picture(merge([(("main",), 1)])))
+    text = draw(picture(compare((), [(("main",), 1)])))
     assert set(re.findall(r"https?://[^\s\"'<]+", text)) == {
         "http://www.w3.org/2000/svg",
         "http://www.w3.org/1999/xhtml",

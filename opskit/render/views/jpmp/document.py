@@ -1,21 +1,27 @@
-"""The JSON object of `opskit jpmp`."""
+"""The fields of `opskit jpmp`: the tables of stacks and locks, and the JSON object."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from opskit.analysis.jpmp.frames import short
+from opskit.analysis.jpmp.judge import listed, lock_name, party_name
+from opskit.analysis.jpmp.stacks import thread_count
 from opskit.records import NamedTuple
-from opskit.render.fields import COUNT, NUMBER, TEXT, Field, Kind, list_of, object_schema, records, to_object
+from opskit.render.fields import COUNT, FLAG, ID, NUMBER, TEXT, Field, Kind, list_of, map_of, record, records, to_object
 from opskit.render.views.jpmp import sentences
-from opskit.render.views.jpmp.locks import DEADLOCK, LOCK
-from opskit.render.views.jpmp.stacks import STACK, WAITS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from opskit.analysis.jpmp.judge import Locks, Profile, Weighing
-    from opskit.collect.jpmp.facts import Facts, Sampled
+    from opskit.analysis.jpmp.locks import ContendedLock, Deadlock, Link, Party
+    from opskit.collect.jpmp.collect import Facts, Sampled
+    from opskit.jvm.dumps.thread_dump import Waits
     from opskit.jvm.profiles import WeightedStack
+
+_SHOWN_NAMES, _SHOWN_FRAMES = 3, 8
+_ROUNDED = Kind(NUMBER.schema, right=True, dump=lambda value: round(value, 3))
 
 
 class Shown(NamedTuple):
@@ -29,42 +35,143 @@ class Shown(NamedTuple):
     top: int | None = None
 
 
-def _of_live(name: str, kind: Kind, value: Callable[[Sampled], object], text: str = "") -> Field[Shown]:
+def _of_live(name: str, kind: Kind, value: Callable[[Sampled], object] | None = None, text: str = "") -> Field[Shown]:
     """A value of a live run: null for files."""
-    return Field(
-        name, kind, value=lambda shown: None if shown.facts.live is None else value(shown.facts.live), help=text
-    )
+    field: Field[Sampled] = Field(name, kind, value=value)
+    return Field(name, kind, value=lambda shown: shown.facts.live and field.value(shown.facts.live), help=text)
 
 
-def _rounded(value: float | None, digits: int = 3) -> float | None:
-    return value and round(value, digits)
-
-
+STACK: Sequence[Field[WeightedStack]] = (
+    Field("frames", list_of(TEXT), help="leaf first; empty for a VM thread"),
+    Field("samples", COUNT, help="how often threads were seen there"),
+    Field("cpu_ms", _ROUNDED),
+    Field("state", help="a java.lang.Thread.State"),
+    Field("threads", COUNT, help="different threads"),
+    Field("pools", map_of(COUNT), value=lambda stack: dict(stack.pools), help="thread names without numbers"),
+    Field("container", help="executor or scope of virtual threads"),
+    Field("idle", FLAG, help="waits for work"),
+    Field("deadlocked", FLAG),
+)
+_WAITS: Sequence[Field[Waits]] = (*map(Field, ("thread", "lock_class", "address", "owner")),)
+_PARTY: Sequence[Field[Party]] = (
+    Field("name"),
+    *(Field(name, ID) for name in ("java_id", "native_id")),
+    Field("state"),
+    Field("virtual", FLAG),
+    Field("frames", list_of(TEXT)),
+)
+_LINK: Sequence[Field[Link]] = (
+    Field("thread", record(_PARTY)),
+    Field("lock_class", value=lambda link: link.lock[0]),
+    Field("address", value=lambda link: link.lock[1]),
+    Field("owner", record(_PARTY)),
+)
+_LOCK: Sequence[Field[ContendedLock]] = (
+    Field("class", value=lambda lock: lock.class_name),
+    Field("address"),
+    Field("kind", help="monitor or synchronizer"),
+    Field("waiters", records(_PARTY)),
+    Field("waiter_count", COUNT, value=lambda lock: len(lock.waiters)),
+    Field("held_up", COUNT, help="the waiters, and the threads that wait for locks of the waiters"),
+    Field("owner", record(_PARTY)),
+    Field("owner_unknown", help="why owner is null"),
+    Field("chain", records(_LINK), help="what the owner waits for, and so on"),
+    Field("samples", COUNT, help="dumps in which it is contended"),
+    Field("waited_at_least_s", NUMBER),
+)
+_FOUND_DEADLOCK: Sequence[Field[Deadlock]] = (
+    Field("reported", FLAG, help="by the JVM itself"),
+    Field("links", records(_LINK)),
+)
 _DEADLOCKS = Kind(
-    {"type": "array", "items": {"anyOf": [{"type": "array", "items": object_schema(WAITS)}, object_schema(DEADLOCK)]}},
-    dump=lambda found: [to_object(DEADLOCK, one) if hasattr(one, "links") else [to_object(WAITS, link) for link in one] for one in found],
-)  # fmt: skip
+    {"type": "array", "items": {"anyOf": [records(_WAITS).schema, record(_FOUND_DEADLOCK).schema]}},
+    dump=lambda found: [
+        to_object(_FOUND_DEADLOCK, one) if hasattr(one, "links") else [to_object(_WAITS, link) for link in one]
+        for one in found
+    ],
+)
 _SAMPLE: Sequence[Field[Any]] = (
-    Field("at_s", NUMBER, value=lambda sample: round(sample[0], 3), help="seconds since the run began"),
-    Field("stopped_ms", NUMBER, value=lambda sample: round(sample[1], 3)),
+    Field("at_s", _ROUNDED, value=lambda sample: sample[0], help="seconds since the run began"),
+    Field("stopped_ms", _ROUNDED, value=lambda sample: sample[1]),
 )
 
 DOCUMENT: Sequence[Field[Shown]] = (
     Field("stacks", records(STACK), value=lambda shown: shown.rows),
     Field("weight", value=lambda shown: shown.how and ("cpu_ms" if shown.how.on_cpu else "samples")),
     Field("sample_count", COUNT, value=lambda shown: len(shown.facts.dumps) or None, help="the number of dumps"),
-    Field("threads", COUNT, value=lambda shown: shown.profile and sentences.threads(shown.facts)),
-    Field("cpu_ms", NUMBER, value=lambda shown: shown.profile and _rounded(shown.profile.cpu_ms)),
-    Field("locks", records(LOCK), value=lambda shown: shown.locks and shown.locks.contention.locks[: shown.top or None]),
+    Field("threads", COUNT, value=lambda shown: shown.profile and thread_count(shown.facts.dumps)),
+    Field("cpu_ms", _ROUNDED, value=lambda shown: shown.profile and shown.profile.cpu_ms),
+    Field("locks", records(_LOCK), value=lambda shown: shown.locks and shown.locks.contention.locks[: shown.top or None]),
     Field("deadlocks", _DEADLOCKS, value=lambda shown: shown.profile.deadlocks if shown.profile else shown.locks and shown.locks.contention.deadlocks),
     Field("dialects", list_of(TEXT), value=lambda shown: sentences.dialects(shown.facts)),
-    _of_live("samples", records(_SAMPLE), lambda live: list(zip(live.times_s, live.stops_ms)), "of a live run"),
-    _of_live("interval_s", NUMBER, lambda live: _rounded(live.mean_interval_s, 4)),
-    _of_live("duration_s", NUMBER, lambda live: _rounded(live.elapsed_s)),
+    _of_live("samples", records(_SAMPLE), lambda live: zip(live.times_s, live.stops_ms), "of a live run"),
+    _of_live("interval_s", NUMBER, lambda live: live.mean_interval_s and round(live.mean_interval_s, 4)),
+    _of_live("duration_s", _ROUNDED, lambda live: live.elapsed_s),
     _of_live("late_samples", COUNT, lambda live: live.late),
-    _of_live("stopped_ms", NUMBER, lambda live: _rounded(live.stopped_ms)),
-    _of_live("stopped_percent", NUMBER, lambda live: _rounded(live.stopped_percent)),
+    *(_of_live(name, _ROUNDED) for name in ("stopped_ms", "stopped_percent")),
     _of_live("stopped_by", TEXT, lambda live: "wall time" if live.stops_are_bounds else "hsperfdata"),
-    _of_live("throttled_percent", NUMBER, lambda live: _rounded(live.throttled_percent)),
-    _of_live("ended", TEXT, lambda live: live.ended, "interrupted, exited, long stop or failed; null: as planned"),
+    _of_live("throttled_percent", _ROUNDED),
+    _of_live("ended", TEXT, text="interrupted, exited, long stop or failed; null: as planned"),
 )  # fmt: skip
+
+
+def stack_columns(
+    stacks: Sequence[WeightedStack], *, on_cpu: bool, full_names: bool, most_frames: int | None
+) -> list[Field[Any]]:
+    """The table's columns; shares are of all `stacks`. `most_frames`: the room for a stack on a terminal."""
+    samples = sum(stack.samples for stack in stacks)
+    known = [stack.cpu_ms for stack in stacks if stack.cpu_ms is not None]
+    cpu_ms = sum(known)
+
+    def share(part: float | None, total: float) -> str:
+        return f"{100 * part / total:.1f} %" if part is not None and total else ""
+
+    def frames(stack: WeightedStack) -> tuple[str, ...]:
+        shown = stack.frames if full_names else tuple(map(short, stack.frames))
+        if most_frames is not None and len(shown) > most_frames + 1:
+            shown = (*shown[:most_frames], f"… {len(shown) - most_frames} more frames; --depth {len(shown)} shows all")
+        pools = [f"{name} ({count})" if count > 1 else name for name, count in stack.pools.items()]
+        whose = " in ".join(filter(None, (listed(pools, _SHOWN_NAMES), stack.container)))
+        return (f"{whose}:", *shown) if whose else shown
+
+    by_samples: list[Field[Any]] = [
+        Field("samples", COUNT, "samples"),
+        Field("share", TEXT, "share", lambda stack: share(stack.samples, samples), right=True),
+        Field("state", TEXT, "state", lambda stack: "DEADLOCK" if stack.deadlocked else stack.state or "-"),
+    ]
+    by_cpu: list[Field[Any]] = [
+        Field("cpu_ms", COUNT, "CPU ms"),
+        Field("cpu_share", TEXT, "CPU share", lambda stack: share(stack.cpu_ms, cpu_ms), right=True),
+    ]
+    weights = by_samples if not known else [*by_cpu, *by_samples] if on_cpu else [*by_samples, *by_cpu]
+    return [*weights, Field("stack", TEXT, "stack", frames)]
+
+
+def _owner(lock: ContendedLock) -> str:
+    return party_name(lock.owner) if lock.owner else f"unknown: {lock.owner_unknown}"
+
+
+def _owner_stack(lock: ContendedLock) -> str:
+    return listed([*map(short, lock.owner.frames)], _SHOWN_FRAMES, ",") if lock.owner else ""
+
+
+LOCK_COLUMNS: Sequence[Field[ContendedLock]] = (
+    Field("held_up", COUNT, "held up"),
+    Field("waiter_count", COUNT, "waiters", lambda lock: len(lock.waiters)),
+    Field("samples", COUNT, "samples"),
+    Field("waited_at_least_s", NUMBER, "waited at least", show=lambda value: "" if value is None else f"{value:.1f} s"),
+    Field("lock", TEXT, "lock", lambda lock: lock_name(lock.key)),
+    Field("owner", TEXT, "held by", _owner),
+    Field("owner_stack", TEXT, "holder stack", _owner_stack),
+    Field("waiters", TEXT, "who waits", lambda lock: listed([*map(party_name, lock.waiters)], _SHOWN_NAMES)),
+)
+
+
+def deadlock_line(deadlock: Deadlock) -> str:
+    """The sentence about one deadlock of the stacks."""
+    unreported = "" if deadlock.reported else ", which the dump does not report"
+    waits = [
+        (party_name(link.thread), lock_name(link.lock), link.owner and party_name(link.owner))
+        for link in deadlock.links
+    ]
+    return sentences.deadlock(waits, unreported)

@@ -45,7 +45,7 @@ def draw(
     from opskit.analysis.jpmp import flame_tree, frame_kinds
     from opskit.render.pictures import flame_layout, flamegraph
 
-    tree = flame_tree.compare(paths_before, paths, flame_layout.narrowest_share(look.width_px))
+    tree = flame_tree.compare(paths_before, paths, flame_layout.NARROWEST_PX / flame_layout.drawn_px(look.width_px))
     said = [] if before is None else _nothing_in_common(now, before, tree, paths, paths_before)
     if tree.left_out:
         are = "is" if tree.left_out == 1 else "are"
@@ -58,16 +58,16 @@ def draw(
             "--include shows a part whole"
         )
 
-    def notes(turned: bool) -> list[str]:
-        turned_look = look._replace(inverted=look.inverted != turned)
-        stacks = len({path for path, _ in paths})
-        return [*_reading(turned_look, now, before, tree, stacks, on_cpu=on_cpu), *now.notes, *said]
-
+    stacks = len({path for path, _ in paths})
+    turned = look._replace(inverted=not look.inverted)
+    notes, notes_turned = (
+        [*_reading(each, now, before, tree, stacks, on_cpu=on_cpu), *now.notes, *said] for each in (look, turned)
+    )
     picture = flame_layout.Picture(
-        tree=tree,
-        title=title,
-        notes=notes(turned=False),
-        notes_turned=notes(turned=True),
+        tree,
+        title,
+        notes,
+        notes_turned,
         unit="CPU ms" if on_cpu else "samples",
         per_unit=1000 if on_cpu else 1,
         kinds=frame_kinds.kinds_of(
@@ -101,10 +101,10 @@ def _paths(stacks: Sequence[WeightedStack], look: Look, *, on_cpu: bool) -> list
 
 def _title(look: Look, now: Drawn, before: Drawn | None, *, on_cpu: bool) -> str:
     unit = "CPU ms" if on_cpu else ""
+    if before is None and unit:
+        return f"{unit} of {now.name}" if look.title is None else f"{look.title} ({unit})"
     if before is None:
-        if look.title is None:
-            return f"{unit} of {now.name}" if unit else now.name
-        return f"{look.title} ({unit})" if unit else look.title
+        return now.name if look.title is None else look.title
     return ": ".join(filter(None, (look.title, unit, f"{now.name} (after) against {before.name} (before)")))
 
 
@@ -115,10 +115,9 @@ def _reading(look: Look, now: Drawn, before: Drawn | None, tree: FlameTree, stac
         return f"{weight / 1000:,.0f} CPU ms" if on_cpu else f"{weight:,} samples"
 
     width = "CPU ms" if on_cpu else "samples"
+    place = f"a frame {'hangs below' if look.inverted else 'stands on'} its caller"
     if look.reverse:
         place = f"merged from the leaves: a frame's callers {'hang below' if look.inverted else 'stand on'} it"
-    else:
-        place = f"a frame {'hangs below' if look.inverted else 'stands on'} its caller"
     if before is None:
         return [f"{amount(tree.total)} in {plural(stacks, 'stack')}; widths are {width}; {place}"]
     return [

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from opskit.analysis.jpmp import selection
+from opskit import shell
+from opskit.analysis.jpmp import stacks
+from opskit.analysis.jpmp.judge import lock_line
 from opskit.errors import UsageError
 from opskit.quantities import percent, plural
 from opskit.records import NamedTuple
 from opskit.render.report import Block, Report
-from opskit.render.views.jpmp import sentences, stacks
+from opskit.render.views.jpmp import sentences
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from opskit.analysis.jpmp.judge import Locks, Profile, Weighing
-    from opskit.collect.jpmp.facts import Facts
+    from opskit.collect.jpmp.collect import Facts
     from opskit.render.report import About
 
 PICTURES = ("svg", "speedscope")
 _GOES_WITH = {
-    "inverted": ("svg",),
-    "width": ("svg",),
-    "title": PICTURES,
-    "diff": PICTURES,
+    **dict.fromkeys(("inverted", "width"), ("svg",)),
+    **dict.fromkeys(("title", "diff"), PICTURES),
     "reverse": (*PICTURES, "folded"),
 }
 _LINES = ("text", "folded")  # formats of exact lines: everything else goes to stderr
@@ -62,36 +63,33 @@ def look_of(options: Mapping[str, Any], format_: str, top: int | None) -> Look:
 
 def profile_report(about: About, facts: Facts, how: Weighing, profile: Profile, view: View) -> Report:
     """The stacks, heaviest or hottest first."""
-    deadlocks = [stacks.deadlock_line(links) for links in profile.deadlocks]
+    deadlocks = [sentences.reported_deadlock(links) for links in profile.deadlocks]
     taken = [sentences.taken_line(facts)] if facts.dumps else []
     if view.format in PICTURES:
         return _picture_report(about, facts, how, profile, view, deadlocks, taken)
     if view.format in _LINES:
         footer = [*(f"opskit: {line}" for line in deadlocks), *taken]
         lines = list(_lines(how, profile, view))
-        exact: dict[str, Any] = {"text": lambda: lines} if view.format == "text" else {"draw": lambda _: _joined(lines)}
-        return Report(about, footer=footer, findings=profile.findings, **exact)
+        report = Report(about, footer=footer, findings=profile.findings)
+        if view.format == "text":
+            return report._replace(text=lambda: lines)
+        return report._replace(draw=lambda _: "".join(f"{line}\n" for line in lines))
     if view.format == "json":
-        ordered = selection.heaviest_first(profile.selected, how.on_cpu)
+        ordered = stacks.heaviest_first(profile.selected, how.on_cpu)
     else:
-        ordered = selection.hottest_first(profile.selected)
-        if how.on_cpu:
-            ordered = [stack for stack in ordered if round(stack.cpu_ms or 0)]
-    from opskit.render.views.jpmp.document import DOCUMENT, Shown
+        ordered = stacks.hottest_first(profile.selected)
+        ordered = [stack for stack in ordered if round(stack.cpu_ms or 0) or not how.on_cpu]
+    from opskit.render.views.jpmp.document import DOCUMENT, Shown, stack_columns
 
     rows = ordered[: view.top or None]
     hidden = 0 if how.selection.idle else sum(stack.idle and not stack.deadlocked for stack in profile.stacks)
-    columns = stacks.columns(
-        profile.stacks,
-        on_cpu=how.on_cpu,
-        full_names=how.naming.full,
-        most_frames=_FRAMES_ON_SCREEN if view.terminal and how.selection.depth is None else None,
-    )
+    most = _FRAMES_ON_SCREEN if view.terminal and how.selection.depth is None else None
+    columns = stack_columns(profile.stacks, on_cpu=how.on_cpu, full_names=how.naming.full, most_frames=most)
     return Report(
         about,
         [Block(columns, rows, len(ordered))],
         verdict=deadlocks,
-        footer=[*([f"{plural(hidden, 'idle stack')} hidden; --idle shows them"] if hidden else []), *taken],
+        footer=[f"{plural(hidden, 'idle stack')} hidden; --idle shows them", *taken] if hidden else taken,
         findings=profile.findings,
         document=(DOCUMENT, Shown(facts, how, profile, rows)),
     )
@@ -101,13 +99,9 @@ def _lines(how: Weighing, profile: Profile, view: View) -> Iterable[str]:
     folded, selected = view.format == "folded", profile.selected
     if view.look.reverse:
         selected = [stack._replace(frames=stack.frames[::-1]) for stack in selected]
-    write = stacks.root_first if folded else stacks.leaf_first_in_full if how.naming.full else stacks.leaf_first
-    rows = selection.lines_by_weight(selected, write, on_cpu=how.on_cpu)[: view.top or None]
-    return (stacks.folded_lines if folded else stacks.count_lines)(rows)
-
-
-def _joined(lines: Iterable[str]) -> str:
-    return "".join(f"{line}\n" for line in lines)
+    write = sentences.root_first if folded else partial(sentences.leaf_first, full=how.naming.full)
+    rows = stacks.lines_by_weight(selected, write, on_cpu=how.on_cpu)[: view.top or None]
+    return (sentences.folded_lines if folded else sentences.count_lines)(rows)
 
 
 def _picture_report(
@@ -124,7 +118,7 @@ def _picture_report(
     notes += [line.removesuffix(".") for line in taken]
     selected = profile.selected
     if view.top:
-        selected = selection.heaviest_first(selected, how.on_cpu)[: view.top]
+        selected = stacks.heaviest_first(selected, how.on_cpu)[: view.top]
     drawn, said = picture.draw(
         view.format,
         view.look,
@@ -139,37 +133,19 @@ def _picture_report(
 
 def locks_report(about: About, facts: Facts, locks: Locks, view: View) -> Report:
     """Deadlocks, then the locks that hold up most threads."""
-    from opskit.analysis.jpmp.lock_sentences import lock_line
     from opskit.analysis.jpmp.locks import ASK_FOR_SYNCHRONIZERS
-    from opskit.render.views.jpmp import locks as lines
-    from opskit.render.views.jpmp.document import DOCUMENT, Shown
+    from opskit.render.views.jpmp.document import DOCUMENT, LOCK_COLUMNS, Shown, deadlock_line
 
     found = locks.contention
     said = {finding.summary for finding in locks.findings}
     held_up = [line for line in map(lock_line, found.locks[:_LOCK_SENTENCES]) if line not in said]
-    verdict = [*map(lines.deadlock_line, found.deadlocks), *held_up]
+    verdict = [*map(deadlock_line, found.deadlocks), *held_up]
     if not (found.locks or found.deadlocks):
-        verdict = ["no thread waits for a lock" if locks.known else _unknown(facts)]
+        verdict = ["no thread waits for a lock" if locks.known else sentences.locks_unknown(facts)]
     footer = [sentences.taken_line(facts)]
     if facts.live is not None and any(lock.owner_unknown == ASK_FOR_SYNCHRONIZERS for lock in found.locks):
-        footer.append(sentences.synchronizers_line(facts.live))
-    return Report(
-        about,
-        [Block(lines.COLUMNS, found.locks[: view.top or None], len(found.locks))] if found.locks else [],
-        verdict=verdict,
-        footer=footer,
-        findings=locks.findings,
-        document=(DOCUMENT, Shown(facts, locks=locks, top=view.top)),
-    )
-
-
-def _unknown(facts: Facts) -> str:
-    """The verdict on dumps that say nothing of locks."""
-    without = sorted({dump.dialect for dump in facts.dumps})
-    virtual = any(dialect.startswith("Thread.dump_to_file") for dialect in without)
-    hint = (
-        "; JDK 21 to 24 leave them out of it: an ordinary dump (jpmp without --virtual, jstack) has them"
-        if virtual
-        else ""
-    )
-    return f"lock waits are unknown: these dumps ({', '.join(without)}) tell nothing of locks{hint}"
+        finds = shell.command("opskit", "jpmp", facts.live.pid, "--locks", "--synchronizers")
+        footer.append(f"owners of java.util.concurrent locks: {finds}")
+    blocks = [Block(LOCK_COLUMNS, found.locks[: view.top or None], len(found.locks))] if found.locks else []
+    document = DOCUMENT, Shown(facts, locks=locks, top=view.top)
+    return Report(about, blocks, verdict=verdict, footer=footer, findings=locks.findings, document=document)

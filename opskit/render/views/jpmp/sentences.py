@@ -1,34 +1,36 @@
-"""Sentences about how dumps were taken: what sampling cost the JVM, and how far the numbers can be trusted."""
+"""Stacks as lines for awk and flame graph tools; sentences about deadlocks, and about what sampling cost the JVM."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from opskit import shell
+from opskit.analysis.jpmp.frames import short
 from opskit.analysis.jpmp.stacks import thread_count
-from opskit.collect.jpmp.facts import DEFAULT_MAX_STOP_PERCENT
+from opskit.collect.jpmp.collect import DEFAULT_MAX_STOP_PERCENT
+from opskit.escape import printable
 from opskit.quantities import plural, size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from opskit.collect.jpmp.facts import Facts, Sampled
+    from opskit.collect.jpmp.collect import Facts, Sampled
+    from opskit.jvm.dumps.thread_dump import Waits
+    from opskit.jvm.profiles import WeightedStack
 
 _SAFEPOINTS = "Stacks of running threads are taken at safepoints: the hot line may be nearby; stacks of waiting threads are exact."
 
 
 def heap_walk_line(pid: int, used_bytes: int | None, pause_s: float | None) -> str:
     """What --synchronizers costs the JVM."""
-    cost = "the size of its used heap is unknown"
-    if pause_s is not None:
-        cost = f"heap used {size(used_bytes)}: the pause may take about {pause_s:.1f} s"
+    known = f"heap used {size(used_bytes)}: the pause may take about {pause_s or 0:.1f} s"
+    cost = "the size of its used heap is unknown" if pause_s is None else known
     return f"--synchronizers walks the heap of {pid}, which pauses the JVM; {cost}"
 
 
 def target(facts: Facts) -> Mapping[str, object]:
     """The head of the report: the files, or the JVM."""
-    live = facts.live
-    if live is None:
+    if (live := facts.live) is None:
         return {"files": " ".join(facts.files)}
     return {"pid": live.pid, "main": live.main, "jdk": live.dumps[0].version, "unit": live.unit}
 
@@ -53,35 +55,20 @@ def dialects(facts: Facts) -> list[str]:
     return list(dict.fromkeys(dump.dialect for dump in facts.dumps))
 
 
-def threads(facts: Facts) -> int | None:
-    """How many different threads the dumps have; None if unknown."""
-    return thread_count(facts.dumps)
-
-
-def synchronizers_line(live: Sampled) -> str:
-    """How to get the owners of java.util.concurrent locks."""
-    finds = shell.command("opskit", "jpmp", live.pid, "--locks", "--synchronizers")
-    return f"owners of java.util.concurrent locks: {finds}"
-
-
 def taken_line(facts: Facts) -> str:
     """`20 samples, 115 threads; sampling paused the JVM for …; read as HotSpot. Stacks of running threads are …`."""
-    if facts.live is not None:
-        head = plural(len(facts.dumps), "sample")
-    else:
-        head = plural(len(facts.dumps), "dump") if facts.dumps else plural(len(facts.files), "file")
-    count = threads(facts)
+    head = plural(len(facts.dumps) or len(facts.files), "sample" if facts.live else "dump" if facts.dumps else "file")
+    count = thread_count(facts.dumps)
     parts = [f"{head}, {plural(count, 'thread')}" if count else head]
     parts += [] if facts.live is None else _of_run(facts.live)
-    read_as = [f"read as {', '.join(dialects(facts))}"] if facts.dumps else []
-    return "; ".join(parts + read_as) + f". {_SAFEPOINTS}"
+    parts += [f"read as {', '.join(dialects(facts))}"] if facts.dumps else []
+    return f"{'; '.join(parts)}. {_SAFEPOINTS}"
 
 
 def _of_run(live: Sampled) -> Iterator[str]:
     percent = live.stopped_percent
     share = "" if percent is None else f"{percent:.1f} % of the run, "
-    source = "the dumps' wall time" if live.stops_are_bounds else "hsperfdata"
-    most = "at most " if live.stops_are_bounds else ""
+    most, source = ("at most ", "the dumps' wall time") if live.stops_are_bounds else ("", "hsperfdata")
     yield f"sampling paused the JVM for {most}{live.stopped_ms:.1f} ms ({share}{source})"
     if live.throttled_percent is not None:
         yield f"throttled by its CPU quota {live.throttled_percent:.0f} %"
@@ -113,3 +100,43 @@ def _hidden_virtual_threads(live: Sampled) -> Iterator[str]:
         shows = shell.command("opskit", "jpmp", live.pid, "--virtual")
         run = "virtual thread runs whose stack" if carriers == 1 else "virtual threads run whose stacks"
         yield f"{carriers} {run} this JDK's dump leaves out: {shows} shows {'it' if carriers == 1 else 'them'}"
+
+
+def leaf_first(stack: WeightedStack, *, full: bool = False) -> str:
+    """`j.lang.Thread.sleep,com.example.Cache.expire`: with a leading `java` shortened to `j`, unless `full`."""
+    return printable(",".join(stack.frames if full else map(short, stack.frames)))
+
+
+def root_first(stack: WeightedStack) -> str:
+    """Collapsed, for flame graph tools: `com.example.Cache.expire;java.lang.Thread.sleep`."""
+    return printable(";".join(frame.replace(";", ":") for frame in reversed(stack.frames)))
+
+
+def count_lines(rows: Iterable[tuple[int, str]]) -> Iterator[str]:
+    """`uniq -c`: the weight in 7 columns, a space, the stack."""
+    return (f"{weight:7d} {text}" for weight, text in rows)
+
+
+def folded_lines(rows: Iterable[tuple[int, str]]) -> Iterator[str]:
+    """The stack, a space, the weight."""
+    return (f"{text} {weight}" for weight, text in rows)
+
+
+def reported_deadlock(links: Sequence[Waits]) -> str:
+    """The sentence about one deadlock that the JVM reports."""
+    owners = (None if link.owner is None else f'"{link.owner}"' for link in links)
+    return deadlock([(f'"{link.thread}"', link.lock_class or "a lock", owner) for link, owner in zip(links, owners)])
+
+
+def deadlock(waits: Sequence[tuple[str, str, str | None]], which: str = "") -> str:
+    """`deadlock of 2 threads: A waits for LOCK held by B; …`, for (thread, lock, owner)."""
+    said = (f"{thread} waits for {lock} held by {owner or 'an unknown owner'}" for thread, lock, owner in waits)
+    return f"deadlock of {len(waits)} threads{which}: {'; '.join(said)}"
+
+
+def locks_unknown(facts: Facts) -> str:
+    """The verdict on dumps that say nothing of locks."""
+    without = sorted(dialects(facts))
+    hint = "; JDK 21 to 24 leave them out of it: an ordinary dump (jpmp without --virtual, jstack) has them"
+    hint = hint if any(dialect.startswith("Thread.dump_to_file") for dialect in without) else ""
+    return f"lock waits are unknown: these dumps ({', '.join(without)}) tell nothing of locks{hint}"

@@ -188,12 +188,12 @@ def _lie(count: int) -> str:
 
 def timeline(result: Result) -> DotsChart:
     """The picture: each stop at its time, by operation, with its TTSP below it; the slowest are named."""
-    from opskit.render.pictures.chart import Dots, DotsChart
+    from opskit.render.pictures.chart import DotsChart, Line
 
     summary = result.summary
     points = summary.timeline.points if summary.timeline else []
     groups = [
-        Dots(
+        Line(
             name or "(operation not named)",
             [(point.at_s, point.stopped_s) for point in points if point.operation == name],
         )
@@ -205,7 +205,7 @@ def timeline(result: Result) -> DotsChart:
     return DotsChart(
         title="Stops of the application",
         groups=[group for group in groups if group.points],
-        below=Dots("time to safepoint (TTSP)", ttsps) if ttsps else None,
+        below=Line("time to safepoint (TTSP)", ttsps) if ttsps else None,
         labels=[
             (point.at_s, point.stopped_s, f"{point.operation or 'stop'} {duration(point.stopped_s)}")
             for point in slowest

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opskit.analysis.limits.judge import LimitsResult
-from opskit.analysis.limits.trend import HeadroomSample, trend
+from opskit.analysis.limits.judge import HeadroomSample, LimitsResult, trend
 from opskit.render.views.limits import trend_line
 
 

@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 from opskit.analysis.jpmp.judge import Weighing, judge, judge_locks
-from opskit.collect.jpmp.facts import Facts, Sampled, Schedule
+from opskit.collect.jpmp.collect import Facts, Sampled, Schedule
 from opskit.errors import UsageError
 from opskit.jvm.dumps.thread_dump import Lock, Stack, Thread, ThreadDump, Waits
 from opskit.jvm.profiles import WeightedStack

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opskit.proc.config.sysctl_d import sysctl_settings
+from opskit.proc.config.setting import sysctl_settings
 from opskit.proc.fs import ProcFS
 
 

@@ -298,7 +298,7 @@ def test_hidepid_hides_processes_from_root_without_ptrace_rights(root_only, opti
         done = with_hidepid(*shell, script=script)
         if "mount:" in done.stderr:
             pytest.skip(f"this kernel has no hidepid={option}")
-        assert re.search(r"\(hidepid\): \d+ tasks run in all; root lacks CAP_SYS_PTRACE", done.stderr)
+        assert re.search(r"\(hidepid\): [\d,]+ tasks run in all; root lacks CAP_SYS_PTRACE", done.stderr)
         done = with_hidepid(*shell, str(process.pid), script=script)
         assert (done.returncode, done.stdout) == (2, "")
         assert "is another user's and hidden (hidepid); root lacks CAP_SYS_PTRACE here" in done.stderr

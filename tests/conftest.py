@@ -55,6 +55,7 @@ GROUPS = {
 STARTS_JVMS = {"workload", "fake_jvm", "jvm", "jvm_version"}
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items):
     for item in items:
         place = item.path.relative_to(ROOT / "tests").as_posix()

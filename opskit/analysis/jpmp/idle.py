@@ -54,17 +54,17 @@ _WORD = re.compile(r"\w+")
 _JDK = re.compile(r"(?:java|javax|jdk|sun|com\.sun)\.")
 _NETWORK = ("sun.nio.ch.", "java.net.")
 _ACCEPTS = re.compile(r"[aA]ccept|[sS]elect")
+_POLLS = re.compile(r"(?:poll|accept|epollWait|socketAccept)\d?")  # native methods of application servers, too
 _NEAR = 10  # frames next to the leaf
 _SHALLOW = 3  # frames of the application: a loop that waits, not a request in progress
 
 
 def waits_for_connections(frames: Sequence[str]) -> bool:
     """Whether a thread is in accept or select, or waits for the lock of one, as idle servers do. `frames`: as for is_idle."""
-    for frame in _bare(frames[:_NEAR]):
-        owner, _, method = frame.rpartition(".")
-        if _SELECTS.fullmatch(frame) or (owner.startswith(_NETWORK) and _ACCEPTS.search(method)):
-            return True
-    return False
+    frames = _bare(frames[:_NEAR])
+    if frames and (_SELECTS.fullmatch(frames[0]) or _POLLS.fullmatch(frames[0].rpartition(".")[2])):
+        return True
+    return any(frame.startswith(_NETWORK) and _ACCEPTS.search(frame.rpartition(".")[2]) for frame in frames)
 
 
 def waits_in_native(frames: Sequence[str]) -> bool:

@@ -91,12 +91,14 @@ def test_what_a_healthy_busy_jvm_shows_is_no_finding(dumps):
     [
         [thread("acceptor", holds("1"), state="RUNNABLE", frames=("java.net.PlainSocketImpl.socketAccept(Native)",)),
          thread("a", wants("1")), thread("b", wants("1"))],
+        [thread("muxer", holds("1"), state="RUNNABLE", frames=("weblogic.socket.PosixSocketMuxer.poll(Native)", *DEEP)),
+         thread("a", wants("1")), thread("b", wants("1"))],
         [thread(name, parks("2"), state="WAITING", frames=(
             "jdk.internal.misc.Unsafe.park(Native)", "java.util.concurrent.locks.ReentrantLock.lock(R.java:1)",
             "sun.nio.ch.ServerSocketChannelImpl.accept(S.java:1)", *DEEP)) for name in "abc"],
         [thread(name, parks("3", SEMAPHORE), state="WAITING", frames=("jdk.internal.misc.Unsafe.park(Native)", *DEEP)) for name in "abc"],
     ],
-    ids=["acceptors behind a monitor", "acceptors behind a lock", "a semaphore"],
+    ids=["acceptors behind a monitor", "an application server's muxer", "acceptors behind a lock", "a semaphore"],
 )  # fmt: skip
 def test_idle_acceptors_and_semaphores_are_no_finding(threads):
     """They wait for connections; a semaphore has no owner that could give it back earlier."""

@@ -25,8 +25,8 @@ def main() -> int:
     table(costs)
     click, help_, text, rich = costs.values()
     kept = [
-        verdict("opskit --help / import click", ratio(help_, click), 1.3),
-        verdict("opskit pipes -f text / opskit --help (idle machine)", ratio(text, help_), 1.6),
+        verdict("opskit --help / import click", ratio(help_, click), 1.1),
+        verdict("opskit pipes -f text / opskit --help (idle machine)", ratio(text, help_), 1.25),
         verdict("opskit pipes -f table / opskit --help (idle machine)", ratio(rich, help_), 2.2),
     ]
     return 0 if all(kept) else 1

@@ -146,7 +146,7 @@ class PipeScanner:
         return (Holder(pid, fds, ends, tid) if fds else None), any_fd
 
     def _mode_by_fdinfo(self, parts: tuple[object, ...], fd: bytes) -> int:
-        """The direction that a captured tree's fdinfo tells (flags, octal: open(2)'s access mode); 0 where it has none."""
+        """The direction in a copy's fdinfo (flags, octal: open(2)'s access mode); 0 if it has none."""
         flags = self.fs.maybe(parse_fdinfo, *parts, "fdinfo", fd.decode(), default={}).get("flags", "")
         last = "01234567".find(flags[-1]) if flags else -1
         return _MODES.get(last & 3, 0) if last >= 0 else 0

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 # The VM thread sleeps a millisecond or less at a time while it waits for threads; idle, a second.
 _WAITING_PER_S = 200.0
-_LARGEST_FILE_BYTES = 16 << 20  # -XX:PerfDataMemorySize is 32 KiB unless somebody sets it
+_LARGEST_FILE_BYTES = 16 << 20  # -XX:PerfDataMemorySize is 32 KiB by default
 _VM_THREAD = "VM Thread"
 _LOOKS, _LOOK_EVERY_S = 20, 0.001
 _MUCH = 0.002  # of the time stopped: then a look may well fall into a stop

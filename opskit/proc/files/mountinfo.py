@@ -13,7 +13,7 @@ from opskit.proc.lines import lines_of
 from opskit.quantities import integer
 from opskit.records import NamedTuple
 
-# File systems that are served by somebody else: a stat there may wait for a server that is gone, for ever.
+# Remote and FUSE file systems: a stat there may wait for ever for a server that is gone.
 REMOTE = ("nfs", "cifs", "smb", "fuse", "ceph", "9p", "afs", "glusterfs", "lustre", "gpfs", "beegfs", "orangefs", "ocfs2", "virtiofs")  # fmt: skip
 _ESCAPED = {"\\040": " ", "\\011": "\t", "\\012": "\n", "\\134": "\\", "\\043": "#"}  # fs/proc_namespace.c, mangle()
 _OCTAL = re.compile("|".join(map(re.escape, _ESCAPED)))
@@ -52,6 +52,6 @@ def parse_mountinfo(text: str) -> list[Mount]:
 
 
 def parse_remote_mount_points(text: str) -> list[str]:
-    """Where file systems are mounted that are served by somebody else. Raises BadInput."""
+    """The mount points of remote and FUSE file systems. Raises BadInput."""
     remote = (line for line in lines_of(text) if line.partition(" - ")[2].startswith(REMOTE))
     return [mount.mount_point for mount in parse_mountinfo("\n".join(remote))]

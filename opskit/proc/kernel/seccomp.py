@@ -44,7 +44,7 @@ class Undecided(Exception):  # noqa: N818
 def parse_filter(data: bytes) -> Program:
     """The instructions. Raises BadInput."""
     if not data or len(data) % 8:
-        raise BadInput("seccomp filter", f"{len(data)} bytes are no whole instructions")
+        raise BadInput("seccomp filter", f"{len(data)} bytes are not a whole number of instructions")
     return list(struct.iter_unpack("=HBBI", data))
 
 

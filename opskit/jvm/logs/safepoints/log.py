@@ -176,7 +176,7 @@ class SafepointLog:
         elif self._in_timeout or _TIMEOUT_MARK in line:
             self._timeout_line(line)
         elif TABLE_MARK in line:
-            self._table = True  # from here on also rows that somebody has packed tighter
+            self._table = True  # from here on rows with less white space count, too
         elif b"[" in line and (self._table or ROW_MARK in line) and (row := own.row_in(line)) is not None:
             before = self._pending_row()
             self._row = row

@@ -524,14 +524,14 @@ def test_a_writer_that_is_blocked_for_a_second_is_a_warning(inprocess, spawn):
 DEADLOCK = """
 import os, sys, time
 one, other = os.pipe(), os.pipe()
-print(os.fstat(one[0]).st_ino, os.fstat(other[0]).st_ino, flush=True)
+names = os.fstat(one[0]).st_ino, os.fstat(other[0]).st_ino
 def child(reads, writes):
     if os.fork() == 0:
         for fd in {*one, *other} - {reads, writes}: os.close(fd)
         while True: os.write(writes, b"x" * 65536)
 child(one[0], other[1]); child(other[0], one[1])
-for fd in (*one, *other): os.close(fd)
-time.sleep(600)
+for fd in (*one, *other): os.close(fd)  # until then this process could drain them
+print(*names, flush=True); time.sleep(600)
 """
 
 

@@ -67,8 +67,8 @@ def _percent(_context: click.Context, _option: click.Parameter, value: str | Non
 )  # fmt: skip
 @option("--yes", is_flag=True, group=DROP, help="With --drop: do not ask.")
 @option(
-    "--sync-timeout", type=Duration(), metavar="SECONDS", group=DROP,
-    help="With --drop: go on without the sync after SECONDS (30).",
+    "--sync-timeout", type=Duration(), group=DROP,
+    help="With --drop: go on without the sync after this time (30 s).",
 )  # fmt: skip
 @option("--in-container", is_flag=True, group=DROP, help="With --drop: affect the whole host from within a container.")
 @option(

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 @click.argument("targets", metavar="[PID|NAME]...", nargs=-1)
 @option(
     "--sort", type=click.Choice(["pid", "heap", "cpu", "rss", "uptime"]), default="pid", show_default=True, group=SHOW,
-    help="Order of the rows; all but pid with the largest first.",
+    help="Sort the rows: by pid ascending, otherwise the largest first.",
 )  # fmt: skip
 @option("--vm-args", is_flag=True, group=SHOW, help="Show the JVM's options; values of -D and of agents are hidden.")
 @option("--show-properties", is_flag=True, group=SHOW, help="Show these values, too: they may hold passwords.")
 def jvms(run: Run, targets: tuple[str, ...], sort: str, vm_args: bool, show_properties: bool) -> int:
-    """List JVMs: what each takes of CPU, heap and its limits, GC and safepoint time, whether it can be attached to."""
+    """List JVMs: CPU, heap, memory limit, time in GC and at safepoints, whether jstack and opskit can attach."""
     pids = tuple(dict.fromkeys(resolve_process(run.host, word, "jvms") for word in targets))
     if run.window_s is not None:
         run.host.prove_moving("-i/--interval")

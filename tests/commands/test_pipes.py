@@ -387,6 +387,25 @@ time.sleep(600)
     )
 
 
+def test_a_cell_of_a_table_names_eight_processes(inprocess, spawn):
+    """A pipe of 13 processes: the first eight ends and the number of the others; -f text has all."""
+    code = """
+import os, subprocess, time
+r, w = os.pipe()
+for _ in range(12):
+    subprocess.Popen(["sleep", "600"], pass_fds=[r])
+print(os.stat(w).st_ino, flush=True); time.sleep(600)
+"""
+    holder = spawn(code)
+    name = f"pipe:[{holder.line}]"
+    table, text = (inprocess("pipes", holder.pid, "--ends", "-f", form).out for form in ("table", "text"))
+    [row] = [line for line in table.splitlines() if name in line]
+    assert row.count("sleep[") == 7
+    assert ", … 5 more " in row
+    [row] = [line for line in text.splitlines() if name in line]
+    assert row.count("sleep[") == 12
+
+
 def test_pids_limit_the_counts_and_ends_names_the_other_side(inprocess, spawn):
     """Rows and counts cover the asked process; with --ends its peers are named all the same."""
     code = """

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from opskit.render.report import About
 
 
+_MOST_NAMES = 8  # in a cell of a table; -f text and json have all
+
+
 class Shown(NamedTuple):
     """What to show. `top` None or 0: every row."""
 
@@ -96,9 +99,9 @@ def detail_lines(pipes: Iterable[Pipe], shown: Shown) -> Iterator[str]:
     """The same rows with `key=value` words behind them for what was asked in addition."""
     for pipe in pipes:
         name = printable(pipe.name)
-        line = f"{name} {printable(_commands(pipe))}" if shown.by_process else f"{pipe.fds:7d} {name}"
+        line = f"{name} {printable(' '.join(_commands(pipe)))}" if shown.by_process else f"{pipe.fds:7d} {name}"
         if shown.ends:
-            read, write = (printable(_side(pipe, end, ",")) or "-" for end in ("read", "write"))
+            read, write = (printable(",".join(_side(pipe, end))) or "-" for end in ("read", "write"))
             line += f" class={pipe.end_class} read={read} write={write}"
         if shown.fill and pipe.fill:
             line += f" queued={plain(pipe.fill.queued_bytes)} capacity={plain(pipe.fill.capacity_bytes)}"
@@ -111,10 +114,16 @@ def _notes(pipe: Pipe) -> str:
     return "; ".join(note for note in (pipe.meaning, pipe.verdict) if note)
 
 
-def _side(pipe: Pipe, end: str, between: str = ", ") -> str:
+def _side(pipe: Pipe, end: str) -> list[str]:
     """The read ends or the write ends: `command[pid]:fds`."""
     counts = ((use.process, use.read_fds if end == "read" else use.write_fds) for use in pipe.uses)
-    return between.join([f"{process.command}[{process.pid}]:{count}" for process, count in counts if count])
+    return [f"{process.command}[{process.pid}]:{count}" for process, count in counts if count]
+
+
+def _first(names: Sequence[str], between: str) -> str:
+    """As many names as a cell holds, and the number of the others."""
+    more = [f"… {len(names) - _MOST_NAMES:,} more"] if len(names) > _MOST_NAMES else []
+    return between.join([*names[:_MOST_NAMES], *more])
 
 
 def gain_line(gain: Gain) -> str:
@@ -198,14 +207,14 @@ def _fifo_count(result: Result) -> int | None:
     return result.fifo_count if facts.ask.fifos and not facts.scan.copied_skipped else None
 
 
-def _commands(pipe: Pipe) -> str:
-    return " ".join(f"{name}={count}" for name, count in by_command(pipe).items())
+def _commands(pipe: Pipe) -> list[str]:
+    return [f"{name}={count}" for name, count in by_command(pipe).items()]
 
 
 _ENDS: Sequence[Field[Pipe]] = (
     _CLASS,
-    Field("read_ends", TEXT, "read ends", lambda pipe: _side(pipe, "read")),
-    Field("write_ends", TEXT, "write ends", lambda pipe: _side(pipe, "write")),
+    Field("read_ends", TEXT, "read ends", lambda pipe: _first(_side(pipe, "read"), ", ")),
+    Field("write_ends", TEXT, "write ends", lambda pipe: _first(_side(pipe, "write"), ", ")),
 )
 
 
@@ -213,6 +222,7 @@ def columns(shown: Shown) -> list[Field[Pipe]]:
     """The table's columns for what was asked."""
     found = [_FDS, Field("name", TEXT, "pipe")]
     if shown.by_process or not shown.ends:
-        found.append(Field("by_command", TEXT, "processes", _commands))
+        found.append(Field("by_command", TEXT, "processes", lambda pipe: _first(_commands(pipe), " ")))
     found += [*(_ENDS if shown.ends else ()), *((_QUEUED, _CAPACITY) if shown.fill else ())]
-    return [*found, Field("notes", TEXT, "verdict", _notes)] if shown.ends or shown.fill else found
+    notes: Field[Pipe] = Field("notes", TEXT, "verdict", _notes, below=lambda pipe: pipe.name)
+    return [*found, notes] if shown.ends or shown.fill else found

@@ -107,8 +107,9 @@ def _show(run: Run, max_percent: float | None, take: Callable[[Result | None], R
         last = take(last)
         return last
 
-    fit = run.watching and run.top is None
-    code = run.show(look, lambda result: view.report(run.about(), result, run.top), fit_height=fit)
+    fit = run.top is None
+    short = fit and run.format == "table" and run.out.terminal and not run.watching
+    code = run.show(look, lambda result: view.report(run.about(), result, run.top, short=short), fit_height=fit)
     if code == 0 and last and max_percent is not None and exceeds(last.usage, max_percent) is None:
         raise NotPermitted(
             f"whether dentries and inodes take more than {max_percent:g} % of RAM is unknown without slabinfo; "

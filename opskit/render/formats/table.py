@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from opskit.render.report import Block, Report
 
 _UNBOUNDED = 1 << 20  # off a terminal nothing is cut: as wide as the widest row
-_SHORT, _LONG = 18, 9  # a column of at most _SHORT characters is not folded where each longer one keeps _LONG
+_GAP = 3  # between two columns
+_LONGEST_WORDS = (18, 14, 12, 9)  # longer ones are folded: the first of these that all columns have room for
 
 
 def render(report: Report, width: int | None = None, height: int | None = None, *, color: bool = False) -> str:
@@ -60,20 +61,23 @@ def _rows(console: Console, text: str) -> int:
 def _table(console: Console, block: Block[Any], fits: int | None, *, on_screen: bool) -> list[str]:
     """Print as many rows as fit into that many lines; the sentences and commands of these rows, to be shown below."""
     columns = [column for column in block.columns if not (on_screen and column.below)]
-    count = len(block.rows) if fits is None else min(fits, len(block.rows))
-    while True:
-        table, below = _build(console, block, columns, count), _below(block, count) if on_screen else []
-        over = 0
-        if fits is not None and count > 1:
-            lines = len(console.render_lines(table)) - 2 + sum(_rows(console, each) for each in below)
-            over = lines + (block.total > count) - fits
-        if over <= 0:
-            break
-        count = max(1, count - (over + 1) // 2)
-    console.print(table)
+
+    def is_too_long(count: int) -> bool:
+        below = sum(_rows(console, each) for each in _below(block, count)) if on_screen else 0
+        table = len(console.render_lines(_build(console, block, columns, count))) - 2
+        return table + below + (block.total > count) > (fits or 0)
+
+    count = len(block.rows)
+    if fits is not None:
+        count = min(fits, count)
+        least = min(1, count)
+        while least < count:
+            middle = (least + count + 1) // 2
+            least, count = (least, middle - 1) if is_too_long(middle) else (middle, count)
+    console.print(_build(console, block, columns, count))
     if block.total > count:
         console.print(Text(f"… {block.total - count:,} more; -n 0 shows all", style="dim"))
-    return below
+    return _below(block, count) if on_screen else []
 
 
 def _below(block: Block[Any], count: int) -> list[str]:
@@ -89,24 +93,26 @@ def _below(block: Block[Any], count: int) -> list[str]:
 def _build(console: Console, block: Block[Any], columns: Sequence[Field[Any]], count: int) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     cells = [[tuple(map(printable, column.lines(row))) for column in columns] for row in block.rows[:count]]
-    for column, width in zip(columns, _widths(console, columns, cells)):
+    widths: Sequence[int | None] = _widths(console, columns, cells) or [None] * len(columns)
+    for column, width in zip(columns, widths):
         table.add_column(Text(column.title), justify="right" if column.right else "left", overflow="fold", width=width)
     for row in cells:
         table.add_row(*(Text("\n".join(lines)) for lines in row))
     return table
 
 
-def _widths(
-    console: Console, columns: Sequence[Field[Any]], cells: Sequence[Sequence[tuple[str, ...]]]
-) -> list[int | None]:
-    """The width of each column that is not folded; None leaves it to rich."""
-    bodies = [max((cell_len(line) for row in cells for line in row[index]), default=0) for index in range(len(columns))]
-    needs = [max(body, *map(cell_len, column.title.split())) for body, column in zip(bodies, columns)]
-    widths: list[int | None] = [None] * len(columns)
-    spare = console.width - sum(min(need, _LONG) + 3 for need in needs)
-    if sum(max(need, cell_len(column.title)) + 3 for need, column in zip(needs, columns)) > console.width:
-        for index, need in enumerate(needs):
-            if need <= _SHORT and need - _LONG <= spare:
-                widths[index] = need
-                spare -= max(0, need - _LONG)
+def _widths(console: Console, columns: Sequence[Field[Any]], cells: Sequence[Sequence[tuple[str, ...]]]) -> list[int]:
+    """The columns' widths on a terminal: words are kept whole where there is room. Empty: rich chooses."""
+    lines = [[column.title, *(line for row in cells for line in row[index])] for index, column in enumerate(columns)]
+    needs = [max(map(cell_len, each)) for each in lines]
+    words = [max(cell_len(word) for line in each for word in (line.split() or [""])) for each in lines]
+    room = console.width - _GAP * (len(columns) - 1)
+    most = next((most for most in _LONGEST_WORDS if sum(min(word, most) for word in words) <= room), 0)
+    if not most or sum(needs) <= room:
+        return []
+    widths = [min(word, most) for word in words]
+    spare, left = room - sum(widths), len(widths)
+    for index in sorted(range(left), key=lambda index: needs[index] - widths[index]):
+        added = min(needs[index] - widths[index], spare // left)
+        widths[index], spare, left = widths[index] + added, spare - added, left - 1
     return widths

@@ -162,8 +162,14 @@ LOCK_COLUMNS: Sequence[Field[ContendedLock]] = (
     Field("waited_at_least_s", NUMBER, "waited at least", show=lambda value: "" if value is None else f"{value:.1f} s"),
     Field("lock", TEXT, "lock", lambda lock: lock_name(lock.key)),
     Field("owner", TEXT, "held by", _owner),
-    Field("owner_stack", TEXT, "holder stack", _owner_stack),
-    Field("waiters", TEXT, "who waits", lambda lock: listed([*map(party_name, lock.waiters)], _SHOWN_NAMES)),
+    Field("owner_stack", TEXT, "holder stack", _owner_stack, below=lambda lock: lock_name(lock.key)),
+    Field(
+        "waiters",
+        TEXT,
+        "who waits",
+        lambda lock: listed([*map(party_name, lock.waiters)], _SHOWN_NAMES),
+        below=lambda lock: lock_name(lock.key),
+    ),
 )
 
 

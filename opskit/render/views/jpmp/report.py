@@ -138,11 +138,12 @@ def locks_report(about: About, facts: Facts, locks: Locks, view: View) -> Report
 
     found = locks.contention
     said = {finding.summary for finding in locks.findings}
-    held_up = [line for line in map(lock_line, found.locks[:_LOCK_SENTENCES]) if line not in said]
-    verdict = [*map(deadlock_line, found.deadlocks), *held_up]
+    dead = {link.lock for deadlock in found.deadlocks for link in deadlock.links}
+    held_up = [lock_line(lock) for lock in found.locks[:_LOCK_SENTENCES] if lock.key not in dead]
+    verdict = [*map(deadlock_line, found.deadlocks), *(line for line in held_up if line not in said)]
     if not (found.locks or found.deadlocks):
         verdict = ["no thread waits for a lock" if locks.known else sentences.locks_unknown(facts)]
-    footer = [sentences.taken_line(facts)]
+    footer = [sentences.taken_line(facts, running=False)]
     if facts.live is not None and any(lock.owner_unknown == ASK_FOR_SYNCHRONIZERS for lock in found.locks):
         finds = shell.command("opskit", "jpmp", facts.live.pid, "--locks", "--synchronizers")
         footer.append(f"owners of java.util.concurrent locks: {finds}")

@@ -55,14 +55,14 @@ def dialects(facts: Facts) -> list[str]:
     return list(dict.fromkeys(dump.dialect for dump in facts.dumps))
 
 
-def taken_line(facts: Facts) -> str:
-    """`20 samples, 115 threads; sampling paused the JVM for …; read as HotSpot. Stacks of running threads are …`."""
+def taken_line(facts: Facts, *, running: bool = True) -> str:
+    """`20 samples, 115 threads; sampling paused the JVM for …. Stacks of running threads are …` (if they are shown)."""
     head = plural(len(facts.dumps) or len(facts.files), "sample" if facts.live else "dump" if facts.dumps else "file")
     count = thread_count(facts.dumps)
     parts = [f"{head}, {plural(count, 'thread')}" if count else head]
     parts += [] if facts.live is None else _of_run(facts.live)
-    parts += [f"read as {', '.join(dialects(facts))}"] if facts.dumps else []
-    return f"{'; '.join(parts)}. {_SAFEPOINTS}"
+    parts += [f"read as {', '.join(dialects(facts))}"] if facts.dumps and facts.live is None else []
+    return f"{'; '.join(parts)}. {_SAFEPOINTS}" if running else "; ".join(parts)
 
 
 def _of_run(live: Sampled) -> Iterator[str]:
@@ -70,7 +70,7 @@ def _of_run(live: Sampled) -> Iterator[str]:
     share = "" if percent is None else f"{percent:.1f} % of the run, "
     most, source = ("at most ", "the dumps' wall time") if live.stops_are_bounds else ("", "hsperfdata")
     yield f"sampling paused the JVM for {most}{live.stopped_ms:.1f} ms ({share}{source})"
-    if live.throttled_percent is not None:
+    if live.throttled_percent:
         yield f"throttled by its CPU quota {live.throttled_percent:.0f} %"
     if live.late:
         yield f"{plural(live.late, 'sample')} came late: a dump takes longer than the interval"

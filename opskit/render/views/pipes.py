@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from opskit.render.report import About
 
 
-_MOST_NAMES = 8  # in a cell of a table; -f text and json have all
+_MOST_NAMES = 4  # in a cell of a table; -f text and json have all
 
 
 class Shown(NamedTuple):
@@ -47,7 +47,8 @@ def report(about: About, result: Result, shown: Shown, *, is_text: bool) -> Repo
     if result.owners is not None:
         blocks.append(Block(OWNER, result.owners, len(result.owners)))
     elif result.facts.ask.people:
-        blocks.append(Block(columns(shown), pipes, len(result.rows)))
+        judged = sorted(result.pipes, key=lambda pipe: not pipe.verdict)[: shown.top or None]
+        blocks.append(Block(columns(shown), judged, len(result.rows)))
     if result.gains:
         blocks.append(Block(GAIN, result.gains, len(result.gains), "gaining pipes"))
     return Report(

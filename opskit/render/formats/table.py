@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _UNBOUNDED = 1 << 20  # off a terminal nothing is cut: as wide as the widest row
 _GAP = 3  # between two columns
-_LONGEST_WORDS = (18, 14, 12, 9)  # longer ones are folded: the first of these that all columns have room for
+_PART, _AMOUNT = 9, 12  # of a longer word so much stays on one line; amounts up to that length are not folded
 
 
 def render(report: Report, width: int | None = None, height: int | None = None, *, color: bool = False) -> str:
@@ -102,17 +102,30 @@ def _build(console: Console, block: Block[Any], columns: Sequence[Field[Any]], c
 
 
 def _widths(console: Console, columns: Sequence[Field[Any]], cells: Sequence[Sequence[tuple[str, ...]]]) -> list[int]:
-    """The columns' widths on a terminal: words are kept whole where there is room. Empty: rich chooses."""
-    lines = [[column.title, *(line for row in cells for line in row[index])] for index, column in enumerate(columns)]
-    needs = [max(map(cell_len, each)) for each in lines]
-    words = [max(cell_len(word) for line in each for word in (line.split() or [""])) for each in lines]
+    """The columns' widths on a terminal. Empty: rich chooses.
+
+    Amounts with their units are kept whole where there is room, then words, first those on the left.
+    """
+    bodies = [[line for row in cells for line in row[index]] for index in range(len(columns))]
+    needs = [max(map(cell_len, [column.title, *body])) for column, body in zip(columns, bodies)]
     room = console.width - _GAP * (len(columns) - 1)
-    most = next((most for most in _LONGEST_WORDS if sum(min(word, most) for word in words) <= room), 0)
-    if not most or sum(needs) <= room:
-        return []
-    widths = [min(word, most) for word in words]
-    spare, left = room - sum(widths), len(widths)
-    for index in sorted(range(left), key=lambda index: needs[index] - widths[index]):
-        added = min(needs[index] - widths[index], spare // left)
-        widths[index], spare, left = widths[index] + added, spare - added, left - 1
-    return widths
+    for amount in (_AMOUNT, 0) if sum(needs) > room else ():
+        words = [_longest(column, body, amount) for column, body in zip(columns, bodies)]
+        widths = [min(word, _PART) for word in words]
+        spare, left = room - sum(widths), len(widths)
+        if spare < 0:
+            continue
+        for index, word in enumerate(words):
+            added = word - widths[index] if word - widths[index] <= spare else 0
+            widths[index], spare = widths[index] + added, spare - added
+        for index in sorted(range(left), key=lambda index: needs[index] - widths[index]):
+            added = min(needs[index] - widths[index], spare // left)
+            widths[index], spare, left = widths[index] + added, spare - added, left - 1
+        return widths
+    return []
+
+
+def _longest(column: Field[Any], body: Sequence[str], amount: int) -> int:
+    """The longest part of a column that is kept on one line: a word, or an amount of at most so many characters."""
+    wholes = [line for line in body if column.right and cell_len(line) <= amount]
+    return max(map(cell_len, [*column.title.split(), *wholes, *(word for line in body for word in line.split())]))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from opskit import shell
 from opskit.analysis.pipes.ranking import commands_by_pipe
 from opskit.escape import printable
-from opskit.quantities import agreeing, plain
+from opskit.quantities import agreeing, listed, plain
 from opskit.records import NamedTuple
 from opskit.render.fields import COUNT, ID, NUMBER, SIZE, TEXT, Field, records
 from opskit.render.report import Block, Report
@@ -121,12 +121,6 @@ def _side(pipe: Pipe, end: str) -> list[str]:
     return [f"{process.command}[{process.pid}]:{count}" for process, count in counts if count]
 
 
-def _first(names: Sequence[str], between: str) -> str:
-    """As many names as a cell holds, and the number of the others."""
-    more = [f"… {len(names) - _MOST_NAMES:,} more"] if len(names) > _MOST_NAMES else []
-    return between.join([*names[:_MOST_NAMES], *more])
-
-
 def gain_line(gain: Gain) -> str:
     """The sentence about a process that gains pipes."""
     return (
@@ -214,8 +208,8 @@ def _commands(pipe: Pipe) -> list[str]:
 
 _ENDS: Sequence[Field[Pipe]] = (
     _CLASS,
-    Field("read_ends", TEXT, "read ends", lambda pipe: _first(_side(pipe, "read"), ", ")),
-    Field("write_ends", TEXT, "write ends", lambda pipe: _first(_side(pipe, "write"), ", ")),
+    Field("read_ends", TEXT, "read ends", lambda pipe: listed(_side(pipe, "read"), _MOST_NAMES)),
+    Field("write_ends", TEXT, "write ends", lambda pipe: listed(_side(pipe, "write"), _MOST_NAMES)),
 )
 
 
@@ -223,7 +217,7 @@ def columns(shown: Shown) -> list[Field[Pipe]]:
     """The table's columns for what was asked."""
     found = [_FDS, Field("name", TEXT, "pipe")]
     if shown.by_process or not shown.ends:
-        found.append(Field("by_command", TEXT, "processes", lambda pipe: _first(_commands(pipe), " ")))
+        found.append(Field("by_command", TEXT, "processes", lambda pipe: listed(_commands(pipe), _MOST_NAMES, " ")))
     found += [*(_ENDS if shown.ends else ()), *((_QUEUED, _CAPACITY) if shown.fill else ())]
     notes: Field[Pipe] = Field("notes", TEXT, "verdict", _notes, below=lambda pipe: pipe.name)
     return [*found, notes] if shown.ends or shown.fill else found

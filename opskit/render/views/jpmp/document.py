@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from opskit.analysis.jpmp.frames import short
-from opskit.analysis.jpmp.judge import listed, lock_name, party_name
+from opskit.analysis.jpmp.judge import lock_name, party_name
 from opskit.analysis.jpmp.stacks import thread_count
+from opskit.quantities import listed
 from opskit.records import NamedTuple
 from opskit.render.fields import COUNT, FLAG, ID, NUMBER, TEXT, Field, Kind, list_of, map_of, record, records, to_object
 from opskit.render.views.jpmp import sentences

@@ -88,11 +88,21 @@ def profile_report(about: About, facts: Facts, how: Weighing, profile: Profile, 
     return Report(
         about,
         [Block(columns, rows, len(ordered))],
-        verdict=deadlocks,
-        footer=[f"{plural(hidden, 'idle stack')} hidden; --idle shows them", *taken] if hidden else taken,
+        verdict=[*deadlocks, *filter(None, [sentences.hottest(profile.stacks)])],
+        footer=[
+            *([f"{plural(hidden, 'idle stack')} hidden; --idle shows them"] if hidden else ()),
+            *taken,
+            *_flame_graph(facts),
+        ],
         findings=profile.findings,
         document=(DOCUMENT, Shown(facts, how, profile, rows)),
     )
+
+
+def _flame_graph(facts: Facts) -> list[str]:
+    if facts.live is None:
+        return []
+    return [f"as a flame graph: {shell.command('opskit', 'jpmp', facts.live.pid, '--on-cpu', '-o', 'profile.svg')}"]
 
 
 def _lines(how: Weighing, profile: Profile, view: View) -> Iterable[str]:

@@ -54,7 +54,7 @@ def test_the_sentence_of_a_machine_full_of_negative_entries(inprocess, tree):
     found = document(inprocess, "--root", tree(TODAY), code=WARNINGS)
     assert found["verdict"][0] == (
         "The dentry cache holds 3.6 GiB (22 % of RAM), reclaimable and already counted in MemAvailable; 97 % of it are "
-        "negative entries: a program keeps looking for files that are not there. Dropping helps only for now: find that "
+        "negative entries: a program keeps looking for files that do not exist. Dropping helps only for now: find that "
         "program."
     )
     assert [finding["code"] for finding in found["findings"]] == ["dentry-negative", "dentry-cgroup", "dentry-dropped"]

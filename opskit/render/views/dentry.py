@@ -152,9 +152,10 @@ LOOKERS: Sequence[Field[Looker]] = (
     Field("user", TEXT, "user"),
     Field("", CELL, "calls", lambda row: Cell(",".join([*row.calls][:3]), ", ".join([*row.calls][:3])), right=False, json=False),
     Field("calls", map_of(COUNT), help="failed lookups by system call"),
-    Field("unit", TEXT, "unit"),
+    Field("unit", TEXT, "unit", below=lambda row: f"{row.command} ({row.pid or 'ended'})"),
     Field("command", TEXT, "command"),
-    Field("", TEXT, "looks for", lambda row: row.paths[0] if row.paths else None, json=False),
+    Field("", TEXT, "looks for", lambda row: row.paths[0] if row.paths else None, json=False,
+          below=lambda row: f"{row.command} ({row.pid or 'ended'})"),
     Field("paths", list_of(TEXT), help="examples of what it looks up"),
 )  # fmt: skip
 CHANGES: Sequence[Field[Change]] = (

@@ -107,9 +107,10 @@ def _widths(console: Console, columns: Sequence[Field[Any]], cells: Sequence[Seq
     Amounts with their units are kept whole where there is room, then words, first those on the left.
     """
     bodies = [[line for row in cells for line in row[index]] for index in range(len(columns))]
-    needs = [max(map(cell_len, [column.title, *body])) for column, body in zip(columns, bodies)]
+    needs = [max(map(cell_len, [*column.title.split(), *body])) for column, body in zip(columns, bodies)]
     room = console.width - _GAP * (len(columns) - 1)
-    for amount in (_AMOUNT, 0) if sum(needs) > room else ():
+    whole = sum(max(need, cell_len(column.title)) for need, column in zip(needs, columns))
+    for amount in (_AMOUNT, 0) if whole > room else ():
         words = [_longest(column, body, amount) for column, body in zip(columns, bodies)]
         widths = [min(word, _PART) for word in words]
         spare, left = room - sum(widths), len(widths)

@@ -104,24 +104,26 @@ def _build(console: Console, block: Block[Any], columns: Sequence[Field[Any]], c
 def _widths(console: Console, columns: Sequence[Field[Any]], cells: Sequence[Sequence[tuple[str, ...]]]) -> list[int]:
     """The columns' widths on a terminal. Empty: rich chooses.
 
-    Amounts with their units are kept whole where there is room, then words, first those on the left.
+    Amounts with their units are kept whole where there is room, then words, first those on the left; then cells, then titles.
     """
     bodies = [[line for row in cells for line in row[index]] for index in range(len(columns))]
     needs = [max(map(cell_len, [*column.title.split(), *body])) for column, body in zip(columns, bodies)]
+    wholes = [max(need, cell_len(column.title)) for need, column in zip(needs, columns)]
     room = console.width - _GAP * (len(columns) - 1)
-    whole = sum(max(need, cell_len(column.title)) for need, column in zip(needs, columns))
-    for amount in (_AMOUNT, 0) if whole > room else ():
+    for amount in (_AMOUNT, 0) if sum(wholes) > room else ():
         words = [_longest(column, body, amount) for column, body in zip(columns, bodies)]
         widths = [min(word, _PART) for word in words]
-        spare, left = room - sum(widths), len(widths)
+        spare = room - sum(widths)
         if spare < 0:
             continue
         for index, word in enumerate(words):
             added = word - widths[index] if word - widths[index] <= spare else 0
             widths[index], spare = widths[index] + added, spare - added
-        for index in sorted(range(left), key=lambda index: needs[index] - widths[index]):
-            added = min(needs[index] - widths[index], spare // left)
-            widths[index], spare, left = widths[index] + added, spare - added, left - 1
+        for goals in (needs, wholes):
+            missing = [goal - width for goal, width in zip(goals, widths)]
+            for place, index in enumerate(sorted(range(len(missing)), key=missing.__getitem__)):
+                added = min(missing[index], spare // (len(missing) - place))
+                widths[index], spare = widths[index] + added, spare - added
         return widths
     return []
 

@@ -22,6 +22,7 @@ from stracing import ACTS, OPENS, traced
 from users import reserved_user
 
 from opskit.analysis.hsperf_check import rules
+from opskit.jvm import discover
 from opskit.jvm.attach.client import AttachClient
 from opskit.proc.fs import ProcFS
 
@@ -396,8 +397,14 @@ def wait_for_codes(check, pid):
     return codes(check(pid)[1])
 
 
+@pytest.fixture
+def soon_grown(monkeypatch):
+    """A JVM counts as starting for half a second instead of five."""
+    monkeypatch.setattr(discover, "_YOUNG_S", 0.5)
+
+
 @pytest.mark.parametrize("mode", [0o555, 0o300])
-def test_a_directory_that_its_own_user_cannot_use(check, workload, passwd_user, mode):
+def test_a_directory_that_its_own_user_cannot_use(check, workload, passwd_user, soon_grown, mode):
     """Its mode locks the JVM's own user out: the finding names that mode and the repair."""
     name, uid, gid = passwd_user
     directory = Path(f"/tmp/hsperfdata_{name}")
@@ -414,7 +421,7 @@ def test_a_directory_that_its_own_user_cannot_use(check, workload, passwd_user, 
         directory.rmdir()
 
 
-def test_a_directory_that_a_jvm_does_not_use(check, workload, passwd_user, tmp_path):
+def test_a_directory_that_a_jvm_does_not_use(check, workload, passwd_user, soon_grown, tmp_path):
     """Writable for others, or a link, when the JVM starts: it keeps its counters to itself."""
     name, uid, gid = passwd_user
     directory = Path(f"/tmp/hsperfdata_{name}")
@@ -550,7 +557,7 @@ def test_a_stopped_jvm(check, workload):
 def test_a_jvm_that_reaches_no_safepoint(opskit, workload, jvm_version):
     """--probe comes back in its timeout, and names the thread."""
     running = workload("hog", version=jvm_version, options=jvms.HOG_OPTIONS)
-    ran = opskit("hsperf-check", running.pid, "--probe", "--timeout", "3")
+    ran = opskit("hsperf-check", running.pid, "--probe", "--timeout", "2")
     assert ran.code == 2
     assert 'thread "hog"' in ran.out
 

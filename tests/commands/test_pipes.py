@@ -449,7 +449,7 @@ print(inode, reader.pid, writer.pid, os.stat(half[0]).st_ino, flush=True); time.
     sleep = os.path.basename(os.readlink(f"/proc/{reader}/exe"))
     assert (
         pipes[inode]["verdict"]
-        == f"full: writer {writer} ({python}) is blocked, reader {reader} ({sleep}) is not draining"
+        == f"full: writer {writer} ({python}) is blocked, reader {reader} ({sleep}, sleeps in hrtimer_nanosleep) is not draining"
     )
     assert (pipes[half]["queued_bytes"], pipes[half]["capacity_bytes"], pipes[half]["verdict"]) == (1000, 65536, None)
 
@@ -482,8 +482,8 @@ def test_a_slow_reader_is_told_from_one_that_reads_elsewhere(inprocess, spawn):
         pipes = {pipe["inode"]: pipe["verdict"] or "" for pipe in found(inprocess, "--fill")["pipes"]}
         if "slowly" in pipes[slow] and "not draining" in pipes[idle]:
             break
-    assert re.fullmatch(rf"full: .* is blocked, reader {slow_reader} \(.*\) drains more slowly than that", pipes[slow])
-    assert re.fullmatch(rf"full: .* is blocked, reader {idle_reader} \(.*\) is not draining", pipes[idle])
+    assert re.fullmatch(rf"full: .* is blocked, reader {slow_reader} \(.*\) is draining slowly", pipes[slow])
+    assert re.fullmatch(rf"full: .* is blocked, reader {idle_reader} \(.*, active\) is not draining", pipes[idle])
 
 
 def test_nobody_is_blamed_for_whom_was_not_looked_at(inprocess, spawn):
@@ -500,54 +500,6 @@ def test_nobody_is_blamed_for_whom_was_not_looked_at(inprocess, spawn):
     assert verdicts[(reader,)] == "full: whether a writer is blocked was not looked at: add --ends"
     assert verdicts[writer, "--ends"] == verdicts[reader, "--ends"]
     assert verdicts[reader, "--ends"].endswith("is not draining")
-
-
-def test_a_writer_that_is_blocked_for_a_second_is_a_warning(inprocess, spawn):
-    """A reader that never reads: a warning and exit code 1. One that drains, however slowly: a note and 0."""
-    slow, _, slow_writer, idle, _, writer = inodes(spawn(READERS))
-    for _ in range(50):
-        done = inprocess("pipes", writer, slow_writer, "--fill", "--ends", "-f", "json")
-        findings = {each["subject"]: each for each in json.loads(done.out)["findings"]}
-        if len(findings) == 2:
-            break
-    full, slowed = findings[f"pipe:[{idle}]"], findings[f"pipe:[{slow}]"]
-    assert (full["code"], full["severity"], full["class"]) == ("pipe-full-writer-blocked", "warning", "stuck")
-    assert full["entity"] == {"kind": "pipe", "id": f"pipe:[{idle}]", "start_ticks": None, "inside": None}
-    assert full["next"] == f"opskit pipes {writer} --ends --fill"
-    assert slowed["severity"] == "note"
-    assert done.code == 1
-    text = inprocess("pipes", writer, "--fill", "--ends", "-f", "text")
-    assert f"warning pipe-full-writer-blocked (pipe:[{idle}]): full: writer {writer}" in text.err
-    assert "warning" not in text.out
-
-
-DEADLOCK = """
-import os, sys, time
-one, other = os.pipe(), os.pipe()
-names = os.fstat(one[0]).st_ino, os.fstat(other[0]).st_ino
-def child(reads, writes):
-    if os.fork() == 0:
-        for fd in {*one, *other} - {reads, writes}: os.close(fd)
-        while True: os.write(writes, b"x" * 65536)
-child(one[0], other[1]); child(other[0], one[1])
-for fd in (*one, *other): os.close(fd)  # until then this process could drain them
-print(*names, flush=True); time.sleep(600)
-"""
-
-
-def test_processes_blocked_on_each_others_pipes_are_a_deadlock(inprocess, spawn, root_only):
-    """Two processes that write before they read: each pipe is full, and only the other blocked one could drain it."""
-    ours = {f"pipe:[{inode}]" for inode in inodes(spawn(DEADLOCK))}
-    for _ in range(50):
-        done = inprocess("pipes", "--fill", "--ends", "-f", "json")
-        document = json.loads(done.out)
-        codes = {each["subject"]: each["code"] for each in document["findings"] if each["subject"] in ours}
-        if len(codes) == 2:
-            break
-    assert codes == dict.fromkeys(ours, "pipe-deadlock")
-    severity = "warning" if document["processes_denied"] else "error"
-    assert {each["severity"] for each in document["findings"] if each["subject"] in ours} == {severity}
-    assert done.code == 1
 
 
 def test_fill_leaves_no_trace(inprocess, spawn):

@@ -97,12 +97,16 @@ class Collector:
         if ask.fill and not host.is_own:
             where = f"{host.fs.proc} is another machine or PID namespace"
             raise NotPermitted(f"{where}; --fill has to reach into its processes")
+        self._starts: dict[int, int | None] = {}
         for pid in ask.pids:
             if not host.fs.exists(pid):
                 raise NoSuchProcess(pid, _why_missing(host, pid))
+            who = host.process(pid)
+            if who.has_ended and who.start_ticks is not None:
+                raise NoSuchProcess(pid, f"it is a zombie: it has ended, and its parent {who.ppid} has not reaped it")
+            self._starts[pid] = who.start_ticks
         self.samples: list[Sample] = []
         self._begun = host.monotonic()
-        self._starts = {pid: host.process(pid).start_ticks for pid in ask.pids} if watch else {}
         ends = ask.ends or ask.fill or (ask.owners and host.is_own)
         same_table: Callable[[int, int], bool] | None = None
         if ask.threads and host.is_own:
@@ -177,7 +181,7 @@ class Collector:
             remedy = "copy the links in each PID/fd too (cp -a)"
             raise NotSupported(f"{host.fs.proc} is a copy without file descriptors; {remedy}")
         for pid in ask.pids:
-            if pid in scan.vanished:
+            if pid in scan.vanished and (not self.watch or set(ask.pids) <= set(scan.vanished)):
                 raise NoSuchProcess(pid, "it ended during the scan")
             if pid in scan.denied and not host.fs.is_live:
                 raise NotSupported(f"{host.fs.path(pid, 'fd')} is not in this copy: the pipes of {pid} are unknown")

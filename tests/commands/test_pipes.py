@@ -20,6 +20,7 @@ import psutil
 import pytest
 from shells import CONTAINER_ROOT
 from stracing import traced
+from terminal import on_terminal
 from trees import Link, steady
 
 from opskit.collect.pipes import Collector, Request
@@ -621,6 +622,41 @@ def test_watch_in_text_is_a_block_a_sample(inprocess, spawn):
     assert re.search(
         rf"^{leak.pid} \(\S+\) gains pipes: \d+ -> \d+, \+\d+\.\d a minute; started 20\S+Z; ", done.out, re.MULTILINE
     )
+
+
+def test_a_zombie_has_ended(inprocess):
+    """Its fds are closed, and its fd directory is denied even to its own user, whom sudo would not help."""
+    process = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    done = inprocess("pipes", process.pid)
+    process.wait()
+    assert (done.code, done.out) == (2, "")
+    assert f"it is a zombie: it has ended, and its parent {os.getpid()} has not reaped it" in done.err
+
+
+def test_a_watch_goes_on_with_those_that_have_not_ended(spawn):
+    """Also when one of two ends in the middle of a scan."""
+    one, other = spawn(HOLD, 1), spawn(HOLD, 2)
+
+    class Vanishing(ProcFS):
+        def fd_targets(self, *parts):
+            if parts == (one.pid,):
+                raise ProcessLookupError
+            return super().fd_targets(*parts)
+
+    found = Collector(Host(Vanishing()), Request((one.pid, other.pid)), watch=True).look()
+    assert [holder.pid for holder in found.scan.holders] == [other.pid]
+    with pytest.raises(NoSuchProcess, match="it ended during the scan"):
+        Collector(Host(Vanishing()), Request((one.pid,)), watch=True).look()
+
+
+def test_a_dumb_terminal_gets_no_escape_codes(spawn):
+    """A shell in an editor: block below block."""
+    holder = spawn(HOLD, 2)
+    code, out = on_terminal("pipes", str(holder.pid), "-w", "-i", "0.1", "-c", "2", env={"TERM": "dumb"})
+    assert code == 0
+    assert out.count("pipes using") == 2
+    assert "\x1b" not in out
 
 
 def test_watch_ends_with_its_target(inprocess, spawn):

@@ -358,6 +358,14 @@ def test_a_probe_asks_first(opskit):
     assert json.loads(done.out)["probe"] is None
 
 
+def test_a_probe_with_a_closed_stdin_asks_nobody():
+    """As without a terminal."""
+    command = f"{sys.executable} -m opskit limits {os.getpid()} --probe <&-"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Nothing was changed; add --yes" in done.stderr
+
+
 def test_a_probe_leaves_the_last_threads_alone(probe):
     """With two left it starts none."""
     with child(Case("", "", limitcases.rlimit("RLIMIT_NPROC", 3), uid=limitcases.UID)) as process:

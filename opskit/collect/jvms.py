@@ -92,7 +92,7 @@ class Facts(NamedTuple):
 
 
 class Collector:
-    """Looks once, or again and again for a watch."""
+    """Look once, or repeatedly for a watch."""
 
     def __init__(self, host: Host, ask: Request) -> None:
         self.host, self.ask = host, ask

@@ -89,10 +89,10 @@ class Facts(NamedTuple):
 
 
 class Collector:
-    """Looks once, or again and again for a watch, which it keeps the samples of."""
+    """Look once, or repeatedly for a watch, whose samples it keeps."""
 
     def __init__(self, host: Host, ask: Request, *, watch: bool = False) -> None:
-        """Raises NoSuchProcess for a pid that is not there, NotPermitted where --fill would reach into another machine."""
+        """Check the request. Raises NoSuchProcess, and NotPermitted where --fill would reach into another machine."""
         self.host, self.ask, self.watch = host, ask, watch
         if ask.fill and not host.is_own:
             where = f"{host.fs.proc} is another machine or PID namespace"
@@ -173,7 +173,7 @@ class Collector:
         return scan, touching, [*scan.sockets, *rest.sockets]
 
     def _refuse_denied(self, ask: Request, scan: PipeScan) -> None:
-        """A process that was asked for by its pid must be answered for; so must a copy that holds no fds at all."""
+        """Raise for a process that was asked for by its PID and cannot be read, and for a copy without any fds."""
         host = self.host
         if scan.garbled and not scan.scanned:
             raise scan.garbled[0]

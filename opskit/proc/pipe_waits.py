@@ -23,16 +23,10 @@ if TYPE_CHECKING:
     from opskit.proc.pipe_fill import Fill
     from opskit.proc.pipe_scan import Holder
 
-# System call -> what a thread waits for in it, and the argument that is the fd or the child: read, readv, write, writev,
-# vmsplice, sendfile, splice, wait4.
-_GENERIC: dict[int | None, tuple[str, int]] = {
-    63: ("read", 0), 65: ("read", 0), 64: ("write", 0), 66: ("write", 0), 75: ("write", 0), 71: ("write", 0),
-    76: ("splice", 2), 260: ("wait", 0),
-}  # fmt: skip
-_X86_64: dict[int | None, tuple[str, int]] = {
-    0: ("read", 0), 19: ("read", 0), 1: ("write", 0), 20: ("write", 0), 278: ("write", 0), 40: ("write", 0),
-    275: ("splice", 2), 61: ("wait", 0),
-}  # fmt: skip
+# read, readv, write, writev, vmsplice, sendfile, splice, wait4: what a thread waits for in each.
+_CALLS = ("read", "read", "write", "write", "write", "write", "splice", "wait")
+_GENERIC: dict[int | None, str] = dict(zip((63, 65, 64, 66, 75, 71, 76, 260), _CALLS))
+_X86_64: dict[int | None, str] = dict(zip((0, 19, 1, 20, 278, 40, 275, 61), _CALLS))
 _ANY_CHILD = 0xFFFFFFFF
 
 
@@ -54,9 +48,9 @@ class Wait(NamedTuple):
 def parse_call(text: str, machine: str = platform.machine()) -> tuple[str, int] | None:
     """(read, write, splice or wait; its fd or child) of a thread that sleeps in such a call; None for any other."""
     words = text.split()
-    call, argument = (_X86_64 if machine == "x86_64" else _GENERIC).get(integer(words[0]) if words else None, ("", 0))
-    number = hexadecimal(words[1 + argument]) if call and len(words) >= 4 else None
-    return None if number is None else (call, number)
+    call = (_X86_64 if machine == "x86_64" else _GENERIC).get(integer(words[0])) if len(words) >= 4 else None
+    number = hexadecimal(words[3 if call == "splice" else 1]) if call else None
+    return None if call is None or number is None else (call, number)
 
 
 def _wait_of(fs: ProcFS, pid: int, tid: int, fifos: Mapping[bytes, bytes]) -> Wait:
@@ -115,23 +109,23 @@ def waits_around(
     writers: dict[bytes, set[int]] = {}
     for holder in holders:
         for key, end in (holder.ends or {}).items():
-            for pids, fds in ((readers, end.read_fds), (writers, end.write_fds)):
-                if fds:
-                    pids.setdefault(key, set()).add(holder.pid)
-
-    def needs(wait: Wait) -> Iterable[int]:
-        others = {"read": writers, "write": readers}.get(wait.call)
-        if others is None:
-            return wait.needs
-        found = others.get(wait.on, ())
-        return () if wait.call == "read" and wait.pid in found else found  # its own signal handler may write
-
-    todo = {pid for wait in blocked for pid in (wait.pid, *readers.get(wait.on, ()))}
+            if end.read_fds:
+                readers.setdefault(key, set()).add(holder.pid)
+            if end.write_fds:
+                writers.setdefault(key, set()).add(holder.pid)
     found: dict[int, list[Wait]] = {}
+    todo = {pid for wait in blocked for pid in (wait.pid, *readers.get(wait.on, ()))}
     while todo:
         pid = todo.pop()
-        waits = (_wait_of(fs, pid, tid, fifos) for tid in optional(fs.tids, pid, default=[]))
-        found[pid] = [wait._replace(needs=frozenset(needs(wait))) for wait in waits]
-        if all(wait.needs for wait in found[pid]):
-            todo |= {each for wait in found[pid] for each in wait.needs}.difference(found)
+        found[pid] = waits = []
+        for tid in optional(fs.tids, pid, default=[]):
+            wait = _wait_of(fs, pid, tid, fifos)
+            if wait.call in ("read", "write"):
+                others = (writers if wait.call == "read" else readers).get(wait.on, set())
+                # Of a pipe that it can write to itself, its own signal handler may do so.
+                own = wait.call == "read" and pid in others
+                wait = wait._replace(needs=frozenset() if own else frozenset(others))
+            waits.append(wait)
+        if all(wait.needs for wait in waits):
+            todo |= {each for wait in waits for each in wait.needs}.difference(found)
     return found

@@ -1,4 +1,4 @@
-"""Which JVM is meant by what stands on the command line."""
+"""Which process a word of the command line names."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_digits_alone_are_a_pid_and_a_slash_makes_a_file(tmp_path, monkeypatch):
 
 
 def test_a_pid_is_taken_as_it_is(tree, host):
-    """Whether it is a JVM is for the one to say who asks it: its errors know more."""
+    """Whether it is a JVM is found out by whoever reads it, with a better error."""
     tree.process(300, ("sh",), threads=1)
     assert resolve_jvm(host, "300") == 300
     with pytest.raises(NoSuchProcess, match="no process 301: opskit jvms"):

@@ -390,7 +390,7 @@ def test_root_is_exempt_from_nproc_and_so_are_two_capabilities(look):
 
 
 def test_in_a_user_namespace_capabilities_do_not_help(look):
-    """Root there is an ordinary user to the host; the namespace above has a limit too, which a captured tree cannot tell."""
+    """Root there is an ordinary user of the host; the namespace above has a limit too, which a captured tree lacks."""
     document = look(
         **{
             "proc/4242/ns/user": Link("user:[4026532999]"),
@@ -668,7 +668,7 @@ def test_nothing_is_probed_in_another_machines_tree(inprocess, tree):
 
 
 def test_a_process_by_its_name(inprocess, tree):
-    """An exact process name stands for its PID; of several, the list, and nothing is chosen."""
+    """An exact process name may replace its PID; of several, the list is printed and none is chosen."""
     root = tree(machine())
     done = inprocess("limits", "app", "--root", root)
     assert done.out.startswith("4242 (app, user app) can start 118 more threads")

@@ -47,7 +47,7 @@ def test_the_limit_is_named_and_threads_left_is_how_many_start(case):
 @pytest.mark.parametrize("room", [500 << 20, 3 << 30])
 @pytest.mark.parametrize("options", [("-XX:+UseSerialGC",), ("-XX:+UseG1GC", "-Xss512k")], ids=" ".join)
 def test_a_jvms_address_space(inprocess, workload, jvm_version, options, room):
-    """Its heap is no malloc arena, its arenas are taken from its room, its stacks are by -Xss: as many start as was said."""
+    """Its heap is no malloc arena, its arenas use address space, its stacks are by -Xss: as many threads start as predicted."""
     jvm = workload(version=jvm_version, options=("-Xmx64m", *options))
     used = int(re.search(r"VmSize:\s+(\d+) kB", Path(f"/proc/{jvm.pid}/status").read_text())[1]) << 10
     resource.prlimit(jvm.pid, resource.RLIMIT_AS, (used + room, used + room))

@@ -448,8 +448,8 @@ print(inode, reader.pid, writer.pid, os.stat(half[0]).st_ino, flush=True); time.
     assert (pipes[inode]["queued_bytes"], pipes[inode]["capacity_bytes"]) == (65536, 65536)
     python = os.path.basename(os.readlink(f"/proc/{writer}/exe"))
     sleep = os.path.basename(os.readlink(f"/proc/{reader}/exe"))
-    said = rf"full: writer {writer} \({python}\) is blocked, reader {reader} \({sleep}, sleeps in \w+\) is not draining"
-    assert re.fullmatch(said, pipes[inode]["verdict"])
+    said = f"full: writer {writer} ({python}) is blocked, reader {reader} ({sleep}) is not draining"
+    assert pipes[inode]["verdict"] == said
     assert (pipes[half]["queued_bytes"], pipes[half]["capacity_bytes"], pipes[half]["verdict"]) == (1000, 65536, None)
 
 
@@ -481,8 +481,8 @@ def test_a_slow_reader_differs_from_one_that_reads_elsewhere(inprocess, spawn):
         pipes = {pipe["inode"]: pipe["verdict"] or "" for pipe in found(inprocess, "--fill")["pipes"]}
         if "slowly" in pipes[slow] and "not draining" in pipes[idle]:
             break
-    assert re.fullmatch(rf"full: .* is blocked, reader {slow_reader} \(.*\) is draining slowly", pipes[slow])
-    assert re.fullmatch(rf"full: .* is blocked, reader {idle_reader} \(.*, active\) is not draining", pipes[idle])
+    assert re.fullmatch(rf"full: .* is blocked, reader {slow_reader} \(.*\) drains more slowly than that", pipes[slow])
+    assert re.fullmatch(rf"full: .* is blocked, reader {idle_reader} \(.*\) is not draining", pipes[idle])
 
 
 def test_a_side_that_was_not_looked_at_is_named(inprocess, spawn):

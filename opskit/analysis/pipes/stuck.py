@@ -12,6 +12,7 @@ from opskit.quantities import agreeing, plural
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from opskit.analysis.finding import Severity
     from opskit.analysis.pipes.uses import ProcessUse
     from opskit.collect.pipes import Facts
     from opskit.proc.process import Process
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 _NOT_LOOKED_AT = "was not looked at: add --ends"
 _STOPPED = "T"  # by a signal
 _STATES = {_STOPPED: "stopped by a signal", "t": "stopped by a debugger"}
+_SLOWLY = ("drains more slowly than that", "drain more slowly than that")
+# Where a thread sleeps that waits for no user, disk, network or process (/proc/PID/wchan): a timer, a lock, a signal.
+_IDLE = (b"hrtimer_nanosleep", b"do_nanosleep", b"futex_", b"do_sigtimedwait", b"sigsuspend", b"__x64_sys_pause",
+         b"__arm64_sys_pause", b"__do_sys_pause")  # fmt: skip
 
 
 def verdict(facts: Facts, key: bytes, uses: Sequence[ProcessUse]) -> str | None:
@@ -36,9 +41,9 @@ def verdict(facts: Facts, key: bytes, uses: Sequence[ProcessUse]) -> str | None:
         return f"{start}; who should read {_NOT_LOOKED_AT}"
     if not waiting_for:
         return f"{start}, no reader is visible"
+    readers = [_name(process) for process in waiting_for]
     if key in facts.drained:
-        return f"{start}, {_named('reader', [_name(process) for process in waiting_for])} draining slowly"
-    readers = [_name(process, _activity(facts, process.pid)) for process in waiting_for]
+        return f"{start}, {agreeing(len(readers), 'reader')} {', '.join(readers)} {_SLOWLY[len(readers) > 1]}"
     return f"{start}, {_named('reader', readers)} not draining"
 
 
@@ -55,18 +60,18 @@ def _sides(facts: Facts, key: bytes, uses: Sequence[ProcessUse]) -> tuple[list[P
     return [use.process for use in uses if use.process.pid in pids], others or readers
 
 
-def _name(process: Process, activity: str = "") -> str:
-    said = _STATES.get(process.state or "", activity)
-    return f"{process.pid} ({process.command}{said and f', {said}'})"
+def _name(process: Process) -> str:
+    stopped = f", {_STATES[process.state]}" if process.state in _STATES else ""
+    return f"{process.pid} ({process.command}{stopped})"
 
 
 def _activity(facts: Facts, pid: int) -> str:
-    """What a reader does instead: `reads /dev/pts/3`, `sleeps in hrtimer_nanosleep`; empty where that is unknown."""
+    """What a reader does meanwhile: `reads /dev/pts/3`, `sleeps in hrtimer_nanosleep`; empty where that is unknown."""
     waits = facts.waits.get(pid, ())
     if waits is None:
-        return "active"
+        return "is active"
     if len(waits) != 1:
-        return f"{len(waits)} threads sleep" if waits else ""
+        return f"sleeps in all of its {len(waits)} threads" if waits else ""
     [wait] = waits
     on = wait.on.decode("utf-8", "surrogateescape")
     children = ", ".join(map(str, sorted(wait.needs)))
@@ -75,8 +80,19 @@ def _activity(facts: Facts, pid: int) -> str:
         "write": on and f"writes to {on}",
         "wait": f"waits for child {children}" if children else "waits for a child",
         "other": on and f"sleeps in {on}",
-        "running": "active",
+        "running": "is active",
     }[wait.call]
+
+
+def _is_idle(facts: Facts, process: Process, writers: set[int]) -> bool:
+    """Whether a reader waits for nothing but a timer, a lock, a signal or the blocked writers."""
+    if process.state == _STOPPED:
+        return True
+    waits = facts.waits.get(process.pid) or ()
+    return bool(waits) and all(
+        wait.on.startswith(_IDLE) if wait.call == "other" else wait.call == "wait" and bool(wait.needs & writers)
+        for wait in waits
+    )
 
 
 def deadlocked(facts: Facts, uses: Mapping[bytes, Sequence[ProcessUse]]) -> set[bytes]:
@@ -100,7 +116,7 @@ def deadlocked(facts: Facts, uses: Mapping[bytes, Sequence[ProcessUse]]) -> set[
 def full_pipe(facts: Facts, key: bytes, said: str, uses: Sequence[ProcessUse], *, is_deadlock: bool) -> Finding:
     """The finding about a full pipe; `said` is its verdict.
 
-    A reader may wait for a user, a disk or a network: it is a warning only where nothing but a signal makes it read again.
+    A reader that waits for a user, a disk or a network reads on by itself: it is a warning only where every reader is idle.
     """
     kind, inode, _ = identity(key)
     stuck, waiting_for = _sides(facts, key, uses)
@@ -113,11 +129,14 @@ def full_pipe(facts: Facts, key: bytes, said: str, uses: Sequence[ProcessUse], *
         if hidden:
             summary += f"; {plural(hidden, 'process', 'processes')} could not be read and may drain it"
         return Finding("pipe-deadlock", "warning" if hidden else "error", entity, summary, evidence, next=next_)
-    found = Finding("pipe-full-writer-blocked", "note", entity, said, evidence, next=next_)
-    # With its writers stopped too, it is a suspended job.
-    if not facts.all_seen or key in facts.drained or all(each.state == _STOPPED for each in stuck):
-        return found
-    if not waiting_for or any(each.state != _STOPPED for each in waiting_for):
-        return found
-    resume = shell.command("kill", "-CONT", *sorted(each.pid for each in waiting_for))
-    return found._replace(severity="warning", fix=resume)
+    if not facts.all_seen or key in facts.drained:
+        return Finding("pipe-full-writer-blocked", "note", entity, said, evidence, next=next_)
+    does = [(each.pid, _activity(facts, each.pid)) for each in waiting_for if each.state not in _STATES]
+    summary = "; ".join([said, *(f"{pid} {activity}" for pid, activity in does if activity)])
+    stopped = [each.pid for each in waiting_for if each.state == _STOPPED]
+    writers = {each.pid for each in stuck}
+    is_job = bool(stopped) and all(each.state == _STOPPED for each in stuck)  # suspended by Ctrl-Z
+    idle = not is_job and bool(waiting_for) and all(_is_idle(facts, each, writers) for each in waiting_for)
+    resume = shell.command("kill", "-CONT", *sorted(stopped)) if idle and stopped else None
+    severity: Severity = "warning" if idle else "note"
+    return Finding("pipe-full-writer-blocked", severity, entity, summary, evidence, fix=resume, next=next_)

@@ -10,14 +10,14 @@ from opskit.analysis.jvms import judge
 from opskit.collect.jvms import Collector, Request
 from opskit.collect.targets import resolve_process
 from opskit.commands.shared.declare import command
-from opskit.commands.shared.options import SHOW, USERS, WINDOWED, option
+from opskit.commands.shared.options import SHOW, TOP, USERS, WINDOWED, option
 from opskit.render.views import jvms as view
 
 if TYPE_CHECKING:
     from opskit.commands.shared.run import Run
 
 
-@command("jvms", formats=("table", "text", "json", "markdown"), options=(USERS, WINDOWED))
+@command("jvms", formats=("table", "text", "json", "markdown"), options=(USERS, TOP, WINDOWED))
 @click.argument("targets", metavar="[PID|NAME]...", nargs=-1)
 @option(
     "--sort", type=click.Choice(["pid", "heap", "cpu", "rss", "uptime"]), default="pid", show_default=True, group=SHOW,
@@ -32,9 +32,10 @@ def jvms(run: Run, targets: tuple[str, ...], sort: str, vm_args: bool, show_prop
         run.host.prove_moving("-i/--interval")
     ask = Request(pids, run.uids, run.window_s, history=run.watching and run.format == "json")
     collector = Collector(run.host, ask)
-    shown = view.Shown(vm_args or show_properties, show_properties)
+    shown = view.Shown(vm_args or show_properties, show_properties, run.top)
     about = {"pids": " ".join(map(str, pids))} if pids else None
     return run.show(
         lambda: judge(collector.look(), sort),
         lambda result: view.report(run.about(about), result, shown, is_text=run.format == "text"),
+        fit_height=run.top is None,
     )

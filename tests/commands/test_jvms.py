@@ -17,6 +17,7 @@ import psutil
 import pytest
 from jvmtree import LIBJVM, Tree
 from stracing import ACTS, OPENS, traced
+from terminal import on_terminal
 
 from opskit.cli import run
 
@@ -73,6 +74,17 @@ def test_a_captured_machine_in_every_format(inprocess, machine, golden, format_)
     assert done.code == 1
     assert "s3cret" not in done.out + done.err
     golden(f"jvms-captured.{format_}", steady(done.out))
+
+
+def test_top_limits_the_rows_and_a_terminal_shows_what_fits(inprocess, machine):
+    """-n 1: one row in each table, the number of the others; JSON has all. On 200 x 16 the findings stay in sight."""
+    count = len(json.loads(inprocess("jvms", "--root", machine.root, "-f", "json").out)["jvms"])
+    table = inprocess("jvms", "-n", "1", "--root", machine.root, "-f", "table").out
+    assert table.count(f"… {count - 1} more; -n 0 shows all") == 2
+    assert len(inprocess("jvms", "-n", "1", "--root", machine.root, "-f", "text").out.splitlines()) == 2
+    assert len(json.loads(inprocess("jvms", "-n", "1", "--root", machine.root, "-f", "json").out)["jvms"]) == count
+    shown = on_terminal("jvms", "--root", str(machine.root), rows=16, columns=200, env={"NO_COLOR": "1"})[1]
+    assert " more; -n 0 shows all" in shown
 
 
 def test_properties_are_shown_to_who_asks_for_them(inprocess, machine):

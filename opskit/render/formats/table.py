@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from opskit.render.report import Block, Report
 
 _UNBOUNDED = 1 << 20  # off a terminal nothing is cut: as wide as the widest row
+_FEWEST = 3  # lines of a table's rows, also where they do not fit
 _GAP = 3  # between two columns
 _PART, _AMOUNT = 9, 12  # of a longer word so much stays on one line; amounts up to that length are not folded
 
@@ -45,7 +46,7 @@ def render(report: Report, width: int | None = None, height: int | None = None, 
     for block in report.blocks:
         if block.title:
             line(block.title, "bold underline")
-        fits = None if height is None else max(5, (height - around) // len(report.blocks) - 2 - bool(block.title))
+        fits = None if height is None else max(_FEWEST, (height - around) // len(report.blocks) - 2 - bool(block.title))
         for command in _table(console, block, fits, on_screen=width is not None):
             line(command)
     for sentence, style in [*((each, "bold") for each in report.summary), *((each, "") for each in report.footer)]:

@@ -118,12 +118,7 @@ def find_jvm(fs: ProcFS, pid: int, clock_ticks: int = 100) -> Jvm:
             raise NotSupported(f"{gone.filename} is not in this copy: whether {pid} is a JVM is unknown") from None
         raise NoSuchProcess(pid, "it ended just now") from None
     except DENIED:
-        maps, unknown = fs.path(pid, "maps"), "is a JVM is unknown"
-        if not fs.is_live:
-            raise NotSupported(f"{maps} is missing or incomplete in this copy: whether {pid} {unknown}") from None
-        advice = as_owner_or_root(fs, "CAP_SYS_PTRACE", pid, status.effective_uid)
-        why = f"permission denied, and {pid} ({name}) has no JVM's name"
-        raise NotPermitted(f"{maps}: {why}: whether it {unknown}; {advice}") from None
+        raise _unknown(fs, pid) from None
     if jvm is None:
         why = "it maps neither libjvm nor an hsperfdata file"
         raise NotAJvm(f"{pid} ({name}) is not a JVM: {why}; opskit jvms lists the JVMs")
@@ -131,6 +126,20 @@ def find_jvm(fs: ProcFS, pid: int, clock_ticks: int = 100) -> Jvm:
 
 
 def read_perfdata(fs: ProcFS, pid: int, sleep: Callable[[float], None] | None = None) -> PerfData:
+def _unknown(fs: ProcFS, pid: int) -> OpskitError:
+    """The error for a process that nothing identifies as a JVM, and whose maps (with hidepid=1 all files) are closed to us."""
+    maps, unknown = fs.path(pid, "maps"), "is a JVM is unknown"
+    if not fs.is_live:
+        return NotSupported(f"{maps} is missing or incomplete in this copy: whether {pid} {unknown}")
+    directory = optional(fs.file_id, pid)
+    if directory is None:
+        return NoSuchProcess(pid, "it ended just now")
+    why = f"permission denied, and {pid} ({command_name(fs, pid)}) has no JVM's name"
+    return NotPermitted(
+        f"{maps}: {why}: whether it {unknown}; {as_owner_or_root(fs, 'CAP_SYS_PTRACE', pid, directory.uid)}"
+    )
+
+
     """The counters of a JVM. With `sleep` it waits up to 2 s for a JVM that is just starting.
 
     Raises NoSuchProcess, NotAJvm; for a JVM without counters NotPermitted (another user's) or NotSupported (with the reason).

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput
 from opskit.proc.fs import optional
+from opskit.quantities import integer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -107,6 +108,13 @@ def without_secrets(vm_args: str, words: Sequence[str] = ()) -> str:
     for word in sorted(with_spaces, key=len, reverse=True):
         vm_args = vm_args.replace(word, f"{word.partition('=')[0]}={HIDDEN}")
     return re.sub(_VALUED_IN_LINE, rf"\1={HIDDEN}", vm_args, flags=re.DOTALL)
+
+
+def major_of(version: str) -> int | None:
+    """8 for `1.8.0_402`, 17 for `17.0.15` or `17-ea`; None for text that is not a version."""
+    first, _, rest = version.removeprefix("1.").partition(".")
+    first = first.partition("-")[0].partition("_")[0]
+    return integer(first) if first != "1" or not rest else None
 
 
 def parse_release(text: str) -> dict[str, str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from opskit import shell
 from opskit.errors import AttachError, NoSuchProcess, NotPermitted
 from opskit.jvm.discover import HOTSPOT, OPENJ9, Jvm, find_jvm
-from opskit.jvm.launch import jdk_release, last_flag, parse_words
+from opskit.jvm.launch import jdk_release, last_flag, major_of, parse_words
 from opskit.proc import rights
 from opskit.proc.cgroup.limits import frozen_by
 from opskit.proc.cgroup.tree import ancestry
@@ -20,7 +20,6 @@ from opskit.proc.files.boot_time import parse_uptime
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.files.status import Status, parse_status
 from opskit.proc.fs import GONE, FileId, ProcFS, optional
-from opskit.quantities import integer
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -215,13 +214,6 @@ def major_of_jvm(fs: ProcFS, jvm: Jvm) -> int | None:
     """Its Java version, by its counters or its JDK's release file; None where both lack it."""
     spec = jvm.perf.text("java.property.java.vm.specification.version") if jvm.perf else None
     return major_of(spec or jdk_release(fs, jvm).get("JAVA_VERSION", ""))
-
-
-def major_of(version: str) -> int | None:
-    """8 for `1.8.0_402`, 17 for `17.0.15` or `17-ea`; None for text that is not a version."""
-    first, _, rest = version.removeprefix("1.").partition(".")
-    first = first.partition("-")[0].partition("_")[0]
-    return integer(first) if first != "1" or not rest else None
 
 
 def shares_our_mounts(fs: ProcFS, pid: int) -> bool:

@@ -12,7 +12,7 @@ from attaching import assert_unharmed, client, refused
 
 from opskit.errors import AttachError, NoSuchProcess, NotAJvm, NotPermitted
 from opskit.jvm.attach.client import AttachClient
-from opskit.jvm.attach.target import major_of
+from opskit.jvm.launch import major_of
 from opskit.proc.fs import ProcFS
 
 APP, OTHER = 1234, 1235

@@ -230,9 +230,8 @@ class FileFinder:
         """Its own /tmp; ours where its mount namespace is closed to us, but it runs in our PID namespace."""
         try:
             path = self.fs.inside(jvm.pid, "/tmp")
-        except OSError as error:
-            closed = isinstance(error, PermissionError) and not targets.shares_our_mounts(self.fs, jvm.pid)
-            return None if closed or jvm.ns_pid != jvm.pid else self._tmp_at(self.ours, None)
+        except OSError:
+            return self._tmp_at(self.ours, None) if targets.has_our_tmp(self.fs, jvm) else None
         return self._tmp_at(path, self._way(jvm, "root", path))
 
     def our_tmp(self) -> Tmp | None:

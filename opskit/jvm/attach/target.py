@@ -216,9 +216,9 @@ def major_of_jvm(fs: ProcFS, jvm: Jvm) -> int | None:
     return major_of(spec or jdk_release(fs, jvm).get("JAVA_VERSION", ""))
 
 
-def shares_our_mounts(fs: ProcFS, pid: int) -> bool:
-    """Whether a process has our mounts and root directory, so that our /tmp is its /tmp. Needs no rights."""
-    theirs = optional(fs.read, pid, "mountinfo")
+def has_our_tmp(fs: ProcFS, jvm: Jvm) -> bool:
+    """Whether a JVM has our PIDs, mounts and root directory, so that our /tmp is its /tmp. Needs no rights."""
+    theirs = optional(fs.read, jvm.pid, "mountinfo") if jvm.ns_pid == jvm.pid else None
     return theirs is not None and theirs == optional(fs.read, "self", "mountinfo")
 
 
@@ -280,11 +280,14 @@ def attachable(
 def _by_socket(fs: ProcFS, target: AttachTarget, status: Status, our_euid: int) -> Attachable:
     try:
         tmp = fs.inside(target.pid, "/tmp")
-    except OSError as error:
-        foreign = target.jvm.ns_pid != target.pid or not shares_our_mounts(fs, target.pid)
-        if isinstance(error, PermissionError) and foreign:
+    except PermissionError:
+        if not has_our_tmp(fs, target.jvm):
             return _no_rights(fs, target, f"/proc/{target.pid}/root/tmp")
         tmp = f"{fs.root}/tmp"
+    except GONE:
+        raise
+    except OSError as error:
+        return Attachable("read-only-tmp", f"its /tmp cannot be used: {error.strerror}")
     found = optional(fs.file_id_at, f"{tmp}/{target.socket_name}")
     if found is not None:
         if not stat.S_ISSOCK(found.mode):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 
 import pytest
 from attaching import assert_unharmed, client, refused
 
 from opskit.errors import AttachError
+from opskit.jvm.attach.client import AttachClient
+from opskit.proc.fs import ProcFS
 
 APP = 1234
 
@@ -104,6 +107,45 @@ def test_another_process_behind_the_socket(fake_jvm):
     fake, other = fake_jvm("v1"), fake_jvm("v1")
     client(other).thread_dump()
     os.link(f"/tmp/.java_pid{other.pid}", f"/tmp/.java_pid{fake.pid}")
+
+
+class OwnTmp(ProcFS):
+    """Processes that have `place` as their /tmp."""
+
+    def __init__(self, place):
+        super().__init__()
+        self.place = str(place)
+
+    def inside(self, pid, path):
+        return self.place if path == "/tmp" else super().inside(pid, path)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda place: place.touch(), "Not a directory"),
+        (lambda place: place.symlink_to(place), "Too many levels of symbolic links"),
+        (lambda place: None, "No such file or directory"),
+    ],
+)
+def test_a_tmp_that_is_not_a_directory(fake_jvm, tmp_path, make, says):
+    """An error with the reason; no signal is sent."""
+    fake, place = fake_jvm("v1"), tmp_path / "tmp"
+    make(place)
+    with refused("tmp", says):
+        AttachClient(OwnTmp(place), fake.pid).thread_dump()
+    assert fake.output() == "READY"
+
+
+def test_a_tmp_that_its_user_may_not_search(workload, as_user):
+    """Permission denied; no signal is sent."""
+    running = workload(user=APP, group=APP)
+    with (
+        tempfile.TemporaryDirectory() as place,
+        pytest.raises(AttachError, match=r"permission denied for /tmp/\.java_"),
+    ):
+        as_user(APP, lambda: AttachClient(OwnTmp(place), running.pid).thread_dump())
+    assert_unharmed(running)
     with refused("socket-foreign", f"belongs to process {other.pid}") as caught:
         client(fake).thread_dump()
     assert caught.value.facts["peer"] == other.pid

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+import tempfile
 import threading
 import time
 
 import pytest
 from attaching import client, refused, triggers_of
+from shells import root_with
 
 APP = 1234
+PATH = os.pathsep.join(filter(None, sys.path))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -88,3 +93,21 @@ def test_the_trigger_goes_to_tmp_where_the_cwd_is_closed(fake_jvm, root_only, tm
     fake = fake_jvm("v1", user=APP)
     assert "main" in client(fake).thread_dump()
     assert f"quit {APP}" in fake.output()
+
+
+ASK = "import sys\nfrom attaching import *\nAttachClient(ProcFS(), int(sys.argv[1])).thread_dump()"
+
+
+def test_a_trigger_in_a_directory_that_is_closed_to_root(fake_jvm, root_only):
+    """Root without CAP_DAC_OVERRIDE, as on NFS with root_squash, removes its trigger with the IDs of the JVM."""
+    shell = root_with("sys_ptrace", "setuid", "setgid", "kill")
+    with tempfile.TemporaryDirectory() as cwd:
+        os.chown(cwd, APP, APP)
+        fake = fake_jvm("v1", user=APP, cwd=cwd)
+        words = [*shell, sys.executable, "-c", ASK, str(fake.pid)]
+        done = subprocess.run(
+            words, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": PATH}
+        )
+        assert "permission denied for /tmp/.java_pid" in done.stderr
+        assert f"quit {APP}" in fake.output()
+        assert os.listdir(cwd) == []

@@ -6,6 +6,7 @@ pidfd_getfd(2) since Linux 5.6, kcmp(2) since 3.5; both need ptrace-attach permi
 from __future__ import annotations
 
 import ctypes
+import errno
 import fcntl
 import os
 import platform
@@ -76,7 +77,7 @@ def same_fd_table(pid: int, tid: int) -> bool:
     """Whether two threads share one fd table."""
     number = _KCMP.get(platform.machine())
     if number is None:
-        raise OSError(38, "kcmp is not known for this architecture")
+        raise OSError(errno.ENOSYS, "kcmp is not known for this architecture")
     return _syscall(number, pid, tid, _KCMP_FILES, 0, 0) == 0
 
 
@@ -173,12 +174,13 @@ def seccomp_filters(pid: int) -> list[bytes]:
     with Guard():  # a signal must not leave it stopped
         _ptrace(_PTRACE_SEIZE, pid, 0, 0)
         try:
+        pending = 0
             _ptrace(_PTRACE_INTERRUPT, pid, 0, 0)
-            _wait_for_stop(pid)
+            pending = _wait_for_stop(pid)
             return list(_filters_of(pid))
         finally:
             with suppress(OSError):  # it ended, or never stopped: the kernel detaches when opskit ends
-                _ptrace(_PTRACE_DETACH, pid, 0, 0)
+                _ptrace(_PTRACE_DETACH, pid, 0, pending)
 
 
 def _filters_of(pid: int) -> Iterator[bytes]:
@@ -194,15 +196,16 @@ def _filters_of(pid: int) -> Iterator[bytes]:
         number += 1
 
 
-def _wait_for_stop(pid: int) -> None:
+def _wait_for_stop(pid: int) -> int:
+    """The signal that it stopped at, which it gets only if the tracer passes it on; 0 where our interrupt stopped it."""
     for _ in range(_STOP_TRIES):
         done, status = os.waitpid(pid, os.WNOHANG | _WALL)
         if done == pid:
             if os.WIFSTOPPED(status):
-                return
-            raise ProcessLookupError(3, "it ended")
+                return 0 if status >> 16 else os.WSTOPSIG(status)
+            raise ProcessLookupError(errno.ESRCH, "it ended")
         time.sleep(0.0005)
-    raise TimeoutError(110, "it did not stop within a second")
+    raise TimeoutError(errno.ETIMEDOUT, "it did not stop within a second")
 
 
 def _ptrace(request: int, pid: int, address: int, data: int) -> int:

@@ -18,6 +18,7 @@ from trees import Link
 
 from opskit.errors import BadInput
 from opskit.proc.fs import ProcFS
+from opskit.proc.kernel import syscalls
 from opskit.proc.kernel.seccomp import Undecided, filter_answer, own_answer, parse_filter, run, start_answer
 from opskit.proc.kernel.syscalls import seccomp_filters
 
@@ -460,6 +461,39 @@ def test_a_real_sleeper_does_not_notice_that_its_filter_was_read(root_only, name
             os.close(fd)
         left.close()
         right.close()
+
+
+def test_a_signal_between_seize_and_interrupt_is_delivered(root_only, monkeypatch):
+    """The tracer passes on the signal at which the process stopped first."""
+    heard, hear = os.pipe()
+    child = os.fork()
+    if not child:
+        signal.signal(signal.SIGUSR1, lambda *_: os.write(hear, b"signal"))
+        install(code((RET, 0, 0, ALLOW)))
+        os.write(hear, b"ready")
+        while True:
+            time.sleep(600)
+    ptrace = syscalls._ptrace
+
+    def with_signal(request, *rest):
+        result = ptrace(request, *rest)
+        if request == syscalls._PTRACE_SEIZE:
+            os.kill(child, signal.SIGUSR1)
+            while b"tracing stop" not in ProcFS().read(child, "status"):
+                time.sleep(0.001)
+        return result
+
+    try:
+        assert os.read(heard, 6) == b"ready"
+        monkeypatch.setattr(syscalls, "_ptrace", with_signal)
+        assert len(seccomp_filters(child)) == 1
+        assert select.select([heard], [], [], 60)[0], "the signal was lost"
+        assert os.read(heard, 6) == b"signal"
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        os.close(heard)
+        os.close(hear)
 
 
 @pytest.mark.parametrize(

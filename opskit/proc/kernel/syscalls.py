@@ -19,6 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from opskit.interrupts import Guard
+from opskit.proc.fs import FileId
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -87,8 +88,8 @@ def pidfd_open(pid: int, flags: int = 0) -> int:
     return ready(pid, flags)
 
 
-def pipe_fill(pid: int, fd: int, *, thread: bool = False) -> tuple[int, int, int]:
-    """(bytes queued, capacity in bytes, creator's uid) of the pipe that is `fd`, of either end, in another process."""
+def pipe_fill(pid: int, fd: int, *, thread: bool = False) -> tuple[int, int, FileId]:
+    """(bytes queued, capacity in bytes, identity) of the pipe that is `fd`, of either end, in another process."""
     # open() of the link would add a reader or writer, and hide a broken pipe from the others.
     pidfd = pidfd_open(pid, _PIDFD_THREAD if thread else 0)
     try:
@@ -97,7 +98,7 @@ def pipe_fill(pid: int, fd: int, *, thread: bool = False) -> tuple[int, int, int
         os.close(pidfd)
     try:
         queued = int.from_bytes(fcntl.ioctl(copy, termios.FIONREAD, b"\0" * 4), sys.byteorder)
-        return queued, fcntl.fcntl(copy, _F_GETPIPE_SZ), os.fstat(copy).st_uid
+        return queued, fcntl.fcntl(copy, _F_GETPIPE_SZ), FileId.of(os.fstat(copy))
     finally:
         os.close(copy)
 

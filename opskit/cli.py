@@ -50,7 +50,7 @@ class LazyGroup(click.Group):
         """Find the command; suggest the nearest one for a mistyped name."""
         name = args[0]
         command = self.get_command(ctx, name)
-        if command is None:
+        if command is None and not ctx.resilient_parsing:  # shell completion
             ctx.fail(f"no such command {name!r}{_suggestion(name)}; opskit --help lists them")
         return name, command, args[1:]
 

@@ -203,16 +203,19 @@ def test_no_color_is_honoured_as_an_option_too():
     assert "\x1b[" not in on_terminal("pipes", "--no-color")[1]
 
 
-def test_completion_knows_the_commands():
-    """Click's completion protocol works with the lazy group."""
+@pytest.mark.parametrize(
+    ("words", "number", "completed"), [("opskit pi", 1, "plain,pipes\n"), ("opskit no-such-command -", 2, "")]
+)
+def test_completion(words, number, completed):
+    """Click's completion protocol works with the lazy group; behind an unknown command it prints nothing."""
     done = subprocess.run(
         [sys.executable, "-c", "from opskit.cli import main; main()"],
-        env={**os.environ, "_OPSKIT_COMPLETE": "bash_complete", "COMP_WORDS": "opskit pi", "COMP_CWORD": "1"},
+        env={**os.environ, "_OPSKIT_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(number)},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert "plain,pipes" in done.stdout
+    assert (completed in done.stdout, done.stderr) == (True, "")
 
 
 def test_it_goes_first_when_memory_runs_out():

@@ -9,6 +9,7 @@ Where maps are unreadable (another user's process), the command line and the nam
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from opskit import shell
@@ -125,7 +126,6 @@ def find_jvm(fs: ProcFS, pid: int, clock_ticks: int = 100) -> Jvm:
     return jvm
 
 
-def read_perfdata(fs: ProcFS, pid: int, sleep: Callable[[float], None] | None = None) -> PerfData:
 def _unknown(fs: ProcFS, pid: int) -> OpskitError:
     """The error for a process that nothing identifies as a JVM, and whose maps (with hidepid=1 all files) are closed to us."""
     maps, unknown = fs.path(pid, "maps"), "is a JVM is unknown"
@@ -140,6 +140,7 @@ def _unknown(fs: ProcFS, pid: int) -> OpskitError:
     )
 
 
+def read_perfdata(fs: ProcFS, pid: int, sleep: Callable[[float], None] | None = None) -> PerfData:
     """The counters of a JVM. With `sleep` it waits up to 2 s for a JVM that is just starting.
 
     Raises NoSuchProcess, NotAJvm; for a JVM without counters NotPermitted (another user's) or NotSupported (with the reason).
@@ -320,7 +321,7 @@ class _Finder:
             if last_flag(words, environment, name) == f"-XX:{bad}{name}":
                 return NotSupported(f"{pid} was started with -XX:{bad}{name}: it shares no counters")
         uid = status.effective_uid
-        if not self._has_passwd_entry(pid, uid):
+        if user_inside(self.fs, pid, uid) == "":
             why = "HotSpot makes no hsperfdata file for a user without a name"
             return Nameless(f"{pid} shares no counters: uid {uid} has no passwd entry where it runs, and {why}")
         if self._is_young(pid):
@@ -334,14 +335,26 @@ class _Finder:
         age = age_s(self.fs.maybe(parse_uptime, "uptime"), ticks, self.clock_ticks)
         return age is not None and age < _YOUNG_S
 
-    def _has_passwd_entry(self, pid: int, uid: int) -> bool:
-        """Whether the user has a name where the process runs; True where that is unreadable."""
-        id_map = self.fs.maybe(parse_id_map, pid, "uid_map")
-        inner = id_map and id_map.inner(uid)
-        passwd = optional(self.fs.read_inside, pid, "/etc/passwd", _LARGEST_FILE_BYTES)
-        if inner is None or passwd is None:
-            return True
-        return any(line.split(b":")[2:3] == [b"%d" % inner] for line in passwd.split(b"\n"))
+
+def user_inside(fs: ProcFS, pid: int, uid: int) -> str | None:
+    """The name of a uid of ours where a process runs; "" if it has none there, None if that is unknown."""
+    id_map = fs.maybe(parse_id_map, pid, "uid_map")
+    inner = id_map and id_map.inner(uid)
+    try:
+        directory, _, name = fs.inside(pid, "/etc/passwd").rpartition("/")
+        theirs, passwd = fs.read_untrusted(directory, name, _LARGEST_FILE_BYTES)
+        is_ours = fs.has_our_root and theirs[:2] == fs.file_id_at("/etc/passwd")[:2]
+    except OSError:
+        return None
+    if inner is None:
+        return None
+    if is_ours:  # HotSpot asks getpwuid_r() too, which also finds users of LDAP
+        import pwd
+
+        with suppress(KeyError):
+            return pwd.getpwuid(inner).pw_name
+    users = (line.split(b":") for line in passwd.split(b"\n"))
+    return next((user[0].decode("utf-8", "surrogateescape") for user in users if user[2:3] == [b"%d" % inner]), "")
 
 
 def _parsed(pid: int, data: bytes, source: str) -> PerfData | OpskitError:

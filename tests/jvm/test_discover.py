@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import pwd
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import hsperf
 import pytest
@@ -12,7 +14,16 @@ from jvmtree import LIBJVM, START_MS, Tree, elf
 from shells import CONTAINER_ROOT, NOBODY
 
 from opskit.errors import NoSuchProcess, NotAJvm, NotPermitted, NotSupported
-from opskit.jvm.discover import HOTSPOT, NATIVE_IMAGE, OPENJ9, find_jvm, find_jvms, read_perfdata, survey
+from opskit.jvm.discover import (
+    HOTSPOT,
+    NATIVE_IMAGE,
+    OPENJ9,
+    find_jvm,
+    find_jvms,
+    read_perfdata,
+    survey,
+    user_inside,
+)
 from opskit.proc.fs import ProcFS
 
 
@@ -215,3 +226,19 @@ def test_a_process_whose_files_are_all_closed(root_only):
     finally:
         process.kill()
         process.wait()
+
+
+def test_the_name_of_a_user_where_a_process_runs(tree):
+    """Its passwd file has the uid of its user namespace."""
+    tree.write("proc/7/root/etc/passwd", "root:x:0:0::/:/bin/sh\n")
+    tree.write("proc/7/uid_map", "0 100000 65536\n")
+    assert user_inside(tree.fs, 7, 100_000) == "root"
+    assert user_inside(tree.fs, 7, 100_001) == ""
+    assert user_inside(tree.fs, 7, 5) is None
+    assert user_inside(tree.fs, 8, 100_000) is None
+
+
+def test_a_user_without_a_line_in_our_passwd(monkeypatch):
+    """LDAP has users too: HotSpot finds them by getpwuid()."""
+    monkeypatch.setattr(pwd, "getpwuid", lambda uid: SimpleNamespace(pw_name=f"ldap-{uid}"))
+    assert user_inside(ProcFS(), os.getpid(), 4242) == "ldap-4242"

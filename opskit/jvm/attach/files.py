@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from opskit.jvm.attach import target as targets
 from opskit.jvm.attach.listener import listener_at
-from opskit.jvm.discover import Nameless
+from opskit.jvm.discover import Nameless, user_inside
 from opskit.jvm.launch import last_flag
 from opskit.jvm.mapped_files import Mapping, parse_jvm_maps
 from opskit.jvm.perfdata.holders import Holders, mapped_file
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from opskit.jvm.discover import Jvm
 
-_LARGEST_PASSWD_BYTES = 1 << 20
 _NAMES = {
     "s": "socket",
     "-": "plain file",
@@ -247,23 +246,11 @@ class FileFinder:
         return Tmp(Entry(self.ours, "/tmp", entry.file, way) if shared else entry, space, shared)
 
     def _user_where_it_runs(self, pid: int, euid: int, tmp: Tmp | None) -> str | None:
-        """Its user's name: by our passwd file where it has our /tmp or that file, else by its own."""
-        if tmp is not None and tmp.shared:
-            return self._our_name(euid)
-        try:
-            directory, _, name = self.fs.inside(pid, "/etc/passwd").rpartition("/")
-            theirs, content = self.fs.read_untrusted(directory, name, _LARGEST_PASSWD_BYTES)
-            if _same_file(theirs, self.fs.file_id_at(f"{self.fs.root}/etc/passwd")):
-                return self._our_name(euid)
-        except OSError:
-            return None
-        users = (line.split(b":") for line in content.split(b"\n"))
-        names = [words[0] for words in users if words[2:3] == [b"%d" % euid]]
-        return names[0].decode("utf-8", "surrogateescape") if names else None
-
-    def _our_name(self, uid: int) -> str | None:
-        name = self.user_name(uid)
-        return None if name == str(uid) else name
+        """Its user's name: by our passwd file where it has our /tmp, else by its own."""
+        if tmp is None or not tmp.shared:
+            return user_inside(self.fs, pid, euid) or None
+        name = self.user_name(euid)
+        return None if name == str(euid) else name
 
     def _triggers(self, jvm: Jvm, tmp: Tmp | None) -> Iterator[Trigger]:
         cwd, link = None, optional(self.fs.link, jvm.pid, "cwd")

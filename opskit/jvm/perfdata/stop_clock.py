@@ -1,4 +1,4 @@
-"""Total time of a JVM at safepoints, from its own counters; cheap enough to read around each sample."""
+"""Total time of a JVM at safepoints, from its own counters."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from opskit.proc.cgroup.tree import parse_cgroup
 from opskit.proc.files.status import parse_status
 from opskit.proc.fs import DENIED, GONE, ProcFS
 from opskit.proc.kernel import syscalls
-from opskit.proc.namespaces import in_first_pid_namespace
+from opskit.proc.namespaces import in_initial
 from opskit.proc.process import read_process
 from opskit.proc.rights import how_to_be_allowed
 from opskit.records import NamedTuple
@@ -55,7 +55,7 @@ def check_may_trace(host: Host) -> None:
     """Raise NotPermitted unless we may trace this machine and its PIDs are the kernel's own."""
     if not host.is_own:
         raise NotPermitted(f"{host.fs.proc} is another machine or pid namespace: --culprit can only trace this one")
-    if not in_first_pid_namespace(host.fs):
+    if in_initial(host.fs, "pid") is False:
         raise NotPermitted(
             "this is a pid namespace (a container): the kernel traces by the host's PIDs, which differ from those here; "
             "run opskit dentry --culprit on the host"

@@ -39,7 +39,7 @@ def carry_out(host: Host, repairs: Iterable[Repair]) -> Iterator[Outcome]:
                 advice = how_to_be_allowed(host.fs, "CAP_SYS_PTRACE", "opskit", "hsperf-check", repair.pid, "--fix")
                 yield Outcome(repair, "failed", "?", "?", f"{error.strerror}; {advice}")
             except OSError as error:
-                yield Outcome(repair, "failed", "?", "?", f"the way to it has changed: {error.strerror}")
+                yield Outcome(repair, "failed", "?", "?", f"a directory on its path has changed: {error.strerror}")
             else:
                 yield _change(host, repair, held, fds)
 

@@ -35,7 +35,7 @@ _NAMES = {
 }  # by the letter of ls -l
 
 
-class Way(NamedTuple):
+class Location(NamedTuple):
     """How a directory is reached: from the root or working directory of a process, through `steps`, none of them a link.
 
     `pid` None: from our own root. `start_ticks` identifies the process. `refused`: why nothing is changed there.
@@ -51,13 +51,13 @@ class Way(NamedTuple):
 class Entry(NamedTuple):
     """A file: `path` as shown here, `inside` as it is called where the JVM runs.
 
-    `way` leads to the /tmp or the working directory, `names` from there to the file. Without a way nothing is changed.
+    `location` leads to the /tmp or the working directory, `names` from there to the file. Without a location nothing is changed.
     """
 
     path: str
     inside: str
     file: FileId
-    way: Way | None = None
+    location: Location | None = None
     names: tuple[str, ...] = ()
 
     @property
@@ -197,14 +197,18 @@ class FileFinder:
                 raise
             return None
 
-    def _entry(self, path: str, inside: str, way: Way | None = None, names: tuple[str, ...] = ()) -> Entry | None:
+    def _entry(
+        self, path: str, inside: str, location: Location | None = None, names: tuple[str, ...] = ()
+    ) -> Entry | None:
         file = optional(self.fs.file_id_at, path)
-        return None if file is None else Entry(path, inside, file, way, names)
+        return None if file is None else Entry(path, inside, file, location, names)
 
     def entry_in(self, directory: Entry, *names: str) -> Entry | None:
         """A file in a /tmp or a working directory; None where there is none."""
         name = "/".join(names)
-        return self._entry(f"{directory.path}/{name}", f"{directory.inside.rstrip('/')}/{name}", directory.way, names)
+        return self._entry(
+            f"{directory.path}/{name}", f"{directory.inside.rstrip('/')}/{name}", directory.location, names
+        )
 
     def socket(self, tmp: Entry, name: str) -> Socket | None:
         """The socket at a name; None where nothing is there. Connects to it and closes; nothing is sent."""
@@ -213,10 +217,10 @@ class FileFinder:
             return entry and Socket(entry, False, None)
         return Socket(entry, *(listener_at(entry.path) if self._is_own else (None, None)))
 
-    def _way(self, jvm: Jvm, start: Literal["root", "cwd"], path: str) -> Way:
-        """The way to a path below PROC/PID/root or PROC/PID/cwd."""
+    def _location(self, jvm: Jvm, start: Literal["root", "cwd"], path: str) -> Location:
+        """The location of a path below PROC/PID/root or PROC/PID/cwd."""
         steps = path[len(self.fs.path(jvm.pid, start)) :].split("/")[1:]
-        return Way(jvm.pid, jvm.start_ticks, start, tuple(steps), self._why_not_there(jvm.pid))
+        return Location(jvm.pid, jvm.start_ticks, start, tuple(steps), self._why_not_there(jvm.pid))
 
     def _why_not_there(self, pid: int) -> str | None:
         """Why a process's files are not ours to change: in a user namespace of its own it chooses what is mounted where."""
@@ -231,19 +235,19 @@ class FileFinder:
             path = self.fs.inside(jvm.pid, "/tmp")
         except OSError:
             return self._tmp_at(self.ours, None) if targets.has_our_tmp(self.fs, jvm) else None
-        return self._tmp_at(path, self._way(jvm, "root", path))
+        return self._tmp_at(path, self._location(jvm, "root", path))
 
     def our_tmp(self) -> Tmp | None:
         """The /tmp that we have."""
-        return self._tmp_at(self.ours, Way(None, None, "root", tuple(self.ours.split("/")[1:])))
+        return self._tmp_at(self.ours, Location(None, None, "root", tuple(self.ours.split("/")[1:])))
 
-    def _tmp_at(self, path: str, way: Way | None) -> Tmp | None:
-        entry, ours = self._entry(path, "/tmp", way), self._entry(self.ours, "/tmp")
+    def _tmp_at(self, path: str, location: Location | None) -> Tmp | None:
+        entry, ours = self._entry(path, "/tmp", location), self._entry(self.ours, "/tmp")
         space = optional(self.fs.space_at, path)
         if entry is None or space is None:
             return None
         shared = ours is not None and _same_file(ours.file, entry.file)
-        return Tmp(Entry(self.ours, "/tmp", entry.file, way) if shared else entry, space, shared)
+        return Tmp(Entry(self.ours, "/tmp", entry.file, location) if shared else entry, space, shared)
 
     def _user_where_it_runs(self, pid: int, euid: int, tmp: Tmp | None) -> str | None:
         """Its user's name: by our passwd file where it has our /tmp, else by its own."""
@@ -256,7 +260,7 @@ class FileFinder:
         cwd, link = None, optional(self.fs.link, jvm.pid, "cwd")
         if link is not None:
             path = self.fs.path(jvm.pid, "cwd")
-            cwd = self._entry(path, link.decode("utf-8", "surrogateescape"), self._way(jvm, "cwd", path))
+            cwd = self._entry(path, link.decode("utf-8", "surrogateescape"), self._location(jvm, "cwd", path))
         first = self.entry_in(cwd, f".attach_pid{jvm.ns_pid}") if cwd is not None else None
         if first is not None:
             yield Trigger(first, in_cwd=True)

@@ -85,13 +85,17 @@ def is_java_launcher(words: list[str]) -> bool:
     return bool(words) and posixpath.basename(words[0]) in ("java", "javaw")
 
 
-def last_flag(words: list[str], environment: list[str], name: str) -> str | None:
-    """The last of `-XX:+NAME`, `-XX:-NAME` or `-XX:NAME=value`, which is in force; None: not given, or in a file."""
-    # Later ones win: JAVA_TOOL_OPTIONS, JDK_JAVA_OPTIONS, the command line, _JAVA_OPTIONS.
+def jvm_options(words: list[str], environment: list[str]) -> list[str]:
+    """The JVM's options of the command line and the environment, the last one in force; without those in files."""
     variables = dict(entry.partition("=")[::2] for entry in environment)
     options = [option for key in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS") for option in variables.get(key, "").split()]
     options += _split(words)[0]
-    options += variables.get("_JAVA_OPTIONS", "").split()
+    return options + variables.get("_JAVA_OPTIONS", "").split()
+
+
+def last_flag(words: list[str], environment: list[str], name: str) -> str | None:
+    """The last of `-XX:+NAME`, `-XX:-NAME` or `-XX:NAME=value`, which is in force; None: not given, or in a file."""
+    options = jvm_options(words, environment)
     wanted = (f"-XX:+{name}", f"-XX:-{name}")
     return next((word for word in reversed(options) if word in wanted or word.startswith(f"-XX:{name}=")), None)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from opskit import shell
 from opskit.errors import AttachError, NoSuchProcess, NotPermitted
 from opskit.jvm.discover import HOTSPOT, OPENJ9, Jvm, find_jvm
-from opskit.jvm.launch import jdk_release, last_flag, major_of, parse_words
+from opskit.jvm.launch import jdk_release, jvm_options, last_flag, major_of, parse_words
 from opskit.proc import rights
 from opskit.proc.cgroup.limits import frozen_by
 from opskit.proc.cgroup.tree import ancestry
@@ -143,10 +143,8 @@ def is_disabled(fs: ProcFS, jvm: Jvm) -> bool:
 
 def reduced_signals(words: list[str], environment: list[str]) -> bool:
     """Whether a JVM was started with -Xrs (ReduceSignalUsage): its listener then starts with it, and SIGQUIT kills it."""
-    if last_flag(words, environment, "ReduceSignalUsage") == "-XX:+ReduceSignalUsage":
-        return True
-    options = [option for entry in environment if "OPTIONS=" in entry for option in entry.partition("=")[2].split()]
-    return "-Xrs" in words or "-Xrs" in options
+    flag = last_flag(words, environment, "ReduceSignalUsage")
+    return flag == "-XX:+ReduceSignalUsage" or "-Xrs" in jvm_options(words, environment)
 
 
 def command_words(fs: ProcFS, pid: int) -> tuple[list[str], list[str]]:

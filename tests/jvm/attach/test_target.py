@@ -12,6 +12,7 @@ from attaching import assert_unharmed, client, refused
 
 from opskit.errors import AttachError, NoSuchProcess, NotAJvm, NotPermitted
 from opskit.jvm.attach.client import AttachClient
+from opskit.jvm.attach.target import reduced_signals
 from opskit.jvm.launch import major_of
 from opskit.proc.fs import ProcFS
 
@@ -101,6 +102,22 @@ def test_the_pid_of_another_namespace_is_refused(tree):
     root = tree({"proc/4242/stat": "4242 (java) S 1"})
     with pytest.raises(NotPermitted, match=r"another pid namespace.*Nothing was sent"):
         AttachClient(ProcFS(str(root / "proc"), str(root)), 4242).thread_dump()
+
+
+@pytest.mark.parametrize(
+    ("words", "environment", "reduced"),
+    [
+        (["java", "-Xrs", "Main"], [], True),
+        (["java", "Main"], ["JAVA_TOOL_OPTIONS=-Xmx1g -Xrs"], True),
+        (["java", "-XX:+ReduceSignalUsage", "Main"], [], True),
+        (["java", "-XX:+ReduceSignalUsage", "-XX:-ReduceSignalUsage", "Main"], [], False),
+        (["java", "-jar", "app.jar", "-Xrs"], [], False),
+        (["java", "Main"], ["OTHER_OPTIONS=-Xrs", "NOTE=OPTIONS= -Xrs"], False),
+    ],
+)
+def test_reduced_signals(words, environment, reduced):
+    """By the JVM's own options, not by the application's arguments or other variables."""
+    assert reduced_signals(words, environment) == reduced
 
 
 @pytest.mark.parametrize(

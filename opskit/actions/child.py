@@ -11,7 +11,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
-from opskit.errors import BugInChild
+from opskit.errors import BugInChild, NotSupported
 from opskit.interrupts import Guard, Interruptible
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def run_in_child(host: Host, work: Callable[[], None], timeout_s: float) -> int 
     Raises BugInChild where the work raised anything but an OSError.
     """
     with Guard():
-        pid = os.fork()
+        pid = fork()
         if pid == 0:
             _child(work)
         try:
@@ -44,6 +44,15 @@ def run_in_child(host: Host, work: Callable[[], None], timeout_s: float) -> int 
     if code == _BUG:
         raise BugInChild(f"unexpected exception in {getattr(work, '__qualname__', 'the work')} of a child process")
     return code
+
+
+def fork() -> int:
+    """As os.fork. Raises NotSupported where no process can be started."""
+    try:
+        return os.fork()
+    except OSError as error:
+        why = f"cannot start a child process: {error.strerror}"
+        raise NotSupported(f"{why}; opskit limits shows which limit is reached") from None
 
 
 def _wait(host: Host, pid: int, timeout_s: float) -> int | None:

@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn, Optional
 
 from opskit import interrupts
-from opskit.actions.child import run_in_child
+from opskit.actions.child import fork, run_in_child
 from opskit.actions.lookups_by_instance import InstanceSource, remove_stale
 from opskit.actions.lookups_by_perf import PerfSource
 from opskit.analysis.dentry.lookups import Looker, Lookups
@@ -74,7 +74,7 @@ def trace_failed_lookups(host: Host, seconds: float, events: tuple[str, ...] = _
     stop_end, stop = os.pipe()
     masked = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
     try:
-        child = os.fork()
+        child = fork()
         if child == 0:
             os.close(results)
             os.close(stop)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from opskit.actions.child import run_in_child
-from opskit.errors import BugInChild
+from opskit.errors import BugInChild, NotSupported
 from opskit.host import Host
 
 FREEZER = Path("/sys/fs/cgroup/freezer")
@@ -42,6 +43,17 @@ def test_a_bug_in_the_child_is_one_of_ours(host):
     """An exception other than OSError ends the run as a bug (exit 70)."""
     with pytest.raises(BugInChild, match=r"unexpected exception in .*<lambda> of a child process"):
         run_in_child(host, lambda: {}["no such key"], 60)
+
+
+def test_a_machine_that_starts_no_process(host, as_user):
+    """An error that names the command to type."""
+
+    def attempt():
+        resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
+        run_in_child(host, lambda: None, 60)
+
+    with pytest.raises(NotSupported, match=r"cannot start a child process: .*; opskit limits shows"):
+        as_user(64321, attempt)
 
 
 def test_the_child_holds_nothing_of_ours(host, tmp_path):

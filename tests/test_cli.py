@@ -237,7 +237,7 @@ def test_json_begins_with_where_when_and_on_what(inprocess):
 
 
 def test_a_parent_that_ignores_its_children_does_not_make_us_ignore_ours(root_only):
-    """SIGCHLD stays ignored over exec: opskit still learns how its own children ended."""
+    """An ignored SIGCHLD survives exec: opskit still gets the exit status of its children."""
     process = subprocess.Popen(["sleep", "600"], user=65534, group=65534, extra_groups=[])
     try:
         done = subprocess.run(

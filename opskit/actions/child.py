@@ -28,7 +28,7 @@ _MANY_FDS = 1 << 16  # old kernels close them one by one
 def run_in_child(host: Host, work: Callable[[], None], timeout_s: float) -> int | None:
     """Do the work in a child: 0 when it is done, the errno of the OSError it raised, None after the timeout.
 
-    The end of the wait, also by Ctrl-C, kills the child; one that cannot be killed holds no terminal, pipe or file of ours.
+    The child is killed at the end of the wait, also by Ctrl-C; one that cannot be killed has no terminal, pipe or file of ours open.
     Raises BugInChild where the work raised anything but an OSError.
     """
     with Guard():

@@ -176,7 +176,7 @@ def _mount_tracing() -> str:
     except OSError as error:
         if error.errno == errno.EINVAL:
             raise NotSupported(
-                "cannot keep its mounts to itself: the root directory here is no mount point (a chroot), and this kernel "
+                "cannot make its mounts private: the root directory here is not a mount point (a chroot), and this kernel "
                 "is older than Linux 5.2; run opskit dentry --culprit outside of the chroot"
             ) from None
         raise _forbidden("take a private mount namespace", error) from None
@@ -233,7 +233,7 @@ class Tracer:
         self.units: dict[int, str | None] = {}
 
     def run(self) -> _Row:
-        """Trace; what the parent makes `Lookups` of, fit for JSON."""
+        """Trace; the parts of `Lookups` as JSON values."""
         tracing = _mount_tracing()
         remove_stale(tracing)
         source = self._source(tracing)

@@ -131,7 +131,7 @@ def _hotspot(host: Host, pid: int) -> Jvm:
 def _all_jvms(host: Host) -> tuple[list[Jvm], list[str]]:
     """Every HotSpot JVM, and notes on what was not judged."""
     seen = survey(host.fs, host.clock_ticks)
-    check_told(host.fs, seen)
+    check_identifiable(host.fs, seen)
     notes = [*coverage_lines(host.fs, len(seen.scanned), len(seen.denied), len(seen.vanished))]
     others = [jvm for jvm in seen.jvms if jvm.kind != HOTSPOT]
     notes += [f"{jvm.pid} ({jvm.main}) is {_KINDS[jvm.kind]}, and was not judged" for jvm in others]

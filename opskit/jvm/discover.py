@@ -1,4 +1,4 @@
-"""Finds the JVMs of a machine, and the hsperfdata file of each.
+"""Find the JVMs of a machine, and the hsperfdata file of each.
 
 One stat excludes most processes: a JVM has several threads. Others are identified by /proc/PID/maps: a JVM maps libjvm, or at
 least its own hsperfdata file. Only maps show whose file /tmp/hsperfdata_USER/PID is: it may be a leftover of an earlier
@@ -90,7 +90,7 @@ def survey(fs: ProcFS, clock_ticks: int = 100) -> Survey:
     return result
 
 
-def check_told(fs: ProcFS, found: Survey) -> None:
+def check_identifiable(fs: ProcFS, found: Survey) -> None:
     """Raise NotSupported for a copy in which no process can be identified."""
     if not fs.is_live and found.denied and not found.scanned:
         raise NotSupported(

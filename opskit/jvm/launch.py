@@ -1,4 +1,4 @@
-r"""How a JVM was started: /proc/PID/cmdline (words, each ended by NUL), its environment, and their traces in hsperfdata.
+r"""How a JVM was started: /proc/PID/cmdline (words, each ended by NUL), its environment, and its options in hsperfdata.
 
 java -Xmx2g -Dtoken=… -cp app.jar com.example.Main serve
 """

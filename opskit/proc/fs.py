@@ -47,7 +47,7 @@ class Refused(PermissionError):  # noqa: N818
 
 
 def ids(names: Iterable[str]) -> list[int]:
-    """The PIDs or TIDs among names, sorted. `0`, `07` and `²` are none."""
+    """The PIDs or TIDs among names, sorted, without `0`, `07` and `²`."""
     written = [name for name in names if not name.strip("0123456789") and len(name) < 11 and name[:1] not in "0"]
     return sorted([number for name in written if (number := int(name)) <= _LARGEST_PID])  # a number: ten digits at most
 
@@ -108,7 +108,7 @@ class FileId(NamedTuple):
 
 
 def check_untrusted(found: FileId, path: str, limit_bytes: int) -> None:
-    """Raise OSError: ELOOP for a link, EINVAL for what else is not a regular file, EFBIG above the limit."""
+    """Raise OSError: ELOOP for a link, EINVAL for other files that are not regular, EFBIG above the limit."""
     if stat.S_ISLNK(found.mode):
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
     if not stat.S_ISREG(found.mode):
@@ -171,7 +171,7 @@ class ProcFS:
         return ids(self.names_at(f"{self.proc}/{pid}/task"))
 
     def thread_count(self, pid: int) -> int:
-        """The number of threads, at the price of one stat: a live task directory has a link from each."""
+        """The number of threads, by one stat: a live task directory has a link from each."""
         links = self._stat(self.path(pid, "task")).st_nlink if self.is_live else 0
         return links - 2 if links > 2 else len(self.tids(pid))  # some file systems do not count links
 
@@ -360,12 +360,12 @@ class ProcFS:
     def _scan(self, path: str) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:
         return os.scandir(path)
 
-    def _of_fds(self, read: FdReader[T], parts: tuple[object, ...], untold: list[T]) -> list[T]:
-        """Read the fd directory PROC/parts/fd; `untold` stands for an fd without a target."""
+    def _of_fds(self, read: FdReader[T], parts: tuple[object, ...], no_target: list[T]) -> list[T]:
+        """Read the fd directory PROC/parts/fd; `no_target` stands for an fd without a target."""
         path = os.fsencode(self.path(*parts, "fd"))
         directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             # A path gives names as bytes, which cost less than those of an open directory.
-            return fd_directory.read_all(read, directory, lambda: os.listdir(path), untold)
+            return fd_directory.read_all(read, directory, lambda: os.listdir(path), no_target)
         finally:
             os.close(directory)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Fill(NamedTuple):
-    """What is in a pipe, in bytes; `uid` is who made it. With `reason` nothing else is known."""
+    """What is in a pipe, in bytes; `uid` is who made it. `reason`: why all of that is unknown."""
 
     queued_bytes: int | None = None
     capacity_bytes: int | None = None

@@ -65,7 +65,7 @@ class PipeScan:
 
 
 class PipeScanner:
-    """How to look: with directions (`ends`), with named FIFOs, into threads' own fd tables."""
+    """Scanner of fd directories: with directions (`ends`), with named FIFOs, with threads' own fd tables."""
 
     def __init__(
         self, fs: ProcFS, *, ends: bool = False, fifos: bool = False, threads: bool = False,
@@ -75,7 +75,7 @@ class PipeScanner:
         self._mount_types: dict[bytes, dict[str, str]] = {}  # a mount namespace -> its mounts' ids -> their types
 
     def scan(self, pids: Iterable[int]) -> PipeScan:
-        """Look at these processes."""
+        """Scan these processes."""
         result = PipeScan()
         for pid in pids:
             try:

@@ -130,7 +130,7 @@ def _more(lacking: list[str]) -> str:
 
 
 def _as_its_own_user(fs: ProcFS, rights: Rights, lacking: list[str], words: tuple[object, ...], pid: int | None) -> str:
-    """A clause for a process without capabilities: its own user may read it, which needs no new container."""
+    """A clause for a process without capabilities, which its own user may read without a new container."""
     if pid is None or not words or lacking != ["CAP_SYS_PTRACE"] or missing(rights.effective, "CAP_SETUID CAP_SETGID"):
         return ""
     ids = fs.maybe(_plain_ids, pid, "status")

@@ -1,4 +1,4 @@
-"""What of a JVM is mapped, and what only looks like it."""
+"""The mapped files of a JVM, and similar mappings of other processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files around a JVM for those who look at it or attach to it: its /tmp, hsperfdata, socket and triggers. Reads only.
+"""The files by which tools read a JVM or attach to it: its /tmp, hsperfdata, socket and triggers. Reads only.
 
 /tmp/hsperfdata_app/4242   its counters (perfMemory_posix.cpp)
 /tmp/.java_pid4242         its attach socket (attachListener_posix.cpp)

@@ -1,4 +1,4 @@
-"""Proof that a process is a HotSpot JVM that may be asked, before anything is sent to it. Reads /proc only.
+"""Proof that a process is a HotSpot JVM that we may attach to, before anything is sent to it. Reads /proc only.
 
 SIGQUIT starts HotSpot's attach listener (os/posix/attachListener_posix.cpp), prints a thread dump where there is no
 trigger file, and kills a process that does not catch it.
@@ -33,7 +33,7 @@ TRIGGER_STAYS_S = 15.0  # a client waits for the listener 10 s at most by defaul
 
 
 class AttachTarget(NamedTuple):
-    """A HotSpot JVM that may be asked. `euid`, `egid`, `groups`: in our user namespace. `java_major` None: unknown."""
+    """A HotSpot JVM that we may attach to. `euid`, `egid`, `groups`: in our user namespace. `java_major` None: unknown."""
 
     jvm: Jvm
     euid: int
@@ -76,7 +76,7 @@ class Stopped(NamedTuple):
 
 
 def read_target(fs: ProcFS, pid: int, our_euid: int) -> AttachTarget:
-    """Prove that a process is a HotSpot JVM that we may ask. Raises NoSuchProcess, NotAJvm, NotPermitted and AttachError."""
+    """Prove that a process is a HotSpot JVM that we may attach to. Raises NoSuchProcess, NotAJvm, NotPermitted and AttachError."""
     if not fs.is_own():
         raise NotPermitted(f"{fs.proc} is another pid namespace; {pid} there is not {pid} here. Nothing was sent.")
     try:
@@ -164,7 +164,7 @@ def has_listener(fs: ProcFS, pid: int) -> bool:
 
 
 def remakes(java_major: int | None) -> bool:
-    """Whether a JVM of this version recreates a deleted socket when it is asked to; no where the version is unknown."""
+    """Whether a JVM of this version recreates a deleted socket at the next trigger; False where the version is unknown."""
     return java_major is not None and java_major >= _REMAKES_SOCKET
 
 
@@ -238,7 +238,7 @@ def why_denied(fs: ProcFS, pid: int, capabilities: str = "CAP_SYS_PTRACE") -> st
 
 
 class Attachable(NamedTuple):
-    """Whether opskit could attach, found out from outside: nothing is sent, connected or made.
+    """Whether opskit could attach, by what is visible from outside: nothing is sent, connected or created.
 
     `code`: a word for a column, `yes` or why not; `why`: the sentence for it. A yes can be wrong (an orphaned socket, a JVM that
     never reaches a safepoint): `opskit hsperf-check PID --probe` tries it.

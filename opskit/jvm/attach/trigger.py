@@ -29,7 +29,7 @@ class Trigger:
         self._theirs_at = 0.0  # when the trigger of another client was made
 
     def make(self, tmp: int) -> bool:
-        """Make the file. False: another client's is there, which works as well. Raises AttachError (no-trigger)."""
+        """Make the file. False: another client's file is there and works. Raises AttachError (no-trigger)."""
         refused, is_denied = [], False
         cwd = self.fs.path(self.target.pid, "cwd")
         link = optional(self.fs.link, self.target.pid, "cwd")

@@ -177,7 +177,7 @@ def parse_value(item: str, text: str) -> float | None:
 
 
 def account_of(fs: ProcFS, name: str, uid: int, gid: int, gids: Iterable[int]) -> Account:
-    """The account of a process: its groups as /etc/group knows them, and those that the process has (`gids`)."""
+    """The account of a process: its groups by /etc/group, and those of the process (`gids`)."""
     known = {*gids, gid}
     groups = {}
     for line in fs.maybe_root(_getlines, "etc/group", default=[]):

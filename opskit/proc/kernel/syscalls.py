@@ -174,8 +174,8 @@ def seccomp_filters(pid: int) -> list[bytes]:
     """
     with Guard():  # a signal must not leave it stopped
         _ptrace(_PTRACE_SEIZE, pid, 0, 0)
-        try:
         pending = 0
+        try:
             _ptrace(_PTRACE_INTERRUPT, pid, 0, 0)
             pending = _wait_for_stop(pid)
             return list(_filters_of(pid))

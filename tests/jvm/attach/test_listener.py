@@ -14,11 +14,7 @@ from opskit.jvm.attach.client import AttachClient
 from opskit.proc.fs import ProcFS
 
 APP = 1234
-
-
 UNSHARED = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
-
-
 OWN_TMP = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs tmpfs /tmp && exec "$@"', "sh")
 
 
@@ -55,7 +51,7 @@ def _can_unshare_user():
 
 
 def test_two_that_share_a_tmp_and_an_inner_pid(workload, root_only):
-    """The later listener takes the name: the earlier JVM is not answered for by the other one."""
+    """The later listener takes the name: its answer is not accepted for the earlier JVM."""
     first = workload("sleep=1", wrapper=UNSHARED)
     second = workload("sleep=2", wrapper=UNSHARED)
     asked_first, asked_second = client(first), client(second)
@@ -71,7 +67,7 @@ def test_two_that_share_a_tmp_and_an_inner_pid(workload, root_only):
 
 
 def test_capabilities_that_we_have_not(workload, as_user):
-    """The kernel closes /proc/PID/maps and root/ although the user is the same: the capability is named."""
+    """The kernel denies /proc/PID/maps and root/ although the user is the same: the error names the capability."""
     caps = ("--inh-caps=+net_bind_service", "--ambient-caps=+net_bind_service")
     become = ("setpriv", f"--reuid={APP}", f"--regid={APP}", "--clear-groups", *caps)
     running = workload("sleep=1", wrapper=become)
@@ -84,7 +80,7 @@ def test_capabilities_that_we_have_not(workload, as_user):
 
 @pytest.mark.parametrize("kind", ["file", "link", "directory", "fifo"])
 def test_no_socket_in_the_sockets_place(fake_jvm, kind, tmp_path):
-    """What is no socket is not touched, and nothing is sent."""
+    """A file that is not a socket stays unchanged, and nothing is sent."""
     fake = fake_jvm("v1")
     path = f"/tmp/.java_pid{fake.pid}"
     make = {
@@ -103,10 +99,14 @@ def test_no_socket_in_the_sockets_place(fake_jvm, kind, tmp_path):
 
 
 def test_another_process_behind_the_socket(fake_jvm):
-    """SO_PEERCRED must name the very process that was asked for."""
+    """SO_PEERCRED must name the process itself."""
     fake, other = fake_jvm("v1"), fake_jvm("v1")
     client(other).thread_dump()
     os.link(f"/tmp/.java_pid{other.pid}", f"/tmp/.java_pid{fake.pid}")
+    with refused("socket-foreign", f"belongs to process {other.pid}") as caught:
+        client(fake).thread_dump()
+    assert caught.value.facts["peer"] == other.pid
+    assert fake.output() == "READY"
 
 
 class OwnTmp(ProcFS):
@@ -146,7 +146,3 @@ def test_a_tmp_that_its_user_may_not_search(workload, as_user):
     ):
         as_user(APP, lambda: AttachClient(OwnTmp(place), running.pid).thread_dump())
     assert_unharmed(running)
-    with refused("socket-foreign", f"belongs to process {other.pid}") as caught:
-        client(fake).thread_dump()
-    assert caught.value.facts["peer"] == other.pid
-    assert fake.output() == "READY"

@@ -1,4 +1,4 @@
-"""Which processes are asked at all: a HotSpot JVM of ours that runs."""
+"""Processes to which opskit attaches: running HotSpot JVMs of our PID namespace."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ APP, OTHER = 1234, 1235
 
 
 def test_another_users_jvm(workload, as_user):
-    """Only the owner and root may attach; nothing is sent, and the message says whom to be."""
+    """Only the owner and root may attach; nothing is sent, and the message names the user."""
     running = workload(user=APP, group=APP)
     with pytest.raises(AttachError, match=f"runs as uid {APP}"):
         as_user(OTHER, lambda: client(running).thread_dump())
@@ -31,7 +31,7 @@ def test_another_users_jvm(workload, as_user):
 
 
 def test_a_stopped_jvm(workload):
-    """It would accept the connection and never answer: told at once, with what to do."""
+    """It would accept the connection and never answer: an error at once, with the command to resume it."""
     running = workload()
     running.signal(signal.SIGSTOP)
     while "T (stopped)" not in Path(f"/proc/{running.pid}/status").read_text():
@@ -45,7 +45,7 @@ def test_a_stopped_jvm(workload):
 
 
 def test_a_frozen_jvm(workload, frozen):
-    """A paused container: its cgroup is frozen, and says so."""
+    """A paused container: the error names the frozen cgroup."""
     running = workload()
     with frozen(running.pid), refused("stopped", "frozen with its cgroup"):
         client(running).thread_dump()

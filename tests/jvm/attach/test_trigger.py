@@ -1,4 +1,4 @@
-"""The trigger file: made as the JVM's user, never left behind, never another one's."""
+"""The trigger file: made as the JVM's user and always removed; those of other clients stay."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_ctrl_c_leaves_no_trigger(fake_jvm, number):
 
 
 def test_a_trigger_that_was_left_behind_serves_and_stays(fake_jvm):
-    """A trigger that another client has left serves us too, and is not ours to remove."""
+    """A trigger that another client has left is used and not removed."""
     fake = fake_jvm("v1")
     path = triggers_of(fake)[1]
     with open(path, "w"):
@@ -56,7 +56,7 @@ def test_a_trigger_that_was_left_behind_serves_and_stays(fake_jvm):
 
 
 def test_a_trigger_that_is_at_work_is_waited_for(fake_jvm):
-    """Another client's trigger, just made: no second signal while the JVM has not come to do what the first one said."""
+    """Another client's new trigger: no second signal before the JVM has handled the first one."""
     fake = fake_jvm("v1")
     path = triggers_of(fake)[1]
     with open(path, "w"):
@@ -73,7 +73,7 @@ def test_a_trigger_that_is_at_work_is_waited_for(fake_jvm):
 
 
 def test_a_trigger_of_the_wrong_user_stops_everything(fake_jvm, root_only):
-    """HotSpot would find that file, not take it, and print a dump: no signal is sent."""
+    """HotSpot would find that file, reject it and print a dump: no signal is sent."""
     fake = fake_jvm("v1")
     _, path = triggers_of(fake)
     with open(path, "w"):

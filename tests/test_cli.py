@@ -197,6 +197,15 @@ def test_the_default_is_a_table_on_a_terminal_that_fits_it():
     assert max(len(line) for line in lines[1 : next(n for n, line in enumerate(lines) if " more; " in line)]) <= 60
 
 
+@pytest.mark.parametrize("command", ["pipes", "jvms", "hsperf-check"])
+def test_without_proc(root_only, command):
+    """An error, not a list of nothing."""
+    words = ("unshare", "-m", "sh", "-c", 'umount -l /proc && exec "$@"', "sh", sys.executable, "-m", "opskit", command)
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "/proc lists no process: it is not mounted here; mount -t proc proc /proc" in done.stderr
+
+
 def test_no_color_is_honoured_as_an_option_too():
     """--no-color, before or after the command."""
     assert "\x1b[" not in on_terminal("--no-color", "pipes")[1]

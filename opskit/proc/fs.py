@@ -12,7 +12,7 @@ import os
 import stat
 from typing import TYPE_CHECKING, TypeVar, overload
 
-from opskit.errors import BadInput
+from opskit.errors import BadInput, NotSupported
 from opskit.proc import fd_directory
 from opskit.records import NamedTuple
 
@@ -163,8 +163,11 @@ class ProcFS:
         return "/".join((self.root, *map(str, parts)))
 
     def pids(self) -> list[int]:
-        """The processes, in the order of their PIDs."""
-        return ids(self.names_at(self.proc))
+        """The processes, in the order of their PIDs. Raises NotSupported for a live tree without any, which is not mounted."""
+        found = ids(optional(self.names_at, self.proc, default=[]))
+        if not found and self.is_live:
+            raise NotSupported(f"{self.proc} lists no process: it is not mounted here; mount -t proc proc /proc")
+        return found
 
     def tids(self, pid: int) -> list[int]:
         """The threads of a process, in the order of their TIDs."""

@@ -110,7 +110,9 @@ def find_jvm(fs: ProcFS, pid: int, clock_ticks: int = 100) -> Jvm:
         if process != str(pid):
             raise NotAJvm(f"{pid} ({name}) is a thread of process {process}: give {process} instead")
         if status.fields.get("State", "").startswith(("Z", "X")):
-            raise NotAJvm(f"{pid} ({name}) is a zombie: it has ended, and its parent has not reaped it")
+            has_others, others = (status.threads or 1) > 1, "its first thread has ended, and its other threads run on"
+            why = others if has_others else "it has ended, and its parent has not reaped it"
+            raise NotAJvm(f"{pid} ({name}) is a zombie: {why}")
         jvm = _Finder(fs, clock_ticks).look(pid, thorough=True)
         if jvm is None and fs.load(parse_stat, pid, "stat").is_exiting:
             raise NoSuchProcess(pid, "it ended just now")

@@ -212,6 +212,14 @@ def test_a_jvm_that_is_just_starting_is_waited_for(tree):
     assert all(seconds > 0 for seconds in waits[3:])
 
 
+@pytest.mark.parametrize(("threads", "says"), [(1, "it has ended, and its parent"), (5, "its other threads run on")])
+def test_a_zombie(tree, threads, says):
+    """A zombie with other threads has not ended."""
+    tree.write("proc/7/status", f"Name:\tjava\nState:\tZ (zombie)\nThreads:\t{threads}\n")
+    with pytest.raises(NotAJvm, match=says):
+        find_jvm(tree.fs, 7)
+
+
 def test_a_process_whose_files_are_all_closed(root_only):
     """With hidepid=1 not even status can be read: an error that names the owner, not a bug."""
     process = subprocess.Popen(["sleep", "600"], user=NOBODY, group=NOBODY, extra_groups=[])

@@ -39,7 +39,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def run_probe(host: Host, plan: ProbePlan) -> ProbeResult:
-    """Do what the plan says. Raises NotPermitted where we may not become the process's user or enter its cgroup."""
+    """Carry out the plan. Raises NotPermitted where we may not become the process's user or enter its cgroup."""
     host.prove_own(plan.pid)
     me = os.geteuid()
     if me not in (0, plan.uid) or (plan.cgroup_procs and me != 0):
@@ -128,7 +128,7 @@ def _prepared(plan: ProbePlan, *, become: bool) -> tuple[int, int, str] | None:
 
 
 def _lower(name: str, room: int) -> None:
-    """Leave this room (bytes) above our own VmSize or VmData."""
+    """Set a limit to so many bytes above our own VmSize or VmData."""
     with open("/proc/self/statm", encoding="ascii") as file:
         pages = file.read().split()
     soft = int(pages[0 if name == "RLIMIT_AS" else 5]) * mmap.PAGESIZE + room

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from opskit.analysis.hsperf_check.repairs import Repair
     from opskit.host import Host
     from opskit.jvm.attach.files import Location
-    from opskit.jvm.mapped_files import Mapping
+    from opskit.proc.files.maps import Mapping
 
 _LARGEST_COUNTERS_BYTES = 16 << 20  # -XX:PerfDataMemorySize is 32 KiB by default
 _ANY = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC

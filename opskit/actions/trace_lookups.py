@@ -203,7 +203,7 @@ def _forbidden(what: str, error: OSError) -> NotPermitted:
 
 
 class _Tally(NamedTuple):
-    """The lookups of one process, or of the ended processes of one command; `process` None where none was seen alive."""
+    """The lookups of one process, or of the ended processes of one command; `process` None where it ended before it was read."""
 
     process: Process | None
     pids: set[int]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from opskit import shell
 from opskit.errors import BadInput, NoSuchProcess, NotAJvm, NotPermitted, NotSupported, OpskitError
 from opskit.jvm.launch import is_java_launcher, last_flag, main_of_command, main_of_words, parse_words
-from opskit.jvm.mapped_files import Mapping, parse_jvm_maps
+from opskit.jvm.mapped_files import parse_jvm_maps
 from opskit.jvm.native_image import is_native_image
 from opskit.jvm.perfdata.hsperfdata import PerfData, parse_hsperfdata
 from opskit.proc.files.boot_time import age_s, parse_boot_time, parse_uptime, started_s
@@ -30,6 +30,8 @@ from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from opskit.proc.files.maps import Mapping
 
 T = TypeVar("T")
 HOTSPOT: Literal["HotSpot"] = "HotSpot"

@@ -81,6 +81,17 @@ def optional(call: Callable[..., T], *arguments: object, default: object = None)
         return default
 
 
+_KINDS = {
+    stat.S_IFREG: "plain file", stat.S_IFDIR: "directory", stat.S_IFLNK: "symbolic link", stat.S_IFIFO: "FIFO",
+    stat.S_IFSOCK: "socket",
+}  # fmt: skip
+
+
+def kind_of(mode: int) -> str:
+    """The file type in words."""
+    return _KINDS.get(stat.S_IFMT(mode), "device")
+
+
 # One link of an fd directory: its name, its target, its mode, whose bits say how the file was opened.
 FdLink = tuple[bytes, bytes, int]
 FD_READABLE, FD_WRITABLE = stat.S_IRUSR, stat.S_IWUSR
@@ -259,7 +270,7 @@ class ProcFS:
         return len(self.names_at(self.path(*parts, "fd")))
 
     def fd_targets(self, *parts: object) -> list[bytes]:
-        """Where every fd of a process (or of a thread: pid, "task", tid) points; empty where the kernel does not say."""
+        """Where every fd of a process (or of a thread: pid, "task", tid) points; empty for an unknown target."""
         # bytes: on 200,000 fds decoding costs a fifth of the scan.
         return self._of_fds(fd_directory.targets, parts, [b""])
 

@@ -16,7 +16,7 @@ from opskit.jvm.attach.files import Counters, Entry, Location, Socket, Surroundi
 from opskit.jvm.attach.leftovers import Leftover
 from opskit.jvm.attach.target import Stopped
 from opskit.jvm.discover import HOTSPOT, Jvm
-from opskit.jvm.mapped_files import Mapping
+from opskit.proc.files.maps import Mapping
 from opskit.proc.fs import FileId, Space
 from opskit.render.formats import json, markdown, text
 from opskit.render.report import About

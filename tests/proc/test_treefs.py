@@ -134,7 +134,7 @@ def test_only_regular_files_are_opened_and_no_endless_ones(fs, hostile, root_onl
         "7/stat": "denied: a FIFO, not a regular file",
         "7/zero": "denied: a device, not a regular file",
         "7/maps": "denied: larger than 64 MiB",
-        "1/task": "denied: Is a directory",
+        "1/task": "denied: a directory, not a regular file",
         "7/status": "gone",
         "sys/kernel/hostname": "denied: Too many levels of symbolic links",
     }

@@ -14,25 +14,18 @@ from opskit.jvm.attach import target as targets
 from opskit.jvm.attach.listener import listener_at
 from opskit.jvm.discover import Nameless, user_inside
 from opskit.jvm.launch import last_flag
-from opskit.jvm.mapped_files import Mapping, parse_jvm_maps
+from opskit.jvm.mapped_files import parse_jvm_maps
 from opskit.jvm.perfdata.holders import Holders, mapped_file
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.files.status import parse_status
-from opskit.proc.fs import GONE, FileId, ProcFS, Space, optional
+from opskit.proc.fs import GONE, FileId, ProcFS, Space, kind_of, optional
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from opskit.jvm.discover import Jvm
-
-_NAMES = {
-    "s": "socket",
-    "-": "plain file",
-    "l": "symbolic link",
-    "d": "directory",
-    "p": "FIFO",
-}  # by the letter of ls -l
+    from opskit.proc.files.maps import Mapping
 
 
 class Location(NamedTuple):
@@ -68,7 +61,7 @@ class Entry(NamedTuple):
     @property
     def kind(self) -> str:
         """Its file type in words."""
-        return _NAMES.get(stat.filemode(self.file.mode)[0], "device")
+        return kind_of(self.file.mode)
 
 
 class Socket(NamedTuple):

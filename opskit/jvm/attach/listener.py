@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from opskit.errors import AttachError
 from opskit.jvm.attach.target import AttachTarget, check_same, denied, has_our_tmp
+from opskit.proc.fs import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +27,6 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S, SETTLE_STEP_S = 0.001, 0.05, 0.01
 _SETTLE_S = 0.5  # a listener that another client has just started makes its socket within this time
 _DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _UCRED = struct.Struct("3i")
-_KINDS = {stat.S_IFLNK: "a symbolic link", stat.S_IFREG: "a plain file", stat.S_IFDIR: "a directory"}
 
 
 class NoListenerError(Exception):
@@ -69,7 +69,7 @@ class Listener:
         except PermissionError:
             raise denied(self.fs, self.target, self.path, "CAP_DAC_READ_SEARCH") from None
         if not stat.S_ISSOCK(found.st_mode):
-            kind = _KINDS.get(stat.S_IFMT(found.st_mode), "a FIFO or device")
+            kind = f"a {kind_of(found.st_mode)}"
             raise AttachError("socket-insecure", self.target.who, path=self.path, kind=kind, uid=found.st_uid)
         connection = self._connected(f"/proc/self/fd/{self.tmp}/{name}")
         try:

@@ -120,7 +120,7 @@ def _apply(
 
 
 def _split(line: str) -> list[str]:
-    """Up to four words, the last one the rest of the line; comments are gone."""
+    """Up to four words, the last one the rest of the line, without comments."""
     text = line.lstrip().partition("#")[0].strip(" \t")
     return re.split(r"[ \t]+", text, maxsplit=3) if text else []
 

@@ -259,5 +259,5 @@ class Probe:
 
 
 def _some_s(text: str) -> float | None:
-    found = optional(parse_pressure, text)
-    return None if found is None or found.some_us is None else found.some_us / 1e6
+    total_us = optional(parse_pressure, text)
+    return None if total_us is None else total_us / 1e6

@@ -99,7 +99,9 @@ class Sampler:
         text = self.dump()
         wall_ms = (self.host.monotonic() - begun) * 1000
         after = self._clock.read_s()
-        self.run.dumps += self.reader.read(text, f"the dump of {self.client.pid}")
+        # A thread's name may look like the head of another dump, but a sample is one dump.
+        found = self.reader.read(text, f"the dump of {self.client.pid}")
+        self.run.dumps.append(max(found, key=lambda dump: len(dump.threads)))
         if self._cpu is not None:
             self._slim_down()
         stop_ms = None if before is None or after is None else (after - before) * 1000

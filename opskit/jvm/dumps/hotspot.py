@@ -24,14 +24,12 @@ from typing import TYPE_CHECKING
 
 from opskit.jvm.dumps.dialect import Dialect, decoded, native_id
 from opskit.jvm.dumps.hotspot_locks import FRAME, OWNED_BY, locks_by_stack, reported_deadlocks
-from opskit.jvm.dumps.plain_text import MARKER, thread_prefixes
+from opskit.jvm.dumps.plain_text import MARKER, heads, thread_prefixes
 from opskit.jvm.dumps.thread_dump import STATES, Thread, ThreadDump
 from opskit.jvm.progress import onwards
 from opskit.quantities import decimal, integer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from opskit.jvm.dumps.thread_dump import Detail, Stack
 
 _TIME = re.compile(rb"(?:\A|\n)(\d[\d-]+ [\d:]+)\n$")
@@ -68,7 +66,7 @@ class HotSpotParser(Dialect):
     def starts(cls, text: bytes) -> list[int]:
         """Offsets of the dumps: the line of the head, or the line of the time before it."""
         found, line = [], 0
-        for at in _offsets(text, MARKER):
+        for at in heads(text):
             line = text.rfind(b"\n", line, at) + 1 or line
             if text.startswith(b"2XM", line):  # a javacore has the same words behind a tag
                 continue
@@ -93,7 +91,7 @@ class HotSpotParser(Dialect):
 
     def parse(self, text: bytes) -> list[ThreadDump]:
         """Every dump in the text; a text without any `Full thread dump` line but with threads is one dump."""
-        starts = list(_offsets(text, MARKER))
+        starts = list(heads(text))
         if not starts:
             return [self._dump(b"\n" + text, 0, len(text) + 1, marked=False)]
         dumps = (
@@ -196,7 +194,7 @@ class HotSpotParser(Dialect):
         return tuple(map(Thread, stacks))
 
     def _add_detailed(self, threads: list[Thread], found: tuple[Thread, ...], header: str, block: bytes) -> None:
-        owned = header.find(OWNED_BY)
+        owned = header.find(OWNED_BY, header.find(" Id="))  # before that, it is part of a name
         if owned >= 0:
             owner = header[owned + len(OWNED_BY) : header.rfind('"')]
             header = header[:owned]
@@ -234,13 +232,6 @@ class HotSpotParser(Dialect):
                     locks=locks[number] if locks else (),
                 )
             )
-
-
-def _offsets(text: bytes, word: bytes) -> Iterator[int]:
-    at = text.find(word)
-    while at >= 0:
-        yield at
-        at = text.find(word, at + len(word))
 
 
 def _is_header(line: bytes) -> bool:

@@ -65,7 +65,7 @@ def plain_text(data: bytes) -> bytes:
     if _is_newest_first(data):
         data = b"\n".join(reversed(data.split(b"\n")))
     if data.lstrip()[:1] == b"{":
-        if _JSON_DUMP.match(data) and MARKER not in data:
+        if _JSON_DUMP.match(data) and not any(heads(data)):
             return data
         data = logged_as_json(data)
     patterns = _prefixes(data)
@@ -184,19 +184,29 @@ def _tidy(data: bytes) -> bytes:
     return data
 
 
+def heads(text: bytes) -> Iterator[int]:
+    """The offsets of `Full thread dump`, without those in the name of a thread."""
+    at = text.find(MARKER)
+    while at >= 0:
+        line = text[at : at + _LOOKED_AT_BYTES].partition(b"\n")[0]
+        if b'"' not in line and text[at - 2 : at] != b'\n"':
+            yield at
+        at = text.find(MARKER, at + 1)
+
+
 def _prefixes(data: bytes) -> list[bytes]:
     """The patterns of the prefixes of each dump; without a head, of a thread. Empty for a clean dump."""
-    at = data.find(MARKER)
-    if at >= 0:
-        known: dict[bytes, None] = {}
-        tries = 0
-        while at >= 0 and len(known) < _MOST_PREFIXES and tries < _MOST_TRIES:
-            before = _before(data, at)
-            pattern = b"" if before is None else _pattern(before.removesuffix(_TAG))
-            if pattern not in known:
-                tries += 1
-                known[pattern if _is_below(data, pattern, at) else b""] = None
-            at = data.find(MARKER, at + 1)
+    known: dict[bytes, None] = {}
+    tries = 0
+    for at in heads(data):
+        if len(known) == _MOST_PREFIXES or tries == _MOST_TRIES:
+            break
+        before = _before(data, at)
+        pattern = b"" if before is None else _pattern(before.removesuffix(_TAG))
+        if pattern not in known:
+            tries += 1
+            known[pattern if _is_below(data, pattern, at) else b""] = None
+    if known:
         return list(known)
     if any(word in data for word in _THREADS_HAVE) and (thread := next(thread_prefixes(data), None)) is not None:
         return [_pattern(thread)]

@@ -30,8 +30,8 @@ class Clock:
 class Client:
     """A JVM whose dumps take as long as the test says; an exception in the list is raised instead."""
 
-    def __init__(self, clock, durations_s):
-        self.clock, self.durations_s = clock, list(durations_s)
+    def __init__(self, clock, durations_s, text):
+        self.clock, self.durations_s, self.text = clock, list(durations_s), text
         self.pid = 7
         self.target = SimpleNamespace(pid=7, jvm=SimpleNamespace(perf=None, start_ticks=42, main="Main"))
         self.taken_at = []
@@ -42,7 +42,7 @@ class Client:
         if isinstance(took, BaseException):
             raise took
         self.clock.now += took
-        return DUMP.encode()
+        return self.text.encode()
 
 
 @pytest.fixture
@@ -50,9 +50,9 @@ def sampled(tree):
     """A function that runs a plan against dumps of these durations (s); gives the run, the client and what was kept."""
     root = tree({"proc/7/stat": STAT, "proc/7/status": "Name: java\nUid: 0 0 0 0\nNSpid: 7\n"})
 
-    def run(durations_s, interval_s=None, max_stop_percent=None, *, cpu=False):
+    def run(durations_s, interval_s=None, max_stop_percent=None, *, cpu=False, text=DUMP):
         clock = Clock()
-        client = Client(clock, durations_s)
+        client = Client(clock, durations_s, text)
         host = Host.at(str(root), None)
         host.monotonic, host.sleep = lambda: clock.now, clock.sleep
         kept = []
@@ -156,6 +156,13 @@ def test_a_long_run_stays_small(sampled):
     assert kept[0] is kept[1] is kept[2] is kept[3]
     assert (kept[0].cpu_ms, kept[4].cpu_ms) == (None, 7.5)
     assert {thread.name for thread in kept} == {"main"}
+
+
+def test_a_sample_is_one_dump(sampled):
+    """A thread's name with line breaks may contain the head of a second dump."""
+    named = DUMP.replace("main", "x\nFull thread dump X (1):\n")
+    run, _, _ = sampled([0.002] * 3, interval_s=0.25, text=f"Full thread dump Y (2):\n\n{DUMP}{named}{DUMP}{DUMP}")
+    assert len(run.dumps) == len(run.times_s) == 3
 
 
 def test_nothing_gathered_is_an_error(sampled):

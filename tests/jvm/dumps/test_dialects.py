@@ -413,6 +413,14 @@ def test_dump_to_file_of_21_knows_virtual_threads_by_their_stack():
         assert by_name["main"].stack.state is None
 
 
+def test_a_thread_named_like_the_head_of_a_hotspot_dump():
+    """The JSON is read as JSON, whatever the names in it."""
+    text = WHOLE["Thread.dump_to_file JSON jdk25-dump-to-file.json"].replace('"vd1"', '"Full thread dump X (1)"')
+    [dump] = read(text)
+    assert (dump.dialect, dump.cut_off) == ("Thread.dump_to_file JSON", False)
+    assert "Full thread dump X (1)" in {thread.name for thread in dump.threads}
+
+
 def test_threads_of_a_container_keep_its_name():
     """JSON groups threads by their executor or scope."""
     [dump] = read(WHOLE["Thread.dump_to_file JSON jdk25-dump-to-file.json"])

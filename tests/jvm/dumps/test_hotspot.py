@@ -181,6 +181,17 @@ def test_dumps_without_a_state_line_have_it_in_the_header(header, state):
     assert dump.threads[0].stack.state == state
 
 
+@pytest.mark.parametrize(
+    "name", ["Full thread dump writer", "Full thread dump X (1): y", "Full thread dump\nwriter", 'x owned by "y']
+)
+def test_a_thread_named_like_another_part_of_a_dump(name):
+    """The name begins no second dump, is not taken for a prefix of all lines, and stays whole."""
+    [dump] = read(DUMP.replace('say "hi" nid=1; [x]', name))
+    assert [thread.name for thread in dump.threads] == ["main", name, "VM Thread"]
+    assert [thread.native_id for thread in dump.threads] == [0x1F4B, 0x1F4C, 0x1F4D]
+    assert not dump.cut_off
+
+
 def test_an_applications_stack_trace_in_between_is_no_frame():
     """An exception printed into the dump ends up in nobody's stack."""
     text = DUMP.replace(

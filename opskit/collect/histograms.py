@@ -75,8 +75,9 @@ class Collector:
         if self._save is not None:
             name = f"histogram-{self.ask.pid}-{at:%Y%m%dT%H%M%S}.{at.microsecond // 1000:03d}Z.txt"
             self._saved.append(self._save(name, text.encode("utf-8", "backslashreplace")))
-        [histogram] = parse_histograms(text, f"histogram {len(self._samples) + 1} of {self.ask.pid}")
-        histogram = histogram._replace(stamp=Stamp(at.timestamp(), begun_s, self.ask.pid))
+        # A class's name may look like another histogram: the first one counts.
+        found = parse_histograms(text, f"histogram {len(self._samples) + 1} of {self.ask.pid}")
+        histogram = found[0]._replace(stamp=Stamp(at.timestamp(), begun_s, self.ask.pid))
         self._samples.append(Sample(histogram, None if before_s is None or after_s is None else after_s - before_s))
         return self._facts()
 

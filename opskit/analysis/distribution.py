@@ -36,10 +36,10 @@ class Scratch:
             if self._file is None:
                 self._file = self._make()
             self._file.seek(self._end)
-            self._file.write(values.tobytes())
-            self._file.flush()
+            self._usable = self._file.write(values.tobytes()) == len(values) * _VALUE_BYTES
         except OSError:
             self._usable = False
+        if not self._usable:
             return None
         offset, self._end = self._end, self._end + len(values) * _VALUE_BYTES
         return offset

@@ -165,6 +165,18 @@ def test_the_timeline_keeps_the_slowest_and_few_points():
     assert summary.timeline.clock == "uptime"
 
 
+def test_the_timeline_has_one_clock():
+    """A cut-off first line does not decide it, and lines without its stamp are left out."""
+    line = STOPPED.format("0.5", "0.1")
+    dated = "2017-03-05T07:46:46.551-0500: 4.097: " + line
+    sums = Sums(Scratch(io.BytesIO), timeline=True)
+    for text in (line + dated, "9.000: " + line, line):
+        for batch in SafepointLog().read([text.encode()]):
+            sums.add(batch)
+    timeline = sums.summary().timeline
+    assert (timeline.clock, [point.at_s for point in timeline.points]) == ("utc", [pytest.approx(1488718006.551)])
+
+
 def test_stops_are_records_in_the_order_of_the_log():
     """Each with its stamp."""
     (batch,) = SafepointLog().read([nanos("A", 5, 1, head="[0.5s] ").encode()])

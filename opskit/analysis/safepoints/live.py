@@ -58,6 +58,9 @@ def judge(facts: Facts) -> Result:
     intervals = [between(earlier, later, begun_s) for earlier, later in zip(readings, readings[1:])]
     known = [interval.runnable for interval in intervals if interval.runnable is not None]
     whole = between(readings[0], readings[-1], begun_s)._replace(runnable=sum(known) / len(known) if known else None)
+    # No TTSP is longer than all those of its interval.
+    ttsps_s = [interval.totals.ttsp_s for interval in intervals if interval.totals.ttsp_s is not None]
+    whole = whole._replace(totals=whole.totals._replace(ttsp_max_s=max(ttsps_s, default=None)))
     entity = Entity("process", facts.pid, facts.start_ticks)
     waited_s = _waiting_s(intervals)
     not_reached = (

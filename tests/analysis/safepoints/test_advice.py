@@ -89,6 +89,24 @@ def test_many_dumps_point_to_an_agent():
     assert "thread-dumps-sampled" not in codes(advise(LOG, figures(), Jdk(), [operation("ThreadDump", 1, 0.1)]))
 
 
+@pytest.mark.parametrize(("name", "code"), [("ThreadDump", "thread-dumps-sampled"), ("RevokeBias", "bias-revocations")])
+@pytest.mark.parametrize(("elapsed_s", "longest_s", "severity"), [
+    (100.0, 0.001, "warning"), (3600.0, 0.001, "note"), (3600.0, 2.0, "warning"), (None, 0.001, "warning"),
+])  # fmt: skip
+def test_short_stops_of_a_healthy_jvm_are_a_note(name, code, elapsed_s, longest_s, severity):
+    """Of an idle JVM, whose other stops are rare, thread dumps of a monitor are most of very little."""
+    rows = [operation(name, 90, 5.0)._replace(stopped_max_s=longest_s)]
+    [found] = advise(LOG, figures(elapsed_s=elapsed_s, longest=longest_s), Jdk(8, 8), rows)
+    assert (found.code, found.severity) == (code, severity)
+
+
+def test_heap_inspections_are_no_collections():
+    """A histogram without a full GC collects nothing: a larger heap would make it slower."""
+    assert "collections-dominate" not in codes(
+        advise(LOG, figures(elapsed_s=50.0), Jdk(), [operation("GC_HeapInspection", 90, 9.9)])
+    )
+
+
 def test_collections_that_stop_much_of_the_time():
     """And late threads, which come first."""
     found = advise(LOG, figures(elapsed_s=50.0), Jdk(), [operation("G1CollectForAllocation", 90, 9.9)], (), {"hog": 3})

@@ -121,7 +121,7 @@ def _live(run: Run, targets: tuple[str, ...], interval_s: float, count: int | No
         if painted:
             out.repaint(out.render(report(judge(facts)), fit_height=True))
         elif streamed:
-            out.write(view.newest_line(judge(facts)))
+            out.write(view.newest_line(facts))
 
     facts = collect(run.host, Request(_jvm(run, next(iter(targets), None)), interval_s, count), seen)
     last = report(judge(facts))

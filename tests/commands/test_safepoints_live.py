@@ -13,6 +13,7 @@ from pathlib import Path
 import jvms
 import pytest
 from stracing import ACTS, OPENS, traced
+from terminal import on_terminal
 
 from opskit.jvm.logs.safepoints.log import SafepointLog
 
@@ -214,6 +215,16 @@ def test_every_format(inprocess, workload, format_):
         assert done.out.splitlines()[4].startswith("stopped.avg=")
     else:
         assert "stopped the application" in done.out or "never stopped" in done.out
+
+
+def test_more_intervals_than_the_screen_has_rows(workload):
+    """The newest are shown, with no advice about -n, which a live JVM does not take."""
+    jvm = workload("sleep=1")
+    code, shown = on_terminal("safepoints", str(jvm.pid), "-i", "10ms", "-c", "30")
+    assert code in (0, 1)
+    last = shown.rpartition("\x1b[2J")[2]
+    assert " all " in last
+    assert "-n 0" not in last
 
 
 def test_the_jvm_may_be_named_by_its_main_class(inprocess, workload):

@@ -20,7 +20,7 @@ _VALUE_BYTES = 8
 
 
 class Scratch:
-    """The file that full runs go to; made when the first one is full. Where it cannot be written, runs stay in memory."""
+    """The file for full runs; made when the first one is full. Where it cannot be written, runs stay in memory."""
 
     def __init__(self, make: Callable[[], BinaryIO]) -> None:
         self._make = make

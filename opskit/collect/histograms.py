@@ -1,4 +1,4 @@
-"""Takes class histograms of a running JVM, on a schedule."""
+"""Take class histograms of a running JVM, on a schedule."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _TIMEOUT_S, _TIMEOUT_PAUSES = 30.0, 10
 class Request(NamedTuple):
     """Which histograms to take: every `interval_s` seconds, `histograms` of them (None: until Ctrl-C).
 
-    `live`: reachable objects only, by a full GC each. `timeout_s`: how long to wait for one; None: by its estimated pause.
+    `live`: reachable objects only; each histogram runs a full GC. `timeout_s`: how long to wait for one; None: by its estimated pause.
     """
 
     pid: int
@@ -52,7 +52,7 @@ def pause_estimate_s(used_bytes: int, *, live: bool) -> float:
 
 
 class Collector:
-    """Takes histograms of one JVM and keeps them. `pause_s` and `cost`, a sentence, estimate what each one costs."""
+    """The histograms of one JVM so far. `pause_s` and `cost`, a sentence, estimate what each one costs."""
 
     def __init__(self, host: Host, ask: Request, save: Callable[[str, bytes], str] | None = None) -> None:
         """`save(name, raw text)` keeps a histogram and gives its path. Nothing is sent to the JVM before look()."""
@@ -68,7 +68,7 @@ class Collector:
         self._target = _target(host, jvm)
 
     def look(self) -> Facts:
-        """Take one more histogram. Raises CannotWrite, and whatever attaching raises."""
+        """Take one more histogram. Raises CannotWrite, and what AttachClient raises."""
         at, begun_s, before_s = self.host.now(), self.host.monotonic(), self._clock.read_s()
         text = self._client.histogram(live=self.ask.live)
         after_s = self._clock.read_s()
@@ -118,7 +118,7 @@ def _cost(host: Host, jvm: Jvm, ask: Request) -> tuple[float, str]:
     sizes = heap(jvm.perf) if jvm.perf else None
     used, what = sizes.used_bytes if sizes else None, "heap used"
     if not used:  # also before the first objects are counted
-        used, what = _resident_bytes(host, jvm.pid), "resident memory (the JVM does not say how full its heap is)"
+        used, what = _resident_bytes(host, jvm.pid), "resident memory (the used heap is unknown)"
     pause_s = pause_estimate_s(used, live=ask.live)
     how = "each histogram, by a full GC," if ask.live else "each histogram"
     lasts = duration(float(f"{pause_s:.2g}"))

@@ -62,7 +62,7 @@ def safepoints(
             raise UsageError(f"{name} is a PID, the others are logs: {rule} ./{name}")
         return _logs(run, targets, Window(since, until), slower_than, by)
     words = {"--since": since, "--until": until, "--slower-than": slower_than, "--by": by, "-n/--top": run.top}
-    _refuse(words, "is about logs; a live JVM counts only sums")
+    _refuse(words, "is for logs; a live JVM counts only sums")
     if run.format in _PICTURES:
         advice = "start it with -Xlog:safepoint:file=FILE"
         raise UsageError(f"a picture is drawn of logs; a live JVM counts only sums: {advice}")

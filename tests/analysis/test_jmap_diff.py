@@ -207,8 +207,8 @@ ROWS = [(f"a.B{number}", 1, 16) for number in range(20)]
     (histogram([("[B", 1, 16, "java.base@11.0.5")], modules=True), histogram([("[B", 1, 32, "java.base@17")], modules=True), "JDK versions 11.0.5, 17"),
     (histogram(ROWS, stamp=Stamp(pid=1)), histogram([*ROWS, ("c", 1, 16)], stamp=Stamp(pid=2)), "pids 1, 2"),
     (histogram(ROWS), histogram([(f"c.D{n}", 1, 16) for n in range(20)]), "0 of 20 application classes in common"),
-    (histogram([(f"a.B$$Lambda$1/0x{n}", 1, 16) for n in range(9)]), histogram([(f"a.B$$Lambda$1/0x9{n}", 1, 16) for n in range(9)]), "hardly a lambda"),
-    (histogram(ROWS, stamp=Stamp(uptime_s=9)), histogram([*ROWS, ("c", 1, 16)], stamp=Stamp(uptime_s=5)), "uptimes run backwards"),
+    (histogram([(f"a.B$$Lambda$1/0x{n}", 1, 16) for n in range(9)]), histogram([(f"a.B$$Lambda$1/0x9{n}", 1, 16) for n in range(9)]), "few lambdas"),
+    (histogram(ROWS, stamp=Stamp(uptime_s=9)), histogram([*ROWS, ("c", 1, 16)], stamp=Stamp(uptime_s=5)), "uptimes decrease"),
 ])  # fmt: skip
 def test_what_is_not_one_jvm_at_two_times_is_said(one, other, said):
     """The same file twice, other versions, other pids, other classes, a restart, the wrong order."""

@@ -252,12 +252,12 @@ def test_gzip_files_are_read(inprocess, saved):
 
 
 @pytest.mark.parametrize(("content", "said"), [
-    (BEFORE.replace("4000", "400O"), "a.txt:3: this is no row of a histogram (number: instances bytes class): '1:            30           400O"),
+    (BEFORE.replace("4000", "400O"), "a.txt:3: not a row of a histogram (number: instances bytes class): '1:            30           400O"),
     (BEFORE.replace(" 4000", " 4008"), "a.txt:7: the 4 rows add up to 36 instances and 4136 bytes, not to this Total"),
-    ("Full thread dump OpenJDK\n", "a.txt: this is no class histogram but a thread dump"),
-    (b"JAVA PROFILE 1.0.2\0" + bytes(9000), "a.txt: this is no class histogram but a heap dump (hprof)"),
-    (gzip.compress(b"Full thread dump OpenJDK\n", mtime=0), "a.txt: this is no class histogram but a thread dump"),
-    ("", "a.txt: this is no class histogram but empty"),
+    ("Full thread dump OpenJDK\n", "a.txt: not a class histogram but a thread dump"),
+    (b"JAVA PROFILE 1.0.2\0" + bytes(9000), "a.txt: not a class histogram but a heap dump (hprof)"),
+    (gzip.compress(b"Full thread dump OpenJDK\n", mtime=0), "a.txt: not a class histogram but a thread dump"),
+    ("", "a.txt: not a class histogram but empty"),
 ])  # fmt: skip
 def test_bad_files(inprocess, saved, content, said):
     """One line: the place, what was found; exit 2."""

@@ -221,7 +221,7 @@ def test_a_cut_off_dump_is_said(inprocess, saved):
     done = inprocess("jpmp", path)
     assert done.code == 0
     assert done.out == f"      1 {HOT}\n      1 {PARKED}\n"
-    said = f"opskit: {path}: the dump is cut off: 2 stacks were whole, the rest is missing"
+    said = f"opskit: {path}: the dump is cut off: 2 whole stacks, the rest is missing"
     assert done.err.splitlines()[0] == said
 
 

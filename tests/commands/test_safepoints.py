@@ -272,7 +272,7 @@ def test_bad_input_is_one_clear_line(inprocess, tmp_path, name, content, words):
         (["LOG", "-c", "3"], "samples a live JVM"),
         (["LOG", "-w"], "-w/--watch samples a live JVM"),
         (["LOG", "4242"], "4242 is a PID"),
-        (["4242", "--by", "minute"], "is about logs"),
+        (["4242", "--by", "minute"], "is for logs"),
         (["LOG", "--since", "yesterday"], "is not a time"),
         (["LOG", "--since", "2026-13-01T00:00"], "is not a time"),
         (["LOG", "--since", "100h"], "lies between --since and --until"),

@@ -33,7 +33,7 @@ class Comparison(NamedTuple):
 
     `rows`: what changed, in no order. `total`: all that was selected; `vm`: the VM's own `<...>` part of it; `everything`:
     the deselected rows too. `trend`: ranked, the likeliest leak first; empty for two histograms. `modules`: of each name,
-    some with a version behind an @. `came`: how many classes are new in the last one. `appeared`: names that the first
+    some with a version after an @. `came`: how many classes are new in the last one. `appeared`: names that the first
     one, which is cut, may have had all the same; `vanished`: the same of the last one; largest first.
     """
 

@@ -97,7 +97,7 @@ def judge_locks(facts: Facts) -> Locks:
     from opskit.jvm.logs.timestamps import read_stamp
 
     if not facts.dumps:
-        raise UsageError("--locks: collapsed stacks say nothing of locks; give the thread dumps themselves")
+        raise UsageError("--locks: collapsed stacks contain no lock information; give the thread dumps themselves")
     times = [None if dump.time is None else read_stamp(dump.time).time_s for dump in facts.dumps]
     found = contention(facts.dumps, times if facts.live is None else facts.live.times_s)
     known = any(thread.locks for dump in facts.dumps for thread in dump.threads)

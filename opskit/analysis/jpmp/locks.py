@@ -247,13 +247,13 @@ class _Graph:
         held_up = sum(self._circle_sizes[number] for number in circles)
         end = 0
         for place, size, circle in sorted((self._trees[thread] for thread in waiters), key=itemgetter(0)):
-            if place >= end and circle not in circles:  # else it is behind another waiter
+            if place >= end and circle not in circles:  # else it waits for another waiter
                 held_up += size
                 end = place + size
         return held_up
 
     def _find_trees(self) -> dict[Thread, tuple[int, int, int | None]]:
-        """For each waiting thread: its place, the number of places with all threads behind it, the circle they lead to."""
+        """For each waiting thread: its place, the number of places with all threads that wait for it, their circle."""
         order: list[Thread] = []
         ahead = [thread for thread in self.wanted if thread in self._circle or self._owner[thread] not in self.wanted]
         circle_of = {thread: self._circle.get(thread) for thread in ahead}

@@ -36,7 +36,7 @@ class Naming(NamedTuple):
 
 
 class _Group:
-    """What one stack collects."""
+    """The weights of one stack, and its threads."""
 
     __slots__ = ("cpu_ms", "deadlocked", "names", "samples")
 

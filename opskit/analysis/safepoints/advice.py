@@ -63,7 +63,7 @@ def verdict(totals: Totals, operations: Sequence[Operation], timeouts: int = 0) 
         f" ({duration(totals.stopped_avg_s)} on average{longest})."
     )
     if not late and totals.stopped_max_s is not None and _is_little(totals, totals.stopped_max_s, _LITTLE_S):
-        late = "That is little: safepoints are hardly what slows this JVM."
+        late = "That is little: the cause of a slow JVM is elsewhere."
     return f"{begin} {_what_dominates(totals, operations)} {late}".rstrip()
 
 

@@ -26,7 +26,7 @@ LONGEST_FIRST_STOP_MS = 500.0
 
 
 class Sampler:
-    """Takes the samples by `dump`; keeps those taken so far when the run ends early. `keep` gets number (from 1) and raw dump."""
+    """A sampling run: `dump` takes a sample, `keep` gets its number (from 1) and raw text."""
 
     def __init__(
         self, host: Host, client: AttachClient, reader: DumpReader, ask: Request, dump: Dump, keep: Keep | None = None

@@ -1,4 +1,4 @@
-"""Samples a live JVM's own safepoint counters, and the kernel's account of what delayed it, without asking the JVM.
+"""Sample a live JVM's safepoint counters and the kernel's counters of what delayed it; nothing is sent to the JVM.
 
     sun.rt.safepoints          safepoints asked for
     sun.rt.safepointTime       ticks stopped: from the request on up to JDK 12, from the arrival on since 13
@@ -48,8 +48,8 @@ class Reading(NamedTuple):
     """One look. Totals since the JVM, its cgroup or the machine started; None is unknown.
 
     `stopped_s` is the whole of the stops, TTSP included, on every JDK. `throttled_s` is summed over the CPUs; the
-    stalled times are those in which some task of the cgroup (`pressure_of`: or of the machine) waited. `runnable` is now,
-    us included. `waiting`: the VM thread polls for threads that do not stop, and `late_thread` used the most CPU meanwhile.
+    stalled times are those in which some task of the cgroup (`pressure_of`: or of the machine) waited. `runnable`: at
+    that moment, opskit included. `waiting`: the VM thread polls for threads that do not stop, and `late_thread` used the most CPU meanwhile.
     """
 
     at_s: float
@@ -122,7 +122,7 @@ def collect(host: Host, ask: Request, seen: Callable[[Facts], None] = lambda _: 
 
 
 class Probe:
-    """Reads one JVM again and again. Raises what read_perfdata raises, and NotSupported where it has no such counters."""
+    """A reader of one JVM's counters. Raises what read_perfdata raises, and NotSupported where it has no such counters."""
 
     def __init__(self, host: Host, pid: int) -> None:
         fs = self._fs = host.fs
@@ -142,7 +142,7 @@ class Probe:
             raise NotSupported(f"{pid} counts no safepoints: {self.perf.source} has no sun.rt.safepoints")
 
     def read(self) -> Reading:
-        """Everything at one moment. Raises NoSuchProcess where the JVM has ended."""
+        """Read everything at one moment. Raises NoSuchProcess where the JVM has ended."""
         stat = self._stat()
         if stat.start_ticks != self.start_ticks:
             raise NoSuchProcess(self._pid, "it ended while it was watched; another process has its number now")
@@ -197,7 +197,7 @@ class Probe:
         return perf, at_s
 
     def _perfdata(self) -> PerfData:
-        """The file once more; its path is known, so that nothing of the JVM's address space is looked at."""
+        """Read the file again by its path: maps, which may be large, is read once."""
         if self.perf.source.startswith("/"):
             with suppress(OSError, BadInput):  # gone or changed: read_perfdata says why
                 data = self._fs.read_untrusted(*posixpath.split(self.perf.source), _LARGEST_FILE_BYTES)[1]

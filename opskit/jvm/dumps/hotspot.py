@@ -52,7 +52,7 @@ _CACHED_BODIES = 1024  # whole blocks
 
 
 class HotSpotParser(Dialect):
-    """Parses HotSpot's dumps; with detail "stacks" a thread has its stack alone, which is three times as fast."""
+    """Parser of HotSpot's dumps. With detail "stacks" a thread has only its stack, which is three times as fast."""
 
     NAME = "HotSpot"
     HINTS = (MARKER,)
@@ -68,7 +68,7 @@ class HotSpotParser(Dialect):
         found, line = [], 0
         for at in heads(text):
             line = text.rfind(b"\n", line, at) + 1 or line
-            if text.startswith(b"2XM", line):  # a javacore has the same words behind a tag
+            if text.startswith(b"2XM", line):  # a javacore has the same words after a tag
                 continue
             time = _TIME.search(text, max(0, line - 40), line)
             found.append(time.start(1) if time else line)
@@ -98,7 +98,7 @@ class HotSpotParser(Dialect):
             (self._dump(text, start, end, marked=True), _is_head(text, start, end))
             for start, end in zip(starts, [*starts[1:], len(text)])
         )
-        # `INFO Full thread dump written to x.txt` is no dump; one that is cut off behind its head is.
+        # `INFO Full thread dump written to x.txt` is not a dump; a head that is cut off after its line is.
         return [dump for dump, head in dumps if dump.threads or head]
 
     def _dump(self, text: bytes, start: int, end: int, *, marked: bool) -> ThreadDump:
@@ -161,7 +161,7 @@ class HotSpotParser(Dialect):
         return threads, False
 
     def _learn(self, body: bytes) -> tuple[Thread, ...]:
-        """The stacks of a new body; most new bodies differ from a known one by the addresses of their locks alone."""
+        """The stacks of a new body; most new bodies differ from a known one by the addresses of their locks."""
         shape = _ADDRESS.sub(b"", body)
         found = self._shapes.get(shape)
         if found is None:
@@ -255,7 +255,7 @@ def _body(text: bytes, start: int, end: int) -> bytes:
 
 
 def _state_of_header(words: str, frames: tuple[str, ...]) -> str | None:
-    """The state that the header names: the only place in dumps of JDK 1.4 and 5; behind the id in those of JMX."""
+    """The state that the header names: the only place in dumps of JDK 1.4 and 5; in those of JMX after the id."""
     for state in ("TIMED_WAITING", "RUNNABLE", "BLOCKED", "WAITING"):
         if state in words:
             return state

@@ -1,4 +1,4 @@
-r"""Take the JVM's own lines out of a saved or pasted file: encoding, line ends, log prefixes. Pure.
+r"""Extract the JVM's own lines from a saved or pasted file: encoding, line ends, log prefixes. Pure.
 
     app-1  | 2026-11-21T11:04:04.123456789Z "main" #1 prio=5 …      docker, compose, Kubernetes
     Nov 21 11:04:04 host java[4242]: "main" #1 prio=5 …              syslog, journald (tabs as #011)
@@ -103,7 +103,7 @@ def _line_end(text: bytes, at: int) -> int:
 
 
 def _is_header(line: bytes, quote: int, pattern: re.Pattern[bytes]) -> bool:
-    """Whether the line has a quoted name that begins at `quote`, and a thread id behind it."""
+    """Whether the line has a quoted name that begins at `quote`, and a thread id after it."""
     closing = line.find(b'" ', quote + 1)
     return closing >= 0 and any(found.start() >= closing + 2 for found in pattern.finditer(line))
 
@@ -111,7 +111,7 @@ def _is_header(line: bytes, quote: int, pattern: re.Pattern[bytes]) -> bool:
 def _is_newest_first(data: bytes) -> bool:
     """Whether the lines are reversed, as in a log viewer with the newest line first: the header is below the state.
 
-    In an ordinary dump the first thread settles it.
+    In an ordinary dump, the first thread decides.
     """
     upside_down = False
     at = data.find(_STATE)

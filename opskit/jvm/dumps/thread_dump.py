@@ -85,7 +85,7 @@ class ThreadDump(NamedTuple):
 
 
 class StackTable:
-    """Gives one Stack object for equal stacks, and one string for equal frames."""
+    """One Stack object for equal stacks, and one string for equal frames."""
 
     __slots__ = ("_frames", "_stacks")
 

@@ -10,7 +10,7 @@ from opskit.analysis.jmap_diff.compare import proportion
 from opskit.analysis.jmap_diff.judge import growth_of
 from opskit.escape import printable
 from opskit.jvm.dumps.class_names import to_readable
-from opskit.quantities import duration, plural, signed_size
+from opskit.quantities import agreeing, duration, plural, signed_size
 from opskit.records import NamedTuple
 from opskit.render.fields import COUNT, FLAG, ID, NUMBER, SIZE, TEXT, Field, Kind, list_of, record, records
 from opskit.render.report import Block, Report, Sheet
@@ -213,7 +213,7 @@ def verdict(result: Result) -> list[str]:
         most = max(result.rows, key=itemgetter(4), default=None)
         if most is None or most.bytes_diff <= 0:
             return ["nothing has grown"]
-        instances = f"{most.instances_diff:+,d} {'instance' if abs(most.instances_diff) == 1 else 'instances'}"
+        instances = f"{most.instances_diff:+,d} {agreeing(abs(most.instances_diff), 'instance')}"
         return [f"{to_readable(most.name)} grew most: {signed_size(most.bytes_diff)}, {instances}"]
     if not steady:
         return ["no class grew in nearly every step: these histograms show no leak"]
@@ -259,11 +259,11 @@ def _cost_notes(result: Result) -> Iterator[str]:
         pauses = ", ".join(f"{pause_s * 1000:,.1f} ms" for pause_s in known)
         yield f"each histogram stopped the JVM (by hsperfdata): {pauses}"
     else:
-        yield "how long each histogram stopped the JVM is not known: it shares no counters"
+        yield "how long each histogram stopped the JVM is unknown: it shares no counters"
     if facts.late:
         yield f"{plural(facts.late, 'histogram')} came late: taking one is slow against the interval; give a longer -i"
     if not facts.live:
-        yield "garbage is counted too; --live counts reachable objects only, by a full GC each"
+        yield "garbage is counted too; --live counts reachable objects only, and runs a full GC for each histogram"
     if result.findings and result.reachable and not facts.has_ended:
         yield "only a heap dump shows what holds these objects; it stops the JVM while it is written"
 

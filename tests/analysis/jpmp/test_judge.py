@@ -146,5 +146,5 @@ def test_the_deadlocks_that_the_jvm_reports_are_findings_of_every_profile():
 
 def test_profiles_have_no_locks():
     """Collapsed stacks alone."""
-    with pytest.raises(UsageError, match="say nothing of locks"):
+    with pytest.raises(UsageError, match="contain no lock information"):
         judge_locks(Facts(stacks=[WeightedStack(("a",), samples=1)], files=("x.folded",)))

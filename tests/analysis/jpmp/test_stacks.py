@@ -122,7 +122,9 @@ def test_cpu_of_saved_dumps_is_from_the_first_to_the_last():
 def test_a_thread_that_a_cut_off_dump_lacks_may_be_old():
     """Its CPU time counts from its first reading, not from its start."""
     torn = dump(thread(RUN, native_id=1, cpu_ms=1.0))._replace(cut_off=True)
-    whole = [dump(thread(RUN, native_id=1, cpu_ms=cpu), thread(RUN, native_id=2, cpu_ms=9e6 + cpu)) for cpu in (3.0, 7.0)]
+    whole = [
+        dump(thread(RUN, native_id=1, cpu_ms=cpu), thread(RUN, native_id=2, cpu_ms=9e6 + cpu)) for cpu in (3.0, 7.0)
+    ]
     assert cpu_over_run([torn, *whole]) == {1: 6.0, 2: 4.0}
 
 

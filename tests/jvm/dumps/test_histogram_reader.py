@@ -183,7 +183,7 @@ def test_a_file_may_be_a_series():
     ("\n".join(SIMPLE.split("\n")[:4]), "it has no Total line"),
     (SIMPLE.replace("   2:", "...\n   2:").replace(SIMPLE.split("\n")[3] + "\n", ""), "1 of 4 rows are missing, from row 2 on"),
     ("\n".join([*SIMPLE.split("\n")[:4], "...", SIMPLE.split("\n")[6]]), "rows are left out before the Total"),
-    (SIMPLE[:-40], "its last line is torn"),
+    (SIMPLE[:-40], "its last line is cut off"),
     (text(ROWS, header=False, total=False, first=7), "6 of 10 rows are missing, from row 1 on; it has no Total line"),
 ])  # fmt: skip
 def test_cut_is_said(content, why):
@@ -330,7 +330,7 @@ def test_other_real_files_are_no_histograms(samples):
     for folder in ("thread-dumps", "safepoint-logs"):
         for file in (samples / folder).iterdir():
             content = file.read_bytes().decode("utf-8", "surrogateescape")
-            with pytest.raises(BadInput, match="no class histogram but"):
+            with pytest.raises(BadInput, match="not a class histogram but"):
                 parse_histograms(content, file.name)
 
 
@@ -382,7 +382,7 @@ def test_a_last_line_without_an_end_is_doubted(tail):
     content = text(ROWS, modules=True, total=False)
     for prefixed in (content, "".join(f"app | {line}\n" for line in content.splitlines())):
         assert only(prefixed).doubts == ()
-        assert only(prefixed[:-2] + tail).doubts == ("its last line has no end: the name in it may be torn",)
+        assert only(prefixed[:-2] + tail).doubts == ("its last line has no line feed: the name in it may be cut off",)
     assert only(text(ROWS).rstrip("\n")).doubts == ()
 
 
@@ -428,8 +428,8 @@ def test_a_large_table_is_read_whole():
 
 
 @pytest.mark.parametrize(("old", "new", "why"), [
-    ("   3:", "   4:", "row 4 stands twice"),
-    ("   2:", "   1:", "row 1 stands twice"),
+    ("   3:", "   4:", "row 4 occurs twice"),
+    ("   2:", "   1:", "row 1 occurs twice"),
     ("   1:            30           4000", "   1:          5000           4000", "5000 instances cannot take 4000 bytes"),
 ])  # fmt: skip
 def test_rows_that_cannot_be_are_refused_without_a_total(old, new, why):
@@ -497,13 +497,11 @@ def test_many_words_behind_dots_are_no_ellipsis():
 def test_what_was_a_row_once_is_refused(line):
     """In the middle of a table; with its number and text. As the last line of a file it is torn."""
     lines = slowly(SIMPLE).split("\n")
-    with pytest.raises(
-        BadInput, match=r"x:5: this is no row of a histogram \(number: instances bytes class\)"
-    ) as caught:
+    with pytest.raises(BadInput, match=r"x:5: not a row of a histogram \(number: instances bytes class\)") as caught:
         only("\n".join([*lines[:4], line, *lines[5:]]))
     assert caught.value.found == line.strip()
     found = only("\n".join([*lines[:4], line]))
-    assert found.cut == "its last line is torn"
+    assert found.cut == "its last line is cut off"
     assert len(found.rows) == 2
 
 
@@ -527,7 +525,7 @@ def test_other_lines_of_a_log_are_passed_over(line):
 def test_a_total_that_is_none_is_refused(line):
     """It would make the rows that were read the whole histogram."""
     lines = slowly(SIMPLE).split("\n")
-    with pytest.raises(BadInput, match="x:7: this is no Total of a histogram"):
+    with pytest.raises(BadInput, match="x:7: not a Total line of a histogram"):
         only("\n".join([*lines[:6], line, ""]))
 
 
@@ -544,7 +542,7 @@ def test_row_1_again_begins_another_histogram_only_with_more_bytes():
     assert (first.rows, second.rows) == (only(bare).rows, only(bare).rows)
     assert (first.line, second.line) == (1, 5)
     again = text([("z.Z", 1, 16)], header=False, total=False)
-    with pytest.raises(BadInput, match="x:5: row 1 stands twice in one histogram"):
+    with pytest.raises(BadInput, match="x:5: row 1 occurs twice in one histogram"):
         parse_histograms(bare + again, "x")
     larger = text([("z.Z", 1, 17)], header=False, total=False)
     assert [len(found.rows) for found in parse_histograms(bare + larger, "x")] == [4, 1]
@@ -603,7 +601,7 @@ def test_a_doubt_names_the_first_row_that_is_too_large():
     larger = content.replace("            16  a.D", "            99  a.D")
     assert only(larger).doubts == ("row 4 has more bytes than the row before it: one of the two may be damaged",)
     torn = larger.rstrip("\n")
-    assert only(torn).doubts[1:] == ("its last line has no end: the name in it may be torn",)
+    assert only(torn).doubts[1:] == ("its last line has no line feed: the name in it may be cut off",)
     equal = content.replace("            16  a.D", "            80  a.D")
     assert only(equal).doubts == ()
 
@@ -631,7 +629,7 @@ def test_when_a_histogram_was_taken_stands_right_before_it():
 
 def test_a_text_of_something_else_is_told_with_what_writes_one():
     """The source, what it looks like, and the command."""
-    with pytest.raises(BadInput, match=r"^f: this is no class histogram but empty; jmap -histo PID > FILE writes one$"):
+    with pytest.raises(BadInput, match=r"^f: not a class histogram but empty; jmap -histo PID > FILE writes one$"):
         parse_histograms("", "f")
 
 

@@ -11,7 +11,7 @@ from opskit.records import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-TIME = rb"(\d{1,10}[.,]\d{1,9})"  # HotSpot prints seconds with seven digits behind the point
+TIME = rb"(\d{1,10}[.,]\d{1,9})"  # HotSpot prints seconds with seven digits after the point
 APPLICATION_MARK = b"Application time: "
 APPLICATION = re.compile(APPLICATION_MARK + TIME + rb" seconds")
 

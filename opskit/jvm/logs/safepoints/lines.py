@@ -150,7 +150,7 @@ def releases(*, decorated: bool, with_ttsp: bool) -> tuple[int, int | None]:
 
 
 def _ten_millionths(digits: Sequence[bytes]) -> list[float]:
-    """Seven digits after the point each; the division rounds as reading the whole number would."""
+    """Seconds, by the seven digits after the point; the division rounds as float() of the whole number does."""
     return [digit / 1e7 for digit in map(int, digits)]
 
 

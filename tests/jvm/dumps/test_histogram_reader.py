@@ -514,7 +514,7 @@ def test_other_lines_of_a_log_are_passed_over(line):
     lines = slowly(SIMPLE).split("\n")
     content = "\n".join([*lines[:4], line, *lines[4:]])
     if line.startswith("12:"):
-        with pytest.raises(BadInput, match="no row"):  # a number with a colon is all that is left of some rows
+        with pytest.raises(BadInput, match="not a row"):  # a number with a colon is all that is left of some rows
             only(content)
     else:
         assert only(content).rows == only(SIMPLE).rows

@@ -170,7 +170,7 @@ class Probe:
         )
 
     def _stat(self) -> ProcStat:
-        stat = optional(self._fs.load, parse_stat, self._pid, "stat")
+        stat = self._fs.maybe(parse_stat, self._pid, "stat")
         if stat is None or stat.is_exiting:
             raise NoSuchProcess(self._pid, "it ended while it was watched")
         return stat

@@ -59,8 +59,9 @@ def report(about: About, result: Result) -> Report:
 
 def newest_line(facts: Facts) -> str:
     """The last interval, below the titles where it is the first. A watch may have a hundred thousand of them."""
-    line = f"{interval_line(between(*facts.readings[-2:], facts.readings[0].at_s))}\n"
-    return line if len(facts.readings) > 2 else f"{HEADER_LINE}\n{line}"
+    readings = facts.readings
+    line = f"{interval_line(between(readings[-2], readings[-1], readings[0].at_s))}\n"
+    return line if len(readings) > 2 else f"{HEADER_LINE}\n{line}"
 
 
 def interval_line(interval: Interval) -> str:

@@ -63,7 +63,7 @@ class Sampler:
         if isinstance(error, NoSuchProcess):
             return True
         pid, process = self.client.pid, self.host.process(self.client.pid)
-        gone = process.start_ticks != self.client.target.jvm.start_ticks or process.state in ("Z", "X")
+        gone = process.has_ended or process.start_ticks != self.client.target.jvm.start_ticks
         return gone or (getattr(error, "reason", None) == "reply-cut" and not self.host.fs.exists(pid))
 
     def _take_all(self) -> None:

@@ -60,11 +60,6 @@ def _proportion(row: Growth) -> str:
     return "new" if part == float("inf") else "gone" if row.bytes == 0 else f"{part * 100:+,.1f} %"
 
 
-def _heap_max_bytes(shown: Shown) -> int | None:
-    jvm = shown.result.facts.jvm
-    return jvm.heap_max_bytes if jvm else None
-
-
 def _of_total(field: Field[Any], result: Result) -> object:
     return field.value(result.found.total)
 
@@ -123,7 +118,7 @@ DOCUMENT: Sequence[Field[Shown]] = (
     Field("trend", records(TREND), value=lambda shown: [one._replace(rank=n) for n, one in enumerate(shown.trend, 1)]),
     Field("by", Kind({"enum": ["class", "package", "module"]}), value=lambda shown: shown.result.choice.by),
     Field("histograms", records(HISTOGRAM), value=lambda shown: shown.result.used),
-    Field("heap_max_bytes", SIZE, value=_heap_max_bytes),
+    Field("heap_max_bytes", SIZE, value=lambda shown: (jvm := shown.result.facts.jvm) and jvm.heap_max_bytes),
     Field(
         "heap_full_in_min",
         NUMBER,

@@ -101,7 +101,7 @@ def _lines(how: Weighing, profile: Profile, view: View) -> Iterable[str]:
         selected = [stack._replace(frames=stack.frames[::-1]) for stack in selected]
     write = sentences.root_first if folded else partial(sentences.leaf_first, full=how.naming.full)
     rows = stacks.lines_by_weight(selected, write, on_cpu=how.on_cpu)[: view.top or None]
-    return (sentences.folded_lines if folded else sentences.count_lines)(rows)
+    return sentences.weighed_lines(rows, folded=folded)
 
 
 def _picture_report(

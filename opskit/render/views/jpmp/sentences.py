@@ -112,14 +112,9 @@ def root_first(stack: WeightedStack) -> str:
     return printable(";".join(frame.replace(";", ":") for frame in reversed(stack.frames)))
 
 
-def count_lines(rows: Iterable[tuple[int, str]]) -> Iterator[str]:
-    """`uniq -c`: the weight in 7 columns, a space, the stack."""
-    return (f"{weight:7d} {text}" for weight, text in rows)
-
-
-def folded_lines(rows: Iterable[tuple[int, str]]) -> Iterator[str]:
-    """The stack, a space, the weight."""
-    return (f"{text} {weight}" for weight, text in rows)
+def weighed_lines(rows: Iterable[tuple[int, str]], *, folded: bool) -> Iterator[str]:
+    """As `uniq -c`: the weight in 7 columns, a space, the stack; `folded`: the stack, a space, the weight."""
+    return (f"{text} {weight}" if folded else f"{weight:7d} {text}" for weight, text in rows)
 
 
 def reported_deadlock(links: Sequence[Waits]) -> str:

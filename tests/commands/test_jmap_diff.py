@@ -243,6 +243,14 @@ def test_the_same_file_twice_and_other_jvms_are_said(inprocess, saved):
     assert any("different JVMs" in note for note in notes)
 
 
+def test_a_table_without_rows_is_left_out(inprocess, saved):
+    """The verdict says that nothing has grown; also where a series has a trend, but no rows are left."""
+    done = inprocess("jmap-diff", *saved(BEFORE, BEFORE), "-f", "table")
+    assert "nothing has grown" in done.out
+    assert "instances now" not in done.out
+    assert "instances now" not in inprocess("jmap-diff", *saved(BEFORE, BEFORE, BEFORE), "-f", "table").out
+
+
 def test_gzip_files_are_read(inprocess, saved):
     """By what is in them, whatever they are called."""
     packed = saved(*(gzip.compress(content.encode()) for content in (BEFORE, AFTER)))

@@ -157,7 +157,7 @@ def blocks(result: Result, rows: Sequence[Growth], trend: Sequence[Trend]) -> li
     name: Field[Any] = Field("name", TEXT, result.choice.by, show=to_readable)
     difference = Block([name, _INSTANCES_DIFF, _BYTES_DIFF, _GROWN, _INSTANCES, _BYTES], rows, len(result.rows))
     if not result.trend:
-        return [difference]
+        return [difference] if rows else []
     columns: list[Field[Trend]] = [
         name,
         Field("steps_grown", TEXT, "steps grown", lambda one: f"{one.steps_grown} of {one.steps}", right=True),
@@ -168,10 +168,9 @@ def blocks(result: Result, rows: Sequence[Growth], trend: Sequence[Trend]) -> li
     for column in columns:
         column.right = column is not name
     total = sum(map(_is_growing, result.trend))
-    return [
-        Block(columns, [*filter(_is_growing, trend)], total, "what keeps growing"),
-        Block(difference.columns, rows, difference.total, "the last against the first"),
-    ]
+    growing = Block(columns, [*filter(_is_growing, trend)], total, "what keeps growing")
+    changed = Block(difference.columns, rows, difference.total, "the last against the first")
+    return [block for block in (growing, changed) if block.rows]
 
 
 def _is_growing(one: Trend) -> bool:

@@ -82,7 +82,7 @@ class Collector:
         return self._facts()
 
     def collect(self, progress: Callable[[str], None]) -> Facts:
-        """Take all of them. After Ctrl-C or an error, the facts are what there is by then; the first one raises."""
+        """Take all of them. After Ctrl-C or an error, the facts have those taken so far; without any, the error is raised."""
         ask, late = self.ask, 0
         interrupted, ended = False, None
         try:

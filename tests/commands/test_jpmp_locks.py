@@ -31,7 +31,7 @@ def codes(document):
     return [finding["code"] for finding in document["findings"]]
 
 
-def circle(deadlock):
+def cycle(deadlock):
     """Who waits for whom in a deadlock."""
     return {(link["thread"]["name"], link["owner"]["name"]) for link in deadlock["links"]}
 
@@ -46,7 +46,7 @@ def test_a_deadlock_over_monitors_is_named_with_its_threads(inprocess, workload,
     running = workload("deadlock", "sleep=3", version=jvm_version)
     document = locks(inprocess, running.pid, 2, 0.1)
     [deadlock] = document["deadlocks"]
-    assert circle(deadlock) == {("deadlock-A", "deadlock-B"), ("deadlock-B", "deadlock-A")}
+    assert cycle(deadlock) == {("deadlock-A", "deadlock-B"), ("deadlock-B", "deadlock-A")}
     assert deadlock["reported"]
     assert [lock["held_up"] for lock in document["locks"]] == [2, 2]
     assert [lock["samples"] for lock in document["locks"]] == [2, 2]
@@ -55,10 +55,10 @@ def test_a_deadlock_over_monitors_is_named_with_its_threads(inprocess, workload,
 
 
 def test_a_three_way_deadlock(inprocess, workload):
-    """All three, in one circle."""
+    """All three, in one cycle."""
     running = workload("threeway", version=25)
     [deadlock] = locks(inprocess, running.pid, 1)["deadlocks"]
-    assert circle(deadlock) == {("three-0", "three-1"), ("three-1", "three-2"), ("three-2", "three-0")}
+    assert cycle(deadlock) == {("three-0", "three-1"), ("three-1", "three-2"), ("three-2", "three-0")}
 
 
 @pytest.mark.parametrize("version", [11, 25])
@@ -67,7 +67,7 @@ def test_a_deadlock_over_reentrant_locks(inprocess, workload, version):
     running = workload("lockdeadlock", "lock=2", version=version)
     owned = locks(inprocess, running.pid, "--synchronizers", "--yes")
     [deadlock] = owned["deadlocks"]
-    assert circle(deadlock) == {("lockdead-A", "lockdead-B"), ("lockdead-B", "lockdead-A")}
+    assert cycle(deadlock) == {("lockdead-A", "lockdead-B"), ("lockdead-B", "lockdead-A")}
     holders = {lock["owner"]["name"]: lock for lock in owned["locks"]}
     assert holders["reentrant-holder"]["waiter_count"] == 2
     assert holders["reentrant-holder"]["owner"]["frames"]

@@ -111,7 +111,7 @@ def _largest_first(rows: Iterable[Growth]) -> list[str]:
 def changes(
     before: Mapping[str, tuple[int, int]], after: Mapping[str, tuple[int, int]]
 ) -> tuple[list[Growth], list[str]]:
-    """A row for each name whose instances or bytes differ, and the names that are gone. An absent name counts 0."""
+    """A row for each name whose instances or bytes differ, and the names that vanished. An absent name counts 0."""
     nothing = (0, 0)
     left, make = dict(before), partial(tuple.__new__, Growth)  # half the time of Growth()
     was = left.pop

@@ -128,7 +128,7 @@ def _lock_findings(facts: Facts, found: Contention) -> list[Finding]:
 
 def _found_deadlock(facts: Facts, deadlock: Deadlock) -> Finding:
     names = [f'"{link.thread.name}"' for link in deadlock.links]
-    evidence = "reported by the JVM" if deadlock.reported else "a circle of waits, not reported by the JVM"
+    evidence = "reported by the JVM" if deadlock.reported else "a cycle of waits, not reported by the JVM"
     save = None if facts.live is None else _jpmp(facts, 3, "--save", f"jpmp-{facts.live.pid}")
     finding = _deadlock(facts, names, evidence, save)
     if deadlock.reported or all(link.thread.state != "TIMED_WAITING" for link in deadlock.links):

@@ -1,4 +1,4 @@
-"""A live JVM's safepoints between readings of its counters, and what delayed the JVM meanwhile."""
+"""Judge a live JVM's safepoints between readings of its counters, and what delayed the JVM in that time."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Result(NamedTuple):
 
 
 def judge(facts: Facts) -> Result:
-    """The findings: measured delays come before what the safepoints alone suggest."""
+    """The findings: measured delays come before what the safepoints suggest."""
     readings = facts.readings
     begun_s = readings[0].at_s
     intervals = [between(earlier, later, begun_s) for earlier, later in zip(readings, readings[1:])]

@@ -298,7 +298,7 @@ class _Elapsed:
             stamped = None if self._uptimes_only else self.last.time_s - self._begun_s
         elif self._run:
             stamped = self._runs_s + self._run[1] - self._run[0]
-        # One stamp alone spans nothing but its stop; stamps of a clock that was set, or of a log given twice, span anything.
+        # A single stamp spans only its stop. Stamps of a clock that was set, or of a log given twice, are useless.
         if stamped is None or self._unstamped or safepoints < 2 or stamped < stopped_s * (1 - _STAMPS_ARE_OFF):
             return by_gaps
         return max(stamped, stopped_s)

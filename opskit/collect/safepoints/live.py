@@ -41,7 +41,7 @@ _WAITING_PER_S = 200.0
 _LARGEST_FILE_BYTES = 16 << 20  # -XX:PerfDataMemorySize is 32 KiB by default
 _VM_THREAD = "VM Thread"
 _LOOKS, _LOOK_EVERY_S = 20, 0.001
-_MUCH = 0.002  # of the time stopped: then a look may well fall into a stop
+_MUCH = 0.002  # of the time stopped: then a reading is likely to fall into a stop
 
 
 class Reading(NamedTuple):
@@ -176,7 +176,7 @@ class Probe:
         return stat
 
     def _between_stops(self) -> tuple[PerfData, float]:
-        """The counters at a moment that is no stop, where one can be had soon, and that moment.
+        """The counters at a moment outside of a stop, where one comes soon, and that moment.
 
         A time that moves while the count stays is the end of a stop. Where none ends within a few looks, stops are too short
         or too rare to matter.
@@ -199,7 +199,7 @@ class Probe:
     def _perfdata(self) -> PerfData:
         """Read the file again by its path: maps, which may be large, is read once."""
         if self.perf.source.startswith("/"):
-            with suppress(OSError, BadInput):  # gone or changed: read_perfdata says why
+            with suppress(OSError, BadInput):  # deleted or changed: read_perfdata says why
                 data = self._fs.read_untrusted(*posixpath.split(self.perf.source), _LARGEST_FILE_BYTES)[1]
                 return parse_hsperfdata(data, self.perf.source)
         return read_perfdata(self._fs, self._pid)

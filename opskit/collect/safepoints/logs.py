@@ -32,7 +32,7 @@ class Facts(NamedTuple):
     """What was read besides the safepoints. `names`: in the order of time; `sorted`: whether another one was given.
 
     `safepoints`: of all logs; `without`: logs that have none. `unreadable_at`: the first line that looks like a
-    safepoint's and is none.
+    safepoint's but is not.
     """
 
     log: SafepointLog

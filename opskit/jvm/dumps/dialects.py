@@ -25,7 +25,7 @@ class DumpReader:
     """A reader of dumps in every known dialect."""
 
     def __init__(self, detail: Detail = "stacks") -> None:
-        """`detail`: "stacks" alone, "threads" with the values of the headers, "locks" with the lock lines too."""
+        """`detail`: "stacks" only, "threads" with the values of the headers, "locks" with the lock lines too."""
         self._detail: Detail = detail
         self._hotspot = HotSpotParser(detail)
 

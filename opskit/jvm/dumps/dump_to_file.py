@@ -147,7 +147,7 @@ class JsonParser(Dialect):
         try:
             key = (*frames, state)
             found = self._known.get(key)
-        except TypeError:  # an entry that is no frame
+        except TypeError:  # an entry that is not a frame
             key, found = (), None
         if found is None:
             words = [frame for frame in frames if isinstance(frame, str)]

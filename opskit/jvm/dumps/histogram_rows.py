@@ -22,7 +22,7 @@ from opskit.jvm.dumps.histogram import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Compiled where needed: that takes longer than reading a small file. A name is never a number alone.
+# Compiled where needed: that takes longer than reading a small file. A name is never only a number.
 _COUNTS_AND_NAME = r"\s+(\d{1,19})\s+(\d{1,19})\s+(?!\d+(?:\s|$))(\S.*)"
 _ROW = r"\s*([1-9]\d{0,8}):" + _COUNTS_AND_NAME
 _OPENJ9_ROW = r"\s*([1-9]\d{0,8})" + _COUNTS_AND_NAME

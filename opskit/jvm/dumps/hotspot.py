@@ -240,7 +240,7 @@ def _is_header(line: bytes) -> bool:
 
 
 def _second_line_end(text: bytes, start: int, line_end: int, end: int) -> int:
-    """The end of the second line of a header whose thread name has a line break; -1 where this is no header."""
+    """The end of the second line of a header whose thread name has a line break; -1 where this is not a header."""
     second = text.find(b"\n", line_end + 1, end)
     is_one = second >= 0 and text.count(b'"', start, line_end) == 1 and text.find(b'" ', line_end, second) >= 0
     return second if is_one and text.find(b"tid=", line_end, second) >= 0 else -1

@@ -166,7 +166,7 @@ def _dotted(name: str) -> str:
 
 
 def _deadlocks(text: bytes) -> tuple[tuple[Waits, ...], ...]:
-    """The reported deadlocks, each a circle of threads that ends with the first one."""
+    """The reported deadlocks, each a cycle of threads that ends with the first one."""
     found = []
     starts = [match.end() for match in _LOCKS.finditer(text)]
     ends = [match.start() for match in _SECTION.finditer(text)] if starts else []

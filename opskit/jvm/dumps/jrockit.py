@@ -65,7 +65,7 @@ _ACTIONS = {
     "Holding lock": "locked",
     "Lock released while waiting": "locked",
 }
-# The words after `alive`, the most specific first. `in native` alone is a call that runs or waits in the kernel.
+# The words after `alive`, the most specific first. With only `in native`, a call runs or waits in the kernel.
 _STATES = (("blocked", "BLOCKED"), ("sleeping", "TIMED_WAITING"), ("parked", "WAITING"), ("waiting", "WAITING"))
 
 

@@ -106,7 +106,7 @@ class StackTable:
 def state_by_frame(frames: Sequence[str]) -> str | None:
     """The state of a thread that does not run, by its leaf frame; None without frames.
 
-    For dialects that call each of them "waiting". One whose leaf is no wait is blocked at a monitor.
+    For dialects that call each of them "waiting". One whose leaf does not wait is blocked at a monitor.
     """
     if not frames:
         return None

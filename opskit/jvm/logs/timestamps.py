@@ -117,7 +117,7 @@ def uptimes_s(heads: Sequence[bytes]) -> list[float]:
 
 
 def _dated(text: bytes, minute: bytes, second: bytes, zone: bytes | None, uptime_s: float | None) -> Stamp | None:
-    """The stamp of a date; None for digits that are no date, such as the 31st of February."""
+    """The stamp of a date; None for digits that are not a date, such as the 31st of February."""
     if (minute_s := _minute_s(minute)) is None:
         return None
     local_s = minute_s + seconds_in(second)

@@ -125,7 +125,7 @@ def test_a_deadlock_is_an_error_and_explains_the_locks_behind_it():
     assert finding.next == "opskit jpmp 7 3 --save jpmp-7"
 
 
-def test_a_circle_that_times_out_is_a_note():
+def test_a_cycle_that_times_out_is_a_note():
     """A tryLock with a timeout ends it."""
     timed = dump(
         thread("A", parks("2"), holds("1", REENTRANT, None), state="TIMED_WAITING", frames=DEEP),

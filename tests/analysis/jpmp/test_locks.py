@@ -80,18 +80,18 @@ def test_owners_of_synchronizers_are_unknown_until_they_are_listed():
 
 
 def test_deadlocks_that_the_jvm_does_not_report_are_found_and_marked():
-    """A circle of monitors is a deadlock, reported or not."""
-    circle = (
+    """A cycle of monitors is a deadlock, reported or not."""
+    cycle = (
         thread("A", wants("2"), holds("1"), java_id=1),
         thread("B", wants("3"), holds("2"), java_id=2),
         thread("C", wants("1"), holds("3"), java_id=3),
         thread("behind", wants("1")),
     )
-    [deadlock] = contention([dump(*circle)]).deadlocks
+    [deadlock] = contention([dump(*cycle)]).deadlocks
     assert not deadlock.reported
     assert {link.thread.name for link in deadlock.links} == {"A", "B", "C"}
     told = ((Waits("A", "java.lang.Object", "0x2", "B"), Waits("B", "java.lang.Object", "0x3", "C")),)
-    [deadlock] = contention([dump(*circle, deadlocks=told)]).deadlocks
+    [deadlock] = contention([dump(*cycle, deadlocks=told)]).deadlocks
     assert deadlock.reported
 
 
@@ -118,7 +118,7 @@ def test_over_samples_contention_is_counted_and_timed():
 
 
 def test_namesakes_are_told_apart():
-    """Two pairs of equal names in two deadlocks: four threads, two circles."""
+    """Two pairs of equal names in two deadlocks: four threads, two cycles."""
     threads = (
         thread("A", wants("2"), holds("1"), java_id=1),
         thread("B", wants("1"), holds("2"), java_id=2),
@@ -130,7 +130,7 @@ def test_namesakes_are_told_apart():
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=25))
 def test_whatever_waits_for_whatever_it_ends(edges):
-    """Any graph of waits: every waiter is counted once, every deadlock is a circle of its own links."""
+    """Any graph of waits: every waiter is counted once, every deadlock is a cycle of its own links."""
     threads = [
         thread(f"t{number}", wants(f"{wanted}"), holds(f"{held}"), java_id=number)
         for number, (wanted, held) in enumerate(edges)

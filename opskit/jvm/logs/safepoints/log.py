@@ -42,7 +42,7 @@ _OTHERS = b"(others)"
 class SafepointLog:
     """A reader of logs, one after another, in chunks. Its attributes say what the logs contain besides safepoints.
 
-    `lines` counts all lines, `unreadable` those that look like a safepoint's and are none (cut, garbled),
+    `lines` counts all lines, `unreadable` those that look like a safepoint's but are not (cut, garbled),
     `first_unreadable` is (line number, text). `coarse`: how many came from a table in whole milliseconds.
     `late_threads`: name -> how often a safepoint timed out on it; `unreached`: those that the last one in the log still
     waited for when the log ends. `jdk`: the feature release (8, 17, …) that the log names, else `jdk_range` has those

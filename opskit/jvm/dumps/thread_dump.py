@@ -62,12 +62,13 @@ class Thread(NamedTuple):
 
 
 class Waits(NamedTuple):
-    """One link of a deadlock: the thread, the lock it waits for, the lock's holder (None: unknown)."""
+    """One link of a deadlock: the thread, the lock it waits for, the lock's holder (None: unknown); whether with a timeout."""
 
     thread: str
     lock_class: str | None
     address: str | None
     owner: str | None
+    timed: bool = False
 
 
 class ThreadDump(NamedTuple):

@@ -131,8 +131,12 @@ def test_a_cycle_that_times_out_is_a_note():
         thread("A", parks("2"), holds("1", REENTRANT, None), state="TIMED_WAITING", frames=DEEP),
         thread("B", parks("1"), holds("2", REENTRANT, None), state="WAITING", frames=DEEP),
     )
-    [finding] = judge_locks(of_jvm(timed)).findings
-    assert (finding.code, finding.severity) == ("jvm-deadlock", "note")
+    links = ((Waits("A", REENTRANT, "0x2", "B", timed=True), Waits("B", REENTRANT, "0x1", "A")),)
+    reported = timed._replace(deadlocks=links)
+    for found in (judge_locks(of_jvm(timed)), judge_locks(of_jvm(reported)), judge(of_jvm(reported), Weighing())):
+        [finding] = found.findings
+        assert (finding.code, finding.severity) == ("jvm-deadlock", "note")
+        assert "until one of them times out" in finding.summary
 
 
 def test_the_deadlocks_that_the_jvm_reports_are_findings_of_every_profile():

@@ -108,6 +108,14 @@ def test_a_dump_gives_what_it_says():
     )
 
 
+@pytest.mark.parametrize("detail", ["stacks", "locks"])
+def test_a_reported_deadlock_that_times_out(detail):
+    """HotSpot reports a tryLock with a timeout too; the stack of its thread shows the timeout."""
+    park = "\tat java.util.concurrent.locks.LockSupport.parkNanos(java.base@17/LockSupport.java:252)\n"
+    [dump] = read(DUMP.replace('"B":\n\tat', f'"B":\n{park}\tat'), detail)
+    assert [[link.timed for link in deadlock] for deadlock in dump.deadlocks] == [[False, True]]
+
+
 def test_without_details_a_thread_is_its_stack_alone():
     """The fast way gives the same stacks, and one object for equal ones."""
     plain, full = read(DUMP * 3, "stacks"), read(DUMP * 3, "threads")

@@ -1,4 +1,4 @@
-"""`opskit jpmp --locks` and `--virtual` on live JVMs: deadlocks, owners, virtual threads; and what they leave behind: nothing."""
+"""`opskit jpmp --locks` and `--virtual` on live JVMs: deadlocks, owners, virtual threads; no file is left."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_three_way_deadlock(inprocess, workload):
 
 @pytest.mark.parametrize("version", [11, 25])
 def test_a_deadlock_over_reentrant_locks(inprocess, workload, version):
-    """With --synchronizers by the owners' own stacks; without, as the JVM tells it; the heap walk is announced."""
+    """With --synchronizers by the owners' own stacks; without, as the JVM reports it; the heap walk is announced."""
     running = workload("lockdeadlock", "lock=2", version=version)
     owned = locks(inprocess, running.pid, "--synchronizers", "--yes")
     [deadlock] = owned["deadlocks"]
@@ -183,7 +183,7 @@ def dumping(workload):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_leaves_no_file(dumping, number):
-    """Interrupted while the JVM writes: whatever it made of ours is removed, also where a second signal follows."""
+    """Interrupted while the JVM writes: the file that it made for us is removed, also after a second signal."""
     _, process = dumping
     process.send_signal(number)
     process.send_signal(signal.SIGTERM if number == signal.SIGTERM else signal.SIGINT)

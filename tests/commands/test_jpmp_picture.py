@@ -157,7 +157,7 @@ def test_what_is_too_narrow_is_counted_and_said(inprocess, saved, tmp_path):
 
 
 def test_a_picture_of_too_many_different_frames_is_thinned(inprocess, saved, tmp_path):
-    """Thousands of stacks without a frame in common: every stack is there, cut at the top, and it is said."""
+    """Of thousands of stacks without a frame in common, each is cut at its leaf end, and a note says so."""
     stacks = (
         ";".join(f"com.example.p{number}.C{depth}.method" for depth in range(60)) + " 1\n" for number in range(5000)
     )

@@ -101,7 +101,7 @@ def test_what_a_healthy_busy_jvm_shows_is_no_finding(dumps):
     ids=["acceptors behind a monitor", "an application server's muxer", "acceptors behind a lock", "a semaphore"],
 )  # fmt: skip
 def test_idle_acceptors_and_semaphores_are_no_finding(threads):
-    """They wait for connections; a semaphore has no owner that could give it back earlier."""
+    """They wait for connections; a semaphore has no owner."""
     assert codes(of_jvm(*[dump(*threads)] * 5)) == []
 
 

@@ -49,7 +49,7 @@ def test_waiters_chain_and_root():
 
 
 def test_a_monitor_that_was_released_in_wait_is_not_held():
-    """Object.wait gives the monitor back: whoever wants it is held up by nobody that waits in it."""
+    """Object.wait gives the monitor back: a thread in wait() does not hold up others."""
     waiting = thread("waiting", Lock("waiting on", "1", "X", 0), holds("1", "X", 1), state="WAITING")
     [lock] = contention([dump(waiting, thread("wants", wants("1", "X")))]).locks
     assert lock.owner is None
@@ -57,7 +57,7 @@ def test_a_monitor_that_was_released_in_wait_is_not_held():
 
 
 def test_waiting_for_work_is_no_contention():
-    """Conditions, empty queues and Object.wait hold nobody up."""
+    """Conditions, empty queues and Object.wait are not contended locks."""
     park = "jdk.internal.misc.Unsafe.park(Native Method)"
     idle = thread(
         "pool-1-thread-1",
@@ -70,7 +70,7 @@ def test_waiting_for_work_is_no_contention():
 
 
 def test_owners_of_synchronizers_are_unknown_until_they_are_listed():
-    """Without `Locked ownable synchronizers` no owner is made up; with them (depth None) it is known."""
+    """Without `Locked ownable synchronizers` the owner is unknown; with them (depth None) it is known."""
     parked = thread("parked", Lock("parking to wait for", "7", SYNC, 0), state="WAITING")
     [unknown] = contention([dump(parked, thread("holder", state="RUNNABLE"))]).locks
     assert unknown.owner is None
@@ -108,7 +108,7 @@ def test_a_deadlock_that_only_the_jvm_sees_is_told_as_it_tells_it():
 
 
 def test_over_samples_contention_is_counted_and_timed():
-    """Samples with contention, and how long one thread stood there without a break."""
+    """Samples with contention, and the longest wait of one thread over consecutive dumps."""
     busy = dump(thread("h", holds("1"), state="RUNNABLE"), thread("w", wants("1")))
     free = dump(thread("h", state="RUNNABLE"), thread("w", state="RUNNABLE"))
     [lock] = contention([busy, busy, free, busy], [0.0, 2.0, 3.0, 9.0]).locks

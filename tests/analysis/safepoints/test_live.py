@@ -50,7 +50,7 @@ def test_each_finding_names_the_process_and_the_closer_look(last, code, severity
 
 
 def test_a_large_part_of_short_stops_is_a_note():
-    """TTSP is half of 0.02 % of the time: that slows nothing down, however long the JVM is watched."""
+    """A TTSP of half of 0.02 % of the time is harmless, however long the JVM is watched."""
     readings = [reading(at_s, 10 * at_s, 0.0002 * at_s, 0.0001 * at_s) for at_s in range(0, 3601, 60)]
     [found] = judge(facts(*readings)).findings
     assert (found.code, found.severity) == ("ttsp-dominates", "note")

@@ -16,7 +16,7 @@ from opskit.jvm.discover import read_perfdata
 
 
 def test_a_jvm_is_sampled_on_a_schedule(workload):
-    """Each interval is seen as it ends; who it is and its counters are in the facts."""
+    """`seen` is called after each interval; the facts have the JVM's identity and counters."""
     jvm = workload("gc=50", options=("-Xmx64m", "-XX:+UseSerialGC"))
     seen = []
     facts = collect(Host.at(None, None), Request(jvm.pid, 0.2, 3), lambda facts: seen.append(len(facts.readings)))

@@ -190,6 +190,7 @@ def test_the_table_hides_the_idle_and_says_so(inprocess, saved, golden):
             f"jpmp-{format_}.txt", re.sub(r"^    \$ .*$", "    $ opskit jpmp dumps.txt", cleaned, flags=re.MULTILINE)
         )
     assert PARKED.split(",")[0] in inprocess("jpmp", path, "-f", "table", "--idle").out
+    assert "idle stack" not in inprocess("jpmp", path, "-f", "table", "--include", "HashMap").out
 
 
 def test_a_deadlock_comes_first(inprocess, samples):

@@ -85,7 +85,7 @@ def _of_run(live: Sampled) -> Iterator[str]:
         yield f"the pauses are more than {limit:g} % of the run (--max-stop): give an INTERVAL of {longer_s:.2g} s or more"
     if live.ended == "long stop":
         goes_on = shell.command("opskit", "jpmp", live.pid, live.schedule.samples, "--max-stop", f"{limit:g}")
-        yield f"ended after the first sample, which paused the JVM for {live.stops_ms[0]:.0f} ms; to continue: {goes_on}"
+        yield f"ended after the first sample, which paused the JVM for {most}{live.stops_ms[0]:.0f} ms; to continue: {goes_on}"
     if cut_off := sum(dump.cut_off for dump in live.dumps):
         yield f"{plural(cut_off, 'sample')} cut off: the JVM did not write all of its threads"
     if live.kind == "threads":

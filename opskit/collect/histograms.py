@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from opskit.collect.jmap_diff import Facts, Sample, Target
 from opskit.collect.schedule import schedule
-from opskit.errors import CannotWrite, NoSuchProcess, OpskitError
+from opskit.errors import CannotWrite, OpskitError
 from opskit.jvm.attach.client import AttachClient
 from opskit.jvm.discover import find_jvm
 from opskit.jvm.dumps.histogram_reader import parse_histograms
@@ -16,7 +16,6 @@ from opskit.jvm.perfdata.stop_clock import StopClock
 from opskit.proc.cgroup.owner import unit_of
 from opskit.proc.cgroup.tree import parse_cgroup
 from opskit.proc.files.status import parse_status
-from opskit.proc.fs import GONE
 from opskit.quantities import duration, plural, size
 from opskit.records import NamedTuple
 
@@ -118,15 +117,9 @@ def _cost(host: Host, jvm: Jvm, ask: Request) -> tuple[float, str]:
     sizes = heap(jvm.perf) if jvm.perf else None
     used, what = sizes.used_bytes if sizes else None, "heap used"
     if not used:  # also before the first objects are counted
-        used, what = _resident_bytes(host, jvm.pid), "resident memory (the used heap is unknown)"
-    pause_s = pause_estimate_s(used, live=ask.live)
+        status = host.fs.maybe(parse_status, jvm.pid, "status")
+        used, what = status and status.bytes_of("VmRSS"), "resident memory (the used heap is unknown)"
+    pause_s = pause_estimate_s(used or 0, live=ask.live)
     how = "each histogram, by a full GC," if ask.live else "each histogram"
     lasts = duration(float(f"{pause_s:.2g}"))
     return pause_s, f"{jvm.pid} ({jvm.main}): {what} {size(used)}: {how} stops it for about {lasts}"
-
-
-def _resident_bytes(host: Host, pid: int) -> int:
-    try:
-        return host.fs.load(parse_status, pid, "status").bytes_of("VmRSS") or 0
-    except GONE:
-        raise NoSuchProcess(pid, "it ended just now") from None

@@ -83,18 +83,14 @@ def is_binary(data: bytes) -> bool:
 
 def thread_prefixes(text: bytes) -> Iterator[bytes]:
     """The part before the quote of each line that may be a HotSpot thread header."""
-    for line in _lines_with(text, _THREADS_ID):
+    at = 0
+    while found := _THREADS_ID.search(text, at):
+        begin, end = text.rfind(b"\n", at, found.start()) + 1 or at, _line_end(text, found.end())
+        at = onwards(found.start(), end)
+        line = text[begin:end]
         quote = line.find(b'"')
         if quote >= 0 and b"{" not in line[:quote] and _is_header(line, quote, _THREADS_ID):
             yield line[:quote]
-
-
-def _lines_with(text: bytes, pattern: re.Pattern[bytes]) -> Iterator[bytes]:
-    at = 0
-    while found := pattern.search(text, at):
-        begin, end = text.rfind(b"\n", at, found.start()) + 1 or at, _line_end(text, found.end())
-        at = onwards(found.start(), end)
-        yield text[begin:end]
 
 
 def _line_end(text: bytes, at: int) -> int:

@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 # Tests in these files that start no JVM run on any worker. One worker runs all others, one after the other: they would see
-# each other's JVMs and hsperfdata files. A file that is not listed is one of those.
+# each other's JVMs and hsperfdata files. A file that is not listed is one of those. BY_PID is a second such worker.
 ANYWHERE = (
     *("analysis/", "proc/", "render/", "jvm/dumps/", "jvm/logs/", "jvm/perfdata/", "jvm/attach/test_wire."),
     *("jvm/test_launch.", "jvm/test_mapped_files.", "collect/test_targets."),
@@ -52,6 +52,10 @@ GROUPS = {
         "actions/test_trace_lookups",
     ),
 }
+BY_PID = (  # they look at no JVM but their own, and start none whose load or leftovers others could see
+    *("commands/test_jmap_diff", "commands/test_limits_real", "commands/test_jpmp_live"),
+    *("jvm/attach/test_client.", "jvm/attach/test_deadline."),
+)
 STARTS_JVMS = {"workload", "fake_jvm", "jvm", "jvm_version"}
 
 
@@ -61,7 +65,7 @@ def pytest_collection_modifyitems(items):
         place = item.path.relative_to(ROOT / "tests").as_posix()
         group = next((name for name, places in GROUPS.items() if place.startswith(places)), None)
         if group is None and (not place.startswith(ANYWHERE) or STARTS_JVMS.intersection(item.fixturenames)):
-            group = "machine"
+            group = "JVMs by PID" if place.startswith(BY_PID) else "machine"
         if group is not None and item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(group))
 

@@ -11,7 +11,7 @@ import pytest
 from fuzztargets import TARGETS, Target
 
 INPUTS = 2000
-LARGE, SMALL = 256 << 10, 32 << 10
+LARGE, SMALL = 128 << 10, 16 << 10
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -26,7 +26,7 @@ def test_no_input_brings_a_parser_down(name):
 @pytest.mark.parametrize("name", TARGETS)
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_runs_of_anything_are_read_in_time(name):
-    """256 KiB of each class of characters, words and lines, alone and inside a sample."""
+    """128 KiB of each class of characters, words and lines, alone and inside a sample."""
     slow = [
         f"{unit[:80]!r} within {data[:80]!r}…: {found[0]}: {found[1]}"
         for unit, data in fuzz.runs(name, LARGE, SMALL)

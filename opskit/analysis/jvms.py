@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from opskit.proc.cgroup.limits import CpuLimit
 
 GC_PERCENT = 10.0  # of the time: more delays every answer
+_FEW = 3  # pauses or periods in a window; fewer are no rate
 THROTTLED_PERCENT = 5.0  # of the scheduler periods
 MEMORY_PERCENT = 90.0  # of the limit at which the kernel kills
 # Since a JVM's start: in the first seconds it warms up, and what happened days ago may be over.
@@ -36,11 +37,16 @@ class Shares(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A JVM and its shares. `memory_percent`: resident memory of the limit; None: no limit."""
+    """A JVM, the reading before, and its shares. `memory_percent`: resident memory of the limit; None: no limit."""
 
     seen: Seen
+    before: Reading | None
     shares: Shares
     memory_percent: float | None
+
+    def since(self, count: Callable[[Reading], int | None]) -> int:
+        """By how much a counter grew in the window."""
+        return (count(self.seen.reading) or 0) - ((count(self.before) or 0) if self.before else 0)
 
 
 class Result(NamedTuple):
@@ -60,7 +66,7 @@ class Result(NamedTuple):
 
 
 def judge(facts: Facts, sort: str = "pid") -> Result:
-    """Order the JVMs, and find those with trouble."""
+    """Order the JVMs, and make the findings about them."""
     rows = [_row(seen, facts.before.get(seen.key)) for seen in facts.seen]
     found = (finding for row in rows for find in (_gc, _throttling, _memory) for finding in find(row))
     return Result(facts, ordered(rows, sort), most_severe_first(found))
@@ -68,7 +74,7 @@ def judge(facts: Facts, sort: str = "pid") -> Result:
 
 def _row(seen: Seen, before: Reading | None) -> Row:
     rss, limit = seen.reading.rss_bytes, seen.memory.limit_bytes if seen.memory else None
-    return Row(seen, shares(seen.reading, before), 100.0 * rss / limit if rss is not None and limit else None)
+    return Row(seen, before, shares(seen.reading, before), 100.0 * rss / limit if rss is not None and limit else None)
 
 
 def shares(now: Reading, before: Reading | None = None) -> Shares:
@@ -124,15 +130,17 @@ def ordered(rows: Sequence[Row], by: str) -> list[Row]:
 
 
 def _found(
-    row: Row, code: str, summary: str, evidence: str, next_: str, share: float | None, *, rate: bool = False
+    row: Row, code: str, summary: str, evidence: str, next_: str, share: float | None, *, events: int | None = None
 ) -> Finding:
-    """`share` in percent; `rate`: of the window, and a note if that is the JVM's first seconds, or days."""
-    jvm, window_s = row.seen.jvm, row.shares.window_s if rate else None
-    since_start = window_s is not None and window_s == row.seen.reading.age_s
+    """`share` in percent; with `events` of the window: a note for a few of them, the JVM's first seconds, or days."""
+    jvm, window_s = row.seen.jvm, None if events is None else row.shares.window_s
+    is_note = events is not None and events < _FEW
+    if window_s is not None and row.before is None:
+        is_note = is_note or not _WARM_S <= window_s <= _LATELY_S
     inside = Entity("cgroup", row.seen.place.path) if row.seen.place else None
     return Finding(
         code,
-        "note" if since_start and not _WARM_S <= (window_s or 0) <= _LATELY_S else "warning",
+        "note" if is_note else "warning",
         Entity("process", jvm.pid, jvm.start_ticks, inside),
         f"{jvm.main} {summary}",
         evidence,
@@ -149,7 +157,8 @@ def _gc(row: Row) -> Iterator[Finding]:
         yield _found(
             row, "jvm-gc-share", f"spends {percent(share / 100)} of the time in GC pauses{full}",
             f"{reading.gc.pauses:,} pauses since its start, by sun.gc.collector.*.time of its hsperfdata",
-            shell.command("opskit", "jmap-diff", row.seen.jvm.pid, "-c", 5), share, rate=True,
+            shell.command("opskit", "jmap-diff", row.seen.jvm.pid, "-c", 5), share,
+            events=row.since(lambda reading: reading.gc.pauses),
         )  # fmt: skip
 
 
@@ -161,7 +170,8 @@ def _throttling(row: Row) -> Iterator[Finding]:
             f"is throttled in {percent(share / 100)} of the scheduler periods by its cgroup's quota of {cpu.cpus:g} CPUs; "
             "raise the quota, or use fewer threads (-XX:ActiveProcessorCount)",
             f"cpu.stat of {cpu.path}: {cpu.throttled_periods:,} of {cpu.periods:,} periods since its creation",
-            shell.command("opskit", "jvms", row.seen.jvm.pid, "-w"), share, rate=True,
+            shell.command("opskit", "jvms", row.seen.jvm.pid, "-w"), share,
+            events=row.since(lambda reading: reading.cpu and reading.cpu.throttled_periods),
         )  # fmt: skip
 
 
@@ -170,13 +180,16 @@ def _memory(row: Row) -> Iterator[Finding]:
     limit = memory.limit_bytes if memory else None
     if memory is None or not limit:
         return
-    if row.memory_percent is not None and row.memory_percent >= MEMORY_PERCENT:
+    # ZGC without generations maps its heap three times: VmRSS counts each, the cgroup counts one.
+    files = reading.file_bytes
+    held = min((reading.rss_bytes or 0) - (files or 0), memory.usage_bytes or limit)
+    if held >= limit * MEMORY_PERCENT / 100:
         yield _found(
             row, "jvm-near-memory-limit",
-            f"has {size(reading.rss_bytes)} resident, {percent(row.memory_percent / 100)} of its cgroup's limit of "
+            f"has {size(held)} resident{'' if files is None else ' without mapped files'}, {percent(held / limit)} of its cgroup's limit of "
             f"{size(limit)}, at which the kernel kills it; raise the limit, or lower -Xmx",
-            f"VmRSS of /proc/{pid}/status, memory limit of {memory.path}",
-            shell.command("opskit", "jmap-diff", pid, "-c", 5), row.memory_percent,
+            f"VmRSS{'' if files is None else ' and RssFile'} of /proc/{pid}/status, memory limit of {memory.path}",
+            shell.command("opskit", "jmap-diff", pid, "-c", 5), 100 * held / limit,
         )  # fmt: skip
     if reading.heap and reading.heap.max_bytes > limit:
         yield _found(

@@ -1,4 +1,4 @@
-"""Reads what lies around each JVM for those who attach to it, what ended JVMs left in /tmp, and attaches on request."""
+"""Read the attach and hsperfdata files of each JVM and the leftovers of ended ones in /tmp; attach on request."""
 
 from __future__ import annotations
 

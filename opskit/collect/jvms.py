@@ -1,4 +1,4 @@
-"""Reads every JVM: its counters, CPU, memory, cgroup limits, and whether opskit could attach to it."""
+"""Read every JVM: its counters, CPU, memory, cgroup limits, and whether opskit could attach to it."""
 
 from __future__ import annotations
 
@@ -55,6 +55,7 @@ class Reading(NamedTuple):
     heap: Heap | None
     rss_bytes: int | None
     threads: int | None
+    file_bytes: int | None = None  # of the resident memory: mapped files, which the kernel reclaims
 
 
 class Seen(NamedTuple):
@@ -91,7 +92,7 @@ class Facts(NamedTuple):
 
 
 class Collector:
-    """Looks once, or again and again for a watch."""
+    """Look once, or repeatedly for a watch."""
 
     def __init__(self, host: Host, ask: Request) -> None:
         self.host, self.ask = host, ask
@@ -174,6 +175,7 @@ def _see(host: Host, jvm: Jvm, mounts: list[Mount], ours: tuple[int, int] | None
         heap=heap(jvm.perf) if jvm.perf else None,
         rss_bytes=status.bytes_of("VmRSS"),
         threads=stat.threads,
+        file_bytes=status.bytes_of("RssFile"),
     )
     attach = attachable(fs, jvm, status, stat.state, frozen, ours) if ours is not None else None
     release = None if jvm.perf else jdk_release(fs, jvm).get("JAVA_VERSION")

@@ -1,4 +1,4 @@
-"""Reads who holds which pipe, what is queued in it, and who is blocked on it."""
+"""Read who holds which pipe, what is queued in it, and who is blocked on it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from opskit.errors import NoSuchProcess, NotPermitted, NotSupported
 from opskit.proc.files.boot_time import parse_boot_time
 from opskit.proc.files.stat import parse_stat
-from opskit.proc.fs import optional
 from opskit.proc.pipe_scan import Holder, PipeScan, PipeScanner, fds_in_flight
 from opskit.proc.process import command_name, real_uid
 from opskit.proc.rights import how_to_be_allowed
@@ -18,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from opskit.host import Host
-    from opskit.proc.pipe_fill import Blocked, Fill
+    from opskit.proc.pipe_fill import Fill
+    from opskit.proc.pipe_waits import Wait
     from opskit.proc.process import Process
 
 # A writer sleeps for a moment on any busy pipe. It counts as blocked when it still does after the first wait; its reader
@@ -31,7 +31,7 @@ class Request(NamedTuple):
 
     pids: tuple[int, ...] = ()
     uids: frozenset[int] = frozenset()
-    people: bool = False  # who each process is
+    processes: bool = False  # identify each process
     commands: bool = False  # their names alone
     ends: bool = False  # directions, and the processes on the other side
     fill: bool = False  # what is queued, and who is blocked
@@ -61,13 +61,14 @@ class Facts(NamedTuple):
     ask: Request
     scan: PipeScan
     others: tuple[Holder, ...]  # what processes that were not asked about hold of the same pipes
-    people: Mapping[int, Process]
+    processes: Mapping[int, Process]
     commands: Mapping[int, str]
     in_flight: Mapping[int, int]  # fds in sockets, by pid
     fills: Mapping[bytes, Fill]
-    blocked: Sequence[Blocked]  # threads in write()
+    blocked: Sequence[Wait]  # threads in write()
     drained: frozenset[bytes]  # pipes from which something was read meanwhile
-    threads: Mapping[int, int]  # how many a process with a blocked one has
+    # What each thread did all the time, of the blocked, their readers and those that they wait for; None: it was active.
+    waits: Mapping[int, Sequence[Wait] | None]
     samples: Sequence[Sample]  # all looks of a watch
     notes: Sequence[str]
     boot_s: int | None
@@ -88,20 +89,24 @@ class Facts(NamedTuple):
 
 
 class Collector:
-    """Looks once, or again and again for a watch, which it keeps the samples of."""
+    """Look once, or repeatedly for a watch, whose samples it keeps."""
 
     def __init__(self, host: Host, ask: Request, *, watch: bool = False) -> None:
-        """Raises NoSuchProcess for a pid that is not there, NotPermitted where --fill would reach into another machine."""
+        """Check the request. Raises NoSuchProcess, and NotPermitted where --fill would reach into another machine."""
         self.host, self.ask, self.watch = host, ask, watch
         if ask.fill and not host.is_own:
             where = f"{host.fs.proc} is another machine or PID namespace"
             raise NotPermitted(f"{where}; --fill has to reach into its processes")
+        self._starts: dict[int, int | None] = {}
         for pid in ask.pids:
             if not host.fs.exists(pid):
                 raise NoSuchProcess(pid, _why_missing(host, pid))
+            who = host.process(pid)
+            if who.has_ended and who.start_ticks is not None:
+                raise NoSuchProcess(pid, f"it is a zombie: it has ended, and its parent {who.ppid} has not reaped it")
+            self._starts[pid] = who.start_ticks
         self.samples: list[Sample] = []
         self._begun = host.monotonic()
-        self._starts = {pid: host.process(pid).start_ticks for pid in ask.pids} if watch else {}
         ends = ask.ends or ask.fill or (ask.owners and host.is_own)
         same_table: Callable[[int, int], bool] | None = None
         if ask.threads and host.is_own:
@@ -120,14 +125,15 @@ class Collector:
         pids = {holder.pid for holder in holders}
         # Another machine's pids are not ours: their fds are never copied, so the capacities stay unknown.
         reach = host.is_own and (ask.fill or ask.owners)
-        fills, blocked, drained = self._fills(ask, holders) if reach else ({}, [], frozenset())
+        fills = self._fills(holders) if reach else {}
+        fifos = {path: key for key, path in scan.fifo_paths.items()}
+        blocked, drained, waits = self._blocked(holders, fills, fifos) if reach and ask.fill else ([], frozenset(), {})
         return Facts(
             ask, scan, others,
-            people={pid: host.process(pid) for pid in pids} if ask.people else {},
+            processes={pid: host.process(pid) for pid in pids} if ask.processes else {},
             commands={pid: command_name(host.fs, pid) for pid in pids} if ask.commands else {},
             in_flight=fds_in_flight(host.fs, sockets) if ask.ends and _has_one_sided(holders) else {},
-            fills=fills, blocked=blocked, drained=drained,
-            threads={entry.pid: len(optional(host.fs.tids, entry.pid, default=[])) for entry in blocked},
+            fills=fills, blocked=blocked, drained=drained, waits=waits,
             samples=self.samples,
             notes=_notes(host, scan),
             boot_s=host.fs.maybe(parse_boot_time, "stat") if self.watch else None,
@@ -167,7 +173,7 @@ class Collector:
         return scan, touching, [*scan.sockets, *rest.sockets]
 
     def _refuse_denied(self, ask: Request, scan: PipeScan) -> None:
-        """A process that was asked for by its pid must be answered for; so must a copy that holds no fds at all."""
+        """Raise for a process that was asked for by its PID and cannot be read, and for a copy without any fds."""
         host = self.host
         if scan.garbled and not scan.scanned:
             raise scan.garbled[0]
@@ -175,7 +181,7 @@ class Collector:
             remedy = "copy the links in each PID/fd too (cp -a)"
             raise NotSupported(f"{host.fs.proc} is a copy without file descriptors; {remedy}")
         for pid in ask.pids:
-            if pid in scan.vanished:
+            if pid in scan.vanished and (not self.watch or set(ask.pids) <= set(scan.vanished)):
                 raise NoSuchProcess(pid, "it ended during the scan")
             if pid in scan.denied and not host.fs.is_live:
                 raise NotSupported(f"{host.fs.path(pid, 'fd')} is not in this copy: the pipes of {pid} are unknown")
@@ -185,29 +191,36 @@ class Collector:
                 what = f"the file descriptors of {pid} ({who.command}, user {who.user or 'unknown'})"
                 raise NotPermitted(f"cannot read {what}: permission denied; {remedy}")
 
-    def _fills(
-        self, ask: Request, holders: Sequence[Holder]
-    ) -> tuple[Mapping[bytes, Fill], Sequence[Blocked], frozenset[bytes]]:
+    def _fills(self, holders: Sequence[Holder]) -> Mapping[bytes, Fill]:
         from opskit.proc.kernel.syscalls import pipe_fill
-        from opskit.proc.pipe_fill import blocked_writers, read_fills, times_slept
+        from opskit.proc.pipe_fill import read_fills
+
+        return read_fills(holders, pipe_fill)
+
+    def _blocked(
+        self, holders: Sequence[Holder], fills: Mapping[bytes, Fill], fifos: Mapping[bytes, bytes]
+    ) -> tuple[Sequence[Wait], frozenset[bytes], Mapping[int, Sequence[Wait] | None]]:
+        """Facts.blocked, drained and waits."""
+        from opskit.proc.pipe_waits import blocked_writers, waits_around
 
         fs = self.host.fs
-        fills = read_fills(holders, pipe_fill)
-        if not ask.fill:
-            return fills, [], frozenset()
-        blocked = blocked_writers(fs, holders, fills)
-        before = times_slept(fs, blocked)
+        blocked = blocked_writers(fs, holders, fills, fifos)
         drained: set[bytes] = set()
+        before: Mapping[int, Sequence[Wait]] = {}
+        waits: Mapping[int, Sequence[Wait]] = {}
         for wait_s in _SETTLE_S:
-            if not {entry.key for entry in blocked} - drained:
+            keys = {entry.on for entry in blocked}
+            if not keys - drained:
                 break
             self.host.sleep(wait_s)
-            after = times_slept(fs, blocked)
-            drained |= {entry.key for entry in blocked if after.get(entry, 0) > before.get(entry, 0)}
-            keys = {entry.key for entry in blocked}
-            still = set(blocked_writers(fs, [_only(holder, keys) for holder in holders], fills))
-            blocked = [entry for entry in blocked if entry in still]
-        return fills, blocked, frozenset(drained)
+            now = blocked_writers(fs, [_only(holder, keys) for holder in holders], fills, fifos)
+            # A writer sleeps anew when a reader has taken something out of its full pipe.
+            drained |= {entry.on for entry in blocked if entry not in now}
+            known = {entry[:4] for entry in blocked}
+            blocked = [entry for entry in now if entry[:4] in known]
+            before, waits = waits, waits_around(fs, holders, blocked, fifos)
+        asleep = {pid: each if each == before.get(pid) else None for pid, each in waits.items()}
+        return blocked, frozenset(drained), asleep
 
 
 def _why_missing(host: Host, pid: int) -> str:

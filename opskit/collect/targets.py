@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.errors import NoSuchProcess, UsageError
+from opskit.proc.fs import optional
 from opskit.proc.process import command_name
 from opskit.proc.user_files import exists
 from opskit.quantities import integer
@@ -55,7 +56,11 @@ def resolve_process(host: Host, word: str, command: str) -> int:
     matching = [jvm for jvm in found if word.lower() in jvm.main.lower()] if word else []
     named = {jvm.pid: _line(host, jvm) for jvm in matching}
     if not named and word:
-        named = {pid: f"{pid:>9}  {word}" for pid in host.fs.pids() if command_name(host.fs, pid) == word}
+        ours = (
+            integer(optional(host.fs.link, "self", default=b"")) if host.fs.is_live else None
+        )  # opskit is a python3 too
+        pids = (pid for pid in host.fs.pids() if pid != ours)
+        named = {pid: f"{pid:>9}  {word}" for pid in pids if command_name(host.fs, pid) == word}
     if len(named) == 1:
         return next(iter(named))
     if named:

@@ -37,9 +37,9 @@ def pipes(
 
     pids = tuple(resolve_process(run.host, word, "pipes") for word in targets)
     is_text = run.format == "text"
-    people = not is_text or ends or fill or fifos or by_user
+    identify = not is_text or ends or fill or fifos or by_user
     ask = Request(
-        pids, run.uids, people=people, commands=by_process and not people, ends=ends, fill=fill, owners=by_user,
+        pids, run.uids, processes=identify, commands=by_process and not identify, ends=ends, fill=fill, owners=by_user,
         fifos=fifos, threads=threads,
     )  # fmt: skip
     collector = Collector(run.host, ask, watch=run.watching)

@@ -16,7 +16,7 @@ R = TypeVar("R")
 
 
 class Kind:
-    """What a value is: its JSON type, how people read it, and how it becomes JSON (None: as it is)."""
+    """What a value is: its JSON type, its human-readable form, and how it becomes JSON (None: as it is)."""
 
     __slots__ = ("dump", "right", "schema", "show")
 
@@ -35,7 +35,6 @@ SIZE = Kind({"type": "integer"}, quantities.size, right=True)  # bytes
 SECONDS = Kind({"type": "number"}, quantities.duration, right=True)
 SHARE = Kind({"type": "number"}, quantities.percent, right=True)  # 0 to 1
 NUMBER = Kind({"type": "number"}, right=True)
-ANY = Kind({})
 
 
 def list_of(kind: Kind) -> Kind:
@@ -87,11 +86,11 @@ class Field(Generic[R]):
         self.right = kind.right if right is None else right
 
     def human(self, row: R) -> str:
-        """The cell for people, on one line."""
+        """The human-readable cell, on one line."""
         return " ".join(self.lines(row))
 
     def lines(self, row: R) -> tuple[str, ...]:
-        """The cell for people, line by line: a tuple of strings has several."""
+        """The human-readable cell, line by line: a tuple of strings has several."""
         value = self.value(row)
         if self.show is not None:
             return (self.show(value),)

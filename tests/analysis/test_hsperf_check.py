@@ -131,7 +131,7 @@ def test_who_can_attach(changes, expected):
 
 
 def test_the_blogs_case():
-    """A setgid /tmp under JDK 8 gives the socket root's group: both reasons are said, and the repair."""
+    """A setgid /tmp under JDK 8 gives the socket root's group: both reasons are reported, and the repair."""
     setgid = Tmp(entry("/tmp", "directory", 0, 0, 0o3777), Space(False, 1 << 30, 1000), shared=True)
     checked = check(java_major=8, tmp=setgid, socket=Socket(entry(SOCKET, gid=0), True, PID))
     assert codes(checked) == ["tmp-setgid", "attach-socket-group"]
@@ -154,7 +154,7 @@ def test_the_blogs_case():
     ],
 )
 def test_triggers(uid, in_cwd, major, age_s, listener, expected):
-    """JDK 8 wants its own uid, later ones take root's; one in the cwd hides any other."""
+    """JDK 8 accepts its own uid, later ones root's too; one in the cwd hides any other."""
     trigger = Trigger(entry(f"/srv/.attach_pid{PID}", "plain file", uid, uid, age_s=age_s), in_cwd)
     checked = check(triggers=(trigger,), java_major=major, listener=listener, socket=None)
     assert [(finding.code, finding.severity) for finding in checked.findings if "trigger" in finding.code] == expected
@@ -257,7 +257,7 @@ def test_only_what_is_proven_dead_is_removed(kind, locked, mapped, initial, refu
 
 @pytest.mark.parametrize("name", ["a;touch pwn", "$(touch pwn)", "`x`", "'", "a\nb", "-rf", "\udcff"])
 def test_a_path_in_a_printed_command_is_one_word(name):
-    """Where a command reads a path, the path is what it is; where it would change it, opskit's own command stands there."""
+    """A command that reads a path names the path itself; a repair is opskit's own command."""
     place = f"/srv/{name}/tmp"
     there = entry(place, "directory", 0, 0, 0o777)._replace(inside="/tmp")
     tmp = Tmp(there, Space(False, 0, 0), shared=False)

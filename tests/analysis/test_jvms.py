@@ -14,9 +14,11 @@ from opskit.proc.cgroup.limits import CpuLimit, MemoryLimit
 MIB = 1 << 20
 
 
-def reading(at_s=100.0, cpu_s=10.0, cpu=None, rss=50 * MIB, gc_s=0.0, stopped_s=0.0, age_s=None, largest=64 * MIB):
-    heap = Heap(8 * MIB, 8 * MIB, largest)
-    return Reading(at_s, at_s if age_s is None else age_s, cpu_s, GcWork(4, 4, gc_s), stopped_s, cpu, heap, rss, 20)
+def reading(
+    at_s=100.0, cpu_s=10.0, cpu=None, rss=50 * MIB, gc_s=0.0, stopped_s=0.0, age_s=None, largest=64 * MIB, pauses=4, file=None
+):  # fmt: skip
+    heap, gc = Heap(8 * MIB, 8 * MIB, largest), GcWork(pauses, pauses, gc_s)
+    return Reading(at_s, at_s if age_s is None else age_s, cpu_s, gc, stopped_s, cpu, heap, rss, 20, file)
 
 
 def seen(pid=7, memory=None, **numbers):
@@ -91,9 +93,26 @@ def test_what_a_counter_gathered_over_days_is_a_note_and_what_the_window_shows_a
     old = seen(at_s=500_000.0, gc_s=100_000)
     [finding] = judge(facts(old)).findings
     assert finding.severity == "note"
-    before = {old.key: reading(at_s=499_990.0, gc_s=99_998)}
+    before = {old.key: reading(at_s=499_990.0, gc_s=99_998, pauses=1)}
     [finding] = judge(facts(old, before=before)).findings
     assert (finding.severity, finding.window_s, finding.share) == ("warning", 10.0, 0.2)
+
+
+def test_one_pause_or_period_in_a_short_window_is_a_note():
+    """G1 aims at 200 ms a pause, which is a tenth of the usual interval of a watch; a period is a twentieth of it."""
+    now = seen(at_s=102.0, gc_s=1.25, pauses=5, cpu=CpuLimit("/a", 2, 120, 1, 1))
+    found = judge(facts(now, before={now.key: reading(gc_s=1, cpu=CpuLimit("/a", 2, 100, 0, 0))})).findings
+    assert [(each.code, each.severity) for each in found] == [("jvm-gc-share", "note"), ("jvm-cpu-throttled", "note")]
+    now = seen(at_s=102.0, gc_s=1.25, pauses=7, cpu=CpuLimit("/a", 2, 120, 3, 1))
+    found = judge(facts(now, before={now.key: reading(gc_s=1, cpu=CpuLimit("/a", 2, 100, 0, 0))})).findings
+    assert [each.severity for each in found] == ["warning", "warning"]
+
+
+@pytest.mark.parametrize(("file", "usage", "codes"), [(30, 99, []), (1, 99, ["jvm-near-memory-limit"]), (0, 40, [])])
+def test_memory_that_the_kernel_reclaims_is_not_near_the_limit(file, usage, codes):
+    """The page cache of mapped files (Lucene, Kafka), and what is mapped several times (ZGC)."""
+    jvm = seen(rss=95 * MIB, file=file * MIB, memory=MemoryLimit("/a", 100 * MIB, usage * MIB))
+    assert [finding.code for finding in judge(facts(jvm)).findings] == codes
 
 
 def test_samples_have_the_shares_between_the_looks():

@@ -1,13 +1,17 @@
-"""Which JVM is meant by what stands on the command line."""
+"""Which process a word of the command line names."""
 
 from __future__ import annotations
+
+import os
 
 import pytest
 from jvmtree import LIBJVM, Tree
 
-from opskit.collect.targets import is_file, is_pid, resolve_jvm, resolve_process
+from opskit.collect.targets import WhichProcess, is_file, is_pid, resolve_jvm, resolve_process
 from opskit.errors import NoSuchProcess, UsageError
 from opskit.host import Host
+from opskit.proc.fs import ProcFS
+from opskit.proc.process import command_name
 
 
 @pytest.fixture
@@ -34,7 +38,7 @@ def test_digits_alone_are_a_pid_and_a_slash_makes_a_file(tmp_path, monkeypatch):
 
 
 def test_a_pid_is_taken_as_it_is(tree, host):
-    """Whether it is a JVM is for the one to say who asks it: its errors know more."""
+    """Whether it is a JVM is found out by whoever reads it, with a better error."""
     tree.process(300, ("sh",), threads=1)
     assert resolve_jvm(host, "300") == 300
     with pytest.raises(NoSuchProcess, match="no process 301: opskit jvms"):
@@ -94,3 +98,12 @@ def test_hundreds_of_jvms_are_not_all_listed(tree, host):
         resolve_jvm(host, "worker")
     assert len(caught.value.lines) == 41
     assert caught.value.lines[-1] == "… 20 more; opskit jvms lists them all"
+
+
+def test_opskit_itself_is_never_meant():
+    """Its exe is a Python, as that of many programs."""
+    fs, ours = ProcFS(), os.getpid()
+    try:
+        assert resolve_process(Host(fs), command_name(fs, ours), "pipes") != ours
+    except WhichProcess as which:
+        assert all(line.split()[0] != str(ours) for line in which.lines)  # noqa: PT017

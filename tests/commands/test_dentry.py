@@ -96,7 +96,7 @@ def test_linux_2_4(inprocess, tree):
 
 
 def test_merged_caches_are_found_by_their_aliases(inprocess, tree):
-    """Dentries listed under another cache's name are found, and who shares the cache is said."""
+    """Dentries listed under another cache's name are found, and the other users of that cache are named."""
     root = tree(MERGED)
     found = document(inprocess, "--root", root)
     assert found["dentry_slab_bytes"] == 102900 // 21 * 4096
@@ -106,7 +106,7 @@ def test_merged_caches_are_found_by_their_aliases(inprocess, tree):
 
 
 def test_a_cache_that_is_nowhere_is_unknown_not_zero(inprocess, tree):
-    """Without the links nobody can tell where the dentries are: null, and said."""
+    """Without the links the dentry cache is unknown: null, with a note."""
     files = {name: content for name, content in MERGED.items() if not name.startswith("sys/")}
     found = document(inprocess, "--root", tree(files))
     assert found["dentry_slab_bytes"] is None

@@ -59,7 +59,7 @@ def run(*words, directory=None):
 
 
 def trees_mounts():
-    """What is mounted for everybody: nothing may be added to it."""
+    """The mounts that every process sees: nothing may be added to them."""
     with open("/proc/self/mountinfo", encoding="utf-8") as file:
         return file.read()
 

@@ -101,7 +101,7 @@ cli.main()
 
 
 def test_a_sync_that_hangs_is_left_behind(host_changes):
-    """The drop is done all the same, and it is said that dirty data stayed."""
+    """The drop is done all the same, with a note that dirty data stayed."""
     words = ("--drop", "pagecache", "--yes", "--sync-timeout", "500ms", "-f", "json")
     done = subprocess.run([sys.executable, "-c", SLOW_SYNC, *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -140,7 +140,7 @@ def test_a_read_only_proc_sys(machine_root):
 
 
 def test_a_container_is_refused_without_the_option(machine_root):
-    """In a pid namespace of its own: refused, with the gentler way; --in-container lets it through to the rights."""
+    """In a pid namespace of its own: refused, with memory.reclaim as the alternative; with --in-container only the rights are checked."""
     done = without_a_drop(lambda: in_namespace(DROP, "-p", "-f", "--mount-proc"))
     assert done.returncode == 2
     assert "this is a container (its pid namespace" in done.stderr

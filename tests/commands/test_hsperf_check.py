@@ -22,6 +22,7 @@ from stracing import ACTS, OPENS, traced
 from users import reserved_user
 
 from opskit.analysis.hsperf_check import rules
+from opskit.jvm import discover
 from opskit.jvm.attach.client import AttachClient
 from opskit.proc.fs import ProcFS
 
@@ -234,7 +235,7 @@ def test_a_jvm_in_a_user_namespace_is_repaired_from_within_only(check, workload,
 
 
 def test_ones_own_socket_needs_no_root(as_nobody, workload, root_only):
-    """Its owner may repair the socket's mode; what is mapped only root can look at, and that is said."""
+    """Its owner may repair the socket's mode; only root can read what is mapped, and a note says so."""
     running = workload("sleep=1", user=65534, group=65534)
     AttachClient(ProcFS(), running.pid, 60).thread_dump()
     path = f"/tmp/.java_pid{running.pid}"
@@ -269,7 +270,7 @@ def test_the_blogs_case(check, opskit, workload, passwd_user):
 
 
 def test_the_verdicts_are_what_jstack_really_does(check, workload, passwd_user):
-    """Oracle: the JDK's own jstack, as root and as the user, meets exactly what was said."""
+    """Oracle: the JDK's own jstack, as root and as the user, fails or works exactly as predicted."""
     jstack = Path(jvms.java(17)).parent / "jstack"
     app = start_app(workload, passwd_user, 17)
     for break_it in (lambda: None, *(lambda fault=fault: FAULTS[fault](app) for fault in list(FAULTS)[:3])):
@@ -396,8 +397,14 @@ def wait_for_codes(check, pid):
     return codes(check(pid)[1])
 
 
+@pytest.fixture
+def soon_grown(monkeypatch):
+    """A JVM counts as starting for half a second instead of five."""
+    monkeypatch.setattr(discover, "_YOUNG_S", 0.5)
+
+
 @pytest.mark.parametrize("mode", [0o555, 0o300])
-def test_a_directory_that_its_own_user_cannot_use(check, workload, passwd_user, mode):
+def test_a_directory_that_its_own_user_cannot_use(check, workload, passwd_user, soon_grown, mode):
     """Its mode locks the JVM's own user out: the finding names that mode and the repair."""
     name, uid, gid = passwd_user
     directory = Path(f"/tmp/hsperfdata_{name}")
@@ -414,7 +421,7 @@ def test_a_directory_that_its_own_user_cannot_use(check, workload, passwd_user, 
         directory.rmdir()
 
 
-def test_a_directory_that_a_jvm_does_not_use(check, workload, passwd_user, tmp_path):
+def test_a_directory_that_a_jvm_does_not_use(check, workload, passwd_user, soon_grown, tmp_path):
     """Writable for others, or a link, when the JVM starts: it keeps its counters to itself."""
     name, uid, gid = passwd_user
     directory = Path(f"/tmp/hsperfdata_{name}")
@@ -492,7 +499,7 @@ def test_tmp(check, workload, passwd_user, code):
 
 
 def test_two_that_share_a_tmp_and_an_inner_pid(check, workload, root_only):
-    """Socket and counters at the name belong to the other JVM: said, and nothing is repaired."""
+    """Socket and counters of that name belong to the other JVM: reported, and not repaired."""
     unshared = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
     first = workload("sleep=1", wrapper=unshared)
     second = workload("sleep=2", wrapper=unshared)
@@ -550,7 +557,7 @@ def test_a_stopped_jvm(check, workload):
 def test_a_jvm_that_reaches_no_safepoint(opskit, workload, jvm_version):
     """--probe comes back in its timeout, and names the thread."""
     running = workload("hog", version=jvm_version, options=jvms.HOG_OPTIONS)
-    ran = opskit("hsperf-check", running.pid, "--probe", "--timeout", "3")
+    ran = opskit("hsperf-check", running.pid, "--probe", "--timeout", "2")
     assert ran.code == 2
     assert 'thread "hog"' in ran.out
 
@@ -641,7 +648,7 @@ def test_no_jvm_at_all(inprocess, tree):
 
 
 def test_a_jvm_by_its_name(inprocess, tmp_path):
-    """A part of its main class stands for its PID; two JVMs that match are listed, exit 2; a copy is named as the reason."""
+    """A part of its main class may replace its PID; two JVMs that match are listed, exit 2; a copy is named as the reason."""
     tree = Tree(tmp_path)
     for pid, main in ((70, "com.example.Billing"), (90, "com.example.Orders")):
         tree.process(pid, ("java", "-cp", "x", main), maps=LIBJVM)

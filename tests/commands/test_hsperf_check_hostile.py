@@ -176,7 +176,7 @@ def repair(pid, uid, names, code, proof, tmp=("tmp",), **what):
 
 
 def forced(attacker, user, name=None):
-    """Whether the deed refuses whatever the look says: tries every repair of the attacker's files; gives the reasons."""
+    """Try every repair of the attacker's files, whatever the plan says; the reasons why each was refused."""
     directory = (f"hsperfdata_{name or user.pw_name}",)
     file, place = (*directory, str(attacker.pid)), (f".java_pid{attacker.pid}",)
     planned = []
@@ -215,7 +215,7 @@ def test_a_file_with_the_number_of_the_attackers(attack, fix, ground, user, how)
 
 @pytest.mark.parametrize("how", IN_MOUNTS)
 def test_a_file_that_every_user_may_write_to(attack, fix, ground, user, how):
-    """It really maps root's file, at the right name: only the mount tells that it does not lie there."""
+    """It really maps root's file, at the right name: only the mount shows that it is another place."""
     victim = write(ground / "board", 0o666)
     before = seen(victim)
     attacker = attack(how, "mapped", victim)
@@ -227,7 +227,7 @@ def test_a_file_that_every_user_may_write_to(attack, fix, ground, user, how):
 
 @pytest.mark.parametrize("how", IN_MOUNTS)
 def test_a_file_of_its_own_under_the_victims_name(attack, fix, ground, user, how):
-    """A file of the victim's, closed to all, whose owner the attacker was when it mapped it: only the mount tells."""
+    """A file of the victim's, closed to all, which the attacker owned when it mapped it: only the mount shows it."""
     victim = write(ground / "handed-over", 0o600)
     os.chown(victim, user.pw_uid, user.pw_gid)
     attacker = attack(how, "mapped", victim)
@@ -378,7 +378,7 @@ def test_each_proof_by_itself(own, user, tmp_path):
 
 
 def test_a_file_that_is_mapped_on_another_mount(attack, fix, user):
-    """Its own file, but not from its /tmp: nothing tells what that other mount is."""
+    """Its own file, but not from its /tmp: nothing shows what that other mount is."""
     attacker = attack("setuid-helper", "other-mount")
     attacker.go()
     os.chmod(f"/proc/{attacker.pid}/root/tmp/hsperfdata_{user.pw_name}/{attacker.pid}", 0o640)

@@ -379,7 +379,7 @@ def test_a_class_that_grows_by_a_known_number(workload, jvm_version, tmp_path, l
     jvm = workload("retain=500", version=jvm_version)
     kept = tmp_path / "kept"
     process = start(
-        jvm.pid, "-i", "3s", "--save", kept, "--include", "Retained", "-f", "json", *(["--live"] if live else [])
+        jvm.pid, "-i", "2s", "--save", kept, "--include", "Retained", "-f", "json", *(["--live"] if live else [])
     )
     wait_for(lambda: kept.is_dir() and len(list(kept.iterdir())) == 1, "the first histogram")
     jvm.grow()
@@ -418,7 +418,7 @@ def test_it_starts_the_listener_and_does_nothing_else(workload, saved):
 def test_the_leak_is_the_first_suspect(opskit, workload, jvm_version):
     """One class leaks 1 MB a second beside a churning cache: a warning, ranked first, with a forecast for the heap."""
     jvm = workload("leak=1000000", "cache=3000", "allocate=3000000", version=jvm_version, options=("-Xmx96m",))
-    done = opskit("jmap-diff", jvm.pid, "--live", "--yes", "-i", "0.7s", "-c", "6", "-f", "json")
+    done = opskit("jmap-diff", jvm.pid, "--live", "--yes", "-i", "0.5s", "-c", "6", "-f", "json")
     assert done.code == 1
     found = json.loads(done.out)
     first = found["trend"][0]
@@ -435,7 +435,7 @@ def test_the_leak_is_the_first_suspect(opskit, workload, jvm_version):
     assert (warning["code"], warning["severity"]) == ("class-keeps-growing", "warning")
     assert (warning["entity"]["kind"], warning["entity"]["id"]) == ("process", str(jvm.pid))
     assert warning["next"] == f"jcmd {jvm.pid} GC.heap_dump FILE"
-    assert warning["window_s"] > 3
+    assert warning["window_s"] > 2
     assert any("at this slope the heap is full in" in line for line in found["verdict"])
 
 
@@ -469,9 +469,9 @@ def test_a_watch_compares_all_so_far(inprocess, workload):
 def test_a_jvm_that_does_not_answer(inprocess, workload):
     """It ends after --timeout, and names the thread that delays the safepoint."""
     jvm = workload("hog", options=jvms.HOG_OPTIONS)
-    ran = inprocess("jmap-diff", jvm.pid, "-i", "1", "--timeout", "3")
+    ran = inprocess("jmap-diff", jvm.pid, "-i", "1", "--timeout", "2")
     assert ran.code == 2
-    assert "within 3 s" in ran.err
+    assert "within 2 s" in ran.err
     assert 'thread "hog"' in ran.err
 
 

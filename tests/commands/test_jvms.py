@@ -68,7 +68,7 @@ def machine(tmp_path):
 
 @pytest.mark.parametrize("format_", ["text", "table", "json", "markdown"])
 def test_a_captured_machine_in_every_format(inprocess, machine, golden, format_):
-    """Whole outputs of --root on another machine's tree; nothing there can be attached to, or is said to be."""
+    """Whole outputs of --root on another machine's tree; no JVM there is reported as attachable."""
     done = inprocess("jvms", "--vm-args", "--root", machine.root, "-f", format_)
     assert done.code == 1
     assert "s3cret" not in done.out + done.err
@@ -243,7 +243,7 @@ def test_whether_it_could_be_attached_to(inprocess, workload, root_only):
 
 
 def test_another_users_jvms_are_there_without_their_counters(workload, as_user, tmp_path):
-    """Told by names that are open to all; what only the rights hide is said once."""
+    """Found by names that every user may read; what missing rights hide is noted once."""
     jvm = workload(options=("-Xmx64m",))
     report = tmp_path / "report.json"
     tmp_path.chmod(0o777)
@@ -361,7 +361,7 @@ def test_ctrl_c_in_a_watch(inprocess, workload, monkeypatch):
 
 
 def test_throttling_and_limits_of_real_cgroups(inprocess, cgroup):
-    """A busy JVM with a fifth of a CPU is throttled in most periods, and said to be."""
+    """A busy JVM with a fifth of a CPU is throttled in most periods, and reported as such."""
     v1 = os.path.exists("/sys/fs/cgroup/cpu/cgroup.procs")
     quota = {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "20000"} if v1 else {"cpu.max": "20000 100000"}
     cpu = cgroup("cpu", quota)
@@ -390,7 +390,7 @@ def test_throttling_and_limits_of_real_cgroups(inprocess, cgroup):
 
 
 def test_it_only_reads(workload):
-    """The page's safety table, held against strace: it writes its own oom_score_adj, and signals nobody."""
+    """The page's safety table against strace: it writes its own oom_score_adj, and signals no process."""
     workload(options=("-Xmx64m",))
     done = traced("jvms", "-f", "json", calls=(*OPENS, *ACTS, "connect", "socket", "pidfd_open", "flock"))
     assert done.code == 0

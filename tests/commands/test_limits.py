@@ -222,6 +222,35 @@ def test_less_than_a_tenth_is_a_finding(look):
     assert (full["code"], full["threads_left"]) == (1, 0)
 
 
+def test_a_full_heap_is_no_finding_about_threads(look):
+    """A JVM uses 95 % of its memory limit: there is room for 4,654 threads, and a warning below 100."""
+    service = "sys/fs/cgroup/system.slice/app.service"
+    files = {f"{service}/pids.max": "max\n", f"{service}/memory.max": f"{4 * GIB}\n"}
+    document = look(**files, **{f"{service}/memory.current": f"{4 * GIB - (200 << 20)}\n"})
+    assert (document["binding"], document["threads_left"], document["code"]) == ("memory.max", 4654, 0)
+    document = look(**files, **{f"{service}/memory.current": f"{4 * GIB - (4 << 20)}\n"})
+    assert ([each["code"] for each in document["findings"]], document["code"]) == (["threads-nearly-none-left"], 1)
+
+
+def test_a_full_address_space_is_named_with_its_stacks(look):
+    """As many stacks as the addresses hold: the use of RLIMIT_STACK itself is unknown, and is not printed as None."""
+    text = status_text(VmSize=f"{(1 << 47) * 995 // 1000 >> 10} kB")
+    changes = {"proc/4242/limits": limits_text(STACK=16 * GIB), "proc/4242/status": text}
+    [finding] = look("--stack", "16G", **changes)["findings"]
+    assert finding["code"] == "threads-nearly-none-left"
+    assert finding["summary"].endswith(" more threads can start until the address space is used up")
+    assert "None" not in finding["evidence"]
+
+
+def test_a_limit_that_does_not_hold_is_no_finding(look):
+    """Root's daemons lock more than RLIMIT_MEMLOCK with CAP_IPC_LOCK."""
+    limits = {"proc/4242/limits": limits_text(MEMLOCK=64 << 10)}
+    over = {"VmLck": "60 kB", "VmSize": "20000 kB"}
+    assert look("--all", **limits, **{"proc/4242/status": status_text(**over)})["code"] == 1
+    exempt = look("--all", **limits, **{"proc/4242/status": status_text(CapEff="0000000000004000", **over)})
+    assert (exempt["findings"], exempt["code"]) == ([], 0)
+
+
 def test_v1_v2_and_hybrid(look):
     """The controller's own hierarchy is found: v1's where it is in v1, v2's otherwise."""
     v1 = {
@@ -361,7 +390,7 @@ def test_root_is_exempt_from_nproc_and_so_are_two_capabilities(look):
 
 
 def test_in_a_user_namespace_capabilities_do_not_help(look):
-    """Root there is an ordinary user to the host; the namespace above has a limit too, which a captured tree cannot tell."""
+    """Root there is an ordinary user of the host; the namespace above has a limit too, which a captured tree lacks."""
     document = look(
         **{
             "proc/4242/ns/user": Link("user:[4026532999]"),
@@ -639,7 +668,7 @@ def test_nothing_is_probed_in_another_machines_tree(inprocess, tree):
 
 
 def test_a_process_by_its_name(inprocess, tree):
-    """An exact process name stands for its PID; of several, the list, and nothing is chosen."""
+    """An exact process name may replace its PID; of several, the list is printed and none is chosen."""
     root = tree(machine())
     done = inprocess("limits", "app", "--root", root)
     assert done.out.startswith("4242 (app, user app) can start 118 more threads")

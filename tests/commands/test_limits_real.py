@@ -47,7 +47,7 @@ def test_the_limit_is_named_and_threads_left_is_how_many_start(case):
 @pytest.mark.parametrize("room", [500 << 20, 3 << 30])
 @pytest.mark.parametrize("options", [("-XX:+UseSerialGC",), ("-XX:+UseG1GC", "-Xss512k")], ids=" ".join)
 def test_a_jvms_address_space(inprocess, workload, jvm_version, options, room):
-    """Its heap is no malloc arena, its arenas are taken from its room, its stacks are by -Xss: as many start as was said."""
+    """Its heap is no malloc arena, its arenas use address space, its stacks are by -Xss: as many threads start as predicted."""
     jvm = workload(version=jvm_version, options=("-Xmx64m", *options))
     used = int(re.search(r"VmSize:\s+(\d+) kB", Path(f"/proc/{jvm.pid}/status").read_text())[1]) << 10
     resource.prlimit(jvm.pid, resource.RLIMIT_AS, (used + room, used + room))
@@ -356,6 +356,14 @@ def test_a_probe_asks_first(opskit):
     assert "will start up to 8 threads with stacks of 8 MiB" in done.err
     assert "Nothing was changed; add --yes" in done.err
     assert json.loads(done.out)["probe"] is None
+
+
+def test_a_probe_with_a_closed_stdin_asks_nobody():
+    """As without a terminal."""
+    command = f"{sys.executable} -m opskit limits {os.getpid()} --probe <&-"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Nothing was changed; add --yes" in done.stderr
 
 
 def test_a_probe_leaves_the_last_threads_alone(probe):

@@ -29,7 +29,7 @@ def test_live_figures_are_those_of_the_log(inprocess, workload, tmp_path, jvm_ve
     jvm = workload(
         "allocate=200000000", "gc=100", version=jvm_version, options=("-Xmx128m", f"-Xlog:safepoint:file={path}")
     )
-    document = json.loads(inprocess("safepoints", jvm.pid, "-i", "500ms", "-c", "6", "-f", "json").out)
+    document = json.loads(inprocess("safepoints", jvm.pid, "-i", "250ms", "-c", "6", "-f", "json").out)
     jvm.stop()
     rows = logged(path)
     first, last = document["counters"]["first"], document["counters"]["last"]
@@ -49,7 +49,7 @@ def test_a_thread_that_does_not_stop_is_named(inprocess, workload, jvm_version):
     jvm = workload("hog", "gc=200", version=jvm_version, options=("-Xmx128m", *jvms.HOG_OPTIONS))
     deadline = time.monotonic() + 120
     while True:
-        done = inprocess("safepoints", jvm.pid, "-c", "3", "-f", "json")
+        done = inprocess("safepoints", jvm.pid, "-i", "400ms", "-c", "3", "-f", "json")
         document = json.loads(done.out)
         if document["waiting"] and document["late_thread"]:
             break
@@ -66,7 +66,7 @@ def test_counted_loops_without_polls_make_ttsp_dominate(inprocess, workload, tmp
     jvm = workload("lag=100", "gc=50", version=jvm_version, options=options)
     deadline = time.monotonic() + 120
     while True:
-        live = json.loads(inprocess("safepoints", jvm.pid, "-c", "2", "-f", "json").out)
+        live = json.loads(inprocess("safepoints", jvm.pid, "-i", "500ms", "-c", "2", "-f", "json").out)
         if live["safepoints"] >= 3 and live["ttsp_share"]:
             break
         assert time.monotonic() < deadline, live

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from opskit.collect.limits.program import cpu_count
 from opskit.errors import BadInput
-from opskit.proc import pipe_fill as pipefill
+from opskit.proc import pipe_waits as pipewaits
 from opskit.proc.cgroup import owner as place
 from opskit.proc.cgroup import tree as cgroup  # fmt: skip
 from opskit.proc.config import pam_limits as pamlimits  # fmt: skip
@@ -73,7 +73,7 @@ PARSERS = {
     "remote mounts": (mountinfo.parse_remote_mount_points, "36 35 98:0 / /mnt2 rw - nfs a:/b rw\n"),
     "limits.conf value": (lambda text: [pamlimits.parse_value(item, text) for item in ("stack", "nice", "cpu")], "1024"),
     "limits.conf domain": (lambda text: (pamlimits._range(text), pamlimits._split(text)), "@100:200 soft nproc 5"),
-    "syscall": (lambda text: pipefill.parse_written_fd(text, "x86_64"), "1 0x4 0x7f3c2c0008b0 0x10000 0x0 0x0\n"),
+    "syscall": (lambda text: pipewaits.parse_call(text, "x86_64"), "1 0x4 0x7f3c2c0008b0 0x10000 0x0 0x0\n"),
     "place": (lambda text: place.owner_of([cgroup.Membership(0, (), text[:4096])]), "/docker/" + "a1" * 32),
     "pressure": (pressure.parse_pressure, "some avg10=0.00 avg60=0.12 avg300=0.09 total=72873122\n"),
     "cpu list": (cpu_count, "0-3,8\n"),

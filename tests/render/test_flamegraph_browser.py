@@ -181,7 +181,7 @@ def test_the_keyboard_reaches_and_zooms_every_frame(browser, pictures):
 
 
 def test_search_takes_a_regular_expression_and_tells_the_share(browser, pictures):
-    """Nested matches count once; what is no expression is said; Escape clears; Enter goes to the first."""
+    """Nested matches count once; an invalid expression is reported; Escape clears; Enter goes to the first."""
     browser.open(pictures["flame"])
     said = "return document.getElementById('matched').textContent.replace(/\\s/g, ' ')"
     browser.press("/", *"hashmap.*get")

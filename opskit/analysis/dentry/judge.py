@@ -229,7 +229,7 @@ def ways(usage: Usage) -> list[str]:
     pressure = usage.vfs_cache_pressure
     if pressure is not None:
         more = shell.command("sysctl", f"vm.vfs_cache_pressure={100 if pressure < 100 else pressure * 2}")
-        found.append(f"let the kernel prefer these caches: {more} (now {pressure})")
+        found.append(f"make the kernel reclaim these caches sooner: {more} (now {pressure})")
     largest = usage.groups[0] if usage.groups else None
     if largest and largest.reclaim_command and (largest.own_slab_reclaimable_bytes or 0) >= _RECLAIM_FROM_BYTES:
         found.append(f"reclaim from one cgroup: {largest.reclaim_command}")

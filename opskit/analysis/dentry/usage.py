@@ -29,7 +29,7 @@ class CgroupShare(NamedTuple):
 
     @property
     def reclaim_command(self) -> str | None:
-        """The command that makes this cgroup give memory back (cgroup v2 since Linux 5.19)."""
+        """The command that reclaims memory from this cgroup (cgroup v2 since Linux 5.19)."""
         words = ("echo", self.own_slab_reclaimable_bytes, shell.Syntax(">"), f"{self.group.directory}/memory.reclaim")
         return shell.command(*words) if self.group.reclaims and self.own_slab_reclaimable_bytes else None
 

@@ -49,7 +49,7 @@ class _Client(NamedTuple):
 
 
 def clients(facts: Facts, around: Surroundings) -> Iterator[ClientVerdict]:
-    """What each client would meet now."""
+    """Judge each client."""
     found = [_Client("jstack of JDK 8 as root", 0, 0, old=True), _Client("jstack of JDK 11+ as root", 0, 0)]
     if around.euid != 0:
         found.append(_Client(f"jstack as {facts.user_name(around.euid)}", around.euid, around.egid))

@@ -1,4 +1,4 @@
-"""Judge what lies around JVMs: which client can attach, what deviates, what --fix would do. Pure."""
+"""Judge the attach and hsperfdata files of JVMs: which client can attach, what deviates, what --fix would do. Pure."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Result(NamedTuple):
 
 
 def judge(facts: Facts) -> Result:
-    """Apply the rules to each JVM, to what ended JVMs left, and to the probes."""
+    """Apply the rules to each JVM, to the leftovers of ended JVMs, and to the probes."""
     repairs: list[Repair] = []
     checked = [Checked(each, [*clients(facts, each)], [*_of_jvm(facts, each, repairs)]) for each in facts.around]
     found = [finding for each in checked for finding in each.findings]

@@ -1,4 +1,4 @@
-"""The findings of hsperf-check as tables: what is wrong, how bad it is, in which words, and the repair. Pure.
+"""The findings of hsperf-check as tables: condition, severity, text and repair. Pure.
 
 `{s.…}` in a text is an attribute of the Subject. The owner, group and mode of the socket are what the JDK's client checks
 (src/jdk.attach/linux/native/libattach/VirtualMachineImpl.c); those of hsperfdata are what HotSpot, jps and jstat check.
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 CLIENT_MODE = 0o066  # the bits that make a client refuse a socket
 NOT_SECURE = "`well-known file is not secure`"
 _STAT = "{s.seen}"
-_CLEANER = "keep cleaners off: add a line `x /tmp/%s*` to /etc/tmpfiles.d/jvm.conf"
+_CLEANER = "exclude it from cleaners of /tmp: add a line `x /tmp/%s*` to /etc/tmpfiles.d/jvm.conf"
 _SHARED_TMP = "give each container its own /tmp"
 _NO_THREAD_BUT = "{s.pid} has a thread Attach Listener, and the file does not exist"
 
@@ -180,7 +180,7 @@ def _is_ours(s: Subject) -> bool:
 
 
 def _orphaned(s: Subject) -> str:
-    lives = "the JVM's listener lost this name to it" if s.jvm.listener else "the JVM has no listener yet"
+    lives = "the socket of the JVM's listener has no name any more" if s.jvm.listener else "the JVM has no listener yet"
     return f"no process listens on it, and {lives}: clients get `Connection refused`"
 
 
@@ -332,7 +332,7 @@ NO_COUNTERS = (
 )  # fmt: skip
 
 
-# What JVMs left that have ended. Only from the initial PID namespace is it sure that they have.
+# Leftovers of ended JVMs. Only the initial PID namespace shows for certain that they have ended.
 
 
 def _ended(s: Subject) -> str:

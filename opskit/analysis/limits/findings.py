@@ -73,8 +73,9 @@ def limit_findings(facts: ThreadLimitFacts, found: Headroom, uses: Sequence[Limi
     """Nothing left, nearly nothing left, and the other limits that are over 80 %; the most severe first."""
     findings = [_run_out(facts, found, found.binding)] if found.binding and found.has_run_out else []
     code, entity, closer = "rlimit-nearly-used", _entity(facts, None), _look(facts, "--all", "-w")
+    exempt = {limit.name for limit in found.limits if limit.state == "exempt"}
     for use in uses:
-        if use.nearly:
+        if use.nearly and use.name not in exempt:
             summary = f"{percent(use.share)} of {use.name} ({use.what}) is used"
             evidence = f"{use.in_use:.0f} of {use.value:.0f} {use.unit}, from {use.source}"
             findings.append(Finding(code, "warning", entity, summary, evidence, None, closer, use.share))
@@ -83,18 +84,28 @@ def limit_findings(facts: ThreadLimitFacts, found: Headroom, uses: Sequence[Limi
 
 def _run_out(facts: ThreadLimitFacts, found: Headroom, binding: Limit) -> Finding:
     severity: Severity = "error"
-    evidence = f"{binding.in_use} of {binding.value} {binding.unit} in use, from {binding.source}"
+    evidence, what = (
+        f"{binding.in_use} of {binding.value} {binding.unit} in use, from {binding.source}",
+        binding.full_name,
+    )
+    if binding.name == "RLIMIT_STACK":
+        evidence, what = (
+            f"a stack of {short_size(found.stack.bytes)}: {found.stack.origin}, {binding.source}",
+            "the address space",
+        )
     closer = _look(facts, "--probe", *(("--in-cgroup",) if binding.name == "pids.max" else ()))
     if binding.threads_left:
         code, severity, closer = "threads-nearly-none-left", "warning", _look(facts, "-w")
         more = f"{'at most ' if found.is_at_most else ''}{plural(binding.threads_left, 'more thread')}"
-        summary = f"{more} can start until {binding.full_name} is used up"
+        summary = f"{more} can start until {what} is used up"
     elif binding.name == "seccomp":
         code, summary = "seccomp-refuses-threads", "a seccomp filter refuses clone3(): no thread can start"
         evidence = binding.note or binding.source
     elif binding.name == "RLIMIT_STACK":
-        code, summary = "stack-above-ram", "one thread's stack is larger than RAM and swap, or than the address space"
-        evidence = f"a stack of {short_size(found.stack.bytes)}: {found.stack.origin}, {binding.source}"
+        code, summary = (
+            "stack-above-ram",
+            "one thread's stack is larger than RAM and swap, or than the free address space",
+        )
     else:
         code, summary = "threads-none-left", f"no thread can start: {binding.full_name} is used up"
     share = 1 - (binding.left_share or 0.0) if binding.threads_left else 1.0

@@ -51,7 +51,7 @@ class LimitsResult(NamedTuple):
 def judge(
     facts: ThreadLimitFacts, stack_bytes: int | None = None, earlier: Sequence[HeadroomSample] | None = None
 ) -> LimitsResult:
-    """`stack_bytes` overrides the stack's size. `earlier` samples of a watch; None: it is no watch."""
+    """Judge one look. `stack_bytes` overrides the stack's size; `earlier`: samples of a watch, None without one."""
     found = headroom(facts, stack_bytes)
     limits = (
         limit._replace(

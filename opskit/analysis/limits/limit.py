@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 State = Literal["counts", "unlimited", "exempt", "unknown"]
 UNREAD = "it could not be read"
 _NEARLY_NONE = 0.1  # of the binding limit's value
+_FEW_THREADS = 100  # bytes are used by more than threads: a full heap may leave room for thousands
 
 
 class Limit(NamedTuple):
@@ -93,6 +94,8 @@ class Headroom(NamedTuple):
 
     @property
     def has_run_out(self) -> bool:
-        """Whether nothing is left, or less than a tenth of the binding limit's value."""
+        """Whether nothing is left, or less than a tenth of the binding limit's value (of bytes: and of 100 threads)."""
         at = self.binding
-        return at is not None and (not at.threads_left or (at.left_share is not None and at.left_share < _NEARLY_NONE))
+        if at is None or not at.threads_left:
+            return at is not None
+        return (at.left_share or 0.0) < _NEARLY_NONE and (at.unit != "bytes" or at.threads_left < _FEW_THREADS)

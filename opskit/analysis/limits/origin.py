@@ -1,4 +1,4 @@
-"""Who set a limit: compares what the files and the ancestors have with the value in force."""
+"""Who set a limit: the files and ancestors whose value is the one in force."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _rlimit(limit: Limit, facts: ThreadLimitFacts) -> Iterator[str]:
 
 
 def _lines_giving(name: str, soft: float, facts: ThreadLimitFacts) -> Iterator[str]:
-    """The lines of files that give this very value: limits.conf, the unit, all units' default."""
+    """The lines of files that set this value: limits.conf, the unit, the default of all units."""
     given = pam_source(name, facts)
     if given:
         yield given.setting.place + (" (the unit there is KB)" if given.in_kb and given.value != UNLIMITED else "")
@@ -109,7 +109,7 @@ def unit_soft(text: str) -> float | None:
 
 
 def _inherited(name: str, soft: float, facts: ThreadLimitFacts) -> str:
-    """Where on the way from init to the process the value first shows."""
+    """The ancestor, from init down, that is the first to have the value."""
     who, highest = "the process itself or prlimit", None
     for ancestor in facts.ancestors:
         named, above = f"{ancestor.pid} ({ancestor.command})", ancestor.limits.get(name)

@@ -1,4 +1,4 @@
-"""Which pipes are open, stuck or multiplying. Pure. Modules that the plain list of pipes has no use for are imported late."""
+"""Judge pipes: which are open or full, and who keeps gaining them. Pure. What the plain list does not need is imported late."""
 
 from __future__ import annotations
 
@@ -45,13 +45,15 @@ class Result(NamedTuple):
 def judge(facts: Facts, sort: str = "fds") -> Result:
     """Rank the pipes by fds or inode, class their ends, and look for what is stuck or grows. Raises BadInput for `pipe:[x]`."""
     rows = ranked(total_fds(facts.scan.holders), sort)
-    pipes, findings = _described(facts, rows) if facts.ask.people else ([], [])
+    pipes, findings = _described(facts, rows) if facts.ask.processes else ([], [])
     gained = owner_uses = None
     if facts.samples:
+        from opskit.analysis.finding import most_severe_first
         from opskit.analysis.pipes.growth import gains, keeps_growing
 
         gained = gains(facts.samples, facts.boot_s, facts.clock_ticks)
-        findings += [keeps_growing(gain, facts.samples) for gain in gained if gain.is_steady]
+        growing = [keeps_growing(gain, facts.samples) for gain in gained if gain.is_steady]
+        findings = most_severe_first([*growing, *findings])
     if facts.ask.owners:
         from opskit.analysis.pipes.uses import owners
 
@@ -64,9 +66,9 @@ def _described(facts: Facts, rows: Sequence[tuple[int, int, bytes]]) -> tuple[li
     from opskit.analysis.pipes.stuck import deadlocked, full_pipe, verdict
     from opskit.analysis.pipes.uses import pipe_of, uses_by_pipe
 
-    uses = uses_by_pipe(facts.holders, facts.people)
+    uses = uses_by_pipe(facts.holders, facts.processes)
     stuck = deadlocked(facts, uses)
     verdicts = {key: verdict(facts, key, uses[key]) for key in facts.fills} if facts.ask.fill else {}
     full = {key: said for key, said in verdicts.items() if said and said.startswith("full")}
-    findings = [full_pipe(facts, key, said, is_deadlock=key in stuck) for key, said in full.items()]
+    findings = [full_pipe(facts, key, said, uses[key], is_deadlock=key in stuck) for key, said in full.items()]
     return [pipe_of(facts, row, uses[row[2]], verdicts.get(row[2])) for row in rows], most_severe_first(findings)

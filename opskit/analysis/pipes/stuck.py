@@ -7,16 +7,23 @@ from typing import TYPE_CHECKING
 from opskit import shell
 from opskit.analysis.finding import Entity, Finding
 from opskit.analysis.pipes.ranking import identity
-from opskit.quantities import plural
+from opskit.quantities import agreeing, plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from opskit.analysis.finding import Severity
     from opskit.analysis.pipes.uses import ProcessUse
     from opskit.collect.pipes import Facts
     from opskit.proc.process import Process
 
 _NOT_LOOKED_AT = "was not looked at: add --ends"
+_STOPPED = "T"  # by a signal
+_STATES = {_STOPPED: "stopped by a signal", "t": "stopped by a debugger"}
+_SLOWLY = ("drains more slowly than that", "drain more slowly than that")
+# Where a thread sleeps that waits for no user, disk, network or process (/proc/PID/wchan): a timer, a lock, a signal.
+_IDLE = (b"hrtimer_nanosleep", b"do_nanosleep", b"futex_", b"do_sigtimedwait", b"sigsuspend", b"__x64_sys_pause",
+         b"__arm64_sys_pause", b"__do_sys_pause")  # fmt: skip
 
 
 def verdict(facts: Facts, key: bytes, uses: Sequence[ProcessUse]) -> str | None:
@@ -24,58 +31,112 @@ def verdict(facts: Facts, key: bytes, uses: Sequence[ProcessUse]) -> str | None:
     fill, all_seen = facts.fills[key], facts.all_seen
     if fill.reason is not None:
         return f"unknown: {fill.reason}"
-    stuck = {entry.pid for entry in facts.blocked if entry.key == key}
-    readers = [use.process for use in uses if use.read_fds]
+    stuck, waiting_for = _sides(facts, key, uses)
     if not stuck:
         if not fill.queued_bytes or fill.queued_bytes != fill.capacity_bytes:
             return None
         return "full: no writer is blocked on it" if all_seen else f"full: whether a writer is blocked {_NOT_LOOKED_AT}"
-    writers = ", ".join(_name(use.process) for use in uses if use.process.pid in stuck)
-    waiting_for = [process for process in readers if process.pid not in stuck]
-    if not waiting_for and not all_seen:
-        return f"full: writer {writers} is blocked; who should read {_NOT_LOOKED_AT}"
-    waiting_for = waiting_for or readers
+    start = f"full: {_named('writer', [_name(process) for process in stuck])} blocked"
+    if not all_seen and all(process in stuck for process in waiting_for):
+        return f"{start}; who should read {_NOT_LOOKED_AT}"
     if not waiting_for:
-        return f"full: writer {writers} is blocked, no reader is visible"
-    how = "drains more slowly than that" if key in facts.drained else "is not draining"
-    return f"full: writer {writers} is blocked, reader {', '.join(map(_name, waiting_for))} {how}"
+        return f"{start}, no reader is visible"
+    readers = [_name(process) for process in waiting_for]
+    if key in facts.drained:
+        return f"{start}, {agreeing(len(readers), 'reader')} {', '.join(readers)} {_SLOWLY[len(readers) > 1]}"
+    return f"{start}, {_named('reader', readers)} not draining"
+
+
+def _named(side: str, names: Sequence[str]) -> str:
+    """`writer 5 (yes) is`, `readers 6 (bash), 7 (sleep) are`."""
+    return f"{agreeing(len(names), side)} {', '.join(names)} {agreeing(len(names), 'is', 'are')}"
+
+
+def _sides(facts: Facts, key: bytes, uses: Sequence[ProcessUse]) -> tuple[list[Process], list[Process]]:
+    """The processes that are blocked in a write to a pipe, and those that should read: others, if there are any."""
+    pids = {entry.pid for entry in facts.blocked if entry.on == key}
+    readers = [use.process for use in uses if use.read_fds]
+    others = [process for process in readers if process.pid not in pids]
+    return [use.process for use in uses if use.process.pid in pids], others or readers
 
 
 def _name(process: Process) -> str:
-    stopped = ", stopped by a signal" if process.state in ("T", "t") else ""
+    stopped = f", {_STATES[process.state]}" if process.state in _STATES else ""
     return f"{process.pid} ({process.command}{stopped})"
 
 
+def _activity(facts: Facts, pid: int) -> str:
+    """What a reader does meanwhile: `reads /dev/pts/3`, `sleeps in hrtimer_nanosleep`; empty where that is unknown."""
+    waits = facts.waits.get(pid, ())
+    if waits is None:
+        return "is active"
+    if len(waits) != 1:
+        return f"sleeps in all of its {len(waits)} threads" if waits else ""
+    [wait] = waits
+    on = wait.on.decode("utf-8", "surrogateescape")
+    children = ", ".join(map(str, sorted(wait.needs)))
+    return {
+        "read": on and f"reads {on}",
+        "write": on and f"writes to {on}",
+        "wait": f"waits for child {children}" if children else "waits for a child",
+        "other": on and f"sleeps in {on}",
+        "running": "is active",
+    }[wait.call]
+
+
+def _is_idle(facts: Facts, process: Process, writers: set[int]) -> bool:
+    """Whether a reader waits for nothing but a timer, a lock, a signal or the blocked writers."""
+    if process.state == _STOPPED:
+        return True
+    waits = facts.waits.get(process.pid) or ()
+    return bool(waits) and all(
+        wait.on.startswith(_IDLE) if wait.call == "other" else wait.call == "wait" and bool(wait.needs & writers)
+        for wait in waits
+    )
+
+
 def deadlocked(facts: Facts, uses: Mapping[bytes, Sequence[ProcessUse]]) -> set[bytes]:
-    """The full pipes whose readers are all blocked, with every thread, in writes to such pipes: none of them can ever drain."""
+    """The full pipes that can never drain: each thread of their readers waits for others of these processes."""
     if not facts.all_seen:  # another process may hold a read end
         return set()
-    stuck = {entry.key for entry in facts.blocked} - facts.drained
-    while True:
-        waiting: dict[int, set[int]] = {}
-        for entry in facts.blocked:
-            if entry.key in stuck:
-                waiting.setdefault(entry.pid, set()).add(entry.tid)
-        hopeless = {pid for pid, tids in waiting.items() if len(tids) >= facts.threads.get(pid, 0) > 0}
-        readers = {key: [use.process.pid for use in uses[key] if use.read_fds] for key in stuck}
-        still = {key for key, pids in readers.items() if pids and all(pid in hopeless for pid in pids)}
-        if still == stuck:
-            return stuck
-        stuck = still
+    # A pipe that drains ends the waits on it.
+    needs = {
+        pid: [frozenset() if wait.on in facts.drained else wait.needs for wait in waits]
+        for pid, waits in facts.waits.items()
+        if waits
+    }
+    hopeless = set(needs)
+    while free := {pid for pid in hopeless if not all(each and each <= hopeless for each in needs[pid])}:
+        hopeless -= free
+    stuck = {entry.on for entry in facts.blocked} - facts.drained
+    readers = {key: {use.process.pid for use in uses[key] if use.read_fds} for key in stuck}
+    return {key for key, pids in readers.items() if pids and pids <= hopeless}
 
 
-def full_pipe(facts: Facts, key: bytes, said: str, *, is_deadlock: bool) -> Finding:
-    """The finding about a full pipe; `said` is its verdict."""
+def full_pipe(facts: Facts, key: bytes, said: str, uses: Sequence[ProcessUse], *, is_deadlock: bool) -> Finding:
+    """The finding about a full pipe; `said` is its verdict.
+
+    A reader that waits for a user, a disk or a network reads on by itself: it is a warning only where every reader is idle.
+    """
     kind, inode, _ = identity(key)
-    writers = sorted({entry.pid for entry in facts.blocked if entry.key == key})
+    stuck, waiting_for = _sides(facts, key, uses)
     entity = Entity("pipe", f"{kind}:[{inode}]")
     evidence = "/proc/PID/task/TID/syscall, FIONREAD"
-    next_ = shell.command("opskit", "pipes", *writers, "--ends", "--fill") if writers else None
+    next_ = shell.command("opskit", "pipes", *sorted(each.pid for each in stuck), "--ends", "--fill") if stuck else None
     if is_deadlock:
-        summary = f"deadlock: {said}; every process that could drain it is blocked on such a pipe itself"
+        summary = f"deadlock: {said}; every process that could drain it is blocked itself"
         hidden = len(facts.scan.denied)
         if hidden:
-            summary += f", unless it is one of the {plural(hidden, 'process', 'processes')} that could not be read"
+            summary += f"; {plural(hidden, 'process', 'processes')} could not be read and may drain it"
         return Finding("pipe-deadlock", "warning" if hidden else "error", entity, summary, evidence, next=next_)
-    stuck = facts.all_seen and said.endswith("is not draining")
-    return Finding("pipe-full-writer-blocked", "warning" if stuck else "note", entity, said, evidence, next=next_)
+    if not facts.all_seen or key in facts.drained:
+        return Finding("pipe-full-writer-blocked", "note", entity, said, evidence, next=next_)
+    does = [(each.pid, _activity(facts, each.pid)) for each in waiting_for if each.state not in _STATES]
+    summary = "; ".join([said, *(f"{pid} {activity}" for pid, activity in does if activity)])
+    stopped = [each.pid for each in waiting_for if each.state == _STOPPED]
+    writers = {each.pid for each in stuck}
+    is_job = bool(stopped) and all(each.state == _STOPPED for each in stuck)  # suspended by Ctrl-Z
+    idle = not is_job and bool(waiting_for) and all(_is_idle(facts, each, writers) for each in waiting_for)
+    resume = shell.command("kill", "-CONT", *sorted(stopped)) if idle and stopped else None
+    severity: Severity = "warning" if idle else "note"
+    return Finding("pipe-full-writer-blocked", severity, entity, summary, evidence, fix=resume, next=next_)

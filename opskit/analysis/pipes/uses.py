@@ -62,11 +62,11 @@ def pipe_of(facts: Facts, row: tuple[int, int, bytes], uses: tuple[ProcessUse, .
     return Pipe(kind, inode, device, name, fds, uses, end_class, meaning, facts.fills.get(key), said)
 
 
-def uses_by_pipe(holders: Iterable[Holder], people: Mapping[int, Process]) -> dict[bytes, tuple[ProcessUse, ...]]:
+def uses_by_pipe(holders: Iterable[Holder], processes: Mapping[int, Process]) -> dict[bytes, tuple[ProcessUse, ...]]:
     """Per pipe: every process with its fds, most first. Tables that a thread has of its own count for its process."""
     uses: dict[bytes, list[ProcessUse]] = {}
     for holder in holders:
-        process, ends = people[holder.pid], holder.ends
+        process, ends = processes[holder.pid], holder.ends
         for key, count in holder.counts.items():
             read, write, _ = ends[key] if ends is not None else _UNDIRECTED
             use = ProcessUse(process, count, read, write) if read or write else ProcessUse(process, count, None, None)

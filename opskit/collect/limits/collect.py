@@ -1,4 +1,4 @@
-"""Reads everything that decides whether a process can start one more thread."""
+"""Read everything that decides whether a process can start one more thread."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class Request(NamedTuple):
 
 
 class Ancestor(NamedTuple):
-    """A process on the way up to init, and its rlimits."""
+    """An ancestor of the process, and its rlimits."""
 
     pid: int
     command: str

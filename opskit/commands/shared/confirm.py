@@ -1,4 +1,4 @@
-"""Nothing changes the machine without being asked to: --yes, or a typed yes on a terminal."""
+"""The agreement to change the machine: --yes, or a typed yes on a terminal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def agreed(yes: bool, question: str) -> bool:
     """Whether to go ahead. Without --yes and without a terminal on both sides: no, and nothing is asked."""
     if yes:
         return True
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):  # a closed stdin is None
         return False
     click.echo(f"{question} Type yes to go on: ", nl=False, err=True)
     try:

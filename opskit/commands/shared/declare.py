@@ -26,7 +26,7 @@ def command(
 ) -> Callable[[Callable[..., int]], click.Command]:
     """Make a click command of `function(run, **own options)`; its docstring is the help.
 
-    `formats`: what -f takes and -o knows by suffix, the first ones on terminals and pipes. `options`: WATCH, TOP, USERS.
+    `formats`: what -f and the suffix of -o may choose. `options`: WATCH, TOP, USERS.
     `exclusive`: pairs of parameters that exclude each other. `needs`: a parameter, and the one without which it has no effect.
     `plotted`: matplotlib draws svg and png.
     """

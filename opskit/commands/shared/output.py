@@ -1,4 +1,4 @@
-"""Where a report goes: stdout, a terminal or a file; and what goes to stderr beside it."""
+"""The output of a report: stdout, a terminal or a file, and what goes to stderr."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ class Output(NamedTuple):
         return cls(format_ or ("table" if terminal else "text"), path, color, terminal)
 
     @property
-    def told_at_the_end(self) -> bool:
+    def written_at_the_end(self) -> bool:
         """Whether a watch is written once at the end, and not sample by sample."""
         return self.format not in ("table", "text", "markdown", "csv")
 
     def emit(self, report: Report, *, fit_height: bool = False) -> None:
         """Render and write. Findings and footer go to stderr where the format has no place for them."""
-        if report.draw is not None and self.told_at_the_end and self.format != "json":
+        if report.draw is not None and self.written_at_the_end and self.format != "json":
             drawn = report.draw(self.format)
             self.write(drawn) if isinstance(drawn, str) else self.write_parts([drawn])
         elif self.format in PICTURES:
@@ -69,7 +69,7 @@ class Output(NamedTuple):
         self.say_aside(report)
 
     def say_aside(self, report: Report) -> None:
-        """Say on stderr what the format leaves out: the footer, and the findings where -f text is rows alone."""
+        """Write to stderr what the format leaves out: the footer, and the findings where -f text is rows alone."""
         if self.format in ("table", "json", "markdown"):
             return
         lines = list(report.footer)
@@ -110,7 +110,7 @@ class Output(NamedTuple):
 
     def repaint(self, content: str) -> None:
         """Put a live table over the last one on the terminal."""
-        self.write("\x1b[H\x1b[2J" + content)
+        self.write(("\n" if os.environ.get("TERM") == "dumb" else "\x1b[H\x1b[2J") + content)
 
 
 def about(host: Host, target: Mapping[str, object] | None = None) -> About:
@@ -130,6 +130,6 @@ def exit_code(report: Report) -> int:
 
 
 def progress(line: str) -> None:
-    """A line about what is going on: on stderr, and only on a terminal."""
+    """Write a line about the progress to stderr, if that is a terminal."""
     if sys.stderr.isatty():
         click.echo(printable(line), err=True)

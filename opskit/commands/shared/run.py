@@ -63,17 +63,17 @@ def _uids_of(host: Host, names: Sequence[str]) -> frozenset[int]:
 
 
 def open_host(root: str | None, proc: str | None, *, watch: bool) -> Host:
-    """The host of --root and --proc, given to the command or to opskit itself. What it refuses to read is said at the end."""
+    """The host of --root and --proc, of the command or of opskit itself. Files that it refuses to read are counted at the end."""
     context = click.get_current_context()
     outer = context.find_root().params
     host = Host.at(root or outer.get("root"), proc or outer.get("proc"))
-    context.call_on_close(partial(_say_what_was_refused, host))
+    context.call_on_close(partial(_report_refused, host))
     if watch:
         host.prove_moving("-w/--watch")
     return host
 
 
-def _say_what_was_refused(host: Host) -> None:
+def _report_refused(host: Host) -> None:
     refused = host.fs.refused
     if not refused:
         return

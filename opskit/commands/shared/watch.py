@@ -56,7 +56,7 @@ class _Screen:
 
     def show(self, report: Report) -> None:
         first, self.last = self.last is None, report
-        if self.out.told_at_the_end:
+        if self.out.written_at_the_end:
             return
         block = self.out.render(report, fit_height=self.fit_height)
         if self.out.format == "table" and self.out.terminal:
@@ -71,7 +71,7 @@ class _Screen:
             self.out.say_aside(report)
 
     def finish(self) -> None:
-        if self.last is not None and self.out.told_at_the_end:
+        if self.last is not None and self.out.written_at_the_end:
             self.out.emit(self.last)
         elif self.out.path is not None and self.blocks:
             self.out.write("\n".join(self.blocks))

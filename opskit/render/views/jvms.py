@@ -55,7 +55,7 @@ def none_found(result: Result) -> str:
 
 
 def notes(result: Result) -> list[str]:
-    """Why values are unknown, and attaching would fail; missing rights once for all JVMs."""
+    """Why values are unknown, and why attaching would fail; missing rights once for all JVMs."""
     jvms = [row.seen.jvm for row in result.rows]
     foreign = [jvm for jvm in jvms if isinstance(jvm.no_perf, NotPermitted)]
     lines = [str(jvm.no_perf) for jvm in jvms if jvm.no_perf is not None and jvm not in foreign]

@@ -43,7 +43,7 @@ def report(about: About, result: Result, shown: Shown, *, is_text: bool) -> Repo
     pipes = result.pipes[: shown.top or None]
     if result.owners is not None:
         blocks.append(Block(OWNER, result.owners, len(result.owners)))
-    elif result.facts.ask.people:
+    elif result.facts.ask.processes:
         blocks.append(Block(columns(shown), pipes, len(result.rows)))
     if result.gains:
         blocks.append(Block(GAIN, result.gains, len(result.gains), "gaining pipes"))

@@ -91,7 +91,7 @@ __import__("os")._exit(0)
 
 
 def test_every_layout_of_a_real_process():
-    """Ten processes, laid out at random by the kernel: in each as many threads start as its own maps tell."""
+    """Ten processes, laid out at random by the kernel: in each as many threads start as its maps predict."""
     for _ in range(10):
         out = subprocess.run(
             [PYTHON, "-c", LAYOUT],

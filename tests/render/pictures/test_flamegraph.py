@@ -116,7 +116,7 @@ def test_titles_tell_the_figures():
 
 
 def test_a_difference_is_coloured_by_own_shares_not_by_samples():
-    """Ten times the samples with the same shares are no change; the colour says by how much, the sign says which way."""
+    """Ten times the samples with the same shares are no change; the colour shows by how much, the sign the direction."""
     before = [(("main", "a"), 5), (("main", "b"), 5)]
     same = compare(before, [(path, 10 * weight) for path, weight in before])
     svg = parsed(draw(picture(same, before="b", after="a")))

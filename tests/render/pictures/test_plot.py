@@ -1,4 +1,4 @@
-"""Pictures: the names are readable, the units binary, growth and shrinkage told apart without colour."""
+"""Pictures: the names are readable, the units binary, growth and shrinkage differ without colour."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def svg(chart):
 
 
 def test_bars_name_each_row_and_its_signed_size():
-    """Each name stands whole and unescaped by mathematics; each value has its sign and a binary unit."""
+    """Each name is whole and not read as mathematics; each value has its sign and a binary unit."""
     data, texts = svg(BARS)
     assert {"byte[]", "a.<b>X</b>&$Y$", "int[]"} <= set(texts)
     assert {"+820 MiB", "+32.0 MiB", "\N{MINUS SIGN}200 MiB"} <= set(texts)

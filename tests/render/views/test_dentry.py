@@ -56,7 +56,7 @@ def test_a_watch_in_text_has_stable_columns():
 
 
 def test_an_ended_process_has_a_number_for_awk_and_a_word_for_people():
-    """`43` and `43 ended`; `-` and `ended` where it stands for several."""
+    """`43` and `43 ended`; `-` and `ended` for several processes in one row."""
     lookers = [Looker(pid, "curl", None, None, 1, 9, 1.5, 0.5, {"openat": 9}, ended=True) for pid in (43, None)]
     seen = Lookups(1.0, 18, 18, "perf", False, tuple(lookers))
     block = view.report(ABOUT, Result(result(dentry=1).usage, [], lookups=seen), None).blocks[0]

@@ -1,0 +1,248 @@
+"""`opskit pipes --fill` on real full pipes: which are a hang, and which wait for a user, a disk or a network."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+
+import pytest
+
+from opskit.analysis.finding import is_failure
+from opskit.analysis.pipes.judge import judge
+from opskit.collect.pipes import Collector, Request
+from opskit.host import Host
+from opskit.proc.fs import ProcFS
+
+# A writer that fills the pipe whose inode is printed, for the code that follows: `r` is the read end.
+WRITER = """
+import os, subprocess, sys, time
+r, w = os.pipe()
+writer = subprocess.Popen([sys.executable, "-c", "import os, sys\\nwhile True: os.write(int(sys.argv[1]), b'x' * 4096)", str(w)], pass_fds=[w])
+os.close(w)
+print(os.stat(r).st_ino, writer.pid, flush=True)
+"""
+
+
+def settled(subject, until=" blocked, ", *, fifos=False):
+    """The finding about a pipe, when its summary has these words: processes need a moment to block."""
+    for _ in range(30):
+        ask = Request(processes=True, ends=True, fill=True, fifos=fifos)
+        found = {each.subject: each for each in judge(Collector(Host(ProcFS()), ask).look()).findings}
+        if subject in found and until in found[subject].summary:
+            break
+    return found[subject]
+
+
+def about(process, until=" blocked, "):
+    """(the finding about its pipe, its writer's pid)."""
+    inode, writer = process.line.split()
+    return settled(f"pipe:[{inode}]", until), int(writer)
+
+
+@pytest.mark.parametrize(
+    ("reader", "activity"),
+    [
+        ("import socket; a, b = socket.socketpair(); os.read(a.fileno(), 1)", "reads socket:["),
+        ("import select; select.select([], [], [], 600)", "sleeps in "),
+        ("subprocess.call(['sleep', '600'], pass_fds=[])", "waits for child "),
+        ("while True: time.sleep(0.01)", "is active"),
+        ("while True: pass", "is active"),
+    ],
+)
+def test_a_reader_that_does_something_else_is_a_note(spawn, reader, activity):
+    """It may read again by itself, as a pager does when the user types: the note says what it does meanwhile."""
+    process = spawn(WRITER + reader)
+    found, writer = about(process, f"{process.pid} {activity}")
+    assert (found.code, found.severity) == ("pipe-full-writer-blocked", "note")
+    assert found.summary.startswith(f"full: writer {writer} (")
+    assert f"reader {process.pid} (" in found.summary
+    assert f") is not draining; {process.pid} {activity}" in found.summary
+
+
+@pytest.mark.parametrize(
+    "reader",
+    ["time.sleep(600)", "import signal; signal.pause()", "import threading; threading.Event().wait()"],
+)
+def test_a_reader_that_waits_for_no_input_is_a_warning(inprocess, spawn, reader):
+    """No user, disk or network can make it read: exit code 1, and what it sleeps in."""
+    process = spawn(WRITER + reader)
+    found, writer = about(process, f"; {process.pid} sleeps in ")
+    assert (found.code, found.severity, found.fix) == ("pipe-full-writer-blocked", "warning", None)
+    assert inprocess("pipes", writer, "--fill", "--ends", "-f", "json").code == 1
+
+
+def test_a_pager_that_waits_for_the_user_is_a_note(spawn):
+    """A person who reads a page in less, which reads keys from its terminal: exit code 0."""
+    code = """
+import os, pty, subprocess, sys, time
+pid, terminal = pty.fork()
+if pid == 0:
+    os.environ["TERM"] = "xterm"
+    os.execlp("sh", "sh", "-c", "yes | less")
+os.read(terminal, 1000)
+print(pid, flush=True)
+while True: os.read(terminal, 1000)
+"""
+    process = spawn(code)
+    try:
+        children = f"/proc/{process.line}/task/{process.line}/children"
+        for _ in range(100):
+            with open(children, encoding="ascii") as file:
+                pids = file.read().split()
+            names = [os.path.basename(os.readlink(f"/proc/{pid}/exe")) for pid in pids]
+            if "less" in names:
+                break
+            time.sleep(0.1)
+        else:
+            pytest.skip("needs less")
+        inode = os.readlink(f"/proc/{pids[names.index('less')]}/fd/0")
+        found = settled(inode, "reads /dev/pts/")
+        assert found.severity == "note"
+        assert "(less) is not draining; " in found.summary
+    finally:
+        os.killpg(int(process.line), signal.SIGKILL)
+
+
+def test_a_stopped_reader_is_a_warning(inprocess, spawn):
+    """Nothing but SIGCONT makes it read: exit code 1, and the command that sends it."""
+    process = spawn(WRITER + "time.sleep(600)")
+    os.kill(process.pid, signal.SIGSTOP)
+    found, writer = about(process, "stopped")
+    assert (found.code, found.severity, found.fix) == (
+        "pipe-full-writer-blocked",
+        "warning",
+        f"kill -CONT {process.pid}",
+    )
+    assert ", stopped by a signal) is not draining" in found.summary
+    done = inprocess("pipes", writer, "--fill", "--ends", "-f", "json")
+    document = json.loads(done.out)
+    [full] = [each for each in document["findings"] if each["subject"] == found.subject]
+    assert full["class"] == "stuck"
+    assert full["entity"] == {"kind": "pipe", "id": found.subject, "start_ticks": None, "inside": None}
+    assert full["next"] == f"opskit pipes {writer} --ends --fill"
+    assert done.code == 1
+    text = inprocess("pipes", writer, "--fill", "--ends", "-f", "text")
+    assert f"warning pipe-full-writer-blocked ({found.subject}): full: writer {writer}" in text.err
+    assert "warning" not in text.out
+    # Without the other processes the reader is not known to be the only one.
+    assert inprocess("pipes", writer, "--fill", "-f", "json").code == 0
+
+
+def test_a_suspended_job_is_a_note(spawn):
+    """Ctrl-Z stops the writer as well."""
+    process = spawn(WRITER + "time.sleep(600)")
+    about(process)  # the pipe is full
+    os.killpg(process.pid, signal.SIGSTOP)
+    found, _ = about(process, "stopped")
+    assert found.severity == "note"
+    assert found.summary.count("stopped by a signal") == 2
+
+
+def test_a_slow_reader_is_a_note(spawn):
+    """It drains, however slowly."""
+    found, _ = about(spawn(WRITER + "while True: os.read(r, 4096); time.sleep(0.01)"), "slowly")
+    assert found.severity == "note"
+    assert found.summary.endswith(") drains more slowly than that")
+
+
+DEADLOCK = """
+import os, sys, time
+one, other = os.pipe(), os.pipe()
+names = os.fstat(one[0]).st_ino, os.fstat(other[0]).st_ino
+def child(reads, writes):
+    if os.fork() == 0:
+        for fd in {*one, *other} - {reads, writes}: os.close(fd)
+        while True: os.write(writes, b"x" * 65536)
+child(one[0], other[1]); child(other[0], one[1])
+for fd in (*one, *other): os.close(fd)  # until then this process could drain them
+print(*names, flush=True); time.sleep(600)
+"""
+
+
+def test_processes_blocked_on_each_others_pipes_are_a_deadlock(inprocess, spawn, root_only):
+    """Two processes that write before they read: each pipe is full, and only the other blocked one could drain it."""
+    ours = {f"pipe:[{inode}]" for inode in spawn(DEADLOCK).line.split()}
+    for _ in range(50):
+        done = inprocess("pipes", "--fill", "--ends", "-f", "json")
+        document = json.loads(done.out)
+        codes = {each["subject"]: each["code"] for each in document["findings"] if each["subject"] in ours}
+        if len(codes) == 2:
+            break
+    assert codes == dict.fromkeys(ours, "pipe-deadlock")
+    severity = "warning" if document["processes_denied"] else "error"
+    assert {each["severity"] for each in document["findings"] if each["subject"] in ours} == {severity}
+    assert done.code == 1
+
+
+WAITING = {
+    "a parent that waits for its child before it reads": "writer.wait()",
+    "a parent that waits for any child": "os.wait()",
+    "a reader of stderr to its end before stdout": """
+child = subprocess.Popen(["yes"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+print(os.fstat(child.stdout.fileno()).st_ino, flush=True)
+child.stderr.read()
+""",
+    "a process that fills a pipe of its own": """
+r, w = os.pipe()
+print(os.fstat(r).st_ino, flush=True)
+os.write(w, b"x" * 70000)
+""",
+}
+
+
+@pytest.mark.parametrize("code", WAITING.values(), ids=WAITING)
+def test_a_reader_that_waits_for_its_writer_is_a_deadlock(spawn, code):
+    """It reads only after the writer has ended or written elsewhere, which the writer never does."""
+    process = spawn((WRITER if "print" not in code else "import os, subprocess\n") + code)
+    found = settled(f"pipe:[{process.line.split()[0]}]", "deadlock")
+    assert (found.code, is_failure([found])) == ("pipe-deadlock", True)
+    assert "every process that could drain it is blocked itself" in found.summary
+
+
+NO_DEADLOCK = {
+    "it also waits for a child that will end": ("subprocess.Popen(['sleep', '600']); os.wait()", "warning"),
+    "another thread is free": (
+        "import threading; threading.Thread(target=time.sleep, args=(600,)).start(); writer.wait()", "warning",
+    ),
+    "its own signal handler may write": ("a, b = os.pipe(); os.read(a, 1)", "note"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "severity"), NO_DEADLOCK.values(), ids=NO_DEADLOCK)
+def test_a_wait_that_may_end_is_no_deadlock(spawn, code, severity):
+    """Only what no process outside can end is one."""
+    found, _ = about(spawn(WRITER + code), "not draining")
+    assert (found.code, found.severity) == ("pipe-full-writer-blocked", severity)
+
+
+def test_a_writer_to_a_full_fifo_is_blocked(spawn, tmp_path):
+    """The link of a FIFO's fd is its path."""
+    path = tmp_path / "fifo"
+    os.mkfifo(path)
+    code = "import os, sys, time\nfd = os.open(sys.argv[1], os.O_RDWR)\nprint(flush=True)\n"
+    reader, writer = spawn(code + "time.sleep(600)", path), spawn(code + "os.write(fd, b'x' * 70000)", path)
+    found = settled(f"fifo:[{path.stat().st_ino}]", fifos=True)
+    assert f"writer {writer.pid} (" in found.summary
+    assert f"reader {reader.pid} (" in found.summary
+
+
+def test_a_splice_that_waits_for_its_input_is_not_blocked(spawn):
+    """`pv` waits for more in splice() while its output holds some bytes: that pipe is not full."""
+    code = """
+import ctypes, os
+(a, b), (r, w) = os.pipe(), os.pipe()
+os.write(w, b"hello")
+print(os.fstat(r).st_ino, flush=True)
+ctypes.CDLL(None).splice(a, None, w, None, ctypes.c_size_t(65536), 0)
+"""
+    process = spawn(code)
+    with open(f"/proc/{process.pid}/syscall", encoding="ascii") as file:
+        for _ in range(100):
+            if file.read().split()[0] in ("275", "76"):
+                break
+            file.seek(0)
+            time.sleep(0.02)
+    result = judge(Collector(Host(ProcFS()), Request((process.pid,), processes=True, ends=True, fill=True)).look())
+    assert [pipe.verdict for pipe in result.pipes if str(pipe.inode) == process.line] == [None]

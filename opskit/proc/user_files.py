@@ -99,10 +99,10 @@ def open_files(paths: Sequence[str], command: str) -> list[UserFile]:
 
 
 def scratch_file() -> BinaryIO:
-    """An unnamed temporary file, for what is too large for the memory."""
+    """An unnamed temporary file without a buffer, for what is too large for the memory."""
     import tempfile
 
-    return cast("BinaryIO", tempfile.TemporaryFile(prefix="opskit-"))
+    return cast("BinaryIO", tempfile.TemporaryFile(prefix="opskit-", buffering=0))
 
 
 def _open_file(source: _Source) -> UserFile:

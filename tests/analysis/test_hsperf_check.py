@@ -174,7 +174,7 @@ def test_why_there_is_no_hsperfdata(directory, says):
     counters = Counters(None, entry(DIRECTORY, "directory", **directory), None)
     [finding] = [each for each in check(counters=counters).findings if each.code == "hsperf-file-missing"]
     assert says in finding.summary
-    assert finding.subject == COUNTERS
+    assert finding.entity.name == COUNTERS
 
 
 def test_a_copy_is_named_as_the_reason():

@@ -32,6 +32,13 @@ def test_threads_of_another_pid_namespace_go_by_their_inner_ids(tree):
     assert cpu.names([2, 99]) == {2: "GC Thread#0"}
 
 
+def test_a_process_that_has_ended_has_no_threads(tree):
+    """It may end between any two reads."""
+    root = tree({"proc/7/stat": STAT})
+    cpu = ThreadCpu(ProcFS(f"{root}/proc", str(root)), 8, 100)
+    assert (cpu.read(), cpu.names([8])) == ({}, {})
+
+
 def test_a_real_thread_that_burns():
     """A thread's CPU time equals the one that it measures itself."""
     done, ready, used = threading.Event(), threading.Event(), {}

@@ -11,6 +11,7 @@ It prints READY, and a line for each thing that happens to it: `quit`, `dump` (a
     trickle        a byte now and then, forever        big       a reply of 100 MB
     endless        bytes as fast as they are read, forever; endless-version already where its version is asked for
     half           a dump without its end              halfcode  a code without its newline
+    histograms     two histograms
     garbage        no code at all                      never     never listens
     burn           never answers, while its thread "hog-thread" burns CPU
 """
@@ -37,6 +38,12 @@ JNI global refs: 6, weak refs: 0
 
 """
 
+HISTOGRAM = b""" num     #instances         #bytes  class name (module)
+-------------------------------------------------------
+   1:             2             48  java.lang.String (java.base@17)
+Total             2             48
+"""
+
 
 def say(*words: object) -> None:
     """One write, no buffer: the handler of SIGQUIT may come in the midst of another line, and print() is not made for that."""
@@ -50,6 +57,7 @@ def answer(mode: str, request: list[bytes]) -> bytes:
     if command == b"getversion":
         return b"0\n2 streaming\n" if mode == "v2" else b"-1\nOperation getversion not recognized!"
     return {
+        "histograms": b"0\n" + HISTOGRAM * 2,
         "half": b"0\n" + DUMP[:200],
         "halfcode": b"0",
         "garbage": b"hello, world\n" + DUMP,

@@ -5,7 +5,7 @@ A code's paragraph in docs/findings.md has the code as its anchor.
 
 from __future__ import annotations
 
-SCHEMA = 1  # the version of the JSON objects; a key that changes its meaning or goes makes it one more
+SCHEMA = 1  # of the JSON objects; raised when a key is removed or changes its meaning
 
 
 class Command:
@@ -45,7 +45,7 @@ SYMPTOMS = (
     ("pauses that GC does not explain", "opskit safepoints PID"),
 )
 
-# Class of a finding: stuck (work has stopped), slow, soon (it will stop), tools (tools cannot look), tidy (nothing is broken).
+# Class of a finding: stuck (work has stopped), slow, soon (it will stop), tools (JVM tools fail), tidy (nothing is broken).
 # First the codes that explain no other finding, then the others with the codes that they can explain.
 _EXPLAIN_NONE = {
     "stuck": ("pipe-full-writer-blocked", "threads-none-left"),

@@ -26,11 +26,11 @@ _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF, errno.EIO)
 
 
 class LazyGroup(click.Group):
-    """Takes its commands from the catalog; a command's module is imported when it is run, not for `--help`."""
+    """The commands of the catalog; a command's module is imported when it is run, not for `--help`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Without any argument: the help on stderr, and exit code 2."""
-        if not args and not ctx.resilient_parsing:  # a shell that completes a word
+        """Print the help on stderr and exit with code 2 if there is no argument."""
+        if not args and not ctx.resilient_parsing:
             click.echo(ctx.get_help(), err=True)
             ctx.exit(FAILED)
         return super().parse_args(ctx, args)
@@ -50,12 +50,12 @@ class LazyGroup(click.Group):
         """Find the command; suggest the nearest one for a mistyped name."""
         name = args[0]
         command = self.get_command(ctx, name)
-        if command is None:
+        if command is None and not ctx.resilient_parsing:  # shell completion
             ctx.fail(f"no such command {name!r}{_suggestion(name)}; opskit --help lists them")
         return name, command, args[1:]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """The commands by group, and what to type at which symptom."""
+        """Write the commands by group, then the symptoms and what to type."""
         for group in dict.fromkeys(entry.group for entry in COMMANDS):
             with formatter.section(group):
                 shown = [entry for entry in COMMANDS if entry.group == group and not entry.hidden]
@@ -83,13 +83,13 @@ def group(**_: object) -> None:
 
     Exit codes: 0 done; 1 done, and an error or warning was found; 2 could not do it; 70 a bug in opskit; 130 interrupted.
     """
-    from opskit.host import go_first_when_memory_runs_out
+    from opskit.host import be_killed_first
 
-    go_first_when_memory_runs_out()
+    be_killed_first()
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """Run a command line; the exit code."""
+    """Run a command line and return its exit code."""
     if "_OPSKIT_COMPLETE" in os.environ:
         group.main(prog_name="opskit")  # answers the shell that completes a word, and exits
     try:
@@ -119,7 +119,7 @@ def run(arguments: list[str] | None = None) -> int:
 
 
 def _report_bug(error: Exception) -> None:
-    """One line that is enough for a report; the traceback with OPSKIT_DEBUG=1."""
+    """Print one line for the report; with OPSKIT_DEBUG=1 the traceback first."""
     if os.environ.get("OPSKIT_DEBUG"):
         import traceback
 
@@ -158,7 +158,7 @@ def _run_and_flush() -> int:
         code = run()
         sys.stdout.flush()
     except BrokenPipeError:
-        return DONE  # the reader (head, a pager) has seen enough
+        return DONE  # the reader (head, a pager) has closed the pipe
     except OSError as error:  # run() lets through what is about stdout
         return _complain(f"opskit: cannot write the output: {error.strerror}")
     return code
@@ -166,7 +166,7 @@ def _run_and_flush() -> int:
 
 def _stand_in_for_closed_streams() -> None:
     """Stand-ins for closed standard streams, which are None in Python: writing to stdout fails, stderr is discarded."""
-    # No file of ours must get number 1 or 2 either.
+    # A file that is opened later must not get number 1 or 2 either.
     if sys.stdout is None:
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")
     if sys.stderr is None:
@@ -190,5 +190,5 @@ def _end(code: int) -> NoReturn:
         atexit._run_exitfuncs()  # noqa: SLF001  (os._exit runs none of them)
     with contextlib.suppress(OSError, ValueError):  # stderr is closed
         sys.stderr.flush()
-    interrupts.die_if_asked_to()
+    interrupts.end_by_signal()
     os._exit(code)

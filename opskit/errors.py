@@ -39,7 +39,7 @@ class NotPermitted(OpskitError):
 
 
 class NoSuchProcess(OpskitError):
-    """No process has this PID. `hint` says how to find the right one."""
+    """No process has this PID. `hint`: how to find the right one, or what happened to it."""
 
     def __init__(self, pid: int, hint: str = "") -> None:
         self.pid = pid
@@ -75,7 +75,7 @@ class NotSupported(OpskitError):
 
 
 class TargetTimeout(OpskitError):
-    """Another process did not do in time what was waited for."""
+    """Another process did not respond in time."""
 
 
 # reason -> what failed: why; what to do. `who` is the JVM, the other names are the facts that AttachError is given.
@@ -91,7 +91,7 @@ ATTACH_REASONS = {
     "no-signal-handler": "cannot start the attach listener of {who}: {why}. No signal was sent",
     "socket-insecure": "cannot attach to {who}: {path} is {kind} of uid {uid} instead of its socket. Nothing was sent; "
     "find out who made it, remove it, and try again",
-    "socket-orphaned": "cannot attach to {who}: no process listens on {path}, and its own listener lost that name to it. "
+    "socket-orphaned": "cannot attach to {who}: no process listens on {path}, which has replaced the socket of its listener. "
     "No signal was sent; {advice}",
     "socket-foreign": "cannot attach to {who}: {path} belongs to {other}. Two JVMs with the same PID in their containers "
     "share this /tmp, and the later one took the name. Nothing was sent; give each container its own /tmp",
@@ -107,7 +107,7 @@ ATTACH_REASONS = {
 
 
 class AttachError(OpskitError):
-    """A JVM could not be asked. `reason` is stable and shown in JSON; `facts` are the values its message was made of."""
+    """A JVM could not be reached. `reason` is stable and shown in JSON; `facts` are the values in its message."""
 
     def __init__(self, reason: str, who: object, **facts: object) -> None:
         self.reason, self.facts = reason, facts

@@ -25,7 +25,7 @@ def _utc_now() -> datetime:
 
 
 class Host:
-    """What a command reads and waits with. Times are in seconds; `clock_ticks` are one in the kernel's files."""
+    """A machine: its files, users and clocks. Times are in seconds; `clock_ticks`: ticks per second in the kernel's files."""
 
     def __init__(self, fs: ProcFS) -> None:
         self.fs = fs
@@ -75,7 +75,7 @@ class Host:
     def prove_moving(self, asked_for: str) -> None:
         """Raise NotSupported for a copy. `asked_for` names the option that needs rates."""
         if not self.fs.is_live:
-            raise NotSupported(f"{asked_for}: {self.fs.proc} is a copy; a copy does not move, and has no rates")
+            raise NotSupported(f"{asked_for}: {self.fs.proc} is a copy, which has no rates")
 
     @property
     def name(self) -> str:
@@ -127,16 +127,16 @@ class Host:
         return [(name, number) for name, number in numbered if number is not None]
 
     def process(self, pid: int) -> Process:
-        """Who a process is, with its owner's name."""
+        """The identity of a process, with its owner's name."""
         return read_process(self.fs, pid, self.user_name)
 
     def sysctl(self, *parts: str) -> int | None:
-        """A number of /proc/sys; None where there is none to read."""
+        """A number of /proc/sys; None where it cannot be read."""
         return read_sysctl(self.fs, *parts)
 
 
-def go_first_when_memory_runs_out() -> None:
-    """Let the OOM killer choose opskit before the application. Raising one's own score needs no right."""
+def be_killed_first() -> None:
+    """Have the OOM killer choose opskit before the application. A process may raise its own score without rights."""
     with suppress(OSError):
         fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
         try:

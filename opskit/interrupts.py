@@ -61,13 +61,13 @@ def hold() -> None:
     _state.ending = True
 
 
-def die_if_asked_to() -> None:
+def end_by_signal() -> None:
     """End by SIGTERM or SIGHUP if one came."""
     if _state.ended_by:
-        _die_by(_state.ended_by)
+        _end_by(_state.ended_by)
 
 
-def _die_by(number: int) -> NoReturn:
+def _end_by(number: int) -> NoReturn:
     """End by a signal's default action, so that the parent sees the signal."""
     _signal.signal(number, _signal.SIG_DFL)
     os.kill(os.getpid(), number)
@@ -76,7 +76,7 @@ def _die_by(number: int) -> NoReturn:
 
 def _handle(number: int, _frame: object) -> None:
     if os.getpid() != _state.pid:
-        _die_by(number)
+        _end_by(number)
     note(number)
     if _state.ending:
         return

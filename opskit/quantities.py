@@ -1,4 +1,4 @@
-"""Numbers: parsed from foreign text, and formatted for people. The one place for sizes, durations, percentages and plurals.
+"""Numbers: parsed from foreign text, and formatted for output. The one place for sizes, durations, percentages and plurals.
 
 Parsers return None for what is not such a number: int() and float() accept too much (`1_000`, ` 5`, `²`, `1e999`, a million digits).
 Formatters return "unknown" for None, never 0.

@@ -1,4 +1,4 @@
-"""NamedTuple for modules on the way of every start: typing's compiles the text of each annotation, this one does not."""
+"""NamedTuple for modules that every start imports: typing's compiles the text of each annotation, this one does not."""
 
 from __future__ import annotations
 

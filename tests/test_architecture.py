@@ -1,4 +1,4 @@
-"""What the import contracts in pyproject.toml cannot say: who does I/O, how long a file may be, what is never done."""
+"""Rules that import contracts cannot express: which modules do I/O, how long a file may be, what no module does."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def modules():
 
 
 def imports(path):
-    """Every module that a file imports, also inside functions; relative to nothing."""
+    """Every module that a file imports, also inside functions, by its full name."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -57,7 +57,7 @@ def imports(path):
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_files_and_functions_are_short(path):
-    """400 lines a file, 150 a command, 60 a function: what is longer has more than one job."""
+    """At most 400 lines a file, 150 a command, 60 a function."""
     text = path.read_text(encoding="utf-8")
     is_command = path.relative_to(PACKAGE).parts[0] == "commands"
     assert len(text.splitlines()) <= (MOST_LINES_OF_A_COMMAND if is_command else MOST_LINES)
@@ -73,7 +73,7 @@ def test_files_and_functions_are_short(path):
     ids=lambda path: str(path.relative_to(PACKAGE)),
 )
 def test_only_the_openers_do_io(path):
-    """Outside the OPENERS, what reads and decides imports no I/O, clock or screen."""
+    """Outside the OPENERS, layers that parse and decide import no I/O, clock or terminal."""
     relative = str(path.relative_to(PACKAGE))
     if relative in OPENERS:
         return
@@ -85,7 +85,7 @@ def test_only_the_openers_do_io(path):
 
 
 def test_only_plot_imports_matplotlib_and_only_render_imports_rich():
-    """Heavy libraries have one door each."""
+    """Each heavy library is imported in one place."""
     for path in modules():
         relative = str(path.relative_to(PACKAGE))
         names = {name.split(".")[0] for name in imports(path)}

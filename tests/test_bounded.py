@@ -118,7 +118,7 @@ def test_a_histogram_cut_by_another_one():
     assert (dict(whole.rows), whole.cut) == ({"java.lang.String": (5, 100)}, None)
     assert whole.doubts == ("the header in line 1 has neither a row nor a Total, and is left out",)
     first, second = parse_histograms(text.replace("  1: 5", "  1: 9 900 A\n  2: 5", 1), "x")
-    assert (dict(first.rows), first.cut) == ({"A": (9, 900)}, "its last line is torn")
+    assert (dict(first.rows), first.cut) == ({"A": (9, 900)}, "its last line is cut off")
     assert dict(second.rows) == dict(whole.rows)
 
 

@@ -197,22 +197,34 @@ def test_the_default_is_a_table_on_a_terminal_that_fits_it():
     assert max(len(line) for line in lines[1 : next(n for n, line in enumerate(lines) if " more; " in line)]) <= 60
 
 
+@pytest.mark.parametrize("command", ["pipes", "jvms", "hsperf-check"])
+def test_without_proc(root_only, command):
+    """An error, not a list of nothing."""
+    words = ("unshare", "-m", "sh", "-c", 'umount -l /proc && exec "$@"', "sh", sys.executable, "-m", "opskit", command)
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "/proc lists no process: it is not mounted here; mount -t proc proc /proc" in done.stderr
+
+
 def test_no_color_is_honoured_as_an_option_too():
     """--no-color, before or after the command."""
     assert "\x1b[" not in on_terminal("--no-color", "pipes")[1]
     assert "\x1b[" not in on_terminal("pipes", "--no-color")[1]
 
 
-def test_completion_knows_the_commands():
-    """Click's completion protocol works with the lazy group."""
+@pytest.mark.parametrize(
+    ("words", "number", "completed"), [("opskit pi", 1, "plain,pipes\n"), ("opskit no-such-command -", 2, "")]
+)
+def test_completion(words, number, completed):
+    """Click's completion protocol works with the lazy group; behind an unknown command it prints nothing."""
     done = subprocess.run(
         [sys.executable, "-c", "from opskit.cli import main; main()"],
-        env={**os.environ, "_OPSKIT_COMPLETE": "bash_complete", "COMP_WORDS": "opskit pi", "COMP_CWORD": "1"},
+        env={**os.environ, "_OPSKIT_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(number)},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert "plain,pipes" in done.stdout
+    assert (completed in done.stdout, done.stderr) == (True, "")
 
 
 def test_it_goes_first_when_memory_runs_out():
@@ -234,7 +246,7 @@ def test_json_begins_with_where_when_and_on_what(inprocess):
 
 
 def test_a_parent_that_ignores_its_children_does_not_make_us_ignore_ours(root_only):
-    """SIGCHLD stays ignored over exec: opskit still learns how its own children ended."""
+    """An ignored SIGCHLD survives exec: opskit still gets the exit status of its children."""
     process = subprocess.Popen(["sleep", "600"], user=65534, group=65534, extra_groups=[])
     try:
         done = subprocess.run(

@@ -98,7 +98,7 @@ def test_too_little_memory_is_no_bug():
 
 
 def test_ctrl_c_ends_with_130():
-    """Silently."""
+    """Without any output."""
     process = started("print(flush=True); time.sleep(60)")
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)

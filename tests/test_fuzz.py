@@ -1,4 +1,4 @@
-"""No input crashes a parser or keeps it busy: tests/support/fuzz.py with a few thousand inputs of each kind."""
+"""No input crashes a parser or takes it long: tests/support/fuzz.py with a few thousand inputs of each kind."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ try:
     outfile.write_file(sys.argv[1], b'"new"')
 except (KeyboardInterrupt, CannotWrite):
     pass
-interrupts.die_if_asked_to()
+interrupts.end_by_signal()
 """
 RENAME = "rename,renameat,renameat2"
 

@@ -1,4 +1,4 @@
-"""Numbers in foreign text, only in the forms that the kernel and HotSpot write; and as people and programs read them."""
+"""Numbers in foreign text, in the forms that the kernel and HotSpot write; and formatted for text and JSON."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_what_is_left_of_rounding_is_not_told():
 
 @given(st.floats(allow_nan=False, allow_infinity=False, allow_subnormal=False))
 def test_the_value_stays(value):
-    """To a millionth of a millionth."""
+    """JSON floats have 12 significant digits."""
     assert twelve_digits(value) == pytest.approx(value, rel=1e-11)
 
 
@@ -76,5 +76,5 @@ def test_the_value_stays(value):
      (0.9951, "99.5 %"), (0.99999, "99.9 %"), (1.0, "100 %"), (1.2, "120 %")],
 )  # fmt: skip
 def test_shares(share, shown):
-    """Neither nothing nor all unless it is."""
+    """0 % means none and 100 % means all, never a rounded share."""
     assert percent(share) == shown

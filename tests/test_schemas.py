@@ -1,4 +1,4 @@
-"""The published schemas are those of the program, and what the program writes keeps to them."""
+"""The published schemas are up to date, and the program's output is valid by them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_the_published_schemas_are_those_of_the_program():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_is_a_schema(name):
-    """And refuses an object that lacks a key, or has one too many."""
+    """And refuses an object with a missing or an additional key."""
     schema = schema_of(name)
     jsonschema.Draft202012Validator.check_schema(schema)
     assert schema["additionalProperties"] is False
@@ -60,7 +60,7 @@ RUNS = [
 
 @pytest.mark.parametrize("words", RUNS, ids=" ".join)
 def test_real_runs_keep_to_their_schema(inprocess, words):
-    """On this very machine."""
+    """With the data of this machine."""
     done = inprocess(*words, "-f", "json")
     assert done.code in (0, 1), done.err
     jsonschema.validate(json.loads(done.out), schema_of(words[0]))

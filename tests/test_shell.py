@@ -28,7 +28,7 @@ def test_a_hostile_name_is_one_word(name):
 
 @pytest.mark.parametrize("name", ["!!", "\x1b!!", "it's !touch", "=ls"])
 def test_an_interactive_bash_takes_nothing_from_its_history(name, tmp_path):
-    """`!` stands where bash expands no history; words that other shells expand are quoted."""
+    """`!` is quoted so that bash expands no history; words that other shells expand are quoted."""
     script = f"set -o history -H\ntouch pwn-was-here\nrm pwn-was-here\nprintf '<%s>' {quote(name)}\n"
     done = subprocess.run(
         ["bash", "--norc", "-i"],

@@ -11,7 +11,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
-from opskit.errors import BugInChild
+from opskit.errors import BugInChild, NotSupported
 from opskit.interrupts import Guard, Interruptible
 
 if TYPE_CHECKING:
@@ -28,11 +28,11 @@ _MANY_FDS = 1 << 16  # old kernels close them one by one
 def run_in_child(host: Host, work: Callable[[], None], timeout_s: float) -> int | None:
     """Do the work in a child: 0 when it is done, the errno of the OSError it raised, None after the timeout.
 
-    The end of the wait, also by Ctrl-C, kills the child; one that cannot be killed holds no terminal, pipe or file of ours.
+    The child is killed at the end of the wait, also by Ctrl-C; one that cannot be killed has no terminal, pipe or file of ours open.
     Raises BugInChild where the work raised anything but an OSError.
     """
     with Guard():
-        pid = os.fork()
+        pid = fork()
         if pid == 0:
             _child(work)
         try:
@@ -44,6 +44,15 @@ def run_in_child(host: Host, work: Callable[[], None], timeout_s: float) -> int 
     if code == _BUG:
         raise BugInChild(f"unexpected exception in {getattr(work, '__qualname__', 'the work')} of a child process")
     return code
+
+
+def fork() -> int:
+    """As os.fork. Raises NotSupported where no process can be started."""
+    try:
+        return os.fork()
+    except OSError as error:
+        why = f"cannot start a child process: {error.strerror}"
+        raise NotSupported(f"{why}; opskit limits shows which limit is reached") from None
 
 
 def _wait(host: Host, pid: int, timeout_s: float) -> int | None:

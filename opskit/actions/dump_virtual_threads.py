@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 from opskit.actions import leftovers
 from opskit.errors import AttachError, NotPermitted, NotSupported
 from opskit.interrupts import Guard, Interruptible
+from opskit.jvm.attach.listener import open_tmp
 from opskit.jvm.attach.wire import LARGEST_DUMP_FILE_BYTES
 from opskit.proc.fs import GONE, READ_ONLY, ProcFS
-from opskit.proc.rights import ANY_COMMAND, how_to_be_allowed
+from opskit.proc.rights import how_to_be_allowed
 
 if TYPE_CHECKING:
     from opskit.host import Host
@@ -32,7 +33,7 @@ _LAST_LOOKS, _LOOK_PAUSE_S = 40, 0.05
 def dump_virtual_threads(host: Host, client: AttachClient, heap_used_bytes: int | None) -> bytes:
     """The dump as JSON; as plain text if the JVM cannot write JSON.
 
-    Raises NotSupported before JDK 21, NotPermitted, AttachError (tmp).
+    Raises NotSupported before JDK 21, NotPermitted, AttachError.
     """
     target = client.target
     if target.java_major is not None and target.java_major < FIRST_JDK:
@@ -40,13 +41,7 @@ def dump_virtual_threads(host: Host, client: AttachClient, heap_used_bytes: int 
             f"--virtual: {target.pid} ({target.jvm.main}) is JDK {target.java_major}, which has no virtual threads "
             f"(JDK {FIRST_JDK} and later have them); leave --virtual out"
         )
-    try:
-        tmp = os.open(host.fs.inside(target.pid, "/tmp"), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    except PermissionError:
-        raise NotPermitted(
-            f"cannot read /tmp of {target.pid}, where it would write the dump: permission denied; "
-            f"{how_to_be_allowed(host.fs, 'CAP_SYS_PTRACE', *ANY_COMMAND, pid=target.pid)}"
-        ) from None
+    tmp = open_tmp(host.fs, target)
     try:
         leftovers.remove_abandoned(tmp, target.euid)
         _check_room(tmp, target.pid, heap_used_bytes)

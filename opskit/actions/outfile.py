@@ -56,7 +56,7 @@ class _Spot(NamedTuple):
 
 def check(path: str) -> None:
     """Raise CannotWrite if it is clear in advance that a file cannot be written."""
-    with _errors_told(f"cannot write {path}"), _walked(path) as spot:
+    with _cannot_write(f"cannot write {path}"), _walked(path) as spot:
         found = _target(spot)
         if spot.own_fd is None and not _can_replace(spot, found):
             if found is None or not _may_write(spot.handle):
@@ -72,7 +72,7 @@ def write_file(path: str, data: bytes | Iterable[bytes]) -> None:
     into a file that cannot be replaced leaves a partial file.
     """
     parts = [data] if isinstance(data, bytes) else data
-    with _errors_told(f"cannot write {path}"), _walked(path) as spot:
+    with _cannot_write(f"cannot write {path}"), _walked(path) as spot:
         found = _target(spot)
         if spot.own_fd is None and (found is None or stat.S_ISREG(found.st_mode)):
             _write_regular(spot, found, parts)
@@ -84,7 +84,7 @@ def write_file(path: str, data: bytes | Iterable[bytes]) -> None:
 
 def make_directory(path: str) -> None:
     """Make a directory (--save) with its parents if needed, and check that it is writable. Raises CannotWrite."""
-    with _errors_told(f"--save {path}", "choose another place"), _walked(path, make=True) as spot:
+    with _cannot_write(f"--save {path}", "choose another place"), _walked(path, make=True) as spot:
         if not _can_replace(spot, None):
             raise CannotWrite("no permission to write there")
 
@@ -110,7 +110,7 @@ def _target(spot: _Spot) -> os.stat_result | None:
 
 
 @contextmanager
-def _errors_told(what: str, advice: str = "choose another place with -o") -> Iterator[None]:
+def _cannot_write(what: str, advice: str = "choose another place with -o") -> Iterator[None]:
     try:
         yield
     except (CannotWrite, OSError) as error:

@@ -39,7 +39,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def run_probe(host: Host, plan: ProbePlan) -> ProbeResult:
-    """Do what the plan says. Raises NotPermitted where we may not become the process's user or enter its cgroup."""
+    """Carry out the plan. Raises NotPermitted where we may not become the process's user or enter its cgroup."""
     host.prove_own(plan.pid)
     me = os.geteuid()
     if me not in (0, plan.uid) or (plan.cgroup_procs and me != 0):
@@ -54,7 +54,7 @@ def run_probe(host: Host, plan: ProbePlan) -> ProbeResult:
             os.close(writing)
             return ProbeResult(plan.threads, 0, "fork", errno.errorcode.get(error.errno or 0), host.monotonic() - begun)
         if child == 0:
-            _be_the_probe(plan, writing, become=me == 0)
+            _run_in_child(plan, writing, become=me == 0)
         os.close(writing)
         try:
             with Interruptible():
@@ -82,8 +82,8 @@ def _not_permitted(host: Host, plan: ProbePlan, why: str) -> NotPermitted:
     return NotPermitted(f"--probe has to act as user {host.user_name(plan.uid)}{why}; {advice}")
 
 
-def _be_the_probe(plan: ProbePlan, pipe: int, *, become: bool) -> None:
-    """What the child does; it never returns."""
+def _run_in_child(plan: ProbePlan, pipe: int, *, become: bool) -> None:
+    """Run the probe in the child; never return."""
     try:
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
@@ -103,7 +103,7 @@ def _be_the_probe(plan: ProbePlan, pipe: int, *, become: bool) -> None:
 
 
 def _prepared(plan: ProbePlan, *, become: bool) -> tuple[int, int, str] | None:
-    """Take on cgroup, limits and user; None, or what failed."""
+    """Take on cgroup, limits and user; None, or (0, errno, `setup:STEP`) of the step that failed."""
     step = "cgroup"
     try:
         if plan.cgroup_procs:
@@ -128,7 +128,7 @@ def _prepared(plan: ProbePlan, *, become: bool) -> tuple[int, int, str] | None:
 
 
 def _lower(name: str, room: int) -> None:
-    """Leave this room (bytes) above our own VmSize or VmData."""
+    """Set a limit to so many bytes above our own VmSize or VmData."""
     with open("/proc/self/statm", encoding="ascii") as file:
         pages = file.read().split()
     soft = int(pages[0 if name == "RLIMIT_AS" else 5]) * mmap.PAGESIZE + room
@@ -176,7 +176,7 @@ def _start(plan: ProbePlan) -> tuple[int, int, str]:
 
 
 def _failed_call(plan: ProbePlan, code: int) -> tuple[int, str]:
-    """Which call it was: pthread_create says EAGAIN for all of them. So its first two are made again."""
+    """(errno, name) of the call that failed, by repeating the first two: pthread_create returns EAGAIN for all of them."""
     size = plan.stack_bytes + plan.guard_bytes
     _libc.mmap.restype = ctypes.c_void_p
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_STACK

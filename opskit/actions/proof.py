@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from opskit.analysis.hsperf_check.repairs import Repair
     from opskit.host import Host
-    from opskit.jvm.attach.files import Way
-    from opskit.jvm.mapped_files import Mapping
+    from opskit.jvm.attach.files import Location
+    from opskit.proc.files.maps import Mapping
 
 _LARGEST_COUNTERS_BYTES = 16 << 20  # -XX:PerfDataMemorySize is 32 KiB by default
 _ANY = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -68,10 +68,10 @@ def hold(host: Host, repair: Repair, fds: ExitStack) -> Held:
         fds.callback(os.close, fd)
         return fd
 
-    if repair.way is None or not repair.names:
+    if repair.location is None or not repair.names:
         raise Unproven("it cannot be reached safely")
-    process, top = _start(host, repair.way, keep)
-    for step in repair.way.steps:
+    process, top = _start(host, repair.location, keep)
+    for step in repair.location.steps:
         top = keep(os.open(step, _DIRECTORY, dir_fd=top))
     directory = top
     for name in repair.names[:-1]:
@@ -82,18 +82,18 @@ def hold(host: Host, repair: Repair, fds: ExitStack) -> Held:
     return Held(file, directory, repair.names[-1], process)
 
 
-def _start(host: Host, way: Way, keep: Callable[[int], int]) -> tuple[int | None, int]:
+def _start(host: Host, location: Location, keep: Callable[[int], int]) -> tuple[int | None, int]:
     """The process, and its root or working directory. One in another user namespace chooses what is mounted there: refused."""
-    if way.pid is None:
+    if location.pid is None:
         return None, keep(os.open("/", _DIRECTORY))
-    if way.start_ticks is None:
-        raise Unproven(f"the start time of {way.pid} is unknown, and its PID may have been reused")
-    process = keep(os.open(host.fs.path(way.pid), _DIRECTORY))
-    check_process(process, way.pid, start_ticks=way.start_ticks)
-    start = keep(os.open(way.start, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=process))
+    if location.start_ticks is None:
+        raise Unproven(f"the start time of {location.pid} is unknown, and its PID may have been reused")
+    process = keep(os.open(host.fs.path(location.pid), _DIRECTORY))
+    check_process(process, location.pid, start_ticks=location.start_ticks)
+    start = keep(os.open(location.start, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=process))
     # Checked after the open: a process may leave our user namespace at any moment, and cannot come back.
     if not os.path.samestat(os.stat("ns/user", dir_fd=process), os.stat("/proc/self/ns/user")):
-        raise Unproven(f"{way.pid} runs in another user namespace: run opskit inside of it")
+        raise Unproven(f"{location.pid} runs in another user namespace: run opskit inside of it")
     return process, start
 
 

@@ -1,8 +1,8 @@
-"""Repair what hsperf-check found: owners, groups and modes of a JVM's own files; remove what is proven dead.
+"""Repair what hsperf-check found: owners, groups and modes of a JVM's own files; remove files that are proven stale.
 
 Other users can write to /tmp: a file may be swapped between look and repair, and the right owner on a planted socket
 makes jstack trust it. So each file is held (proof.py), must still be the one that was looked at (device, inode, one link), is
-proven again to be the JVM's or to be dead, and is changed through that fd (/proc/self/fd/N), never by its name.
+proven again to be the JVM's or stale, and is changed through that fd (/proc/self/fd/N), never by its name.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def carry_out(host: Host, repairs: Iterable[Repair]) -> Iterator[Outcome]:
                 advice = how_to_be_allowed(host.fs, "CAP_SYS_PTRACE", "opskit", "hsperf-check", repair.pid, "--fix")
                 yield Outcome(repair, "failed", "?", "?", f"{error.strerror}; {advice}")
             except OSError as error:
-                yield Outcome(repair, "failed", "?", "?", f"the way to it has changed: {error.strerror}")
+                yield Outcome(repair, "failed", "?", "?", f"a directory on its path has changed: {error.strerror}")
             else:
                 yield _change(host, repair, held, fds)
 

@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn, Optional
 
 from opskit import interrupts
-from opskit.actions.child import run_in_child
+from opskit.actions.child import fork, run_in_child
 from opskit.actions.lookups_by_instance import InstanceSource, remove_stale
 from opskit.actions.lookups_by_perf import PerfSource
 from opskit.analysis.dentry.lookups import Looker, Lookups
@@ -28,7 +28,7 @@ from opskit.proc.cgroup.tree import parse_cgroup
 from opskit.proc.files.status import parse_status
 from opskit.proc.fs import DENIED, GONE, ProcFS
 from opskit.proc.kernel import syscalls
-from opskit.proc.namespaces import in_first_pid_namespace
+from opskit.proc.namespaces import in_initial
 from opskit.proc.process import read_process
 from opskit.proc.rights import how_to_be_allowed
 from opskit.records import NamedTuple
@@ -55,7 +55,7 @@ def check_may_trace(host: Host) -> None:
     """Raise NotPermitted unless we may trace this machine and its PIDs are the kernel's own."""
     if not host.is_own:
         raise NotPermitted(f"{host.fs.proc} is another machine or pid namespace: --culprit can only trace this one")
-    if not in_first_pid_namespace(host.fs):
+    if in_initial(host.fs, "pid") is False:
         raise NotPermitted(
             "this is a pid namespace (a container): the kernel traces by the host's PIDs, which differ from those here; "
             "run opskit dentry --culprit on the host"
@@ -74,7 +74,7 @@ def trace_failed_lookups(host: Host, seconds: float, events: tuple[str, ...] = _
     stop_end, stop = os.pipe()
     masked = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
     try:
-        child = os.fork()
+        child = fork()
         if child == 0:
             os.close(results)
             os.close(stop)
@@ -176,7 +176,7 @@ def _mount_tracing() -> str:
     except OSError as error:
         if error.errno == errno.EINVAL:
             raise NotSupported(
-                "cannot keep its mounts to itself: the root directory here is no mount point (a chroot), and this kernel "
+                "cannot make its mounts private: the root directory here is not a mount point (a chroot), and this kernel "
                 "is older than Linux 5.2; run opskit dentry --culprit outside of the chroot"
             ) from None
         raise _forbidden("take a private mount namespace", error) from None
@@ -203,7 +203,7 @@ def _forbidden(what: str, error: OSError) -> NotPermitted:
 
 
 class _Tally(NamedTuple):
-    """The lookups of one process, or of the ended processes of one command; `process` None where none was seen alive."""
+    """The lookups of one process, or of the ended processes of one command; `process` None where it ended before it was read."""
 
     process: Process | None
     pids: set[int]
@@ -233,7 +233,7 @@ class Tracer:
         self.units: dict[int, str | None] = {}
 
     def run(self) -> _Row:
-        """Trace; what the parent makes `Lookups` of, fit for JSON."""
+        """Trace; the parts of `Lookups` as JSON values."""
         tracing = _mount_tracing()
         remove_stale(tracing)
         source = self._source(tracing)

@@ -20,7 +20,7 @@ _VALUE_BYTES = 8
 
 
 class Scratch:
-    """The file that full runs go to; made when the first one is full. Where it cannot be written, runs stay in memory."""
+    """The file for full runs; made when the first one is full. Where it cannot be written, runs stay in memory."""
 
     def __init__(self, make: Callable[[], BinaryIO]) -> None:
         self._make = make
@@ -36,10 +36,10 @@ class Scratch:
             if self._file is None:
                 self._file = self._make()
             self._file.seek(self._end)
-            self._file.write(values.tobytes())
-            self._file.flush()
+            self._usable = self._file.write(values.tobytes()) == len(values) * _VALUE_BYTES
         except OSError:
             self._usable = False
+        if not self._usable:
             return None
         offset, self._end = self._end, self._end + len(values) * _VALUE_BYTES
         return offset

@@ -50,11 +50,6 @@ class Finding(NamedTuple):
         """stuck, slow, soon, tools or tidy."""
         return catalog.FINDINGS[self.code][0]
 
-    @property
-    def subject(self) -> str:
-        """The entity's id as text: a pid, a path, `host`."""
-        return self.entity.name
-
 
 def most_severe_first(findings: Iterable[Finding]) -> list[Finding]:
     """Errors, then warnings, then notes; within each in the order they were found."""

@@ -68,7 +68,8 @@ class Result(NamedTuple):
 def judge(facts: Facts, sort: str = "pid") -> Result:
     """Order the JVMs, and make the findings about them."""
     rows = [_row(seen, facts.before.get(seen.key)) for seen in facts.seen]
-    return Result(facts, ordered(rows, sort), most_severe_first(finding for row in rows for finding in _findings(row)))
+    found = (finding for row in rows for find in (_gc, _throttling, _memory) for finding in find(row))
+    return Result(facts, ordered(rows, sort), most_severe_first(found))
 
 
 def _row(seen: Seen, before: Reading | None) -> Row:
@@ -126,11 +127,6 @@ def ordered(rows: Sequence[Row], by: str) -> list[Row]:
         return number is None, -(number or 0), row.seen.jvm.pid
 
     return sorted(rows, key=key)
-
-
-def _findings(row: Row) -> Iterator[Finding]:
-    for found in (_gc, _throttling, _memory):
-        yield from found(row)
 
 
 def _found(

@@ -1,4 +1,4 @@
-"""Takes class histograms of a running JVM, on a schedule."""
+"""Take class histograms of a running JVM, on a schedule."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from opskit.collect.jmap_diff import Facts, Sample, Target
 from opskit.collect.schedule import schedule
-from opskit.errors import CannotWrite, NoSuchProcess, OpskitError
+from opskit.errors import CannotWrite, OpskitError
 from opskit.jvm.attach.client import AttachClient
 from opskit.jvm.discover import find_jvm
 from opskit.jvm.dumps.histogram_reader import parse_histograms
@@ -16,7 +16,6 @@ from opskit.jvm.perfdata.stop_clock import StopClock
 from opskit.proc.cgroup.owner import unit_of
 from opskit.proc.cgroup.tree import parse_cgroup
 from opskit.proc.files.status import parse_status
-from opskit.proc.fs import GONE
 from opskit.quantities import duration, plural, size
 from opskit.records import NamedTuple
 
@@ -35,7 +34,7 @@ _TIMEOUT_S, _TIMEOUT_PAUSES = 30.0, 10
 class Request(NamedTuple):
     """Which histograms to take: every `interval_s` seconds, `histograms` of them (None: until Ctrl-C).
 
-    `live`: reachable objects only, by a full GC each. `timeout_s`: how long to wait for one; None: by its estimated pause.
+    `live`: reachable objects only; each histogram runs a full GC. `timeout_s`: how long to wait for one; None: by its estimated pause.
     """
 
     pid: int
@@ -52,7 +51,7 @@ def pause_estimate_s(used_bytes: int, *, live: bool) -> float:
 
 
 class Collector:
-    """Takes histograms of one JVM and keeps them. `pause_s` and `cost`, a sentence, estimate what each one costs."""
+    """The histograms of one JVM so far. `pause_s` and `cost`, a sentence, estimate what each one costs."""
 
     def __init__(self, host: Host, ask: Request, save: Callable[[str, bytes], str] | None = None) -> None:
         """`save(name, raw text)` keeps a histogram and gives its path. Nothing is sent to the JVM before look()."""
@@ -68,20 +67,21 @@ class Collector:
         self._target = _target(host, jvm)
 
     def look(self) -> Facts:
-        """Take one more histogram. Raises CannotWrite, and whatever attaching raises."""
+        """Take one more histogram. Raises CannotWrite, and what AttachClient raises."""
         at, begun_s, before_s = self.host.now(), self.host.monotonic(), self._clock.read_s()
         text = self._client.histogram(live=self.ask.live)
         after_s = self._clock.read_s()
         if self._save is not None:
             name = f"histogram-{self.ask.pid}-{at:%Y%m%dT%H%M%S}.{at.microsecond // 1000:03d}Z.txt"
             self._saved.append(self._save(name, text.encode("utf-8", "backslashreplace")))
-        [histogram] = parse_histograms(text, f"histogram {len(self._samples) + 1} of {self.ask.pid}")
-        histogram = histogram._replace(stamp=Stamp(at.timestamp(), begun_s, self.ask.pid))
+        # A class's name may look like another histogram: the first one counts.
+        found = parse_histograms(text, f"histogram {len(self._samples) + 1} of {self.ask.pid}")
+        histogram = found[0]._replace(stamp=Stamp(at.timestamp(), begun_s, self.ask.pid))
         self._samples.append(Sample(histogram, None if before_s is None or after_s is None else after_s - before_s))
         return self._facts()
 
     def collect(self, progress: Callable[[str], None]) -> Facts:
-        """Take all of them. After Ctrl-C or an error, the facts are what there is by then; the first one raises."""
+        """Take all of them. After Ctrl-C or an error, the facts have those taken so far; without any, the error is raised."""
         ask, late = self.ask, 0
         interrupted, ended = False, None
         try:
@@ -117,15 +117,9 @@ def _cost(host: Host, jvm: Jvm, ask: Request) -> tuple[float, str]:
     sizes = heap(jvm.perf) if jvm.perf else None
     used, what = sizes.used_bytes if sizes else None, "heap used"
     if not used:  # also before the first objects are counted
-        used, what = _resident_bytes(host, jvm.pid), "resident memory (the JVM does not say how full its heap is)"
-    pause_s = pause_estimate_s(used, live=ask.live)
+        status = host.fs.maybe(parse_status, jvm.pid, "status")
+        used, what = status and status.bytes_of("VmRSS"), "resident memory (the used heap is unknown)"
+    pause_s = pause_estimate_s(used or 0, live=ask.live)
     how = "each histogram, by a full GC," if ask.live else "each histogram"
     lasts = duration(float(f"{pause_s:.2g}"))
     return pause_s, f"{jvm.pid} ({jvm.main}): {what} {size(used)}: {how} stops it for about {lasts}"
-
-
-def _resident_bytes(host: Host, pid: int) -> int:
-    try:
-        return host.fs.load(parse_status, pid, "status").bytes_of("VmRSS") or 0
-    except GONE:
-        raise NoSuchProcess(pid, "it ended just now") from None

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from opskit.errors import BadInput, NoSuchProcess, NotAJvm, NotPermitted, OpskitError
 from opskit.jvm.attach.client import DEFAULT_TIMEOUT_S, AttachClient
 from opskit.jvm.attach.files import FileFinder, Surroundings
-from opskit.jvm.attach.leftovers import Leftover, find_leftovers, sees_everything
-from opskit.jvm.discover import HOTSPOT, Jvm, check_told, find_jvm, survey
+from opskit.jvm.attach.leftovers import Leftover, find_leftovers
+from opskit.jvm.discover import HOTSPOT, Jvm, check_identifiable, find_jvm, survey
 from opskit.proc.fs import GONE
+from opskit.proc.namespaces import in_initial
 from opskit.proc.rights import how_to_be_allowed
 from opskit.proc.visibility import coverage_lines
 from opskit.records import NamedTuple
@@ -90,7 +91,7 @@ def collect(host: Host, ask: Request, progress: Callable[[str], None] = lambda _
     probes, interrupted = _probe_all(host, around, ask, progress) if ask.probe else ({}, False)
     return Facts(
         ask, around, leftovers, probes, interrupted, notes,
-        now_s=host.now().timestamp(), page_bytes=host.page_bytes, sees_all=sees_everything(host.fs),
+        now_s=host.now().timestamp(), page_bytes=host.page_bytes, sees_all=in_initial(host.fs, "pid") is True,
         is_copy=not host.fs.is_live, user_name=host.user_name, group_name=host.group_name,
     )  # fmt: skip
 
@@ -130,7 +131,7 @@ def _hotspot(host: Host, pid: int) -> Jvm:
 def _all_jvms(host: Host) -> tuple[list[Jvm], list[str]]:
     """Every HotSpot JVM, and notes on what was not judged."""
     seen = survey(host.fs, host.clock_ticks)
-    check_told(host.fs, seen)
+    check_identifiable(host.fs, seen)
     notes = [*coverage_lines(host.fs, len(seen.scanned), len(seen.denied), len(seen.vanished))]
     others = [jvm for jvm in seen.jvms if jvm.kind != HOTSPOT]
     notes += [f"{jvm.pid} ({jvm.main}) is {_KINDS[jvm.kind]}, and was not judged" for jvm in others]

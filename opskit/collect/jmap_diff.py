@@ -52,7 +52,7 @@ class Facts(NamedTuple):
 
     @property
     def has_ended(self) -> bool:
-        """Whether the JVM ended meanwhile."""
+        """Whether the JVM ended during the series."""
         return isinstance(self.error, NoSuchProcess)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput, NoSuchProcess, NotAJvm, NotPermitted
 from opskit.jvm.attach.target import attachable
-from opskit.jvm.discover import Survey, check_told, find_jvm, survey
+from opskit.jvm.discover import Survey, check_identifiable, find_jvm, survey
 from opskit.jvm.launch import jdk_release, parse_words
 from opskit.jvm.perfdata.counters import GcWork, Heap, gc_work, heap
 from opskit.jvm.perfdata.stop_clock import stopped_s
@@ -126,7 +126,7 @@ class Collector:
         fs, ask, known = self.host.fs, self.ask, self._before
         if not ask.pids:
             found = survey(fs, self.host.clock_ticks)
-            check_told(fs, found)
+            check_identifiable(fs, found)
             return found._replace(jvms=[jvm for jvm in found.jvms if not ask.uids or jvm.uid in ask.uids])
         found = Survey([], [], [], [])
         ended: NoSuchProcess | None = None

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def schedule(host: Host, interval_s: float, count: int | None) -> Iterator[tuple[int, float]]:
-    """Wait for each sample; gives (number from 1, seconds it came late). Slots that have passed altogether are skipped."""
+    """Wait for each sample; yield its number from 1 and how late it is in seconds. Slots that have passed are skipped."""
     start = host.monotonic()
     number = slot = 0
     while count is None or number < count:

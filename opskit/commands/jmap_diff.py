@@ -41,19 +41,20 @@ _sampling, _show = partial(option, group=SAMPLING), partial(option, group=SHOW)
 @_sampling("-i", "--interval", "interval_s", type=Duration(), help="Time between histograms (30 s).")
 @_sampling("-c", "--count", "histograms", type=click.IntRange(min=2), metavar="COUNT",
            help="Take COUNT histograms (2; with -w until Ctrl-C).")  # fmt: skip
-@_sampling("--live", is_flag=True, help="Count reachable objects only, by a full GC each.")
-@_sampling("--yes", is_flag=True, help="Do not ask where each histogram stops the JVM for more than 1 s.")
-@_sampling("--timeout", type=Duration(), help="Wait this long for a histogram (30 s, or 10 times the estimate).")
+@_sampling("--live", is_flag=True, help="Count reachable objects only, after a full GC for each histogram.")
+@_sampling("--yes", is_flag=True, help="Do not ask before histograms that stop the JVM for more than 1 s each.")
+@_sampling("--timeout", type=Duration(),
+           help="Wait at most this long for a histogram (30 s, or 10 times the estimate).")  # fmt: skip
 @_sampling("--save", metavar="DIR", help="Keep each histogram's raw text in DIR.")
 @_show("--by", type=click.Choice(["class", "package", "module"]), default="class", show_default=True,
        help="Sum by class, package or module.")  # fmt: skip
 @_show("--sort", type=click.Choice(["bytes", "instances", "growth", "name"]), default="bytes", show_default=True,
-       help="Sort by the difference in bytes or instances, by the growth in proportion, or by name.")  # fmt: skip
+       help="Sort by the difference in bytes or instances, by relative growth, or by name.")  # fmt: skip
 @_show("--min-bytes", type=Size(), default="0", help="Leave out smaller differences.")
 @_show("--include", type=Regex(), metavar="RE", help="Show only classes whose name matches RE.")
 @_show("--exclude", type=Regex(), metavar="RE", help="Leave out classes whose name matches RE.")
 @_show("--no-vm", is_flag=True, help="Leave out the VM's own <...> rows (JDK 5 to 7).")
-@_show("--no-fold", is_flag=True, help="Keep lambdas, hidden classes, proxies and accessors apart.")
+@_show("--no-fold", is_flag=True, help="Do not merge lambdas, hidden classes, proxies and accessors.")
 def jmap_diff(run: Run, words: tuple[str, ...], **given: Any) -> int:
     """Compare class histograms of saved files or of a running JVM: which classes grew, and which keep growing."""
     choice = Choice(given["by"], not given["no_fold"], not given["no_vm"], given["include"], given["exclude"])
@@ -114,7 +115,7 @@ def _collector(run: Run, words: Sequence[str], given: Mapping[str, Any]) -> Coll
 def _refuse_sampling(given: Mapping[str, Any]) -> None:
     for parameter in click.get_current_context().command.params:
         if getattr(parameter, "group", None) == SAMPLING and given[str(parameter.name)]:
-            raise UsageError(f"{'/'.join(parameter.opts)} goes with a PID: the histograms of files are there already")
+            raise UsageError(f"{'/'.join(parameter.opts)} goes with a PID, not with files")
 
 
 def _pid(run: Run, words: Sequence[str]) -> int:

@@ -11,7 +11,7 @@ from opskit.collect.targets import WhichProcess, is_file, is_pid, resolve_jvm
 from opskit.commands.shared.declare import command
 from opskit.commands.shared.options import SAMPLING, TOP, Duration, option
 from opskit.commands.shared.output import exit_code
-from opskit.errors import UsageError
+from opskit.errors import NoSuchProcess, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from opskit.commands.shared.run import Run
     from opskit.render.report import Report
 
-_TOP, _INTERVAL_S, _COUNT, _INTERRUPTED = 10, 1.0, 10, 130
+_TOP, _INTERVAL_S, _COUNT, _FAILED, _INTERRUPTED = 10, 1.0, 10, 2, 130
 _LOGS, _PICTURES = "Logs", ("svg", "png")
 _INTERVAL_HELP, _COUNT_HELP = "Live: time between samples (1 s).", "Live: number of intervals (10)."
 
@@ -62,7 +62,7 @@ def safepoints(
             raise UsageError(f"{name} is a PID, the others are logs: {rule} ./{name}")
         return _logs(run, targets, Window(since, until), slower_than, by)
     words = {"--since": since, "--until": until, "--slower-than": slower_than, "--by": by, "-n/--top": run.top}
-    _refuse(words, "is about logs; a live JVM counts only sums")
+    _refuse(words, "is for logs; a live JVM counts only sums")
     if run.format in _PICTURES:
         advice = "start it with -Xlog:safepoint:file=FILE"
         raise UsageError(f"a picture is drawn of logs; a live JVM counts only sums: {advice}")
@@ -121,7 +121,7 @@ def _live(run: Run, targets: tuple[str, ...], interval_s: float, count: int | No
         if painted:
             out.repaint(out.render(report(judge(facts)), fit_height=True))
         elif streamed:
-            out.write(view.newest_line(judge(facts)))
+            out.write(view.newest_line(facts))
 
     facts = collect(run.host, Request(_jvm(run, next(iter(targets), None)), interval_s, count), seen)
     last = report(judge(facts))
@@ -132,6 +132,8 @@ def _live(run: Run, targets: tuple[str, ...], interval_s: float, count: int | No
         seen(facts)
     else:
         out.emit(last)
+    if facts.ended is not None and not isinstance(facts.ended, NoSuchProcess):
+        return _FAILED
     return _INTERRUPTED if facts.interrupted else exit_code(last)
 
 

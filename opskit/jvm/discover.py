@@ -1,4 +1,4 @@
-"""Finds the JVMs of a machine, and the hsperfdata file of each.
+"""Find the JVMs of a machine, and the hsperfdata file of each.
 
 One stat excludes most processes: a JVM has several threads. Others are identified by /proc/PID/maps: a JVM maps libjvm, or at
 least its own hsperfdata file. Only maps show whose file /tmp/hsperfdata_USER/PID is: it may be a leftover of an earlier
@@ -9,12 +9,13 @@ Where maps are unreadable (another user's process), the command line and the nam
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from opskit import shell
 from opskit.errors import BadInput, NoSuchProcess, NotAJvm, NotPermitted, NotSupported, OpskitError
 from opskit.jvm.launch import is_java_launcher, last_flag, main_of_command, main_of_words, parse_words
-from opskit.jvm.mapped_files import Mapping, parse_jvm_maps
+from opskit.jvm.mapped_files import parse_jvm_maps
 from opskit.jvm.native_image import is_native_image
 from opskit.jvm.perfdata.hsperfdata import PerfData, parse_hsperfdata
 from opskit.proc.files.boot_time import age_s, parse_boot_time, parse_uptime, started_s
@@ -29,6 +30,8 @@ from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from opskit.proc.files.maps import Mapping
 
 T = TypeVar("T")
 HOTSPOT: Literal["HotSpot"] = "HotSpot"
@@ -89,7 +92,7 @@ def survey(fs: ProcFS, clock_ticks: int = 100) -> Survey:
     return result
 
 
-def check_told(fs: ProcFS, found: Survey) -> None:
+def check_identifiable(fs: ProcFS, found: Survey) -> None:
     """Raise NotSupported for a copy in which no process can be identified."""
     if not fs.is_live and found.denied and not found.scanned:
         raise NotSupported(
@@ -109,7 +112,9 @@ def find_jvm(fs: ProcFS, pid: int, clock_ticks: int = 100) -> Jvm:
         if process != str(pid):
             raise NotAJvm(f"{pid} ({name}) is a thread of process {process}: give {process} instead")
         if status.fields.get("State", "").startswith(("Z", "X")):
-            raise NotAJvm(f"{pid} ({name}) is a zombie: it has ended, and its parent has not reaped it")
+            has_others, others = (status.threads or 1) > 1, "its first thread has ended, and its other threads run on"
+            why = others if has_others else "it has ended, and its parent has not reaped it"
+            raise NotAJvm(f"{pid} ({name}) is a zombie: {why}")
         jvm = _Finder(fs, clock_ticks).look(pid, thorough=True)
         if jvm is None and fs.load(parse_stat, pid, "stat").is_exiting:
             raise NoSuchProcess(pid, "it ended just now")
@@ -118,16 +123,25 @@ def find_jvm(fs: ProcFS, pid: int, clock_ticks: int = 100) -> Jvm:
             raise NotSupported(f"{gone.filename} is not in this copy: whether {pid} is a JVM is unknown") from None
         raise NoSuchProcess(pid, "it ended just now") from None
     except DENIED:
-        maps, unknown = fs.path(pid, "maps"), "is a JVM is unknown"
-        if not fs.is_live:
-            raise NotSupported(f"{maps} is missing or incomplete in this copy: whether {pid} {unknown}") from None
-        advice = as_owner_or_root(fs, "CAP_SYS_PTRACE", pid, status.effective_uid)
-        why = f"permission denied, and {pid} ({name}) has no JVM's name"
-        raise NotPermitted(f"{maps}: {why}: whether it {unknown}; {advice}") from None
+        raise _unknown(fs, pid) from None
     if jvm is None:
         why = "it maps neither libjvm nor an hsperfdata file"
         raise NotAJvm(f"{pid} ({name}) is not a JVM: {why}; opskit jvms lists the JVMs")
     return jvm
+
+
+def _unknown(fs: ProcFS, pid: int) -> OpskitError:
+    """The error for a process that nothing identifies as a JVM, and whose maps (with hidepid=1 all files) are closed to us."""
+    maps, unknown = fs.path(pid, "maps"), "is a JVM is unknown"
+    if not fs.is_live:
+        return NotSupported(f"{maps} is missing or incomplete in this copy: whether {pid} {unknown}")
+    directory = optional(fs.file_id, pid)
+    if directory is None:
+        return NoSuchProcess(pid, "it ended just now")
+    why = f"permission denied, and {pid} ({command_name(fs, pid)}) has no JVM's name"
+    return NotPermitted(
+        f"{maps}: {why}: whether it {unknown}; {as_owner_or_root(fs, 'CAP_SYS_PTRACE', pid, directory.uid)}"
+    )
 
 
 def read_perfdata(fs: ProcFS, pid: int, sleep: Callable[[float], None] | None = None) -> PerfData:
@@ -311,7 +325,7 @@ class _Finder:
             if last_flag(words, environment, name) == f"-XX:{bad}{name}":
                 return NotSupported(f"{pid} was started with -XX:{bad}{name}: it shares no counters")
         uid = status.effective_uid
-        if not self._has_passwd_entry(pid, uid):
+        if user_inside(self.fs, pid, uid) == "":
             why = "HotSpot makes no hsperfdata file for a user without a name"
             return Nameless(f"{pid} shares no counters: uid {uid} has no passwd entry where it runs, and {why}")
         if self._is_young(pid):
@@ -325,14 +339,26 @@ class _Finder:
         age = age_s(self.fs.maybe(parse_uptime, "uptime"), ticks, self.clock_ticks)
         return age is not None and age < _YOUNG_S
 
-    def _has_passwd_entry(self, pid: int, uid: int) -> bool:
-        """Whether the user has a name where the process runs; True where that is unreadable."""
-        id_map = self.fs.maybe(parse_id_map, pid, "uid_map")
-        inner = id_map and id_map.inner(uid)
-        passwd = optional(self.fs.read_inside, pid, "/etc/passwd", _LARGEST_FILE_BYTES)
-        if inner is None or passwd is None:
-            return True
-        return any(line.split(b":")[2:3] == [b"%d" % inner] for line in passwd.split(b"\n"))
+
+def user_inside(fs: ProcFS, pid: int, uid: int) -> str | None:
+    """The name of a uid of ours where a process runs; "" if it has none there, None if that is unknown."""
+    id_map = fs.maybe(parse_id_map, pid, "uid_map")
+    inner = id_map and id_map.inner(uid)
+    try:
+        directory, _, name = fs.inside(pid, "/etc/passwd").rpartition("/")
+        theirs, passwd = fs.read_untrusted(directory, name, _LARGEST_FILE_BYTES)
+        is_ours = fs.has_our_root and theirs[:2] == fs.file_id_at("/etc/passwd")[:2]
+    except OSError:
+        return None
+    if inner is None:
+        return None
+    if is_ours:  # HotSpot asks getpwuid_r() too, which also finds users of LDAP
+        import pwd
+
+        with suppress(KeyError):
+            return pwd.getpwuid(inner).pw_name
+    users = (line.split(b":") for line in passwd.split(b"\n"))
+    return next((user[0].decode("utf-8", "surrogateescape") for user in users if user[2:3] == [b"%d" % inner]), "")
 
 
 def _parsed(pid: int, data: bytes, source: str) -> PerfData | OpskitError:

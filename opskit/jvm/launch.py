@@ -1,4 +1,4 @@
-r"""How a JVM was started: /proc/PID/cmdline (words, each ended by NUL), its environment, and their traces in hsperfdata.
+r"""How a JVM was started: /proc/PID/cmdline (words, each ended by NUL), its environment, and its options in hsperfdata.
 
 java -Xmx2g -Dtoken=… -cp app.jar com.example.Main serve
 """
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput
 from opskit.proc.fs import optional
+from opskit.quantities import integer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,13 +85,17 @@ def is_java_launcher(words: list[str]) -> bool:
     return bool(words) and posixpath.basename(words[0]) in ("java", "javaw")
 
 
-def last_flag(words: list[str], environment: list[str], name: str) -> str | None:
-    """The last of `-XX:+NAME`, `-XX:-NAME` or `-XX:NAME=value`, which is in force; None: not given, or in a file."""
-    # Later ones win: JAVA_TOOL_OPTIONS, JDK_JAVA_OPTIONS, the command line, _JAVA_OPTIONS.
+def jvm_options(words: list[str], environment: list[str]) -> list[str]:
+    """The JVM's options of the command line and the environment, the last one in force; without those in files."""
     variables = dict(entry.partition("=")[::2] for entry in environment)
     options = [option for key in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS") for option in variables.get(key, "").split()]
     options += _split(words)[0]
-    options += variables.get("_JAVA_OPTIONS", "").split()
+    return options + variables.get("_JAVA_OPTIONS", "").split()
+
+
+def last_flag(words: list[str], environment: list[str], name: str) -> str | None:
+    """The last of `-XX:+NAME`, `-XX:-NAME` or `-XX:NAME=value`, which is in force; None: not given, or in a file."""
+    options = jvm_options(words, environment)
     wanted = (f"-XX:+{name}", f"-XX:-{name}")
     return next((word for word in reversed(options) if word in wanted or word.startswith(f"-XX:{name}=")), None)
 
@@ -107,6 +112,13 @@ def without_secrets(vm_args: str, words: Sequence[str] = ()) -> str:
     for word in sorted(with_spaces, key=len, reverse=True):
         vm_args = vm_args.replace(word, f"{word.partition('=')[0]}={HIDDEN}")
     return re.sub(_VALUED_IN_LINE, rf"\1={HIDDEN}", vm_args, flags=re.DOTALL)
+
+
+def major_of(version: str) -> int | None:
+    """8 for `1.8.0_402`, 17 for `17.0.15` or `17-ea`; None for text that is not a version."""
+    first, _, rest = version.removeprefix("1.").partition(".")
+    first = first.partition("-")[0].partition("_")[0]
+    return integer(first) if first != "1" or not rest else None
 
 
 def parse_release(text: str) -> dict[str, str]:

@@ -9,8 +9,6 @@ from __future__ import annotations
 from opskit.proc.files.maps import Mapping, find_mapping
 from opskit.records import NamedTuple
 
-__all__ = ["JvmMaps", "Mapping", "parse_jvm_maps"]
-
 
 class JvmMaps(NamedTuple):
     """A JVM's mapped files; None: not mapped. OpenJ9 has a libjvm.so as well as its own library."""

@@ -16,7 +16,7 @@ _MOST_BYTES = 1 << 20  # of section names
 
 
 def is_native_image(read: Callable[[int, int], bytes]) -> bool:
-    """Whether an executable is one. `read(offset, size)` gives bytes of the file, fewer at its end."""
+    """Whether an executable is a native image. `read(offset, size)` gives bytes of the file, fewer at its end."""
     head = read(0, 64)
     if len(head) < 64 or head[:5] != b"\x7fELF\x02":  # native-image builds for 64 bits only
         return False

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _DENSE_FROM = 64
 _NAMES: list[bytes] = []
-# Of one fd alone: it is closed by now; the target is longer than a page; in a copied tree it may be no link.
+# Errors that concern one fd alone: closed meanwhile; a target longer than a page; in a copied tree, not a link.
 _GONE = (errno.ENOENT, errno.ESRCH)
 _NO_TARGET = (errno.ENAMETOOLONG, errno.EINVAL)
 
@@ -55,9 +55,9 @@ def links(names: list[bytes], directory: int, wanted: tuple[bytes, ...]) -> list
 
 
 def read_all(
-    read: FdReader[T], directory: int, names: Callable[[], list[bytes]], untold: list[T], *, dense: bool = True
+    read: FdReader[T], directory: int, names: Callable[[], list[bytes]], no_target: list[T], *, dense: bool = True
 ) -> list[T]:
-    """`read` of each fd of a directory listed by `names`, or by `dense` counts; `untold` stands for an fd without a target."""
+    """`read` of each fd of a directory listed by `names`, or by `dense` counts; `no_target` stands for an fd without a target."""
     try:
         return read((dense and _dense_names(directory)) or names(), directory)
     except OSError as error:
@@ -69,7 +69,7 @@ def read_all(
         except OSError as error:
             _check_of_one_fd(error)
             if error.errno in _NO_TARGET:
-                found += untold
+                found += no_target
     return found
 
 

@@ -12,7 +12,7 @@ import os
 import stat
 from typing import TYPE_CHECKING, TypeVar, overload
 
-from opskit.errors import BadInput
+from opskit.errors import BadInput, NotSupported
 from opskit.proc import fd_directory
 from opskit.records import NamedTuple
 
@@ -47,7 +47,7 @@ class Refused(PermissionError):  # noqa: N818
 
 
 def ids(names: Iterable[str]) -> list[int]:
-    """The PIDs or TIDs among names, sorted. `0`, `07` and `²` are none."""
+    """The PIDs or TIDs among names, sorted, without `0`, `07` and `²`."""
     written = [name for name in names if not name.strip("0123456789") and len(name) < 11 and name[:1] not in "0"]
     return sorted([number for name in written if (number := int(name)) <= _LARGEST_PID])  # a number: ten digits at most
 
@@ -81,6 +81,17 @@ def optional(call: Callable[..., T], *arguments: object, default: object = None)
         return default
 
 
+_KINDS = {
+    stat.S_IFREG: "plain file", stat.S_IFDIR: "directory", stat.S_IFLNK: "symbolic link", stat.S_IFIFO: "FIFO",
+    stat.S_IFSOCK: "socket",
+}  # fmt: skip
+
+
+def kind_of(mode: int) -> str:
+    """The file type in words."""
+    return _KINDS.get(stat.S_IFMT(mode), "device")
+
+
 # One link of an fd directory: its name, its target, its mode, whose bits say how the file was opened.
 FdLink = tuple[bytes, bytes, int]
 FD_READABLE, FD_WRITABLE = stat.S_IRUSR, stat.S_IWUSR
@@ -108,7 +119,7 @@ class FileId(NamedTuple):
 
 
 def check_untrusted(found: FileId, path: str, limit_bytes: int) -> None:
-    """Raise OSError: ELOOP for a link, EINVAL for what else is not a regular file, EFBIG above the limit."""
+    """Raise OSError: ELOOP for a link, EINVAL for other files that are not regular, EFBIG above the limit."""
     if stat.S_ISLNK(found.mode):
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
     if not stat.S_ISREG(found.mode):
@@ -163,15 +174,18 @@ class ProcFS:
         return "/".join((self.root, *map(str, parts)))
 
     def pids(self) -> list[int]:
-        """The processes, in the order of their PIDs."""
-        return ids(self.names_at(self.proc))
+        """The processes, in the order of their PIDs. Raises NotSupported for a live tree without any, which is not mounted."""
+        found = ids(optional(self.names_at, self.proc, default=[]))
+        if not found and self.is_live:
+            raise NotSupported(f"{self.proc} lists no process: it is not mounted here; mount -t proc proc /proc")
+        return found
 
     def tids(self, pid: int) -> list[int]:
         """The threads of a process, in the order of their TIDs."""
         return ids(self.names_at(f"{self.proc}/{pid}/task"))
 
     def thread_count(self, pid: int) -> int:
-        """The number of threads, at the price of one stat: a live task directory has a link from each."""
+        """The number of threads, by one stat: a live task directory has a link from each."""
         links = self._stat(self.path(pid, "task")).st_nlink if self.is_live else 0
         return links - 2 if links > 2 else len(self.tids(pid))  # some file systems do not count links
 
@@ -256,7 +270,7 @@ class ProcFS:
         return len(self.names_at(self.path(*parts, "fd")))
 
     def fd_targets(self, *parts: object) -> list[bytes]:
-        """Where every fd of a process (or of a thread: pid, "task", tid) points; empty where the kernel does not say."""
+        """Where every fd of a process (or of a thread: pid, "task", tid) points; empty for an unknown target."""
         # bytes: on 200,000 fds decoding costs a fifth of the scan.
         return self._of_fds(fd_directory.targets, parts, [b""])
 
@@ -360,12 +374,12 @@ class ProcFS:
     def _scan(self, path: str) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:
         return os.scandir(path)
 
-    def _of_fds(self, read: FdReader[T], parts: tuple[object, ...], untold: list[T]) -> list[T]:
-        """Read the fd directory PROC/parts/fd; `untold` stands for an fd without a target."""
+    def _of_fds(self, read: FdReader[T], parts: tuple[object, ...], no_target: list[T]) -> list[T]:
+        """Read the fd directory PROC/parts/fd; `no_target` stands for an fd without a target."""
         path = os.fsencode(self.path(*parts, "fd"))
         directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             # A path gives names as bytes, which cost less than those of an open directory.
-            return fd_directory.read_all(read, directory, lambda: os.listdir(path), untold)
+            return fd_directory.read_all(read, directory, lambda: os.listdir(path), no_target)
         finally:
             os.close(directory)

@@ -12,11 +12,12 @@ from opskit.records import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from opskit.proc.fs import FileId
     from opskit.proc.pipe_scan import Holder
 
 
 class Fill(NamedTuple):
-    """What is in a pipe, in bytes; `uid` is who made it. With `reason` nothing else is known."""
+    """What is in a pipe, in bytes; `uid` is who made it. `reason`: why all of that is unknown."""
 
     queued_bytes: int | None = None
     capacity_bytes: int | None = None
@@ -24,7 +25,7 @@ class Fill(NamedTuple):
     reason: str | None = None
 
 
-def read_fills(holders: Iterable[Holder], pipe_fill: Callable[..., tuple[int, int, int]]) -> dict[bytes, Fill]:
+def read_fills(holders: Iterable[Holder], pipe_fill: Callable[..., tuple[int, int, FileId]]) -> dict[bytes, Fill]:
     """The fill of every pipe, read through the first holder that permits it, or the reason why none did."""
     fills: dict[bytes, Fill] = {}
     for holder in holders:
@@ -32,11 +33,14 @@ def read_fills(holders: Iterable[Holder], pipe_fill: Callable[..., tuple[int, in
             if key in fills and fills[key].reason is None:
                 continue
             try:
-                queued, capacity, uid = pipe_fill(holder.tid or holder.pid, ends.fd, thread=holder.tid is not None)
+                queued, capacity, found = pipe_fill(holder.tid or holder.pid, ends.fd, thread=holder.tid is not None)
             except OSError as error:
                 fills.setdefault(key, Fill(reason=_reason(error, holder.pid)))
             else:
-                fills[key] = Fill(queued, capacity, uid)
+                if key in (b"pipe:[%d]" % found.inode, b"fifo:%d:%d" % (found.device, found.inode)):
+                    fills[key] = Fill(queued, capacity, found.uid)
+                else:  # the fd is another pipe by now
+                    fills.setdefault(key, Fill(reason=f"{holder.pid} has closed it"))
     return fills
 
 

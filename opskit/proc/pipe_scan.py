@@ -65,7 +65,7 @@ class PipeScan:
 
 
 class PipeScanner:
-    """How to look: with directions (`ends`), with named FIFOs, into threads' own fd tables."""
+    """Scanner of fd directories: with directions (`ends`), with named FIFOs, with threads' own fd tables."""
 
     def __init__(
         self, fs: ProcFS, *, ends: bool = False, fifos: bool = False, threads: bool = False,
@@ -75,11 +75,13 @@ class PipeScanner:
         self._mount_types: dict[bytes, dict[str, str]] = {}  # a mount namespace -> its mounts' ids -> their types
 
     def scan(self, pids: Iterable[int]) -> PipeScan:
-        """Look at these processes."""
+        """Scan these processes."""
         result = PipeScan()
         for pid in pids:
             try:
                 found = self._process(pid, result)
+                if not self.fs.is_live:
+                    _check_links(found)
             except (*GONE, NotADirectoryError):
                 # Nothing vanishes from a copy: there it was not copied.
                 (result.vanished if self.fs.is_live else result.denied).append(pid)
@@ -95,8 +97,6 @@ class PipeScanner:
 
     def _process(self, pid: int, result: PipeScan) -> list[Holder]:
         holder, any_fd = self._table((pid,), pid, None, result)
-        if holder and not self.fs.is_live:
-            _check_links(holder)
         holders = [holder] if holder else []
         result.any_fd = result.any_fd or any_fd
         if any_fd and not self.threads:
@@ -195,8 +195,8 @@ class PipeScanner:
         return first == second
 
 
-def _check_links(holder: Holder) -> None:
-    for key in holder.counts:
+def _check_links(holders: Iterable[Holder]) -> None:
+    for key in (key for holder in holders for key in holder.counts):
         if key.startswith(PIPE_PREFIX) and (not key.endswith(b"]") or integer(key[len(PIPE_PREFIX) : -1]) is None):
             raise BadInput("fd", "a link that is no pipe:[INODE]", found=key.decode("utf-8", "replace"))
 

@@ -19,7 +19,7 @@ _COMM_BYTES = 15
 
 
 class Process(NamedTuple):
-    """One process. `start_ticks` (clock ticks since boot) tell it from a later one with the same PID. None: unknown."""
+    """One process. `start_ticks` (clock ticks since boot) distinguish it from a later one with the same PID. None: unknown."""
 
     pid: int
     command: str  # the exe's name, or comm where the exe is unreadable
@@ -32,7 +32,7 @@ class Process(NamedTuple):
 
     @property
     def has_ended(self) -> bool:
-        """Whether it is gone, or a zombie. A zombie with threads lives: its main thread alone has exited."""
+        """Whether it has ended or is a zombie. A zombie with threads runs: only its main thread has exited."""
         return self.start_ticks is None or (self.state in ("Z", "X") and (self.threads or 1) <= 1)
 
 

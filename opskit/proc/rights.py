@@ -49,7 +49,7 @@ class Rights(NamedTuple):
     effective: int
     bounding: int
     no_new_privs: bool
-    first_user_namespace: bool  # capabilities hold for the whole machine
+    in_initial_user_namespace: bool  # capabilities hold for the whole machine
     groups: frozenset[str]
 
 
@@ -66,7 +66,7 @@ def _rights(status: Status, user_namespace: bytes) -> Rights:
         effective=status.mask("CapEff") or 0,
         bounding=status.mask("CapBnd") or 0,
         no_new_privs=status.fields.get("NoNewPrivs") == "1",
-        first_user_namespace=user_namespace == INITIAL["user"],
+        in_initial_user_namespace=user_namespace == INITIAL["user"],
         groups=frozenset((str(status.effective_gid), *status.fields.get("Groups", "").split())),
     )
 
@@ -92,8 +92,8 @@ def how_to_be_allowed(fs: ProcFS, capabilities: str, *words: object, pid: int | 
     if rights is None:
         return as_root
     if rights.euid == 0 and not fs.is_live:
-        return "this copy does not hold it"
-    foreign = not rights.first_user_namespace and (pid is None or _is_in_another_user_namespace(fs, pid))
+        return "this copy does not contain it"
+    foreign = not rights.in_initial_user_namespace and (pid is None or _is_in_another_user_namespace(fs, pid))
     lacking = missing(rights.effective, capabilities)
     if rights.euid == 0 and lacking:
         return f"root lacks {' and '.join(lacking)} here; {_as_its_own_user(fs, rights, lacking, words, pid)}{_more(lacking)}"
@@ -130,7 +130,7 @@ def _more(lacking: list[str]) -> str:
 
 
 def _as_its_own_user(fs: ProcFS, rights: Rights, lacking: list[str], words: tuple[object, ...], pid: int | None) -> str:
-    """A clause for a process without capabilities: its own user may read it, which needs no new container."""
+    """A clause for a process without capabilities, which its own user may read without a new container."""
     if pid is None or not words or lacking != ["CAP_SYS_PTRACE"] or missing(rights.effective, "CAP_SETUID CAP_SETGID"):
         return ""
     ids = fs.maybe(_plain_ids, pid, "status")

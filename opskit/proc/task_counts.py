@@ -5,7 +5,7 @@ from __future__ import annotations
 from opskit.proc.files.loadavg import parse_loadavg
 from opskit.proc.files.status import parse_status
 from opskit.proc.fs import ProcFS, optional
-from opskit.proc.namespaces import in_first_pid_namespace, namespace
+from opskit.proc.namespaces import in_initial, namespace
 from opskit.proc.visibility import hides_processes, is_mounted_with_hidepid
 from opskit.records import NamedTuple
 
@@ -59,7 +59,7 @@ def read_task_counts(fs: ProcFS) -> TaskCounts:
 
 def _is_copied_in_part(fs: ProcFS, processes: tuple[ProcessTasks, ...]) -> bool:
     """Whether a copy holds fewer threads than the machine had. In a pid namespace loadavg counts other tasks as well."""
-    if fs.is_live or not in_first_pid_namespace(fs, 1):
+    if fs.is_live or in_initial(fs, "pid", 1) is False:
         return False
     load = fs.maybe(parse_loadavg, "loadavg")
     return load is None or load.tasks > sum(process.threads for process in processes)

@@ -20,7 +20,8 @@ class ThreadCpu:
     def __init__(self, fs: ProcFS, pid: int, clock_ticks: int) -> None:
         self.fs, self.pid, self.clock_ticks = fs, pid, clock_ticks
         self._inner: dict[int, int] = {}
-        self._nested = len(fs.load(parse_status, pid, "status").ns_pids) > 1
+        status = fs.maybe(parse_status, pid, "status")
+        self._nested = status is not None and len(status.ns_pids) > 1
 
     def read(self) -> dict[int, float]:
         """CPU ms since the start of each thread; empty if the process has ended."""

@@ -28,6 +28,7 @@ from opskit.proc.fs import (
     Space,
     check_untrusted,
     ids,
+    kind_of,
     largest_bytes,
     optional,
     read_all,
@@ -56,13 +57,6 @@ _MAGIC = re.compile(
 )
 _GONE_HERE = (errno.ENOTDIR, errno.ENAMETOOLONG)
 _NOT_OPENED = (errno.ELOOP, errno.EXDEV)
-_KINDS = {
-    stat.S_IFLNK: "a link",
-    stat.S_IFIFO: "a FIFO",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-}
 
 
 class TreeFS(ProcFS):
@@ -229,8 +223,7 @@ class TreeFS(ProcFS):
     def _check_regular(self, fd: int, path: str, limit_bytes: int | None) -> None:
         found = os.fstat(fd)
         if not stat.S_ISREG(found.st_mode):
-            kind = _KINDS.get(stat.S_IFMT(found.st_mode))
-            why = f"{kind}, not a regular file" if kind else os.strerror(errno.EISDIR)
+            why = f"a {kind_of(found.st_mode)}, not a regular file"
             raise self._refuse(path, errno.EINVAL, why)
         if limit_bytes is not None and found.st_size > limit_bytes:
             error = Refused.too_large(path, limit_bytes)
@@ -280,10 +273,10 @@ class TreeFS(ProcFS):
         with self._opened(path) as seen, self._listable(seen, path) as fd, os.scandir(fd) as entries:
             yield entries
 
-    def _of_fds(self, read: FdReader[T], parts: tuple[object, ...], untold: list[T]) -> list[T]:
+    def _of_fds(self, read: FdReader[T], parts: tuple[object, ...], no_target: list[T]) -> list[T]:
         path = self.path(*parts, "fd")
         with self._opened(path) as seen, self._listable(seen, path) as directory:
-            return fd_directory.read_all(read, directory, lambda: _fd_names(directory), untold, dense=self.is_live)
+            return fd_directory.read_all(read, directory, lambda: _fd_names(directory), no_target, dense=self.is_live)
 
 
 def _fd_names(directory: int) -> list[bytes]:

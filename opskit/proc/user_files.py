@@ -76,12 +76,12 @@ def exists(path: str) -> bool:
 
 
 def source_name(path: str) -> str:
-    """How messages name it."""
+    """The name of a path in messages."""
     return "standard input" if path == STDIN else path
 
 
 def read_text(path: str, command: str) -> str:
-    """The whole text; of a binary only the beginning, enough to see what it is. Bytes that are not UTF-8 come as surrogates."""
+    """The whole text; of a binary only the beginning, to identify it. Bytes that are not UTF-8 come as surrogates."""
     return _read(_Source(path, command), whole_binary=False).decode("utf-8", "surrogateescape")
 
 
@@ -99,10 +99,10 @@ def open_files(paths: Sequence[str], command: str) -> list[UserFile]:
 
 
 def scratch_file() -> BinaryIO:
-    """An unnamed temporary file, for what is too large for the memory."""
+    """An unnamed temporary file without a buffer, for what is too large for the memory."""
     import tempfile
 
-    return cast("BinaryIO", tempfile.TemporaryFile(prefix="opskit-"))
+    return cast("BinaryIO", tempfile.TemporaryFile(prefix="opskit-", buffering=0))
 
 
 def _open_file(source: _Source) -> UserFile:

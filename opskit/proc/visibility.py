@@ -49,7 +49,7 @@ def hides_processes(fs: ProcFS) -> bool:
         return False
     hidepid, group = options
     rights = read_rights()
-    if rights is None or not rights.first_user_namespace:
+    if rights is None or not rights.in_initial_user_namespace:
         return True
     let_in_by_group = hidepid not in ("4", "ptraceable") and group in rights.groups
     return not let_in_by_group and bool(missing(rights.effective, "CAP_SYS_PTRACE"))

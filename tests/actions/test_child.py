@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from opskit.actions.child import run_in_child
-from opskit.errors import BugInChild
+from opskit.errors import BugInChild, NotSupported
 from opskit.host import Host
 
 FREEZER = Path("/sys/fs/cgroup/freezer")
@@ -42,6 +43,17 @@ def test_a_bug_in_the_child_is_one_of_ours(host):
     """An exception other than OSError ends the run as a bug (exit 70)."""
     with pytest.raises(BugInChild, match=r"unexpected exception in .*<lambda> of a child process"):
         run_in_child(host, lambda: {}["no such key"], 60)
+
+
+def test_a_machine_that_starts_no_process(host, as_user):
+    """An error that names the command to type."""
+
+    def attempt():
+        resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
+        run_in_child(host, lambda: None, 60)
+
+    with pytest.raises(NotSupported, match=r"cannot start a child process: .*; opskit limits shows"):
+        as_user(64321, attempt)
 
 
 def test_the_child_holds_nothing_of_ours(host, tmp_path):
@@ -114,7 +126,7 @@ def test_a_child_in_uninterruptible_sleep_does_not_hold_us(host, root_only):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_is_heard_while_it_waits(tmp_path, number):
-    """However long the timeout is, SIGINT, SIGTERM and SIGHUP end the wait, and the child is killed."""
+    """SIGINT, SIGTERM and SIGHUP end the wait before the timeout, and the child is killed."""
     code = (
         "import os, sys, time\nfrom opskit import interrupts\nfrom opskit.actions.child import run_in_child\n"
         "from opskit.host import Host\ninterrupts.install()\n"
@@ -151,7 +163,7 @@ def open_files():
 
 
 def assert_is_gone(pid):
-    """It does not exist, not even as a zombie."""
+    """The process does not exist, not even as a zombie."""
     with pytest.raises(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)
     assert not Path(f"/proc/{pid}").exists()
@@ -215,7 +227,7 @@ def test_a_child_that_a_signal_ended_is_no_success(host):
 
 
 def test_the_child_has_no_file_of_ours_and_a_session_of_its_own(host, tmp_path):
-    """No pipe waits for a child that is left behind, and no Ctrl-C of the terminal reaches it."""
+    """A child that is left behind holds no pipe, and Ctrl-C does not reach it."""
     out = tmp_path / "seen"
 
     def work():
@@ -233,7 +245,7 @@ def test_the_child_has_no_file_of_ours_and_a_session_of_its_own(host, tmp_path):
 
 
 def test_standard_input_and_output_are_usable(host):
-    """The work may write to what it has as its output, and finds nothing on its input."""
+    """The work can write to its output, which is discarded; its input is empty."""
 
     def work():
         os.write(1, b"x")
@@ -255,7 +267,7 @@ def test_standard_input_and_output_are_usable(host):
 
 
 def test_the_end_is_noticed_soon_and_the_wait_costs_nothing(host):
-    """It looks again after no more than it has waited so far, at least every 50 ms, and not all the time."""
+    """The pauses between two looks double up to 50 ms."""
     pauses = []
 
     def sleep(seconds):
@@ -270,7 +282,7 @@ def test_the_end_is_noticed_soon_and_the_wait_costs_nothing(host):
 
 
 def test_the_time_is_the_one_that_was_given(host):
-    """In seconds of the host's clock: at the deadline itself it is over."""
+    """In seconds of the host's clock: the wait ends at the deadline itself."""
     clock = [100.0]
     host.monotonic = lambda: clock[0]
 

@@ -1,4 +1,4 @@
-"""Dropping: what is written, and what happens when the kernel does not return from it."""
+"""Dropping: the written number, and a write that does not return."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_kernel_that_does_not_come_back(control, monkeypatch):
 
 
 def test_a_refusal_at_the_write_is_told(control):
-    """The file is gone by then."""
+    """The file has been removed."""
     host, path = control
     path.unlink()
     with pytest.raises(NotSupported, match="Nothing was changed"):

@@ -1,4 +1,4 @@
-"""Reading back what a JVM wrote: it may have put anything there."""
+"""Reading the file that a JVM wrote, which may be anything."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_what_is_not_the_jvms_alone_is_not_read(tmp_path):
 
 
 def test_a_file_that_is_too_large_is_not_read(tmp_path):
-    """A JVM may write what it likes: above 1 GiB nothing is read, and the error knows the limit."""
+    """Above 1 GiB nothing is read, and the error has the limit as a fact."""
     (tmp_path / "small").write_bytes(b'{"threadDump": {}}')
     (tmp_path / "large").touch()
     os.truncate(tmp_path / "large", (1 << 30) + 1)

@@ -15,7 +15,7 @@ from opskit.actions import leftovers
 
 @pytest.fixture
 def dead_name():
-    """The name that a process made which has ended since; with other parts where they are given."""
+    """The name made by a process that has ended; `parts` replace its parts."""
     code = "from opskit.actions import leftovers; print(leftovers.new_name())"
     made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
@@ -28,7 +28,7 @@ def dead_name():
 
 
 def test_a_name_is_ours_while_we_live():
-    """PID, start, place and something that cannot be guessed; never the same twice."""
+    """PID, start time, machine and a random part; never the same twice."""
     name = leftovers.new_name(".json")
     assert re.fullmatch(rf"\.opskit-{os.getpid()}-\d+-[0-9a-f.]+-[0-9a-f]{{16}}\.json", name)
     assert name != leftovers.new_name(".json")
@@ -80,7 +80,7 @@ def test_what_is_not_proven_is_not_dead(dead_name, parts):
 
 
 def test_another_pid_namespace_proves_nothing(dead_name, root_only):
-    """There are no processes of ours there, and /proc may be the other one's."""
+    """Its PIDs are not ours, and /proc may belong to the other one."""
     code = f"from opskit.actions import leftovers; print(leftovers.is_abandoned({dead_name()!r}))"
     for more in (["--mount-proc"], []):
         done = subprocess.run(

@@ -140,7 +140,7 @@ def test_links_of_ours_are_followed(sticky, victim, tmp_path):
 
 
 def test_links_in_a_circle_end(tmp_path):
-    """A loop of links is ELOOP."""
+    """A loop of links raises ELOOP."""
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
     refused(tmp_path / "a", "Too many levels of symbolic links")
@@ -285,7 +285,7 @@ def test_nothing_is_written_in_place_through_a_hard_link_of_another_user(as_user
     assert mine.read_bytes() == NEW
 
 
-# --- the end of the room ---
+# --- no space left ---
 
 IN_TMPFS = """
 import os, sys, ctypes
@@ -333,7 +333,7 @@ def test_a_full_disk_leaves_the_old_file_as_it_was(tmp_path, root_only):
 
 
 def test_a_mount_point_is_written_in_place_and_whole_or_not_at_all(tmp_path, root_only):
-    """A file that is bind-mounted into a container; without room it is as it was."""
+    """A file that is bind-mounted into a container; without space it stays unchanged."""
     said = in_tmpfs(
         tmp_path,
         "for name in ('real', 'x.json'): open(name, 'w').write('old')\n"
@@ -453,7 +453,7 @@ def test_a_directory_is_made_with_those_above(tmp_path):
 
 
 def test_the_next_run_removes_what_a_killed_one_left(tmp_path):
-    """SIGKILL in the middle of the writing: the file is there while its owner lives, and goes with the next write."""
+    """SIGKILL during the write: the temporary file stays while its process runs, and the next write removes it."""
     code = (
         "import time\nfrom opskit.actions import outfile\n"
         "def parts():\n    yield b'half'\n    print(flush=True); time.sleep(60)\n"

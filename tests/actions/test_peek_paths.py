@@ -1,4 +1,4 @@
-"""What is read out of a process's memory as a path."""
+"""Paths read from the memory of a process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from opskit.actions import peek_paths
     ],
 )
 def test_what_does_not_look_like_a_path_is_none(memory, path):
-    """The thread has run on since it asked: what lies there may be anything."""
+    """The thread has continued since the call: the memory may hold anything."""
     buffer = ctypes.create_string_buffer(memory)
     fd = os.open("/proc/self/mem", os.O_RDONLY)
     try:
@@ -43,7 +43,7 @@ def record(kind, number, address=None):
 
 
 def test_the_address_of_the_last_call_that_failed():
-    """The entry right before the last exit that was let through; what is too short has none."""
+    """The entry right before the last recorded exit; None for records that are too short."""
     entered, left, lost = (lambda at: record(9, 7, at)), record(9, 8), record(2, 7, 5)
     assert peek_paths._last_address(entered(10) + left + entered(11) + entered(12) + left + entered(13), 7, 16) == 12
     assert peek_paths._last_address(left + entered(11) + lost, 7, 16) is None

@@ -1,4 +1,4 @@
-"""Who made failed lookups, from events that a source gives."""
+"""The processes with failed lookups, from the events of a source."""
 
 from __future__ import annotations
 

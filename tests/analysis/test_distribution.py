@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import resource
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from opskit.analysis import distribution
 from opskit.analysis.distribution import Distribution, Scratch, percentiles
+from opskit.proc.user_files import scratch_file
 
 PERCENTS = (0.001, 1, 50, 90, 99, 99.9, 100)
 
@@ -59,6 +61,20 @@ def test_no_temporary_directory_is_no_obstacle():
     for at in range(0, len(values), 1000):
         whole.extend(values[at : at + 1000])
     assert percentiles([whole], (50.0, 99.9)) == [nearest_rank(values, 50), nearest_rank(values, 99.9)]
+
+
+def test_a_disk_that_is_full_in_the_last_bytes_of_a_run():
+    """The run stays in memory, and the earlier ones can still be read from the file."""
+    limit, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    values = [number * 7919 % 100_003 / 7 for number in range(distribution.RUN_VALUES * 3)]
+    whole = Distribution(Scratch(scratch_file))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (distribution.RUN_VALUES * 2 * 8 - 100, hard))
+    try:
+        for at in range(0, len(values), distribution.RUN_VALUES):
+            whole.extend(values[at : at + distribution.RUN_VALUES])
+        assert percentiles([whole], (50.0, 99.9)) == [nearest_rank(values, 50), nearest_rank(values, 99.9)]
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
 
 
 def test_nothing_has_no_percentile():

@@ -12,11 +12,11 @@ from opskit.analysis.finding import Entity
 from opskit.analysis.hsperf_check.judge import judge
 from opskit.analysis.hsperf_check.repairs import Outcome
 from opskit.collect.hsperf_check import Facts, Probe, Request
-from opskit.jvm.attach.files import Counters, Entry, Socket, Surroundings, Tmp, Trigger, Way
+from opskit.jvm.attach.files import Counters, Entry, Location, Socket, Surroundings, Tmp, Trigger
 from opskit.jvm.attach.leftovers import Leftover
 from opskit.jvm.attach.target import Stopped
 from opskit.jvm.discover import HOTSPOT, Jvm
-from opskit.jvm.mapped_files import Mapping
+from opskit.proc.files.maps import Mapping
 from opskit.proc.fs import FileId, Space
 from opskit.render.formats import json, markdown, text
 from opskit.render.report import About
@@ -28,13 +28,13 @@ KINDS = {"socket": stat.S_IFSOCK, "plain file": stat.S_IFREG, "directory": stat.
 SOCKET, COUNTERS, DIRECTORY = f"/tmp/.java_pid{PID}", f"/tmp/hsperfdata_app/{PID}", "/tmp/hsperfdata_app"
 
 
-WAY = Way(PID, 1, "root", ("tmp",))
+LOCATION = Location(PID, 1, "root", ("tmp",))
 FIX = f"opskit hsperf-check {PID} --fix"
 
 
-def entry(path, kind="socket", uid=APP, gid=APP, mode=0o600, inode=7, size=0, age_s=100.0, links=1, way=WAY):
+def entry(path, kind="socket", uid=APP, gid=APP, mode=0o600, inode=7, size=0, age_s=100.0, links=1, location=LOCATION):
     file = FileId(1, inode, KINDS[kind] | mode, uid, gid, links, size, int((NOW - age_s) * 1e9))
-    return Entry(path, path, file, way, tuple(path.split("/")[2:]))
+    return Entry(path, path, file, location, tuple(path.split("/")[2:]))
 
 
 def around(**changes):
@@ -174,7 +174,7 @@ def test_why_there_is_no_hsperfdata(directory, says):
     counters = Counters(None, entry(DIRECTORY, "directory", **directory), None)
     [finding] = [each for each in check(counters=counters).findings if each.code == "hsperf-file-missing"]
     assert says in finding.summary
-    assert finding.subject == COUNTERS
+    assert finding.entity.name == COUNTERS
 
 
 def test_a_copy_is_named_as_the_reason():

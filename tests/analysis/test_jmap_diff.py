@@ -1,4 +1,4 @@
-"""Differences and trends of class histograms: the arithmetic holds, and the leak is found among the noise."""
+"""Differences and trends of class histograms: sums, names, trends, and which class leaks."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_the_rows_add_up_to_the_difference_of_the_totals(one, other, choice):
 
 
 def test_the_table_of_the_post():
-    """Its totals, and what of it the VM's own rows are."""
+    """Its totals, and the part of the VM's own rows."""
     before = histogram([(name, 100, 10_000) for name, _, _ in POST])
     after = histogram([(name, 100 + count, 10_000 + size) for name, count, size in POST])
     found = compare([before, after], Choice())
@@ -96,7 +96,7 @@ def test_the_table_of_the_post():
 
 
 def test_what_only_one_side_has_counts_from_and_to_nothing():
-    """The class that vanished is not forgotten."""
+    """A class that vanished counts to 0."""
     found = compare(series({"a.A": 160, "a.Same": 16}, {"a.B": 320, "a.Same": 16}), Choice())
     assert signed(found.rows) == [("a.A", -10, -160), ("a.B", 20, 320)]
 
@@ -171,7 +171,7 @@ def test_the_leak_is_ranked_before_the_noise():
 
 
 def test_slopes_are_by_histogram_where_the_times_are_not_known():
-    """And a name that a cut histogram has not got has no trend."""
+    """A name that is missing in a cut histogram has no trend."""
     snapshots = series({"a.A": 160, "a.B": 16}, {"a.A": 320, "a.B": 32}, {"a.A": 480})
     found = compare([*snapshots[:2], snapshots[2]._replace(cut="it has no Total line")], Choice())
     assert [(one.name, one.bytes_per_min, one.bytes_per_step) for one in found.trend] == [
@@ -180,7 +180,7 @@ def test_slopes_are_by_histogram_where_the_times_are_not_known():
 
 
 def test_when_the_heap_is_full():
-    """From what grows steadily; nothing is said where nothing does."""
+    """The forecast is by steady growth; without it there is none."""
     found = compare(series({"a.A": 1600}, {"a.A": 3200}, {"a.A": 4800}, seconds=60), Choice())
     assert minutes_until_full(found.trend, 4800, 164_800) == pytest.approx(100)
     noise = compare(series({"a.A": 1600}, {"a.A": 16}, {"a.A": 160}, seconds=60), Choice())
@@ -188,7 +188,7 @@ def test_when_the_heap_is_full():
 
 
 def test_a_log_with_both_sides_of_each_collection_is_compared_by_what_is_left():
-    """Three or more after a full GC tell the trend; fewer, and all are compared."""
+    """Three or more after a full GC make a trend; with fewer, all are compared."""
     both = [one._replace(moment=moment) for one in series({"a.A": 16}, {"a.A": 32}, {"a.A": 48})
             for moment in ("before full gc", "after full gc")]  # fmt: skip
     assert [one.moment for one in comparable(both)] == ["after full gc"] * 3
@@ -207,8 +207,8 @@ ROWS = [(f"a.B{number}", 1, 16) for number in range(20)]
     (histogram([("[B", 1, 16, "java.base@11.0.5")], modules=True), histogram([("[B", 1, 32, "java.base@17")], modules=True), "JDK versions 11.0.5, 17"),
     (histogram(ROWS, stamp=Stamp(pid=1)), histogram([*ROWS, ("c", 1, 16)], stamp=Stamp(pid=2)), "pids 1, 2"),
     (histogram(ROWS), histogram([(f"c.D{n}", 1, 16) for n in range(20)]), "0 of 20 application classes in common"),
-    (histogram([(f"a.B$$Lambda$1/0x{n}", 1, 16) for n in range(9)]), histogram([(f"a.B$$Lambda$1/0x9{n}", 1, 16) for n in range(9)]), "hardly a lambda"),
-    (histogram(ROWS, stamp=Stamp(uptime_s=9)), histogram([*ROWS, ("c", 1, 16)], stamp=Stamp(uptime_s=5)), "uptimes run backwards"),
+    (histogram([(f"a.B$$Lambda$1/0x{n}", 1, 16) for n in range(9)]), histogram([(f"a.B$$Lambda$1/0x9{n}", 1, 16) for n in range(9)]), "few lambdas"),
+    (histogram(ROWS, stamp=Stamp(uptime_s=9)), histogram([*ROWS, ("c", 1, 16)], stamp=Stamp(uptime_s=5)), "uptimes decrease"),
 ])  # fmt: skip
 def test_what_is_not_one_jvm_at_two_times_is_said(one, other, said):
     """The same file twice, other versions, other pids, other classes, a restart, the wrong order."""
@@ -216,7 +216,7 @@ def test_what_is_not_one_jvm_at_two_times_is_said(one, other, said):
 
 
 def test_one_jvm_at_two_times_is_not():
-    """A few classes that come and go are no other JVM."""
+    """A few classes that appear or vanish do not mean another JVM."""
     assert odd(histogram(ROWS), histogram([*ROWS[1:], ("c.D", 1, 16)])) == []
 
 

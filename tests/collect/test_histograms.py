@@ -18,6 +18,13 @@ def test_the_estimate_is_what_was_measured():
     assert pause_estimate_s(int(3.7 * 1024 * MIB), live=True) == pytest.approx(9.4, rel=0.01)
 
 
+def test_two_histograms_in_one_answer(fake_jvm):
+    """The first one counts: the second may be the name of a class."""
+    jvm = fake_jvm("histograms")
+    facts = Collector(Host.at(None, None), Request(jvm.pid, 0.05, 2)).collect(lambda _: None)
+    assert [sample.histogram.rows for sample in facts.samples] == [{"java.lang.String": (2, 48)}] * 2
+
+
 def test_a_series_without_a_command(workload, tmp_path):
     """Collected and judged by calls alone; each histogram's raw text is given to `save`."""
     jvm = workload("leak=1000000")

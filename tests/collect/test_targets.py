@@ -81,6 +81,7 @@ def test_a_part_of_the_main_class_or_jar_is_enough(tree, host):
 
 
 def test_nothing_said_means_the_only_jvm(tree, host):
+    tree.process(1, ("init",))
     with pytest.raises(UsageError, match="no JVM is running here"):
         resolve_jvm(host, None)
     tree.process(40, ("java", "kafka.Kafka"), maps=LIBJVM)

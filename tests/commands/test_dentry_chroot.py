@@ -85,7 +85,7 @@ def test_an_old_kernel_in_a_chroot_is_told_as_what_it_is(tmp_path):
     """Not as a capability that is missing."""
     done = run(sys.executable, "-c", OLD_KERNEL, *CULPRIT, directory=tmp_path)
     assert done.returncode == 2
-    assert "the root directory here is no mount point (a chroot)" in done.stderr
+    assert "the root directory here is not a mount point (a chroot)" in done.stderr
     assert "outside of the chroot" in done.stderr
     assert "CAP_" not in done.stderr
 

@@ -28,7 +28,7 @@ from opskit.analysis.hsperf_check.judge import judge
 from opskit.analysis.hsperf_check.repairs import Repair
 from opskit.collect.hsperf_check import Request, collect
 from opskit.host import Host
-from opskit.jvm.attach.files import Way
+from opskit.jvm.attach.files import Location
 from opskit.proc.files.stat import parse_stat
 
 SCRIPT = Path(__file__).resolve().parent.parent / "support" / "attacker.py"
@@ -171,8 +171,8 @@ def refusals(repairs):
 def repair(pid, uid, names, code, proof, tmp=("tmp",), **what):
     """What a look that was deceived would plan."""
     file = os.lstat("/".join((f"/proc/{pid}/root", *tmp, *names)))
-    way = Way(pid, parse_stat(Path(f"/proc/{pid}/stat").read_text()).start_ticks, "root", tmp)
-    return Repair(code, pid, "/".join(names), way, names, file.st_dev, file.st_ino, "", "", proof, uid, **what)
+    location = Location(pid, parse_stat(Path(f"/proc/{pid}/stat").read_text()).start_ticks, "root", tmp)
+    return Repair(code, pid, "/".join(names), location, names, file.st_dev, file.st_ino, "", "", proof, uid, **what)
 
 
 def forced(attacker, user, name=None):
@@ -441,10 +441,10 @@ def test_no_link_on_the_way(ground):
     try:
         for steps, names in ((("tmp", link.name), ("4194001",)), (("tmp",), (link.name, "4194001"))):
             planned = Repair(
-                "hsperf-leftover", 4194001, "", Way(None, None, "root", steps), names, file.st_dev, file.st_ino, "", "",
+                "hsperf-leftover", 4194001, "", Location(None, None, "root", steps), names, file.st_dev, file.st_ino, "", "",
                 "dead", remove=True,
             )  # fmt: skip
-            assert problem(planned) == "the way to it has changed: Not a directory"
+            assert problem(planned) == "a directory on its path has changed: Not a directory"
         assert (ground / "4194001").exists()
     finally:
         link.unlink()
@@ -601,7 +601,7 @@ def test_who_leaves_our_user_namespace_meanwhile(attack, ground, user, monkeypat
     victim = write(ground / f".attach_pid{attacker.pid}", 0o644, b"")
     file, really_open = os.lstat(victim), os.open
     planned = Repair(
-        "attach-trigger-left", attacker.pid, "", Way(attacker.pid, start, "root", ("tmp",)), (victim.name,),
+        "attach-trigger-left", attacker.pid, "", Location(attacker.pid, start, "root", ("tmp",)), (victim.name,),
         file.st_dev, file.st_ino, "", "", "old", remove=True,
     )  # fmt: skip
 
@@ -648,7 +648,7 @@ def test_a_file_swapped_between_look_and_deed(app, tmp_path):
     for swap, says in (
         (to_link, "it is not the file that was looked at any more"),
         (to_hard_link, "it is not the file that was looked at any more"),
-        (directory_to_link, "the way to it has changed: Not a directory"),
+        (directory_to_link, "a directory on its path has changed: Not a directory"),
     ):
         try:
             [repair] = on_question(swap, app.pid)
@@ -666,7 +666,7 @@ def test_a_process_that_ends_between_look_and_deed(app):
     """Nothing is done for a pid whose process has ended, nor for another process that has the pid now."""
     host = Host.at(None, None)
     planned = judge(collect(host, Request((app.pid,)))).repairs
-    later = [repair._replace(way=repair.way._replace(start_ticks=1)) for repair in planned]
+    later = [repair._replace(location=repair.location._replace(start_ticks=1)) for repair in planned]
     [done] = carry_out(host, later)
     assert done.why == f"{app.pid} is another process now"
     os.kill(app.pid, signal.SIGKILL)

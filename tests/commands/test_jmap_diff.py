@@ -78,7 +78,7 @@ def test_the_table_of_the_post_gives_its_rows(inprocess, saved):
 
 
 def test_no_vm_leaves_the_vms_own_out(inprocess, saved):
-    """Rows and totals; what was left out is still told."""
+    """Rows and totals; the part that was left out is still named."""
     *rows, total = inprocess("jmap-diff", "--no-vm", *saved(*post())).out.splitlines()
     assert not [row for row in rows if row.startswith("<")]
     assert total == "# +793 instances +62040 bytes; all classes +2933 +371744"
@@ -204,7 +204,7 @@ def test_findings_and_exit_code(inprocess, saved, sizes, severities):
 
 
 def test_a_finding_names_its_file(inprocess, saved):
-    """The subject is the last file; in text it stands on stderr, beside the rows."""
+    """The subject is the last file; in text it is on stderr, apart from the rows."""
     paths = saved(*grown(1600, 80_000, 160_000))
     done = inprocess("jmap-diff", *paths)
     assert (
@@ -243,6 +243,14 @@ def test_the_same_file_twice_and_other_jvms_are_said(inprocess, saved):
     assert any("different JVMs" in note for note in notes)
 
 
+def test_a_table_without_rows_is_left_out(inprocess, saved):
+    """The verdict says that nothing has grown; also where a series has a trend, but no rows are left."""
+    done = inprocess("jmap-diff", *saved(BEFORE, BEFORE), "-f", "table")
+    assert "nothing has grown" in done.out
+    assert "instances now" not in done.out
+    assert "instances now" not in inprocess("jmap-diff", *saved(BEFORE, BEFORE, BEFORE), "-f", "table").out
+
+
 def test_gzip_files_are_read(inprocess, saved):
     """By what is in them, whatever they are called."""
     packed = saved(*(gzip.compress(content.encode()) for content in (BEFORE, AFTER)))
@@ -252,12 +260,12 @@ def test_gzip_files_are_read(inprocess, saved):
 
 
 @pytest.mark.parametrize(("content", "said"), [
-    (BEFORE.replace("4000", "400O"), "a.txt:3: this is no row of a histogram (number: instances bytes class): '1:            30           400O"),
+    (BEFORE.replace("4000", "400O"), "a.txt:3: not a row of a histogram (number: instances bytes class): '1:            30           400O"),
     (BEFORE.replace(" 4000", " 4008"), "a.txt:7: the 4 rows add up to 36 instances and 4136 bytes, not to this Total"),
-    ("Full thread dump OpenJDK\n", "a.txt: this is no class histogram but a thread dump"),
-    (b"JAVA PROFILE 1.0.2\0" + bytes(9000), "a.txt: this is no class histogram but a heap dump (hprof)"),
-    (gzip.compress(b"Full thread dump OpenJDK\n", mtime=0), "a.txt: this is no class histogram but a thread dump"),
-    ("", "a.txt: this is no class histogram but empty"),
+    ("Full thread dump OpenJDK\n", "a.txt: not a class histogram but a thread dump"),
+    (b"JAVA PROFILE 1.0.2\0" + bytes(9000), "a.txt: not a class histogram but a heap dump (hprof)"),
+    (gzip.compress(b"Full thread dump OpenJDK\n", mtime=0), "a.txt: not a class histogram but a thread dump"),
+    ("", "a.txt: not a class histogram but empty"),
 ])  # fmt: skip
 def test_bad_files(inprocess, saved, content, said):
     """One line: the place, what was found; exit 2."""
@@ -459,7 +467,7 @@ def test_a_watch_compares_all_so_far(inprocess, workload):
 
 
 def test_a_jvm_that_does_not_answer(inprocess, workload):
-    """It comes back when --timeout is over, and names the thread that holds all up."""
+    """It ends after --timeout, and names the thread that delays the safepoint."""
     jvm = workload("hog", options=jvms.HOG_OPTIONS)
     ran = inprocess("jmap-diff", jvm.pid, "-i", "1", "--timeout", "2")
     assert ran.code == 2
@@ -517,12 +525,12 @@ def test_a_jvm_that_ends_meanwhile(workload, tmp_path):
 
 
 def test_a_jvm_without_counters(inprocess, workload):
-    """-XX:-UsePerfData: the estimate is by its resident memory; what each really took is not known, and that is said."""
+    """-XX:-UsePerfData: the estimate is by its resident memory; a note says that the pauses are unknown."""
     jvm = workload("retain=10", options=("-Xmx64m", "-XX:-UsePerfData"))
     done = inprocess("jmap-diff", jvm.pid, "-i", "0.2", "--yes")
     assert done.code == 0
     assert "resident memory" in done.err
-    assert "is not known" in done.err
+    assert "is unknown: it shares no counters" in done.err
 
 
 BIG = ("-Xmx1200m", "-Xms1200m", "-XX:+UseSerialGC")
@@ -566,7 +574,7 @@ def test_a_typed_yes_will_do(workload):
 
 
 def test_another_pid_namespaces_jvm_is_not_asked(inprocess, workload, tmp_path):
-    """Behind --proc a pid is none of ours."""
+    """A PID of --proc may be another process here."""
     jvm = workload()
     (tmp_path / "self").mkdir()
     (tmp_path / str(jvm.pid)).mkdir()

@@ -178,7 +178,7 @@ def test_json_has_everything_and_is_read_back(inprocess, saved):
 
 
 def test_the_table_hides_the_idle_and_says_so(inprocess, saved, golden):
-    """For people: hot stacks, whose they are, and the honest footer; the same in Markdown."""
+    """Hot stacks, their threads, and the number of hidden stacks; the same in Markdown."""
     path = saved(DUMP + LATER)
     for format_ in ("table", "markdown"):
         out = inprocess("jpmp", path, "-f", format_).out
@@ -190,10 +190,11 @@ def test_the_table_hides_the_idle_and_says_so(inprocess, saved, golden):
             f"jpmp-{format_}.txt", re.sub(r"^    \$ .*$", "    $ opskit jpmp dumps.txt", cleaned, flags=re.MULTILINE)
         )
     assert PARKED.split(",")[0] in inprocess("jpmp", path, "-f", "table", "--idle").out
+    assert "idle stack" not in inprocess("jpmp", path, "-f", "table", "--include", "HashMap").out
 
 
 def test_a_deadlock_comes_first(inprocess, samples):
-    """The verdict names its threads, the table begins with their stacks, text tells it on stderr."""
+    """The verdict names its threads, the table begins with their stacks, text has it on stderr."""
     path = samples / "thread-dumps" / "jdk25-three-way-deadlock.txt"
     done = inprocess("jpmp", path, "-f", "table")
     assert done.code == 1
@@ -221,7 +222,7 @@ def test_a_cut_off_dump_is_said(inprocess, saved):
     done = inprocess("jpmp", path)
     assert done.code == 0
     assert done.out == f"      1 {HOT}\n      1 {PARKED}\n"
-    said = f"opskit: {path}: the dump is cut off: 2 stacks were whole, the rest is missing"
+    said = f"opskit: {path}: the dump is cut off: 2 whole stacks, the rest is missing"
     assert done.err.splitlines()[0] == said
 
 
@@ -278,7 +279,7 @@ def test_bad_files_are_one_clear_line(inprocess, saved, content, message):
     ],
 )
 def test_bad_words_are_one_clear_line(inprocess, saved, arguments, message):
-    """Usage: what was off, exit code 2."""
+    """One line about the invalid usage, exit code 2."""
     path = saved(DUMP)
     done = inprocess("jpmp", *(path if word == "FILE" else word for word in arguments))
     assert (done.code, done.out) == (2, "")
@@ -286,7 +287,7 @@ def test_bad_words_are_one_clear_line(inprocess, saved, arguments, message):
 
 
 def test_on_cpu_without_readings_is_refused(inprocess, saved):
-    """Better no answer than a wrong one: JDK 8 has no cpu=, collapsed stacks have no CPU."""
+    """JDK 8 has no cpu=, collapsed stacks have no CPU time."""
     done = inprocess("jpmp", saved(re.sub(r"cpu=\S+ ", "", DUMP * 2)), "--on-cpu")
     assert done.code == 2
     assert "no cpu=" in done.err
@@ -305,7 +306,7 @@ def test_names_cannot_act_on_the_terminal(inprocess, saved):
 
 
 def test_text_imports_nothing_heavy(saved):
-    """An operator's box is on its knees: no rich, no json, no socket for a file of dumps."""
+    """A file of dumps needs no rich, json or socket: the machine may be overloaded."""
     assert not imported("jpmp", saved(DUMP)) & HEAVY
 
 

@@ -1,4 +1,4 @@
-"""`opskit jpmp --locks` and `--virtual` on live JVMs: deadlocks, owners, virtual threads; and what they leave behind: nothing."""
+"""`opskit jpmp --locks` and `--virtual` on live JVMs: deadlocks, owners, virtual threads; no file is left."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def codes(document):
     return [finding["code"] for finding in document["findings"]]
 
 
-def circle(deadlock):
+def cycle(deadlock):
     """Who waits for whom in a deadlock."""
     return {(link["thread"]["name"], link["owner"]["name"]) for link in deadlock["links"]}
 
@@ -46,7 +46,7 @@ def test_a_deadlock_over_monitors_is_named_with_its_threads(inprocess, workload,
     running = workload("deadlock", "sleep=3", version=jvm_version)
     document = locks(inprocess, running.pid, 2, 0.1)
     [deadlock] = document["deadlocks"]
-    assert circle(deadlock) == {("deadlock-A", "deadlock-B"), ("deadlock-B", "deadlock-A")}
+    assert cycle(deadlock) == {("deadlock-A", "deadlock-B"), ("deadlock-B", "deadlock-A")}
     assert deadlock["reported"]
     assert [lock["held_up"] for lock in document["locks"]] == [2, 2]
     assert [lock["samples"] for lock in document["locks"]] == [2, 2]
@@ -55,19 +55,19 @@ def test_a_deadlock_over_monitors_is_named_with_its_threads(inprocess, workload,
 
 
 def test_a_three_way_deadlock(inprocess, workload):
-    """All three, in one circle."""
+    """All three, in one cycle."""
     running = workload("threeway", version=25)
     [deadlock] = locks(inprocess, running.pid, 1)["deadlocks"]
-    assert circle(deadlock) == {("three-0", "three-1"), ("three-1", "three-2"), ("three-2", "three-0")}
+    assert cycle(deadlock) == {("three-0", "three-1"), ("three-1", "three-2"), ("three-2", "three-0")}
 
 
 @pytest.mark.parametrize("version", [11, 25])
 def test_a_deadlock_over_reentrant_locks(inprocess, workload, version):
-    """With --synchronizers by the owners' own stacks; without, as the JVM tells it; the heap walk is announced."""
+    """With --synchronizers by the owners' own stacks; without, as the JVM reports it; the heap walk is announced."""
     running = workload("lockdeadlock", "lock=2", version=version)
     owned = locks(inprocess, running.pid, "--synchronizers", "--yes")
     [deadlock] = owned["deadlocks"]
-    assert circle(deadlock) == {("lockdead-A", "lockdead-B"), ("lockdead-B", "lockdead-A")}
+    assert cycle(deadlock) == {("lockdead-A", "lockdead-B"), ("lockdead-B", "lockdead-A")}
     holders = {lock["owner"]["name"]: lock for lock in owned["locks"]}
     assert holders["reentrant-holder"]["waiter_count"] == 2
     assert holders["reentrant-holder"]["owner"]["frames"]
@@ -139,7 +139,7 @@ def test_a_name_that_breaks_the_jvms_json_hides_no_thread(inprocess, workload, v
     assert not any("cut off" in note for note in document["notes"])
     assert left_behind() == []
     if version == 21:
-        assert "tell nothing of locks" in inprocess("jpmp", running.pid, "--virtual", "--locks").out
+        assert "contain no lock information" in inprocess("jpmp", running.pid, "--virtual", "--locks").out
 
 
 def test_a_spinning_thread_among_100_000_parked_ones_is_on_the_first_screen(inprocess, workload):
@@ -183,7 +183,7 @@ def dumping(workload):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_leaves_no_file(dumping, number):
-    """Interrupted while the JVM writes: whatever it made of ours is removed, also where a second signal follows."""
+    """Interrupted while the JVM writes: the file that it made for us is removed, also after a second signal."""
     _, process = dumping
     process.send_signal(number)
     process.send_signal(signal.SIGTERM if number == signal.SIGTERM else signal.SIGINT)
@@ -250,11 +250,11 @@ def test_what_needs_a_live_jvm_is_refused_for_files(inprocess, tmp_path):
 
 
 def test_locks_of_a_saved_file_and_of_a_profile(inprocess, samples, tmp_path):
-    """A real dump with three deadlocks; collapsed stacks say nothing of locks."""
+    """A real dump with three deadlocks; collapsed stacks contain no lock information."""
     document = locks(inprocess, samples / "thread-dumps" / "jdk25-three-way-deadlock.txt")
     assert sorted(len(deadlock["links"]) for deadlock in document["deadlocks"]) == [2, 2, 3]
     folded = tmp_path / "x.folded"
     folded.write_text("a;b 3\n")
     done = inprocess("jpmp", folded, "--locks")
     assert done.code == 2
-    assert "say nothing of locks" in done.err
+    assert "contain no lock information" in done.err

@@ -64,7 +64,7 @@ def test_a_dump_becomes_a_picture_with_threads_as_roots(inprocess, saved, tmp_pa
     root, frames = picture(out)
     assert ("pool-1-thread-* (1 sample, 33.3 %)", "thread") in frames
     notes = root.findtext(f"{SVG}desc")
-    assert "3 samples in 3 stacks; widths are samples; a frame stands on its caller" in notes
+    assert "3 samples in 3 stacks; widths are samples; a frame is above its caller" in notes
     assert "threads that wait for work (67 % of the samples) are in the picture; --no-idle leaves them out" in notes
     assert "safepoints" in notes
     assert inprocess("jpmp", saved(DUMP, "d.txt"), "--no-idle", "-o", out).code == 0
@@ -108,7 +108,7 @@ def test_inverted_reverse_width_and_title(inprocess, saved, tmp_path):
     assert (root.get("width"), root.findtext(f"{SVG}title")) == ("700", "T & <x>")
     heights = [float(box.get("y")) for group in root.iter(f"{SVG}g") if group.get("class") == "f" for box in group if box.get("y") and box.tag == f"{SVG}rect"]  # fmt: skip
     assert heights[0] < heights[1] < heights[2] < heights[3]
-    assert "callers hang below it" in root.findtext(f"{SVG}desc")
+    assert "callers are below it" in root.findtext(f"{SVG}desc")
     assert inprocess("jpmp", path, "--reverse", "-f", "folded").out == "hot;c 2\nhot;b;a 1\n"
 
 
@@ -157,7 +157,7 @@ def test_what_is_too_narrow_is_counted_and_said(inprocess, saved, tmp_path):
 
 
 def test_a_picture_of_too_many_different_frames_is_thinned(inprocess, saved, tmp_path):
-    """Thousands of stacks without a frame in common: every stack is there, cut at the top, and it is said."""
+    """Of thousands of stacks without a frame in common, each is cut at its leaf end, and a note says so."""
     stacks = (
         ";".join(f"com.example.p{number}.C{depth}.method" for depth in range(60)) + " 1\n" for number in range(5000)
     )

@@ -830,6 +830,16 @@ def test_a_link_that_is_garbled_is_said(inprocess, tree):
     assert done.err == "opskit: fd: a link that is no pipe:[INODE]: 'pipe:[x]'\n"
 
 
+def test_a_garbled_link_of_a_thread_costs_only_its_process(inprocess, tree):
+    """As one of a process does; the other processes count."""
+    files = {"proc/loadavg": "", "proc/9/fd/0": Link("pipe:[1]")}
+    files |= {f"proc/10/{path}fd/0": Link("pipe:[2]") for path in ("", "task/10/")}
+    files |= {"proc/10/task/11/fd/0": Link("pipe:[x]")}
+    done = inprocess("pipes", "--threads", "--root", tree(files))
+    assert done.out.endswith("1 pipe using 1 fd\n")
+    assert "links that no kernel writes: fd: a link that is no pipe:[INODE]: 'pipe:[x]'" in done.err
+
+
 def test_an_fd_on_a_path_longer_than_the_kernel_tells(inprocess, spawn, tmp_path):
     """readlink() fails with ENAMETOOLONG; the pipes of the process are listed all the same, for every user."""
     holder = spawn(

@@ -75,7 +75,7 @@ def test_the_first_line_is_what_awk_prints(inprocess, samples):
 
 
 def test_every_sample_is_read(inprocess, samples):
-    """All of them: as many safepoints as lines tell; sums that agree with each other; JSON of the documented keys."""
+    """All of them: as many safepoints as lines about them; sums that agree with each other; JSON of the documented keys."""
     for path in sorted((samples / "safepoint-logs").iterdir()):
         document = json.loads(inprocess("safepoints", path, "-f", "json").out)
         assert document["safepoints"] > 0
@@ -90,7 +90,7 @@ def test_every_sample_is_read(inprocess, samples):
 
 
 def test_what_is_not_told_is_not_zero(inprocess):
-    """JDK 6 tells no TTSP, no operation, no time."""
+    """JDK 6 writes no TTSP, no operation and no time."""
     text = "Total time for which application threads were stopped: 0,5 seconds\n"
     document = json.loads(inprocess("safepoints", "-", "-f", "json", stdin=text).out)
     assert document["stopped_avg_s"] == 0.5
@@ -129,7 +129,7 @@ def test_what_powershell_saved(inprocess, saved, encoding):
 
 
 def test_by_dates_across_time_zones(inprocess, saved):
-    """Later on the clock, earlier in time."""
+    """A later local time may be an earlier moment."""
     a = saved("2026-01-31T12:00:00.000+0200: " + STOPPED.format("0.1", "0.01"), "a")
     b = saved("2026-01-31T11:00:00.000+0000: " + STOPPED.format("0.2", "0.01"), "b")
     rows = list(csv.DictReader(io.StringIO(inprocess("safepoints", b, a, "-f", "csv").out)))
@@ -185,7 +185,7 @@ def test_the_verdict_and_the_advice_stand_where_they_belong(inprocess, saved):
 
 
 def test_findings_decide_the_exit_code(inprocess, saved):
-    """0 where nothing stands out, in every format; 1 for a warning."""
+    """0 without a warning, in every format; 1 with one."""
     good = saved("".join(nanos(at, "Cleanup", 2_000_000) for at in range(1, 40)), "good")
     bad = saved("".join(nanos(at, "Cleanup", 200_000_000, 190_000_000) for at in range(1, 40)), "bad")
     for format_ in ("table", "text", "json", "csv", "markdown"):
@@ -272,7 +272,7 @@ def test_bad_input_is_one_clear_line(inprocess, tmp_path, name, content, words):
         (["LOG", "-c", "3"], "samples a live JVM"),
         (["LOG", "-w"], "-w/--watch samples a live JVM"),
         (["LOG", "4242"], "4242 is a PID"),
-        (["4242", "--by", "minute"], "is about logs"),
+        (["4242", "--by", "minute"], "is for logs"),
         (["LOG", "--since", "yesterday"], "is not a time"),
         (["LOG", "--since", "2026-13-01T00:00"], "is not a time"),
         (["LOG", "--since", "100h"], "lies between --since and --until"),

@@ -13,6 +13,7 @@ from pathlib import Path
 import jvms
 import pytest
 from stracing import ACTS, OPENS, traced
+from terminal import on_terminal
 
 from opskit.jvm.logs.safepoints.log import SafepointLog
 
@@ -44,7 +45,7 @@ def test_live_figures_are_those_of_the_log(inprocess, workload, tmp_path, jvm_ve
 
 
 def test_a_thread_that_does_not_stop_is_named(inprocess, workload, jvm_version):
-    """A counted loop without polls: no counter moves, and yet it is said who is waited for."""
+    """A counted loop without polls: no counter moves, but the late thread is named."""
     jvm = workload("hog", "gc=200", version=jvm_version, options=("-Xmx128m", *jvms.HOG_OPTIONS))
     deadline = time.monotonic() + 120
     while True:
@@ -111,7 +112,7 @@ def inside(place):
 
 
 def test_a_jvm_held_back_by_its_cpu_quota(inprocess, cgroup, workload):
-    """A fifth of a CPU for threads that want more: the kernel's account of it stands beside the stops, and comes first."""
+    """A fifth of a CPU for threads that want more: the kernel's throttling counters are shown, and their finding comes first."""
     v1 = os.path.exists("/sys/fs/cgroup/cpu/cgroup.procs")
     quota = {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "20000"} if v1 else {"cpu.max": "20000 100000"}
     place = cgroup("cpu", quota)
@@ -125,14 +126,14 @@ def test_a_jvm_held_back_by_its_cpu_quota(inprocess, cgroup, workload):
     before = account()
     document, found = seen(inprocess, jvm, "cpu-throttled")
     after = account()
-    assert 0 < document["throttled_s"] <= after[0] - before[0]
+    assert 0 < document["throttled_s"] <= round(after[0] - before[0], 9)
     assert 0 < document["throttled_periods"] <= after[1] - before[1]
     assert f"{document['throttled_periods']} more throttled periods" in found["cpu-throttled"]["evidence"]
     assert document["findings"][0]["code"] == "cpu-throttled"
 
 
 def test_a_jvm_short_of_memory(inprocess, cgroup, workload, tmp_path):
-    """It reads a mapped file that its cgroup has no room for: pressure, and faults that wait for the disk."""
+    """It reads a mapped file that is larger than its cgroup's limit: pressure, and faults that wait for the disk."""
     if not os.path.exists("/proc/pressure/memory"):
         pytest.skip("this kernel tells no pressure (PSI)")
     if subprocess.check_output(["stat", "-f", "-c", "%T", tmp_path], text=True).strip() in ("tmpfs", "ramfs"):
@@ -168,7 +169,7 @@ def test_more_threads_than_cpus(inprocess, workload, spawn):
 
 
 def test_pressure_is_its_own_cgroups(inprocess, cgroup, workload):
-    """Also where v1 has the controllers: v2 tells pressure without any. Elsewhere the machine's stands in, and it is said."""
+    """Also where v1 has the controllers: v2 has pressure without any. Elsewhere the machine's is shown, and a note says so."""
     jvm = workload("gc=300", options=("-Xmx64m", "-XX:+UseSerialGC"))
     place = cgroup("unified", {})
     if not (place / "cpu.pressure").exists():
@@ -181,7 +182,7 @@ def test_pressure_is_its_own_cgroups(inprocess, cgroup, workload):
 
 
 def test_it_only_reads(workload, tmp_path):
-    """As strace sees it: a live JVM is not touched, nor is anybody by a log; only a long one wants a temporary file."""
+    """As strace sees it: nothing is sent to a live JVM; only a long log needs a temporary file."""
     path = tmp_path / "safepoints.log"
     jvm = workload("gc=100", options=("-Xmx128m", f"-Xlog:safepoint:file={path}"))
     calls = (*OPENS, *ACTS, "connect")
@@ -216,6 +217,16 @@ def test_every_format(inprocess, workload, format_):
         assert "stopped the application" in done.out or "never stopped" in done.out
 
 
+def test_more_intervals_than_the_screen_has_rows(workload):
+    """The newest are shown, with no advice about -n, which a live JVM does not take."""
+    jvm = workload("sleep=1")
+    code, shown = on_terminal("safepoints", str(jvm.pid), "-i", "10ms", "-c", "30")
+    assert code in (0, 1)
+    last = shown.rpartition("\x1b[2J")[2]
+    assert " all " in last
+    assert "-n 0" not in last
+
+
 def test_the_jvm_may_be_named_by_its_main_class(inprocess, workload):
     """As everywhere; and a name that fits none is answered with those there are."""
     jvm = workload("sleep=1", properties=("-Dx=y",))
@@ -242,7 +253,7 @@ def test_ctrl_c_tells_what_was_gathered(workload):
 
 
 def test_a_jvm_that_ends_meanwhile(workload):
-    """What was gathered is told, and that it ended."""
+    """The samples so far are shown, and a note that the JVM ended."""
     jvm = workload("allocate=100000000")
     process = subprocess.Popen(
         [sys.executable, "-m", "opskit", "safepoints", str(jvm.pid), "-i", "100ms", "-c", "10000"],

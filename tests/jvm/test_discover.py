@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import os
+import pwd
+import subprocess
+import sys
+from types import SimpleNamespace
 
 import hsperf
 import pytest
 from jvmtree import LIBJVM, START_MS, Tree, elf
+from shells import CONTAINER_ROOT, NOBODY
 
 from opskit.errors import NoSuchProcess, NotAJvm, NotPermitted, NotSupported
-from opskit.jvm.discover import HOTSPOT, NATIVE_IMAGE, OPENJ9, find_jvm, find_jvms, read_perfdata, survey
+from opskit.jvm.discover import (
+    HOTSPOT,
+    NATIVE_IMAGE,
+    OPENJ9,
+    find_jvm,
+    find_jvms,
+    read_perfdata,
+    survey,
+    user_inside,
+)
 from opskit.proc.fs import ProcFS
 
 
@@ -54,7 +68,7 @@ def test_why_there_are_no_counters(tree, words, environ, reason):
 
 
 def test_a_file_that_is_left_over_makes_no_jvm(tree):
-    """Its name is this process's pid; perhaps a container that shares /tmp had a JVM of that pid."""
+    """A file named after this process's PID, left by an earlier JVM or by one in a container that shares /tmp."""
     tree.process(4242, ("nginx",))
     tree.perf(4242)
     assert find_jvms(tree.fs) == []
@@ -63,7 +77,7 @@ def test_a_file_that_is_left_over_makes_no_jvm(tree):
 
 
 def test_two_containers_that_share_tmp_and_the_inner_pid(tree):
-    """Both have pid 1 inside; the file is the one's that maps it."""
+    """Both have PID 1 inside; the file belongs to the one that maps it."""
     line = tree.perf(1)
     tree.process(500, maps=LIBJVM + line, ns_pid=1)
     tree.process(600, maps=LIBJVM, ns_pid=1)
@@ -83,7 +97,7 @@ def test_of_several_users_files_the_mapped_one_counts(tree):
 
 
 class Closed(ProcFS):
-    """A tree whose processes do not let themselves be looked into, as another user's."""
+    """A tree with unreadable maps, as those of another user's processes."""
 
     def read_path(self, path, *limit):
         if path.endswith(("/maps", "/environ")):
@@ -135,7 +149,7 @@ def test_openj9_and_native_images_are_said_to_be_so(tree):
 
 
 def test_an_executable_on_another_machine_is_not_touched(tree):
-    """Its server may be gone: then a stat there never comes back."""
+    """Its server may be down: then a stat there never returns."""
     tree.process(60, ("server",))
     (tree.root / "proc/60/exe").symlink_to(tree.write("srv/nfs/server", elf(".svm_heap")))
     tree.write("proc/60/mountinfo", f"36 35 0:41 / {tree.root}/srv/nfs rw - nfs4 box:/x rw\n")
@@ -196,3 +210,43 @@ def test_a_jvm_that_is_just_starting_is_waited_for(tree):
     with pytest.raises(NotSupported, match="just starting"):
         read_perfdata(tree.fs, 4242, sleep)
     assert all(seconds > 0 for seconds in waits[3:])
+
+
+@pytest.mark.parametrize(("threads", "says"), [(1, "it has ended, and its parent"), (5, "its other threads run on")])
+def test_a_zombie(tree, threads, says):
+    """A zombie with other threads has not ended."""
+    tree.write("proc/7/status", f"Name:\tjava\nState:\tZ (zombie)\nThreads:\t{threads}\n")
+    with pytest.raises(NotAJvm, match=says):
+        find_jvm(tree.fs, 7)
+
+
+def test_a_process_whose_files_are_all_closed(root_only):
+    """With hidepid=1 not even status can be read: an error that names the owner, not a bug."""
+    process = subprocess.Popen(["sleep", "600"], user=NOBODY, group=NOBODY, extra_groups=[])
+    script = 'mount -t proc -o hidepid=1 p /proc && exec "$@"'
+    shell = ("unshare", "-m", "sh", "-c", script, "sh", *CONTAINER_ROOT, "--regid", "1", "--clear-groups")
+    try:
+        words = (*shell, sys.executable, "-m", "opskit", "safepoints", str(process.pid))
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"/proc/{process.pid}/maps: permission denied" in done.stderr
+        assert f"setpriv --reuid={NOBODY}" in done.stderr or "CAP_SYS_PTRACE" in done.stderr
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_the_name_of_a_user_where_a_process_runs(tree):
+    """Its passwd file has the uid of its user namespace."""
+    tree.write("proc/7/root/etc/passwd", "root:x:0:0::/:/bin/sh\n")
+    tree.write("proc/7/uid_map", "0 100000 65536\n")
+    assert user_inside(tree.fs, 7, 100_000) == "root"
+    assert user_inside(tree.fs, 7, 100_001) == ""
+    assert user_inside(tree.fs, 7, 5) is None
+    assert user_inside(tree.fs, 8, 100_000) is None
+
+
+def test_a_user_without_a_line_in_our_passwd(monkeypatch):
+    """LDAP has users too: HotSpot finds them by getpwuid()."""
+    monkeypatch.setattr(pwd, "getpwuid", lambda uid: SimpleNamespace(pw_name=f"ldap-{uid}"))
+    assert user_inside(ProcFS(), os.getpid(), 4242) == "ldap-4242"

@@ -1,11 +1,12 @@
-"""What of a JVM is mapped, and what only looks like it."""
+"""The mapped files of a JVM, and similar mappings of other processes."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opskit.jvm.mapped_files import Mapping, parse_jvm_maps
+from opskit.jvm.mapped_files import parse_jvm_maps
+from opskit.proc.files.maps import Mapping
 
 CODE = "7f01-7f02 r-xp 003e5000 08:01 917534   /opt/my jdk/lib/server/libjvm.so\n"
 OWN = "7f03-7f04 rw-s 00000000 08:01 1046541  /tmp/hsperfdata_app/4242"

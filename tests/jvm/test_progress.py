@@ -1,4 +1,4 @@
-"""Readers that would stand still end with an error, never in a loop."""
+"""A reader that makes no progress ends with an error, not in a loop."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from opskit.jvm.progress import onwards
 
 
 def test_only_forwards():
-    """The next place is behind the last one, or there is no next place."""
+    """The next position is after the last one; otherwise AssertionError."""
     assert onwards(3, 4) == 4
     for after in (3, 2, -1):
         with pytest.raises(AssertionError, match="made no progress at 3"):
@@ -19,7 +19,7 @@ def test_only_forwards():
 
 
 def test_a_table_reader_that_reads_nothing(monkeypatch):
-    """A reader of histograms that consumes nothing, through whatever mistake, ends at once."""
+    """A reader of histograms that consumes nothing ends at once."""
     nothing = Table({}, {}, None, None, (), 0)
     monkeypatch.setattr(RowReader, "read", lambda *_: nothing)
     with pytest.raises(AssertionError):

@@ -1,4 +1,4 @@
-"""The interface of file systems: optional reads, and the primitives that all others are made of."""
+"""The interface of file systems: optional reads, and the primitives on which all other methods are built."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_readable_file_is_parsed(fs):
 
 @pytest.mark.parametrize("name", ["absent", "uptime/below", "7", "7/self", "x" * 300])
 def test_a_file_that_cannot_be_read_gives_the_default(fs, name):
-    """Absent, no directory, a directory, a circle of links, a name too long: with `strict` as well."""
+    """A missing file, a directory, a loop of links, a name that is too long: the default, with `strict` too."""
     assert fs.maybe(parse_uptime, name) is None
     assert fs.maybe(parse_uptime, name, default=1.0, strict=True) == 1.0
     assert fs.maybe_root(parse_uptime, "proc", name) is None
@@ -67,7 +67,7 @@ def test_a_malformed_file_gives_the_default_or_its_error(fs):
 
 
 def test_any_call_may_be_optional(fs):
-    """Links, listings and functions of one's own; errors that are no missing file pass through."""
+    """For links, listings and other functions; errors other than OSError and BadInput are raised."""
     assert optional(fs.link, 7, "self") == b"self"
     assert optional(fs.link, 7, "cwd") is None
     assert optional(fs.tids, 7, default=[]) == []
@@ -119,7 +119,7 @@ for _name in PRIMITIVES - {"_of_fds"}:
 
 
 def test_a_recording_file_system_is_one_class(tmp_path):
-    """What a command reads goes through it, by whichever method."""
+    """Every file that a command reads goes through the primitives."""
     (tmp_path / "proc/7/root/etc").mkdir(parents=True)
     (tmp_path / "proc/7/task/7").mkdir(parents=True)
     (tmp_path / "proc/7/root/etc/passwd").write_text("app:x:5:5::/:/bin/sh\n")

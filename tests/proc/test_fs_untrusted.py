@@ -1,4 +1,4 @@
-"""Files in places that others may write to: links that lead astray, FIFOs, sizes; another process's root."""
+"""Files in directories that others may write to: links, FIFOs, sizes; another process's root."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def fs(tmp_path):
 
 
 def test_links_in_a_container_stay_in_it(fs, tmp_path):
-    """An absolute link is meant from the container's own root, not from ours; `..` ends there."""
+    """An absolute link starts at the container's root, not at ours; `..` ends there."""
     root = tmp_path / "proc/7/root"
     (root / "var/tmp").mkdir(parents=True)
     (root / "tmp").symlink_to("/var/tmp")

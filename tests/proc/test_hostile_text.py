@@ -1,4 +1,4 @@
-"""Text that no kernel writes: every parser gives BadInput or what it knows, soon, and nothing of Python's own."""
+"""Text that no kernel writes: every parser returns a value or raises BadInput, in bounded time."""
 
 from __future__ import annotations
 
@@ -102,13 +102,13 @@ def read(name, text):
 
 @pytest.mark.parametrize("name", sorted(PARSERS))
 def test_what_a_kernel_writes_is_read(name):
-    """The sample of each parser is one."""
+    """Each parser accepts its sample."""
     assert read(name, PARSERS[name][1]) not in (None, [], ())
 
 
 @pytest.mark.parametrize("name", sorted(PARSERS))
 def test_long_runs_take_no_time(name):
-    """256 KB of each character and of each pair that a format is made of, alone, behind and before a line of the kernel's."""
+    """256 KB of each character and pair of the formats, alone, after and before a valid line."""
     sample = PARSERS[name][1]
     for piece in PIECES:
         run = piece * (RUN // len(piece))
@@ -158,7 +158,7 @@ def test_whatever_is_drawn(data):
 
 
 def test_numbers_of_limits_conf_saturate():
-    """As strtoull does: too large a number is no limit, and leading zeros are none."""
+    """As strtoull does: a number that is too large means no limit, and leading zeros are skipped."""
     assert pamlimits.parse_value("nofile", "9" * 5000) == UNLIMITED
     assert pamlimits.parse_value("nofile", "0" * 5000 + "7") == 7
     assert pamlimits.parse_value("nofile", "+7x") == 7
@@ -169,7 +169,7 @@ def test_numbers_of_limits_conf_saturate():
 
 
 def test_names_with_other_line_ends_stay_whole():
-    """Only a newline ends a line of the kernel's: a file or cgroup named with a form feed does not garble the rest."""
+    """Only a newline ends a line: a form feed in the name of a file or cgroup does not."""
     name = "/tmp/a\x0b\x0c\x1c\x85\u2028b"
     found = maps.parse_maps(
         f"7f1200000000-7f1200021000 r-xp 00000000 00:00 0 {name}\n7f1300000000-7f1300021000 r-xp 0 0:0 0\n"
@@ -183,7 +183,7 @@ def test_names_with_other_line_ends_stay_whole():
 
 
 def test_pids_are_written_as_the_kernel_writes_them():
-    """No sign, no blank, no other script, no leading zero, not 0, not more than a pid can be."""
+    """No sign, blank, other script or leading zero; not 0, and at most the largest PID."""
     assert ids(
         ["12", "007", "00", "0", "²", "٣", "-1", "+1", " 5", "1_0", "2147483648", "9" * 5000, "\udcff", "", "3"]
     ) == [3, 12]

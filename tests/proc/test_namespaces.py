@@ -6,7 +6,7 @@ import pytest
 from trees import Link
 
 from opskit.proc.fs import ProcFS
-from opskit.proc.namespaces import container_evidence, in_first_pid_namespace, in_initial, namespace
+from opskit.proc.namespaces import container_evidence, in_initial, namespace
 
 FIRST = {
     "proc/self/ns/pid": Link("pid:[4026531836]"),
@@ -20,10 +20,9 @@ def fs_of(root):
 
 
 def test_the_machine_itself(tree):
-    """All namespaces are the first ones: no container, whatever files the image brought along."""
+    """All namespaces are the initial ones: not a container, whatever files the image contains."""
     fs = fs_of(tree(FIRST | {".dockerenv": ""}))
     assert container_evidence(fs) is None
-    assert in_first_pid_namespace(fs)
     assert namespace(fs, "self", "user") == b"user:[4026531837]"
     assert in_initial(fs, "user")
 
@@ -33,7 +32,7 @@ def test_any_namespace_of_its_own_is_evidence(tree, kind):
     """The evidence names the namespace."""
     fs = fs_of(tree(FIRST | {f"proc/self/ns/{kind}": Link(f"{kind}:[4026532178]")}))
     assert f"its {kind} namespace is {kind}:[4026532178]" in container_evidence(fs)
-    assert in_first_pid_namespace(fs) == (kind != "pid")
+    assert in_initial(fs, "pid") == (kind != "pid")
 
 
 def test_another_root_than_pid_1(tree):
@@ -43,8 +42,7 @@ def test_another_root_than_pid_1(tree):
 
 
 def test_a_kernel_that_does_not_tell(tree):
-    """No namespaces to read: nothing speaks for a container."""
+    """Without readable namespaces there is no evidence."""
     fs = fs_of(tree({"proc/loadavg": ""}))
     assert container_evidence(fs) is None
-    assert in_first_pid_namespace(fs)
     assert in_initial(fs, "pid") is None

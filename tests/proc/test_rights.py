@@ -1,4 +1,4 @@
-"""How to be allowed: what is advised to each kind of user, as the kernel sees it."""
+"""The advice after a refusal, for each kind of user."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def nobodys():
 
 
 def advised(shell, capabilities, *words, pid=None):
-    """What how_to_be_allowed() says in a shell of another kind."""
+    """The result of how_to_be_allowed() in another kind of shell."""
     code = (
         "import sys\nfrom opskit.proc.fs import ProcFS\nfrom opskit.proc.rights import how_to_be_allowed\n"
         "pid = int(sys.argv[1]) or None\nprint(how_to_be_allowed(ProcFS(), sys.argv[2], *sys.argv[3:], pid=pid))"
@@ -85,7 +85,7 @@ def test_root_of_a_container_is_told_what_it_lacks(root_only):
 
 
 def test_only_what_is_missing_is_named(root_only):
-    """A stronger capability does as well."""
+    """A stronger capability is enough."""
     assert "lacks CAP_SYS_PTRACE here" in advised(CONTAINER_ROOT, "CAP_SYS_PTRACE CAP_DAC_READ_SEARCH CAP_SETUID")
     assert "lacks CAP_DAC_READ_SEARCH here" in advised(root_with("sys_ptrace"), "CAP_SYS_PTRACE CAP_DAC_READ_SEARCH")
 
@@ -106,7 +106,7 @@ def test_the_processs_own_user_is_the_way_without_a_new_container(nobodys, root_
 
 @pytest.mark.parametrize("shell", [BARE_ROOT, root_with("sys_chroot")], ids=["none", "no setuid"])
 def test_the_own_user_is_no_way_for_who_cannot_become_it(nobodys, root_only, shell):
-    """Without CAP_SETUID and CAP_SETGID nothing is said of it."""
+    """Without CAP_SETUID and CAP_SETGID the advice leaves it out."""
     assert "setpriv" not in advised(shell, PTRACE, "opskit", "pipes", nobodys, pid=nobodys)
 
 
@@ -116,7 +116,7 @@ def test_the_own_user_is_no_way_where_the_process_has_capabilities(root_only):
 
 
 def test_a_user_whose_root_has_no_more_is_not_sent_to_sudo(root_only):
-    """In a container sudo gives what the container's root has."""
+    """In a container, sudo gives the capabilities of the container's root."""
     code = "import os; os.setgroups([]); os.setresgid(*[65534] * 3); os.setresuid(*[65534] * 3)\n"
     program = f"{code}from opskit.proc.fs import ProcFS\nfrom opskit.proc.rights import how_to_be_allowed\n"
     program = (
@@ -140,7 +140,7 @@ def test_a_user_who_can_become_nobody_else_is_not_sent_to_sudo(as_user):
 
 
 def test_root_of_a_user_namespace_is_sent_out_of_it(nobodys, root_only):
-    """It has every capability, and none of them holds for what is outside."""
+    """It has every capability, and none of them is valid outside."""
     for pid in (None, nobodys):
         said = advised(USER_NAMESPACE_ROOT, PTRACE, "opskit", "pipes", pid=pid)
         assert said.startswith(
@@ -151,7 +151,7 @@ def test_root_of_a_user_namespace_is_sent_out_of_it(nobodys, root_only):
 
 
 def test_full_root_is_not_told_to_become_root(root_only):
-    """Who has the capability already is told that something else refused."""
+    """With the capability the advice names another cause."""
     for shell in ((), DEBUG_ROOT):
         said = advised(shell, PTRACE, "opskit", "pipes", 42, pid=os.getpid())
         assert said.startswith("refused although we have CAP_SYS_PTRACE: ")
@@ -169,7 +169,7 @@ def test_a_security_module_is_named(tree):
 
 
 def test_our_own_rights_are_the_kernels(as_user):
-    """Held against what capsh and id know: nobody has none, and the bounding set is what root would have."""
+    """Compared with capsh and id: nobody has none, and the bounding set is what root would have."""
     rights = as_user(NOBODY, read_rights)
     assert (rights.euid, rights.effective) == (NOBODY, 0)
     assert rights.bounding == read_rights().bounding

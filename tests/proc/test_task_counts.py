@@ -33,7 +33,7 @@ def test_threads_by_user_and_namespace(tree):
 
 
 def test_a_copy_with_fewer_threads_than_ran(tree):
-    """Others ran, of any user."""
+    """Processes of any user may be missing."""
     root = tree({"proc/loadavg": "0 0 0 1/9 900\n", "proc/400/status": status(5, 3)})
     assert read_task_counts(TreeFS(f"{root}/proc", str(root))).hidden
 

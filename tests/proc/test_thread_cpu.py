@@ -1,4 +1,4 @@
-"""CPU time of each thread, by the id that a JVM knows it by."""
+"""CPU time of each thread, by its id in the JVM's PID namespace."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STAT = "8 (GC Thread#0) S 1 7 7 0 -1 0 0 0 0 0 310 45 0 0 20 0 2 0 42 0 0 0 0 0 
 
 
 def test_threads_of_another_pid_namespace_go_by_their_inner_ids(tree):
-    """A JVM in a container says nid=1 where the host says 4243; without schedstat, stat serves."""
+    """A JVM in a container prints nid=1 for thread 4243 of the host; without schedstat, stat is read."""
     root = tree(
         {
             "proc/7/status": "Name:\tjava\nNSpid:\t7\t1\n",
@@ -32,8 +32,15 @@ def test_threads_of_another_pid_namespace_go_by_their_inner_ids(tree):
     assert cpu.names([2, 99]) == {2: "GC Thread#0"}
 
 
+def test_a_process_that_has_ended_has_no_threads(tree):
+    """It may end between any two reads."""
+    root = tree({"proc/7/stat": STAT})
+    cpu = ThreadCpu(ProcFS(f"{root}/proc", str(root)), 8, 100)
+    assert (cpu.read(), cpu.names([8])) == ({}, {})
+
+
 def test_a_real_thread_that_burns():
-    """What a thread of our own says of its CPU, the kernel says too."""
+    """A thread's CPU time equals the one that it measures itself."""
     done, ready, used = threading.Event(), threading.Event(), {}
 
     def burn():

@@ -1,4 +1,4 @@
-"""Trees of other machines: whatever they hold, nothing outside of them is read, nothing hangs, and what is refused is counted."""
+"""Trees of other machines: nothing outside of them is read, nothing hangs, and refused files are counted."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OUTSIDE = "outside:x:33:33::/:/bin/sh\n"
 
 @pytest.fixture(params=["openat2", "component by component"])
 def resolver(request):
-    """Both ways to resolve a path; the kernel's own where it has it."""
+    """Both resolvers of paths; openat2 where the kernel has it."""
     if request.param == "openat2" and resolve.best_resolver() is resolve.walk_in_root:
         pytest.skip("no openat2 here")
     return resolve.open_in_root if request.param == "openat2" else resolve.walk_in_root
@@ -73,7 +73,7 @@ def fs(hostile, resolver):
 
 
 def kind_of_error(call, *arguments):
-    """GONE, DENIED or what else came of it; what it returned where nothing did."""
+    """The class of the error that it raised, or the value that it returned."""
     try:
         return call(*arguments)
     except GONE:
@@ -83,7 +83,7 @@ def kind_of_error(call, *arguments):
 
 
 def test_links_are_resolved_within_the_tree(fs, hostile):
-    """An absolute link is meant from DIR, `..` ends there; a chain of 40 is followed and no longer one."""
+    """An absolute link starts at DIR, `..` ends there; a chain of 40 links is followed, of 41 not."""
     read = fs.read_path
     assert read(f"{hostile}/etc/absolute") == b"inside\n"
     assert read(f"{hostile}/proc/1/root/etc/real") == b"inside\n"
@@ -98,7 +98,7 @@ def test_links_are_resolved_within_the_tree(fs, hostile):
 
 
 def test_every_method_stays_inside(fs, hostile):
-    """Not only reading: stat, readlink, listing, space, access, untrusted files and another process's root."""
+    """stat, readlink, listing, space, access, untrusted files and another process's root."""
     out = hostile.parent / "out"
     assert kind_of_error(fs.file_id, 1, "cwd") == "gone"
     assert kind_of_error(fs.file_id, 1, "exe") == "gone"
@@ -123,7 +123,7 @@ def test_every_method_stays_inside(fs, hostile):
 
 
 def test_only_regular_files_are_opened_and_no_endless_ones(fs, hostile, root_only):
-    """A FIFO, a device, a socket, a directory, 20 GB of nothing: refused at once, and counted with the first of them."""
+    """A FIFO, a device, a socket, a directory, a sparse file of 20 GB: refused at once, and counted."""
     os.mknod(hostile / "proc/7/zero", stat.S_IFCHR | 0o666, os.makedev(1, 5))
     begun = time.process_time()
     said = {
@@ -134,7 +134,7 @@ def test_only_regular_files_are_opened_and_no_endless_ones(fs, hostile, root_onl
         "7/stat": "denied: a FIFO, not a regular file",
         "7/zero": "denied: a device, not a regular file",
         "7/maps": "denied: larger than 64 MiB",
-        "1/task": "denied: Is a directory",
+        "1/task": "denied: a directory, not a regular file",
         "7/status": "gone",
         "sys/kernel/hostname": "denied: Too many levels of symbolic links",
     }
@@ -187,7 +187,7 @@ def test_names_that_are_no_pids(fs, hostile):
 
 
 def test_paths_that_no_file_can_have(fs, hostile):
-    """NUL, names of a megabyte, a hundred thousand components: gone, never an error of Python's."""
+    """NUL, names of a megabyte, a hundred thousand components: GONE."""
     for part in ("a\0b", "x" * 300, "y" * (1 << 20), "a/" * 100_000, "../" * 100_000, "\udcff", "meminfo/x"):
         for call in (fs.read, fs.link, fs.file_id, fs.fd_targets, fs.names_root):
             assert kind_of_error(call, part) in ("gone", []), part[:20]
@@ -195,7 +195,7 @@ def test_paths_that_no_file_can_have(fs, hostile):
 
 
 def test_a_tree_is_never_taken_for_ourselves(hostile, resolver):
-    """`self` may name any pid, and ns/pid lead to our own namespace: what signals and attaches would believe it."""
+    """`self` may name any PID, and ns/pid may lead to our own namespace: the tree is still not our own."""
     (hostile / "proc/self").unlink()
     (hostile / "proc/self").symlink_to(str(os.getpid()))
     (hostile / f"proc/{os.getpid()}/ns").mkdir(parents=True)
@@ -206,7 +206,7 @@ def test_a_tree_is_never_taken_for_ourselves(hostile, resolver):
 
 
 def test_a_copied_root_is_not_that_of_another_mount_namespace(fs, hostile):
-    """`root -> /` of a container's process means the container's root, which is not in the copy."""
+    """`root -> /` of a container's process is the container's root, which is not in the copy."""
     for pid, namespace in ((1, "mnt:[1]"), (7, "mnt:[2]")):
         (hostile / f"proc/{pid}/ns").mkdir()
         (hostile / f"proc/{pid}/ns/mnt").symlink_to(namespace)
@@ -278,7 +278,7 @@ for path in ("self/root/etc/passwd", "self/fd/0", "self/exe", "self/cwd/etc", "s
 
 
 def test_a_link_of_the_kernels_is_not_followed_below_a_copy(resolver, tmp_path, root_only):
-    """A procfs that is mounted somewhere in a copy leads nowhere."""
+    """The magic links of a procfs that is mounted in a copy are not followed."""
     (tmp_path / "proc").mkdir()
     (tmp_path / "mounted").mkdir()
     mounted = f'mount -t proc proc {tmp_path}/mounted && exec "$@"'

@@ -69,7 +69,7 @@ def test_every_reader_gives_the_same_text(path, monkeypatch, encoding, packed):
 
 
 def test_standard_input_is_read_from_where_it_stands(path, monkeypatch):
-    """`(read line; opskit jpmp -) < FILE`: what another program has read before does not come again."""
+    """`(read line; opskit jpmp -) < FILE`: reading continues where another program stopped."""
     with open(path(b"first\n" + b"x" * 200_000), "rb", buffering=0) as file:
         os.read(file.fileno(), 6)
         stdin_of(monkeypatch, io.BufferedReader(file))
@@ -77,7 +77,7 @@ def test_standard_input_is_read_from_where_it_stands(path, monkeypatch):
 
 
 def test_what_is_not_utf8_comes_as_surrogates(path):
-    """In text; in bytes it is what it was."""
+    """In text; bytes stay unchanged."""
     assert read_text(path(b"a\xffb"), "jmap-diff") == "a\udcffb"
     assert read_bytes(path(b"a\xffb"), "jpmp") == b"a\xffb"
 
@@ -207,7 +207,7 @@ def test_a_file_that_we_may_not_read_names_who_may(path, monkeypatch, read):
 
 
 def test_standard_input_that_does_not_block_is_refused(monkeypatch):
-    """A pipe that has no data yet is not taken for one that has ended."""
+    """A pipe without data yet is an error, not an empty file."""
     end, other = os.pipe()
     os.set_blocking(end, False)
     with open(end, "rb") as stream, open(other, "wb"):

@@ -246,12 +246,12 @@ def test_a_picture_that_is_turned_over_says_so(browser, pictures):
     """What is read of the picture above it is true of it; turned back, it is as before."""
     browser.open(pictures["flame"])
     notes = "return document.querySelector('.page').textContent"
-    assert "a frame stands on its caller" in browser.run(notes)
+    assert "a frame is above its caller" in browser.run(notes)
     browser.click("#flip")
-    assert "a frame hangs below its caller" in browser.run(notes)
-    assert "stands on" not in browser.run(notes)
+    assert "a frame is below its caller" in browser.run(notes)
+    assert "is above" not in browser.run(notes)
     browser.click("#flip")
-    assert "a frame stands on its caller" in browser.run(notes)
+    assert "a frame is above its caller" in browser.run(notes)
 
 
 def test_search_tells_what_it_found_among_what_is_gone(browser, pictures):

@@ -1,4 +1,4 @@
-"""What the tests of the attach layer share."""
+"""Helpers for the tests of the attach layer."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def remove_dead_socket(path):
 
 
 def assert_unharmed(running):
-    """It lives, and nothing was printed into its output."""
+    """It runs, and no thread dump was printed into its output."""
     time.sleep(0.05)
     assert not running.has_ended()
     assert "Full thread dump" not in running.output()

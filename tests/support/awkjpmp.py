@@ -27,7 +27,7 @@ def script(path) -> str:
 
 
 def folded(text: str) -> Counter[str]:
-    """Its lines as stack -> count, after the folding of what is different in every run of a JVM."""
+    """Its lines as stack -> count, without the parts that differ between runs of a JVM."""
     counts: Counter[str] = Counter()
     for line in text.splitlines():
         count, _, stack = line.strip().partition(" ")

@@ -1,4 +1,4 @@
-"""Copies a running machine's /proc, or a part of it, into a tree: what `cp -r` of the files and links gives."""
+"""Copy a running machine's /proc, or a part of it, into a tree, as `cp -r` of the files and links does."""
 
 from __future__ import annotations
 

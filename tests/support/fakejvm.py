@@ -1,4 +1,4 @@
-"""A process that looks like a HotSpot JVM to whoever attaches, and misbehaves in one known way: python fakejvm.py LIBJVM MODE [UID].
+"""A process that looks like a HotSpot JVM to clients and misbehaves in one known way: python fakejvm.py LIBJVM MODE [UID].
 
 It maps a file called libjvm.so, catches SIGQUIT, and then, where the trigger file is there, listens as HotSpot does.
 It prints READY, and a line for each thing that happens to it: `quit`, `dump` (a SIGQUIT without a trigger), `asked …`.
@@ -8,9 +8,10 @@ It prints READY, and a line for each thing that happens to it: `quit`, `dump` (a
     101            answers 101 to everything
     close          closes without an answer               reset     closes with the request unread
     stall          accepts, and never answers          queue     never accepts, its queue is full
-    trickle        a byte now and then, for ever       big       a reply of 100 MB
-    endless        bytes as fast as they are read, for ever; endless-version already where its version is asked for
+    trickle        a byte now and then, forever        big       a reply of 100 MB
+    endless        bytes as fast as they are read, forever; endless-version already where its version is asked for
     half           a dump without its end              halfcode  a code without its newline
+    histograms     two histograms
     garbage        no code at all                      never     never listens
     burn           never answers, while its thread "hog-thread" burns CPU
 """
@@ -37,6 +38,12 @@ JNI global refs: 6, weak refs: 0
 
 """
 
+HISTOGRAM = b""" num     #instances         #bytes  class name (module)
+-------------------------------------------------------
+   1:             2             48  java.lang.String (java.base@17)
+Total             2             48
+"""
+
 
 def say(*words: object) -> None:
     """One write, no buffer: the handler of SIGQUIT may come in the midst of another line, and print() is not made for that."""
@@ -50,6 +57,7 @@ def answer(mode: str, request: list[bytes]) -> bytes:
     if command == b"getversion":
         return b"0\n2 streaming\n" if mode == "v2" else b"-1\nOperation getversion not recognized!"
     return {
+        "histograms": b"0\n" + HISTOGRAM * 2,
         "half": b"0\n" + DUMP[:200],
         "halfcode": b"0",
         "garbage": b"hello, world\n" + DUMP,
@@ -141,7 +149,7 @@ def main() -> None:
         os.setgroups([])
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
-    triggered = False  # no Event: its lock, taken by the main thread, would stop the handler for ever
+    triggered = False  # no Event: its lock, taken by the main thread, would block the handler forever
 
     def on_quit(*_: object) -> None:
         nonlocal triggered

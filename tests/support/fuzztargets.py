@@ -531,7 +531,7 @@ def read_dumps(data: bytes) -> object:
         )
         picked = stacks.select(weighed, stacks.Selection())
         for write in (view.root_first, view.leaf_first):
-            shown += view.folded_lines(stacks.lines_by_weight(picked, write, on_cpu=False))
+            shown += view.weighed_lines(stacks.lines_by_weight(picked, write, on_cpu=False), folded=True)
         stacks.hottest_first(picked)
         json.dumps([to_object(STACK, stack) for stack in picked])
         for dump in dumps:
@@ -680,7 +680,7 @@ def _hsperfdata(data: bytes) -> object:
         *(counters.heap(found), counters.gc_work(found), counters.collector(found), stopclock.stopped_s(found)),
         *(
             stopclock.jdk_of(found),
-            attachtarget.major_of(found.text("java.property.java.vm.specification.version") or ""),
+            launch.major_of(found.text("java.property.java.vm.specification.version") or ""),
         ),
         launch.main_of_command(found.text("sun.rt.javaCommand") or ""),
     )
@@ -756,10 +756,10 @@ text_target(
 )
 text_target(
     "java release",
-    lambda words: attachtarget.major_of(launch.parse_release(words).get("JAVA_VERSION", "")),
+    lambda words: launch.major_of(launch.parse_release(words).get("JAVA_VERSION", "")),
     b'IMPLEMENTOR="Eclipse"\nJAVA_VERSION="17.0.15"\n',
 )
-text_target("java version", attachtarget.major_of, b"1.8.0_402", b"17.0.15", b"17-ea")
+text_target("java version", launch.major_of, b"1.8.0_402", b"17.0.15", b"17-ea")
 
 
 @target(
@@ -825,7 +825,7 @@ def _profile(data: bytes) -> object:
     found = dump_files.read_profile(text(data), "a file")
     if found is None:
         return None
-    list(view.folded_lines(stacks.lines_by_weight(found, view.root_first, on_cpu=False)))
+    list(view.weighed_lines(stacks.lines_by_weight(found, view.root_first, on_cpu=False), folded=True))
     json.dumps([to_object(STACK, stack) for stack in stacks.select(found, stacks.Selection())])
     return _draw(found)
 

@@ -56,7 +56,7 @@ def drops():
 
 
 def without_a_drop(act):
-    """What `act` returns, proven not to drop: in one of some runs the counters, which others may move, stay the same."""
+    """The result of `act`, proven not to drop: in one of several runs the counters, which others may change, stay the same."""
     for _ in range(TRIES):
         before = drops()
         result = act()

@@ -11,7 +11,7 @@ Modes of the program, which can be combined (N threads each; all daemons):
     lock=N       lock-0 …     want a ReentrantLock that reentrant-holder sleeps with
     nasty        nine threads whose names have quotes, semicolons, tabs, escapes, bidi marks, markup, nothing
     burn=8:4:2:1 burn-8 …     CPU times in exactly that proportion, also on a loaded machine
-    deadlock     deadlock-A and deadlock-B, over two monitors; threeway: three-0, three-1 and three-2 in a circle
+    deadlock     deadlock-A and deadlock-B, over two monitors; threeway: three-0, three-1 and three-2 in a cycle
     lockdeadlock lockdead-A and lockdead-B, over two ReentrantLocks; virtualdeadlock: two virtual threads, over monitors
     retain=N     N instances of Workload$Retained, for ever; lambda=N: N instances of one lambda
                  each + on standard input keeps 1000 more of Workload$Retained (24 bytes each), and is answered by GREW

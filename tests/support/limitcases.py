@@ -1,4 +1,4 @@
-"""Processes under one limit each, which are filled with threads until a start fails: what really happens.
+"""Processes under one limit each, which start threads until that fails: the real number of threads.
 
 Used by the tests, and by docs/predicted_beside_real.py for the table on the command's page.
 """

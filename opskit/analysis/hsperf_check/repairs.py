@@ -9,7 +9,7 @@ from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from opskit.analysis.hsperf_check.rules import Subject
-    from opskit.jvm.attach.files import Entry, Surroundings, Way
+    from opskit.jvm.attach.files import Entry, Location, Surroundings
     from opskit.proc.fs import FileId
 
 Proof = Literal["peer", "mapped", "dead", "old"]
@@ -20,7 +20,7 @@ OTHERS_MAY_WRITE = 0o022
 class Repair(NamedTuple):
     """One change to one file, which must still be the same (device, inode) then.
 
-    `way` and `names` lead to the file, `path` shows it. `owner`, `group`, `mode`: what to set, None: leave; of a directory's
+    `location` and `names` lead to the file, `path` shows it. `owner`, `group`, `mode`: what to set, None: leave; of a directory's
     mode bits are only taken away. `remove`: unlink it. `change` says that in words. `proof`: what is proven again right before:
     "peer" (the listener is `pid`, which runs as `euid`), "mapped" (`pid`, which runs as `euid`, maps the file), "dead" (no process
     listens on it, locks or maps it), "old" (a trigger). `command`: what to type. `refused`: why it is not done; None: it is.
@@ -29,7 +29,7 @@ class Repair(NamedTuple):
     code: str
     pid: int
     path: str
-    way: Way | None
+    location: Location | None
     names: tuple[str, ...]
     device: int
     inode: int
@@ -61,22 +61,22 @@ class Outcome(NamedTuple):
 
 def plan(subject: Subject, entry: Entry, code: str, proof: Proof, change: Change) -> Repair:
     """The repair of a subject's file, to the JVM's own owner or group, the mode that it should have, or gone."""
-    way, owner, group, mode, words = entry.way, None, None, None, "remove"
+    location, owner, group, mode, words = entry.location, None, None, None, "remove"
     if change == "owner":
         owner, words = subject.jvm.euid, f"owner {subject.user}"
     elif change == "group":
         group, words = subject.jvm.egid, f"group {subject.jvm_group}"
     elif change == "mode":
         mode, words = subject.right_mode, f"mode {subject.right_mode:04o}"
-    refused = subject.doubt if way is not None else f"the root directory of {subject.pid} cannot be entered"
-    refused = (way.refused if way else None) or refused
+    refused = subject.doubt if location is not None else f"the root directory of {subject.pid} cannot be entered"
+    refused = (location.refused if location else None) or refused
     if change == "remove" and not subject.case.sees_all:
         refused = "from within a container not every process is visible: run it on the host"
     # A shell's chown or rm would follow whatever another user puts at a path.
     line = shell.command("opskit", "hsperf-check", *([subject.pid] if subject.by_pid else []), "--fix")
     file = entry.file
     return Repair(
-        code, subject.pid, entry.path, way, entry.names, file.device, file.inode, words, line, proof,
+        code, subject.pid, entry.path, location, entry.names, file.device, file.inode, words, line, proof,
         None if subject.around is None else subject.around.euid, owner, group, mode, change == "remove", refused,
     )  # fmt: skip
 

@@ -39,10 +39,12 @@ def oddities(histograms: Sequence[Histogram], came: int) -> list[str]:
     if came > (len(last.rows) - fewer) + fewer * _FEW:
         reasons += [_restarted(first, last), _strangers(first, last)]
     if reason := "; ".join(reason for reason in reasons if reason):
-        found.append(f"these look like different JVMs ({reason}): their difference is no growth")
+        found.append(f"these look like different JVMs ({reason}): their difference is not growth")
     uptimes = [histogram.stamp.uptime_s for histogram in histograms]
     if any(one is not None and other is not None and one > other for one, other in zip(uptimes, uptimes[1:])):
-        found.append("the uptimes run backwards: another order than they were taken in, or a restart between them")
+        found.append(
+            "the uptimes decrease: the histograms are not in the order they were taken in, or the JVM was restarted"
+        )
     return found
 
 
@@ -77,7 +79,7 @@ def _restarted(first: Histogram, last: Histogram) -> str | None:
     """Whether the addresses of lambdas and hidden classes differ: another run. Those of the JDK's archive stay the same."""
     one, other = ({name for name in h.rows if "/0x" in name and name not in h.modules} for h in (first, last))
     if min(len(one), len(other)) >= 5 and len(one & other) < min(len(one), len(other)) / 5:
-        return "hardly a lambda has the same address"
+        return "few lambdas have the same address"
     return None
 
 

@@ -33,7 +33,7 @@ class Comparison(NamedTuple):
 
     `rows`: what changed, in no order. `total`: all that was selected; `vm`: the VM's own `<...>` part of it; `everything`:
     the deselected rows too. `trend`: ranked, the likeliest leak first; empty for two histograms. `modules`: of each name,
-    some with a version behind an @. `came`: how many classes are new in the last one. `appeared`: names that the first
+    some with a version after an @. `came`: how many classes are new in the last one. `appeared`: names that the first
     one, which is cut, may have had all the same; `vanished`: the same of the last one; largest first.
     """
 
@@ -111,7 +111,7 @@ def _largest_first(rows: Iterable[Growth]) -> list[str]:
 def changes(
     before: Mapping[str, tuple[int, int]], after: Mapping[str, tuple[int, int]]
 ) -> tuple[list[Growth], list[str]]:
-    """A row for each name whose instances or bytes differ, and the names that are gone. An absent name counts 0."""
+    """A row for each name whose instances or bytes differ, and the names that vanished. An absent name counts 0."""
     nothing = (0, 0)
     left, make = dict(before), partial(tuple.__new__, Growth)  # half the time of Growth()
     was = left.pop

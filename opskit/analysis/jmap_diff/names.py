@@ -32,7 +32,7 @@ class Choice(NamedTuple):
 
 
 class Names:
-    """Gives the rows of some histograms the names under which they are compared."""
+    """The names under which the rows of some histograms are compared."""
 
     def __init__(self, histograms: Sequence[Histogram], choice: Choice, gone: Sequence[str]) -> None:
         self.choice = choice

@@ -43,7 +43,7 @@ def trend(
 
     An absent name counts 0, but a name that is absent in a histogram that is not `complete` is left out. Ranked: steady
     growth first; the application's classes before arrays and the JDK's; by steps grown; by slope. Raises BadInput where
-    hardly any name is in two of them.
+    few names are in more than one of them.
     """
     steps = len(series) - 1
     by_step = slope_weights(range(len(series))) or []
@@ -54,7 +54,7 @@ def trend(
     if len(names) * len(series) > max(_MOST_BLANKS, _SPARSEST * sum(map(len, series))):
         raise BadInput(
             "the histograms",
-            f"{len(series):,} of them name {len(names):,} classes, hardly any in two of them: give those of one JVM",
+            f"{len(series):,} of them name {len(names):,} classes, few of them in more than one: give those of one JVM",
         )
     for name in names:
         if any(name not in tallies for tallies in cut):

@@ -72,8 +72,7 @@ def waits_in_native(frames: Sequence[str]) -> bool:
     frames = _bare(frames)
     if not frames or not any(pattern.fullmatch(frames[0]) for pattern in (_SLEEPS, _PARKS, _SELECTS, _READS)):
         return False
-    reads_a_file = _READS_A_FILE.fullmatch(frames[0]) and any(frame.startswith(_FILE_CHANNEL) for frame in frames[:6])
-    return not reads_a_file
+    return not (_READS_A_FILE.fullmatch(frames[0]) and any(frame.startswith(_FILE_CHANNEL) for frame in frames[:6]))
 
 
 def may_read_file(frames: Sequence[str]) -> bool:

@@ -97,7 +97,7 @@ def judge_locks(facts: Facts) -> Locks:
     from opskit.jvm.logs.timestamps import read_stamp
 
     if not facts.dumps:
-        raise UsageError("--locks: collapsed stacks say nothing of locks; give the thread dumps themselves")
+        raise UsageError("--locks: collapsed stacks contain no lock information; give the thread dumps themselves")
     times = [None if dump.time is None else read_stamp(dump.time).time_s for dump in facts.dumps]
     found = contention(facts.dumps, times if facts.live is None else facts.live.times_s)
     known = any(thread.locks for dump in facts.dumps for thread in dump.threads)
@@ -107,15 +107,16 @@ def judge_locks(facts: Facts) -> Locks:
 def _reported_deadlock(facts: Facts, links: Sequence[Waits]) -> Finding:
     seen = sum(links in dump.deadlocks for dump in facts.dumps)
     names = [f'"{link.thread}"' for link in links]
-    return _deadlock(facts, names, f"reported by the JVM in {_of_dumps(seen, facts)}", _jpmp(facts, "--locks"))
+    evidence, timed = f"reported by the JVM in {_of_dumps(seen, facts)}", any(link.timed for link in links)
+    return _deadlock(facts, names, evidence, _jpmp(facts, "--locks"), timed=timed)
 
 
-def _deadlock(facts: Facts, names: Sequence[str], evidence: str, closer: str | None) -> Finding:
+def _deadlock(facts: Facts, names: Sequence[str], evidence: str, closer: str | None, *, timed: bool) -> Finding:
     from opskit.analysis.finding import Finding
 
-    shown = listed(names, _MOST_NAMES)
-    summary = f"{plural(len(names), 'thread')} wait for each other until the JVM is restarted: {shown}"
-    return Finding("jvm-deadlock", "error", _process(facts), summary, evidence, next=closer)
+    until = "one of them times out" if timed else "the JVM is restarted"
+    summary = f"{plural(len(names), 'thread')} wait for each other until {until}: {listed(names, _MOST_NAMES)}"
+    return Finding("jvm-deadlock", "note" if timed else "error", _process(facts), summary, evidence, next=closer)
 
 
 def _lock_findings(facts: Facts, found: Contention) -> list[Finding]:
@@ -128,13 +129,10 @@ def _lock_findings(facts: Facts, found: Contention) -> list[Finding]:
 
 def _found_deadlock(facts: Facts, deadlock: Deadlock) -> Finding:
     names = [f'"{link.thread.name}"' for link in deadlock.links]
-    evidence = "reported by the JVM" if deadlock.reported else "a circle of waits, not reported by the JVM"
+    evidence = "reported by the JVM" if deadlock.reported else "a cycle of waits, not reported by the JVM"
     save = None if facts.live is None else _jpmp(facts, 3, "--save", f"jpmp-{facts.live.pid}")
-    finding = _deadlock(facts, names, evidence, save)
-    if deadlock.reported or all(link.thread.state != "TIMED_WAITING" for link in deadlock.links):
-        return finding
-    summary = f"{plural(len(names), 'thread')} wait for each other until one of them times out: {', '.join(names)}"
-    return finding._replace(severity="note", summary=summary)
+    timed = any(link.thread.state == "TIMED_WAITING" for link in deadlock.links)
+    return _deadlock(facts, names, evidence, save, timed=timed)
 
 
 def _is_held_up(lock: ContendedLock, facts: Facts, deadlocked: Iterable[object]) -> bool:

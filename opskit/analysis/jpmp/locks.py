@@ -61,7 +61,7 @@ class Link(NamedTuple):
 
 
 class Deadlock(NamedTuple):
-    """A circle of waits. `reported`: by the JVM itself."""
+    """A cycle of waits. `reported`: by the JVM itself."""
 
     links: tuple[Link, ...]
     reported: bool
@@ -185,10 +185,10 @@ class _Graph:
         for thread, owner in self._owner.items():
             if owner is not None:
                 self._behind.setdefault(owner, []).append(thread)
-        self._circle: dict[Thread, int] = {}  # the number of the circle that a thread is in
-        self._circles = self._find_circles()
+        self._cycle: dict[Thread, int] = {}  # the number of the cycle that a thread is in
+        self._cycles = self._find_cycles()
         self._trees = self._find_trees()
-        self._circle_sizes = [sum(self._trees[thread][1] for thread in circle) for circle in self._circles]
+        self._cycle_sizes = [sum(self._trees[thread][1] for thread in cycle) for cycle in self._cycles]
 
     def _note(self, thread: Thread) -> None:
         released = {lock.address for lock in thread.locks if lock.action in _RELEASES}
@@ -243,32 +243,32 @@ class _Graph:
 
     def _held_up_by(self, waiters: Sequence[Thread]) -> int:
         """How many threads wait for a lock, for locks of its waiters, and so on; each counted once."""
-        circles = {self._circle[thread] for thread in waiters if thread in self._circle}
-        held_up = sum(self._circle_sizes[number] for number in circles)
+        cycles = {self._cycle[thread] for thread in waiters if thread in self._cycle}
+        held_up = sum(self._cycle_sizes[number] for number in cycles)
         end = 0
-        for place, size, circle in sorted((self._trees[thread] for thread in waiters), key=itemgetter(0)):
-            if place >= end and circle not in circles:  # else it is behind another waiter
+        for place, size, cycle in sorted((self._trees[thread] for thread in waiters), key=itemgetter(0)):
+            if place >= end and cycle not in cycles:  # else it waits for another waiter
                 held_up += size
                 end = place + size
         return held_up
 
     def _find_trees(self) -> dict[Thread, tuple[int, int, int | None]]:
-        """For each waiting thread: its place, the number of places with all threads behind it, the circle they lead to."""
+        """For each waiting thread: its place, the number of places with all threads that wait for it, their cycle."""
         order: list[Thread] = []
-        ahead = [thread for thread in self.wanted if thread in self._circle or self._owner[thread] not in self.wanted]
-        circle_of = {thread: self._circle.get(thread) for thread in ahead}
+        ahead = [thread for thread in self.wanted if thread in self._cycle or self._owner[thread] not in self.wanted]
+        cycle_of = {thread: self._cycle.get(thread) for thread in ahead}
         while ahead:
             thread = ahead.pop()
             order.append(thread)
-            behind = [each for each in self._behind.get(thread, ()) if each not in self._circle]
-            circle_of.update(dict.fromkeys(behind, circle_of[thread]))
+            behind = [each for each in self._behind.get(thread, ()) if each not in self._cycle]
+            cycle_of.update(dict.fromkeys(behind, cycle_of[thread]))
             ahead += behind
         sizes = dict.fromkeys(order, 1)
         for thread in reversed(order):
             owner = self._owner[thread]
-            if owner in sizes and thread not in self._circle:
+            if owner in sizes and thread not in self._cycle:
                 sizes[owner] += sizes[thread]
-        return {thread: (place, sizes[thread], circle_of[thread]) for place, thread in enumerate(order)}
+        return {thread: (place, sizes[thread], cycle_of[thread]) for place, thread in enumerate(order)}
 
     def _chain(self, owner: Thread | None) -> tuple[Link, ...]:
         links: list[Link] = []
@@ -280,28 +280,27 @@ class _Graph:
         return tuple(links)
 
     def _link(self, thread: Thread) -> Link:
-        if thread not in self._links:
-            owner = self._owner[thread]
-            self._links[thread] = Link(self._party(thread), self.wanted[thread][0], owner and self._party(owner))
-        return self._links[thread]
+        owner = self._owner[thread]
+        link = Link(self._party(thread), self.wanted[thread][0], owner and self._party(owner))
+        return self._links.setdefault(thread, link)
 
     def _party(self, thread: Thread) -> Party:
         return self._parties.get(thread) or self._parties.setdefault(thread, _party(thread))
 
     def deadlocks(self) -> Iterable[Deadlock]:
-        """The circles among the waits, and deadlocks that the JVM reports although the stacks do not show them."""
+        """The cycles among the waits, and deadlocks that the JVM reports although the stacks do not show them."""
         reported: set[str] = set().union(*self._reported)
         shown: set[str] = set()
-        for circle in self._circles:
-            addresses = {self.wanted[thread][0][1] for thread in circle}
+        for cycle in self._cycles:
+            addresses = {self.wanted[thread][0][1] for thread in cycle}
             shown |= addresses
-            yield Deadlock(tuple(map(self._link, circle)), reported=not addresses.isdisjoint(reported))
+            yield Deadlock(tuple(map(self._link, cycle)), reported=not addresses.isdisjoint(reported))
         for number, (deadlock, theirs) in enumerate(zip(self._dump.deadlocks, self._reported)):
             if theirs and not theirs & shown:
                 yield Deadlock(tuple(self._as_reported(link, number) for link in deadlock), reported=True)
 
-    def _find_circles(self) -> list[list[Thread]]:
-        circles: list[list[Thread]] = []
+    def _find_cycles(self) -> list[list[Thread]]:
+        cycles: list[list[Thread]] = []
         done: set[Thread] = set()
         for start in self.wanted:
             path: list[Thread] = []
@@ -312,10 +311,10 @@ class _Graph:
                 path.append(thread)
                 thread = self._owner[thread]
             if thread is not None and thread in place:
-                self._circle.update(dict.fromkeys(path[place[thread] :], len(circles)))
-                circles.append(path[place[thread] :])
+                self._cycle.update(dict.fromkeys(path[place[thread] :], len(cycles)))
+                cycles.append(path[place[thread] :])
             done.update(path)
-        return circles
+        return cycles
 
     def _as_reported(self, link: Waits, deadlock: int) -> Link:
         def party(name: str) -> Party:

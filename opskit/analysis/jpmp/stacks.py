@@ -36,7 +36,7 @@ class Naming(NamedTuple):
 
 
 class _Group:
-    """What one stack collects."""
+    """The weights of one stack, and its threads."""
 
     __slots__ = ("cpu_ms", "deadlocked", "names", "samples")
 
@@ -187,8 +187,8 @@ def cpu_over_run(
             if thread.cpu_ms is None or thread.native_id is None or thread.stack.role == "mounted":
                 continue
             last[thread.native_id] = thread.cpu_ms
-            if before is None:
-                first.setdefault(thread.native_id, thread.cpu_ms if number == 0 else 0.0)
+            if before is None:  # a thread that a cut-off first dump lacks may be old
+                first.setdefault(thread.native_id, thread.cpu_ms if number == 0 or dumps[0].cut_off else 0.0)
     for native_id, reading in (after or {}).items():
         last[native_id] = max(reading, last.get(native_id, 0.0))
     if not last:

@@ -25,7 +25,7 @@ _BIASED_OFF_FROM, _BIASED_GONE_FROM = 15, 18
 _PID = Syntax("PID")  # a log does not name it
 
 _DUMPS = {"ThreadDump", "PrintThreads", "PrintJNI", "FindDeadlocks", "GetAllStackTraces", "GetThreadListStackTraces"}
-_COLLECTIONS = ("G1", "CMS", "ParallelGC", "Shenandoah", "ZMark", "ZRelocate", "XMark", "CGC_Operation", "GC")
+_COLLECTIONS = ("G1", "CMS", "ParallelGC", "Shenandoah", "ZMark", "ZRelocate", "XMark", "CGC_Operation")
 
 
 class Jdk(NamedTuple):
@@ -62,10 +62,15 @@ def verdict(totals: Totals, operations: Sequence[Operation], timeouts: int = 0) 
         f"{plural(totals.safepoints, 'safepoint')} stopped the application for {duration(totals.stopped_s)}{of_time}"
         f" ({duration(totals.stopped_avg_s)} on average{longest})."
     )
-    little = totals.stopped_share and totals.stopped_share < _LITTLE_SHARE
-    if not late and little and totals.stopped_max_s is not None and totals.stopped_max_s < _LITTLE_S:
-        late = "That is little: safepoints are hardly what slows this JVM."
+    if not late and totals.stopped_max_s is not None and _is_little(totals, totals.stopped_max_s, _LITTLE_S):
+        late = "That is little: the cause of a slow JVM is elsewhere."
     return f"{begin} {_what_dominates(totals, operations)} {late}".rstrip()
+
+
+def _is_little(totals: Totals, longest_s: float | None, least_s: float) -> bool:
+    """Whether stops take little of the time, and each of them less than `least_s`."""
+    share = totals.stopped_share
+    return share is not None and share < _LITTLE_SHARE and longest_s is not None and longest_s < least_s
 
 
 def _what_dominates(totals: Totals, operations: Sequence[Operation]) -> str:
@@ -127,10 +132,9 @@ def _ttsp(entity: Entity, totals: Totals, jdk: Jdk, worst: Sequence[Stop]) -> Fi
         ttsp = f"{duration(slowest.ttsp_s)} of {duration(slowest.stopped_s)}"
         where = f"; of the longest stops, {ttsp}{operation}{at}"
     # Where all stops are tiny, TTSP is always a large part of them: harmless.
-    harmless = totals.stopped_share is not None and totals.stopped_share < _LITTLE_SHARE
-    small = harmless and (totals.ttsp_max_s or _LITTLE_S) < _LITTLE_S / 2
+    little = _is_little(totals, totals.ttsp_max_s, _LITTLE_S / 2)
     return Finding(
-        "ttsp-dominates", "note" if small else "warning", entity,
+        "ttsp-dominates", "note" if little else "warning", entity,
         f"{percent(share)} of the stopped time is spent waiting for threads to reach the safepoint",
         f"TTSP {duration(totals.ttsp_s)} of {duration(totals.stopped_s)} stopped{where}",
         f"against counted loops: {_counted_loops(jdk)}; to log the late thread: -XX:+SafepointTimeout "
@@ -159,10 +163,7 @@ class _Group(NamedTuple):
     safepoints: int
     stopped_s: float
     of_time: float
-
-    @property
-    def severity(self) -> Severity:
-        return "warning" if self.of_time >= _OFTEN else "note"
+    severity: Severity
 
     @property
     def counts(self) -> str:
@@ -173,7 +174,9 @@ def _group(totals: Totals, operations: Sequence[Operation], belongs: Callable[[s
     rows = [row for row in operations if row.name and belongs(row.name)]
     stopped_s = sum(row.stopped_s for row in rows)
     of_time = stopped_s / totals.stopped_s if totals.stopped_s else 0.0
-    return _Group(rows, sum(row.safepoints for row in rows), stopped_s, of_time)
+    little = _is_little(totals, max((row.stopped_max_s for row in rows), default=None), _LITTLE_S)
+    severity: Severity = "warning" if of_time >= _OFTEN and not little else "note"
+    return _Group(rows, sum(row.safepoints for row in rows), stopped_s, of_time, severity)
 
 
 def _revocations(entity: Entity, totals: Totals, jdk: Jdk, operations: Sequence[Operation]) -> Finding | None:

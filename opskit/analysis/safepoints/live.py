@@ -1,4 +1,4 @@
-"""A live JVM's safepoints between readings of its counters, and what delayed the JVM meanwhile."""
+"""Judge a live JVM's safepoints between readings of its counters, and what delayed the JVM in that time."""
 
 from __future__ import annotations
 
@@ -52,12 +52,15 @@ class Result(NamedTuple):
 
 
 def judge(facts: Facts) -> Result:
-    """The findings: measured delays come before what the safepoints alone suggest."""
+    """The findings: measured delays come before what the safepoints suggest."""
     readings = facts.readings
     begun_s = readings[0].at_s
     intervals = [between(earlier, later, begun_s) for earlier, later in zip(readings, readings[1:])]
     known = [interval.runnable for interval in intervals if interval.runnable is not None]
     whole = between(readings[0], readings[-1], begun_s)._replace(runnable=sum(known) / len(known) if known else None)
+    # No TTSP is longer than all those of its interval.
+    ttsps_s = [interval.totals.ttsp_s for interval in intervals if interval.totals.ttsp_s is not None]
+    whole = whole._replace(totals=whole.totals._replace(ttsp_max_s=max(ttsps_s, default=None)))
     entity = Entity("process", facts.pid, facts.start_ticks)
     waited_s = _waiting_s(intervals)
     not_reached = (

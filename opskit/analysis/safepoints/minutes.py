@@ -10,7 +10,7 @@ from itertools import count as numbers
 from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput
-from opskit.jvm.logs.timestamps import EPOCH
+from opskit.jvm.logs.timestamps import EPOCH, UNSTAMPED
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -122,16 +122,17 @@ class Timeline:
         self._points: dict[tuple[int, str | None], Point] = {}
 
     def add(self, stops: Sequence[Stop]) -> None:
-        """Take stops in. The first one's stamp decides the clock: "utc", "uptime" or "number"."""
-        first = stops[0].stamp
+        """Add stops. The first stamp decides the clock: "utc", "uptime" or "number". Stops without its stamp are left out."""
+        first = next((stop.stamp for stop in stops if stop.stamp is not UNSTAMPED), UNSTAMPED)
         clock = "utc" if first.time_s is not None else "uptime" if first.uptime_s is not None else "number"
-        self.clock = self.clock or clock
+        clock = self.clock = self.clock or clock
         for stop in stops:
             stamp = stop.stamp
             at_s = (
                 stamp.time_s if clock == "utc" else stamp.uptime_s if clock == "uptime" else float(next(self._numbers))
             )
-            self._put(Point(at_s or 0.0, stop.stopped_s, stop.ttsp_s, stop.operation))
+            if at_s is not None:
+                self._put(Point(at_s, stop.stopped_s, stop.ttsp_s, stop.operation))
         while len(self._points) > _MOST_POINTS:
             points, self._points = self._points, {}
             if len({place for place, _ in points}) > 1:

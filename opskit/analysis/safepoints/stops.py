@@ -55,15 +55,15 @@ class Totals(NamedTuple):
 
     @property
     def stopped_share(self) -> float | None:
-        """The part of the time in which the application was stopped."""
-        return self.stopped_s / self.elapsed_s if self.elapsed_s else None
+        """The part of the time in which the application was stopped, at most 1: a stop may have begun before it."""
+        return min(self.stopped_s / self.elapsed_s, 1.0) if self.elapsed_s else None
 
     @property
     def ttsp_share(self) -> float | None:
-        """The part of the stopped time that was TTSP; only where all stops have one."""
+        """The part of the stopped time that was TTSP, at most 1; only where all stops have one."""
         if self.ttsp_s is None or self.ttsp_count < self.safepoints or not self.stopped_s:
             return None
-        return self.ttsp_s / self.stopped_s
+        return min(self.ttsp_s / self.stopped_s, 1.0)
 
 
 def stops_of(batch: Batch) -> Iterator[Stop]:

@@ -68,7 +68,7 @@ class Summary(NamedTuple):
 
 
 class Sums:
-    """Adds up batch after batch, in the order of time.
+    """The sums of batches that are added in the order of time.
 
     `top`: how many of the longest are kept (0: all). `slower_than_s`: keep only those above it.
     """
@@ -186,12 +186,12 @@ class _OperationSums:
         if ttsps is None:
             return
         try:
-            told_s = sum(cast("Sequence[float]", ttsps))
+            known_s = sum(cast("Sequence[float]", ttsps))
         except TypeError:
             if not (known := _known(ttsps)):
                 return
-            told_s = sum(known)
-        self.ttsp_s = (self.ttsp_s or 0.0) + told_s
+            known_s = sum(known)
+        self.ttsp_s = (self.ttsp_s or 0.0) + known_s
 
     def finish(self, name: bytes | None, all_s: float) -> Operation:
         stops = self.stops
@@ -233,9 +233,10 @@ class _Worst:
 
 @dataclass
 class _Elapsed:
-    """How much time a log covers: from the first date to the last; without dates by the time between safepoints that the log names; else by uptimes.
+    """How much time a log covers.
 
-    `first` and `last`: stamps. `restarts`: how often the uptime fell back; each run of the JVM counts by itself.
+    By its first and last date; without dates by the log's times between safepoints; else by uptimes. `first` and
+    `last`: stamps. `restarts`: how often the uptime fell back; each run of the JVM counts by itself.
     """
 
     first: Stamp = UNSTAMPED
@@ -297,7 +298,7 @@ class _Elapsed:
             stamped = None if self._uptimes_only else self.last.time_s - self._begun_s
         elif self._run:
             stamped = self._runs_s + self._run[1] - self._run[0]
-        # One stamp alone spans nothing but its stop; stamps of a clock that was set, or of a log given twice, span anything.
+        # A single stamp spans only its stop. Stamps of a clock that was set, or of a log given twice, are useless.
         if stamped is None or self._unstamped or safepoints < 2 or stamped < stopped_s * (1 - _STAMPS_ARE_OFF):
             return by_gaps
         return max(stamped, stopped_s)

@@ -26,7 +26,7 @@ LONGEST_FIRST_STOP_MS = 500.0
 
 
 class Sampler:
-    """Takes the samples by `dump`; keeps those taken so far when the run ends early. `keep` gets number (from 1) and raw dump."""
+    """A sampling run: `dump` takes a sample, `keep` gets its number (from 1) and raw text."""
 
     def __init__(
         self, host: Host, client: AttachClient, reader: DumpReader, ask: Request, dump: Dump, keep: Keep | None = None
@@ -63,7 +63,7 @@ class Sampler:
         if isinstance(error, NoSuchProcess):
             return True
         pid, process = self.client.pid, self.host.process(self.client.pid)
-        gone = process.start_ticks != self.client.target.jvm.start_ticks or process.state in ("Z", "X")
+        gone = process.has_ended or process.start_ticks != self.client.target.jvm.start_ticks
         return gone or (getattr(error, "reason", None) == "reply-cut" and not self.host.fs.exists(pid))
 
     def _take_all(self) -> None:
@@ -99,7 +99,9 @@ class Sampler:
         text = self.dump()
         wall_ms = (self.host.monotonic() - begun) * 1000
         after = self._clock.read_s()
-        self.run.dumps += self.reader.read(text, f"the dump of {self.client.pid}")
+        # A thread's name may look like the head of another dump, but a sample is one dump.
+        found = self.reader.read(text, f"the dump of {self.client.pid}")
+        self.run.dumps.append(max(found, key=lambda dump: len(dump.threads)))
         if self._cpu is not None:
             self._slim_down()
         stop_ms = None if before is None or after is None else (after - before) * 1000

@@ -1,4 +1,4 @@
-"""Samples a live JVM's own safepoint counters, and the kernel's account of what delayed it, without asking the JVM.
+"""Sample a live JVM's safepoint counters and the kernel's counters of what delayed it; nothing is sent to the JVM.
 
     sun.rt.safepoints          safepoints asked for
     sun.rt.safepointTime       ticks stopped: from the request on up to JDK 12, from the arrival on since 13
@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from opskit.collect.schedule import schedule
-from opskit.errors import BadInput, NoSuchProcess, NotSupported
+from opskit.errors import BadInput, NoSuchProcess, NotSupported, OpskitError
 from opskit.jvm.discover import read_perfdata
 from opskit.jvm.perfdata.hsperfdata import PerfData, parse_hsperfdata
 from opskit.jvm.perfdata.stop_clock import jdk_of, whole_stop_s
@@ -26,7 +26,7 @@ from opskit.proc.files.loadavg import parse_cpu_count, parse_loadavg
 from opskit.proc.files.pressure import parse_pressure
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.files.status import parse_status
-from opskit.proc.fs import GONE, optional
+from opskit.proc.fs import optional
 from opskit.quantities import integer
 from opskit.records import NamedTuple
 
@@ -41,15 +41,15 @@ _WAITING_PER_S = 200.0
 _LARGEST_FILE_BYTES = 16 << 20  # -XX:PerfDataMemorySize is 32 KiB by default
 _VM_THREAD = "VM Thread"
 _LOOKS, _LOOK_EVERY_S = 20, 0.001
-_MUCH = 0.002  # of the time stopped: then a look may well fall into a stop
+_MUCH = 0.002  # of the time stopped: then a reading is likely to fall into a stop
 
 
 class Reading(NamedTuple):
     """One look. Totals since the JVM, its cgroup or the machine started; None is unknown.
 
     `stopped_s` is the whole of the stops, TTSP included, on every JDK. `throttled_s` is summed over the CPUs; the
-    stalled times are those in which some task of the cgroup (`pressure_of`: or of the machine) waited. `runnable` is now,
-    us included. `waiting`: the VM thread polls for threads that do not stop, and `late_thread` used the most CPU meanwhile.
+    stalled times are those in which some task of the cgroup (`pressure_of`: or of the machine) waited. `runnable`: at
+    that moment, opskit included. `waiting`: the VM thread polls for threads that do not stop, and `late_thread` used the most CPU meanwhile.
     """
 
     at_s: float
@@ -78,7 +78,7 @@ class Request(NamedTuple):
 class Facts(NamedTuple):
     """What was read so far. `jdk`: the feature release; `java`: the version as text. `pressure_of`: "cgroup" or "machine".
 
-    `late_samples`: how many came late. `ended`: what happened to the JVM meanwhile.
+    `late_samples`: how many came late. `ended`: why sampling ended early; NoSuchProcess: the JVM has ended.
     """
 
     pid: int
@@ -92,13 +92,13 @@ class Facts(NamedTuple):
     readings: Sequence[Reading]
     late_samples: int = 0
     interrupted: bool = False
-    ended: NoSuchProcess | None = None
+    ended: OpskitError | None = None
 
 
 def collect(host: Host, ask: Request, seen: Callable[[Facts], None] = lambda _: None) -> Facts:
-    """Sample, and call `seen` after each interval. Ctrl-C and the end of the JVM end it; what was read so far counts.
+    """Sample, and call `seen` after each interval, until the last one, Ctrl-C or an error; what was read so far counts.
 
-    Raises what Probe raises, and NoSuchProcess and KeyboardInterrupt before the first interval is over.
+    Raises what Probe raises, and KeyboardInterrupt, before the first interval is over.
     """
     host.prove_moving(f"safepoints {ask.pid}")
     probe = Probe(host, ask.pid)
@@ -114,22 +114,22 @@ def collect(host: Host, ask: Request, seen: Callable[[Facts], None] = lambda _: 
             facts = facts._replace(pressure_of=probe.pressure_of, late_samples=late)
             if len(readings) > 1:
                 seen(facts)
-    except (KeyboardInterrupt, NoSuchProcess) as end:
+    except (KeyboardInterrupt, OpskitError) as end:
         if len(readings) < 2:
             raise
-        return facts._replace(ended=end) if isinstance(end, NoSuchProcess) else facts._replace(interrupted=True)
+        return facts._replace(ended=end) if isinstance(end, OpskitError) else facts._replace(interrupted=True)
     return facts
 
 
 class Probe:
-    """Reads one JVM again and again. Raises what read_perfdata raises, and NotSupported where it has no such counters."""
+    """A reader of one JVM's counters. Raises what read_perfdata raises, and NotSupported where it has no such counters."""
 
     def __init__(self, host: Host, pid: int) -> None:
         fs = self._fs = host.fs
         self._pid, self._monotonic, self._sleep = pid, host.monotonic, host.sleep
         self.perf = read_perfdata(fs, pid, host.sleep)
         self.jdk = jdk_of(self.perf)
-        self.start_ticks = fs.load(parse_stat, pid, "stat").start_ticks
+        self.start_ticks = self._stat().start_ticks
         self._levels = self._cgroups("cpu", "memory", "pids")
         self._pressures = tuple(level for level in self._cgroups("")[:1] if not is_machine_root(fs, level))
         self._vm_thread = next((tid for tid, stat in self._threads() if stat.comm == _VM_THREAD), None)
@@ -142,14 +142,11 @@ class Probe:
             raise NotSupported(f"{pid} counts no safepoints: {self.perf.source} has no sun.rt.safepoints")
 
     def read(self) -> Reading:
-        """Everything at one moment. Raises NoSuchProcess where the JVM has ended."""
-        try:
-            stat = self._fs.load(parse_stat, self._pid, "stat")
-            perf, at_s = self._between_stops()
-        except GONE:
-            raise NoSuchProcess(self._pid, "it ended while it was watched") from None
+        """Read everything at one moment. Raises NoSuchProcess where the JVM has ended."""
+        stat = self._stat()
         if stat.start_ticks != self.start_ticks:
             raise NoSuchProcess(self._pid, "it ended while it was watched; another process has its number now")
+        perf, at_s = self._between_stops()
         ttsp, time = perf.ticks_s("sun.rt.safepointSyncTime"), perf.ticks_s("sun.rt.safepointTime")
         safepoints = perf.number("sun.rt.safepoints")
         if time is None or safepoints is None:
@@ -172,8 +169,14 @@ class Probe:
             late_thread=late,
         )
 
+    def _stat(self) -> ProcStat:
+        stat = self._fs.maybe(parse_stat, self._pid, "stat")
+        if stat is None or stat.is_exiting:
+            raise NoSuchProcess(self._pid, "it ended while it was watched")
+        return stat
+
     def _between_stops(self) -> tuple[PerfData, float]:
-        """The counters at a moment that is no stop, where one can be had soon, and that moment.
+        """The counters at a moment outside of a stop, where one comes soon, and that moment.
 
         A time that moves while the count stays is the end of a stop. Where none ends within a few looks, stops are too short
         or too rare to matter.
@@ -194,9 +197,9 @@ class Probe:
         return perf, at_s
 
     def _perfdata(self) -> PerfData:
-        """The file once more; its path is known, so that nothing of the JVM's address space is looked at."""
+        """Read the file again by its path: maps, which may be large, is read once."""
         if self.perf.source.startswith("/"):
-            with suppress(OSError, BadInput):  # gone or changed: read_perfdata says why
+            with suppress(OSError, BadInput):  # deleted or changed: read_perfdata says why
                 data = self._fs.read_untrusted(*posixpath.split(self.perf.source), _LARGEST_FILE_BYTES)[1]
                 return parse_hsperfdata(data, self.perf.source)
         return read_perfdata(self._fs, self._pid)
@@ -259,5 +262,5 @@ class Probe:
 
 
 def _some_s(text: str) -> float | None:
-    found = optional(parse_pressure, text)
-    return None if found is None or found.some_us is None else found.some_us / 1e6
+    total_us = optional(parse_pressure, text)
+    return None if total_us is None else total_us / 1e6

@@ -1,4 +1,4 @@
-"""Reads the safepoints of logs, in the order of time."""
+"""Read the safepoints of logs, in the order of time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Facts(NamedTuple):
     """What was read besides the safepoints. `names`: in the order of time; `sorted`: whether another one was given.
 
     `safepoints`: of all logs; `without`: logs that have none. `unreadable_at`: the first line that looks like a
-    safepoint's and is none.
+    safepoint's but is not.
     """
 
     log: SafepointLog
@@ -46,7 +46,7 @@ class Facts(NamedTuple):
 
 
 class Reader:
-    """Opens the logs, and reads them batch by batch. Raises BadInput and NotPermitted before anything is read."""
+    """A reader of logs, batch by batch; it opens all of them first. Raises BadInput and NotPermitted before anything is read."""
 
     def __init__(self, ask: Request) -> None:
         self._named = open_files(ask.names, "safepoints")
@@ -99,7 +99,7 @@ def collect(ask: Request, take: Callable[[Batch], object]) -> Facts:
     try:
         for batch in reader.batches():
             take(batch)
-    except KeyboardInterrupt:  # a pipe that goes on and on
+    except KeyboardInterrupt:  # a pipe without an end
         if not reader.has_any:
             raise
         return reader.facts(interrupted=True)

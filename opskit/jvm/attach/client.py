@@ -1,4 +1,4 @@
-"""Ask a HotSpot JVM without a JDK: start its attach listener, connect to /tmp/.java_pidN, send a command, read the whole reply.
+"""Send commands to a HotSpot JVM without a JDK: start its attach listener, connect to /tmp/.java_pidN, read the whole reply.
 
 Sources: src/jdk.attach/linux/.../VirtualMachineImpl.java (client), src/hotspot/os/posix/attachListener_posix.cpp (server).
 """
@@ -27,10 +27,10 @@ _CHUNK_BYTES = 1 << 18
 
 
 class AttachClient:
-    """A JVM that is asked several times. Its identity and protocol `version` are determined once, at the first exchange.
+    """A client for several commands to one JVM. Its identity and protocol `version` are determined once, at the first exchange.
 
-    `timeout_s` is the deadline of each exchange as a whole: starting the listener, connecting, asking, reading the reply.
-    Each question raises as execute() does; an incomplete thread dump or histogram is an AttachError (reply-cut).
+    `timeout_s` is the deadline of each exchange as a whole: starting the listener, connecting, sending, reading the reply.
+    Each command raises as execute() does; an incomplete thread dump or histogram is an AttachError (reply-cut).
     """
 
     def __init__(self, fs: ProcFS, pid: int, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:

@@ -12,6 +12,7 @@ from opskit.errors import AttachError
 from opskit.jvm.attach.target import AttachTarget, check_same
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.fs import ProcFS, optional
+from opskit.quantities import percent
 
 if TYPE_CHECKING:
     import socket
@@ -108,7 +109,7 @@ def meanwhile(found: tuple[int, str, float] | None) -> str:
             "(opskit jvms shows CPU throttling); try a longer --timeout"
         )
     tid, comm, share = found
-    used = f'thread "{comm}" (tid {tid}) used {share:.0%} of a CPU meanwhile'
+    used = f'thread "{comm}" (tid {tid}) used {percent(share)} of a CPU meanwhile'
     if comm.startswith(_GC_THREADS):
         return f"{used}: the JVM is busy with garbage collection"
     if comm == "VM Thread":

@@ -1,4 +1,4 @@
-"""The files around a JVM for those who look at it or attach to it: its /tmp, hsperfdata, socket and triggers. Reads only.
+"""The files by which tools read a JVM or attach to it: its /tmp, hsperfdata, socket and triggers. Reads only.
 
 /tmp/hsperfdata_app/4242   its counters (perfMemory_posix.cpp)
 /tmp/.java_pid4242         its attach socket (attachListener_posix.cpp)
@@ -12,31 +12,23 @@ from typing import TYPE_CHECKING, Literal
 
 from opskit.jvm.attach import target as targets
 from opskit.jvm.attach.listener import listener_at
-from opskit.jvm.discover import Nameless
+from opskit.jvm.discover import Nameless, user_inside
 from opskit.jvm.launch import last_flag
-from opskit.jvm.mapped_files import Mapping, parse_jvm_maps
+from opskit.jvm.mapped_files import parse_jvm_maps
 from opskit.jvm.perfdata.holders import Holders, mapped_file
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.files.status import parse_status
-from opskit.proc.fs import GONE, FileId, ProcFS, Space, optional
+from opskit.proc.fs import GONE, FileId, ProcFS, Space, kind_of, optional
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from opskit.jvm.discover import Jvm
-
-_LARGEST_PASSWD_BYTES = 1 << 20
-_NAMES = {
-    "s": "socket",
-    "-": "plain file",
-    "l": "symbolic link",
-    "d": "directory",
-    "p": "FIFO",
-}  # by the letter of ls -l
+    from opskit.proc.files.maps import Mapping
 
 
-class Way(NamedTuple):
+class Location(NamedTuple):
     """How a directory is reached: from the root or working directory of a process, through `steps`, none of them a link.
 
     `pid` None: from our own root. `start_ticks` identifies the process. `refused`: why nothing is changed there.
@@ -52,13 +44,13 @@ class Way(NamedTuple):
 class Entry(NamedTuple):
     """A file: `path` as shown here, `inside` as it is called where the JVM runs.
 
-    `way` leads to the /tmp or the working directory, `names` from there to the file. Without a way nothing is changed.
+    `location` leads to the /tmp or the working directory, `names` from there to the file. Without a location nothing is changed.
     """
 
     path: str
     inside: str
     file: FileId
-    way: Way | None = None
+    location: Location | None = None
     names: tuple[str, ...] = ()
 
     @property
@@ -69,7 +61,7 @@ class Entry(NamedTuple):
     @property
     def kind(self) -> str:
         """Its file type in words."""
-        return _NAMES.get(stat.filemode(self.file.mode)[0], "device")
+        return kind_of(self.file.mode)
 
 
 class Socket(NamedTuple):
@@ -198,14 +190,18 @@ class FileFinder:
                 raise
             return None
 
-    def _entry(self, path: str, inside: str, way: Way | None = None, names: tuple[str, ...] = ()) -> Entry | None:
+    def _entry(
+        self, path: str, inside: str, location: Location | None = None, names: tuple[str, ...] = ()
+    ) -> Entry | None:
         file = optional(self.fs.file_id_at, path)
-        return None if file is None else Entry(path, inside, file, way, names)
+        return None if file is None else Entry(path, inside, file, location, names)
 
     def entry_in(self, directory: Entry, *names: str) -> Entry | None:
         """A file in a /tmp or a working directory; None where there is none."""
         name = "/".join(names)
-        return self._entry(f"{directory.path}/{name}", f"{directory.inside.rstrip('/')}/{name}", directory.way, names)
+        return self._entry(
+            f"{directory.path}/{name}", f"{directory.inside.rstrip('/')}/{name}", directory.location, names
+        )
 
     def socket(self, tmp: Entry, name: str) -> Socket | None:
         """The socket at a name; None where nothing is there. Connects to it and closes; nothing is sent."""
@@ -214,10 +210,10 @@ class FileFinder:
             return entry and Socket(entry, False, None)
         return Socket(entry, *(listener_at(entry.path) if self._is_own else (None, None)))
 
-    def _way(self, jvm: Jvm, start: Literal["root", "cwd"], path: str) -> Way:
-        """The way to a path below PROC/PID/root or PROC/PID/cwd."""
+    def _location(self, jvm: Jvm, start: Literal["root", "cwd"], path: str) -> Location:
+        """The location of a path below PROC/PID/root or PROC/PID/cwd."""
         steps = path[len(self.fs.path(jvm.pid, start)) :].split("/")[1:]
-        return Way(jvm.pid, jvm.start_ticks, start, tuple(steps), self._why_not_there(jvm.pid))
+        return Location(jvm.pid, jvm.start_ticks, start, tuple(steps), self._why_not_there(jvm.pid))
 
     def _why_not_there(self, pid: int) -> str | None:
         """Why a process's files are not ours to change: in a user namespace of its own it chooses what is mounted where."""
@@ -230,47 +226,34 @@ class FileFinder:
         """Its own /tmp; ours where its mount namespace is closed to us, but it runs in our PID namespace."""
         try:
             path = self.fs.inside(jvm.pid, "/tmp")
-        except OSError as error:
-            closed = isinstance(error, PermissionError) and not targets.shares_our_mounts(self.fs, jvm.pid)
-            return None if closed or jvm.ns_pid != jvm.pid else self._tmp_at(self.ours, None)
-        return self._tmp_at(path, self._way(jvm, "root", path))
+        except OSError:
+            return self._tmp_at(self.ours, None) if targets.has_our_tmp(self.fs, jvm) else None
+        return self._tmp_at(path, self._location(jvm, "root", path))
 
     def our_tmp(self) -> Tmp | None:
         """The /tmp that we have."""
-        return self._tmp_at(self.ours, Way(None, None, "root", tuple(self.ours.split("/")[1:])))
+        return self._tmp_at(self.ours, Location(None, None, "root", tuple(self.ours.split("/")[1:])))
 
-    def _tmp_at(self, path: str, way: Way | None) -> Tmp | None:
-        entry, ours = self._entry(path, "/tmp", way), self._entry(self.ours, "/tmp")
+    def _tmp_at(self, path: str, location: Location | None) -> Tmp | None:
+        entry, ours = self._entry(path, "/tmp", location), self._entry(self.ours, "/tmp")
         space = optional(self.fs.space_at, path)
         if entry is None or space is None:
             return None
         shared = ours is not None and _same_file(ours.file, entry.file)
-        return Tmp(Entry(self.ours, "/tmp", entry.file, way) if shared else entry, space, shared)
+        return Tmp(Entry(self.ours, "/tmp", entry.file, location) if shared else entry, space, shared)
 
     def _user_where_it_runs(self, pid: int, euid: int, tmp: Tmp | None) -> str | None:
-        """Its user's name: by our passwd file where it has our /tmp or that file, else by its own."""
-        if tmp is not None and tmp.shared:
-            return self._our_name(euid)
-        try:
-            directory, _, name = self.fs.inside(pid, "/etc/passwd").rpartition("/")
-            theirs, content = self.fs.read_untrusted(directory, name, _LARGEST_PASSWD_BYTES)
-            if _same_file(theirs, self.fs.file_id_at(f"{self.fs.root}/etc/passwd")):
-                return self._our_name(euid)
-        except OSError:
-            return None
-        users = (line.split(b":") for line in content.split(b"\n"))
-        names = [words[0] for words in users if words[2:3] == [b"%d" % euid]]
-        return names[0].decode("utf-8", "surrogateescape") if names else None
-
-    def _our_name(self, uid: int) -> str | None:
-        name = self.user_name(uid)
-        return None if name == str(uid) else name
+        """Its user's name: by our passwd file where it has our /tmp, else by its own."""
+        if tmp is None or not tmp.shared:
+            return user_inside(self.fs, pid, euid) or None
+        name = self.user_name(euid)
+        return None if name == str(euid) else name
 
     def _triggers(self, jvm: Jvm, tmp: Tmp | None) -> Iterator[Trigger]:
         cwd, link = None, optional(self.fs.link, jvm.pid, "cwd")
         if link is not None:
             path = self.fs.path(jvm.pid, "cwd")
-            cwd = self._entry(path, link.decode("utf-8", "surrogateescape"), self._way(jvm, "cwd", path))
+            cwd = self._entry(path, link.decode("utf-8", "surrogateescape"), self._location(jvm, "cwd", path))
         first = self.entry_in(cwd, f".attach_pid{jvm.ns_pid}") if cwd is not None else None
         if first is not None:
             yield Trigger(first, in_cwd=True)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from opskit.proc.files.status import parse_status
 from opskit.proc.fs import ProcFS, optional
-from opskit.proc.namespaces import in_initial
 from opskit.quantities import integer
 from opskit.records import NamedTuple
 
@@ -106,11 +105,6 @@ def _left_counters(finder: FileFinder, tmp: Entry, user: str, living: _Living) -
 
 def _is_found_by(finder: FileFinder, pid: int, tmp: Entry) -> bool:
     return tmp.path == finder.ours and not finder.fs.exists(pid)
-
-
-def sees_everything(fs: ProcFS) -> bool:
-    """Whether we are in the initial PID namespace, which contains every process."""
-    return in_initial(fs, "pid") is True
 
 
 def _inner_pids(fs: ProcFS) -> set[int]:

@@ -14,19 +14,19 @@ import struct
 from typing import TYPE_CHECKING, NoReturn
 
 from opskit.errors import AttachError
-from opskit.jvm.attach.target import AttachTarget, check_same, denied, shares_our_mounts
-from opskit.proc.fs import GONE, ProcFS
+from opskit.jvm.attach.target import AttachTarget, check_same, denied, has_our_tmp
+from opskit.proc.fs import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from opskit.jvm.attach.deadline import Deadline
+    from opskit.proc.fs import ProcFS
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S, SETTLE_STEP_S = 0.001, 0.05, 0.01
 _SETTLE_S = 0.5  # a listener that another client has just started makes its socket within this time
 _DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _UCRED = struct.Struct("3i")
-_KINDS = {stat.S_IFLNK: "a symbolic link", stat.S_IFREG: "a plain file", stat.S_IFDIR: "a directory"}
 
 
 class NoListenerError(Exception):
@@ -37,27 +37,27 @@ class NoListenerError(Exception):
         super().__init__()
 
 
+def open_tmp(fs: ProcFS, target: AttachTarget) -> int:
+    """An fd (O_PATH) of the JVM's own /tmp. Raises NoSuchProcess, AttachError (denied, tmp)."""
+    try:
+        return os.open(fs.inside(target.pid, "/tmp"), _DIRECTORY)
+    except PermissionError:
+        if not has_our_tmp(fs, target.jvm):
+            raise denied(fs, target, f"/proc/{target.pid}/root/tmp") from None
+        return os.open("/tmp", _DIRECTORY)
+    except OSError as error:  # none, a file, a loop of links
+        check_same(fs, target)
+        why = f"{error.strerror}: the JVM cannot make its socket or a file there"
+        raise AttachError("tmp", target.who, why=why, advice="make it a directory where the JVM runs") from None
+
+
 class Listener:
     """A JVM's listener, by the socket in its /tmp. `as_target`: connect with the JVM's own IDs, the only ones JDK 8 accepts."""
 
     def __init__(self, fs: ProcFS, target: AttachTarget, deadline: Deadline, *, as_target: bool) -> None:
         self.fs, self.target, self.deadline, self.as_target = fs, target, deadline, as_target
         self.path = f"/tmp/{target.socket_name}"
-        self.tmp = self._open_tmp()  # closed by the caller
-
-    def _open_tmp(self) -> int:
-        """The JVM's own /tmp. Raises AttachError (denied, tmp)."""
-        pid = self.target.pid
-        try:
-            return os.open(self.fs.inside(pid, "/tmp"), _DIRECTORY)
-        except GONE:
-            check_same(self.fs, self.target)
-            why = "it does not exist where the JVM runs, so the JVM cannot make its socket"
-            raise AttachError("tmp", self.target.who, why=why, advice="create it") from None
-        except PermissionError:
-            if self.target.jvm.ns_pid != pid or not shares_our_mounts(self.fs, pid):
-                raise denied(self.fs, self.target, f"/proc/{pid}/root/tmp") from None
-            return os.open("/tmp", _DIRECTORY)
+        self.tmp = open_tmp(fs, target)  # closed by the caller
 
     def connect(self) -> socket.socket:
         """Connect, and prove who listens. Raises NoListenerError, AttachError (socket-insecure, socket-foreign, denied)."""
@@ -66,8 +66,10 @@ class Listener:
             found = os.lstat(name, dir_fd=self.tmp)
         except FileNotFoundError:
             raise NoListenerError(orphan=False) from None
+        except PermissionError:
+            raise denied(self.fs, self.target, self.path, "CAP_DAC_READ_SEARCH") from None
         if not stat.S_ISSOCK(found.st_mode):
-            kind = _KINDS.get(stat.S_IFMT(found.st_mode), "a FIFO or device")
+            kind = f"a {kind_of(found.st_mode)}"
             raise AttachError("socket-insecure", self.target.who, path=self.path, kind=kind, uid=found.st_uid)
         connection = self._connected(f"/proc/self/fd/{self.tmp}/{name}")
         try:

@@ -69,9 +69,9 @@ class Starter:
         raise AttachError("failed", self.target.who)  # a held signal whose handler came back
 
     def _trigger(self, trigger: Trigger) -> socket.socket | None:
-        """Have a trigger file; or a connection, where another client was faster: a signal now would only print a dump.
+        """Make the trigger file; a connection where another client was faster: a signal would then only print a dump.
 
-        Another client's trigger gets time to work: a throttled JVM needs seconds for it. One that stays was left behind, and is used.
+        Another client's trigger is waited for: a throttled JVM needs seconds. One that stays was left behind, and is used.
         """
         while True:
             ours = trigger.make(self.listener.tmp)
@@ -171,7 +171,7 @@ class Starter:
 
 @contextmanager
 def _signals_held() -> Iterator[Callable[[], bool]]:
-    """Block Ctrl-C, SIGTERM and SIGHUP in the block; gives a function: whether one of them is pending."""
+    """Block SIGINT, SIGTERM and SIGHUP; yields a function that returns whether one of them is pending."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
     try:
         yield lambda: bool(signal.sigpending() & set(_ENDING))

@@ -1,4 +1,4 @@
-"""Proof that a process is a HotSpot JVM that may be asked, before anything is sent to it. Reads /proc only.
+"""Proof that a process is a HotSpot JVM that we may attach to, before anything is sent to it. Reads /proc only.
 
 SIGQUIT starts HotSpot's attach listener (os/posix/attachListener_posix.cpp), prints a thread dump where there is no
 trigger file, and kills a process that does not catch it.
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from opskit import shell
 from opskit.errors import AttachError, NoSuchProcess, NotPermitted
 from opskit.jvm.discover import HOTSPOT, OPENJ9, Jvm, find_jvm
-from opskit.jvm.launch import jdk_release, last_flag, parse_words
+from opskit.jvm.launch import jdk_release, jvm_options, last_flag, major_of, parse_words
 from opskit.proc import rights
 from opskit.proc.cgroup.limits import frozen_by
 from opskit.proc.cgroup.tree import ancestry
@@ -20,7 +20,6 @@ from opskit.proc.files.boot_time import parse_uptime
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.files.status import Status, parse_status
 from opskit.proc.fs import GONE, FileId, ProcFS, optional
-from opskit.quantities import integer
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ TRIGGER_STAYS_S = 15.0  # a client waits for the listener 10 s at most by defaul
 
 
 class AttachTarget(NamedTuple):
-    """A HotSpot JVM that may be asked. `euid`, `egid`, `groups`: in our user namespace. `java_major` None: unknown."""
+    """A HotSpot JVM that we may attach to. `euid`, `egid`, `groups`: in our user namespace. `java_major` None: unknown."""
 
     jvm: Jvm
     euid: int
@@ -77,7 +76,7 @@ class Stopped(NamedTuple):
 
 
 def read_target(fs: ProcFS, pid: int, our_euid: int) -> AttachTarget:
-    """Prove that a process is a HotSpot JVM that we may ask. Raises NoSuchProcess, NotAJvm, NotPermitted and AttachError."""
+    """Prove that a process is a HotSpot JVM that we may attach to. Raises NoSuchProcess, NotAJvm, NotPermitted and AttachError."""
     if not fs.is_own():
         raise NotPermitted(f"{fs.proc} is another pid namespace; {pid} there is not {pid} here. Nothing was sent.")
     try:
@@ -144,10 +143,8 @@ def is_disabled(fs: ProcFS, jvm: Jvm) -> bool:
 
 def reduced_signals(words: list[str], environment: list[str]) -> bool:
     """Whether a JVM was started with -Xrs (ReduceSignalUsage): its listener then starts with it, and SIGQUIT kills it."""
-    if last_flag(words, environment, "ReduceSignalUsage") == "-XX:+ReduceSignalUsage":
-        return True
-    options = [option for entry in environment if "OPTIONS=" in entry for option in entry.partition("=")[2].split()]
-    return "-Xrs" in words or "-Xrs" in options
+    flag = last_flag(words, environment, "ReduceSignalUsage")
+    return flag == "-XX:+ReduceSignalUsage" or "-Xrs" in jvm_options(words, environment)
 
 
 def command_words(fs: ProcFS, pid: int) -> tuple[list[str], list[str]]:
@@ -167,7 +164,7 @@ def has_listener(fs: ProcFS, pid: int) -> bool:
 
 
 def remakes(java_major: int | None) -> bool:
-    """Whether a JVM of this version recreates a deleted socket when it is asked to; no where the version is unknown."""
+    """Whether a JVM of this version recreates a deleted socket at the next trigger; False where the version is unknown."""
     return java_major is not None and java_major >= _REMAKES_SOCKET
 
 
@@ -217,16 +214,9 @@ def major_of_jvm(fs: ProcFS, jvm: Jvm) -> int | None:
     return major_of(spec or jdk_release(fs, jvm).get("JAVA_VERSION", ""))
 
 
-def major_of(version: str) -> int | None:
-    """8 for `1.8.0_402`, 17 for `17.0.15` or `17-ea`; None for text that is not a version."""
-    first, _, rest = version.removeprefix("1.").partition(".")
-    first = first.partition("-")[0].partition("_")[0]
-    return integer(first) if first != "1" or not rest else None
-
-
-def shares_our_mounts(fs: ProcFS, pid: int) -> bool:
-    """Whether a process has our mounts and root directory, so that our /tmp is its /tmp. Needs no rights."""
-    theirs = optional(fs.read, pid, "mountinfo")
+def has_our_tmp(fs: ProcFS, jvm: Jvm) -> bool:
+    """Whether a JVM has our PIDs, mounts and root directory, so that our /tmp is its /tmp. Needs no rights."""
+    theirs = optional(fs.read, jvm.pid, "mountinfo") if jvm.ns_pid == jvm.pid else None
     return theirs is not None and theirs == optional(fs.read, "self", "mountinfo")
 
 
@@ -248,7 +238,7 @@ def why_denied(fs: ProcFS, pid: int, capabilities: str = "CAP_SYS_PTRACE") -> st
 
 
 class Attachable(NamedTuple):
-    """Whether opskit could attach, found out from outside: nothing is sent, connected or made.
+    """Whether opskit could attach, by what is visible from outside: nothing is sent, connected or created.
 
     `code`: a word for a column, `yes` or why not; `why`: the sentence for it. A yes can be wrong (an orphaned socket, a JVM that
     never reaches a safepoint): `opskit hsperf-check PID --probe` tries it.
@@ -288,11 +278,14 @@ def attachable(
 def _by_socket(fs: ProcFS, target: AttachTarget, status: Status, our_euid: int) -> Attachable:
     try:
         tmp = fs.inside(target.pid, "/tmp")
-    except OSError as error:
-        foreign = target.jvm.ns_pid != target.pid or not shares_our_mounts(fs, target.pid)
-        if isinstance(error, PermissionError) and foreign:
+    except PermissionError:
+        if not has_our_tmp(fs, target.jvm):
             return _no_rights(fs, target, f"/proc/{target.pid}/root/tmp")
         tmp = f"{fs.root}/tmp"
+    except GONE:
+        raise
+    except OSError as error:
+        return Attachable("read-only-tmp", f"its /tmp cannot be used: {error.strerror}")
     found = optional(fs.file_id_at, f"{tmp}/{target.socket_name}")
     if found is not None:
         if not stat.S_ISSOCK(found.mode):

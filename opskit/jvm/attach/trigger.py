@@ -29,7 +29,7 @@ class Trigger:
         self._theirs_at = 0.0  # when the trigger of another client was made
 
     def make(self, tmp: int) -> bool:
-        """Make the file. False: another client's is there, which works as well. Raises AttachError (no-trigger)."""
+        """Make the file. False: another client's file is there and works. Raises AttachError (no-trigger)."""
         refused, is_denied = [], False
         cwd = self.fs.path(self.target.pid, "cwd")
         link = optional(self.fs.link, self.target.pid, "cwd")
@@ -68,12 +68,10 @@ class Trigger:
         """Remove the file that was made, and no other."""
         if self._made is None:
             return
-        directory, device, inode = self._made
+        directory, *made = self._made
         self._made = None
         try:
-            found = os.lstat(self.target.trigger_name, dir_fd=directory)
-            if (found.st_dev, found.st_ino) == (device, inode):
-                self._unlink(directory)
+            self._unlink(directory, made)
         except FileNotFoundError:
             pass
         finally:
@@ -90,16 +88,16 @@ class Trigger:
         self._made = (directory, made.st_dev, made.st_ino)
         if made.st_uid == self.target.euid:
             return True
-        self._unlink(directory)  # a mount that changes owners: the JVM would not accept it
+        self._unlink(directory, [made.st_dev, made.st_ino])  # a mount that changes owners: the JVM would not accept it
         self._made = None
         return False
 
-    def _unlink(self, directory: int) -> None:
+    def _unlink(self, directory: int, made: list[int]) -> None:
+        path = f"/proc/self/fd/{directory}/{self.target.trigger_name}"
         try:
-            os.unlink(self.target.trigger_name, dir_fd=directory)
-        except PermissionError:  # root without rights over that mount
-            path = f"/proc/self/fd/{directory}/{self.target.trigger_name}"
-            os.close(as_user(self.target, lambda: _unlinked(path)))
+            os.close(_unlinked(path, made))
+        except PermissionError:  # root without rights over that directory or mount
+            os.close(as_user(self.target, lambda: _unlinked(path, made)))
 
     def _check_theirs(self, directory: int, place: str) -> bool:
         """Whether a trigger that is there works: another client's, or one that a killed client left."""
@@ -116,6 +114,9 @@ class Trigger:
         raise AttachError("no-trigger", self.target.who, why=why, advice="remove that file")
 
 
-def _unlinked(path: str) -> int:
-    os.unlink(path)
+def _unlinked(path: str, made: list[int]) -> int:
+    """Remove the file with this device and inode, and no other. Returns an fd, as `as_user` needs."""
+    found = os.lstat(path)
+    if [found.st_dev, found.st_ino] == made:
+        os.unlink(path)
     return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)

@@ -4,7 +4,7 @@ r"""The wire format of HotSpot's attach protocol (src/hotspot/share/services/att
     version 2, JDK 24 and later  2\0<bytes>\0threaddump streaming=0\0-e\0   `bytes` counts all that follows its NUL
     the reply to both            0\n2025-11-21 11:02:13\nFull thread dump …    a code, then text to the end of the stream
 
-JDK 25 writes a version 1 reply during the safepoint, as fast as the client reads: a slow client prolongs the pause.
+JDK 25 writes a version 1 reply during the safepoint, as fast as the client reads: a slow client makes the pause longer.
 Version 2 with `streaming=0` collects the reply first, as older JVMs always do.
 """
 

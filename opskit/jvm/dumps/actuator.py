@@ -31,7 +31,7 @@ _TIME = re.compile(rb"(?m)^Date: ([^\r\n]+)")
 
 
 class ActuatorParser(Dialect):
-    """Parses actuator's JSON."""
+    """Parser of actuator's JSON."""
 
     NAME = "actuator JSON"
     HINTS = (b'"threadName"',)

@@ -73,7 +73,7 @@ def decoded(data: bytes) -> str:
 
 
 def native_id(text: str) -> int | None:
-    """A native thread id: hexadecimal behind 0x, decimal otherwise."""
+    """A native thread id: hexadecimal after 0x, decimal otherwise."""
     return hexadecimal(text) if text.startswith("0x") else integer(text)
 
 
@@ -94,7 +94,7 @@ def decode(text: str) -> Any:
 def whole_objects(beginning: re.Pattern[str], text: str) -> Iterator[tuple[Any, str | None]]:
     """The objects that begin as the pattern says, up to the first one that is not whole.
 
-    A match of the pattern's group 1 begins no object: it names what contains the objects behind it.
+    A match of the pattern's group 1 is not an object: it names the container of the objects after it.
     """
     decoder = _json_decoder()
     container = None

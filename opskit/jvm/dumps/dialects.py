@@ -22,10 +22,10 @@ _SHORTEST_BYTES = 64  # of a dump; HotSpot's last line is shorter
 
 
 class DumpReader:
-    """Reads dumps of every known dialect from the bytes of files."""
+    """A reader of dumps in every known dialect."""
 
     def __init__(self, detail: Detail = "stacks") -> None:
-        """`detail`: "stacks" alone, "threads" with the values of the headers, "locks" with the lock lines too."""
+        """`detail`: "stacks" only, "threads" with the values of the headers, "locks" with the lock lines too."""
         self._detail: Detail = detail
         self._hotspot = HotSpotParser(detail)
 

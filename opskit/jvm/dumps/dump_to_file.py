@@ -46,7 +46,7 @@ _LOCK_NAME = re.compile(r"(.+)@([0-9a-f]+)$")
 
 
 class PlainParser(Dialect):
-    """Parses the plain form."""
+    """Parser of the plain form."""
 
     NAME = "Thread.dump_to_file"
     HINTS = (b"\n\n#",)
@@ -84,7 +84,7 @@ class PlainParser(Dialect):
 
 
 class JsonParser(Dialect):
-    """Parses the JSON form."""
+    """Parser of the JSON form."""
 
     NAME = "Thread.dump_to_file JSON"
     HINTS = (_JSON_KEY,)
@@ -96,7 +96,7 @@ class JsonParser(Dialect):
     @classmethod
     def _offsets(cls, text: bytes) -> list[int]:
         found, at = [], text.find(_JSON_KEY)
-        while at >= 0:  # such files are large: no expression goes through all of it
+        while at >= 0:  # such files are large, and find() is faster than a regular expression
             brace = text.rfind(b"{", max(0, at - _JSON_BLANKS), at)
             if brace >= 0 and not text[brace + 1 : at].strip() and _JSON_COLON.match(text, at + len(_JSON_KEY)):
                 found.append(brace)
@@ -147,7 +147,7 @@ class JsonParser(Dialect):
         try:
             key = (*frames, state)
             found = self._known.get(key)
-        except TypeError:  # an entry that is no frame
+        except TypeError:  # an entry that is not a frame
             key, found = (), None
         if found is None:
             words = [frame for frame in frames if isinstance(frame, str)]
@@ -162,7 +162,7 @@ def _is_thread(entry: object) -> bool:
 
 
 def _looks_virtual(frames: tuple[str, ...], state: object) -> bool | None:
-    """Whether VirtualThread.run is the first frame, as JDK 21 to 23 do not say it; JDK 25 has a state and says it."""
+    """Whether VirtualThread.run is the first frame: JDK 21 to 23 have no mark. JDK 25 has one, and states."""
     if state is not None:
         return False
     return frames[-1].startswith("java.base/java.lang.VirtualThread.run(") if frames else None

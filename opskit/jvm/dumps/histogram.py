@@ -9,7 +9,7 @@
 
 Sources: HotSpot's KlassInfoHisto (memory/heapInspection.cpp), which also writes into GC logs; ObjectHistogram of the
 serviceability agent (`jhsdb jmap --histo`, `jmap -F`): tabs, `byte[]` for `[B`, `Total : `; OpenJ9's jmap: no colon
-behind the row's number and no Total.
+after the row's number and no Total.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ HEADER = re.compile(
 )
 TOTAL = re.compile(r"\s*Total(?: ?:)?\s+(\d{1,19})\s+(\d{1,19})\s*", re.ASCII)
 NO_TOTAL = "it has no Total line"
-NO_END = "its last line has no end: the name in it may be torn"
+NO_END = "its last line has no line feed: the name in it may be cut off"
 
 
 class Counts(NamedTuple):
@@ -46,7 +46,7 @@ class Histogram(NamedTuple):
 
     `rows` maps a class name to (instances, bytes), summed over class loaders; `modules` a name to `MODULE@VERSION`.
     `line` is the header's, from 1. `total` is the Total line; None without one. `cut` says why rows are missing; None
-    where none are. `doubts` are oddities that prove nothing. `moment`: "before full gc" or "after full gc" in a GC log.
+    where none are. `doubts`: possible damage. `moment`: "before full gc" or "after full gc" in a GC log.
     """
 
     source: str
@@ -63,7 +63,7 @@ class Histogram(NamedTuple):
 
 
 class Table(NamedTuple):
-    """The rows that were read, and `end`, the position behind them; the rest as in Histogram."""
+    """The rows that were read, and `end`, the position after them; the rest as in Histogram."""
 
     rows: dict[str, tuple[int, int]]
     modules: dict[str, str]

@@ -114,6 +114,6 @@ def _summed(names: Sequence[str], objects: Sequence[int], taken: Sequence[int]) 
 
 
 def line_after(text: str, position: int) -> int:
-    """The position behind the line that has this position."""
+    """The position after the line that has this position."""
     end = text.find("\n", position)
     return len(text) if end < 0 else end + 1

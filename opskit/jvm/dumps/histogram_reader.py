@@ -45,9 +45,7 @@ def parse_histograms(text: str, source: str) -> list[Histogram]:
     if not found:
         from opskit.jvm.dumps.sniff import content_type
 
-        raise BadInput(
-            source, f"this is no class histogram but {content_type(text)}; jmap -histo PID > FILE writes one"
-        )
+        raise BadInput(source, f"not a class histogram but {content_type(text)}; jmap -histo PID > FILE writes one")
     return found
 
 
@@ -116,7 +114,7 @@ class _Tables:
         return self._total
 
     def _read(self, start: int, before: int) -> tuple[Histogram, int]:
-        """The table at `start`, and the position of the line behind it. `before`: the end of the table before it."""
+        """The table at `start`, and the position of the line after it. `before`: the end of the table before it."""
         text = self._text
         header = self._header if self._header and self._header.start() == start else None
         line_start = text.rfind("\n", 0, start) + 1

@@ -22,7 +22,7 @@ from opskit.jvm.dumps.histogram import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Compiled where needed: that takes longer than reading a small file. A name is never a number alone.
+# Compiled where needed: that takes longer than reading a small file. A name is never only a number.
 _COUNTS_AND_NAME = r"\s+(\d{1,19})\s+(\d{1,19})\s+(?!\d+(?:\s|$))(\S.*)"
 _ROW = r"\s*([1-9]\d{0,8}):" + _COUNTS_AND_NAME
 _OPENJ9_ROW = r"\s*([1-9]\d{0,8})" + _COUNTS_AND_NAME
@@ -32,7 +32,7 @@ _LONGEST_PREFIX = 1000  # a line of syslog has at most 1,024 bytes
 
 
 class RowReader:
-    """Reads one table line by line, behind the prefix that a log put before each line."""
+    """A reader of one table, line by line, without the prefix that a log put before each line."""
 
     def __init__(self, source: str, number: int, dialect: str, prefix: str) -> None:
         self.source, self.number, self.dialect = source, number, dialect
@@ -76,7 +76,7 @@ class RowReader:
 
     def _add(self, number: int, instances: int, size: int, name: str, line: str) -> None:
         if number in self.sizes:
-            raise self._bad(f"row {number} stands twice in one histogram", line)
+            raise self._bad(f"row {number} occurs twice in one histogram", line)
         if size < instances:
             raise self._bad(f"{instances} instances cannot take {size} bytes", line)
         self.sizes[number] = size
@@ -97,10 +97,10 @@ class RowReader:
         if set(words[0]) <= set(".…[](<>") and len(words) < 8:
             self.elided = True
         elif words[0].startswith("Total") and len(words) <= 4:
-            raise self._bad("this is no Total of a histogram", line)
+            raise self._bad("not a Total line of a histogram", line)
         elif _is_nearly_a_row(body):
             if not is_last:
-                raise self._bad("this is no row of a histogram (number: instances bytes class)", line)
+                raise self._bad("not a row of a histogram (number: instances bytes class)", line)
             self.torn = True
 
     def _close(self, end: int, line: str = "", total: Counts | None = None) -> Table:
@@ -113,19 +113,16 @@ class RowReader:
             first = next(number for number in range(1, last + 1) if number not in numbers)
             reasons.append(f"{missing} of {last} rows are missing, from row {first} on")
         if total is None:
-            reasons.append("its last line is torn" if self.torn else NO_TOTAL)
-        elif summed != total and not missing:
-            if not (self.elided or not last) and not self._overflowed(summed, total):
-                raise self._bad(
-                    f"the {last} rows add up to {summed.instances} instances and {summed.bytes} bytes, not to this Total",
-                    line,
-                )
-            if not self._overflowed(summed, total):
-                reasons.append("rows are left out before the Total")
-        elif summed.instances > total.instances or summed.bytes > total.bytes:
-            raise self._bad(
-                f"the rows alone have {summed.instances} instances and {summed.bytes} bytes, more than this Total", line
-            )
+            reasons.append("its last line is cut off" if self.torn else NO_TOTAL)
+        elif missing:
+            if summed.instances > total.instances or summed.bytes > total.bytes:
+                problem = f"the rows alone have {summed.instances} instances and {summed.bytes} bytes"
+                raise self._bad(f"{problem}, more than this Total", line)
+        elif summed != total and not self._overflowed(summed, total):
+            if last and not self.elided:
+                problem = f"the {last} rows add up to {summed.instances} instances and {summed.bytes} bytes"
+                raise self._bad(f"{problem}, not to this Total", line)
+            reasons.append("rows are left out before the Total")
         return Table(self.rows, self.modules, total, "; ".join(reasons) or None, self._doubts() if reasons else (), end)
 
     def _overflowed(self, summed: Counts, total: Counts) -> bool:

@@ -24,14 +24,12 @@ from typing import TYPE_CHECKING
 
 from opskit.jvm.dumps.dialect import Dialect, decoded, native_id
 from opskit.jvm.dumps.hotspot_locks import FRAME, OWNED_BY, locks_by_stack, reported_deadlocks
-from opskit.jvm.dumps.plain_text import MARKER, thread_prefixes
+from opskit.jvm.dumps.plain_text import MARKER, heads, thread_prefixes
 from opskit.jvm.dumps.thread_dump import STATES, Thread, ThreadDump
 from opskit.jvm.progress import onwards
 from opskit.quantities import decimal, integer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from opskit.jvm.dumps.thread_dump import Detail, Stack
 
 _TIME = re.compile(rb"(?:\A|\n)(\d[\d-]+ [\d:]+)\n$")
@@ -54,7 +52,7 @@ _CACHED_BODIES = 1024  # whole blocks
 
 
 class HotSpotParser(Dialect):
-    """Parses HotSpot's dumps; with detail "stacks" a thread has its stack alone, which is three times as fast."""
+    """Parser of HotSpot's dumps. With detail "stacks" a thread has only its stack, which is three times as fast."""
 
     NAME = "HotSpot"
     HINTS = (MARKER,)
@@ -68,9 +66,9 @@ class HotSpotParser(Dialect):
     def starts(cls, text: bytes) -> list[int]:
         """Offsets of the dumps: the line of the head, or the line of the time before it."""
         found, line = [], 0
-        for at in _offsets(text, MARKER):
+        for at in heads(text):
             line = text.rfind(b"\n", line, at) + 1 or line
-            if text.startswith(b"2XM", line):  # a javacore has the same words behind a tag
+            if text.startswith(b"2XM", line):  # a javacore has the same words after a tag
                 continue
             time = _TIME.search(text, max(0, line - 40), line)
             found.append(time.start(1) if time else line)
@@ -93,14 +91,14 @@ class HotSpotParser(Dialect):
 
     def parse(self, text: bytes) -> list[ThreadDump]:
         """Every dump in the text; a text without any `Full thread dump` line but with threads is one dump."""
-        starts = list(_offsets(text, MARKER))
+        starts = list(heads(text))
         if not starts:
             return [self._dump(b"\n" + text, 0, len(text) + 1, marked=False)]
         dumps = (
             (self._dump(text, start, end, marked=True), _is_head(text, start, end))
             for start, end in zip(starts, [*starts[1:], len(text)])
         )
-        # `INFO Full thread dump written to x.txt` is no dump; one that is cut off behind its head is.
+        # `INFO Full thread dump written to x.txt` is not a dump; a head that is cut off after its line is.
         return [dump for dump, head in dumps if dump.threads or head]
 
     def _dump(self, text: bytes, start: int, end: int, *, marked: bool) -> ThreadDump:
@@ -163,7 +161,7 @@ class HotSpotParser(Dialect):
         return threads, False
 
     def _learn(self, body: bytes) -> tuple[Thread, ...]:
-        """The stacks of a new body; most new bodies differ from a known one by the addresses of their locks alone."""
+        """The stacks of a new body; most new bodies differ from a known one by the addresses of their locks."""
         shape = _ADDRESS.sub(b"", body)
         found = self._shapes.get(shape)
         if found is None:
@@ -196,7 +194,7 @@ class HotSpotParser(Dialect):
         return tuple(map(Thread, stacks))
 
     def _add_detailed(self, threads: list[Thread], found: tuple[Thread, ...], header: str, block: bytes) -> None:
-        owned = header.find(OWNED_BY)
+        owned = header.find(OWNED_BY, header.find(" Id="))  # before that, it is part of a name
         if owned >= 0:
             owner = header[owned + len(OWNED_BY) : header.rfind('"')]
             header = header[:owned]
@@ -236,20 +234,13 @@ class HotSpotParser(Dialect):
             )
 
 
-def _offsets(text: bytes, word: bytes) -> Iterator[int]:
-    at = text.find(word)
-    while at >= 0:
-        yield at
-        at = text.find(word, at + len(word))
-
-
 def _is_header(line: bytes) -> bool:
     """Whether a line without `tid=`, `nid=` or `Id=` is a thread's header: `"Timer-180" - Thread t@332`, `"Finalizer"`."""
     return _SUFFIX.fullmatch(line[max(1, line.rfind(b'"')) :]) is not None
 
 
 def _second_line_end(text: bytes, start: int, line_end: int, end: int) -> int:
-    """The end of the second line of a header whose thread name has a line break; -1 where this is no header."""
+    """The end of the second line of a header whose thread name has a line break; -1 where this is not a header."""
     second = text.find(b"\n", line_end + 1, end)
     is_one = second >= 0 and text.count(b'"', start, line_end) == 1 and text.find(b'" ', line_end, second) >= 0
     return second if is_one and text.find(b"tid=", line_end, second) >= 0 else -1
@@ -264,7 +255,7 @@ def _body(text: bytes, start: int, end: int) -> bytes:
 
 
 def _state_of_header(words: str, frames: tuple[str, ...]) -> str | None:
-    """The state that the header names: the only place in dumps of JDK 1.4 and 5; behind the id in those of JMX."""
+    """The state that the header names: the only place in dumps of JDK 1.4 and 5; in those of JMX after the id."""
     for state in ("TIMED_WAITING", "RUNNABLE", "BLOCKED", "WAITING"):
         if state in words:
             return state

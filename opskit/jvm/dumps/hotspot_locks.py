@@ -9,6 +9,11 @@
       waiting to lock monitor 0x00007f8f1c003ae8 (object 0x00000000d6e3b6d0, a java.lang.Object),
       which is held by "B"
 
+    Java stack information for the threads listed above:
+    ===================================================
+    "A":
+    ␉at java.util.concurrent.locks.LockSupport.parkNanos(…)                           tryLock with a timeout
+
 Source: src/hotspot/share/runtime/vframe.cpp, src/hotspot/share/services/threadService.cpp.
 """
 
@@ -33,6 +38,8 @@ _OWNERS_ID = re.compile(r'" (?:t@|Id=)[0-9]+')
 _WAITING = re.compile(rb"\s+waiting ")
 _LOCK_OF = re.compile(rb"(0x[0-9a-f]+),? ?\(?a ")
 _HELD_BY = b"which is held by "
+_STACK = re.compile(rb'\n"(.*)":((?:\n[ \t].*)*)')
+_TIMED_PARK = re.compile(rb"LockSupport\.park(?:Nanos|Until)\(")
 
 
 def locks_by_stack(block: str) -> list[tuple[Lock, ...]]:
@@ -84,11 +91,13 @@ def _lock(words: str) -> Lock | None:
 
 
 def reported_deadlocks(section: bytes) -> tuple[tuple[Waits, ...], ...]:
-    """The `Found one Java-level deadlock:` parts, without the stacks that they repeat."""
+    """The `Found one Java-level deadlock:` parts. HotSpot also reports threads that wait with a timeout."""
     found = []
     for part in section.split(b"Java-level deadlock")[1:]:
-        links = part.partition(b"Java stack information")[0]
-        found.append(tuple(_links(links.split(b"\n"))))
+        links, _, stacks = part.partition(b"Java stack information")
+        timed = {decoded(name) for name, frames in _STACK.findall(stacks) if _TIMED_PARK.search(frames)}
+        waits = _links(links.split(b"\n"))
+        found.append(tuple(link._replace(timed=link.thread in timed) for link in waits))
     return tuple(filter(None, found))
 
 

@@ -56,13 +56,13 @@ _TIME = re.compile(rb"(?m)^1TIDATETIME\w* +Date: +([^\n]+)")
 _VERSION = re.compile(rb"(?m)^(?:1CIJAVAVERSION|2XMFULLTHDDUMP Full thread dump) +([^\n]+)")
 _ENDS = (b"END OF DUMP", b"Javadump End section")
 
-# R runnable, B blocked at a monitor, CW waits on a condition, P parked, Z has ended; S (suspended) is no state of Java.
+# R runnable, B blocked at a monitor, CW waits on a condition, P parked, Z has ended; S (suspended) is not a java.lang.Thread.State.
 _STATES = {"R": "RUNNABLE", "B": "BLOCKED", "CW": "WAITING", "P": "WAITING", "Z": "TERMINATED"}
 _ACTIONS = {"Blocked on": "waiting to lock", "Waiting on": "waiting on", "Parked on": "parking to wait for"}
 
 
 class JavacoreParser(Dialect):
-    """Parses javacores."""
+    """Parser of javacores."""
 
     NAME = "javacore"
     HINTS = (b"0SECTION ",)
@@ -79,7 +79,7 @@ class JavacoreParser(Dialect):
         is_fragment = self.START.search(text) is None
         section = self.FRAGMENT.search(text) if is_fragment else _THREADS.search(text)
         threads: list[Thread] = []
-        # A last line without an end may have lost its last words.
+        # A last line without a line feed may be incomplete.
         last = text.rfind(b"\n") + 1
         whole = text[:last] if _TORN.match(text, last) else text
         ended = whole is text if is_fragment else any(mark in text for mark in _ENDS)
@@ -166,7 +166,7 @@ def _dotted(name: str) -> str:
 
 
 def _deadlocks(text: bytes) -> tuple[tuple[Waits, ...], ...]:
-    """The reported deadlocks, each a circle of threads that ends with the first one."""
+    """The reported deadlocks, each a cycle of threads that ends with the first one."""
     found = []
     starts = [match.end() for match in _LOCKS.finditer(text)]
     ends = [match.start() for match in _SECTION.finditer(text)] if starts else []

@@ -20,7 +20,7 @@ r"""BEA and Oracle JRockit's thread dumps, of WebLogic 8.1's JDK 1.4.1 to R28 (`
 
     ===== END OF THREAD DUMP ===============
 
-JDK 1.4 has other headers, and addresses behind the frames; WebLogic's THREAD_DUMP command prints braces:
+JDK 1.4 has other headers, and addresses after the frames; WebLogic's THREAD_DUMP command prints braces:
 
     "Finalizer"  id: 0x00000380  prio: 8  WAITING, DAEMON, GCABLE          "Main Thread" prio=5 id=0x80 tid=0x104c active, daemon
         thread: 0x40C906A8  lastj: 0x4125FD8C  pt_thr: 0x0000065C
@@ -65,12 +65,12 @@ _ACTIONS = {
     "Holding lock": "locked",
     "Lock released while waiting": "locked",
 }
-# The words behind `alive`, the most specific first. `in native` alone is a call that runs or waits in the kernel.
+# The words after `alive`, the most specific first. With only `in native`, a call runs or waits in the kernel.
 _STATES = (("blocked", "BLOCKED"), ("sleeping", "TIMED_WAITING"), ("parked", "WAITING"), ("waiting", "WAITING"))
 
 
 class JRockitParser(Dialect):
-    """Parses JRockit's dumps."""
+    """Parser of JRockit's dumps."""
 
     NAME = "JRockit"
     HINTS = (_HEAD,)

@@ -1,4 +1,4 @@
-r"""Take the JVM's own lines out of a saved or pasted file: encoding, line ends, log prefixes. Pure.
+r"""Extract the JVM's own lines from a saved or pasted file: encoding, line ends, log prefixes. Pure.
 
     app-1  | 2026-11-21T11:04:04.123456789Z "main" #1 prio=5 …      docker, compose, Kubernetes
     Nov 21 11:04:04 host java[4242]: "main" #1 prio=5 …              syslog, journald (tabs as #011)
@@ -65,7 +65,7 @@ def plain_text(data: bytes) -> bytes:
     if _is_newest_first(data):
         data = b"\n".join(reversed(data.split(b"\n")))
     if data.lstrip()[:1] == b"{":
-        if _JSON_DUMP.match(data) and MARKER not in data:
+        if _JSON_DUMP.match(data) and not any(heads(data)):
             return data
         data = logged_as_json(data)
     patterns = _prefixes(data)
@@ -83,18 +83,14 @@ def is_binary(data: bytes) -> bool:
 
 def thread_prefixes(text: bytes) -> Iterator[bytes]:
     """The part before the quote of each line that may be a HotSpot thread header."""
-    for line in _lines_with(text, _THREADS_ID):
+    at = 0
+    while found := _THREADS_ID.search(text, at):
+        begin, end = text.rfind(b"\n", at, found.start()) + 1 or at, _line_end(text, found.end())
+        at = onwards(found.start(), end)
+        line = text[begin:end]
         quote = line.find(b'"')
         if quote >= 0 and b"{" not in line[:quote] and _is_header(line, quote, _THREADS_ID):
             yield line[:quote]
-
-
-def _lines_with(text: bytes, pattern: re.Pattern[bytes]) -> Iterator[bytes]:
-    at = 0
-    while found := pattern.search(text, at):
-        begin, end = text.rfind(b"\n", at, found.start()) + 1 or at, _line_end(text, found.end())
-        at = onwards(found.start(), end)
-        yield text[begin:end]
 
 
 def _line_end(text: bytes, at: int) -> int:
@@ -103,7 +99,7 @@ def _line_end(text: bytes, at: int) -> int:
 
 
 def _is_header(line: bytes, quote: int, pattern: re.Pattern[bytes]) -> bool:
-    """Whether the line has a quoted name that begins at `quote`, and a thread id behind it."""
+    """Whether the line has a quoted name that begins at `quote`, and a thread id after it."""
     closing = line.find(b'" ', quote + 1)
     return closing >= 0 and any(found.start() >= closing + 2 for found in pattern.finditer(line))
 
@@ -111,7 +107,7 @@ def _is_header(line: bytes, quote: int, pattern: re.Pattern[bytes]) -> bool:
 def _is_newest_first(data: bytes) -> bool:
     """Whether the lines are reversed, as in a log viewer with the newest line first: the header is below the state.
 
-    In an ordinary dump the first thread settles it.
+    In an ordinary dump, the first thread decides.
     """
     upside_down = False
     at = data.find(_STATE)
@@ -184,19 +180,29 @@ def _tidy(data: bytes) -> bytes:
     return data
 
 
+def heads(text: bytes) -> Iterator[int]:
+    """The offsets of `Full thread dump`, without those in the name of a thread."""
+    at = text.find(MARKER)
+    while at >= 0:
+        line = text[at : at + _LOOKED_AT_BYTES].partition(b"\n")[0]
+        if b'"' not in line and text[at - 2 : at] != b'\n"':
+            yield at
+        at = text.find(MARKER, at + 1)
+
+
 def _prefixes(data: bytes) -> list[bytes]:
     """The patterns of the prefixes of each dump; without a head, of a thread. Empty for a clean dump."""
-    at = data.find(MARKER)
-    if at >= 0:
-        known: dict[bytes, None] = {}
-        tries = 0
-        while at >= 0 and len(known) < _MOST_PREFIXES and tries < _MOST_TRIES:
-            before = _before(data, at)
-            pattern = b"" if before is None else _pattern(before.removesuffix(_TAG))
-            if pattern not in known:
-                tries += 1
-                known[pattern if _is_below(data, pattern, at) else b""] = None
-            at = data.find(MARKER, at + 1)
+    known: dict[bytes, None] = {}
+    tries = 0
+    for at in heads(data):
+        if len(known) == _MOST_PREFIXES or tries == _MOST_TRIES:
+            break
+        before = _before(data, at)
+        pattern = b"" if before is None else _pattern(before.removesuffix(_TAG))
+        if pattern not in known:
+            tries += 1
+            known[pattern if _is_below(data, pattern, at) else b""] = None
+    if known:
         return list(known)
     if any(word in data for word in _THREADS_HAVE) and (thread := next(thread_prefixes(data), None)) is not None:
         return [_pattern(thread)]

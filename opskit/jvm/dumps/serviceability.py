@@ -47,7 +47,7 @@ _JAVA_ID = re.compile(r"^#([0-9]+)")
 
 
 class ServiceabilityParser(Dialect):
-    """Parses the agent's stacks."""
+    """Parser of the agent's stacks."""
 
     NAME = "jstack -F"
     HINTS = (b"Attaching to ", b"Debugger attached", b"Deadlock Detection:")

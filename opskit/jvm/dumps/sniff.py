@@ -40,7 +40,7 @@ _SEARCHED_CHARACTERS = 1 << 20
 
 
 def content_type(text: str) -> str:
-    """What the text seems to be, in a few words."""
+    """A short description of the text's type, by its beginning and by marks in it."""
     text = text[:_SEARCHED_CHARACTERS]
     begins = text.lstrip(" \t\r\n")
     if not begins:

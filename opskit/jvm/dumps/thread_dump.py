@@ -62,12 +62,13 @@ class Thread(NamedTuple):
 
 
 class Waits(NamedTuple):
-    """One link of a deadlock: the thread, the lock it waits for, the lock's holder (None: unknown)."""
+    """One link of a deadlock: the thread, the lock it waits for, the lock's holder (None: unknown); whether with a timeout."""
 
     thread: str
     lock_class: str | None
     address: str | None
     owner: str | None
+    timed: bool = False
 
 
 class ThreadDump(NamedTuple):
@@ -85,7 +86,7 @@ class ThreadDump(NamedTuple):
 
 
 class StackTable:
-    """Gives one Stack object for equal stacks, and one string for equal frames."""
+    """One Stack object for equal stacks, and one string for equal frames."""
 
     __slots__ = ("_frames", "_stacks")
 
@@ -106,7 +107,7 @@ class StackTable:
 def state_by_frame(frames: Sequence[str]) -> str | None:
     """The state of a thread that does not run, by its leaf frame; None without frames.
 
-    For dialects that call each of them "waiting". One whose leaf is no wait is blocked at a monitor.
+    For dialects that call each of them "waiting". One whose leaf does not wait is blocked at a monitor.
     """
     if not frames:
         return None

@@ -27,7 +27,7 @@ from opskit.records import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Numbers are as long as 64 bits make them: what is longer is no stamp.
+# A number that does not fit in 64 bits is not a stamp.
 _DATE = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d):(\d\d(?:[.,]\d{1,19})?)(?!\d|[.,]\d)(Z|[+-]\d\d:?\d\d)?")
 _SECONDS = re.compile(rb"\[ *(\d{1,12}[.,]\d{1,19})s *\]")
 _MILLIS = re.compile(rb"\[ *(\d{1,19})ms *\]")
@@ -37,7 +37,7 @@ _LEGACY = re.compile(rb"(?:^|[\s*\"]|^[^\s:]+:)(\d{1,12}[.,]\d{3}): ")
 _ALONE = re.compile(rb"\d{1,12}\.\d{3}: ")
 _PLAIN = re.compile(rb"[\d.]+")
 _LONGEST = 32  # bytes of an uptime
-_EPOCH_MS = 10**11  # timemillis is beyond it since 1973; no JVM is up for three years of milliseconds
+_EPOCH_MS = 10**11  # as a date it is in 1973, as an uptime it is three years: larger numbers are dates
 _LAST_MS = 253_402_300_800_000  # the year 10000
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -50,7 +50,7 @@ _PID = rb"\b(?:jmap|jcmd)\b(?:(?!\b(?:jmap|jcmd)\b)[^\n|;])*?\s(\d+)\b|^(\d+):\s
 
 
 class Stamp(NamedTuple):
-    """When something was written, and by which JVM; None where nothing says it.
+    """When something was written, and by which JVM; None: unknown.
 
     `time_s`: seconds since the epoch (a date without a zone is taken as UTC). `uptime_s`: seconds since the JVM started.
     `local_s`: as `time_s` with the zone left out. `text`: the date as written, "" without one.
@@ -109,7 +109,7 @@ def uptimes_s(heads: Sequence[bytes]) -> list[float]:
         start, end = match.start(1), first[match.end(1) : match.end(1) + 1]
         with suppress(ValueError):  # another shape
             words = [head[start : head.index(end, start)] for head in heads]
-    # Numbers and nothing else: float() takes much that is no uptime.
+    # float() also accepts `inf` and `1_0`.
     if words is not None and _PLAIN.fullmatch(b"".join(words)) and max(map(len, words)) <= _LONGEST:
         with suppress(ValueError):
             return list(map(float, words))
@@ -117,7 +117,7 @@ def uptimes_s(heads: Sequence[bytes]) -> list[float]:
 
 
 def _dated(text: bytes, minute: bytes, second: bytes, zone: bytes | None, uptime_s: float | None) -> Stamp | None:
-    """The stamp of a date; None for digits that are no date, such as the 31st of February."""
+    """The stamp of a date; None for digits that are not a date, such as the 31st of February."""
     if (minute_s := _minute_s(minute)) is None:
         return None
     local_s = minute_s + seconds_in(second)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-from opskit.jvm.mapped_files import Mapping, parse_jvm_maps
+from opskit.jvm.mapped_files import parse_jvm_maps
 from opskit.proc.files.status import parse_status
 from opskit.proc.fs import DENIED, GONE, FileId, ProcFS, optional
 from opskit.quantities import integer
+
+if TYPE_CHECKING:
+    from opskit.proc.files.maps import Mapping
 
 _LOCK = re.compile(r"^[0-9]+: FLOCK +\S+ +\S+ +-?[0-9]+ [0-9a-f]+:[0-9a-f]+:([0-9]{1,20}) ", re.MULTILINE)
 

@@ -32,39 +32,22 @@ _PROLOGUE_BYTES = 32
 _ENTRY_BYTES = 20
 _ORDERS = {0: ">", 1: "<"}
 _LONG, _BYTE = ord("J"), ord("B")
-_SUPPORTED = 0x1
-# What a value counts, and how it may change (PerfData::Units and Variability), numbered from 1.
-Unit = IntEnum("Unit", "NONE BYTES TICKS EVENTS STRING HERTZ")
-Variability = IntEnum("Variability", "CONSTANT MONOTONIC VARIABLE")
+Unit = IntEnum("Unit", "NONE BYTES TICKS EVENTS STRING HERTZ")  # PerfData::Units, numbered from 1
 _UNITS = {unit.value: unit for unit in Unit}
-_VARIABILITIES = {kind.value: kind for kind in Variability}
 
 
 class Counter(NamedTuple):
-    """One entry. `unit` and `variability` are None for numbers that HotSpot does not use.
-
-    `supported`: HotSpot keeps the name in later versions (java.*, com.sun.*, but not sun.*).
-    """
+    """One entry. `unit` is None for a number that HotSpot does not use."""
 
     value: int | str
     unit: Unit | None
-    variability: Variability | None
-    supported: bool
 
 
 class PerfData(NamedTuple):
-    """The counters of one JVM at one moment.
-
-    `accessible` False: the JVM is still making its counters, none are given. `overflow_bytes` above 0: some counters did not fit
-    and are missing (-XX:PerfDataMemorySize). `changed_ticks`: when the list last grew.
-    """
+    """The counters of one JVM at one moment. `accessible` False: the JVM is still making its counters, none are given."""
 
     source: str
-    version: tuple[int, int]
     accessible: bool
-    used_bytes: int
-    overflow_bytes: int
-    changed_ticks: int
     counters: dict[str, Counter]
 
     def get(self, name: str) -> int | str | None:
@@ -103,16 +86,16 @@ def parse_hsperfdata(data: bytes, source: str, wanted: frozenset[bytes] | None =
     major, minor, accessible = data[5], data[6], data[7]
     if major != 2:
         raise BadInput(source, "hsperfdata version is not 2, which JDK 5 and later write", found=f"{major}.{minor}")
-    used, overflow, changed, offset, count = struct.unpack_from(order + "iiqii", data, 8)
+    offset, count = struct.unpack_from(order + "ii", data, 24)
     # Entries may be incomplete before the JVM sets `accessible`.
     counters = _entries(data, source, order, offset, count, wanted) if accessible else {}
-    return PerfData(source, (major, minor), accessible != 0, used, overflow, changed, counters)
+    return PerfData(source, accessible != 0, counters)
 
 
 def _entries(
     data: bytes, source: str, order: str, offset: int, count: int, wanted: frozenset[bytes] | None
 ) -> dict[str, Counter]:
-    header = struct.Struct(order + "iiiBBBBi").unpack_from
+    header = struct.Struct(order + "iiiBxBxi").unpack_from
     long = struct.Struct(order + "q").unpack_from
     size = len(data)
     counters: dict[str, Counter] = {}
@@ -121,7 +104,7 @@ def _entries(
     for _ in range(count):
         if offset + _ENTRY_BYTES > size:
             break  # the list ends with the memory: what did not fit is counted in overflow
-        length, name_at, vector, kind, flags, unit, variability, value_at = header(data, offset)
+        length, name_at, vector, kind, unit, value_at = header(data, offset)
         if length == 0:
             break
         end = offset + length
@@ -146,9 +129,7 @@ def _entries(
                 raise BadInput(source, f"the text of the entry at byte {offset} is cut off: {vector} bytes")
             value = _text(data[at : at + vector].partition(b"\0")[0])
         if value is not None:
-            counters[_text(data[offset + name_at : name_end])] = Counter(
-                value, _UNITS.get(unit), _VARIABILITIES.get(variability), bool(flags & _SUPPORTED)
-            )
+            counters[_text(data[offset + name_at : name_end])] = Counter(value, _UNITS.get(unit))
         offset = end
     return counters
 

@@ -1,13 +1,13 @@
-"""Total time of a JVM at safepoints, from its own counters; cheap enough to read around each sample."""
+"""Total time of a JVM at safepoints, from its own counters."""
 
 from __future__ import annotations
 
 import posixpath
 from typing import TYPE_CHECKING
 
+from opskit.jvm.launch import major_of
 from opskit.jvm.perfdata.hsperfdata import PerfData, parse_hsperfdata
 from opskit.proc.fs import optional
-from opskit.quantities import integer
 
 if TYPE_CHECKING:
     from opskit.proc.fs import ProcFS
@@ -26,9 +26,7 @@ def whole_stop_s(jdk: int | None, time_s: float, sync_s: float | None) -> float:
 
 def jdk_of(perf: PerfData) -> int | None:
     """The feature release (8, 17, …) in the counters."""
-    text = perf.text(_JDK) or perf.text("java.property.java.version") or ""
-    first, _, rest = text.partition(".")
-    return integer(rest.partition(".")[0] if first == "1" else first)
+    return major_of(perf.text(_JDK) or perf.text("java.property.java.version") or "")
 
 
 def stopped_s(perf: PerfData) -> float | None:

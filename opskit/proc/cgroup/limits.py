@@ -1,4 +1,4 @@
-"""What a process's cgroups allow it, what they use, and how often a CPU quota held it up (Documentation/admin-guide/cgroup-v2.rst).
+"""Limits and use of a process's cgroups, and throttling by CPU quotas (Documentation/admin-guide/cgroup-v2.rst).
 
 pids.max, memory.max   512, max            memory.limit_in_bytes   9223372036854771712 (v1: none)
 cpu.max                200000 100000       cpu.cfs_quota_us        -1 (v1: none)
@@ -169,7 +169,7 @@ def read_periods(fs: ProcFS, pid: int) -> Periods | None:
 
 
 def throttled_percent(before: Mapping[str, tuple[int, int]], after: Mapping[str, tuple[int, int]]) -> float:
-    """The share of periods in which the quota ran out, of the cgroup where that was most; 0 without a quota."""
+    """The share of periods in which the quota ran out, of the most throttled cgroup; 0 without a quota."""
     pairs = ((before[path], now) for path, now in after.items() if path in before)
     shares = (100 * (now[1] - then[1]) / (now[0] - then[0]) for then, now in pairs if now[0] > then[0])
     return max((0.0, *shares))

@@ -120,7 +120,7 @@ def _apply(
 
 
 def _split(line: str) -> list[str]:
-    """Up to four words, the last one the rest of the line; comments are gone."""
+    """Up to four words, the last one the rest of the line, without comments."""
     text = line.lstrip().partition("#")[0].strip(" \t")
     return re.split(r"[ \t]+", text, maxsplit=3) if text else []
 
@@ -177,7 +177,7 @@ def parse_value(item: str, text: str) -> float | None:
 
 
 def account_of(fs: ProcFS, name: str, uid: int, gid: int, gids: Iterable[int]) -> Account:
-    """The account of a process: its groups as /etc/group knows them, and those that the process has (`gids`)."""
+    """The account of a process: its groups by /etc/group, and those of the process (`gids`)."""
     known = {*gids, gid}
     groups = {}
     for line in fs.maybe_root(_getlines, "etc/group", default=[]):

@@ -1,4 +1,4 @@
-"""What a systemd unit's files say (systemd.unit(5), systemd.exec(5), systemd.resource-control(5)).
+"""The settings in the files of systemd units (systemd.unit(5), systemd.exec(5), systemd.resource-control(5)).
 
 [Service]
 LimitNPROC=4096

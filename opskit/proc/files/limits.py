@@ -46,7 +46,7 @@ def parse_limits(text: str) -> dict[str, Rlimit]:
             raise BadInput("limits", "not `name soft hard units`", number, line)
         found[name] = Rlimit(_amount(words[0], number, line), _amount(words[1], number, line))
     if not found:
-        raise BadInput("limits", "no limit in it", found=text)
+        raise BadInput("limits", "it lists no limit", found=text)
     return found
 
 

@@ -23,13 +23,10 @@ class Mount(NamedTuple):
     """One mount. `root` is the part of the file system that is mounted; `options` joins the mount's and the super block's."""
 
     mount_id: int
-    parent_id: int
-    device: str
     root: str
     mount_point: str
     options: tuple[str, ...]
     fs_type: str
-    source: str
 
 
 def _unescape(word: str) -> str:
@@ -42,12 +39,11 @@ def parse_mountinfo(text: str) -> list[Mount]:
     for number, line in enumerate(lines_of(text), 1):
         before, dash, after = line.partition(" - ")
         left, right = before.split(" "), after.split(" ")
-        mount_id, parent_id = (integer(left[0]), integer(left[1])) if len(left) > 1 else (None, None)
-        if not dash or len(left) < 6 or len(right) < 2 or mount_id is None or parent_id is None:
+        mount_id = integer(left[0])
+        if not dash or len(left) < 6 or len(right) < 2 or mount_id is None or integer(left[1]) is None:
             raise BadInput("mountinfo", "not a mount line", number, line)
         options = left[5].split(",") + (right[2].split(",") if len(right) > 2 else [])
-        root, point, source = map(_unescape, (left[3], left[4], right[1]))
-        mounts.append(Mount(mount_id, parent_id, left[2], root, point, tuple(options), right[0], source))
+        mounts.append(Mount(mount_id, _unescape(left[3]), _unescape(left[4]), tuple(options), right[0]))
     return mounts
 
 

@@ -3,25 +3,17 @@
 some avg10=0.00 avg60=0.12 avg300=0.09 total=72873122
 full avg10=0.00 avg60=0.00 avg300=0.00 total=0
 
-`some`: at least one task was delayed; `full`: all were. Kernels before 5.13 have no `full` line for the cpu.
+`some`: at least one task was delayed; `full`: all were (since Linux 5.13 for the cpu too).
 """
 
 from __future__ import annotations
 
 from opskit.errors import BadInput
 from opskit.quantities import integer
-from opskit.records import NamedTuple
 
 
-class Pressure(NamedTuple):
-    """Time stalled since boot (or since the cgroup was made). None: no such line."""
-
-    some_us: int | None
-    full_us: int | None
-
-
-def parse_pressure(text: str) -> Pressure:
-    """The totals of both lines. Raises BadInput."""
+def parse_pressure(text: str) -> int | None:
+    """The total of `some` since boot, or since the cgroup was made, in us; None: no such line. Raises BadInput."""
     totals: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), 1):
         name, *words = line.split() or [""]
@@ -29,4 +21,4 @@ def parse_pressure(text: str) -> Pressure:
         if total_us is None:
             raise BadInput("pressure", "not `some avg10=… total=N`", number, line)
         totals[name] = total_us
-    return Pressure(totals.get("some"), totals.get("full"))
+    return totals.get("some")

@@ -9,8 +9,8 @@ from opskit.errors import BadInput
 from opskit.quantities import integer, integers, signed
 from opskit.records import NamedTuple
 
-# Flags, major faults, utime, stime, threads, start, vsize; counted from the state.
-_UNSIGNED = (6, 9, 11, 12, 17, 19, 20)
+# Flags, major faults, utime, stime, threads, start; counted from the state.
+_UNSIGNED = (6, 9, 11, 12, 17, 19)
 _PF_EXITING, _PF_KTHREAD = 0x00000004, 0x00200000
 
 
@@ -26,8 +26,6 @@ class ProcStat(NamedTuple):
     system_ticks: int
     threads: int
     start_ticks: int
-    vsize_bytes: int
-    rss_pages: int
     major_faults: int
 
     @property
@@ -47,12 +45,12 @@ def parse_stat(text: str) -> ProcStat:
     words = text[closing + 1 :].split(None, 22) if 0 <= opening < closing else []
     if len(words) < 22:
         raise BadInput("stat", "cut short", found=text)
-    pid, ppid, rss_pages = integer(text[:opening].strip()), signed(words[1]), signed(words[21])
+    pid, ppid = integer(text[:opening].strip()), signed(words[1])
     numbers = integers([words[at] for at in _UNSIGNED])
-    if pid is None or ppid is None or rss_pages is None or numbers is None:
+    if pid is None or ppid is None or numbers is None:
         raise BadInput("stat", "not the numbers of a stat line", found=text)
-    flags, major_faults, user_ticks, system_ticks, threads, start_ticks, vsize_bytes = numbers
+    flags, major_faults, user_ticks, system_ticks, threads, start_ticks = numbers
     return ProcStat(
         pid, text[opening + 1 : closing], words[0], ppid, flags, user_ticks, system_ticks, threads, start_ticks,
-        vsize_bytes, rss_pages, major_faults,
+        major_faults,
     )  # fmt: skip

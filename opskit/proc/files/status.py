@@ -22,17 +22,17 @@ class Status(NamedTuple):
 
     @property
     def real_uid(self) -> int:
-        """The uid whose limits count."""
+        """The real uid, whose limits apply."""
         return self._ids("Uid")[0]
 
     @property
     def effective_uid(self) -> int:
-        """The uid whose rights count."""
+        """The effective uid, whose rights apply."""
         return self._ids("Uid")[1]
 
     @property
     def effective_gid(self) -> int:
-        """The gid whose rights count."""
+        """The effective gid, whose rights apply."""
         return self._ids("Gid")[1]
 
     @property
@@ -47,7 +47,7 @@ class Status(NamedTuple):
 
     @property
     def real_gid(self) -> int:
-        """The group it was started as."""
+        """The real gid."""
         return self._ids("Gid")[0]
 
     @property
@@ -80,7 +80,7 @@ class Status(NamedTuple):
         """Real, effective, saved and file system id. Raises BadInput."""
         ids = self._numbers(key)
         if len(ids) < 4:
-            raise BadInput("status", f"{key} has not its four ids", found=self.fields.get(key))
+            raise BadInput("status", f"{key} does not have four ids", found=self.fields.get(key))
         return ids
 
 

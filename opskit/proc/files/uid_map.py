@@ -16,7 +16,7 @@ class IdMap(NamedTuple):
     ranges: tuple[tuple[int, int, int], ...]
 
     def inner(self, outer: int) -> int | None:
-        """What an id of ours is inside; None where it has no name there."""
+        """The id inside for an id of ours; None where it is not mapped."""
         found = (
             inside + outer - outside for inside, outside, count in self.ranges if outside <= outer < outside + count
         )

@@ -1,4 +1,4 @@
-"""What a seccomp filter answers to the system calls that start a thread (seccomp(2), kernel/seccomp.c, net/core/filter.c).
+"""The answer of a seccomp filter to the system calls that start a thread (seccomp(2), kernel/seccomp.c, net/core/filter.c).
 
 A filter is a program of classic BPF, 8 bytes an instruction (code, jump if true, jump if false, k):
 
@@ -140,16 +140,16 @@ def _compared(code: int, left: int, right: int) -> bool:
 
 # The kernel restarts these calls after a short stop. A process in another call (epoll_wait) would get EINTR and is left alone.
 _READ = {"x86_64": 0, "aarch64": 63}
-_TAKEN_UP_AGAIN = {
+_RESTARTED = {
     "x86_64": {7, 23, 34, 35, 61, 130, 202, 230, 247, 270, 271},
     "aarch64": {72, 73, 95, 98, 101, 115, 133, 260},
 }
 
 
 def filter_answer(fs: ProcFS, pid: int, machine: str, read_filters: Callable[[int], list[bytes]]) -> str | None:
-    """The `start_answer` of a process's own filters; None where they cannot be read without its notice."""
+    """The `start_answer` of a process's own filters; None where reading them could interrupt it."""
     try:
-        if not _goes_unnoticed(fs, pid, machine):
+        if not _stays_uninterrupted(fs, pid, machine):
             return None
         filters = [parse_filter(data) for data in read_filters(pid)]
     except (OSError, BadInput):
@@ -157,8 +157,8 @@ def filter_answer(fs: ProcFS, pid: int, machine: str, read_filters: Callable[[in
     return start_answer(filters, machine) if filters else None
 
 
-def _goes_unnoticed(fs: ProcFS, pid: int, machine: str) -> bool:
-    """By /proc/PID/syscall: `running`, or `number arguments… sp pc` of the call it sleeps in."""
+def _stays_uninterrupted(fs: ProcFS, pid: int, machine: str) -> bool:
+    """Whether a short stop fails no system call, by /proc/PID/syscall: `running`, or `number arguments… sp pc`."""
     words = fs.load(str.split, pid, "syscall")
     if words == ["running"]:
         return True
@@ -167,7 +167,7 @@ def _goes_unnoticed(fs: ProcFS, pid: int, machine: str) -> bool:
         return False
     if call == _READ[machine]:  # a read from a socket with a timeout would return EINTR
         return not fs.link(pid, "fd", argument).startswith(b"socket:")
-    return call in _TAKEN_UP_AGAIN[machine]
+    return call in _RESTARTED[machine]
 
 
 def own_answer(clone3_errno: int, start_a_thread: Callable[[], bool]) -> str | None:

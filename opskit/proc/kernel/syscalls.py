@@ -6,6 +6,7 @@ pidfd_getfd(2) since Linux 5.6, kcmp(2) since 3.5; both need ptrace-attach permi
 from __future__ import annotations
 
 import ctypes
+import errno
 import fcntl
 import os
 import platform
@@ -18,6 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from opskit.interrupts import Guard
+from opskit.proc.fs import FileId
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -76,7 +78,7 @@ def same_fd_table(pid: int, tid: int) -> bool:
     """Whether two threads share one fd table."""
     number = _KCMP.get(platform.machine())
     if number is None:
-        raise OSError(38, "kcmp is not known for this architecture")
+        raise OSError(errno.ENOSYS, "kcmp is not known for this architecture")
     return _syscall(number, pid, tid, _KCMP_FILES, 0, 0) == 0
 
 
@@ -86,8 +88,8 @@ def pidfd_open(pid: int, flags: int = 0) -> int:
     return ready(pid, flags)
 
 
-def pipe_fill(pid: int, fd: int, *, thread: bool = False) -> tuple[int, int, int]:
-    """(bytes queued, capacity in bytes, creator's uid) of the pipe that is `fd`, of either end, in another process."""
+def pipe_fill(pid: int, fd: int, *, thread: bool = False) -> tuple[int, int, FileId]:
+    """(bytes queued, capacity in bytes, identity) of the pipe that is `fd`, of either end, in another process."""
     # open() of the link would add a reader or writer, and hide a broken pipe from the others.
     pidfd = pidfd_open(pid, _PIDFD_THREAD if thread else 0)
     try:
@@ -96,7 +98,7 @@ def pipe_fill(pid: int, fd: int, *, thread: bool = False) -> tuple[int, int, int
         os.close(pidfd)
     try:
         queued = int.from_bytes(fcntl.ioctl(copy, termios.FIONREAD, b"\0" * 4), sys.byteorder)
-        return queued, fcntl.fcntl(copy, _F_GETPIPE_SZ), os.fstat(copy).st_uid
+        return queued, fcntl.fcntl(copy, _F_GETPIPE_SZ), FileId.of(os.fstat(copy))
     finally:
         os.close(copy)
 
@@ -172,13 +174,14 @@ def seccomp_filters(pid: int) -> list[bytes]:
     """
     with Guard():  # a signal must not leave it stopped
         _ptrace(_PTRACE_SEIZE, pid, 0, 0)
+        pending = 0
         try:
             _ptrace(_PTRACE_INTERRUPT, pid, 0, 0)
-            _wait_for_stop(pid)
+            pending = _wait_for_stop(pid)
             return list(_filters_of(pid))
         finally:
             with suppress(OSError):  # it ended, or never stopped: the kernel detaches when opskit ends
-                _ptrace(_PTRACE_DETACH, pid, 0, 0)
+                _ptrace(_PTRACE_DETACH, pid, 0, pending)
 
 
 def _filters_of(pid: int) -> Iterator[bytes]:
@@ -194,15 +197,16 @@ def _filters_of(pid: int) -> Iterator[bytes]:
         number += 1
 
 
-def _wait_for_stop(pid: int) -> None:
+def _wait_for_stop(pid: int) -> int:
+    """The signal that it stopped at, which it gets only if the tracer passes it on; 0 where our interrupt stopped it."""
     for _ in range(_STOP_TRIES):
         done, status = os.waitpid(pid, os.WNOHANG | _WALL)
         if done == pid:
             if os.WIFSTOPPED(status):
-                return
-            raise ProcessLookupError(3, "it ended")
+                return 0 if status >> 16 else os.WSTOPSIG(status)
+            raise ProcessLookupError(errno.ESRCH, "it ended")
         time.sleep(0.0005)
-    raise TimeoutError(110, "it did not stop within a second")
+    raise TimeoutError(errno.ETIMEDOUT, "it did not stop within a second")
 
 
 def _ptrace(request: int, pid: int, address: int, data: int) -> int:

@@ -22,7 +22,7 @@ FINDING: Sequence[Field[Finding]] = (
     Field("code", TEXT, "code"),
     Field("severity", TEXT, "severity"),
     Field("class", value=lambda finding: finding.class_, help="stuck, slow, soon, tools or tidy"),
-    Field("subject", TEXT, "subject", help="the entity's id as text"),
+    Field("subject", TEXT, "subject", lambda finding: finding.entity.name, help="the entity's id as text"),
     Field("entity", record(ENTITY)),
     Field("summary", TEXT, "finding"),
     Field("evidence", help="what was read, and where"),
@@ -37,7 +37,7 @@ def finding_lines(findings: Iterable[Finding]) -> Iterator[str]:
     """`warning CODE (SUBJECT): summary (evidence)`, then a line for the fix and one for the closer look."""
     for finding in findings:
         evidence = f" ({finding.evidence})" if finding.evidence else ""
-        yield f"{finding.severity} {finding.code} ({finding.subject}): {finding.summary}{evidence}"
+        yield f"{finding.severity} {finding.code} ({finding.entity.name}): {finding.summary}{evidence}"
         if finding.fix:
             yield f"  fix: {finding.fix}"
         if finding.next:

@@ -10,7 +10,7 @@ from opskit.analysis.jmap_diff.compare import proportion
 from opskit.analysis.jmap_diff.judge import growth_of
 from opskit.escape import printable
 from opskit.jvm.dumps.class_names import to_readable
-from opskit.quantities import duration, plural, signed_size
+from opskit.quantities import agreeing, duration, plural, signed_size
 from opskit.records import NamedTuple
 from opskit.render.fields import COUNT, FLAG, ID, NUMBER, SIZE, TEXT, Field, Kind, list_of, record, records
 from opskit.render.report import Block, Report, Sheet
@@ -58,11 +58,6 @@ def _signed(count: int) -> str:
 def _proportion(row: Growth) -> str:
     part = proportion(row)
     return "new" if part == float("inf") else "gone" if row.bytes == 0 else f"{part * 100:+,.1f} %"
-
-
-def _heap_max_bytes(shown: Shown) -> int | None:
-    jvm = shown.result.facts.jvm
-    return jvm.heap_max_bytes if jvm else None
 
 
 def _of_total(field: Field[Any], result: Result) -> object:
@@ -123,7 +118,7 @@ DOCUMENT: Sequence[Field[Shown]] = (
     Field("trend", records(TREND), value=lambda shown: [one._replace(rank=n) for n, one in enumerate(shown.trend, 1)]),
     Field("by", Kind({"enum": ["class", "package", "module"]}), value=lambda shown: shown.result.choice.by),
     Field("histograms", records(HISTOGRAM), value=lambda shown: shown.result.used),
-    Field("heap_max_bytes", SIZE, value=_heap_max_bytes),
+    Field("heap_max_bytes", SIZE, value=lambda shown: (jvm := shown.result.facts.jvm) and jvm.heap_max_bytes),
     Field(
         "heap_full_in_min",
         NUMBER,
@@ -162,7 +157,7 @@ def blocks(result: Result, rows: Sequence[Growth], trend: Sequence[Trend]) -> li
     name: Field[Any] = Field("name", TEXT, result.choice.by, show=to_readable)
     difference = Block([name, _INSTANCES_DIFF, _BYTES_DIFF, _GROWN, _INSTANCES, _BYTES], rows, len(result.rows))
     if not result.trend:
-        return [difference]
+        return [difference] if rows else []
     columns: list[Field[Trend]] = [
         name,
         Field("steps_grown", TEXT, "steps grown", lambda one: f"{one.steps_grown} of {one.steps}", right=True),
@@ -173,10 +168,9 @@ def blocks(result: Result, rows: Sequence[Growth], trend: Sequence[Trend]) -> li
     for column in columns:
         column.right = column is not name
     total = sum(map(_is_growing, result.trend))
-    return [
-        Block(columns, [*filter(_is_growing, trend)], total, "what keeps growing"),
-        Block(difference.columns, rows, difference.total, "the last against the first"),
-    ]
+    growing = Block(columns, [*filter(_is_growing, trend)], total, "what keeps growing")
+    changed = Block(difference.columns, rows, difference.total, "the last against the first")
+    return [block for block in (growing, changed) if block.rows]
 
 
 def _is_growing(one: Trend) -> bool:
@@ -213,7 +207,7 @@ def verdict(result: Result) -> list[str]:
         most = max(result.rows, key=itemgetter(4), default=None)
         if most is None or most.bytes_diff <= 0:
             return ["nothing has grown"]
-        instances = f"{most.instances_diff:+,d} {'instance' if abs(most.instances_diff) == 1 else 'instances'}"
+        instances = f"{most.instances_diff:+,d} {agreeing(abs(most.instances_diff), 'instance')}"
         return [f"{to_readable(most.name)} grew most: {signed_size(most.bytes_diff)}, {instances}"]
     if not steady:
         return ["no class grew in nearly every step: these histograms show no leak"]
@@ -259,11 +253,11 @@ def _cost_notes(result: Result) -> Iterator[str]:
         pauses = ", ".join(f"{pause_s * 1000:,.1f} ms" for pause_s in known)
         yield f"each histogram stopped the JVM (by hsperfdata): {pauses}"
     else:
-        yield "how long each histogram stopped the JVM is not known: it shares no counters"
+        yield "how long each histogram stopped the JVM is unknown: it shares no counters"
     if facts.late:
         yield f"{plural(facts.late, 'histogram')} came late: taking one is slow against the interval; give a longer -i"
     if not facts.live:
-        yield "garbage is counted too; --live counts reachable objects only, by a full GC each"
+        yield "garbage is counted too; --live counts reachable objects only, and runs a full GC for each histogram"
     if result.findings and result.reachable and not facts.has_ended:
         yield "only a heap dump shows what holds these objects; it stops the JVM while it is written"
 

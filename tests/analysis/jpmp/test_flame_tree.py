@@ -108,7 +108,7 @@ def test_a_difference_holds_the_figures_of_both(before, after):
 
 
 def test_one_hot_method_called_from_many_places_shows_as_one_when_merged_from_the_leaves():
-    """The stacks turned round: the leaf is next to the root."""
+    """With reversed stacks, the leaf is next to the root."""
     profile = [(("main", f"caller{number}", "hot"), 1) for number in range(9)]
     tree = compare((), ((path[::-1], weight) for path, weight in profile))
     assert tree.frames[1] == Frame(1, "hot", 9, 9 - 9)
@@ -116,7 +116,7 @@ def test_one_hot_method_called_from_many_places_shows_as_one_when_merged_from_th
 
 
 def test_a_frame_that_shrank_out_of_sight_is_with_those_that_are_gone():
-    """What was wide and is too narrow to be seen now does not disappear."""
+    """A frame that was wide and is now too narrow is listed in `gone`."""
     tree = compare([(("was",), 50), (("is",), 50)], [(("was",), 1), (("is",), 999)], narrowest=0.01)
     assert [frame.name for frame in tree.frames] == ["all", "is"]
     assert tree.gone == [Frame(0, "was", 1, 1, 50, 50)]
@@ -133,7 +133,7 @@ def test_two_profiles_with_nothing_in_common_are_told_apart():
 
 
 def test_a_deep_recursion_is_no_trouble():
-    """100,000 frames on one stack."""
+    """A stack of 100,000 frames is merged."""
     tree = compare((), [(("f",) * 100_000, 1)])
     assert len(tree.frames) == 100_001
     assert tree.frames[-1].own == 1
@@ -141,7 +141,7 @@ def test_a_deep_recursion_is_no_trouble():
 
 @given(PROFILES, PROFILES, st.integers(0, 40))
 def test_what_is_thinned_keeps_its_callers_and_goes_from_the_narrowest(before, after, most):
-    """The costs are kept to, nothing kept hangs in the air, nothing left out is wider than what is kept."""
+    """The limit is kept, every kept frame has its callers, and no frame left out is wider than a kept one."""
     tree = compare(before, after)
     if not tree.frames[0].total and not tree.total_before:
         return
@@ -164,7 +164,7 @@ def test_what_is_thinned_keeps_its_callers_and_goes_from_the_narrowest(before, a
 
 
 def test_of_equally_wide_frames_those_near_the_root_are_kept():
-    """Many stacks of one sample each: all of them as far as it goes, not some of them whole."""
+    """Of many stacks of one sample each, all keep the frames nearest to the root."""
     tree = compare((), [((f"a{number}", f"b{number}", f"c{number}"), 1) for number in range(5)])
     thinned = thin(tree, [10] * len(tree.frames), 110)
     assert [frame.name for frame in thinned.frames if frame.depth == 1] == [f"a{number}" for number in range(5)]

@@ -23,7 +23,7 @@ from opskit.analysis.jpmp.frames import frame_name, pool_of, short, vm_frame
     ],
 )
 def test_frame_names(frame, name, with_line):
-    """Module, loader and what changes with every start are gone; the line comes only when asked for."""
+    """Module, loader and numbers that change with every start are dropped; the line is shown only with `lines`."""
     assert frame_name(frame) == name
     assert frame_name(frame, lines=True) == name + with_line
 
@@ -68,7 +68,7 @@ def test_a_leading_java_is_cut():
     ],
 )
 def test_pools(thread, pool):
-    """The number that tells a thread from its fellows, and no other."""
+    """Only the number that distinguishes the threads of a pool is replaced."""
     assert pool_of(thread) == pool
 
 
@@ -82,5 +82,5 @@ def test_pools(thread, pool):
     ],
 )
 def test_threads_of_the_vm(thread, frame):
-    """How they show where CPU is told."""
+    """Their names in profiles by CPU time."""
     assert vm_frame(thread) == frame

@@ -1,4 +1,4 @@
-"""Who waits for work, who waits in the middle of it, and which RUNNABLE costs nothing."""
+"""Which threads wait for work, which wait within a request, and which RUNNABLE ones use no CPU."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from opskit.analysis.jpmp.idle import is_idle, may_read_file, waits_in_native
     ],
 )
 def test_natives_that_wait(frame):
-    """RUNNABLE, says the dump; none of them costs CPU."""
+    """They are RUNNABLE in the dump, but use no CPU."""
     assert waits_in_native([frame])
     assert waits_in_native([f"{frame}(Ljava/io/FileDescriptor;[BIII)I"])
 
 
 def test_reading_a_file_is_work():
-    """A channel of a file; one of a socket, which had the same native once, waits. Of a stream nobody can tell."""
+    """A channel of a file; one of a socket, which had the same native once, waits. A stream may be either."""
     native = "sun.nio.ch.FileDispatcherImpl.read0"
     assert not waits_in_native([native, "sun.nio.ch.FileDispatcherImpl.read", "sun.nio.ch.FileChannelImpl.read"])
     assert waits_in_native([native, "sun.nio.ch.SocketDispatcher.read", "sun.nio.ch.SocketChannelImpl.read"])

@@ -101,7 +101,7 @@ def test_what_a_healthy_busy_jvm_shows_is_no_finding(dumps):
     ids=["acceptors behind a monitor", "an application server's muxer", "acceptors behind a lock", "a semaphore"],
 )  # fmt: skip
 def test_idle_acceptors_and_semaphores_are_no_finding(threads):
-    """They wait for connections; a semaphore has no owner that could give it back earlier."""
+    """They wait for connections; a semaphore has no owner."""
     assert codes(of_jvm(*[dump(*threads)] * 5)) == []
 
 
@@ -125,14 +125,18 @@ def test_a_deadlock_is_an_error_and_explains_the_locks_behind_it():
     assert finding.next == "opskit jpmp 7 3 --save jpmp-7"
 
 
-def test_a_circle_that_times_out_is_a_note():
+def test_a_cycle_that_times_out_is_a_note():
     """A tryLock with a timeout ends it."""
     timed = dump(
         thread("A", parks("2"), holds("1", REENTRANT, None), state="TIMED_WAITING", frames=DEEP),
         thread("B", parks("1"), holds("2", REENTRANT, None), state="WAITING", frames=DEEP),
     )
-    [finding] = judge_locks(of_jvm(timed)).findings
-    assert (finding.code, finding.severity) == ("jvm-deadlock", "note")
+    links = ((Waits("A", REENTRANT, "0x2", "B", timed=True), Waits("B", REENTRANT, "0x1", "A")),)
+    reported = timed._replace(deadlocks=links)
+    for found in (judge_locks(of_jvm(timed)), judge_locks(of_jvm(reported)), judge(of_jvm(reported), Weighing())):
+        [finding] = found.findings
+        assert (finding.code, finding.severity) == ("jvm-deadlock", "note")
+        assert "until one of them times out" in finding.summary
 
 
 def test_the_deadlocks_that_the_jvm_reports_are_findings_of_every_profile():
@@ -146,5 +150,5 @@ def test_the_deadlocks_that_the_jvm_reports_are_findings_of_every_profile():
 
 def test_profiles_have_no_locks():
     """Collapsed stacks alone."""
-    with pytest.raises(UsageError, match="say nothing of locks"):
+    with pytest.raises(UsageError, match="contain no lock information"):
         judge_locks(Facts(stacks=[WeightedStack(("a",), samples=1)], files=("x.folded",)))

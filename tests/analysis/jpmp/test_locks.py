@@ -49,7 +49,7 @@ def test_waiters_chain_and_root():
 
 
 def test_a_monitor_that_was_released_in_wait_is_not_held():
-    """Object.wait gives the monitor back: whoever wants it is held up by nobody that waits in it."""
+    """Object.wait gives the monitor back: a thread in wait() does not hold up others."""
     waiting = thread("waiting", Lock("waiting on", "1", "X", 0), holds("1", "X", 1), state="WAITING")
     [lock] = contention([dump(waiting, thread("wants", wants("1", "X")))]).locks
     assert lock.owner is None
@@ -57,7 +57,7 @@ def test_a_monitor_that_was_released_in_wait_is_not_held():
 
 
 def test_waiting_for_work_is_no_contention():
-    """Conditions, empty queues and Object.wait hold nobody up."""
+    """Conditions, empty queues and Object.wait are not contended locks."""
     park = "jdk.internal.misc.Unsafe.park(Native Method)"
     idle = thread(
         "pool-1-thread-1",
@@ -70,7 +70,7 @@ def test_waiting_for_work_is_no_contention():
 
 
 def test_owners_of_synchronizers_are_unknown_until_they_are_listed():
-    """Without `Locked ownable synchronizers` no owner is made up; with them (depth None) it is known."""
+    """Without `Locked ownable synchronizers` the owner is unknown; with them (depth None) it is known."""
     parked = thread("parked", Lock("parking to wait for", "7", SYNC, 0), state="WAITING")
     [unknown] = contention([dump(parked, thread("holder", state="RUNNABLE"))]).locks
     assert unknown.owner is None
@@ -80,18 +80,18 @@ def test_owners_of_synchronizers_are_unknown_until_they_are_listed():
 
 
 def test_deadlocks_that_the_jvm_does_not_report_are_found_and_marked():
-    """A circle of monitors is a deadlock, reported or not."""
-    circle = (
+    """A cycle of monitors is a deadlock, reported or not."""
+    cycle = (
         thread("A", wants("2"), holds("1"), java_id=1),
         thread("B", wants("3"), holds("2"), java_id=2),
         thread("C", wants("1"), holds("3"), java_id=3),
         thread("behind", wants("1")),
     )
-    [deadlock] = contention([dump(*circle)]).deadlocks
+    [deadlock] = contention([dump(*cycle)]).deadlocks
     assert not deadlock.reported
     assert {link.thread.name for link in deadlock.links} == {"A", "B", "C"}
     told = ((Waits("A", "java.lang.Object", "0x2", "B"), Waits("B", "java.lang.Object", "0x3", "C")),)
-    [deadlock] = contention([dump(*circle, deadlocks=told)]).deadlocks
+    [deadlock] = contention([dump(*cycle, deadlocks=told)]).deadlocks
     assert deadlock.reported
 
 
@@ -108,7 +108,7 @@ def test_a_deadlock_that_only_the_jvm_sees_is_told_as_it_tells_it():
 
 
 def test_over_samples_contention_is_counted_and_timed():
-    """Samples with contention, and how long one thread stood there without a break."""
+    """Samples with contention, and the longest wait of one thread over consecutive dumps."""
     busy = dump(thread("h", holds("1"), state="RUNNABLE"), thread("w", wants("1")))
     free = dump(thread("h", state="RUNNABLE"), thread("w", state="RUNNABLE"))
     [lock] = contention([busy, busy, free, busy], [0.0, 2.0, 3.0, 9.0]).locks
@@ -118,7 +118,7 @@ def test_over_samples_contention_is_counted_and_timed():
 
 
 def test_namesakes_are_told_apart():
-    """Two pairs of equal names in two deadlocks: four threads, two circles."""
+    """Two pairs of equal names in two deadlocks: four threads, two cycles."""
     threads = (
         thread("A", wants("2"), holds("1"), java_id=1),
         thread("B", wants("1"), holds("2"), java_id=2),
@@ -130,7 +130,7 @@ def test_namesakes_are_told_apart():
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=25))
 def test_whatever_waits_for_whatever_it_ends(edges):
-    """Any graph of waits: every waiter is counted once, every deadlock is a circle of its own links."""
+    """Any graph of waits: every waiter is counted once, every deadlock is a cycle of its own links."""
     threads = [
         thread(f"t{number}", wants(f"{wanted}"), holds(f"{held}"), java_id=number)
         for number, (wanted, held) in enumerate(edges)

@@ -68,7 +68,7 @@ def test_cpu_that_no_sample_explains_has_a_stack_of_its_own():
 
 
 def test_cpu_of_a_thread_that_does_nothing_but_read_a_stream_is_the_readings():
-    """A file of the page cache's, or a terminal: what else could it have used CPU for. Then it is not idle."""
+    """A file of the page cache's, or a terminal: the reading is the only explanation of its CPU time. Then it is not idle."""
     stream = Stack(("java.io.FileInputStream.readBytes(Native Method)", "a.Copy.run(C.java:4)"), "RUNNABLE")
     [found] = weigh([dump(thread(stream)), dump(thread(stream))], Naming(), cpu_ms={1: 90.0}, on_cpu=True)
     assert (found.cpu_ms, found.idle) == (90.0, False)
@@ -86,7 +86,7 @@ def test_threads_without_names_are_counted_by_their_ids():
 
 
 def test_a_carriers_cpu_goes_to_the_mounted_thread():
-    """JDK 25 shows both; on 21 only the carrier is there to take it."""
+    """JDK 25 shows both; on 21 only the carrier's stack is there."""
     both = [dump(thread(CARRIER, "w-1", 5), thread(MOUNTED, "w-1", 5, 22))]
     assert cpu_of(weigh(both, Naming(), cpu_ms={5: 9.0}, on_cpu=True)) == {"a.Spin.run": 9.0}
     alone = [dump(thread(CARRIER, "w-1", 5))]
@@ -98,14 +98,14 @@ def test_a_carriers_cpu_goes_to_the_mounted_thread():
     st.dictionaries(st.integers(1, 7), st.floats(0, 1000), max_size=7),
 )
 def test_no_cpu_is_lost_or_made(samples, cpu):
-    """Whatever was seen, --on-cpu tells all of the CPU."""
+    """The stacks of --on-cpu add up to the whole CPU time."""
     dumps = [dump(*(thread(stack, f"t{n}", n) for n, stack in threads)) for threads in samples]
     found = sum(stack.cpu_ms for stack in weigh(dumps, Naming(), cpu_ms=cpu, on_cpu=True))
     assert found == pytest.approx(sum(cpu.values()))
 
 
 def test_cpu_of_saved_dumps_is_from_the_first_to_the_last():
-    """A thread born meanwhile began with 0; one whose CPU ran backwards is another thread by now; one dump says nothing."""
+    """A thread born meanwhile began with 0; a CPU time that decreased is another thread's; one dump gives no CPU time."""
     dumps = [
         dump(thread(RUN, native_id=1, cpu_ms=10.0), thread(RUN, native_id=2, cpu_ms=50.0)),
         dump(
@@ -117,6 +117,15 @@ def test_cpu_of_saved_dumps_is_from_the_first_to_the_last():
     assert cpu_over_run(dumps) == {1: 20.0, 3: 4.0}
     assert cpu_over_run(dumps[:1]) is None
     assert cpu_over_run([dump(thread(RUN)), dump(thread(RUN))]) is None
+
+
+def test_a_thread_that_a_cut_off_dump_lacks_may_be_old():
+    """Its CPU time counts from its first reading, not from its start."""
+    torn = dump(thread(RUN, native_id=1, cpu_ms=1.0))._replace(cut_off=True)
+    whole = [
+        dump(thread(RUN, native_id=1, cpu_ms=cpu), thread(RUN, native_id=2, cpu_ms=9e6 + cpu)) for cpu in (3.0, 7.0)
+    ]
+    assert cpu_over_run([torn, *whole]) == {1: 6.0, 2: 4.0}
 
 
 def test_cpu_of_a_live_run_is_from_the_first_reading_to_the_last():
@@ -136,7 +145,7 @@ def test_roots():
 
 
 def test_the_deadlocked_are_marked_and_come_first():
-    """By the JVM's own word, and only where they really wait."""
+    """The JVM reports them, and they wait in this dump."""
     blocked = Stack(("a.B.c(B.java:1)",), "BLOCKED")
     links = ((Waits("A", "a.Lock", "0x1", "B"), Waits("B", "a.Lock", "0x2", "A")),)
     dumps = [dump(thread(RUN, "A"), thread(RUN, "x", 3), thread(blocked, "B", 2), deadlocks=links)]

@@ -27,7 +27,7 @@ def codes(found):
 
 
 def test_the_verdict_names_the_largest_operation_only_if_it_is_the_largest():
-    """Logs of which most stops are not named: the largest of the others is not the most."""
+    """Where most stops have no name, the largest named one is not the largest."""
     some, unnamed = operation("Cleanup", 5, 0.2), operation(None, 95, 9.8)
     assert "the most in" not in verdict(figures(), [unnamed, some])
     assert "the most in Cleanup, 90 % of" in verdict(
@@ -84,9 +84,27 @@ def test_revocations_point_to_biased_locking(jdk, fix):
 
 
 def test_many_dumps_point_to_an_agent():
-    """ThreadDump and its kin, often; a few are nobody's fault."""
+    """Many ThreadDump or similar operations are a finding; a few are not."""
     assert "thread-dumps-sampled" in codes(advise(LOG, figures(), Jdk(), [operation("FindDeadlocks", 20, 0.1)]))
     assert "thread-dumps-sampled" not in codes(advise(LOG, figures(), Jdk(), [operation("ThreadDump", 1, 0.1)]))
+
+
+@pytest.mark.parametrize(("name", "code"), [("ThreadDump", "thread-dumps-sampled"), ("RevokeBias", "bias-revocations")])
+@pytest.mark.parametrize(("elapsed_s", "longest_s", "severity"), [
+    (100.0, 0.001, "warning"), (3600.0, 0.001, "note"), (3600.0, 2.0, "warning"), (None, 0.001, "warning"),
+])  # fmt: skip
+def test_short_stops_of_a_healthy_jvm_are_a_note(name, code, elapsed_s, longest_s, severity):
+    """In an idle JVM most stops may be a monitor's thread dumps, but they take little time."""
+    rows = [operation(name, 90, 5.0)._replace(stopped_max_s=longest_s)]
+    [found] = advise(LOG, figures(elapsed_s=elapsed_s, longest=longest_s), Jdk(8, 8), rows)
+    assert (found.code, found.severity) == (code, severity)
+
+
+def test_heap_inspections_are_no_collections():
+    """A histogram collects nothing, and a larger heap makes it slower."""
+    assert "collections-dominate" not in codes(
+        advise(LOG, figures(elapsed_s=50.0), Jdk(), [operation("GC_HeapInspection", 90, 9.9)])
+    )
 
 
 def test_collections_that_stop_much_of_the_time():

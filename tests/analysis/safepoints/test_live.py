@@ -49,6 +49,21 @@ def test_each_finding_names_the_process_and_the_closer_look(last, code, severity
     assert found.next or found.fix
 
 
+def test_no_share_is_above_one():
+    """Counters grow at the end of a stop, which may have begun before the interval; TTSP grows before the stop's time."""
+    totals = judge(facts(reading(0.0), reading(1.0, 1, 5.0, 6.0))).whole.totals
+    assert (totals.stopped_s, totals.stopped_share, totals.ttsp_share) == (5.0, 1.0, 1.0)
+
+
+def test_a_large_part_of_short_stops_is_a_note():
+    """A TTSP of half of 0.02 % of the time is harmless, however long the JVM is watched."""
+    readings = [reading(at_s, 10 * at_s, 0.0002 * at_s, 0.0001 * at_s) for at_s in range(0, 3601, 60)]
+    [found] = judge(facts(*readings)).findings
+    assert (found.code, found.severity) == ("ttsp-dominates", "note")
+    [found] = judge(facts(readings[0], readings[1]._replace(ttsp_s=0.06, stopped_s=0.1))).findings
+    assert (found.code, found.severity) == ("ttsp-dominates", "warning")
+
+
 def test_a_safepoint_that_is_not_reached_comes_first_in_the_verdict():
     """With the time it was waited for at the least."""
     waiting = {"waiting": True}

@@ -67,7 +67,7 @@ def test_the_whole_is_the_sum_of_its_parts(rows, top, slower):
 
 
 def test_uptimes_cover_the_last_safepoint_too():
-    """It may be a row of a table whose line has no end, and so comes by itself; rotated logs begin anywhere."""
+    """It may be a row without a line feed, which comes in a batch of its own; rotated logs begin at any uptime."""
     row = "{}: RevokeBias   [  2450   6   117 ]   [ 8  11  21  36  0 ]  6\n"
     rows = "".join(row.format(uptime) for uptime in ("1617.723", "1618.362", "1620.756"))
     assert summed(rows.rstrip()).totals.elapsed_s == pytest.approx(1620.756 - 1617.723 + 0.057)
@@ -77,7 +77,7 @@ def test_uptimes_cover_the_last_safepoint_too():
 
 
 def test_a_first_line_whose_beginning_is_cut_off():
-    """Tail -c cuts where it likes: the stamps of the others tell the time."""
+    """`tail -c` cuts within a line: the stamps of the other lines count."""
     text = STOPPED.format("0.5000000", "0.1") + "".join(
         f"{uptime}: " + STOPPED.format("0.5000000", "0.1") for uptime in ("10.000", "20.000")
     )
@@ -102,7 +102,7 @@ def test_uptimes_of_several_runs_are_added_up():
 
 
 def test_logs_that_no_clock_covers_have_no_share():
-    """A log with stamps and one without: better no share than a wrong one."""
+    """With one log with stamps and one without, the share is unknown."""
     text = "4.000: " + STOPPED.format("0.5", "0.1") + "9.000: " + STOPPED.format("0.5", "0.1")
     assert summed(text).totals.elapsed_s == pytest.approx(5.5)
     sums = Sums(Scratch(io.BytesIO))
@@ -113,7 +113,7 @@ def test_logs_that_no_clock_covers_have_no_share():
 
 
 def test_a_stop_counts_in_every_minute_that_it_covers():
-    """90 seconds that ended at 1:30 are 60 in the second minute... and none of them is lost."""
+    """A stop of several minutes counts in each of them with the part that lies in it."""
     text = "210.000: " + STOPPED.format("100.0", "0.1") + "215.000: " + STOPPED.format("1.0", "0.1")
     minutes = summed(text, by_minute=True).minutes
     assert [(row.minute, row.safepoints, row.stopped_s) for row in minutes] == [
@@ -163,6 +163,18 @@ def test_the_timeline_keeps_the_slowest_and_few_points():
     assert len(summary.timeline.points) <= 6000
     assert max(point.stopped_s for point in summary.timeline.points) == summary.totals.stopped_max_s
     assert summary.timeline.clock == "uptime"
+
+
+def test_the_timeline_has_one_clock():
+    """A cut-off first line does not decide it, and lines without its stamp are left out."""
+    line = STOPPED.format("0.5", "0.1")
+    dated = "2017-03-05T07:46:46.551-0500: 4.097: " + line
+    sums = Sums(Scratch(io.BytesIO), timeline=True)
+    for text in (line + dated, "9.000: " + line, line):
+        for batch in SafepointLog().read([text.encode()]):
+            sums.add(batch)
+    timeline = sums.summary().timeline
+    assert (timeline.clock, [point.at_s for point in timeline.points]) == ("utc", [pytest.approx(1488718006.551)])
 
 
 def test_stops_are_records_in_the_order_of_the_log():

@@ -83,7 +83,7 @@ def test_profiles_cannot_be_weighed_by_cpu(host, tmp_path):
     ],
 )
 def test_words_and_options(words, kind, options, expected):
-    """What walks the heap or writes a file happens once, unless more is asked for."""
+    """A heap walk or a file written by the JVM happens once by default."""
     pid, schedule = read_words(HOST, words, kind, **options)
     assert (pid, schedule.samples, schedule.interval_s) == (os.getpid(), *expected)
 
@@ -102,13 +102,13 @@ def test_words_and_options(words, kind, options, expected):
     ],
 )
 def test_bad_words(words, options, message):
-    """Each names what was given and what to give."""
+    """Each message names the word and what to type instead."""
     with pytest.raises(UsageError) as raised:
         read_words(HOST, words, "threads", **options)
     assert message in str(raised.value)
 
 
 def test_a_pid_that_is_gone():
-    """By number, nothing else is tried."""
+    """A number is only a PID."""
     with pytest.raises(NoSuchProcess):
         read_words(HOST, (str(2**31 - 2),), "threads")

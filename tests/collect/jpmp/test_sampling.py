@@ -17,7 +17,7 @@ STAT = "7 (java) S 1 7 7 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 42 0 0 0 0 0 0"
 
 
 class Clock:
-    """Time passes when somebody sleeps or a dump is taken."""
+    """Time passes only while the sampler sleeps or a dump is taken."""
 
     def __init__(self):
         self.now = 100.0
@@ -30,8 +30,8 @@ class Clock:
 class Client:
     """A JVM whose dumps take as long as the test says; an exception in the list is raised instead."""
 
-    def __init__(self, clock, durations_s):
-        self.clock, self.durations_s = clock, list(durations_s)
+    def __init__(self, clock, durations_s, text):
+        self.clock, self.durations_s, self.text = clock, list(durations_s), text
         self.pid = 7
         self.target = SimpleNamespace(pid=7, jvm=SimpleNamespace(perf=None, start_ticks=42, main="Main"))
         self.taken_at = []
@@ -42,7 +42,7 @@ class Client:
         if isinstance(took, BaseException):
             raise took
         self.clock.now += took
-        return DUMP.encode()
+        return self.text.encode()
 
 
 @pytest.fixture
@@ -50,9 +50,9 @@ def sampled(tree):
     """A function that runs a plan against dumps of these durations (s); gives the run, the client and what was kept."""
     root = tree({"proc/7/stat": STAT, "proc/7/status": "Name: java\nUid: 0 0 0 0\nNSpid: 7\n"})
 
-    def run(durations_s, interval_s=None, max_stop_percent=None, *, cpu=False):
+    def run(durations_s, interval_s=None, max_stop_percent=None, *, cpu=False, text=DUMP):
         clock = Clock()
-        client = Client(clock, durations_s)
+        client = Client(clock, durations_s, text)
         host = Host.at(str(root), None)
         host.monotonic, host.sleep = lambda: clock.now, clock.sleep
         kept = []
@@ -99,19 +99,19 @@ def test_the_default_interval_is_stretched_to_spare_the_jvm(sampled):
 
 
 def test_a_jvm_that_hardly_stops_is_sampled_as_planned(sampled):
-    """0.5 ms of 250 are no reason to stretch."""
+    """Stops of 0.5 ms in 250 ms do not stretch the interval."""
     run, client, _ = sampled([0.0005] * 4)
     assert not run.stretched
     assert client.taken_at == [0, 0.25, 0.5, 0.75]
 
 
 def test_max_stop_is_the_users_choice(sampled):
-    """20 % of the time may go for it: no stretching."""
+    """With 20 % of the time allowed, the interval is not stretched."""
     assert not sampled([0.02] * 4, max_stop_percent=20)[0].stretched
 
 
 def test_an_interval_that_was_given_is_kept(sampled):
-    """Whatever the stops; the share says what it cost."""
+    """It is kept with long stops too; their share of the time is reported."""
     run, client, _ = sampled([0.02] * 4, interval_s=0.1)
     assert client.taken_at == [0, 0.1, 0.2, 0.3]
     assert run.stopped_percent > 1
@@ -125,7 +125,7 @@ def test_zero_is_as_fast_as_it_goes(sampled):
 
 
 def test_a_long_first_stop_ends_the_run(sampled):
-    """Over 500 ms: what was gathered, no second one; unless the user has said how much is allowed."""
+    """After a stop of over 500 ms there is no second sample, unless --max-stop is given."""
     run, client, _ = sampled([0.6, 0.002, 0.002])
     assert (len(run.dumps), run.ended, client.taken_at) == (1, "long stop", [0])
     assert run.stopped_percent is None
@@ -158,7 +158,14 @@ def test_a_long_run_stays_small(sampled):
     assert {thread.name for thread in kept} == {"main"}
 
 
+def test_a_sample_is_one_dump(sampled):
+    """A thread's name with line breaks may contain the head of a second dump."""
+    named = DUMP.replace("main", "x\nFull thread dump X (1):\n")
+    run, _, _ = sampled([0.002] * 3, interval_s=0.25, text=f"Full thread dump Y (2):\n\n{DUMP}{named}{DUMP}{DUMP}")
+    assert len(run.dumps) == len(run.times_s) == 3
+
+
 def test_nothing_gathered_is_an_error(sampled):
-    """The first question is not answered: no empty result."""
+    """Without any sample the error is raised."""
     with pytest.raises(TargetTimeout):
         sampled([TargetTimeout("no answer within 10 s")])

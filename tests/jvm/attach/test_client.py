@@ -21,14 +21,14 @@ APP, OTHER = 1234, 1235  # users without a name
 
 
 def triggers(workload):
-    """Trigger files that were left behind."""
+    """The trigger files of a JVM that exist."""
     places = ("/tmp", f"/proc/{workload.pid}/cwd")
     return [place for place in places if os.path.lexists(f"{place}/.attach_pid{workload.pid}")]
 
 
 @pytest.mark.parametrize("user", [None, APP], ids=["same user", "root to another user"])
 def test_dump_histogram_and_jcmd(workload, jvm_version, user, request):
-    """The listener is started without a trace but its socket; the same client asks again and again."""
+    """Starting the listener leaves nothing but its socket; one client sends several commands."""
     if user is not None:
         request.getfixturevalue("root_only")
     running = workload("sleep=2", "deadlock", "retain=123", version=jvm_version, user=user, group=user)
@@ -47,7 +47,7 @@ def test_dump_histogram_and_jcmd(workload, jvm_version, user, request):
 
 
 def test_the_jvms_own_no(workload, jvm_version):
-    """A command that the JVM refuses gives the JVM's own words."""
+    """The error of a refused command contains the JVM's message."""
     asked = client(workload(version=jvm_version))
     with refused("command-failed", "nonsense"):
         asked.execute("nonsense")
@@ -68,7 +68,7 @@ sys.exit(code)
 
 @pytest.mark.parametrize(("mode", "version"), [("v1", 1), ("v2", 2)])
 def test_the_version_is_agreed_once(fake_jvm, mode, version):
-    """One getversion, whatever is asked later; version 2 asks for the reply to be collected first."""
+    """One getversion for all commands; version 2 has the reply collected first."""
     fake = fake_jvm(mode)
     asked = client(fake)
     assert "main" in asked.thread_dump()
@@ -82,7 +82,7 @@ def test_the_version_is_agreed_once(fake_jvm, mode, version):
 
 
 def test_jdk_8_takes_nobody_but_its_own_user(fake_jvm, root_only):
-    """Root is refused there, so opskit comes with the JVM's own uid and gid; the trigger is that user's as well."""
+    """JDK 8 refuses root, so opskit connects with the JVM's uid and gid; the trigger has that owner too."""
     fake = fake_jvm("jdk8", user=APP)
     asked = client(fake)
     assert "main" in asked.thread_dump()
@@ -105,13 +105,13 @@ def test_jdk_8_takes_nobody_but_its_own_user(fake_jvm, root_only):
     ],
 )
 def test_bad_answers(fake_jvm, mode, error, says):
-    """Each bad answer is an error of its own class, never a parse of half a dump."""
+    """Each bad answer raises an error with its own reason; half a dump is never parsed."""
     with refused(error, says):
         client(fake_jvm(mode)).thread_dump()
 
 
 def test_a_large_reply_is_drained(fake_jvm):
-    """100 MB come whole."""
+    """A reply of 100 MB is read completely."""
     assert len(client(fake_jvm("big")).thread_dump()) > 99 << 20
 
 
@@ -125,7 +125,7 @@ def test_a_large_reply_is_drained(fake_jvm):
     ],
 )
 def test_an_answer_without_end_is_cut_off(fake_jvm, mode, words, most):
-    """What a hostile JVM pours out is bounded by the kind of question; opskit says so, in as much memory and 100 MiB."""
+    """The reply of a hostile JVM is limited by command; memory stays below the limit plus 100 MiB."""
     fake = fake_jvm(mode)
     command = [sys.executable, "-m", "opskit", *(word.replace("PID", str(fake.pid)) for word in words)]
     done = subprocess.run([sys.executable, "-c", PEAK, *command], capture_output=True, text=True, check=False)
@@ -136,14 +136,14 @@ def test_an_answer_without_end_is_cut_off(fake_jvm, mode, words, most):
 
 
 def test_its_reason_is_a_word_of_its_own(fake_jvm):
-    """A reply that is too large can be told from one that is cut, and knows the limit."""
+    """A reply that is too large has its own reason and the limit as a fact."""
     with refused("reply-too-large") as raised:
         client(fake_jvm("endless")).execute("properties")
     assert raised.value.facts["limit_bytes"] == wire.LARGEST_OTHER_REPLY_BYTES
 
 
 class Watched(ProcFS):
-    """Does something right before a file of this name is read."""
+    """Calls a function right before a file of this name is read."""
 
     def __init__(self):
         super().__init__()
@@ -156,7 +156,7 @@ class Watched(ProcFS):
 
 @pytest.mark.parametrize("name", ["cmdline", "environ", "status"])
 def test_a_jvm_that_ends_meanwhile(fake_jvm, name):
-    """Between two looks at it the JVM ends: that is said in a line."""
+    """A JVM that ends between two reads: an error of one line."""
     fake, fs = fake_jvm("v1"), Watched()
     asked = AttachClient(fs, fake.pid)
     assert asked.target
@@ -166,7 +166,7 @@ def test_a_jvm_that_ends_meanwhile(fake_jvm, name):
 
 
 def test_the_same_user_with_another_group(workload, as_user):
-    """The JVM wants uid and gid: it closes without an answer, and opskit names the gid it wants."""
+    """A JVM closes the connection to a client with another gid; the error names the right gid."""
     running = workload(user=APP, group=APP)
     client(running).thread_dump()
     with pytest.raises(AttachError, match=f"gid {OTHER}, it runs as uid {APP} gid {APP}"):
@@ -174,7 +174,7 @@ def test_the_same_user_with_another_group(workload, as_user):
 
 
 def test_the_jvm_ends(workload):
-    """A client whose JVM has ended says so."""
+    """An error says that the JVM has ended."""
     running = workload()
     asked = client(running)
     asked.thread_dump()
@@ -184,7 +184,7 @@ def test_the_jvm_ends(workload):
 
 
 def test_a_slow_reader_does_not_hold_up_the_jvm(workload, jvm_version):
-    """The request that opskit sends, and a client that reads nothing for 1.5 s: the JVM does not stand still."""
+    """A client that reads nothing for 1.5 s does not pause the JVM, with the request that opskit sends."""
     running = workload("sleep=130", version=jvm_version)
     asked = client(running)
     asked.thread_dump()

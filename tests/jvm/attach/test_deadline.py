@@ -21,7 +21,7 @@ from opskit.jvm.attach.deadline import busiest, meanwhile
     ],
 )
 def test_the_deadline_holds_for_the_whole_exchange(fake_jvm, mode, waited_for):
-    """Whatever does not come, opskit comes back; bytes that trickle in do not move the deadline."""
+    """The client returns in time whatever is missing; bytes that trickle in do not move the deadline."""
     fake = fake_jvm(mode)
     with refused("timeout", waited_for):
         client(fake, 1.0).thread_dump()
@@ -29,7 +29,7 @@ def test_the_deadline_holds_for_the_whole_exchange(fake_jvm, mode, waited_for):
 
 
 def test_a_burning_thread_is_named(fake_jvm):
-    """A JVM that does not answer gets its busiest thread named, from /proc alone."""
+    """The error names the busiest thread of a JVM that does not answer, by /proc alone."""
     fake = fake_jvm("burn")
     with refused("timeout", r'thread "hog-thread" \(tid \d+\) used') as caught:
         client(fake, 2.0).thread_dump()
@@ -37,7 +37,7 @@ def test_a_burning_thread_is_named(fake_jvm):
 
 
 def test_a_jvm_that_reaches_no_safepoint(workload, jvm_version):
-    """No client gets an answer: opskit returns in time and names the thread."""
+    """The client returns in time and names the thread that prevents the safepoint."""
     running = workload("hog", version=jvm_version, options=jvms.HOG_OPTIONS)
     with refused("timeout", r'thread "hog" \(tid \d+\) used') as caught:
         client(running, 2.0).thread_dump()
@@ -45,7 +45,7 @@ def test_a_jvm_that_reaches_no_safepoint(workload, jvm_version):
 
 
 def test_who_burned():
-    """The thread with most CPU in between, if it used a twentieth of one; what that means follows from its name."""
+    """The thread with most CPU time, if it used 5 % of a CPU; the explanation depends on its name."""
     before = {1: ("main", 100), 2: ("hog", 50)}
     after = {1: ("main", 101), 2: ("hog", 149), 3: ("new", 30)}
     assert busiest(before, after, 100) == (2, "hog", 0.99)

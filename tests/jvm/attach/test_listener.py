@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 
 import pytest
 from attaching import assert_unharmed, client, refused
 
 from opskit.errors import AttachError
+from opskit.jvm.attach.client import AttachClient
+from opskit.proc.fs import ProcFS
 
 APP = 1234
-
-
 UNSHARED = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
-
-
 OWN_TMP = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs tmpfs /tmp && exec "$@"', "sh")
 
 
@@ -52,7 +51,7 @@ def _can_unshare_user():
 
 
 def test_two_that_share_a_tmp_and_an_inner_pid(workload, root_only):
-    """The later listener takes the name: the earlier JVM is not answered for by the other one."""
+    """The later listener takes the name: its answer is not accepted for the earlier JVM."""
     first = workload("sleep=1", wrapper=UNSHARED)
     second = workload("sleep=2", wrapper=UNSHARED)
     asked_first, asked_second = client(first), client(second)
@@ -68,7 +67,7 @@ def test_two_that_share_a_tmp_and_an_inner_pid(workload, root_only):
 
 
 def test_capabilities_that_we_have_not(workload, as_user):
-    """The kernel closes /proc/PID/maps and root/ although the user is the same: the capability is named."""
+    """The kernel denies /proc/PID/maps and root/ although the user is the same: the error names the capability."""
     caps = ("--inh-caps=+net_bind_service", "--ambient-caps=+net_bind_service")
     become = ("setpriv", f"--reuid={APP}", f"--regid={APP}", "--clear-groups", *caps)
     running = workload("sleep=1", wrapper=become)
@@ -81,7 +80,7 @@ def test_capabilities_that_we_have_not(workload, as_user):
 
 @pytest.mark.parametrize("kind", ["file", "link", "directory", "fifo"])
 def test_no_socket_in_the_sockets_place(fake_jvm, kind, tmp_path):
-    """What is no socket is not touched, and nothing is sent."""
+    """A file that is not a socket stays unchanged, and nothing is sent."""
     fake = fake_jvm("v1")
     path = f"/tmp/.java_pid{fake.pid}"
     make = {
@@ -100,7 +99,7 @@ def test_no_socket_in_the_sockets_place(fake_jvm, kind, tmp_path):
 
 
 def test_another_process_behind_the_socket(fake_jvm):
-    """SO_PEERCRED must name the very process that was asked for."""
+    """SO_PEERCRED must name the process itself."""
     fake, other = fake_jvm("v1"), fake_jvm("v1")
     client(other).thread_dump()
     os.link(f"/tmp/.java_pid{other.pid}", f"/tmp/.java_pid{fake.pid}")
@@ -108,3 +107,42 @@ def test_another_process_behind_the_socket(fake_jvm):
         client(fake).thread_dump()
     assert caught.value.facts["peer"] == other.pid
     assert fake.output() == "READY"
+
+
+class OwnTmp(ProcFS):
+    """Processes that have `place` as their /tmp."""
+
+    def __init__(self, place):
+        super().__init__()
+        self.place = str(place)
+
+    def inside(self, pid, path):
+        return self.place if path == "/tmp" else super().inside(pid, path)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda place: place.touch(), "Not a directory"),
+        (lambda place: place.symlink_to(place), "Too many levels of symbolic links"),
+        (lambda place: None, "No such file or directory"),
+    ],
+)
+def test_a_tmp_that_is_not_a_directory(fake_jvm, tmp_path, make, says):
+    """An error with the reason; no signal is sent."""
+    fake, place = fake_jvm("v1"), tmp_path / "tmp"
+    make(place)
+    with refused("tmp", says):
+        AttachClient(OwnTmp(place), fake.pid).thread_dump()
+    assert fake.output() == "READY"
+
+
+def test_a_tmp_that_its_user_may_not_search(workload, as_user):
+    """Permission denied; no signal is sent."""
+    running = workload(user=APP, group=APP)
+    with (
+        tempfile.TemporaryDirectory() as place,
+        pytest.raises(AttachError, match=r"permission denied for /tmp/\.java_"),
+    ):
+        as_user(APP, lambda: AttachClient(OwnTmp(place), running.pid).thread_dump())
+    assert_unharmed(running)

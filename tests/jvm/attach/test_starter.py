@@ -17,7 +17,7 @@ from opskit.proc.fs import ProcFS
 
 
 def test_an_orphan_is_replaced(fake_jvm):
-    """A socket without a listening process, and no listener thread: the JVM is asked to make its own."""
+    """A socket without a listening process, and no listener thread: the JVM is made to start its own."""
     fake = fake_jvm("v1")
     with socket.socket(socket.AF_UNIX) as orphan:
         orphan.bind(f"/tmp/.java_pid{fake.pid}")
@@ -30,9 +30,9 @@ def ask_anew(pid):
 
 @pytest.mark.parametrize("orphan", [False, True])
 def test_many_clients_at_once(fake_jvm, orphan):
-    """Clients that start the listener together all get their dump by one signal, and no dump comes into the output.
+    """Clients that start the listener together all get their dump by one signal, and no dump is printed to the output.
 
-    Also where a dead socket lies in the way.
+    The same with a stale socket at its path.
     """
     fake = fake_jvm("v1")
     if orphan:
@@ -74,7 +74,7 @@ def test_a_full_tmp(workload, root_only):
 
 
 def test_a_deleted_socket(workload, jvm_version):
-    """17 and later make it again; 11 does not: there no signal is sent, and the verdict is a restart."""
+    """17 and later recreate it; 11 does not: no signal is sent, and the error says that only a restart helps."""
     running = workload("sleep=1", version=jvm_version)
     asked = client(running)
     asked.thread_dump()
@@ -88,7 +88,7 @@ def test_a_deleted_socket(workload, jvm_version):
 
 
 def test_an_orphan_without_a_listener(workload, jvm_version):
-    """A socket that was left behind, and a JVM that was never attached to: it makes its own."""
+    """A stale socket, and a JVM that was never attached to: it makes its own."""
     running = workload("sleep=1", version=jvm_version)
     with socket.socket(socket.AF_UNIX) as orphan:
         orphan.bind(socket_of(running))
@@ -131,7 +131,7 @@ def test_xrs(workload, jvm_version):
 
 @pytest.mark.parametrize("options", [(), ("-Xrs",)])
 def test_a_jvm_that_is_starting(workload, jvm_version, options):
-    """Asked from its first moment on, it is never killed nor given up, and answers once it can."""
+    """A client waits for a JVM that is starting, without killing it."""
     running = workload("sleep=1", version=jvm_version, options=options, ready=False)
     deadline = time.monotonic() + 60
     while True:
@@ -145,7 +145,7 @@ def test_a_jvm_that_is_starting(workload, jvm_version, options):
 
 
 def test_another_client_starts_the_listener_meanwhile(workload, jvm_version):
-    """A listener that came to be between two looks has not lost its socket: it is just making it."""
+    """A listener that started between two reads is making its socket, and has not lost it."""
     running = workload("sleep=1", version=jvm_version)
     looks = []
 

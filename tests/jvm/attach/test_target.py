@@ -1,4 +1,4 @@
-"""Which processes are asked at all: a HotSpot JVM of ours that runs."""
+"""Processes to which opskit attaches: running HotSpot JVMs of our PID namespace."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from attaching import assert_unharmed, client, refused
 
 from opskit.errors import AttachError, NoSuchProcess, NotAJvm, NotPermitted
 from opskit.jvm.attach.client import AttachClient
-from opskit.jvm.attach.target import major_of
+from opskit.jvm.attach.target import reduced_signals
+from opskit.jvm.launch import major_of
 from opskit.proc.fs import ProcFS
 
 APP, OTHER = 1234, 1235
 
 
 def test_another_users_jvm(workload, as_user):
-    """Only the owner and root may attach; nothing is sent, and the message says whom to be."""
+    """Only the owner and root may attach; nothing is sent, and the message names the user."""
     running = workload(user=APP, group=APP)
     with pytest.raises(AttachError, match=f"runs as uid {APP}"):
         as_user(OTHER, lambda: client(running).thread_dump())
@@ -30,7 +31,7 @@ def test_another_users_jvm(workload, as_user):
 
 
 def test_a_stopped_jvm(workload):
-    """It would accept the connection and never answer: told at once, with what to do."""
+    """It would accept the connection and never answer: an error at once, with the command to resume it."""
     running = workload()
     running.signal(signal.SIGSTOP)
     while "T (stopped)" not in Path(f"/proc/{running.pid}/status").read_text():
@@ -44,7 +45,7 @@ def test_a_stopped_jvm(workload):
 
 
 def test_a_frozen_jvm(workload, frozen):
-    """A paused container: its cgroup is frozen, and says so."""
+    """A paused container: the error names the frozen cgroup."""
     running = workload()
     with frozen(running.pid), refused("stopped", "frozen with its cgroup"):
         client(running).thread_dump()
@@ -101,6 +102,22 @@ def test_the_pid_of_another_namespace_is_refused(tree):
     root = tree({"proc/4242/stat": "4242 (java) S 1"})
     with pytest.raises(NotPermitted, match=r"another pid namespace.*Nothing was sent"):
         AttachClient(ProcFS(str(root / "proc"), str(root)), 4242).thread_dump()
+
+
+@pytest.mark.parametrize(
+    ("words", "environment", "reduced"),
+    [
+        (["java", "-Xrs", "Main"], [], True),
+        (["java", "Main"], ["JAVA_TOOL_OPTIONS=-Xmx1g -Xrs"], True),
+        (["java", "-XX:+ReduceSignalUsage", "Main"], [], True),
+        (["java", "-XX:+ReduceSignalUsage", "-XX:-ReduceSignalUsage", "Main"], [], False),
+        (["java", "-jar", "app.jar", "-Xrs"], [], False),
+        (["java", "Main"], ["OTHER_OPTIONS=-Xrs", "NOTE=OPTIONS= -Xrs"], False),
+    ],
+)
+def test_reduced_signals(words, environment, reduced):
+    """By the JVM's own options, not by the application's arguments or other variables."""
+    assert reduced_signals(words, environment) == reduced
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,21 @@
-"""The trigger file: made as the JVM's user, never left behind, never another one's."""
+"""The trigger file: made as the JVM's user and always removed; those of other clients stay."""
 
 from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+import tempfile
 import threading
 import time
 
 import pytest
 from attaching import client, refused, triggers_of
+from shells import root_with
 
 APP = 1234
+PATH = os.pathsep.join(filter(None, sys.path))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -38,7 +43,7 @@ def test_ctrl_c_leaves_no_trigger(fake_jvm, number):
 
 
 def test_a_trigger_that_was_left_behind_serves_and_stays(fake_jvm):
-    """A trigger that another client has left serves us too, and is not ours to remove."""
+    """A trigger that another client has left is used and not removed."""
     fake = fake_jvm("v1")
     path = triggers_of(fake)[1]
     with open(path, "w"):
@@ -51,7 +56,7 @@ def test_a_trigger_that_was_left_behind_serves_and_stays(fake_jvm):
 
 
 def test_a_trigger_that_is_at_work_is_waited_for(fake_jvm):
-    """Another client's trigger, just made: no second signal while the JVM has not come to do what the first one said."""
+    """Another client's new trigger: no second signal before the JVM has handled the first one."""
     fake = fake_jvm("v1")
     path = triggers_of(fake)[1]
     with open(path, "w"):
@@ -68,7 +73,7 @@ def test_a_trigger_that_is_at_work_is_waited_for(fake_jvm):
 
 
 def test_a_trigger_of_the_wrong_user_stops_everything(fake_jvm, root_only):
-    """HotSpot would find that file, not take it, and print a dump: no signal is sent."""
+    """HotSpot would find that file, reject it and print a dump: no signal is sent."""
     fake = fake_jvm("v1")
     _, path = triggers_of(fake)
     with open(path, "w"):
@@ -88,3 +93,21 @@ def test_the_trigger_goes_to_tmp_where_the_cwd_is_closed(fake_jvm, root_only, tm
     fake = fake_jvm("v1", user=APP)
     assert "main" in client(fake).thread_dump()
     assert f"quit {APP}" in fake.output()
+
+
+ASK = "import sys\nfrom attaching import *\nAttachClient(ProcFS(), int(sys.argv[1])).thread_dump()"
+
+
+def test_a_trigger_in_a_directory_that_is_closed_to_root(fake_jvm, root_only):
+    """Root without CAP_DAC_OVERRIDE, as on NFS with root_squash, removes its trigger with the IDs of the JVM."""
+    shell = root_with("sys_ptrace", "setuid", "setgid", "kill")
+    with tempfile.TemporaryDirectory() as cwd:
+        os.chown(cwd, APP, APP)
+        fake = fake_jvm("v1", user=APP, cwd=cwd)
+        words = [*shell, sys.executable, "-c", ASK, str(fake.pid)]
+        done = subprocess.run(
+            words, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": PATH}
+        )
+        assert "permission denied for /tmp/.java_pid" in done.stderr
+        assert f"quit {APP}" in fake.output()
+        assert os.listdir(cwd) == []

@@ -30,13 +30,13 @@ def test_version_1_always_has_three_arguments():
 
 
 def test_version_2_counts_what_follows_its_size():
-    """Every NUL after the size counts; the reply is to be collected before it is sent."""
+    """The size includes every NUL after it; streaming=0 has the reply collected before it is sent."""
     assert encode_v2("threaddump", ("-e",)) == b"2\0" + b"26" + b"\0threaddump streaming=0\0-e\0"
 
 
 @given(st.lists(WORD, max_size=3))
 def test_v1_round_trip(arguments):
-    """What a JVM splits at the NULs are the arguments."""
+    """Splitting at the NULs gives the arguments."""
     words = encode_v1("jcmd", tuple(arguments)).split(b"\0")
     assert words[:2] == [b"1", b"jcmd"]
     assert [word.decode() for word in words[2:-1]] == arguments + [""] * (3 - len(arguments))
@@ -86,7 +86,7 @@ def test_who_speaks_version_2(code, text, expected):
 
 
 def test_replies():
-    """A code, its newline, the text; the JVM's own words where it says no."""
+    """A code, a newline, the text; the JVM's message where it refuses."""
     assert split_reply(b"0\nabc\n", 7) == (0, b"abc\n")
     assert result_of(b"0\n", 7, "x") == b""
     with refused("command-failed", r"7 refused 'x' \(code -1\): no such thing"):
@@ -103,7 +103,7 @@ def test_replies():
 
 @given(st.binary(min_size=1))
 def test_any_reply_is_a_result_or_an_error(reply):
-    """Whatever comes: text, or an AttachError."""
+    """Any bytes: text, or an AttachError."""
     try:
         assert isinstance(result_of(reply, 7, "x"), bytes)
     except AttachError:
@@ -112,7 +112,7 @@ def test_any_reply_is_a_result_or_an_error(reply):
 
 @given(st.integers(0, len(DUMP) - len("s: 6, weak refs: 0\n\n") - 1))
 def test_a_cut_dump_is_no_dump(size):
-    """A JVM that dies while it dumps closes the stream, as one that is done does."""
+    """A JVM that is killed during the dump closes the stream like one that is done."""
     assert check_thread_dump(DUMP, 7) == DUMP
     with refused("reply-cut"):
         check_thread_dump(DUMP[:size], 7)
@@ -127,7 +127,7 @@ def test_a_cut_histogram_is_no_histogram():
 
 
 def test_names_in_the_jvms_own_utf_8():
-    """HotSpot writes an emoji as two surrogates of three bytes; what is no text stays as it was."""
+    """HotSpot writes an emoji as two surrogates of three bytes; invalid bytes stay as surrogates."""
     assert decode("ä日".encode()) == "ä日"
     assert decode("😀".encode()) == "😀"
     assert decode(b"x\xed\xa0\xbd\xed\xb8\x80y") == "x😀y"
@@ -136,5 +136,5 @@ def test_names_in_the_jvms_own_utf_8():
 
 @given(st.binary())
 def test_decode_takes_anything(data):
-    """No bytes of a JVM's end in a traceback."""
+    """Any bytes are decoded without an exception."""
     assert isinstance(decode(data), str)

@@ -1,4 +1,4 @@
-"""Class names: readable ones, whose they are, and which are one and the same after a restart."""
+"""Class names: readable forms, packages and owners, and names that change with every start."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from opskit.jvm.dumps import class_names
     ("a.B_$$_javassist_17", "a.B_$$_javassist_*"),
 ])  # fmt: skip
 def test_generated_names_fold(generated, folded):
-    """What another run numbers otherwise has one name; folding again changes nothing."""
+    """Names that are numbered differently in each run get one name; folding again changes nothing."""
     assert class_names.fold(generated) == folded
     assert class_names.fold(folded) == folded
     assert class_names.fold_all([generated, "a.B", folded], f"{generated}\na.B\n{folded}") == {generated: folded}
@@ -51,7 +51,7 @@ def test_other_names_do_not(name):
 
 @given(st.lists(st.text("aB$./+0x1;LambdProxy", max_size=30)))
 def test_folding_all_is_folding_each(names):
-    """The search through many names at once misses none."""
+    """Searching many names at once gives the same as folding each."""
     changed = class_names.fold_all(names, "\n".join(names))
     assert [changed.get(name, name) for name in names] == [class_names.fold(name) for name in names]
 
@@ -61,7 +61,7 @@ def test_folding_all_is_folding_each(names):
     ("[[La.B$C;", "a.B$C[][]"), ("<methodKlass>", "<methodKlass>"),
 ])  # fmt: skip
 def test_names_as_people_write_them(internal, readable):
-    """There and back."""
+    """Conversion in both directions."""
     assert class_names.to_readable(internal) == readable
     assert class_names.to_internal(readable) == internal
 
@@ -76,7 +76,7 @@ def test_packages(name, package):
 
 
 def test_whose_they_are():
-    """The application's are what is neither an array, nor the JDK's, nor the VM's."""
+    """Classes of the application are neither arrays nor the JDK's nor the VM's."""
     assert [n for n in ("a.B", "[La.B;", "[B", "java.lang.String", "<no name>", "* MethodKlass", "sun.misc.X", "Main")
             if class_names.is_application(n)] == ["a.B", "Main"]  # fmt: skip
     assert class_names.is_vm("* ConstMethodKlass")

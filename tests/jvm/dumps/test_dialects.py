@@ -273,7 +273,7 @@ def test_javacore():
 
 
 def test_a_javacore_of_131_has_no_sections():
-    """It begins with its threads, and has one blank behind each tag."""
+    """It begins with its threads, and has one blank after each tag."""
     text = (
         "1XMTHDINFO Thread Info\nNULL -----------\nNULL\n"
         "2XMFULLTHDDUMP Full thread dump Classic VM (J2RE 1.3.1 IBM Windows 32, native threads):\n"
@@ -319,7 +319,7 @@ def test_jrockit():
 
 
 def test_jrockit_of_jdk_14():
-    """Three other headers, addresses behind frames or no `at` before them; what follows the last thread is not its."""
+    """Three other headers, addresses after frames or no `at` before them; lines after the last thread do not belong to it."""
     [dump] = read(JROCKIT_141 + "java.lang.Error: later\n\tat com.example.Later.on(Later.java:1)\n")
     main, work, finalizer = dump.threads
     assert main.stack.frames == ("java.lang.Thread.sleep(Native Method)", "com.example.Main.main(Main.java:145)")
@@ -348,7 +348,7 @@ def test_a_frame_that_a_console_broke_in_two():
 
 
 def test_the_serviceability_agent():
-    """No names before JDK 9; its BLOCKED is any waiting thread, told apart by where it stands."""
+    """No names before JDK 9; its BLOCKED is any waiting thread, so the leaf frame decides the state."""
     [dump] = read(AGENT)
     assert (dump.dialect, dump.version) == ("jstack -F", "25.144-b01")
     assert [thread.name for thread in dump.threads] == [None] * 3
@@ -404,13 +404,21 @@ def test_dump_to_file_of_25_tells_virtual_threads_states_and_locks():
 
 
 def test_dump_to_file_of_21_knows_virtual_threads_by_their_stack():
-    """Its JSON has no `virtual` key; the plain form says it."""
+    """Its JSON has no `virtual` key; the plain form has the word."""
     for name in ("Thread.dump_to_file jdk21-dump-to-file.txt", "Thread.dump_to_file JSON jdk21-dump-to-file.json"):
         [dump] = read(WHOLE[name])
         by_name = {thread.name: thread for thread in dump.threads}
         assert by_name['spin "q" <x>'].virtual
         assert not by_name["main"].virtual
         assert by_name["main"].stack.state is None
+
+
+def test_a_thread_named_like_the_head_of_a_hotspot_dump():
+    """The JSON is read as JSON, whatever the names in it."""
+    text = WHOLE["Thread.dump_to_file JSON jdk25-dump-to-file.json"].replace('"vd1"', '"Full thread dump X (1)"')
+    [dump] = read(text)
+    assert (dump.dialect, dump.cut_off) == ("Thread.dump_to_file JSON", False)
+    assert "Full thread dump X (1)" in {thread.name for thread in dump.threads}
 
 
 def test_threads_of_a_container_keep_its_name():
@@ -435,7 +443,7 @@ PASTED = {
 @pytest.mark.parametrize("name", PASTED)
 @pytest.mark.parametrize("prefix", ["", "> ", "2026-11-21 11:04:04,123 INFO  [main] - "])
 def test_threads_without_a_head_are_read_as_what_they_are(name, prefix):
-    """A few threads of a dump, quoted or out of a log."""
+    """A few threads of a dump, quoted or from a log."""
     threads = WHOLE.get(name, "1\n2026-11-21T11:04:04Z\n25\n\n" + PASTED[name] + "\n")
     text = "".join(f"{prefix}{line}\n" for line in PASTED[name].split("\n"))
     [dump] = read("this is what hangs:\n" + text)
@@ -445,7 +453,7 @@ def test_threads_without_a_head_are_read_as_what_they_are(name, prefix):
 
 
 def test_json_with_sorted_keys():
-    """Some writers put a thread's keys into the order of the alphabet; cut off, its whole threads are read too."""
+    """Some writers sort a thread's keys; the whole threads of a cut-off file are read too."""
     _, _, body = ACTUATOR.partition("\n\n")
     text = json.dumps(json.loads(body), sort_keys=True)
     [dump], [other] = read(text), read(ACTUATOR)
@@ -476,7 +484,7 @@ def test_every_dialect_is_read_behind_a_prefix(name, prefix):
 
 @pytest.mark.parametrize("name", WHOLE)
 def test_blanks_at_the_ends_of_lines_are_nothing(name):
-    """As a terminal's copy has them."""
+    """Text copied from a terminal has them."""
     padded = "".join(f"{line:80}   \n" for line in WHOLE[name].splitlines())
     assert stacks(read(padded)) == stacks(read(WHOLE[name]))
 
@@ -490,7 +498,7 @@ def test_double_spaced_dumps_are_read(name):
 @pytest.mark.parametrize("first", WHOLE)
 @pytest.mark.parametrize("second", WHOLE)
 def test_two_dialects_in_one_file_are_each_read_by_their_own(first, second):
-    """Joined, they give what each gives alone."""
+    """Together they give the same as each by itself."""
     alone = stacks(read(WHOLE[first])) + stacks(read(WHOLE[second]))
     together = read(WHOLE[first].rstrip("\n") + "\n\n" + WHOLE[second])
     assert stacks(together) == alone
@@ -509,7 +517,7 @@ def test_windows_line_ends_and_utf16_read_the_same(name):
 @settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_cut_at_any_byte_there_is_never_a_stack_that_was_not_there(data):
-    """Never a traceback, never more stacks than there are, never a shorter one passed off as whole."""
+    """No traceback, no stack that the whole dump does not have, and no shortened stack."""
     name = data.draw(st.sampled_from(sorted(WHOLE)))
     whole = WHOLE[name].encode()
     cut = data.draw(st.integers(0, len(whole)))
@@ -525,7 +533,7 @@ def test_cut_at_any_byte_there_is_never_a_stack_that_was_not_there(data):
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_corrupted_bytes_are_bad_input_or_a_dump(data):
-    """Whatever is overwritten, inserted or removed: BadInput or records, nothing else."""
+    """Bytes that are overwritten, inserted or removed give BadInput or records."""
     name = data.draw(st.sampled_from(sorted(WHOLE)))
     text = bytearray(WHOLE[name].encode())
     for _ in range(data.draw(st.integers(1, 8))):
@@ -558,7 +566,7 @@ REAL = {
 
 @pytest.mark.parametrize("name", REAL)
 def test_real_dumps_of_other_people(samples, name):
-    """Dumps and threads are all there, and nearly all have what a dump of their kind tells."""
+    """All dumps and threads are found, and nearly all have the values of their dialect."""
     dumps = DumpReader("locks").read((samples / "thread-dumps" / name).read_bytes(), name)
     dump_count, threads, dialect = REAL[name]
     assert len(dumps) == dump_count
@@ -568,7 +576,7 @@ def test_real_dumps_of_other_people(samples, name):
 
 
 def test_every_real_dump_gives_stacks_or_says_why_not(samples):
-    """The one that is none is a server's log of slow requests."""
+    """The only file without a dump is a server's log of slow requests."""
     for path in sorted((samples / "thread-dumps").iterdir()):
         if path.name == "was-liberty-slow-request-log.txt":
             with pytest.raises(BadInput, match="no thread dump in"):

@@ -1,4 +1,4 @@
-"""Class histograms of JDK 5 to 25: every dialect is read, what is cut is said, what is damaged is refused."""
+"""Class histograms of JDK 5 to 25: every dialect is read, missing rows are reported, damage is refused."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_plain_table():
 
 
 def test_modules_are_no_part_of_a_name():
-    """`(java.base@17)` is kept apart; a class in no named module has none."""
+    """`(java.base@17)` is stored separately; a class in the unnamed module has none."""
     content = text([("[B", 30, 4000, "java.base@17.0.5"), ("a.B", 1, 16)], modules=True)
     for form in (content, slowly(content)):
         found = only(form)
@@ -92,7 +92,7 @@ def test_modules_are_no_part_of_a_name():
 
 
 def test_rows_of_one_class_are_summed():
-    """One row a class loader."""
+    """There is one row for each class loader."""
     content = text([("a.B", 3, 48), ("a.B", 2, 32, "m@1"), ("[B", 1, 100)], modules=True)
     for form in (content, slowly(content)):
         assert only(form).rows == {"[B": (1, 100), "a.B": (5, 80)}
@@ -113,7 +113,7 @@ def test_unified_log():
     ["2024-05-05 12:00:{:02d},123 INFO  [main] c.a.Dump - ", "2024-05-05T12:00:{:02d}.5Z stdout F ", "May  5 12:00:{:02d} host app[12]: "],
 )  # fmt: skip
 def test_prefixes_of_application_logs(prefix):
-    """Whatever a logger or a shipper puts before each line, with other digits each time."""
+    """A logger or shipper puts a prefix before each line, with other digits each time."""
     lines = [prefix.format(number) + line for number, line in enumerate(SIMPLE.splitlines())]
     lines.insert(4, "2024-05-05 12:00:03,999 WARN  [http-8080-1] c.a.Other - 1 of 3 requests took 12 ms")
     found = only("\n".join(lines))
@@ -139,14 +139,14 @@ def test_what_saving_and_pasting_do_to_it(change):
 
 
 def test_the_agents_dialect():
-    """`jhsdb jmap --histo`: arrays as people write them become the JVM's own, so that both can be compared."""
+    """`jhsdb jmap --histo`: arrays in source notation get the JVM's names, so that both can be compared."""
     found = only(AGENT)
     assert found.rows == {"[B": (7250, 334416), "[Ljava.lang.Object;": (909, 96200), "* ConstMethodKlass": (47, 1416)}
     assert (found.dialect, found.cut) == ("agent", None)
 
 
 def test_the_agent_counts_in_32_bits():
-    """Its Total runs over at 2 GiB; the rows do not."""
+    """Its Total overflows at 2 GiB; the rows do not."""
     rows = [("a.B", 1, 3 << 30), ("a.C", 1, 2 << 30)]
     lines = "".join(f"{n}:\t\t{i}\t{size}\t{name}\n" for n, (name, i, size) in enumerate(rows, 1))
     header = "num \t  #instances\t#bytes\tClass description\n---\n"
@@ -183,7 +183,7 @@ def test_a_file_may_be_a_series():
     ("\n".join(SIMPLE.split("\n")[:4]), "it has no Total line"),
     (SIMPLE.replace("   2:", "...\n   2:").replace(SIMPLE.split("\n")[3] + "\n", ""), "1 of 4 rows are missing, from row 2 on"),
     ("\n".join([*SIMPLE.split("\n")[:4], "...", SIMPLE.split("\n")[6]]), "rows are left out before the Total"),
-    (SIMPLE[:-40], "its last line is torn"),
+    (SIMPLE[:-40], "its last line is cut off"),
     (text(ROWS, header=False, total=False, first=7), "6 of 10 rows are missing, from row 1 on; it has no Total line"),
 ])  # fmt: skip
 def test_cut_is_said(content, why):
@@ -203,7 +203,7 @@ def test_cut_is_said(content, why):
     ("             5             80", "            81             80", 5, "81"),
 ])  # fmt: skip
 def test_damage_is_refused_with_line_and_text(old, new, line, found):
-    """A number that is none, rows twice, sums that do not fit: never a wrong number, however the table is read."""
+    """Malformed numbers, repeated rows and wrong sums are refused, however the table is read."""
     assert old in SIMPLE
     with pytest.raises(BadInput) as caught:
         parse_histograms(slowly(SIMPLE).replace(old, new), "h.txt")
@@ -216,7 +216,7 @@ def test_damage_is_refused_with_line_and_text(old, new, line, found):
 
 
 def test_rows_that_alone_exceed_the_total_are_refused():
-    """Also where rows are missing."""
+    """This holds where rows are missing too."""
     lines = SIMPLE.split("\n")
     del lines[4]
     with pytest.raises(BadInput, match="more than this Total"):
@@ -224,7 +224,7 @@ def test_rows_that_alone_exceed_the_total_are_refused():
 
 
 def test_a_larger_row_below_a_smaller_one_is_doubted():
-    """Where no Total vouches for the numbers."""
+    """Without a Total the numbers cannot be checked."""
     content = text(ROWS, total=False)
     assert only(content).doubts == ()
     [doubt] = only(content.replace("  480 ", "84800 ")).doubts
@@ -263,7 +263,7 @@ TABLES = st.lists(
 
 @given(TABLES, st.booleans())
 def test_reading_by_column_and_by_line_give_the_same(rows, series):
-    """Whatever the rows are, and all of them are there."""
+    """All rows are read, and both ways give the same."""
     content = text(rows, modules=True) * (1 + series)
     quick, slow = parse_histograms(content, "x"), parse_histograms(slowly(content), "x")
     assert [(h.rows, h.modules, h.total, h.cut) for h in quick] == [(h.rows, h.modules, h.total, h.cut) for h in slow]
@@ -272,7 +272,7 @@ def test_reading_by_column_and_by_line_give_the_same(rows, series):
 
 @given(TABLES)
 def test_both_ways_agree_on_what_has_no_total(rows):
-    """Nor do they differ where nothing vouches for the numbers."""
+    """Both give the same where no Total confirms the numbers."""
     content = text(rows, modules=True, total=False)
     [quick], [slow] = parse_histograms(content, "x"), parse_histograms(slowly(content), "x")
     assert (quick.rows, quick.modules, quick.cut, quick.doubts) == (slow.rows, slow.modules, slow.cut, slow.doubts)
@@ -302,7 +302,7 @@ def test_a_changed_character_never_gives_a_wrong_number(rows, data):
 
 @given(st.text(max_size=300) | st.binary(max_size=300).map(lambda data: data.decode("utf-8", "surrogateescape")))
 def test_any_text_is_read_or_refused(content):
-    """Nothing but BadInput ever comes of a text."""
+    """Any text gives histograms or BadInput."""
     for form in (content, SIMPLE[:120] + content, content + SIMPLE):
         try:
             parse_histograms(form, "x")
@@ -311,7 +311,7 @@ def test_any_text_is_read_or_refused(content):
 
 
 def test_every_real_one_parses(samples):
-    """Each file's rows add up to its Total, or it is named as cut."""
+    """Each file's rows add up to its Total, or the histogram is marked as cut."""
     folder = samples / "class-histograms"
     files = sorted(folder.iterdir())
     assert len(files) >= 12
@@ -326,11 +326,11 @@ def test_every_real_one_parses(samples):
 
 
 def test_other_real_files_are_no_histograms(samples):
-    """Thread dumps and safepoint logs are refused, and most are told for what they are."""
+    """Thread dumps and safepoint logs are refused, and the message names most of them."""
     for folder in ("thread-dumps", "safepoint-logs"):
         for file in (samples / folder).iterdir():
             content = file.read_bytes().decode("utf-8", "surrogateescape")
-            with pytest.raises(BadInput, match="no class histogram but"):
+            with pytest.raises(BadInput, match="not a class histogram but"):
                 parse_histograms(content, file.name)
 
 
@@ -348,7 +348,7 @@ def test_a_changed_digit_in_a_real_one_is_refused(samples):
 
 @pytest.mark.parametrize("damaged", ["4_80", "+480", "-480"])
 def test_what_only_looks_like_a_number_is_none(damaged):
-    """Python would take it for one; where there is a Total, that vouches for it."""
+    """int() accepts more; where there is a Total, it confirms the numbers."""
     content = text(ROWS, total=False).replace(" 480 ", f" {damaged} ", 1)
     assert damaged in content
     with pytest.raises(BadInput):
@@ -357,7 +357,7 @@ def test_what_only_looks_like_a_number_is_none(damaged):
 
 @pytest.mark.parametrize("key", ["log", "message", "MESSAGE"])
 def test_a_log_of_one_json_object_a_line(key):
-    """Docker's files and their like hold the same histogram, line by line."""
+    """Docker's and similar files contain the histogram line by line."""
     content = text(ROWS, modules=True)
     end = "\n" if key == "log" else ""
     logged = "".join(
@@ -370,7 +370,7 @@ def test_a_log_of_one_json_object_a_line(key):
 
 @pytest.mark.parametrize("total", [True, False])
 def test_a_terminals_colours_are_no_part_of_a_name(total):
-    """As `script` and coloured logs keep them."""
+    """`script` and coloured logs save them."""
     content = text(ROWS, total=total)
     coloured = "".join(f"\x1b[1;32m{line}\x1b[0m\n" for line in content.splitlines())
     assert only(coloured).rows == only(content).rows
@@ -378,11 +378,11 @@ def test_a_terminals_colours_are_no_part_of_a_name(total):
 
 @pytest.mark.parametrize("tail", ["", " (java.ba"])
 def test_a_last_line_without_an_end_is_doubted(tail):
-    """The name in it may be torn, with or without a log's prefix; where the Total vouches for the rows it is not."""
+    """Its name may be cut off, with or without a log's prefix, unless a Total confirms the rows."""
     content = text(ROWS, modules=True, total=False)
     for prefixed in (content, "".join(f"app | {line}\n" for line in content.splitlines())):
         assert only(prefixed).doubts == ()
-        assert only(prefixed[:-2] + tail).doubts == ("its last line has no end: the name in it may be torn",)
+        assert only(prefixed[:-2] + tail).doubts == ("its last line has no line feed: the name in it may be cut off",)
     assert only(text(ROWS).rstrip("\n")).doubts == ()
 
 
@@ -397,7 +397,7 @@ def test_the_moment_is_known_though_another_thread_logs_in_between():
 
 
 def cpu_s(content):
-    """The processor's time that reading takes, the least of three."""
+    """The CPU seconds of reading, the least of three runs."""
     took = []
     for _ in range(3):
         before = time.process_time()
@@ -417,7 +417,7 @@ def test_a_plain_table_costs_less_than_its_lines(total, modules):
 
 
 def test_a_large_table_is_read_whole():
-    """Rows on both sides of every chunk, of several loaders, and the table behind it."""
+    """Rows on both sides of every chunk, of several loaders, and the table after it."""
     rows = [(f"com.acme.Class{n % 9_000}", 1, 400_000 - n) for n in range(12_000)]
     content = text(rows)
     first, second = parse_histograms(content + SIMPLE, "x")
@@ -428,12 +428,12 @@ def test_a_large_table_is_read_whole():
 
 
 @pytest.mark.parametrize(("old", "new", "why"), [
-    ("   3:", "   4:", "row 4 stands twice"),
-    ("   2:", "   1:", "row 1 stands twice"),
+    ("   3:", "   4:", "row 4 occurs twice"),
+    ("   2:", "   1:", "row 1 occurs twice"),
     ("   1:            30           4000", "   1:          5000           4000", "5000 instances cannot take 4000 bytes"),
 ])  # fmt: skip
 def test_rows_that_cannot_be_are_refused_without_a_total(old, new, why):
-    """However the table is read: nothing vouches for the numbers, but what they say of each other."""
+    """Without a Total, the numbers are checked against each other, however the table is read."""
     content = text(ROWS, total=False)
     assert old in content
     for form in (content, slowly(content)):
@@ -447,7 +447,7 @@ def test_rows_that_cannot_be_are_refused_without_a_total(old, new, why):
 ])  # fmt: skip
 @pytest.mark.parametrize("total", [True, False])
 def test_rows_that_are_missing_are_counted(gone, why, total):
-    """By their numbers; the rest counts, and the Total is not held against it."""
+    """Row numbers show the gap; the other rows count, and may be less than the Total."""
     content = text(ROWS, total=total)
     left = "".join(line for line in content.splitlines(keepends=True) if not line.startswith(gone))
     for form in (left, slowly(left)):
@@ -458,7 +458,7 @@ def test_rows_that_are_missing_are_counted(gone, why, total):
 
 
 def test_a_total_of_nothing_is_a_whole_histogram_of_nothing():
-    """As of a live heap without a class; and an ellipsis alone before a Total says that rows are left out."""
+    """A Total of 0 without rows is whole; an ellipsis before a Total says that rows are left out."""
     header = SIMPLE[: SIMPLE.index("   1:")]
     found = only(header + "Total             0              0\n")
     assert (found.rows, found.total) == ({}, Counts(0, 0))
@@ -485,7 +485,7 @@ def test_an_ellipsis_says_that_rows_are_left_out(dots):
 
 
 def test_many_words_behind_dots_are_no_ellipsis():
-    """A sentence of somebody's: then the rows have to add up."""
+    """Such a line is a sentence, and the rows have to add up."""
     lines = SIMPLE.split("\n")
     with pytest.raises(BadInput, match="the 2 rows add up to 50 instances and 4480 bytes, not to this Total"):
         only("\n".join([*lines[:4], "... and here I went away for lunch, sorry", lines[6], ""]))
@@ -495,15 +495,13 @@ def test_many_words_behind_dots_are_no_ellipsis():
     "   3; 5 80 a.B$C", "3x 5 80 a.B$C", "   3:", "   3: 5", "3 5x 80 a.B$C", "a 5 80 a.B$C (m@1)", "x 5x 8x b (m)",
 ])  # fmt: skip
 def test_what_was_a_row_once_is_refused(line):
-    """In the middle of a table; with its number and text. As the last line of a file it is torn."""
+    """In the middle of a table; with its number and text. As the last line of a file it is cut off."""
     lines = slowly(SIMPLE).split("\n")
-    with pytest.raises(
-        BadInput, match=r"x:5: this is no row of a histogram \(number: instances bytes class\)"
-    ) as caught:
+    with pytest.raises(BadInput, match=r"x:5: not a row of a histogram \(number: instances bytes class\)") as caught:
         only("\n".join([*lines[:4], line, *lines[5:]]))
     assert caught.value.found == line.strip()
     found = only("\n".join([*lines[:4], line]))
-    assert found.cut == "its last line is torn"
+    assert found.cut == "its last line is cut off"
     assert len(found.rows) == 2
 
 
@@ -512,11 +510,11 @@ def test_what_was_a_row_once_is_refused(line):
     "12:30:05 GC 5 80 ran", "1234567890 5 80 a.B",
 ])  # fmt: skip
 def test_other_lines_of_a_log_are_passed_over(line):
-    """What never was a row."""
+    """These lines do not look like rows."""
     lines = slowly(SIMPLE).split("\n")
     content = "\n".join([*lines[:4], line, *lines[4:]])
     if line.startswith("12:"):
-        with pytest.raises(BadInput, match="no row"):  # a number with a colon is all that is left of some rows
+        with pytest.raises(BadInput, match="not a row"):  # a number with a colon is all that is left of some rows
             only(content)
     else:
         assert only(content).rows == only(SIMPLE).rows
@@ -525,14 +523,14 @@ def test_other_lines_of_a_log_are_passed_over(line):
 
 @pytest.mark.parametrize("line", ["Total", "Total 5", "Total 56 457x", "Totals: 56 4576", "Total : x"])
 def test_a_total_that_is_none_is_refused(line):
-    """It would make the rows that were read the whole histogram."""
+    """Otherwise the rows before it would count as the whole histogram."""
     lines = slowly(SIMPLE).split("\n")
-    with pytest.raises(BadInput, match="x:7: this is no Total of a histogram"):
+    with pytest.raises(BadInput, match="x:7: not a Total line of a histogram"):
         only("\n".join([*lines[:6], line, ""]))
 
 
 def test_a_sentence_about_a_total_is_passed_over():
-    """Five words and more are no Total."""
+    """A line of five words or more is not a Total."""
     lines = slowly(SIMPLE).split("\n")
     assert only("\n".join([*lines[:6], "Total time of the collection", *lines[6:]])).cut is None
 
@@ -544,14 +542,14 @@ def test_row_1_again_begins_another_histogram_only_with_more_bytes():
     assert (first.rows, second.rows) == (only(bare).rows, only(bare).rows)
     assert (first.line, second.line) == (1, 5)
     again = text([("z.Z", 1, 16)], header=False, total=False)
-    with pytest.raises(BadInput, match="x:5: row 1 stands twice in one histogram"):
+    with pytest.raises(BadInput, match="x:5: row 1 occurs twice in one histogram"):
         parse_histograms(bare + again, "x")
     larger = text([("z.Z", 1, 17)], header=False, total=False)
     assert [len(found.rows) for found in parse_histograms(bare + larger, "x")] == [4, 1]
 
 
 def test_the_agent_runs_over_in_32_bits_alone():
-    """Its own dialect, and by whole multiples; any other difference is refused, and so it is in another dialect."""
+    """Only in its own dialect, and by multiples of 2**32; any other difference is refused."""
     lines = "".join(
         f"{n}:\t\t{i}\t{size}\t{name}\n"
         for n, (name, i, size) in enumerate([("a.B", 1, 3 << 30), ("a.C", 1, 2 << 30)], 1)
@@ -598,18 +596,18 @@ def test_modules_are_told_by_the_header_or_by_the_rows():
 
 
 def test_a_doubt_names_the_first_row_that_is_too_large():
-    """The second of the two, by its number; and a torn end besides."""
+    """The second of the two, by its number; and a cut-off last line."""
     content = text(ROWS, total=False).replace("   1  ", "   1  ")
     larger = content.replace("            16  a.D", "            99  a.D")
     assert only(larger).doubts == ("row 4 has more bytes than the row before it: one of the two may be damaged",)
     torn = larger.rstrip("\n")
-    assert only(torn).doubts[1:] == ("its last line has no end: the name in it may be torn",)
+    assert only(torn).doubts[1:] == ("its last line has no line feed: the name in it may be cut off",)
     equal = content.replace("            16  a.D", "            80  a.D")
     assert only(equal).doubts == ()
 
 
 def test_a_prefix_has_other_digits_and_blanks_on_each_line():
-    """But the same words: a line with another word before a row is no row of this table."""
+    """The words stay the same: with another word before it, a line is not a row of this table."""
     lines = [f"[{n}s] app{n}  | {line}" for n, line in enumerate(SIMPLE.rstrip("\n").split("\n"), 8)]
     found = only("\n".join(lines) + "\n")
     assert (found.rows, found.cut) == (only(SIMPLE).rows, None)
@@ -618,7 +616,7 @@ def test_a_prefix_has_other_digits_and_blanks_on_each_line():
 
 
 def test_when_a_histogram_was_taken_stands_right_before_it():
-    """Its date or uptime, and whether before or after the collection; not what stands before the table above it."""
+    """Its date or uptime, and whether before or after the collection; not the text before the table above it."""
     dated = "2024-05-05 12:00:00\nFull thread dump\n\n" + SIMPLE + "\n2024-05-05 13:00:00\n" + SIMPLE + SIMPLE
     first, second, third = parse_histograms(dated, "x")
     assert first.stamp != second.stamp
@@ -630,14 +628,14 @@ def test_when_a_histogram_was_taken_stands_right_before_it():
 
 
 def test_a_text_of_something_else_is_told_with_what_writes_one():
-    """The source, what it looks like, and the command."""
-    with pytest.raises(BadInput, match=r"^f: this is no class histogram but empty; jmap -histo PID > FILE writes one$"):
+    """The message has the source, its type, and the command."""
+    with pytest.raises(BadInput, match=r"^f: not a class histogram but empty; jmap -histo PID > FILE writes one$"):
         parse_histograms("", "f")
 
 
 @pytest.mark.parametrize("colour", ["\x1b[1m", "\x1b[31;1m", "\x1b[K"])
 def test_an_escape_within_a_name_is_the_names_own(colour):
-    """Only around a line are they a terminal's; several of them, too."""
+    """Colours are removed only at the ends of a line."""
     content = text([("a.B", 30, 4000), (f"a.{colour}C", 2, 32)])
     wrapped = "".join(f"\x1b[0m\x1b[32m{line}\x1b[0m\x1b[K\n" for line in content.splitlines())
     for form in (content, wrapped, wrapped.rstrip("\n")):

@@ -1,4 +1,4 @@
-"""HotSpot's dumps, JDK 1.4 to 25: every real one, and every way to spoil one."""
+"""HotSpot's dumps, JDK 1.4 to 25: real ones, and damaged ones."""
 
 from __future__ import annotations
 
@@ -72,14 +72,14 @@ def read(text, detail="locks"):
 
 
 def stacks(text):
-    """Every stack of a text with how often it stands there."""
+    """Every stack of a text, and how often it occurs."""
     return Counter(
         thread.stack.frames for dump in read(text, "stacks") for thread in dump.threads if thread.stack.frames
     )
 
 
 def test_a_dump_gives_what_it_says():
-    """Version, time, threads with their ids, CPU, states, locks; the deadlock, and its stacks not once more."""
+    """Version, time, threads with their ids, CPU, states, locks; the deadlock, whose stacks are not counted again."""
     [dump] = read(DUMP)
     assert dump.dialect == "HotSpot"
     assert dump.time == "2026-11-21 11:04:04"
@@ -108,6 +108,14 @@ def test_a_dump_gives_what_it_says():
     )
 
 
+@pytest.mark.parametrize("detail", ["stacks", "locks"])
+def test_a_reported_deadlock_that_times_out(detail):
+    """HotSpot reports a tryLock with a timeout too; the stack of its thread shows the timeout."""
+    park = "\tat java.util.concurrent.locks.LockSupport.parkNanos(java.base@17/LockSupport.java:252)\n"
+    [dump] = read(DUMP.replace('"B":\n\tat', f'"B":\n{park}\tat'), detail)
+    assert [[link.timed for link in deadlock] for deadlock in dump.deadlocks] == [[False, True]]
+
+
 def test_without_details_a_thread_is_its_stack_alone():
     """The fast way gives the same stacks, and one object for equal ones."""
     plain, full = read(DUMP * 3, "stacks"), read(DUMP * 3, "threads")
@@ -119,7 +127,7 @@ def test_without_details_a_thread_is_its_stack_alone():
 
 
 def test_threads_that_differ_by_their_locks_alone_share_a_stack():
-    """A lock address of its own for every thread must not make every stack another one."""
+    """Different lock addresses do not make different stacks."""
     blocks = "".join(
         f'"w-{n}" #{n} prio=5 tid=0x{n:x} nid=0x{n:x} waiting on condition\n   java.lang.Thread.State: WAITING (parking)\n'
         f"\tat a.B.park(Native Method)\n\t- parking to wait for  <0x{n:016x}> (a a.Lock)\n\n"
@@ -156,7 +164,7 @@ def test_carrier_and_mounted_thread_are_two_stacks():
 
 
 def test_a_name_may_have_a_line_break():
-    """Java allows it; the dump writes it as it is."""
+    """Java allows it, and the dump contains it unescaped."""
     text = DUMP.replace('"main" #1', '"two\nlines" #1')
     [dump] = read(text)
     assert dump.threads[0].name == "two\nlines"
@@ -181,8 +189,19 @@ def test_dumps_without_a_state_line_have_it_in_the_header(header, state):
     assert dump.threads[0].stack.state == state
 
 
+@pytest.mark.parametrize(
+    "name", ["Full thread dump writer", "Full thread dump X (1): y", "Full thread dump\nwriter", 'x owned by "y']
+)
+def test_a_thread_named_like_another_part_of_a_dump(name):
+    """The name begins no second dump, is not taken for a prefix of all lines, and stays whole."""
+    [dump] = read(DUMP.replace('say "hi" nid=1; [x]', name))
+    assert [thread.name for thread in dump.threads] == ["main", name, "VM Thread"]
+    assert [thread.native_id for thread in dump.threads] == [0x1F4B, 0x1F4C, 0x1F4D]
+    assert not dump.cut_off
+
+
 def test_an_applications_stack_trace_in_between_is_no_frame():
-    """An exception printed into the dump ends up in nobody's stack."""
+    """An exception printed into the dump is not part of any stack."""
     text = DUMP.replace(
         "\tat com.example.Main.main", "Caused by: a.B: no\n\tat x.Y.z(Y.java:1)\nlog line\n\tat com.example.Main.main"
     )
@@ -219,7 +238,7 @@ EXPECTED = {
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_real_dumps(samples, name):
-    """Every HotSpot file that other people saved, in every form they saved it in."""
+    """Every HotSpot file of the samples, in the form in which it was saved."""
     dumps = read((samples / "thread-dumps" / name).read_bytes())
     assert (len(dumps), sum(len(dump.threads) for dump in dumps)) == EXPECTED[name]
     for dump in dumps:
@@ -261,14 +280,14 @@ def test_what_is_no_dump_is_not_claimed(samples):
     ],
 )
 def test_bad_input_is_one_clear_line(data, message):
-    """Nothing that is no dump becomes one."""
+    """Text without a dump gives BadInput."""
     with pytest.raises(BadInput, match=re.escape(message)):
         DumpReader().read(data, "x")
 
 
 @given(st.integers(0, len(DUMP.encode())))
 def test_a_dump_cut_at_any_byte_has_no_stack_that_was_not_there(cut):
-    """What is left are whole stacks, never more than there are; and it is said that something is missing."""
+    """Only whole stacks of the dump are left, and the dump is marked as cut off."""
     data = DUMP.encode()[:cut]
     try:
         [dump] = read(data, "stacks")
@@ -317,7 +336,7 @@ def test_a_whole_fragment_without_a_head_is_not_cut():
 
 
 def test_a_dump_that_ends_with_its_last_stack_keeps_it():
-    """Somebody left out the end, but a stack that reaches main is whole."""
+    """The end is missing, but a stack that reaches main is whole."""
     text = DUMP[: DUMP.index("   Locked ownable")].rstrip()
     [dump] = read(re.sub(r"\n\t- locked[^\n]*$", "", text) + "\n")
     assert [thread.name for thread in dump.threads] == ["main"]
@@ -325,7 +344,7 @@ def test_a_dump_that_ends_with_its_last_stack_keeps_it():
 
 
 def test_a_dump_that_ends_behind_its_head_is_cut_off():
-    """It has no thread, which is said; an application's words about a dump are none."""
+    """It is a dump without threads; an application's message about a dump is not a dump."""
     later = (
         DUMP
         + "\n2026-11-21 11:09:04\nFull thread dump OpenJDK 64-Bit Server VM (17.0.15+6 mixed mode):\n\nThreads class"
@@ -358,6 +377,6 @@ def test_virtual_threads_with_nothing_but_their_number_are_threads():
 
 
 def test_recognising_reads_no_more_than_headers():
-    """Quotes alone make no dump."""
+    """Quotes do not make a dump."""
     assert not HotSpotParser.recognises(b'"a" said\n"b" said tid\n')
     assert HotSpotParser.recognises(b'x\n"Timer-180" - Thread t@332\n')

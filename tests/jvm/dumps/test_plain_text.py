@@ -56,7 +56,7 @@ def test_a_clean_dump_stays_the_same_bytes():
 
 
 def test_another_containers_lines_keep_their_prefix():
-    """app-2 logs in between: those lines are no dump's."""
+    """app-2 logs in between: those lines do not belong to the dump."""
     mixed = prefixed(["app-1  | "]).replace(b"app-1  | \tat", b'app-2  | "x" tid=0x1 GET /\napp-1  | \tat')
     assert plain_text(mixed).decode() == CLEAN.replace("\tat", 'app-2  | "x" tid=0x1 GET /\n\tat')
 
@@ -71,7 +71,7 @@ def test_two_containers_that_log_into_one_file_are_told_apart():
 
 
 def test_a_logger_may_prefix_the_first_line_alone():
-    """The dump is one message of many lines: nothing but its first line has the logger's words."""
+    """The dump is one message of many lines: only its first line has the logger's prefix."""
     body = CLEAN.partition("\n")[2]
     message = f"2026-11-21 11:04:04,123 INFO  [exec-1] - {body}2026-11-21 11:04:05,123 INFO  [exec-2] - {body}"
     assert plain_text(message.encode()).decode() == message
@@ -91,14 +91,14 @@ def test_syslogs_tabs():
 
 
 def test_dockers_own_files():
-    """One JSON object a line; what is torn at the end is left out."""
+    """One JSON object a line; a line that is cut off at the end is left out."""
     lines = [json.dumps({"log": line + "\n", "stream": "stdout", "time": "x"}) for line in CLEAN.splitlines()]
     assert plain_text("\n".join([*lines, '{"log":"half']).encode()).decode() == CLEAN
 
 
 @pytest.mark.parametrize("key", ["message", "MESSAGE", "msg", "textPayload"])
 def test_logs_of_one_json_object_a_line(key):
-    """Logstash, journald, cloud loggers; lines between them that are no JSON are the JVM's own."""
+    """Logstash, journald, cloud loggers; lines between them that are not JSON are the JVM's own."""
     lines = [json.dumps({"level": "INFO", key: line}) for line in CLEAN.splitlines()]
     assert plain_text("\n".join(lines).encode()).decode() == CLEAN
     bytewise = [json.dumps({key: list(line.encode())}) for line in CLEAN.splitlines()]
@@ -133,12 +133,12 @@ def test_encodings(data):
 
 
 def test_legacy_bytes_stay():
-    """A name in Latin 1 or Shift JIS is no reason to fail."""
+    """A name in Latin 1 or Shift JIS does not make parsing fail."""
     data = CLEAN.replace("main", "gr\xfcn").encode("latin-1")
     assert plain_text(data) == data
 
 
 def test_binary():
-    """NULs that are no UTF-16."""
+    """NUL bytes that are not UTF-16 make a binary."""
     assert is_binary(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0")
     assert not is_binary(b"")

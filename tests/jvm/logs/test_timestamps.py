@@ -1,4 +1,4 @@
-"""When something was logged: every decoration of every generation, what stands around dumps, and what is none."""
+"""When something was logged: every decoration of every release, and the text around dumps."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from opskit.jvm.logs.timestamps import UNSTAMPED, Stamp, first_stamp, parse_stam
     ],
 )
 def test_every_decoration_gives_its_clock(head, text, time_s, uptime_s):
-    """The date as the log has it, its moment, and the uptime; each None where it is not told."""
+    """The date as the log has it, its moment, and the uptime; each None where it is unknown."""
     stamp = parse_stamp(head)
     assert stamp.text == text
     assert stamp.time_s == (None if time_s is None else pytest.approx(time_s, abs=1e-6))
@@ -47,7 +47,7 @@ def test_a_date_that_is_none_is_no_stamp():
 
 
 def test_local_time_leaves_the_zone_out():
-    """`local_s` is what the clock on the wall said."""
+    """`local_s` is the local time of the stamp."""
     stamp = parse_stamp(b"2017-03-05T07:46:46.000-0500: ")
     assert stamp.time_s - stamp.local_s == 5 * 3600
 
@@ -63,7 +63,7 @@ def test_the_first_stamp_of_a_log_is_that_of_its_first_stamped_line():
     st.sampled_from(["", "[7]"]),
 )
 def test_uptimes_of_many_are_those_of_each(values, before):
-    """The quick way over a common shape gives what the slow one gives, whatever comes before and however wide it is."""
+    """Reading by a common shape gives the same as reading one by one, with any prefix of any width."""
     heads = [f"{before * (number % 3)}[{value:.3f}s][info] ".encode() for number, value in enumerate(values)]
     assert uptimes_s(heads) == [parse_stamp(head).uptime_s for head in heads]
     legacy = [f"{' *' * (number % 2)} {value:.3f}: ".encode() for number, value in enumerate(values)]
@@ -82,14 +82,14 @@ def test_uptimes_of_many_are_those_of_each(values, before):
     ("nothing at all", Stamp()),
 ])  # fmt: skip
 def test_stamps(context, stamp):
-    """GC logs of both kinds, date(1), command lines, file names; None for what is not told."""
+    """GC logs of both kinds, date(1), command lines, file names; None where a value is unknown."""
     found = read_stamp(context)
     assert found == stamp._replace(local_s=found.local_s, text=found.text)
 
 
 @given(st.binary(max_size=200))
 def test_no_bytes_make_it_fail(data):
-    """Whatever stands before a line."""
+    """Any bytes before a line are accepted."""
     parse_stamp(data)
     read_stamp(data.decode("utf-8", "surrogateescape"))
     assert len(uptimes_s([data, data])) in (0, 2)

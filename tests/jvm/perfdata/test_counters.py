@@ -25,7 +25,7 @@ def load(name):
 
 @pytest.mark.parametrize("path", sorted(FIXTURES.glob("jdk*")), ids=lambda path: path.name)
 def test_every_collector_is_named_and_its_heap_is_as_it_was_started(path):
-    """All were started with -Xms32m -Xmx64m; some round the start up, none the end."""
+    """All were started with -Xms32m -Xmx64m; some round up the initial size, none the limit."""
     perf = load(path.name)
     _, _, name = path.name.partition("-")
     wanted = "ZGC-generational" if path.name == "jdk25-z" else COLLECTORS[name]
@@ -37,7 +37,7 @@ def test_every_collector_is_named_and_its_heap_is_as_it_was_started(path):
     gc = gc_work(perf)
     stops = perf.number("sun.rt.safepoints")
     if name in ("shenandoah", "genshen") or path.name == "jdk11-z":
-        assert gc == GcWork(None, None, None)  # nothing that would be pauses
+        assert gc == GcWork(None, None, None)  # it has no counter of pauses
     elif name == "epsilon":
         assert gc == GcWork(0, 0, 0.0)
         assert stops == 0
@@ -61,7 +61,7 @@ def test_before_13_the_time_at_safepoints_has_the_way_there_in_it():
 
 
 def test_jdk_7_and_8():
-    """Permanent generation is no heap; G1 has two collectors; CMS's second counts its pauses."""
+    """The permanent generation is not heap; G1 has two collectors; CMS's second one counts its pauses."""
     perf = parse_hsperfdata(
         hsperf.build({
             "sun.gc.policy.name": "ParNew:CMS", "sun.os.hrt.frequency": (1000, hsperf.HERTZ),

@@ -1,4 +1,4 @@
-"""How long a JVM has stood still, by its own counters."""
+"""Time at safepoints, by the JVM's own counters."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from opskit.proc.fs import ProcFS
 
 
 def perf(version, **ticks):
-    counters = {f"sun.rt.{name}": Counter(value, Unit.TICKS, None, False) for name, value in ticks.items()}
-    counters["sun.os.hrt.frequency"] = Counter(1000, Unit.HERTZ, None, False)
-    counters["java.property.java.vm.specification.version"] = Counter(version, Unit.STRING, None, True)
-    return PerfData("x", (2, 0), accessible=True, used_bytes=0, overflow_bytes=0, changed_ticks=0, counters=counters)
+    counters = {f"sun.rt.{name}": Counter(value, Unit.TICKS) for name, value in ticks.items()}
+    counters["sun.os.hrt.frequency"] = Counter(1000, Unit.HERTZ)
+    counters["java.property.java.vm.specification.version"] = Counter(version, Unit.STRING)
+    return PerfData("x", accessible=True, counters=counters)
 
 
 @pytest.mark.parametrize(("version", "seconds"), [("1.8", 3.0), ("11", 3.0), ("13", 5.0), ("25", 5.0)])
 def test_reaching_the_safepoint_belongs_to_the_stop(version, seconds):
-    """Since JDK 13 the time until all threads stood still is a counter of its own."""
+    """Since JDK 13 the time to safepoint has a counter of its own."""
     assert stopped_s(perf(version, safepointTime=3000, safepointSyncTime=2000)) == seconds
 
 
 def test_what_is_not_counted_is_unknown():
-    """Never 0."""
+    """Unknown, not 0."""
     assert stopped_s(perf("17")) is None
     assert StopClock(ProcFS(), None).read_s() is None
 
 
 def test_a_real_jvm_counts_its_stops(workload, jvm_version):
-    """A thread dump makes the clock go on, by no more than the dump took."""
+    """A thread dump advances the counter by at most the time that it took."""
     jvm = workload("sleep=5", version=jvm_version)
     client = AttachClient(ProcFS(), jvm.pid, jvms.START_S)
     clock = StopClock(client.fs, client.target.jvm.perf)

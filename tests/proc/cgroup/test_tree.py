@@ -124,7 +124,7 @@ def test_the_hosts_mount_seen_from_a_cgroup_namespace(tree):
 
 
 def test_a_cgroup_with_an_unknown_path_is_searched_for(tree):
-    """From inside, our own cgroup is /: it is the one, as far down as the namespace's root is, that has the process."""
+    """From inside, our own cgroup is /: the one at the depth of the namespace's root that contains the process."""
     root = tree(
         {
             "proc/1/mountinfo": V2.replace(" / /sys", " /../.. /sys"),
@@ -179,13 +179,13 @@ def level_at(directory="/sys/fs/cgroup/a", path="/a", version=2):
      ("5 6\n", None), ("5x\n", None), ("x5\n", None), ("-\n", None)],
 )  # fmt: skip
 def test_a_file_of_one_number(tree, text, number):
-    """The number, or None for `max` and for whatever is none."""
+    """The number, or None for `max` and for other text."""
     fs = fs_of(tree({"sys/fs/cgroup/a/pids.max": text}))
     assert level_at().number(fs, "pids.max") == number
 
 
 def test_a_file_of_a_cgroup_is_stripped_and_may_be_absent(tree):
-    """None where it is not there, is a directory, or must not be read."""
+    """None where it is missing, a directory, or not readable."""
     fs = fs_of(tree({"sys/fs/cgroup/a/cgroup.type": " domain\n", "sys/fs/cgroup/a/b/x": ""}))
     assert level_at().load(fs, "cgroup.type") == "domain"
     assert [level_at().load(fs, name) for name in ("absent", "b")] == [None, None]
@@ -219,7 +219,7 @@ def test_what_must_not_be_read_is_there_all_the_same(open_tree, as_user):
 
 
 def test_a_table_leaves_out_what_is_no_pair_of_key_and_number(tree):
-    """memory.stat, cpu.stat, pids.events: a line of the kernel's that says something else is no number, and no error."""
+    """memory.stat, cpu.stat, pids.events: lines of another form are skipped."""
     text = "anon 4096\nfile 0\nlone\nkey max\nkey2 1 2\n\nkey3 -1\n12 34\nkey4 5x\nlast 18446744073709551615"
     fs = fs_of(tree({"sys/fs/cgroup/a/memory.stat": text, "sys/fs/cgroup/a/empty": ""}))
     assert level_at().table(fs, "memory.stat") == {"anon": 4096, "file": 0, "12": 34, "last": 18446744073709551615}
@@ -228,7 +228,7 @@ def test_a_table_leaves_out_what_is_no_pair_of_key_and_number(tree):
 
 
 def test_the_cgroups_right_below(tree):
-    """Directories alone, by their names; with their paths, their places and the version. None where the cgroup is gone."""
+    """Only directories, by name; with path, directory and version. Empty where the cgroup is gone."""
     files = {f"sys/fs/cgroup/a/{name}/cgroup.procs": "" for name in ("z.slice", "b", "b/deeper")}
     fs = fs_of(tree(files | {"sys/fs/cgroup/a/cgroup.procs": ""}))
     assert level_at().children(fs) == [
@@ -280,7 +280,7 @@ def test_only_the_hierarchy_of_the_controller_is_looked_at(tree):
 
 
 def test_a_container_of_v2_is_not_complete(tree):
-    """The top of what it sees has a type, which the machine's root has not."""
+    """The topmost visible cgroup has a type, which the machine's root does not have."""
     files = {
         "proc/1/mountinfo": V2,
         "proc/4242/cgroup": "0::/a\n",
@@ -362,7 +362,7 @@ def test_the_mounts_are_those_of_whom_the_tree_belongs_to(tree):
 
 
 def test_of_this_machine_the_mounts_are_our_own():
-    """Not those of init, which may have others; held against what the kernel says of ourselves."""
+    """Not those of init, which may differ; compared with the kernel's data about ourselves."""
     with open("/proc/self/mountinfo", encoding="utf-8") as file:
         points = [
             line.split()[4] for line in file if line.split()[line.split().index("-") + 1] in ("cgroup", "cgroup2")
@@ -391,7 +391,7 @@ def test_our_own_place_is_where_our_very_pid_is(tree):
 
 
 def test_a_known_path_is_not_searched_for(tree):
-    """A mount of the whole tree has no `..`: a path it does not show is nowhere, though the pid is somewhere."""
+    """A mount of the whole tree has no `..`: a path that it does not show is not found by the PID."""
     root = tree(
         {
             "proc/1/mountinfo": V2.replace(" / /sys", " /docker /sys"),
@@ -419,7 +419,7 @@ def test_without_a_pid_nothing_is_searched_for(tree):
 
 
 def test_the_top_of_a_controller(tree):
-    """v1's hierarchy of it before v2, and v2 only where it has it; None where it is mounted nowhere."""
+    """v1's hierarchy before v2, and v2 only with the controller; None where neither is mounted."""
     hybrid = V1.replace("pids", "memory") + V1 + V2.replace("/sys/fs/cgroup", "/sys/fs/cgroup/unified")
     root = tree({"proc/1/mountinfo": hybrid, "sys/fs/cgroup/unified/cgroup.controllers": "cpu io\n"})
     fs = fs_of(root)

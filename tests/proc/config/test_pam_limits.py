@@ -164,7 +164,7 @@ def real(root_only, tmp_path):
     ],
 )  # fmt: skip
 def test_what_pam_limits_really_gives(real, read, conf, drop_ins):
-    """A session that was really opened has the limits that the files are said to give, and for the rest those of before."""
+    """A session opened by PAM has the limits that we compute, and otherwise its old ones."""
     said = values(
         read(
             conf,
@@ -197,7 +197,7 @@ def test_limits_d_is_read_in_the_order_of_the_names(read):
 
 
 def test_wildcards_pass_root_by_on_debian_and_hold_elsewhere(tree):
-    """A line for root itself always holds; an os-release of another kin makes `*` hold too."""
+    """A line for root itself always applies; `*` applies to root where os-release is not Debian's."""
     conf = "* - nproc 5\n@root - nofile 6\nroot - stack 7\n"
     for release, expected in (("ID=debian\n", 1), ('ID=ubuntu\nID_LIKE="debian"\n', 1), ("ID=fedora\n", 3)):
         root = tree({"etc/security/limits.conf": conf, "etc/os-release": release, "etc/group": "root:x:0:\n"})
@@ -216,7 +216,7 @@ def test_a_line_of_a_domain_and_a_dash_leaves_the_user_without_limits(read, line
 
 @pytest.mark.parametrize("line", ["* -", "bob -", "@staff -", "9000: -", "app soft"])
 def test_a_dash_for_others_changes_nothing(read, line):
-    """Nor does a wildcard with a dash."""
+    """A wildcard with a dash does not either."""
     assert values(read(f"app soft nproc 5\n{line}\n")) == {("nproc", "soft"): 5}
 
 
@@ -229,7 +229,7 @@ def test_an_unreadable_file_is_named_and_the_rest_goes_on(tree):
 
 
 def test_the_vendors_files_are_hidden_by_the_administrators(tree):
-    """/usr/lib/security holds for names that /etc does not have."""
+    """/usr/lib/security applies to names that /etc does not have."""
     root = tree(
         {
             "usr/lib/security/limits.conf": "app - nproc 1\n",
@@ -250,7 +250,7 @@ def test_a_file_without_a_last_newline_and_with_bytes_that_are_no_text(tree):
 
 @given(st.integers(min_value=0, max_value=2**70))
 def test_sizes_are_kb_and_saturate(number):
-    """As the C code does it with 64 bits."""
+    """As the C code computes with 64 bits."""
     value = parse_value("stack", str(number))
     assert value == (number * 1024 if number < (2**64 - 1) // 1024 else UNLIMITED)
     assert parse_value("nproc", str(number)) == (number if number < 2**64 - 1 else UNLIMITED)

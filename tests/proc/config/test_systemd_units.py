@@ -28,7 +28,7 @@ def test_the_administrators_file_hides_the_packages(tree):
 
 
 def test_drop_ins_come_after_by_file_name(tree):
-    """Of the unit, of its template, of its prefixes, of all services; an empty value takes back."""
+    """Of the unit, its template, its prefixes and all services; an empty value resets."""
     where = of(
         {
             "usr/lib/systemd/system/app-web@.service": "[Service]\nTasksMax=1\nMemoryMax=5\nLimitNPROC=8\n",

@@ -28,7 +28,7 @@ def test_a_zero_that_was_not_counted_is_unknown(text, release, negative):
 
 @pytest.mark.parametrize("text", ["", "1 2 3\n", "1 2 3 4 5 six\n", "1 2 3 4 5 6 7\n"])
 def test_another_form_is_refused(text):
-    """Never a guess."""
+    """Text that is not six numbers."""
     with pytest.raises(BadInput, match="dentry-state"):
         parse_dentry_state(text, "6.1")
 

@@ -31,7 +31,7 @@ def test_the_cpus_that_are_online():
 
 
 def test_this_machine():
-    """What the kernel here writes is read."""
+    """The file of this machine's kernel."""
     fs = ProcFS()
     assert fs.load(parse_cpu_count, "stat") == os.cpu_count()
     assert fs.load(parse_loadavg, "loadavg").tasks > 0

@@ -29,7 +29,7 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsysca
 
 
 def test_the_sample():
-    """Everything that is taken from it."""
+    """All fields of the record."""
     space = parse_maps(SAMPLE)
     assert (space.maps, space.arenas, space.guarded, space.top) == (9, 1, (8 << 20,), 1 << 47)
     assert (space.glibc, space.jvm, space.musl, space.allocator) == (

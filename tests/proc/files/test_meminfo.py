@@ -10,7 +10,7 @@ from opskit.proc.fs import ProcFS
 
 
 def test_meminfo():
-    """Bytes; counts stay counts; a number that was cut off is no smaller number."""
+    """Bytes; counts stay counts; a number that is cut off is refused."""
     assert parse_meminfo("MemTotal: 16 kB\nHugePages_Free:  7") == {"MemTotal": 16384, "HugePages_Free": 7}
     assert parse_meminfo("MemTotal: 16 kB") == {"MemTotal": 16384}
     for text in ("MemTotal: 16 kB\nSlab:      1", "MemTotal: 16 kB\nSlab:      12 k"):

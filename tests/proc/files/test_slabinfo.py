@@ -30,7 +30,7 @@ def test_the_current_form():
 
 
 def test_version_2_0_with_statistics():
-    """2.0 and (statistics): more groups follow, and mean nothing here."""
+    """2.0 and (statistics): additional groups are skipped."""
     text = (
         "slabinfo - version: 2.0 (statistics)\n# name  <active_objs> … : globalstat … : cpustat …\n"
         "dentry_cache   128   2486    180   22    2 : tunables   32   16    8 : slabdata    113    114    128 "
@@ -87,7 +87,7 @@ names = st.from_regex(r"[A-Za-z][A-Za-z0-9_:(),-]{0,20}( [a-z]{1,8})?", fullmatc
 
 @given(st.lists(st.tuples(names, *[numbers] * 6), min_size=1))
 def test_what_is_written_is_read_back(rows):
-    """Any names and numbers survive the way through the file's form."""
+    """Any names and numbers are read back from the file's format."""
     body = "".join(
         f"{name:<17} {active:6d} {objects:6d} {size:6d} {7:4d} {pages:4d} : tunables 0 0 0 : slabdata {slabs} {slabs} {extra}\n"
         for name, active, objects, size, slabs, pages, extra in rows
@@ -132,7 +132,7 @@ def test_a_machine_without_slub_has_none(tmp_path):
 
 
 def test_the_aliases_of_this_machine():
-    """What the links say here is what readlink says."""
+    """Compared with readlink on this machine."""
     folder = Path("/sys/kernel/slab")
     if not folder.is_dir():
         pytest.skip("needs SLUB")

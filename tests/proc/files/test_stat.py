@@ -18,7 +18,7 @@ def test_the_fields_stand_behind_the_last_parenthesis(comm):
     stat = parse_stat(f"4242 ({comm}) {REST}\n")
     assert (stat.pid, stat.comm, stat.state, stat.ppid) == (4242, comm, "S", 1)
     assert (stat.flags, stat.major_faults, stat.user_ticks, stat.system_ticks) == (1077936384, 12, 310, 45)
-    assert (stat.threads, stat.start_ticks, stat.vsize_bytes, stat.rss_pages) == (35, 8675309, 4096000, -7)
+    assert (stat.threads, stat.start_ticks) == (35, 8675309)
 
 
 def test_kernel_threads_and_exiting_processes():
@@ -49,4 +49,3 @@ def test_anything_else_is_refused(text, problem):
 def test_our_own():
     stat = ProcFS().load(parse_stat, "self", "stat")
     assert (stat.pid, stat.ppid) == (os.getpid(), os.getppid())
-    assert stat.rss_pages > 100

@@ -36,7 +36,7 @@ def test_what_is_not_there_is_unknown():
 
 
 def test_a_newline_in_the_name():
-    """The rest of the name is no field."""
+    """The part of the name behind the newline is not a field."""
     assert parse_status("Name:\ta\nUid\nUid:\t1\t1\t1\t1\n").real_uid == 1
 
 

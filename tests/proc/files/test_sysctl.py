@@ -14,5 +14,5 @@ def test_a_number_or_unknown(tree):
 
 
 def test_this_machine():
-    """What the kernel here writes is read."""
+    """A value of this machine's kernel."""
     assert read_sysctl(ProcFS(), "kernel", "threads-max") > 0

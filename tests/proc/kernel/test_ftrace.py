@@ -72,7 +72,7 @@ print fmt: "dfd: 0x%%08lx, filename: 0x%%08lx", ((unsigned long)(REC->dfd)), ((u
 
 
 def test_where_the_path_of_a_call_stands():
-    """By the name of the argument; a call without a path has none, nor has a file that says nothing sensible."""
+    """By the name of the argument; None for a call without a path, and for a malformed file."""
     assert parse_path_offset(FORMAT % ("newfstatat", "const char * filename", "24")) == 24
     assert parse_path_offset(FORMAT % ("rename", "const char * oldname", "16")) == 16
     assert parse_path_offset(FORMAT % ("readlink", "const char *path", "16")) == 16

@@ -105,5 +105,5 @@ def test_an_event_ends_with_its_process(root_only):
 
 @given(st.binary(max_size=200))
 def test_any_bytes_end(data):
-    """Every step is forward: garbage is not read for ever, nor past its end."""
+    """Each step goes forward: reading garbage ends, and not past the end."""
     assert sum(8 + len(body) for _, _, body in perf.records(data + bytes(-len(data) % 8))) <= len(data) + 8

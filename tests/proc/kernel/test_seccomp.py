@@ -1,4 +1,4 @@
-"""What a seccomp filter answers to the start of a thread."""
+"""The answer of a seccomp filter to the start of a thread."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from trees import Link
 
 from opskit.errors import BadInput
 from opskit.proc.fs import ProcFS
+from opskit.proc.kernel import syscalls
 from opskit.proc.kernel.seccomp import Undecided, filter_answer, own_answer, parse_filter, run, start_answer
 from opskit.proc.kernel.syscalls import seccomp_filters
 
@@ -107,14 +108,14 @@ def test_arithmetic_memory_and_jumps():
 
 @pytest.mark.parametrize("data", [b"", b"\0" * 7, b"\0" * 12])
 def test_half_an_instruction_is_refused(data):
-    """Whatever the kernel sends, it is whole."""
+    """Only whole instructions are accepted."""
     with pytest.raises(BadInput):
         parse_filter(data)
 
 
 @given(st.binary(min_size=8, max_size=160).filter(lambda data: len(data) % 8 == 0))
 def test_no_program_hangs_or_breaks_it(data):
-    """Jumps go forward only, as the kernel's verifier wants them; the rest is an answer or undecided."""
+    """Jumps go forward only, as the kernel's verifier requires; every program ends with an answer or undecided."""
     try:
         value = run(parse_filter(data), {0: 435, 4: X86})
     except Undecided:
@@ -135,7 +136,7 @@ def test_no_program_hangs_or_breaks_it(data):
     ],
 )
 def test_a_process_is_stopped_only_where_it_does_not_notice(tree, doing, link, asked):
-    """What it sleeps in decides whether its filters are read at all."""
+    """The system call that it sleeps in decides whether its filters are read."""
     files = {"proc/7/syscall": doing} | ({"proc/7/fd/3": Link(link)} if link else {})
     called = []
 
@@ -173,7 +174,7 @@ def test_the_answer_to_opskit_itself(code_, starts, answer):
     assert own_answer(code_, lambda: starts) == answer
 
 
-# --- held against the kernel ---
+# --- compared with the kernel ---
 
 LD, LDX, ST, STX, ALU, JMP, RET, MISC = range(8)
 ABS, IMM, MEM, LEN, X = 0x20, 0x00, 0x60, 0x80, 0x08
@@ -198,7 +199,7 @@ def install(*programs):
 
 
 def in_a_child(work):
-    """What a function gives, run in a child: its number, or `signal N`."""
+    """The number that a function returns in a child, or `signal N`."""
     receive, send = os.pipe()
     child = os.fork()
     if not child:
@@ -216,7 +217,7 @@ def in_a_child(work):
 
 
 def kernels(body, arguments):
-    """What the kernel computes: a filter's accumulator, twelve bits each as the errno with which it answers three calls."""
+    """A filter's accumulator as the kernel computes it: twelve bits each as the errno of three calls."""
     start = [
         (LD | ABS, 0, 0, 0),
         (JMP | JGE, 0, 1, NOBODYS_CALL),
@@ -392,8 +393,8 @@ def test_the_upper_half_of_clones_flags_is_nothing():
     assert start_answer([zero], "x86_64") == "allowed"
 
 
-# The calls that a stopped process takes up again, by the kernel's tables (arch/x86/entry/syscalls/syscall_64.tbl,
-# include/uapi/asm-generic/unistd.h): as it would call them to sleep for ever.
+# The calls that the kernel restarts after a stop, by its tables (arch/x86/entry/syscalls/syscall_64.tbl,
+# include/uapi/asm-generic/unistd.h), with arguments with which they sleep forever.
 SLEEPS = {
     "poll": (7, (0, 0, -1)),
     "select": (23, (0, 0, 0, 0, 0)),
@@ -412,7 +413,7 @@ SLEEPS = {
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers are x86-64's")
 @pytest.mark.parametrize("name", [*SLEEPS, "read", "epoll_wait"])
 def test_a_real_sleeper_does_not_notice_that_its_filter_was_read(root_only, name):
-    """It sleeps on in the same call. A call that would return EINTR is left alone, and so is a read from a socket."""
+    """It stays in the same call. Where a call would return EINTR, as a read from a socket, no filter is read."""
     left, right = socket.socketpair()
     reading, writing = os.pipe()
     woken, wake = os.pipe()
@@ -449,7 +450,7 @@ def test_a_real_sleeper_does_not_notice_that_its_filter_was_read(root_only, name
             pytest.fail(f"{name} is not slept in: {before}")
         answer = filter_answer(fs, child, "x86_64", read)
         time.sleep(0.02)
-        # Where time has passed, the kernel takes it up as restart_syscall(2).
+        # A call with a timeout is restarted as restart_syscall(2).
         assert fs.read(child, "syscall").split()[0].decode() in (call, "219")
         assert not select.select([woken], [], [], 0)[0]
         assert (answer, bool(asked)) == ((None, False) if name == "epoll_wait" else ("allowed", True))
@@ -460,6 +461,39 @@ def test_a_real_sleeper_does_not_notice_that_its_filter_was_read(root_only, name
             os.close(fd)
         left.close()
         right.close()
+
+
+def test_a_signal_between_seize_and_interrupt_is_delivered(root_only, monkeypatch):
+    """The tracer passes on the signal at which the process stopped first."""
+    heard, hear = os.pipe()
+    child = os.fork()
+    if not child:
+        signal.signal(signal.SIGUSR1, lambda *_: os.write(hear, b"signal"))
+        install(code((RET, 0, 0, ALLOW)))
+        os.write(hear, b"ready")
+        while True:
+            time.sleep(600)
+    ptrace = syscalls._ptrace
+
+    def with_signal(request, *rest):
+        result = ptrace(request, *rest)
+        if request == syscalls._PTRACE_SEIZE:
+            os.kill(child, signal.SIGUSR1)
+            while b"tracing stop" not in ProcFS().read(child, "status"):
+                time.sleep(0.001)
+        return result
+
+    try:
+        assert os.read(heard, 6) == b"ready"
+        monkeypatch.setattr(syscalls, "_ptrace", with_signal)
+        assert len(seccomp_filters(child)) == 1
+        assert select.select([heard], [], [], 60)[0], "the signal was lost"
+        assert os.read(heard, 6) == b"signal"
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        os.close(heard)
+        os.close(hear)
 
 
 @pytest.mark.parametrize(
@@ -495,7 +529,7 @@ def test_what_is_slept_in_must_be_known(tree, machine, doing):
 
 
 def test_no_filter_and_a_garbled_one_are_no_answer(tree):
-    """A process whose filter went away meanwhile cannot be; half an instruction is none."""
+    """An empty list of filters, and half an instruction."""
     root = tree({"proc/7/syscall": "running\n"})
     fs = ProcFS(f"{root}/proc", str(root))
     assert filter_answer(fs, 7, "x86_64", lambda _pid: []) is None
@@ -503,6 +537,6 @@ def test_no_filter_and_a_garbled_one_are_no_answer(tree):
 
 
 def test_a_kernel_that_looks_at_the_pointer_first_lets_it_pass():
-    """EFAULT comes from the kernel itself as EINVAL does."""
+    """EFAULT, like EINVAL, comes from the kernel, not from a filter."""
     assert own_answer(errno.EFAULT, lambda: False) == "allowed"
     assert own_answer(errno.EACCES, lambda: True) == "EACCES"

@@ -88,7 +88,7 @@ def test_the_same_tree_gives_the_same_bytes_whatever_the_order_of_stacks():
 
 @pytest.mark.parametrize("inverted", [False, True])
 def test_boxes_keep_the_area_law(inverted):
-    """In the file itself: a box is as wide as its share, and lies on, or hangs below, its caller."""
+    """In the file itself: a box is as wide as its share, and lies above or below its caller."""
     tree = compare((), [(("main", "a", "x"), 30), (("main", "a"), 10), (("main", "b"), 60)])
     svg = parsed(draw(picture(tree, inverted=inverted)))
     found = {title.partition(" ")[0]: box for title, *box in boxes(svg)}

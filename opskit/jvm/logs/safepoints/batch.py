@@ -11,7 +11,7 @@ from opskit.records import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-TIME = rb"(\d{1,10}[.,]\d{1,9})"  # HotSpot prints seconds with seven digits behind the point
+TIME = rb"(\d{1,10}[.,]\d{1,9})"  # HotSpot prints seconds with seven digits after the point
 APPLICATION_MARK = b"Application time: "
 APPLICATION = re.compile(APPLICATION_MARK + TIME + rb" seconds")
 
@@ -63,7 +63,7 @@ class Batch:
         return self._heads
 
     def head(self, index: int) -> bytes:
-        """The same for the first (0) or the last (-1) one alone, which is cheap."""
+        """The same for the first (0) or the last (-1) one, without cutting out the others."""
         if self._heads is not None:
             return self._heads[index]
         at = self._text.find(self._mark) if index == 0 else self._text.rfind(self._mark)
@@ -71,7 +71,7 @@ class Batch:
 
     @property
     def application(self) -> tuple[float, int]:
-        """The time between safepoints, as far as the log has it, and how often it has."""
+        """The times between safepoints that the log has: their sum, and how many."""
         if self._application is None:
             times = floats(APPLICATION.findall(self._text))
             self._application = sum(times), len(times)

@@ -45,7 +45,7 @@ _HEADED_LINE = re.compile(rb"(?m:^)([^T\n]*)" + _STOPPED_LINE.pattern)
 _SHORT_LINE = re.compile(
     rb"(?m:^)([^T\n]*)" + STOPPED_MARK + rb"0\.(\d{7}) seconds, Stopping threads took: 0\.(\d{7}) seconds\n"
 )
-# Decorations alone, in which no mark fits (no S, no underscore, blanks only before a bracket closes), and a whole group of them.
+# Only decorations, in which no mark fits (no S, no underscore, blanks only before a bracket closes), and a whole group.
 _DECORATIONS = rb"\[[^ \n_S]*(?: +\]\[[^ \n_S]*)? *\] "
 _GROUP = re.compile(
     rb"(?m:^)(?:" + _DECORATIONS + APPLICATION_MARK + _POINT_TIME + rb" seconds\n)?"
@@ -150,7 +150,7 @@ def releases(*, decorated: bool, with_ttsp: bool) -> tuple[int, int | None]:
 
 
 def _ten_millionths(digits: Sequence[bytes]) -> list[float]:
-    """Seven digits after the point each; the division rounds as reading the whole number would."""
+    """Seconds, by the seven digits after the point; the division rounds as float() of the whole number does."""
     return [digit / 1e7 for digit in map(int, digits)]
 
 
@@ -161,7 +161,7 @@ def _maybe_floats(texts: Sequence[bytes]) -> list[float | None] | list[float] | 
 
 
 def nanos_alone(text: bytes, count: int) -> Batch | None:
-    """All of a text in nanoseconds that has `count` marks; None where one of them is odd."""
+    """All safepoints of a text in nanoseconds with `count` marks; None where one of them has another form."""
     found = _NANOS_LINE.findall(text)
     if len(found) != count or text.count(_NANOS_HEAD) != count:
         return None

@@ -1,4 +1,4 @@
-r"""HotSpot's own account of its safepoints, of every generation, out of logs that hold much else.
+r"""Read HotSpot's safepoints of every release from logs that contain other lines too.
 
 The lines are described in lines.py; -XX:+SafepointTimeout adds:
 
@@ -8,7 +8,7 @@ The lines are described in lines.py; -XX:+SafepointTimeout adds:
 
 Sources: share/runtime/safepoint.cpp and share/services/runtimeService.cpp of each release.
 
-A log of one dialect goes through a regular expression, chunk by chunk; whatever is mixed or odd goes line by line.
+A chunk in one dialect is read by one regular expression, any other chunk line by line.
 """
 
 from __future__ import annotations
@@ -40,12 +40,13 @@ _OTHERS = b"(others)"
 
 
 class SafepointLog:
-    """Reads chunks of one log after another; what it noticed besides the safepoints is in its attributes.
+    """A reader of logs, one after another, in chunks. Its attributes say what the logs contain besides safepoints.
 
-    `lines` counts all lines, `unreadable` those that look like a safepoint's and are none (cut, garbled), `first_unreadable`
-    is (line number, text). `coarse`: how many came from a table in whole milliseconds. `late_threads`: name -> how often a safepoint timed out on it;
-    `unreached`: those that the last one in the log still waited for when the log ends.
-    `jdk`: the feature release (8, 17, …) that the log names, else `jdk_range` has those that write its dialect.
+    `lines` counts all lines, `unreadable` those that look like a safepoint's but are not (cut, garbled),
+    `first_unreadable` is (line number, text). `coarse`: how many came from a table in whole milliseconds.
+    `late_threads`: name -> how often a safepoint timed out on it; `unreached`: those that the last one in the log still
+    waited for when the log ends. `jdk`: the feature release (8, 17, …) that the log names, else `jdk_range` has those
+    that write its dialect.
     """
 
     def __init__(self) -> None:
@@ -100,22 +101,22 @@ class SafepointLog:
             yield batch
 
     def _at_once(self, text: bytes, lines: int) -> Batch | None:
-        """All safepoints of the chunk where that is sure to be what its lines say one by one; None otherwise."""
+        """All safepoints of the chunk by one regular expression; None where its lines must be read one by one."""
         if self._operation is not None or self._row is not None or self._late or self._in_timeout:
             return None
         batch = own.stops_alone(text, lines, one_t=True) if text.count(b"T") == lines else None
         if batch is None and self._groups and not self._table:
             batch = own.groups_alone(text, lines)
         if batch is not None:
-            return self._learn(batch, text)
+            return self._noted(batch, text)
         stopped = text.count(STOPPED_MARK)
         if stopped == lines:
-            return self._learn(own.stops_alone(text, lines, one_t=False), text)
+            return self._noted(own.stops_alone(text, lines, one_t=False), text)
         if nanos := text.count(NANOS_MARK):
             others = (STOPPED_MARK, APPLICATION_MARK, ENTERING_MARK, TOOK_MARK)
             if self._may_have_rows(text) or any(mark in text for mark in others):
                 return None
-            return self._learn(own.nanos_alone(text, nanos))
+            return self._noted(own.nanos_alone(text, nanos))
         # Where times, entering and leaving are all there is, one on each line, nothing else needs to be looked for.
         entering = text.count(ENTERING_MARK)
         rest = lines - text.count(own.LEAVING_END) - entering
@@ -123,20 +124,20 @@ class SafepointLog:
         if not plain and self._may_have_rows(text):
             return None
         self._groups |= entering > 0
-        return self._learn(own.stops_among_others(text, stopped), text)
+        return self._noted(own.stops_among_others(text, stopped), text)
 
-    def _learn(self, batch: Batch | None, seconds: bytes | None = None) -> Batch | None:
-        """The batch; what its lines, in `seconds` or in nanoseconds, say of the release is kept."""
+    def _noted(self, batch: Batch | None, seconds: bytes | None = None) -> Batch | None:
+        """Note the releases that write the batch's lines; return it. `seconds`: their text; None: they are in nanoseconds."""
         if batch is not None and batch.stops_s:
             self._stop_lines = True
             for low, high in {(13, None)} if seconds is None else own.releases_of(batch, seconds):
-                self._tell_range(low, high)
+                self._note_releases(low, high)
         return batch
 
     def _may_have_rows(self, text: bytes) -> bool:
         return self._table or TABLE_MARK in text or ROW_MARK in text or _TIMEOUT_MARK in text
 
-    def _tell_range(self, low: int, high: int | None) -> None:
+    def _note_releases(self, low: int, high: int | None) -> None:
         if self.jdk_range is not None:
             known_low, known_high = self.jdk_range
             low = min(low, known_low)
@@ -192,10 +193,10 @@ class SafepointLog:
             self._could_not_read(line)
         for record in records:
             if record.gap_s is not None:
-                self._tell_range(13, None)
+                self._note_releases(13, None)
             else:
                 decorated = self._operation is not None or b"][" in record.head
-                self._tell_range(*own.releases(decorated=decorated, with_ttsp=record.ttsp_s is not None))
+                self._note_releases(*own.releases(decorated=decorated, with_ttsp=record.ttsp_s is not None))
             operation = record.operation or self._operation
             if self._row is not None and self._rows == 1:  # else they came all at once, and are about earlier ones
                 operation = operation or self._row.operation
@@ -207,13 +208,11 @@ class SafepointLog:
         self.first_unreadable = self.first_unreadable or (self.lines, line)
 
     def _pending_row(self) -> list[Record]:
-        """The row that no line of its own has followed: a safepoint itself, unless each has a line in this log."""
+        """The last row, where no line about its safepoint follows it; none in a log that has such lines."""
         row, self._row = self._row, None
-        if row is None:
+        if row is None or self._stop_lines:
             return []
-        if self._stop_lines:
-            return []
-        self._tell_range(*row.releases)
+        self._note_releases(*row.releases)
         self.coarse += row.coarse
         late, self._late = tuple(self._late), []
         return [Record(row.head, row.operation, row.stop_s, row.ttsp_s, None, late)]

@@ -119,7 +119,7 @@ DOCUMENT: Sequence[Field[Shown]] = (
 def stack_columns(
     stacks: Sequence[WeightedStack], *, on_cpu: bool, full_names: bool, most_frames: int | None
 ) -> list[Field[Any]]:
-    """The table's columns; shares are of all `stacks`. `most_frames`: the room for a stack on a terminal."""
+    """The table's columns; shares are of all `stacks`. `most_frames`: how many of a stack are shown on a terminal."""
     samples = sum(stack.samples for stack in stacks)
     known = [stack.cpu_ms for stack in stacks if stack.cpu_ms is not None]
     cpu_ms = sum(known)

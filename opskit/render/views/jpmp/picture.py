@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from opskit import __version__
 from opskit.errors import UsageError
-from opskit.quantities import plural
+from opskit.quantities import agreeing, plural
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def draw(
     tree = flame_tree.compare(paths_before, paths, flame_layout.NARROWEST_PX / flame_layout.drawn_px(look.width_px))
     said = [] if before is None else _nothing_in_common(now, before, tree, paths, paths_before)
     if tree.left_out:
-        are = "is" if tree.left_out == 1 else "are"
+        are = agreeing(tree.left_out, "is", "are")
         said.append(f"{plural(tree.left_out, 'frame')} {are} narrower than 0.1 px and left out")
     tree = flame_tree.thin(tree, flame_layout.bytes_of(tree, look.width_px), flame_layout.MOST_BYTES)
     if tree.thinned:
@@ -115,9 +115,9 @@ def _reading(look: Look, now: Drawn, before: Drawn | None, tree: FlameTree, stac
         return f"{weight / 1000:,.0f} CPU ms" if on_cpu else f"{weight:,} samples"
 
     width = "CPU ms" if on_cpu else "samples"
-    place = f"a frame {'hangs below' if look.inverted else 'stands on'} its caller"
+    place = f"a frame is {'below' if look.inverted else 'above'} its caller"
     if look.reverse:
-        place = f"merged from the leaves: a frame's callers {'hang below' if look.inverted else 'stand on'} it"
+        place = f"merged from the leaves: a frame's callers are {'below' if look.inverted else 'above'} it"
     if before is None:
         return [f"{amount(tree.total)} in {plural(stacks, 'stack')}; widths are {width}; {place}"]
     return [

@@ -82,7 +82,8 @@ def profile_report(about: About, facts: Facts, how: Weighing, profile: Profile, 
     from opskit.render.views.jpmp.document import DOCUMENT, Shown, stack_columns
 
     rows = ordered[: view.top or None]
-    hidden = 0 if how.selection.idle else sum(stack.idle and not stack.deadlocked for stack in profile.stacks)
+    with_idle = stacks.select(profile.stacks, how.selection._replace(idle=True))
+    hidden = 0 if how.selection.idle else sum(stack.idle and not stack.deadlocked for stack in with_idle)
     most = _FRAMES_ON_SCREEN if view.terminal and how.selection.depth is None else None
     columns = stack_columns(profile.stacks, on_cpu=how.on_cpu, full_names=how.naming.full, most_frames=most)
     return Report(
@@ -111,7 +112,7 @@ def _lines(how: Weighing, profile: Profile, view: View) -> Iterable[str]:
         selected = [stack._replace(frames=stack.frames[::-1]) for stack in selected]
     write = sentences.root_first if folded else partial(sentences.leaf_first, full=how.naming.full)
     rows = stacks.lines_by_weight(selected, write, on_cpu=how.on_cpu)[: view.top or None]
-    return (sentences.folded_lines if folded else sentences.count_lines)(rows)
+    return sentences.weighed_lines(rows, folded=folded)
 
 
 def _picture_report(

@@ -46,7 +46,7 @@ def asides(facts: Facts) -> Iterator[str]:
     """What went wrong while reading."""
     for cut in facts.cut_off:
         place = f"dump {cut.number} of {cut.dumps}" if cut.dumps > 1 else "the dump"
-        yield f"{cut.source}: {place} is cut off: {cut.whole_stacks} stacks were whole, the rest is missing"
+        yield f"{cut.source}: {place} is cut off: {plural(cut.whole_stacks, 'whole stack')}, the rest is missing"
     live = facts.live
     if live is not None and live.ended == "exited":
         yield f"the JVM {live.pid} ended after {plural(len(live.dumps), 'sample')} of {live.schedule.samples}"
@@ -68,7 +68,7 @@ def taken_line(facts: Facts, *, running: bool = True) -> str:
 
 
 def hottest(stacks: Sequence[WeightedStack]) -> str | None:
-    """`Workload.work uses 97 % of the CPU time (11,600 ms) in burn-* (4)`; None where no CPU time is known."""
+    """`Workload.work uses 97 % of the CPU time (11,600 ms) in burn-*`; None where no CPU time is known."""
     weights: dict[str, float] = {}
     for stack in stacks:
         if stack.frames:
@@ -88,7 +88,7 @@ def _of_run(live: Sampled) -> Iterator[str]:
     most, source = ("at most ", "the dumps' wall time") if live.stops_are_bounds else ("", "hsperfdata")
     yield f"sampling paused the JVM for {most}{live.stopped_ms:.1f} ms ({share}{source})"
     if live.throttled_percent:
-        yield f"throttled by its CPU quota {live.throttled_percent:.0f} %"
+        yield f"throttled by its CPU quota in {live.throttled_percent:.0f} % of the periods"
     if live.late:
         yield f"{plural(live.late, 'sample')} came late: a dump takes longer than the interval"
     limit = live.schedule.max_stop_percent or DEFAULT_MAX_STOP_PERCENT
@@ -102,7 +102,7 @@ def _of_run(live: Sampled) -> Iterator[str]:
         yield f"the pauses are more than {limit:g} % of the run (--max-stop): give an INTERVAL of {longer_s:.2g} s or more"
     if live.ended == "long stop":
         goes_on = shell.command("opskit", "jpmp", live.pid, live.schedule.samples, "--max-stop", f"{limit:g}")
-        yield f"ended after the first sample, which paused the JVM for {live.stops_ms[0]:.0f} ms; to continue: {goes_on}"
+        yield f"ended after the first sample, which paused the JVM for {most}{live.stops_ms[0]:.0f} ms; to continue: {goes_on}"
     if cut_off := sum(dump.cut_off for dump in live.dumps):
         yield f"{plural(cut_off, 'sample')} cut off: the JVM did not write all of its threads"
     if live.kind == "threads":
@@ -129,14 +129,9 @@ def root_first(stack: WeightedStack) -> str:
     return printable(";".join(frame.replace(";", ":") for frame in reversed(stack.frames)))
 
 
-def count_lines(rows: Iterable[tuple[int, str]]) -> Iterator[str]:
-    """`uniq -c`: the weight in 7 columns, a space, the stack."""
-    return (f"{weight:7d} {text}" for weight, text in rows)
-
-
-def folded_lines(rows: Iterable[tuple[int, str]]) -> Iterator[str]:
-    """The stack, a space, the weight."""
-    return (f"{text} {weight}" for weight, text in rows)
+def weighed_lines(rows: Iterable[tuple[int, str]], *, folded: bool) -> Iterator[str]:
+    """As `uniq -c`: the weight in 7 columns, a space, the stack; `folded`: the stack, a space, the weight."""
+    return (f"{text} {weight}" if folded else f"{weight:7d} {text}" for weight, text in rows)
 
 
 def reported_deadlock(links: Sequence[Waits]) -> str:
@@ -148,12 +143,12 @@ def reported_deadlock(links: Sequence[Waits]) -> str:
 def deadlock(waits: Sequence[tuple[str, str, str | None]], which: str = "") -> str:
     """`deadlock of 2 threads: A waits for LOCK held by B; …`, for (thread, lock, owner)."""
     said = (f"{thread} waits for {lock} held by {owner or 'an unknown owner'}" for thread, lock, owner in waits)
-    return f"deadlock of {len(waits)} threads{which}: {'; '.join(said)}"
+    return f"deadlock of {plural(len(waits), 'thread')}{which}: {'; '.join(said)}"
 
 
 def locks_unknown(facts: Facts) -> str:
-    """The verdict on dumps that say nothing of locks."""
+    """The verdict on dumps without lock information."""
     without = sorted(dialects(facts))
-    hint = "; JDK 21 to 24 leave them out of it: an ordinary dump (jpmp without --virtual, jstack) has them"
+    hint = "; JDK 21 to 24 do not write it there: an ordinary dump (jpmp without --virtual, jstack) has it"
     hint = hint if any(dialect.startswith("Thread.dump_to_file") for dialect in without) else ""
-    return f"lock waits are unknown: these dumps ({', '.join(without)}) tell nothing of locks{hint}"
+    return f"lock waits are unknown: these dumps ({', '.join(without)}) contain no lock information{hint}"

@@ -126,7 +126,7 @@ DOCUMENT: Sequence[Field[Any]] = (
     _only("slower", record([Field("safepoints", COUNT), Field("stopped_s", SECONDS)]), "logs, with --slower-than"),
     _only("late_threads", map_of(COUNT), "logs: how often a SafepointTimeout named each thread"),
     _only("lines", COUNT, "logs"),
-    _only("lines_unreadable", COUNT, "logs: lines that look like a safepoint's and are none"),
+    _only("lines_unreadable", COUNT, "logs: lines that look like a safepoint's but are not"),
     _only("safepoints_per_s", _RATE, "live"),
     *(_only(field.name, field.kind, field.help) for field in SURROUNDINGS),
     _only("samples", records(INTERVAL), "live: the intervals"),
@@ -148,7 +148,7 @@ def averages_line(totals: Totals) -> str:
 
 
 def totals_line(totals: Totals, slower: tuple[int, float] | None = None) -> str:
-    """`key=value` words: the counts and shares that are no column of a table."""
+    """`key=value` words: the counts and shares that no table has."""
     words: dict[str, object] = {
         "safepoints": totals.safepoints, "stopped": totals.stopped_s, "elapsed": totals.elapsed_s,
         "stopped.share": totals.stopped_share, "ttsp.share": totals.ttsp_share,

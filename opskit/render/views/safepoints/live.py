@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from opskit.analysis.safepoints.live import between
 from opskit.escape import printable
 from opskit.quantities import plain, plural
 from opskit.render.fields import Field, sheet
@@ -56,10 +57,11 @@ def report(about: About, result: Result) -> Report:
     )
 
 
-def newest_line(result: Result) -> str:
-    """The last interval, below the titles where it is the first."""
-    line = f"{interval_line(result.intervals[-1])}\n"
-    return line if len(result.intervals) > 1 else f"{HEADER_LINE}\n{line}"
+def newest_line(facts: Facts) -> str:
+    """The last interval, below the titles where it is the first. A watch may have a hundred thousand of them."""
+    readings = facts.readings
+    line = f"{interval_line(between(readings[-2], readings[-1], readings[0].at_s))}\n"
+    return line if len(readings) > 2 else f"{HEADER_LINE}\n{line}"
 
 
 def interval_line(interval: Interval) -> str:
@@ -82,14 +84,14 @@ def closing_lines(result: Result) -> Iterator[str]:
 
 
 def _block(result: Result) -> Block[Any]:
-    """The last interval first: next to the sum on a small screen."""
+    """The last interval first: next to the sum on a small screen. A total of 0: no -n shows those that do not fit."""
     rows = [("all", result.whole), *((f"{interval.at_s:.1f}", interval) for interval in reversed(result.intervals))]
     names = [name for _, _, name in _TEXT if name not in ("at_s", "stopped_s")]
     shown = [
         Field(each.name, each.kind, each.title, lambda row, each=each: each.value(row[1]))  # type: ignore[misc]
         for each in columns(INTERVAL, *names)
     ]
-    return Block([_WHEN, *shown], rows, len(rows))
+    return Block([_WHEN, *shown], rows, 0)
 
 
 def _values(result: Result) -> Any:

@@ -1,4 +1,4 @@
-"""Safepoint logs of every generation, in chunks of any size, with anything between their lines."""
+"""Safepoint logs of every release, in chunks of any size, with anything between their lines."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def read(data, size=1 << 18):
 
 
 def test_jdk6_decimal_commas_and_no_ttsp():
-    """A number with a comma is a number; what is not told is None, not 0."""
+    """A number with a comma is a number; an unknown value is None, not 0."""
     _, rows = read(STOPPED + b"0,0044730 seconds\n" + STOPPED + b"1,5 seconds\n")
     assert [row[:2] for row in rows] == [(0.0044730, None), (1.5, None)]
 
 
 def test_jdk8_with_stamps():
-    """Both numbers, and what stands before them."""
+    """Both numbers, and the text before them."""
     log, rows = read(b"0.143: " + STOPPED + b"0.0001754 seconds, Stopping threads took: 0.0000590 seconds\n")
     assert rows == [(0.0001754, 0.0000590, None, b"0.143: ", ())]
     assert log.jdk_range == (8, 8)
@@ -46,7 +46,7 @@ def test_jdk8_with_stamps():
 
 @pytest.mark.parametrize("before", [b"", b"[gc lines]\n" * 50])
 def test_jdk9_to_12_name_the_operation_on_a_line_of_its_own(before):
-    """Entering tells it, whatever lines lie between that and the time."""
+    """The line about entering names it, with any lines between that and the time."""
     deco = b"[0.030s][info][safepoint    ] "
     data = b"".join(
         deco + b"Application time: 0.5 seconds\n" + deco + b"Entering safepoint region: " + name + b"\n" + before
@@ -72,7 +72,7 @@ def test_jdk9_to_12_name_the_operation_on_a_line_of_its_own(before):
 )
 @pytest.mark.parametrize("quote", [b'"', b'\\"'])
 def test_jdk13_and_later_whatever_keys_they_have(keys, quote):
-    """Cleanup, Leaving and Threads come and go; a log shipper's JSON escapes the quotes."""
+    """Cleanup, Leaving and Threads differ between releases; a log shipper's JSON escapes the quotes."""
     line = b"[0.1s][info][safepoint] Safepoint " + quote + b"ThreadDump" + quote + b", Time since last: 5 ns, "
     log, rows = read(line + b"Reaching safepoint: 100 ns, " + keys + b"\n")
     assert rows == [(300 / 1e9, 100 / 1e9, b"ThreadDump", b"[0.1s][info][safepoint] ", ())]
@@ -112,7 +112,7 @@ def test_the_table_of_jdk8_alone():
 
 
 def test_the_tables_in_nanoseconds():
-    """JDK 17 has cleanup, 25 has not; the last number is the whole."""
+    """JDK 17 has cleanup, 25 has not; the last number is the whole time."""
     _, rows = read(
         b"[0.099s][info][safepoint,stats  ] VM Operation [ threads: total initial_running ][ time: sync cleanup vmop total ] page_trap_count\n"
         b"[0.099s][info][safepoint,stats  ] G1CollectFull     [     11     0 ][    82573   26880  8695747  8805200 ]     0\n"
@@ -192,7 +192,7 @@ def test_what_looks_like_a_safepoint_and_is_none_is_counted(line):
     ],
 )
 def test_the_release_is_taken_from_the_head_of_the_log(line, jdk):
-    """As the log names it."""
+    """The log's head names the release."""
     assert read(line + b"\n" + STOPPED + b"0.5 seconds\n")[0].jdk == jdk
 
 
@@ -278,7 +278,7 @@ lines = st.one_of(
 @settings(max_examples=200, deadline=None)
 @given(st.lists(lines, max_size=40), st.integers(1, 500))
 def test_chunks_and_shortcuts_change_nothing(chosen, size):
-    """Reading all at once, in chunks, or line by line gives the same safepoints, sums and complaints; nothing crashes it."""
+    """Reading all at once, in chunks, or line by line gives the same safepoints, sums and unreadable lines."""
     data = "\n".join(chosen).encode("utf-8", "surrogatepass")
     at_once, in_parts = told([data]), told(data[at : at + size] for at in range(0, len(data), size))
     assert alike(at_once, in_parts)
@@ -286,7 +286,7 @@ def test_chunks_and_shortcuts_change_nothing(chosen, size):
 
 
 def told(chunks, *, by_line=False, groups=False):
-    """All that a log says: its safepoints, the time between them, the complaints, the releases it can be of."""
+    """What is read from a log: its safepoints, the time between them, unreadable lines, possible releases."""
     log = SafepointLog()
     log._groups = groups
     if by_line:
@@ -341,11 +341,11 @@ def test_groups_at_once_are_what_their_lines_say(chosen, size):
 @settings(deadline=None)
 @given(st.binary(max_size=3000), st.integers(1, 300))
 def test_any_bytes_are_read(data, size):
-    """Whatever the bytes: no crash."""
+    """Any bytes give safepoints or nothing."""
     read(data, size)
 
 
 def test_a_line_without_end_is_not_kept_in_memory():
-    """Nor does it take for ever."""
+    """Reading it takes bounded time and memory."""
     _, rows = read(b"x [ 1" * 2_000_000, 1 << 16)
     assert rows == []

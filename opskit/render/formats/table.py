@@ -107,6 +107,8 @@ def _widths(console: Console, columns: Sequence[Field[Any]], cells: Sequence[Seq
 
     Amounts with their units are kept whole where there is room, then words, first those on the left; then cells, then titles.
     """
+    if console.width == _UNBOUNDED:
+        return []
     bodies = [[line for row in cells for line in row[index]] for index in range(len(columns))]
     needs = [max(map(cell_len, [*column.title.split(), *body])) for column, body in zip(columns, bodies)]
     wholes = [max(need, cell_len(column.title)) for need, column in zip(needs, columns)]

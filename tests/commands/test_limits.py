@@ -555,7 +555,7 @@ def test_an_unreadable_file_of_limits_d_is_named_and_the_rest_goes_on(inprocess,
     done = inprocess("limits", 4242, "--root", tree(files), "-f", "json")
     document = json.loads(done.out)
     assert done.code == 0
-    assert document["notes"] == ["could not read /etc/security/limits.d/10-a.conf: Is a directory"]
+    assert document["notes"] == ["could not read /etc/security/limits.d/10-a.conf: a directory, not a regular file"]
     assert row(document, "RLIMIT_NPROC")["set_by"].startswith("/etc/security/limits.d/20-b.conf line 1")
 
 

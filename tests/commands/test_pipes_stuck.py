@@ -29,7 +29,7 @@ def settled(subject, until=" blocked, ", *, fifos=False):
     """The finding about a pipe, when its summary has these words: processes need a moment to block."""
     for _ in range(30):
         ask = Request(processes=True, ends=True, fill=True, fifos=fifos)
-        found = {each.subject: each for each in judge(Collector(Host(ProcFS()), ask).look()).findings}
+        found = {each.entity.name: each for each in judge(Collector(Host(ProcFS()), ask).look()).findings}
         if subject in found and until in found[subject].summary:
             break
     return found[subject]
@@ -118,13 +118,13 @@ def test_a_stopped_reader_is_a_warning(inprocess, spawn):
     assert ", stopped by a signal) is not draining" in found.summary
     done = inprocess("pipes", writer, "--fill", "--ends", "-f", "json")
     document = json.loads(done.out)
-    [full] = [each for each in document["findings"] if each["subject"] == found.subject]
+    [full] = [each for each in document["findings"] if each["subject"] == found.entity.name]
     assert full["class"] == "stuck"
-    assert full["entity"] == {"kind": "pipe", "id": found.subject, "start_ticks": None, "inside": None}
+    assert full["entity"] == {"kind": "pipe", "id": found.entity.name, "start_ticks": None, "inside": None}
     assert full["next"] == f"opskit pipes {writer} --ends --fill"
     assert done.code == 1
     text = inprocess("pipes", writer, "--fill", "--ends", "-f", "text")
-    assert f"warning pipe-full-writer-blocked ({found.subject}): full: writer {writer}" in text.err
+    assert f"warning pipe-full-writer-blocked ({found.entity.name}): full: writer {writer}" in text.err
     assert "warning" not in text.out
     # Without the other processes the reader is not known to be the only one.
     assert inprocess("pipes", writer, "--fill", "-f", "json").code == 0

@@ -1,7 +1,7 @@
 """Write each command's options into its page, from the program itself.
 
 python docs/options.py            rewrite the tables between the markers
-python docs/options.py --check    exit with 1 where a page is out of date (the tests do that)
+python docs/options.py --check    exit with 1 if a page is out of date (the tests run this)
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _value(option: click.Option) -> str:
 
 def page_of(module: str) -> Path:
     """The page of a command's module."""
-    return PAGES / f"{module.rpartition('.')[2].replace('_', '-')}.md"
+    return PAGES / f"{module.replace('_', '-')}.md"
 
 
 def updated() -> dict[Path, str]:

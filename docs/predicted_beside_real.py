@@ -35,7 +35,7 @@ def main() -> None:
         f"Linux {'.'.join(os.uname().release.split('.')[:2])}, glibc {os.confstr('CS_GNU_LIBC_VERSION').split()[1]}, "
         f"{os.cpu_count()} CPUs, {limitcases.memory_bytes() >> 30} GiB of RAM and swap; Python's threads unless said otherwise:",
         "",
-        "| a process with | named | predicted | started |",
+        "| a process with | limit | predicted | started |",
         "| --- | --- | ---: | ---: |",
         *(row(case) for case in limitcases.cases()),
         "<!-- /predicted beside real -->",

@@ -1,7 +1,7 @@
 """Write the JSON Schema of each command's -f json into docs/schemas, from the program's own fields.
 
 python docs/schemas.py            rewrite the schemas
-python docs/schemas.py --check    exit with 1 where one is out of date (the tests do that)
+python docs/schemas.py --check    exit with 1 if one is out of date (the tests run this)
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SCHEMAS = Path(__file__).resolve().parent / "schemas"
 
 
 def schemas() -> dict[Path, str]:
-    """Every schema as it follows from the program, by the path of its file."""
+    """The schema of each command, by the path of its file."""
     found = {}
     for command in COMMANDS:
         if not command.hidden:

@@ -31,16 +31,16 @@ COMMANDS = (
 )
 
 SYMPTOMS = (
-    ("`Too many open files`, and lsof shows FIFOs", "opskit pipes --by-process"),
+    ("`Too many open files` for pipes", "opskit pipes --by-process"),
     ("a pipeline hangs", "opskit pipes --ends --fill"),
     ("`unable to create native thread`", "opskit limits PID"),
     ("`can't start new thread`", "opskit limits PID"),
     ("memory is used, but by no process", "opskit dentry"),
-    ("which JVM, and is it heap, CPU or a limit", "opskit jvms -w"),
+    ("which JVM uses CPU or memory", "opskit jvms -w"),
     ("`well-known file is not secure`", "opskit hsperf-check"),
     ("a JVM hangs", "opskit jpmp PID --locks"),
     ("a JVM burns CPU", "opskit jpmp PID --on-cpu"),
-    ("slower than before, with both profiles", "opskit jpmp NOW --diff BEFORE -o d.svg"),
+    ("slower than before (two profiles)", "opskit jpmp NOW --diff BEFORE -o d.svg"),
     ("the heap fills up", "opskit jmap-diff PID -c 5"),
     ("pauses that GC does not explain", "opskit safepoints PID"),
 )

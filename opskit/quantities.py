@@ -80,6 +80,12 @@ def agreeing(number: int, noun: str, nouns: str | None = None) -> str:
     return noun if number == 1 else nouns or noun + "s"
 
 
+def listed(names: Sequence[str], most: int, comma: str = ", ") -> str:
+    """The first of them: `main, worker-1, … 7 more`."""
+    rest = len(names) - most
+    return comma.join([*names[:most], f"… {rest} more"] if rest > 0 else names)
+
+
 def size(count: float | None) -> str:
     """Bytes in binary units: 512 B, 8.0 KiB, 11.8 GiB."""
     if count is None:

@@ -67,8 +67,8 @@ def _percent(_context: click.Context, _option: click.Parameter, value: str | Non
 )  # fmt: skip
 @option("--yes", is_flag=True, group=DROP, help="With --drop: do not ask.")
 @option(
-    "--sync-timeout", type=Duration(), metavar="SECONDS", group=DROP,
-    help="With --drop: go on without the sync after SECONDS (30).",
+    "--sync-timeout", type=Duration(), group=DROP,
+    help="With --drop: go on without the sync after this time (30 s).",
 )  # fmt: skip
 @option("--in-container", is_flag=True, group=DROP, help="With --drop: affect the whole host from within a container.")
 @option(
@@ -107,8 +107,9 @@ def _show(run: Run, max_percent: float | None, take: Callable[[Result | None], R
         last = take(last)
         return last
 
-    fit = run.watching and run.top is None
-    code = run.show(look, lambda result: view.report(run.about(), result, run.top), fit_height=fit)
+    fit = run.top is None
+    short = fit and run.format == "table" and run.out.terminal and not run.watching
+    code = run.show(look, lambda result: view.report(run.about(), result, run.top, short=short), fit_height=fit)
     if code == 0 and last and max_percent is not None and exceeds(last.usage, max_percent) is None:
         raise NotPermitted(
             f"whether dentries and inodes take more than {max_percent:g} % of RAM is unknown without slabinfo; "

@@ -26,15 +26,10 @@ if TYPE_CHECKING:
 
 @command("hsperf-check", formats=("table", "text", "json", "markdown"), needs={"yes": "fix", "timeout": "probe"})
 @click.argument("targets", metavar="[PID|NAME]...", nargs=-1)
-@option("--probe", is_flag=True, help="Attach for real: a thread dump; leaves the listener in the JVM.")
-@option(
-    "--timeout",
-    type=Duration(),
-    metavar="SECONDS",
-    help=f"With --probe: how long to wait for a JVM ({DEFAULT_TIMEOUT_S:g} s).",
-)
-@option("--fix", is_flag=True, help="Show what would be repaired; with --yes do it.")
-@option("--yes", is_flag=True, help="With --fix: do it without asking.")
+@option("--probe", is_flag=True, help="Attach for real and take a thread dump; leaves the listener in the JVM.")
+@option("--timeout", type=Duration(), help=f"With --probe: wait this long for a JVM ({DEFAULT_TIMEOUT_S:g} s).")
+@option("--fix", is_flag=True, help="Show the possible repairs; with --yes make them.")
+@option("--yes", is_flag=True, help="With --fix: make the repairs without asking.")
 def hsperf_check(run: Run, targets: tuple[str, ...], probe: bool, timeout: float | None, fix: bool, yes: bool) -> int:
     """Diagnose and repair why jstack, jps or jcmd cannot reach a JVM: sockets and hsperfdata in /tmp."""
     if probe or fix:

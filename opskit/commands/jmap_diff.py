@@ -38,19 +38,19 @@ _sampling, _show = partial(option, group=SAMPLING), partial(option, group=SHOW)
 
 @command("jmap-diff", formats=("table", "text", "json", "csv", "markdown", "svg", "png"), options=(WATCH[:1], TOP))
 @click.argument("words", metavar="BEFORE AFTER [MORE]... | [PID|NAME]", nargs=-1)
-@_sampling("-i", "--interval", "interval_s", type=Duration(), metavar="SECONDS", help="Time between histograms (30 s).")
+@_sampling("-i", "--interval", "interval_s", type=Duration(), help="Time between histograms (30 s).")
 @_sampling("-c", "--count", "histograms", type=click.IntRange(min=2), metavar="COUNT",
            help="Take COUNT histograms (2; with -w until Ctrl-C).")  # fmt: skip
 @_sampling("--live", is_flag=True, help="Count reachable objects only, after a full GC for each histogram.")
 @_sampling("--yes", is_flag=True, help="Do not ask before histograms that stop the JVM for more than 1 s each.")
-@_sampling("--timeout", type=Duration(), metavar="SECONDS",
-           help="Wait at most SECONDS for a histogram (30 s, or 10 times the estimate).")  # fmt: skip
+@_sampling("--timeout", type=Duration(),
+           help="Wait at most this long for a histogram (30 s, or 10 times the estimate).")  # fmt: skip
 @_sampling("--save", metavar="DIR", help="Keep each histogram's raw text in DIR.")
 @_show("--by", type=click.Choice(["class", "package", "module"]), default="class", show_default=True,
-       help="What to compare.")  # fmt: skip
+       help="Sum by class, package or module.")  # fmt: skip
 @_show("--sort", type=click.Choice(["bytes", "instances", "growth", "name"]), default="bytes", show_default=True,
        help="Sort by the difference in bytes or instances, by relative growth, or by name.")  # fmt: skip
-@_show("--min-bytes", type=Size(), default="0", metavar="SIZE", help="Leave out smaller differences.")
+@_show("--min-bytes", type=Size(), default="0", help="Leave out smaller differences.")
 @_show("--include", type=Regex(), metavar="RE", help="Show only classes whose name matches RE.")
 @_show("--exclude", type=Regex(), metavar="RE", help="Leave out classes whose name matches RE.")
 @_show("--no-vm", is_flag=True, help="Leave out the VM's own <...> rows (JDK 5 to 7).")

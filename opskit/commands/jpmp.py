@@ -42,11 +42,11 @@ locks, picture = partial(option, group="Locks"), partial(option, group="Pictures
 @sampling("-i", "--interval", "interval_s", type=Duration(zero=True), help="Time between samples (0.25 s).")
 @sampling("--max-stop", type=click.FloatRange(min=0, min_open=True, max=100), metavar="PERCENT",
           help="Stretch the default interval so that sampling pauses the JVM for at most this share of the time (1 %).")  # fmt: skip
-@sampling("--timeout", type=Duration(), help="How long to wait for a dump (10 s; with --virtual 60 s).")
+@sampling("--timeout", type=Duration(), help="Wait at most this long for a dump (10 s; with --virtual 60 s).")
 @sampling("--virtual", is_flag=True, help="Include every virtual thread, mounted or not (JDK 21 and later).")
 @sampling("--save", metavar="DIR", help="Keep the raw dumps in DIR, one file per sample.")
 @show("--on-cpu", is_flag=True, help="Weigh stacks by CPU time (ms) instead of samples.")
-@show("--state", multiple=True, type=click.Choice(STATES, case_sensitive=False), help="Only this state; repeatable.")
+@show("--state", multiple=True, type=click.Choice(STATES, case_sensitive=False), help="Show this state; repeatable.")
 @show("--by-thread", is_flag=True, help="Show the thread name as the root frame.")
 @show("--by-pool", is_flag=True, help="The same, with pool-1-thread-17 shown as pool-1-thread-*.")
 @show("--include", multiple=True, type=Regex(), metavar="RE", help="Show only stacks with a matching frame.")
@@ -61,7 +61,7 @@ locks, picture = partial(option, group="Locks"), partial(option, group="Pictures
 @picture("--inverted", is_flag=True, help="Draw an icicle: the root on top (svg).")
 @picture("--reverse", is_flag=True, help="Merge stacks from the leaves: the callers of hot methods.")
 @picture("--diff", metavar="BEFORE", help="Show what changed since the profile or dumps in this file.")
-@picture("--title", metavar="TEXT", help="Set the title.")
+@picture("--title", metavar="TEXT", help="Set the title of the picture.")
 @picture("--width", type=click.IntRange(200, 20_000), metavar="PX", help="Fix the width; default: the window's width.")
 def jpmp(run: Run, words: tuple[str, ...], **given: Any) -> int:
     """Profile the threads of a JVM, live or from saved dumps and profiles: stacks, CPU time, locks, flame graphs."""

@@ -32,7 +32,7 @@ PROBE = "Probe"
     needs={"in_cgroup": "probe", "yes": "probe"},
 )
 @click.argument("process", metavar="[PID|NAME]", required=False)
-@option("--all", "every", is_flag=True, group=SHOW, help="Add the other limits with what is used of each.")
+@option("--all", "every", is_flag=True, group=SHOW, help="Add the other rlimits and how much of each is used.")
 @option(
     "-v",
     "--verbose",
@@ -40,14 +40,14 @@ PROBE = "Probe"
     group=SHOW,
     help="On a terminal: show every limit, where it was read, who set it, how to raise it.",
 )
-@option("--stack", type=Size(), metavar="SIZE", help="Ask for threads with a stack of SIZE (512K, 8M, 1G).")
+@option("--stack", type=Size(), help="Assume threads with a stack of SIZE (512K, 8M, 1G).")
 @option(
     "--probe",
     is_flag=True,
     group=PROBE,
-    help="Prove it: start a few threads in a child with the process's limits and user.",
+    help="Verify the answer: start a few threads in a child with the process's limits and user.",
 )
-@option("--in-cgroup", is_flag=True, group=PROBE, help="With --probe: inside the process's pids cgroup too.")
+@option("--in-cgroup", is_flag=True, group=PROBE, help="With --probe: start them inside the process's pids cgroup.")
 @option("--yes", is_flag=True, group=PROBE, help="With --probe: go ahead without asking.")
 def limits(
     run: Run,
@@ -61,7 +61,7 @@ def limits(
 ) -> int:
     """Show why a process cannot start a thread, how many more can start, and who set the limit.
 
-    Without a process: for a program started from this shell.
+    Without an argument: for a program started from this shell.
     """  # fmt: skip
     if stack == 0:
         raise UsageError("--stack 0: a thread needs a stack; write 512K, 8M, 1G")

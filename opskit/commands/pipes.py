@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 @option("--fill", is_flag=True, help="Show bytes queued, capacity, and who is blocked on a full pipe.")
 @option("--fifos", is_flag=True, help="Include named FIFOs.")
 @option("--threads", is_flag=True, help="Include threads with an unshared fd table.")
-@option("--sort", type=click.Choice(["fds", "inode"]), default="fds", show_default=True, help="Order of the pipes.")
+@option("--sort", type=click.Choice(["fds", "inode"]), default="fds", show_default=True, help="Sort the pipes.")
 def pipes(
     run: Run, targets: tuple[str, ...], by_process: bool, by_user: bool, ends: bool, fill: bool, fifos: bool,
     threads: bool, sort: str,
 ) -> int:  # fmt: skip
-    """List open pipes: their processes, which are full or one-sided, who keeps gaining them."""
+    """List open pipes: their processes, full and one-sided pipes, processes that keep gaining pipes."""
     from opskit.collect.targets import resolve_process
 
     pids = tuple(resolve_process(run.host, word, "pipes") for word in targets)

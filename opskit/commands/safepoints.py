@@ -36,11 +36,11 @@ def _moment(text: str) -> Moment:
 @command("safepoints", formats=("table", "text", "json", "csv", "markdown", "svg", "png"), options=(TOP,))
 @click.argument("targets", metavar="[PID | NAME | LOG... | -]", nargs=-1)
 @option("-w", "--watch", "endless", is_flag=True, group=SAMPLING, help="Live: sample until Ctrl-C.")
-@option("-i", "--interval", "interval_s", type=Duration(), metavar="SECONDS", group=SAMPLING, help=_INTERVAL_HELP)
+@option("-i", "--interval", "interval_s", type=Duration(), group=SAMPLING, help=_INTERVAL_HELP)
 @option("-c", "--count", "intervals", type=click.IntRange(min=1), metavar="COUNT", group=SAMPLING, help=_COUNT_HELP)
-@option("--since", type=_moment, metavar="T", group=_LOGS, help="From this date or uptime on.")
-@option("--until", type=_moment, metavar="T", group=_LOGS, help="Up to this date or uptime.")
-@option("--slower-than", type=Duration(zero=True), metavar="DURATION", group=_LOGS, help="List only longer stops.")
+@option("--since", type=_moment, metavar="T", group=_LOGS, help="Start at this date or uptime (2h).")
+@option("--until", type=_moment, metavar="T", group=_LOGS, help="End at this date or uptime.")
+@option("--slower-than", type=Duration(zero=True), group=_LOGS, help="List only stops longer than this.")
 @option("--by", type=click.Choice(["operation", "minute"]), group=_LOGS, help="Sum by operation (default) or minute.")
 def safepoints(
     run: Run,
@@ -53,7 +53,7 @@ def safepoints(
     slower_than: float | None,
     by: str | None,
 ) -> int:
-    """JVM pauses: how long, what caused them, time to safepoint (TTSP); of a live JVM or of logs."""
+    """Show the pauses of a live JVM or of its logs: how long, what caused them, time to safepoint (TTSP)."""
     if targets and (len(targets) > 1 or is_file(targets[0])):
         live = {"-w/--watch": endless or None, "-i/--interval": interval_s, "-c/--count": intervals}
         _refuse(live, "samples a live JVM; these are logs")

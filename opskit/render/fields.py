@@ -61,8 +61,8 @@ def records(fields: Sequence[Field[Any]]) -> Kind:
 class Field(Generic[R]):
     """One value of a row: `name` is its JSON key and CSV header, `title` its column ("": JSON only; `json=False`: column only).
 
-    `value` is the attribute `name` unless given; `show` overrides the kind's. `below` names a row of a column of commands: on a
-    terminal, where a cell may be wrapped, they stand below the table, a line each.
+    `value` is the attribute `name` unless given; `show` overrides the kind's. `below` names a row of a column of commands or
+    sentences: on a terminal, where a cell may be wrapped, they are printed below the table, a line each.
     """
 
     __slots__ = ("below", "help", "json", "kind", "name", "right", "show", "title", "value")

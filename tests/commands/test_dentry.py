@@ -10,6 +10,7 @@ import pytest
 from dentrytrees import HEAD_2, MERGED, OLD, POST, TODAY, line_2
 from hostcaches import LOOK_FOR_ABSENT, dentry_slab_pages, in_some_run, numbers_of_dentry_state, without_a_drop
 from stracing import traced
+from terminal import on_terminal
 from trees import steady
 
 WARNINGS = 1
@@ -53,7 +54,7 @@ def test_the_sentence_of_a_machine_full_of_negative_entries(inprocess, tree):
     found = document(inprocess, "--root", tree(TODAY), code=WARNINGS)
     assert found["verdict"][0] == (
         "The dentry cache holds 3.6 GiB (22 % of RAM), reclaimable and already counted in MemAvailable; 97 % of it are "
-        "negative entries: a program keeps looking for files that are not there. Dropping helps only for now: find that "
+        "negative entries: a program keeps looking for files that do not exist. Dropping helps only for now: find that "
         "program."
     )
     assert [finding["code"] for finding in found["findings"]] == ["dentry-negative", "dentry-cgroup", "dentry-dropped"]
@@ -355,3 +356,16 @@ def test_pictures(inprocess, machine_root, tmp_path, suffix):
         assert data.startswith(b"<?xml" if suffix == "svg" else b"\x89PNG")
         assert suffix == "png" or b"dentry" in data
         path.unlink()
+
+
+def test_on_a_terminal_the_answer_fits_one_screen(tree):
+    """80 x 24: the verdict, the reason, the figures; -n adds the slabs and memory cgroups."""
+    root = tree(TODAY)
+    code, shown = on_terminal("dentry", "--root", str(root), env={"NO_COLOR": "1"})
+    lines = shown.splitlines()
+    assert code == WARNINGS
+    assert lines[1].startswith("The dentry cache holds 3.6 GiB")
+    assert any("MemAvailable" in line for line in lines)
+    assert "-n 10 adds the largest slabs, inode caches and memory cgroups" in shown
+    assert "largest slabs\r\n" not in shown
+    assert "largest slabs\r\n" in on_terminal("dentry", "--root", str(root), "-n", "3", env={"NO_COLOR": "1"})[1]

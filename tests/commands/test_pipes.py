@@ -388,6 +388,42 @@ time.sleep(600)
     )
 
 
+def test_a_cell_of_a_table_names_four_processes(inprocess, spawn):
+    """A pipe of 13 processes: the first four ends and the number of the others; -f text has all."""
+    code = """
+import os, subprocess, time
+r, w = os.pipe()
+for _ in range(12):
+    subprocess.Popen(["sleep", "600"], pass_fds=[r])
+print(os.stat(w).st_ino, flush=True); time.sleep(600)
+"""
+    holder = spawn(code)
+    name = f"pipe:[{holder.line}]"
+    table, text = (inprocess("pipes", holder.pid, "--ends", "-f", form).out for form in ("table", "text"))
+    [row] = [line for line in table.splitlines() if name in line]
+    assert row.count("sleep[") == 3
+    assert ", … 9 more " in row
+    [row] = [line for line in text.splitlines() if name in line]
+    assert row.count("sleep[") == 12
+
+
+def test_a_table_begins_with_the_pipes_that_have_a_verdict(inprocess, spawn):
+    """A full pipe of two fds comes before an empty one of five."""
+    code = """
+import os, time
+full, empty = os.pipe(), os.pipe()
+for _ in range(3):
+    os.dup(empty[0])
+os.write(full[1], bytes(65536))
+print(os.stat(full[0]).st_ino, os.stat(empty[0]).st_ino, flush=True); time.sleep(600)
+"""
+    holder = spawn(code)
+    full, empty = inodes(holder)
+    lines = inprocess("pipes", holder.pid, "--ends", "--fill", "-f", "table").out.splitlines()
+    order = [line.split()[1] for line in lines if re.match(r" *\d+ +pipe:", line)]
+    assert order.index(f"pipe:[{full}]") < order.index(f"pipe:[{empty}]")
+
+
 def test_pids_limit_the_counts_and_ends_names_the_other_side(inprocess, spawn):
     """Rows and counts cover the asked process; with --ends its peers are named all the same."""
     code = """

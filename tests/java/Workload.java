@@ -18,10 +18,10 @@ import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Supplier;
 
 /**
- * The Java program that the tests look at: java Workload MODE[=VALUE]...
+ * The Java program of the tests: java Workload MODE[=VALUE]...
  *
- * It prints READY when every thread is in its place, and ends when its standard input does, so that none outlives its test.
- * Compiled for release 8, so that every JVM runs it. Each mode has its own method below; docs in tests/support/jvms.py.
+ * It prints READY when all threads have reached their state, and ends with its standard input, so that it does not outlive its test.
+ * Compiled for release 8, so that every JVM runs it. Each mode is a method below; tests/support/jvms.py describes them.
  */
 public final class Workload {
     static final List<Object> KEPT = new ArrayList<>();
@@ -104,7 +104,7 @@ public final class Workload {
         }
     }
 
-    /** Starts a daemon thread and waits until it is in the state that says it has arrived; null: just started. */
+    /** Starts a daemon thread, and waits until it is in the state `arrived`; null: does not wait. */
     static Thread start(String name, Runnable body, Thread.State arrived) throws Exception {
         Thread thread = new Thread(body, name);
         thread.setDaemon(true);
@@ -223,7 +223,7 @@ public final class Workload {
         }
     }
 
-    /** Thread names that a careless reader trips over. */
+    /** Thread names with quotes, separators, escapes, bidi marks, markup, blanks, and an empty one. */
     static void nasty() throws Exception {
         String[] names = {
             "say \"hi\" #1 prio=5", "a;b;c", "tab\there", "escape\u001b[31mred", "\u202eright to left", "umlaut \u00e4 \u65e5\u672c",
@@ -333,7 +333,7 @@ public final class Workload {
         theirs.lock();
     }
 
-    /** Two virtual threads over two monitors; where blocking pins the carrier they block all the same. */
+    /** Two virtual threads over two monitors; they also block where blocking pins the carrier. */
     static void virtualDeadlock() throws Exception {
         Object first = new Object();
         Object second = new Object();
@@ -356,7 +356,7 @@ public final class Workload {
         }
     }
 
-    /** Just there, in a known number, for ever. */
+    /** Objects that are kept for ever, in a known number. */
     static final class Retained {
         long value = 1;
     }
@@ -417,7 +417,7 @@ public final class Workload {
         }
     }
 
-    /** A cache of at most N entries that is always changing: it fills, then stays as large as it is. */
+    /** A cache of at most N entries: it fills, and then replaces entries without growing. */
     static void cache(int entries) throws Exception {
         Map<Integer, CacheEntry> cache = new BoundedMap(entries);
         CountDownLatch full = new CountDownLatch(1);
@@ -457,7 +457,7 @@ public final class Workload {
         }, null);
     }
 
-    /** Two threads read a mapped file here and there for ever: page faults, and where memory is short, from the disk. */
+    /** Two threads read a mapped file at random for ever: page faults, from the disk where memory is short. */
     static void map(String file) throws Exception {
         try (FileChannel channel = FileChannel.open(Paths.get(file))) {
             MappedByteBuffer pages = channel.map(FileChannel.MapMode.READ_ONLY, 0, channel.size());
@@ -500,13 +500,13 @@ public final class Workload {
 
     /**
      * Compiles the loops first, and then, after READY, lets the thread "hog" run them for hours. Start the JVM with -XX:+UseSerialGC
-     * -XX:LoopStripMiningIter=0 -XX:-UseCountedLoopSafepoints, or it stops at safepoints as any other does.
+     * -XX:LoopStripMiningIter=0 -XX:-UseCountedLoopSafepoints; with other options the loops have safepoint polls.
      */
     static Runnable hog() throws Exception {
         return withoutPolls("hog", () -> sink += spin(Integer.MAX_VALUE, 1_000_000));
     }
 
-    /** The same in portions of about so many ms: each makes the others wait that long for their safepoint. */
+    /** The same in portions of about so many ms: each delays a safepoint by up to that time. */
     static Runnable lag(long ms) throws Exception {
         return withoutPolls("laggard", () -> {
             long begun = System.nanoTime();

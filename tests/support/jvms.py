@@ -17,7 +17,7 @@ Modes of the program, which can be combined (N threads each; all daemons):
                  each + on standard input keeps 1000 more of Workload$Retained (24 bytes each), and is answered by GREW
     leak=B       B bytes/s of Workload$Leaked (80 bytes each); cache=N: a churning map of N Workload$CacheEntry
     allocate=B   B bytes/s of garbage; gc=MS: a full collection every MS milliseconds
-    map=FILE     map-0, map-1 read a mapped file here and there: page faults, from the disk where memory is short
+    map=FILE     map-0, map-1 read a mapped file at random: page faults, from the disk where memory is short
     virtual=N    N sleeping virtual threads; virtualburn=N: N spinning ones (21 and later)
     lag=MS       after READY, thread laggard runs such loops in portions of about MS milliseconds (with HOG_OPTIONS as well)
     hog          after READY, thread hog runs counted int loops; with HOG_OPTIONS no safepoint is ever reached

@@ -124,7 +124,7 @@ def _dentries(usage: Usage) -> str:
     if negative is not None:
         start += f"; {percent(negative)} of it are negative entries"
         if negative >= MOSTLY:
-            start += ": a program keeps looking for files that are not there"
+            start += ": a program keeps looking for files that do not exist"
     if not large:
         return f"{start}."
     program = "the program that makes them" if negative is None else "that program"
@@ -173,7 +173,7 @@ def _findings(usage: Usage) -> Iterator[Finding]:
     if mostly(usage.negative, usage.dentries) and part is not None and part >= LITTLE_SHARE:
         yield Finding(
             "dentry-negative", "warning", HOST,
-            f"{whole(usage.negative)} negative dentries (about {size(held)}) stand for files that are not there",
+            f"{whole(usage.negative)} negative dentries (about {size(held)}) stand for files that do not exist",
             "/proc/sys/fs/dentry-state", next=_CULPRIT, share=part,
         )  # fmt: skip
     for one in usage.groups:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from opskit import shell
 from opskit.analysis.jpmp import stacks as weighing
 from opskit.errors import UsageError
-from opskit.quantities import plural
+from opskit.quantities import listed, plural
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -187,12 +187,6 @@ def _jpmp(facts: Facts, *words: object) -> str | None:
     if facts.live is not None:
         return shell.command("opskit", "jpmp", facts.live.pid, *words)
     return None if "-" in facts.files else shell.command("opskit", "jpmp", *words, *shell.operands(*facts.files))
-
-
-def listed(names: Sequence[str], most: int, comma: str = ", ") -> str:
-    """The first of them: `main, worker-1, … 7 more`."""
-    rest = len(names) - most
-    return comma.join([*names[:most], f"… {rest} more"] if rest > 0 else names)
 
 
 def party_name(party: Party) -> str:

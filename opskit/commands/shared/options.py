@@ -19,7 +19,7 @@ SAMPLING, SHOW, OUTPUT, HOST = "Sampling", "Show", "Output", "Host"
 
 
 class Option(click.Option):
-    """An option with the heading that it stands below in the help; None: Options."""
+    """An option with its heading in the help; None: Options."""
 
     def __init__(self, *names: Any, group: str | None = None, **attributes: Any) -> None:
         super().__init__(*names, **attributes)
@@ -86,7 +86,7 @@ class Regex(click.ParamType):
 
 def format_options(formats: Sequence[str]) -> list[Callable[[F], F]]:
     """-f, -o and --no-color, of every command."""
-    choice, default = click.Choice(formats), "Default: table on a terminal, text otherwise."
+    choice, default = click.Choice(formats), "Output format; default: table on a terminal, text otherwise."
     place = "Write to FILE; its suffix chooses the format; - is stdout."
     return [
         option("-f", "--format", "format_", type=choice, group=OUTPUT, help=default),
@@ -96,7 +96,7 @@ def format_options(formats: Sequence[str]) -> list[Callable[[F], F]]:
 
 
 def _interval(line: str) -> Callable[[F], F]:
-    return option("-i", "--interval", type=Duration(), metavar="SECONDS", group=SAMPLING, help=line)
+    return option("-i", "--interval", type=Duration(), group=SAMPLING, help=line)
 
 
 _COUNT = click.IntRange(min=1)
@@ -106,17 +106,17 @@ HOST_OPTIONS: Sequence[Callable[[F], F]] = (
 )
 # The run takes their values: `run.watch`, `run.top`, `run.uids`, `run.agreed()`.
 WATCH: Sequence[Callable[[F], F]] = (
-    option("-w", "--watch", is_flag=True, group=SAMPLING, help="Sample again and again, until Ctrl-C."),
-    _interval("With -w: time between samples (2 s)."),
+    option("-w", "--watch", is_flag=True, group=SAMPLING, help="Sample repeatedly until Ctrl-C."),
+    _interval("With -w: time between samples (500ms, 10s, 5m; default 2s)."),
     option("-c", "--count", type=_COUNT, metavar="COUNT", group=SAMPLING, help="With -w: stop after COUNT samples."),
 )
 # As WATCH, for commands whose numbers are rates: -i without -w is the window of the one sample.
-_WINDOW = _interval("Show what changes in so many seconds; with -w: time between samples (2 s).")
+_WINDOW = _interval("Show the shares of this time (500ms, 10s, 5m); with -w: time between samples (2s).")
 WINDOWED: Sequence[Callable[[F], F]] = (WATCH[0], _WINDOW, WATCH[2])
 TOP: Sequence[Callable[[F], F]] = (
     option("-n", "--top", type=click.IntRange(min=0), metavar="N", group=SHOW, help="Show N rows; 0 shows all."),
 )
-_USER_HELP = "Only this user's (name or uid); repeatable."
+_USER_HELP = "Show only processes of this user (name or uid); repeatable."
 USERS: Sequence[Callable[[F], F]] = (
     option("-u", "--user", multiple=True, metavar="NAME", group=SHOW, help=_USER_HELP),
 )

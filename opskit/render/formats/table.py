@@ -1,4 +1,4 @@
-"""Tables for people, by rich. Names are set as plain text: markup in them is never interpreted."""
+"""Tables for terminals, by rich. Names are set as plain text: markup in them is never interpreted."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import io
 from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from opskit.render.report import Block, Report
 
 _UNBOUNDED = 1 << 20  # off a terminal nothing is cut: as wide as the widest row
+_FEWEST = 3  # lines of a table's rows, also where they do not fit
+_GAP = 3  # between two columns
+_PART, _AMOUNT = 9, 12  # of a longer word so much stays on one line; amounts up to that length are not folded
 
 
 def render(report: Report, width: int | None = None, height: int | None = None, *, color: bool = False) -> str:
@@ -38,11 +42,11 @@ def render(report: Report, width: int | None = None, height: int | None = None, 
     head = [(report.about.line, "dim"), *((each, "bold") for each in report.verdict), *((each, "") for each in found)]
     for sentence, style in head:
         line(sentence, style)
-    around = 2 + len(report.verdict) + len(found) + len(report.summary) + len(report.footer)
+    around = 1 + sum(_rows(console, text) for text in (*(each for each, _ in head), *report.summary, *report.footer))
     for block in report.blocks:
         if block.title:
             line(block.title, "bold underline")
-        fits = None if height is None else max(5, (height - around) // len(report.blocks) - 4)
+        fits = None if height is None else max(_FEWEST, (height - around) // len(report.blocks) - 2 - bool(block.title))
         for command in _table(console, block, fits, on_screen=width is not None):
             line(command)
     for sentence, style in [*((each, "bold") for each in report.summary), *((each, "") for each in report.footer)]:
@@ -50,30 +54,84 @@ def render(report: Report, width: int | None = None, height: int | None = None, 
     return "\n".join(row.rstrip() for row in out.getvalue().split("\n"))
 
 
+def _rows(console: Console, text: str) -> int:
+    """How many lines of the terminal a sentence takes."""
+    return max(1, -(-cell_len(text) // console.width))
+
+
 def _table(console: Console, block: Block[Any], fits: int | None, *, on_screen: bool) -> list[str]:
-    """Print as many rows as fit into that many lines; the commands of these rows, which a wrapped cell would break."""
+    """Print as many rows as fit into that many lines; the sentences and commands of these rows, to be shown below."""
     columns = [column for column in block.columns if not (on_screen and column.below)]
-    count = len(block.rows) if fits is None else min(fits, len(block.rows))
-    table = _build(block, columns, count)
-    while fits is not None and count > 1 and (over := len(console.render_lines(table)) - 2 - fits) > 0:
-        count = max(1, count - (over + 1) // 2)
-        table = _build(block, columns, count)
-    console.print(table)
+
+    def is_too_long(count: int) -> bool:
+        below = sum(_rows(console, each) for each in _below(block, count)) if on_screen else 0
+        table = len(console.render_lines(_build(console, block, columns, count))) - 2
+        return table + below + (block.total > count) > (fits or 0)
+
+    count = len(block.rows)
+    if fits is not None:
+        count = min(fits, count)
+        least = min(1, count)
+        while least < count:
+            middle = (least + count + 1) // 2
+            least, count = (least, middle - 1) if is_too_long(middle) else (middle, count)
+    console.print(_build(console, block, columns, count))
     if block.total > count:
         console.print(Text(f"… {block.total - count:,} more; -n 0 shows all", style="dim"))
+    return _below(block, count) if on_screen else []
+
+
+def _below(block: Block[Any], count: int) -> list[str]:
     return [
         f"{column.title} {column.below(row)}: {column.human(row)}"
         for column in block.columns
-        if on_screen and column.below
+        if column.below
         for row in block.rows[:count]
-        if column.value(row) is not None
+        if column.value(row)
     ]
 
 
-def _build(block: Block[Any], columns: Sequence[Field[Any]], count: int) -> Table:
+def _build(console: Console, block: Block[Any], columns: Sequence[Field[Any]], count: int) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for column in columns:
-        table.add_column(Text(column.title), justify="right" if column.right else "left", overflow="fold")
-    for row in block.rows[:count]:
-        table.add_row(*(Text("\n".join(map(printable, column.lines(row)))) for column in columns))
+    cells = [[tuple(map(printable, column.lines(row))) for column in columns] for row in block.rows[:count]]
+    widths: Sequence[int | None] = _widths(console, columns, cells) or [None] * len(columns)
+    for column, width in zip(columns, widths):
+        table.add_column(Text(column.title), justify="right" if column.right else "left", overflow="fold", width=width)
+    for row in cells:
+        table.add_row(*(Text("\n".join(lines)) for lines in row))
     return table
+
+
+def _widths(console: Console, columns: Sequence[Field[Any]], cells: Sequence[Sequence[tuple[str, ...]]]) -> list[int]:
+    """The columns' widths on a terminal. Empty: rich chooses.
+
+    Amounts with their units are kept whole where there is room, then words, first those on the left; then cells, then titles.
+    """
+    if console.width == _UNBOUNDED:
+        return []
+    bodies = [[line for row in cells for line in row[index]] for index in range(len(columns))]
+    needs = [max(map(cell_len, [*column.title.split(), *body])) for column, body in zip(columns, bodies)]
+    wholes = [max(need, cell_len(column.title)) for need, column in zip(needs, columns)]
+    room = console.width - _GAP * (len(columns) - 1)
+    for amount in (_AMOUNT, 0) if sum(wholes) > room else ():
+        words = [_longest(column, body, amount) for column, body in zip(columns, bodies)]
+        widths = [min(word, _PART) for word in words]
+        spare = room - sum(widths)
+        if spare < 0:
+            continue
+        for index, word in enumerate(words):
+            added = word - widths[index] if word - widths[index] <= spare else 0
+            widths[index], spare = widths[index] + added, spare - added
+        for goals in (needs, wholes):
+            missing = [goal - width for goal, width in zip(goals, widths)]
+            for place, index in enumerate(sorted(range(len(missing)), key=missing.__getitem__)):
+                added = min(missing[index], spare // (len(missing) - place))
+                widths[index], spare = widths[index] + added, spare - added
+        return widths
+    return []
+
+
+def _longest(column: Field[Any], body: Sequence[str], amount: int) -> int:
+    """The longest part of a column that is kept on one line: a word, or an amount of at most so many characters."""
+    wholes = [line for line in body if column.right and cell_len(line) <= amount]
+    return max(map(cell_len, [*column.title.split(), *wholes, *(word for line in body for word in line.split())]))

@@ -31,7 +31,7 @@ INTERRUPTED = 130
 
 
 class Cell(NamedTuple):
-    """A value that people read in another form than awk."""
+    """A value with a form for awk and one for tables."""
 
     awk: str
     human: str
@@ -56,7 +56,7 @@ def _part(part: float | None, of: str = "") -> Cell | None:
 
 
 class Figure(NamedTuple):
-    """A row of the first table: the names of a count and of an amount of memory in Usage, "" where it has none."""
+    """A row of the first table: the names of a count and of an amount of memory in Usage, "" for none."""
 
     name: str
     counted: str
@@ -66,12 +66,12 @@ class Figure(NamedTuple):
 
 
 _FIGURES = (
-    Figure("unused", "unused", "", "nothing holds them: can be given back", "dentries"),
-    Figure("negative", "negative", "", "unused, and stand for files that are not there", "dentries"),
-    Figure("in_use", "in_use", "", "held by open files, working directories and dentries below them", "dentries"),
-    Figure("inodes", "inodes", "inode_slab_bytes", "the inode caches of all file systems"),
-    Figure("reclaimable", "", "reclaimable_bytes", "SReclaimable: slab that is freed where nothing holds it"),
-    Figure("unreclaimable", "", "unreclaimable_bytes", "SUnreclaim: pinned, no drop frees it"),
+    Figure("unused", "unused", "", "can be dropped", "them"),
+    Figure("negative", "negative", "", "files that do not exist", "them"),
+    Figure("in_use", "in_use", "", "held by open files", "them"),
+    Figure("inodes", "inodes", "inode_slab_bytes", "of all file systems"),
+    Figure("reclaimable", "", "reclaimable_bytes", "SReclaimable"),
+    Figure("unreclaimable", "", "unreclaimable_bytes", "SUnreclaim: not dropped"),
     Figure("available", "", "available_bytes", "MemAvailable"),
     Figure("ram", "", "ram_bytes", "MemTotal", ""),
 )
@@ -128,6 +128,7 @@ OWNERS: Sequence[Field[Owned]] = (
     Field("slabs", TEXT, "slabs", lambda owned: " ".join(owned.caches)),
 )
 _BOUND = "cgroup v1: an upper bound of its slabs"
+_MORE = "-n 10 adds the largest slabs, inode caches and memory cgroups"
 LIMIT = Kind({"type": "integer"}, lambda limit: "none" if limit is None else size(limit), right=True)
 CGROUPS: Sequence[Field[CgroupShare]] = (
     Field("slab_reclaimable_bytes", SIZE, "slab reclaimable", attrgetter("group.slab_reclaimable_bytes")),
@@ -151,9 +152,10 @@ LOOKERS: Sequence[Field[Looker]] = (
     Field("user", TEXT, "user"),
     Field("", CELL, "calls", lambda row: Cell(",".join([*row.calls][:3]), ", ".join([*row.calls][:3])), right=False, json=False),
     Field("calls", map_of(COUNT), help="failed lookups by system call"),
-    Field("unit", TEXT, "unit"),
+    Field("unit", TEXT, "unit", below=lambda row: f"{row.command} ({row.pid or 'ended'})"),
     Field("command", TEXT, "command"),
-    Field("", TEXT, "looks for", lambda row: row.paths[0] if row.paths else None, json=False),
+    Field("", TEXT, "looks for", lambda row: row.paths[0] if row.paths else None, json=False,
+          below=lambda row: f"{row.command} ({row.pid or 'ended'})"),
     Field("paths", list_of(TEXT), help="examples of what it looks up"),
 )  # fmt: skip
 CHANGES: Sequence[Field[Change]] = (
@@ -196,17 +198,17 @@ DOCUMENT: Sequence[Field[Result]] = (
 )
 
 
-def report(about: About, result: Result, top: int | None) -> Report:
-    """A look, the last one of a watch, a trace of failed lookups, or a drop. `top`: -n."""
+def report(about: About, result: Result, top: int | None, *, short: bool = False) -> Report:
+    """A look, the last one of a watch, a trace of failed lookups, or a drop. `top`: -n; `short`: the first table only."""
     limit = DEFAULT_TOP if top is None else top or None
     action = result.lookups or (result.drop and result.drop.done)
     return Report(
         about,
-        _blocks(result, limit),
+        _blocks(result, limit)[: 1 if short else None],
         result.verdict,
         result.notes if action else [*result.ways, *result.notes],
         text=partial(_watch_lines, result) if result.samples else None,
-        summary=[] if result.drop else [_settings(result.usage)],
+        summary=[] if result.drop else [_settings(result.usage), *([_MORE] if short and not result.lookups else ())],
         chart=partial(_chart, result, limit),
         findings=result.findings,
         document=(DOCUMENT, result),
@@ -259,7 +261,7 @@ def plan(usage: Usage, level: str, number: int, path: str, sync_timeout_s: float
 def _settings(usage: Usage) -> str:
     pressure = "unknown" if usage.vfs_cache_pressure is None else str(usage.vfs_cache_pressure)
     return (
-        f"vm.vfs_cache_pressure is {pressure}; dropped since boot: dentries and inodes {times(usage.drop_slab_count)}, "
+        f"vfs_cache_pressure {pressure}; drops since boot: dentries {times(usage.drop_slab_count)}, "
         f"page cache {times(usage.drop_pagecache_count)}"
     )
 

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from opskit.render.report import About
 
 
+_RESULTS = ("refused", "unknown", "works")
+
+
 class Shown(NamedTuple):
     """The result, and with --fix what was found before and what was or would be repaired."""
 
@@ -52,8 +55,11 @@ CLIENT_ROW: Sequence[Field[_Row]] = (
     Field("main", TEXT, "main", lambda row: row.checked.around.jvm.main),
     Field("client", TEXT, "client", lambda row: row.verdict and row.verdict.client),
     Field("result", TEXT, "result", lambda row: row.verdict and row.verdict.result),
-    Field("why", TEXT, "why", lambda row: row.verdict and row.verdict.why),
-)
+    Field(
+        "why", TEXT, "why", lambda row: row.verdict and row.verdict.why,
+        below=lambda row: f"{row.checked.around.pid} {row.verdict and row.verdict.client}",
+    ),
+)  # fmt: skip
 PROBE: Sequence[Field[Probe]] = (
     Field("pid", ID, "PID", json=False),
     Field("works", FLAG, value=lambda probe: probe.reason is None),
@@ -120,10 +126,11 @@ def report(about: About, shown: Shown) -> Report:
 
 
 def _fates(row: _Row) -> str:
-    """One JVM in one line: who can attach, who cannot, and why."""
+    """One JVM in one line: which clients can attach, and which cannot."""
     around = row.checked.around
-    fates = (f"{each.client}: {each.result}" + (f", {each.why}." if each.why else ".") for each in row.checked.clients)
-    return f"{around.pid} ({around.jvm.main}, {row.user}): {' '.join(fates)}"
+    clients = {name: [each.client for each in row.checked.clients if each.result == name] for name in _RESULTS}
+    fates = (f"{name}: {', '.join(names)}" for name, names in clients.items() if names)
+    return f"{around.pid} ({around.jvm.main}, {row.user}): {'; '.join(fates)}"
 
 
 def _advice(shown: Shown) -> list[str]:

@@ -24,25 +24,27 @@ _SAID_ELSEWHERE = frozenset({"other-user", "openj9", "native-image"})
 
 
 class Shown(NamedTuple):
-    """What to show: `vm_args`, with the values of -D and of agents where `properties`."""
+    """What to show: `vm_args`, with the values of -D and of agents where `properties`; `top` None or 0: every row."""
 
     vm_args: bool
     properties: bool
+    top: int | None = None
 
 
 def report(about: About, result: Result, shown: Shown, *, is_text: bool) -> Report:
     """The verdict, the tables, and why values are unknown."""
     rows, facts = result.rows, result.facts
-    blocks = [Block(IDENTITY, rows, len(rows)), Block(USE, rows, len(rows))] if rows else []
-    if shown.vm_args and rows:
-        blocks.append(Block([USE[0], _vm_args(shown)], rows, len(rows)))
+    columns = [IDENTITY, USE, *([[USE[0], _vm_args(shown)]] if shown.vm_args else ())]
+    blocks = [Block(fields, rows[: shown.top or None], len(rows)) for fields in columns] if rows else []
     counted = plural(len(rows), "JVM") + (f", {plural(len(result.findings), 'finding')}" if result.findings else "")
     return Report(
         about,
         blocks,
         verdict=[counted if rows else none_found(result)],
         footer=[*facts.coverage, *notes(result), *([none_found(result)] if is_text and not rows else ())],
-        text=(lambda: block_lines(Block(text_fields(shown), rows, len(rows)))) if is_text else None,
+        text=(lambda: block_lines(Block(text_fields(shown), rows[: shown.top or None], len(rows))))
+        if is_text
+        else None,
         findings=result.findings,
         document=(document(shown), result),
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from opskit import shell
 from opskit.analysis.pipes.ranking import commands_by_pipe
 from opskit.escape import printable
-from opskit.quantities import agreeing, plain
+from opskit.quantities import agreeing, listed, plain
 from opskit.records import NamedTuple
 from opskit.render.fields import COUNT, ID, NUMBER, SIZE, TEXT, Field, records
 from opskit.render.report import Block, Report
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from opskit.analysis.pipes.uses import OwnerUse, Pipe, ProcessUse
     from opskit.collect.pipes import Sample
     from opskit.render.report import About
+
+
+_MOST_NAMES = 4  # in a cell of a table; -f text and json have all
 
 
 class Shown(NamedTuple):
@@ -44,7 +47,8 @@ def report(about: About, result: Result, shown: Shown, *, is_text: bool) -> Repo
     if result.owners is not None:
         blocks.append(Block(OWNER, result.owners, len(result.owners)))
     elif result.facts.ask.processes:
-        blocks.append(Block(columns(shown), pipes, len(result.rows)))
+        judged = sorted(result.pipes, key=lambda pipe: not pipe.verdict)[: shown.top or None]
+        blocks.append(Block(columns(shown), judged, len(result.rows)))
     if result.gains:
         blocks.append(Block(GAIN, result.gains, len(result.gains), "gaining pipes"))
     return Report(
@@ -96,9 +100,9 @@ def detail_lines(pipes: Iterable[Pipe], shown: Shown) -> Iterator[str]:
     """The same rows with `key=value` words behind them for what was asked in addition."""
     for pipe in pipes:
         name = printable(pipe.name)
-        line = f"{name} {printable(_commands(pipe))}" if shown.by_process else f"{pipe.fds:7d} {name}"
+        line = f"{name} {printable(' '.join(_commands(pipe)))}" if shown.by_process else f"{pipe.fds:7d} {name}"
         if shown.ends:
-            read, write = (printable(_side(pipe, end, ",")) or "-" for end in ("read", "write"))
+            read, write = (printable(",".join(_side(pipe, end))) or "-" for end in ("read", "write"))
             line += f" class={pipe.end_class} read={read} write={write}"
         if shown.fill and pipe.fill:
             line += f" queued={plain(pipe.fill.queued_bytes)} capacity={plain(pipe.fill.capacity_bytes)}"
@@ -111,10 +115,10 @@ def _notes(pipe: Pipe) -> str:
     return "; ".join(note for note in (pipe.meaning, pipe.verdict) if note)
 
 
-def _side(pipe: Pipe, end: str, between: str = ", ") -> str:
+def _side(pipe: Pipe, end: str) -> list[str]:
     """The read ends or the write ends: `command[pid]:fds`."""
     counts = ((use.process, use.read_fds if end == "read" else use.write_fds) for use in pipe.uses)
-    return between.join([f"{process.command}[{process.pid}]:{count}" for process, count in counts if count])
+    return [f"{process.command}[{process.pid}]:{count}" for process, count in counts if count]
 
 
 def gain_line(gain: Gain) -> str:
@@ -198,14 +202,14 @@ def _fifo_count(result: Result) -> int | None:
     return result.fifo_count if facts.ask.fifos and not facts.scan.copied_skipped else None
 
 
-def _commands(pipe: Pipe) -> str:
-    return " ".join(f"{name}={count}" for name, count in by_command(pipe).items())
+def _commands(pipe: Pipe) -> list[str]:
+    return [f"{name}={count}" for name, count in by_command(pipe).items()]
 
 
 _ENDS: Sequence[Field[Pipe]] = (
     _CLASS,
-    Field("read_ends", TEXT, "read ends", lambda pipe: _side(pipe, "read")),
-    Field("write_ends", TEXT, "write ends", lambda pipe: _side(pipe, "write")),
+    Field("read_ends", TEXT, "read ends", lambda pipe: listed(_side(pipe, "read"), _MOST_NAMES)),
+    Field("write_ends", TEXT, "write ends", lambda pipe: listed(_side(pipe, "write"), _MOST_NAMES)),
 )
 
 
@@ -213,6 +217,7 @@ def columns(shown: Shown) -> list[Field[Pipe]]:
     """The table's columns for what was asked."""
     found = [_FDS, Field("name", TEXT, "pipe")]
     if shown.by_process or not shown.ends:
-        found.append(Field("by_command", TEXT, "processes", _commands))
+        found.append(Field("by_command", TEXT, "processes", lambda pipe: listed(_commands(pipe), _MOST_NAMES, " ")))
     found += [*(_ENDS if shown.ends else ()), *((_QUEUED, _CAPACITY) if shown.fill else ())]
-    return [*found, Field("notes", TEXT, "verdict", _notes)] if shown.ends or shown.fill else found
+    notes: Field[Pipe] = Field("notes", TEXT, "verdict", _notes, below=lambda pipe: pipe.name)
+    return [*found, notes] if shown.ends or shown.fill else found

@@ -31,7 +31,7 @@ DENTRIES_4_GIB = [("dentry", 20_000_000, 1 << 20)]
         ),
         (
             facts_of(DentryState(20_000_000, 19_000_000, 18_000_000), DENTRIES_4_GIB, MemAvailable=1),
-            "files that are not there. Dropping helps only for now: find that program.",
+            "files that do not exist. Dropping helps only for now: find that program.",
         ),
         (
             facts_of(DentryState(20_000_000, 19_000_000, None), DENTRIES_4_GIB),

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from opskit.analysis.jpmp.frames import short
-from opskit.analysis.jpmp.judge import listed, lock_name, party_name
+from opskit.analysis.jpmp.judge import lock_name, party_name
 from opskit.analysis.jpmp.stacks import thread_count
+from opskit.quantities import listed
 from opskit.records import NamedTuple
 from opskit.render.fields import COUNT, FLAG, ID, NUMBER, TEXT, Field, Kind, list_of, map_of, record, records, to_object
 from opskit.render.views.jpmp import sentences
@@ -162,8 +163,14 @@ LOCK_COLUMNS: Sequence[Field[ContendedLock]] = (
     Field("waited_at_least_s", NUMBER, "waited at least", show=lambda value: "" if value is None else f"{value:.1f} s"),
     Field("lock", TEXT, "lock", lambda lock: lock_name(lock.key)),
     Field("owner", TEXT, "held by", _owner),
-    Field("owner_stack", TEXT, "holder stack", _owner_stack),
-    Field("waiters", TEXT, "who waits", lambda lock: listed([*map(party_name, lock.waiters)], _SHOWN_NAMES)),
+    Field("owner_stack", TEXT, "holder stack", _owner_stack, below=lambda lock: lock_name(lock.key)),
+    Field(
+        "waiters",
+        TEXT,
+        "who waits",
+        lambda lock: listed([*map(party_name, lock.waiters)], _SHOWN_NAMES),
+        below=lambda lock: lock_name(lock.key),
+    ),
 )
 
 

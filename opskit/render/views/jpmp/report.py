@@ -89,11 +89,21 @@ def profile_report(about: About, facts: Facts, how: Weighing, profile: Profile, 
     return Report(
         about,
         [Block(columns, rows, len(ordered))],
-        verdict=deadlocks,
-        footer=[f"{plural(hidden, 'idle stack')} hidden; --idle shows them", *taken] if hidden else taken,
+        verdict=[*deadlocks, *filter(None, [sentences.hottest(profile.stacks)])],
+        footer=[
+            *([f"{plural(hidden, 'idle stack')} hidden; --idle shows them"] if hidden else ()),
+            *taken,
+            *_flame_graph(facts),
+        ],
         findings=profile.findings,
         document=(DOCUMENT, Shown(facts, how, profile, rows)),
     )
+
+
+def _flame_graph(facts: Facts) -> list[str]:
+    if facts.live is None:
+        return []
+    return [f"as a flame graph: {shell.command('opskit', 'jpmp', facts.live.pid, '--on-cpu', '-o', 'profile.svg')}"]
 
 
 def _lines(how: Weighing, profile: Profile, view: View) -> Iterable[str]:
@@ -139,11 +149,12 @@ def locks_report(about: About, facts: Facts, locks: Locks, view: View) -> Report
 
     found = locks.contention
     said = {finding.summary for finding in locks.findings}
-    held_up = [line for line in map(lock_line, found.locks[:_LOCK_SENTENCES]) if line not in said]
-    verdict = [*map(deadlock_line, found.deadlocks), *held_up]
+    dead = {link.lock for deadlock in found.deadlocks for link in deadlock.links}
+    held_up = [lock_line(lock) for lock in found.locks[:_LOCK_SENTENCES] if lock.key not in dead]
+    verdict = [*map(deadlock_line, found.deadlocks), *(line for line in held_up if line not in said)]
     if not (found.locks or found.deadlocks):
         verdict = ["no thread waits for a lock" if locks.known else sentences.locks_unknown(facts)]
-    footer = [sentences.taken_line(facts)]
+    footer = [sentences.taken_line(facts, running=False)]
     if facts.live is not None and any(lock.owner_unknown == ASK_FOR_SYNCHRONIZERS for lock in found.locks):
         finds = shell.command("opskit", "jpmp", facts.live.pid, "--locks", "--synchronizers")
         footer.append(f"owners of java.util.concurrent locks: {finds}")

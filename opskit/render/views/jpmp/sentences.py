@@ -9,7 +9,8 @@ from opskit.analysis.jpmp.frames import short
 from opskit.analysis.jpmp.stacks import thread_count
 from opskit.collect.jpmp.collect import DEFAULT_MAX_STOP_PERCENT
 from opskit.escape import printable
-from opskit.quantities import plural, size
+from opskit.quantities import listed, plural, size
+from opskit.quantities import percent as ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
     from opskit.jvm.dumps.thread_dump import Waits
     from opskit.jvm.profiles import WeightedStack
 
-_SAFEPOINTS = "Stacks of running threads are taken at safepoints: the hot line may be nearby; stacks of waiting threads are exact."
+_MOST_POOLS = 3
+_SAFEPOINTS = "Running threads are sampled at safepoints: the hot line may be nearby."
 
 
 def heap_walk_line(pid: int, used_bytes: int | None, pause_s: float | None) -> str:
@@ -55,14 +57,29 @@ def dialects(facts: Facts) -> list[str]:
     return list(dict.fromkeys(dump.dialect for dump in facts.dumps))
 
 
-def taken_line(facts: Facts) -> str:
-    """`20 samples, 115 threads; sampling paused the JVM for …; read as HotSpot. Stacks of running threads are …`."""
+def taken_line(facts: Facts, *, running: bool = True) -> str:
+    """`20 samples, 115 threads; sampling paused the JVM for …. Running threads are sampled …` (if they are shown)."""
     head = plural(len(facts.dumps) or len(facts.files), "sample" if facts.live else "dump" if facts.dumps else "file")
     count = thread_count(facts.dumps)
     parts = [f"{head}, {plural(count, 'thread')}" if count else head]
     parts += [] if facts.live is None else _of_run(facts.live)
-    parts += [f"read as {', '.join(dialects(facts))}"] if facts.dumps else []
-    return f"{'; '.join(parts)}. {_SAFEPOINTS}"
+    parts += [f"read as {', '.join(dialects(facts))}"] if facts.dumps and facts.live is None else []
+    return f"{'; '.join(parts)}. {_SAFEPOINTS}" if running else "; ".join(parts)
+
+
+def hottest(stacks: Sequence[WeightedStack]) -> str | None:
+    """`Workload.work uses 97 % of the CPU time (11,600 ms) in burn-*`; None where no CPU time is known."""
+    weights: dict[str, float] = {}
+    for stack in stacks:
+        if stack.frames:
+            weights[stack.frames[0]] = weights.get(stack.frames[0], 0.0) + (stack.cpu_ms or 0.0)
+    total = sum(stack.cpu_ms or 0.0 for stack in stacks)
+    if not round(total):
+        return None
+    frame = max(weights, key=lambda name: weights[name])
+    pools = dict.fromkeys(pool for stack in stacks if stack.frames[:1] == (frame,) for pool in stack.pools)
+    where = f" in {listed([*pools], _MOST_POOLS)}" if pools else ""
+    return f"{short(frame)} uses {ratio(weights[frame] / total)} of the CPU time ({weights[frame]:,.0f} ms){where}"
 
 
 def _of_run(live: Sampled) -> Iterator[str]:
@@ -70,15 +87,15 @@ def _of_run(live: Sampled) -> Iterator[str]:
     share = "" if percent is None else f"{percent:.1f} % of the run, "
     most, source = ("at most ", "the dumps' wall time") if live.stops_are_bounds else ("", "hsperfdata")
     yield f"sampling paused the JVM for {most}{live.stopped_ms:.1f} ms ({share}{source})"
-    if live.throttled_percent is not None:
+    if live.throttled_percent:
         yield f"throttled by its CPU quota in {live.throttled_percent:.0f} % of the periods"
     if live.late:
         yield f"{plural(live.late, 'sample')} came late: a dump takes longer than the interval"
     limit = live.schedule.max_stop_percent or DEFAULT_MAX_STOP_PERCENT
     if live.stretched:
         yield (
-            f"the interval was stretched from {live.interval_s:g} s to {live.mean_interval_s or 0:.2g} s, to pause the JVM "
-            f"for at most {limit:g} % of the time (--max-stop; an INTERVAL that is given is kept)"
+            f"interval stretched from {live.interval_s:g} s to {live.mean_interval_s or 0:.2g} s "
+            f"(--max-stop {limit:g} %; -i sets a fixed one)"
         )
     elif percent is not None and percent > limit:
         longer_s = live.stopped_ms / len(live.dumps) / 10 / limit * 1.05

@@ -82,18 +82,18 @@ SURROUNDINGS: Sequence[Field[Interval]] = (
     Field("waiting", FLAG, help="live: whether a safepoint was requested and not reached at the end"),
     Field("late_thread", help="live: the thread that it waits for"),
 )
-_PER_S: Field[Interval] = Field("safepoints_per_s", _RATE, "per s", lambda row: row.totals.safepoints / row.elapsed_s)
+_PER_S: Field[Interval] = Field("safepoints_per_s", _RATE, value=lambda row: row.totals.safepoints / row.elapsed_s)
 INTERVAL: Sequence[Field[Interval]] = (
     Field("at_s", _AT, "at s", help="the end of the interval, since the first sample"),
     Field("elapsed_s", SECONDS),
-    _of_totals("safepoints", _COUNTED, "safepoints"),
+    _of_totals("safepoints", _COUNTED, "stops"),
     _PER_S,
     _of_totals("stopped_s", SECONDS),
     _of_totals("stopped_share", SHARE, "stopped"),
     _of_totals("stopped_avg_s", SECONDS, "avg stop"),
     _of_totals("ttsp_s", SECONDS),
     _of_totals("ttsp_avg_s", SECONDS, "avg ttsp"),
-    _of_totals("ttsp_share", SHARE, "ttsp share"),
+    _of_totals("ttsp_share", SHARE),
     *SURROUNDINGS,
 )
 

@@ -261,7 +261,7 @@ def plan(usage: Usage, level: str, number: int, path: str, sync_timeout_s: float
 def _settings(usage: Usage) -> str:
     pressure = "unknown" if usage.vfs_cache_pressure is None else str(usage.vfs_cache_pressure)
     return (
-        f"vfs_cache_pressure {pressure}; drops since boot: dentries {times(usage.drop_slab_count)}, "
+        f"vm.vfs_cache_pressure is {pressure}; dropped since boot: dentries and inodes {times(usage.drop_slab_count)}, "
         f"page cache {times(usage.drop_pagecache_count)}"
     )
 

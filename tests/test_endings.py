@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -120,7 +121,8 @@ def test_a_watch_shows_what_it_gathered_before_a_signal_ends_it(tmp_path, number
     out = tmp_path / "seen.json"
     command = [sys.executable, "-m", "opskit", "pipes", str(os.getpid()), "-w", "-i", "60s", "-o", str(out)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    while "nanosleep" not in Path(f"/proc/{process.pid}/wchan").read_text():  # until the next sample
+    # Until the next sample; Python before 3.11 sleeps in select().
+    while not re.search("nanosleep|poll|select", Path(f"/proc/{process.pid}/wchan").read_text()):
         time.sleep(0.01)
     process.send_signal(number)
     _, err = process.communicate(timeout=60)

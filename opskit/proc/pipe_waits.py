@@ -28,10 +28,13 @@ _CALLS = ("read", "read", "write", "write", "write", "write", "splice", "wait")
 _GENERIC: dict[int | None, str] = dict(zip((63, 65, 64, 66, 75, 71, 76, 260), _CALLS))
 _X86_64: dict[int | None, str] = dict(zip((0, 19, 1, 20, 278, 40, 275, 61), _CALLS))
 _ANY_CHILD = 0xFFFFFFFF
+# poll(), ppoll(), select() and pselect6() of no files are a sleep: the call, and which argument is the number of files.
+_GENERIC_POLLS: dict[int | None, int] = {73: 1, 72: 0}
+_X86_64_POLLS: dict[int | None, int] = {7: 1, 271: 1, 23: 0, 270: 0}
 
 
 class Wait(NamedTuple):
-    """What a thread does. `call`: read, write, wait (for a child), other or running.
+    """What a thread does. `call`: read, write, wait (for a child), timer (poll() of no files), other or running.
 
     `on`: the pipe or file that it reads or writes, or the kernel function that it sleeps in. `times_slept` until now.
     `needs`: processes of which one must act before the wait ends; empty: unknown.
@@ -53,6 +56,14 @@ def parse_call(text: str, machine: str = platform.machine()) -> tuple[str, int] 
     return None if call is None or number is None else (call, number)
 
 
+def is_timer(text: str, machine: str = platform.machine()) -> bool:
+    """Whether the call is a sleep by poll() or select(): no file can end it."""
+    words = text.split()
+    polls = _X86_64_POLLS if machine == "x86_64" else _GENERIC_POLLS
+    place = polls.get(integer(words[0])) if len(words) >= 4 else None
+    return place is not None and hexadecimal(words[1 + place]) == 0
+
+
 def _wait_of(fs: ProcFS, pid: int, tid: int, fifos: Mapping[bytes, bytes]) -> Wait:
     text = fs.maybe(str, pid, "task", tid, "syscall", default="")
     if text.startswith("running"):
@@ -60,7 +71,7 @@ def _wait_of(fs: ProcFS, pid: int, tid: int, fifos: Mapping[bytes, bytes]) -> Wa
     function = optional(fs.read, pid, "task", tid, "wchan", default=b"0").strip()
     status = fs.maybe(parse_status, pid, "task", tid, "status")
     slept = integer(status.fields.get("voluntary_ctxt_switches", "")) if status else None
-    call, number = parse_call(text) or ("other", 0)
+    call, number = parse_call(text) or ("timer" if is_timer(text) else "other", 0)
     if call == "splice":  # it may wait for its input as well: fs/splice.c, pipe_wait_readable() and others
         call = "write" if function.startswith(b"pipe_") and not function.endswith(b"readable") else "other"
     if call in ("read", "write"):

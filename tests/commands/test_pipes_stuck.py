@@ -45,7 +45,7 @@ def about(process, until=" blocked, "):
     ("reader", "activity"),
     [
         ("import socket; a, b = socket.socketpair(); os.read(a.fileno(), 1)", "reads socket:["),
-        ("import select; select.select([], [], [], 600)", "sleeps in "),
+        ("import select, socket; a, b = socket.socketpair(); select.select([a], [], [], 600)", "sleeps in "),
         ("subprocess.call(['sleep', '600'], pass_fds=[])", "waits for child "),
         ("while True: time.sleep(0.01)", "is active"),
         ("while True: pass", "is active"),
@@ -63,7 +63,13 @@ def test_a_reader_that_does_something_else_is_a_note(spawn, reader, activity):
 
 @pytest.mark.parametrize(
     "reader",
-    ["time.sleep(600)", "import signal; signal.pause()", "import threading; threading.Event().wait()"],
+    [
+        "time.sleep(600)",
+        "import select; select.select([], [], [], 600)",
+        "import select; select.poll().poll()",
+        "import signal; signal.pause()",
+        "import threading; threading.Event().wait()",
+    ],
 )
 def test_a_reader_that_waits_for_no_input_is_a_warning(inprocess, spawn, reader):
     """No user, disk or network can make it read: exit code 1, and what it sleeps in."""

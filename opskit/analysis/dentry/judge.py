@@ -171,8 +171,9 @@ def _findings(usage: Usage) -> Iterator[Finding]:
     held = (usage.negative or 0) * usage.object_bytes
     part = usage.of_ram(held)
     if mostly(usage.negative, usage.dentries) and part is not None and part >= LITTLE_SHARE:
+        large = (usage.of_ram(usage.dentry_bytes) or part) >= LARGE_SHARE
         yield Finding(
-            "dentry-negative", "warning", HOST,
+            "dentry-negative", "warning" if large else "note", HOST,
             f"{whole(usage.negative)} negative dentries (about {size(held)}) stand for files that do not exist",
             "/proc/sys/fs/dentry-state", next=_CULPRIT, share=part,
         )  # fmt: skip

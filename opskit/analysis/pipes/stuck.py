@@ -79,6 +79,7 @@ def _activity(facts: Facts, pid: int) -> str:
         "read": on and f"reads {on}",
         "write": on and f"writes to {on}",
         "wait": f"waits for child {children}" if children else "waits for a child",
+        "timer": on and f"sleeps in {on}",
         "other": on and f"sleeps in {on}",
         "running": "is active",
     }[wait.call]
@@ -90,7 +91,9 @@ def _is_idle(facts: Facts, process: Process, writers: set[int]) -> bool:
         return True
     waits = facts.waits.get(process.pid) or ()
     return bool(waits) and all(
-        wait.on.startswith(_IDLE) if wait.call == "other" else wait.call == "wait" and bool(wait.needs & writers)
+        wait.call == "timer"
+        or (wait.call == "other" and wait.on.startswith(_IDLE))
+        or (wait.call == "wait" and bool(wait.needs & writers))
         for wait in waits
     )
 

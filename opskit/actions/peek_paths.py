@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 _FAILED = re.compile(
     rb": [Ss]y[Ss]_\w+\([^)\n]*?(?:filename|pathname|path|oldname|name): (?:0x)?([0-9a-f]+)[^\n]*\n[^\n]*: [Ss]y[Ss]_\w+ -> 0x"
 )
-# The memory may be in use for something else by then: only what looks like a path is taken.
-_PATH = re.compile(r"/.*|[^\s\"'`<>|()]+")
+# The memory may be in use for something else by then: only what looks like a path is taken. A single letter is the state word
+# of a Python string at that place, more often than a name.
+_PATH = re.compile(r"/.*|[^\s\"'`<>|()]{2,}")
 _CHUNKS = 16  # a busy thread writes faster than we read
 _LONGEST = 4096  # PATH_MAX, its end included
 _PAGE = 4096

@@ -19,6 +19,8 @@ from opskit.actions import peek_paths
         ("/tmp/für".encode(), "/tmp/für"),
         (b'"""The memory is used for something else by now."""', None),
         (b"two words", None),
+        (b"d\0\0\0", None),
+        (b"ab", "ab"),
         (b"/a\x1b[31m", None),
         (b"/not-utf8-\xff", None),
         (b"", None),

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 MIB, GIB = 1 << 20, 1 << 30
-UID = 64123  # no other process has it
+# No other process has it: its threads are counted. Each worker has its own.
+UID = 64123 + int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
 # One that every user may run: the tests' own may be root's alone.
 PYTHON = "/usr/bin/python3" if os.access("/usr/bin/python3", os.X_OK) else sys.executable
 

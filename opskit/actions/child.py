@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.001, 0.05
 _UNKNOWN, _BUG = 255, 254  # no errno is that large
 _KILL_TRIES = 200  # a killed child ends within milliseconds, on a loaded machine later
-_MANY_FDS = 1 << 16  # old kernels close them one by one
+_MANY_FDS = 1 << 16  # where /proc does not list them
 
 
 def run_in_child(host: Host, work: Callable[[], None], timeout_s: float) -> int | None:
@@ -55,6 +55,15 @@ def fork() -> int:
         raise NotSupported(f"{why}; opskit limits shows which limit is reached") from None
 
 
+def close_from(first: int) -> None:
+    """Close the fds from this one on. Python 3.9 and kernels before 5.9 close each number, open or not."""
+    try:
+        last = max(map(int, os.listdir("/proc/self/fd")))
+    except OSError:
+        last = _MANY_FDS
+    os.closerange(first, last + 1)
+
+
 def _wait(host: Host, pid: int, timeout_s: float) -> int | None:
     deadline, pause = host.monotonic() + timeout_s, _FIRST_PAUSE_S
     while True:
@@ -84,7 +93,7 @@ def _child(work: Callable[[], None]) -> NoReturn:
         null = os.open(os.devnull, os.O_RDWR)
         for fd in (0, 1, 2):
             os.dup2(null, fd)
-        os.closerange(3, _MANY_FDS)
+        close_from(3)
         os.chdir("/")
         work()
         code = 0

@@ -16,6 +16,7 @@ import signal
 import struct
 from typing import TYPE_CHECKING
 
+from opskit.actions.child import close_from
 from opskit.analysis.limits.probe import ProbeResult
 from opskit.errors import BugInChild, NotPermitted
 from opskit.interrupts import Guard, Interruptible
@@ -91,7 +92,7 @@ def _run_in_child(plan: ProbePlan, pipe: int, *, become: bool) -> None:
         _libc.prctl(_PR_SET_NAME, b"opskit-probe", 0, 0, 0)
         started, code, call = _prepared(plan, become=become) or (0, 0, "")
         os.closerange(0, pipe)
-        os.closerange(pipe + 1, max(map(int, os.listdir("/proc/self/fd"))) + 1)
+        close_from(pipe + 1)
         if not call:
             started, code, call = _start(plan)
         os.write(pipe, _ANSWER.pack(started, code, call.encode()[:16]))

@@ -56,9 +56,8 @@ def resolve_process(host: Host, word: str, command: str) -> int:
     matching = [jvm for jvm in found if word.lower() in jvm.main.lower()] if word else []
     named = {jvm.pid: _line(host, jvm) for jvm in matching}
     if not named and word:
-        ours = (
-            integer(optional(host.fs.link, "self", default=b"")) if host.fs.is_live else None
-        )  # opskit is a python3 too
+        # opskit may run as python3, which is no answer to `opskit limits python3`.
+        ours = integer(optional(host.fs.link, "self", default=b"")) if host.fs.is_live else None
         pids = (pid for pid in host.fs.pids() if pid != ours)
         named = {pid: f"{pid:>9}  {word}" for pid in pids if command_name(host.fs, pid) == word}
     if len(named) == 1:

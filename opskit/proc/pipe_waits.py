@@ -23,18 +23,26 @@ if TYPE_CHECKING:
     from opskit.proc.pipe_fill import Fill
     from opskit.proc.pipe_scan import Holder
 
-# read, readv, write, writev, vmsplice, sendfile, splice, wait4: what a thread waits for in each.
-_CALLS = ("read", "read", "write", "write", "write", "write", "splice", "wait")
-_GENERIC: dict[int | None, str] = dict(zip((63, 65, 64, 66, 75, 71, 76, 260), _CALLS))
-_X86_64: dict[int | None, str] = dict(zip((0, 19, 1, 20, 278, 40, 275, 61), _CALLS))
+# System call -> what a thread waits for in it, and which argument is the fd, the child, or the number of files to poll.
+_GENERIC: dict[int | None, tuple[str, int]] = {
+    **dict.fromkeys((63, 65), ("read", 0)),  # read, readv
+    **dict.fromkeys((64, 66, 75, 71), ("write", 0)),  # write, writev, vmsplice, sendfile
+    **dict.fromkeys((98, 101, 115, 133, 137), ("sleep", 0)),  # futex, (clock_)nanosleep, rt_sigsuspend, rt_sigtimedwait
+    76: ("splice", 2), 260: ("wait", 0), 72: ("poll", 0), 73: ("poll", 1),  # wait4, pselect6, ppoll
+}  # fmt: skip
+_X86_64: dict[int | None, tuple[str, int]] = {
+    **dict.fromkeys((0, 19), ("read", 0)),
+    **dict.fromkeys((1, 20, 278, 40), ("write", 0)),
+    **dict.fromkeys((34, 35, 128, 130, 202, 230), ("sleep", 0)),  # and pause
+    **dict.fromkeys((23, 270), ("poll", 0)),  # select, pselect6
+    **dict.fromkeys((7, 271), ("poll", 1)),  # poll, ppoll
+    275: ("splice", 2), 61: ("wait", 0),
+}  # fmt: skip
 _ANY_CHILD = 0xFFFFFFFF
-# poll(), ppoll(), select() and pselect6() of no files are a sleep: the call, and which argument is the number of files.
-_GENERIC_POLLS: dict[int | None, int] = {73: 1, 72: 0}
-_X86_64_POLLS: dict[int | None, int] = {7: 1, 271: 1, 23: 0, 270: 0}
 
 
 class Wait(NamedTuple):
-    """What a thread does. `call`: read, write, wait (for a child), timer (poll() of no files), other or running.
+    """What a thread does. `call`: read, write, wait (for a child), sleep (for a timer, lock or signal), other or running.
 
     `on`: the pipe or file that it reads or writes, or the kernel function that it sleeps in. `times_slept` until now.
     `needs`: processes of which one must act before the wait ends; empty: unknown.
@@ -49,19 +57,14 @@ class Wait(NamedTuple):
 
 
 def parse_call(text: str, machine: str = platform.machine()) -> tuple[str, int] | None:
-    """(read, write, splice or wait; its fd or child) of a thread that sleeps in such a call; None for any other."""
+    """(read, write, splice, wait or sleep; its fd or child) of a thread that sleeps in such a call; None for any other."""
     words = text.split()
-    call = (_X86_64 if machine == "x86_64" else _GENERIC).get(integer(words[0])) if len(words) >= 4 else None
-    number = hexadecimal(words[3 if call == "splice" else 1]) if call else None
-    return None if call is None or number is None else (call, number)
-
-
-def is_timer(text: str, machine: str = platform.machine()) -> bool:
-    """Whether the call is a sleep by poll() or select(): no file can end it."""
-    words = text.split()
-    polls = _X86_64_POLLS if machine == "x86_64" else _GENERIC_POLLS
-    place = polls.get(integer(words[0])) if len(words) >= 4 else None
-    return place is not None and hexadecimal(words[1 + place]) == 0
+    calls = _X86_64 if machine == "x86_64" else _GENERIC
+    call, place = calls.get(integer(words[0]), ("", 0)) if len(words) >= 4 else ("", 0)
+    number = hexadecimal(words[1 + place]) if call else None
+    if call == "poll":  # of no files it is a sleep: Python before 3.11 sleeps in select()
+        return ("sleep", 0) if number == 0 else None
+    return None if number is None else (call, number)
 
 
 def _wait_of(fs: ProcFS, pid: int, tid: int, fifos: Mapping[bytes, bytes]) -> Wait:
@@ -71,7 +74,7 @@ def _wait_of(fs: ProcFS, pid: int, tid: int, fifos: Mapping[bytes, bytes]) -> Wa
     function = optional(fs.read, pid, "task", tid, "wchan", default=b"0").strip()
     status = fs.maybe(parse_status, pid, "task", tid, "status")
     slept = integer(status.fields.get("voluntary_ctxt_switches", "")) if status else None
-    call, number = parse_call(text) or ("timer" if is_timer(text) else "other", 0)
+    call, number = parse_call(text) or ("other", 0)
     if call == "splice":  # it may wait for its input as well: fs/splice.c, pipe_wait_readable() and others
         call = "write" if function.startswith(b"pipe_") and not function.endswith(b"readable") else "other"
     if call in ("read", "write"):

@@ -223,9 +223,7 @@ text_target("proc schedstat", threadcpu.parse_schedstat, b"10385712 62103 31\n")
 text_target("proc vmstat", vmstat.parse_vmstat, b"nr_slab_reclaimable 124593\ndrop_pagecache 1\nnr_x -5\n")
 text_target(
     "proc syscall",
-    lambda words: [
-        read(words, machine) for read in (pipewaits.parse_call, pipewaits.is_timer) for machine in ("x86_64", "aarch64")
-    ],
+    lambda words: [pipewaits.parse_call(words, machine) for machine in ("x86_64", "aarch64")],
     b"1 0x4 0x7f3c2c0008b0 0x10000 0x0 0x0 0x0 0x7ffd1c3c8a88 0x7f3c3a1f2a90\n",
     b"275 0x4 0x0 0x7 0x0 0x0 0x0 0x7ffd1c3c8a88 0x7f3c3a1f2a90\n",
     b"running\n",

@@ -280,9 +280,10 @@ class _Graph:
         return tuple(links)
 
     def _link(self, thread: Thread) -> Link:
-        owner = self._owner[thread]
-        link = Link(self._party(thread), self.wanted[thread][0], owner and self._party(owner))
-        return self._links.setdefault(thread, link)
+        if thread not in self._links:  # chains share their links
+            owner = self._owner[thread]
+            self._links[thread] = Link(self._party(thread), self.wanted[thread][0], owner and self._party(owner))
+        return self._links[thread]
 
     def _party(self, thread: Thread) -> Party:
         return self._parties.get(thread) or self._parties.setdefault(thread, _party(thread))

@@ -84,28 +84,21 @@ def limit_findings(facts: ThreadLimitFacts, found: Headroom, uses: Sequence[Limi
 
 def _run_out(facts: ThreadLimitFacts, found: Headroom, binding: Limit) -> Finding:
     severity: Severity = "error"
-    evidence, what = (
-        f"{binding.in_use} of {binding.value} {binding.unit} in use, from {binding.source}",
-        binding.full_name,
-    )
-    if binding.name == "RLIMIT_STACK":
-        evidence, what = (
-            f"a stack of {short_size(found.stack.bytes)}: {found.stack.origin}, {binding.source}",
-            "the address space",
-        )
+    is_stack = binding.name == "RLIMIT_STACK"
+    evidence = f"{binding.in_use} of {binding.value} {binding.unit} in use, from {binding.source}"
+    if is_stack:
+        evidence = f"a stack of {short_size(found.stack.bytes)}: {found.stack.origin}, {binding.source}"
     closer = _look(facts, "--probe", *(("--in-cgroup",) if binding.name == "pids.max" else ()))
     if binding.threads_left:
         code, severity, closer = "threads-nearly-none-left", "warning", _look(facts, "-w")
         more = f"{'at most ' if found.is_at_most else ''}{plural(binding.threads_left, 'more thread')}"
-        summary = f"{more} can start until {what} is used up"
+        summary = f"{more} can start until {'the address space' if is_stack else binding.full_name} is used up"
     elif binding.name == "seccomp":
         code, summary = "seccomp-refuses-threads", "a seccomp filter refuses clone3(): no thread can start"
         evidence = binding.note or binding.source
-    elif binding.name == "RLIMIT_STACK":
-        code, summary = (
-            "stack-above-ram",
-            "one thread's stack is larger than RAM and swap, or than the free address space",
-        )
+    elif is_stack:
+        code = "stack-above-ram"
+        summary = "one thread's stack is larger than RAM and swap, or than the free address space"
     else:
         code, summary = "threads-none-left", f"no thread can start: {binding.full_name} is used up"
     share = 1 - (binding.left_share or 0.0) if binding.threads_left else 1.0

@@ -21,9 +21,6 @@ _NOT_LOOKED_AT = "was not looked at: add --ends"
 _STOPPED = "T"  # by a signal
 _STATES = {_STOPPED: "stopped by a signal", "t": "stopped by a debugger"}
 _SLOWLY = ("drains more slowly than that", "drain more slowly than that")
-# Where a thread sleeps that waits for no user, disk, network or process (/proc/PID/wchan): a timer, a lock, a signal.
-_IDLE = (b"hrtimer_nanosleep", b"do_nanosleep", b"futex_", b"do_sigtimedwait", b"sigsuspend", b"__x64_sys_pause",
-         b"__arm64_sys_pause", b"__do_sys_pause")  # fmt: skip
 
 
 def verdict(facts: Facts, key: bytes, uses: Sequence[ProcessUse]) -> str | None:
@@ -79,7 +76,7 @@ def _activity(facts: Facts, pid: int) -> str:
         "read": on and f"reads {on}",
         "write": on and f"writes to {on}",
         "wait": f"waits for child {children}" if children else "waits for a child",
-        "timer": on and f"sleeps in {on}",
+        "sleep": on and f"sleeps in {on}",
         "other": on and f"sleeps in {on}",
         "running": "is active",
     }[wait.call]
@@ -91,10 +88,7 @@ def _is_idle(facts: Facts, process: Process, writers: set[int]) -> bool:
         return True
     waits = facts.waits.get(process.pid) or ()
     return bool(waits) and all(
-        wait.call == "timer"
-        or (wait.call == "other" and wait.on.startswith(_IDLE))
-        or (wait.call == "wait" and bool(wait.needs & writers))
-        for wait in waits
+        wait.call == "sleep" or (wait.call == "wait" and bool(wait.needs & writers)) for wait in waits
     )
 
 

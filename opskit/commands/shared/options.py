@@ -104,7 +104,7 @@ HOST_OPTIONS: Sequence[Callable[[F], F]] = (
     option("--root", metavar="DIR", group=HOST, help="Read DIR/proc, DIR/sys, DIR/etc and DIR/tmp."),
     option("--proc", metavar="PATH", group=HOST, help="Read this proc tree (also: HOST_PROC)."),
 )
-# The run takes their values: `run.watch`, `run.top`, `run.uids`, `run.agreed()`.
+# The run has their values: `run.watching`, `run.interval_s`, `run.count`, `run.top`, `run.uids`.
 WATCH: Sequence[Callable[[F], F]] = (
     option("-w", "--watch", is_flag=True, group=SAMPLING, help="Sample repeatedly until Ctrl-C."),
     _interval("With -w: time between samples (500ms, 10s, 5m; default 2s)."),

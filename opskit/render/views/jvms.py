@@ -34,17 +34,16 @@ class Shown(NamedTuple):
 def report(about: About, result: Result, shown: Shown, *, is_text: bool) -> Report:
     """The verdict, the tables, and why values are unknown."""
     rows, facts = result.rows, result.facts
+    first = rows[: shown.top or None]
     columns = [IDENTITY, USE, *([[USE[0], _vm_args(shown)]] if shown.vm_args else ())]
-    blocks = [Block(fields, rows[: shown.top or None], len(rows)) for fields in columns] if rows else []
+    blocks = [Block(fields, first, len(rows)) for fields in columns] if rows else []
     counted = plural(len(rows), "JVM") + (f", {plural(len(result.findings), 'finding')}" if result.findings else "")
     return Report(
         about,
         blocks,
         verdict=[counted if rows else none_found(result)],
         footer=[*facts.coverage, *notes(result), *([none_found(result)] if is_text and not rows else ())],
-        text=(lambda: block_lines(Block(text_fields(shown), rows[: shown.top or None], len(rows))))
-        if is_text
-        else None,
+        text=(lambda: block_lines(Block(text_fields(shown), first, len(rows)))) if is_text else None,
         findings=result.findings,
         document=(document(shown), result),
     )

@@ -97,7 +97,7 @@ def by_command(pipe: Pipe) -> dict[str, int]:
 
 
 def detail_lines(pipes: Iterable[Pipe], shown: Shown) -> Iterator[str]:
-    """The same rows with `key=value` words behind them for what was asked in addition."""
+    """The same rows with `key=value` words after them for what was asked in addition."""
     for pipe in pipes:
         name = printable(pipe.name)
         line = f"{name} {printable(' '.join(_commands(pipe)))}" if shown.by_process else f"{pipe.fds:7d} {name}"

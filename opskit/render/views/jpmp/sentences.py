@@ -9,8 +9,7 @@ from opskit.analysis.jpmp.frames import short
 from opskit.analysis.jpmp.stacks import thread_count
 from opskit.collect.jpmp.collect import DEFAULT_MAX_STOP_PERCENT
 from opskit.escape import printable
-from opskit.quantities import listed, plural, size
-from opskit.quantities import percent as ratio
+from opskit.quantities import listed, percent, plural, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -79,12 +78,12 @@ def hottest(stacks: Sequence[WeightedStack]) -> str | None:
     frame = max(weights, key=lambda name: weights[name])
     pools = dict.fromkeys(pool for stack in stacks if stack.frames[:1] == (frame,) for pool in stack.pools)
     where = f" in {listed([*pools], _MOST_POOLS)}" if pools else ""
-    return f"{short(frame)} uses {ratio(weights[frame] / total)} of the CPU time ({weights[frame]:,.0f} ms){where}"
+    return f"{short(frame)} uses {percent(weights[frame] / total)} of the CPU time ({weights[frame]:,.0f} ms){where}"
 
 
 def _of_run(live: Sampled) -> Iterator[str]:
-    percent = live.stopped_percent
-    share = "" if percent is None else f"{percent:.1f} % of the run, "
+    stopped = live.stopped_percent
+    share = "" if stopped is None else f"{stopped:.1f} % of the run, "
     most, source = ("at most ", "the dumps' wall time") if live.stops_are_bounds else ("", "hsperfdata")
     yield f"sampling paused the JVM for {most}{live.stopped_ms:.1f} ms ({share}{source})"
     if live.throttled_percent:
@@ -97,7 +96,7 @@ def _of_run(live: Sampled) -> Iterator[str]:
             f"interval stretched from {live.interval_s:g} s to {live.mean_interval_s or 0:.2g} s "
             f"(--max-stop {limit:g} %; -i sets a fixed one)"
         )
-    elif percent is not None and percent > limit:
+    elif stopped is not None and stopped > limit:
         longer_s = live.stopped_ms / len(live.dumps) / 10 / limit * 1.05
         yield f"the pauses are more than {limit:g} % of the run (--max-stop): give an INTERVAL of {longer_s:.2g} s or more"
     if live.ended == "long stop":

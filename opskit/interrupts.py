@@ -15,15 +15,17 @@ guard is left. A forked child ends by the signal's default action and never runs
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     import signal as _signal
-    from types import TracebackType
+    from types import FrameType, TracebackType
 else:
     import _signal  # `signal` turns every number into an enum, which costs a millisecond of start-up
 
 _ENDING = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP)
+_AGAIN = 0.001  # seconds from a swallowed signal until it raises again
 
 
 class Terminated(KeyboardInterrupt):
@@ -48,6 +50,7 @@ def install() -> None:
     for number in _ENDING:
         if _signal.getsignal(number) in (_signal.SIG_DFL, _signal.default_int_handler):
             _signal.signal(number, _handle)
+    sys.unraisablehook = _raise_again
 
 
 def note(number: int) -> None:
@@ -88,6 +91,20 @@ def _handle(number: int, _frame: object) -> None:
 def _raise(number: int) -> NoReturn:
     _state.armed, _state.waiting = False, 0
     raise KeyboardInterrupt if number == _signal.SIGINT else Terminated
+
+
+def _raise_again(args: sys.UnraisableHookArgs) -> None:
+    """Raise a signal once more that came in a finalizer or a weakref callback: Python drops what they raise."""
+    if not issubclass(args.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(args)
+        return
+    number = _state.ended_by or _signal.SIGINT
+
+    def handle(_alarm: int, frame: FrameType | None) -> None:
+        _handle(number, frame)
+
+    _signal.signal(_signal.SIGALRM, handle)  # later: an exception raised in this hook would be dropped too
+    _signal.setitimer(_signal.ITIMER_REAL, _AGAIN)
 
 
 class Guard:

@@ -1,0 +1,61 @@
+"""Signals that end a run, in the moments where Python drops what a handler raises."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+SWALLOWED = """
+import os, sys, time, weakref
+from opskit import interrupts
+
+class Finalized:
+    def __del__(self):
+        os.kill(os.getpid(), int(sys.argv[1]))
+        time.sleep(0.01)  # the handler runs here
+
+class Referred:
+    pass
+
+def callback(_):
+    Finalized.__del__(None)
+
+interrupts.install()
+try:
+    if sys.argv[2] == "finalizer":
+        Finalized()
+    else:
+        it = Referred()
+        kept = weakref.ref(it, callback)
+        del it
+    time.sleep(60)
+except KeyboardInterrupt as error:
+    print(type(error).__name__)
+"""
+
+
+@pytest.mark.parametrize("place", ["finalizer", "weakref callback"])
+@pytest.mark.parametrize(
+    ("number", "raised"),
+    [(signal.SIGTERM, "Terminated"), (signal.SIGHUP, "Terminated"), (signal.SIGINT, "KeyboardInterrupt")],
+)
+def test_a_signal_in_a_finalizer_raises_after_it(place, number, raised):
+    """The signal is neither lost nor printed as a traceback."""
+    done = subprocess.run(
+        [sys.executable, "-c", SWALLOWED, str(int(number)), place],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert (done.stdout, done.stderr, done.returncode) == (f"{raised}\n", "", 0)
+
+
+def test_other_errors_of_a_finalizer_are_still_printed():
+    """Only the signals are taken from the standard hook."""
+    program = "from opskit import interrupts\nclass A:\n    def __del__(self): 1 / 0\ninterrupts.install()\nA()\n"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert "ZeroDivisionError" in done.stderr

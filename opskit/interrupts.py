@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     import signal as _signal
-    from types import FrameType, TracebackType
+    from types import TracebackType
 else:
     import _signal  # `signal` turns every number into an enum, which costs a millisecond of start-up
 
@@ -99,11 +99,8 @@ def _raise_again(args: sys.UnraisableHookArgs) -> None:
         sys.__unraisablehook__(args)
         return
     number = _state.ended_by or _signal.SIGINT
-
-    def handle(_alarm: int, frame: FrameType | None) -> None:
-        _handle(number, frame)
-
-    _signal.signal(_signal.SIGALRM, handle)  # later: an exception raised in this hook would be dropped too
+    # By a timer: Python drops what this hook raises, too.
+    _signal.signal(_signal.SIGALRM, lambda _alarm, frame: _handle(number, frame))
     _signal.setitimer(_signal.ITIMER_REAL, _AGAIN)
 
 

@@ -29,9 +29,8 @@ def test_live_figures_are_those_of_the_log(inprocess, workload, tmp_path, jvm_ve
     jvm = workload(
         "allocate=200000000", "gc=100", version=jvm_version, options=("-Xmx128m", f"-Xlog:safepoint:file={path}")
     )
-    for _ in range(
-        4
-    ):  # the JVM reads its clock once for the log and once for the counter, and may lose the CPU in between
+    # The JVM reads its clock once for the log and once for the counter, and may lose the CPU in between.
+    for _ in range(4):
         document = json.loads(inprocess("safepoints", jvm.pid, "-i", "250ms", "-c", "6", "-f", "json").out)
         time.sleep(0.3)  # the last stop is logged
         logs = spans(logged(path), document["counters"])

@@ -87,7 +87,7 @@ def _of_run(live: Sampled) -> Iterator[str]:
     most, source = ("at most ", "the dumps' wall time") if live.stops_are_bounds else ("", "hsperfdata")
     yield f"sampling paused the JVM for {most}{live.stopped_ms:.1f} ms ({share}{source})"
     if live.throttled_percent:
-        yield f"throttled by its CPU quota in {live.throttled_percent:.0f} % of the periods"
+        yield f"throttled by its CPU quota in {percent(live.throttled_percent / 100)} of the periods"
     if live.late:
         yield f"{plural(live.late, 'sample')} came late: a dump takes longer than the interval"
     limit = live.schedule.max_stop_percent or DEFAULT_MAX_STOP_PERCENT

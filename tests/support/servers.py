@@ -1,0 +1,109 @@
+"""Healthy busy servers for the tests: real ones from Maven Central, with a load of requests from another JVM."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+
+import jvms
+import maven
+
+SOURCES = jvms.SOURCE.parent / "servers"
+TOMCAT = (
+    "org.apache.tomcat.embed:tomcat-embed-core:10.1.34",
+    "com.zaxxer:HikariCP:5.1.0",
+    "com.h2database:h2:2.2.224",
+    "org.slf4j:slf4j-nop:1.7.36",
+)
+JETTY = ("org.eclipse.jetty:jetty-server:12.0.16", "org.slf4j:slf4j-nop:2.0.16")
+KAFKA = ("org.apache.kafka:kafka_2.13:3.9.0", "org.apache.kafka:kafka-tools:3.9.0", "org.slf4j:slf4j-nop:1.7.36")
+
+
+@contextlib.contextmanager
+def tomcat(*options: str, version: int = 17):
+    """Tomcat, HikariCP and H2 with 16 clients."""
+    with _loaded("Shop", TOMCAT, options, version, clients=16) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def jetty(*options: str, version: int = 21):
+    """Jetty with virtual threads and 16 clients."""
+    with _loaded("Greeter", JETTY, options, version, clients=16) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def _loaded(main, artifacts, options, version, clients):
+    path = maven.jars(*artifacts)
+    command = [jvms.java(version), *options, "-cp", f"{maven.classes(SOURCES / f'{main}.java', path)}:{path}", main]
+    with contextlib.closing(_Stopped(jvms.run(command))) as server:
+        port = server.workload.lines[-1].split()[1]
+        load = [jvms.java(17), "-Xmx64m", "-cp", maven.classes(SOURCES / "Load.java"), "Load", port, str(clients), "10"]
+        with contextlib.closing(_Stopped(jvms.run(load))):
+            yield server.workload
+
+
+class _Stopped:
+    def __init__(self, workload: jvms.Workload) -> None:
+        self.workload, self.close = workload, workload.stop
+
+
+@contextlib.contextmanager
+def kafka(*options: str, version: int = 17):
+    """A Kafka broker with a producer that sends 2,000 records of 200 bytes a second."""
+    path = maven.jars(*KAFKA)
+    place = Path(tempfile.mkdtemp(prefix="kafka-"))
+    try:
+        broker, controller = _free_ports(2)
+        (place / "server.properties").write_text(
+            f"process.roles=broker,controller\nnode.id=1\ncontroller.quorum.voters=1@127.0.0.1:{controller}\n"
+            f"listeners=PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}\n"
+            f"controller.listener.names=CONTROLLER\nlog.dirs={place}/logs\noffsets.topic.replication.factor=1\n"
+        )
+        java = [jvms.java(version), "-cp", path]
+        storage = [
+            *java,
+            "kafka.tools.StorageTool",
+            "format",
+            "-t",
+            "AAAAAAAAAAAAAAAAAAAAAQ",
+            "-c",
+            f"{place}/server.properties",
+        ]
+        subprocess.run(storage, check=True, capture_output=True, timeout=120)
+        command = [java[0], *options, *java[1:], "kafka.Kafka", f"{place}/server.properties"]
+        with contextlib.closing(_Stopped(jvms.run(command, ready=False))) as server:
+            producer = [
+                java[0],
+                "-Xmx128m",
+                *java[1:],
+                "org.apache.kafka.tools.ProducerPerformance",
+                "--topic",
+                "orders",
+                "--num-records",
+                "1000000",
+                "--record-size",
+                "200",
+                "--throughput",
+                "2000",
+                "--producer-props",
+                f"bootstrap.servers=127.0.0.1:{broker}",
+            ]
+            with contextlib.closing(_Stopped(jvms.run(producer, ready=False))) as sender:
+                sender.workload.wait_for_line("", jvms.time.monotonic() + jvms.START_S)
+                yield server.workload
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _free_ports(number: int) -> list[int]:
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(number)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]

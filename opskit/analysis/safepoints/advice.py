@@ -73,6 +73,11 @@ def _is_little(totals: Totals, longest_s: float | None, least_s: float) -> bool:
     return share is not None and share < _LITTLE_SHARE and longest_s is not None and longest_s < least_s
 
 
+def _has_little_ttsp(totals: Totals) -> bool:
+    """Whether TTSP is harmless, although it may be a large part of the stops: it always is where all stops are tiny."""
+    return _is_little(totals, totals.ttsp_max_s, _LITTLE_S / 2)
+
+
 def _what_dominates(totals: Totals, operations: Sequence[Operation]) -> str:
     most = operations[0] if operations else None  # the largest, which may have no name
     named = ""
@@ -83,7 +88,7 @@ def _what_dominates(totals: Totals, operations: Sequence[Operation]) -> str:
         return f"The time to safepoint (TTSP) is unknown{named}."
     if share > 0.5:
         return f"Time to safepoint (TTSP) dominates: {percent(share)} of it, not the operations{named}."
-    much = ": too much" if share > TOO_MUCH_TTSP else ""
+    much = ": too much" if share > TOO_MUCH_TTSP and not _has_little_ttsp(totals) else ""
     return f"The operations dominate: {percent(1 - share)} of it; time to safepoint (TTSP) takes {percent(share)}{much}{named}."
 
 
@@ -131,10 +136,8 @@ def _ttsp(entity: Entity, totals: Totals, jdk: Jdk, worst: Sequence[Stop]) -> Fi
         at = f" at {slowest.stamp.text}" if slowest.stamp.text else ""
         ttsp = f"{duration(slowest.ttsp_s)} of {duration(slowest.stopped_s)}"
         where = f"; of the longest stops, {ttsp}{operation}{at}"
-    # Where all stops are tiny, TTSP is always a large part of them: harmless.
-    little = _is_little(totals, totals.ttsp_max_s, _LITTLE_S / 2)
     return Finding(
-        "ttsp-dominates", "note" if little else "warning", entity,
+        "ttsp-dominates", "note" if _has_little_ttsp(totals) else "warning", entity,
         f"{percent(share)} of the stopped time is spent waiting for threads to reach the safepoint",
         f"TTSP {duration(totals.ttsp_s)} of {duration(totals.stopped_s)} stopped{where}",
         f"against counted loops: {_counted_loops(jdk)}; to log the late thread: -XX:+SafepointTimeout "

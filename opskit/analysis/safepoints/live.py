@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _THROTTLED_SHARE = 0.01
 _STALLED_SHARE = 0.05
 _FAULTS_PER_S = 50.0
+_CROWDED_SHARE = 0.5  # of the time with a task waiting for a CPU; without pressure figures, twice as many tasks as CPUs
 _STALLED = ("cpu_stalled_s", "memory_stalled_s", "io_stalled_s")
 N = TypeVar("N", int, float)
 
@@ -69,7 +70,9 @@ def judge(facts: Facts) -> Result:
     )
     said = not_reached if whole.waiting else verdict(whole.totals, ())
     delays = _delays(entity, whole, waited_s, facts)
-    found = most_severe_first([*delays, *advise(entity, whole.totals, Jdk(facts.jdk, facts.jdk))])
+    # A large part of tiny stops is normal in a healthy JVM.
+    advice = (one for one in advise(entity, whole.totals, Jdk(facts.jdk, facts.jdk)) if one.severity != "note")
+    found = most_severe_first([*delays, *advice])
     return Result(facts, whole, intervals, said, found)
 
 
@@ -135,8 +138,9 @@ def _delays(entity: Entity, whole: Interval, waited_s: float, facts: Facts) -> I
             "no swap for JVMs, more memory, or smaller mapped files", command("vmstat", 1), window_s=elapsed_s,
         )  # fmt: skip
     others = None if whole.runnable is None else whole.runnable - 1  # the reader itself
-    if facts.cpus is not None and others is not None and others > facts.cpus:
-        waited = whole.cpu_pressure_share
+    waited = whole.cpu_pressure_share
+    crowd = 2 if waited is None else 1 if waited >= _CROWDED_SHARE else None
+    if facts.cpus is not None and others is not None and crowd is not None and others > crowd * facts.cpus:
         psi = "" if waited is None else f"; some task waited for a CPU {percent(waited)} of the time"
         yield Finding(
             "runnable-above-cpus", severity, entity,

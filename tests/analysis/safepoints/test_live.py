@@ -55,11 +55,12 @@ def test_no_share_is_above_one():
     assert (totals.stopped_s, totals.stopped_share, totals.ttsp_share) == (5.0, 1.0, 1.0)
 
 
-def test_a_large_part_of_short_stops_is_a_note():
-    """A TTSP of half of 0.02 % of the time is harmless, however long the JVM is watched."""
+def test_a_large_part_of_short_stops_is_no_finding():
+    """A TTSP of half of 0.02 % of the time is harmless, however long the JVM is watched; the verdict has the share."""
     readings = [reading(at_s, 10 * at_s, 0.0002 * at_s, 0.0001 * at_s) for at_s in range(0, 3601, 60)]
-    [found] = judge(facts(*readings)).findings
-    assert (found.code, found.severity) == ("ttsp-dominates", "note")
+    result = judge(facts(*readings))
+    assert result.findings == []
+    assert "(TTSP) takes 50 %: too much" not in result.verdict
     [found] = judge(facts(readings[0], readings[1]._replace(ttsp_s=0.06, stopped_s=0.1))).findings
     assert (found.code, found.severity) == ("ttsp-dominates", "warning")
 
@@ -70,3 +71,17 @@ def test_a_safepoint_that_is_not_reached_comes_first_in_the_verdict():
     result = judge(facts(reading(0.0), reading(1.0), reading(2.0, **waiting), reading(3.5, **waiting)))
     assert "a safepoint was requested and has not been reached for at least 2.5 s" in result.verdict
     assert result.findings[0].next == "top -H -p 4242"
+
+
+@pytest.mark.parametrize(("last", "found"), [
+    ({"runnable": 4}, False),
+    ({"runnable": 4, "cpu_stalled_s": 0.4}, False),
+    ({"runnable": 4, "cpu_stalled_s": 1.2}, True),
+    ({"runnable": 2, "cpu_stalled_s": 1.2}, False),
+])  # fmt: skip
+def test_a_busy_machine_is_not_a_crowded_one(last, found):
+    """A moment with more threads than CPUs is normal: they must wait for a CPU half of the time."""
+    begun = reading(0.0, **{"cpu_stalled_s": 0.0 if "cpu_stalled_s" in last else None})
+    assert [one.code for one in judge(facts(begun, begun._replace(at_s=2.0, **last))).findings] == (
+        ["runnable-above-cpus"] if found else []
+    )

@@ -1,4 +1,4 @@
-"""What threads sleep in at both ends of full pipes.
+"""What threads sleep in at both ends of full and of empty pipes.
 
 /proc/PID/task/TID/syscall (Documentation: proc_pid_syscall(5)) is `running`, or the number and the arguments of the
 system call that the thread sleeps in:
@@ -17,7 +17,7 @@ from opskit.quantities import hexadecimal, integer
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from opskit.proc.fs import ProcFS
     from opskit.proc.pipe_fill import Fill
@@ -105,20 +105,31 @@ def blocked_writers(
     found = []
     for holder in holders:
         ends = holder.ends or {}
-        if not any(end.write_fds and fills[key].queued_bytes for key, end in ends.items() if key in fills):
-            continue
-        for tid in [holder.tid] if holder.tid else optional(fs.tids, holder.pid, default=[]):
-            call = fs.maybe(parse_call, holder.pid, "task", tid, "syscall")
-            if call and call[0] in ("write", "splice"):
-                wait = _wait_of(fs, holder.pid, tid, fifos)
-                found += [wait] if wait.call == "write" and wait.on in ends else []
+        if any(end.write_fds and fills[key].queued_bytes for key, end in ends.items() if key in fills):
+            found += [wait for wait in _asleep_in(fs, holder, ("write", "splice"), fifos) if wait.call == "write"]
     return found
+
+
+def blocked_readers(fs: ProcFS, holders: Iterable[Holder], fifos: Mapping[bytes, bytes]) -> list[Wait]:
+    """The threads that sleep in a read of a pipe, which is empty then and has a write end. Needs ptrace rights."""
+    reading = (holder for holder in holders if any(end.read_fds for end in (holder.ends or {}).values()))
+    return [wait for holder in reading for wait in _asleep_in(fs, holder, ("read",), fifos)]
+
+
+def _asleep_in(fs: ProcFS, holder: Holder, calls: tuple[str, ...], fifos: Mapping[bytes, bytes]) -> Iterator[Wait]:
+    """The holder's threads that sleep in one of these calls on one of its pipes."""
+    for tid in [holder.tid] if holder.tid else optional(fs.tids, holder.pid, default=[]):
+        call = fs.maybe(parse_call, holder.pid, "task", tid, "syscall")
+        if call and call[0] in calls:
+            wait = _wait_of(fs, holder.pid, tid, fifos)
+            if wait.on in (holder.ends or {}):
+                yield wait
 
 
 def waits_around(
     fs: ProcFS, holders: Iterable[Holder], blocked: Iterable[Wait], fifos: Mapping[bytes, bytes]
 ) -> dict[int, list[Wait]]:
-    """What each thread does of the processes at both ends of the pipes with blocked writers, and of those they wait for."""
+    """What each thread does of the processes at both ends of these pipes, and of those that they wait for."""
     readers: dict[bytes, set[int]] = {}
     writers: dict[bytes, set[int]] = {}
     for holder in holders:
@@ -128,7 +139,9 @@ def waits_around(
             if end.write_fds:
                 writers.setdefault(key, set()).add(holder.pid)
     found: dict[int, list[Wait]] = {}
-    todo = {pid for wait in blocked for pid in (wait.pid, *readers.get(wait.on, ()))}
+    todo = {
+        pid for wait in blocked for pid in (wait.pid, *(readers if wait.call == "write" else writers).get(wait.on, ()))
+    }
     while todo:
         pid = todo.pop()
         found[pid] = waits = []

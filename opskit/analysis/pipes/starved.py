@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from opskit import shell
 from opskit.analysis.finding import Entity, Finding
 from opskit.analysis.pipes.openings import MOST_NAMES, who_are
+from opskit.analysis.pipes.stuck import breaks, hopeless_processes
 from opskit.proc.lineage import Past
 from opskit.quantities import agreeing, listed
 from opskit.records import NamedTuple
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from opskit.analysis.pipes.uses import ProcessUse
     from opskit.collect.pipe_blocks import Blocks
     from opskit.collect.pipes import Facts
+    from opskit.proc.process import Process
 
 _STANDARD_FDS = 3
 # Signals whose handlers do not write to a pipe to wake the reader: SIGINT, which Python and shells catch, and faults.
@@ -24,14 +26,20 @@ _NO_WAKE_UP = sum(1 << number - 1 for number in (2, 4, 5, 6, 7, 8, 11))
 
 
 class _Writer(NamedTuple):
-    """A process with the write end. `quiet`: it has never written, and nothing outside wakes it. `stray`: why it got the end.
+    """A process with the write end. `is_quiet`: it has never written, and nothing outside wakes it.
 
-    `stray` is empty where the process may have it on purpose.
+    `is_left`: the process that started it has ended, and it runs on. `leaked_fd`: the end is on this fd and on no standard stream.
     """
 
-    use: ProcessUse
-    quiet: bool
-    stray: str
+    process: Process
+    is_quiet: bool = False
+    is_left: bool = False
+    leaked_fd: int | None = None
+
+    @property
+    def is_stray(self) -> bool:
+        """Whether it has the end by accident."""
+        return self.is_left or self.leaked_fd is not None
 
 
 def starved(facts: Facts, blocks: Blocks, uses: Mapping[bytes, Sequence[ProcessUse]]) -> dict[bytes, Finding]:
@@ -40,62 +48,82 @@ def starved(facts: Facts, blocks: Blocks, uses: Mapping[bytes, Sequence[ProcessU
     It is a warning where each of them is both: then neither data nor the end of file comes by itself.
     """
     found = {}
+    hopeless = hopeless_processes(blocks)
     for key in dict.fromkeys(wait.on for wait in blocks.reading):
         readers = {wait.pid for wait in blocks.reading if wait.on == key}
-        finding = _of_pipe(facts, blocks, key, readers, uses[key])
+        reading = [use.process for use in uses[key] if use.process.pid in readers]
+        holders = [use for use in uses[key] if use.write_fds]
+        itself = [use for use in holders if use.process.pid in readers]
+        others = [_writer(facts, blocks, key, use.process, readers) for use in holders if use not in itself]
+        if itself:
+            finding = _starved_by_itself(reading) if not others and _starves_itself(blocks, itself[0], key) else None
+        elif {other.process.pid for other in others} <= hopeless:
+            finding = _cycle(reading, others)
+        else:
+            finding = _starved(blocks, reading, others)
         if finding:
             found[key] = finding
     return found
 
 
-def _of_pipe(facts: Facts, blocks: Blocks, key: bytes, readers: set[int], uses: Sequence[ProcessUse]) -> Finding | None:
-    holders = [use for use in uses if use.write_fds]
-    reading = [use for use in uses if use.process.pid in readers]
-    itself = [use for use in holders if use.process.pid in readers]
-    if itself and (len(holders) > 1 or not _starves_itself(blocks, itself[0], key)):
+def _starved(blocks: Blocks, reading: Sequence[Process], others: Sequence[_Writer]) -> Finding | None:
+    is_proven = all(other.is_quiet and other.is_stray for other in others)
+    # A process with several threads reads its stdin for commands, and does not wait for their end.
+    is_likely = all(len(blocks.waits.get(process.pid) or ()) == 1 for process in reading)
+    if not others or not (is_proven or (is_likely and all(other.is_quiet or other.is_left for other in others))):
         return None
-    others = [_writer(facts, blocks, key, use, readers) for use in holders if use not in itself]
-    if not holders or not all(other.quiet or other.stray for other in others):
-        return None
-    waits = agreeing(len(reading), "waits", "wait")
-    who = listed(list(dict.fromkeys(use.process.command for use in reading)), MOST_NAMES)
-    summary = f"{who} {waits} for end of file, which cannot come while {_holding(others, itself)}"
-    first = reading[0].process
-    entity = Entity("process", first.pid, first.start_ticks)
-    if itself:
-        return Finding(
-            "pipe-end-of-file-missing", "warning", entity, summary, "its only writer is itself, /proc/PID/task/TID/syscall",
-            fix="close the write end in the reader before it reads", next=who_are([first.pid]),
-        )  # fmt: skip
-    is_proven = all(other.quiet and other.stray for other in others)
-    pids = [other.use.process.pid for other in others]
+    holding = f"{_names(others)} {agreeing(len(others), 'holds', 'hold')} the write end"
     return Finding(
-        "pipe-end-of-file-missing", "warning" if is_proven else "note", entity, summary, _evidence(others),
-        fix=_fix(others) if is_proven else None, next=who_are(pids),
+        "pipe-end-of-file-missing", "warning" if is_proven else "note", _entity(reading), _waits(reading, holding),
+        _evidence(others), fix=_fix(others) if is_proven else None,
+        next=who_are([other.process.pid for other in others]),
     )  # fmt: skip
 
 
-def _holding(others: Sequence[_Writer], itself: Sequence[ProcessUse]) -> str:
-    """`sleep[27823] holds the write end`."""
-    if itself:
-        return "it holds the write end itself"
-    names = [f"{other.use.process.command}[{other.use.process.pid}]" for other in others]
-    return f"{listed(names, MOST_NAMES)} {agreeing(len(names), 'holds', 'hold')} the write end"
+def _starved_by_itself(reading: Sequence[Process]) -> Finding:
+    return Finding(
+        "pipe-end-of-file-missing", "warning", _entity(reading), _waits(reading, "it holds the write end itself"),
+        "no other process has a write end, /proc/PID/task/TID/syscall", fix="close the write end in it before it reads",
+        next=who_are([reading[0].pid]),
+    )  # fmt: skip
 
 
-def _writer(facts: Facts, blocks: Blocks, key: bytes, use: ProcessUse, readers: set[int]) -> _Writer:
-    pid = use.process.pid
+def _cycle(reading: Sequence[Process], others: Sequence[_Writer]) -> Finding:
+    who = listed([f"{each.command}[{each.pid}]" for each in reading], MOST_NAMES)
+    wait = agreeing(len(reading), "waits", "wait")
+    summary = (
+        f"deadlock: {who} {wait} for data from {_names(others)}, which {wait} for {who} in turn, or for others that do"
+    )
+    pids = sorted({*(each.pid for each in reading), *(other.process.pid for other in others)})
+    evidence = "each thread sleeps in a read, a write or a wait, /proc/PID/task/TID/syscall"
+    return Finding(
+        "pipe-deadlock", "warning", _entity(reading), summary, evidence, fix=breaks(pids), next=who_are(pids)
+    )
+
+
+def _entity(reading: Sequence[Process]) -> Entity:
+    return Entity("process", reading[0].pid, reading[0].start_ticks)
+
+
+def _waits(reading: Sequence[Process], holding: str) -> str:
+    """`cat waits for end of file, which cannot come while sleep[27823] holds the write end`."""
+    who = listed(list(dict.fromkeys(each.command for each in reading)), MOST_NAMES)
+    return f"{who} {agreeing(len(reading), 'waits', 'wait')} for end of file, which cannot come while {holding}"
+
+
+def _names(others: Sequence[_Writer]) -> str:
+    return listed([f"{other.process.command}[{other.process.pid}]" for other in others], MOST_NAMES)
+
+
+def _writer(facts: Facts, blocks: Blocks, key: bytes, process: Process, readers: set[int]) -> _Writer:
+    pid = process.pid
     past, waits = blocks.pasts.get(pid, Past()), blocks.waits.get(pid)
-    quiet = bool(waits) and past.written_bytes == 0 and all(wait.call == "sleep" for wait in waits or ())
     families = [blocks.pasts.get(reader, Past()) for reader in readers]
     if any(pid in family.ancestors for family in families):
-        return _Writer(use, quiet=quiet, stray="")  # it made the pipe for the reader
-    stray = ""
-    if past.is_adopted and not all(family.is_adopted for family in families):
-        stray = "the process that started it has ended"
-    elif not readers & past.ancestors and (fd := _leaked_fd(facts, key, pid)) is not None:
-        stray = f"it inherited it as fd {fd}"
-    return _Writer(use, quiet=quiet, stray=stray)
+        return _Writer(process)  # it made the pipe for the reader, and may write at any time
+    is_quiet = bool(waits) and past.written_bytes == 0 and all(wait.call == "sleep" for wait in waits or ())
+    is_left = past.is_adopted and not all(family.is_adopted for family in families)
+    return _Writer(process, is_quiet, is_left, None if readers & past.ancestors else _leaked_fd(facts, key, pid))
 
 
 def _leaked_fd(facts: Facts, key: bytes, pid: int) -> int | None:
@@ -114,18 +142,21 @@ def _starves_itself(blocks: Blocks, use: ProcessUse, key: bytes) -> bool:
 
 
 def _evidence(others: Sequence[_Writer]) -> str:
-    parts = []
-    if all(other.quiet for other in others):
-        parts.append(
-            f"{agreeing(len(others), 'it has', 'they have')} written nothing so far and {agreeing(len(others), 'sleeps', 'sleep')}"
-        )
-    parts += dict.fromkeys(other.stray for other in others if other.stray)
-    return "; ".join(parts)
+    many = len(others)
+    quiet = f"{agreeing(many, 'it has', 'they have')} written nothing so far and {agreeing(many, 'sleeps', 'sleep')}"
+    left = f"{agreeing(many, 'it outlived the process', 'they outlived the processes')} that started {agreeing(many, 'it', 'them')}"
+    leaked = f"inherited as fd {others[0].leaked_fd}"
+    parts = (
+        all(other.is_quiet for other in others) and quiet,
+        all(other.is_left for other in others) and left,
+        all(other.leaked_fd == others[0].leaked_fd is not None for other in others) and leaked,
+    )
+    return "; ".join(part for part in parts if part)
 
 
 def _fix(others: Sequence[_Writer]) -> str:
     """How to end the wait now, and how to avoid it."""
-    now = f"{shell.command('kill', *[other.use.process.pid for other in others[:MOST_NAMES]])} ends the wait"
-    fds = [other.stray.rpartition(" ")[2] for other in others if " as fd " in other.stray]
-    later = f"start it with {fds[0]}>&-" if fds else "start it with its output redirected (> FILE 2>&1)"
-    return f"{now}; to avoid it, {later}"
+    now = f"{shell.command('kill', *[other.process.pid for other in others[:MOST_NAMES]])} ends the wait"
+    fds = [other.leaked_fd for other in others if other.leaked_fd is not None]
+    later = f"with fd {fds[0]} closed ({fds[0]}>&-)" if fds else "with its output redirected (> FILE 2>&1)"
+    return f"{now}; to avoid it, start {agreeing(len(others), 'it', 'them')} {later}"

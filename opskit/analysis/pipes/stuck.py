@@ -8,7 +8,7 @@ from opskit import shell
 from opskit.analysis.finding import Entity, Finding
 from opskit.analysis.pipes.openings import MOST_NAMES, who_are
 from opskit.analysis.pipes.ranking import identity
-from opskit.quantities import agreeing, listed, plural
+from opskit.quantities import agreeing, listed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,7 +36,9 @@ def full_pipes(
     said = {key: _verdict(facts, blocks, key, uses[key]) for key in facts.fills}
     verdicts = {key: text for key, text in said.items() if text}
     full = {key: text for key, text in verdicts.items() if text.startswith("full")}
-    return verdicts, [_full_pipe(facts, blocks, key, text, uses[key], stuck.get(key)) for key, text in full.items()]
+    verdicts |= {key: f"deadlock; {verdicts[key]}" for key in stuck}
+    waiting = [_full_pipe(facts, blocks, key, text, uses[key]) for key, text in full.items() if key not in stuck]
+    return verdicts, [*_deadlocks(facts, blocks, uses, stuck), *waiting]
 
 
 def _verdict(facts: Facts, blocks: Blocks, key: bytes, uses: Sequence[ProcessUse]) -> str | None:
@@ -51,20 +53,20 @@ def _verdict(facts: Facts, blocks: Blocks, key: bytes, uses: Sequence[ProcessUse
         return (
             "full: no writer is blocked on it" if everywhere else f"full: whether a writer is blocked {_NOT_LOOKED_AT}"
         )
-    start = f"full: {_named('writer', [_name(process) for process in stuck])} blocked"
+    start = f"full: {_named('writer', stuck)} blocked"
     if not everywhere and all(process in stuck for process in waiting_for):
         return f"{start}; who should read {_NOT_LOOKED_AT}"
     if not waiting_for:
         return f"{start}, no reader is visible"
-    readers = [_name(process) for process in waiting_for]
     if key in blocks.drained:
-        return f"{start}, {agreeing(len(readers), 'reader')} {listed(readers, MOST_NAMES)} {_SLOWLY[len(readers) > 1]}"
-    return f"{start}, {_named('reader', readers)} not draining"
+        many = len(waiting_for)
+        return f"{start}, {agreeing(many, 'reader')} {_list(waiting_for)} {agreeing(many, *_SLOWLY)}"
+    return f"{start}, {_named('reader', waiting_for)} not draining"
 
 
-def _named(side: str, names: Sequence[str]) -> str:
+def _named(side: str, processes: Sequence[Process]) -> str:
     """`writer 5 (yes) is`, `readers 6 (bash), 7 (sleep) are`."""
-    return f"{agreeing(len(names), side)} {listed(names, MOST_NAMES)} {agreeing(len(names), 'is', 'are')}"
+    return f"{agreeing(len(processes), side)} {_list(processes)} {agreeing(len(processes), 'is', 'are')}"
 
 
 def _sides(blocks: Blocks, key: bytes, uses: Sequence[ProcessUse]) -> tuple[list[Process], list[Process]]:
@@ -73,6 +75,10 @@ def _sides(blocks: Blocks, key: bytes, uses: Sequence[ProcessUse]) -> tuple[list
     readers = [use.process for use in uses if use.read_fds]
     others = [process for process in readers if process.pid not in pids]
     return [use.process for use in uses if use.process.pid in pids], others or readers
+
+
+def _list(processes: Sequence[Process]) -> str:
+    return listed([_name(process) for process in processes], MOST_NAMES)
 
 
 def _name(process: Process) -> str:
@@ -125,14 +131,14 @@ def _deadlocked(
     both = {use.process.pid for key in stuck for use in uses[key] if use.read_fds and use.write_fds}
     found = {}
     for bystanders in (frozenset(both - blocked), frozenset[int]()):  # the proof without any replaces the weaker one
-        hopeless = _hopeless(blocks, bystanders)
+        hopeless = hopeless_processes(blocks, bystanders)
         for key, pids in readers.items():
             if pids - bystanders and pids - bystanders <= hopeless:
                 found[key] = pids & bystanders
     return found
 
 
-def _hopeless(blocks: Blocks, bystanders: frozenset[int]) -> set[int]:
+def hopeless_processes(blocks: Blocks, bystanders: frozenset[int] = frozenset()) -> set[int]:
     """The processes each of whose threads waits only for others of them; `bystanders` are taken to do nothing."""
     # A pipe that drains ends the waits on it.
     needs = {
@@ -146,20 +152,61 @@ def _hopeless(blocks: Blocks, bystanders: frozenset[int]) -> set[int]:
     return hopeless
 
 
-def _deadlock(facts: Facts, entity: Entity, said: str, stuck: Sequence[Process], bystanders: frozenset[int]) -> Finding:
-    summary = f"deadlock: {said.removeprefix('full: ')}; every process that could drain it is blocked itself"
+def _deadlocks(
+    facts: Facts, blocks: Blocks, uses: Mapping[bytes, Sequence[ProcessUse]], stuck: Mapping[bytes, frozenset[int]]
+) -> list[Finding]:
+    """One finding for the full pipes whose processes wait for each other."""
+    groups: list[tuple[set[int], list[bytes]]] = []
+    for key in stuck:
+        pids, keys = {process.pid for side in _sides(blocks, key, uses[key]) for process in side} - stuck[key], [key]
+        for group in [group for group in groups if group[0] & pids]:
+            pids, keys = pids | group[0], [*group[1], *keys]
+            groups.remove(group)
+        groups.append((pids, keys))
+    return [
+        _deadlock(facts, blocks, uses, keys, frozenset().union(*(stuck[each] for each in keys))) for _, keys in groups
+    ]
+
+
+def _deadlock(
+    facts: Facts,
+    blocks: Blocks,
+    uses: Mapping[bytes, Sequence[ProcessUse]],
+    keys: Sequence[bytes],
+    bystanders: frozenset[int],
+) -> Finding:
+    sides = [(_pipe_name(key), *_sides(blocks, key, uses[key])) for key in keys]
+    parts = []
+    for name, writers, readers in sides:
+        others = [reader for reader in readers if reader.pid not in bystanders]
+        parts.append(f"{_named('writer', writers)} blocked on full {name}, which {_list(others)} should read")
+    does = [(each.pid, _activity(blocks, each.pid)) for each in sides[0][2] if each.pid not in bystanders]
+    if len(keys) == 1:
+        parts += [f"{pid} {activity}" for pid, activity in does[:MOST_NAMES] if activity]
+    proof = f"every process that could drain {agreeing(len(keys), 'it', 'them')} is blocked itself"
+    start = "deadlock"
     if bystanders:
-        idle = listed([_name(facts.processes[pid]) for pid in sorted(bystanders)], MOST_NAMES)
-        summary = (
-            f"deadlock unless {idle} reads: {said.removeprefix('full: ')}; the other readers are blocked themselves"
-        )
-    hidden = len(facts.scan.denied)
+        start = f"deadlock unless {_list([facts.processes[pid] for pid in sorted(bystanders)])} reads"
+        proof = "every other process that could drain " + f"{agreeing(len(keys), 'it', 'them')} is blocked itself"
+    hidden = facts.scan.denied
     if hidden:
-        summary += f"; {plural(hidden, 'process', 'processes')} could not be read and may drain it"
+        named = f"{agreeing(len(hidden), 'PID', 'PIDs')} {listed([*map(str, hidden)], MOST_NAMES)}"
+        proof += f"; {named} could not be read and may drain {agreeing(len(keys), 'it', 'them')}"
     severity: Severity = "warning" if hidden or bystanders else "error"
-    pids = sorted(each.pid for each in stuck)
-    ends = f"{shell.command('kill', *pids[:1])} ends it: the others get end of file or EPIPE" if pids else None
-    return Finding("pipe-deadlock", severity, entity, summary, _EVIDENCE, fix=ends, next=_closer(facts, pids))
+    pids = sorted({process.pid for _, writers, _ in sides for process in writers})
+    summary = f"{start}: {listed(parts, MOST_NAMES, '; ')}; {proof}"
+    entity = Entity("pipe", sides[0][0])
+    return Finding("pipe-deadlock", severity, entity, summary, _EVIDENCE, fix=breaks(pids), next=_closer(facts, pids))
+
+
+def _pipe_name(key: bytes) -> str:
+    kind, inode, _ = identity(key)
+    return f"{kind}:[{inode}]"
+
+
+def breaks(pids: Sequence[int]) -> str:
+    """The command that ends one process of a deadlock."""
+    return f"{shell.command('kill', pids[0])} ends it: the others get end of file or EPIPE"
 
 
 def _closer(facts: Facts, pids: list[int]) -> str | None:
@@ -171,19 +218,14 @@ def _closer(facts: Facts, pids: list[int]) -> str | None:
     return shell.command("opskit", "pipes", *pids, "--ends", "--fill")
 
 
-def _full_pipe(
-    facts: Facts, blocks: Blocks, key: bytes, said: str, uses: Sequence[ProcessUse], bystanders: frozenset[int] | None
-) -> Finding:
-    """The finding about a full pipe; `said` is its verdict; `bystanders` None: no deadlock.
+def _full_pipe(facts: Facts, blocks: Blocks, key: bytes, said: str, uses: Sequence[ProcessUse]) -> Finding:
+    """The finding about a full pipe; `said` is its verdict.
 
     A reader that waits for a user, a disk or a network reads on by itself: it is a warning only where every reader is idle.
     """
-    kind, inode, _ = identity(key)
     stuck, waiting_for = _sides(blocks, key, uses)
-    entity = Entity("pipe", f"{kind}:[{inode}]")
+    entity = Entity("pipe", _pipe_name(key))
     code, next_ = "pipe-full-writer-blocked", _closer(facts, sorted(each.pid for each in stuck))
-    if bystanders is not None:
-        return _deadlock(facts, entity, said, stuck, bystanders)
     if not facts.ask.everywhere or key in blocks.drained:
         return Finding(code, "note", entity, said, _EVIDENCE, next=next_)
     does = [(each.pid, _activity(blocks, each.pid)) for each in waiting_for if each.state not in _STATES]

@@ -45,11 +45,11 @@ class Watcher:
     ) -> None:  # fmt: skip
         self.host, self.holders, self.fills, self.fifos, self.pids = host, holders, fills, fifos, pids
 
-    def look(self, *, reads: bool) -> Blocks:
-        """Wait for a second where some thread may be stuck. `reads`: look for ends of file that cannot come, too."""
+    def look(self, empty: set[bytes]) -> Blocks:
+        """Wait for a second where some thread may be stuck. `empty`: pipes whose readers are looked at, too."""
         fs = self.host.fs
         writing = blocked_writers(fs, self.holders, self.fills, self.fifos)
-        reading, pasts = self._suspects() if reads else ([], {})
+        reading, pasts = self._suspects(empty) if empty else ([], {})
         opening = blocked_opens(fs, self.pids)
         drained: set[bytes] = set()
         before: Mapping[int, Sequence[Wait]] = {}
@@ -73,10 +73,10 @@ class Watcher:
         asleep = {pid: each if each == before.get(pid) else None for pid, each in waits.items()}
         return Blocks(writing, reading, opening, frozenset(drained), asleep, pasts)
 
-    def _suspects(self) -> tuple[list[Wait], dict[int, Past]]:
+    def _suspects(self, keys: set[bytes]) -> tuple[list[Wait], dict[int, Past]]:
         """The blocked readers whose pipes nobody seems to write to: their writers sleep, or outlived who started them."""
         fs = self.host.fs
-        reading = blocked_readers(fs, self.holders, self.fifos)
+        reading = blocked_readers(fs, _only(self.holders, keys), self.fifos)
         waits = waits_around(fs, self.holders, reading, self.fifos)
         ends = [(each.pid, key, end) for each in self.holders for key, end in (each.ends or {}).items()]
         writers: dict[bytes, set[int]] = {wait.on: set() for wait in reading}

@@ -110,10 +110,12 @@ class Collector:
         """Read everything once. Raises NoSuchProcess when all that were asked for have ended, NotPermitted, NotSupported."""
         ask = self._living() if self.watch else self.ask
         host = self.host
-        scan, others, sockets, asked = self._scan(ask)
+        scan, all_others, sockets, asked = self._scan(ask)
         self._refuse_denied(ask, scan)
         if self.watch:
             self.samples.append(_sample(host, scan, host.monotonic() - self._begun))
+        keys = {key for holder in scan.holders for key in holder.counts}
+        others = tuple(only(holder, keys) for holder in all_others if not keys.isdisjoint(holder.counts))
         holders = [*scan.holders, *others]
         pids = {holder.pid for holder in holders}
         # Another machine's pids are not ours: their fds are never copied, so the capacities stay unknown.
@@ -125,7 +127,9 @@ class Collector:
             from opskit.collect.pipe_blocks import Watcher
 
             full, ends = (fills if ask.fill else {}), ask.ends or ask.fill
-            blocks = Watcher(host, holders, full, fifos, asked).look(reads=ends and ask.everywhere)
+            blocks = Watcher(host, [*scan.holders, *all_others], full, fifos, asked).look(
+                keys if ends and ask.everywhere else set()
+            )
             pids |= {each.pid for each in blocks.opening}
         return Facts(
             ask, scan, others,
@@ -151,7 +155,7 @@ class Collector:
         return self.ask._replace(pids=alive)
 
     def _scan(self, ask: Request) -> tuple[PipeScan, tuple[Holder, ...], Sequence[tuple[int, bytes]], list[int]]:
-        """The scan, what others hold of the same pipes, all sockets, and the processes that were asked about."""
+        """The scan, what all others hold, all sockets, and the processes that were asked about."""
         fs = self.host.fs
         wanted = list(dict.fromkeys(ask.pids)) if ask.pids else fs.pids()
         unknown: list[int] = []
@@ -166,12 +170,10 @@ class Collector:
         asked = list(scan.scanned)
         chosen = set(wanted)
         rest = self._scanner.scan(pid for pid in fs.pids() if pid not in chosen)
-        keys = {key for holder in scan.holders for key in holder.counts}
         scan.denied += rest.denied
         scan.vanished += rest.vanished
         scan.scanned += rest.scanned
-        touching = tuple(only(holder, keys) for holder in rest.holders if not keys.isdisjoint(holder.counts))
-        return scan, touching, [*scan.sockets, *rest.sockets], asked
+        return scan, tuple(rest.holders), [*scan.sockets, *rest.sockets], asked
 
     def _refuse_denied(self, ask: Request, scan: PipeScan) -> None:
         """Raise for a process that was asked for by its PID and cannot be read, and for a copy without any fds."""

@@ -8,8 +8,6 @@
 
 from __future__ import annotations
 
-import mmap
-import os
 import platform
 from typing import TYPE_CHECKING
 
@@ -27,7 +25,8 @@ _WAITS = (b"wait_for_partner", b"fifo_open")  # fs/pipe.c; the compiler may inli
 _AT_FDCWD = 0xFFFFFF9C
 _LONGEST_PATH = 4096
 _HIGHEST_ADDRESS = 1 << 63
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+_PAGE_BYTES = 4096  # the smallest of any architecture: a larger page is read in two parts
+_RDONLY, _WRONLY, _ACCMODE = 0, 1, 3  # open(2)
 # System call -> where among its arguments are: directory, path, flags (None: not one of them); openat2: struct open_how.
 _GENERIC: dict[int | None, tuple[int | None, int, int | None]] = {56: (0, 1, 2), 437: (0, 1, 2)}
 _X86_64: dict[int | None, tuple[int | None, int, int | None]] = {
@@ -64,7 +63,7 @@ def parse_open(text: str, machine: str = platform.machine()) -> OpenCall | None:
     values = [hexadecimal(word) for word in words[1:7]]
     at_directory, at_path, at_flags = place
     directory = _AT_FDCWD if at_directory is None else values[at_directory]
-    path, flags = values[at_path], _CREATE if at_flags is None else values[at_flags]
+    path, flags = values[at_path], _WRONLY if at_flags is None else values[at_flags]
     if directory is None or path is None or flags is None:
         return None
     directory &= 0xFFFFFFFF
@@ -86,12 +85,12 @@ def _opening(fs: ProcFS, pid: int, tid: int, call: OpenCall) -> Opening | None:
     flags: int | None = call.flags
     if call.how:
         flags = int.from_bytes(_memory(fs, pid, call.flags, 8), "little") if call.flags else None
-    mode = None if flags is None else flags & os.O_ACCMODE
-    if mode not in (os.O_RDONLY, os.O_WRONLY):  # O_RDWR never waits
+    mode = None if flags is None else flags & _ACCMODE
+    if mode not in (_RDONLY, _WRONLY):  # O_RDWR never waits
         return None
     status = fs.maybe(parse_status, pid, "task", tid, "status")
     slept = integer(status.fields.get("voluntary_ctxt_switches", "")) if status else None
-    return Opening(pid, tid, _path(fs, pid, tid, call), mode == os.O_WRONLY, slept)
+    return Opening(pid, tid, _path(fs, pid, tid, call), mode == _WRONLY, slept)
 
 
 def _path(fs: ProcFS, pid: int, tid: int, call: OpenCall) -> bytes | None:
@@ -109,7 +108,7 @@ def _memory(fs: ProcFS, pid: int, address: int, size: int) -> bytes:
     """So many bytes of a process's memory, fewer where they end with the page; empty where it cannot be read."""
     if not 0 < address < _HIGHEST_ADDRESS - size:
         return b""
-    first = min(size, mmap.PAGESIZE - address % mmap.PAGESIZE)
+    first = min(size, _PAGE_BYTES - address % _PAGE_BYTES)
     place = fs.path(pid, "mem")
     start: bytes = optional(fs.read_at, place, address, first, default=b"")
     if len(start) < first or first == size or b"\0" in start:

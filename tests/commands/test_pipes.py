@@ -918,5 +918,5 @@ def test_it_only_reads(spawn):
     """The page's safety table against strace: no file is opened for writing, no process is signalled."""
     spawn(HOLD, 3)
     done = traced("pipes", "--ends", "--fifos", "--threads")
-    assert done.code == 0
+    assert done.code in (0, 1)  # 1: some process of this machine is blocked
     assert done.acting() == []

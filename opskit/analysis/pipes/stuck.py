@@ -128,12 +128,14 @@ def _deadlocked(
     stuck = {entry.on for entry in blocks.writing} - blocks.drained
     blocked = {entry.pid for entry in blocks.writing}
     readers = {key: frozenset(use.process.pid for use in uses[key] if use.read_fds) for key in stuck}
+    writers = {key: {entry.pid for entry in blocks.writing if entry.on == key} for key in stuck}
     both = {use.process.pid for key in stuck for use in uses[key] if use.read_fds and use.write_fds}
     found = {}
     for bystanders in (frozenset(both - blocked), frozenset[int]()):  # the proof without any replaces the weaker one
         hopeless = hopeless_processes(blocks, bystanders)
         for key, pids in readers.items():
-            if pids - bystanders and pids - bystanders <= hopeless:
+            left = pids - bystanders
+            if left and left <= hopeless and (left - writers[key] or not pids & bystanders):
                 found[key] = pids & bystanders
     return found
 

@@ -79,15 +79,16 @@ class Watcher:
         reading = blocked_readers(fs, _only(self.holders, keys), self.fifos)
         waits = waits_around(fs, self.holders, reading, self.fifos)
         ends = [(each.pid, key, end) for each in self.holders for key, end in (each.ends or {}).items()]
-        writers: dict[bytes, set[int]] = {wait.on: set() for wait in reading}
+        writers: dict[bytes, set[int]] = {key: set() for wait in reading for key in (wait.on, *wait.also)}
         for pid, key, end in ends:
             if end.write_fds and key in writers:
                 writers[key].add(pid)
         pasts = {pid: read_past(fs, pid) for pid in {wait.pid for wait in reading}.union(*writers.values())}
 
         def may_be_stuck(wait: Wait) -> bool:
-            others = writers[wait.on] - {wait.pid}
-            return bool(writers[wait.on]) and all(pasts[pid].is_adopted or _is_asleep(waits[pid]) for pid in others)
+            pipes = [writers[key] for key in (wait.on, *wait.also)]
+            others = set().union(*pipes) - {wait.pid}
+            return all(pipes) and all(pasts[pid].is_adopted or _is_asleep(waits[pid]) for pid in others)
 
         return [wait for wait in reading if may_be_stuck(wait)], pasts
 

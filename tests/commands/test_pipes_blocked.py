@@ -17,6 +17,7 @@ from opskit.collect.pipes import Collector, Request
 from opskit.host import Host
 from opskit.proc.fifo_opens import OpenCall, parse_open
 from opskit.proc.fs import ProcFS
+from opskit.proc.pipe_waits import parse_poll
 
 pytestmark = pytest.mark.usefixtures("root_only")
 
@@ -101,12 +102,22 @@ while os.read(r, 100): pass
 """
 
 
+# It polls both pipes, as subprocess.run(capture_output=True) does.
+POLLS = """
+import subprocess
+child = subprocess.Popen(["sh", "-c", "sleep 600 & echo $!"], stdout=-1, stderr=-1)
+print(child.stdout.readline().decode(), end="", flush=True)
+child.communicate()
+"""
+
+
 def test_ends_of_file_that_cannot_come(inprocess, bash, spawn, tmp_path):
     """The sentence, the evidence, what to end, how to avoid it; the reader goes on when that is done."""
     finds = {name: bash(script, tmp_path / "fifo") for name, (script, *_) in MISSING_ENDS.items()}
     pids = {name: (find("sleep"), find(MISSING_ENDS[name][1])) for name, find in finds.items()}
     itself = spawn(ITSELF).pid
-    found, result = settled(itself, *(reader for _, reader in pids.values()))
+    polls = spawn(POLLS)
+    found, result = settled(itself, polls.pid, *(reader for _, reader in pids.values()))
     for name, (sleep, pid) in pids.items():
         said, (_, reader, evidence) = found[pid], MISSING_ENDS[name]
         assert (said.code, said.severity) == (MISSING, "warning"), name
@@ -120,6 +131,8 @@ def test_ends_of_file_that_cannot_come(inprocess, bash, spawn, tmp_path):
     assert found[itself].summary.endswith(
         " waits for end of file, which cannot come while it holds the write end itself"
     )
+    assert (found[polls.pid].code, found[polls.pid].severity) == (MISSING, "warning")
+    assert f", which cannot come while sleep[{polls.line}] holds the write end" in found[polls.pid].summary
     sleep, pid = next(iter(pids.values()))
     done = inprocess("pipes", pid, "--ends", "--fill", "-f", "text")
     assert done.code == 1
@@ -227,6 +240,26 @@ def test_on_a_terminal_the_verdict_is_on_the_first_screen(spawn, tmp_path):
     rows = sum(max(1, -(-len(line) // 80)) for line in shown.splitlines())
     assert rows < 24
     assert "a\\x1b[1mb: no process has it open for reading" in shown
+
+
+@pytest.mark.parametrize(
+    ("machine", "text", "expected"),
+    [
+        ("x86_64", "7 0x7ffc10 0x2 0xffffffff 0x0 0x0 0x0 0x7ffc 0x7f98", (0x7FFC10, 2)),
+        ("x86_64", "7 0x7ffc10 0x2 0x3e8 0x0 0x0 0x0 0x7ffc 0x7f98", None),
+        ("x86_64", "7 0x7ffc10 0x0 0xffffffff 0x0 0x0 0x0 0x7ffc 0x7f98", None),
+        ("x86_64", "7 0x7ffc10 0x999 0xffffffff 0x0 0x0 0x0 0x7ffc 0x7f98", None),
+        ("x86_64", "271 0x7ffc10 0x1 0x0 0x0 0x8 0x0 0x7ffc 0x7f98", (0x7FFC10, 1)),
+        ("x86_64", "73 0x7ffc10 0x1 0x0 0x0 0x8 0x0 0x7ffc 0x7f98", None),
+        ("aarch64", "73 0x7ffc10 0x1 0x0 0x0 0x8 0x0 0x7ffc 0x7f98", (0x7FFC10, 1)),
+        ("aarch64", "7 0x7ffc10 0x1 0xffffffff 0x0 0x8 0x0 0x7ffc 0x7f98", None),
+        ("x86_64", "running", None),
+        ("x86_64", "7", None),
+    ],
+)
+def test_a_poll_without_a_timeout(machine, text, expected):
+    """The address and the length of its array."""
+    assert parse_poll(text, machine) == expected
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,10 @@ def starved(facts: Facts, blocks: Blocks, uses: Mapping[bytes, Sequence[ProcessU
     for key in dict.fromkeys(wait.on for wait in blocks.reading):
         readers = {wait.pid for wait in blocks.reading if wait.on == key}
         reading = [use.process for use in uses[key] if use.process.pid in readers]
+        also = {other for wait in blocks.reading if wait.on == key for other in wait.also}
         holders = [use for use in uses[key] if use.write_fds]
+        polled = {use.process.pid: use for other in also for use in uses.get(other, ()) if use.write_fds}
+        holders += [use for pid, use in polled.items() if pid not in {each.process.pid for each in holders}]
         itself = [use for use in holders if use.process.pid in readers]
         others = [_writer(facts, blocks, key, use.process, readers) for use in holders if use not in itself]
         if itself:

@@ -50,7 +50,7 @@ def report(about: About, result: Result, shown: Shown, *, is_text: bool) -> Repo
     pipes = result.pipes[: shown.top or None]
     if result.owners is not None:
         blocks.append(Block(OWNER, result.owners, len(result.owners)))
-    elif result.facts.ask.processes:
+    elif result.facts.ask.processes and result.pipes:
         judged = sorted(result.pipes, key=lambda pipe: not pipe.verdict)[: shown.top or None]
         blocks.append(Block(columns(shown), judged, len(result.rows)))
     if result.gains:

@@ -122,11 +122,11 @@ class Collector:
         reach = host.is_own and (ask.fill or ask.owners)
         fills = self._fills(holders) if reach else {}
         fifos = {path: key for key, path in scan.fifo_paths.items()}
-        blocks = None
-        if host.is_own and ask.processes:
+        blocks, ends = None, ask.ends or ask.fill
+        if host.is_own and ask.processes and (ends or not self.watch):  # it takes a second: -w shows who gains pipes
             from opskit.collect.pipe_blocks import Watcher
 
-            full, ends = (fills if ask.fill else {}), ask.ends or ask.fill
+            full = fills if ask.fill else {}
             blocks = Watcher(host, [*scan.holders, *all_others], full, fifos, asked).look(
                 keys if ends and ask.everywhere else set()
             )

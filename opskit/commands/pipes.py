@@ -41,7 +41,7 @@ def pipes(
 
     pids = tuple(resolve_process(run.host, word, "pipes") for word in targets)
     is_text = run.format == "text"
-    identify = not is_text or ends or fill or fifos or by_user
+    identify = not is_text or ends or fill or fifos or by_user or bool(pids)
     ask = Request(
         pids, run.uids, processes=identify, commands=by_process and not identify, ends=ends, fill=fill, owners=by_user,
         fifos=fifos or fill, threads=threads,

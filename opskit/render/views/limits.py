@@ -193,7 +193,7 @@ def report(about: About, result: LimitsResult, shown: Shown) -> Report:
     lines = [files_line] if files else []
     lines += [_answer(result), *([probe_line(result.probed, result.headroom)] if result.probed else [])]
     lines += _trend_lines(result) if result.samples else []
-    lines += _owner_lines(result)
+    lines += _owner_lines(result, always=not shown.short)
     lines += [*([] if files else [files_line]), *_doubts(result)]
     return Report(
         about,
@@ -295,8 +295,11 @@ def open_files_line(facts: ThreadLimitFacts) -> str:
     return f"{line} (RLIMIT_NOFILE)" + (f", {percent(used / soft)}" if soft not in (0, UNLIMITED) else "")
 
 
-def _owner_lines(result: LimitsResult) -> Iterator[str]:
-    """Who has the threads that a nearly full limit counts, and their names: `38 of 54 threads are named leak-*`."""
+def _owner_lines(result: LimitsResult, *, always: bool) -> Iterator[str]:
+    """Who has the threads that a nearly full limit counts, and their names: `38 of 54 threads are named leak-*`.
+
+    Without such a limit the names are shown in a watch in which threads were added, or `always`.
+    """
     facts, full = result.facts, result.headroom.binding if result.headroom.has_run_out else None
     filler = full and next(
         (each for each in facts.fillers if (each.limit, each.cgroup) == (full.name, full.cgroup)), None
@@ -307,7 +310,7 @@ def _owner_lines(result: LimitsResult) -> Iterator[str]:
             f"in {full.cgroup}" if full.cgroup else "of its user" if full.name == "RLIMIT_NPROC" else "of the machine"
         )
         yield f"{filler.pid} ({filler.command}) has {of_all} {where}{_named(filler.names, '; ')}"
-    elif full or (result.samples and growth(result.samples)):
+    elif full or always or (result.samples and growth(result.samples)):
         yield from filter(None, [_named(facts.thread_names)])
 
 

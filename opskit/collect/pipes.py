@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opskit import shell
 from opskit.errors import NoSuchProcess, NotPermitted, NotSupported
 from opskit.proc.files.boot_time import parse_boot_time
 from opskit.proc.files.stat import parse_stat
@@ -14,7 +15,7 @@ from opskit.proc.visibility import coverage_lines, hides_processes
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from opskit.collect.pipe_blocks import Blocks
     from opskit.host import Host
@@ -138,7 +139,7 @@ class Collector:
             in_flight=fds_in_flight(host.fs, sockets) if ask.ends and _has_one_sided(holders) else {},
             fills=fills, blocks=blocks,
             samples=self.samples,
-            notes=_notes(host, scan),
+            notes=[*_notes(host, scan), *(_waiting(host, asked) if ask.pids and host.is_own and not ends else ())],
             boot_s=host.fs.maybe(parse_boot_time, "stat") if self.watch else None,
             clock_ticks=host.clock_ticks, page_bytes=host.page_bytes,
             soft_pages=host.sysctl("fs", "pipe-user-pages-soft") if ask.owners else None,
@@ -212,6 +213,16 @@ def _has_one_sided(holders: Iterable[Holder]) -> bool:
     """Whether some pipe has no read end or no write end: only then every socket's fdinfo is worth reading."""
     ends = [item for holder in holders for item in (holder.ends or {}).items()]
     return {key for key, end in ends if end.read_fds} != {key for key, end in ends if end.write_fds}
+
+
+def _waiting(host: Host, pids: Sequence[int]) -> Iterator[str]:
+    """What these processes wait for, and the command that names the other side."""
+    from opskit.proc.pipe_waits import sleeping_on_pipes
+
+    for wait in {(wait.pid, wait.call, wait.on): wait for wait in sleeping_on_pipes(host.fs, pids)}.values():
+        does = "waits for data from" if wait.call == "read" else "waits to write to"
+        look = shell.command("opskit", "pipes", wait.pid, "--ends", "--fill")
+        yield f"{command_name(host.fs, wait.pid)}[{wait.pid}] {does} {wait.on.decode('ascii', 'replace')}; who is at its other end: {look}"
 
 
 def _notes(host: Host, scan: PipeScan) -> list[str]:

@@ -170,6 +170,12 @@ def _asleep_in(fs: ProcFS, holder: Holder, wanted: str, fifos: Mapping[bytes, by
                 yield wait
 
 
+def sleeping_on_pipes(fs: ProcFS, pids: Iterable[int]) -> list[Wait]:
+    """The threads of these processes that sleep in a read of a pipe or in a write to one, whoever is at its other end."""
+    waits = (_wait_of(fs, pid, tid, {}) for pid in pids for tid in optional(fs.tids, pid, default=[]))
+    return [wait for wait in waits if wait.call in ("read", "write") and wait.on.startswith(PIPE_PREFIX)]
+
+
 def waits_around(
     fs: ProcFS, holders: Iterable[Holder], blocked: Iterable[Wait], fifos: Mapping[bytes, bytes]
 ) -> dict[int, list[Wait]]:

@@ -134,8 +134,11 @@ def test_ends_of_file_that_cannot_come(inprocess, bash, spawn, tmp_path):
     assert (found[polls.pid].code, found[polls.pid].severity) == (MISSING, "warning")
     assert f", which cannot come while sleep[{polls.line}] holds the write end" in found[polls.pid].summary
     sleep, pid = next(iter(pids.values()))
+    hint = f"cat[{pid}] waits for data from pipe:["
+    assert hint in inprocess("pipes", pid).err
     done = inprocess("pipes", pid, "--ends", "--fill", "-f", "text")
     assert done.code == 1
+    assert hint not in done.err
     assert f"warning {MISSING} ({pid}): {found[pid].summary}" in done.err
     os.kill(sleep, signal.SIGKILL)
     for _ in range(200):

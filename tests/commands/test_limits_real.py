@@ -113,6 +113,17 @@ def test_who_fills_a_cgroup_and_how_its_threads_are_named(inprocess, workload):
             probe = ("limits", neighbour.pid, "--probe", "--in-cgroup", "--yes", "-f", "json")
             [finding] = json.loads(inprocess(*probe).out)["findings"]
             assert finding["next"] == f"opskit limits {neighbour.pid} -w"
+            # Nor the watch in the watch, where few threads are left: what the threads do comes next.
+            (leaf.parent / "pids.max").write_text(str(total + 3))
+            for pid, closer in (
+                (jvm.pid, f"opskit jpmp {jvm.pid}"),
+                (neighbour.pid, f"ps -L -o lwp,wchan:20,comm -p {neighbour.pid}"),
+            ):
+                watch = inprocess("limits", pid, "-w", "-i", "0.01", "-c", "1", "-f", "json")
+                [finding] = json.loads(watch.out)["findings"]
+                assert (finding["code"], finding["next"]) == ("threads-nearly-none-left", closer)
+            shown = subprocess.run(closer.split(), capture_output=True, text=True, check=True).stdout
+            assert "sleep" in shown
             for pid in (jvm.pid, neighbour.pid):
                 (root / "cgroup.procs").write_text(str(pid))
     finally:
@@ -143,6 +154,7 @@ def test_open_files_that_are_nearly_used_up_come_first(inprocess, spawn, count, 
     assert (finding["code"], finding["severity"]) == ("rlimit-nearly-used", severity)
     assert finding["summary"].startswith(words)
     assert re.match(r"\d+ files, \d+ pipes; ", finding["evidence"])
+    assert "/dev/null" in subprocess.run(finding["next"].split(), capture_output=True, text=True, check=True).stdout
     assert finding["fix"] == f"prlimit --pid {process.pid} --nofile=200:4096"
     subprocess.run(finding["fix"].split(), check=True)
     done = inprocess("limits", process.pid)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
+import subprocess
 import sys
 import time
 
@@ -134,6 +136,8 @@ def test_ends_of_file_that_cannot_come(inprocess, bash, spawn, tmp_path):
     assert (found[polls.pid].code, found[polls.pid].severity) == (MISSING, "warning")
     assert f", which cannot come while sleep[{polls.line}] holds the write end" in found[polls.pid].summary
     sleep, pid = next(iter(pids.values()))
+    shown = subprocess.run(shlex.split(found[pid].next), capture_output=True, text=True, check=True).stdout
+    assert "sleep 600" in shown
     hint = f"cat[{pid}] waits for data from pipe:["
     assert hint in inprocess("pipes", pid).err
     done = inprocess("pipes", pid, "--ends", "--fill", "-f", "text")

@@ -172,7 +172,8 @@ class Collector:
         if not is_nearly_full(found.limit.soft, found.taken):
             return found.taken, {}, None
         kinds = Counter(_kind(target) for target in optional(fs.fd_targets, pid, default=[]))
-        return found.taken, dict(kinds.most_common()), raise_limit(fs, pid, status, found.limit)
+        more, lacking = raise_limit(fs, pid, status, found.limit)
+        return found.taken, dict(kinds.most_common()), more and more + lacking
 
 
 def _kind(target: bytes) -> str:

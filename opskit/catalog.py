@@ -48,7 +48,7 @@ SYMPTOMS = (
 # Class of a finding: stuck (work has stopped), slow, soon (it will stop), tools (JVM tools fail), tidy (nothing is broken).
 # First the codes that explain no other finding, then the others with the codes that they can explain.
 _EXPLAIN_NONE = {
-    "stuck": ("pipe-full-writer-blocked", "threads-none-left"),
+    "stuck": ("pipe-full-writer-blocked", "threads-none-left", "virtual-threads-pinned"),
     "soon": ("threads-nearly-none-left", "rlimit-nearly-used", "jvm-near-memory-limit"),
     "slow": (
         "dentry-share", "lock-contended", "ttsp-dominates", "bias-revocations", "thread-dumps-sampled",

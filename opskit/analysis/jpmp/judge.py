@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from opskit import shell
 from opskit.analysis.jpmp import stacks as weighing
 from opskit.errors import UsageError
-from opskit.quantities import listed, plural
+from opskit.quantities import agreeing, listed, plural
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -64,9 +64,40 @@ def judge(facts: Facts, how: Weighing) -> Profile:
         weighing.select(stacks, how.selection),
         None if cpu is None else sum(cpu.values()),
         deadlocks,
-        [_reported_deadlock(facts, deadlock) for deadlock in deadlocks],
+        [*_pinned(facts), *(_reported_deadlock(facts, deadlock) for deadlock in deadlocks)],
         None if before is None else weighing.select(before, how.selection),
     )
+
+
+def _pinned(facts: Facts) -> list[Finding]:
+    """At most one finding: all carriers that wait with their virtual threads."""
+    if not any(thread.stack.role for thread in facts.dumps[-1].threads) if facts.dumps else True:
+        return []
+    from opskit.analysis.finding import Finding
+    from opskit.analysis.jpmp.carriers import pins, severity
+
+    found = pins(facts)
+    level = None if found is None else severity(found)
+    if found is None or level is None:
+        return []
+    by = listed([f"{frame} ({count})" if len(found.by) > 1 else frame for frame, count in found.by], _MOST_NAMES)
+    summary = (
+        f"{found.pinned} of {plural(found.carriers, 'carrier')} {agreeing(found.pinned, 'is', 'are')} pinned, by {by}"
+    )
+    if found.dumps_of_all == found.dumps:
+        summary += ": no other virtual thread can run"
+    evidence = f"all of them in {_of_dumps(found.dumps_of_all, facts)}; {found.reason(_major(facts))}"
+    closer = None
+    if facts.live is not None and found.by[0][1]:
+        closer = _jpmp(facts, "--virtual", "--include", f"^{_literal(found.by[0][0])}$")
+    share = found.pinned / found.carriers
+    return [Finding("virtual-threads-pinned", level, _process(facts), summary, evidence, next=closer, share=share)]
+
+
+def _major(facts: Facts) -> int | None:
+    from opskit.jvm.launch import major_of
+
+    return major_of(facts.dumps[-1].version or "") if facts.live is None else facts.live.java_major
 
 
 def _weigh(facts: Facts, how: Weighing) -> tuple[list[WeightedStack], Mapping[int, float] | None]:
@@ -122,6 +153,7 @@ def _deadlock(facts: Facts, names: Sequence[str], evidence: str, closer: str | N
 def _lock_findings(facts: Facts, found: Contention) -> list[Finding]:
     deadlocked = {link.thread[:3] for deadlock in found.deadlocks for link in deadlock.links}
     return [
+        *_pinned(facts),
         *(_found_deadlock(facts, deadlock) for deadlock in found.deadlocks),
         *(_contended(facts, lock) for lock in found.locks if _is_held_up(lock, facts, deadlocked)),
     ]
@@ -150,12 +182,12 @@ def _is_held_up(lock: ContendedLock, facts: Facts, deadlocked: Iterable[object])
 
 def _contended(facts: Facts, lock: ContendedLock) -> Finding:
     from opskit.analysis.finding import Entity, Finding
+    from opskit.analysis.jpmp.locks import ASK_FOR_SYNCHRONIZERS
 
     closer = None
     if lock.owner is not None and lock.owner.name:
-        name = re.sub(r"([.^$*+?{}\[\]\\|()])", r"\\\1", lock.owner.name)
-        closer = _jpmp(facts, "--by-thread", "--include", f"^{name}$")
-    elif lock.kind == "synchronizer" and facts.live is not None:
+        closer = _jpmp(facts, "--by-thread", "--include", f"^{_literal(lock.owner.name)}$")
+    elif lock.owner_unknown == ASK_FOR_SYNCHRONIZERS and facts.live is not None:
         closer = _jpmp(facts, "--locks", "--synchronizers")
     waited = "" if lock.waited_at_least_s is None else f"; one thread waited at least {lock.waited_at_least_s:.1f} s"
     return Finding(
@@ -168,6 +200,11 @@ def _contended(facts: Facts, lock: ContendedLock) -> Finding:
         share=lock.crowded_samples / len(facts.dumps),
         window_s=None if facts.live is None else facts.live.elapsed_s,
     )
+
+
+def _literal(name: str) -> str:
+    """The regular expression that matches this name only."""
+    return re.sub(r"([.^$*+?{}\[\]\\|()])", r"\\\1", name)
 
 
 def _of_dumps(count: int, facts: Facts) -> str:

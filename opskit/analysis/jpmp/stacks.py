@@ -166,7 +166,8 @@ def _weighted(stack: Stack, group: _Group, naming: Naming, above: str | None, *,
         samples=group.samples,
         threads=len(group.names) or None,
         pools=dict(sorted(pools.items(), key=lambda item: (-item[1], item[0]))),
-        idle=idle and not (plain and group.cpu_ms >= 0.5) and _is_idle(stack.state, plain),
+        # A mounted virtual thread that waits keeps its carrier from running others.
+        idle=idle and not (plain and group.cpu_ms >= 0.5) and stack.role != "mounted" and _is_idle(stack.state, plain),
         deadlocked=group.deadlocked,
     )
 

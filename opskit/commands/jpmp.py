@@ -91,7 +91,9 @@ def jpmp(run: Run, words: tuple[str, ...], **given: Any) -> int:
     if live is None or live.dumps:
         about, display = run.about(target(facts)), partial(run.show, fit_height=run.top is None)
         if given["locks"]:
-            code = display(lambda: judge_locks(facts), lambda found: locks_report(about, facts, found, view))
+            code = display(
+                lambda: judge_locks(facts, how.naming), lambda found: locks_report(about, facts, found, view)
+            )
         else:
             code = display(lambda: judge(facts, how), lambda found: profile_report(about, facts, how, found, view))
     if live is not None and live.ended == "failed" and live.error:

@@ -8,7 +8,7 @@ in every dump and uses no CPU time (ordinary dumps of JDK 21 to 23 have no stack
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Optional
 
 from opskit.analysis.jpmp.frames import application_frame, frame_name, pool_of
 from opskit.analysis.jpmp.stacks import cpu_over_run
@@ -52,6 +52,9 @@ class Pins(NamedTuple):
         return "before JDK 24 `synchronized` pins: use a ReentrantLock there, or run JDK 24 or later"
 
 
+_Pair = tuple[Optional[int], Optional[int]]  # a carrier and its virtual thread, by their Java ids
+
+
 class _Look(NamedTuple):
     """One dump: the number of carriers, and the pinned threads by their Java ids."""
 
@@ -69,7 +72,7 @@ def pins(facts: Facts) -> Pins | None:
         if thread.virtual
     }
     stuck = _stuck(facts)
-    looks = [_look(dump, stacks, stuck, live and live.parallelism) for dump in facts.dumps]
+    looks = [_look(dump, stacks, stuck, None if live is None else live.parallelism) for dump in facts.dumps]
     seen = [look for look in looks if look.pinned]
     if not seen:
         return None
@@ -134,9 +137,9 @@ def _stuck(facts: Facts) -> set[int | None]:
     """The virtual threads that one carrier has in every one of several dumps without using CPU time."""
     if len(facts.dumps) < 2:
         return set()
-    kept: dict[tuple[int | None, int | None], Thread] | None = None
+    kept: dict[_Pair, Thread] | None = None
     for dump in facts.dumps:
-        found = {
+        found: dict[_Pair, Thread] = {
             (thread.java_id, thread.mount_id): thread
             for thread in dump.threads
             if thread.stack.role == "carrier" and thread.mount_id is not None
@@ -145,7 +148,8 @@ def _stuck(facts: Facts) -> set[int | None]:
         if not kept:
             return set()
     live = facts.live
-    cpu_ms = cpu_over_run(facts.dumps, live and live.cpu_before, live and live.cpu_after) or {}
+    readings = (None, None) if live is None else (live.cpu_before, live.cpu_after)
+    cpu_ms = cpu_over_run(facts.dumps, *readings) or {}
     last = {thread.java_id: thread for thread in facts.dumps[-1].threads if thread.stack.role == "carrier"}
     stuck = set()
     for (carrier_id, thread_id), first in (kept or {}).items():

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
     from opskit.analysis.finding import Entity, Finding
     from opskit.analysis.jpmp.locks import ContendedLock, Contention, Deadlock, LockKey, Party
+    from opskit.analysis.jpmp.virtual_waits import StackWaits
     from opskit.collect.jpmp.collect import Facts
-    from opskit.jvm.dumps.thread_dump import Waits
+    from opskit.jvm.dumps.thread_dump import ThreadDump, Waits
     from opskit.jvm.profiles import WeightedStack
 
 _ENOUGH_SAMPLES = 3  # in which a lock holds up several threads; fewer may be a moment of a busy, healthy JVM
@@ -47,11 +48,16 @@ class Profile(NamedTuple):
 
 
 class Locks(NamedTuple):
-    """The contended locks. `known`: whether the dumps contain lines about locks at all."""
+    """The contended locks. `known`: whether the dumps contain lines about locks at all.
+
+    `by_stack`: virtual threads that wait for locks which the JVM does not name. `unseen`: why waiting virtual threads are unknown.
+    """
 
     contention: Contention
     known: bool
     findings: Sequence[Finding]
+    by_stack: Sequence[StackWaits] = ()
+    unseen: str | None = None
 
 
 def judge(facts: Facts, how: Weighing) -> Profile:
@@ -95,9 +101,10 @@ def _pinned(facts: Facts) -> list[Finding]:
 
 
 def _major(facts: Facts) -> int | None:
-    from opskit.jvm.launch import major_of
-
-    return major_of(facts.dumps[-1].version or "") if facts.live is None else facts.live.java_major
+    if facts.live is not None:
+        return facts.live.java_major
+    version = re.search(r"(?:\A|\()(?:1\.)?([0-9]{1,4})\b", facts.dumps[-1].version or "")
+    return None if version is None else int(version[1])
 
 
 def _weigh(facts: Facts, how: Weighing) -> tuple[list[WeightedStack], Mapping[int, float] | None]:
@@ -122,17 +129,40 @@ def _check_cpu(facts: Facts, cpu: Mapping[int, float] | None) -> None:
         raise UsageError("--on-cpu: these dumps have no cpu= (JDK 11 and later write it); sample the live JVM instead")
 
 
-def judge_locks(facts: Facts) -> Locks:
+def judge_locks(facts: Facts, naming: weighing.Naming = weighing.SHORT_NAMES) -> Locks:
     """Find contended locks and deadlocks. Raises UsageError for profiles, which have no locks."""
     from opskit.analysis.jpmp.locks import contention
+    from opskit.analysis.jpmp.virtual_waits import waits_by_stack, with_virtual
     from opskit.jvm.logs.timestamps import read_stamp
 
     if not facts.dumps:
         raise UsageError("--locks: collapsed stacks contain no lock information; give the thread dumps themselves")
     times = [None if dump.time is None else read_stamp(dump.time).time_s for dump in facts.dumps]
-    found = contention(facts.dumps, times if facts.live is None else facts.live.times_s)
-    known = any(thread.locks for dump in facts.dumps for thread in dump.threads)
-    return Locks(found, known, _lock_findings(facts, found))
+    live = facts.live
+    found = contention(facts.dumps, times if live is None else live.times_s, naming)
+    known = any(map(_names_locks, facts.dumps))
+    virtual = live.virtual if live is not None and live.virtual else facts.dumps
+    if live is not None and live.virtual and all(map(_names_locks, virtual)):
+        found = with_virtual(found, contention(virtual, live.virtual_times_s, naming))
+    by_stack = waits_by_stack([dump for dump in virtual if not _names_locks(dump)], naming)
+    findings = [*_lock_findings(facts, found), *(_waits(facts, group) for group in by_stack if is_lasting(group))]
+    return Locks(found, known, findings, by_stack, _unseen(facts))
+
+
+def _names_locks(dump: ThreadDump) -> bool:
+    return any(thread.locks for thread in dump.threads)
+
+
+def _unseen(facts: Facts) -> str | None:
+    """Why waiting virtual threads are unknown; None where the dumps have them, or there can be none."""
+    from opskit.analysis.jpmp.virtual_waits import has_virtual
+
+    live = facts.live
+    if live is not None:
+        return live.virtual_problem
+    if any(thread.virtual for dump in facts.dumps for thread in dump.threads) or not has_virtual(facts.dumps):
+        return None
+    return "an ordinary thread dump has no virtual threads that wait"
 
 
 def _reported_deadlock(facts: Facts, links: Sequence[Waits]) -> Finding:
@@ -155,7 +185,7 @@ def _lock_findings(facts: Facts, found: Contention) -> list[Finding]:
     return [
         *_pinned(facts),
         *(_found_deadlock(facts, deadlock) for deadlock in found.deadlocks),
-        *(_contended(facts, lock) for lock in found.locks if _is_held_up(lock, facts, deadlocked)),
+        *(_contended(facts, lock) for lock in found.locks if _is_held_up(lock, deadlocked)),
     ]
 
 
@@ -167,11 +197,11 @@ def _found_deadlock(facts: Facts, deadlock: Deadlock) -> Finding:
     return _deadlock(facts, names, evidence, save, timed=timed)
 
 
-def _is_held_up(lock: ContendedLock, facts: Facts, deadlocked: Iterable[object]) -> bool:
+def _is_held_up(lock: ContendedLock, deadlocked: Iterable[object]) -> bool:
     """Whether one lock holds up several threads most of the time: not by a deadlock, and not in idle acceptors."""
     from opskit.analysis.jpmp.idle import waits_for_connections
 
-    if lock.crowded_samples < max(_ENOUGH_SAMPLES, _ENOUGH_SHARE * len(facts.dumps)) or not lock.can_be_owned:
+    if lock.crowded_samples < max(_ENOUGH_SAMPLES, _ENOUGH_SHARE * lock.dumps) or not lock.can_be_owned:
         return False
     owners = [party for party in (lock.owner, *(link.thread for link in lock.chain)) if party is not None]
     return not (
@@ -194,12 +224,37 @@ def _contended(facts: Facts, lock: ContendedLock) -> Finding:
         "lock-contended",
         "warning",
         Entity("lock", lock_name(lock.key), inside=_process(facts)),
-        lock_line(lock),
-        f"contended in {_of_dumps(lock.samples, facts)}{waited}",
+        lock_line(lock).removeprefix(f"{lock_name(lock.key)} "),
+        f"contended in {lock.samples} of {plural(lock.dumps, 'dump')}{waited}",
         next=closer,
-        share=lock.crowded_samples / len(facts.dumps),
+        share=lock.crowded_samples / lock.dumps,
         window_s=None if facts.live is None else facts.live.elapsed_s,
     )
+
+
+def is_lasting(group: StackWaits) -> bool:
+    """Whether several threads wait there in all of enough dumps."""
+    from opskit.analysis.jpmp.locks import SEVERAL
+
+    return group.dumps >= _ENOUGH_SAMPLES and group.lasting >= SEVERAL
+
+
+def _waits(facts: Facts, group: StackWaits) -> Finding:
+    from opskit.analysis.finding import Entity, Finding
+
+    closer = (
+        None if facts.live is None else _jpmp(facts, "--virtual", "--idle", "--include", f"^{_literal(group.caller)}$")
+    )
+    entity = Entity("lock", f"{group.method} in {group.caller}", inside=_process(facts))
+    evidence = f"{plural(group.lasting, 'thread')} in all of {plural(group.dumps, 'dump')}"
+    return Finding("lock-contended", "warning", entity, waits_line(group, facts), evidence, next=closer)
+
+
+def waits_line(group: StackWaits, facts: Facts) -> str:
+    """The sentence about virtual threads that wait for a lock which the JVM does not name."""
+    threads = f"{plural(len(group.waiters), 'virtual thread')} {agreeing(len(group.waiters), 'waits', 'wait')}"
+    jdk = f"JDK {_major(facts) or '21 to 24'} does not record for which lock or who holds it"
+    return f"{threads} in {group.method}, called by {group.caller}; {jdk}"
 
 
 def _literal(name: str) -> str:
@@ -243,7 +298,8 @@ def lock_line(lock: ContendedLock) -> str:
     """The sentence about one lock: how many threads it holds up, its owner, and where the chain of owners ends."""
     said = f"{lock_name(lock.key)} holds up {plural(lock.held_up, 'thread')}"
     if lock.owner is None:
-        return f"{said}; its owner is unknown: {lock.owner_unknown}"
+        readers = (lock.owner_unknown or "").startswith("held by ")
+        return f"{said}; {lock.owner_unknown}" if readers else f"{said}; its owner is unknown: {lock.owner_unknown}"
     said += f"; held by {party_name(lock.owner)}"
     root = lock.owner
     for link in lock.chain:

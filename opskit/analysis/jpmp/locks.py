@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from opskit.analysis.jpmp.frames import frame_name
 from opskit.analysis.jpmp.idle import is_idle
+from opskit.analysis.jpmp.stacks import SHORT_NAMES, Naming
 from opskit.quantities import integer
 from opskit.records import NamedTuple
 
@@ -33,11 +34,14 @@ _SIGNALS = re.compile(
 )
 _LONGEST_CHAIN = 100  # a hostile dump may have thousands of locks, each with a chain of thousands of links
 _OWNED = re.compile(r"ReentrantLock\$|ReentrantReadWriteLock\$")
+_SHARED, _WRITES = "ReentrantReadWriteLock$", "ReentrantReadWriteLock$WriteLock."
+_RESERVED = re.compile(r"\.ReservedThread\w*(?:\$\w+)?\.\w*[wW]ait\w*$")  # Jetty's, which wait for work
 SEVERAL = 2  # threads that a lock holds up, from which on it counts as crowded
-ASK_FOR_SYNCHRONIZERS = (
-    "the dump does not list owners of java.util.concurrent locks; --synchronizers does (walks the heap)"
-)
+ASK_FOR_SYNCHRONIZERS = "an ordinary dump does not list it; --synchronizers finds it (walks the heap)"
 NO_OWNER = "it has no owner: releasing, counting down or opening it ends the wait"
+HELD_BY_READERS = "held by readers; the JVM does not record which"
+HELD_BY_READERS_OR_VIRTUAL = "held by readers or by a virtual thread; the JVM does not record which"
+NOT_RECORDED = "dumps of virtual threads do not record it"
 NO_OWNER_IN_DUMP = "no thread in this dump holds it: the VM or an unlisted virtual thread does, or it was just released"
 
 
@@ -71,8 +75,9 @@ class ContendedLock(NamedTuple):
     """A lock that threads wait for, as in the last dump that shows it.
 
     `kind`: "monitor" or "synchronizer". `held_up`: the waiters, and the threads that wait for locks of the waiters. `chain`:
-    what the owner waits for, and so on (at most 100 links). `samples`: the dumps in which it is contended; `crowded_samples`:
-    those in which it holds up SEVERAL threads. `waited_at_least_s`: the longest wait of one thread over consecutive dumps.
+    what the owner waits for, and so on (at most 100 links). `samples`: of all `dumps` those in which it is contended;
+    `crowded_samples`: those in which it holds up SEVERAL threads. `waited_at_least_s`: the longest wait of one thread over
+    consecutive dumps.
     """
 
     class_name: str
@@ -86,6 +91,7 @@ class ContendedLock(NamedTuple):
     samples: int
     waited_at_least_s: float | None
     crowded_samples: int = 0
+    dumps: int = 1
 
     @property
     def key(self) -> LockKey:
@@ -105,15 +111,17 @@ class Contention(NamedTuple):
     deadlocks: tuple[Deadlock, ...]
 
 
-def contention(dumps: Sequence[ThreadDump], times_s: Sequence[float | None] | None = None) -> Contention:
-    """Combine the waits of all dumps. `times_s`: when each was taken, all on one clock."""
+def contention(
+    dumps: Sequence[ThreadDump], times_s: Sequence[float | None] | None = None, naming: Naming = SHORT_NAMES
+) -> Contention:
+    """Combine the waits of all dumps. `times_s`: when each was taken, all on one clock. `naming`: of the frames."""
     samples: Counter[LockKey] = Counter()
     crowded: Counter[LockKey] = Counter()
     latest: dict[LockKey, ContendedLock] = {}
     deadlocks: dict[frozenset[object], Deadlock] = {}
     waits = _Waits(times_s or [None] * len(dumps))
     for number, dump in enumerate(dumps):
-        graph = _Graph(dump)
+        graph = _Graph(dump, naming)
         waits.look(number, graph.wanted)
         for lock in graph.contended():
             samples[lock.key] += 1
@@ -122,11 +130,24 @@ def contention(dumps: Sequence[ThreadDump], times_s: Sequence[float | None] | No
         for deadlock in graph.deadlocks():
             deadlocks.setdefault(frozenset(link.thread[:3] for link in deadlock.links), deadlock)
     locks = [
-        lock._replace(samples=samples[key], waited_at_least_s=waits.longest.get(key), crowded_samples=crowded[key])
+        lock._replace(
+            samples=samples[key],
+            waited_at_least_s=waits.longest.get(key),
+            crowded_samples=crowded[key],
+            dumps=len(dumps),
+        )
         for key, lock in latest.items()
     ]
-    locks.sort(key=lambda lock: (-lock.held_up, -len(lock.waiters), -lock.samples, lock.class_name, lock.address))
-    return Contention(tuple(locks), tuple(deadlocks.values()))
+    return Contention(most_held_up_first(locks), tuple(deadlocks.values()))
+
+
+def most_held_up_first(locks: Iterable[ContendedLock]) -> tuple[ContendedLock, ...]:
+    """Order by the number of threads that a lock holds up."""
+    return tuple(
+        sorted(
+            locks, key=lambda lock: (-lock.held_up, -len(lock.waiters), -lock.samples, lock.class_name, lock.address)
+        )
+    )
 
 
 class _Waits:
@@ -151,8 +172,8 @@ class _Waits:
 class _Graph:
     """One dump's threads and what they wait for and hold."""
 
-    def __init__(self, dump: ThreadDump) -> None:
-        self._dump = dump
+    def __init__(self, dump: ThreadDump, naming: Naming) -> None:
+        self._dump, self._naming = dump, naming
         self._holder: dict[LockKey, Thread] = {}
         self.wanted: dict[Thread, tuple[LockKey, Lock]] = {}
         self._by_name: dict[str | None, list[Thread]] = {}
@@ -235,7 +256,7 @@ class _Graph:
                 waiters=tuple(map(self._party, threads)),
                 held_up=self._held_up_by(threads),
                 owner=owner and self._party(owner),
-                owner_unknown=None if owner else _why_unknown(kind, key[0]),
+                owner_unknown=None if owner else _why_unknown(kind, key[0], threads, self._dump),
                 chain=self._chain(owner),
                 samples=1,
                 waited_at_least_s=None,
@@ -286,7 +307,7 @@ class _Graph:
         return self._links[thread]
 
     def _party(self, thread: Thread) -> Party:
-        return self._parties.get(thread) or self._parties.setdefault(thread, _party(thread))
+        return self._parties.get(thread) or self._parties.setdefault(thread, party_of(thread, self._naming))
 
     def deadlocks(self) -> Iterable[Deadlock]:
         """The cycles among the waits, and deadlocks that the JVM reports although the stacks do not show them."""
@@ -337,12 +358,20 @@ def _is_wanted(thread: Thread, lock: Lock) -> bool:
         return False
     if _OWNED.search(lock.class_name):
         return True
-    return not is_idle(thread.stack.state, tuple(map(frame_name, thread.stack.frames)))
+    frames = tuple(map(frame_name, thread.stack.frames))
+    return not (is_idle(thread.stack.state, frames) or any(_RESERVED.search(frame) for frame in frames))
 
 
-def _why_unknown(kind: str, class_name: str) -> str:
-    unowned = ASK_FOR_SYNCHRONIZERS if _OWNED.search(class_name) else NO_OWNER
-    return NO_OWNER_IN_DUMP if kind == "monitor" else unowned
+def _why_unknown(kind: str, class_name: str, waiters: Iterable[Thread], dump: ThreadDump) -> str:
+    if kind != "monitor" and not _OWNED.search(class_name):
+        return NO_OWNER
+    if kind != "monitor" and not dump.lists_owners:
+        return NOT_RECORDED if any(thread.virtual for thread in waiters) else ASK_FOR_SYNCHRONIZERS
+    if _SHARED in class_name and any(_WRITES in frame for thread in waiters for frame in thread.stack.frames):
+        # A writer waits, and no writer has it that the dump can name.
+        unlisted = any(map(is_of_virtual, dump.threads)) and not any(thread.virtual for thread in dump.threads)
+        return HELD_BY_READERS_OR_VIRTUAL if unlisted else HELD_BY_READERS
+    return NO_OWNER_IN_DUMP
 
 
 def _key(lock: Lock) -> LockKey:
@@ -354,7 +383,13 @@ def _bare(address: str | None) -> str:
     return (address or "").lower().removeprefix("0x").lstrip("0")
 
 
-def _party(thread: Thread) -> Party:
+def is_of_virtual(thread: Thread) -> bool:
+    """Whether the thread is virtual, or one that only a JVM with virtual threads has."""
+    return thread.virtual is True or thread.stack.role is not None or thread.name == "VirtualThread-unparker"
+
+
+def party_of(thread: Thread, naming: Naming = SHORT_NAMES) -> Party:
+    """The thread as one that waits or owns."""
     virtual = thread.virtual is True or thread.stack.role == "mounted"
-    frames = tuple(map(frame_name, thread.stack.frames))
+    frames = tuple(frame_name(frame, full=naming.full, lines=naming.lines) for frame in thread.stack.frames)
     return Party(thread.name or "", thread.java_id, thread.native_id, thread.stack.state, frames, virtual)

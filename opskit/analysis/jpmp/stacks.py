@@ -35,6 +35,9 @@ class Naming(NamedTuple):
     lines: bool = False
 
 
+SHORT_NAMES = Naming()
+
+
 class _Group:
     """The weights of one stack, and its threads."""
 

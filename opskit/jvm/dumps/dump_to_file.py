@@ -73,8 +73,7 @@ class PlainParser(Dialect):
                 threads.append(self._thread(header, stack, pins=pins))
             else:
                 torn = True
-        owners = self.with_locks and _has_states(threads)
-        return ThreadDump(self.NAME, threads, time, version, (), cut_off=torn, lists_owners=owners)
+        return ThreadDump(self.NAME, threads, time, version, (), cut_off=torn, lists_owners=_has_owners(threads))
 
     def _thread(self, header: re.Match[str], block: str, *, pins: bool) -> Thread:
         frames: list[str] = []
@@ -132,8 +131,7 @@ class JsonParser(Dialect):
             for entry in as_list(container.get("threads"))
             if _is_thread(entry)
         ]
-        owners = self.with_locks and _has_states(threads)
-        return ThreadDump(self.NAME, threads, as_word(document.get("time")), version, lists_owners=owners)
+        return ThreadDump(self.NAME, threads, as_word(document.get("time")), version, lists_owners=_has_owners(threads))
 
     def _salvaged(self, text: str) -> ThreadDump:
         time, version = (re.search(rf'"{key}"\s*:\s*"([^"]*)"', text) for key in ("time", "runtimeVersion"))
@@ -174,9 +172,9 @@ class JsonParser(Dialect):
         return found
 
 
-def _has_states(threads: Sequence[Thread]) -> bool:
-    """Whether the JVM writes states, and with them owners of locks: JDK 25 and later."""
-    return any(thread.stack.state is not None for thread in threads)
+def _has_owners(threads: Sequence[Thread]) -> bool:
+    """Whether the JVM writes the owners of java.util.concurrent locks. JDK 25 does not."""
+    return any(lock.owner for thread in threads for lock in thread.locks)
 
 
 def _monitors_pin(version: str | None) -> bool:

@@ -77,7 +77,7 @@ class ThreadDump(NamedTuple):
     """One dump. `cut_off`: its end is missing; `threads` has whole stacks only.
 
     `time` and `version` are the dump's own text. `deadlocks`: those that the JVM itself reports, a tuple of links each.
-    `lists_owners`: it has the owner of each java.util.concurrent lock (`jstack -l`, Thread.dump_to_file of JDK 25).
+    `lists_owners`: it has the owner of each java.util.concurrent lock (`jstack -l`).
     """
 
     dialect: str

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.analysis.jpmp import stacks as weighing
+from opskit.analysis.jpmp.frames import application_frame, frame_name
 from opskit.errors import UsageError
 from opskit.quantities import agreeing, listed, plural
 from opskit.records import NamedTuple
@@ -94,8 +95,8 @@ def _pinned(facts: Facts) -> list[Finding]:
         summary += ": no other virtual thread can run"
     evidence = f"all of them in {_of_dumps(found.dumps_of_all, facts)}; {found.reason(_major(facts))}"
     closer = None
-    if facts.live is not None and found.by[0][1]:
-        closer = _jpmp(facts, "--virtual", "--include", f"^{_literal(found.by[0][0])}$")
+    if facts.live is not None:
+        closer = _stacks_of(facts, found.by[0][0], virtual=True)
     share = found.pinned / found.carriers
     return [Finding("virtual-threads-pinned", level, _process(facts), summary, evidence, next=closer, share=share)]
 
@@ -217,8 +218,10 @@ def _contended(facts: Facts, lock: ContendedLock) -> Finding:
     closer = None
     if lock.owner is not None and lock.owner.name:
         closer = _jpmp(facts, "--by-thread", "--include", f"^{_literal(lock.owner.name)}$")
-    elif lock.owner_unknown == ASK_FOR_SYNCHRONIZERS and facts.live is not None:
+    elif lock.owner_unknown in ASK_FOR_SYNCHRONIZERS and facts.live is not None:
         closer = _jpmp(facts, "--locks", "--synchronizers")
+    elif facts.live is not None and (caller := application_frame(lock.waiters[0].frames)):
+        closer = _stacks_of(facts, frame_name(caller), virtual=lock.waiters[0].virtual)
     waited = "" if lock.waited_at_least_s is None else f"; one thread waited at least {lock.waited_at_least_s:.1f} s"
     return Finding(
         "lock-contended",
@@ -242,9 +245,7 @@ def is_lasting(group: StackWaits) -> bool:
 def _waits(facts: Facts, group: StackWaits) -> Finding:
     from opskit.analysis.finding import Entity, Finding
 
-    closer = (
-        None if facts.live is None else _jpmp(facts, "--virtual", "--idle", "--include", f"^{_literal(group.caller)}$")
-    )
+    closer = None if facts.live is None else _stacks_of(facts, group.caller, virtual=True)
     entity = Entity("lock", f"{group.method} in {group.caller}", inside=_process(facts))
     evidence = f"{plural(group.lasting, 'thread')} in all of {plural(group.dumps, 'dump')}"
     return Finding("lock-contended", "warning", entity, waits_line(group, facts), evidence, next=closer)
@@ -255,6 +256,11 @@ def waits_line(group: StackWaits, facts: Facts) -> str:
     threads = f"{plural(len(group.waiters), 'virtual thread')} {agreeing(len(group.waiters), 'waits', 'wait')}"
     jdk = f"JDK {_major(facts) or '21 to 24'} does not record for which lock or who holds it"
     return f"{threads} in {group.method}, called by {group.caller}; {jdk}"
+
+
+def _stacks_of(facts: Facts, frame: str, *, virtual: bool) -> str | None:
+    """The command that shows every stack with this frame, idle or not."""
+    return _jpmp(facts, *(["--virtual"] if virtual else []), "--idle", "--include", f"^{_literal(frame)}$")
 
 
 def _literal(name: str) -> str:

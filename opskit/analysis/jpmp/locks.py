@@ -37,7 +37,9 @@ _OWNED = re.compile(r"ReentrantLock\$|ReentrantReadWriteLock\$")
 _SHARED, _WRITES = "ReentrantReadWriteLock$", "ReentrantReadWriteLock$WriteLock."
 _RESERVED = re.compile(r"\.ReservedThread\w*(?:\$\w+)?\.\w*[wW]ait\w*$")  # Jetty's, which wait for work
 SEVERAL = 2  # threads that a lock holds up, from which on it counts as crowded
-ASK_FOR_SYNCHRONIZERS = "an ordinary dump does not list it; --synchronizers finds it (walks the heap)"
+_ASK_FOR_OWNER = "an ordinary dump does not list it; --synchronizers finds it (walks the heap)"
+_ASK_FOR_WRITER = "readers, which the JVM does not record, or a writer, which --synchronizers finds (walks the heap)"
+ASK_FOR_SYNCHRONIZERS = (_ASK_FOR_OWNER, _ASK_FOR_WRITER)
 NO_OWNER = "it has no owner: releasing, counting down or opening it ends the wait"
 HELD_BY_READERS = "held by readers; the JVM does not record which"
 HELD_BY_READERS_OR_VIRTUAL = "held by readers or by a virtual thread; the JVM does not record which"
@@ -362,11 +364,12 @@ def _is_wanted(thread: Thread, lock: Lock) -> bool:
     return not (is_idle(thread.stack.state, frames) or any(_RESERVED.search(frame) for frame in frames))
 
 
-def _why_unknown(kind: str, class_name: str, waiters: Iterable[Thread], dump: ThreadDump) -> str:
+def _why_unknown(kind: str, class_name: str, waiters: Sequence[Thread], dump: ThreadDump) -> str:
     if kind != "monitor" and not _OWNED.search(class_name):
         return NO_OWNER
     if kind != "monitor" and not dump.lists_owners:
-        return NOT_RECORDED if any(thread.virtual for thread in waiters) else ASK_FOR_SYNCHRONIZERS
+        asks = _ASK_FOR_WRITER if _SHARED in class_name else _ASK_FOR_OWNER
+        return NOT_RECORDED if any(thread.virtual for thread in waiters) else asks
     if _SHARED in class_name and any(_WRITES in frame for thread in waiters for frame in thread.stack.frames):
         # A writer waits, and no writer has it that the dump can name.
         unlisted = any(map(is_of_virtual, dump.threads)) and not any(thread.virtual for thread in dump.threads)

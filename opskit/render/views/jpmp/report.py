@@ -163,7 +163,7 @@ def locks_report(about: About, facts: Facts, locks: Locks, view: View) -> Report
     if facts.live is not None and locks.unseen is not None:
         finds = shell.command("opskit", "jpmp", facts.live.pid, "--locks", "--virtual")
         footer.insert(0, f"locks of virtual threads are unknown: {locks.unseen}; {finds}")
-    if facts.live is not None and any(lock.owner_unknown == ASK_FOR_SYNCHRONIZERS for lock in found.locks):
+    if facts.live is not None and any(lock.owner_unknown in ASK_FOR_SYNCHRONIZERS for lock in found.locks):
         finds = shell.command("opskit", "jpmp", facts.live.pid, "--locks", "--synchronizers")
         if all(finding.next != finds for finding in locks.findings):
             footer.append(f"owners of java.util.concurrent locks: {finds}")

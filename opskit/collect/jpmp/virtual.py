@@ -1,4 +1,8 @@
-"""Complete the dumps of a live JVM: its virtual threads, which ordinary dumps lack, and how many carriers it may use."""
+"""Complete the dumps of a live JVM: its virtual threads, which ordinary dumps lack, and how many carriers it may use.
+
+JDK 25 can crash in Thread.dump_to_file while virtual threads mount and unmount (JDK-8364343; 25.0.2 was seen to, in
+GetThreadSnapshotClosure). It is asked without --virtual only while no carrier runs at all.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ from opskit.proc.cgroup.limits import cpu_limit
 from opskit.proc.cgroup.tree import ancestry
 from opskit.proc.files.status import parse_status
 from opskit.proc.fs import optional
+from opskit.proc.thread_cpu import ThreadCpu
 from opskit.quantities import hexadecimal, integer
 
 if TYPE_CHECKING:
@@ -24,7 +29,9 @@ if TYPE_CHECKING:
 
 FIRST_JDK = 21
 _LISTS_SCHEDULER = 24  # first JDK with Thread.vthread_scheduler
+_CAN_CRASH = 25  # first JDK that can crash
 _MOST_DUMPS, _PAUSE_S = 3, 0.5  # three show that a wait lasts
+_QUIET_S = 0.3  # so long no carrier uses CPU time
 _LONG_S = 1.0  # a dump that takes longer is taken once
 _TOP = 6  # frames next to the leaf
 _PARALLELISM = re.compile(r"\bparallelism = ([0-9]{1,9})\b")
@@ -40,7 +47,7 @@ def add_virtual_threads(
         return
     try:
         if dump is not None and (detail == "locks" or _is_stuck(run.dumps)):
-            _take(host, run, dump)
+            _take(host, client, run, dump)
         if any(thread.stack.role == "carrier" for taken in (*run.dumps[-1:], *run.virtual) for thread in taken.threads):
             run.parallelism = read_parallelism(host, client)
     except OpskitError as error:
@@ -49,16 +56,38 @@ def add_virtual_threads(
         run.ended, run.virtual_problem = "interrupted", "the run was interrupted"
 
 
-def _take(host: Host, run: Sampled, dump: Callable[[], ThreadDump]) -> None:
+def _take(host: Host, client: AttachClient, run: Sampled, dump: Callable[[], ThreadDump]) -> None:
+    major = client.target.java_major or 0
     for number in range(_MOST_DUMPS):
         if number:
             host.sleep(_PAUSE_S)
+        if major >= _CAN_CRASH and not _is_quiet(host, client.pid, run.dumps[-1]):
+            if not number:
+                run.virtual_problem = f"JDK {major} can crash while it dumps virtual threads that run"
+            return
         begun = host.monotonic()
         taken = dump()
         run.virtual.append(taken)
         run.virtual_times_s.append(begun)
         if host.monotonic() - begun > _LONG_S or not any(map(_waits, taken.threads)):
             return
+
+
+def _is_quiet(host: Host, pid: int, dump: ThreadDump) -> bool:
+    """Whether no carrier uses any CPU time for a moment: then no virtual thread is mounted or unmounted."""
+    carriers = [thread.native_id for thread in dump.threads if thread.native_id is not None and _may_carry(thread)]
+    if not carriers:
+        return True
+    cpu = ThreadCpu(host.fs, pid, host.clock_ticks)
+    before = cpu.read()
+    host.sleep(_QUIET_S)
+    after = cpu.read()
+    return all(before.get(carrier) == after.get(carrier) for carrier in carriers)
+
+
+def _may_carry(thread: Thread) -> bool:
+    stack = thread.stack
+    return stack.role is not None or any("ForkJoinWorkerThread.run" in frame for frame in stack.frames[-1:])
 
 
 def _waits(thread: Thread) -> bool:

@@ -160,9 +160,8 @@ def locks_report(about: About, facts: Facts, locks: Locks, view: View) -> Report
     if not (found.locks or found.deadlocks or locks.by_stack):
         verdict = [sentences.no_waits(facts, known=locks.known, unseen=locks.unseen)]
     footer = [sentences.taken_line(facts, running=False)]
-    if facts.live is not None and locks.unseen is not None:
-        finds = shell.command("opskit", "jpmp", facts.live.pid, "--locks", "--virtual")
-        footer.insert(0, f"locks of virtual threads are unknown: {locks.unseen}; {finds}")
+    if locks.unseen is not None and (found.locks or found.deadlocks):
+        footer.insert(0, sentences.virtual_unknown(facts, locks.unseen))
     if facts.live is not None and any(lock.owner_unknown in ASK_FOR_SYNCHRONIZERS for lock in found.locks):
         finds = shell.command("opskit", "jpmp", facts.live.pid, "--locks", "--synchronizers")
         if all(finding.next != finds for finding in locks.findings):

@@ -145,10 +145,18 @@ def deadlock(waits: Sequence[tuple[str, str, str | None]], which: str = "") -> s
     return f"deadlock of {plural(len(waits), 'thread')}{which}: {'; '.join(said)}"
 
 
+def virtual_unknown(facts: Facts, unseen: str) -> str:
+    """Why the waits of virtual threads are unknown, and the command that tells them."""
+    shows = "jcmd PID Thread.dump_to_file -format=json FILE writes them"
+    if facts.live is not None:
+        shows = f"{shell.command('opskit', 'jpmp', facts.live.pid, '--locks', '--virtual')} shows them"
+    return f"the waits of virtual threads are unknown: {unseen}; {shows}"
+
+
 def no_waits(facts: Facts, *, known: bool, unseen: str | None) -> str:
     """The verdict where no thread waits for a lock, as far as the dumps tell. `unseen`: why they lack virtual threads."""
     if unseen is not None:
-        return f"no platform thread waits for a lock; virtual threads are unknown: {unseen}"
+        return f"no platform thread waits for a lock; {virtual_unknown(facts, unseen)}"
     if known or (facts.live is not None and facts.live.kind != "virtual"):
         return "no thread waits for a lock"
     names = ", ".join(sorted(dialects(facts)))

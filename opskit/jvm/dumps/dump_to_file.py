@@ -180,7 +180,7 @@ def _has_owners(threads: Sequence[Thread]) -> bool:
 def _monitors_pin(version: str | None) -> bool:
     """Whether a monitor pins a virtual thread to its carrier: JDK 21 to 23."""
     major = _MAJOR.match(version or "")
-    return major is not None and int(major[0]) < _FIRST_WITHOUT_PINNING_MONITORS
+    return major is not None and (integer(major[0]) or 0) < _FIRST_WITHOUT_PINNING_MONITORS
 
 
 def _role(frames: Sequence[str], *, virtual: bool, pins: bool) -> str | None:

@@ -27,7 +27,8 @@ _TOP = 4  # frames next to the leaf
 NO_MONITOR_PINS = 24  # first JDK in which a monitor does not pin
 _ENOUGH_DUMPS = 3  # fewer may show a moment
 _MOST_CPU_SHARE = 0.02  # of the run, of a carrier that only waits
-_INITIALIZER = ".<clinit>"
+_INITIALIZER, _LAMBDA = ".<clinit>", "ambda$"
+FROM = " (from "  # after it the caller of a frame
 
 
 class Pins(NamedTuple):
@@ -165,9 +166,13 @@ def _between(first: Thread, last: Thread) -> float | None:
 
 
 def _culprit(thread_id: int | None, stack: Stack | None) -> str:
-    """The class initializer, or the application frame nearest to the leaf."""
+    """The class initializer, or the application's frame nearest to the leaf (and its caller, unless that is a lambda)."""
     if stack is None:
         return f"virtual thread #{thread_id}"
     frames = [frame_name(frame) for frame in stack.frames]
     initializer = next((frame for frame in frames if frame.endswith(_INITIALIZER)), None)
-    return initializer or application_frame(frames) or "the JDK"
+    nearest = application_frame(frames)
+    if initializer is not None or nearest is None:
+        return initializer or "the JDK"
+    caller = application_frame(frames[frames.index(nearest) + 1 :])
+    return nearest if caller is None or _LAMBDA in caller else f"{nearest}{FROM}{caller})"

@@ -81,22 +81,24 @@ def _pinned(facts: Facts) -> list[Finding]:
     if not any(thread.stack.role for thread in facts.dumps[-1].threads) if facts.dumps else True:
         return []
     from opskit.analysis.finding import Finding
-    from opskit.analysis.jpmp.carriers import pins, severity
+    from opskit.analysis.jpmp.carriers import FROM, pins, severity
 
     found = pins(facts)
     level = None if found is None else severity(found)
     if found is None or level is None:
         return []
-    by = listed([f"{frame} ({count})" if len(found.by) > 1 else frame for frame, count in found.by], _MOST_NAMES)
-    summary = (
-        f"{found.pinned} of {plural(found.carriers, 'carrier')} {agreeing(found.pinned, 'is', 'are')} pinned, by {by}"
-    )
+    are = agreeing(found.pinned, "is", "are")
+    by = listed([frame for frame, _ in found.by], _MOST_NAMES)
+    summary = f"{found.pinned} of {plural(found.carriers, 'carrier')} {are} pinned, by {by}"
     if found.dumps_of_all == found.dumps:
         summary += ": no other virtual thread can run"
-    evidence = f"all of them in {_of_dumps(found.dumps_of_all, facts)}; {found.reason(_major(facts))}"
+    seen = f"all carriers in {_of_dumps(found.dumps_of_all, facts)}"
+    if not found.dumps_of_all:
+        seen = f"{found.lasting} by the same virtual {agreeing(found.lasting, 'thread')} in all of {plural(found.dumps, 'dump')}"
+    evidence = f"{seen}; {found.reason(_major(facts))}"
     closer = None
     if facts.live is not None:
-        closer = _stacks_of(facts, found.by[0][0], virtual=True)
+        closer = _stacks_of(facts, found.by[0][0].partition(FROM)[0], virtual=True)
     share = found.pinned / found.carriers
     return [Finding("virtual-threads-pinned", level, _process(facts), summary, evidence, next=closer, share=share)]
 

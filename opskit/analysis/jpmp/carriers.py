@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Optional
 
-from opskit.analysis.jpmp.frames import application_frame, frame_name, pool_of
+from opskit.analysis.jpmp.frames import application_frame, frame_name
 from opskit.analysis.jpmp.stacks import cpu_over_run
 from opskit.records import NamedTuple
 
@@ -115,12 +115,18 @@ def _look(
             thread.java_id in stuck or is_pinned(thread.stack) or _waits_pinned(thread)
         ):
             pinned[thread.java_id] = thread.stack
-    pools = {pool_of(carrier.name or "") for carrier in carriers}
+    if not pinned:
+        return _Look(0, {})
+    pools = {_pool(carrier) for carrier in carriers}
     workers = sum(
-        not thread.virtual and pool_of(thread.name or "") in pools and thread.stack.role != "mounted"
-        for thread in dump.threads
+        not thread.virtual and thread.stack.role != "mounted" and _pool(thread) in pools for thread in dump.threads
     )
     return _Look(max(workers, parallelism or 0, len(pinned)), pinned)
+
+
+def _pool(thread: Thread) -> str:
+    """`ForkJoinPool-1-worker` of `ForkJoinPool-1-worker-3`."""
+    return (thread.name or "").rpartition("-")[0]
 
 
 def is_pinned(stack: Stack) -> bool:

@@ -193,9 +193,11 @@ def _lock_findings(facts: Facts, found: Contention) -> list[Finding]:
 
 
 def _found_deadlock(facts: Facts, deadlock: Deadlock) -> Finding:
-    names = [f'"{link.thread.name}"' for link in deadlock.links]
+    parties = [link.thread for link in deadlock.links]
+    names = [party_name(party) if party.virtual else f'"{party.name}"' for party in parties]
     evidence = "reported by the JVM" if deadlock.reported else "a cycle of waits, not reported by the JVM"
-    save = None if facts.live is None else _jpmp(facts, 3, "--save", f"jpmp-{facts.live.pid}")
+    virtual = ["--virtual"] if any(party.virtual for party in parties) else []
+    save = None if facts.live is None else _jpmp(facts, 3, *virtual, "--save", f"jpmp-{facts.live.pid}")
     timed = any(link.thread.state == "TIMED_WAITING" for link in deadlock.links)
     return _deadlock(facts, names, evidence, save, timed=timed)
 

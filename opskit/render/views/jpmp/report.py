@@ -157,7 +157,9 @@ def locks_report(about: About, facts: Facts, locks: Locks, view: View) -> Report
     lines = [lock_line(lock) for lock in shown if lock_name(lock.key) not in found_as]
     lines += [line for line in (waits_line(group, facts) for group in locks.by_stack) if line not in said]
     verdict = [*map(deadlock_line, found.deadlocks), *lines]
-    if not (found.locks or found.deadlocks or locks.by_stack):
+    # A pinned thread may wait for a monitor: JDK 21 to 23 do not tell.
+    pinned = any(finding.code == "virtual-threads-pinned" for finding in locks.findings)
+    if not (found.locks or found.deadlocks or locks.by_stack or pinned):
         verdict = [sentences.no_waits(facts, known=locks.known, unseen=locks.unseen)]
     footer = [sentences.taken_line(facts, running=False)]
     if locks.unseen is not None and (found.locks or found.deadlocks):

@@ -35,7 +35,6 @@ _SIGNALS = re.compile(
 _LONGEST_CHAIN = 100  # a hostile dump may have thousands of locks, each with a chain of thousands of links
 _OWNED = re.compile(r"ReentrantLock\$|ReentrantReadWriteLock\$")
 _SHARED, _WRITES = "ReentrantReadWriteLock$", "ReentrantReadWriteLock$WriteLock."
-_RESERVED = re.compile(r"\.ReservedThread\w*(?:\$\w+)?\.\w*[wW]ait\w*$")  # Jetty's, which wait for work
 SEVERAL = 2  # threads that a lock holds up, from which on it counts as crowded
 _ASK_FOR_OWNER = "an ordinary dump does not list it; --synchronizers finds it (walks the heap)"
 _ASK_FOR_WRITER = "readers, which the JVM does not record, or a writer, which --synchronizers finds (walks the heap)"
@@ -361,7 +360,13 @@ def _is_wanted(thread: Thread, lock: Lock) -> bool:
     if _OWNED.search(lock.class_name):
         return True
     frames = tuple(map(frame_name, thread.stack.frames))
-    return not (is_idle(thread.stack.state, frames) or any(_RESERVED.search(frame) for frame in frames))
+    return not (is_idle(thread.stack.state, frames) or any(map(_is_reserved, frames)))
+
+
+def _is_reserved(frame: str) -> bool:
+    """Whether Jetty's ReservedThreadExecutor$ReservedThread waits for work there."""
+    owner, _, method = frame.rpartition(".")
+    return owner.endswith("ReservedThread") and "wait" in method.lower()
 
 
 def _why_unknown(kind: str, class_name: str, waiters: Sequence[Thread], dump: ThreadDump) -> str:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _NEAR = 16  # frames next to the leaf
 _ACQUIRES = re.compile(
     r"java\.util\.concurrent\.locks\.((?:ReentrantLock|ReentrantReadWriteLock\$(?:Read|Write)Lock)\.(?:lock|tryLock)\w*"
-    r"|StampedLock\.\w*[lL]ock\w*)"
+    r"|StampedLock\.(?:read|write|tryRead|tryWrite)Lock\w*)"
 )
 
 

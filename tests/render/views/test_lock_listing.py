@@ -26,7 +26,7 @@ def test_what_is_known_of_an_unknown_holder():
     """Readers are named as such."""
     unknown = LOCK._replace(owner=None, owner_unknown=HELD_BY_READERS)
     assert lock_lines(unknown, (), 0, None)[1] == "  held by readers; the JVM does not record which"
-    assert lock_lines(unknown._replace(owner_unknown="x"), (), 0, None)[1] == "  held by: unknown: x"
+    assert lock_lines(unknown._replace(owner_unknown="x"), (), 0, None)[1] == "  its owner is unknown: x"
 
 
 def test_a_name_gives_up_packages_before_its_class():

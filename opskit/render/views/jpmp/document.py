@@ -163,8 +163,12 @@ def stack_columns(
     return [*weights, Field("stack", TEXT, "stack", frames)]
 
 
-def _owner(lock: ContendedLock) -> str:
-    return party_name(lock.owner) if lock.owner else f"unknown: {lock.owner_unknown}"
+def owner_words(lock: ContendedLock) -> str:
+    """The owner's name; `readers; …` or `unknown: …`."""
+    if lock.owner is not None:
+        return party_name(lock.owner)
+    unknown = lock.owner_unknown or ""
+    return unknown.removeprefix("held by ") if unknown.startswith("held by ") else f"unknown: {unknown}"
 
 
 def _owner_stack(lock: ContendedLock) -> str:
@@ -177,7 +181,7 @@ LOCK_COLUMNS: Sequence[Field[ContendedLock]] = (
     Field("samples", COUNT, "samples"),
     Field("waited_at_least_s", NUMBER, "waited at least", show=lambda value: "" if value is None else f"{value:.1f} s"),
     Field("lock", TEXT, "lock", lambda lock: lock_name(lock.key)),
-    Field("owner", TEXT, "held by", _owner),
+    Field("owner", TEXT, "held by", owner_words),
     Field("owner_stack", TEXT, "holder stack", _owner_stack, below=lambda lock: lock_name(lock.key)),
     Field(
         "waiters",

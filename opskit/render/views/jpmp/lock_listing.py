@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from opskit.analysis.jpmp.frames import short
 from opskit.analysis.jpmp.judge import lock_name, party_name
 from opskit.quantities import listed, plural
+from opskit.render.views.jpmp.document import owner_words
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -26,11 +27,11 @@ def lock_lines(lock: ContendedLock, dead: Collection[LockKey], detail: int, widt
     head, tail = f"{lock.held_up} held up  ", f"  {mark}{times}"
     room = None if width is None else width - len(head) - len(tail)
     lines = [head + fitted_name(lock_name(lock.key), room) + tail]
+    owner = owner_words(lock)
     if lock.owner is None:
-        unknown = lock.owner_unknown or ""
-        lines.append(f"  {unknown}" if unknown.startswith("held by ") else f"  held by: unknown: {unknown}")
+        lines.append(f"  its owner is {owner}" if owner.startswith("unknown") else f"  held by {owner}")
     else:
-        lines.append(" ".join(filter(None, ("  held by", party_name(lock.owner), lock.owner.state))))
+        lines.append(" ".join(filter(None, ("  held by", owner, lock.owner.state))))
         frames = [*map(short, lock.owner.frames)]
         lines += [f"    {frame}" for frame in frames[: min(detail, max(1, detail - 1))]]
     if detail >= 2:

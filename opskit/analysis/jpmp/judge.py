@@ -217,7 +217,7 @@ def _is_held_up(lock: ContendedLock, deadlocked: Iterable[object]) -> bool:
 
 def _contended(facts: Facts, lock: ContendedLock) -> Finding:
     from opskit.analysis.finding import Entity, Finding
-    from opskit.analysis.jpmp.locks import ASK_FOR_SYNCHRONIZERS
+    from opskit.analysis.jpmp.lock_owners import ASK_FOR_SYNCHRONIZERS
 
     closer = None
     if lock.owner is not None and lock.owner.name:

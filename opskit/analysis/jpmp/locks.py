@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from opskit.analysis.jpmp.frames import frame_name
 from opskit.analysis.jpmp.idle import is_idle
+from opskit.analysis.jpmp.lock_owners import can_be_owned, why_unknown
 from opskit.analysis.jpmp.stacks import SHORT_NAMES, Naming
 from opskit.quantities import integer
 from opskit.records import NamedTuple
@@ -33,17 +34,7 @@ _SIGNALS = re.compile(
     r"ConditionObject|SynchronousQueue|LinkedTransferQueue|ForkJoin|Exchanger|FutureTask|CompletableFuture|Phaser|Thread(?:Builders)?\b"
 )
 _LONGEST_CHAIN = 100  # a hostile dump may have thousands of locks, each with a chain of thousands of links
-_OWNED = re.compile(r"ReentrantLock\$|ReentrantReadWriteLock\$")
-_SHARED, _WRITES = "ReentrantReadWriteLock$", "ReentrantReadWriteLock$WriteLock."
 SEVERAL = 2  # threads that a lock holds up, from which on it counts as crowded
-_ASK_FOR_OWNER = "an ordinary dump does not list it; --synchronizers finds it (walks the heap)"
-_ASK_FOR_WRITER = "readers, which the JVM does not record, or a writer, which --synchronizers finds (walks the heap)"
-ASK_FOR_SYNCHRONIZERS = (_ASK_FOR_OWNER, _ASK_FOR_WRITER)
-NO_OWNER = "it has no owner: releasing, counting down or opening it ends the wait"
-HELD_BY_READERS = "held by readers; the JVM does not record which"
-HELD_BY_READERS_OR_VIRTUAL = "held by readers or by a virtual thread; the JVM does not record which"
-NOT_RECORDED = "dumps of virtual threads do not record it"
-NO_OWNER_IN_DUMP = "no thread in this dump holds it: the VM or an unlisted virtual thread does, or it was just released"
 
 
 class Party(NamedTuple):
@@ -102,7 +93,7 @@ class ContendedLock(NamedTuple):
     @property
     def can_be_owned(self) -> bool:
         """Whether a thread holds it while others wait (not a semaphore or latch)."""
-        return self.kind == "monitor" or _OWNED.search(self.class_name) is not None
+        return self.kind == "monitor" or can_be_owned(self.class_name)
 
 
 class Contention(NamedTuple):
@@ -257,7 +248,7 @@ class _Graph:
                 waiters=tuple(map(self._party, threads)),
                 held_up=self._held_up_by(threads),
                 owner=owner and self._party(owner),
-                owner_unknown=None if owner else _why_unknown(kind, key[0], threads, self._dump),
+                owner_unknown=None if owner else why_unknown(kind, key[0], threads, self._dump),
                 chain=self._chain(owner),
                 samples=1,
                 waited_at_least_s=None,
@@ -357,7 +348,7 @@ def _is_wanted(thread: Thread, lock: Lock) -> bool:
         return thread.stack.state in (None, "BLOCKED")
     if lock.action != _PARKS or lock.class_name is None or _SIGNALS.search(lock.class_name):
         return False
-    if _OWNED.search(lock.class_name):
+    if can_be_owned(lock.class_name):
         return True
     frames = tuple(map(frame_name, thread.stack.frames))
     return not (is_idle(thread.stack.state, frames) or any(map(_is_reserved, frames)))
@@ -369,19 +360,6 @@ def _is_reserved(frame: str) -> bool:
     return owner.endswith("ReservedThread") and "wait" in method.lower()
 
 
-def _why_unknown(kind: str, class_name: str, waiters: Sequence[Thread], dump: ThreadDump) -> str:
-    if kind != "monitor" and not _OWNED.search(class_name):
-        return NO_OWNER
-    if kind != "monitor" and not dump.lists_owners:
-        asks = _ASK_FOR_WRITER if _SHARED in class_name else _ASK_FOR_OWNER
-        return NOT_RECORDED if any(thread.virtual for thread in waiters) else asks
-    if _SHARED in class_name and any(_WRITES in frame for thread in waiters for frame in thread.stack.frames):
-        # A writer waits, and no writer has it that the dump can name.
-        unlisted = any(map(is_of_virtual, dump.threads)) and not any(thread.virtual for thread in dump.threads)
-        return HELD_BY_READERS_OR_VIRTUAL if unlisted else HELD_BY_READERS
-    return NO_OWNER_IN_DUMP
-
-
 def _key(lock: Lock) -> LockKey:
     return lock.class_name or "?", _bare(lock.address)
 
@@ -389,11 +367,6 @@ def _key(lock: Lock) -> LockKey:
 def _bare(address: str | None) -> str:
     """The address without 0x and leading zeros: dumps write it in both forms."""
     return (address or "").lower().removeprefix("0x").lstrip("0")
-
-
-def is_of_virtual(thread: Thread) -> bool:
-    """Whether the thread is virtual, or one that only a JVM with virtual threads has."""
-    return thread.virtual is True or thread.stack.role is not None or thread.name == "VirtualThread-unparker"
 
 
 def party_of(thread: Thread, naming: Naming = SHORT_NAMES) -> Party:

@@ -9,7 +9,8 @@ import re
 from typing import TYPE_CHECKING
 
 from opskit.analysis.jpmp.frames import application_frame, frame_name
-from opskit.analysis.jpmp.locks import Contention, is_of_virtual, most_held_up_first, party_of
+from opskit.analysis.jpmp.lock_owners import is_of_virtual
+from opskit.analysis.jpmp.locks import Contention, most_held_up_first, party_of
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from opskit.analysis.jpmp.locks import HELD_BY_READERS, ContendedLock, Party
+from opskit.analysis.jpmp.lock_owners import HELD_BY_READERS
+from opskit.analysis.jpmp.locks import ContendedLock, Party
 from opskit.render.views.jpmp.lock_listing import fitted_name, lock_lines
 
 OWNER = Party("holder", 7, 70, "RUNNABLE", tuple(f"com.example.Frame.f{number}" for number in range(20)), virtual=False)

@@ -144,7 +144,7 @@ def _picture_report(
 
 def locks_report(about: About, facts: Facts, locks: Locks, view: View) -> Report:
     """Deadlocks, then the locks that hold up most threads."""
-    from opskit.analysis.jpmp.locks import ASK_FOR_SYNCHRONIZERS
+    from opskit.analysis.jpmp.lock_owners import ASK_FOR_SYNCHRONIZERS
     from opskit.render.views.jpmp.document import DOCUMENT, LOCK_COLUMNS, Shown, deadlock_line
     from opskit.render.views.jpmp.lock_listing import DETAIL, lock_lines
 

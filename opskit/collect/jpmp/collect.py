@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     Keep = Callable[[int, bytes], None]
 
 VIRTUAL_TIMEOUT_S = 60.0  # a JVM writes some 15,000 threads/s
+UNASKED_TIMEOUT_S = 20.0  # for such a dump beside ordinary ones
 _S_PER_GIB = 0.6  # 36 to 39 s were reported for a heap of 65 GB
 DEFAULT_SAMPLES, DEFAULT_INTERVAL_S, DEFAULT_MAX_STOP_PERCENT = 20, 0.25, 1.0
 
@@ -203,7 +204,7 @@ def _sample(
     sampled = Sampler(host, client, reader, ask, dump, keep).sample()
     sampled.java_major = client.target.java_major
     if has_virtual and dump_virtual is not None:
-        patient = AttachClient(host.fs, pid, VIRTUAL_TIMEOUT_S if ask.timeout_s is None else ask.timeout_s)
+        patient = AttachClient(host.fs, pid, UNASKED_TIMEOUT_S if ask.timeout_s is None else ask.timeout_s)
 
         def read_virtual() -> ThreadDump:
             text = dump_virtual(host, patient, heap_used_bytes(host, pid))

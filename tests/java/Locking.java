@@ -80,18 +80,15 @@ public final class Locking {
 
     static void virtualLock(int count) throws Exception {
         CountDownLatch held = new CountDownLatch(1);
-        each(1, () -> {
-            LOCK.lock();
-            held.countDown();
-            pause(1_000_000_000L);
-        });
+        each(1, () -> locked(held));
         held.await();
-        each(count, Locking::locked);
+        each(count, () -> locked(held));
     }
 
-    static void locked() {
+    static void locked(CountDownLatch held) {
         LOCK.lock();
-        LOCK.unlock();
+        held.countDown();
+        pause(1_000_000_000L);
     }
 
     static void readLock(int count) throws Exception {

@@ -219,19 +219,20 @@ def _contended(facts: Facts, lock: ContendedLock) -> Finding:
     from opskit.analysis.finding import Entity, Finding
     from opskit.analysis.jpmp.lock_owners import ASK_FOR_SYNCHRONIZERS
 
-    closer = None
+    closer, others = None, ""
     if lock.owner is not None and lock.owner.name:
         closer = _jpmp(facts, "--by-thread", "--include", f"^{_literal(lock.owner.name)}$")
     elif lock.owner_unknown in ASK_FOR_SYNCHRONIZERS and facts.live is not None:
         closer = _jpmp(facts, "--locks", "--synchronizers")
     elif facts.live is not None and (caller := application_frame(lock.waiters[0].frames)):
         closer = _stacks_of(facts, frame_name(caller), virtual=lock.waiters[0].virtual)
+        others = _others_there(facts, frame_name(caller))
     waited = "" if lock.waited_at_least_s is None else f"; one thread waited at least {lock.waited_at_least_s:.1f} s"
     return Finding(
         "lock-contended",
         "warning",
         Entity("lock", lock_name(lock.key), inside=_process(facts)),
-        lock_line(lock).removeprefix(f"{lock_name(lock.key)} "),
+        lock_line(lock).removeprefix(f"{lock_name(lock.key)} ") + others,
         f"contended in {lock.samples} of {plural(lock.dumps, 'dump')}{waited}",
         next=closer,
         share=lock.crowded_samples / lock.dumps,
@@ -259,7 +260,22 @@ def waits_line(group: StackWaits, facts: Facts) -> str:
     """The sentence about virtual threads that wait for a lock which the JVM does not name."""
     threads = f"{plural(len(group.waiters), 'virtual thread')} {agreeing(len(group.waiters), 'waits', 'wait')}"
     jdk = f"JDK {_major(facts) or '21 to 24'} does not record for which lock or who holds it"
-    return f"{threads} in {group.method}, called by {group.caller}; {jdk}"
+    return f"{threads} in {group.method}, called by {group.caller}; {jdk}{_others_there(facts, group.caller)}"
+
+
+def _others_there(facts: Facts, caller: str) -> str:
+    """`; virtual thread #21 is in Cart.add too, in a call of Dao.load`: who may hold a lock that is taken there."""
+    from opskit.analysis.jpmp.virtual_waits import others_in
+
+    virtual = facts.live.virtual if facts.live is not None else ()
+    others = others_in((virtual or facts.dumps)[-1], caller)
+    if len(others) > 1:
+        return f"; {len(others):,} other threads are in {caller} too"
+    calls = ((other, other.frames[: other.frames.index(caller)][-1:]) for other in others)
+    return "".join(
+        f"; {party_name(other)} is in {caller} too{''.join(f', in a call of {frame}' for frame in called)}"
+        for other, called in calls
+    )
 
 
 def _stacks_of(facts: Facts, frame: str, *, virtual: bool) -> str | None:

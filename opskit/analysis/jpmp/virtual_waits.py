@@ -73,6 +73,15 @@ def _acquires(frames: Sequence[str]) -> tuple[str, str] | None:
     return None
 
 
+def others_in(dump: ThreadDump, caller: str) -> list[Party]:
+    """The threads in that method of the application that do not wait for a lock there: one of them may hold it."""
+    return [
+        party_of(thread)
+        for thread in dump.threads
+        if caller in map(frame_name, thread.stack.frames) and _acquires(thread.stack.frames) is None
+    ]
+
+
 def with_virtual(found: Contention, virtual: Contention) -> Contention:
     """Add the locks that virtual threads wait for or hold, and the owners that ordinary dumps do not list.
 

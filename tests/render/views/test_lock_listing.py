@@ -15,12 +15,12 @@ def test_detail_takes_lines_away_until_the_holder_is_left():
     """Nine to zero: eight frames and the waiters, one frame and the waiters, one frame, none."""
     assert [len(lock_lines(LOCK, (), detail, None)) for detail in (9, 8, 2, 1, 0)] == [11, 10, 4, 3, 2]
     assert lock_lines(LOCK, (), 1, None) == [
-        "5 held up  java.lang.Object@1f  in 3 of 4 dumps, at least 0.5 s",
+        "5 held up  java.lang.Object@1f  3 of 4 dumps, ≥ 0.5 s",
         '  held by "holder" #7 RUNNABLE',
         "    com.example.Frame.f0",
     ]
     assert lock_lines(LOCK, (), 2, None)[-1] == '  waiting: "waiter" #8, "waiter" #8, "waiter" #8, … 2 more'
-    assert "  DEADLOCK, in 3" in lock_lines(LOCK, {LOCK.key}, 0, None)[0]
+    assert "  DEADLOCK, 3" in lock_lines(LOCK, {LOCK.key}, 0, None)[0]
 
 
 def test_what_is_known_of_an_unknown_holder():

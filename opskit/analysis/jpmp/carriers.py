@@ -141,8 +141,8 @@ def _waits_pinned(thread: Thread) -> bool:
 
 
 def _stuck(facts: Facts) -> set[int | None]:
-    """The virtual threads that one carrier has in every one of several dumps without using CPU time."""
-    if len(facts.dumps) < 2:
+    """The virtual threads that one carrier has in every one of enough dumps without using CPU time."""
+    if len(facts.dumps) < _ENOUGH_DUMPS:
         return set()
     kept: dict[_Pair, Thread] | None = None
     for dump in facts.dumps:

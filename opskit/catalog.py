@@ -50,6 +50,7 @@ SYMPTOMS = (
 _EXPLAIN_NONE = {
     "stuck": (
         "pipe-full-writer-blocked", "pipe-end-of-file-missing", "fifo-open-blocked", "threads-none-left",
+        "virtual-threads-pinned",
     ),
     "soon": ("threads-nearly-none-left", "rlimit-nearly-used", "jvm-near-memory-limit"),
     "slow": (

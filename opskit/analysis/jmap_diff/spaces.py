@@ -1,0 +1,240 @@
+"""The spaces that can fill up: heap, Metaspace, class space, direct memory, native memory; and when each is full. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opskit.analysis.jmap_diff.evidence import LEAST_HISTOGRAMS
+from opskit.analysis.slope import slope
+from opskit.proc.files.limits import UNLIMITED
+from opskit.quantities import duration, signed_size, size
+from opskit.records import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from opskit.analysis.jmap_diff.evidence import Evidence
+    from opskit.collect.jmap_diff import Facts, Limits, Sample
+
+LEAST_POINTS = 4  # of a forecast
+_STRAIGHT = 0.9  # the share of the variance that a line explains
+_OF_SPACE, _OF_ITSELF = 0.01, 0.1
+_FEWEST = 10  # objects more, or it is no leak
+_OF_STEPS = 0.75
+_FULL = 0.95
+_DEFLATER_BYTES, _INFLATER_BYTES = (
+    262 << 10,
+    41 << 10,
+)  # zconf.h: 256 KiB and 32 KiB with the default window, and the state
+_DIRECT = ("java.nio.DirectByteBuffer",)
+_DEFLATERS = ("java.util.zip.Deflater",)
+_INFLATERS = ("java.util.zip.Inflater",)
+_CLASSES = ("java.lang.Class",)
+_NOT_LEAKED = ("DelegatingClassLoader",)  # reflection makes one for each often called method, and frees them
+
+
+class Forecast(NamedTuple):
+    """A space that grows. `full_in_min` None: the series does not support a forecast. Bytes None: unknown."""
+
+    space: str
+    used_bytes: int | None
+    ceiling_bytes: int | None
+    ceiling: str
+    per_min: float | None
+    full_in_min: float | None
+
+    @property
+    def share(self) -> float | None:
+        """How full it is."""
+        used, most = self.used_bytes, self.ceiling_bytes
+        return None if used is None or not most else used / most
+
+    @property
+    def is_full(self) -> bool:
+        """Whether next to nothing of it is left."""
+        return self.share is not None and self.share >= _FULL
+
+
+class Objects(NamedTuple):
+    """Objects that keep growing in number: how many more, and how many now."""
+
+    names: tuple[str, ...]
+    more: int
+    now: int
+
+
+class Growing(NamedTuple):
+    """A space outside of the heap that objects fill: `kind` is metaspace, direct or zlib."""
+
+    kind: str
+    objects: Objects
+    loaders: Objects | None
+    forecast: Forecast
+
+
+def forecast(space: str, points: Sequence[tuple[float, int]], ceiling_bytes: int | None, ceiling: str) -> Forecast:
+    """When a series of (seconds, bytes) reaches its ceiling: only if it rises in each step, and in a straight line."""
+    sizes = [used for _, used in points]
+    per_s = None
+    if len(points) >= LEAST_POINTS and all(map(int.__lt__, sizes, sizes[1:])) and _is_straight(points):
+        per_s = slope(points)
+    minutes = None
+    if per_s and ceiling_bytes is not None:
+        minutes = max(0, ceiling_bytes - sizes[-1]) / per_s / 60
+    return Forecast(space, sizes[-1], ceiling_bytes, ceiling, per_s and per_s * 60, minutes)
+
+
+def _is_straight(points: Sequence[tuple[float, int]]) -> bool:
+    rate = slope(points) or 0.0
+    mean_x, mean_y = (sum(column) / len(points) for column in zip(*points))
+    spread = sum((y - mean_y) ** 2 for _, y in points)
+    missed = sum((y - mean_y - rate * (x - mean_x)) ** 2 for x, y in points)
+    return spread > 0 and missed <= (1 - _STRAIGHT) * spread
+
+
+def heap_forecast(
+    facts: Facts, proof: Evidence, samples: Sequence[Sample], times_s: Sequence[float] | None
+) -> Forecast | None:
+    """The heap: reachable bytes against its maximum; None where the histograms do not prove their growth."""
+    most = facts.jvm.heap_max_bytes if facts.jvm is not None else None
+    totals = [samples[number].histogram.total for number in proof.picked]
+    if not proof.proves or most is None or times_s is None or not totals or None in totals:
+        return None
+    sizes = [total.bytes for total in totals if total is not None]
+    return forecast("heap", list(zip([times_s[number] for number in proof.picked], sizes)), most, "its maximum")
+
+
+def growing_spaces(
+    facts: Facts, proof: Evidence, samples: Sequence[Sample], times_s: Sequence[float] | None
+) -> list[Growing]:
+    """The spaces outside of the heap that reachable objects keep filling."""
+    if not proof.proves or facts.jvm is None or times_s is None or len(proof.picked) < LEAST_HISTOGRAMS:
+        return []
+    picked = [(times_s[number], samples[number]) for number in proof.picked]
+    limits = facts.limits
+    found = (_metaspace(picked, limits), _direct(picked, limits), _zlib(picked, limits))
+    return [one for one in found if one is not None]
+
+
+def _metaspace(picked: Sequence[tuple[float, Sample]], limits: Limits) -> Growing | None:
+    """Classes and their loaders, in Metaspace."""
+    classes = _more(picked, _CLASSES)
+    loaders = _more(picked, _loaders(picked))
+    used = _sizes(picked, lambda sample: sample.info and sample.info.metaspace_bytes)
+    if classes is None or used is None or classes.more < _FEWEST or not _keeps_growing([size for _, size in used]):
+        return None
+    if loaders is None and classes.more < _OF_ITSELF * (classes.now - classes.more):
+        return None
+    own = forecast("Metaspace", used, *_ceiling(limits.metaspace, used[-1][1], limits, "MaxMetaspaceSize"))
+    if not _is_large(used, own.ceiling_bytes):
+        return None
+    of_classes = _sizes(picked, lambda sample: sample.info and sample.info.class_space_bytes)
+    if of_classes is not None and limits.class_space is not None:
+        narrow = forecast("class space", of_classes, int(limits.class_space), "CompressedClassSpaceSize")
+        own = min((own, narrow), key=lambda one: UNLIMITED if one.full_in_min is None else one.full_in_min)
+    return Growing("metaspace", classes, loaders, own)
+
+
+def _direct(picked: Sequence[tuple[float, Sample]], limits: Limits) -> Growing | None:
+    """Direct buffers, and the memory that java.nio.Bits counts for them."""
+    buffers = _more(picked, _DIRECT)
+    used = _sizes(picked, lambda sample: sample.direct_bytes)
+    ceiling = (
+        "the maximum heap, since MaxDirectMemorySize is not set" if limits.direct_is_default else "MaxDirectMemorySize"
+    )
+    ceiling_bytes = None if limits.direct is None else int(limits.direct)
+    if buffers is None or buffers.more < _FEWEST:
+        return None
+    if used is None:
+        is_large = buffers.more > _OF_ITSELF * (buffers.now - buffers.more)
+        own = Forecast("direct memory", None, ceiling_bytes, ceiling, None, None)
+    else:
+        is_large = _keeps_growing([size for _, size in used]) and _is_large(used, ceiling_bytes)
+        own = forecast("direct memory", used, ceiling_bytes, ceiling)
+    return Growing("direct", buffers, None, own) if is_large else None
+
+
+def _zlib(picked: Sequence[tuple[float, Sample]], limits: Limits) -> Growing | None:
+    """Deflaters and Inflaters that are not ended: zlib's memory is outside of the heap, and has no limit of its own."""
+    pairs = ((_more(picked, _DEFLATERS), _DEFLATER_BYTES), (_more(picked, _INFLATERS), _INFLATER_BYTES))
+    grown = [(objects, each) for objects, each in pairs if objects is not None and objects.more >= _FEWEST]
+    if not grown:
+        return None
+    objects, each = max(grown, key=lambda pair: pair[0].more * pair[1])
+    used = [(at_s, _count(sample, objects.names) * each) for at_s, sample in picked]
+    own = forecast("zlib's native memory", used, *_ceiling(UNLIMITED, used[-1][1], limits, "limit of its own"))
+    return Growing("zlib", objects, None, own) if _is_large(used, None) else None
+
+
+def _ceiling(own: float | None, used_bytes: int, limits: Limits, name: str) -> tuple[int | None, str]:
+    """A space's own limit; without one the memory that is left to the process."""
+    if own is None:
+        return None, "its limit is unknown"
+    if own != UNLIMITED:
+        return int(own), name
+    if limits.room is None:
+        return None, f"no {name}"
+    return used_bytes + limits.room.free_bytes, f"no {name}: the limit is {limits.room.owner}"
+
+
+def _count(sample: Sample, names: Iterable[str]) -> int:
+    rows = sample.histogram.rows
+    return sum(rows[name][0] for name in names if name in rows)
+
+
+def _loaders(picked: Sequence[tuple[float, Sample]]) -> tuple[str, ...]:
+    """The class loaders among the classes, by their names."""
+    names = picked[-1][1].histogram.rows
+    return tuple(
+        name for name in names if name.endswith("Loader") and not name.endswith(_NOT_LEAKED) and name[0] != "["
+    )
+
+
+def _more(picked: Sequence[tuple[float, Sample]], names: tuple[str, ...]) -> Objects | None:
+    """Those of these classes, together, that keep growing in number; the one that grew most comes first."""
+    counts = [_count(sample, names) for _, sample in picked]
+    if not _keeps_growing(counts):
+        return None
+    first, last = picked[0][1], picked[-1][1]
+    ranked = sorted(names, key=lambda name: _count(first, (name,)) - _count(last, (name,)))
+    return Objects(tuple(ranked), counts[-1] - counts[0], counts[-1])
+
+
+def _keeps_growing(counts: Sequence[int]) -> bool:
+    steps = len(counts) - 1
+    return counts[-1] > counts[0] and sum(map(int.__lt__, counts, counts[1:])) >= _OF_STEPS * steps
+
+
+def _sizes(
+    picked: Sequence[tuple[float, Sample]], size_of: Callable[[Sample], int | None]
+) -> list[tuple[float, int]] | None:
+    found = [(at_s, used) for at_s, sample in picked if (used := size_of(sample)) is not None]
+    return found if len(found) == len(picked) else None
+
+
+def _is_large(used: Sequence[tuple[float, int]], ceiling_bytes: int | None) -> bool:
+    """Whether it grew by 1 % of its ceiling or by 10 % of itself."""
+    first, grown = used[0][1], used[-1][1] - used[0][1]
+    return grown > _OF_ITSELF * first or (ceiling_bytes is not None and grown > _OF_SPACE * ceiling_bytes)
+
+
+def sentence(one: Forecast) -> str:
+    """`Metaspace: 38.2 MiB of 64.0 MiB (MaxMetaspaceSize), +24.1 MiB a minute: full in 64 s`; without what is unknown."""
+    used = "an unknown part" if one.used_bytes is None else size(one.used_bytes)
+    of = "" if one.ceiling_bytes is None else f" of {size(one.ceiling_bytes)}"
+    pace = "" if one.per_min is None else f", {signed_size(one.per_min)} a minute"
+    full = "" if one.full_in_min is None else f": full in {duration(one.full_in_min * 60)}"
+    return f"{one.space}: {used}{of} ({one.ceiling}){pace}{full}"
+
+
+def objects_of(one: Growing) -> str:
+    """Which objects fill a space."""
+    more = f"{one.objects.more:+,d} to {one.objects.now:,d}"
+    if one.kind == "direct":
+        return f"direct buffers keep growing: java.nio.DirectByteBuffer {more}"
+    if one.kind == "zlib":
+        return f"{one.objects.names[0]} keeps growing: {more}, which end() or close() would free"
+    if one.loaders is None:
+        return f"classes keep growing: {more}"
+    loaders = f"{one.loaders.names[0]} {one.loaders.more:+,d} to {one.loaders.now:,d}"
+    return f"class loaders keep growing: {loaders}; classes {more}"

@@ -10,6 +10,7 @@ from opskit.collect.memory_limits import read_limits
 from opskit.collect.schedule import schedule
 from opskit.errors import CannotWrite, OpskitError
 from opskit.jvm.attach.client import AttachClient
+from opskit.jvm.direct_memory import DirectMemory
 from opskit.jvm.discover import find_jvm
 from opskit.jvm.dumps.heap_info import HeapInfo, parse_heap_info
 from opskit.jvm.dumps.histogram_reader import parse_histograms
@@ -72,6 +73,7 @@ class Collector:
         timeout_s = ask.timeout_s or max(_TIMEOUT_S, _TIMEOUT_PAUSES * self.pause_s)
         self._client = AttachClient(host.fs, ask.pid, timeout_s)
         self._counters = CounterReader(host.fs, jvm.perf, _COUNTERS)
+        self._direct = DirectMemory(host.fs, ask.pid)
         self._samples: list[Sample] = []
         self._taken = 0
         self._saved: list[str] = []
@@ -92,7 +94,8 @@ class Collector:
         histogram = found[0]._replace(stamp=Stamp(at.timestamp(), begun_s, self.ask.pid))
         info = self._heap_info(after)
         around = [_counts(perf, info) for perf in (before, after)]
-        self._samples = [*_thinned(self._samples), Sample(histogram, _pause_s(before, after), *around, info)]
+        sample = Sample(histogram, _pause_s(before, after), *around, info, self._direct.read_bytes())
+        self._samples = [*_thinned(self._samples), sample]
         if self._taken == _TREND:
             self._limits = read_limits(self.host, self._client, self._target.heap_max_bytes)
         return self._facts()

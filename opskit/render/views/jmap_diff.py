@@ -176,7 +176,7 @@ def blocks(result: Result, rows: Sequence[Growth], trend: Sequence[Trend]) -> li
     """The tables: what keeps growing where there is a trend, then the difference of the last and the first."""
     name: Field[Any] = Field("name", TEXT, result.choice.by, show=to_readable)
     difference = Block([name, _INSTANCES_DIFF, _BYTES_DIFF, _GROWN, _INSTANCES, _BYTES], rows, len(result.rows))
-    if not result.trend or not (result.proof.proves or result.suspects):
+    if not result.suspects:
         return [difference] if rows else []
     columns: list[Field[Trend]] = [
         name,

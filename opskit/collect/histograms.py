@@ -93,8 +93,8 @@ class Collector:
         found = parse_histograms(text, f"histogram {self._taken} of {self.ask.pid}")
         histogram = found[0]._replace(stamp=Stamp(at.timestamp(), begun_s, self.ask.pid))
         info = self._heap_info(after)
-        around = [_counts(perf, info) for perf in (before, after)]
-        sample = Sample(histogram, _pause_s(before, after), *around, info, self._direct.read_bytes())
+        then, now = (_counts(perf, info) for perf in (before, after))
+        sample = Sample(histogram, _pause_s(before, after), then, now, info, self._direct.read_bytes())
         self._samples = [*_thinned(self._samples), sample]
         if self._taken == _TREND:
             self._limits = read_limits(self.host, self._client, self._target.heap_max_bytes)

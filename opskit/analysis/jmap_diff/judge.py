@@ -70,9 +70,7 @@ def judge(facts: Facts, choice: Choice, sort: str = "bytes", min_bytes: int = 0)
     is_partial = any(histogram.cut for histogram in (used[0], used[-1]))
     proof = evidence(facts, samples)
     leaking = suspects(trend, proof, samples, facts.jvm and facts.jvm.heap_max_bytes)
-    heap = heap_forecast(facts, proof, samples, found.times_s)
-    if heap is not None and not leaking and not heap.is_full:
-        heap = None
+    heap = heap_forecast(facts, proof, samples, found.times_s, leaking)
     spaces = growing_spaces(facts, proof, samples, found.times_s)
     result = Result(
         facts,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from opskit.analysis.jmap_diff.evidence import Evidence
+    from opskit.analysis.jmap_diff.trend import Trend
     from opskit.collect.jmap_diff import Facts, Limits, Sample
 
 LEAST_POINTS = 4  # of a forecast
@@ -52,7 +53,8 @@ class Forecast(NamedTuple):
     @property
     def is_full(self) -> bool:
         """Whether next to nothing of it is left."""
-        return self.share is not None and self.share >= _FULL
+        share = self.share
+        return share is not None and share >= _FULL
 
 
 class Objects(NamedTuple):
@@ -73,15 +75,17 @@ class Growing(NamedTuple):
 
 
 def forecast(space: str, points: Sequence[tuple[float, int]], ceiling_bytes: int | None, ceiling: str) -> Forecast:
-    """When a series of (seconds, bytes) reaches its ceiling: only if it rises in each step, and in a straight line."""
-    sizes = [used for _, used in points]
-    per_s = None
-    if len(points) >= LEAST_POINTS and all(map(int.__lt__, sizes, sizes[1:])) and _is_straight(points):
-        per_s = slope(points)
-    minutes = None
-    if per_s and ceiling_bytes is not None:
-        minutes = max(0, ceiling_bytes - sizes[-1]) / per_s / 60
-    return Forecast(space, sizes[-1], ceiling_bytes, ceiling, per_s and per_s * 60, minutes)
+    """When a series of (seconds, bytes) reaches its ceiling."""
+    used_bytes, per_min = points[-1][1], per_minute(points)
+    minutes = max(0, ceiling_bytes - used_bytes) / per_min if per_min and ceiling_bytes is not None else None
+    return Forecast(space, used_bytes, ceiling_bytes, ceiling, per_min, minutes)
+
+
+def per_minute(points: Sequence[tuple[float, int]]) -> float | None:
+    """The slope of a series that supports a forecast: long enough, rising in each step, and in a straight line."""
+    rises = all(one < other for (_, one), (_, other) in zip(points, points[1:]))
+    per_s = slope(points) if rises and len(points) >= LEAST_POINTS and _is_straight(points) else None
+    return None if per_s is None else per_s * 60
 
 
 def _is_straight(points: Sequence[tuple[float, int]]) -> bool:
@@ -89,19 +93,24 @@ def _is_straight(points: Sequence[tuple[float, int]]) -> bool:
     mean_x, mean_y = (sum(column) / len(points) for column in zip(*points))
     spread = sum((y - mean_y) ** 2 for _, y in points)
     missed = sum((y - mean_y - rate * (x - mean_x)) ** 2 for x, y in points)
-    return spread > 0 and missed <= (1 - _STRAIGHT) * spread
+    return bool(spread) and missed <= (1 - _STRAIGHT) * spread
 
 
 def heap_forecast(
-    facts: Facts, proof: Evidence, samples: Sequence[Sample], times_s: Sequence[float] | None
+    facts: Facts, proof: Evidence, samples: Sequence[Sample], times_s: Sequence[float] | None, leaking: Sequence[Trend]
 ) -> Forecast | None:
-    """The heap: reachable bytes against its maximum; None where the histograms do not prove their growth."""
+    """When the suspects fill the heap; also without any where it is full. None: nothing is proven, or sizes are unknown."""
     most = facts.jvm.heap_max_bytes if facts.jvm is not None else None
-    totals = [samples[number].histogram.total for number in proof.picked]
-    if not proof.proves or most is None or times_s is None or not totals or None in totals:
+    total = samples[-1].histogram.total
+    if not proof.proves or not proof.picked or not most or total is None:
         return None
-    sizes = [total.bytes for total in totals if total is not None]
-    return forecast("heap", list(zip([times_s[number] for number in proof.picked], sizes)), most, "its maximum")
+    per_min = None
+    if leaking and times_s is not None:
+        tracks = [sum(one.bytes[number] for one in leaking) for number in proof.picked]
+        per_min = per_minute(list(zip([times_s[number] for number in proof.picked], tracks)))
+    minutes = max(0, most - total.bytes) / per_min if per_min else None
+    found = Forecast("heap", total.bytes, most, "its maximum", per_min, minutes)
+    return found if leaking or found.is_full else None
 
 
 def growing_spaces(

@@ -10,6 +10,10 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
+from opskit.errors import OpskitError
+from opskit.proc.files.maps import find_mapping
+from opskit.quantities import hexadecimal
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -20,7 +24,7 @@ _PARTS = {"TypeName": "<Q", "FieldName": "<Q", "IsStatic": "<i", "Offset": "<Q",
 _STRIDE = f"{_ENTRY}ArrayStride"
 _WANTED = frozenset((_TABLE, _STRIDE, *(f"{_ENTRY}{part}Offset" for part in _PARTS)))
 _DYNSYM = 11
-_MOST_ENTRIES, _MOST_LOADERS, _MOST_CLASSES, _MOST_SYMBOLS = 8192, 200_000, 100_000, 1 << 20
+_MOST_ENTRIES, _MOST_LOADERS, _MOST_CLASSES, _MOST_BYTES = 8192, 200_000, 100_000, 16 << 20
 _LONGEST_NAME, _CHUNK_BYTES = 96, 1 << 16
 _MOST_WORDS = 1 << 10  # of a mirror: java.lang.Class's own fields, then the statics
 _COLOUR_BITS = (
@@ -32,7 +36,7 @@ _COLOUR_BITS = (
 )  # below the address in pointers of generational ZGC (zAddress.inline.hpp); elsewhere none
 _BITS, _ATOMIC_LONG = b"java/nio/Bits", b"java/util/concurrent/atomic/AtomicLong"
 _KLASS_AT, _VALUE_AT = 8, 16  # in an object with a header of 12 or 16 bytes
-_FAILED = (OSError, struct.error, KeyError, ValueError, OverflowError)
+_FAILED = (OSError, struct.error, LookupError, ValueError, OverflowError, OpskitError)
 
 
 class DirectMemory:
@@ -57,7 +61,7 @@ class DirectMemory:
 
     def _pointer(self, address: int) -> int:
         (value,) = struct.unpack("<Q", self._memory(address, 8))
-        return int(value)
+        return value  # type: ignore[no-any-return]
 
     def _field(self, *names: tuple[bytes, bytes]) -> int:
         """The offset of a field, or the address of a static one, under the first of its names that the JVM has."""
@@ -88,11 +92,11 @@ class DirectMemory:
 
     def _libjvm(self) -> tuple[int, str]:
         """Where libjvm begins in memory, and its path as we see it."""
-        for line in self.fs.load(str, self.pid, "maps").splitlines():
-            words = line.split(None, 5)
-            if len(words) == 6 and words[5].endswith("/libjvm.so"):
-                return int(words[0].partition("-")[0], 16), self.fs.inside(self.pid, words[5])
-        raise KeyError("libjvm.so")
+        found = find_mapping(self.fs.load(str, self.pid, "maps"), "/libjvm.so", lambda _: True)  # its first one
+        base = hexadecimal(found.addresses.partition("-")[0]) if found is not None else None
+        if found is None or base is None:
+            raise KeyError("libjvm.so")
+        return base, self.fs.inside(self.pid, found.path)
 
     def _symbols(self, path: str) -> Iterator[tuple[str, int]]:
         """The wanted dynamic symbols and their addresses relative to the library's begin (ELF, 64-bit, little-endian)."""
@@ -106,9 +110,9 @@ class DirectMemory:
         for section in sections:
             if section[1] != _DYNSYM:
                 continue
-            _, _, _, _, at, length, link = section[:7]
-            names = self.fs.read_at(path, sections[link][4], min(sections[link][5], _MOST_SYMBOLS * 64))
-            symbols = self.fs.read_at(path, at, min(length, _MOST_SYMBOLS * 24))
+            at, length, link = section[4:7]
+            names = self.fs.read_at(path, sections[link][4], min(sections[link][5], _MOST_BYTES))
+            symbols = self.fs.read_at(path, at, min(length, _MOST_BYTES))
             for name_at, _, _, _, value, _ in struct.iter_unpack("<IBBHQQ", symbols[: len(symbols) // 24 * 24]):
                 name = names[name_at : name_at + _LONGEST_NAME].partition(b"\0")[0].decode("latin-1")
                 if name in _WANTED:

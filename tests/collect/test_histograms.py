@@ -34,8 +34,8 @@ def test_a_series_without_a_command(workload, tmp_path):
         saved.append(data)
         return name
 
-    collector = Collector(Host.at(None, None), Request(jvm.pid, 0.3, 3), save)
-    assert "each histogram stops it for about" in collector.cost
+    collector = Collector(Host.at(None, None), Request(jvm.pid, 0.3, 3, live=True), save)
+    assert "each histogram, by a full GC, stops it for about" in collector.cost
     facts = collector.collect(said.append)
     assert [sample.histogram.stamp.pid for sample in facts.samples] == [jvm.pid] * 3
     assert len(saved) == len(facts.saved) == 3

@@ -70,9 +70,8 @@ def _of_files(samples: Sequence[Sample]) -> Evidence:
     everything = range(len(samples))
     if all(sample.histogram.moment == "after full gc" for sample in samples):
         return Evidence("reachable", everything)
-    return Evidence(
-        "unknown", everything, "unknown whether a collection ran between these histograms: growth may be garbage"
-    )
+    why = "unknown whether a collection ran between these files: growth may be garbage, which `jmap -histo:live` leaves out"
+    return Evidence("unknown", everything, why)
 
 
 def _is_refused(sample: Sample) -> bool:

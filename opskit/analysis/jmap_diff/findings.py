@@ -32,7 +32,7 @@ def findings(result: Result) -> list[Finding]:
     """All of them, the most severe first; a space that fills up before the classes in it."""
     facts, found, leaks = result.facts, result.found, result.leaks
     made = [_space(facts, facts.jvm, one, found) for one in result.spaces if facts.jvm is not None]
-    if result.heap is not None and result.heap.is_full and facts.jvm is not None:
+    if result.heap is not None and result.heap.is_nearly_full and facts.jvm is not None:
         made.append(_full(facts, facts.jvm, result.heap))
     alike = [one for one in leaks if one.steps_grown >= leaks[0].steps_grown][: 1 if made else _MOST]
     last = result.used[-1][0]
@@ -58,10 +58,10 @@ def _space(facts: Facts, jvm: Target, one: Growing, found: Comparison) -> Findin
 
 def _full(facts: Facts, jvm: Target, heap: Forecast) -> Finding:
     return Finding(
-        "heap-full",
+        "heap-nearly-full",
         "warning",
         Entity("process", jvm.pid, jvm.start_ticks),
-        f"the heap is full: {size(heap.used_bytes)} of {size(heap.ceiling_bytes)} are reachable",
+        f"the heap is nearly full: {size(heap.used_bytes)} of {size(heap.ceiling_bytes)} are reachable",
         "the Total of the last histogram",
         next=None if facts.has_ended else shell.command("jcmd", jvm.pid, "GC.heap_dump", "FILE"),
         share=heap.share,
@@ -81,7 +81,7 @@ def _class(facts: Facts, last: Histogram, found: Comparison, one: Trend, proof: 
         "warning" if proof.proves else "note",
         Entity("process", jvm.pid, jvm.start_ticks) if jvm else Entity("file", last.source),
         f"{to_readable(one.name)} {grew}: {growth_of(one)}, {size(one.bytes[-1])} by now",
-        _evidence(found) + ("" if proof.proves else f"; {proof.why}"),
+        _evidence(found),
         next=closer,
         share=one.bytes[-1] / max(found.everything.bytes, 1),
         window_s=found.times_s[-1] if found.times_s else None,

@@ -22,7 +22,7 @@ _STRAIGHT = 0.9  # the share of the variance that a line explains
 _OF_SPACE, _OF_ITSELF = 0.01, 0.1
 _FEWEST = 10  # objects more, or it is no leak
 _OF_STEPS = 0.75
-_FULL = 0.95
+_NEARLY_FULL = 0.9  # of the heap after a full collection: spaces have fixed sizes, so that it is never all used
 _DEFLATER_BYTES, _INFLATER_BYTES = (
     262 << 10,
     41 << 10,
@@ -51,10 +51,10 @@ class Forecast(NamedTuple):
         return None if used is None or not most else used / most
 
     @property
-    def is_full(self) -> bool:
+    def is_nearly_full(self) -> bool:
         """Whether next to nothing of it is left."""
         share = self.share
-        return share is not None and share >= _FULL
+        return share is not None and share >= _NEARLY_FULL
 
 
 class Objects(NamedTuple):
@@ -110,7 +110,7 @@ def heap_forecast(
         per_min = per_minute(list(zip([times_s[number] for number in proof.picked], tracks)))
     minutes = max(0, most - total.bytes) / per_min if per_min else None
     found = Forecast("heap", total.bytes, most, "its maximum", per_min, minutes)
-    return found if leaking or found.is_full else None
+    return found if leaking or found.is_nearly_full else None
 
 
 def growing_spaces(

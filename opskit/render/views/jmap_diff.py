@@ -188,7 +188,9 @@ def blocks(result: Result, rows: Sequence[Growth], trend: Sequence[Trend]) -> li
     for column in columns:
         column.right = column is not name
     total = sum(map(_is_growing, result.trend))
-    growing = Block(columns, [*filter(_is_growing, trend)], total, "what keeps growing")
+    growing = Block(
+        columns, [*filter(_is_growing, trend)], total, "what keeps growing" if result.proof.proves else "what grew"
+    )
     changed = Block(difference.columns, rows, difference.total, "the last against the first")
     return [block for block in (growing, changed) if block.rows]
 
@@ -238,7 +240,7 @@ def _answer(result: Result) -> list[str]:
             else [_most_grown(result)]
         )
     first, more = suspects[0], f", and {plural(len(suspects) - 1, 'more', 'more')}" if suspects[1:] else ""
-    grows = "keeps growing" if proves else "grew in nearly every step"
+    grows = "keeps growing" if proves else f"grew in {first.steps_grown} of {first.steps} steps"
     said.append(f"{to_readable(first.name)} {grows}{more}")
     fastest = max(suspects, key=lambda one: one.pace)
     if fastest is not first:
@@ -272,8 +274,8 @@ def forecasts(result: Result) -> list[Forecast]:
 def _forecast_lines(result: Result) -> Iterator[str]:
     """Which space is full first, and when."""
     heap, found = result.heap, forecasts(result)
-    if heap is not None and heap.is_full:
-        yield f"the heap is full: {size(heap.used_bytes)} of {size(heap.ceiling_bytes)} are reachable"
+    if heap is not None and heap.is_nearly_full:
+        yield f"the heap is nearly full: {size(heap.used_bytes)} of {size(heap.ceiling_bytes)} are reachable"
         return
     soonest = min(found, key=lambda one: float("inf") if one.full_in_min is None else one.full_in_min, default=None)
     if soonest is not None and soonest.full_in_min is not None and soonest.full_in_min <= _FORESEEABLE_MIN:

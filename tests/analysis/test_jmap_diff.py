@@ -334,15 +334,18 @@ def test_a_jvm_without_counters():
     assert judged_with(1, 2, 1, 4, 5).findings == []
 
 
-@pytest.mark.parametrize(("sizes", "found"), [
-    ([548 << 10, 550 << 10, 553 << 10, 555 << 10, 558 << 10], 0),
-    ([548 << 10, 570 << 10, 590 << 10, 610 << 10, 640 << 10], 1),
-    ([10_000, 10_100, 10_200, 10_300, 10_400], 0),
+@pytest.mark.parametrize(("name", "sizes", "found"), [
+    ("a.A", (548, 550, 553, 555, 558), 0),
+    ("a.A", (548, 570, 590, 610, 640), 1),
+    ("a.A", (10.0, 10.1, 10.2, 10.3, 10.4), 0),
+    ("a.A", (200, 300, 350, 356, 360), 0),
+    ("[B", (548, 570, 590, 610, 640), 0),
+    ("[B", (548, 1000, 1500, 2000, 2500), 1),
 ])  # fmt: skip
-def test_the_least_growth_of_a_suspect(sizes, found):
-    """10 % of itself or 1 % of the heap, and 1 % of all that is reachable."""
+def test_the_least_growth_of_a_suspect(name, sizes, found):
+    """10 % of itself and 1 % of what is reachable (a quarter for the JDK's classes), or 1 % of the heap; and no cache that is full."""
     jvm = JVM._replace(heap_max_bytes=128 << 20)
-    snapshots = [{"a.A": size, "[B": 1 << 20} for size in sizes]
+    snapshots = [{name: round(size * 1024), "[C": 1 << 20} for size in sizes]
     assert len(run([(0, 0, 0)] * 4, *snapshots, live=True, jvm=jvm).findings) == found
 
 

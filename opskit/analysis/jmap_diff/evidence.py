@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from opskit import shell
+from opskit.jvm.dumps.class_names import is_application
 from opskit.quantities import plural
 from opskit.records import NamedTuple
 
@@ -24,7 +25,9 @@ Kind = Literal["reachable", "collected", "young", "none", "unknown"]
 LEAST_HISTOGRAMS = 3  # two points are no trend
 _LEAST_AFTER_CYCLES = 4  # what a cycle found dead is gone, but what died since is not bounded by the counters
 _LEAST_PROMOTED = 4  # growth that young collections moved to the old generation is likely, but not proven
-_OF_HEAP, _OF_ITSELF, _OF_LIVE = 0.01, 0.1, 0.01
+_OF_HEAP, _OF_ITSELF = 0.01, 0.1
+_OF_LIVE, _OF_LIVE_IN_JDK = 0.01, 0.25  # strings, arrays and maps of caches grow in every program for some minutes
+_FADED = 0.25
 NO_COLLECTION = "no collection between them"
 _STOPPING = frozenset({"G1", "Parallel", "Serial"})  # --live runs a full GC that is counted
 
@@ -141,9 +144,17 @@ def _is_large(one: Trend, proof: Evidence, picked: Sequence[Sample], heap_max_by
         risen = _old_bytes(picked[-1]) - _old_bytes(picked[0])
         if not all(map(int.__lt__, track, track[1:])) or grown > 2 * risen:
             return False
-    if grown <= 0 or grown < _OF_LIVE * live_bytes:
+    if not _still_grows(track):
         return False
-    return grown > _OF_HEAP * (heap_max_bytes or live_bytes) or grown > _OF_ITSELF * track[0]
+    of_live = _OF_LIVE if is_application(one.name) else _OF_LIVE_IN_JDK
+    is_notable = grown > of_live * live_bytes and grown > _OF_ITSELF * track[0]
+    return grown > 0 and (is_notable or grown > _OF_HEAP * (heap_max_bytes or live_bytes))
+
+
+def _still_grows(track: Sequence[int]) -> bool:
+    """Whether growth goes on in the second half: that of a cache which warms up fades."""
+    middle = len(track) // 2
+    return track[-1] - track[middle] >= _FADED * (track[middle] - track[0])
 
 
 def _old_bytes(sample: Sample) -> int:

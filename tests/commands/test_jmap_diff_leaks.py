@@ -173,7 +173,7 @@ def test_the_estimate_grows_with_cpu_pressure(inprocess, cgroup, workload, hogs)
     quota = {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "20000"} if v1 else {"cpu.max": "20000 100000"}
     place = cgroup("cpu", quota)
     jvm = workload("retain=6000000", options=("-Xmx400m", "-Xms400m", SERIAL))
-    assert inprocess("jmap-diff", jvm.pid, "-i", "0.1", "--live").code == 0
+    assert inprocess("jmap-diff", jvm.pid, "-i", "0.1", "--live", "--yes").code == 0
     (place / "cgroup.procs").write_text(str(jvm.pid))
     throttled = inprocess("jmap-diff", jvm.pid, "-i", "0.1", "--live")
     assert "its cgroup has a quota of 0.2 of" in throttled.err

@@ -11,7 +11,7 @@ from opskit.analysis.jmap_diff.evidence import LEAST_HISTOGRAMS
 from opskit.analysis.jmap_diff.spaces import LEAST_POINTS, objects_of
 from opskit.analysis.jmap_diff.trend import growth_of
 from opskit.escape import printable
-from opskit.jvm.dumps.class_names import to_readable
+from opskit.jvm.dumps.class_names import is_application, to_readable
 from opskit.quantities import agreeing, duration, plural, signed_size, size
 from opskit.records import NamedTuple
 from opskit.render.fields import COUNT, FLAG, ID, NUMBER, SIZE, TEXT, Field, Kind, list_of, record, records
@@ -249,11 +249,18 @@ def _answer(result: Result) -> list[str]:
 
 
 def _most_grown(result: Result) -> str:
-    most = max(result.rows, key=itemgetter(4), default=None)
-    if most is None or most.bytes_diff <= 0:
+    grown = sorted((row for row in result.rows if row.bytes_diff > 0), key=itemgetter(4), reverse=True)
+    if not grown:
         return "nothing has grown"
-    instances = f"{most.instances_diff:+,d} {agreeing(abs(most.instances_diff), 'instance')}"
-    return f"{to_readable(most.name)} grew most: {signed_size(most.bytes_diff)}, {instances}"
+    said = f"{to_readable(grown[0].name)} grew most: {_by(grown[0])}"
+    own = next((row for row in grown if is_application(row.name)), None)
+    if result.choice.by != "class" or own is None or own is grown[0]:
+        return said
+    return f"{said}; of the application's classes {to_readable(own.name)}: {_by(own)}"
+
+
+def _by(row: Growth) -> str:
+    return f"{signed_size(row.bytes_diff)}, {row.instances_diff:+,d} {agreeing(abs(row.instances_diff), 'instance')}"
 
 
 def _doubts(result: Result) -> list[str]:

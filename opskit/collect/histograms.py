@@ -97,7 +97,9 @@ class Collector:
         sample = Sample(histogram, _pause_s(before, after), then, now, info, self._direct.read_bytes())
         self._samples = [*_thinned(self._samples), sample]
         if self._taken == _TREND:
-            self._limits = read_limits(self.host, self._client, self._target.heap_max_bytes)
+            self._limits = read_limits(self.host, self._client)
+            if self._target.heap_max_bytes is None and self._limits.heap is not None:
+                self._target = self._target._replace(heap_max_bytes=round(self._limits.heap))
         return self._facts()
 
     def _heap_info(self, perf: PerfData | None) -> HeapInfo | None:
@@ -180,4 +182,4 @@ def _why(contention: Contention) -> str:
     times = f", {contention.stretch:.1f} times as long as on an idle machine: "
     if quota is not None and contention.cpus / quota >= contention.stretch:
         return f"{times}its cgroup has a quota of {quota:g} of {cpus}"
-    return f"{times}{contention.others:.0f} threads of other processes want to run on {cpus}"
+    return f"{times}{plural(round(contention.others), 'thread')} of other processes for {cpus}"

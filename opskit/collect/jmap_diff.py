@@ -42,11 +42,12 @@ class Room(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """What ends growth outside of the heap, in bytes. None: unknown; UNLIMITED: no limit.
+    """What ends growth in the heap and outside of it, in bytes. None: unknown; UNLIMITED: no limit.
 
     `direct_is_default`: -XX:MaxDirectMemorySize is not set, and the maximum heap is the limit.
     """
 
+    heap: float | None = None
     metaspace: float | None = None
     class_space: float | None = None
     direct: float | None = None

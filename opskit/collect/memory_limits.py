@@ -19,14 +19,15 @@ if TYPE_CHECKING:
 _NO_LIMIT = 1 << 62  # the JVM writes the largest number that fits, rounded down to its alignment
 
 
-def read_limits(host: Host, client: AttachClient, heap_max_bytes: int | None) -> Limits:
+def read_limits(host: Host, client: AttachClient) -> Limits:
     """The limits of one JVM. It is asked for its flags; what it does not answer is unknown."""
-    direct = _flag(client, "MaxDirectMemorySize")
+    heap, direct = (_flag(client, name) for name in ("MaxHeapSize", "MaxDirectMemorySize"))
     is_default = direct == 0
     return Limits(
+        heap,
         _flag(client, "MaxMetaspaceSize"),
         _flag(client, "CompressedClassSpaceSize"),
-        heap_max_bytes if is_default else direct,
+        heap if is_default else direct,
         is_default,
         _room(host, client.pid),
     )

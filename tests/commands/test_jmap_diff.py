@@ -448,7 +448,7 @@ def test_a_healthy_jvm_that_makes_garbage_has_no_leak(inprocess, workload):
     found = json.loads(done.out)
     assert (done.code, found["findings"], found["heap_full_in_min"]) == (0, [], None)
     assert any(line.endswith(f": opskit jmap-diff {jvm.pid} --live -c 5") for line in found["verdict"])
-    done = inprocess("jmap-diff", jvm.pid, "--live", "-i", "0.3s", "-c", "5", "-f", "json")
+    done = inprocess("jmap-diff", jvm.pid, "--live", "--yes", "-i", "0.3s", "-c", "5", "-f", "json")
     assert json.loads(done.out)["findings"] == []
     assert done.code == 0
 

@@ -144,14 +144,14 @@ def _is_large(one: Trend, proof: Evidence, picked: Sequence[Sample], heap_max_by
         risen = _old_bytes(picked[-1]) - _old_bytes(picked[0])
         if not all(map(int.__lt__, track, track[1:])) or grown > 2 * risen:
             return False
-    if not _still_grows(track):
+    if not still_grows(track):
         return False
     of_live = _OF_LIVE if is_application(one.name) else _OF_LIVE_IN_JDK
     is_notable = grown > of_live * live_bytes and grown > _OF_ITSELF * track[0]
     return grown > 0 and (is_notable or grown > _OF_HEAP * (heap_max_bytes or live_bytes))
 
 
-def _still_grows(track: Sequence[int]) -> bool:
+def still_grows(track: Sequence[int]) -> bool:
     """Whether growth goes on in the second half: that of a cache which warms up fades."""
     middle = len(track) // 2
     return track[-1] - track[middle] >= _FADED * (track[middle] - track[0])

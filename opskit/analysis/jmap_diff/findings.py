@@ -61,7 +61,7 @@ def _full(facts: Facts, jvm: Target, heap: Forecast) -> Finding:
         "heap-nearly-full",
         "warning",
         Entity("process", jvm.pid, jvm.start_ticks),
-        f"the heap is nearly full: {size(heap.used_bytes)} of {size(heap.ceiling_bytes)} are reachable",
+        f"the heap is nearly full: {size(heap.used_bytes)} of {size(heap.ceiling_bytes)} in use after collections",
         "the Total of the last histogram",
         next=None if facts.has_ended else shell.command("jcmd", jvm.pid, "GC.heap_dump", "FILE"),
         share=heap.share,

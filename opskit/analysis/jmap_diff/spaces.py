@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.analysis.jmap_diff.evidence import LEAST_HISTOGRAMS
+from opskit.analysis.jmap_diff.evidence import LEAST_HISTOGRAMS, still_grows
 from opskit.analysis.slope import slope
 from opskit.proc.files.limits import UNLIMITED
 from opskit.quantities import duration, signed_size, size
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 LEAST_POINTS = 4  # of a forecast
 _STRAIGHT = 0.9  # the share of the variance that a line explains
 _OF_SPACE, _OF_ITSELF = 0.01, 0.1
+_LEAST_BYTES, _LEAST_OF_LOADERS_BYTES = 1 << 20, 128 << 10
 _FEWEST = 10  # objects more, or it is no leak
 _OF_STEPS = 0.75
 _NEARLY_FULL = 0.9  # of the heap after a full collection: spaces have fixed sizes, so that it is never all used
@@ -101,15 +102,17 @@ def heap_forecast(
 ) -> Forecast | None:
     """When the suspects fill the heap; also without any where it is full. None: nothing is proven, or sizes are unknown."""
     most = facts.jvm.heap_max_bytes if facts.jvm is not None else None
-    total = samples[-1].histogram.total
-    if not proof.proves or not proof.picked or not most or total is None:
+    totals = [total.bytes for number in proof.picked if (total := samples[number].histogram.total) is not None]
+    if not proof.proves or not most or not totals:
         return None
     per_min = None
     if leaking and times_s is not None:
         tracks = [sum(one.bytes[number] for one in leaking) for number in proof.picked]
         per_min = per_minute(list(zip([times_s[number] for number in proof.picked], tracks)))
-    minutes = max(0, most - total.bytes) / per_min if per_min else None
-    found = Forecast("heap", total.bytes, most, "its maximum", per_min, minutes)
+    minutes = max(0, most - totals[-1]) / per_min if per_min else None
+    # Between collections some of it is garbage, but not in each of three histograms or more.
+    used_bytes = totals[-1] if leaking or proof.kind == "reachable" else min(totals)
+    found = Forecast("heap", used_bytes, most, "its maximum", per_min, minutes)
     return found if leaking or found.is_nearly_full else None
 
 
@@ -132,10 +135,11 @@ def _metaspace(picked: Sequence[tuple[float, Sample]], limits: Limits) -> Growin
     used = _sizes(picked, lambda sample: sample.info and sample.info.metaspace_bytes)
     if classes is None or used is None or classes.more < _FEWEST or not _keeps_growing([size for _, size in used]):
         return None
-    if loaders is None and classes.more < _OF_ITSELF * (classes.now - classes.more):
-        return None
+    if loaders is None and per_minute([(at_s, _count(sample, _CLASSES)) for at_s, sample in picked]) is None:
+        return None  # a program that starts loads classes as well
     own = forecast("Metaspace", used, *_ceiling(limits.metaspace, used[-1][1], limits, "MaxMetaspaceSize"))
-    if not _is_large(used, own.ceiling_bytes):
+    leaks = loaders is not None and loaders.more >= _FEWEST and _has_grown(used, _LEAST_OF_LOADERS_BYTES)
+    if not leaks and not _is_large(used, own.ceiling_bytes):
         return None
     of_classes = _sizes(picked, lambda sample: sample.info and sample.info.class_space_bytes)
     if of_classes is not None and limits.class_space is not None:
@@ -155,7 +159,7 @@ def _direct(picked: Sequence[tuple[float, Sample]], limits: Limits) -> Growing |
     if buffers is None or buffers.more < _FEWEST:
         return None
     if used is None:
-        is_large = buffers.more > _OF_ITSELF * (buffers.now - buffers.more)
+        is_large = per_minute([(at_s, _count(sample, _DIRECT)) for at_s, sample in picked]) is not None
         own = Forecast("direct memory", None, ceiling_bytes, ceiling, None, None)
     else:
         is_large = _keeps_growing([size for _, size in used]) and _is_large(used, ceiling_bytes)
@@ -222,9 +226,17 @@ def _sizes(
 
 
 def _is_large(used: Sequence[tuple[float, int]], ceiling_bytes: int | None) -> bool:
-    """Whether it grew by 1 % of its ceiling or by 10 % of itself."""
-    first, grown = used[0][1], used[-1][1] - used[0][1]
-    return grown > _OF_ITSELF * first or (ceiling_bytes is not None and grown > _OF_SPACE * ceiling_bytes)
+    """Whether it grew by 1 % of its ceiling; or, at a steady pace, by 10 % of itself. Pools that fill up do neither for long."""
+    grown = used[-1][1] - used[0][1]
+    if ceiling_bytes is not None and grown > _OF_SPACE * ceiling_bytes:
+        return still_grows([size for _, size in used])
+    return _has_grown(used, _LEAST_BYTES) and per_minute(used) is not None
+
+
+def _has_grown(used: Sequence[tuple[float, int]], least_bytes: int) -> bool:
+    """Whether it grew by 10 % of itself, and by so many bytes, and goes on."""
+    sizes = [size for _, size in used]
+    return sizes[-1] - sizes[0] > max(_OF_ITSELF * sizes[0], least_bytes) and still_grows(sizes)
 
 
 def sentence(one: Forecast) -> str:

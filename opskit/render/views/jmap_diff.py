@@ -282,7 +282,7 @@ def _forecast_lines(result: Result) -> Iterator[str]:
     """Which space is full first, and when."""
     heap, found = result.heap, forecasts(result)
     if heap is not None and heap.is_nearly_full:
-        yield f"the heap is nearly full: {size(heap.used_bytes)} of {size(heap.ceiling_bytes)} are reachable"
+        yield f"the heap is nearly full: {size(heap.used_bytes)} of {size(heap.ceiling_bytes)} in use after collections"
         return
     soonest = min(found, key=lambda one: float("inf") if one.full_in_min is None else one.full_in_min, default=None)
     if soonest is not None and soonest.full_in_min is not None and soonest.full_in_min <= _FORESEEABLE_MIN:

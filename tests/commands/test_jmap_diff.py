@@ -107,7 +107,7 @@ def steady(out):
 @pytest.mark.parametrize("format_", ["text", "table", "json", "csv", "markdown"])
 def test_a_series_in_every_format(inprocess, saved, golden, format_):
     """Whole outputs of three histograms, one of them cut, with a name that wants to act on the terminal."""
-    third = text([("[B", 50, 6 << 20, "java.base@17"), ("a.New", 9, 144), ("a.Evil\x1b[31m|x", 1, 16)], modules=True)
+    third = text([("[B", 50, 10 << 20, "java.base@17"), ("a.New", 9, 144), ("a.Evil\x1b[31m|x", 1, 16)], modules=True)
     second = AFTER.rpartition("Total")[0]
     done = inprocess("jmap-diff", *saved(BEFORE, second, third), "-f", format_)
     assert done.code == 0

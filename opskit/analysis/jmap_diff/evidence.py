@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from opskit import shell
+from opskit.analysis.jmap_diff.trend import times_s
 from opskit.jvm.dumps.class_names import is_application
 from opskit.quantities import plural
 from opskit.records import NamedTuple
@@ -28,6 +29,7 @@ _LEAST_PROMOTED = 4  # growth that young collections moved to the old generation
 _OF_HEAP, _OF_ITSELF = 0.01, 0.1
 _OF_LIVE, _OF_LIVE_IN_JDK = 0.01, 0.25  # strings, arrays and maps of caches grow in every program for some minutes
 _FADED = 0.25
+_MANY, _ALIKE = 5, 0.5
 NO_COLLECTION = "no collection between them"
 _STOPPING = frozenset({"G1", "Parallel", "Serial"})  # --live runs a full GC that is counted
 
@@ -144,11 +146,18 @@ def _is_large(one: Trend, proof: Evidence, picked: Sequence[Sample], heap_max_by
         risen = _old_bytes(picked[-1]) - _old_bytes(picked[0])
         if not all(map(int.__lt__, track, track[1:])) or grown > 2 * risen:
             return False
-    if not still_grows(track):
+    if not (_is_even(track, picked) if len(track) < _MANY else still_grows(track)):
         return False
     of_live = _OF_LIVE if is_application(one.name) else _OF_LIVE_IN_JDK
     is_notable = grown > of_live * live_bytes and grown > _OF_ITSELF * track[0]
     return grown > 0 and (is_notable or grown > _OF_HEAP * (heap_max_bytes or live_bytes))
+
+
+def _is_even(track: Sequence[int], picked: Sequence[Sample]) -> bool:
+    """Whether few steps are alike: a program that starts, or serves more requests, grows by leaps."""
+    times = times_s([sample.histogram for sample in picked]) or range(len(track))
+    paces = [(now - then) / (at - before) for then, now, before, at in zip(track, track[1:], times, times[1:])]
+    return min(paces) >= _ALIKE * max(paces)
 
 
 def still_grows(track: Sequence[int]) -> bool:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from opskit.host import Host
 
 _LOOKS, _APART_S = 5, 0.04
+_MOST_READ = 256  # threads of the JVM; of more, every second, third, … one stands for the others
 _RUNNABLE = "R"
 
 
@@ -54,6 +55,7 @@ def _others(host: Host, pid: int) -> int:
     if load is None or load.runnable <= 1:
         return 0
     tids = optional(host.fs.tids, pid, default=[])
-    states = (host.fs.maybe(parse_stat, pid, "task", tid, "stat") for tid in tids)
-    own = sum(stat is not None and stat.state == _RUNNABLE for stat in states)
+    each = len(tids) // _MOST_READ + 1
+    states = (host.fs.maybe(parse_stat, pid, "task", tid, "stat") for tid in tids[::each])
+    own = each * sum(stat is not None and stat.state == _RUNNABLE for stat in states)
     return max(0, load.runnable - 1 - own)

@@ -164,7 +164,7 @@ def report(about: About, result: Result, top: int | None) -> Report:
         document=(DOCUMENT, Shown(result, rows, trend)),
         text=lambda: [
             *lines(result.rows, result.order[: top or None]),
-            *(f"# {line}" for line in (*suspect_lines(result), *_forecast_lines(result), *_doubts(result))),
+            *(f"# {line}" for line in _asides(result)),
             f"# {total}",
         ],
         sheet=lambda: sheet(result, rows),
@@ -268,9 +268,13 @@ def _doubts(result: Result) -> list[str]:
     why = result.proof.why
     if why is None or len(result.used) < 2 or not any(row.bytes_diff > 0 for row in result.rows):
         return []
-    if result.facts.jvm is None and len(result.used) < LEAST_HISTOGRAMS:
-        return []  # a difference of two files claims no leak
     return [why]
+
+
+def _asides(result: Result) -> Iterator[str]:
+    """What `-f text` adds to the rows; to those of two files nothing, since they claim no leak."""
+    if result.facts.jvm is not None or len(result.used) >= LEAST_HISTOGRAMS:
+        yield from (*suspect_lines(result), *_forecast_lines(result), *_doubts(result))
 
 
 def forecasts(result: Result) -> list[Forecast]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from opskit.collect.cpu_contention import Contention, read_contention
 from opskit.collect.jmap_diff import Facts, Limits, Sample, Target
-from opskit.collect.memory_limits import read_limits
+from opskit.collect.memory_limits import read_limits, read_room
 from opskit.collect.schedule import schedule
 from opskit.errors import CannotWrite, OpskitError
 from opskit.jvm.attach.client import AttachClient
@@ -97,9 +97,11 @@ class Collector:
         sample = Sample(histogram, _pause_s(before, after), then, now, info, self._direct.read_bytes())
         self._samples = [*_thinned(self._samples), sample]
         if self._taken == _TREND:
-            self._limits = read_limits(self.host, self._client)
+            self._limits = read_limits(self._client)
             if self._target.heap_max_bytes is None and self._limits.heap is not None:
                 self._target = self._target._replace(heap_max_bytes=round(self._limits.heap))
+        if self._taken >= _TREND:
+            self._limits = self._limits._replace(room=read_room(self.host, self.ask.pid))
         return self._facts()
 
     def _heap_info(self, perf: PerfData | None) -> HeapInfo | None:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 _NO_LIMIT = 1 << 62  # the JVM writes the largest number that fits, rounded down to its alignment
 
 
-def read_limits(host: Host, client: AttachClient) -> Limits:
-    """The limits of one JVM. It is asked for its flags; what it does not answer is unknown."""
+def read_limits(client: AttachClient) -> Limits:
+    """The limits of one JVM by its flags; what it does not answer is unknown."""
     heap, direct = (_flag(client, name) for name in ("MaxHeapSize", "MaxDirectMemorySize"))
     is_default = direct == 0
     return Limits(
@@ -29,7 +29,6 @@ def read_limits(host: Host, client: AttachClient) -> Limits:
         _flag(client, "CompressedClassSpaceSize"),
         heap if is_default else direct,
         is_default,
-        _room(host, client.pid),
     )
 
 
@@ -43,7 +42,7 @@ def _flag(client: AttachClient, name: str) -> float | None:
     return UNLIMITED if value is not None and value >= _NO_LIMIT else value
 
 
-def _room(host: Host, pid: int) -> Room | None:
+def read_room(host: Host, pid: int) -> Room | None:
     """The tightest of the machine's available memory and what the cgroups' limits leave, without what can be reclaimed."""
     available = host.fs.maybe(parse_meminfo, "meminfo", default={}).get("MemAvailable")
     rooms = [Room("the machine's memory", available)] if available is not None else []

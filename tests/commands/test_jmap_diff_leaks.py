@@ -88,7 +88,7 @@ def test_a_class_loader_leak_fills_metaspace(inprocess, version, limit):
     with leaks(
         "loaders=100", version=version, options=("-Xmx512m", *([f"-XX:MaxMetaspaceSize={limit}m"] if limit else []))
     ) as jvm:
-        found, code = look(inprocess, jvm, "--live", "-c", "4", "-i", "0.5")
+        found, code = look(inprocess, jvm, "--live", "-c", "5", "-i", "0.5")
     assert (code, codes(found)) == (1, ["metaspace-keeps-growing"])
     [finding] = found["findings"]
     assert "class loaders keep growing: java.net.URLClassLoader +" in finding["summary"]

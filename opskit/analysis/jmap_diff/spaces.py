@@ -36,7 +36,10 @@ _NOT_LEAKED = ("DelegatingClassLoader",)  # reflection makes one for each often 
 
 
 class Forecast(NamedTuple):
-    """A space that grows. `full_in_min` None: the series does not support a forecast. Bytes None: unknown."""
+    """A space that grows. `full_in_min` None: the series does not support a forecast. Bytes None: unknown.
+
+    `left_bytes`: what its cgroup or the machine leaves to a space that has no limit of its own.
+    """
 
     space: str
     used_bytes: int | None
@@ -44,6 +47,7 @@ class Forecast(NamedTuple):
     ceiling: str
     per_min: float | None
     full_in_min: float | None
+    left_bytes: int | None = None
 
     @property
     def share(self) -> float | None:
@@ -67,7 +71,7 @@ class Objects(NamedTuple):
 
 
 class Growing(NamedTuple):
-    """A space outside of the heap that objects fill: `kind` is metaspace, direct or zlib."""
+    """A space outside of the heap that objects fill: `kind` is metaspace (with the `loaders`), direct or zlib."""
 
     kind: str
     objects: Objects
@@ -75,11 +79,17 @@ class Growing(NamedTuple):
     forecast: Forecast
 
 
-def forecast(space: str, points: Sequence[tuple[float, int]], ceiling_bytes: int | None, ceiling: str) -> Forecast:
+def forecast(
+    space: str,
+    points: Sequence[tuple[float, int]],
+    ceiling_bytes: int | None,
+    ceiling: str,
+    left_bytes: int | None = None,
+) -> Forecast:
     """When a series of (seconds, bytes) reaches its ceiling."""
     used_bytes, per_min = points[-1][1], per_minute(points)
     minutes = max(0, ceiling_bytes - used_bytes) / per_min if per_min and ceiling_bytes is not None else None
-    return Forecast(space, used_bytes, ceiling_bytes, ceiling, per_min, minutes)
+    return Forecast(space, used_bytes, ceiling_bytes, ceiling, per_min, minutes, left_bytes)
 
 
 def per_minute(points: Sequence[tuple[float, int]]) -> float | None:
@@ -133,13 +143,11 @@ def _metaspace(picked: Sequence[tuple[float, Sample]], limits: Limits) -> Growin
     classes = _more(picked, _CLASSES)
     loaders = _more(picked, _loaders(picked))
     used = _sizes(picked, lambda sample: sample.info and sample.info.metaspace_bytes)
-    if classes is None or used is None or classes.more < _FEWEST or not _keeps_growing([size for _, size in used]):
+    # Without more loaders it is a program that starts: that loads classes for minutes.
+    if classes is None or loaders is None or used is None or min(classes.more, loaders.more) < _FEWEST:
         return None
-    if loaders is None and per_minute([(at_s, _count(sample, _CLASSES)) for at_s, sample in picked]) is None:
-        return None  # a program that starts loads classes as well
     own = forecast("Metaspace", used, *_ceiling(limits.metaspace, used[-1][1], limits, "MaxMetaspaceSize"))
-    leaks = loaders is not None and loaders.more >= _FEWEST and _has_grown(used, _LEAST_OF_LOADERS_BYTES)
-    if not leaks and not _is_large(used, own.ceiling_bytes):
+    if not _has_grown(used, _LEAST_OF_LOADERS_BYTES) and not _is_large(used, own.ceiling_bytes):
         return None
     of_classes = _sizes(picked, lambda sample: sample.info and sample.info.class_space_bytes)
     if of_classes is not None and limits.class_space is not None:
@@ -179,15 +187,16 @@ def _zlib(picked: Sequence[tuple[float, Sample]], limits: Limits) -> Growing | N
     return Growing("zlib", objects, None, own) if _is_large(used, None) else None
 
 
-def _ceiling(own: float | None, used_bytes: int, limits: Limits, name: str) -> tuple[int | None, str]:
-    """A space's own limit; without one the memory that is left to the process."""
+def _ceiling(own: float | None, used_bytes: int, limits: Limits, name: str) -> tuple[int | None, str, int | None]:
+    """A space's own limit; without one the memory that is left to the process, which is the third part."""
     if own is None:
-        return None, "its limit is unknown"
+        return None, "its limit is unknown", None
     if own != UNLIMITED:
-        return int(own), name
+        return round(own), name, None
     if limits.room is None:
-        return None, f"no {name}"
-    return used_bytes + limits.room.free_bytes, f"no {name}: the limit is {limits.room.owner}"
+        return None, f"no {name}", None
+    left_bytes = limits.room.free_bytes
+    return used_bytes + left_bytes, f"no {name}: the limit is {limits.room.owner}", left_bytes
 
 
 def _count(sample: Sample, names: Iterable[str]) -> int:
@@ -242,20 +251,19 @@ def _has_grown(used: Sequence[tuple[float, int]], least_bytes: int) -> bool:
 def sentence(one: Forecast) -> str:
     """`Metaspace: 38.2 MiB of 64.0 MiB (MaxMetaspaceSize), +24.1 MiB a minute: full in 64 s`; without what is unknown."""
     used = "an unknown part" if one.used_bytes is None else size(one.used_bytes)
-    of = "" if one.ceiling_bytes is None else f" of {size(one.ceiling_bytes)}"
+    of = "" if one.ceiling_bytes is None or one.left_bytes is not None else f" of {size(one.ceiling_bytes)}"
+    left = "" if one.left_bytes is None else f", {size(one.left_bytes)} left"
     pace = "" if one.per_min is None else f", {signed_size(one.per_min)} a minute"
     full = "" if one.full_in_min is None else f": full in {duration(one.full_in_min * 60)}"
-    return f"{one.space}: {used}{of} ({one.ceiling}){pace}{full}"
+    return f"{one.space}: {used}{of} ({one.ceiling}{left}){pace}{full}"
 
 
 def objects_of(one: Growing) -> str:
     """Which objects fill a space."""
     more = f"{one.objects.more:+,d} to {one.objects.now:,d}"
+    if one.loaders is not None:
+        loaders = f"{one.loaders.names[0]} {one.loaders.more:+,d} to {one.loaders.now:,d}"
+        return f"class loaders keep growing: {loaders}; classes {more}"
     if one.kind == "direct":
         return f"direct buffers keep growing: java.nio.DirectByteBuffer {more}"
-    if one.kind == "zlib":
-        return f"{one.objects.names[0]} keeps growing: {more}, which end() or close() would free"
-    if one.loaders is None:
-        return f"classes keep growing: {more}"
-    loaders = f"{one.loaders.names[0]} {one.loaders.more:+,d} to {one.loaders.now:,d}"
-    return f"class loaders keep growing: {loaders}; classes {more}"
+    return f"{one.objects.names[0]} keeps growing: {more}, which end() or close() would free"

@@ -84,8 +84,9 @@ ATTACH_REASONS = {
     "not-hotspot": "cannot attach to {who}: it is {kind}; {advice}",
     "disabled": "cannot attach to {who}: it was started with -XX:+DisableAttachMechanism; start it without that option",
     "stopped": "cannot attach to {who}: it {why}; {advice}",
-    "needs-restart": "cannot attach to {who}: its listener runs, but {path} was deleted, and {java} does not make it "
-    "again: only a restart of the JVM helps. No signal was sent",
+    "no-fds": "cannot attach to {who}: {what}",
+    "needs-restart": "cannot attach to {who}: its listener {what}, and {java} does not make it again: only a restart of "
+    "the JVM helps. No signal was sent",
     "no-trigger": "cannot start the attach listener of {who}: {why}. No signal was sent; {advice}",
     "tmp": "cannot use /tmp of {who}: {why}; {advice}",
     "no-signal-handler": "cannot start the attach listener of {who}: {why}. No signal was sent",

@@ -88,8 +88,8 @@ def shares(now: Reading, before: Reading | None = None) -> Shares:
     return Shares(
         window_s,
         share(lambda reading: reading.cpu_s),
-        share(lambda reading: reading.gc.pause_s),
-        share(lambda reading: reading.stopped_s),
+        _capped(share(lambda reading: reading.gc.pause_s)),
+        _capped(share(lambda reading: reading.stopped_s)),
         _throttled(now.cpu, before.cpu if before else None),
     )
 
@@ -97,6 +97,11 @@ def shares(now: Reading, before: Reading | None = None) -> Shares:
 def _percent(part: float, whole: float | None) -> float | None:
     """None if a counter ran backwards, or no time has passed."""
     return 100.0 * part / whole if whole is not None and whole > 0 and part >= 0 else None
+
+
+def _capped(share: float | None) -> float | None:
+    """A share of the time. A pause is counted when it ends, so that a window may get more of it than fits."""
+    return None if share is None else min(share, 100.0)
 
 
 def _throttled(now: CpuLimit | None, before: CpuLimit | None) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput, NoSuchProcess, NotAJvm, NotPermitted
-from opskit.jvm.attach.target import attachable
+from opskit.jvm.attach.attachable import attachable
 from opskit.jvm.discover import Survey, check_identifiable, find_jvm, survey
 from opskit.jvm.launch import jdk_release, parse_words
 from opskit.jvm.perfdata.counters import GcWork, Heap, gc_work, heap
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Optional
 
     from opskit.host import Host
-    from opskit.jvm.attach.target import Attachable
+    from opskit.jvm.attach.attachable import Attachable
     from opskit.jvm.discover import Jvm
     from opskit.proc.files.mountinfo import Mount
 

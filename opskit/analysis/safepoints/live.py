@@ -82,7 +82,8 @@ def between(earlier: Reading, later: Reading, begun_s: float) -> Interval:
     safepoints = max(later.safepoints - earlier.safepoints, 0)
     stopped_s = max(later.stopped_s - earlier.stopped_s, 0.0)
     stalled = (_gain(getattr(earlier, name), getattr(later, name)) for name in _STALLED)
-    cpu, memory, io = (None if time_s is None else time_s / elapsed_s for time_s in stalled)
+    # The kernel adds to the totals about every two seconds: a window may get more than it lasted.
+    cpu, memory, io = (None if time_s is None else min(1.0, time_s / elapsed_s) for time_s in stalled)
     return Interval(
         later.at_s - begun_s, elapsed_s,
         Totals(safepoints, stopped_s, _gain(earlier.ttsp_s, later.ttsp_s), elapsed_s, safepoints),

@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 
 DEFAULT_TIMEOUT_S = 10.0
 _CHUNK_BYTES = 1 << 18
+# No client can attach until something else is done: the error also says how to get a thread dump without it.
+_DEAD_ENDS = frozenset({
+    "disabled", "needs-restart", "no-trigger", "tmp", "no-signal-handler", "socket-insecure", "socket-orphaned",
+    "socket-foreign", "denied", "credentials-refused", "no-fds",
+})  # fmt: skip
 
 
 class AttachClient:
@@ -51,6 +56,16 @@ class AttachClient:
 
         Raises NoSuchProcess, NotAJvm, NotPermitted, AttachError, and UsageError for a request that every JVM would refuse.
         """
+        try:
+            return self._execute(command, arguments)
+        except AttachError as error:
+            if error.reason in _DEAD_ENDS and not error.lines:
+                from opskit.jvm.attach.printed_dump import instead
+
+                error.lines = instead(self.fs, self.target.jvm, self.target.java_major)
+            raise
+
+    def _execute(self, command: str, arguments: tuple[str, ...]) -> bytes:
         deadline = Deadline(self.fs, self.target, self.timeout_s)
         # Once it has answered, its cgroups are checked only when an answer does not come.
         check_same(self.fs, self.target, frozen=self.version is None)
@@ -100,7 +115,7 @@ class AttachClient:
         """Connect, send, read. Empty: the JVM closed without an answer. Raises AttachError."""
         listener = Listener(self.fs, self.target, deadline, as_target=self._as_target)
         try:
-            connection = Starter(listener).connect()
+            connection = Starter(listener).connect(first=self.version is None)
         finally:
             os.close(listener.tmp)
         with connection:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from opskit import shell
 from opskit.errors import AttachError
+from opskit.jvm.attach.descriptors import shortage
 from opskit.jvm.attach.target import AttachTarget, check_same
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.fs import ProcFS, optional
@@ -69,8 +70,11 @@ class Deadline:
         self._before = thread_times(self.fs, self.target.pid)
 
     def explain(self, waited_for: str) -> NoReturn:
-        """Raise AttachError (timeout) with what the JVM did; (stopped) or NoSuchProcess where that is the cause."""
+        """Raise AttachError (timeout) with what the JVM did; (stopped, no-fds) or NoSuchProcess where that is the cause."""
         check_same(self.fs, self.target)
+        lacking = shortage(self.fs, self.target.pid, listens=True)
+        if lacking is not None:
+            raise AttachError("no-fds", self.target.who, what=lacking.sentence)
         if self._before is None:
             self._look()
             time.sleep(0.1)

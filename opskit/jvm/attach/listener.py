@@ -58,6 +58,22 @@ class Listener:
         self.fs, self.target, self.deadline, self.as_target = fs, target, deadline, as_target
         self.path = f"/tmp/{target.socket_name}"
         self.tmp = open_tmp(fs, target)  # closed by the caller
+        self._ignored: tuple[int, int] | None = None
+
+    def exists(self) -> bool:
+        """Whether something is at the socket's path."""
+        return self._seen() is not None
+
+    def ignore(self) -> None:
+        """From now on take the socket that is there for none: its listener has ended, and the next one replaces it."""
+        self._ignored = self._seen()
+
+    def _seen(self) -> tuple[int, int] | None:
+        try:
+            found = os.lstat(self.target.socket_name, dir_fd=self.tmp)
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
 
     def connect(self) -> socket.socket:
         """Connect, and prove who listens. Raises NoListenerError, AttachError (socket-insecure, socket-foreign, denied)."""
@@ -68,6 +84,8 @@ class Listener:
             raise NoListenerError(orphan=False) from None
         except PermissionError:
             raise denied(self.fs, self.target, self.path, "CAP_DAC_READ_SEARCH") from None
+        if self._ignored == (found.st_dev, found.st_ino):
+            raise NoListenerError(orphan=False)
         if not stat.S_ISSOCK(found.st_mode):
             kind = f"a {kind_of(found.st_mode)}"
             raise AttachError("socket-insecure", self.target.who, path=self.path, kind=kind, uid=found.st_uid)

@@ -16,6 +16,7 @@ from opskit import shell
 from opskit.errors import AttachError, NoSuchProcess, NotSupported
 from opskit.jvm.attach import target as targets
 from opskit.jvm.attach.deadline import CLOCK_TICKS
+from opskit.jvm.attach.descriptors import shortage
 from opskit.jvm.attach.listener import FIRST_PAUSE_S, LONGEST_PAUSE_S, SETTLE_STEP_S, Listener, NoListenerError
 from opskit.jvm.attach.trigger import Trigger
 from opskit.proc.fs import GONE, FileId, Space
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _STARTING_STEP_S = 0.02
+_LOOKS_FOR_FDS = 5
 
 
 class Starter:
@@ -34,14 +36,42 @@ class Starter:
     def __init__(self, listener: Listener) -> None:
         self.listener, self.fs, self.target, self.deadline = listener, listener.fs, listener.target, listener.deadline
 
-    def connect(self) -> socket.socket:
-        """A connection to the JVM's own listener, which is started if needed. The caller closes it. Raises AttachError."""
+    def connect(self, *, first: bool) -> socket.socket:
+        """A connection to the JVM's own listener, which is started if needed. The caller closes it. Raises AttachError.
+
+        `first`: nothing was exchanged yet. Then descriptors are counted before anything is sent, as accept(2) without one ends the
+        listener, and its thread is looked for, as the kernel still takes connections for one that has ended.
+        """
+        if first and self.listener.exists():
+            self._check_descriptors(listens=True)
         try:
-            return self.listener.connect()
+            connection = self.listener.connect()
         except NoListenerError as missing:
             has_thread = targets.has_listener(self.fs, self.target.pid)
-            connection = self.listener.settle() if has_thread else None
-            return connection or self._start(orphan=missing.orphan, has_thread=has_thread)
+            settled = self.listener.settle() if has_thread else None
+            return settled or self._start(orphan=missing.orphan, has_thread=has_thread)
+        if not first or not targets.names_threads(self.target.java_major):
+            return connection
+        if targets.has_listener(self.fs, self.target.pid):
+            return connection
+        connection.close()
+        return self._restart()
+
+    def _restart(self) -> socket.socket:
+        """A new listener for one that has ended and left its socket."""
+        if not targets.remakes(self.target.java_major):
+            raise targets.needs_restart(self.target, ended=True)
+        self.listener.ignore()
+        return self._start(orphan=False, has_thread=False)
+
+    def _check_descriptors(self, *, listens: bool) -> None:
+        """Raise AttachError (no-fds) where the JVM has none left for a while: a busy server may have none for a moment."""
+        looks = 0
+        while lacking := shortage(self.fs, self.target.pid, listens=listens):
+            looks += 1
+            if looks == _LOOKS_FOR_FDS:
+                raise AttachError("no-fds", self.target.who, what=lacking.sentence)
+            self.deadline.pause(SETTLE_STEP_S, "file descriptor")
 
     def _start(self, *, orphan: bool, has_thread: bool) -> socket.socket:
         """Trigger, SIGQUIT, wait. `has_thread`: the listener's thread is there, and had the time to make its socket."""
@@ -56,6 +86,7 @@ class Starter:
             raise targets.needs_restart(self.target)
         self._check_tmp()
         self._await_handler()
+        self._check_descriptors(listens=False)
         trigger = Trigger(self.fs, self.target)
         with _signals_held() as interrupted:
             try:

@@ -6,7 +6,6 @@ trigger file, and kills a process that does not catch it.
 
 from __future__ import annotations
 
-import stat
 from typing import TYPE_CHECKING
 
 from opskit import shell
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 
 _SIGQUIT_BIT = 1 << 2
 _LISTENER = "Attach Listener"
+_NAMES_THREADS = 9
 _REMAKES_SOCKET = 14  # JDK-8225690; 11.0.9 was seen not to
 _STARTING_S = 30.0
 TRIGGER_STAYS_S = 15.0  # a client waits for the listener 10 s at most by default
@@ -173,10 +173,16 @@ def accepts_root_trigger(java_major: int | None) -> bool | None:
     return None if java_major is None else java_major > 8
 
 
-def needs_restart(target: AttachTarget) -> AttachError:
-    """The error for a listener whose socket was deleted and is not recreated."""
-    java = f"JDK {target.java_major}" if target.java_major else "this JDK"
-    return AttachError("needs-restart", target.who, path=f"/tmp/{target.socket_name}", java=java)
+def needs_restart(target: AttachTarget, *, ended: bool = False) -> AttachError:
+    """The error for a listener whose socket was deleted, or (`ended`) whose thread has ended, and is not recreated."""
+    java, path = f"JDK {target.java_major}" if target.java_major else "this JDK", f"/tmp/{target.socket_name}"
+    what = f"has ended (without a free file descriptor?), {path} is left" if ended else f"runs, but {path} was deleted"
+    return AttachError("needs-restart", target.who, path=path, java=java, what=what)
+
+
+def names_threads(java_major: int | None) -> bool:
+    """Whether a JVM of this version gives its threads their names; False where the version is unknown."""
+    return java_major is not None and java_major >= _NAMES_THREADS
 
 
 def why_no_signal(fs: ProcFS, target: AttachTarget, clock_ticks: int) -> tuple[str, bool] | None:
@@ -235,80 +241,3 @@ def why_denied(fs: ProcFS, pid: int, capabilities: str = "CAP_SYS_PTRACE") -> st
         shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
         seen = f"it has capabilities that opskit lacks ({shown}); "
     return seen + rights.how_to_be_allowed(fs, capabilities, *rights.ANY_COMMAND, pid=pid)
-
-
-class Attachable(NamedTuple):
-    """Whether opskit could attach, by what is visible from outside: nothing is sent, connected or created.
-
-    `code`: a word for a column, `yes` or why not; `why`: the sentence for it. A yes can be wrong (an orphaned socket, a JVM that
-    never reaches a safepoint): `opskit hsperf-check PID --probe` tries it.
-    """
-
-    code: str
-    why: str | None = None
-
-
-YES = Attachable("yes")
-_TO_START_ITS_LISTENER = "CAP_SETUID CAP_SETGID CAP_KILL"  # to make its trigger file as its user, and to signal it
-
-
-def attachable(
-    fs: ProcFS, jvm: Jvm, status: Status, state: str, frozen_by: str | None, our_ids: tuple[int, int]
-) -> Attachable:
-    """The answer for a JVM. `state`: of its stat; `frozen_by`: the frozen cgroup; `our_ids`: euid, egid. Raises GONE."""
-    if jvm.kind != HOTSPOT:
-        return Attachable("openj9" if jvm.kind == OPENJ9 else "native-image", str(jvm.no_perf or jvm.kind))
-    try:
-        target = target_of(fs, jvm, our_ids[0])
-    except AttachError as error:
-        return Attachable("other-user" if error.reason == "other-user" else "no", str(error))
-    if our_ids[0] != 0 and our_ids[1] != target.egid:
-        why = f"it runs with gid {target.egid} and refuses clients with another one (ours is {our_ids[1]})"
-        return Attachable("other-group", why)
-    stopped = why_stopped(fs, jvm.pid, state, frozen=False)
-    if stopped is not None:
-        return Attachable("stopped", f"it {stopped.why}; {stopped.advice}")
-    if frozen_by is not None:
-        return Attachable("frozen", f"its cgroup {frozen_by} is frozen (a paused container?)")
-    if is_disabled(fs, jvm):
-        return Attachable("disabled", str(AttachError("disabled", target.who)))
-    return _by_socket(fs, target, status, our_ids[0])
-
-
-def _by_socket(fs: ProcFS, target: AttachTarget, status: Status, our_euid: int) -> Attachable:
-    try:
-        tmp = fs.inside(target.pid, "/tmp")
-    except PermissionError:
-        if not has_our_tmp(fs, target.jvm):
-            return _no_rights(fs, target, f"/proc/{target.pid}/root/tmp")
-        tmp = f"{fs.root}/tmp"
-    except GONE:
-        raise
-    except OSError as error:
-        return Attachable("read-only-tmp", f"its /tmp cannot be used: {error.strerror}")
-    found = optional(fs.file_id_at, f"{tmp}/{target.socket_name}")
-    if found is not None:
-        if not stat.S_ISSOCK(found.mode):
-            why = f"/tmp/{target.socket_name} is not a socket: find out who made it, and remove it"
-            return Attachable("no-socket", why)
-        if not fs.is_writable(f"{tmp}/{target.socket_name}"):
-            return _no_rights(fs, target, f"/tmp/{target.socket_name}", "CAP_DAC_OVERRIDE")
-        return YES
-    if not remakes(target.java_major) and has_listener(fs, target.pid):
-        return Attachable("needs-restart", str(needs_restart(target)))
-    ignores = ignores_sigquit(status)
-    if ignores or not catches_sigquit(status):
-        how = "ignores SIGQUIT" if ignores else "has no handler for SIGQUIT (-Xrs, or it is starting)"
-        return Attachable("no-signal", f"it has no attach listener, and {how}")
-    if target.jvm.libjvm is None:
-        return _no_rights(fs, target, f"/proc/{target.pid}/maps")
-    ours = rights.read_rights() if our_euid == 0 and target.euid != 0 else None
-    if ours is not None and rights.missing(ours.effective, _TO_START_ITS_LISTENER):
-        return _no_rights(fs, target, "the start of its listener", _TO_START_ITS_LISTENER)
-    if not fs.is_writable(tmp):
-        return Attachable("read-only-tmp", "its /tmp is not writable: the listener could not make its socket")
-    return YES
-
-
-def _no_rights(fs: ProcFS, target: AttachTarget, what: str, capabilities: str = "CAP_SYS_PTRACE") -> Attachable:
-    return Attachable("denied", f"permission denied for {what}: {why_denied(fs, target.pid, capabilities)}")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _PAGE = 4096
 _SHARING = frozenset({"Copy:MSC", "ParScav:MSC", "ParNew:CMS", "Copy:CMS", "ParNew:MSC"})
+_SAMPLED = frozenset({"Serial", "Parallel", "CMS", "Epsilon"})  # up to JDK 24 a sampler writes their use every 50 ms
 _POLICIES = {
     "GarbageFirst": "G1", "Copy:MSC": "Serial", "ParScav:MSC": "Parallel", "ParNew:CMS": "CMS", "Copy:CMS": "CMS",
     "ParNew:MSC": "Serial",
@@ -28,9 +29,12 @@ _POLICIES = {
 
 
 class Heap(NamedTuple):
-    """The Java heap in bytes, as of the last collection or cycle: used by objects (dead ones too), committed, its limit."""
+    """The Java heap in bytes: used by objects (dead ones too), committed, its limit.
 
-    used_bytes: int
+    `used_bytes` is as of the last collection or cycle, except with Serial and Parallel before JDK 25; None: there was none yet.
+    """
+
+    used_bytes: int | None
     committed_bytes: int
     max_bytes: int
 
@@ -45,7 +49,16 @@ def heap(perf: PerfData) -> Heap | None:
     if not names or min(*sizes, *limits, *used, 0) < 0:
         return None
     shared = perf.text("sun.gc.policy.name") in _SHARING
-    return Heap(sum(used), sum(map(_whole_pages, sizes)), sum(limits) if shared else _whole_pages(max(limits)))
+    return Heap(
+        _known(perf, sum(used)), sum(map(_whole_pages, sizes)), sum(limits) if shared else _whole_pages(max(limits))
+    )
+
+
+def _known(perf: PerfData, used_bytes: int) -> int | None:
+    """The used bytes; None before the first collection of a collector that writes them at collections only."""
+    counts = [perf.number(f"sun.gc.collector.{number}.invocations") for number in range(3)]
+    has_collected = any(counts) or all(count is None for count in counts)
+    return used_bytes or None if has_collected or collector(perf) in _SAMPLED else None
 
 
 def _used(perf: PerfData, generation: str) -> list[int]:

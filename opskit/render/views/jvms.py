@@ -88,7 +88,11 @@ def _pid_cell(row: Row) -> str:
 
 
 def _heap_cell(row: Row) -> str:
-    return sizes(row.seen.reading.heap) if row.seen.reading.heap else "unknown"
+    heap = row.seen.reading.heap
+    if heap is None:
+        return "unknown"
+    capacities = heap.committed_bytes, heap.max_bytes
+    return f"? / {sizes(capacities)}" if heap.used_bytes is None else sizes((heap.used_bytes, *capacities))
 
 
 def _memory_cell(row: Row) -> str:

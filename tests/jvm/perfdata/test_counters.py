@@ -91,7 +91,21 @@ def test_a_lying_file_is_no_reason_to_count_for_ever():
     perf = parse_hsperfdata(
         hsperf.build({"sun.gc.generation.0.capacity": 4096, "sun.gc.generation.0.spaces": 2**62}), "built"
     )
-    assert heap(perf) == (0, 4096, 0)
+    assert heap(perf) == (None, 4096, 0)
+
+
+@pytest.mark.parametrize(
+    ("policy", "collections", "used"),
+    [("GarbageFirst", 0, None), ("GarbageFirst", 1, 4096), ("Copy:MSC", 0, 4096)],
+)
+def test_the_use_is_unknown_before_the_first_collection(policy, collections, used):
+    """G1 writes it at collections only; up to JDK 24 Serial's is sampled."""
+    counters = {
+        "sun.gc.policy.name": policy, "sun.gc.generation.0.spaces": 1, "sun.gc.generation.0.capacity": 8 * MIB,
+        "sun.gc.generation.0.maxCapacity": 64 * MIB, "sun.gc.generation.0.space.0.used": 4096,
+        "sun.gc.collector.0.invocations": collections, "sun.gc.collector.1.invocations": 0,
+    }  # fmt: skip
+    assert heap(parse_hsperfdata(hsperf.build(counters), "built")).used_bytes == used
 
 
 @pytest.mark.parametrize(

@@ -94,6 +94,8 @@ FINDINGS: dict[str, tuple[str, tuple[str, ...]]] = {
     "jvm-cpu-throttled": ("slow", ("jvm-gc-share", "ttsp-dominates")),
     "jvm-heap-above-memory-limit": ("soon", ("jvm-near-memory-limit",)),
     "attach-stopped": ("tools", ("attach-probe-failed",)),
+    "attach-no-descriptor": ("tools", ("attach-probe-failed",)),
+    "attach-listener-ended": ("tools", ("attach-probe-failed",)),
     "attach-disabled": ("tools", ("attach-probe-failed",)),
     "attach-xrs": ("tools", ("attach-probe-failed",)),
     "hsperf-off": ("tools", ("hsperf-file-missing",)),

@@ -12,7 +12,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.analysis.hsperf_check.rules import CLIENT_MODE, NOT_SECURE, Subject, named, takes_trigger_of
+from opskit.analysis.hsperf_check.rules import (
+    CLIENT_MODE,
+    NOT_SECURE,
+    Subject,
+    lost_listener,
+    named,
+    takes_trigger_of,
+)
 from opskit.jvm.attach.target import may_write, remakes
 from opskit.records import NamedTuple
 
@@ -60,6 +67,8 @@ def clients(facts: Facts, around: Surroundings) -> Iterator[ClientVerdict]:
             why = "started with -XX:+DisableAttachMechanism"
         elif around.stopped:
             why = f"it {around.stopped.why}" + (": the client hangs" if client else "")
+        elif around.shortage:
+            why = around.shortage.why
         elif around.tmp is None:
             yield ClientVerdict(name, None, _NOT_IN_A_COPY if facts.is_copy else _HIDDEN)
             continue
@@ -81,6 +90,8 @@ def _jdk_refusal(facts: Facts, around: Surroundings, client: _Client) -> str | N
         if refusal is None and client.uid != around.euid and (client.old or around.java_major == 8):
             return f"{NOT_SECURE}: the socket will belong to {subject.user}, and JDK 8 makes no exception for root"
         return refusal
+    if lost_listener(around):
+        return "its listener has ended: the client hangs"
     return _broken(around) or _insecure(subject, client) or _not_accepted(subject, client)
 
 
@@ -152,6 +163,8 @@ def _no_listener(around: Surroundings, *, old: bool) -> str | None:
 def _opskit_refusal(around: Surroundings) -> str | None:
     socket = around.socket
     orphan = socket is not None and socket.alive is False and socket.entry.kind == "socket" and not around.listener
-    if socket is None or orphan:  # the JVM's own socket takes the place of an orphan
+    if lost_listener(around) and not remakes(around.java_major):
+        return "its listener has ended, and it starts no other one before a restart"
+    if socket is None or orphan or lost_listener(around):  # the JVM's own socket takes the place of an orphan
         return _no_listener(around, old=False)
     return _broken(around)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from opskit.analysis.finding import Entity
 from opskit.analysis.hsperf_check.repairs import OTHERS_MAY_WRITE
-from opskit.jvm.attach.target import TRIGGER_STAYS_S, accepts_root_trigger, may_write, remakes
+from opskit.jvm.attach.target import TRIGGER_STAYS_S, accepts_root_trigger, may_write, names_threads, remakes
 from opskit.jvm.discover import NotReady
 from opskit.records import NamedTuple
 from opskit.shell import Syntax, command
@@ -66,6 +66,7 @@ class Subject:
             self.user = named(case.user_name(around.euid), around.euid)
             self.jvm_group = named(case.group_name(around.egid), around.egid)
             self.java = f"JDK {around.java_major}" if around.java_major else "this JDK"
+            self.printed = f"; {around.printed.sentence}" if around.printed else ""
         if entry is not None:
             self.file = file = entry.file
             self.kind, self.mode = entry.kind, f"{entry.mode:04o}"
@@ -109,14 +110,23 @@ def _blocking(s: Subject) -> Severity:
     return "error" if s.jvm.socket is None else "warning"
 
 
+def _asked_by_signal(s: Subject) -> str | None:
+    """The command for a thread dump without attaching."""
+    printed = s.jvm.printed
+    return None if printed is None or printed.lost else printed.whole or printed.kill
+
+
 # The JVM itself
 
 JVM = (
     Rule("attach-stopped", "error", lambda s: s.jvm.stopped, "{s.pid} {s.jvm.stopped.why}: it cannot answer a client",
          "/proc/{s.pid}/stat", lambda s: s.jvm.stopped and s.jvm.stopped.resume),
+    Rule("attach-no-descriptor", "error", lambda s: s.jvm.shortage and not s.jvm.disabled,
+         "{s.jvm.shortage.why}: it cannot answer a client{s.printed}", "size of /proc/{s.pid}/fd, Max open files of /proc/{s.pid}/limits",
+         lambda s: s.jvm.shortage and s.jvm.shortage.raise_it, _asked_by_signal),
     Rule("attach-disabled", "note", lambda s: s.jvm.disabled,
-         "started with -XX:+DisableAttachMechanism: jstack, jmap and jcmd cannot attach",
-         "sun.rt.jvmCapabilities, or the command line"),
+         "started with -XX:+DisableAttachMechanism: jstack, jmap and jcmd cannot attach{s.printed}",
+         "sun.rt.jvmCapabilities, or the command line", next=_asked_by_signal),
     Rule("attach-xrs", "note", lambda s: s.jvm.reduced,
          "started with -Xrs: its socket is there from the start, and SIGQUIT (kill -3) kills it",
          "the command line; SigCgt of /proc/{s.pid}/status lacks SIGQUIT"),
@@ -179,6 +189,12 @@ def _is_ours(s: Subject) -> bool:
     return s.kind == "socket" and s.socket.alive is not False and s.socket.peer in (None, s.pid)
 
 
+def lost_listener(around: Surroundings) -> bool:
+    """Whether a JVM still has the socket of a listener whose thread has ended."""
+    alive = around.socket is not None and bool(around.socket.alive) and around.socket.peer == around.pid
+    return alive and around.listener is False and names_threads(around.java_major)
+
+
 def _orphaned(s: Subject) -> str:
     lives = "the socket of the JVM's listener has no name any more" if s.jvm.listener else "the JVM has no listener yet"
     return f"no process listens on it, and {lives}: clients get `Connection refused`"
@@ -203,6 +219,11 @@ SOCKET = (
          fix="find out who made it, then remove it"),
     Rule("attach-socket-orphaned", "error", lambda s: s.kind == "socket" and s.socket.alive is False, _orphaned,
          "connect: ECONNREFUSED; {s.seen}", repair=("dead", "remove")),
+    Rule("attach-listener-ended", "error", lambda s: lost_listener(s.jvm),
+         lambda s: "the JVM has it open, but its listener has ended (it had no free file descriptor?): clients wait for an answer "
+         + ("until opskit starts it again" if remakes(s.jvm.java_major) else f"in vain, and {s.java} does not start it again"),
+         "connect succeeds; {s.pid} has no thread Attach Listener",
+         lambda s: command("opskit", "hsperf-check", s.pid, "--probe") if remakes(s.jvm.java_major) else "restart the JVM"),
     Rule("attach-socket-foreign", "error", lambda s: s.kind == "socket" and s.socket.peer not in (None, s.pid), _foreign,
          "SO_PEERCRED after connect", _SHARED_TMP,
          lambda s: command("opskit", "hsperf-check", s.socket.peer) if s.socket.peer else None),

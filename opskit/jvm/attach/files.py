@@ -11,7 +11,9 @@ import stat
 from typing import TYPE_CHECKING, Literal
 
 from opskit.jvm.attach import target as targets
+from opskit.jvm.attach.descriptors import Shortage, shortage
 from opskit.jvm.attach.listener import listener_at
+from opskit.jvm.attach.printed_dump import PrintedDump, printed_dump
 from opskit.jvm.discover import Nameless, user_inside
 from opskit.jvm.launch import last_flag
 from opskit.jvm.mapped_files import parse_jvm_maps
@@ -119,6 +121,7 @@ class Surroundings(NamedTuple):
 
     `groups`: supplementary. `disabled`, `reduced`: started with -XX:+DisableAttachMechanism, -Xrs. `perf_flag`: the option that
     switches hsperfdata off. `named`: its user has a passwd entry where it runs. `user`: that name, part of the directory's name.
+    `shortage`: of file descriptors, None: it has enough. `printed`: the dump after `kill -3`, None: it prints none.
     """
 
     jvm: Jvm
@@ -137,6 +140,8 @@ class Surroundings(NamedTuple):
     stopped: targets.Stopped | None
     named: bool
     user: str | None = None
+    shortage: Shortage | None = None
+    printed: PrintedDump | None = None
 
     @property
     def pid(self) -> int:
@@ -161,6 +166,9 @@ class FileFinder:
         words, environment = targets.command_words(fs, pid)
         # A copy has its own inodes, owners and times, and no sockets: its /tmp is not the machine's.
         tmp = self.tmp_of(jvm) if fs.is_live else None
+        listener, name = self._has_listener(pid), f".java_pid{jvm.ns_pid}"
+        listens = bool(listener and tmp and self.entry_in(tmp.entry, name))
+        lacking = shortage(fs, pid, listens=listens) if self._is_own else None
         flags = ("-XX:-UsePerfData", "-XX:+PerfDisableSharedMem")
         switched = (flag for flag in flags if last_flag(words, environment, flag[5:]) == flag)
         return Surroundings(
@@ -170,8 +178,9 @@ class FileFinder:
             groups=status.groups,
             java_major=targets.major_of_jvm(fs, jvm),
             tmp=tmp,
-            socket=None if tmp is None else self.socket(tmp.entry, f".java_pid{jvm.ns_pid}"),
-            listener=self._has_listener(pid),
+            # Without a descriptor for the next client, accept(2) fails, and the listener ends: such a JVM is left alone.
+            socket=None if tmp is None else self.socket(tmp.entry, name, connects=lacking is None),
+            listener=listener,
             triggers=tuple(self._triggers(jvm, tmp)) if fs.is_live else (),
             counters=self._counters(jvm, tmp, status.effective_uid),
             disabled=targets.is_disabled(fs, jvm),
@@ -180,6 +189,8 @@ class FileFinder:
             stopped=targets.why_stopped(fs, pid, state),
             named=not isinstance(jvm.no_perf, Nameless),
             user=self._user_where_it_runs(jvm.pid, status.effective_uid, tmp),
+            shortage=lacking,
+            printed=printed_dump(fs, jvm) if self._is_own else None,
         )
 
     def _has_listener(self, pid: int) -> bool | None:
@@ -203,12 +214,12 @@ class FileFinder:
             f"{directory.path}/{name}", f"{directory.inside.rstrip('/')}/{name}", directory.location, names
         )
 
-    def socket(self, tmp: Entry, name: str) -> Socket | None:
-        """The socket at a name; None where nothing is there. Connects to it and closes; nothing is sent."""
+    def socket(self, tmp: Entry, name: str, *, connects: bool = True) -> Socket | None:
+        """The socket at a name; None where nothing is there. Unless told not to, connects to it and closes; nothing is sent."""
         entry = self.entry_in(tmp, name)
         if entry is None or entry.kind != "socket":
             return entry and Socket(entry, False, None)
-        return Socket(entry, *(listener_at(entry.path) if self._is_own else (None, None)))
+        return Socket(entry, *(listener_at(entry.path) if self._is_own and connects else (None, None)))
 
     def _location(self, jvm: Jvm, start: Literal["root", "cwd"], path: str) -> Location:
         """The location of a path below PROC/PID/root or PROC/PID/cwd."""

@@ -92,7 +92,7 @@ def _heap_cell(row: Row) -> str:
     if heap is None:
         return "unknown"
     capacities = heap.committed_bytes, heap.max_bytes
-    return f"? / {sizes(capacities)}" if heap.used_bytes is None else sizes((heap.used_bytes, *capacities))
+    return f"unknown / {sizes(capacities)}" if heap.used_bytes is None else sizes((heap.used_bytes, *capacities))
 
 
 def _memory_cell(row: Row) -> str:

@@ -49,10 +49,7 @@ SYMPTOMS = (
 # Class of a finding: stuck (work has stopped), slow, soon (it will stop), tools (JVM tools fail), tidy (nothing is broken).
 # First the codes that explain no other finding, then the others with the codes that they can explain.
 _EXPLAIN_NONE = {
-    "stuck": (
-        "pipe-full-writer-blocked", "pipe-end-of-file-missing", "fifo-open-blocked", "threads-none-left",
-        "virtual-threads-pinned",
-    ),
+    "stuck": ("pipe-full-writer-blocked", "threads-none-left", "jvm-oom-killed"),
     "soon": ("threads-nearly-none-left", "rlimit-nearly-used", "jvm-near-memory-limit"),
     "slow": (
         "dentry-share", "lock-contended", "ttsp-dominates", "bias-revocations", "thread-dumps-sampled",
@@ -92,7 +89,8 @@ FINDINGS: dict[str, tuple[str, tuple[str, ...]]] = {
     "major-faults": ("slow", ("ttsp-dominates", "late-to-safepoint")),
     "jvm-gc-share": ("slow", ("collections-dominate",)),
     "jvm-cpu-throttled": ("slow", ("jvm-gc-share", "ttsp-dominates")),
-    "jvm-heap-above-memory-limit": ("soon", ("jvm-near-memory-limit",)),
+    "jvm-heap-above-memory-limit": ("soon", ("jvm-near-memory-limit", "jvm-oom-killed")),
+    "jvm-stopped": ("stuck", ("attach-stopped",)),
     "attach-stopped": ("tools", ("attach-probe-failed",)),
     "attach-no-descriptor": ("tools", ("attach-probe-failed",)),
     "attach-listener-ended": ("tools", ("attach-probe-failed",)),

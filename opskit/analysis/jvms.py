@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.analysis.finding import Entity, Finding, most_severe_first
-from opskit.quantities import percent, size
+from opskit.quantities import duration, percent, size
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from opskit.analysis.finding import Severity
+    from opskit.collect.jvm_troubles import Killed, Stall
     from opskit.collect.jvms import Facts, Key, Reading, Seen
     from opskit.proc.cgroup.limits import CpuLimit
 
@@ -65,11 +67,17 @@ class Result(NamedTuple):
             before = look
 
 
-def judge(facts: Facts, sort: str = "pid") -> Result:
-    """Order the JVMs, and make the findings about them."""
+def judge(facts: Facts, sort: str = "pid", *, worst_first: bool = False) -> Result:
+    """Order the JVMs, and make the findings about them. `worst_first`: those with findings before the others."""
     rows = [_row(seen, facts.before.get(seen.key)) for seen in facts.seen]
-    found = (finding for row in rows for find in (_gc, _throttling, _memory) for finding in find(row))
-    return Result(facts, ordered(rows, sort), most_severe_first(found))
+    found = [finding for row in rows for find in _CHECKS for finding in find(row)]
+    stuck = (finding for row in rows for finding in _stuck(row, facts.stalls.get(row.seen.jvm.pid)))
+    findings = most_severe_first([*map(_killed, facts.killed), *stuck, *found])
+    rows = ordered(rows, sort)
+    if worst_first:
+        worst = [finding.entity.id for finding in findings if finding.severity != "note"]
+        rows.sort(key=lambda row: worst.index(row.seen.jvm.pid) if row.seen.jvm.pid in worst else len(worst))
+    return Result(facts, rows, findings)
 
 
 def _row(seen: Seen, before: Reading | None) -> Row:
@@ -204,3 +212,40 @@ def _memory(row: Row) -> Iterator[Finding]:
             f"maxCapacity of the generations in its hsperfdata, memory limit of {memory.path}",
             shell.command("opskit", "jvms", pid, "--vm-args"), None,
         )  # fmt: skip
+
+
+def _killed(jvm: Killed) -> Finding:
+    when = "while it was watched" if jvm.ago_s is None else f"{duration(jvm.ago_s)} ago"
+    limit = f" at the limit of {size(jvm.limit_bytes)} of {jvm.cgroup}" if jvm.limit_bytes else ""
+    is_old = jvm.ago_s is not None and jvm.ago_s > _LATELY_S
+    return Finding(
+        "jvm-oom-killed", "note" if is_old else "error", Entity("process", jvm.pid, jvm.start_ticks),
+        f"{jvm.main} was killed by the kernel's OOM killer {when}{limit}; raise the limit, or lower -Xmx or what it uses outside "
+        "of its heap", jvm.evidence,
+        next=shell.command("dmesg", "-T", shell.Syntax("|"), "grep", "-i", "killed process"),
+    )  # fmt: skip
+
+
+def _stuck(row: Row, stall: Stall | None) -> Iterator[Finding]:
+    """What keeps all of a JVM from running."""
+    jvm, stopped = row.seen.jvm, row.seen.stopped
+    process = Entity("process", jvm.pid, jvm.start_ticks)
+    if stopped is not None:
+        fix = stopped.resume if stopped.command else None
+        summary = f"{jvm.main} {stopped.why}: nothing in it runs" + ("" if fix else f"; {stopped.resume}")
+        severity: Severity = "error" if fix else "warning"  # a debugger or a pause is often intended
+        yield Finding("jvm-stopped", severity, process, summary, f"/proc/{jvm.pid}/stat, and its cgroups", fix)
+    elif stall is not None:
+        late, top = "", shell.command("top", "-H", "-p", jvm.pid)
+        if stall.thread is not None:
+            tid, name, used = stall.thread
+            late = f"; thread {name!r} (tid {tid}) used {percent(used)} of a CPU meanwhile"
+            top = shell.command("perf", "record", "-g", "-t", tid)
+        yield Finding(
+            "safepoint-not-reached", "error", process,
+            f"{jvm.main} is stuck: a safepoint was requested, and its threads have not stopped for {duration(stall.seconds)} or more{late}",
+            "the VM thread polls, and no counter of its hsperfdata has moved", next=top,
+        )  # fmt: skip
+
+
+_CHECKS = (_gc, _throttling, _memory)

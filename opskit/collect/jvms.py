@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opskit.collect.jvm_troubles import Killed, Stall, killed_before, killed_meanwhile, sleeps, stalls, vm_thread
 from opskit.errors import BadInput, NoSuchProcess, NotAJvm, NotPermitted
 from opskit.jvm.attach.attachable import attachable
+from opskit.jvm.attach.target import Stopped, frozen_in, why_stopped
 from opskit.jvm.discover import Survey, check_identifiable, find_jvm, survey
 from opskit.jvm.launch import jdk_release, parse_words
 from opskit.jvm.perfdata.counters import GcWork, Heap, gc_work, heap
 from opskit.jvm.perfdata.stop_clock import stopped_s
-from opskit.proc.cgroup.limits import CpuLimit, MemoryLimit, cpu_limit, frozen_by, memory_limit
+from opskit.proc.cgroup.limits import CpuLimit, MemoryLimit, cpu_limit, frozen_by, memory_limit, oom_kills
 from opskit.proc.cgroup.owner import CgroupOwner, owner_of
 from opskit.proc.cgroup.tree import cgroup_mounts, levels_of, parse_cgroup
 from opskit.proc.files.boot_time import age_s, parse_uptime
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from opskit.host import Host
     from opskit.jvm.attach.attachable import Attachable
     from opskit.jvm.discover import Jvm
+    from opskit.proc.cgroup.tree import Level
     from opskit.proc.files.mountinfo import Mount
 
     # (PID, start ticks): a later process with the same PID is another one.
@@ -69,6 +72,11 @@ class Seen(NamedTuple):
     attach: Attachable | None
     release: str | None
     words: tuple[str, ...] = ()
+    stopped: Stopped | None = None  # by a signal, a debugger or its cgroup
+    memory_levels: tuple[Level, ...] = ()
+    oom_kills: Mapping[str, int] = {}  # by cgroup, as of this look
+    vm_thread: int | None = None
+    vm_sleeps: int | None = None
 
     @property
     def key(self) -> Key:
@@ -89,6 +97,8 @@ class Facts(NamedTuple):
     advice: str | None  # what to do about missing rights
     coverage: Sequence[str]  # sentences about processes that were not read
     complete: bool  # no process of a copy is unreadable
+    killed: Sequence[Killed] = ()  # by the OOM killer
+    stalls: Mapping[int, Stall] = {}  # by PID: no safepoint is reached
 
 
 class Collector:
@@ -99,14 +109,24 @@ class Collector:
         self._before: dict[Key, Reading] = {}
         self._history: list[tuple[float, Mapping[Key, Reading]]] = []
         self._begun = host.monotonic()
+        self._last: dict[Key, Seen] = {}
+        self._killed: list[Killed] = []
 
     def look(self) -> Facts:
         """Read every JVM that was asked for. Raises NoSuchProcess when all of them have ended, NotAJvm, NotPermitted."""
         if self.ask.window_s is not None and not self._before:
-            self._before = {seen.key: seen.reading for seen in self._read(self._find())}
+            self._before = {seen.key: seen.reading for seen in self._read(self._find()[0])}
             self.host.sleep(self.ask.window_s)
-        found = self._find()
+        known = len(self._killed)
+        if not self._last and not self._before:
+            self._killed += killed_before(self.host, self.ask.pids)
+        found, ended = self._find()
+        self._note_killed(found)
+        if ended is not None and not found.jvms and len(self._killed) == known:
+            raise ended
         seen = self._read(found)
+        self._last = {each.key: each for each in seen}
+        slow = stalls(self.host, seen)
         before, self._before = self._before, {each.key: each.reading for each in seen}
         if self.ask.history:
             self._history.append((self.host.monotonic() - self._begun, self._before))
@@ -119,15 +139,17 @@ class Collector:
             advice=how_to_be_allowed(fs, "CAP_SYS_PTRACE CAP_DAC_READ_SEARCH") if foreign else None,
             coverage=list(coverage_lines(fs, *counts)),
             complete=fs.is_live or not found.denied,
+            killed=tuple(self._killed),
+            stalls=slow,
         )  # fmt: skip
 
-    def _find(self) -> Survey:
-        """The JVMs that were asked for, without those that ended since the last look."""
+    def _find(self) -> tuple[Survey, NoSuchProcess | None]:
+        """The JVMs that were asked for, without those that ended since the last look or were killed, and the error for these."""
         fs, ask, known = self.host.fs, self.ask, self._before
         if not ask.pids:
             found = survey(fs, self.host.clock_ticks)
             check_identifiable(fs, found)
-            return found._replace(jvms=[jvm for jvm in found.jvms if not ask.uids or jvm.uid in ask.uids])
+            return found._replace(jvms=[jvm for jvm in found.jvms if not ask.uids or jvm.uid in ask.uids]), None
         found = Survey([], [], [], [])
         ended: NoSuchProcess | None = None
         for pid in ask.pids:
@@ -135,15 +157,19 @@ class Collector:
             try:
                 jvm = find_jvm(fs, pid, self.host.clock_ticks)
             except (NoSuchProcess, NotAJvm):  # later also a zombie, or another program with that PID
-                if not known:
+                if not known and all(pid != killed.pid for killed in self._killed):
                     raise
             if jvm is None or (known and (pid, jvm.start_ticks) not in known):
                 ended = NoSuchProcess(pid, "it ended while it was watched")
             elif not ask.uids or jvm.uid in ask.uids:
                 found.jvms.append(jvm)
-        if ended is not None and not found.jvms:
-            raise ended
-        return found
+        return found, ended
+
+    def _note_killed(self, found: Survey) -> None:
+        """Note the JVMs that were killed since the last look."""
+        alive = {(jvm.pid, jvm.start_ticks) for jvm in found.jvms}
+        gone = [seen for key, seen in self._last.items() if key not in alive]
+        self._killed += killed_meanwhile(self.host, gone)
 
     def _read(self, found: Survey) -> list[Seen]:
         mounts = cgroup_mounts(self.host.fs, found.jvms[0].pid) if found.jvms else []
@@ -161,9 +187,11 @@ class Collector:
 
 def _see(host: Host, jvm: Jvm, mounts: list[Mount], ours: tuple[int, int] | None) -> Seen:
     fs = host.fs
+    tid = vm_thread(host, jvm.pid) if jvm.perf is not None and fs.is_live else None
+    slept = sleeps(host, jvm.pid, tid)
     stat = fs.load(parse_stat, jvm.pid, "stat")
     status = fs.load(parse_status, jvm.pid, "status")
-    place, memory, cpu, frozen = _cgroups(host, jvm, mounts)
+    place, memory, cpu, frozen, levels = _cgroups(host, jvm, mounts)
     stopped = stopped_s(jvm.perf) if jvm.perf else None
     reading = Reading(
         at_s=host.monotonic(),
@@ -180,19 +208,23 @@ def _see(host: Host, jvm: Jvm, mounts: list[Mount], ours: tuple[int, int] | None
     attach = attachable(fs, jvm, status, stat.state, frozen, ours) if ours is not None else None
     release = None if jvm.perf else jdk_release(fs, jvm).get("JAVA_VERSION")
     words = tuple(fs.maybe(parse_words, jvm.pid, "cmdline", default=()))
-    return Seen(jvm, reading, host.user_name(jvm.uid), place, memory, attach, release, words)
+    return Seen(
+        jvm, reading, host.user_name(jvm.uid), place, memory, attach, release, words,
+        stopped=why_stopped(fs, jvm.pid, stat.state, frozen=False) or (frozen_in(frozen) if frozen else None),
+        memory_levels=levels, oom_kills=oom_kills(fs, levels), vm_thread=tid, vm_sleeps=slept,
+    )  # fmt: skip
 
 
 def _cgroups(
     host: Host, jvm: Jvm, mounts: list[Mount]
-) -> tuple[CgroupOwner | None, MemoryLimit | None, CpuLimit | None, str | None]:
-    """Its container, pod or unit; its tightest memory limit and CPU quota; the cgroup that is frozen."""
+) -> tuple[CgroupOwner | None, MemoryLimit | None, CpuLimit | None, str | None, tuple[Level, ...]]:
+    """Its container, pod or unit; its tightest memory limit and CPU quota; the cgroup that is frozen; those of its memory."""
     memberships = host.fs.maybe(parse_cgroup, jvm.pid, "cgroup")
     if memberships is None:
-        return None, None, None, None
+        return None, None, None, None, ()
     fs, names = host.fs, ("memory", "cpu", "freezer")
     memory, cpu, freezer = (levels_of(fs, memberships, controller, mounts) for controller in names)
     if not freezer and memory and memory[0].version == 2:
         freezer = memory
     limit, quota = memory_limit(fs, memory) if memory else None, cpu_limit(fs, cpu) if cpu else None
-    return owner_of(memberships), limit, quota, frozen_by(fs, freezer) if freezer else None
+    return owner_of(memberships), limit, quota, frozen_by(fs, freezer) if freezer else None, memory or ()

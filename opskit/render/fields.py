@@ -63,9 +63,11 @@ class Field(Generic[R]):
 
     `value` is the attribute `name` unless given; `show` overrides the kind's. `below` names a row of a column of commands or
     sentences: on a terminal, where a cell may be wrapped, they are printed below the table, a line each.
+    In a Block of one line per row, `shrinks` is the width to which names may be shortened (0: never), and columns with the highest
+    `rank` are left out first (0: never).
     """
 
-    __slots__ = ("below", "help", "json", "kind", "name", "right", "show", "title", "value")
+    __slots__ = ("below", "help", "json", "kind", "name", "rank", "right", "show", "shrinks", "title", "value")
 
     def __init__(
         self,
@@ -79,8 +81,11 @@ class Field(Generic[R]):
         right: bool | None = None,
         json: bool = True,
         below: Callable[[R], str] | None = None,
+        rank: int = 0,
+        shrinks: int = 0,
     ) -> None:
         self.name, self.kind, self.title, self.help, self.json, self.below = name, kind, title, help, json, below
+        self.rank, self.shrinks = rank, shrinks
         self.value: Callable[[R], object] = value or attrgetter(name)
         self.show = show or kind.show
         self.right = kind.right if right is None else right

@@ -27,21 +27,16 @@ class Listing(NamedTuple):
 class Block(Generic[R]):
     """A table. `rows` are those to show, of `total`; `title` is a heading, where there is more than one block.
 
-    `listing`: how -f table shows the rows, where a row has several lines of its own.
+    `one_line`: on a terminal each row takes one line.
     """
 
-    __slots__ = ("columns", "listing", "rows", "title", "total")
+    __slots__ = ("columns", "one_line", "rows", "title", "total")
 
     def __init__(
-        self,
-        fields: Sequence[Field[R]],
-        rows: Sequence[R],
-        total: int,
-        title: str | None = None,
-        listing: Listing | None = None,
-    ) -> None:
+        self, fields: Sequence[Field[R]], rows: Sequence[R], total: int, title: str | None = None, *, one_line: bool = False
+    ) -> None:  # fmt: skip
         self.columns = [field for field in fields if field.title]
-        self.rows, self.total, self.title, self.listing = rows, total, title, listing
+        self.rows, self.total, self.title, self.one_line = rows, total, title, one_line
 
 
 class Sheet(NamedTuple):

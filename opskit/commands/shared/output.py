@@ -80,16 +80,16 @@ class Output(NamedTuple):
         for line in lines:
             click.echo(printable(line), err=True)
 
-    def render(self, report: Report, *, fit_height: bool = False) -> str:
-        """The report in the chosen format."""
+    def render(self, report: Report, *, fit_height: bool = False, screen: bool = False) -> str:
+        """The report in the chosen format; for a `screen` that is redrawn no more than fits on the terminal."""
         if self.format == "table":
             from opskit.render.formats import table
 
             if not self.terminal:
                 return table.render(report)
             size = os.get_terminal_size(sys.stdout.fileno())
-            height = (size.lines or 24) if fit_height else None
-            return table.render(report, size.columns or 80, height, color=self.color)
+            height = (size.lines or 24) if fit_height or screen else None
+            return table.render(report, size.columns or 80, height, color=self.color, screen=screen)
         rendered: str = import_module(f"opskit.render.formats.{self.format}").render(report)
         return rendered
 

@@ -58,8 +58,9 @@ class _Screen:
         first, self.last = self.last is None, report
         if self.out.written_at_the_end:
             return
-        block = self.out.render(report, fit_height=self.fit_height)
-        if self.out.format == "table" and self.out.terminal:
+        is_live = self.out.format == "table" and self.out.terminal
+        block = self.out.render(report, fit_height=self.fit_height, screen=is_live)
+        if is_live:
             self.out.repaint(block)
         elif self.out.path is None:
             self.out.write(block if first else "\n" + block)

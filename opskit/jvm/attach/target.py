@@ -129,8 +129,12 @@ def why_stopped(fs: ProcFS, pid: int, state: str, *, frozen: bool = True) -> Sto
     found = (optional(ancestry, fs, pid, controller) for controller in ("freezer", "pids", "memory") if frozen)
     cgroups = next(filter(None, found), None)
     path = frozen_by(fs, cgroups.levels) if cgroups else None
-    why = f"is frozen with its cgroup {path} (a paused container?)"
-    return None if path is None else Stopped(why, "unpause the container")
+    return None if path is None else frozen_in(path)
+
+
+def frozen_in(path: str) -> Stopped:
+    """What is said of a process in a frozen cgroup."""
+    return Stopped(f"is frozen with its cgroup {path} (a paused container?)", "unpause the container")
 
 
 def is_disabled(fs: ProcFS, jvm: Jvm) -> bool:

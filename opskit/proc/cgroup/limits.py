@@ -185,3 +185,10 @@ def frozen_by(fs: ProcFS, levels: tuple[Level, ...]) -> str | None:
         if frozen:
             return level.path
     return None
+
+
+def oom_kills(fs: ProcFS, levels: tuple[Level, ...]) -> dict[str, int]:
+    """By path, how many processes the OOM killer has killed in each cgroup since it was made, in v2 with those below it."""
+    names = {1: "memory.oom_control", 2: "memory.events"}
+    counted = ((level, level.table(fs, names[level.version]).get("oom_kill")) for level in levels)
+    return {level.path: count for level, count in counted if count is not None}

@@ -213,3 +213,11 @@ def _ptrace(request: int, pid: int, address: int, data: int) -> int:
     _libc.ptrace.restype = ctypes.c_long
     where, what = ctypes.c_void_p(address), ctypes.c_void_p(data)
     return _checked(_libc.ptrace(ctypes.c_long(request), ctypes.c_int(pid), where, what))
+
+
+def kernel_log() -> str:
+    """The kernel's log (syslog(2)); a newer part of it where it is large. Raises OSError: EPERM without CAP_SYSLOG."""
+    read_all, size_buffer, most = 3, 10, 16 << 20
+    size = min(_checked(_libc.klogctl(size_buffer, None, 0)), most)
+    buffer = ctypes.create_string_buffer(size)
+    return buffer.raw[: _checked(_libc.klogctl(read_all, buffer, size))].decode("utf-8", "replace")

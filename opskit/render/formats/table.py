@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
@@ -12,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from opskit.escape import printable
+from opskit.render.formats.one_line import clip, fit, middle
 from opskit.render.views.findings import finding_lines
 
 if TYPE_CHECKING:
@@ -23,11 +25,18 @@ if TYPE_CHECKING:
 _UNBOUNDED = 1 << 20  # off a terminal nothing is cut: as wide as the widest row
 _FEWEST = 3  # lines of a table's rows, also where they do not fit
 _GAP = 3  # between two columns
+_SCREEN_PARTS = 3  # a third of a screen for the findings
+_ESCAPES = re.compile(r"\x1b\[[0-9;]*m")  # of colours
 _PART, _AMOUNT = 9, 12  # of a longer word so much stays on one line; amounts up to that length are not folded
 
 
-def render(report: Report, width: int | None = None, height: int | None = None, *, color: bool = False) -> str:
-    """The whole report. `width` and `height` are a terminal's, in characters; None: no terminal, nothing is left out."""
+def render(
+    report: Report, width: int | None = None, height: int | None = None, *, color: bool = False, screen: bool = False
+) -> str:
+    """The whole report. `width` and `height` are a terminal's, in characters; None: no terminal, nothing is left out.
+
+    `screen`: no more lines than the height; a line for each finding, of which the worst take up to a third of them.
+    """
     out = io.StringIO()
     console = Console(
         file=out, width=width or _UNBOUNDED, force_terminal=color, no_color=not color, legacy_windows=False,
@@ -38,7 +47,7 @@ def render(report: Report, width: int | None = None, height: int | None = None, 
         # The terminal itself wraps it: a command that is copied from there stays one line.
         console.print(Text(printable(text), style=style), soft_wrap=True)
 
-    found = list(finding_lines(report.findings))
+    found = _short_findings(report, width, height) if screen and width and height else [*finding_lines(report.findings)]
     head = [(report.about.line, "dim"), *((each, "bold") for each in report.verdict), *((each, "") for each in found)]
     for sentence, style in head:
         line(sentence, style)
@@ -56,7 +65,29 @@ def render(report: Report, width: int | None = None, height: int | None = None, 
             line(command)
     for sentence, style in [*((each, "bold") for each in report.summary), *((each, "") for each in report.footer)]:
         line(sentence, style)
-    return "\n".join(row.rstrip() for row in out.getvalue().split("\n"))
+    lines = [row.rstrip() for row in out.getvalue().split("\n")]
+    return "\n".join(_cut(lines, width, height) if screen and width and height else lines)
+
+
+def _short_findings(report: Report, width: int, height: int) -> list[str]:
+    """A line each, most severe first as they come."""
+    shown = max(1, height // _SCREEN_PARTS)
+    lines = [f"{each.severity} ({each.entity.name}): {each.summary}" for each in report.findings]
+    rest = len(lines) - shown
+    kept = [clip(printable(line), width) for line in (lines if rest <= 0 else lines[: shown - 1])]
+    return kept if rest <= 0 else [*kept, f"… {rest + 1:,} more findings; without -w they are shown in full"]
+
+
+def _cut(lines: list[str], width: int, height: int) -> list[str]:
+    """The lines that fit into the height without the last row, where the cursor is."""
+    left = height - 1
+    kept = []
+    for line in lines:
+        left -= max(1, -(-cell_len(_ESCAPES.sub("", line)) // width))
+        if left < 0:
+            break
+        kept.append(line)
+    return kept if kept[-1:] == [""] else [*kept, ""]
 
 
 def _listed(block: Block[Any], listing: Listing, fits: int | None, width: int | None) -> list[str]:
@@ -116,9 +147,18 @@ def _below(block: Block[Any], count: int) -> list[str]:
 
 
 def _build(console: Console, block: Block[Any], columns: Sequence[Field[Any]], count: int) -> Table:
+    widths: Sequence[int | None]
+    cells: list[list[tuple[str, ...]]]
+    if block.one_line and block.rows and console.width != _UNBOUNDED:
+        # Of all rows, so that a column stays where it is when fewer of them fit.
+        every = [[printable(column.human(row)) for column in columns] for row in block.rows]
+        kept = fit(columns, every, console.width, _GAP)
+        columns, widths = [columns[index] for index in kept], [*kept.values()]
+        cells = [[(middle(row[index], width),) for index, width in kept.items()] for row in every[:count]]
+    else:
+        cells = [[tuple(map(printable, column.lines(row))) for column in columns] for row in block.rows[:count]]
+        widths = _widths(console, columns, cells) or [None] * len(columns)
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    cells = [[tuple(map(printable, column.lines(row))) for column in columns] for row in block.rows[:count]]
-    widths: Sequence[int | None] = _widths(console, columns, cells) or [None] * len(columns)
     for column, width in zip(columns, widths):
         table.add_column(Text(column.title), justify="right" if column.right else "left", overflow="fold", width=width)
     for row in cells:

@@ -24,19 +24,26 @@ _SAID_ELSEWHERE = frozenset({"other-user", "openj9", "native-image"})
 
 
 class Shown(NamedTuple):
-    """What to show: `vm_args`, with the values of -D and of agents where `properties`; `top` None or 0: every row."""
+    """What to show: `vm_args`, with the values of -D and of agents where `properties`; `top` None or 0: every row.
+
+    `terminal`: one line per JVM in each table; `live`: one table, which is redrawn.
+    """
 
     vm_args: bool
     properties: bool
     top: int | None = None
+    terminal: bool = False
+    live: bool = False
 
 
 def report(about: About, result: Result, shown: Shown, *, is_text: bool) -> Report:
     """The verdict, the tables, and why values are unknown."""
     rows, facts = result.rows, result.facts
     first = rows[: shown.top or None]
-    columns = [IDENTITY, USE, *([[USE[0], _vm_args(shown)]] if shown.vm_args else ())]
-    blocks = [Block(fields, first, len(rows)) for fields in columns] if rows else []
+    columns = [LIVE] if shown.live else [IDENTITY_LINE, USE_LINE] if shown.terminal else [IDENTITY, USE]
+    blocks = [Block(fields, first, len(rows), one_line=shown.terminal) for fields in columns] if rows else []
+    if shown.vm_args and rows:
+        blocks.append(Block([USE[0], _vm_args(shown)], first, len(rows)))
     counted = plural(len(rows), "JVM") + (f", {plural(len(result.findings), 'finding')}" if result.findings else "")
     return Report(
         about,
@@ -111,6 +118,32 @@ def _cpu_cell(row: Row) -> str:
     return f"{_percent(row.shares.cpu_percent)} / {quota}"
 
 
+def _short(share: float | None) -> str:
+    """A share of the time in few characters; "-" if it is unknown."""
+    return "-" if share is None else "<1 %" if 0 < share < 1 else f"{share:.0f} %"
+
+
+def _heap_of_max(row: Row) -> str:
+    """`83 / 256 MiB`; "-" for what is unknown."""
+    heap = row.seen.reading.heap
+    if heap is None:
+        return "-"
+    return f"- / {sizes((heap.max_bytes,))}" if heap.used_bytes is None else sizes((heap.used_bytes, heap.max_bytes))
+
+
+def _rss_of_limit(row: Row) -> str:
+    rss, memory = row.seen.reading.rss_bytes, row.seen.memory
+    if rss is None or memory is None or memory.limit_bytes is None:
+        return "-" if rss is None else sizes((rss,))
+    return sizes((rss, memory.limit_bytes))
+
+
+def _cpu_of_quota(row: Row) -> str:
+    cpu, share = row.seen.reading.cpu, row.shares.cpu_percent
+    used = "-" if share is None else f"{share:.0f}"
+    return f"{used} %" if cpu is None or cpu.cpus is None else f"{used} / {cpu.cpus * 100:g} %"
+
+
 def _throttled_cell(row: Row) -> str:
     cpu = row.seen.reading.cpu
     return "no quota" if cpu is not None and cpu.cpus is None else _percent(row.shares.throttled_percent)
@@ -127,6 +160,10 @@ def _attach(row: Row) -> str | None:
 
 def _attach_cell(row: Row) -> str:
     return (_attach(row) or "unknown").replace("no:", "no: ").replace("-", " ")
+
+
+def _where(row: Row) -> str:
+    return row.seen.place.label if row.seen.place else ""
 
 
 def _vm_args(shown: Shown) -> Field[Row]:
@@ -244,7 +281,7 @@ IDENTITY: Sequence[Field[Row]] = (
     Field("user", TEXT, "user", _at("seen.user")),
     Field("main", TEXT, "main class or jar", _at("seen.jvm.main")),
     _column("JDK", _jdk_cell),
-    _column("container, pod or unit", lambda row: row.seen.place.label if row.seen.place else ""),
+    _column("container, pod or unit", _where),
     Field("uptime", SECONDS, "uptime", _at("seen.reading.age_s"), show=short_duration),
     Field("threads", COUNT, "threads", _at("seen.reading.threads")),
     _column("attach", _attach_cell),
@@ -259,6 +296,33 @@ USE: Sequence[Field[Row]] = (
     Field("collections", COUNT, "GCs", _at("seen.reading.gc.collections")),
     Field("stopped", NUMBER, "stopped", _at("shares.stopped_percent"), show=_percent),
 )
+_LINE: dict[str, Field[Row]] = {
+    field.name: field
+    for field in (
+        Field("pid", ID, "pid", _at("seen.jvm.pid")),
+        Field("main", TEXT, "main", _at("seen.jvm.main"), shrinks=10),
+        Field("cpu", NUMBER, "CPU", _cpu_of_quota, rank=1),
+        Field("throttled", NUMBER, "throttled", lambda row: _short(row.shares.throttled_percent), rank=9),
+        Field("heap", SIZE, "heap / max", _heap_of_max, show=str, rank=2),
+        Field("rss", SIZE, "RSS / limit", _rss_of_limit, show=str, rank=4),
+        Field("gc", NUMBER, "GC", lambda row: _short(row.shares.gc_percent), rank=3),
+        Field("collections", COUNT, "GCs", _at("seen.reading.gc.collections"), rank=11),
+        Field("stopped", NUMBER, "stopped", lambda row: _short(row.shares.stopped_percent), rank=6),
+        Field("threads", COUNT, "threads", _at("seen.reading.threads"), rank=10),
+        Field("attach", TEXT, "attach", _attach_cell, rank=5),
+        Field("where", TEXT, "cgroup", _where, shrinks=12, rank=7),
+        Field("uptime", SECONDS, "uptime", _at("seen.reading.age_s"), show=short_duration, rank=8),
+        Field("user", TEXT, "user", _at("seen.user"), shrinks=6, rank=12),
+        Field("jdk", TEXT, "JDK", _jdk_cell, shrinks=8, rank=13),
+    )
+}
+LIVE: Sequence[Field[Row]] = [*_LINE.values()]
+IDENTITY_LINE: Sequence[Field[Row]] = [
+    _LINE[name] for name in ("pid", "user", "main", "jdk", "where", "uptime", "threads", "attach")
+]
+USE_LINE: Sequence[Field[Row]] = [
+    _LINE[name] for name in ("pid", "cpu", "throttled", "heap", "rss", "gc", "collections", "stopped")
+]
 # Of JVMs in a sample: what changes.
 SAMPLE: Sequence[Field[tuple[Key, Reading, Shares]]] = (
     Field("pid", ID, value=lambda sample: sample[0][0]),

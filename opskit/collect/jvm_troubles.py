@@ -1,0 +1,166 @@
+"""JVMs that the kernel killed for memory, and JVMs in which nothing runs because a safepoint is not reached. Nothing is sent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opskit.errors import BadInput
+from opskit.jvm.attach.deadline import busiest, thread_times
+from opskit.jvm.launch import main_of_command
+from opskit.jvm.perfdata.hsperfdata import parse_hsperfdata
+from opskit.proc.cgroup.limits import oom_kills
+from opskit.proc.files.boot_time import parse_uptime
+from opskit.proc.files.kernel_log import parse_oom_kills
+from opskit.proc.files.status import parse_status
+from opskit.proc.fs import ids, optional
+from opskit.proc.namespaces import in_initial
+from opskit.quantities import integer
+from opskit.records import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from opskit.collect.jvms import Seen
+    from opskit.host import Host
+    from opskit.jvm.discover import Jvm
+    from opskit.proc.files.kernel_log import OomKill
+
+_VM_THREAD, _FIRST_THREADS = "VM Thread", 256  # HotSpot starts its own threads first
+# The VM thread sleeps a millisecond or less at a time while it waits for threads; idle, a second.
+_WAITING_PER_S, _CONFIRM_S, _SUSPICIOUS = 200.0, 1.0, 2
+_COUNTERS = ("sun.rt.safepoints", "sun.rt.safepointSyncTime")
+_LARGEST_FILE_BYTES = 16 << 20
+_START_SLACK_S = 2.0
+
+
+class Killed(NamedTuple):
+    """A JVM that the OOM killer ended. `ago_s` None: in the window. `cgroup`: the one whose counter or limit shows it."""
+
+    pid: int
+    start_ticks: int | None
+    main: str
+    ago_s: float | None
+    cgroup: str | None
+    limit_bytes: int | None
+    evidence: str
+
+
+class Stall(NamedTuple):
+    """A safepoint that was not reached for `seconds`, and the thread that used most CPU meanwhile: (TID, name, share of a CPU)."""
+
+    seconds: float
+    thread: tuple[int, str, float] | None
+
+
+def kernel_kills(host: Host) -> dict[int, OomKill]:
+    """The last kill of each PID in the kernel's log; empty where it cannot be read, or has other PIDs than we."""
+    if not host.is_own or not in_initial(host.fs, "pid"):
+        return {}
+    from opskit.proc.kernel.syscalls import kernel_log
+
+    return {kill.pid: kill for kill in parse_oom_kills(optional(kernel_log, default=""))}
+
+
+def killed_before(host: Host, pids: Sequence[int] = ()) -> Iterator[Killed]:
+    """JVMs that left their hsperfdata file in /tmp, and that the kernel's log names as killed. `pids`: only these."""
+    fs = host.fs
+    left = []
+    for user in [name for name in fs.names_root("tmp") if name.startswith("hsperfdata_")] if host.is_own else []:
+        for pid in ids(fs.names_root("tmp", user)):
+            if not fs.exists(pid) and (not pids or pid in pids):
+                left.append((pid, "/".join((fs.root, "tmp", user))))
+    kills = kernel_kills(host) if left else {}
+    uptime_s = fs.maybe(parse_uptime, "uptime")
+    for pid, directory in left:
+        if pid in kills and uptime_s is not None:
+            _, data = optional(fs.read_untrusted, directory, str(pid), _LARGEST_FILE_BYTES, default=(None, b""))
+            killed = _of_file(data, f"{directory}/{pid}", kills[pid], host.now().timestamp(), uptime_s)
+            if killed is not None:
+                yield killed
+
+
+def _of_file(data: bytes, path: str, kill: OomKill, now_s: float, uptime_s: float) -> Killed | None:
+    """None where the file is that of a later process with this PID, or damaged."""
+    try:
+        perf = parse_hsperfdata(data, path)
+    except BadInput:
+        return None
+    ago_s, began_ms = max(0.0, uptime_s - kill.at_s), perf.number("sun.rt.createVmBeginTime") or 0
+    if began_ms / 1000 > now_s - ago_s + _START_SLACK_S:
+        return None
+    main = main_of_command(perf.text("sun.rt.javaCommand") or "") or "java"
+    what = "the kernel's log names it, out of memory " + (
+        "at its cgroup's limit" if kill.by_cgroup else "of the machine"
+    )
+    return Killed(kill.pid, None, main, ago_s, None, None, f"{what}; {path} is left")
+
+
+def killed_meanwhile(host: Host, gone: Sequence[Seen]) -> Iterator[Killed]:
+    """Those of the JVMs that ended since the last look that were killed: by the kernel's log, or a counter of their cgroup."""
+    kills = kernel_kills(host) if gone else {}
+    uptime_s = host.fs.maybe(parse_uptime, "uptime") or 0.0
+    for seen in gone:
+        pid, start_ticks, limit = seen.jvm.pid, seen.jvm.start_ticks, seen.memory
+        kill, start_s = kills.get(pid), (start_ticks or 0) / host.clock_ticks
+        counted = _counted(host, seen)
+        if kill is not None and start_s <= kill.at_s <= uptime_s + _START_SLACK_S:
+            evidence = "the kernel's log names it"
+        elif counted is not None:
+            evidence = f"oom_kill of {counted[0]} went from {counted[1]} to {counted[2]} when it ended"
+        else:
+            continue
+        path, limit_bytes = (limit.path, limit.limit_bytes) if limit is not None else (None, None)
+        yield Killed(pid, start_ticks, seen.jvm.main, None, path, limit_bytes, evidence)
+
+
+def _counted(host: Host, seen: Seen) -> tuple[str, int, int] | None:
+    """(cgroup, count before, count now) of the nearest cgroup of the JVM that still exists, if it has counted a kill since."""
+    now = oom_kills(host.fs, seen.memory_levels)
+    for level in seen.memory_levels:
+        if level.path in now:
+            before, after = seen.oom_kills.get(level.path, 0), now[level.path]
+            return (level.path, before, after) if after > before else None
+    return None
+
+
+def vm_thread(host: Host, pid: int) -> int | None:
+    """The TID of HotSpot's VM thread; None where threads have no names (JDK 8)."""
+    tids = optional(host.fs.tids, pid, default=[])[:_FIRST_THREADS]
+    return next((tid for tid in tids if host.fs.maybe(str.rstrip, pid, "task", tid, "comm") == _VM_THREAD), None)
+
+
+def sleeps(host: Host, pid: int, tid: int | None) -> int | None:
+    """How often a thread has given up its CPU."""
+    status = None if tid is None else host.fs.maybe(parse_status, pid, "task", tid, "status")
+    return None if status is None else integer(status.fields.get("voluntary_ctxt_switches", ""))
+
+
+def stalls(host: Host, seen: Sequence[Seen]) -> dict[int, Stall]:
+    """By PID, the JVMs whose VM thread has waited for a safepoint all the time. Takes a second if one is suspected, else nothing."""
+    suspects = []
+    for each in seen:
+        now = sleeps(host, each.jvm.pid, each.vm_thread)
+        if now is not None and each.vm_sleeps is not None and now - each.vm_sleeps >= _SUSPICIOUS:
+            suspects.append((each.jvm, each.vm_thread, now, thread_times(host.fs, each.jvm.pid)))
+    if not suspects:
+        return {}
+    begun = host.monotonic()
+    host.sleep(_CONFIRM_S)
+    found = {}
+    for jvm, tid, before, times in suspects:
+        after, seconds = sleeps(host, jvm.pid, tid), host.monotonic() - begun
+        if after is None or (after - before) / seconds < _WAITING_PER_S or _has_moved(host, jvm):
+            continue
+        used = busiest(times, thread_times(host.fs, jvm.pid), seconds * host.clock_ticks)
+        found[jvm.pid] = Stall(seconds, used)
+    return found
+
+
+def _has_moved(host: Host, jvm: Jvm) -> bool:
+    """Whether a safepoint was requested or reached since the JVM was read; True where that is unknown."""
+    if jvm.perf is None or not jvm.perf.source.startswith("/"):
+        return True
+    directory, _, name = jvm.perf.source.rpartition("/")
+    _, data = optional(host.fs.read_untrusted, directory, name, _LARGEST_FILE_BYTES, default=(None, b""))
+    later = optional(parse_hsperfdata, data, jvm.perf.source)
+    return later is None or any(later.number(name) != jvm.perf.number(name) for name in _COUNTERS)

@@ -26,6 +26,7 @@ THROTTLED_PERCENT = 5.0  # of the scheduler periods
 MEMORY_PERCENT = 90.0  # of the limit at which the kernel kills
 # Since a JVM's start: in the first seconds it warms up, and what happened days ago may be over.
 _WARM_S, _LATELY_S = 10.0, 24 * 3600.0
+_JUST_NOW_S = 900.0  # since a kill: it may have been restarted, and the cause mended
 
 
 class Shares(NamedTuple):
@@ -108,7 +109,7 @@ def _percent(part: float, whole: float | None) -> float | None:
 
 
 def _capped(share: float | None) -> float | None:
-    """A share of the time. A pause is counted when it ends, so that a window may get more of it than fits."""
+    """A share of the time. A stop is counted when it ends, so that a window may get more of it than fits."""
     return None if share is None else min(share, 100.0)
 
 
@@ -217,10 +218,10 @@ def _memory(row: Row) -> Iterator[Finding]:
 def _killed(jvm: Killed) -> Finding:
     when = "while it was watched" if jvm.ago_s is None else f"{duration(jvm.ago_s)} ago"
     limit = f" at the limit of {size(jvm.limit_bytes)} of {jvm.cgroup}" if jvm.limit_bytes else ""
-    is_old = jvm.ago_s is not None and jvm.ago_s > _LATELY_S
+    is_old = jvm.ago_s is not None and jvm.ago_s > _JUST_NOW_S
     return Finding(
         "jvm-oom-killed", "note" if is_old else "error", Entity("process", jvm.pid, jvm.start_ticks),
-        f"{jvm.main} was killed by the kernel's OOM killer {when}{limit}; raise the limit, or lower -Xmx or what it uses outside "
+        f"{jvm.main} was killed by the kernel's OOM killer{limit} {when}; raise the limit, or lower -Xmx or what it uses outside "
         "of its heap", jvm.evidence,
         next=shell.command("dmesg", "-T", shell.Syntax("|"), "grep", "-i", "killed process"),
     )  # fmt: skip

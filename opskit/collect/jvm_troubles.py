@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.errors import BadInput
-from opskit.jvm.attach.deadline import busiest, thread_times
 from opskit.jvm.launch import main_of_command
 from opskit.jvm.perfdata.hsperfdata import parse_hsperfdata
 from opskit.proc.cgroup.limits import oom_kills
 from opskit.proc.files.boot_time import parse_uptime
 from opskit.proc.files.kernel_log import parse_oom_kills
 from opskit.proc.files.status import parse_status
-from opskit.proc.fs import ids, optional
+from opskit.proc.fs import optional
 from opskit.proc.namespaces import in_initial
 from opskit.quantities import integer
 from opskit.records import NamedTuple
@@ -27,10 +25,13 @@ if TYPE_CHECKING:
 
 _VM_THREAD, _FIRST_THREADS = "VM Thread", 256  # HotSpot starts its own threads first
 # The VM thread sleeps a millisecond or less at a time while it waits for threads; idle, a second.
-_WAITING_PER_S, _CONFIRM_S, _SUSPICIOUS = 200.0, 1.0, 2
+_WAITING_PER_S, _CONFIRM_S, _SUSPICIOUS = 200.0, 1.0, 3
 _COUNTERS = ("sun.rt.safepoints", "sun.rt.safepointSyncTime")
 _LARGEST_FILE_BYTES = 16 << 20
-_START_SLACK_S = 2.0
+_CLOCK_SLACK_S = 10.0  # between the clock of the kernel's log and the others
+_LATELY_S = 24 * 3600.0
+_GAP_S = 0.01
+_TMP = "tmp"
 
 
 class Killed(NamedTuple):
@@ -54,56 +55,52 @@ class Stall(NamedTuple):
 
 def kernel_kills(host: Host) -> dict[int, OomKill]:
     """The last kill of each PID in the kernel's log; empty where it cannot be read, or has other PIDs than we."""
-    if not host.is_own or not in_initial(host.fs, "pid"):
+    if not host.is_own or not in_initial(host.fs, "pid") or host.fs.maybe(_has_killed, "vmstat") is False:
         return {}
     from opskit.proc.kernel.syscalls import kernel_log
 
     return {kill.pid: kill for kill in parse_oom_kills(optional(kernel_log, default=""))}
 
 
+def _has_killed(vmstat: str) -> bool:
+    """Whether the OOM killer has killed at all since boot; True where this kernel does not count it."""
+    return "\noom_kill 0\n" not in vmstat
+
+
 def killed_before(host: Host, pids: Sequence[int] = ()) -> Iterator[Killed]:
-    """JVMs that left their hsperfdata file in /tmp, and that the kernel's log names as killed. `pids`: only these."""
+    """Processes named java, or with one of these `pids`, that the kernel's log names as killed within the last day."""
+    uptime_s = host.fs.maybe(parse_uptime, "uptime") or 0.0
+    for pid, kill in kernel_kills(host).items():
+        ago_s = max(0.0, uptime_s - kill.at_s)
+        wanted = pid in pids if pids else kill.comm == "java" and ago_s <= _LATELY_S
+        if wanted and not host.fs.exists(pid):
+            main, path = _main_left(host, pid, host.now().timestamp() - ago_s) or (kill.comm, None)
+            evidence = "the kernel's log names it" + (f"; {path} is left" if path else "")
+            evidence += "" if kill.by_cgroup else "; the whole machine was out of memory"
+            yield Killed(pid, None, main, ago_s, None, None, evidence)
+
+
+def _main_left(host: Host, pid: int, ended_s: float) -> tuple[str, str] | None:
+    """The main class in the hsperfdata file that a JVM has left, until the next JVM of its user starts, and the file's path."""
     fs = host.fs
-    left = []
-    for user in [name for name in fs.names_root("tmp") if name.startswith("hsperfdata_")] if host.is_own else []:
-        for pid in ids(fs.names_root("tmp", user)):
-            if not fs.exists(pid) and (not pids or pid in pids):
-                left.append((pid, "/".join((fs.root, "tmp", user))))
-    kills = kernel_kills(host) if left else {}
-    uptime_s = fs.maybe(parse_uptime, "uptime")
-    for pid, directory in left:
-        if pid in kills and uptime_s is not None:
-            _, data = optional(fs.read_untrusted, directory, str(pid), _LARGEST_FILE_BYTES, default=(None, b""))
-            killed = _of_file(data, f"{directory}/{pid}", kills[pid], host.now().timestamp(), uptime_s)
-            if killed is not None:
-                yield killed
-
-
-def _of_file(data: bytes, path: str, kill: OomKill, now_s: float, uptime_s: float) -> Killed | None:
-    """None where the file is that of a later process with this PID, or damaged."""
-    try:
-        perf = parse_hsperfdata(data, path)
-    except BadInput:
-        return None
-    ago_s, began_ms = max(0.0, uptime_s - kill.at_s), perf.number("sun.rt.createVmBeginTime") or 0
-    if began_ms / 1000 > now_s - ago_s + _START_SLACK_S:
-        return None
-    main = main_of_command(perf.text("sun.rt.javaCommand") or "") or "java"
-    what = "the kernel's log names it, out of memory " + (
-        "at its cgroup's limit" if kill.by_cgroup else "of the machine"
-    )
-    return Killed(kill.pid, None, main, ago_s, None, None, f"{what}; {path} is left")
+    for user in [name for name in fs.names_root("tmp") if name.startswith("hsperfdata_")]:
+        directory = f"{fs.root}/{_TMP}/{user}"
+        _, data = optional(fs.read_untrusted, directory, str(pid), _LARGEST_FILE_BYTES, default=(None, b""))
+        perf = optional(parse_hsperfdata, data, directory)
+        began_s = ((perf and perf.number("sun.rt.createVmBeginTime")) or 0) / 1000
+        if perf is not None and began_s <= ended_s + _CLOCK_SLACK_S:
+            return main_of_command(perf.text("sun.rt.javaCommand") or "") or "java", f"{directory}/{pid}"
+    return None
 
 
 def killed_meanwhile(host: Host, gone: Sequence[Seen]) -> Iterator[Killed]:
     """Those of the JVMs that ended since the last look that were killed: by the kernel's log, or a counter of their cgroup."""
     kills = kernel_kills(host) if gone else {}
-    uptime_s = host.fs.maybe(parse_uptime, "uptime") or 0.0
     for seen in gone:
         pid, start_ticks, limit = seen.jvm.pid, seen.jvm.start_ticks, seen.memory
         kill, start_s = kills.get(pid), (start_ticks or 0) / host.clock_ticks
         counted = _counted(host, seen)
-        if kill is not None and start_s <= kill.at_s <= uptime_s + _START_SLACK_S:
+        if kill is not None and start_s - _CLOCK_SLACK_S <= kill.at_s:
             evidence = "the kernel's log names it"
         elif counted is not None:
             evidence = f"oom_kill of {counted[0]} went from {counted[1]} to {counted[2]} when it ended"
@@ -136,8 +133,12 @@ def sleeps(host: Host, pid: int, tid: int | None) -> int | None:
 
 
 def stalls(host: Host, seen: Sequence[Seen]) -> dict[int, Stall]:
-    """By PID, the JVMs whose VM thread has waited for a safepoint all the time. Takes a second if one is suspected, else nothing."""
+    """By PID, the JVMs whose VM thread has waited for a safepoint all the time. Takes 10 ms, and a second if one is suspected."""
+    from opskit.jvm.attach.deadline import busiest, thread_times
+
     suspects = []
+    if any(each.vm_sleeps is not None for each in seen):
+        host.sleep(_GAP_S)
     for each in seen:
         now = sleeps(host, each.jvm.pid, each.vm_thread)
         if now is not None and each.vm_sleeps is not None and now - each.vm_sleeps >= _SUSPICIOUS:

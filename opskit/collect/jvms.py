@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from opskit.collect.jvm_troubles import Killed, Stall, killed_before, killed_meanwhile, sleeps, stalls, vm_thread
 from opskit.errors import BadInput, NoSuchProcess, NotAJvm, NotPermitted
-from opskit.jvm.attach.attachable import attachable
+from opskit.jvm.attach.attachable import NO_SAFEPOINT, attachable
 from opskit.jvm.attach.target import Stopped, frozen_in, why_stopped
 from opskit.jvm.discover import Survey, check_identifiable, find_jvm, survey
 from opskit.jvm.launch import jdk_release, parse_words
-from opskit.jvm.perfdata.counters import GcWork, Heap, gc_work, heap
+from opskit.jvm.perfdata.counters import GcWork, Heap, gc_work, heap, running_pause_s
 from opskit.jvm.perfdata.stop_clock import stopped_s
 from opskit.proc.cgroup.limits import CpuLimit, MemoryLimit, cpu_limit, frozen_by, memory_limit, oom_kills
 from opskit.proc.cgroup.owner import CgroupOwner, owner_of
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from opskit.host import Host
     from opskit.jvm.attach.attachable import Attachable
     from opskit.jvm.discover import Jvm
+    from opskit.jvm.perfdata.hsperfdata import PerfData
     from opskit.proc.cgroup.tree import Level
     from opskit.proc.files.mountinfo import Mount
 
@@ -119,7 +120,7 @@ class Collector:
             self.host.sleep(self.ask.window_s)
         known = len(self._killed)
         if not self._last and not self._before:
-            self._killed += killed_before(self.host, self.ask.pids)
+            self._killed += killed_before(self.host, self.ask.pids) if not self.ask.uids else ()
         found, ended = self._find()
         self._note_killed(found)
         if ended is not None and not found.jvms and len(self._killed) == known:
@@ -127,6 +128,7 @@ class Collector:
         seen = self._read(found)
         self._last = {each.key: each for each in seen}
         slow = stalls(self.host, seen)
+        seen = [each._replace(attach=NO_SAFEPOINT) if each.attach and each.jvm.pid in slow else each for each in seen]
         before, self._before = self._before, {each.key: each.reading for each in seen}
         if self.ask.history:
             self._history.append((self.host.monotonic() - self._begun, self._before))
@@ -192,13 +194,13 @@ def _see(host: Host, jvm: Jvm, mounts: list[Mount], ours: tuple[int, int] | None
     stat = fs.load(parse_stat, jvm.pid, "stat")
     status = fs.load(parse_status, jvm.pid, "status")
     place, memory, cpu, frozen, levels = _cgroups(host, jvm, mounts)
-    stopped = stopped_s(jvm.perf) if jvm.perf else None
+    gc, stopped = _stops(jvm.perf, host.now().timestamp() if fs.is_live else None)
     reading = Reading(
         at_s=host.monotonic(),
         age_s=age_s(fs.maybe(parse_uptime, "uptime"), stat.start_ticks, host.clock_ticks),
         cpu_s=(stat.user_ticks + stat.system_ticks) / host.clock_ticks,
-        gc=gc_work(jvm.perf) if jvm.perf else GcWork(None, None, None),
-        stopped_s=stopped if stopped is None or stopped >= 0 else None,
+        gc=gc,
+        stopped_s=stopped,
         cpu=cpu,
         heap=heap(jvm.perf) if jvm.perf else None,
         rss_bytes=status.bytes_of("VmRSS"),
@@ -213,6 +215,17 @@ def _see(host: Host, jvm: Jvm, mounts: list[Mount], ours: tuple[int, int] | None
         stopped=why_stopped(fs, jvm.pid, stat.state, frozen=False) or (frozen_in(frozen) if frozen else None),
         memory_levels=levels, oom_kills=oom_kills(fs, levels), vm_thread=tid, vm_sleeps=slept,
     )  # fmt: skip
+
+
+def _stops(perf: PerfData | None, now_s: float | None) -> tuple[GcWork, float | None]:
+    """GC work and time at safepoints, with the pause that is going on. `now_s` None: a copy, which has no now."""
+    if perf is None:
+        return GcWork(None, None, None), None
+    work, stopped = gc_work(perf), stopped_s(perf)
+    going_on_s = 0.0 if now_s is None else running_pause_s(perf, now_s)
+    if work.pause_s is not None:
+        work = work._replace(pause_s=work.pause_s + going_on_s)
+    return work, None if stopped is None or stopped < 0 else stopped + going_on_s
 
 
 def _cgroups(

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 class Attachable(NamedTuple):
-    """Whether opskit could attach, by what is visible from outside: nothing is sent, connected or created.
+    """Whether opskit could attach, by what is visible from outside.
 
-    `code`: a word for a column, `yes` or why not; `why`: the sentence for it. A yes can be wrong (a JVM that never reaches a safepoint): `opskit hsperf-check PID --probe` tries it.
+    `code`: a word for a column, `yes` or why not; `why`: the sentence for it. `opskit hsperf-check PID --probe` tries it.
     """
 
     code: str
@@ -31,6 +31,7 @@ class Attachable(NamedTuple):
 
 
 YES = Attachable("yes")
+NO_SAFEPOINT = Attachable("no-safepoint", "its threads do not stop for a safepoint, without which it cannot answer")
 _TO_START_ITS_LISTENER = "CAP_SETUID CAP_SETGID CAP_KILL"  # to make its trigger file as its user, and to signal it
 
 

@@ -108,3 +108,15 @@ def gc_work(perf: PerfData) -> GcWork:
     cycles = name is not None and name.startswith("ZGC")
     collections = None if cycles else sum(count or 0 for count in counts[:2])
     return GcWork(collections, sum(count for count, _ in known), sum(time for _, time in known))
+
+
+def running_pause_s(perf: PerfData, now_s: float) -> float:
+    """How long the GC pause lasts that is going on; 0 outside of one. Its time is counted at its end. `now_s`: the wall clock."""
+    began_ms = perf.number("sun.rt.createVmBeginTime")
+    times = [
+        [perf.ticks_s(f"sun.gc.collector.{number}.last{end}Time") for end in ("Entry", "Exit")] for number in range(3)
+    ]
+    entries = [entry for entry, end in times if entry is not None and end is not None and entry > end]
+    if began_ms is None or not entries or collector(perf) == "Shenandoah":
+        return 0.0
+    return max(0.0, now_s - began_ms / 1000 - max(entries))

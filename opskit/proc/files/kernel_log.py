@@ -11,7 +11,7 @@ import re
 from opskit.quantities import decimal, integer
 from opskit.records import NamedTuple
 
-_KILL = r"(?:<\d{1,4}>)?\[ {0,12}(\d{1,12}\.\d{1,9})\] (Memory cgroup out of memory|Out of memory): Killed process (\d{1,10}) "
+_KILL = r"(?:<\d{1,4}>)?\[ {0,12}(\d{1,12}\.\d{1,9})\] (Memory cgroup out of memory|Out of memory): Killed process (\d{1,10}) \((.{0,15})\) "
 _CGROUP = "Memory cgroup"
 
 
@@ -20,6 +20,7 @@ class OomKill(NamedTuple):
 
     pid: int
     at_s: float
+    comm: str
     by_cgroup: bool
 
 
@@ -29,5 +30,6 @@ def parse_oom_kills(text: str) -> list[OomKill]:
     for line in text.split("\n"):
         found = re.match(_KILL, line) if "Killed process " in line else None
         if found:
-            kills.append(OomKill(integer(found[3]) or 0, decimal(found[1]) or 0.0, found[2].startswith(_CGROUP)))
+            at_s, pid = decimal(found[1]) or 0.0, integer(found[3]) or 0
+            kills.append(OomKill(pid, at_s, found[4], found[2].startswith(_CGROUP)))
     return kills

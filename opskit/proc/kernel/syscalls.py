@@ -220,4 +220,5 @@ def kernel_log() -> str:
     read_all, size_buffer, most = 3, 10, 16 << 20
     size = min(_checked(_libc.klogctl(size_buffer, None, 0)), most)
     buffer = ctypes.create_string_buffer(size)
-    return buffer.raw[: _checked(_libc.klogctl(read_all, buffer, size))].decode("utf-8", "replace")
+    length = _checked(_libc.klogctl(read_all, buffer, size))
+    return buffer.raw[:length].decode("utf-8", "replace")

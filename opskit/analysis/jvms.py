@@ -94,11 +94,13 @@ def shares(now: Reading, before: Reading | None = None) -> Shares:
         later, earlier = total(now), 0.0 if before is None else total(before)
         return None if later is None or earlier is None else _percent(later - earlier, window_s)
 
+    gc, stopped = _capped(share(lambda reading: reading.gc.pause_s)), _capped(share(lambda reading: reading.stopped_s))
     return Shares(
         window_s,
         share(lambda reading: reading.cpu_s),
-        _capped(share(lambda reading: reading.gc.pause_s)),
-        _capped(share(lambda reading: reading.stopped_s)),
+        gc,
+        # A pause is counted a moment before its stop.
+        stopped if gc is None or now.stopped_s is None else max(stopped or 0.0, gc),
         _throttled(now.cpu, before.cpu if before else None),
     )
 

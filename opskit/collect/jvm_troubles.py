@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 _VM_THREAD, _FIRST_THREADS = "VM Thread", 256  # HotSpot starts its own threads first
 # The VM thread sleeps a millisecond or less at a time while it waits for threads; idle, a second.
-_WAITING_PER_S, _CONFIRM_S, _SUSPICIOUS = 200.0, 1.0, 3
+_WAITING_PER_S, _SUSPICIOUS = 200.0, 3
+_CONFIRM_S = (0.05, 1.0)  # most suspects are busy with short stops
 _COUNTERS = ("sun.rt.safepoints", "sun.rt.safepointSyncTime")
 _LARGEST_FILE_BYTES = 16 << 20
 _CLOCK_SLACK_S = 10.0  # between the clock of the kernel's log and the others
@@ -141,20 +142,30 @@ def stalls(host: Host, seen: Sequence[Seen]) -> dict[int, Stall]:
         host.sleep(_GAP_S)
     for each in seen:
         now = sleeps(host, each.jvm.pid, each.vm_thread)
-        if now is not None and each.vm_sleeps is not None and now - each.vm_sleeps >= _SUSPICIOUS:
+        if (
+            each.vm_thread is not None
+            and now is not None
+            and each.vm_sleeps is not None
+            and now - each.vm_sleeps >= _SUSPICIOUS
+        ):
             suspects.append((each.jvm, each.vm_thread, now, thread_times(host.fs, each.jvm.pid)))
-    if not suspects:
-        return {}
     begun = host.monotonic()
-    host.sleep(_CONFIRM_S)
-    found = {}
-    for jvm, tid, before, times in suspects:
-        after, seconds = sleeps(host, jvm.pid, tid), host.monotonic() - begun
-        if after is None or (after - before) / seconds < _WAITING_PER_S or _has_moved(host, jvm):
-            continue
-        used = busiest(times, thread_times(host.fs, jvm.pid), seconds * host.clock_ticks)
-        found[jvm.pid] = Stall(seconds, used)
-    return found
+    for until_s in _CONFIRM_S:
+        if suspects:
+            host.sleep(max(0.0, begun + until_s - host.monotonic()))
+        seconds = host.monotonic() - begun
+        suspects = [each for each in suspects if _still_waits(host, *each[:3], seconds)]
+    elapsed = (host.monotonic() - begun) * host.clock_ticks
+    return {
+        jvm.pid: Stall(elapsed / host.clock_ticks, busiest(times, thread_times(host.fs, jvm.pid), elapsed))
+        for jvm, _, _, times in suspects
+    }
+
+
+def _still_waits(host: Host, jvm: Jvm, tid: int, before: int, seconds: float) -> bool:
+    """Whether the VM thread has polled since it was read `seconds` ago, and no safepoint was requested or reached."""
+    after = sleeps(host, jvm.pid, tid)
+    return after is not None and after - before >= _WAITING_PER_S * seconds and not _has_moved(host, jvm)
 
 
 def _has_moved(host: Host, jvm: Jvm) -> bool:

@@ -116,16 +116,18 @@ class Collector:
     def look(self) -> Facts:
         """Read every JVM that was asked for. Raises NoSuchProcess when all of them have ended, NotAJvm, NotPermitted."""
         if self.ask.window_s is not None and not self._before:
-            self._before = {seen.key: seen.reading for seen in self._read(self._find()[0])}
+            now_s = self._now_s()
+            self._before = {seen.key: seen.reading for seen in self._read(self._find()[0], now_s)}
             self.host.sleep(self.ask.window_s)
         known = len(self._killed)
         if not self._last and not self._before:
             self._killed += killed_before(self.host, self.ask.pids) if not self.ask.uids else ()
+        now_s = self._now_s()
         found, ended = self._find()
         self._note_killed(found)
         if ended is not None and not found.jvms and len(self._killed) == known:
             raise ended
-        seen = self._read(found)
+        seen = self._read(found, now_s)
         self._last = {each.key: each for each in seen}
         slow = stalls(self.host, seen)
         seen = [each._replace(attach=NO_SAFEPOINT) if each.attach and each.jvm.pid in slow else each for each in seen]
@@ -173,13 +175,17 @@ class Collector:
         gone = [seen for key, seen in self._last.items() if key not in alive]
         self._killed += killed_meanwhile(self.host, gone)
 
-    def _read(self, found: Survey) -> list[Seen]:
+    def _now_s(self) -> float | None:
+        """The wall clock before the counters are read, so that no pause seems longer than it is; None: a copy, which has no now."""
+        return self.host.now().timestamp() if self.host.fs.is_live else None
+
+    def _read(self, found: Survey, now_s: float | None) -> list[Seen]:
         mounts = cgroup_mounts(self.host.fs, found.jvms[0].pid) if found.jvms else []
         ours = self.host.our_ids if self.host.is_own else None
         seen = []
         for jvm in found.jvms:
             try:
-                seen.append(_see(self.host, jvm, mounts, ours))
+                seen.append(_see(self.host, jvm, mounts, ours, now_s))
             except GONE:
                 pass
             except (DENIED, BadInput):
@@ -187,14 +193,14 @@ class Collector:
         return seen
 
 
-def _see(host: Host, jvm: Jvm, mounts: list[Mount], ours: tuple[int, int] | None) -> Seen:
+def _see(host: Host, jvm: Jvm, mounts: list[Mount], ours: tuple[int, int] | None, now_s: float | None) -> Seen:
     fs = host.fs
     tid = vm_thread(host, jvm.pid) if jvm.perf is not None and fs.is_live else None
     slept = sleeps(host, jvm.pid, tid)
     stat = fs.load(parse_stat, jvm.pid, "stat")
     status = fs.load(parse_status, jvm.pid, "status")
     place, memory, cpu, frozen, levels = _cgroups(host, jvm, mounts)
-    gc, stopped = _stops(jvm.perf, host.now().timestamp() if fs.is_live else None)
+    gc, stopped = _stops(jvm.perf, now_s)
     reading = Reading(
         at_s=host.monotonic(),
         age_s=age_s(fs.maybe(parse_uptime, "uptime"), stat.start_ticks, host.clock_ticks),
@@ -218,7 +224,7 @@ def _see(host: Host, jvm: Jvm, mounts: list[Mount], ours: tuple[int, int] | None
 
 
 def _stops(perf: PerfData | None, now_s: float | None) -> tuple[GcWork, float | None]:
-    """GC work and time at safepoints, with the pause that is going on. `now_s` None: a copy, which has no now."""
+    """GC work and time at safepoints, with the pause that is going on. `now_s` None: unknown."""
     if perf is None:
         return GcWork(None, None, None), None
     work, stopped = gc_work(perf), stopped_s(perf)

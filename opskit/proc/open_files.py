@@ -6,7 +6,6 @@ directory does not list it.
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from opskit.proc.files.limits import UNLIMITED, Rlimit, parse_limits
@@ -46,10 +45,10 @@ def open_files(fs: ProcFS, pid: int) -> OpenFiles | None:
         return limit and OpenFiles(taken, limit)
     names = optional(fs.names_at, directory)
     if names is None:
-        return OpenFiles(int(limit.soft), limit) if taken else None
+        return OpenFiles(round(limit.soft), limit) if taken else None
     # A limit that was lowered leaves open what is above it.
     above = sum((integer(name) or 0) >= limit.soft for name in names)
-    return OpenFiles(int(min((taken or len(names)) - above, limit.soft)), limit)
+    return OpenFiles(round(min((taken or len(names)) - above, limit.soft)), limit)
 
 
 def raise_limit(fs: ProcFS, pid: int, status: Status, limit: Rlimit) -> str | None:
@@ -58,7 +57,8 @@ def raise_limit(fs: ProcFS, pid: int, status: Status, limit: Rlimit) -> str | No
     `prlimit --pid 4242 --nofile=200:4096`. Only CAP_SYS_RESOURCE may raise a hard limit, or change another user's.
     """
     rights = read_rights()
-    is_root, is_free = os.geteuid() == 0, rights is not None and not missing(rights.effective, "CAP_SYS_RESOURCE")
+    is_root = rights is not None and rights.euid == 0
+    is_free = rights is not None and not missing(rights.effective, "CAP_SYS_RESOURCE")
     most = read_sysctl(fs, "fs", "nr_open") or _NR_OPEN
     soft = min(2 * limit.soft, most)
     if limit.soft < limit.hard < soft and not is_free:

@@ -62,7 +62,7 @@ from opskit.proc.files import boot_time as boot
 from opskit.proc.files import (
     dentry_state,
     fd,
-    io,
+    kernel_log,
     limits,
     loadavg,
     meminfo,
@@ -194,6 +194,12 @@ text_target("proc mountinfo", mountinfo.parse_mountinfo, MOUNTS)
 text_target("proc remote mounts", mountinfo.parse_remote_mount_points, MOUNTS)
 text_target(
     "proc pressure", pressure.parse_pressure, b"some avg10=0.00 avg60=0.12 avg300=0.09 total=72873122\nfull total=0\n"
+)
+text_target(
+    "kernel log",
+    kernel_log.parse_oom_kills,
+    b"<3>[ 1215.612345] Memory cgroup out of memory: Killed process 4242 (java) total-vm:2703268kB, anon-rss:129520kB\n",
+    words=[b": Killed process ", b"] Out of memory"],
 )
 text_target(
     "proc slabinfo",

@@ -40,7 +40,7 @@ def shortage(fs: ProcFS, pid: int, *, listens: bool) -> Shortage | None:
     if found is None or found.free >= needed:
         return None
     status = fs.load(parse_status, pid, "status")
-    left = plural(int(found.free), "file descriptor") if found.free else "no file descriptor"
+    left = plural(round(found.free), "file descriptor") if found.free else "no file descriptor"
     why = f"{left} left ({found.taken:,} of {found.limit.soft:,.0f})"
     why += f", and attaching takes {needed}" if found.free else ""
     kill = shell.command("kill", "-3", pid) if catches_sigquit(status) else None

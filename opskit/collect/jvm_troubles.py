@@ -9,6 +9,7 @@ from opskit.jvm.perfdata.hsperfdata import parse_hsperfdata
 from opskit.proc.cgroup.limits import oom_kills
 from opskit.proc.files.boot_time import parse_uptime
 from opskit.proc.files.kernel_log import parse_oom_kills
+from opskit.proc.files.stat import parse_stat
 from opskit.proc.files.status import parse_status
 from opskit.proc.fs import optional
 from opskit.proc.namespaces import in_initial
@@ -74,11 +75,17 @@ def killed_before(host: Host, pids: Sequence[int] = ()) -> Iterator[Killed]:
     for pid, kill in kernel_kills(host).items():
         ago_s = max(0.0, uptime_s - kill.at_s)
         wanted = pid in pids if pids else kill.comm == "java" and ago_s <= _LATELY_S
-        if wanted and not host.fs.exists(pid):
+        if wanted and not _runs(host, pid):
             main, path = _main_left(host, pid, host.now().timestamp() - ago_s) or (kill.comm, None)
             evidence = "the kernel's log names it" + (f"; {path} is left" if path else "")
             evidence += "" if kill.by_cgroup else "; the whole machine was out of memory"
             yield Killed(pid, None, main, ago_s, None, None, evidence)
+
+
+def _runs(host: Host, pid: int) -> bool:
+    """Whether the process is there, and no zombie."""
+    stat = host.fs.maybe(parse_stat, pid, "stat")
+    return stat is not None and stat.state not in "ZX"
 
 
 def _main_left(host: Host, pid: int, ended_s: float) -> tuple[str, str] | None:

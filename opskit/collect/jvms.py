@@ -112,6 +112,7 @@ class Collector:
         self._begun = host.monotonic()
         self._last: dict[Key, Seen] = {}
         self._killed: list[Killed] = []
+        self._has_looked = False
 
     def look(self) -> Facts:
         """Read every JVM that was asked for. Raises NoSuchProcess when all of them have ended, NotAJvm, NotPermitted."""
@@ -120,7 +121,8 @@ class Collector:
             self._before = {seen.key: seen.reading for seen in self._read(self._find()[0], now_s)}
             self.host.sleep(self.ask.window_s)
         known = len(self._killed)
-        if not self._last and not self._before:
+        if not self._has_looked:
+            self._has_looked = True
             self._killed += killed_before(self.host, self.ask.pids) if not self.ask.uids else ()
         now_s = self._now_s()
         found, ended = self._find()

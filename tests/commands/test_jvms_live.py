@@ -159,7 +159,7 @@ def test_a_jvm_that_the_oom_killer_kills(workload, root_only, inprocess):
         (place / name).write_text(str(70 << 20))
         running = workload(
             "sleep=1",
-            options=("-Xmx512m", "-XX:+UseSerialGC"),
+            options=("-Xmx512m", "-Xms512m", "-Xmn400m", "-XX:+UseSerialGC"),  # it grows without a collection
             wrapper=("sh", "-c", f'echo $$ > {place}/cgroup.procs; exec "$@"', "sh"),
         )
         watch = subprocess.Popen(

@@ -6,7 +6,9 @@ import pytest
 
 from opskit.analysis.finding import Entity
 from opskit.analysis.jvms import judge, shares
+from opskit.collect.jvm_troubles import Killed, Stall
 from opskit.collect.jvms import Facts, Reading, Seen
+from opskit.jvm.attach.target import Stopped, frozen_in
 from opskit.jvm.discover import HOTSPOT, Jvm
 from opskit.jvm.perfdata.counters import GcWork, Heap
 from opskit.proc.cgroup.limits import CpuLimit, MemoryLimit
@@ -42,6 +44,13 @@ def test_with_two_looks_shares_are_of_the_interval():
     before = reading(100, cpu_s=10, gc_s=5, stopped_s=6, cpu=CpuLimit("/a", 2, 100, 50, 1))
     got = shares(reading(104, cpu_s=16, gc_s=6, stopped_s=8, cpu=CpuLimit("/a", 2, 140, 60, 2)), before)
     assert got == pytest.approx((4, 150, 25, 50, 25))
+
+
+def test_a_stop_that_began_before_the_window_is_at_most_all_of_it():
+    """It is counted at its end; the GC pause in it a moment before."""
+    before = reading(100, gc_s=5, stopped_s=6)
+    got = shares(reading(104, gc_s=10.2, stopped_s=6.1), before)
+    assert (got.gc_percent, got.stopped_percent) == (100, 100)
 
 
 def test_a_counter_that_ran_backwards_gives_nothing():
@@ -122,3 +131,32 @@ def test_samples_have_the_shares_between_the_looks():
         (0.1, [((7, 5), 10.0)]),
         (2.1, [((7, 5), 50.0), ((8, 9), 250.0)]),
     ]
+
+
+def test_killed_and_stuck_jvms_come_first():
+    """Killed, then stuck; the JVM with the worst finding is the first row when that is asked for. An old kill is a note."""
+    stall = Stall(1.0, (9, "hog", 0.9))
+    case = facts(seen(7), seen(8), seen(9))._replace(
+        stalls={9: stall},
+        killed=(
+            Killed(5, 1, "app.Main", None, "/pod", 64 * MIB, "oom_kill"),
+            Killed(6, None, "java", 7200.0, None, None, "log"),
+        ),
+    )
+    result = judge(case, worst_first=True)
+    found = [(each.code, each.severity, each.entity.id) for each in result.findings]
+    assert found == [
+        ("jvm-oom-killed", "error", 5), ("safepoint-not-reached", "error", 9), ("jvm-oom-killed", "note", 6),
+    ]  # fmt: skip
+    assert "at the limit of 64.0 MiB of /pod while it was watched" in result.findings[0].summary
+    assert [row.seen.jvm.pid for row in result.rows] == [9, 7, 8]
+    assert [row.seen.jvm.pid for row in judge(case).rows] == [7, 8, 9]
+
+
+def test_a_debugger_may_be_intended():
+    """A signal's stop is an error with its command, a debugger's or a freezer's a warning."""
+    by_signal = seen(7)._replace(stopped=Stopped("is stopped by a signal (state T)", "kill -CONT 7", command=True))
+    frozen = seen(8)._replace(stopped=frozen_in("/pod"))
+    assert [(each.severity, each.fix) for each in judge(facts(by_signal, frozen)).findings] == [
+        ("error", "kill -CONT 7"), ("warning", None),
+    ]  # fmt: skip

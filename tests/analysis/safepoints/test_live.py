@@ -55,6 +55,13 @@ def test_no_share_is_above_one():
     assert (totals.stopped_s, totals.stopped_share, totals.ttsp_share) == (5.0, 1.0, 1.0)
 
 
+def test_no_pressure_is_above_the_whole_time():
+    """The kernel adds two seconds' worth at once: more than a short window lasted."""
+    before = reading(0.0, cpu_stalled_s=1.0, memory_stalled_s=1.0)
+    result = judge(facts(before, before._replace(at_s=1.0, cpu_stalled_s=2.28, memory_stalled_s=1.5)))
+    assert (result.whole.cpu_pressure_share, result.whole.memory_pressure_share) == (1.0, 0.5)
+
+
 def test_a_large_part_of_short_stops_is_no_finding():
     """A TTSP of half of 0.02 % of the time is harmless, however long the JVM is watched; the verdict has the share."""
     readings = [reading(at_s, 10 * at_s, 0.0002 * at_s, 0.0001 * at_s) for at_s in range(0, 3601, 60)]

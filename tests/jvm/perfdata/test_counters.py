@@ -7,7 +7,7 @@ from pathlib import Path
 import hsperf
 import pytest
 
-from opskit.jvm.perfdata.counters import GcWork, collector, gc_work, heap
+from opskit.jvm.perfdata.counters import GcWork, collector, gc_work, heap, running_pause_s
 from opskit.jvm.perfdata.hsperfdata import parse_hsperfdata
 from opskit.jvm.perfdata.stop_clock import stopped_s
 
@@ -120,6 +120,18 @@ def test_a_heap_with_a_negative_size_is_unknown(name):
     }  # fmt: skip
     assert heap(parse_hsperfdata(hsperf.build(counters), "built")) == (4096, 8 * MIB, 64 * MIB)
     assert heap(parse_hsperfdata(hsperf.build({**counters, f"sun.gc.{name}": -1}), "built")) is None
+
+
+def test_the_pause_that_is_going_on():
+    """Entered after it was last left: its time so far, by the wall clock. Counted at its end, it would seem longer than the window."""
+    counters = {
+        "sun.os.hrt.frequency": (1000, hsperf.HERTZ), "sun.gc.policy.name": "Copy:MSC",
+        "sun.rt.createVmBeginTime": 1_000_000, "sun.gc.collector.1.lastEntryTime": (9000, hsperf.TICKS),
+        "sun.gc.collector.1.lastExitTime": (4000, hsperf.TICKS),
+    }  # fmt: skip
+    assert running_pause_s(parse_hsperfdata(hsperf.build(counters), "built"), 1012.5) == pytest.approx(3.5)
+    counters["sun.gc.collector.1.lastExitTime"] = (9500, hsperf.TICKS)
+    assert running_pause_s(parse_hsperfdata(hsperf.build(counters), "built"), 1012.5) == 0
 
 
 @pytest.mark.parametrize("name", ["invocations", "time"])

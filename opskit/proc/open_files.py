@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from opskit.proc.files.status import Status
     from opskit.proc.fs import ProcFS
 
+_FEWEST_MORE = 64
 _NR_OPEN = 1 << 20  # fs.nr_open by default, the most that a limit may be
 
 
@@ -51,8 +52,8 @@ def open_files(fs: ProcFS, pid: int) -> OpenFiles | None:
     return OpenFiles(round(min((taken or len(names)) - above, limit.soft)), limit)
 
 
-def raise_limit(fs: ProcFS, pid: int, status: Status, limit: Rlimit) -> str | None:
-    """The command for twice the limit, neither value below the present one; None where the kernel allows no more.
+def raise_limit(fs: ProcFS, pid: int, status: Status, limit: Rlimit) -> tuple[str | None, str]:
+    """The command for twice the limit, neither value below the present one, and a note on missing rights; None: fs.nr_open is reached.
 
     `prlimit --pid 4242 --nofile=200:4096`. Only CAP_SYS_RESOURCE may raise a hard limit, or change another user's.
     """
@@ -60,15 +61,18 @@ def raise_limit(fs: ProcFS, pid: int, status: Status, limit: Rlimit) -> str | No
     is_root = rights is not None and rights.euid == 0
     is_free = rights is not None and not missing(rights.effective, "CAP_SYS_RESOURCE")
     most = read_sysctl(fs, "fs", "nr_open") or _NR_OPEN
-    soft = min(2 * limit.soft, most)
+    soft = min(max(2 * limit.soft, limit.soft + _FEWEST_MORE), most)
     if limit.soft < limit.hard < soft and not is_free:
         soft = limit.hard
     if soft <= limit.soft:
-        return None
+        return None, ""
+    lacking = (
+        " (only with CAP_SYS_RESOURCE, which root lacks here)" if soft > limit.hard and is_root and not is_free else ""
+    )
     prefix: tuple[object, ...] = ()
     if soft > limit.hard and not is_root:
         prefix = ("sudo",)
     elif is_root and not is_free and status.real_uid != 0:
         prefix = ("setpriv", f"--reuid={status.real_uid}", f"--regid={status.real_gid}", "--clear-groups")
     values = ("unlimited" if each == UNLIMITED else f"{each:.0f}" for each in (soft, max(soft, limit.hard)))
-    return command(*prefix, "prlimit", "--pid", pid, f"--nofile={':'.join(values)}")
+    return command(*prefix, "prlimit", "--pid", pid, f"--nofile={':'.join(values)}"), lacking

@@ -8,11 +8,10 @@ import re
 import signal
 import subprocess
 import sys
-import time
-from pathlib import Path
 
 import jvms as real
 import pytest
+from cgroups import new_cgroup
 from rich.cells import cell_len
 from terminal import on_terminal
 
@@ -62,23 +61,13 @@ def test_a_watch_is_one_screen_with_the_worst_jvm_first(workload):
 
 def test_a_long_cgroup_name_is_shortened_in_its_middle(workload, root_only):
     """Its beginning and its end stay; the row stays one line."""
-    running = workload("sleep=1", options=("-Xmx64m",))
-    top = Path("/sys/fs/cgroup/pids" if os.path.isdir("/sys/fs/cgroup/pids") else "/sys/fs/cgroup")
-    place = top / f"{LONG}-{os.getpid()}"
-    place.mkdir()
-    try:
+    with new_cgroup("pids", f"{LONG}-{os.getpid()}") as place:
+        running = workload("sleep=1", options=("-Xmx64m",))
         (place / "cgroup.procs").write_text(str(running.pid))
         [lines] = frames(running.pid, "-w", "-c", "1", rows=24, columns=140)
-        [row] = [line for line in lines if line.split()[:1] == [str(running.pid)]]
-        assert re.search(rf" kubepods\S*…\S*{os.getpid() % 100:02d} ", row)
-    finally:
         running.stop()
-        deadline = time.monotonic() + 30
-        while place.exists() and time.monotonic() < deadline:
-            try:
-                place.rmdir()
-            except OSError:
-                time.sleep(0.05)
+    [row] = [line for line in lines if line.split()[:1] == [str(running.pid)]]
+    assert re.search(rf" kubepods\S*…\S*{os.getpid() % 100:02d} ", row)
 
 
 def test_gc_pauses_longer_than_the_interval(inprocess, workload):
@@ -138,25 +127,11 @@ def test_a_stopped_and_a_frozen_jvm(inprocess, workload, root_only):
     assert "jvm-stopped" not in inprocess("jvms", running.pid, "-f", "text").err
 
 
-def memory_cgroup():
-    """A new memory cgroup, and the name of its limit; skip without one."""
-    for top, name in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
-        place = Path(top) / f"opskit-test-oom-{os.getpid()}"
-        try:
-            place.mkdir()
-        except OSError:
-            continue
-        if (place / name).exists():
-            return place, name
-        place.rmdir()
-    pytest.skip("needs a memory cgroup")
-
-
 def test_a_jvm_that_the_oom_killer_kills(workload, root_only, inprocess):
     """A watch names it as killed, with its cgroup's limit; so does a later look at its PID, as far as the kernel's log tells."""
-    place, name = memory_cgroup()
-    try:
-        (place / name).write_text(str(70 << 20))
+    names = "memory.limit_in_bytes", "memory.max"
+    with new_cgroup("memory", f"opskit-test-oom-{os.getpid()}", " ".join(names)) as place:
+        next(place / name for name in names if (place / name).exists()).write_text(str(70 << 20))
         running = workload(
             "sleep=1",
             options=("-Xmx512m", "-Xms512m", "-Xmn400m", "-XX:+UseSerialGC"),  # it grows without a collection
@@ -170,21 +145,12 @@ def test_a_jvm_that_the_oom_killer_kills(workload, root_only, inprocess):
         running.process.stdin.write(b"+" * 6000)  # 144 MB of objects
         running.process.stdin.flush()
         err = watch.communicate(timeout=60)[1]
-        assert (
-            f"error jvm-oom-killed ({running.pid}): Workload was killed by the kernel's OOM killer at the limit of"
-            in err
-        )
+        killed = f"error jvm-oom-killed ({running.pid}): Workload was killed by the kernel's OOM killer at the limit of"
+        assert killed in err
         assert f"no process {running.pid}" in err
         assert watch.returncode == 1
         if b"Killed process %d " % running.pid in subprocess.run(["dmesg"], capture_output=True, check=False).stdout:
             later = inprocess("jvms", running.pid, "-f", "text")
             assert later.code == 1
             assert f"error jvm-oom-killed ({running.pid}): " in later.err
-    finally:
         running.stop()
-        deadline = time.monotonic() + 30
-        while place.exists() and time.monotonic() < deadline:
-            try:
-                place.rmdir()
-            except OSError:
-                time.sleep(0.05)

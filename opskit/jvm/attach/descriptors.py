@@ -18,17 +18,18 @@ if TYPE_CHECKING:
 class Shortage(NamedTuple):
     """Too few descriptors: `no file descriptor left (100 of 100)`. `raise_it`: the command for a higher limit, None: none is allowed.
 
-    `kill`: the command for a thread dump on its stdout; None: SIGQUIT would kill it.
+    `lacking`: what we lack for it; `kill`: the command for a thread dump on its stdout, None: SIGQUIT would kill it.
     """
 
     why: str
     raise_it: str | None
+    lacking: str
     kill: str | None
 
     @property
     def sentence(self) -> str:
         """The reason with what to type."""
-        ways = [f"`{self.raise_it}`"] if self.raise_it else []
+        ways = [f"`{self.raise_it}`{self.lacking}"] if self.raise_it else []
         ways += [f"`{self.kill}` and read its stdout"] if self.kill else []
         return f"{self.why}: {', or '.join(ways) or 'close some of them'}"
 
@@ -44,4 +45,4 @@ def shortage(fs: ProcFS, pid: int, *, listens: bool) -> Shortage | None:
     why = f"{left} left ({found.taken:,} of {found.limit.soft:,.0f})"
     why += f", and attaching takes {needed}" if found.free else ""
     kill = shell.command("kill", "-3", pid) if catches_sigquit(status) else None
-    return Shortage(why, raise_limit(fs, pid, status, found.limit), kill)
+    return Shortage(why, *raise_limit(fs, pid, status, found.limit), kill)

@@ -41,9 +41,7 @@ def test_without_a_free_descriptor(workload, jvm_version):
     running = workload("sleep=1", version=jvm_version, options=("-Xmx64m",))
     number = taken(running)
     _, hard = limit(running, number)
-    says = (
-        rf"no file descriptor left \({number} of {number}\): `prlimit --pid {running.pid} --nofile={2 * number}:{hard}`"
-    )
+    says = rf"no file descriptor left \({number} of {number}\): `prlimit --pid {running.pid} --nofile={max(2 * number, number + 64)}:{hard}`"
     with refused("no-fds", rf"{says}, or `kill -3 {running.pid}` and read its stdout") as error:
         client(running).thread_dump()
     assert error.value.lines[0].startswith(f"`kill -3 {running.pid}` prints a thread dump to its stdout, a pipe; ")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import jvms as real
 import pytest
+from cgroups import new_cgroup
 from jvmtree import LIBJVM, Tree
 
 from opskit.jvm.attach.printed_dump import instead, printed_dump
@@ -116,29 +117,16 @@ def test_a_pipe_a_terminal_and_what_loses_it(started):
 
 def test_a_socket_of_a_unit(started, root_only):
     """The journal has it, and nothing is taken from the socket."""
-    ours, theirs = socket.socketpair()
     unit = f"opskit-test-{os.getpid()}.service"
-    place = Path("/sys/fs/cgroup/pids") / unit
-    if not place.parent.is_dir():
-        place = Path("/sys/fs/cgroup") / unit
-    place.mkdir()
-    try:
+    ours, theirs = socket.socketpair()
+    with ours, theirs, new_cgroup("pids", unit) as place:
         process = started(theirs.fileno())
         (place / "cgroup.procs").write_text(str(process.pid))
         found = dump_of(process)
-        assert found.where == "its stdout, a socket, which goes to its log"
-        assert found.read == f"journalctl -u {unit} -o cat --since -1min | opskit jpmp -"
         process.kill()
         process.wait()
-    finally:
-        deadline = time.monotonic() + 30
-        while place.exists() and time.monotonic() < deadline:
-            try:
-                place.rmdir()
-            except OSError:
-                time.sleep(0.05)
-        ours.close()
-        theirs.close()
+    assert found.where == "its stdout, a socket, which goes to its log"
+    assert found.read == f"journalctl -u {unit} -o cat --since -1min | opskit jpmp -"
 
 
 def test_reduced_signals_are_never_sent_one(started, inprocess):

@@ -39,6 +39,7 @@ SYMPTOMS = (
     ("which JVM uses CPU or memory", "opskit jvms -w"),
     ("`well-known file is not secure`", "opskit hsperf-check"),
     ("a JVM hangs", "opskit jpmp PID --locks"),
+    ("a JVM vanished, its log says nothing", "opskit jvms"),
     ("a JVM burns CPU", "opskit jpmp PID --on-cpu"),
     ("slower than before (two profiles)", "opskit jpmp NOW --diff BEFORE -o d.svg"),
     ("the heap fills up", "opskit jmap-diff PID --live -c 5"),

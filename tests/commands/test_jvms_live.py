@@ -125,6 +125,15 @@ def test_a_stopped_and_a_frozen_jvm(inprocess, workload, root_only):
     assert f"  fix: kill -CONT {running.pid}" in done.err
     running.signal(signal.SIGCONT)
     assert "jvm-stopped" not in inprocess("jvms", running.pid, "-f", "text").err
+    with new_cgroup("freezer", f"opskit-test-{os.getpid()}", "freezer.state cgroup.freeze") as place:
+        (place / "cgroup.procs").write_text(str(running.pid))
+        old = (place / "freezer.state").exists()
+        (place / ("freezer.state" if old else "cgroup.freeze")).write_text("FROZEN" if old else "1")
+        done = inprocess("jvms", running.pid, "-f", "text")
+        (place / ("freezer.state" if old else "cgroup.freeze")).write_text("THAWED" if old else "0")
+        running.stop()
+    assert f"warning jvm-stopped ({running.pid}): Workload is frozen with its cgroup" in done.err
+    assert "  no:frozen  " in done.out
 
 
 def test_a_jvm_that_the_oom_killer_kills(workload, root_only, inprocess):

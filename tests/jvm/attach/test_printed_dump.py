@@ -22,6 +22,7 @@ from opskit.jvm.discover import find_jvm
 from opskit.proc.files.status import parse_status
 from opskit.proc.fs import ProcFS
 
+pytestmark = pytest.mark.xdist_group("JVMs by PID")
 ROOT = Path(__file__).resolve().parents[3]
 DISABLED = ("-Xmx64m", "-XX:+DisableAttachMechanism")
 ID = "3f2a9c81d0e4" + "0123456789abcdef" * 3 + "0123"
@@ -50,6 +51,8 @@ def started():
         process.kill()
         process.wait()
         process.stdin.close()
+        for left in (Path(f"/tmp/.java_pid{process.pid}"), *Path("/tmp").glob(f"hsperfdata_*/{process.pid}")):
+            left.unlink(missing_ok=True)
 
 
 def dump_of(process):

@@ -27,16 +27,23 @@ class Listing(NamedTuple):
 class Block(Generic[R]):
     """A table. `rows` are those to show, of `total`; `title` is a heading, where there is more than one block.
 
-    `one_line`: on a terminal each row takes one line.
+    `listing`: how -f table shows the rows, where a row has several lines of its own. `one_line`: on a terminal each row takes one line.
     """
 
-    __slots__ = ("columns", "one_line", "rows", "title", "total")
+    __slots__ = ("columns", "listing", "one_line", "rows", "title", "total")
 
     def __init__(
-        self, fields: Sequence[Field[R]], rows: Sequence[R], total: int, title: str | None = None, *, one_line: bool = False
-    ) -> None:  # fmt: skip
+        self,
+        fields: Sequence[Field[R]],
+        rows: Sequence[R],
+        total: int,
+        title: str | None = None,
+        listing: Listing | None = None,
+        *,
+        one_line: bool = False,
+    ) -> None:
         self.columns = [field for field in fields if field.title]
-        self.rows, self.total, self.title, self.one_line = rows, total, title, one_line
+        self.rows, self.total, self.title, self.listing, self.one_line = rows, total, title, listing, one_line
 
 
 class Sheet(NamedTuple):

@@ -66,7 +66,7 @@ def render(
     for sentence, style in [*((each, "bold") for each in report.summary), *((each, "") for each in report.footer)]:
         line(sentence, style)
     lines = [row.rstrip() for row in out.getvalue().split("\n")]
-    return "\n".join(_cut(lines, width, height) if screen and width and height else lines)
+    return "\n".join(_screenful(lines, width, height) if screen and width and height else lines)
 
 
 def _short_findings(report: Report, width: int, height: int) -> list[str]:
@@ -78,7 +78,7 @@ def _short_findings(report: Report, width: int, height: int) -> list[str]:
     return kept if rest <= 0 else [*kept, f"… {rest + 1:,} more findings; without -w they are shown in full"]
 
 
-def _cut(lines: list[str], width: int, height: int) -> list[str]:
+def _screenful(lines: list[str], width: int, height: int) -> list[str]:
     """The lines that fit into the height without the last row, where the cursor is."""
     left = height - 1
     kept = []

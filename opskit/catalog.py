@@ -50,7 +50,10 @@ SYMPTOMS = (
 # Class of a finding: stuck (work has stopped), slow, soon (it will stop), tools (JVM tools fail), tidy (nothing is broken).
 # First the codes that explain no other finding, then the others with the codes that they can explain.
 _EXPLAIN_NONE = {
-    "stuck": ("pipe-full-writer-blocked", "threads-none-left", "jvm-oom-killed"),
+    "stuck": (
+        "pipe-full-writer-blocked", "pipe-end-of-file-missing", "fifo-open-blocked", "threads-none-left",
+        "virtual-threads-pinned", "jvm-oom-killed",
+    ),
     "soon": ("threads-nearly-none-left", "rlimit-nearly-used", "jvm-near-memory-limit"),
     "slow": (
         "dentry-share", "lock-contended", "ttsp-dominates", "bias-revocations", "thread-dumps-sampled",

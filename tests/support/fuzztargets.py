@@ -62,6 +62,7 @@ from opskit.proc.files import boot_time as boot
 from opskit.proc.files import (
     dentry_state,
     fd,
+    io,
     kernel_log,
     limits,
     loadavg,

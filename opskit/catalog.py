@@ -38,6 +38,7 @@ SYMPTOMS = (
     ("memory is used, but by no process", "opskit dentry"),
     ("which JVM uses CPU or memory", "opskit jvms -w"),
     ("`well-known file is not secure`", "opskit hsperf-check"),
+    ("requests hang, and the JVM uses no CPU", "opskit jpmp PID"),
     ("a JVM hangs", "opskit jpmp PID --locks"),
     ("a JVM burns CPU", "opskit jpmp PID --on-cpu"),
     ("slower than before (two profiles)", "opskit jpmp NOW --diff BEFORE -o d.svg"),
@@ -48,7 +49,7 @@ SYMPTOMS = (
 # Class of a finding: stuck (work has stopped), slow, soon (it will stop), tools (JVM tools fail), tidy (nothing is broken).
 # First the codes that explain no other finding, then the others with the codes that they can explain.
 _EXPLAIN_NONE = {
-    "stuck": ("pipe-full-writer-blocked", "threads-none-left"),
+    "stuck": ("pipe-full-writer-blocked", "threads-none-left", "pool-exhausted"),
     "soon": ("threads-nearly-none-left", "rlimit-nearly-used", "jvm-near-memory-limit"),
     "slow": (
         "dentry-share", "lock-contended", "ttsp-dominates", "bias-revocations", "thread-dumps-sampled",
@@ -74,6 +75,8 @@ FINDINGS: dict[str, tuple[str, tuple[str, ...]]] = {
     "dentry-negative": ("slow", ("dentry-share", "dentry-cgroup")),
     "dentry-cgroup": ("soon", ("memory-pressure", "jvm-near-memory-limit")),
     "dentry-pressure": ("soon", ("dentry-share",)),
+    "connections-exhausted": ("stuck", ("pool-exhausted",)),
+    "pool-waits-for-itself": ("stuck", ("pool-exhausted", "connections-exhausted")),
     "jvm-deadlock": ("stuck", ("lock-contended",)),
     "class-keeps-growing": ("soon", ("jvm-gc-share", "jvm-near-memory-limit", "collections-dominate")),
     "late-to-safepoint": ("slow", ("ttsp-dominates",)),

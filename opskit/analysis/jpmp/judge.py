@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING
 
 from opskit import shell
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from opskit.analysis.finding import Entity, Finding
+    from opskit.analysis.jpmp.pools import Overview
     from opskit.analysis.jpmp.locks import ContendedLock, Contention, Deadlock, LockKey, Party
     from opskit.collect.jpmp.collect import Facts
     from opskit.jvm.dumps.thread_dump import Waits
@@ -44,6 +46,7 @@ class Profile(NamedTuple):
     deadlocks: Sequence[Sequence[Waits]]
     findings: Sequence[Finding]
     before: Sequence[WeightedStack] | None = None
+    pools: Overview | None = None
 
 
 class Locks(NamedTuple):
@@ -52,6 +55,7 @@ class Locks(NamedTuple):
     contention: Contention
     known: bool
     findings: Sequence[Finding]
+    pools: Overview | None = None
 
 
 def judge(facts: Facts, how: Weighing) -> Profile:
@@ -59,14 +63,34 @@ def judge(facts: Facts, how: Weighing) -> Profile:
     stacks, cpu = _weigh(facts, how)
     deadlocks = tuple(dict.fromkeys(deadlock for dump in facts.dumps for deadlock in dump.deadlocks))
     before = None if facts.before is None else _weigh(facts.before, how._replace(detailed=True))[0]
+    pools = _pools(facts)
     return Profile(
         stacks,
         weighing.select(stacks, how.selection),
         None if cpu is None else sum(cpu.values()),
         deadlocks,
-        [_reported_deadlock(facts, deadlock) for deadlock in deadlocks],
+        [*(_reported_deadlock(facts, deadlock) for deadlock in deadlocks), *_pool_findings(facts, pools)],
         None if before is None else weighing.select(before, how.selection),
+        pools,
     )
+
+
+def _pools(facts: Facts) -> Overview | None:
+    """What the threads of each pool wait for; None where the dumps were read without names."""
+    from opskit.analysis.jpmp.pools import overview
+
+    if not any(thread.name is not None for dump in facts.dumps for thread in dump.threads[:1]):
+        return None
+    if (live := facts.live) is None:
+        return overview(facts.dumps, weighing.cpu_over_run(facts.dumps))
+    cpu = weighing.cpu_over_run(facts.dumps, live.cpu_before, live.cpu_after)
+    return overview(facts.dumps, cpu, live.peers, live.elapsed_s)
+
+
+def _pool_findings(facts: Facts, pools: Overview | None) -> list[Finding]:
+    from opskit.analysis.jpmp.exhaustion import findings_of
+
+    return [] if pools is None else findings_of(pools, _process(facts), partial(_jpmp, facts))
 
 
 def _weigh(facts: Facts, how: Weighing) -> tuple[list[WeightedStack], Mapping[int, float] | None]:
@@ -101,7 +125,7 @@ def judge_locks(facts: Facts) -> Locks:
     times = [None if dump.time is None else read_stamp(dump.time).time_s for dump in facts.dumps]
     found = contention(facts.dumps, times if facts.live is None else facts.live.times_s)
     known = any(thread.locks for dump in facts.dumps for thread in dump.threads)
-    return Locks(found, known, _lock_findings(facts, found))
+    return Locks(found, known, _lock_findings(facts, found), _pools(facts))
 
 
 def _reported_deadlock(facts: Facts, links: Sequence[Waits]) -> Finding:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Literal
 
 from opskit.collect.targets import WhichProcess, is_pid, resolve_jvm
 from opskit.errors import NothingFound, OpskitError, UsageError
 from opskit.jvm import profiles
 from opskit.jvm.dumps.dialects import DumpReader
+from opskit.proc.fs import optional
 from opskit.proc.user_files import read_bytes, source_name
 from opskit.quantities import integer, seconds_of
 from opskit.records import NamedTuple
@@ -18,11 +20,13 @@ if TYPE_CHECKING:
     from opskit.host import Host
     from opskit.jvm.attach.client import AttachClient
     from opskit.jvm.dumps.thread_dump import Detail, ThreadDump
+    from opskit.proc.socket_waits import Peer
 
     DumpVirtual = Callable[[Host, AttachClient, "int | None"], bytes]
     Keep = Callable[[int, bytes], None]
 
 VIRTUAL_TIMEOUT_S = 60.0  # a JVM writes some 15,000 threads/s
+_SMALL_BYTES = 16 << 20
 _S_PER_GIB = 0.6  # 36 to 39 s were reported for a heap of 65 GB
 DEFAULT_SAMPLES, DEFAULT_INTERVAL_S, DEFAULT_MAX_STOP_PERCENT = 20, 0.25, 1.0
 
@@ -53,7 +57,7 @@ class Request(NamedTuple):
 
 
 class Sampled:
-    """A sampled JVM. `times_s`: when each sample began. CPU readings are in ms by native id.
+    """A sampled JVM. `times_s`: when each sample began. CPU readings are in ms by native id; so are the peers of sockets.
 
     `stops_ms`: one per dump, by hsperfdata, or (`stops_are_bounds`) the dump's own time, which is longer.
     """
@@ -74,6 +78,7 @@ class Sampled:
         self.cpu_after: Mapping[int, float] | None = None
         self.natives: Mapping[int, str] | None = None
         self.throttled_percent: float | None = None
+        self.peers: Mapping[int, Peer] = {}
 
     @property
     def interval_s(self) -> float:
@@ -156,6 +161,11 @@ def read_files(paths: Sequence[str], reader: DumpReader) -> Facts:
                 whole = sum(bool(thread.stack.frames) for thread in dump.threads)
                 cut_off.append(CutOff(source, number, len(found), whole))
     return Facts(dumps, stacks, tuple(paths), cut_off)
+
+
+def is_small(paths: Sequence[str]) -> bool:
+    """Whether thread names in these files, if they are files, cost less than a second to read."""
+    return sum(size for path in paths if (size := optional(os.path.getsize, path)) is not None) <= _SMALL_BYTES
 
 
 def read_profile(text: str, source: str) -> list[profiles.WeightedStack] | None:

@@ -10,7 +10,7 @@ from opskit.analysis.jpmp.stacks import thread_count
 from opskit.quantities import listed
 from opskit.records import NamedTuple
 from opskit.render.fields import COUNT, FLAG, ID, NUMBER, TEXT, Field, Kind, list_of, map_of, record, records, to_object
-from opskit.render.views.jpmp import sentences
+from opskit.render.views.jpmp import pools, sentences
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -104,6 +104,7 @@ DOCUMENT: Sequence[Field[Shown]] = (
     Field("cpu_ms", _ROUNDED, value=lambda shown: shown.profile and shown.profile.cpu_ms),
     Field("locks", records(_LOCK), value=lambda shown: shown.locks and shown.locks.contention.locks[: shown.top or None]),
     Field("deadlocks", _DEADLOCKS, value=lambda shown: shown.profile.deadlocks if shown.profile else shown.locks and shown.locks.contention.deadlocks),
+    Field("pools", records(pools.POOL), value=lambda shown: (found := (shown.profile or shown.locks).pools) and found.pools, help="what their threads wait for"),
     Field("dialects", list_of(TEXT), value=lambda shown: sentences.dialects(shown.facts)),
     _of_live("samples", records(_SAMPLE), lambda live: zip(live.times_s, live.stops_ms), "of a live run"),
     _of_live("interval_s", NUMBER, lambda live: live.mean_interval_s and round(live.mean_interval_s, 4)),

@@ -12,13 +12,14 @@ from opskit.errors import UsageError
 from opskit.quantities import percent, plural
 from opskit.records import NamedTuple
 from opskit.render.report import Block, Report
-from opskit.render.views.jpmp import sentences
+from opskit.render.views.jpmp import pools, sentences
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from opskit.analysis.jpmp.judge import Locks, Profile, Weighing
     from opskit.collect.jpmp.collect import Facts
+    from opskit.jvm.profiles import WeightedStack
     from opskit.render.report import About
 
 PICTURES = ("svg", "speedscope")
@@ -68,7 +69,7 @@ def profile_report(about: About, facts: Facts, how: Weighing, profile: Profile, 
     if view.format in PICTURES:
         return _picture_report(about, facts, how, profile, view, deadlocks, taken)
     if view.format in _LINES:
-        footer = [*(f"opskit: {line}" for line in deadlocks), *taken]
+        footer = [*pools.lines(profile.pools, terminal=False), *(f"opskit: {line}" for line in deadlocks), *taken]
         lines = list(_lines(how, profile, view))
         report = Report(about, footer=footer, findings=profile.findings)
         if view.format == "text":
@@ -77,19 +78,29 @@ def profile_report(about: About, facts: Facts, how: Weighing, profile: Profile, 
     if view.format == "json":
         ordered = stacks.heaviest_first(profile.selected, how.on_cpu)
     else:
-        ordered = stacks.hottest_first(profile.selected)
+        from opskit.analysis.jpmp.recursion import folded
+
+        ordered = stacks.hottest_first(folded(profile.selected))
         ordered = [stack for stack in ordered if round(stack.cpu_ms or 0) or not how.on_cpu]
     from opskit.render.views.jpmp.document import DOCUMENT, Shown, stack_columns
 
-    rows = ordered[: view.top or None]
     with_idle = stacks.select(profile.stacks, how.selection._replace(idle=True))
+    rows = ordered[: view.top or None]
+    if view.format != "json" and not how.on_cpu:
+        rows = _with_largest(rows, folded(with_idle))
     hidden = 0 if how.selection.idle else sum(stack.idle and not stack.deadlocked for stack in with_idle)
+    hidden -= sum(stack.idle for stack in rows) if hidden else 0
     most = _FRAMES_ON_SCREEN if view.terminal and how.selection.depth is None else None
     columns = stack_columns(profile.stacks, on_cpu=how.on_cpu, full_names=how.naming.full, most_frames=most)
     return Report(
         about,
-        [Block(columns, rows, len(ordered))],
-        verdict=[*deadlocks, *filter(None, [sentences.hottest(profile.stacks)])],
+        [Block(columns, rows, max(len(ordered), len(rows)))] if rows else [],
+        verdict=[
+            *pools.lines(profile.pools, terminal=view.terminal),
+            *deadlocks,
+            *filter(None, [sentences.hottest(profile.stacks)]),
+            *([] if rows else [sentences.no_stacks(profile.stacks, with_idle, on_cpu=how.on_cpu)]),
+        ],
         footer=[
             *([f"{plural(hidden, 'idle stack')} hidden; --idle shows them"] if hidden else ()),
             *taken,
@@ -98,6 +109,18 @@ def profile_report(about: About, facts: Facts, how: Weighing, profile: Profile, 
         findings=profile.findings,
         document=(DOCUMENT, Shown(facts, how, profile, rows)),
     )
+
+
+def _with_largest(rows: Sequence[WeightedStack], stacks_: Sequence[WeightedStack]) -> list[WeightedStack]:
+    """The rows, with the stack of most samples in the second place where --no-idle, -n or the screen would leave it out."""
+    largest = max(
+        (stack for stack in stacks_ if stack.frames), key=lambda stack: (stack.samples, not stack.idle), default=None
+    )
+    if largest is None or any(stack.samples >= largest.samples for stack in rows[:1]):
+        return [*rows]
+    same = largest.frames, largest.state, largest.idle, largest.container
+    others = [stack for stack in rows if (stack.frames, stack.state, stack.idle, stack.container) != same]
+    return [*others[:1], largest, *others[1:]]
 
 
 def _flame_graph(facts: Facts) -> list[str]:
@@ -154,6 +177,7 @@ def locks_report(about: About, facts: Facts, locks: Locks, view: View) -> Report
     verdict = [*map(deadlock_line, found.deadlocks), *(line for line in held_up if line not in said)]
     if not (found.locks or found.deadlocks):
         verdict = ["no thread waits for a lock" if locks.known else sentences.locks_unknown(facts)]
+        verdict += pools.lines(locks.pools, terminal=view.terminal)
     footer = [sentences.taken_line(facts, running=False)]
     if facts.live is not None and any(lock.owner_unknown == ASK_FOR_SYNCHRONIZERS for lock in found.locks):
         finds = shell.command("opskit", "jpmp", facts.live.pid, "--locks", "--synchronizers")

@@ -2,7 +2,7 @@
 
 A dump shows neither the queue of a pool nor its size. What is concluded, from what the threads do:
 
-a pool of connections    its threads wait for one and make no progress, or nobody is seen that uses one
+a pool of connections    most of its waiting threads make no progress
 a pool for itself        all workers wait for tasks, and no other thread runs one: they can only be in the pool's own queue
 a pool of workers        all workers, numbered without a gap, wait in requests and make no progress
 """
@@ -96,7 +96,7 @@ def _connections(found: Overview) -> Iterator[Trouble]:
         waiting = [member for member in members if member.wait and member.wait[:2] == ("connection", place)]
         using = [m for m in members if m not in waiting and any(map(_PROXY.search, m.frames[:-1]))]
         still = _still(waiting)
-        if number < _FEWEST or dumps[place] < found.dumps or not _is_standstill(waiting, using, still, found):
+        if number < _FEWEST or dumps[place] < found.dumps or not _is_standstill(waiting, still, found):
             continue
         callers = Counter(member.wait.caller for member in waiting if member.wait and member.wait.caller)
         caller = f" (from {method_name(callers.most_common(1)[0][0])})" if callers else ""
@@ -113,20 +113,20 @@ def _connections(found: Overview) -> Iterator[Trouble]:
         )
 
 
-def _is_standstill(waiting: Sequence[Member], using: Sequence[Member], still: int | None, found: Overview) -> bool:
+def _is_standstill(waiting: Sequence[Member], still: int | None, found: Overview) -> bool:
     """Whether the threads stay in their wait. Where connections are only in demand, they change hands between two dumps."""
     if found.dumps == 1:
         pools = [pool for pool in found.pools if any(member in waiting for member in pool.members)]
         return len(waiting) * 2 >= sum(len(pool.members) - pool.idle for pool in pools)
     if still is None:
         return all(member.is_still is not False for member in waiting)
-    return still * 2 >= len(waiting) or not using
+    return still * 2 >= len(waiting)
 
 
 def _users(using: Sequence[Member]) -> str:
     """What the threads do that use a connection."""
     if not using:
-        return "no thread is seen that uses one: who took them does something else, or did not give them back"
+        return "no thread is in a call of one: they are held during something else, or were not given back"
     doing = Counter(_activity(member) for member in using)
     counted = [f"{number} in {what}" for what, number in doing.most_common()]
     return f"{plural(len(using), 'thread uses', 'threads use')} one: {listed(counted, _MOST_HOLDERS)}"

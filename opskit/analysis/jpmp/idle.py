@@ -121,7 +121,9 @@ def _loop_of(frames: Sequence[str]) -> int | None:
     """The index of the frame that waits for the next task of a pool, where no task runs inside of it."""
     for index, frame in enumerate(frames):
         if _LOOPS.fullmatch(frame):
-            return index
+            # A method of the application with such a name may be part of a task.
+            in_task = is_application(frame) and any(map(_RUNS_A_TASK.fullmatch, frames[index:]))
+            return None if in_task else index
         if _RUNS_A_TASK.fullmatch(frame):
             return None
     return None

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from opskit.analysis.finding import Entity, Finding
-    from opskit.analysis.jpmp.pools import Overview
     from opskit.analysis.jpmp.locks import ContendedLock, Contention, Deadlock, LockKey, Party
+    from opskit.analysis.jpmp.pools import Overview
     from opskit.collect.jpmp.collect import Facts
     from opskit.jvm.dumps.thread_dump import Waits
     from opskit.jvm.profiles import WeightedStack

@@ -141,6 +141,8 @@ def _by_library(frames: Sequence[str], kind: Kind) -> tuple[Kind, str] | None:
         if is_application(frame):
             break
         known = next((each for each, pattern in _LIBRARY_KINDS if pattern.fullmatch(frame)), None)
+        if known == "future" and is_jdk(frame):  # the JDK's are told by their outermost frame
+            continue
         if known is not None and (found is None or _BETTER_KNOWN.fullmatch(frame)):
             found = known, frame
         if _OBJECT_POOL.fullmatch(frame):

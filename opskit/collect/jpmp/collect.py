@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Literal
 
 from opskit.collect.targets import WhichProcess, is_pid, resolve_jvm
 from opskit.errors import NothingFound, OpskitError, UsageError
 from opskit.jvm import profiles
 from opskit.jvm.dumps.dialects import DumpReader
-from opskit.proc.fs import optional
-from opskit.proc.user_files import read_bytes, source_name
+from opskit.proc.user_files import read_bytes, size_bytes, source_name
 from opskit.quantities import integer, seconds_of
 from opskit.records import NamedTuple
 
@@ -165,7 +163,7 @@ def read_files(paths: Sequence[str], reader: DumpReader) -> Facts:
 
 def is_small(paths: Sequence[str]) -> bool:
     """Whether thread names in these files, if they are files, cost less than a second to read."""
-    return sum(size for path in paths if (size := optional(os.path.getsize, path)) is not None) <= _SMALL_BYTES
+    return sum(map(size_bytes, paths)) <= _SMALL_BYTES
 
 
 def read_profile(text: str, source: str) -> list[profiles.WeightedStack] | None:

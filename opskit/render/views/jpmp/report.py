@@ -96,13 +96,17 @@ def profile_report(about: About, facts: Facts, how: Weighing, profile: Profile, 
         about,
         [Block(columns, rows, max(len(ordered), len(rows)))] if rows else [],
         verdict=[
-            *pools.lines(profile.pools, terminal=view.terminal),
             *deadlocks,
+            *pools.lines(profile.pools, terminal=view.terminal),
             *filter(None, [sentences.hottest(profile.stacks)]),
             *([] if rows else [sentences.no_stacks(profile.stacks, with_idle, on_cpu=how.on_cpu)]),
         ],
         footer=[
-            *([f"{plural(hidden, 'idle stack')} hidden; --idle shows them"] if hidden else ()),
+            *(
+                [f"{plural(hidden, 'idle stack')} hidden; --idle shows {'it' if hidden == 1 else 'them'}"]
+                if hidden
+                else ()
+            ),
             *taken,
             *_flame_graph(facts),
         ],

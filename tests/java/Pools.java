@@ -28,7 +28,7 @@ import javax.sql.DataSource;
  * Thread pools of the tests, in trouble and healthy: java Pools MODE[=VALUE]...
  *
  * It prints READY when the threads have had time to reach their state, and ends with its standard input. Compiled for
- * release 8; libraries are used by reflection. tests/support/jvms.py describes the modes.
+ * release 8; libraries are used by reflection. Each mode is a method below.
  */
 public final class Pools {
     static final List<Object> KEPT = new ArrayList<>();

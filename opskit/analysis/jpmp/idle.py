@@ -67,7 +67,7 @@ _RUNS_A_TASK = re.compile(
 )
 # What a loop of a thread's own may wait in. Waiting for a lock, a future, a connection or an answer is part of a request.
 _FOR_WORK = frozenset(
-    {"element", "signal", "notification", "unpark", "sleep", "select", "accept", "process", "input", "event"}
+    {"element", "signal", "notification", "unpark", "sleep", "select", "accept", "input", "event"}
 )
 _IN_MAIN = frozenset({"latch", "thread", "result"})
 _NETWORK = ("sun.nio.ch.", "java.net.")

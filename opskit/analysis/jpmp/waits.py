@@ -75,6 +75,7 @@ _BY_LIBRARY: Sequence[tuple[Kind, str]] = (
     ("answer", r"lettuce\.core\.(?:internal\.Futures|LettuceFutures|protocol\.AsyncCommand)\.await\w*"
                r"|grpc\.stub\.ClientCalls(?:\$\w+)?\.\w+|okhttp3\.internal\.http2\.\w+\.\w+"
                r"|jdk\.internal\.net\.http\.HttpClientImpl\.send"),
+    ("connect", r"lettuce\.core\.AbstractRedisClient\.getConnection"),
     ("future", r"[\w$]*(?:Future|Promise)[\w$]*\.(?:get|join|await\w*|sync\w*)"),
 )  # fmt: skip
 _LIBRARY_KINDS = [(kind, re.compile(rf"(?:.*\.)?(?:{pattern})")) for kind, pattern in _BY_LIBRARY]
@@ -143,7 +144,7 @@ def _by_library(frames: Sequence[str], kind: Kind) -> tuple[Kind, str] | None:
         known = next((each for each, pattern in _LIBRARY_KINDS if pattern.fullmatch(frame)), None)
         if known == "future" and is_jdk(frame):  # the JDK's are told by their outermost frame
             continue
-        if known is not None and (found is None or _BETTER_KNOWN.fullmatch(frame)):
+        if known is not None and (found is None or found[0] == "future" or _BETTER_KNOWN.fullmatch(frame)):
             found = known, frame
         if _OBJECT_POOL.fullmatch(frame):
             objects = frame

@@ -213,9 +213,7 @@ def _exhausted(pool: Pool, found: Overview) -> Trouble | None:
     if len(workers) < _FEWEST and not queue:
         return None
     most = pool.waits[0]
-    evidence = (
-        f"{_evidence(found, len(workers), len(workers))}; {queue or 'a dump does not show what waits in its queue'}"
-    )
+    evidence = f"{_evidence(found, len(workers), len(workers))}{queue and f'; {queue}'}"
     free = f"none of its {len(workers)} threads is free" if len(workers) > 1 else "its only thread is not free"
     said = f"pool {pool.name} is exhausted: {free}; {most.threads:,} {most.verb} {most.for_what or f'in {place_name(most.wait)}'}"
     return Trouble("pool-exhausted", "warning", pool.name, said, evidence, _caller_pattern(pool.waits[0].wait))

@@ -66,9 +66,7 @@ _RUNS_A_TASK = re.compile(
     r"|\w+(?:EventExecutor|EventLoop)\.(?:runAllTasks\w*|safeExecute|runTask))"
 )
 # What a loop of a thread's own may wait in. Waiting for a lock, a future, a connection or an answer is part of a request.
-_FOR_WORK = frozenset(
-    {"element", "signal", "notification", "unpark", "sleep", "select", "accept", "input", "event"}
-)
+_FOR_WORK = frozenset({"element", "signal", "notification", "unpark", "sleep", "select", "accept", "input", "event"})
 _IN_MAIN = frozenset({"latch", "thread", "result"})
 _NETWORK = ("sun.nio.ch.", "java.net.")
 _ACCEPTS = re.compile(r"[aA]ccept|[sS]elect")

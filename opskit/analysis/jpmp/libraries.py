@@ -8,6 +8,7 @@ from functools import lru_cache
 _JDK = re.compile(r"(?:java|javax|jdk|sun|com\.sun|com\.ibm\.(?:oti|misc|jvm)|openj9)\.")
 # Libraries and servers between an application and the JDK. What is missing here counts as application.
 _LIBRARY = re.compile(
+    r"(?:(?:\w+\.)*?(?:shaded?|shadow|repackaged|relocated)\.)?"
     r"(?:com\.(?:zaxxer\.hikari|mchange|alibaba\.druid|mysql|microsoft\.sqlserver|google\.(?:common|inject|api|cloud)|mongodb"
     r"|datastax|fasterxml|codahale|netflix|rabbitmq|hazelcast|github\.benmanes|caucho|ibm\.(?:ws|ejs|io|websphere|wsspi)"
     r"|amazonaws|jolbox|couchbase|squareup|azure|sap\.(?:db|conn)|vaadin|evolveum)"

@@ -233,7 +233,8 @@ def _by_peer(waiting: Waiting, members: Sequence[Member], peers: Mapping[int, Pe
     """The same threads, by the peer of each one's socket in the last dump."""
     if waiting.wait.kind not in ("answer", "connect"):
         return [waiting]
-    met = Counter(peers[each.native_id] for each in members if each.native_id in peers)
+    ends = (peers.get(each.native_id or 0) for each in members)
+    met = Counter(peer for peer in ends if peer is not None)
     if not met:
         return [waiting]
     inbound = Counter({peer: number for peer, number in met.items() if peer.inbound})

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from opskit.analysis.jpmp.judge import Locks, Profile, Weighing
     from opskit.analysis.jpmp.locks import ContendedLock, Deadlock, Link, Party
+    from opskit.analysis.jpmp.pools import Pool
     from opskit.collect.jpmp.collect import Facts, Sampled
     from opskit.jvm.dumps.thread_dump import Waits
     from opskit.jvm.profiles import WeightedStack
@@ -96,6 +97,12 @@ _SAMPLE: Sequence[Field[Any]] = (
     Field("stopped_ms", _ROUNDED, value=lambda sample: sample[1]),
 )
 
+
+def _pools(shown: Shown) -> Sequence[Pool] | None:
+    judged = shown.profile or shown.locks
+    return None if judged is None or judged.pools is None else judged.pools.pools
+
+
 DOCUMENT: Sequence[Field[Shown]] = (
     Field("stacks", records(STACK), value=lambda shown: shown.rows),
     Field("weight", value=lambda shown: shown.how and ("cpu_ms" if shown.how.on_cpu else "samples")),
@@ -104,7 +111,7 @@ DOCUMENT: Sequence[Field[Shown]] = (
     Field("cpu_ms", _ROUNDED, value=lambda shown: shown.profile and shown.profile.cpu_ms),
     Field("locks", records(_LOCK), value=lambda shown: shown.locks and shown.locks.contention.locks[: shown.top or None]),
     Field("deadlocks", _DEADLOCKS, value=lambda shown: shown.profile.deadlocks if shown.profile else shown.locks and shown.locks.contention.deadlocks),
-    Field("pools", records(pools.POOL), value=lambda shown: (found := (shown.profile or shown.locks).pools) and found.pools, help="what their threads wait for"),
+    Field("pools", records(pools.POOL), value=_pools, help="what their threads wait for"),
     Field("dialects", list_of(TEXT), value=lambda shown: sentences.dialects(shown.facts)),
     _of_live("samples", records(_SAMPLE), lambda live: zip(live.times_s, live.stops_ms), "of a live run"),
     _of_live("interval_s", NUMBER, lambda live: live.mean_interval_s and round(live.mean_interval_s, 4)),

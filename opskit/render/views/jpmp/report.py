@@ -92,27 +92,32 @@ def profile_report(about: About, facts: Facts, how: Weighing, profile: Profile, 
     hidden -= sum(stack.idle for stack in rows) if hidden else 0
     most = _FRAMES_ON_SCREEN if view.terminal and how.selection.depth is None else None
     columns = stack_columns(profile.stacks, on_cpu=how.on_cpu, full_names=how.naming.full, most_frames=most)
+    blocks = [Block(columns, rows, max(len(ordered), len(rows)))] if rows else []
+    hides = f"{plural(hidden, 'idle stack')} hidden; --idle shows {'it' if hidden == 1 else 'them'}"
+    footer = [*([hides] if hidden else ()), *taken, *_flame_graph(facts)]
+    if _says_enough(facts, how, profile, view):
+        target = shell.operands(*facts.files) if facts.live is None else [facts.live.pid]
+        blocks, footer = [], [f"the stacks: {shell.command('opskit', 'jpmp', '-n', 10, *target)}", *taken]
     return Report(
         about,
-        [Block(columns, rows, max(len(ordered), len(rows)))] if rows else [],
+        blocks,
         verdict=[
             *deadlocks,
             *pools.lines(profile.pools, terminal=view.terminal),
             *filter(None, [sentences.hottest(profile.stacks)]),
             *([] if rows else [sentences.no_stacks(profile.stacks, with_idle, on_cpu=how.on_cpu)]),
         ],
-        footer=[
-            *(
-                [f"{plural(hidden, 'idle stack')} hidden; --idle shows {'it' if hidden == 1 else 'them'}"]
-                if hidden
-                else ()
-            ),
-            *taken,
-            *_flame_graph(facts),
-        ],
+        footer=footer,
         findings=profile.findings,
         document=(DOCUMENT, Shown(facts, how, profile, rows)),
     )
+
+
+def _says_enough(facts: Facts, how: Weighing, profile: Profile, view: View) -> bool:
+    """Whether findings about pools stand alone: on a terminal, which has no room for stacks too, unless an option asks for them."""
+    asked = view.top is not None or how.root or how.on_cpu or how.selection != stacks.Selection(idle=False)
+    plain = view.terminal and not asked and "-" not in facts.files
+    return plain and any(finding.entity.kind == "pool" for finding in profile.findings)
 
 
 def _with_largest(rows: Sequence[WeightedStack], stacks_: Sequence[WeightedStack]) -> list[WeightedStack]:

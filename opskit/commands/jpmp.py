@@ -77,7 +77,7 @@ def jpmp(run: Run, words: tuple[str, ...], **given: Any) -> int:
     )  # large files are read without names, three times as fast
     how = Weighing(Naming(given["full_names"], given["lines"]), selection, root, given["on_cpu"], detailed)
     view = View(run.format, run.out.terminal, run.top, look_of(given, run.format, run.top))
-    ask = Request(before=given["diff"], detail="locks" if given["locks"] else "threads" if named else "stacks")
+    ask = Request(before=given["diff"], detail="locks" if given["locks"] or named else "stacks")
     keep: Callable[[int, bytes], None] | None = None
     if words and is_file(words[0]):
         refuse(given, _LIVE_ONLY, "goes with a live JVM, not with files")

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from opskit.analysis.jpmp.waits import Wait
 
 _FEWEST = 2  # threads that wait for a connection; one is a moment of any pool
+_MANY = 10  # in a single dump
 _MOST_HOLDERS = 2
 _RUNS = re.compile(
     r"(?:.*\.)?(?:ThreadPoolExecutor(?:\$Worker)?\.run(?:Worker|Task)|ForkJoinWorkerThread\.run|ForkJoinPool\.runWorker"
@@ -104,7 +105,7 @@ def _connections(found: Overview) -> Iterator[Trouble]:
         said = f"pool {name} is exhausted: {plural(number, 'thread waits', 'threads wait')} for a connection{caller}; {_users(using)}"
         yield Trouble(
             "connections-exhausted",
-            "warning",
+            "warning" if found.dumps > 1 or number >= _MANY else "note",  # a few may be a moment of a busy pool
             name,
             said,
             _evidence(found, still, len(waiting)),
@@ -148,6 +149,8 @@ def _waits_for_itself(pool: Pool, found: Overview) -> Trouble | None:
     still = _still(workers)
     if not kinds <= {"future", "latch"} or (found.dumps > 1 and any(member.is_still is False for member in workers)):
         return None
+    if any(member.object and member.object[0].endswith("ScheduledFutureTask") for member in workers):
+        return None  # the time of a delayed task ends the wait
     others = [member for other in found.pools if other is not pool for member in other.members]
     tasks = all(wait and _FUTURE_TASK.fullmatch(wait.place) for wait in waits)
     if any(_may_complete(member, only_tasks=tasks) for member in others):

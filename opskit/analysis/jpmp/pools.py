@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _STILL_MS = 1.0  # CPU time of a thread that stays in one wait: less than any request takes
 _MOST_PEERS = 3
 _MOST_SINGLES = 3
+_WAITS_ON = ("parking to wait for", "waiting on")
 _SECOND = 2  # the dumps from which on a thread can be said to stay where it is
 _FOR = {
     "connection": "a connection",
@@ -88,7 +89,10 @@ class Waiting(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A thread of a pool in the last dump. `is_still`: None where the dumps do not show it."""
+    """A thread of a pool in the last dump. `is_still`, `object`: None where the dumps do not show it.
+
+    `object`: class and address of what the thread waits on.
+    """
 
     native_id: int | None
     name: str
@@ -97,6 +101,7 @@ class Member(NamedTuple):
     wait: Wait | None
     idle: bool
     is_still: bool | None
+    object: tuple[str, str] | None = None
 
 
 class Pool(NamedTuple):
@@ -226,11 +231,15 @@ def _member(
         elif is_still and used is not None:
             is_still = used < _STILL_MS
     frames = tuple(map(frame_name, thread.stack.frames))
-    return Member(thread.native_id, thread.name or "", frames, thread.stack.state, seen[1], seen[0], is_still)
+    on = next((lock for lock in thread.locks if lock.action in _WAITS_ON and lock.class_name and lock.address), None)
+    what = None if on is None else (on.class_name or "", on.address or "")
+    return Member(thread.native_id, thread.name or "", frames, thread.stack.state, seen[1], seen[0], is_still, what)
 
 
 def _by_peer(waiting: Waiting, members: Sequence[Member], peers: Mapping[int, Peer]) -> list[Waiting]:
-    """The same threads, by the peer of each one's socket in the last dump."""
+    """The same threads, by the peer of each one's socket in the last dump, or by the connection pool that several wait on."""
+    if waiting.wait.kind == "connection":
+        return _by_object(waiting, members)
     if waiting.wait.kind not in ("answer", "connect"):
         return [waiting]
     ends = (peers.get(each.native_id or 0) for each in members)
@@ -255,6 +264,17 @@ def _by_peer(waiting: Waiting, members: Sequence[Member], peers: Mapping[int, Pe
         found.append(waiting._replace(threads=number, peer=peer.address, still=still))
     rest = waiting.threads - sum(met.values())
     return [*found, waiting._replace(threads=rest)] if rest > 0 else found
+
+
+def _by_object(waiting: Waiting, members: Sequence[Member]) -> list[Waiting]:
+    """The same threads, by the pool of connections where the dump shows several; some pools have an object for each thread."""
+    met = Counter(each.object for each in members if each.object is not None)
+    if len(met) < _SECOND or min(met.values()) < _SECOND or sum(met.values()) != waiting.threads:
+        return [waiting]
+    return [
+        waiting._replace(threads=number, peer=f"the pool <0x{what[1]}>", still=None)
+        for what, number in met.most_common()
+    ]
 
 
 def summed_singles(pools: Sequence[Pool]) -> list[Pool]:

@@ -19,7 +19,7 @@ class Command:
 
 
 COMMANDS = (
-    Command("pipes", "Linux", "List open pipes, their processes, and those that are full."),
+    Command("pipes", "Linux", "List open pipes, their processes, and who is blocked on them."),
     Command("limits", "Linux", "Show why a thread cannot start, and how many more can."),
     Command("dentry", "Linux", "Show the memory in dentry and inode caches; drop them safely."),
     Command("jvms", "JVM", "List JVMs: heap, CPU, limits, GC and safepoint time, attach."),
@@ -49,7 +49,10 @@ SYMPTOMS = (
 # Class of a finding: stuck (work has stopped), slow, soon (it will stop), tools (JVM tools fail), tidy (nothing is broken).
 # First the codes that explain no other finding, then the others with the codes that they can explain.
 _EXPLAIN_NONE = {
-    "stuck": ("pipe-full-writer-blocked", "threads-none-left", "pool-exhausted"),
+    "stuck": (
+        "pipe-full-writer-blocked", "pipe-end-of-file-missing", "fifo-open-blocked", "threads-none-left",
+        "virtual-threads-pinned", "pool-exhausted",
+    ),
     "soon": ("threads-nearly-none-left", "rlimit-nearly-used", "jvm-near-memory-limit"),
     "slow": (
         "dentry-share", "lock-contended", "ttsp-dominates", "bias-revocations", "thread-dumps-sampled",

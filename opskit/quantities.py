@@ -80,10 +80,10 @@ def agreeing(number: int, noun: str, nouns: str | None = None) -> str:
     return noun if number == 1 else nouns or noun + "s"
 
 
-def listed(names: Sequence[str], most: int, comma: str = ", ") -> str:
-    """The first of them: `main, worker-1, … 7 more`."""
+def listed(names: Sequence[str], most: int, comma: str = ", ", *, see: str = "") -> str:
+    """The first of them: `main, worker-1, … 7 more`; with what shows the rest: `main, … 1,003 more (-n 0)`."""
     rest = len(names) - most
-    return comma.join([*names[:most], f"… {rest} more"] if rest > 0 else names)
+    return comma.join([*names[:most], f"… {rest:,} more{f' ({see})' if see else ''}"] if rest > 0 else names)
 
 
 def size(count: float | None) -> str:

@@ -103,7 +103,7 @@ def test_real_cgroups_of_any_name(inprocess, pids_controller, tmp_path):
         document = json.loads(inprocess("limits", pid, "-f", "json").out)
         fixes = [row["fix"] for row in document["limits"] if row["name"] == "pids.max" and row["value"] == 30]
         assert len(fixes) == len(folders)
-        shown = {form: inprocess("limits", pid, "-f", form).out for form in ("text", "table", "markdown")}
+        shown = {form: inprocess("limits", pid, "-v", "-f", form).out for form in ("text", "table", "markdown")}
         assert all(map(safe_to_show, shown.values()))
         rendered = as_rendered(shown["markdown"])
         for fix in fixes:

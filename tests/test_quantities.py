@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opskit.quantities import decimal, hexadecimal, integer, integers, percent, signed, twelve_digits
+from opskit.quantities import decimal, hexadecimal, integer, integers, listed, percent, signed, twelve_digits
 
 NO_NUMBERS = [
     "",
@@ -78,3 +78,11 @@ def test_the_value_stays(value):
 def test_shares(share, shown):
     """0 % means none and 100 % means all, never a rounded share."""
     assert percent(share) == shown
+
+
+def test_a_long_list_names_the_first_and_counts_the_rest():
+    """With thousands separators, and what shows all."""
+    names = [str(number) for number in range(1008)]
+    assert listed(names, 5, see="-n 0") == "0, 1, 2, 3, 4, … 1,003 more (-n 0)"
+    assert listed(names[:6], 5, " ") == "0 1 2 3 4 … 1 more"
+    assert listed(names[:5], 5, see="-n 0") == "0, 1, 2, 3, 4"

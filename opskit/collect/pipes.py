@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opskit import shell
 from opskit.errors import NoSuchProcess, NotPermitted, NotSupported
 from opskit.proc.files.boot_time import parse_boot_time
 from opskit.proc.files.stat import parse_stat
-from opskit.proc.pipe_scan import Holder, PipeScan, PipeScanner, fds_in_flight
+from opskit.proc.pipe_scan import Holder, PipeScan, PipeScanner, fds_in_flight, only
 from opskit.proc.process import command_name, real_uid
 from opskit.proc.rights import how_to_be_allowed
 from opskit.proc.visibility import coverage_lines, hides_processes
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from opskit.collect.pipe_blocks import Blocks
     from opskit.host import Host
     from opskit.proc.pipe_fill import Fill
-    from opskit.proc.pipe_waits import Wait
     from opskit.proc.process import Process
-
-# A writer sleeps for a moment on any busy pipe. It counts as blocked when it still does after the first wait; its reader
-# counts as not draining when nothing was taken out until the end of the second.
-_SETTLE_S = (0.1, 0.9)
 
 
 class Request(NamedTuple):
@@ -43,6 +40,11 @@ class Request(NamedTuple):
     def selective(self) -> bool:
         """Whether rows and counts cover some processes only."""
         return bool(self.pids or self.uids)
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether every process of the machine is looked at for its ends of these pipes."""
+        return self.ends or not self.selective
 
 
 class Sample(NamedTuple):
@@ -65,10 +67,7 @@ class Facts(NamedTuple):
     commands: Mapping[int, str]
     in_flight: Mapping[int, int]  # fds in sockets, by pid
     fills: Mapping[bytes, Fill]
-    blocked: Sequence[Wait]  # threads in write()
-    drained: frozenset[bytes]  # pipes from which something was read meanwhile
-    # What each thread did all the time, of the blocked, their readers and those that they wait for; None: it was active.
-    waits: Mapping[int, Sequence[Wait] | None]
+    blocks: Blocks | None  # threads that are blocked on them
     samples: Sequence[Sample]  # all looks of a watch
     notes: Sequence[str]
     boot_s: int | None
@@ -81,11 +80,6 @@ class Facts(NamedTuple):
     def holders(self) -> list[Holder]:
         """Those asked about, then the others."""
         return [*self.scan.holders, *self.others]
-
-    @property
-    def all_seen(self) -> bool:
-        """Whether every process of the machine was looked at for its ends of these pipes."""
-        return self.ask.ends or not self.ask.selective
 
 
 class Collector:
@@ -117,25 +111,35 @@ class Collector:
         """Read everything once. Raises NoSuchProcess when all that were asked for have ended, NotPermitted, NotSupported."""
         ask = self._living() if self.watch else self.ask
         host = self.host
-        scan, others, sockets = self._scan(ask)
+        scan, all_others, sockets, asked = self._scan(ask)
         self._refuse_denied(ask, scan)
         if self.watch:
             self.samples.append(_sample(host, scan, host.monotonic() - self._begun))
+        keys = {key for holder in scan.holders for key in holder.counts}
+        others = tuple(only(holder, keys) for holder in all_others if not keys.isdisjoint(holder.counts))
         holders = [*scan.holders, *others]
         pids = {holder.pid for holder in holders}
         # Another machine's pids are not ours: their fds are never copied, so the capacities stay unknown.
         reach = host.is_own and (ask.fill or ask.owners)
         fills = self._fills(holders) if reach else {}
         fifos = {path: key for key, path in scan.fifo_paths.items()}
-        blocked, drained, waits = self._blocked(holders, fills, fifos) if reach and ask.fill else ([], frozenset(), {})
+        blocks, ends = None, ask.ends or ask.fill
+        if host.is_own and ask.processes and (ends or not self.watch):  # it takes a second: -w shows who gains pipes
+            from opskit.collect.pipe_blocks import Watcher
+
+            full = fills if ask.fill else {}
+            blocks = Watcher(host, [*scan.holders, *all_others], full, fifos, asked).look(
+                keys if ends and ask.everywhere else set()
+            )
+            pids |= {each.pid for each in blocks.opening}
         return Facts(
             ask, scan, others,
             processes={pid: host.process(pid) for pid in pids} if ask.processes else {},
             commands={pid: command_name(host.fs, pid) for pid in pids} if ask.commands else {},
             in_flight=fds_in_flight(host.fs, sockets) if ask.ends and _has_one_sided(holders) else {},
-            fills=fills, blocked=blocked, drained=drained, waits=waits,
+            fills=fills, blocks=blocks,
             samples=self.samples,
-            notes=_notes(host, scan),
+            notes=[*_notes(host, scan), *(_waiting(host, asked) if ask.pids and host.is_own and not ends else ())],
             boot_s=host.fs.maybe(parse_boot_time, "stat") if self.watch else None,
             clock_ticks=host.clock_ticks, page_bytes=host.page_bytes,
             soft_pages=host.sysctl("fs", "pipe-user-pages-soft") if ask.owners else None,
@@ -151,7 +155,8 @@ class Collector:
             raise NoSuchProcess(self.ask.pids[0], "it ended while it was watched")
         return self.ask._replace(pids=alive)
 
-    def _scan(self, ask: Request) -> tuple[PipeScan, tuple[Holder, ...], Sequence[tuple[int, bytes]]]:
+    def _scan(self, ask: Request) -> tuple[PipeScan, tuple[Holder, ...], Sequence[tuple[int, bytes]], list[int]]:
+        """The scan, what all others hold, all sockets, and the processes that were asked about."""
         fs = self.host.fs
         wanted = list(dict.fromkeys(ask.pids)) if ask.pids else fs.pids()
         unknown: list[int] = []
@@ -162,15 +167,14 @@ class Collector:
         scan = self._scanner.scan(wanted)
         scan.denied += unknown
         if not (ask.ends and ask.selective):
-            return scan, (), scan.sockets
+            return scan, (), scan.sockets, scan.scanned
+        asked = list(scan.scanned)
         chosen = set(wanted)
         rest = self._scanner.scan(pid for pid in fs.pids() if pid not in chosen)
-        keys = {key for holder in scan.holders for key in holder.counts}
         scan.denied += rest.denied
         scan.vanished += rest.vanished
         scan.scanned += rest.scanned
-        touching = tuple(_only(holder, keys) for holder in rest.holders if not keys.isdisjoint(holder.counts))
-        return scan, touching, [*scan.sockets, *rest.sockets]
+        return scan, tuple(rest.holders), [*scan.sockets, *rest.sockets], asked
 
     def _refuse_denied(self, ask: Request, scan: PipeScan) -> None:
         """Raise for a process that was asked for by its PID and cannot be read, and for a copy without any fds."""
@@ -197,31 +201,6 @@ class Collector:
 
         return read_fills(holders, pipe_fill)
 
-    def _blocked(
-        self, holders: Sequence[Holder], fills: Mapping[bytes, Fill], fifos: Mapping[bytes, bytes]
-    ) -> tuple[Sequence[Wait], frozenset[bytes], Mapping[int, Sequence[Wait] | None]]:
-        """Facts.blocked, drained and waits."""
-        from opskit.proc.pipe_waits import blocked_writers, waits_around
-
-        fs = self.host.fs
-        blocked = blocked_writers(fs, holders, fills, fifos)
-        drained: set[bytes] = set()
-        before: Mapping[int, Sequence[Wait]] = {}
-        waits: Mapping[int, Sequence[Wait]] = {}
-        for wait_s in _SETTLE_S:
-            keys = {entry.on for entry in blocked}
-            if not keys - drained:
-                break
-            self.host.sleep(wait_s)
-            now = blocked_writers(fs, [_only(holder, keys) for holder in holders], fills, fifos)
-            # A writer sleeps anew when a reader has taken something out of its full pipe.
-            drained |= {entry.on for entry in blocked if entry not in now}
-            known = {entry[:4] for entry in blocked}
-            blocked = [entry for entry in now if entry[:4] in known]
-            before, waits = waits, waits_around(fs, holders, blocked, fifos)
-        asleep = {pid: each if each == before.get(pid) else None for pid, each in waits.items()}
-        return blocked, frozenset(drained), asleep
-
 
 def _why_missing(host: Host, pid: int) -> str:
     if hides_processes(host.fs):
@@ -230,16 +209,20 @@ def _why_missing(host: Host, pid: int) -> str:
     return "it may have ended; opskit pipes without a PID shows all"
 
 
-def _only(holder: Holder, keys: set[bytes]) -> Holder:
-    counts = {key: count for key, count in holder.counts.items() if key in keys}
-    ends = {key: end for key, end in holder.ends.items() if key in keys} if holder.ends is not None else None
-    return Holder(holder.pid, counts, ends, holder.tid)
-
-
 def _has_one_sided(holders: Iterable[Holder]) -> bool:
     """Whether some pipe has no read end or no write end: only then every socket's fdinfo is worth reading."""
     ends = [item for holder in holders for item in (holder.ends or {}).items()]
     return {key for key, end in ends if end.read_fds} != {key for key, end in ends if end.write_fds}
+
+
+def _waiting(host: Host, pids: Sequence[int]) -> Iterator[str]:
+    """What these processes wait for, and the command that names the other side."""
+    from opskit.proc.pipe_waits import sleeping_on_pipes
+
+    for wait in {(wait.pid, wait.call, wait.on): wait for wait in sleeping_on_pipes(host.fs, pids)}.values():
+        does = "waits for data from" if wait.call == "read" else "waits to write to"
+        look = shell.command("opskit", "pipes", wait.pid, "--ends", "--fill")
+        yield f"{command_name(host.fs, wait.pid)}[{wait.pid}] {does} {wait.on.decode('ascii', 'replace')}; who is at its other end: {look}"
 
 
 def _notes(host: Host, scan: PipeScan) -> list[str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opskit.analysis.limits.judge import judge
+from opskit.analysis.limits.judge import judge, with_probe
 from opskit.analysis.limits.probe import Probed, probe_plan
 from opskit.collect.limits.collect import Collector, request_for
 from opskit.collect.targets import resolve_process
@@ -38,7 +38,7 @@ PROBE = "Probe"
     "--verbose",
     is_flag=True,
     group=SHOW,
-    help="On a terminal: show every limit, where it was read, who set it, how to raise it.",
+    help="Show every limit, where it was read, who set it, how to raise it.",
 )
 @option("--stack", type=Size(), help="Assume threads with a stack of SIZE (512K, 8M, 1G).")
 @option(
@@ -72,12 +72,11 @@ def limits(
     def look() -> LimitsResult:
         result = judge(collector.look(), stack, samples if run.watching else None)
         samples[:] = result.samples or ()
-        return result._replace(probed=_probe(run, result, in_cgroup, yes)) if probe else result
+        return with_probe(result, _probe(run, result, in_cgroup, yes)) if probe else result
 
-    table = run.format == "table"
-    short = table and run.out.terminal and not (verbose or every)
+    shown = view.Shown(columns=run.format != "table", short=not (verbose or every))
     return run.show(
-        look, lambda result: view.report(run.about(view.target(result.facts)), result, table=table, short=short)
+        look, lambda result: view.report(run.about(view.target(result.facts)), result, shown), fit_height=run.watching
     )
 
 

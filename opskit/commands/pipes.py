@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 @option("--by-process", is_flag=True, help="Show the processes of each pipe with their fds.")
 @option("--by-user", is_flag=True, help="Show each user's pipes, fds and capacity against fs.pipe-user-pages-soft.")
 @option("--ends", is_flag=True, help="Show read and write ends, the processes on the other side, one-sided pipes.")
-@option("--fill", is_flag=True, help="Show bytes queued, capacity, and who is blocked on a full pipe.")
+@option(
+    "--fill",
+    is_flag=True,
+    help="Show bytes queued and capacity, who is blocked on a full pipe or FIFO, and ends of file that cannot come.",
+)
 @option("--fifos", is_flag=True, help="Include named FIFOs.")
 @option("--threads", is_flag=True, help="Include threads with an unshared fd table.")
 @option("--sort", type=click.Choice(["fds", "inode"]), default="fds", show_default=True, help="Sort the pipes.")
@@ -37,10 +41,10 @@ def pipes(
 
     pids = tuple(resolve_process(run.host, word, "pipes") for word in targets)
     is_text = run.format == "text"
-    identify = not is_text or ends or fill or fifos or by_user
+    identify = not is_text or ends or fill or fifos or by_user or bool(pids)
     ask = Request(
         pids, run.uids, processes=identify, commands=by_process and not identify, ends=ends, fill=fill, owners=by_user,
-        fifos=fifos, threads=threads,
+        fifos=fifos or fill, threads=threads,
     )  # fmt: skip
     collector = Collector(run.host, ask, watch=run.watching)
     about = {"pids": " ".join(map(str, pids))} if pids else None

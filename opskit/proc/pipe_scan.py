@@ -201,6 +201,13 @@ def _check_links(holders: Iterable[Holder]) -> None:
             raise BadInput("fd", "a link that is no pipe:[INODE]", found=key.decode("utf-8", "replace"))
 
 
+def only(holder: Holder, keys: set[bytes]) -> Holder:
+    """What a process holds of these pipes."""
+    counts = {key: count for key, count in holder.counts.items() if key in keys}
+    ends = {key: end for key, end in holder.ends.items() if key in keys} if holder.ends is not None else None
+    return Holder(holder.pid, counts, ends, holder.tid)
+
+
 def fds_in_flight(fs: ProcFS, sockets: Iterable[tuple[int, bytes]]) -> dict[int, int]:
     """Fds in the receive queues (SCM_RIGHTS) of these unix sockets (pid, fd): receiver -> how many; none before Linux 5.7."""
     queued: dict[int, int] = {}

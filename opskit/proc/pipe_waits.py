@@ -1,4 +1,4 @@
-"""What threads sleep in at both ends of full pipes.
+"""What threads sleep in at both ends of full and of empty pipes.
 
 /proc/PID/task/TID/syscall (Documentation: proc_pid_syscall(5)) is `running`, or the number and the arguments of the
 system call that the thread sleeps in:
@@ -9,15 +9,17 @@ system call that the thread sleeps in:
 from __future__ import annotations
 
 import platform
+import struct
 from typing import TYPE_CHECKING
 
+from opskit.proc.files.fd import PIPE_PREFIX
 from opskit.proc.files.status import parse_status
 from opskit.proc.fs import optional
 from opskit.quantities import hexadecimal, integer
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from opskit.proc.fs import ProcFS
     from opskit.proc.pipe_fill import Fill
@@ -39,13 +41,21 @@ _X86_64: dict[int | None, tuple[str, int]] = {
     275: ("splice", 2), 61: ("wait", 0),
 }  # fmt: skip
 _ANY_CHILD = 0xFFFFFFFF
+# poll and ppoll -> the third argument of one without a timeout: -1 ms, or no struct timespec.
+_FOR_EVER_GENERIC: dict[int | None, int] = {73: 0}
+_FOR_EVER_X86_64: dict[int | None, int] = {7: 0xFFFFFFFF, 271: 0}
+_POLLFD = struct.Struct("=iHH")
+_FOR_INPUT = 0x0001 | 0x0002 | 0x0008 | 0x0010 | 0x2000  # POLLIN, POLLPRI, POLLERR, POLLHUP, POLLRDHUP
+_MOST_POLLED = 8
+_MAY_BE = {"read": ("read",), "write": ("write", "splice")}
 
 
 class Wait(NamedTuple):
     """What a thread does. `call`: read, write, wait (for a child), sleep (for a timer, lock or signal), other or running.
 
     `on`: the pipe or file that it reads or writes, or the kernel function that it sleeps in. `times_slept` until now.
-    `needs`: processes of which one must act before the wait ends; empty: unknown.
+    `needs`: processes of which one must act before the wait ends; empty: unknown. `also`: other pipes of which one may end it,
+    for a thread that polls nothing but pipes.
     """
 
     pid: int
@@ -54,6 +64,7 @@ class Wait(NamedTuple):
     on: bytes = b""
     times_slept: int | None = None
     needs: frozenset[int] = frozenset()
+    also: tuple[bytes, ...] = ()
 
 
 def parse_call(text: str, machine: str = platform.machine()) -> tuple[str, int] | None:
@@ -67,6 +78,36 @@ def parse_call(text: str, machine: str = platform.machine()) -> tuple[str, int] 
     return None if number is None else (call, number)
 
 
+def parse_poll(text: str, machine: str = platform.machine()) -> tuple[int, int] | None:
+    """(address, length) of the struct pollfd of a thread that polls a few files without a timeout; None for any other call."""
+    words = text.split()
+    values = [hexadecimal(word) for word in words[1:4]]
+    address, count, timeout = values if len(values) == 3 else (None, None, None)
+    if address is None or not count or count > _MOST_POLLED or timeout is None:
+        return None
+    for_ever = (_FOR_EVER_X86_64 if machine == "x86_64" else _FOR_EVER_GENERIC).get(integer(words[0]))
+    return (address, count) if for_ever is not None and timeout & 0xFFFFFFFF == for_ever else None
+
+
+def _polled_pipes(fs: ProcFS, pid: int, tid: int, polled: tuple[int, int], fifos: Mapping[bytes, bytes]) -> list[bytes]:
+    """The pipes that a thread polls for input; empty where it polls anything else, too."""
+    address, count = polled
+    data = (
+        optional(fs.read_at, fs.path(pid, "mem"), address, count * _POLLFD.size, default=b"")
+        if address >> 63 == 0
+        else b""
+    )
+    if len(data) != count * _POLLFD.size:
+        return []
+    found = []
+    for fd, events, _ in _POLLFD.iter_unpack(data):
+        link = optional(fs.link, pid, "task", tid, "fd", fd, default=b"")
+        if not (link.startswith(PIPE_PREFIX) or link in fifos) or events & ~_FOR_INPUT:
+            return []
+        found.append(fifos.get(link, link))
+    return list(dict.fromkeys(found))
+
+
 def _wait_of(fs: ProcFS, pid: int, tid: int, fifos: Mapping[bytes, bytes]) -> Wait:
     text = fs.maybe(str, pid, "task", tid, "syscall", default="")
     if text.startswith("running"):
@@ -77,6 +118,8 @@ def _wait_of(fs: ProcFS, pid: int, tid: int, fifos: Mapping[bytes, bytes]) -> Wa
     call, number = parse_call(text) or ("other", 0)
     if call == "splice":  # it may wait for its input as well: fs/splice.c, pipe_wait_readable() and others
         call = "write" if function.startswith(b"pipe_") and not function.endswith(b"readable") else "other"
+    if call == "other" and (polled := parse_poll(text)) and (pipes := _polled_pipes(fs, pid, tid, polled, fifos)):
+        return Wait(pid, tid, "read", pipes[0], slept, also=tuple(pipes[1:]))
     if call in ("read", "write"):
         on = optional(fs.link, pid, "task", tid, "fd", number, default=b"")
         return Wait(pid, tid, call, fifos.get(on, on), slept)
@@ -102,23 +145,41 @@ def blocked_writers(
 
     Needs ptrace rights; nothing is found without.
     """
-    found = []
+    found: list[Wait] = []
     for holder in holders:
         ends = holder.ends or {}
-        if not any(end.write_fds and fills[key].queued_bytes for key, end in ends.items() if key in fills):
-            continue
-        for tid in [holder.tid] if holder.tid else optional(fs.tids, holder.pid, default=[]):
-            call = fs.maybe(parse_call, holder.pid, "task", tid, "syscall")
-            if call and call[0] in ("write", "splice"):
-                wait = _wait_of(fs, holder.pid, tid, fifos)
-                found += [wait] if wait.call == "write" and wait.on in ends else []
+        if any(end.write_fds and fills[key].queued_bytes for key, end in ends.items() if key in fills):
+            found += _asleep_in(fs, holder, "write", fifos)
     return found
+
+
+def blocked_readers(fs: ProcFS, holders: Iterable[Holder], fifos: Mapping[bytes, bytes]) -> list[Wait]:
+    """The threads that sleep in a read of a pipe, which is empty then and has a write end. Needs ptrace rights."""
+    reading = (holder for holder in holders if any(end.read_fds for end in (holder.ends or {}).values()))
+    return [wait for holder in reading for wait in _asleep_in(fs, holder, "read", fifos)]
+
+
+def _asleep_in(fs: ProcFS, holder: Holder, wanted: str, fifos: Mapping[bytes, bytes]) -> Iterator[Wait]:
+    """The holder's threads that sleep in a `read` of, or a `write` to, one of its pipes."""
+    for tid in [holder.tid] if holder.tid else optional(fs.tids, holder.pid, default=[]):
+        text = fs.maybe(str, holder.pid, "task", tid, "syscall", default="")
+        call, _ = parse_call(text) or ("", 0)
+        if call in _MAY_BE[wanted] or (wanted == "read" and parse_poll(text)):
+            wait = _wait_of(fs, holder.pid, tid, fifos)
+            if wait.call == wanted and wait.on in (holder.ends or {}):
+                yield wait
+
+
+def sleeping_on_pipes(fs: ProcFS, pids: Iterable[int]) -> list[Wait]:
+    """The threads of these processes that sleep in a read of a pipe or in a write to one, whoever is at its other end."""
+    waits = (_wait_of(fs, pid, tid, {}) for pid in pids for tid in optional(fs.tids, pid, default=[]))
+    return [wait for wait in waits if wait.call in ("read", "write") and wait.on.startswith(PIPE_PREFIX)]
 
 
 def waits_around(
     fs: ProcFS, holders: Iterable[Holder], blocked: Iterable[Wait], fifos: Mapping[bytes, bytes]
 ) -> dict[int, list[Wait]]:
-    """What each thread does of the processes at both ends of the pipes with blocked writers, and of those they wait for."""
+    """What each thread does of the processes at both ends of these pipes, and of those that they wait for."""
     readers: dict[bytes, set[int]] = {}
     writers: dict[bytes, set[int]] = {}
     for holder in holders:
@@ -128,14 +189,18 @@ def waits_around(
             if end.write_fds:
                 writers.setdefault(key, set()).add(holder.pid)
     found: dict[int, list[Wait]] = {}
-    todo = {pid for wait in blocked for pid in (wait.pid, *readers.get(wait.on, ()))}
+    todo: set[int] = set()
+    for wait in blocked:
+        sides = readers if wait.call == "write" else writers
+        todo |= {wait.pid}.union(*(sides.get(key, ()) for key in (wait.on, *wait.also)))
     while todo:
         pid = todo.pop()
         found[pid] = waits = []
         for tid in optional(fs.tids, pid, default=[]):
             wait = _wait_of(fs, pid, tid, fifos)
             if wait.call in ("read", "write"):
-                others = (writers if wait.call == "read" else readers).get(wait.on, set())
+                sides = writers if wait.call == "read" else readers
+                others: set[int] = set().union(*(sides.get(key, ()) for key in (wait.on, *wait.also)))
                 # Of a pipe that it can write to itself, its own signal handler may do so.
                 own = wait.call == "read" and pid in others
                 wait = wait._replace(needs=frozenset() if own else frozenset(others))

@@ -150,7 +150,8 @@ def test_the_verdict_of_a_cgroup_that_binds(inprocess, tree):
             **{"etc/systemd/system/app.service": "[Service]\nExecStart=/usr/bin/app\nTasksMax=512\nLimitNPROC=96000\n"}
         )
     )
-    done = inprocess("limits", 4242, "--root", root)
+    assert len(inprocess("limits", 4242, "--root", root).out.splitlines()) == 2  # nothing is wrong: no table
+    done = inprocess("limits", 4242, "-v", "--root", root)
     lines = done.out.splitlines()
     assert done.code == 0
     assert lines[0] == (
@@ -784,6 +785,33 @@ def test_a_healthy_answer_is_three_lines(tree):
     assert code == 0
     assert len(shown.splitlines()) == 3
     assert "can start 118 more threads" in shown
+
+
+@pytest.mark.parametrize("format_", ["text", "table", "markdown"])
+def test_the_table_of_a_healthy_process_is_behind_verbose_and_all(inprocess, tree, format_):
+    """Off a terminal too: the answer and the open files, with what shows the rest."""
+    root = tree(machine())
+    short = inprocess("limits", 4242, "--root", root, "-f", format_).out
+    assert "RLIMIT_STACK" not in short
+    assert "open files: 2 of 1,024" in short
+    assert "-v shows all 12 limits" in short
+    for option in ("-v", "--all"):
+        assert "RLIMIT" in inprocess("limits", 4242, option, "--root", root, "-f", format_).out
+
+
+def test_a_watch_on_a_terminal_redraws_one_screen(tree):
+    """Each sample clears the screen and fits on it."""
+    process = subprocess.Popen(["sleep", "60"])
+    try:
+        code, shown = on_terminal("limits", str(process.pid), "-w", "-i", "0.1", "-c", "3", env={"NO_COLOR": "1"})
+    finally:
+        process.kill()
+        process.wait()
+    assert code == 0
+    nothing, *screens = shown.split("\x1b[H\x1b[2J")
+    assert nothing == ""
+    assert len(screens) == 3
+    assert all(wrapped(screen) < 24 and f"{process.pid} (sleep" in screen for screen in screens)
 
 
 def test_on_a_terminal_all_limits_fit(tree):

@@ -18,7 +18,11 @@ import pytest
 from limitcases import Case, child, close_enough, fill, pids_cgroup, pids_root, predicted
 from stracing import ACTS, OPENS, traced
 
+from opskit.analysis.limits.judge import growth, judge
 from opskit.collect.limits import collect
+from opskit.collect.limits.collect import Collector, request_for
+from opskit.host import Host
+from opskit.proc.fs import ProcFS
 
 pytestmark = pytest.mark.usefixtures("root_only")
 
@@ -71,6 +75,91 @@ def test_a_limit_of_the_parent_cgroup_is_shown_with_its_path(inprocess):
     assert row["cgroup"] == parent
     assert row["source"].endswith(f"{parent}/pids.max")
     assert row["fix"] == f"echo 64 > {row['source']}"
+
+
+def test_who_fills_a_cgroup_and_how_its_threads_are_named(inprocess, workload):
+    """A JVM with many threads of one name fills pids.max: it is named for itself, for its neighbour, and in a watch."""
+    if pids_root() is None:
+        pytest.skip("no pids cgroup can be made here")
+    jvm = workload("sleep=38", version=21, options=("-Xmx64m", "-XX:+UseSerialGC"))
+    neighbour = subprocess.Popen(["sleep", "600"])
+    root = pids_root()
+    try:
+        with pids_cgroup(None, None) as leaf:
+            for pid in (jvm.pid, neighbour.pid):
+                (leaf / "cgroup.procs").write_text(str(pid))
+            threads = len(os.listdir(f"/proc/{jvm.pid}/task"))
+            (leaf.parent / "pids.max").write_text(str(threads + 10))
+            host = Host(ProcFS())
+            collector = Collector(host, request_for(host, jvm.pid, uses=False))
+            before = judge(collector.look(), None, ())
+            more = jvm.fill()
+            result = judge(collector.look(), None, before.samples)
+            total = threads + more
+            assert growth(result.samples) == ("more-*", more, more)
+            assert [each.next for each in result.findings] == [f"opskit limits {jvm.pid} --probe --in-cgroup"]
+            own = inprocess("limits", jvm.pid)
+            assert own.code == 1
+            assert f"\n38 of {total} threads are named sleep-*\n" in own.out
+            of_neighbour = inprocess("limits", neighbour.pid).out
+            assert (
+                f"\n{jvm.pid} (java) has {total} of the {total + 1} threads in /{leaf.parent.name}; "
+                f"38 of {total} threads are named sleep-*\n"
+            ) in of_neighbour
+            [filler] = json.loads(inprocess("limits", neighbour.pid, "-f", "json").out)["fillers"]
+            assert (filler["limit"], filler["pid"], filler["threads"]) == ("pids.max", jvm.pid, total)
+            assert filler["thread_names"]["more-*"] == more
+            # The probe that was made is not advised again.
+            probe = ("limits", neighbour.pid, "--probe", "--in-cgroup", "--yes", "-f", "json")
+            [finding] = json.loads(inprocess(*probe).out)["findings"]
+            assert finding["next"] == f"opskit limits {neighbour.pid} -w"
+            # Nor the watch in the watch, where few threads are left: what the threads do comes next.
+            (leaf.parent / "pids.max").write_text(str(total + 3))
+            for pid, closer in (
+                (jvm.pid, f"opskit jpmp {jvm.pid}"),
+                (neighbour.pid, f"ps -L -o lwp,wchan:20,comm -p {neighbour.pid}"),
+            ):
+                watch = inprocess("limits", pid, "-w", "-i", "0.01", "-c", "1", "-f", "json")
+                [finding] = json.loads(watch.out)["findings"]
+                assert (finding["code"], finding["next"]) == ("threads-nearly-none-left", closer)
+            shown = subprocess.run(closer.split(), capture_output=True, text=True, check=True).stdout
+            assert "sleep" in shown
+            for pid in (jvm.pid, neighbour.pid):
+                (root / "cgroup.procs").write_text(str(pid))
+    finally:
+        neighbour.kill()
+        neighbour.wait()
+
+
+OPEN_FILES = """
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (100, 4096))
+keep = os.open("/dev/null", os.O_RDONLY)
+for _ in range(int(sys.argv[1]) - 4): os.dup(keep)
+print(flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize(
+    ("count", "severity", "words"), [(90, "warning", "10 more files"), (100, "error", "no file descriptor left")]
+)
+def test_open_files_that_are_nearly_used_up_come_first(inprocess, spawn, count, severity, words):
+    """The first line, exit code 1, what they are, and a command that raises the limit; with headroom nothing is said."""
+    process = spawn(OPEN_FILES, count, stdin=subprocess.PIPE)
+    done = inprocess("limits", process.pid)
+    assert done.code == 1
+    assert done.out.startswith(f"open files: {count} of 100 (RLIMIT_NOFILE), {count} %")
+    [finding] = json.loads(inprocess("limits", process.pid, "-f", "json").out)["findings"]
+    assert (finding["code"], finding["severity"]) == ("rlimit-nearly-used", severity)
+    assert finding["summary"].startswith(words)
+    assert re.match(r"\d+ files, \d+ pipes; ", finding["evidence"])
+    assert "/dev/null" in subprocess.run(finding["next"].split(), capture_output=True, text=True, check=True).stdout
+    assert finding["fix"] == f"prlimit --pid {process.pid} --nofile=200:4096"
+    subprocess.run(finding["fix"].split(), check=True)
+    done = inprocess("limits", process.pid)
+    assert done.code == 0
+    assert len(done.out.splitlines()) == 2
 
 
 def test_two_processes_share_what_their_user_has_left(opskit):

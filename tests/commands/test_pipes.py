@@ -100,6 +100,49 @@ print(os.stat(r).st_ino, flush=True); time.sleep(600)
     assert re.fullmatch(r"\d+ pipes using \d+ fds", lines[-1])
 
 
+SHARED = """
+import os, sys, time
+r, w = os.pipe()
+for _ in range(30):
+    if os.fork() == 0: time.sleep(600)
+print(os.stat(r).st_ino, flush=True); time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("format_", ["text", "table", "markdown"])
+def test_five_holders_of_a_pipe_are_named(inprocess, spawn, format_):
+    """The rest is a number, and -n 0 shows them; JSON has all."""
+    holder = spawn(SHARED)
+    name = f"pipe:[{holder.line}]"
+    shown = {}
+    for top in ((), ("-n", "0")):
+        out = inprocess("pipes", holder.pid, "--ends", "-f", format_, *top).out.replace("\\", "")
+        [line] = [line for line in out.splitlines() if name in line and "class" not in line.partition(name)[0]]
+        shown[top] = line
+    exe = os.path.basename(os.readlink(f"/proc/{holder.pid}/exe"))
+    assert shown[()].count(f"{exe}[") == 5 + 5
+    assert shown[()].count("… 26 more (-n 0)") == 2
+    assert shown["-n", "0"].count(f"{exe}[") == 31 + 31
+    assert "more" not in shown["-n", "0"]
+    document = json.loads(inprocess("pipes", holder.pid, "--ends", "-f", "json").out)
+    assert [len(pipe["processes"]) for pipe in document["pipes"] if str(pipe["inode"]) == holder.line] == [31]
+
+
+def test_five_commands_of_a_pipe_are_named(inprocess, tree):
+    """--by-process: the same rule, in the short text and beside the ends."""
+    names = [f"worker{number}" for number in range(8)]
+    files = {"proc/loadavg": "0.1 0.1 0.1 1/489 999\n"}
+    for pid, name in enumerate(names, 10):
+        files |= {f"proc/{pid}/comm": f"{name}\n", f"proc/{pid}/fd/0": Link("pipe:[7]")}
+    root = tree(files)
+    five = " ".join(f"{name}=1" for name in names[:5])
+    for options in ([], ["--ends"]):
+        line = inprocess("pipes", "--by-process", "--root", root, *options).out.splitlines()[0]
+        assert line.startswith(f"pipe:[7] {five} … 3 more (-n 0)"), options
+        line = inprocess("pipes", "--by-process", "--root", root, "-n", "0", *options).out.splitlines()[0]
+        assert line.startswith(f"pipe:[7] {' '.join(f'{name}=1' for name in names)}"), options
+
+
 def test_top_and_sort(inprocess, spawn):
     """-n cuts the rows, never the total; --sort inode is numeric."""
     holder = spawn(HOLD, 12)
@@ -386,25 +429,6 @@ time.sleep(600)
     assert re.search(
         rf"^ +2 pipe:\[{own}\] class=self read=\S+\[{holder.pid}\]:1 write=\S+\[{holder.pid}\]:1$", text, re.MULTILINE
     )
-
-
-def test_a_cell_of_a_table_names_four_processes(inprocess, spawn):
-    """A pipe of 13 processes: the first four ends and the number of the others; -f text has all."""
-    code = """
-import os, subprocess, time
-r, w = os.pipe()
-for _ in range(12):
-    subprocess.Popen(["sleep", "600"], pass_fds=[r])
-print(os.stat(w).st_ino, flush=True); time.sleep(600)
-"""
-    holder = spawn(code)
-    name = f"pipe:[{holder.line}]"
-    table, text = (inprocess("pipes", holder.pid, "--ends", "-f", form).out for form in ("table", "text"))
-    [row] = [line for line in table.splitlines() if name in line]
-    assert row.count("sleep[") == 3
-    assert ", … 9 more " in row
-    [row] = [line for line in text.splitlines() if name in line]
-    assert row.count("sleep[") == 12
 
 
 def test_a_table_begins_with_the_pipes_that_have_a_verdict(inprocess, spawn):
@@ -918,5 +942,5 @@ def test_it_only_reads(spawn):
     """The page's safety table against strace: no file is opened for writing, no process is signalled."""
     spawn(HOLD, 3)
     done = traced("pipes", "--ends", "--fifos", "--threads")
-    assert done.code == 0
+    assert done.code in (0, 1)  # 1: some process of this machine is blocked
     assert done.acting() == []

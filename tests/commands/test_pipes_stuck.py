@@ -127,7 +127,8 @@ def test_a_stopped_reader_is_a_warning(inprocess, spawn):
     [full] = [each for each in document["findings"] if each["subject"] == found.entity.name]
     assert full["class"] == "stuck"
     assert full["entity"] == {"kind": "pipe", "id": found.entity.name, "start_ticks": None, "inside": None}
-    assert full["next"] == f"opskit pipes {writer} --ends --fill"
+    assert found.next == f"opskit pipes {writer} --ends --fill"
+    assert full["next"] == f"ps -o pid,ppid,lstart,args -p {writer}"  # it does not advise itself
     assert done.code == 1
     text = inprocess("pipes", writer, "--fill", "--ends", "-f", "text")
     assert f"warning pipe-full-writer-blocked ({found.entity.name}): full: writer {writer}" in text.err
@@ -153,33 +154,65 @@ def test_a_slow_reader_is_a_note(spawn):
     assert found.summary.endswith(") drains more slowly than that")
 
 
-DEADLOCK = """
+RING = """
 import os, sys, time
-one, other = os.pipe(), os.pipe()
-names = os.fstat(one[0]).st_ino, os.fstat(other[0]).st_ino
+count, maker_stays = int(sys.argv[1]), len(sys.argv) > 2
+pipes = [os.pipe() for _ in range(count)]
+names = [os.fstat(r).st_ino for r, _ in pipes]
+ends = {fd for pair in pipes for fd in pair}
 def child(reads, writes):
-    if os.fork() == 0:
-        for fd in {*one, *other} - {reads, writes}: os.close(fd)
+    pid = os.fork()
+    if pid == 0:
+        for fd in ends - {reads, writes}: os.close(fd)
+        os.write(ready, b"x")
         while True: os.write(writes, b"x" * 65536)
-child(one[0], other[1]); child(other[0], one[1])
-for fd in (*one, *other): os.close(fd)  # until then this process could drain them
-print(*names, flush=True); time.sleep(600)
+    return pid
+closed, ready = os.pipe()
+pids = [child(pipes[at][0], pipes[(at + 1) % count][1]) for at in range(count)]
+if not maker_stays:  # until then this process could drain them
+    for fd in ends: os.close(fd)
+for _ in pids: os.read(closed, 1)  # each has closed its copies
+print(*names, *pids, flush=True); time.sleep(600)
 """
 
 
-def test_processes_blocked_on_each_others_pipes_are_a_deadlock(inprocess, spawn, root_only):
-    """Two processes that write before they read: each pipe is full, and only the other blocked one could drain it."""
-    ours = {f"pipe:[{inode}]" for inode in spawn(DEADLOCK).line.split()}
+def ring(spawn, count, *arguments):
+    """The finding about processes that each write to the next one's pipe, with the names of the pipes and the PIDs."""
+    process = spawn(RING, count, *arguments)
+    numbers = process.line.split()
+    names, pids = [f"pipe:[{inode}]" for inode in numbers[:count]], numbers[count:]
     for _ in range(50):
-        done = inprocess("pipes", "--fill", "--ends", "-f", "json")
-        document = json.loads(done.out)
-        codes = {each["subject"]: each["code"] for each in document["findings"] if each["subject"] in ours}
-        if len(codes) == 2:
+        result = judge(Collector(Host(ProcFS()), Request(processes=True, ends=True, fill=True)).look())
+        found = [each for each in result.findings if each.entity.name in names]
+        if [each.code for each in found] == ["pipe-deadlock"] and all(name in found[0].summary for name in names):
             break
-    assert codes == dict.fromkeys(ours, "pipe-deadlock")
-    severity = "warning" if document["processes_denied"] else "error"
-    assert {each["severity"] for each in document["findings"] if each["subject"] in ours} == {severity}
-    assert done.code == 1
+    [one] = found
+    verdicts = {pipe.name: pipe.verdict for pipe in result.pipes}
+    assert all(verdicts[name].startswith("deadlock; full: writer ") for name in names)
+    return one, names, pids, result, process
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_processes_blocked_on_each_others_pipes_are_a_deadlock(inprocess, spawn, root_only, count):
+    """Each writes before it reads: one finding names every pipe, who is blocked on it and who should read it."""
+    found, names, pids, result, _ = ring(spawn, count)
+    assert found.severity == ("warning" if result.facts.scan.denied else "error")
+    assert "; every process that could drain them is blocked itself" in found.summary
+    for at, name in enumerate(names):
+        writer, reader = pids[at - 1], pids[at]
+        assert f"writer {writer} (" in found.summary
+        assert f") is blocked on full {name}, which {reader} (" in found.summary
+    assert found.next == f"opskit pipes {' '.join(sorted(pids, key=int))} --ends --fill"
+    assert found.fix.startswith(f"kill {min(map(int, pids))} ends it")
+    assert inprocess("pipes", pids[0], "--fill", "--ends", "-f", "json").code == 1
+
+
+def test_a_deadlock_beside_a_process_that_keeps_its_copies(spawn):
+    """The process that made the pipes holds their read ends too: it is named, and the deadlock is a warning."""
+    found, _, _, _, maker = ring(spawn, 2, "stays")
+    assert found.severity == "warning"
+    assert found.summary.startswith(f"deadlock unless {maker.pid} (")
+    assert "every other process that could drain them is blocked itself" in found.summary
 
 
 WAITING = {

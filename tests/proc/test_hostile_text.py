@@ -15,10 +15,12 @@ from opskit.proc.cgroup import owner as place
 from opskit.proc.cgroup import tree as cgroup  # fmt: skip
 from opskit.proc.config import pam_limits as pamlimits  # fmt: skip
 from opskit.proc.config import setting as conf
+from opskit.proc.fifo_opens import parse_open
 from opskit.proc.files import boot_time as boot  # fmt: skip
 from opskit.proc.files import (
     dentry_state,
     fd,
+    io,
     limits,
     loadavg,
     maps,
@@ -75,6 +77,9 @@ PARSERS = {
     "limits.conf domain": (lambda text: (pamlimits._range(text), pamlimits._split(text)), "@100:200 soft nproc 5"),
     "syscall": (lambda text: pipewaits.parse_call(text, "x86_64"), "1 0x4 0x7f3c2c0008b0 0x10000 0x0 0x0\n"),
     "place": (lambda text: place.owner_of([cgroup.Membership(0, (), text[:4096])]), "/docker/" + "a1" * 32),
+    "io": (io.parse_io, "rchar: 5\nwchar: 6\nsyscr: 1\n"),
+    "poll": (lambda text: pipewaits.parse_poll(text, "x86_64"), "7 0x7ffc10 0x2 0xffffffff 0x0 0x0 0x0 0x7ffc 0x7f98\n"),
+    "open": (lambda text: parse_open(text, "x86_64"), "257 0xffffff9c 0x5575 0x241 0x1b6 0x0 0x1 0x7ffc 0x7f98\n"),
     "pressure": (pressure.parse_pressure, "some avg10=0.00 avg60=0.12 avg300=0.09 total=72873122\n"),
     "cpu list": (cpu_count, "0-3,8\n"),
     "slabinfo": (slabinfo.parse_slabinfo, "slabinfo - version: 2.1\ndentry 1 2 192 21 1 : tunables 0 0 0 : slabdata 3 4 0\n"),

@@ -56,10 +56,12 @@ from opskit.proc.cgroup import tree as cgroup
 from opskit.proc.config import pam_limits as pamlimits
 from opskit.proc.config import systemd_units as units
 from opskit.proc.config.setting import sysctl_settings
+from opskit.proc.fifo_opens import parse_open
 from opskit.proc.files import boot_time as boot
 from opskit.proc.files import (
     dentry_state,
     fd,
+    io,
     limits,
     loadavg,
     meminfo,
@@ -77,6 +79,7 @@ from opskit.proc.files import schedstat as threadcpu
 from opskit.proc.files import uid_map as idmap
 from opskit.proc.fs import ProcFS
 from opskit.proc.kernel import ftrace, seccomp
+from opskit.proc.thread_names import pattern_of
 from opskit.render.fields import to_object
 from opskit.render.pictures import flame_layout
 from opskit.render.views.jpmp import sentences as view
@@ -225,9 +228,23 @@ text_target(
 )
 text_target("proc schedstat", threadcpu.parse_schedstat, b"10385712 62103 31\n")
 text_target("proc vmstat", vmstat.parse_vmstat, b"nr_slab_reclaimable 124593\ndrop_pagecache 1\nnr_x -5\n")
+text_target("proc io", io.parse_io, b"rchar: 323934931\nwchar: 323929600\nsyscr: 632687\nread_bytes: 0\n")
+
+
+@target("proc comm", b"pool-12-thread-\n")
+def _comm(data: bytes) -> object:
+    return pattern_of(data)
+
+
 text_target(
     "proc syscall",
-    lambda words: [pipewaits.parse_call(words, machine) for machine in ("x86_64", "aarch64")],
+    lambda words: [
+        parse(words, machine)
+        for parse in (pipewaits.parse_call, pipewaits.parse_poll, parse_open)
+        for machine in ("x86_64", "aarch64")
+    ],
+    b"7 0x7ffc10 0x2 0xffffffff 0x0 0x0 0x0 0x7ffc 0x7f98\n",
+    b"257 0xffffff9c 0x557552502908 0x241 0x1b6 0x7f9841ccac70 0x1 0x7ffc11f047b0 0x7f9841bef011\n",
     b"1 0x4 0x7f3c2c0008b0 0x10000 0x0 0x0 0x0 0x7ffd1c3c8a88 0x7f3c3a1f2a90\n",
     b"275 0x4 0x0 0x7 0x0 0x0 0x0 0x7ffd1c3c8a88 0x7f3c3a1f2a90\n",
     b"running\n",

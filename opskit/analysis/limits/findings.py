@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.analysis.finding import Entity, Finding, Severity, most_severe_first
-from opskit.proc.files.limits import UNLIMITED
+from opskit.proc.files.limits import UNLIMITED, is_nearly_full
 from opskit.quantities import integer, percent, plural, short_size
 from opskit.records import NamedTuple
 
@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from opskit.analysis.limits.limit import Headroom, Limit
+    from opskit.analysis.limits.probe import Probed
     from opskit.collect.limits.facts import ThreadLimitFacts
 
-_NEARLY = 0.8
+_MOST_KINDS = 2  # of open files in a sentence
 
 
 class LimitUse(NamedTuple):
@@ -33,7 +34,7 @@ class LimitUse(NamedTuple):
     @property
     def nearly(self) -> bool:
         """Whether more than 80 % are used."""
-        return self.share is not None and self.share > _NEARLY
+        return is_nearly_full(self.value, None if self.in_use is None else int(self.in_use))
 
 
 def _of_status(key: str) -> Callable[[ThreadLimitFacts], int | None]:
@@ -60,26 +61,56 @@ _USES: tuple[tuple[str, str, str, Callable[[ThreadLimitFacts], float | None], st
 
 def limit_uses(facts: ThreadLimitFacts) -> list[LimitUse]:
     """Every rlimit that has a use to be compared with, the fullest first."""
-    found = []
-    for name, what, unit, use, source in _USES:
-        value, used, share = facts.soft(name), use(facts), None
-        if value is not None and value != UNLIMITED and used is not None:
-            share = used / value if value else (1.0 if used else 0.0)
-        found.append(LimitUse(name, what, unit, value, used, share, source))
+    found = [_use(facts, *row) for row in _USES]
     return sorted(found, key=lambda use: -(use.share or 0.0))
 
 
+def _use(
+    facts: ThreadLimitFacts,
+    name: str,
+    what: str,
+    unit: str,
+    use: Callable[[ThreadLimitFacts], float | None],
+    source: str,
+) -> LimitUse:
+    value, used, share = facts.soft(name), use(facts), None
+    if value is not None and value != UNLIMITED and used is not None:
+        share = used / value if value else (1.0 if used else 0.0)
+    return LimitUse(name, what, unit, value, used, share, source)
+
+
+def open_files(facts: ThreadLimitFacts) -> LimitUse:
+    """The use of RLIMIT_NOFILE."""
+    return _use(facts, *_USES[0])
+
+
 def limit_findings(facts: ThreadLimitFacts, found: Headroom, uses: Sequence[LimitUse]) -> list[Finding]:
-    """Nothing left, nearly nothing left, and the other limits that are over 80 %; the most severe first."""
-    findings = [_run_out(facts, found, found.binding)] if found.binding and found.has_run_out else []
+    """Open files that are nearly used up, no or few threads left, and the other limits that are over 80 %; the most severe first."""
+    files = open_files(facts)
+    findings = [_files(facts, files)] if files.nearly else []
+    findings += [_run_out(facts, found, found.binding)] if found.binding and found.has_run_out else []
     code, entity, closer = "rlimit-nearly-used", _entity(facts, None), _look(facts, "--all", "-w")
     exempt = {limit.name for limit in found.limits if limit.state == "exempt"}
     for use in uses:
-        if use.nearly and use.name not in exempt:
+        if use.nearly and use.name not in (*exempt, files.name):
             summary = f"{percent(use.share)} of {use.name} ({use.what}) is used"
             evidence = f"{use.in_use:.0f} of {use.value:.0f} {use.unit}, from {use.source}"
             findings.append(Finding(code, "warning", entity, summary, evidence, None, closer, use.share))
     return most_severe_first(findings)
+
+
+def _files(facts: ThreadLimitFacts, use: LimitUse) -> Finding:
+    """The finding about open files: none left is an error."""
+    left = max(0, int(use.value or 0) - int(use.in_use or 0))
+    kinds = ", ".join(plural(count, kind) for kind, count in [*facts.open_kinds.items()][:_MOST_KINDS])
+    summary = f"{plural(left, 'more file')} can be opened" if left else "no file descriptor left"
+    summary += f": {use.in_use:,.0f} of {use.value:,.0f} open files are used (RLIMIT_NOFILE)"
+    evidence = f"{kinds}; /proc/{facts.pid}/fd" if kinds else f"/proc/{facts.pid}/fd"
+    closer = shell.command("ls", "-l", f"/proc/{facts.pid}/fd")
+    severity: Severity = "warning" if left else "error"
+    return Finding(
+        "rlimit-nearly-used", severity, _entity(facts, None), summary, evidence, facts.raise_files, closer, use.share
+    )
 
 
 def _run_out(facts: ThreadLimitFacts, found: Headroom, binding: Limit) -> Finding:
@@ -103,6 +134,24 @@ def _run_out(facts: ThreadLimitFacts, found: Headroom, binding: Limit) -> Findin
         code, summary = "threads-none-left", f"no thread can start: {binding.full_name} is used up"
     share = 1 - (binding.left_share or 0.0) if binding.threads_left else 1.0
     return Finding(code, severity, _entity(facts, binding.cgroup), summary, evidence, binding.fix, closer, share)
+
+
+def after_probe(facts: ThreadLimitFacts, findings: Sequence[Finding], probed: Probed) -> list[Finding]:
+    """The findings without the advice to make the probe that was made: the watch comes next."""
+    made = _look(facts, "--probe", *(("--in-cgroup",) if probed.plan.cgroup_procs else ()))
+    return [each._replace(next=_look(facts, "-w")) if each.next == made else each for each in findings]
+
+
+def in_watch(facts: ThreadLimitFacts, findings: Sequence[Finding]) -> list[Finding]:
+    """The findings without the advice to watch: what the threads do comes next."""
+    pid = facts.pid
+    threads = (
+        ("opskit", "jpmp", pid)
+        if facts.space and facts.space.jvm
+        else ("ps", "-L", "-o", "lwp,wchan:20,comm", "-p", pid)
+    )
+    made = (_look(facts, "-w"), _look(facts, "--all", "-w"))
+    return [each._replace(next=shell.command(*threads)) if each.next in made else each for each in findings]
 
 
 def _look(facts: ThreadLimitFacts, *options: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.analysis.limits.findings import LimitUse, limit_findings, limit_uses
+from opskit.analysis.limits.findings import LimitUse, after_probe, in_watch, limit_findings, limit_uses
 from opskit.analysis.limits.fix import fix
 from opskit.analysis.limits.headroom import headroom
 from opskit.analysis.limits.origin import set_by
@@ -12,7 +12,7 @@ from opskit.analysis.slope import slope
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from opskit.analysis.finding import Finding
     from opskit.analysis.limits.limit import Headroom
@@ -21,12 +21,16 @@ if TYPE_CHECKING:
 
 
 class HeadroomSample(NamedTuple):
-    """One sample: when (seconds since the first), how many more threads could start, and what would stop them."""
+    """One sample: when (seconds since the first), how many more threads could start, and what would stop them.
+
+    `names`: how many of the process's threads have a name of each pattern.
+    """
 
     at_s: float
     threads_left: int | None
     binding: str | None
     in_use: int | None
+    names: Mapping[str, int] = {}
 
 
 class Trend(NamedTuple):
@@ -66,8 +70,24 @@ def judge(
     if earlier is None:
         return result
     binding, used = (found.binding.full_name, found.binding.in_use) if found.binding else (None, None)
-    samples = [*earlier, HeadroomSample(facts.at_s, found.threads_left, binding, used)]
-    return result._replace(samples=samples, trend=trend(samples))
+    samples = [*earlier, HeadroomSample(facts.at_s, found.threads_left, binding, used, facts.thread_names)]
+    return result._replace(findings=in_watch(facts, result.findings), samples=samples, trend=trend(samples))
+
+
+def with_probe(result: LimitsResult, probed: Probed | None) -> LimitsResult:
+    """The result with that of a probe; None: it was not made."""
+    if probed is None:
+        return result
+    return result._replace(probed=probed, findings=after_probe(result.facts, result.findings, probed))
+
+
+def growth(samples: Sequence[HeadroomSample]) -> tuple[str, int, int] | None:
+    """The pattern of names that gained most threads since the first sample, how many, and how many threads all gained."""
+    first, last = samples[0].names, samples[-1].names
+    gained = {name: count - first.get(name, 0) for name, count in last.items()}
+    total = sum(last.values()) - sum(first.values())
+    most = max(gained, key=gained.__getitem__, default=None)
+    return (most, gained[most], total) if most is not None and total > 0 else None
 
 
 def trend(samples: Sequence[HeadroomSample]) -> Trend | None:

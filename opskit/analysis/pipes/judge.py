@@ -62,13 +62,19 @@ def judge(facts: Facts, sort: str = "fds") -> Result:
 
 
 def _described(facts: Facts, rows: Sequence[tuple[int, int, bytes]]) -> tuple[list[Pipe], list[Finding]]:
-    from opskit.analysis.finding import most_severe_first
-    from opskit.analysis.pipes.stuck import deadlocked, full_pipe, verdict
     from opskit.analysis.pipes.uses import pipe_of, uses_by_pipe
 
     uses = uses_by_pipe(facts.holders, facts.processes)
-    stuck = deadlocked(facts, uses)
-    verdicts = {key: verdict(facts, key, uses[key]) for key in facts.fills} if facts.ask.fill else {}
-    full = {key: said for key, said in verdicts.items() if said and said.startswith("full")}
-    findings = [full_pipe(facts, key, said, uses[key], is_deadlock=key in stuck) for key, said in full.items()]
-    return [pipe_of(facts, row, uses[row[2]], verdicts.get(row[2])) for row in rows], most_severe_first(findings)
+    verdicts: dict[bytes, str] = {}
+    findings: list[Finding] = []
+    if facts.blocks is not None:
+        from opskit.analysis.finding import most_severe_first
+        from opskit.analysis.pipes.openings import openings
+        from opskit.analysis.pipes.starved import starved
+        from opskit.analysis.pipes.stuck import full_pipes
+
+        verdicts, findings = full_pipes(facts, facts.blocks, uses)
+        empty = starved(facts, facts.blocks, uses)
+        verdicts |= {key: finding.summary for key, finding in empty.items()}
+        findings = most_severe_first([*openings(facts, facts.blocks), *findings, *empty.values()])
+    return [pipe_of(facts, row, uses[row[2]], verdicts.get(row[2])) for row in rows], findings

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, TypeVar
 
 from opskit import shell
 from opskit.collect.limits.facts import Ancestor, LimitSources, Request, ThreadLimitFacts
+from opskit.collect.limits.fillers import read_fillers
 from opskit.collect.limits.program import cpu_count, kernel_release, read_program
 from opskit.errors import BadInput, NoSuchProcess, NotPermitted, NotSupported, UsageError
 from opskit.proc.cgroup.limits import cgroup_limits
@@ -14,7 +16,7 @@ from opskit.proc.config.pam_limits import account_of, pam_limits
 from opskit.proc.config.setting import sysctl_settings
 from opskit.proc.config.systemd_units import manager_settings, owner_of_path, unit_of_path, unit_settings
 from opskit.proc.files.fd import parse_fdinfo
-from opskit.proc.files.limits import parse_limits
+from opskit.proc.files.limits import is_nearly_full, parse_limits
 from opskit.proc.files.loadavg import parse_loadavg
 from opskit.proc.files.maps import locks_new_mappings, parse_maps
 from opskit.proc.files.meminfo import parse_meminfo
@@ -24,14 +26,16 @@ from opskit.proc.files.sysctl import read_sysctl
 from opskit.proc.files.uid_map import parse_id_map
 from opskit.proc.fs import DENIED, FD_WRITABLE, GONE, ProcFS, Refused, optional
 from opskit.proc.namespaces import INITIAL, in_initial, namespace
+from opskit.proc.open_files import open_files, raise_limit
 from opskit.proc.process import command_name
 from opskit.proc.rights import how_to_be_allowed
 from opskit.proc.task_counts import TaskCounts, read_task_counts
+from opskit.proc.thread_names import thread_names
 from opskit.proc.visibility import PERMISSION_DENIED, why_unread
 from opskit.quantities import integer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from opskit.host import Host
     from opskit.proc.cgroup.tree import Membership
@@ -110,12 +114,23 @@ class Collector:
         user_namespace, release = namespace(fs, pid, "user"), kernel_release(fs)
         load = fs.maybe(parse_loadavg, "loadavg")
         memberships = tuple(reader.load(parse_cgroup, "cgroup") or ())
+        limits, pids = reader.load(parse_limits, "limits") or {}, cgroup_limits(fs, pid, "pids")
+        user_threads = _user_threads(fs, tasks, status, user_namespace, release)
+        sysctl = {name: value for name in _SYSCTLS if (value := read_sysctl(fs, *name.split("."))) is not None}
+        total = load and load.tasks
+        nproc = limits["RLIMIT_NPROC"].soft if "RLIMIT_NPROC" in limits else None
+        counted = (
+            ("RLIMIT_NPROC", nproc, user_threads, status.real_uid),
+            ("kernel.threads-max", sysctl.get("kernel.threads-max"), total, None),
+            ("kernel.pid_max", sysctl.get("kernel.pid_max"), total, None),
+        )
+        files, kinds, more_files = self._open_files(reader, status)
         return ThreadLimitFacts(
             ask=ask,
             at_s=host.monotonic() - self._begun_s,
             page_bytes=host.page_bytes,
             status=status,
-            limits=reader.load(parse_limits, "limits") or {},
+            limits=limits,
             space=space,
             locks_new=bool(status.bytes_of("VmLck")) and reader.load(locks_new_mappings, "smaps"),
             program=read_program(fs, pid, space),
@@ -125,16 +140,20 @@ class Collector:
             clone3=self._clone3(status),
             shows_all_pids=_shows_all_pids(fs),
             tasks=tasks,
-            user_threads=_user_threads(fs, tasks, status, user_namespace, release),
-            pids=cgroup_limits(fs, pid, "pids"),
+            user_threads=user_threads,
+            pids=pids,
             memory=cgroup_limits(fs, pid, "memory"),
             memberships=memberships,
             ancestors=tuple(_ancestors(fs, status)),
             meminfo=reader.read("meminfo", fs.load, parse_meminfo, "meminfo") or {},
-            sysctl={name: value for name in _SYSCTLS if (value := read_sysctl(fs, *name.split("."))) is not None},
-            total_tasks=load and load.tasks,
+            sysctl=sysctl,
+            total_tasks=total,
             last_pid=load and load.last_pid,
-            open_files=reader.read("fd", fs.fd_count, pid),
+            open_files=files,
+            open_kinds=kinds,
+            raise_files=more_files,
+            thread_names=thread_names(fs, pid),
+            fillers=read_fillers(fs, tasks, pids, counted),
             online_cpus=fs.maybe_root(cpu_count, "sys/devices/system/cpu/online"),
             release=release,
             unreadable=reader.unreadable,
@@ -143,6 +162,25 @@ class Collector:
             cpu_s=_cpu_s(host, pid) if ask.uses else None,
             farthest_write_bytes=_farthest_write_bytes(fs, pid) if ask.uses else None,
         )
+
+    def _open_files(self, reader: _Reader, status: Status) -> tuple[int | None, Mapping[str, int], str | None]:
+        """How many, and where they are nearly used up: of which kinds, and the command that raises the limit."""
+        fs, pid = self.host.fs, self.ask.process.pid
+        counted, found = reader.read("fd", fs.fd_count, pid), optional(open_files, fs, pid)
+        if counted is None or found is None:
+            return counted, {}, None
+        if not is_nearly_full(found.limit.soft, found.taken):
+            return found.taken, {}, None
+        kinds = Counter(_kind(target) for target in optional(fs.fd_targets, pid, default=[]))
+        more, lacking = raise_limit(fs, pid, status, found.limit)
+        return found.taken, dict(kinds.most_common()), more and more + lacking
+
+
+def _kind(target: bytes) -> str:
+    """`socket`, `pipe`, `eventpoll`, …; `file` for a path."""
+    if target.startswith(b"/"):
+        return "file"
+    return target.removeprefix(b"anon_inode:").strip(b"[]").partition(b":")[0].decode("utf-8", "surrogateescape")
 
 
 def collect(host: Host, ask: Request) -> ThreadLimitFacts:

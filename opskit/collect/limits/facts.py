@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from opskit.collect.limits.fillers import Filler
     from opskit.collect.limits.program import Program
     from opskit.proc.cgroup.limits import CgroupLimits
     from opskit.proc.cgroup.tree import Membership
@@ -64,7 +67,8 @@ class ThreadLimitFacts(NamedTuple):
     the start of a thread ("allowed", or an error's name). `shows_all_pids`: the tree is of the initial pid namespace.
     `user_threads` are those that RLIMIT_NPROC counts; None where the uid is not mapped into our user namespace.
     `ancestors` go from the parent up. `sysctl` has numbers of /proc/sys by name. `advice` says how to be allowed to read
-    what was denied. `cpu_s` and `farthest_write_bytes` are read on request only.
+    what was denied. `thread_names`: how many of its threads have a name of each pattern. `fillers`: who fills the nearly full
+    limits. `open_kinds`: its open files by kind, and `raise_files`: the command for more, where they are nearly used up. `cpu_s` and `farthest_write_bytes` are read on request only.
     """
 
     ask: Request
@@ -96,6 +100,10 @@ class ThreadLimitFacts(NamedTuple):
     unreadable: dict[str, str]
     advice: str | None
     sources: LimitSources
+    thread_names: Mapping[str, int] = {}
+    fillers: tuple[Filler, ...] = ()
+    open_kinds: Mapping[str, int] = {}
+    raise_files: str | None = None
     cpu_s: float | None = None
     farthest_write_bytes: int | None = None
 

@@ -14,6 +14,7 @@ from opskit.errors import BadInput
 from opskit.quantities import integer
 from opskit.records import NamedTuple
 
+_NEARLY = 0.8
 UNLIMITED = math.inf
 
 _NAMES = {
@@ -57,3 +58,8 @@ def _amount(word: str, number: int, line: str) -> float:
     if amount is None:
         raise BadInput("limits", "neither a number nor `unlimited`", number, line)
     return amount
+
+
+def is_nearly_full(value: float | None, in_use: int | None) -> bool:
+    """Whether more than 80 % of a limit are used."""
+    return value is not None and value != UNLIMITED and in_use is not None and in_use > _NEARLY * value

@@ -27,6 +27,7 @@ class ProcStat(NamedTuple):
     threads: int
     start_ticks: int
     major_faults: int
+    session: int | None = None
 
     @property
     def is_kernel_thread(self) -> bool:
@@ -52,5 +53,5 @@ def parse_stat(text: str) -> ProcStat:
     flags, major_faults, user_ticks, system_ticks, threads, start_ticks = numbers
     return ProcStat(
         pid, text[opening + 1 : closing], words[0], ppid, flags, user_ticks, system_ticks, threads, start_ticks,
-        major_faults,
+        major_faults, signed(words[3]),
     )  # fmt: skip

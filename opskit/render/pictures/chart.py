@@ -43,6 +43,7 @@ class BarChart(NamedTuple):
 class DotsChart(NamedTuple):
     """Durations in seconds over time, on a logarithmic scale. `below` is a part of each of them; `labels`: (x, y, text).
 
+    The first of the `labels` matter most: those without room are left out.
     `x_clock`: "utc" (seconds since the epoch), "uptime" (seconds) or "number" (numbered from 1).
     """
 

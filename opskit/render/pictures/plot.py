@@ -17,6 +17,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
 from opskit.escape import printable
 from opskit.quantities import size
 from opskit.render.pictures.chart import BarChart, DotsChart, Line, LineChart
+from opskit.render.pictures.labels import Box, Dot, free_place, merged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,6 +47,9 @@ _STYLE = {
 _NAME_CHARACTERS = 58  # a longer name loses its middle
 _LINE_CHARACTERS = 150  # of the small print under the title
 _WIDTH_IN = 11.0
+_LEFT = 0.01  # of the width: where the titles begin
+_MOST_LABELS = 5  # of dots
+_FAR_PT = 20.0  # from here on a line leads from a label to its dot
 
 
 def draw(report: Report, format_: str) -> bytes:
@@ -70,8 +74,12 @@ def _figure(chart: Chart, head: str) -> Figure:
     else:
         _lines(axes, chart)
     note = "" if chart.note is None else f"\n{_wrapped(chart.note)}"
-    figure.suptitle(printable(chart.title), fontsize=13, fontweight="bold", x=0.01, ha="left")
-    axes.set_title(_wrapped(head) + note, fontsize=8.5, color="#444444", loc="left", x=0)
+    figure.suptitle(printable(chart.title), fontsize=13, fontweight="bold", x=_LEFT, ha="left")
+    small = axes.set_title(_wrapped(head) + note, fontsize=8.5, color="#444444", loc="left", x=0)
+    figure.draw_without_rendering()  # settles the layout: from here on sizes and scales are final
+    small.set_x((_LEFT * figure.bbox.width - axes.bbox.x0) / axes.bbox.width)  # below the title: the axes may be narrow
+    if isinstance(chart, DotsChart):
+        _name_dots(figure, axes, chart)
     return figure
 
 
@@ -135,18 +143,51 @@ def _dots(axes: Axes, chart: DotsChart) -> None:
         )  # fmt: skip
     axes.set_yscale("log")
     axes.set_ylabel(chart.y_title)
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _duration(value)))
     axes.grid()
     axes.margins(y=0.12)
-    left, right = axes.get_xlim()
-    for number, (x, y, text) in enumerate(chart.labels):
-        on_right = x > left + (right - left) * 0.75  # at the right edge, a label goes to the left
-        axes.annotate(
-            printable(text), (x, y), xytext=(-7 if on_right else 7, 5 + (number % 2) * 9), textcoords="offset points",
-            ha="right" if on_right else "left", fontsize=8,
-        )  # fmt: skip
+    _decades(axes)
     _clock_axis(axes, chart.x_clock)
     axes.legend(loc="upper left", bbox_to_anchor=(0, -0.12), frameon=False, fontsize=9, ncols=3)
+
+
+def _decades(axes: Axes) -> None:
+    """Label a logarithmic axis of durations: each decade, of which one is shown at least, and of few decades 2 and 5 of each."""
+    low, high = axes.get_ylim()
+    if high < 10 * low:
+        middle = math.sqrt(low * high)
+        low, high = axes.set_ylim(middle / math.sqrt(10), middle * math.sqrt(10))
+    few = high < 100 * low
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _duration(value)))
+    axes.yaxis.set_minor_formatter(
+        FuncFormatter(lambda value, _: _duration(value) if few and f"{value:e}"[0] in "25" else "")
+    )
+
+
+def _name_dots(figure: Figure, axes: Axes, chart: DotsChart) -> None:
+    """Label the first of `chart.labels` that have room; where dots are close, one label counts them."""
+    px_per_pt = figure.dpi / 72
+    in_px = axes.transData.transform
+    dots = merged([Dot(tuple(in_px((x, y))), printable(text)) for x, y, text in chart.labels], px_per_pt)
+    drawn = [tuple(in_px(point)) for group in chart.groups for point in group.points]
+    outer = Box(*axes.bbox.extents)
+    taken: list[Box] = []
+    for dot in dots[:_MOST_LABELS]:
+        text = dot.text if dot.number == 1 else f"{dot.number} stops, longest: {dot.text}"
+        label = axes.annotate(text, axes.transData.inverted().transform(dot.at), textcoords="offset points", fontsize=8)
+        label.set_in_layout(False)
+        size = label.get_window_extent()
+        found = free_place(dot, (size.width, size.height), px_per_pt, outer, taken, drawn)
+        if found is None:
+            label.remove()
+            continue
+        taken.append(found.box)
+        label.set(ha="left" if found.after else "right")
+        label.xyann = found.right_pt, found.up_pt
+        if abs(found.up_pt) > _FAR_PT:
+            line = {"arrowstyle": "-", "linewidth": 0.5, "color": "#888888"}
+            axes.annotate("", label.xy, xytext=label.xyann, textcoords="offset points", arrowprops=line).set_in_layout(
+                False
+            )
 
 
 def _elapsed_axis(axes: Axes, span_s: float, since: str) -> None:

@@ -4,26 +4,44 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opskit.analysis.limits.findings import open_files
+from opskit.analysis.limits.judge import growth
 from opskit.proc.config.systemd_units import unit_of_path
 from opskit.proc.files.limits import UNLIMITED
 from opskit.proc.visibility import PERMISSION_DENIED
 from opskit.quantities import duration, percent, plural, short_size, whole
 from opskit.records import NamedTuple
-from opskit.render.fields import COUNT, FLAG, NUMBER, SHARE, SIZE, TEXT, Field, Kind, list_of, record, records
+from opskit.render.fields import (
+    COUNT,
+    FLAG,
+    ID,
+    NUMBER,
+    SHARE,
+    SIZE,
+    TEXT,
+    Field,
+    Kind,
+    list_of,
+    map_of,
+    record,
+    records,
+)
 from opskit.render.report import Block, Report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from opskit.analysis.limits.findings import LimitUse
     from opskit.analysis.limits.judge import HeadroomSample, LimitsResult
     from opskit.analysis.limits.limit import Headroom, Limit
     from opskit.analysis.limits.probe import Probed, ProbePlan
     from opskit.collect.limits.facts import ThreadLimitFacts
+    from opskit.collect.limits.fillers import Filler
     from opskit.render.report import About
 
 _ADVICE = ("source", "set_by", "fix")
-_FEW = 5  # rows of a table on a terminal, so that the verdict stays in sight
+_FEW = 5  # rows of a short table, so that the verdict stays in sight
+_FEWEST = 2  # threads of a name
 
 
 class _Amount(NamedTuple):
@@ -119,6 +137,14 @@ OPEN_FILES: Sequence[Field[ThreadLimitFacts]] = (
     Field("in_use", COUNT, value=lambda facts: facts.open_files),
     Field("value", AMOUNT, value=lambda facts: _Amount(facts.soft("RLIMIT_NOFILE"), "files")),
 )
+FILLER: Sequence[Field[Filler]] = (
+    Field("limit"),
+    Field("cgroup"),
+    Field("pid", ID),
+    Field("command"),
+    Field("threads", COUNT),
+    Field("thread_names", map_of(COUNT), value=lambda filler: dict(filler.names)),
+)
 DOCUMENT: Sequence[Field[LimitsResult]] = (
     Field("threads_left", COUNT, value=lambda result: result.headroom.threads_left),
     Field(
@@ -134,6 +160,8 @@ DOCUMENT: Sequence[Field[LimitsResult]] = (
     Field("stack_bytes", SIZE, value=lambda result: result.headroom.stack.bytes),
     Field("stack_origin", value=lambda result: result.headroom.stack.origin),
     Field("open_files", record(OPEN_FILES), value=lambda result: result.facts),
+    Field("thread_names", map_of(COUNT), value=lambda result: dict(result.facts.thread_names), help="threads by the pattern of their names"),
+    Field("fillers", records(FILLER), value=lambda result: result.facts.fillers, help="who has most threads under each nearly full limit"),
     Field("probe", record(PROBE), value=lambda result: result.probed),
     Field("all", records(USE), value=lambda result: result.uses),
     Field("samples", records(SAMPLE), value=lambda result: result.samples),
@@ -149,18 +177,27 @@ def target(facts: ThreadLimitFacts) -> dict[str, object]:
     return {"pid": who.pid, "command": who.command, "user": who.user, "unit": unit}
 
 
-def report(about: About, result: LimitsResult, *, table: bool, short: bool) -> Report:
-    """The answer and the limits; `short` for a terminal: the first few limits, and none if nothing is wrong."""
-    lines = [_answer(result), open_files_line(result.facts), *_doubts(result)]
-    if result.samples:
-        lines.insert(1, trend_line(result))
-    if result.probed:
-        lines.insert(1, probe_line(result.probed, result.headroom))
-    if short:
-        lines[-1] += f"; -v shows all {len(result.headroom.limits)} limits"
+class Shown(NamedTuple):
+    """What to show. `columns`: tables with every column; `short`: the first few limits, and none if nothing is wrong."""
+
+    columns: bool
+    short: bool
+
+
+def report(about: About, result: LimitsResult, shown: Shown) -> Report:
+    """The answer and the limits. Open files come first where they are nearly used up."""
+    files = open_files(result.facts).nearly
+    files_line = open_files_line(result.facts)
+    if shown.short:
+        files_line += f"; -v shows all {len(result.headroom.limits)} limits"
+    lines = [files_line] if files else []
+    lines += [_answer(result), *([probe_line(result.probed, result.headroom)] if result.probed else [])]
+    lines += _trend_lines(result) if result.samples else []
+    lines += _owner_lines(result, always=not shown.short)
+    lines += [*([] if files else [files_line]), *_doubts(result)]
     return Report(
         about,
-        list(_blocks(result, table=table, short=short)),
+        list(_blocks(result, shown)),
         verdict=lines,
         footer=[f"could not read {name}" for name in result.facts.sources.pam.unread],
         findings=result.findings,
@@ -169,21 +206,23 @@ def report(about: About, result: LimitsResult, *, table: bool, short: bool) -> R
     )
 
 
-def _blocks(result: LimitsResult, *, table: bool, short: bool) -> Iterator[Block[Limit] | Block[LimitUse]]:
+def _blocks(result: LimitsResult, shown: Shown) -> Iterator[Block[Limit] | Block[LimitUse]]:
+    # A total of 0: no -n shows those that do not fit on the screen of a watch.
     rows = result.headroom.limits
-    if not table:
-        yield Block(LIMIT, rows, len(rows))
-    elif not short:
-        yield Block([field for field in LIMIT if field.name not in _ADVICE], rows, len(rows))
+    if shown.short:
+        if result.headroom.has_run_out or result.headroom.unknown:
+            kept = [limit for limit in rows if limit.state in ("counts", "unknown")][:_FEW]
+            yield Block([field for field in LIMIT if field.name not in (*_ADVICE, "note")], kept, 0)
+    elif shown.columns:
+        yield Block(LIMIT, rows, 0)
+    else:
+        yield Block([field for field in LIMIT if field.name not in _ADVICE], rows, 0)
         known = [limit for limit in rows if limit.state == "counts"]
         name: Field[Limit] = Field("full_name", TEXT, "limit")
         if known:
-            yield Block([name, *(field for field in LIMIT if field.name in _ADVICE)], known, len(known), "set by, fix")
-    elif result.findings or result.headroom.unknown:
-        kept = [limit for limit in rows if limit.state in ("counts", "unknown")][:_FEW]
-        yield Block([field for field in LIMIT if field.name not in (*_ADVICE, "note")], kept, len(kept))
+            yield Block([name, *(field for field in LIMIT if field.name in _ADVICE)], known, 0, "set by, fix")
     if result.uses is not None:
-        yield Block(USE, result.uses, len(result.uses), "all limits")
+        yield Block(USE, result.uses, 0, "all limits")
 
 
 def _answer(result: LimitsResult) -> str:
@@ -254,6 +293,39 @@ def open_files_line(facts: ThreadLimitFacts) -> str:
     if soft is None or used is None:
         return f"{line}: {facts.unreadable.get('fd') or facts.unreadable.get('limits') or 'not read'}"
     return f"{line} (RLIMIT_NOFILE)" + (f", {percent(used / soft)}" if soft not in (0, UNLIMITED) else "")
+
+
+def _owner_lines(result: LimitsResult, *, always: bool) -> Iterator[str]:
+    """Who has the threads that a nearly full limit counts, and their names: `38 of 54 threads are named leak-*`.
+
+    Without such a limit the names are shown in a watch in which threads were added, or `always`.
+    """
+    facts, full = result.facts, result.headroom.binding if result.headroom.has_run_out else None
+    filler = full and next(
+        (each for each in facts.fillers if (each.limit, each.cgroup) == (full.name, full.cgroup)), None
+    )
+    if full and filler and filler.pid != facts.pid:
+        of_all = f"{whole(filler.threads)} of the {plural(full.in_use or 0, 'thread')}"
+        where = (
+            f"in {full.cgroup}" if full.cgroup else "of its user" if full.name == "RLIMIT_NPROC" else "of the machine"
+        )
+        yield f"{filler.pid} ({filler.command}) has {of_all} {where}{_named(filler.names, '; ')}"
+    elif full or always or (result.samples and growth(result.samples)):
+        yield from filter(None, [_named(facts.thread_names)])
+
+
+def _named(names: Mapping[str, int], start: str = "") -> str:
+    """The most frequent name of at least three threads; empty where there are fewer, or where each has another name."""
+    total, (name, count) = sum(names.values()), next(iter(names.items()), ("", 0))
+    return f"{start}{whole(count)} of {plural(total, 'thread')} are named {name}" if total > _FEWEST <= count else ""
+
+
+def _trend_lines(result: LimitsResult) -> Iterator[str]:
+    yield trend_line(result)
+    found = growth(result.samples or ())
+    if found:
+        name, gained, total = found
+        yield f"{plural(total, 'thread')} more than at first: {whole(gained)} more are named {name}"
 
 
 def trend_line(result: LimitsResult) -> str:

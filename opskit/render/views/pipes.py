@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from opskit.render.report import About
 
 
-_MOST_NAMES = 4  # in a cell of a table; -f text and json have all
+_MOST_HOLDERS = 5  # of a pipe; json has all
 
 
 class Shown(NamedTuple):
@@ -34,6 +34,10 @@ class Shown(NamedTuple):
     ends: bool
     fill: bool
     top: int | None
+
+    def few(self, holders: Sequence[str], comma: str = ", ") -> str:
+        """The holders of a pipe, or the first few and `… 1,003 more (-n 0)`."""
+        return comma.join(holders) if self.top == 0 else listed(holders, _MOST_HOLDERS, comma, see="-n 0")
 
 
 def report(about: About, result: Result, shown: Shown, *, is_text: bool) -> Report:
@@ -46,7 +50,7 @@ def report(about: About, result: Result, shown: Shown, *, is_text: bool) -> Repo
     pipes = result.pipes[: shown.top or None]
     if result.owners is not None:
         blocks.append(Block(OWNER, result.owners, len(result.owners)))
-    elif result.facts.ask.processes:
+    elif result.facts.ask.processes and result.pipes:
         judged = sorted(result.pipes, key=lambda pipe: not pipe.verdict)[: shown.top or None]
         blocks.append(Block(columns(shown), judged, len(result.rows)))
     if result.gains:
@@ -70,7 +74,7 @@ def _lines(result: Result, pipes: Sequence[Pipe], shown: Shown) -> Iterable[str]
     if pipes:
         return detail_lines(pipes, shown)
     rows = result.rows[: shown.top or None]
-    return command_lines(result, rows) if shown.by_process else count_lines(rows)
+    return command_lines(result, rows, shown) if shown.by_process else count_lines(rows)
 
 
 def count_lines(rows: Iterable[tuple[int, int, bytes]]) -> Iterator[str]:
@@ -78,14 +82,14 @@ def count_lines(rows: Iterable[tuple[int, int, bytes]]) -> Iterator[str]:
     return (f"{fds:7d} pipe:[{inode}]" for fds, inode, _ in rows)
 
 
-def command_lines(result: Result, rows: Iterable[tuple[int, int, bytes]]) -> Iterator[str]:
+def command_lines(result: Result, rows: Iterable[tuple[int, int, bytes]], shown: Shown) -> Iterator[str]:
     """`pipe:[4194986549] apache2=253 rotatelogs=1 dash=1`, most first within the row."""
     names = commands_by_pipe(result.facts.scan.holders, result.facts.commands)
-    shown = {name: printable(name) for row in names.values() for name in row}
+    safe = {name: printable(name) for row in names.values() for name in row}
     for _, inode, key in rows:
         row = names[key]
         ordered = row.items() if len(row) == 1 else sorted(row.items(), key=lambda item: (-item[1], item[0]))
-        yield f"pipe:[{inode}] " + " ".join([f"{shown[name]}={count}" for name, count in ordered])
+        yield f"pipe:[{inode}] " + shown.few([f"{safe[name]}={count}" for name, count in ordered], " ")
 
 
 def by_command(pipe: Pipe) -> dict[str, int]:
@@ -100,9 +104,9 @@ def detail_lines(pipes: Iterable[Pipe], shown: Shown) -> Iterator[str]:
     """The same rows with `key=value` words after them for what was asked in addition."""
     for pipe in pipes:
         name = printable(pipe.name)
-        line = f"{name} {printable(' '.join(_commands(pipe)))}" if shown.by_process else f"{pipe.fds:7d} {name}"
+        line = f"{name} {printable(shown.few(_commands(pipe), ' '))}" if shown.by_process else f"{pipe.fds:7d} {name}"
         if shown.ends:
-            read, write = (printable(",".join(_side(pipe, end))) or "-" for end in ("read", "write"))
+            read, write = (printable(shown.few(_side(pipe, end), ",")) or "-" for end in ("read", "write"))
             line += f" class={pipe.end_class} read={read} write={write}"
         if shown.fill and pipe.fill:
             line += f" queued={plain(pipe.fill.queued_bytes)} capacity={plain(pipe.fill.capacity_bytes)}"
@@ -158,7 +162,7 @@ PIPE: Sequence[Field[Pipe]] = (
     Field("meaning", help="of a one-sided pipe"),
     _QUEUED,
     _CAPACITY,
-    Field("verdict", help="with --fill"),
+    Field("verdict", help="with --fill or --ends"),
 )
 OWNER: Sequence[Field[OwnerUse]] = (
     Field("user", TEXT, "user"),
@@ -206,18 +210,15 @@ def _commands(pipe: Pipe) -> list[str]:
     return [f"{name}={count}" for name, count in by_command(pipe).items()]
 
 
-_ENDS: Sequence[Field[Pipe]] = (
-    _CLASS,
-    Field("read_ends", TEXT, "read ends", lambda pipe: listed(_side(pipe, "read"), _MOST_NAMES)),
-    Field("write_ends", TEXT, "write ends", lambda pipe: listed(_side(pipe, "write"), _MOST_NAMES)),
-)
-
-
 def columns(shown: Shown) -> list[Field[Pipe]]:
     """The table's columns for what was asked."""
     found = [_FDS, Field("name", TEXT, "pipe")]
     if shown.by_process or not shown.ends:
-        found.append(Field("by_command", TEXT, "processes", lambda pipe: listed(_commands(pipe), _MOST_NAMES, " ")))
-    found += [*(_ENDS if shown.ends else ()), *((_QUEUED, _CAPACITY) if shown.fill else ())]
+        found.append(Field("by_command", TEXT, "processes", lambda pipe: shown.few(_commands(pipe), " ")))
+    if shown.ends:
+        read: Field[Pipe] = Field("read_ends", TEXT, "read ends", lambda pipe: shown.few(_side(pipe, "read")))
+        write: Field[Pipe] = Field("write_ends", TEXT, "write ends", lambda pipe: shown.few(_side(pipe, "write")))
+        found += [_CLASS, read, write]
+    found += [_QUEUED, _CAPACITY] if shown.fill else []
     notes: Field[Pipe] = Field("notes", TEXT, "verdict", _notes, below=lambda pipe: pipe.name)
     return [*found, notes] if shown.ends or shown.fill else found

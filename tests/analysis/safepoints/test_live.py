@@ -81,7 +81,7 @@ def test_a_safepoint_that_is_not_reached_comes_first_in_the_verdict():
 ])  # fmt: skip
 def test_a_busy_machine_is_not_a_crowded_one(last, found):
     """A moment with more threads than CPUs is normal: they must wait for a CPU half of the time."""
-    begun = reading(0.0, **{"cpu_stalled_s": 0.0 if "cpu_stalled_s" in last else None})
+    begun = reading(0.0, cpu_stalled_s=0.0 if "cpu_stalled_s" in last else None)
     assert [one.code for one in judge(facts(begun, begun._replace(at_s=2.0, **last))).findings] == (
         ["runnable-above-cpus"] if found else []
     )

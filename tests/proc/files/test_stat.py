@@ -18,7 +18,7 @@ def test_the_fields_stand_behind_the_last_parenthesis(comm):
     stat = parse_stat(f"4242 ({comm}) {REST}\n")
     assert (stat.pid, stat.comm, stat.state, stat.ppid) == (4242, comm, "S", 1)
     assert (stat.flags, stat.major_faults, stat.user_ticks, stat.system_ticks) == (1077936384, 12, 310, 45)
-    assert (stat.threads, stat.start_ticks) == (35, 8675309)
+    assert (stat.threads, stat.start_ticks, stat.session) == (35, 8675309, 4242)
 
 
 def test_kernel_threads_and_exiting_processes():

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from opskit.render.pictures.chart import DotsChart
     from opskit.render.report import About
 
-_LABELLED = 5
-_LABEL_WIDTH = 0.17  # of the picture
+_LABELLED = 40  # of the longest stops; the picture has room for fewer
+_LABELLED_SHARE = 0.1  # of the longest one
 _NO_OPERATIONS = (
     "the operations are not in this log: JDK 6 to 8 name them with -XX:+PrintSafepointStatistics "
     "-XX:PrintSafepointStatisticsCount=1, JDK 9 and later with -Xlog:safepoint"
@@ -167,9 +167,11 @@ def timeline(result: Result) -> DotsChart:
         dots = [(point.at_s, point.stopped_s) for point in points if point.operation == name]
         groups.append(Line(name or "(operation not named)", dots))
     ttsps = [(point.at_s, point.ttsp_s) for point in points if point.ttsp_s]
+    longest = max((point.stopped_s for point in points), default=0.0)
+    named = sorted((point for point in points if point.stopped_s >= longest * _LABELLED_SHARE), key=_by_length)
     labels = [
         (point.at_s, point.stopped_s, f"{point.operation or 'stop'} {duration(point.stopped_s)}")
-        for point in _apart(sorted(points, key=lambda point: -point.stopped_s))
+        for point in named[:_LABELLED]
     ]
     thinned = " Of each moment the slowest stops are drawn." if len(points) < summary.totals.safepoints else ""
     return DotsChart(
@@ -183,12 +185,6 @@ def timeline(result: Result) -> DotsChart:
     )
 
 
-def _apart(points: Sequence[Point]) -> list[Point]:
-    """The first few whose labels do not collide."""
-    times = [point.at_s for point in points] or [0.0]
-    least_s = (max(times) - min(times)) * _LABEL_WIDTH
-    chosen: list[Point] = []
-    for point in points:
-        if all(abs(point.at_s - other.at_s) > least_s for other in chosen):
-            chosen.append(point)
-    return chosen[:_LABELLED]
+def _by_length(point: Point) -> float:
+    """The key that sorts the longest first."""
+    return -point.stopped_s

@@ -1,0 +1,102 @@
+"""Read which threads are blocked on pipes and FIFOs for a second: in a write, a read or an open."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opskit.proc.fifo_opens import Opening, blocked_opens
+from opskit.proc.lineage import Past, read_past
+from opskit.proc.pipe_scan import only
+from opskit.proc.pipe_waits import Wait, blocked_readers, blocked_writers, waits_around
+from opskit.records import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from opskit.host import Host
+    from opskit.proc.pipe_fill import Fill
+    from opskit.proc.pipe_scan import Holder
+
+# A thread sleeps for a moment on any busy pipe. It counts as blocked when it still does after the first wait; its other side
+# counts as not moving when nothing was written or taken out until the end of the second.
+_SETTLE_S = (0.1, 0.9)
+
+
+class Blocks(NamedTuple):
+    """The threads that were blocked all the time: `writing` to pipes, `reading` from empty ones, `opening` FIFOs.
+
+    `drained`: pipes from which something was read meanwhile. `waits`: what each thread did all the time, of the blocked, their
+    other sides and those that they wait for; None: it was active. `pasts` of the writers of empty pipes.
+    """
+
+    writing: Sequence[Wait] = ()
+    reading: Sequence[Wait] = ()
+    opening: Sequence[Opening] = ()
+    drained: frozenset[bytes] = frozenset()
+    waits: Mapping[int, Sequence[Wait] | None] = {}
+    pasts: Mapping[int, Past] = {}
+
+
+class Watcher:
+    """One look at the holders of some pipes; `pids`: processes whose open() calls are looked at."""
+
+    def __init__(
+        self, host: Host, holders: Sequence[Holder], fills: Mapping[bytes, Fill], fifos: Mapping[bytes, bytes], pids: Sequence[int]
+    ) -> None:  # fmt: skip
+        self.host, self.holders, self.fills, self.fifos, self.pids = host, holders, fills, fifos, pids
+
+    def look(self, empty: set[bytes]) -> Blocks:
+        """Wait for a second where some thread may be stuck. `empty`: pipes whose readers are looked at, too."""
+        fs = self.host.fs
+        writing = blocked_writers(fs, self.holders, self.fills, self.fifos)
+        reading, pasts = self._suspects(empty) if empty else ([], {})
+        opening = blocked_opens(fs, self.pids)
+        drained: set[bytes] = set()
+        before: Mapping[int, Sequence[Wait]] = {}
+        waits: Mapping[int, Sequence[Wait]] = {}
+        for wait_s in _SETTLE_S:
+            keys = {wait.on for wait in writing}
+            if not (keys - drained or reading or opening):
+                break
+            self.host.sleep(wait_s)
+            now = blocked_writers(fs, _only(self.holders, keys), self.fills, self.fifos)
+            # A writer sleeps anew when a reader has taken something out of its full pipe.
+            drained |= {wait.on for wait in writing if wait not in now}
+            known = {wait[:4] for wait in writing}
+            writing = [wait for wait in now if wait[:4] in known]
+            # A reader that slept anew got data.
+            known_reads = blocked_readers(fs, _only(self.holders, {wait.on for wait in reading}), self.fifos)
+            reading = [wait for wait in reading if wait in known_reads]
+            still = blocked_opens(fs, {each.pid for each in opening})
+            opening = [each for each in opening if each in still]
+            before, waits = waits, waits_around(fs, self.holders, [*writing, *reading], self.fifos)
+        asleep = {pid: each if each == before.get(pid) else None for pid, each in waits.items()}
+        return Blocks(writing, reading, opening, frozenset(drained), asleep, pasts)
+
+    def _suspects(self, keys: set[bytes]) -> tuple[list[Wait], dict[int, Past]]:
+        """The blocked readers whose pipes nobody seems to write to: their writers sleep, or outlived who started them."""
+        fs = self.host.fs
+        reading = blocked_readers(fs, _only(self.holders, keys), self.fifos)
+        waits = waits_around(fs, self.holders, reading, self.fifos)
+        ends = [(each.pid, key, end) for each in self.holders for key, end in (each.ends or {}).items()]
+        writers: dict[bytes, set[int]] = {key: set() for wait in reading for key in (wait.on, *wait.also)}
+        for pid, key, end in ends:
+            if end.write_fds and key in writers:
+                writers[key].add(pid)
+        pasts = {pid: read_past(fs, pid) for pid in {wait.pid for wait in reading}.union(*writers.values())}
+
+        def may_be_stuck(wait: Wait) -> bool:
+            pipes = [writers[key] for key in (wait.on, *wait.also)]
+            others = set().union(*pipes) - {wait.pid}
+            return all(pipes) and all(pasts[pid].is_adopted or _is_asleep(waits[pid]) for pid in others)
+
+        return [wait for wait in reading if may_be_stuck(wait)], pasts
+
+
+def _is_asleep(waits: Sequence[Wait]) -> bool:
+    """Whether nothing outside wakes any of these threads: they sleep for a timer, a lock or a signal, or need each other."""
+    return all(wait.call == "sleep" or wait.needs for wait in waits)
+
+
+def _only(holders: Iterable[Holder], keys: set[bytes]) -> list[Holder]:
+    return [only(holder, keys) for holder in holders if not keys.isdisjoint(holder.counts)]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _LARGEST_FILE_BYTES = 16 << 20
 _JDK = "java.property.java.vm.specification.version"
 _TIME, _SYNC = "sun.rt.safepointTime", "sun.rt.safepointSyncTime"
-_WANTED = frozenset(name.encode() for name in (_TIME, _SYNC, _JDK, "sun.os.hrt.frequency"))
+STOP_COUNTERS = frozenset(name.encode() for name in (_TIME, _SYNC, _JDK, "sun.os.hrt.frequency"))
 _SYNC_APART_FROM = 13  # before, sun.rt.safepointTime included the time to safepoint
 
 
@@ -35,17 +35,29 @@ def stopped_s(perf: PerfData) -> float | None:
     return None if time_s is None else whole_stop_s(jdk_of(perf), time_s, perf.ticks_s(_SYNC))
 
 
-class StopClock:
-    """Reads the counter of one JVM repeatedly. `perf`: the counters found before; every reading is None without their file."""
+class CounterReader:
+    """Reads some counters of one JVM repeatedly. `perf`: the counters found before; every reading is None without their file."""
+
+    def __init__(self, fs: ProcFS, perf: PerfData | None, wanted: frozenset[bytes]) -> None:
+        self.fs, self.wanted = fs, wanted
+        self._path = perf.source if perf is not None and perf.source.startswith("/") else None
+
+    def read(self) -> PerfData | None:
+        """The wanted counters now; None if unknown."""
+        return None if self._path is None else optional(self._read, self._path)
+
+    def _read(self, path: str) -> PerfData:
+        _, data = self.fs.read_untrusted(*posixpath.split(path), _LARGEST_FILE_BYTES)
+        return parse_hsperfdata(data, path, self.wanted)
+
+
+class StopClock(CounterReader):
+    """Reads how long one JVM has been at safepoints."""
 
     def __init__(self, fs: ProcFS, perf: PerfData | None) -> None:
-        self.fs = fs
-        self._path = perf.source if perf is not None and perf.source.startswith("/") else None
+        super().__init__(fs, perf, STOP_COUNTERS)
 
     def read_s(self) -> float | None:
         """Seconds at safepoints since the JVM's start; None if unknown."""
-        return None if self._path is None else optional(self._read, self._path)
-
-    def _read(self, path: str) -> float | None:
-        _, data = self.fs.read_untrusted(*posixpath.split(path), _LARGEST_FILE_BYTES)
-        return stopped_s(parse_hsperfdata(data, path, _WANTED))
+        perf = self.read()
+        return None if perf is None else stopped_s(perf)

@@ -38,6 +38,7 @@ SYMPTOMS = (
     ("memory is used, but by no process", "opskit dentry"),
     ("which JVM uses CPU or memory", "opskit jvms -w"),
     ("`well-known file is not secure`", "opskit hsperf-check"),
+    ("requests hang, and the JVM uses no CPU", "opskit jpmp PID"),
     ("a JVM hangs", "opskit jpmp PID --locks"),
     ("a JVM vanished, its log says nothing", "opskit jvms"),
     ("a JVM burns CPU", "opskit jpmp PID --on-cpu"),
@@ -52,7 +53,7 @@ SYMPTOMS = (
 _EXPLAIN_NONE = {
     "stuck": (
         "pipe-full-writer-blocked", "pipe-end-of-file-missing", "fifo-open-blocked", "threads-none-left",
-        "virtual-threads-pinned", "jvm-oom-killed",
+        "virtual-threads-pinned", "pool-exhausted", "jvm-oom-killed",
     ),
     "soon": ("threads-nearly-none-left", "rlimit-nearly-used", "jvm-near-memory-limit"),
     "slow": (
@@ -79,6 +80,8 @@ FINDINGS: dict[str, tuple[str, tuple[str, ...]]] = {
     "dentry-negative": ("slow", ("dentry-share", "dentry-cgroup")),
     "dentry-cgroup": ("soon", ("memory-pressure", "jvm-near-memory-limit")),
     "dentry-pressure": ("soon", ("dentry-share",)),
+    "connections-exhausted": ("stuck", ("pool-exhausted",)),
+    "pool-waits-for-itself": ("stuck", ("pool-exhausted", "connections-exhausted")),
     "jvm-deadlock": ("stuck", ("lock-contended",)),
     "class-keeps-growing": ("soon", ("jvm-gc-share", "jvm-near-memory-limit", "collections-dominate")),
     "heap-nearly-full": ("soon", ("jvm-gc-share", "collections-dominate")),

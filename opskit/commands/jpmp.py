@@ -10,7 +10,7 @@ import click
 
 from opskit.analysis.jpmp.judge import Weighing, judge, judge_locks
 from opskit.analysis.jpmp.stacks import Naming, Root, Selection
-from opskit.collect.jpmp.collect import DumpKind, Request, collect, heap_used_bytes, heap_walk_s, read_words
+from opskit.collect.jpmp.collect import DumpKind, Request, collect, heap_used_bytes, heap_walk_s, is_small, read_words
 from opskit.collect.targets import is_file
 from opskit.commands.shared.declare import command, refuse
 from opskit.commands.shared.options import SAMPLING, SHOW, TOP, Duration, Regex, option
@@ -72,15 +72,16 @@ def jpmp(run: Run, words: tuple[str, ...], **given: Any) -> int:
     root: Root | None = "thread" if given["by_thread"] else "pool" if given["by_pool"] else None
     selection = Selection(frozenset(given["state"]), given["include"], given["exclude"], idle, given["depth"])
     detailed = not exact or root is not None or any(given[name] for name in ("on_cpu", "state", "virtual"))
+    named = detailed or (run.format == "text" and is_small(words))  # without names large files are read faster
     how = Weighing(Naming(given["full_names"], given["lines"]), selection, root, given["on_cpu"], detailed)
     view = View(run.format, run.out.terminal, run.top, look_of(given, run.format, run.top))
-    ask = Request(before=given["diff"], detail="locks" if given["locks"] else "threads" if detailed else "stacks")
+    ask = Request(before=given["diff"], detail="locks" if given["locks"] or named else "stacks")
     keep: Callable[[int, bytes], None] | None = None
     if words and is_file(words[0]):
         refuse(given, _LIVE_ONLY, "goes with a live JVM, not with files")
         ask = ask._replace(files=words)
     else:
-        ask = _live(run.host, words, given, ask._replace(cpu=detailed and not given["virtual"]))
+        ask = _live(run.host, words, given, ask._replace(cpu=named and not given["virtual"]))
         keep = _keeper(run.host, ask, given["save"])
     try:
         facts = collect(run.host, ask, dump_virtual=_dump_virtual, keep=keep)

@@ -75,6 +75,14 @@ def exists(path: str) -> bool:
     return os.path.lexists(path)
 
 
+def size_bytes(path: str) -> int:
+    """The size of a file; 0 for a pipe and for what is not there."""
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
 def source_name(path: str) -> str:
     """The name of a path in messages."""
     return "standard input" if path == STDIN else path

@@ -201,7 +201,7 @@ def test_on_a_terminal(workload):
     assert "sample 1 of 3" in shown
     table = shown.rpartition("\x1b[K")[2]
     assert "idle stacks hidden; --idle shows them" in table
-    assert "sleepForever" not in table
+    assert "parkForever" not in table
     assert "sampling paused the JVM for" in table
     assert "hsperfdata" in table
     rows = [line for line in table.splitlines() if "   " in line or "──" in line]  # sentences the terminal wraps

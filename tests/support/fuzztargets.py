@@ -68,6 +68,7 @@ from opskit.proc.files import (
     loadavg,
     meminfo,
     mountinfo,
+    net_tcp,
     pressure,
     slabinfo,
     stat,
@@ -229,6 +230,9 @@ text_target(
     _status,
     b"Name:\tjava\nState:\tS (sleeping)\nTgid:\t4242\nPPid:\t1\nUid:\t1001\t1001\t1001\t1001\nGid:\t1001\t1001\t1001\t1001\n"
     b"Groups:\t4 27\nNSpid:\t4242\t1\nVmSize:\t6301232 kB\nThreads:\t35\nSigIgn:\t0000000000001000\nSigCgt:\t2000000181005ccf\n",
+)
+text_target(
+    "proc net tcp", net_tcp.parse_net_tcp, b"  sl\n   0: 0100007F:1F90 0700000A:18EB 01 0:0 00:0 0 1000 0 43219 1\n"
 )
 text_target("proc schedstat", threadcpu.parse_schedstat, b"10385712 62103 31\n")
 text_target("proc vmstat", vmstat.parse_vmstat, b"nr_slab_reclaimable 124593\ndrop_pagecache 1\nnr_x -5\n")

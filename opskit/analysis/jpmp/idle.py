@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from opskit.analysis.jpmp.libraries import bare, is_application
+from opskit.analysis.jpmp.waits import wait_of
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -40,18 +43,31 @@ _READS = re.compile(
 _MAY_READ_A_FILE = re.compile(r"java\.io\.FileInputStream\.\w+")
 _READS_A_FILE = re.compile(r"sun\.nio\.ch\.\w*FileDispatcherImpl\.\w+")  # or a socket, up to JDK 10
 _FILE_CHANNEL = "sun.nio.ch.FileChannelImpl."
-# Waiting for a lock is not idle.
-_ACQUIRES = re.compile(
-    r"java\.util\.concurrent\.locks\.(?:AbstractQueued\w*Synchronizer|StampedLock)\.\w*[aA]cquire\w*"
+# Where the worker loop of a pool, timer or event loop waits for the next task. Nothing else calls these methods.
+_LOOPS = re.compile(
+    r"java\.util\.concurrent\.(?:ThreadPoolExecutor\.getTask|ForkJoinPool\.(?:awaitWork|idleAwaitWork|runWorker))"
+    r"|java\.util\.TimerThread\.mainLoop|java\.lang\.ref\.(?:Reference\$ReferenceHandler|Finalizer\$FinalizerThread)\.run"
+    r"|java\.lang\.ref\.ReferenceQueue\.remove\w*|jdk\.internal\.ref\.CleanerImpl\.run"
+    r"|(?:.*\.)?netty\.(?:util\.(?:concurrent\.\w+EventExecutor\.(?:takeTask|confirmShutdown)|HashedWheelTimer\$Worker\.waitForNextTick)"
+    r"|channel\.(?:\w+\.)?\w*(?:EventLoop|IoHandler)\.(?:select|epollWait\w*|kqueueWait\w*|run))"
+    r"|org\.apache\.tomcat\.util\.(?:net\.(?:\w+Endpoint\$(?:Poller|Acceptor|AsyncTimeout)|Acceptor)|threads\.ThreadPoolExecutor)"
+    r"\.(?:run|getTask|serverSocketAccept)|org\.apache\.catalina\.(?:core\.StandardServer\.await|core\.ContainerBase\$\w+\.run)"
+    r"|org\.apache\.kafka\.clients\.consumer\.(?:\w+\.)*\w*Consumer\.poll"
+    r"|sun\.rmi\.transport\.tcp\.TCPTransport\.handleMessages|java\.lang\.ProcessHandleImpl\S*\.\w+|com\.intellij\.rt\.\S+\.AppMainV2\$1\.run"
+    r"|org\.eclipse\.swt\.widgets\.Display\.sleep|java\.awt\.(?:EventQueue\.getNextEvent|EventDispatchThread\.pumpEvents\w*)"
+    r"|okhttp3\.internal\.concurrent\.TaskRunner\S*\.(?:awaitTaskToRun|coordinatorWait)"
+    r"|(?:.*\.)?[\w$]*(?:Executor|Pool|Thread|Worker|Runner|Scheduler|Timer)[\w$]*"
+    r"\.(?:getTask|awaitWork|mainLoop|takeTask|idleJobPoll|reservedWait|waitForRequest|waitForWork|waitForTask|runIdle|waitGet_)"
 )
-_CLASS_WITH_WORK = re.compile(
-    r"Queue|Executor|Pool|Timer|TimerThread|Selector|Reactor|Worker|Poller|ExecuteThread|ThreadImpl|Scheduler"
+# Methods that run a task that somebody gave to a pool: what they call is work, and no loop of a thread's own.
+_RUNS_A_TASK = re.compile(
+    r"(?:.*\.)?(?:ThreadPoolExecutor(?:\$Worker)?\.(?:runWorker|runTask)|ForkJoin\w+\.(?:doExec|runWorker|exec)|FutureTask\.run\w*"
+    r"|CompletableFuture\$\w+\.run|QueuedThreadPool\S*\.runJob|EnhancedQueueExecutor\S*\.\w+|VirtualThread\.run|ExecuteThread\.execute"
+    r"|\w+(?:EventExecutor|EventLoop)\.(?:runAllTasks\w*|safeExecute|runTask))"
 )
-_WANTS_WORK = re.compile(
-    r"take\w*|poll\w*|getTask|mainLoop|awaitWork|idleJobPoll|reservedWait|waitForRequest|remove|runIdle|waitForWork|idle\w*"
-)
-_WORD = re.compile(r"\w+")
-_JDK = re.compile(r"(?:java|javax|jdk|sun|com\.sun)\.")
+# What a loop of a thread's own may wait in. Waiting for a lock, a future, a connection or an answer is part of a request.
+_FOR_WORK = frozenset({"element", "signal", "notification", "unpark", "sleep", "select", "accept", "input", "event"})
+_IN_MAIN = frozenset({"latch", "thread", "result"})
 _NETWORK = ("sun.nio.ch.", "java.net.")
 _ACCEPTS = re.compile(r"[aA]ccept|[sS]elect")
 _POLLS = re.compile(r"(?:poll|accept|epollWait|socketAccept)\d?")  # native methods of application servers, too
@@ -61,7 +77,7 @@ _SHALLOW = 3  # frames of the application: a loop that waits, not a request in p
 
 def waits_for_connections(frames: Sequence[str]) -> bool:
     """Whether a thread is in accept or select, or waits for the lock of one, as idle servers do. `frames`: as for is_idle."""
-    frames = _bare(frames[:_NEAR])
+    frames = [*map(bare, frames[:_NEAR])]
     if frames and (_SELECTS.fullmatch(frames[0]) or _POLLS.fullmatch(frames[0].rpartition(".")[2])):
         return True
     return any(frame.startswith(_NETWORK) and _ACCEPTS.search(frame.rpartition(".")[2]) for frame in frames)
@@ -69,7 +85,7 @@ def waits_for_connections(frames: Sequence[str]) -> bool:
 
 def waits_in_native(frames: Sequence[str]) -> bool:
     """Whether a thread uses no CPU here, whatever its state. `frames`: short names, leaf first."""
-    frames = _bare(frames)
+    frames = [*map(bare, frames[:_NEAR])]
     if not frames or not any(pattern.fullmatch(frames[0]) for pattern in (_SLEEPS, _PARKS, _SELECTS, _READS)):
         return False
     return not (_READS_A_FILE.fullmatch(frames[0]) and any(frame.startswith(_FILE_CHANNEL) for frame in frames[:6]))
@@ -77,35 +93,35 @@ def waits_in_native(frames: Sequence[str]) -> bool:
 
 def may_read_file(frames: Sequence[str]) -> bool:
     """Whether this apparent wait may read a file, which uses CPU. `frames`: short names, leaf first."""
-    return bool(frames) and _MAY_READ_A_FILE.fullmatch(_bare(frames[:1])[0]) is not None
-
-
-def _bare(frames: Sequence[str]) -> Sequence[str]:
-    """The frames without the descriptors of SAP's JVM: `read(I)I`."""
-    return [frame.partition("(")[0] for frame in frames]
-
-
-def _wants_work(frame: str) -> bool:
-    """Whether the frame is a method of a queue or pool that waits for work."""
-    owner, point, method = frame.rpartition(".")
-    if not point or not _WANTS_WORK.fullmatch(method):
-        return False
-    simple = max(owner.rfind("."), owner.rfind("$"))
-    name = _WORD.fullmatch(owner, simple + 1) if simple >= 0 else None
-    return name is not None and _CLASS_WITH_WORK.search(owner, simple + 1) is not None
+    return bool(frames) and _MAY_READ_A_FILE.fullmatch(bare(frames[0])) is not None
 
 
 def is_idle(state: str | None, frames: Sequence[str]) -> bool:
-    """Whether a thread waits for work: asleep, in an empty pool or queue, in accept or select.
+    """Whether a thread waits for work: in the worker loop of its pool, or in a loop of its own.
 
-    A wait within a request (for a lock, a connection, a reply) is not idle. `frames`: short names, leaf first.
+    A wait within a request (for a lock, a connection, a future, an answer) is not idle. `frames`: short names, leaf first.
     """
     if not frames:
         return True
-    frames = _bare(frames)
-    waits = state in ("WAITING", "TIMED_WAITING") or waits_in_native(frames)
-    if not waits or state == "BLOCKED" or any(_ACQUIRES.match(frame) for frame in frames[:6]):
+    frames = [*map(bare, frames)]
+    if not (state in ("WAITING", "TIMED_WAITING") or (state != "BLOCKED" and waits_in_native(frames))):
         return False
-    if _SLEEPS.fullmatch(frames[0]) or _SELECTS.fullmatch(frames[0]) or any(map(_wants_work, frames)):
-        return True
-    return sum(not _JDK.match(frame) for frame in frames) <= _SHALLOW
+    if (loop := _loop_of(frames)) is not None:
+        return not any(is_application(frame) for frame in frames[:loop])
+    wait = wait_of(state, frames)
+    if wait is None or wait.kind not in _FOR_WORK | (_IN_MAIN if frames[-1].endswith(".main") else frozenset()):
+        return False
+    own = sum(map(is_application, frames))  # none: a loop of a library, which may run in a pool
+    return own == 0 or (own <= _SHALLOW and not any(map(_RUNS_A_TASK.fullmatch, frames)))
+
+
+def _loop_of(frames: Sequence[str]) -> int | None:
+    """The index of the frame that waits for the next task of a pool, where no task runs inside of it."""
+    for index, frame in enumerate(frames):
+        if _LOOPS.fullmatch(frame):
+            # A method of the application with such a name may be part of a task.
+            in_task = is_application(frame) and any(map(_RUNS_A_TASK.fullmatch, frames[index:]))
+            return None if in_task else index
+        if _RUNS_A_TASK.fullmatch(frame):
+            return None
+    return None

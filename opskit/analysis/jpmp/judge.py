@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING
 
 from opskit import shell
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from opskit.analysis.finding import Entity, Finding
     from opskit.analysis.jpmp.locks import ContendedLock, Contention, Deadlock, LockKey, Party
+    from opskit.analysis.jpmp.pools import Overview
     from opskit.analysis.jpmp.virtual_waits import StackWaits
     from opskit.collect.jpmp.collect import Facts
     from opskit.jvm.dumps.thread_dump import ThreadDump, Waits
@@ -46,6 +48,7 @@ class Profile(NamedTuple):
     deadlocks: Sequence[Sequence[Waits]]
     findings: Sequence[Finding]
     before: Sequence[WeightedStack] | None = None
+    pools: Overview | None = None
 
 
 class Locks(NamedTuple):
@@ -59,6 +62,7 @@ class Locks(NamedTuple):
     findings: Sequence[Finding]
     by_stack: Sequence[StackWaits] = ()
     unseen: str | None = None
+    pools: Overview | None = None
 
 
 def judge(facts: Facts, how: Weighing) -> Profile:
@@ -66,14 +70,38 @@ def judge(facts: Facts, how: Weighing) -> Profile:
     stacks, cpu = _weigh(facts, how)
     deadlocks = tuple(dict.fromkeys(deadlock for dump in facts.dumps for deadlock in dump.deadlocks))
     before = None if facts.before is None else _weigh(facts.before, how._replace(detailed=True))[0]
+    pools = _pools(facts)
     return Profile(
         stacks,
         weighing.select(stacks, how.selection),
         None if cpu is None else sum(cpu.values()),
         deadlocks,
-        [*_pinned(facts), *(_reported_deadlock(facts, deadlock) for deadlock in deadlocks)],
+        [
+            *_pinned(facts),
+            *(_reported_deadlock(facts, deadlock) for deadlock in deadlocks),
+            *_pool_findings(facts, pools),
+        ],
         None if before is None else weighing.select(before, how.selection),
+        pools,
     )
+
+
+def _pools(facts: Facts) -> Overview | None:
+    """What the threads of each pool wait for; None where the dumps were read without names."""
+    from opskit.analysis.jpmp.pools import overview
+
+    if not any(thread.name is not None for dump in facts.dumps for thread in dump.threads[:1]):
+        return None
+    if (live := facts.live) is None:
+        return overview(facts.dumps, weighing.cpu_over_run(facts.dumps))
+    cpu = weighing.cpu_over_run(facts.dumps, live.cpu_before, live.cpu_after)
+    return overview(facts.dumps, cpu, live.peers, live.elapsed_s)
+
+
+def _pool_findings(facts: Facts, pools: Overview | None) -> list[Finding]:
+    from opskit.analysis.jpmp.exhaustion import findings_of
+
+    return [] if pools is None else findings_of(pools, _process(facts), partial(_jpmp, facts))
 
 
 def _pinned(facts: Facts) -> list[Finding]:
@@ -149,7 +177,7 @@ def judge_locks(facts: Facts, naming: weighing.Naming = weighing.SHORT_NAMES) ->
         found = with_virtual(found, contention(virtual, live.virtual_times_s, naming))
     by_stack = waits_by_stack([dump for dump in virtual if not _names_locks(dump)], naming)
     findings = [*_lock_findings(facts, found), *(_waits(facts, group) for group in by_stack if is_lasting(group))]
-    return Locks(found, known, findings, by_stack, _unseen(facts))
+    return Locks(found, known, findings, by_stack, _unseen(facts), _pools(facts))
 
 
 def _names_locks(dump: ThreadDump) -> bool:

@@ -8,7 +8,7 @@ from opskit.collect.targets import WhichProcess, is_pid, resolve_jvm
 from opskit.errors import NothingFound, OpskitError, UsageError
 from opskit.jvm import profiles
 from opskit.jvm.dumps.dialects import DumpReader
-from opskit.proc.user_files import read_bytes, source_name
+from opskit.proc.user_files import read_bytes, size_bytes, source_name
 from opskit.quantities import integer, seconds_of
 from opskit.records import NamedTuple
 
@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from opskit.host import Host
     from opskit.jvm.attach.client import AttachClient
     from opskit.jvm.dumps.thread_dump import Detail, ThreadDump
+    from opskit.proc.socket_waits import Peer
 
     DumpVirtual = Callable[[Host, AttachClient, "int | None"], bytes]
     Keep = Callable[[int, bytes], None]
 
 VIRTUAL_TIMEOUT_S = 60.0  # a JVM writes some 15,000 threads/s
+_SMALL_BYTES = 16 << 20
 UNASKED_TIMEOUT_S = 20.0  # for such a dump beside ordinary ones
 _S_PER_GIB = 0.6  # 36 to 39 s were reported for a heap of 65 GB
 DEFAULT_SAMPLES, DEFAULT_INTERVAL_S, DEFAULT_MAX_STOP_PERCENT = 20, 0.25, 1.0
@@ -54,7 +56,7 @@ class Request(NamedTuple):
 
 
 class Sampled:
-    """A sampled JVM. `times_s`: when each sample began. CPU readings are in ms by native id.
+    """A sampled JVM. `times_s`: when each sample began. CPU readings are in ms by native id; so are the peers of sockets.
 
     `stops_ms`: one per dump, by hsperfdata, or (`stops_are_bounds`) the dump's own time, which is longer.
     `virtual`: dumps of the virtual threads too, taken after `dumps`; `virtual_problem`: why there is none. `parallelism`:
@@ -77,6 +79,7 @@ class Sampled:
         self.cpu_after: Mapping[int, float] | None = None
         self.natives: Mapping[int, str] | None = None
         self.throttled_percent: float | None = None
+        self.peers: Mapping[int, Peer] = {}
         self.java_major: int | None = None
         self.virtual: list[ThreadDump] = []
         self.virtual_times_s: list[float] = []
@@ -164,6 +167,11 @@ def read_files(paths: Sequence[str], reader: DumpReader) -> Facts:
                 whole = sum(bool(thread.stack.frames) for thread in dump.threads)
                 cut_off.append(CutOff(source, number, len(found), whole))
     return Facts(dumps, stacks, tuple(paths), cut_off)
+
+
+def is_small(paths: Sequence[str]) -> bool:
+    """Whether thread names in these files, if they are files, cost less than a second to read."""
+    return sum(map(size_bytes, paths)) <= _SMALL_BYTES
 
 
 def read_profile(text: str, source: str) -> list[profiles.WeightedStack] | None:

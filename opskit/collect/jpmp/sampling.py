@@ -8,6 +8,7 @@ from opskit.collect.jpmp.collect import DEFAULT_MAX_STOP_PERCENT, Sampled
 from opskit.errors import NoSuchProcess, OpskitError
 from opskit.jvm.perfdata.stop_clock import StopClock
 from opskit.proc.cgroup.limits import read_periods, throttled_percent
+from opskit.proc.socket_waits import calls, peers
 from opskit.proc.thread_cpu import ThreadCpu
 
 if TYPE_CHECKING:
@@ -95,10 +96,16 @@ class Sampler:
         return self._begun + (sum(stops) + likely_ms) / 10 / share
 
     def _take(self, number: int) -> None:
+        is_last = self._cpu is not None and number == self.schedule.samples
+        sleeping = calls(self.host.fs, self.client.pid) if is_last else {}
         before, begun = self._clock.read_s(), self.host.monotonic()
         text = self.dump()
         wall_ms = (self.host.monotonic() - begun) * 1000
         after = self._clock.read_s()
+        if sleeping:  # a thread that is in the same call before and after the dump was there in the dump
+            self.run.peers = peers(
+                self.host.fs, self.client.pid, dict(sleeping.items() & calls(self.host.fs, self.client.pid).items())
+            )
         # A thread's name may look like the head of another dump, but a sample is one dump.
         found = self.reader.read(text, f"the dump of {self.client.pid}")
         self.run.dumps.append(max(found, key=lambda dump: len(dump.threads)))

@@ -52,6 +52,21 @@ def test_what_may_run(frame):
 
 
 JDK_PARK = ["jdk.internal.misc.Unsafe.park", "java.util.concurrent.locks.LockSupport.park"]
+RUN_WORKER = [
+    "java.util.concurrent.ThreadPoolExecutor.runWorker",
+    "java.util.concurrent.ThreadPoolExecutor$Worker.run",
+    "java.lang.Thread.run",
+]
+GET_TASK = ["java.util.concurrent.ThreadPoolExecutor.getTask", *RUN_WORKER]
+IN_POOL = ["com.example.Task.run", *RUN_WORKER]
+HIKARI = [
+    *JDK_PARK,
+    "java.util.concurrent.SynchronousQueue.poll",
+    "com.zaxxer.hikari.util.ConcurrentBag.borrow",
+    "com.zaxxer.hikari.pool.HikariPool.getConnection",
+    "com.example.OrderDao.load",
+    *RUN_WORKER,
+]
 REQUEST = [f"com.example.shop.Layer{n}.call" for n in range(8)]
 
 
@@ -59,12 +74,48 @@ REQUEST = [f"com.example.shop.Layer{n}.call" for n in range(8)]
     ("idle", "state", "frames"),
     [
         (True, "RUNNABLE", []),
-        (True, "TIMED_WAITING", ["java.lang.Thread.sleep", *REQUEST]),
-        (True, "RUNNABLE", ["sun.nio.ch.EPoll.wait", *REQUEST]),
+        (True, "TIMED_WAITING", ["java.lang.Thread.sleep", "com.example.Worker.run", "java.lang.Thread.run"]),
+        (
+            True,
+            "RUNNABLE",
+            ["sun.nio.ch.EPoll.wait", "sun.nio.ch.SelectorImpl.select", "com.example.Loop.run", "java.lang.Thread.run"],
+        ),
         (True, "WAITING", [*JDK_PARK, "java.util.concurrent.ThreadPoolExecutor.getTask", "java.lang.Thread.run"]),
-        (True, "WAITING", [*JDK_PARK, "org.apache.tomcat.util.threads.TaskQueue.take", *REQUEST]),
+        (True, "WAITING", [*JDK_PARK, "org.apache.tomcat.util.threads.TaskQueue.take", *GET_TASK]),
         (True, "WAITING", [*JDK_PARK, "com.example.Worker.run", "java.lang.Thread.run"]),
-        (True, "RUNNABLE", ["java.net.SocketInputStream.socketRead0", "com.example.Server.run"]),
+        (
+            True,
+            "WAITING",
+            [
+                *JDK_PARK,
+                "java.util.concurrent.LinkedBlockingQueue.take",
+                "com.example.Consumer.run",
+                "java.lang.Thread.run",
+            ],
+        ),
+        (
+            True,
+            "WAITING",
+            [*JDK_PARK, "java.util.concurrent.ForkJoinPool.runWorker", "java.util.concurrent.ForkJoinWorkerThread.run"],
+        ),
+        (True, "WAITING", ["java.lang.Object.wait", "java.util.TimerThread.mainLoop", "java.util.TimerThread.run"]),
+        (True, "WAITING", [*JDK_PARK, "java.util.concurrent.CountDownLatch.await", "com.example.Main.main"]),
+        (False, "TIMED_WAITING", ["java.lang.Thread.sleep", *REQUEST]),
+        (False, "RUNNABLE", ["sun.nio.ch.EPoll.wait", *REQUEST]),
+        (False, "WAITING", [*JDK_PARK, "org.apache.tomcat.util.threads.TaskQueue.take", *REQUEST]),
+        (False, "RUNNABLE", ["java.net.SocketInputStream.socketRead0", "com.example.Server.run"]),
+        (False, "TIMED_WAITING", HIKARI),
+        (False, "WAITING", [*JDK_PARK, "java.util.concurrent.Semaphore.acquire", *IN_POOL]),
+        (False, "WAITING", [*JDK_PARK, "java.util.concurrent.CountDownLatch.await", *IN_POOL]),
+        (False, "WAITING", [*JDK_PARK, "java.util.concurrent.FutureTask.get", *IN_POOL]),
+        (False, "WAITING", [*JDK_PARK, "java.util.concurrent.CompletableFuture.join", *IN_POOL]),
+        (False, "WAITING", [*JDK_PARK, "java.util.concurrent.LinkedBlockingQueue.take", *IN_POOL]),
+        (
+            False,
+            "WAITING",
+            [*JDK_PARK, "java.util.concurrent.Semaphore.acquire", "com.shop.TaskPool.getTask", *IN_POOL],
+        ),
+        (False, "WAITING", [*JDK_PARK, "java.util.concurrent.ThreadPoolExecutor.awaitTermination", *IN_POOL]),
         (False, "WAITING", [*JDK_PARK, "java.util.concurrent.CompletableFuture.get", *REQUEST]),
         (
             False,

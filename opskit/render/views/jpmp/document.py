@@ -10,13 +10,14 @@ from opskit.analysis.jpmp.stacks import thread_count
 from opskit.quantities import listed
 from opskit.records import NamedTuple
 from opskit.render.fields import COUNT, FLAG, ID, NUMBER, TEXT, Field, Kind, list_of, map_of, record, records, to_object
-from opskit.render.views.jpmp import sentences
+from opskit.render.views.jpmp import pools, sentences
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from opskit.analysis.jpmp.judge import Locks, Profile, Weighing
     from opskit.analysis.jpmp.locks import ContendedLock, Deadlock, Link, Party
+    from opskit.analysis.jpmp.pools import Pool
     from opskit.analysis.jpmp.virtual_waits import StackWaits
     from opskit.collect.jpmp.collect import Facts, Sampled
     from opskit.jvm.dumps.thread_dump import Waits
@@ -107,6 +108,12 @@ _SAMPLE: Sequence[Field[Any]] = (
     Field("stopped_ms", _ROUNDED, value=lambda sample: sample[1]),
 )
 
+
+def _pools(shown: Shown) -> Sequence[Pool] | None:
+    judged = shown.profile or shown.locks
+    return None if judged is None or judged.pools is None else judged.pools.pools
+
+
 DOCUMENT: Sequence[Field[Shown]] = (
     Field("stacks", records(STACK), value=lambda shown: shown.rows),
     Field("weight", value=lambda shown: shown.how and ("cpu_ms" if shown.how.on_cpu else "samples")),
@@ -115,6 +122,7 @@ DOCUMENT: Sequence[Field[Shown]] = (
     Field("cpu_ms", _ROUNDED, value=lambda shown: shown.profile and shown.profile.cpu_ms),
     Field("locks", records(_LOCK), value=lambda shown: shown.locks and shown.locks.contention.locks[: shown.top or None]),
     Field("deadlocks", _DEADLOCKS, value=lambda shown: shown.profile.deadlocks if shown.profile else shown.locks and shown.locks.contention.deadlocks),
+    Field("pools", records(pools.POOL), value=_pools, help="what their threads wait for"),
     Field("virtual_waits", records(_VIRTUAL_WAITS), value=lambda shown: shown.locks and shown.locks.by_stack,
           help="virtual threads that wait for locks which the JVM does not name (JDK 21 to 24)"),
     Field("virtual_unknown", value=lambda shown: shown.locks and shown.locks.unseen,

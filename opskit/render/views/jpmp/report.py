@@ -12,13 +12,14 @@ from opskit.errors import UsageError
 from opskit.quantities import percent, plural
 from opskit.records import NamedTuple
 from opskit.render.report import Block, Listing, Report
-from opskit.render.views.jpmp import sentences
+from opskit.render.views.jpmp import pools, sentences
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from opskit.analysis.jpmp.judge import Locks, Profile, Weighing
     from opskit.collect.jpmp.collect import Facts
+    from opskit.jvm.profiles import WeightedStack
     from opskit.render.report import About
 
 PICTURES = ("svg", "speedscope")
@@ -68,7 +69,7 @@ def profile_report(about: About, facts: Facts, how: Weighing, profile: Profile, 
     if view.format in PICTURES:
         return _picture_report(about, facts, how, profile, view, deadlocks, taken)
     if view.format in _LINES:
-        footer = [*(f"opskit: {line}" for line in deadlocks), *taken]
+        footer = [*pools.lines(profile.pools, terminal=False), *(f"opskit: {line}" for line in deadlocks), *taken]
         lines = list(_lines(how, profile, view))
         report = Report(about, footer=footer, findings=profile.findings)
         if view.format == "text":
@@ -77,27 +78,58 @@ def profile_report(about: About, facts: Facts, how: Weighing, profile: Profile, 
     if view.format == "json":
         ordered = stacks.heaviest_first(profile.selected, how.on_cpu)
     else:
-        ordered = stacks.hottest_first(profile.selected)
+        from opskit.analysis.jpmp.recursion import folded
+
+        ordered = stacks.hottest_first(folded(profile.selected))
         ordered = [stack for stack in ordered if round(stack.cpu_ms or 0) or not how.on_cpu]
     from opskit.render.views.jpmp.document import DOCUMENT, Shown, stack_columns
 
-    rows = ordered[: view.top or None]
     with_idle = stacks.select(profile.stacks, how.selection._replace(idle=True))
+    rows = ordered[: view.top or None]
+    if view.format != "json" and not how.on_cpu:
+        rows = _with_largest(rows, folded(with_idle))
     hidden = 0 if how.selection.idle else sum(stack.idle and not stack.deadlocked for stack in with_idle)
+    hidden -= sum(stack.idle for stack in rows) if hidden else 0
     most = _FRAMES_ON_SCREEN if view.terminal and how.selection.depth is None else None
     columns = stack_columns(profile.stacks, on_cpu=how.on_cpu, full_names=how.naming.full, most_frames=most)
+    blocks = [Block(columns, rows, max(len(ordered), len(rows)))] if rows else []
+    hides = f"{plural(hidden, 'idle stack')} hidden; --idle shows {'it' if hidden == 1 else 'them'}"
+    footer = [*([hides] if hidden else ()), *taken, *_flame_graph(facts)]
+    if _says_enough(facts, how, profile, view):
+        target = shell.operands(*facts.files) if facts.live is None else [facts.live.pid]
+        blocks, footer = [], [f"the stacks: {shell.command('opskit', 'jpmp', '-n', 10, *target)}", *taken]
     return Report(
         about,
-        [Block(columns, rows, len(ordered))],
-        verdict=[*deadlocks, *filter(None, [sentences.hottest(profile.stacks)])],
-        footer=[
-            *([f"{plural(hidden, 'idle stack')} hidden; --idle shows them"] if hidden else ()),
-            *taken,
-            *_flame_graph(facts),
+        blocks,
+        verdict=[
+            *deadlocks,
+            *pools.lines(profile.pools, terminal=view.terminal),
+            *filter(None, [sentences.hottest(profile.stacks)]),
+            *([] if rows else [sentences.no_stacks(profile.stacks, with_idle, on_cpu=how.on_cpu)]),
         ],
+        footer=footer,
         findings=profile.findings,
         document=(DOCUMENT, Shown(facts, how, profile, rows)),
     )
+
+
+def _says_enough(facts: Facts, how: Weighing, profile: Profile, view: View) -> bool:
+    """Whether findings about pools stand alone: on a terminal, which has no room for stacks too, unless an option asks for them."""
+    asked = view.top is not None or how.root or how.on_cpu or how.selection != stacks.Selection(idle=False)
+    plain = view.terminal and not asked and "-" not in facts.files
+    return plain and any(finding.entity.kind == "pool" for finding in profile.findings)
+
+
+def _with_largest(rows: Sequence[WeightedStack], stacks_: Sequence[WeightedStack]) -> list[WeightedStack]:
+    """The rows, with the stack of most samples in the second place where --no-idle, -n or the screen would leave it out."""
+    largest = max(
+        (stack for stack in stacks_ if stack.frames), key=lambda stack: (stack.samples, not stack.idle), default=None
+    )
+    if largest is None or any(stack.samples >= largest.samples for stack in rows[:1]):
+        return [*rows]
+    same = largest.frames, largest.state, largest.idle, largest.container
+    others = [stack for stack in rows if (stack.frames, stack.state, stack.idle, stack.container) != same]
+    return [*others[:1], largest, *others[1:]]
 
 
 def _flame_graph(facts: Facts) -> list[str]:
@@ -161,6 +193,7 @@ def locks_report(about: About, facts: Facts, locks: Locks, view: View) -> Report
     pinned = any(finding.code == "virtual-threads-pinned" for finding in locks.findings)
     if not (found.locks or found.deadlocks or locks.by_stack or pinned):
         verdict = [sentences.no_waits(facts, known=locks.known, unseen=locks.unseen)]
+        verdict += pools.lines(locks.pools, terminal=view.terminal)
     footer = [sentences.taken_line(facts, running=False)]
     if locks.unseen is not None and (found.locks or found.deadlocks):
         footer.insert(0, sentences.virtual_unknown(facts, locks.unseen))

@@ -75,10 +75,23 @@ def hottest(stacks: Sequence[WeightedStack]) -> str | None:
     total = sum(stack.cpu_ms or 0.0 for stack in stacks)
     if not round(total):
         return None
-    frame = max(weights, key=lambda name: weights[name])
+    frame = max(weights, key=lambda name: weights[name], default="")
+    if not round(weights.get(frame, 0.0)):
+        return None
     pools = dict.fromkeys(pool for stack in stacks if stack.frames[:1] == (frame,) for pool in stack.pools)
     where = f" in {listed([*pools], _MOST_POOLS)}" if pools else ""
     return f"{short(frame)} uses {percent(weights[frame] / total)} of the CPU time ({weights[frame]:,.0f} ms){where}"
+
+
+def no_stacks(stacks: Sequence[WeightedStack], selected: Sequence[WeightedStack], *, on_cpu: bool) -> str:
+    """Why the table has no rows. `stacks`: all; `selected`: those that the options leave in, with the idle ones."""
+    if not stacks:
+        return "the dumps contain no thread"
+    if not selected:
+        return f"none of {plural(len(stacks), 'stack')} is left by --state, --include and --exclude"
+    if on_cpu:
+        return f"no thread used CPU time ({plural(len(selected), 'stack')}); without --on-cpu they are shown by samples"
+    return f"none of {plural(len(selected), 'stack')} has a frame: the threads are the JVM's own"
 
 
 def _of_run(live: Sampled) -> Iterator[str]:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Optional
 
-from opskit.analysis.jpmp.frames import application_frame, frame_name
+from opskit.analysis.jpmp.frames import frame_name
+from opskit.analysis.jpmp.libraries import application_frame
 from opskit.analysis.jpmp.stacks import cpu_over_run
 from opskit.records import NamedTuple
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.analysis.jpmp import stacks as weighing
-from opskit.analysis.jpmp.frames import application_frame, frame_name
+from opskit.analysis.jpmp.frames import frame_name
+from opskit.analysis.jpmp.libraries import application_frame
 from opskit.errors import UsageError
 from opskit.quantities import agreeing, listed, plural
 from opskit.records import NamedTuple

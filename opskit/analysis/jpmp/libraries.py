@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _JDK = re.compile(r"(?:java|javax|jdk|sun|com\.sun|com\.ibm\.(?:oti|misc|jvm)|openj9)\.")
 # Libraries and servers between an application and the JDK. What is missing here counts as application.
@@ -41,6 +45,11 @@ def is_jdk(frame: str) -> bool:
 def is_application(frame: str) -> bool:
     """Whether the method is neither the JDK's nor a known library's, nor generated at run time."""
     return not (_JDK.match(frame) or _LIBRARY.match(frame) or _GENERATED.search(frame))
+
+
+def application_frame(frames: Iterable[str]) -> str | None:
+    """The frame nearest to the leaf that is not the JDK's; None without one. `frames`: short names, leaf first."""
+    return next((frame for frame in frames if not is_jdk(frame)), None)
 
 
 def method_name(frame: str) -> str:

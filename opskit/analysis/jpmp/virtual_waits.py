@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from opskit.analysis.jpmp.frames import application_frame, frame_name
+from opskit.analysis.jpmp.frames import frame_name
+from opskit.analysis.jpmp.libraries import application_frame
 from opskit.analysis.jpmp.lock_owners import is_of_virtual
 from opskit.analysis.jpmp.locks import Contention, most_held_up_first, party_of
 from opskit.records import NamedTuple

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -94,7 +94,13 @@ def _listed(block: Block[Any], listing: Listing, fits: int | None, width: int | 
     """The rows of a listing, each line cut to the width: in as much detail as the first ones fit in, then as many as fit."""
     least = min(len(block.rows), max(1, listing.least))
     for detail in range(listing.most, -1, -1):
-        rows = [[_cut(printable(text), width) for text in listing.lines(row, detail, width)] for row in block.rows]
+        rows = [
+            [
+                printable(text) if width is None else clip(printable(text), width)
+                for text in listing.lines(row, detail, width)
+            ]
+            for row in block.rows
+        ]
         if fits is None or sum(map(len, rows[:least])) + (block.total > least) <= fits:
             break
     count, used = least, sum(map(len, rows[:least]))
@@ -103,10 +109,6 @@ def _listed(block: Block[Any], listing: Listing, fits: int | None, width: int | 
         count += 1
     more = [f"… {block.total - count:,} more; -n 0 shows all"] if block.total > count else []
     return [*(text for row in rows[:count] for text in row), *more]
-
-
-def _cut(text: str, width: int | None) -> str:
-    return text if width is None or cell_len(text) <= width else set_cell_size(text, width - 1) + "…"
 
 
 def _rows(console: Console, text: str) -> int:

@@ -64,9 +64,17 @@ def judge(facts: Facts, how: Weighing) -> Profile:
         weighing.select(stacks, how.selection),
         None if cpu is None else sum(cpu.values()),
         deadlocks,
-        [_reported_deadlock(facts, deadlock) for deadlock in deadlocks],
+        [*(_reported_deadlock(facts, deadlock) for deadlock in deadlocks), *_load_findings(facts)],
         None if before is None else weighing.select(before, how.selection),
     )
+
+
+def _load_findings(facts: Facts) -> list[Finding]:
+    if facts.live is None:
+        return []
+    from opskit.analysis.jpmp.load import judge_load
+
+    return [*judge_load(facts.live)]
 
 
 def _weigh(facts: Facts, how: Weighing) -> tuple[list[WeightedStack], Mapping[int, float] | None]:
@@ -101,7 +109,7 @@ def judge_locks(facts: Facts) -> Locks:
     times = [None if dump.time is None else read_stamp(dump.time).time_s for dump in facts.dumps]
     found = contention(facts.dumps, times if facts.live is None else facts.live.times_s)
     known = any(thread.locks for dump in facts.dumps for thread in dump.threads)
-    return Locks(found, known, _lock_findings(facts, found))
+    return Locks(found, known, [*_lock_findings(facts, found), *_load_findings(facts)])
 
 
 def _reported_deadlock(facts: Facts, links: Sequence[Waits]) -> Finding:

@@ -15,6 +15,7 @@ from opskit.records import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from opskit.collect.jpmp.load import Load
     from opskit.host import Host
     from opskit.jvm.attach.client import AttachClient
     from opskit.jvm.dumps.thread_dump import Detail, ThreadDump
@@ -28,7 +29,7 @@ DEFAULT_SAMPLES, DEFAULT_INTERVAL_S, DEFAULT_MAX_STOP_PERCENT = 20, 0.25, 1.0
 
 # Plain, with owners of java.util.concurrent locks, with all virtual threads.
 DumpKind = Literal["threads", "synchronizers", "virtual"]
-End = Literal["interrupted", "exited", "long stop", "failed"]
+End = Literal["interrupted", "exited", "deadlock", "long stop", "failed"]
 
 
 class Schedule(NamedTuple):
@@ -40,7 +41,10 @@ class Schedule(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What to read: `files`, or the JVM `pid`, with its threads' CPU time if `cpu`. `before`: a file to compare with."""
+    """What to read: `files`, or the JVM `pid`, with its threads' CPU time if `cpu`. `before`: a file to compare with.
+
+    `to_the_end`: a deadlock in the first dump does not end the run.
+    """
 
     files: Sequence[str] = ()
     pid: int | None = None
@@ -50,6 +54,7 @@ class Request(NamedTuple):
     before: str | None = None
     detail: Detail = "stacks"
     cpu: bool = False
+    to_the_end: bool = False
 
 
 class Sampled:
@@ -73,7 +78,12 @@ class Sampled:
         self.cpu_before: Mapping[int, float] | None = None
         self.cpu_after: Mapping[int, float] | None = None
         self.natives: Mapping[int, str] | None = None
-        self.throttled_percent: float | None = None
+        self.load: Load | None = None
+
+    @property
+    def throttled_percent(self) -> float | None:
+        """The share of its scheduler periods in which a CPU quota ran out."""
+        return None if self.load is None else self.load.throttled_percent
 
     @property
     def interval_s(self) -> float:

@@ -46,6 +46,13 @@ class StopClock:
         """Seconds at safepoints since the JVM's start; None if unknown."""
         return None if self._path is None else optional(self._read, self._path)
 
+    def read_all(self) -> PerfData | None:
+        """All counters; None without the file."""
+        return None if self._path is None else optional(self._parsed, self._path)
+
     def _read(self, path: str) -> float | None:
+        return stopped_s(self._parsed(path, _WANTED))
+
+    def _parsed(self, path: str, wanted: frozenset[bytes] | None = None) -> PerfData:
         _, data = self.fs.read_untrusted(*posixpath.split(path), _LARGEST_FILE_BYTES)
-        return stopped_s(parse_hsperfdata(data, path, _WANTED))
+        return parse_hsperfdata(data, path, wanted)

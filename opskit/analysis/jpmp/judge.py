@@ -109,7 +109,9 @@ def judge_locks(facts: Facts) -> Locks:
     times = [None if dump.time is None else read_stamp(dump.time).time_s for dump in facts.dumps]
     found = contention(facts.dumps, times if facts.live is None else facts.live.times_s)
     known = any(thread.locks for dump in facts.dumps for thread in dump.threads)
-    return Locks(found, known, [*_lock_findings(facts, found), *_load_findings(facts)])
+    # A shortage of CPUs is no answer to a question about locks.
+    others = [finding for finding in _load_findings(facts) if finding.code != "jvm-cpu-wait"]
+    return Locks(found, known, [*_lock_findings(facts, found), *others])
 
 
 def _reported_deadlock(facts: Facts, links: Sequence[Waits]) -> Finding:

@@ -94,9 +94,7 @@ class LoadMeter:
             last.perf and heap(last.perf),
             len(cpus) or None,
             _idle_share(cpus),
-            None
-            if first.periods is None or last.periods is None
-            else throttled_percent(first.periods, last.periods),
+            None if first.periods is None or last.periods is None else throttled_percent(first.periods, last.periods),
         )
 
     def _read(self) -> _Moment:
@@ -136,7 +134,9 @@ def _collections(before: PerfData | None, after: PerfData | None) -> tuple[int |
     return now.pauses - then.pauses, now.pause_s - then.pause_s
 
 
-def _since(before: Mapping[int, CpuTime], after: Mapping[int, CpuTime], allowed: frozenset[int] | None) -> list[CpuTime]:
+def _since(
+    before: Mapping[int, CpuTime], after: Mapping[int, CpuTime], allowed: frozenset[int] | None
+) -> list[CpuTime]:
     """What each CPU that may be used did between two readings."""
     return [
         CpuTime(now.idle_ticks - before[number].idle_ticks, now.total_ticks - before[number].total_ticks)

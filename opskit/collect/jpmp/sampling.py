@@ -98,16 +98,16 @@ class Sampler:
         return self._begun + (sum(stops) + likely_ms) / 10 / share
 
     def _take(self, number: int) -> None:
-        before, begun = self._clock.read_s(), self.host.monotonic()
+        before, begun = self._clock.read_s(collections=False), self.host.monotonic()
         text = self.dump()
         wall_ms = (self.host.monotonic() - begun) * 1000
-        after = self._clock.read_s()
+        after = self._clock.read_s(collections=False)
         # A thread's name may look like the head of another dump, but a sample is one dump.
         found = self.reader.read(text, f"the dump of {self.client.pid}")
         self.run.dumps.append(max(found, key=lambda dump: len(dump.threads)))
         if self._by_thread:
             self._slim_down()
-        stop_ms = None if before is None or after is None else (after - before) * 1000
+        stop_ms = None if before is None or after is None else max(after - before, 0.0) * 1000
         self.run.stops_are_bounds |= stop_ms is None
         self.run.stops_ms.append(wall_ms if stop_ms is None else stop_ms)
         if self.keep is not None:

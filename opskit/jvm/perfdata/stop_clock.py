@@ -6,6 +6,7 @@ import posixpath
 from typing import TYPE_CHECKING
 
 from opskit.jvm.launch import major_of
+from opskit.jvm.perfdata.counters import GC_COUNTERS, gc_work
 from opskit.jvm.perfdata.hsperfdata import PerfData, parse_hsperfdata
 from opskit.proc.fs import optional
 
@@ -16,6 +17,7 @@ _LARGEST_FILE_BYTES = 16 << 20
 _JDK = "java.property.java.vm.specification.version"
 _TIME, _SYNC = "sun.rt.safepointTime", "sun.rt.safepointSyncTime"
 _WANTED = frozenset(name.encode() for name in (_TIME, _SYNC, _JDK, "sun.os.hrt.frequency"))
+_OF_COLLECTIONS = frozenset(name.encode() for name in GC_COUNTERS)
 _SYNC_APART_FROM = 13  # before, sun.rt.safepointTime included the time to safepoint
 
 
@@ -42,16 +44,18 @@ class StopClock:
         self.fs = fs
         self._path = perf.source if perf is not None and perf.source.startswith("/") else None
 
-    def read_s(self) -> float | None:
-        """Seconds at safepoints since the JVM's start; None if unknown."""
-        return None if self._path is None else optional(self._read, self._path)
+    def read_s(self, *, collections: bool = True) -> float | None:
+        """Seconds at safepoints since the JVM's start, with or without those in GC pauses; None if unknown."""
+        return None if self._path is None else optional(self._read, self._path, collections)
 
     def read_all(self) -> PerfData | None:
         """All counters; None without the file."""
         return None if self._path is None else optional(self._parsed, self._path)
 
-    def _read(self, path: str) -> float | None:
-        return stopped_s(self._parsed(path, _WANTED))
+    def _read(self, path: str, collections: bool) -> float | None:
+        perf = self._parsed(path, _WANTED if collections else _WANTED | _OF_COLLECTIONS)
+        stopped = stopped_s(perf)
+        return stopped if stopped is None or collections else stopped - (gc_work(perf).pause_s or 0.0)
 
     def _parsed(self, path: str, wanted: frozenset[bytes] | None = None) -> PerfData:
         _, data = self.fs.read_untrusted(*posixpath.split(path), _LARGEST_FILE_BYTES)

@@ -42,12 +42,13 @@ class Look(NamedTuple):
 
 
 class View(NamedTuple):
-    """What to show: the format, the number of rows (None: not given, 0: all), and the look of a picture."""
+    """What to show: the format, the number of rows (None: not given, 0: all), the look of a picture, details of the run."""
 
     format: str
     terminal: bool = False
     top: int | None = None
     look: Look = Look()
+    verbose: bool = False
 
 
 def look_of(options: Mapping[str, Any], format_: str, top: int | None) -> Look:
@@ -64,7 +65,11 @@ def look_of(options: Mapping[str, Any], format_: str, top: int | None) -> Look:
 def profile_report(about: About, facts: Facts, how: Weighing, profile: Profile, view: View) -> Report:
     """The stacks, heaviest or hottest first."""
     deadlocks = [sentences.reported_deadlock(links) for links in profile.deadlocks]
-    taken = [sentences.taken_line(facts)] if facts.dumps else []
+    taken = (
+        [*sentences.of_load(facts, profile.findings), sentences.taken_line(facts, verbose=view.verbose)]
+        if facts.dumps
+        else []
+    )
     if view.format in PICTURES:
         return _picture_report(about, facts, how, profile, view, deadlocks, taken)
     if view.format in _LINES:
@@ -154,7 +159,10 @@ def locks_report(about: About, facts: Facts, locks: Locks, view: View) -> Report
     verdict = [*map(deadlock_line, found.deadlocks), *(line for line in held_up if line not in said)]
     if not (found.locks or found.deadlocks):
         verdict = ["no thread waits for a lock" if locks.known else sentences.locks_unknown(facts)]
-    footer = [sentences.taken_line(facts, running=False)]
+    footer = [
+        *sentences.of_load(facts, locks.findings),
+        sentences.taken_line(facts, running=False, verbose=view.verbose),
+    ]
     if facts.live is not None and any(lock.owner_unknown == ASK_FOR_SYNCHRONIZERS for lock in found.locks):
         finds = shell.command("opskit", "jpmp", facts.live.pid, "--locks", "--synchronizers")
         footer.append(f"owners of java.util.concurrent locks: {finds}")

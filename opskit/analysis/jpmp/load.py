@@ -25,8 +25,8 @@ _VM_THREAD = "VM Thread"
 _FEWEST_SAMPLES, _SHORTEST_S, _FEWEST_PAUSES = 3, 1.0, 5  # less may be one collection, or a moment
 _MOST_OF_CPU, _COLLECTING_CPUS = 0.5, 0.5
 _WAITING_THREADS, _WAIT_SHARE = 0.25, 0.2  # less is not worth a line
-# Healthy servers on a busy machine wait up to 72 % of the time. A quota is the machine's owner's decision, and can be changed.
-_STARVED_SHARE, _STARVED_BY_QUOTA_SHARE = 0.75, 0.4
+# Healthy servers on a busy machine wait up to 72 % of the time, with other processes.
+_STARVED_BY_QUOTA, _STARVED_BY_OWN, _STARVED_BY_OTHERS = 0.4, 0.75, 0.9
 _NO_IDLE_SHARE, _THROTTLED_PERCENT = 0.1, 10.0
 
 
@@ -69,6 +69,22 @@ class Waits(NamedTuple):
     is_shortage: bool
 
 
+class Percents(NamedTuple):
+    """Garbage collection, of the CPU time of the JVM; waiting, of the time in which threads want to run. None: unknown."""
+
+    collecting: float | None = None
+    waiting: float | None = None
+
+
+def percents(load: Load | None) -> Percents:
+    """The shares of a run. The VM thread's part of the collections is unknown without hsperfdata."""
+    if load is None:
+        return Percents()
+    use = cpu_use(load)
+    collecting = 100 * use.collecting_s / use.used_s if use.used_s and load.collector else None
+    return Percents(collecting, None if use.wait_share is None else 100 * use.wait_share)
+
+
 def judge_load(live: Sampled) -> Iterator[Finding]:
     """Garbage collection that uses most of the CPU; a shortage of CPUs."""
     load = live.load
@@ -104,6 +120,13 @@ def _collects(load: Load, use: CpuUse, entity: Entity) -> Iterator[Finding]:
     )  # fmt: skip
 
 
+def vm_thread_share(load: Load) -> float | None:
+    """The VM thread's share of the CPU where it may be collecting, which only hsperfdata can tell; None elsewhere."""
+    used_ms = sum(load.used_ms.get(tid, 0.0) for tid, name in load.names.items() if name == _VM_THREAD)
+    share = used_ms / 1000 / load.used_s if load.used_s else 0.0
+    return share if load.collector is None and share > _MOST_OF_CPU and load.elapsed_s >= _SHORTEST_S else None
+
+
 def cpu_waits(live: Sampled) -> Waits | None:
     """How long threads wait for a CPU, and why; None: unknown, or not worth a line."""
     load = live.load
@@ -117,19 +140,18 @@ def cpu_waits(live: Sampled) -> Waits | None:
     throttled = load.throttled_percent or 0.0
     if throttled >= _THROTTLED_PERCENT:
         why = f"the CPU quota of its cgroup ran out in {percent(throttled / 100)} of the periods"
-        return Waits(f"{said}: {why}", shell.command("opskit", "jvms", pid, "-w"), share >= _STARVED_BY_QUOTA_SHARE)
+        return Waits(f"{said}: {why}", shell.command("opskit", "jvms", pid, "-w"), share >= _STARVED_BY_QUOTA)
     if load.cpus is None or load.idle_share is None:
         return Waits(f"{said} (whether a CPU was free is unknown)", None, is_shortage=False)
     cpus = plural(load.cpus, "CPU")
     if load.idle_share > _NO_IDLE_SHARE:
         return Waits(
-            f"{said}, in bursts: the {cpus} that it may use are {percent(load.idle_share)} idle",
+            f"{said}, in bursts: {percent(load.idle_share)} of its {cpus} is idle",
             None,
             is_shortage=False,
         )
     if use.ran_s < load.cpus * load.elapsed_s * (1 - load.idle_share) / 2:
-        why, closer = f"other processes use most of the {cpus} that it may use", shell.command("top")
-    else:
-        why = f"{(use.ran_s + waited_s) / load.elapsed_s:.1f} of its threads want to run at a time, on {cpus}"
-        closer = shell.command("top", "-H", "-p", pid)
-    return Waits(f"{said}: {why}", closer, share >= _STARVED_SHARE)
+        why = f"other processes use most of its {cpus}"
+        return Waits(f"{said}: {why}", shell.command("top"), share >= _STARVED_BY_OTHERS)
+    why = f"{(use.ran_s + waited_s) / load.elapsed_s:.1f} of its threads want to run at a time, on {cpus}"
+    return Waits(f"{said}: {why}", shell.command("top", "-H", "-p", pid), share >= _STARVED_BY_OWN)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from opskit.analysis.jpmp.frames import short
 from opskit.analysis.jpmp.judge import lock_name, party_name
+from opskit.analysis.jpmp.load import percents
 from opskit.analysis.jpmp.stacks import thread_count
 from opskit.quantities import listed
 from opskit.records import NamedTuple
@@ -112,7 +113,9 @@ DOCUMENT: Sequence[Field[Shown]] = (
     *(_of_live(name, _ROUNDED) for name in ("stopped_ms", "stopped_percent")),
     _of_live("stopped_by", TEXT, lambda live: "wall time" if live.stops_are_bounds else "hsperfdata"),
     _of_live("throttled_percent", _ROUNDED),
-    _of_live("ended", TEXT, text="interrupted, exited, long stop or failed; null: as planned"),
+    _of_live("gc_cpu_percent", _ROUNDED, lambda live: percents(live.load).collecting, "garbage collection, of the JVM's CPU time"),
+    _of_live("cpu_wait_percent", _ROUNDED, lambda live: percents(live.load).waiting, "of the time in which threads want to run"),
+    _of_live("ended", TEXT, text="interrupted, exited, deadlock, long stop or failed; null: as planned"),
 )  # fmt: skip
 
 

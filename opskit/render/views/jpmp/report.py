@@ -87,6 +87,7 @@ def profile_report(about: About, facts: Facts, how: Weighing, profile: Profile, 
     from opskit.render.views.jpmp.document import DOCUMENT, Shown, stack_columns
 
     rows = ordered[: view.top or None]
+    collects = any(finding.code == "jvm-gc-cpu" for finding in profile.findings)  # then Java code is not the answer
     with_idle = stacks.select(profile.stacks, how.selection._replace(idle=True))
     hidden = 0 if how.selection.idle else sum(stack.idle and not stack.deadlocked for stack in with_idle)
     most = _FRAMES_ON_SCREEN if view.terminal and how.selection.depth is None else None
@@ -94,7 +95,7 @@ def profile_report(about: About, facts: Facts, how: Weighing, profile: Profile, 
     return Report(
         about,
         [Block(columns, rows, len(ordered))],
-        verdict=[*deadlocks, *filter(None, [sentences.hottest(profile.stacks)])],
+        verdict=[*deadlocks, *filter(None, [None if collects else sentences.hottest(profile.stacks)])],
         footer=[
             *([f"{plural(hidden, 'idle stack')} hidden; --idle shows them"] if hidden else ()),
             *taken,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.analysis.jpmp.frames import short
-from opskit.analysis.jpmp.load import cpu_waits
+from opskit.analysis.jpmp.load import cpu_waits, vm_thread_share
 from opskit.analysis.jpmp.stacks import thread_count
 from opskit.collect.jpmp.collect import DEFAULT_MAX_STOP_PERCENT
 from opskit.escape import printable
@@ -69,8 +69,16 @@ def taken_line(facts: Facts, *, running: bool = True, verbose: bool = False) -> 
 
 
 def of_load(facts: Facts, findings: Sequence[Finding]) -> Iterator[str]:
-    """How long threads wait for a CPU, where no finding says it."""
-    waits = None if facts.live is None else cpu_waits(facts.live)
+    """How long threads wait for a CPU, where no finding says it, and what may be garbage collection."""
+    live = facts.live
+    if live is None or live.load is None:
+        return
+    if share := vm_thread_share(live.load):
+        yield (
+            f"the VM Thread uses {percent(share)} of the CPU: with the Serial collector this is garbage collection, "
+            "which is unknown without hsperfdata"
+        )
+    waits = cpu_waits(live)
     if waits is not None and all(finding.code != "jvm-cpu-wait" for finding in findings):
         yield f"{waits.summary}; next: {waits.closer}" if waits.closer else waits.summary
 

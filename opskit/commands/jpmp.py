@@ -10,7 +10,13 @@ import click
 from opskit.analysis.jpmp.judge import Weighing, judge, judge_locks
 from opskit.analysis.jpmp.stacks import Naming, Root, Selection
 from opskit.collect.jpmp.collect import (
-    DEFAULT_INTERVAL_S, DumpKind, Request, collect, heap_used_bytes, heap_walk_s, read_words,
+    DEFAULT_INTERVAL_S,
+    DumpKind,
+    Request,
+    collect,
+    heap_used_bytes,
+    heap_walk_s,
+    read_words,
 )  # fmt: skip
 from opskit.collect.targets import is_file
 from opskit.commands.shared.declare import command, refuse

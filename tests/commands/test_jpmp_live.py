@@ -144,7 +144,7 @@ def test_the_name_of_its_class_will_do(inprocess, workload):
     jvm = workload("sleep=2", properties=("-Dx=y",))
     done = inprocess("jpmp", "No" + "SuchClass", 1)
     assert done.code == 2
-    assert "is not a file, and not part of a running JVM's main class or jar" in done.err
+    assert "is not a PID, a file or a part of a running JVM's main class or jar" in done.err
     assert inprocess("jpmp", jvm.pid, 1, *TIMEOUT).code == 0
 
 

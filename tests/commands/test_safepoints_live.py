@@ -242,7 +242,7 @@ def test_the_jvm_may_be_named_by_its_main_class(inprocess, workload):
     jvm = workload("sleep=1", properties=("-Dx=y",))
     done = inprocess("safepoints", "nosuchthing.log")
     assert done.code == 2
-    assert "there is no file nosuchthing.log" in done.err
+    assert "'nosuchthing.log' is not a PID, a file or a part of a running JVM's main class or jar" in done.err
     assert str(jvm.pid) in done.err
 
 

@@ -167,7 +167,8 @@ def _contended(facts: Facts, lock: ContendedLock) -> Finding:
         closer = _jpmp(facts, "--by-thread", "--include", f"^{name}$")
     elif lock.kind == "synchronizer" and facts.live is not None:
         closer = _jpmp(facts, "--locks", "--synchronizers")
-    waited = "" if lock.waited_at_least_s is None else f"; one thread waited at least {lock.waited_at_least_s:.1f} s"
+    waited_s = lock.waited_at_least_s or 0.0
+    waited = f"; one thread waited at least {waited_s:.1f} s" if waited_s >= 0.05 else ""
     return Finding(
         "lock-contended",
         "warning",

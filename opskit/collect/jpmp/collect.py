@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from opskit.collect.targets import WhichProcess, is_pid, resolve_jvm
+from opskit.collect.targets import is_pid, resolve_jvm
 from opskit.errors import NothingFound, OpskitError, UsageError
 from opskit.jvm import profiles
 from opskit.jvm.dumps.dialects import DumpReader
@@ -244,13 +244,7 @@ def read_words(
     # A walk of the heap, or a file written by the JVM, happens once by default.
     default = DEFAULT_SAMPLES if kind == "threads" else 1
     schedule = Schedule(default if samples is None else samples, interval_s, max_stop_percent)
-    try:
-        return resolve_jvm(host, name), schedule
-    except WhichProcess as which:
-        if name is None or " match " in str(which):
-            raise
-        problem = f"{name!r} is not a file, and not part of a running JVM's main class or jar"
-        raise WhichProcess(problem, which.lines) from None
+    return resolve_jvm(host, name, or_file=True), schedule
 
 
 def read_samples(word: str, name: str | None) -> int:

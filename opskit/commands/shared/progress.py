@@ -24,7 +24,7 @@ class Progress:
         self._what, self._ends_s = "", 0.0
         self._is_shown = False
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Progress:  # noqa: PYI034  (Self is newer than Python 3.9)
         if sys.stderr.isatty():
             self._host.sleep = self._sleep_and_count
         return self

@@ -128,7 +128,7 @@ def stack_columns(
     cpu_ms = sum(known)
 
     def share(part: float | None, total: float) -> str:
-        return f"{100 * part / total:.1f} %" if part is not None and total else ""
+        return f"{100 * part / total:.1f} %" if part is not None and total and part / total >= 0.0005 else ""
 
     def frames(stack: WeightedStack) -> tuple[str, ...]:
         shown = stack.frames if full_names else tuple(map(short, stack.frames))
@@ -163,7 +163,12 @@ LOCK_COLUMNS: Sequence[Field[ContendedLock]] = (
     Field("held_up", COUNT, "held up"),
     Field("waiter_count", COUNT, "waiters", lambda lock: len(lock.waiters)),
     Field("samples", COUNT, "samples"),
-    Field("waited_at_least_s", NUMBER, "waited at least", show=lambda value: "" if value is None else f"{value:.1f} s"),
+    Field(
+        "waited_at_least_s",
+        NUMBER,
+        "waited at least",
+        show=lambda value: f"{value:.1f} s" if value is not None and value >= 0.05 else "",
+    ),
     Field("lock", TEXT, "lock", lambda lock: lock_name(lock.key)),
     Field("owner", TEXT, "held by", _owner),
     Field("owner_stack", TEXT, "holder stack", _owner_stack, below=lambda lock: lock_name(lock.key)),

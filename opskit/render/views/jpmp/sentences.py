@@ -21,12 +21,15 @@ if TYPE_CHECKING:
     from opskit.jvm.profiles import WeightedStack
 
 _MOST_POOLS = 3
+_WORTH_SAYING_S = 0.05  # would be printed as 0.0 s
 _SAFEPOINTS = "Running threads are sampled at safepoints: the hot line may be nearby."
 
 
 def heap_walk_line(pid: int, used_bytes: int | None, pause_s: float | None) -> str:
     """What --synchronizers costs the JVM."""
-    known = f"heap used {size(used_bytes)}: the pause may take about {pause_s or 0:.1f} s"
+    known = f"heap used {size(used_bytes)}"
+    if pause_s is not None and pause_s >= _WORTH_SAYING_S:
+        known += f": the pause may take about {pause_s:.1f} s"
     cost = "the size of its used heap is unknown" if pause_s is None else known
     return f"--synchronizers walks the heap of {pid}, which pauses the JVM; {cost}"
 

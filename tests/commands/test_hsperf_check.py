@@ -18,6 +18,7 @@ import jvms
 import pytest
 from attaching import remove_dead_socket
 from jvmtree import LIBJVM, PROGRAM, Tree
+from nextsteps import try_next
 from stracing import ACTS, OPENS, traced
 from users import reserved_user
 
@@ -376,6 +377,7 @@ def test_hsperfdata_deleted_replaced_linked_cut(check, workload, passwd_user, tm
     os.link(app.counters, link)
     code, document = check(app.pid, "--fix", "--yes")
     assert (code, codes(document)) == (1, {"hsperf-file-links"})
+    try_next(document["findings"], "hsperf-file-links")
     link.unlink()
     size = os.stat(app.counters).st_size
     os.truncate(app.counters, size + 5)
@@ -493,6 +495,8 @@ def test_tmp(check, workload, passwd_user, code):
     fixes = [finding["fix"] or "" for finding in document["findings"]]
     assert all(fix.startswith("df ") for fix in fixes if "/proc/" in fix), fixes  # others may turn that path elsewhere
     assert exit_code == (0 if code == "tmp-private" else 1)
+    if code == "tmp-full":
+        try_next(document["findings"], "tmp-full")
     works = fates(document)["jstack of JDK 11+ as root"]
     assert works is (code in ("tmp-private", "tmp-not-sticky", "tmp-setgid"))
     assert fates(document)["jstack of JDK 8 as root"] is False

@@ -8,6 +8,7 @@ import re
 import jvms
 import maven
 import pytest
+from nextsteps import try_next
 
 TIMEOUT = ("--timeout", "120")
 SOURCE = jvms.SOURCE.parent / "CpuLoad.java"
@@ -44,7 +45,7 @@ def test_collections_that_use_most_of_the_cpu(inprocess, cpu_load, collector, ve
         r"garbage collection uses most of the CPU: \d\d(\.\d)? % of what the JVM uses; heap: ", found["summary"]
     )
     assert found["evidence"].startswith(f"{collector}: ")
-    assert found["next"] == f"opskit jmap-diff {jvm.pid}"
+    assert try_next(document["findings"], "jvm-gc-cpu") == f"opskit jmap-diff {jvm.pid}"
     assert found["share"] > 0.6
     assert document["gc_cpu_percent"] == pytest.approx(100 * found["share"], abs=0.1)
     done = inprocess("jpmp", jvm.pid, "--locks", "-c", 5, "-i", "0.3", "-f", "table", *TIMEOUT)
@@ -73,7 +74,8 @@ def test_threads_that_share_one_cpu(inprocess, cpu_load):
     assert done.code == 1
     assert re.match(r"threads wait \d\d(\.\d)? % of the time for a CPU: ", found["summary"])
     assert "1 CPU" in found["summary"]
-    assert found["next"] in ("top", f"top -H -p {jvm.pid}")  # on a loaded machine others may use most of it
+    # On a loaded machine others may use most of it.
+    assert try_next(document["findings"], "jvm-cpu-wait") in ("top", f"top -H -p {jvm.pid}")
     assert found["share"] > 0.75
     assert document["cpu_wait_percent"] == pytest.approx(100 * found["share"], abs=0.1)
     # The question about locks is answered; the shortage is only mentioned.
@@ -91,16 +93,16 @@ def test_a_quota_that_runs_out(inprocess, cpu_load, cgroup):
     try:
         (place / "cgroup.procs").write_text(str(jvm.pid))
         document = json.loads(inprocess("jpmp", jvm.pid, "-c", 5, "-i", "0.5", "-f", "json", *TIMEOUT).out)
+        assert try_next(document["findings"], "jvm-cpu-wait") == f"opskit jvms {jvm.pid} -w"
     finally:
         jvm.stop()
     [found] = findings_of(document, "jvm-cpu-wait")
     assert re.search(
         r"for a CPU: the CPU quota of its cgroup ran out in \d+(\.\d)? % of the periods$", found["summary"]
     )
-    assert found["next"] == f"opskit jvms {jvm.pid} -w"
 
 
-def test_a_deadlock_in_the_first_dump_ends_the_run(inprocess, workload):
+def test_a_deadlock_in_the_first_dump_ends_the_run(inprocess, workload, tmp_path):
     """It is proven, and said; --on-cpu and --save sample on, and so does a deadlock that a timeout ends."""
     jvm = workload("deadlock", "sleep=1")
     done = inprocess("jpmp", jvm.pid, 3, 0.2, "-f", "table", *TIMEOUT)
@@ -109,3 +111,7 @@ def test_a_deadlock_in_the_first_dump_ends_the_run(inprocess, workload):
     assert "ended after the first sample, which proves a deadlock" in done.out
     document = json.loads(inprocess("jpmp", jvm.pid, 2, 0.2, "--on-cpu", "-f", "json", *TIMEOUT).out)
     assert (document["sample_count"], document["ended"]) == (2, None)
+    assert try_next(document["findings"], "jvm-deadlock") == f"opskit jpmp {jvm.pid} --locks"
+    document = json.loads(inprocess("jpmp", jvm.pid, 2, 0.2, "--locks", "-f", "json", *TIMEOUT).out)
+    try_next(document["findings"], "jvm-deadlock", cwd=tmp_path)
+    assert len([*(tmp_path / f"jpmp-{jvm.pid}").iterdir()]) == 3

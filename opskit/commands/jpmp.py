@@ -9,15 +9,7 @@ import click
 
 from opskit.analysis.jpmp.judge import Weighing, judge, judge_locks
 from opskit.analysis.jpmp.stacks import Naming, Root, Selection
-from opskit.collect.jpmp.collect import (
-    DEFAULT_INTERVAL_S,
-    DumpKind,
-    Request,
-    collect,
-    heap_used_bytes,
-    heap_walk_s,
-    read_words,
-)  # fmt: skip
+from opskit.collect.jpmp.collect import DumpKind, Request, collect, heap_used_bytes, heap_walk_s, read_words
 from opskit.collect.targets import is_file
 from opskit.commands.shared.declare import command, refuse
 from opskit.commands.shared.options import SAMPLING, SHOW, TOP, Duration, Regex, option
@@ -129,15 +121,11 @@ def _keeper(host: Host, ask: Request, folder: str | None, progress: Progress) ->
 
     host.prove_own(ask.pid)
     save = None if folder is None else dump_saver(folder, f"jpmp-{ask.pid}-{host.now():%Y%m%dT%H%M%SZ}")
-    samples, begun_s = ask.schedule.samples, host.monotonic()
-    planned_s = DEFAULT_INTERVAL_S if ask.schedule.interval_s is None else ask.schedule.interval_s
 
     def keep(number: int, dump: bytes) -> None:
         if save is not None:
             save(number, dump)
-        # Dumps that take long, or a stretched interval, make the run longer than planned.
-        each_s = max(planned_s, (host.monotonic() - begun_s) / max(number - 1, 1))
-        progress.expect(f"sample {number} of {samples}", (samples - number) * each_s)
+        progress.sampled(number, ask.schedule.samples, ask.schedule.planned_s)
 
     return keep
 

@@ -623,7 +623,7 @@ def test_what_cannot_be_checked(inprocess, spawn):
     for words, says in (
         ((other.pid,), "is not a JVM"),
         ((2**22 - 1,), "no process 4194303"),
-        (("nosuch",), "not a PID or the name of a running JVM"),
+        (("nosuch",), "not a PID or a part of a running JVM's main class or jar"),
         (("--yes",), "--yes goes with --fix"),
         (("--timeout", "3"), "--timeout goes with --probe"),
         (("--probe", "--timeout", "abc"), "is not a duration"),
@@ -665,7 +665,7 @@ def test_a_jvm_by_its_name(inprocess, tmp_path):
     assert [finding["code"] for finding in document["findings"]] == []
     done = inprocess("--root", tmp_path, "hsperf-check", "example")
     assert (done.code, done.out) == (2, "")
-    assert "2 processes match 'example'" in done.err
+    assert "2 JVMs match 'example'" in done.err
 
 
 def test_what_the_safety_table_says(workload):

@@ -39,6 +39,11 @@ class Schedule(NamedTuple):
     interval_s: float | None = None
     max_stop_percent: float | None = None
 
+    @property
+    def planned_s(self) -> float:
+        """The interval before it is stretched."""
+        return DEFAULT_INTERVAL_S if self.interval_s is None else self.interval_s
+
 
 class Request(NamedTuple):
     """What to read: `files`, or the JVM `pid`, with its threads' CPU time if `cpu`. `before`: a file to compare with.
@@ -88,7 +93,7 @@ class Sampled:
     @property
     def interval_s(self) -> float:
         """The planned interval."""
-        return DEFAULT_INTERVAL_S if self.schedule.interval_s is None else self.schedule.interval_s
+        return self.schedule.planned_s
 
     @property
     def mean_interval_s(self) -> float | None:

@@ -21,10 +21,12 @@ class Progress:
 
     def __init__(self, host: Host) -> None:
         self._host, self._sleep = host, host.sleep
+        self._begun_s = host.monotonic()
         self._what, self._ends_s = "", 0.0
         self._is_shown = False
 
     def __enter__(self) -> Progress:  # noqa: PYI034  (Self is newer than Python 3.9)
+        self._begun_s = self._host.monotonic()
         if sys.stderr.isatty():
             self._host.sleep = self._sleep_and_count
         return self
@@ -41,6 +43,11 @@ class Progress:
         self._what, self._ends_s = what, self._host.monotonic() + left_s
         if sys.stderr.isatty() and (self._is_shown or left_s > _LONG_S):
             self._show()
+
+    def sampled(self, number: int, samples: int, interval_s: float) -> None:
+        """Show that so many samples are taken. Samples that take long make the run longer than their planned interval."""
+        each_s = max(interval_s, (self._host.monotonic() - self._begun_s) / max(number - 1, 1))
+        self.expect(f"sample {number} of {samples}", (samples - number) * each_s)
 
     def _sleep_and_count(self, seconds: float) -> None:
         until_s = self._host.monotonic() + seconds

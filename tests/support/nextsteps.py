@@ -10,7 +10,7 @@ from shellwords import check_syntax, words_of
 
 # What ends a command that would go on, ask or wait.
 _SHORTER = {
-    "opskit jvms": ("-c", "1", "-i", "0.2"), "opskit jmap-diff": ("-i", "0.2", "--yes", "--timeout", "120"),
+    "opskit jvms": ("-c", "1", "-i", "0.2"), "opskit limits": ("-c", "1", "-i", "0.2"), "opskit jmap-diff": ("-i", "0.2", "--yes", "--timeout", "120"),
     "opskit jpmp": ("--timeout", "120"), "opskit safepoints": ("-c", "1", "-i", "0.2"), "opskit dentry": ("--help",),
     "top": ("-b", "-n", "1"), "vmstat": ("2",),
 }  # fmt: skip
@@ -35,7 +35,8 @@ def try_next(findings, code, *, cwd="/", **placeholders):
 
 def _run(words, cwd):
     name = " ".join(words[:2]) if words[0] == "opskit" else words[0]
-    extra = () if name == "opskit jvms" and "-w" not in words else _SHORTER.get(name, ())
+    is_no_watch = name in ("opskit jvms", "opskit limits") and "-w" not in words
+    extra = () if is_no_watch else _SHORTER.get(name, ())
     extra = () if name == "opskit jmap-diff" and not words[2].isdigit() else extra
     if words[0] == "opskit":
         done = inprocess.run(*words[1:], *extra, cwd=str(cwd), timeout=300)

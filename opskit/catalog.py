@@ -41,7 +41,8 @@ SYMPTOMS = (
     ("a JVM hangs", "opskit jpmp PID --locks"),
     ("a JVM burns CPU", "opskit jpmp PID --on-cpu"),
     ("slower than before (two profiles)", "opskit jpmp NOW --diff BEFORE -o d.svg"),
-    ("the heap fills up", "opskit jmap-diff PID -c 5"),
+    ("the heap fills up", "opskit jmap-diff PID --live -c 5"),
+    ("`OutOfMemoryError: Metaspace`", "opskit jmap-diff PID --live -c 5"),
     ("pauses that GC does not explain", "opskit safepoints PID"),
 )
 
@@ -50,6 +51,7 @@ SYMPTOMS = (
 _EXPLAIN_NONE = {
     "stuck": (
         "pipe-full-writer-blocked", "pipe-end-of-file-missing", "fifo-open-blocked", "threads-none-left",
+        "virtual-threads-pinned",
     ),
     "soon": ("threads-nearly-none-left", "rlimit-nearly-used", "jvm-near-memory-limit"),
     "slow": (
@@ -78,6 +80,10 @@ FINDINGS: dict[str, tuple[str, tuple[str, ...]]] = {
     "dentry-pressure": ("soon", ("dentry-share",)),
     "jvm-deadlock": ("stuck", ("lock-contended",)),
     "class-keeps-growing": ("soon", ("jvm-gc-share", "jvm-near-memory-limit", "collections-dominate")),
+    "heap-nearly-full": ("soon", ("jvm-gc-share", "collections-dominate")),
+    "metaspace-keeps-growing": ("soon", ("class-keeps-growing", "jvm-gc-share", "jvm-near-memory-limit")),
+    "direct-memory-keeps-growing": ("soon", ("class-keeps-growing", "jvm-near-memory-limit")),
+    "zlib-memory-keeps-growing": ("soon", ("class-keeps-growing", "jvm-near-memory-limit")),
     "late-to-safepoint": ("slow", ("ttsp-dominates",)),
     "safepoint-not-reached": ("stuck", ("attach-stopped",)),
     "cpu-throttled": ("slow", ("ttsp-dominates", "collections-dominate", "late-to-safepoint", "jvm-gc-share")),

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.collect.jmap_diff import Facts, Sample, Target
+from opskit.collect.cpu_contention import Contention, read_contention
+from opskit.collect.jmap_diff import Facts, Limits, Sample, Target
+from opskit.collect.memory_limits import read_limits, read_room
 from opskit.collect.schedule import schedule
 from opskit.errors import CannotWrite, OpskitError
 from opskit.jvm.attach.client import AttachClient
+from opskit.jvm.direct_memory import DirectMemory
 from opskit.jvm.discover import find_jvm
+from opskit.jvm.dumps.heap_info import HeapInfo, parse_heap_info
 from opskit.jvm.dumps.histogram_reader import parse_histograms
 from opskit.jvm.logs.timestamps import Stamp
 from opskit.jvm.perfdata.counters import heap
-from opskit.jvm.perfdata.stop_clock import StopClock
+from opskit.jvm.perfdata.gc_counts import GC_COUNTERS, GcCounts, gc_counts
+from opskit.jvm.perfdata.stop_clock import STOP_COUNTERS, CounterReader, stopped_s
 from opskit.proc.cgroup.owner import unit_of
 from opskit.proc.cgroup.tree import parse_cgroup
 from opskit.proc.files.status import parse_status
@@ -24,11 +29,17 @@ if TYPE_CHECKING:
 
     from opskit.host import Host
     from opskit.jvm.discover import Jvm
+    from opskit.jvm.perfdata.hsperfdata import PerfData
 
 # Measured: 160 million small objects, 3.7 GiB, G1, JDK 17, 2 CPUs.
 _S_PER_GIB, _LIVE_S_PER_GIB = 2.3 / 3.7, 9.4 / 3.7
 _LEAST_S, _LIVE_LEAST_S = 0.005, 0.02
 _TIMEOUT_S, _TIMEOUT_PAUSES = 30.0, 10
+_METASPACE, _CLASS_SPACE = "sun.gc.metaspace.used", "sun.gc.compressedclassspace.used"
+_COUNTERS = STOP_COUNTERS | GC_COUNTERS | {_METASPACE.encode(), _CLASS_SPACE.encode()}
+_MOST_KEPT = 64  # of a watch without an end; a trend needs no more
+_NOTABLE_STRETCH = 1.25
+_TREND = 3  # as many histograms make one
 
 
 class Request(NamedTuple):
@@ -61,24 +72,47 @@ class Collector:
         self.pause_s, self.cost = _cost(host, jvm, ask)
         timeout_s = ask.timeout_s or max(_TIMEOUT_S, _TIMEOUT_PAUSES * self.pause_s)
         self._client = AttachClient(host.fs, ask.pid, timeout_s)
-        self._clock = StopClock(host.fs, jvm.perf)
+        self._counters = CounterReader(host.fs, jvm.perf, _COUNTERS)
+        self._direct = DirectMemory(host.fs, ask.pid)
         self._samples: list[Sample] = []
+        self._taken = 0
         self._saved: list[str] = []
         self._target = _target(host, jvm)
+        self._limits = Limits()
 
     def look(self) -> Facts:
         """Take one more histogram. Raises CannotWrite, and what AttachClient raises."""
-        at, begun_s, before_s = self.host.now(), self.host.monotonic(), self._clock.read_s()
+        at, begun_s, before = self.host.now(), self.host.monotonic(), self._counters.read()
         text = self._client.histogram(live=self.ask.live)
-        after_s = self._clock.read_s()
+        after = self._counters.read()
+        self._taken += 1
         if self._save is not None:
             name = f"histogram-{self.ask.pid}-{at:%Y%m%dT%H%M%S}.{at.microsecond // 1000:03d}Z.txt"
             self._saved.append(self._save(name, text.encode("utf-8", "backslashreplace")))
         # A class's name may look like another histogram: the first one counts.
-        found = parse_histograms(text, f"histogram {len(self._samples) + 1} of {self.ask.pid}")
+        found = parse_histograms(text, f"histogram {self._taken} of {self.ask.pid}")
         histogram = found[0]._replace(stamp=Stamp(at.timestamp(), begun_s, self.ask.pid))
-        self._samples.append(Sample(histogram, None if before_s is None or after_s is None else after_s - before_s))
+        info = self._heap_info(after)
+        then, now = (_counts(perf, info) for perf in (before, after))
+        sample = Sample(histogram, _pause_s(before, after), then, now, info, self._direct.read_bytes())
+        self._samples = [*_thinned(self._samples), sample]
+        if self._taken == _TREND:
+            self._limits = read_limits(self._client)
+            if self._target.heap_max_bytes is None and self._limits.heap is not None:
+                self._target = self._target._replace(heap_max_bytes=round(self._limits.heap))
+        if self._taken >= _TREND:
+            self._limits = self._limits._replace(room=read_room(self.host, self.ask.pid))
         return self._facts()
+
+    def _heap_info(self, perf: PerfData | None) -> HeapInfo | None:
+        """The heap and Metaspace now; None where the JVM does not answer. JDK 25 leaves Metaspace out: its counters have it."""
+        try:
+            info = parse_heap_info(self._client.jcmd("GC.heap_info"))
+        except OpskitError:
+            return None
+        if perf is None or info.metaspace_bytes is not None:
+            return info
+        return info._replace(metaspace_bytes=perf.number(_METASPACE), class_space_bytes=perf.number(_CLASS_SPACE))
 
     def collect(self, progress: Callable[[str], None]) -> Facts:
         """Take all of them. After Ctrl-C or an error, the facts have those taken so far; without any, the error is raised."""
@@ -101,7 +135,22 @@ class Collector:
 
     def _facts(self) -> Facts:
         saved = None if self._save is None else [*self._saved]
-        return Facts([*self._samples], self._target, self.ask.live, saved)
+        return Facts([*self._samples], self._target, self.ask.live, saved, limits=self._limits)
+
+
+def _thinned(samples: list[Sample]) -> list[Sample]:
+    """All of them; of too many every second one, and the first: a long watch keeps its whole length in bounded memory."""
+    return samples if len(samples) < _MOST_KEPT else samples[::2]
+
+
+def _pause_s(before: PerfData | None, after: PerfData | None) -> float | None:
+    stops = [stopped_s(perf) for perf in (before, after) if perf is not None]
+    return stops[1] - stops[0] if len(stops) == 2 and stops[0] is not None and stops[1] is not None else None
+
+
+def _counts(perf: PerfData | None, info: HeapInfo | None) -> GcCounts | None:
+    """The collections of the counters; without them the collector alone."""
+    return gc_counts(perf) if perf is not None else info and GcCounts(info.collector)
 
 
 def _target(host: Host, jvm: Jvm) -> Target:
@@ -119,7 +168,20 @@ def _cost(host: Host, jvm: Jvm, ask: Request) -> tuple[float, str]:
     if not used:  # also before the first objects are counted
         status = host.fs.maybe(parse_status, jvm.pid, "status")
         used, what = status and status.bytes_of("VmRSS"), "resident memory (the used heap is unknown)"
-    pause_s = pause_estimate_s(used or 0, live=ask.live)
-    how = "each histogram, by a full GC," if ask.live else "each histogram"
+    contention = read_contention(host, jvm.pid)
+    pause_s = pause_estimate_s(used or 0, live=ask.live) * contention.stretch
+    walks_reachable = jvm.perf is not None and gc_counts(jvm.perf).walks_reachable
+    how = "each histogram, by a full GC," if ask.live and not walks_reachable else "each histogram"
     lasts = duration(float(f"{pause_s:.2g}"))
-    return pause_s, f"{jvm.pid} ({jvm.main}): {what} {size(used)}: {how} stops it for about {lasts}"
+    return pause_s, f"{jvm.pid} ({jvm.main}): {what} {size(used)}: {how} stops it for about {lasts}{_why(contention)}"
+
+
+def _why(contention: Contention) -> str:
+    """What makes the pause longer than on an idle machine; empty: nothing."""
+    quota, cpus = contention.quota_cpus, plural(contention.cpus, "CPU")
+    if contention.stretch < _NOTABLE_STRETCH:
+        return ""
+    times = f", {contention.stretch:.1f} times as long as on an idle machine: "
+    if quota is not None and contention.cpus / quota >= contention.stretch:
+        return f"{times}its cgroup has a quota of {quota:g} of {cpus}"
+    return f"{times}{plural(round(contention.others), 'thread')} of other processes for {cpus}"

@@ -14,14 +14,45 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opskit.errors import OpskitError
+    from opskit.jvm.dumps.heap_info import HeapInfo
     from opskit.jvm.dumps.histogram import Histogram
+    from opskit.jvm.perfdata.gc_counts import GcCounts
 
 
 class Sample(NamedTuple):
-    """A histogram. `pause_s`: how long taking it paused the JVM; None: from a file, or unknown."""
+    """A histogram. `pause_s`: how long taking it paused the JVM; None: from a file, or unknown.
+
+    `before` and `after`: the collections so far, around it; `info`: the heap and Metaspace after it; `direct_bytes`: the
+    direct memory in use. None: from a file, or unknown.
+    """
 
     histogram: Histogram
     pause_s: float | None = None
+    before: GcCounts | None = None
+    after: GcCounts | None = None
+    info: HeapInfo | None = None
+    direct_bytes: int | None = None
+
+
+class Room(NamedTuple):
+    """The memory that is left to a process, in bytes, and whose limit ends it."""
+
+    owner: str
+    free_bytes: int
+
+
+class Limits(NamedTuple):
+    """What ends growth in the heap and outside of it, in bytes. None: unknown; UNLIMITED: no limit.
+
+    `direct_is_default`: -XX:MaxDirectMemorySize is not set, and the maximum heap is the limit.
+    """
+
+    heap: float | None = None
+    metaspace: float | None = None
+    class_space: float | None = None
+    direct: float | None = None
+    direct_is_default: bool = False
+    room: Room | None = None
 
 
 class Target(NamedTuple):
@@ -49,6 +80,7 @@ class Facts(NamedTuple):
     late: int = 0
     interrupted: bool = False
     error: OpskitError | None = None
+    limits: Limits = Limits()
 
     @property
     def has_ended(self) -> bool:

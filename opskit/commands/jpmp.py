@@ -43,7 +43,7 @@ locks, picture = partial(option, group="Locks"), partial(option, group="Pictures
 @sampling("--max-stop", type=click.FloatRange(min=0, min_open=True, max=100), metavar="PERCENT",
           help="Stretch the default interval so that sampling pauses the JVM for at most this share of the time (1 %).")  # fmt: skip
 @sampling("--timeout", type=Duration(), help="Wait at most this long for a dump (10 s; with --virtual 60 s).")
-@sampling("--virtual", is_flag=True, help="Include every virtual thread, mounted or not (JDK 21 and later).")
+@sampling("--virtual", is_flag=True, help="Include every virtual thread (JDK 21 and later; a busy JDK 25 can crash).")
 @sampling("--save", metavar="DIR", help="Keep the raw dumps in DIR, one file per sample.")
 @show("--on-cpu", is_flag=True, help="Weigh stacks by CPU time (ms) instead of samples.")
 @show("--state", multiple=True, type=click.Choice(STATES, case_sensitive=False), help="Show this state; repeatable.")
@@ -91,7 +91,9 @@ def jpmp(run: Run, words: tuple[str, ...], **given: Any) -> int:
     if live is None or live.dumps:
         about, display = run.about(target(facts)), partial(run.show, fit_height=run.top is None)
         if given["locks"]:
-            code = display(lambda: judge_locks(facts), lambda found: locks_report(about, facts, found, view))
+            code = display(
+                lambda: judge_locks(facts, how.naming), lambda found: locks_report(about, facts, found, view)
+            )
         else:
             code = display(lambda: judge(facts, how), lambda found: profile_report(about, facts, how, found, view))
     if live is not None and live.ended == "failed" and live.error:

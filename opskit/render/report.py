@@ -16,14 +16,32 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
+class Listing(NamedTuple):
+    """Rows as lines instead of columns: `lines(row, detail, width)`, with a detail from 0 to `most`. The first `least` are always shown."""
+
+    lines: Callable[[Any, int, int | None], Sequence[str]]
+    most: int
+    least: int
+
+
 class Block(Generic[R]):
-    """A table. `rows` are those to show, of `total`; `title` is a heading, where there is more than one block."""
+    """A table. `rows` are those to show, of `total`; `title` is a heading, where there is more than one block.
 
-    __slots__ = ("columns", "rows", "title", "total")
+    `listing`: how -f table shows the rows, where a row has several lines of its own.
+    """
 
-    def __init__(self, fields: Sequence[Field[R]], rows: Sequence[R], total: int, title: str | None = None) -> None:
+    __slots__ = ("columns", "listing", "rows", "title", "total")
+
+    def __init__(
+        self,
+        fields: Sequence[Field[R]],
+        rows: Sequence[R],
+        total: int,
+        title: str | None = None,
+        listing: Listing | None = None,
+    ) -> None:
         self.columns = [field for field in fields if field.title]
-        self.rows, self.total, self.title = rows, total, title
+        self.rows, self.total, self.title, self.listing = rows, total, title, listing
 
 
 class Sheet(NamedTuple):

@@ -13,10 +13,12 @@ from opskit.analysis.jmap_diff.comparable import comparable, oddities
 from opskit.analysis.jmap_diff.compare import compare, order, visible
 from opskit.analysis.jmap_diff.judge import judge
 from opskit.analysis.jmap_diff.names import Choice
-from opskit.analysis.jmap_diff.trend import minutes_until_full
+from opskit.analysis.jmap_diff.spaces import forecast
 from opskit.collect.jmap_diff import Facts, Sample, Target
+from opskit.jvm.dumps.heap_info import HeapInfo
 from opskit.jvm.dumps.histogram_reader import parse_histograms
 from opskit.jvm.logs.timestamps import Stamp
+from opskit.jvm.perfdata.gc_counts import GcCounts
 
 
 def histogram(rows, source="x", stamp=None, **options):
@@ -179,12 +181,17 @@ def test_slopes_are_by_histogram_where_the_times_are_not_known():
     ]
 
 
-def test_when_the_heap_is_full():
-    """The forecast is by steady growth; without it there is none."""
-    found = compare(series({"a.A": 1600}, {"a.A": 3200}, {"a.A": 4800}, seconds=60), Choice())
-    assert minutes_until_full(found.trend, 4800, 164_800) == pytest.approx(100)
-    noise = compare(series({"a.A": 1600}, {"a.A": 16}, {"a.A": 160}, seconds=60), Choice())
-    assert minutes_until_full(noise.trend, 160, 1 << 20) is None
+@pytest.mark.parametrize(("sizes", "minutes"), [
+    ((1600, 3200, 4800, 6400), 99),
+    ((1600, 3200, 4800), None),
+    ((1600, 3200, 3100, 6400), None),
+    ((100, 200, 300, 90_000), None),
+])  # fmt: skip
+def test_a_forecast_needs_a_series_that_supports_it(sizes, minutes):
+    """Four points or more that rise in each step, and in a straight line."""
+    found = forecast("heap", [(60.0 * at, used) for at, used in enumerate(sizes)], 164_800, "its maximum")
+    assert found.full_in_min == (minutes and pytest.approx(minutes))
+    assert found.used_bytes == sizes[-1]
 
 
 def test_a_log_with_both_sides_of_each_collection_is_compared_by_what_is_left():
@@ -232,7 +239,7 @@ def test_what_keeps_growing_is_a_finding():
     ]
     result = judged(*sizes, jvm=jvm, live=True)
     [found] = result.findings
-    assert result.full_in_min > 0
+    assert result.heap.full_in_min > 0
     assert (found.code, found.severity) == ("class-keeps-growing", "warning")
     assert found.entity[:3] == ("process", 7, 99)
     assert found.summary == "a.Leak keeps growing: in 7 of 7 steps, +3.1 KiB a minute, 12.5 KiB by now"
@@ -241,22 +248,108 @@ def test_what_keeps_growing_is_a_finding():
     assert found.window_s == 210
 
 
-def test_growth_that_may_be_garbage_is_a_note():
-    """Without --live a class grows from one collection to the next: a note, no forecast, and the command that proves it."""
-    sizes = [{"a.A": size} for size in range(1600, 16000, 1600)]
-    result = judged(*sizes, jvm=Target(7, 99, "Main", "17", None, 1 << 20))
-    [found] = result.findings
-    assert (found.severity, found.next, result.full_in_min) == ("note", "opskit jmap-diff 7 --live -c 5", None)
-    assert judged(*sizes).findings[0].next == "opskit jmap-diff PID --live -c 5"
-
-
-def test_growth_from_one_full_collection_to_the_next_is_no_garbage():
-    """Histograms that a GC log has after each full GC."""
-    log = [one._replace(moment="after full gc") for one in series({"a.A": 16}, {"a.A": 32}, {"a.A": 48})]
+def test_files_do_not_tell_whether_growth_is_garbage():
+    """A note that says so and names the command that tells, no warning; proven where each histogram follows a full GC."""
+    log = [one._replace(moment="after full gc") for one in series(*({"a.A": size} for size in (160, 320, 480)))]
     assert [one.severity for one in judge(Facts([*map(Sample, log)]), Choice()).findings] == ["warning"]
     log[1] = log[1]._replace(moment=None)
     [found] = judge(Facts([*map(Sample, log)]), Choice()).findings
-    assert "it may be garbage, which --live leaves out" in found.evidence
+    assert (found.severity, found.next) == ("note", "opskit jmap-diff PID --live -c 5")
+    assert "grew, and may be garbage" in found.summary
+
+
+JVM = Target(7, 99, "Main", "17", None, 100_000)
+SIZES = [{"a.A": size} for size in (16_000, 32_000, 48_000, 64_000, 80_000)]
+
+
+def run(steps, *sizes, live=False, collector="G1", old=lambda total: total, jvm=JVM):
+    """The judgement of histograms; `steps`: (young, full, cycles) between them, `old`: bytes of the old generation."""
+    counts, samples = GcCounts(collector, 0, 0, 0), []
+    for histogram, step in zip(series(*sizes, seconds=30), ((0, 0, 0), *steps)):
+        young, full, cycles = step
+        counts = GcCounts(
+            collector, counts.young + young, counts.full + full, counts.cycles + cycles, old(histogram.total.bytes)
+        )
+        after = counts._replace(full=counts.full + 1) if live else counts
+        samples.append(Sample(histogram, None, counts, after))
+        counts = after
+    return judge(Facts(samples, jvm, live), Choice())
+
+
+@pytest.mark.parametrize(("steps", "kind", "said"), [
+    ([(0, 0, 0)] * 4, "none", "no collection between them: growth may be garbage; --live or a longer -i: opskit jmap-diff 7 --live -c 5"),
+    ([(3, 0, 0)] * 4, "young", "only young collections between them (12): growth may be garbage of the old generation"),
+    ([(0, 1, 0), (1, 0, 0), (0, 0, 0), (0, 0, 0)], "young", "old collections in 1 step of 4: too few to tell a leak from garbage"),
+    ([(1, 0, 2), (1, 0, 0), (1, 0, 2), (0, 0, 0)], "young", "old collections in 2 steps of 4: too few"),
+    ([(0, 1, 0), (1, 0, 0), (0, 1, 0), (0, 0, 0)], "collected", None),
+    ([(1, 0, 2), (1, 0, 2), (1, 0, 2), (0, 0, 0)], "collected", None),
+])  # fmt: skip
+def test_only_old_collections_prove_growth(steps, kind, said):
+    """Between three histograms by full collections, between four by concurrent cycles; nothing else is a warning."""
+    result = run(steps, *SIZES)
+    assert result.proof.kind == kind
+    assert [one.severity for one in result.findings] == {"collected": ["warning"], "young": ["note"], "none": []}[kind]
+    assert result.proof.why is None if said is None else said in result.proof.why
+    assert (result.heap is None) == (kind != "collected")
+
+
+def test_two_or_three_histograms_between_young_collections_name_no_suspect():
+    """Growth that young collections moved to the old generation needs four."""
+    assert run([(3, 0, 0)] * 2, *SIZES[:3]).findings == []
+    assert run([(3, 0, 0)], *SIZES[:2]).proof.kind == "young"
+
+
+def test_growth_in_the_young_generation_is_garbage():
+    """However often an old collection ran: what is young may be dead, and a heap that stays has no leak."""
+    assert run([(3, 0, 0)] * 4, *SIZES, old=lambda total: 10_000).findings == []
+    assert run([(0, 1, 0)] * 4, *SIZES, old=lambda total: 16_000).findings == []
+
+
+@pytest.mark.parametrize("collector", ["ZGC", "ZGC-generational", "Shenandoah"])
+def test_collectors_whose_histograms_have_no_garbage(collector):
+    """They prove growth without any collection."""
+    result = run([(0, 0, 0)] * 4, *SIZES, collector=collector)
+    assert result.proof.kind == "reachable"
+    assert [one.severity for one in result.findings] == ["warning"]
+
+
+def test_a_full_collection_that_the_jvm_refused():
+    """With --live each histogram follows one, or proves nothing."""
+    assert run([(0, 0, 0)] * 4, *SIZES, live=True).proof.kind == "reachable"
+    samples = [one._replace(after=one.before) for one in run([(0, 0, 0)] * 4, *SIZES, live=True).facts.samples]
+    result = judge(Facts(samples, JVM, live=True), Choice())
+    assert result.findings == []
+    assert "refused the full GC before 5 histograms" in result.proof.why
+
+
+def test_a_jvm_without_counters():
+    """A used heap that never shrinks shows that no collection was seen; one that shrinks leaves open which ran."""
+
+    def judged_with(*used):
+        samples = [Sample(one, info=HeapInfo("Serial", size, None, None)) for one, size in zip(series(*SIZES), used)]
+        return judge(Facts(samples, JVM), Choice())
+
+    assert "no collection between them was seen" in judged_with(1, 2, 3, 4, 5).proof.why
+    assert "is unknown (the JVM shares no counters)" in judged_with(1, 2, 1, 4, 5).proof.why
+    assert judged_with(1, 2, 1, 4, 5).findings == []
+
+
+@pytest.mark.parametrize(("name", "sizes", "found"), [
+    ("a.A", (548, 550, 553, 555, 558), 0),
+    ("a.A", (548, 570, 590, 610, 640), 1),
+    ("a.A", (10.0, 10.1, 10.2, 10.3, 10.4), 0),
+    ("a.A", (200, 300, 350, 356, 360), 0),
+    ("a.A", (200, 300, 400), 1),
+    ("a.A", (200, 300, 600), 0),
+    ("a.A", (200, 300, 330, 600), 0),
+    ("[B", (548, 570, 590, 610, 640), 0),
+    ("[B", (548, 1000, 1500, 2000, 2500), 1),
+])  # fmt: skip
+def test_the_least_growth_of_a_suspect(name, sizes, found):
+    """10 % of itself and 1 % of what is reachable (a quarter for the JDK's classes), or 1 % of the heap; no leap, and no cache that is full."""
+    jvm = JVM._replace(heap_max_bytes=128 << 20)
+    snapshots = [{name: round(size * 1024), "[C": 1 << 20} for size in sizes]
+    assert len(run([(0, 0, 0)] * (len(sizes) - 1), *snapshots, live=True, jvm=jvm).findings) == found
 
 
 @pytest.mark.parametrize("snapshots", [

@@ -34,8 +34,8 @@ def test_a_series_without_a_command(workload, tmp_path):
         saved.append(data)
         return name
 
-    collector = Collector(Host.at(None, None), Request(jvm.pid, 0.3, 3), save)
-    assert "each histogram stops it for about" in collector.cost
+    collector = Collector(Host.at(None, None), Request(jvm.pid, 0.3, 3, live=True), save)
+    assert "each histogram, by a full GC, stops it for about" in collector.cost
     facts = collector.collect(said.append)
     assert [sample.histogram.stamp.pid for sample in facts.samples] == [jvm.pid] * 3
     assert len(saved) == len(facts.saved) == 3
@@ -43,3 +43,20 @@ def test_a_series_without_a_command(workload, tmp_path):
     result = judge(facts, Choice(include=None))
     assert "Workload$Leaked" in [one.name for one in result.trend if one.steady]
     assert result.findings
+
+
+def test_a_watch_keeps_a_bounded_number_of_histograms(workload):
+    """Of a long one every second; the first and the last stay. Beside each one: collections, Metaspace, direct memory, limits."""
+    jvm = workload("retain=10", options=("-Xmx64m", "-XX:MaxMetaspaceSize=50m"))
+    collector = Collector(Host.at(None, None), Request(jvm.pid, 1, None, live=True))
+    for _ in range(66):
+        facts = collector.look()
+    sources = [sample.histogram.source for sample in facts.samples]
+    assert 32 <= len(sources) <= 64
+    assert (sources[0], sources[-1]) == (f"histogram 1 of {jvm.pid}", f"histogram 66 of {jvm.pid}")
+    assert [sample.after.full - sample.before.full for sample in facts.samples] == [1] * len(sources)
+    last = facts.samples[-1]
+    assert 1 * MIB < last.info.metaspace_bytes < 50 * MIB
+    assert last.direct_bytes == 0
+    assert (facts.limits.metaspace, facts.limits.direct, facts.limits.direct_is_default) == (50 * MIB, 64 * MIB, True)
+    assert facts.limits.room.free_bytes > 0

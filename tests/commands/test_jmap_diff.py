@@ -108,10 +108,10 @@ def steady(out):
 @pytest.mark.parametrize("format_", ["text", "table", "json", "csv", "markdown"])
 def test_a_series_in_every_format(inprocess, saved, golden, format_):
     """Whole outputs of three histograms, one of them cut, with a name that wants to act on the terminal."""
-    third = text([("[B", 50, 6 << 20, "java.base@17"), ("a.New", 9, 144), ("a.Evil\x1b[31m|x", 1, 16)], modules=True)
+    third = text([("[B", 50, 10 << 20, "java.base@17"), ("a.New", 9, 144), ("a.Evil\x1b[31m|x", 1, 16)], modules=True)
     second = AFTER.rpartition("Total")[0]
     done = inprocess("jmap-diff", *saved(BEFORE, second, third), "-f", format_)
-    assert done.code == 1
+    assert done.code == 0
     golden(f"jmap-diff.{format_}", steady(done.out if format_ != "text" else done.out + done.err))
 
 
@@ -192,12 +192,12 @@ def grown(*sizes):
     ((160_000, 1600, 160_000), []),
 ])  # fmt: skip
 def test_findings_and_exit_code(inprocess, saved, sizes, severities):
-    """Two points are no trend; steady growth by a percent of all bytes is a warning and exit code 1."""
+    """Two points are no trend. Growth that may be garbage is a note; from one full GC to the next a warning, exit code 1."""
     done = inprocess("jmap-diff", *saved(*grown(*sizes)), "-f", "json")
     found = json.loads(done.out)["findings"]
-    assert [one["severity"] for one in found] == severities
+    assert [one["severity"] for one in found] == ["note" for _ in severities]
     assert {one["code"] for one in found} <= {"class-keeps-growing"}
-    assert done.code == len(severities)
+    assert done.code == 0
     after = [f"GC(1) Class Histogram (after full gc)\n{histogram}" for histogram in grown(*sizes)]
     done = inprocess("jmap-diff", *saved(*after), "-f", "json")
     assert [one["severity"] for one in json.loads(done.out)["findings"]] == ["warning"] * len(severities)
@@ -209,10 +209,12 @@ def test_a_finding_names_its_file(inprocess, saved):
     paths = saved(*grown(1600, 80_000, 160_000))
     done = inprocess("jmap-diff", *paths)
     assert (
-        f"warning class-keeps-growing ({paths[2]}): a.Leak keeps growing: in 2 of 2 steps, +77.3 KiB a histogram"
+        f"note class-keeps-growing ({paths[2]}): a.Leak grew, and may be garbage: in 2 of 2 steps, +77.3 KiB a histogram"
         in done.err
     )
     assert done.out.splitlines()[0] == "a.Leak\t+9900\t+158400"
+    assert "# possible suspect 1: a.Leak" in done.out
+    assert "# unknown whether a collection ran between these files: growth may be garbage" in done.out
 
 
 def test_times_in_the_names_of_files_make_slopes_by_the_minute(inprocess, tmp_path):
@@ -323,7 +325,7 @@ def test_pictures(inprocess, saved, tmp_path, suffix):
     for number, contents in enumerate([(BEFORE, AFTER), (BEFORE, AFTER, third)]):
         path = tmp_path / f"growth{number}.{suffix}"
         done = inprocess("jmap-diff", *saved(*contents), "-o", path)
-        assert (done.code, done.out) == (number, "")  # the series grows
+        assert (done.code, done.out) == (0, "")
         data = path.read_bytes()
         assert data.startswith(b"\x89PNG" if suffix == "png" else b"<?xml")
         assert suffix == "png" or b">byte[]<" in data
@@ -442,17 +444,13 @@ def test_the_leak_is_the_first_suspect(opskit, workload, jvm_version, tmp_path):
 
 
 def test_a_healthy_jvm_that_makes_garbage_has_no_leak(inprocess, workload):
-    """Between two collections all that is allocated grows: a note that names --live, which finds no growth."""
+    """Between two collections all that is allocated grows: no finding, and the command that tells, which finds nothing either."""
     jvm = workload("cache=3000", "allocate=5000000", options=("-Xms400m", "-Xmx400m", "-Xmn300m"))
     done = inprocess("jmap-diff", jvm.pid, "-i", "0.3s", "-c", "4", "-f", "json")
     found = json.loads(done.out)
-    assert found["findings"]
-    assert {one["severity"] for one in found["findings"]} == {"note"}
-    assert {one["next"] for one in found["findings"]} == {f"opskit jmap-diff {jvm.pid} --live -c 5"}
-    assert found["heap_full_in_min"] is None
-    assert "heap is full" not in done.out
-    assert done.code == 0
-    done = inprocess("jmap-diff", jvm.pid, "--live", "-i", "0.3s", "-c", "5", "-f", "json")
+    assert (done.code, found["findings"], found["heap_full_in_min"]) == (0, [], None)
+    assert any(line.endswith(f": opskit jmap-diff {jvm.pid} --live -c 5") for line in found["verdict"])
+    done = inprocess("jmap-diff", jvm.pid, "--live", "--yes", "-i", "0.3s", "-c", "5", "-f", "json")
     assert json.loads(done.out)["findings"] == []
     assert done.code == 0
 
@@ -460,7 +458,7 @@ def test_a_healthy_jvm_that_makes_garbage_has_no_leak(inprocess, workload):
 def test_a_watch_compares_all_so_far(inprocess, workload):
     """-w takes one more histogram each time; the first one alone has nothing to compare with."""
     jvm = workload("leak=1000000")
-    blocks = inprocess("jmap-diff", jvm.pid, "-w", "-i", "0.3s", "-c", "3", "-f", "table")
+    blocks = inprocess("jmap-diff", jvm.pid, "-w", "--live", "-i", "0.3s", "-c", "3", "-f", "table")
     assert "1 histogram taken; growth is shown from the second one on" in blocks.out
     assert "what keeps growing" in blocks.out
     found = json.loads(inprocess("jmap-diff", jvm.pid, "-w", "-i", "0.3s", "-c", "3", "-f", "json").out)

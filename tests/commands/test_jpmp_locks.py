@@ -140,7 +140,7 @@ def test_a_name_that_breaks_the_jvms_json_hides_no_thread(inprocess, workload, v
     assert not any("cut off" in note for note in document["notes"])
     assert left_behind() == []
     if version == 21:
-        assert "contain no lock information" in inprocess("jpmp", running.pid, "--virtual", "--locks").out
+        assert "has no monitors: opskit jpmp" in inprocess("jpmp", running.pid, "--virtual", "--locks").out
 
 
 def test_a_spinning_thread_among_100_000_parked_ones_is_on_the_first_screen(inprocess, workload):

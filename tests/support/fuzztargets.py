@@ -38,6 +38,7 @@ from opskit.jvm.dumps import class_names, plain_text, sniff
 from opskit.jvm.dumps.actuator import ActuatorParser
 from opskit.jvm.dumps.dialects import DumpReader
 from opskit.jvm.dumps.dump_to_file import JsonParser, PlainParser
+from opskit.jvm.dumps.heap_info import parse_heap_info
 from opskit.jvm.dumps.histogram_reader import parse_histograms
 from opskit.jvm.dumps.hotspot import HotSpotParser
 from opskit.jvm.dumps.javacore import JavacoreParser
@@ -612,6 +613,16 @@ def read_histograms(data: bytes) -> object:
     """Files, and what is made of them."""
     found = parse_histograms(text(data), "a file")
     return judge(Facts([Sample(histogram) for histogram in [found[0], *found]]), Choice())
+
+
+text_target(
+    "heap info",
+    parse_heap_info,
+    b" garbage-first heap   total 8192K, used 883K [0x00000000f8000000, 0x0000000100000000)\n  region size 1024K\n"
+    b" Metaspace       used 3970K, capacity 4574K\n  class space    used 369K, capacity 398K\n",
+    b"Shenandoah Heap\n 128M max, 128M soft max, 128M committed, 4486K used\n 512 x 256 K regions\n",
+    words=[b" used ", b"K used\n", b"\nMetaspace used 1K\n", b"999999999999999G"],
+)
 
 
 LOGS = (

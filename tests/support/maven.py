@@ -58,9 +58,9 @@ def _missing(reason: str) -> None:
     pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
 
 
-def classes(source: Path, path: str = "") -> str:
-    """The directory of the compiled Java program; `path`: the class path it needs. Skip if there is no javac."""
-    name = f"classes-{hashlib.sha256(source.read_bytes() + path.encode()).hexdigest()[:16]}"
+def classes(source: Path, path: str = "", release: int = 17) -> str:
+    """The directory of the compiled Java program; `path`: the class path it needs, `release`: the oldest JDK that runs it. Skip if there is no javac."""
+    name = f"classes-{hashlib.sha256(source.read_bytes() + f'{path} {release}'.encode()).hexdigest()[:16]}"
     place = cache() / name
     with locked(name):
         if not place.exists():
@@ -68,7 +68,7 @@ def classes(source: Path, path: str = "") -> str:
             if javac is None:
                 _missing("javac is not installed")
             with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=cache()) as beside:
-                command = [javac, "--release", "17", "-cp", path, "-d", f"{beside}/classes", str(source)]
+                command = [javac, "--release", str(release), "-cp", path, "-d", f"{beside}/classes", str(source)]
                 subprocess.run(command, check=True, capture_output=True, timeout=300)
                 os.rename(f"{beside}/classes", place)
     return str(place)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from opskit.analysis.slope import slope_weights
 from opskit.errors import BadInput
 from opskit.jvm.dumps.class_names import is_application
+from opskit.quantities import signed_size
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -79,12 +80,6 @@ def _weighted(weights: Sequence[float], track: Sequence[int]) -> float:
     return sum(weight * (size - first) for weight, size in zip(weights, track))
 
 
-def minutes_until_full(found: Sequence[Trend], used_bytes: int, max_bytes: int) -> float | None:
-    """Minutes until the heap is full at the slope of what grows steadily; None without such growth or without times."""
-    per_min = sum(one.bytes_per_min or 0.0 for one in found if one.steady)
-    return max(0, max_bytes - used_bytes) / per_min if per_min > 0 else None
-
-
 def times_s(histograms: Sequence[Histogram]) -> list[float] | None:
     """Seconds of each since the first; None where one is unknown, or they do not increase."""
     for clock in ("uptime_s", "time_s"):
@@ -92,3 +87,9 @@ def times_s(histograms: Sequence[Histogram]) -> list[float] | None:
         if None not in known and all(earlier < later for earlier, later in zip(known, known[1:])):
             return [time - known[0] for time in known]
     return None
+
+
+def growth_of(one: Trend) -> str:
+    """`in 4 of 4 steps, +57.1 MiB a minute`; per histogram where the times are unknown."""
+    each = "histogram" if one.bytes_per_min is None else "minute"
+    return f"in {one.steps_grown} of {one.steps} steps, {signed_size(one.pace)} a {each}"

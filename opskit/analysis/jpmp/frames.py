@@ -6,10 +6,15 @@ A frame in a dump: `java.base@17/java.lang.Thread.run(Thread.java:840)`, or `…
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _LAMBDA = re.compile(r"\$\$Lambda(?:\$\d+)?/(?:0x)?[0-9a-f]+")
 _HIDDEN = re.compile(r"/0x[0-9a-f]+")
 
+_JDK = re.compile(r"(?:java|javax|jdk|sun|com\.sun)\.")
 _NUMBER = re.compile(r"\d+")
 _BEFORE_A_NUMBER, _BEHIND_A_NUMBER = "-#_(':. ", ")']-"
 _IN_PARENTHESES = re.compile(r" \([^()]*\)$")
@@ -31,6 +36,11 @@ def frame_name(frame: str, *, full: bool = False, lines: bool = False) -> str:
     if lines and place:
         name += f"({place.rpartition('/')[2]})"
     return name
+
+
+def application_frame(frames: Iterable[str]) -> str | None:
+    """The frame nearest to the leaf that is not the JDK's; None without one. `frames`: short names, leaf first."""
+    return next((frame for frame in frames if not _JDK.match(frame)), None)
 
 
 def short(frame: str) -> str:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 from opskit.analysis.jpmp.frames import frame_name
 from opskit.analysis.jpmp.idle import is_idle
+from opskit.analysis.jpmp.lock_owners import can_be_owned, why_unknown
+from opskit.analysis.jpmp.stacks import SHORT_NAMES, Naming
 from opskit.quantities import integer
 from opskit.records import NamedTuple
 
@@ -32,13 +34,7 @@ _SIGNALS = re.compile(
     r"ConditionObject|SynchronousQueue|LinkedTransferQueue|ForkJoin|Exchanger|FutureTask|CompletableFuture|Phaser|Thread(?:Builders)?\b"
 )
 _LONGEST_CHAIN = 100  # a hostile dump may have thousands of locks, each with a chain of thousands of links
-_OWNED = re.compile(r"ReentrantLock\$|ReentrantReadWriteLock\$")
 SEVERAL = 2  # threads that a lock holds up, from which on it counts as crowded
-ASK_FOR_SYNCHRONIZERS = (
-    "the dump does not list owners of java.util.concurrent locks; --synchronizers does (walks the heap)"
-)
-NO_OWNER = "it has no owner: releasing, counting down or opening it ends the wait"
-NO_OWNER_IN_DUMP = "no thread in this dump holds it: the VM or an unlisted virtual thread does, or it was just released"
 
 
 class Party(NamedTuple):
@@ -71,8 +67,9 @@ class ContendedLock(NamedTuple):
     """A lock that threads wait for, as in the last dump that shows it.
 
     `kind`: "monitor" or "synchronizer". `held_up`: the waiters, and the threads that wait for locks of the waiters. `chain`:
-    what the owner waits for, and so on (at most 100 links). `samples`: the dumps in which it is contended; `crowded_samples`:
-    those in which it holds up SEVERAL threads. `waited_at_least_s`: the longest wait of one thread over consecutive dumps.
+    what the owner waits for, and so on (at most 100 links). `samples`: of all `dumps` those in which it is contended;
+    `crowded_samples`: those in which it holds up SEVERAL threads. `waited_at_least_s`: the longest wait of one thread over
+    consecutive dumps.
     """
 
     class_name: str
@@ -86,6 +83,7 @@ class ContendedLock(NamedTuple):
     samples: int
     waited_at_least_s: float | None
     crowded_samples: int = 0
+    dumps: int = 1
 
     @property
     def key(self) -> LockKey:
@@ -95,7 +93,7 @@ class ContendedLock(NamedTuple):
     @property
     def can_be_owned(self) -> bool:
         """Whether a thread holds it while others wait (not a semaphore or latch)."""
-        return self.kind == "monitor" or _OWNED.search(self.class_name) is not None
+        return self.kind == "monitor" or can_be_owned(self.class_name)
 
 
 class Contention(NamedTuple):
@@ -105,15 +103,17 @@ class Contention(NamedTuple):
     deadlocks: tuple[Deadlock, ...]
 
 
-def contention(dumps: Sequence[ThreadDump], times_s: Sequence[float | None] | None = None) -> Contention:
-    """Combine the waits of all dumps. `times_s`: when each was taken, all on one clock."""
+def contention(
+    dumps: Sequence[ThreadDump], times_s: Sequence[float | None] | None = None, naming: Naming = SHORT_NAMES
+) -> Contention:
+    """Combine the waits of all dumps. `times_s`: when each was taken, all on one clock. `naming`: of the frames."""
     samples: Counter[LockKey] = Counter()
     crowded: Counter[LockKey] = Counter()
     latest: dict[LockKey, ContendedLock] = {}
     deadlocks: dict[frozenset[object], Deadlock] = {}
     waits = _Waits(times_s or [None] * len(dumps))
     for number, dump in enumerate(dumps):
-        graph = _Graph(dump)
+        graph = _Graph(dump, naming)
         waits.look(number, graph.wanted)
         for lock in graph.contended():
             samples[lock.key] += 1
@@ -122,11 +122,24 @@ def contention(dumps: Sequence[ThreadDump], times_s: Sequence[float | None] | No
         for deadlock in graph.deadlocks():
             deadlocks.setdefault(frozenset(link.thread[:3] for link in deadlock.links), deadlock)
     locks = [
-        lock._replace(samples=samples[key], waited_at_least_s=waits.longest.get(key), crowded_samples=crowded[key])
+        lock._replace(
+            samples=samples[key],
+            waited_at_least_s=waits.longest.get(key),
+            crowded_samples=crowded[key],
+            dumps=len(dumps),
+        )
         for key, lock in latest.items()
     ]
-    locks.sort(key=lambda lock: (-lock.held_up, -len(lock.waiters), -lock.samples, lock.class_name, lock.address))
-    return Contention(tuple(locks), tuple(deadlocks.values()))
+    return Contention(most_held_up_first(locks), tuple(deadlocks.values()))
+
+
+def most_held_up_first(locks: Iterable[ContendedLock]) -> tuple[ContendedLock, ...]:
+    """Order by the number of threads that a lock holds up."""
+    return tuple(
+        sorted(
+            locks, key=lambda lock: (-lock.held_up, -len(lock.waiters), -lock.samples, lock.class_name, lock.address)
+        )
+    )
 
 
 class _Waits:
@@ -151,8 +164,8 @@ class _Waits:
 class _Graph:
     """One dump's threads and what they wait for and hold."""
 
-    def __init__(self, dump: ThreadDump) -> None:
-        self._dump = dump
+    def __init__(self, dump: ThreadDump, naming: Naming) -> None:
+        self._dump, self._naming = dump, naming
         self._holder: dict[LockKey, Thread] = {}
         self.wanted: dict[Thread, tuple[LockKey, Lock]] = {}
         self._by_name: dict[str | None, list[Thread]] = {}
@@ -235,7 +248,7 @@ class _Graph:
                 waiters=tuple(map(self._party, threads)),
                 held_up=self._held_up_by(threads),
                 owner=owner and self._party(owner),
-                owner_unknown=None if owner else _why_unknown(kind, key[0]),
+                owner_unknown=None if owner else why_unknown(kind, key[0], threads, self._dump),
                 chain=self._chain(owner),
                 samples=1,
                 waited_at_least_s=None,
@@ -286,7 +299,7 @@ class _Graph:
         return self._links[thread]
 
     def _party(self, thread: Thread) -> Party:
-        return self._parties.get(thread) or self._parties.setdefault(thread, _party(thread))
+        return self._parties.get(thread) or self._parties.setdefault(thread, party_of(thread, self._naming))
 
     def deadlocks(self) -> Iterable[Deadlock]:
         """The cycles among the waits, and deadlocks that the JVM reports although the stacks do not show them."""
@@ -335,14 +348,16 @@ def _is_wanted(thread: Thread, lock: Lock) -> bool:
         return thread.stack.state in (None, "BLOCKED")
     if lock.action != _PARKS or lock.class_name is None or _SIGNALS.search(lock.class_name):
         return False
-    if _OWNED.search(lock.class_name):
+    if can_be_owned(lock.class_name):
         return True
-    return not is_idle(thread.stack.state, tuple(map(frame_name, thread.stack.frames)))
+    frames = tuple(map(frame_name, thread.stack.frames))
+    return not (is_idle(thread.stack.state, frames) or any(map(_is_reserved, frames)))
 
 
-def _why_unknown(kind: str, class_name: str) -> str:
-    unowned = ASK_FOR_SYNCHRONIZERS if _OWNED.search(class_name) else NO_OWNER
-    return NO_OWNER_IN_DUMP if kind == "monitor" else unowned
+def _is_reserved(frame: str) -> bool:
+    """Whether Jetty's ReservedThreadExecutor$ReservedThread waits for work there."""
+    owner, _, method = frame.rpartition(".")
+    return owner.endswith("ReservedThread") and "wait" in method.lower()
 
 
 def _key(lock: Lock) -> LockKey:
@@ -354,7 +369,8 @@ def _bare(address: str | None) -> str:
     return (address or "").lower().removeprefix("0x").lstrip("0")
 
 
-def _party(thread: Thread) -> Party:
+def party_of(thread: Thread, naming: Naming = SHORT_NAMES) -> Party:
+    """The thread as one that waits or owns."""
     virtual = thread.virtual is True or thread.stack.role == "mounted"
-    frames = tuple(map(frame_name, thread.stack.frames))
+    frames = tuple(frame_name(frame, full=naming.full, lines=naming.lines) for frame in thread.stack.frames)
     return Party(thread.name or "", thread.java_id, thread.native_id, thread.stack.state, frames, virtual)

@@ -35,6 +35,9 @@ class Naming(NamedTuple):
     lines: bool = False
 
 
+SHORT_NAMES = Naming()
+
+
 class _Group:
     """The weights of one stack, and its threads."""
 
@@ -166,7 +169,8 @@ def _weighted(stack: Stack, group: _Group, naming: Naming, above: str | None, *,
         samples=group.samples,
         threads=len(group.names) or None,
         pools=dict(sorted(pools.items(), key=lambda item: (-item[1], item[0]))),
-        idle=idle and not (plain and group.cpu_ms >= 0.5) and _is_idle(stack.state, plain),
+        # A mounted virtual thread that waits keeps its carrier from running others.
+        idle=idle and not (plain and group.cpu_ms >= 0.5) and stack.role != "mounted" and _is_idle(stack.state, plain),
         deadlocked=group.deadlocked,
     )
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     Keep = Callable[[int, bytes], None]
 
 VIRTUAL_TIMEOUT_S = 60.0  # a JVM writes some 15,000 threads/s
+UNASKED_TIMEOUT_S = 20.0  # for such a dump beside ordinary ones
 _S_PER_GIB = 0.6  # 36 to 39 s were reported for a heap of 65 GB
 DEFAULT_SAMPLES, DEFAULT_INTERVAL_S, DEFAULT_MAX_STOP_PERCENT = 20, 0.25, 1.0
 
@@ -66,6 +67,8 @@ class Sampled:
     """A sampled JVM. `times_s`: when each sample began. CPU readings are in ms by native id.
 
     `stops_ms`: one per dump, by hsperfdata, or (`stops_are_bounds`) the dump's own time, which is longer.
+    `virtual`: dumps of the virtual threads too, taken after `dumps`; `virtual_problem`: why there is none. `parallelism`:
+    how many carriers run virtual threads at once.
     """
 
     def __init__(
@@ -84,6 +87,11 @@ class Sampled:
         self.cpu_after: Mapping[int, float] | None = None
         self.natives: Mapping[int, str] | None = None
         self.load: Load | None = None
+        self.java_major: int | None = None
+        self.virtual: list[ThreadDump] = []
+        self.virtual_times_s: list[float] = []
+        self.virtual_problem: str | None = None
+        self.parallelism: int | None = None
 
     @property
     def throttled_percent(self) -> float | None:
@@ -191,6 +199,7 @@ def _sample(
 ) -> Sampled:
     # Sockets and cgroups: not needed for files.
     from opskit.collect.jpmp.sampling import Sampler
+    from opskit.collect.jpmp.virtual import FIRST_JDK, add_virtual_threads
     from opskit.jvm.attach.client import DEFAULT_TIMEOUT_S, AttachClient
     from opskit.proc.cgroup.owner import unit_of
     from opskit.proc.cgroup.tree import parse_cgroup
@@ -204,7 +213,19 @@ def _sample(
             return dump_virtual(host, client, heap_used_bytes(host, pid))
         return client.thread_dump(locks=ask.kind == "synchronizers").encode("utf-8", "surrogateescape")
 
+    has_virtual = (client.target.java_major or 0) >= FIRST_JDK
+    if has_virtual and ask.detail == "stacks":
+        reader = DumpReader("threads")  # pinned carriers are found by the ids of threads
     sampled = Sampler(host, client, reader, ask, dump, keep).sample()
+    sampled.java_major = client.target.java_major
+    if has_virtual and dump_virtual is not None:
+        patient = AttachClient(host.fs, pid, UNASKED_TIMEOUT_S if ask.timeout_s is None else ask.timeout_s)
+
+        def read_virtual() -> ThreadDump:
+            text = dump_virtual(host, patient, heap_used_bytes(host, pid))
+            return max(reader.read(text, f"the dump of {pid}"), key=lambda found: len(found.threads))
+
+        add_virtual_threads(host, patient, sampled, ask.detail, None if ask.kind == "virtual" else read_virtual)
     memberships = host.fs.maybe(parse_cgroup, pid, "cgroup")
     sampled.unit = None if memberships is None else unit_of(memberships)
     return sampled

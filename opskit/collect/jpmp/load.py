@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.jvm.perfdata.counters import collector, gc_work, heap
+from opskit.jvm.perfdata.stop_clock import CounterReader
 from opskit.proc.cgroup.limits import read_periods, throttled_percent
 from opskit.proc.files.cpu_times import CpuTime, parse_cpu_list, parse_cpu_times
 from opskit.proc.files.stat import parse_stat
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from opskit.host import Host
     from opskit.jvm.perfdata.counters import Heap
     from opskit.jvm.perfdata.hsperfdata import PerfData
-    from opskit.jvm.perfdata.stop_clock import StopClock
     from opskit.proc.cgroup.limits import Periods
     from opskit.proc.files.stat import ProcStat
     from opskit.proc.thread_cpu import ThreadTimes
@@ -59,8 +59,9 @@ class _Moment(NamedTuple):
 class LoadMeter:
     """Reads everything when it is made, and again for `measure`. `before` and `after`: the CPU ms of each thread."""
 
-    def __init__(self, host: Host, pid: int, clock: StopClock) -> None:
-        self.host, self.pid, self._clock = host, pid, clock
+    def __init__(self, host: Host, pid: int, perf: PerfData | None) -> None:
+        self.host, self.pid = host, pid
+        self._counters = CounterReader(host.fs, perf, None)
         self.threads = ThreadCpu(host.fs, pid, host.clock_ticks)
         self._first = self._last = self._read()
 
@@ -103,7 +104,7 @@ class LoadMeter:
             self.host.monotonic(),
             fs.maybe(parse_stat, pid, "stat"),
             self.threads.read(),
-            self._clock.read_all(),
+            self._counters.read(),
             read_periods(fs, pid),
             fs.maybe(parse_cpu_times, "stat", default={}),
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from opskit.collect.jpmp.collect import DEFAULT_MAX_STOP_PERCENT, Sampled
 from opskit.collect.jpmp.load import LoadMeter
 from opskit.errors import NoSuchProcess, OpskitError
-from opskit.jvm.perfdata.stop_clock import StopClock
+from opskit.jvm.perfdata.stop_clock import SamplingClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +33,7 @@ class Sampler:
         self.dump, self.keep = dump, keep
         target = client.target
         self.run = Sampled(target.pid, target.jvm.start_ticks, target.jvm.main, ask.schedule, ask.kind)
-        self._clock = StopClock(host.fs, target.jvm.perf)
+        self._clock = SamplingClock(host.fs, target.jvm.perf)
         self._by_thread, self._to_the_end = ask.cpu, ask.to_the_end
         self._known: dict[Thread, Thread] = {}
         self._begun = 0.0
@@ -41,7 +41,7 @@ class Sampler:
     def sample(self) -> Sampled:
         """Run until the last sample, Ctrl-C, or the end of the JVM. Raises only if there is no sample at all."""
         run = self.run
-        meter = LoadMeter(self.host, self.client.pid, self._clock)
+        meter = LoadMeter(self.host, self.client.pid, self.client.target.jvm.perf)
         self._begun = self.host.monotonic()
         try:
             self._take_all()
@@ -98,10 +98,10 @@ class Sampler:
         return self._begun + (sum(stops) + likely_ms) / 10 / share
 
     def _take(self, number: int) -> None:
-        before, begun = self._clock.read_s(collections=False), self.host.monotonic()
+        before, begun = self._clock.read_s(), self.host.monotonic()
         text = self.dump()
         wall_ms = (self.host.monotonic() - begun) * 1000
-        after = self._clock.read_s(collections=False)
+        after = self._clock.read_s()
         # A thread's name may look like the head of another dump, but a sample is one dump.
         found = self.reader.read(text, f"the dump of {self.client.pid}")
         self.run.dumps.append(max(found, key=lambda dump: len(dump.threads)))

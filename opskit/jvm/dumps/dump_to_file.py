@@ -32,7 +32,7 @@ from opskit.jvm.dumps.thread_dump import STATES, Lock, Thread, ThreadDump
 from opskit.quantities import integer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from opskit.jvm.dumps.thread_dump import Detail, Stack
 
@@ -42,6 +42,12 @@ _JSON_COLON = re.compile(rb"\s*:")
 _HEADER = re.compile(r'(?m)^#([0-9]+) "(.*)"( virtual)?(?: ([A-Z_]+))?(?: \d{4}-\d\d-\d\dT[\d:.]+Z)?$')
 _LOCK = re.compile(r"\s+- ([a-z][a-z ]*?) <(.+?)@([0-9a-f]+)>(?:, owner #(\d+))?")
 _ENTRY = re.compile(r'\{\s*"tid"\s*:|"container"\s*:\s*"((?:[^"\\]|\\.)*)"')
+_MAJOR = re.compile(r"[0-9]{1,4}")
+_FIRST_WITHOUT_PINNING_MONITORS = 24
+_CARRIES = "java.base/jdk.internal.vm.Continuation.run("
+_PARKS_MOUNTED = "java.base/java.lang.VirtualThread.parkOnCarrierThread("
+_WAITS = ("java.base/java.lang.Object.wait0(", "java.base/java.lang.Object.wait(")
+_TOP = 4  # frames next to the leaf
 _LOCK_NAME = re.compile(r"(.+)@([0-9a-f]+)$")
 
 
@@ -59,16 +65,17 @@ class PlainParser(Dialect):
         is_fragment = self.START.match(data) is None
         time, version = (None, None) if is_fragment else text.split("\n", 3)[1:3]
         threads, torn = [], False
+        pins = _monitors_pin(version)
         for header, block, _ in blocks(_HEADER, text):
             # Each thread ends with a blank line; without it, it may have lost frames.
             stack, blank_line, _ = block.partition("\n\n")
             if blank_line or is_fragment:
-                threads.append(self._thread(header, stack))
+                threads.append(self._thread(header, stack, pins=pins))
             else:
                 torn = True
-        return ThreadDump(self.NAME, threads, time, version, (), cut_off=torn)
+        return ThreadDump(self.NAME, threads, time, version, (), cut_off=torn, lists_owners=_has_owners(threads))
 
-    def _thread(self, header: re.Match[str], block: str) -> Thread:
+    def _thread(self, header: re.Match[str], block: str, *, pins: bool) -> Thread:
         frames: list[str] = []
         locks: list[Lock] = []
         for line in block.split("\n"):
@@ -79,7 +86,8 @@ class PlainParser(Dialect):
                     locks.append(Lock(match[1], match[3], match[2], max(len(frames) - 1, 0), owner))
             elif words:
                 frames.append(words.removeprefix("at "))
-        stack = self.table.stack(frames, header[4] if header[4] in STATES else None)
+        role = _role(frames, virtual=bool(header[3]), pins=pins)
+        stack = self.table.stack(frames, header[4] if header[4] in STATES else None, role)
         return Thread(stack, header[2], java_id=integer(header[1]), locks=tuple(locks), virtual=bool(header[3]))
 
 
@@ -92,6 +100,7 @@ class JsonParser(Dialect):
     def __init__(self, detail: Detail = "stacks") -> None:
         super().__init__(detail)
         self._known: dict[tuple[object, ...], Stack] = {}
+        self._pins = False
 
     @classmethod
     def _offsets(cls, text: bytes) -> list[int]:
@@ -112,6 +121,8 @@ class JsonParser(Dialect):
         document = document["threadDump"]
         if not isinstance(document, dict) or not isinstance(document.get("threadContainers"), list):
             return ThreadDump(self.NAME, [])
+        version = as_word(document.get("runtimeVersion"))
+        self._pins = _monitors_pin(version)
         threads = [
             self._thread(entry, name)
             for container in document["threadContainers"]
@@ -120,20 +131,21 @@ class JsonParser(Dialect):
             for entry in as_list(container.get("threads"))
             if _is_thread(entry)
         ]
-        return ThreadDump(self.NAME, threads, as_word(document.get("time")), as_word(document.get("runtimeVersion")))
+        return ThreadDump(self.NAME, threads, as_word(document.get("time")), version, lists_owners=_has_owners(threads))
 
     def _salvaged(self, text: str) -> ThreadDump:
+        time, version = (re.search(rf'"{key}"\s*:\s*"([^"]*)"', text) for key in ("time", "runtimeVersion"))
+        self._pins = _monitors_pin(version and version[1])
         threads = [
             self._thread(entry, container and container.replace("\\/", "/"))
             for entry, container in whole_objects(_ENTRY, text)
             if _is_thread(entry)
         ]
-        time, version = (re.search(rf'"{key}"\s*:\s*"([^"]*)"', text) for key in ("time", "runtimeVersion"))
         return ThreadDump(self.NAME, threads, time and time[1], version and version[1], cut_off=True)
 
     def _thread(self, entry: dict[str, Any], container: str | None) -> Thread:
-        state, virtual = entry.get("state"), entry.get("virtual")
-        stack = self._stack(entry["stack"], state)
+        state, virtual, carrier = entry.get("state"), entry.get("virtual"), as_id(entry.get("carrier"))
+        stack = self._stack(entry["stack"], state, virtual is True, carrier is not None)
         return Thread(
             stack,
             as_word(entry.get("name")),
@@ -141,20 +153,44 @@ class JsonParser(Dialect):
             locks=tuple(_locks(entry)) if self.with_locks else (),
             virtual=bool(virtual) if virtual is not None else _looks_virtual(stack.frames, state),
             container=container,
+            mount_id=carrier,
         )
 
-    def _stack(self, frames: list[object], state: object) -> Stack:
+    def _stack(self, frames: list[object], state: object, virtual: bool, mounted: bool) -> Stack:
         try:
-            key = (*frames, state)
+            key = (*frames, state, virtual, mounted, self._pins)
             found = self._known.get(key)
         except TypeError:  # an entry that is not a frame
             key, found = (), None
         if found is None:
-            words = [frame for frame in frames if isinstance(frame, str)]
-            found = self.table.stack(words, state if isinstance(state, str) and state in STATES else None)
+            words = tuple(frame for frame in frames if isinstance(frame, str))
+            virtual = virtual or _looks_virtual(words, state) is True
+            role = "mounted" if mounted else _role(words, virtual=virtual, pins=self._pins)
+            found = self.table.stack(words, state if isinstance(state, str) and state in STATES else None, role)
             if key:
                 self._known[key] = found
         return found
+
+
+def _has_owners(threads: Sequence[Thread]) -> bool:
+    """Whether the JVM writes the owners of java.util.concurrent locks. JDK 25 does not."""
+    return any(lock.owner for thread in threads for lock in thread.locks)
+
+
+def _monitors_pin(version: str | None) -> bool:
+    """Whether a monitor pins a virtual thread to its carrier: JDK 21 to 23."""
+    major = _MAJOR.match(version or "")
+    return major is not None and (integer(major[0]) or 0) < _FIRST_WITHOUT_PINNING_MONITORS
+
+
+def _role(frames: Sequence[str], *, virtual: bool, pins: bool) -> str | None:
+    """What the frames tell: a carrier that carries a thread, or a virtual thread that waits although it is mounted."""
+    if not frames:
+        return None
+    if not virtual:
+        return "carrier" if frames[0].startswith(_CARRIES) else None
+    waits = any(frame.startswith(_PARKS_MOUNTED) for frame in frames[:_TOP])
+    return "mounted" if waits or (pins and frames[0].startswith(_WAITS)) else None
 
 
 def _is_thread(entry: object) -> bool:

@@ -40,7 +40,8 @@ _ADDRESS = re.compile(rb"<(?:0x)?[0-9a-f]+>")
 _WORDS = re.compile(r"\b(nid|cpu|elapsed)=(\S+)")
 _JAVA_ID = re.compile(r"(?:^ #|t@|Id=)([0-9]+)")
 _OS_ID = re.compile(r"\[([0-9]+)\]")
-_VIRTUAL_ID = re.compile(rb"Mounted virtual thread #(\d+)")
+_CARRIED_ID = re.compile(rb"(?:Carrying|Mounted) virtual thread #(\d+)")
+_SYNCHRONIZERS = b"\n   Locked ownable synchronizers:"
 _USER = ' user="'  # in the header of SAP's JVM
 _SAPS_USER = re.compile(r' user="[^"]*"(?= \w+=)')
 _DEADLOCKS = b"\nFound one Java-level deadlock", b"\nFound a total of"
@@ -119,6 +120,7 @@ class HotSpotParser(Dialect):
             version,
             reported_deadlocks(text[threads_end:end]),
             cut_off=torn or unfinished or not threads,
+            lists_owners=self.with_locks and text.find(_SYNCHRONIZERS, start, end) >= 0,
         )
 
     @staticmethod
@@ -222,14 +224,19 @@ class HotSpotParser(Dialect):
             if owned >= 0 and first and first[0].action == "waiting to lock":
                 first = (first[0]._replace(owner=owner), *first[1:])
             thread = thread._replace(locks=first)
-        threads.append(thread)
-        virtual = _VIRTUAL_ID.search(block) if len(found) > 1 else None
+        if thread.stack.role != "carrier" and len(found) == 1:
+            threads.append(thread)
+            return
+        carried = _CARRIED_ID.search(block)
+        carried_id = integer(carried[1]) if carried else None
+        threads.append(thread._replace(mount_id=carried_id))
         for number, mounted in enumerate(found[1:], 1):
             threads.append(
                 thread._replace(
                     stack=mounted.stack,
-                    java_id=integer(virtual[1]) if virtual else None,
+                    java_id=carried_id,
                     locks=locks[number] if locks else (),
+                    mount_id=thread.java_id,
                 )
             )
 

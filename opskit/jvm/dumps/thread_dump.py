@@ -47,6 +47,7 @@ class Thread(NamedTuple):
 
     `native_id` is the kernel's thread id in the JVM's own pid namespace; of a mounted virtual thread, its carrier's.
     `java_id` is the `#22`. `cpu_ms`: since the thread's start. `container`: the executor or scope of a virtual thread.
+    `mount_id`: the Java id of the virtual thread that a carrier carries, or of the carrier that a virtual one is mounted on.
     """
 
     stack: Stack
@@ -59,6 +60,7 @@ class Thread(NamedTuple):
     locks: tuple[Lock, ...] = ()
     virtual: bool | None = None
     container: str | None = None
+    mount_id: int | None = None
 
 
 class Waits(NamedTuple):
@@ -75,6 +77,7 @@ class ThreadDump(NamedTuple):
     """One dump. `cut_off`: its end is missing; `threads` has whole stacks only.
 
     `time` and `version` are the dump's own text. `deadlocks`: those that the JVM itself reports, a tuple of links each.
+    `lists_owners`: it has the owner of each java.util.concurrent lock (`jstack -l`).
     """
 
     dialect: str
@@ -83,6 +86,7 @@ class ThreadDump(NamedTuple):
     version: str | None = None
     deadlocks: tuple[tuple[Waits, ...], ...] = ()
     cut_off: bool = False
+    lists_owners: bool = False
 
 
 class StackTable:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _LARGEST_FILE_BYTES = 16 << 20
 _JDK = "java.property.java.vm.specification.version"
 _TIME, _SYNC = "sun.rt.safepointTime", "sun.rt.safepointSyncTime"
-_WANTED = frozenset(name.encode() for name in (_TIME, _SYNC, _JDK, "sun.os.hrt.frequency"))
+STOP_COUNTERS = frozenset(name.encode() for name in (_TIME, _SYNC, _JDK, "sun.os.hrt.frequency"))
 _OF_COLLECTIONS = frozenset(name.encode() for name in GC_COUNTERS)
 _SYNC_APART_FROM = 13  # before, sun.rt.safepointTime included the time to safepoint
 
@@ -37,26 +37,42 @@ def stopped_s(perf: PerfData) -> float | None:
     return None if time_s is None else whole_stop_s(jdk_of(perf), time_s, perf.ticks_s(_SYNC))
 
 
-class StopClock:
-    """Reads the counter of one JVM repeatedly. `perf`: the counters found before; every reading is None without their file."""
+class CounterReader:
+    """Reads some counters of one JVM repeatedly. `perf`: the counters found before; every reading is None without their file."""
 
-    def __init__(self, fs: ProcFS, perf: PerfData | None) -> None:
-        self.fs = fs
+    def __init__(self, fs: ProcFS, perf: PerfData | None, wanted: frozenset[bytes] | None) -> None:
+        self.fs, self.wanted = fs, wanted
         self._path = perf.source if perf is not None and perf.source.startswith("/") else None
 
-    def read_s(self, *, collections: bool = True) -> float | None:
-        """Seconds at safepoints since the JVM's start, with or without those in GC pauses; None if unknown."""
-        return None if self._path is None else optional(self._read, self._path, collections)
+    def read(self) -> PerfData | None:
+        """The wanted counters now (`wanted` None: all); None if unknown."""
+        return None if self._path is None else optional(self._read, self._path)
 
-    def read_all(self) -> PerfData | None:
-        """All counters; None without the file."""
-        return None if self._path is None else optional(self._parsed, self._path)
-
-    def _read(self, path: str, collections: bool) -> float | None:
-        perf = self._parsed(path, _WANTED if collections else _WANTED | _OF_COLLECTIONS)
-        stopped = stopped_s(perf)
-        return stopped if stopped is None or collections else stopped - (gc_work(perf).pause_s or 0.0)
-
-    def _parsed(self, path: str, wanted: frozenset[bytes] | None = None) -> PerfData:
+    def _read(self, path: str) -> PerfData:
         _, data = self.fs.read_untrusted(*posixpath.split(path), _LARGEST_FILE_BYTES)
-        return parse_hsperfdata(data, path, wanted)
+        return parse_hsperfdata(data, path, self.wanted)
+
+
+class StopClock(CounterReader):
+    """Reads how long one JVM has been at safepoints."""
+
+    def __init__(self, fs: ProcFS, perf: PerfData | None) -> None:
+        super().__init__(fs, perf, STOP_COUNTERS)
+
+    def read_s(self) -> float | None:
+        """Seconds at safepoints since the JVM's start; None if unknown."""
+        perf = self.read()
+        return None if perf is None else stopped_s(perf)
+
+
+class SamplingClock(CounterReader):
+    """Reads how long one JVM has been at safepoints for anything but collections."""
+
+    def __init__(self, fs: ProcFS, perf: PerfData | None) -> None:
+        super().__init__(fs, perf, STOP_COUNTERS | _OF_COLLECTIONS)
+
+    def read_s(self) -> float | None:
+        """Seconds since the JVM's start; None if unknown. GC pauses are left out where they are counted."""
+        perf = self.read()
+        stopped = None if perf is None else stopped_s(perf)
+        return None if perf is None or stopped is None else stopped - (gc_work(perf).pause_s or 0.0)

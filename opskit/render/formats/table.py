@@ -6,7 +6,7 @@ import io
 from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opskit.render.fields import Field
-    from opskit.render.report import Block, Report
+    from opskit.render.report import Block, Listing, Report
 
 _UNBOUNDED = 1 << 20  # off a terminal nothing is cut: as wide as the widest row
 _FEWEST = 3  # lines of a table's rows, also where they do not fit
@@ -47,11 +47,35 @@ def render(report: Report, width: int | None = None, height: int | None = None, 
         if block.title:
             line(block.title, "bold underline")
         fits = None if height is None else max(_FEWEST, (height - around) // len(report.blocks) - 2 - bool(block.title))
+        if block.listing is not None:
+            fits = None if fits is None else fits + 2  # there is no head
+            for text in _listed(block, block.listing, fits, width):
+                line(text)
+            continue
         for command in _table(console, block, fits, on_screen=width is not None):
             line(command)
     for sentence, style in [*((each, "bold") for each in report.summary), *((each, "") for each in report.footer)]:
         line(sentence, style)
     return "\n".join(row.rstrip() for row in out.getvalue().split("\n"))
+
+
+def _listed(block: Block[Any], listing: Listing, fits: int | None, width: int | None) -> list[str]:
+    """The rows of a listing, each line cut to the width: in as much detail as the first ones fit in, then as many as fit."""
+    least = min(len(block.rows), max(1, listing.least))
+    for detail in range(listing.most, -1, -1):
+        rows = [[_cut(printable(text), width) for text in listing.lines(row, detail, width)] for row in block.rows]
+        if fits is None or sum(map(len, rows[:least])) + (block.total > least) <= fits:
+            break
+    count, used = least, sum(map(len, rows[:least]))
+    while count < len(rows) and (fits is None or used + len(rows[count]) + (block.total > count + 1) <= fits):
+        used += len(rows[count])
+        count += 1
+    more = [f"… {block.total - count:,} more; -n 0 shows all"] if block.total > count else []
+    return [*(text for row in rows[:count] for text in row), *more]
+
+
+def _cut(text: str, width: int | None) -> str:
+    return text if width is None or cell_len(text) <= width else set_cell_size(text, width - 1) + "…"
 
 
 def _rows(console: Console, text: str) -> int:

@@ -7,10 +7,12 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from opskit.analysis.jmap_diff.compare import proportion
-from opskit.analysis.jmap_diff.judge import growth_of
+from opskit.analysis.jmap_diff.evidence import LEAST_HISTOGRAMS
+from opskit.analysis.jmap_diff.spaces import LEAST_POINTS, objects_of
+from opskit.analysis.jmap_diff.trend import growth_of
 from opskit.escape import printable
-from opskit.jvm.dumps.class_names import to_readable
-from opskit.quantities import agreeing, duration, plural, signed_size
+from opskit.jvm.dumps.class_names import is_application, to_readable
+from opskit.quantities import agreeing, duration, plural, signed_size, size
 from opskit.records import NamedTuple
 from opskit.render.fields import COUNT, FLAG, ID, NUMBER, SIZE, TEXT, Field, Kind, list_of, record, records
 from opskit.render.report import Block, Report, Sheet
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from opskit.analysis.jmap_diff.compare import Comparison, Growth
     from opskit.analysis.jmap_diff.judge import Result
+    from opskit.analysis.jmap_diff.spaces import Forecast
     from opskit.analysis.jmap_diff.trend import Trend
     from opskit.jvm.dumps.histogram import Histogram
     from opskit.render.pictures.chart import Chart
@@ -30,6 +33,7 @@ _SUSPECTS_IN_TEXT = 5
 _FORESEEABLE_MIN = 90 * 24 * 60
 _LINES_IN_A_PICTURE = 8
 _BARS_IN_A_PICTURE = 24
+_PAUSES_IN_TEXT = 5
 
 
 class Row(NamedTuple):
@@ -112,6 +116,14 @@ TOTAL: Sequence[Field[Result]] = (
         help="the difference of the Total lines, where rows are missing",
     ),
 )
+FORECAST: Sequence[Field[Forecast]] = (
+    Field("space", help="heap, Metaspace, class space, direct memory or zlib's native memory"),
+    Field("used_bytes", SIZE),
+    Field("ceiling_bytes", SIZE, help="null: unknown"),
+    Field("ceiling", help="the option, the cgroup or the machine that sets it"),
+    Field("bytes_per_min", NUMBER, value=lambda one: one.per_min, help="null where the series supports no forecast"),
+    Field("full_in_min", NUMBER),
+)
 DOCUMENT: Sequence[Field[Shown]] = (
     Field("classes", records(CLASS), value=lambda shown: named(shown.result.found, shown.rows)),
     Field("total", record(TOTAL), value=lambda shown: shown.result),
@@ -122,8 +134,16 @@ DOCUMENT: Sequence[Field[Shown]] = (
     Field(
         "heap_full_in_min",
         NUMBER,
-        value=lambda shown: shown.result.full_in_min,
-        help="at this slope; null where garbage is counted",
+        value=lambda shown: (heap := shown.result.heap) and heap.full_in_min,
+        help="at this slope; null where the growth may be garbage, or where the series supports no forecast",
+    ),
+    Field("forecasts", records(FORECAST), value=lambda shown: forecasts(shown.result), help="spaces that fill up"),
+    Field("suspects", list_of(TEXT), value=lambda shown: [one.name for one in shown.result.suspects]),
+    Field(
+        "proof",
+        Kind({"enum": ["reachable", "collected", "young", "none", "unknown"]}),
+        value=lambda shown: shown.result.proof.kind,
+        help="reachable objects only; collected: old collections between the histograms; others may count garbage",
     ),
     Field("live", FLAG, value=lambda shown: shown.result.facts.live if shown.result.facts.jvm else None),
     Field("saved", list_of(TEXT), value=lambda shown: shown.result.facts.saved, help="with --save"),
@@ -133,18 +153,18 @@ DOCUMENT: Sequence[Field[Shown]] = (
 def report(about: About, result: Result, top: int | None) -> Report:
     """What keeps growing where there is a trend; then the last histogram against the first."""
     rows, trend = result.first(top), result.trend[: top or None]
-    total, full = total_line(result), full_lines(result.full_in_min)
+    total = total_line(result)
     return Report(
         about,
         blocks(result, rows, trend),
-        verdict=[*verdict(result), *full],
+        verdict=verdict(result),
         summary=[total],
         footer=[*_selection_notes(result), *_cut_notes(result), *result.oddities, *_cost_notes(result)],
         findings=result.findings,
         document=(DOCUMENT, Shown(result, rows, trend)),
         text=lambda: [
             *lines(result.rows, result.order[: top or None]),
-            *(f"# {line}" for line in (*suspect_lines(result.trend), *full)),
+            *(f"# {line}" for line in _asides(result)),
             f"# {total}",
         ],
         sheet=lambda: sheet(result, rows),
@@ -156,7 +176,7 @@ def blocks(result: Result, rows: Sequence[Growth], trend: Sequence[Trend]) -> li
     """The tables: what keeps growing where there is a trend, then the difference of the last and the first."""
     name: Field[Any] = Field("name", TEXT, result.choice.by, show=to_readable)
     difference = Block([name, _INSTANCES_DIFF, _BYTES_DIFF, _GROWN, _INSTANCES, _BYTES], rows, len(result.rows))
-    if not result.trend:
+    if not result.suspects:
         return [difference] if rows else []
     columns: list[Field[Trend]] = [
         name,
@@ -168,7 +188,9 @@ def blocks(result: Result, rows: Sequence[Growth], trend: Sequence[Trend]) -> li
     for column in columns:
         column.right = column is not name
     total = sum(map(_is_growing, result.trend))
-    growing = Block(columns, [*filter(_is_growing, trend)], total, "what keeps growing")
+    growing = Block(
+        columns, [*filter(_is_growing, trend)], total, "what keeps growing" if result.proof.proves else "what grew"
+    )
     changed = Block(difference.columns, rows, difference.total, "the last against the first")
     return [block for block in (growing, changed) if block.rows]
 
@@ -191,32 +213,87 @@ def lines(rows: Sequence[Growth], order: Iterable[int]) -> list[str]:
     return [made[place] for place in order]
 
 
-def suspect_lines(trend: Sequence[Trend]) -> Iterator[str]:
+def suspect_lines(result: Result) -> Iterator[str]:
     """The likeliest leaks, a sentence each."""
-    for number, one in enumerate([one for one in trend if one.steady][:_SUSPECTS_IN_TEXT], 1):
-        yield f"suspect {number}: {printable(one.name)} grew {growth_of(one)}"
+    kind = "suspect" if result.proof.proves else "possible suspect"
+    for number, one in enumerate(result.suspects[:_SUSPECTS_IN_TEXT], 1):
+        yield f"{kind} {number}: {printable(one.name)} grew {growth_of(one)}"
 
 
 def verdict(result: Result) -> list[str]:
-    """The answer in a sentence."""
+    """The answer in a sentence, then when a space is full, or why the growth may be garbage."""
     count = len(result.used)
     if count < 2:
         return [f"{plural(count, 'histogram')} taken; growth is shown from the second one on"]
-    steady = [one for one in result.trend if one.steady]
-    if not result.trend:
-        most = max(result.rows, key=itemgetter(4), default=None)
-        if most is None or most.bytes_diff <= 0:
-            return ["nothing has grown"]
-        instances = f"{most.instances_diff:+,d} {agreeing(abs(most.instances_diff), 'instance')}"
-        return [f"{to_readable(most.name)} grew most: {signed_size(most.bytes_diff)}, {instances}"]
-    if not steady:
-        return ["no class grew in nearly every step: these histograms show no leak"]
-    first, more = steady[0], f", and {plural(len(steady) - 1, 'more', 'more')}" if steady[1:] else ""
-    said = [f"{to_readable(first.name)} keeps growing{more}{'' if result.reachable else ' (garbage is counted too)'}"]
-    fastest = max(steady, key=lambda one: one.pace)
+    return [*_answer(result), *_forecast_lines(result), *_doubts(result)]
+
+
+def _answer(result: Result) -> list[str]:
+    suspects, proves = result.leaks, result.proof.proves
+    said = [objects_of(one) for one in result.spaces]
+    if not suspects:
+        if said or (proves and result.heap):
+            return said
+        return (
+            ["no class keeps growing: these histograms show no leak"]
+            if proves and result.trend
+            else [_most_grown(result)]
+        )
+    first, more = suspects[0], f", and {plural(len(suspects) - 1, 'more', 'more')}" if suspects[1:] else ""
+    grows = "keeps growing" if proves else f"grew in {first.steps_grown} of {first.steps} steps"
+    said.append(f"{to_readable(first.name)} {grows}{more}")
+    fastest = max(suspects, key=lambda one: one.pace)
     if fastest is not first:
         said.append(f"{to_readable(fastest.name)} grows fastest of all that keep growing: {growth_of(fastest)}")
     return said
+
+
+def _most_grown(result: Result) -> str:
+    grown = sorted((row for row in result.rows if row.bytes_diff > 0), key=itemgetter(4), reverse=True)
+    if not grown:
+        return "nothing has grown"
+    said = f"{to_readable(grown[0].name)} grew most: {_by(grown[0])}"
+    own = next((row for row in grown if is_application(row.name)), None)
+    if result.choice.by != "class" or own is None or own is grown[0]:
+        return said
+    return f"{said}; of the application's classes {to_readable(own.name)}: {_by(own)}"
+
+
+def _by(row: Growth) -> str:
+    return f"{signed_size(row.bytes_diff)}, {row.instances_diff:+,d} {agreeing(abs(row.instances_diff), 'instance')}"
+
+
+def _doubts(result: Result) -> list[str]:
+    """Why growth may be garbage; nothing where nothing has grown."""
+    why = result.proof.why
+    if why is None or len(result.used) < 2 or not any(row.bytes_diff > 0 for row in result.rows):
+        return []
+    return [why]
+
+
+def _asides(result: Result) -> Iterator[str]:
+    """What `-f text` adds to the rows; to those of two files nothing, since they claim no leak."""
+    if result.facts.jvm is not None or len(result.used) >= LEAST_HISTOGRAMS:
+        yield from (*suspect_lines(result), *_forecast_lines(result), *_doubts(result))
+
+
+def forecasts(result: Result) -> list[Forecast]:
+    """Those of all spaces that fill up, the heap first."""
+    return [*([result.heap] if result.heap else []), *(one.forecast for one in result.spaces)]
+
+
+def _forecast_lines(result: Result) -> Iterator[str]:
+    """Which space is full first, and when."""
+    heap, found = result.heap, forecasts(result)
+    if heap is not None and heap.is_nearly_full:
+        yield f"the heap is nearly full: {size(heap.used_bytes)} of {size(heap.ceiling_bytes)} in use after collections"
+        return
+    soonest = min(found, key=lambda one: float("inf") if one.full_in_min is None else one.full_in_min, default=None)
+    if soonest is not None and soonest.full_in_min is not None and soonest.full_in_min <= _FORESEEABLE_MIN:
+        space = "the heap" if soonest is heap else soonest.space
+        yield f"at this slope {space} is full in {duration(soonest.full_in_min * 60)}"
+    if found and len(result.proof.picked) < LEAST_POINTS:
+        yield f"{len(result.proof.picked)} histograms are too few for a forecast: -c {LEAST_POINTS} or more"
 
 
 def _selection_notes(result: Result) -> Iterator[str]:
@@ -250,15 +327,14 @@ def _cost_notes(result: Result) -> Iterator[str]:
         return
     known = [pause_s for _, pause_s in result.used if pause_s is not None]
     if len(known) == len(result.used):
-        pauses = ", ".join(f"{pause_s * 1000:,.1f} ms" for pause_s in known)
+        few = known if len(known) <= _PAUSES_IN_TEXT else [min(known), max(known)]
+        pauses = (", " if few is known else " to ").join(f"{pause_s * 1000:,.1f} ms" for pause_s in few)
         yield f"each histogram stopped the JVM (by hsperfdata): {pauses}"
     else:
         yield "how long each histogram stopped the JVM is unknown: it shares no counters"
     if facts.late:
         yield f"{plural(facts.late, 'histogram')} came late: taking one is slow against the interval; give a longer -i"
-    if not facts.live:
-        yield "garbage is counted too; --live counts reachable objects only, and runs a full GC for each histogram"
-    if result.findings and result.reachable and not facts.has_ended:
+    if result.findings and result.proof.proves and not facts.has_ended:
         yield "only a heap dump shows what holds these objects; it stops the JVM while it is written"
 
 
@@ -276,13 +352,6 @@ def total_line(result: Result) -> str:
     if printed is not None:
         parts.append(f"by the Total lines {printed[0]:+d} {printed[1]:+d}")
     return "; ".join(parts)
-
-
-def full_lines(minutes: float | None) -> list[str]:
-    """When the heap is full, where that is known and near enough to matter."""
-    if minutes is None or minutes > _FORESEEABLE_MIN:
-        return []
-    return [f"at this slope the heap is full in {duration(minutes * 60)}"]
 
 
 def named(found: Comparison, rows: Iterable[Growth]) -> Iterator[Row]:

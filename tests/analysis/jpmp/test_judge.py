@@ -57,7 +57,7 @@ def test_a_lock_that_holds_up_several_threads_in_several_dumps():
     assert (finding.code, finding.severity, finding.class_) == ("lock-contended", "warning", "slow")
     assert (finding.entity.kind, finding.entity.id) == ("lock", "java.lang.Object@1")
     assert finding.entity.inside[:3] == ("process", 7, 42)
-    assert finding.summary.startswith('java.lang.Object@1 holds up 2 threads; held by "the (holder)"')
+    assert finding.summary.startswith('holds up 2 threads; held by "the (holder)"')
     assert finding.evidence == "contended in 3 of 4 dumps; one thread waited at least 1.0 s"
     assert (finding.share, finding.window_s) == (0.75, 9.0)
     assert shlex.split(finding.next) == ["opskit", "jpmp", "7", "--by-thread", "--include", r"^the \(holder\)$"]

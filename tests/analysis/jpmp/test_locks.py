@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opskit.analysis.jpmp.locks import NO_OWNER_IN_DUMP, contention
+from opskit.analysis.jpmp.lock_owners import NO_OWNER_IN_DUMP
+from opskit.analysis.jpmp.locks import contention
 from opskit.jvm.dumps.thread_dump import Lock, Stack, Thread, ThreadDump, Waits
 
 SYNC = "java.util.concurrent.locks.ReentrantLock$NonfairSync"

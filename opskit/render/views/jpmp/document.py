@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from opskit.analysis.jpmp.judge import Locks, Profile, Weighing
     from opskit.analysis.jpmp.locks import ContendedLock, Deadlock, Link, Party
+    from opskit.analysis.jpmp.virtual_waits import StackWaits
     from opskit.collect.jpmp.collect import Facts, Sampled
     from opskit.jvm.dumps.thread_dump import Waits
     from opskit.jvm.profiles import WeightedStack
@@ -79,7 +80,17 @@ _LOCK: Sequence[Field[ContendedLock]] = (
     Field("owner_unknown", help="why owner is null"),
     Field("chain", records(_LINK), help="what the owner waits for, and so on"),
     Field("samples", COUNT, help="dumps in which it is contended"),
+    Field("dumps", COUNT, help="of so many"),
     Field("waited_at_least_s", NUMBER),
+)
+_VIRTUAL_WAITS: Sequence[Field[StackWaits]] = (
+    Field("method", help="that acquires a lock"),
+    Field("caller", help="the application's frame that calls it"),
+    Field("waiters", records(_PARTY)),
+    Field("waiter_count", COUNT, value=lambda group: len(group.waiters)),
+    Field("samples", COUNT, help="dumps in which threads wait there"),
+    Field("dumps", COUNT),
+    Field("lasting", COUNT, help="threads that wait there in all dumps"),
 )
 _FOUND_DEADLOCK: Sequence[Field[Deadlock]] = (
     Field("reported", FLAG, help="by the JVM itself"),
@@ -105,6 +116,10 @@ DOCUMENT: Sequence[Field[Shown]] = (
     Field("cpu_ms", _ROUNDED, value=lambda shown: shown.profile and shown.profile.cpu_ms),
     Field("locks", records(_LOCK), value=lambda shown: shown.locks and shown.locks.contention.locks[: shown.top or None]),
     Field("deadlocks", _DEADLOCKS, value=lambda shown: shown.profile.deadlocks if shown.profile else shown.locks and shown.locks.contention.deadlocks),
+    Field("virtual_waits", records(_VIRTUAL_WAITS), value=lambda shown: shown.locks and shown.locks.by_stack,
+          help="virtual threads that wait for locks which the JVM does not name (JDK 21 to 24)"),
+    Field("virtual_unknown", value=lambda shown: shown.locks and shown.locks.unseen,
+          help="why it is unknown whether virtual threads wait for locks"),
     Field("dialects", list_of(TEXT), value=lambda shown: sentences.dialects(shown.facts)),
     _of_live("samples", records(_SAMPLE), lambda live: zip(live.times_s, live.stops_ms), "of a live run"),
     _of_live("interval_s", NUMBER, lambda live: live.mean_interval_s and round(live.mean_interval_s, 4)),
@@ -151,8 +166,12 @@ def stack_columns(
     return [*weights, Field("stack", TEXT, "stack", frames)]
 
 
-def _owner(lock: ContendedLock) -> str:
-    return party_name(lock.owner) if lock.owner else f"unknown: {lock.owner_unknown}"
+def owner_words(lock: ContendedLock) -> str:
+    """The owner's name; `readers; …` or `unknown: …`."""
+    if lock.owner is not None:
+        return party_name(lock.owner)
+    unknown = lock.owner_unknown or ""
+    return unknown.removeprefix("held by ") if unknown.startswith("held by ") else f"unknown: {unknown}"
 
 
 def _owner_stack(lock: ContendedLock) -> str:
@@ -170,7 +189,7 @@ LOCK_COLUMNS: Sequence[Field[ContendedLock]] = (
         show=lambda value: f"{value:.1f} s" if value is not None and value >= 0.05 else "",
     ),
     Field("lock", TEXT, "lock", lambda lock: lock_name(lock.key)),
-    Field("owner", TEXT, "held by", _owner),
+    Field("owner", TEXT, "held by", owner_words),
     Field("owner_stack", TEXT, "holder stack", _owner_stack, below=lambda lock: lock_name(lock.key)),
     Field(
         "waiters",

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from opskit import shell
 from opskit.analysis.jpmp import stacks
-from opskit.analysis.jpmp.judge import lock_line
+from opskit.analysis.jpmp.judge import lock_line, lock_name, waits_line
 from opskit.errors import UsageError
 from opskit.quantities import percent, plural
 from opskit.records import NamedTuple
-from opskit.render.report import Block, Report
+from opskit.render.report import Block, Listing, Report
 from opskit.render.views.jpmp import sentences
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _GOES_WITH = {
 }
 _LINES = ("text", "folded")  # formats of exact lines: everything else goes to stderr
 _FRAMES_ON_SCREEN = 10
-_LOCK_SENTENCES = 3  # the table has all locks
+_LOCK_SENTENCES = 3  # the table has all locks; on a terminal they stand right below
 
 
 class Look(NamedTuple):
@@ -150,23 +150,39 @@ def _picture_report(
 
 def locks_report(about: About, facts: Facts, locks: Locks, view: View) -> Report:
     """Deadlocks, then the locks that hold up most threads."""
-    from opskit.analysis.jpmp.locks import ASK_FOR_SYNCHRONIZERS
+    from opskit.analysis.jpmp.lock_owners import ASK_FOR_SYNCHRONIZERS
     from opskit.render.views.jpmp.document import DOCUMENT, LOCK_COLUMNS, Shown, deadlock_line
+    from opskit.render.views.jpmp.lock_listing import DETAIL, lock_lines
 
     found = locks.contention
     said = {finding.summary for finding in locks.findings}
+    found_as = {finding.entity.id for finding in locks.findings}
     dead = {link.lock for deadlock in found.deadlocks for link in deadlock.links}
-    held_up = [lock_line(lock) for lock in found.locks[:_LOCK_SENTENCES] if lock.key not in dead]
-    verdict = [*map(deadlock_line, found.deadlocks), *(line for line in held_up if line not in said)]
-    if not (found.locks or found.deadlocks):
-        verdict = ["no thread waits for a lock" if locks.known else sentences.locks_unknown(facts)]
+    most = 1 if view.format == "table" else _LOCK_SENTENCES
+    shown = [lock for lock in found.locks[:_LOCK_SENTENCES] if lock.key not in dead][:most]
+    lines = [lock_line(lock) for lock in shown if lock_name(lock.key) not in found_as]
+    lines += [line for line in (waits_line(group, facts) for group in locks.by_stack) if line not in said]
+    verdict = [*map(deadlock_line, found.deadlocks), *lines]
+    # A pinned thread may wait for a monitor: JDK 21 to 23 do not tell.
+    pinned = any(finding.code == "virtual-threads-pinned" for finding in locks.findings)
+    if not (found.locks or found.deadlocks or locks.by_stack or pinned):
+        verdict = [sentences.no_waits(facts, known=locks.known, unseen=locks.unseen)]
     footer = [
         *sentences.of_load(facts, locks.findings),
         sentences.taken_line(facts, running=False, verbose=view.verbose),
     ]
-    if facts.live is not None and any(lock.owner_unknown == ASK_FOR_SYNCHRONIZERS for lock in found.locks):
+    if locks.unseen is not None and (found.locks or found.deadlocks):
+        footer.insert(0, sentences.virtual_unknown(facts, locks.unseen))
+    if facts.live is not None and any(lock.owner_unknown in ASK_FOR_SYNCHRONIZERS for lock in found.locks):
         finds = shell.command("opskit", "jpmp", facts.live.pid, "--locks", "--synchronizers")
-        footer.append(f"owners of java.util.concurrent locks: {finds}")
-    blocks = [Block(LOCK_COLUMNS, found.locks[: view.top or None], len(found.locks))] if found.locks else []
+        if all(finding.next != finds for finding in locks.findings):
+            footer.append(f"owners of java.util.concurrent locks: {finds}")
+    rows = list(found.locks)
+    if view.format == "table":
+        rows.sort(key=lambda lock: lock.key not in dead)
+    least = sum(lock.key in dead for lock in rows)
+    listing = Listing(lambda lock, detail, width: lock_lines(lock, dead, detail, width), DETAIL, least)
+    chosen = rows[: max(view.top, least if view.format == "table" else 0) if view.top else None]
+    blocks = [Block(LOCK_COLUMNS, chosen, len(rows), listing=listing)] if rows else []
     document = DOCUMENT, Shown(facts, locks=locks, top=view.top)
     return Report(about, blocks, verdict=verdict, footer=footer, findings=locks.findings, document=document)

@@ -175,9 +175,22 @@ def deadlock(waits: Sequence[tuple[str, str, str | None]], which: str = "") -> s
     return f"deadlock of {plural(len(waits), 'thread')}{which}: {'; '.join(said)}"
 
 
-def locks_unknown(facts: Facts) -> str:
-    """The verdict on dumps without lock information."""
-    without = sorted(dialects(facts))
-    hint = "; JDK 21 to 24 do not write it there: an ordinary dump (jpmp without --virtual, jstack) has it"
-    hint = hint if any(dialect.startswith("Thread.dump_to_file") for dialect in without) else ""
-    return f"lock waits are unknown: these dumps ({', '.join(without)}) contain no lock information{hint}"
+def virtual_unknown(facts: Facts, unseen: str) -> str:
+    """Why the waits of virtual threads are unknown, and the command that tells them."""
+    shows = "jcmd PID Thread.dump_to_file -format=json FILE writes them"
+    if facts.live is not None:
+        shows = f"{shell.command('opskit', 'jpmp', facts.live.pid, '--locks', '--virtual')} shows them"
+    return f"the waits of virtual threads are unknown: {unseen}; {shows}"
+
+
+def no_waits(facts: Facts, *, known: bool, unseen: str | None) -> str:
+    """The verdict where no thread waits for a lock, as far as the dumps tell. `unseen`: why they lack virtual threads."""
+    if unseen is not None:
+        return f"no platform thread waits for a lock; {virtual_unknown(facts, unseen)}"
+    if known or (facts.live is not None and facts.live.kind != "virtual"):
+        return "no thread waits for a lock"
+    names = ", ".join(sorted(dialects(facts)))
+    if any(thread.virtual for dump in facts.dumps for thread in dump.threads):
+        both = "" if facts.live is None else f": {shell.command('opskit', 'jpmp', facts.live.pid, '--locks')} has them"
+        return f"no virtual thread waits for a java.util.concurrent lock; {names} of this JDK has no monitors{both}"
+    return f"lock waits are unknown: these dumps ({names}) contain no lock information"

@@ -58,7 +58,7 @@ _EXPLAIN_NONE = {
     "soon": ("threads-nearly-none-left", "rlimit-nearly-used", "jvm-near-memory-limit"),
     "slow": (
         "dentry-share", "lock-contended", "ttsp-dominates", "bias-revocations", "thread-dumps-sampled",
-        "collections-dominate",
+        "collections-dominate", "jvm-gc-cpu",
     ),
     "tidy": (
         "dentry-dropped", "attach-socket-leftover", "attach-trigger-leftover", "hsperf-file-stale", "hsperf-leftover",
@@ -94,6 +94,7 @@ FINDINGS: dict[str, tuple[str, tuple[str, ...]]] = {
     "memory-pressure": ("slow", ("ttsp-dominates", "major-faults", "collections-dominate")),
     "runnable-above-cpus": ("slow", ("ttsp-dominates", "late-to-safepoint")),
     "major-faults": ("slow", ("ttsp-dominates", "late-to-safepoint")),
+    "jvm-cpu-wait": ("slow", ("ttsp-dominates", "late-to-safepoint")),
     "jvm-gc-share": ("slow", ("collections-dominate",)),
     "jvm-cpu-throttled": ("slow", ("jvm-gc-share", "ttsp-dominates")),
     "jvm-heap-above-memory-limit": ("soon", ("jvm-near-memory-limit", "jvm-oom-killed")),

@@ -132,7 +132,8 @@ def _all_jvms(host: Host) -> tuple[list[Jvm], list[str]]:
     """Every HotSpot JVM, and notes on what was not judged."""
     seen = survey(host.fs, host.clock_ticks)
     check_identifiable(host.fs, seen)
-    notes = [*coverage_lines(host.fs, len(seen.scanned), len(seen.denied), len(seen.vanished))]
+    unseen = not seen.jvms  # a JVM whose maps are unreadable is recognized by its threads or command line
+    notes = [*coverage_lines(host.fs, len(seen.scanned), seen.denied, len(seen.vanished), may_be_meant=unseen)]
     others = [jvm for jvm in seen.jvms if jvm.kind != HOTSPOT]
     notes += [f"{jvm.pid} ({jvm.main}) is {_KINDS[jvm.kind]}, and was not judged" for jvm in others]
     return [jvm for jvm in seen.jvms if jvm.kind == HOTSPOT], notes

@@ -139,11 +139,13 @@ class Collector:
         fs = self.host.fs
         foreign = any(isinstance(each.jvm.no_perf, NotPermitted) for each in seen)
         counts = len(found.scanned), len(found.denied), len(found.vanished)
+        # A JVM whose maps are unreadable is recognized by its threads or command line.
+        coverage = coverage_lines(fs, counts[0], found.denied, counts[2], may_be_meant=not seen)
         return Facts(
             seen, before, self._history, *counts,
             users=[self.host.user_name(uid) for uid in sorted(self.ask.uids)],
             advice=how_to_be_allowed(fs, "CAP_SYS_PTRACE CAP_DAC_READ_SEARCH") if foreign else None,
-            coverage=list(coverage_lines(fs, *counts)),
+            coverage=list(coverage),
             complete=fs.is_live or not found.denied,
             killed=tuple(self._killed),
             stalls=slow,

@@ -11,7 +11,8 @@ from opskit.proc.files.stat import parse_stat
 from opskit.proc.pipe_scan import Holder, PipeScan, PipeScanner, fds_in_flight, only
 from opskit.proc.process import command_name, real_uid
 from opskit.proc.rights import how_to_be_allowed
-from opskit.proc.visibility import coverage_lines, hides_processes
+from opskit.proc.visibility import coverage_lines, hides_processes, more_rights_show_more
+from opskit.quantities import plural
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -226,14 +227,22 @@ def _waiting(host: Host, pids: Sequence[int]) -> Iterator[str]:
 
 
 def _notes(host: Host, scan: PipeScan) -> list[str]:
-    notes = list(coverage_lines(host.fs, len(scan.scanned), len(scan.denied), len(scan.vanished)))
+    notes = list(_coverage(host, scan))
     if scan.garbled:
         notes.append(f"{len(scan.garbled)} of these have links that no kernel writes: {scan.garbled[0]}")
     if scan.remote_skipped:
-        notes.append(f"{scan.remote_skipped} fds on network file systems were not looked at: a stat there may hang")
+        notes.append(
+            f"not looked at, since a stat may hang: {plural(scan.remote_skipped, 'fd')} on network file systems"
+        )
     if scan.copied_skipped:
-        notes.append(f"FIFOs among {scan.copied_skipped} fds on files are unknown: a copy has no file types")
+        notes.append(f"FIFOs among {plural(scan.copied_skipped, 'fd')} on files are unknown: a copy has no file types")
     return notes
+
+
+def _coverage(host: Host, scan: PipeScan) -> Iterable[str]:
+    """Missing rights hide pipes from the counts. A process that is guarded from root is named where it may hold an end."""
+    shown = more_rights_show_more()
+    return coverage_lines(host.fs, len(scan.scanned), scan.denied, len(scan.vanished), may_be_meant=shown)
 
 
 def _sample(host: Host, scan: PipeScan, at_s: float) -> Sample:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from opskit.jvm.discover import Jvm
 
 _MOST_LISTED = 40
+_A_PART = "a part of a running JVM's main class or jar"
 
 
 class WhichProcess(UsageError):  # noqa: N818
@@ -52,28 +53,30 @@ def resolve_process(host: Host, word: str, command: str) -> int:
         return pid_of(word)
     from opskit.jvm.discover import find_jvms
 
-    found = find_jvms(host.fs, host.clock_ticks)
-    matching = [jvm for jvm in found if word.lower() in jvm.main.lower()] if word else []
-    named = {jvm.pid: _line(host, jvm) for jvm in matching}
-    if not named and word:
-        # opskit may run as python3, which is no answer to `opskit limits python3`.
-        ours = integer(optional(host.fs.link, "self", default=b"")) if host.fs.is_live else None
-        pids = (pid for pid in host.fs.pids() if pid != ours)
-        named = {pid: f"{pid:>9}  {word}" for pid in pids if command_name(host.fs, pid) == word}
+    pid = _the_jvm(host, word, find_jvms(host.fs, host.clock_ticks))
+    if pid is not None:
+        return pid
+    # opskit may run as python3, which is no answer to `opskit limits python3`.
+    ours = integer(optional(host.fs.link, "self", default=b"")) if host.fs.is_live else None
+    pids = (pid for pid in host.fs.pids() if pid != ours) if word else ()
+    named = [pid for pid in pids if command_name(host.fs, pid) == word]
     if len(named) == 1:
-        return next(iter(named))
+        return named[0]
     if named:
-        listed = _shortened([*named.values()], "give a longer part of the name")
+        listed = _shortened([f"{pid:>9}  {word}" for pid in named], "give a longer part of the name")
         raise WhichProcess(f"{len(named)} processes match {word!r}; give the PID of one", listed)
-    what = f"{word!r} is not a PID or the name of a running JVM or process"
+    what = f"{word!r} is not a PID, {_A_PART} or the name of a process"
     raise WhichProcess(f"{command}: {what}; {shell.command('ps', '-e')} lists them")
 
 
-def resolve_jvm(host: Host, word: str | None) -> int:
-    """The pid of the JVM that is meant; None: the only one that runs. Raises NoSuchProcess, WhichProcess."""
+def resolve_jvm(host: Host, word: str | None, *, or_file: bool = False, may_have_ended: bool = False) -> int:
+    """The pid of the JVM that is meant; None: the only one that runs. Raises NoSuchProcess, WhichProcess.
+
+    `or_file`: a file could have been meant. `may_have_ended`: a PID is accepted as it is.
+    """
     if word is not None and is_pid(word):
         pid = pid_of(word)
-        if not host.fs.exists(pid):
+        if not may_have_ended and not host.fs.exists(pid):
             raise NoSuchProcess(pid, "opskit jvms lists the JVMs")
         return pid
     from opskit.jvm.discover import find_jvms
@@ -84,13 +87,20 @@ def resolve_jvm(host: Host, word: str | None) -> int:
             return found[0].pid
         problem = "which JVM? Give a PID, or a part of its main class or jar" if found else "no JVM is running here"
         raise WhichProcess(problem, _lines(host, found))
-    matching = [jvm for jvm in found if word.lower() in jvm.main.lower()]
-    if len(matching) == 1:
-        return matching[0].pid
-    if matching:
+    jvm = _the_jvm(host, word, found)
+    if jvm is not None:
+        return jvm
+    what = f"{word!r} is not a PID{', a file' if or_file else ''} or {_A_PART}"
+    raise WhichProcess(f"{what}; {'these are running' if found else 'none is running here'}", _lines(host, found))
+
+
+def _the_jvm(host: Host, word: str, found: Sequence[Jvm]) -> int | None:
+    """The pid of the JVM with this in its main class or jar, else with exactly this process name. Raises WhichProcess for several."""
+    matching = [jvm for jvm in found if word.lower() in jvm.main.lower()] if word else []
+    matching = matching or [jvm for jvm in found if command_name(host.fs, jvm.pid) == word]
+    if len(matching) > 1:
         raise WhichProcess(f"{len(matching)} JVMs match {word!r}; give the PID of one", _lines(host, matching))
-    running = ", these are running" if found else "; none is running here"
-    raise WhichProcess(f"{word!r} is in no JVM's main class or jar{running}", _lines(host, found))
+    return matching[0].pid if matching else None
 
 
 def _line(host: Host, jvm: Jvm) -> str:

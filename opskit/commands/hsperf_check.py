@@ -9,7 +9,7 @@ import click
 from opskit.analysis.hsperf_check.judge import judge
 from opskit.analysis.hsperf_check.repairs import Outcome
 from opskit.collect.hsperf_check import Request, collect
-from opskit.collect.targets import resolve_process
+from opskit.collect.targets import resolve_jvm
 from opskit.commands.shared.confirm import agreed
 from opskit.commands.shared.declare import command
 from opskit.commands.shared.options import Duration, option
@@ -34,7 +34,7 @@ def hsperf_check(run: Run, targets: tuple[str, ...], probe: bool, timeout: float
     """Diagnose and repair why jstack, jps or jcmd cannot reach a JVM: sockets and hsperfdata in /tmp."""
     if probe or fix:
         run.host.prove_own()
-    pids = tuple(dict.fromkeys(resolve_process(run.host, word, "hsperf-check") for word in targets))
+    pids = tuple(dict.fromkeys(resolve_jvm(run.host, word, may_have_ended=True) for word in targets))
     ask = Request(pids, probe, timeout or DEFAULT_TIMEOUT_S)
     result = judge(collect(run.host, ask, run.progress))
     shown = view.Shown(result)

@@ -119,11 +119,12 @@ def _refuse_sampling(given: Mapping[str, Any]) -> None:
 
 
 def _pid(run: Run, words: Sequence[str]) -> int:
+    if words:
+        return resolve_jvm(run.host, words[0], or_file=True)
     try:
-        return resolve_jvm(run.host, words[0] if words else None)
+        return resolve_jvm(run.host, None)
     except WhichProcess as unclear:
-        no_file = f" (and there is no such file: {words[0]})" if words else "; or two files"
-        raise WhichProcess(f"{unclear}{no_file}", unclear.lines) from None
+        raise WhichProcess(f"{unclear}; or two files", unclear.lines) from None
 
 
 def _files(words: Sequence[str]) -> tuple[str, ...]:

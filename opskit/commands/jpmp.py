@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from opskit.collect.jpmp.collect import DumpKind, Request, collect, heap_used_by
 from opskit.collect.targets import is_file
 from opskit.commands.shared.declare import command, refuse
 from opskit.commands.shared.options import SAMPLING, SHOW, TOP, Duration, Regex, option
+from opskit.commands.shared.progress import Progress
 from opskit.errors import UsageError
 from opskit.escape import printable
 from opskit.jvm.dumps.thread_dump import STATES
@@ -55,6 +55,7 @@ locks, picture = partial(option, group="Locks"), partial(option, group="Pictures
 @show("--depth", type=click.IntRange(min=1), metavar="N", help="Keep the N frames next to the leaf.")
 @show("--full-names", is_flag=True, help="Keep full class, lambda and module names.")
 @show("--lines", is_flag=True, help="Show the file and line of each frame.")
+@show("-v", "--verbose", is_flag=True, help="Show how the pauses were measured, late samples, the interval.")
 @locks("--locks", is_flag=True, help="Show deadlocks, contended locks, their owners and waiters.")
 @locks("--synchronizers", is_flag=True, help="With --locks: find owners of java.util.concurrent locks (heap walk).")
 @locks("--yes", is_flag=True, help="With --synchronizers: do not ask for confirmation.")
@@ -74,19 +75,18 @@ def jpmp(run: Run, words: tuple[str, ...], **given: Any) -> int:
     detailed = not exact or root is not None or any(given[name] for name in ("on_cpu", "state", "virtual"))
     named = detailed or (run.format == "text" and is_small(words))  # without names large files are read faster
     how = Weighing(Naming(given["full_names"], given["lines"]), selection, root, given["on_cpu"], detailed)
-    view = View(run.format, run.out.terminal, run.top, look_of(given, run.format, run.top))
+    view = View(run.format, run.out.terminal, run.top, look_of(given, run.format, run.top), given["verbose"])
     ask = Request(before=given["diff"], detail="locks" if given["locks"] or named else "stacks")
-    keep: Callable[[int, bytes], None] | None = None
+    keep, progress = None, Progress(run.host)
     if words and is_file(words[0]):
         refuse(given, _LIVE_ONLY, "goes with a live JVM, not with files")
         ask = ask._replace(files=words)
     else:
-        ask = _live(run.host, words, given, ask._replace(cpu=named and not given["virtual"]))
-        keep = _keeper(run.host, ask, given["save"])
-    try:
+        whole = given["on_cpu"] or given["save"] is not None or run.format in ("folded", *PICTURES)
+        ask = _live(run.host, words, given, ask._replace(cpu=named and not given["virtual"], to_the_end=whole))
+        keep = _keeper(run.host, ask, given["save"], progress)
+    with progress:
         facts = collect(run.host, ask, dump_virtual=_dump_virtual, keep=keep)
-    finally:
-        _progress("")
     _say(asides(facts))
     live, code = facts.live, 0
     if live is None or live.dumps:
@@ -118,7 +118,7 @@ def _live(host: Host, words: tuple[str, ...], given: Mapping[str, Any], ask: Req
     return ask._replace(pid=pid, schedule=schedule, kind=kind, timeout_s=given["timeout"])
 
 
-def _keeper(host: Host, ask: Request, folder: str | None) -> Callable[[int, bytes], None]:
+def _keeper(host: Host, ask: Request, folder: str | None, progress: Progress) -> Callable[[int, bytes], None]:
     """What to do with each raw dump: write it to the folder of --save, show progress on a terminal."""
     from opskit.actions.outfile import dump_saver
 
@@ -128,14 +128,9 @@ def _keeper(host: Host, ask: Request, folder: str | None) -> Callable[[int, byte
     def keep(number: int, dump: bytes) -> None:
         if save is not None:
             save(number, dump)
-        _progress(f"sample {number} of {ask.schedule.samples}; Ctrl-C shows what there is so far")
+        progress.sampled(number, ask.schedule.samples, ask.schedule.planned_s)
 
     return keep
-
-
-def _progress(line: str) -> None:
-    if sys.stderr.isatty():
-        click.echo(f"\r\x1b[K{line}", err=True, nl=False)
 
 
 def _dump_virtual(*of_jvm: Any) -> bytes:

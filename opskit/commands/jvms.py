@@ -8,7 +8,7 @@ import click
 
 from opskit.analysis.jvms import judge
 from opskit.collect.jvms import Collector, Request
-from opskit.collect.targets import resolve_process
+from opskit.collect.targets import resolve_jvm
 from opskit.commands.shared.declare import command
 from opskit.commands.shared.options import SHOW, TOP, USERS, WINDOWED, option
 from opskit.render.views import jvms as view
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @option("--show-properties", is_flag=True, group=SHOW, help="Show these values, too: they may hold passwords.")
 def jvms(run: Run, targets: tuple[str, ...], sort: str, vm_args: bool, show_properties: bool) -> int:
     """List JVMs: CPU, heap, memory limit, time in GC and at safepoints, whether jstack and opskit can attach."""
-    pids = tuple(dict.fromkeys(resolve_process(run.host, word, "jvms") for word in targets))
+    pids = tuple(dict.fromkeys(resolve_jvm(run.host, word, may_have_ended=True) for word in targets))
     if run.window_s is not None:
         run.host.prove_moving("-i/--interval")
     ask = Request(pids, run.uids, run.window_s, history=run.watching and run.format == "json")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opskit.analysis.safepoints.stops import Moment, Window, moment_of
-from opskit.collect.targets import WhichProcess, is_file, is_pid, resolve_jvm
+from opskit.collect.targets import is_file, is_pid, resolve_jvm
 from opskit.commands.shared.declare import command
 from opskit.commands.shared.options import SAMPLING, TOP, Duration, option
 from opskit.commands.shared.output import exit_code
@@ -123,7 +123,9 @@ def _live(run: Run, targets: tuple[str, ...], interval_s: float, count: int | No
         elif streamed:
             out.write(view.newest_line(facts))
 
-    facts = collect(run.host, Request(_jvm(run, next(iter(targets), None)), interval_s, count), seen)
+    facts = collect(
+        run.host, Request(resolve_jvm(run.host, next(iter(targets), None), or_file=True), interval_s, count), seen
+    )
     last = report(judge(facts))
     if streamed:
         out.write("".join(f"{line}\n" for line in view.closing_lines(judge(facts))))
@@ -135,12 +137,3 @@ def _live(run: Run, targets: tuple[str, ...], interval_s: float, count: int | No
     if facts.ended is not None and not isinstance(facts.ended, NoSuchProcess):
         return _FAILED
     return _INTERRUPTED if facts.interrupted else exit_code(last)
-
-
-def _jvm(run: Run, name: str | None) -> int:
-    try:
-        return resolve_jvm(run.host, name)
-    except WhichProcess as error:
-        if name is None:
-            raise
-        raise WhichProcess(f"there is no file {name}, and {error}", error.lines) from None

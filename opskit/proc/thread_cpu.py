@@ -1,21 +1,29 @@
-"""CPU time of each thread of a process, by the thread ids of its own pid namespace (those that a JVM prints)."""
+"""CPU time and run queue waits of each thread of a process, by the thread ids of its own pid namespace (those that a JVM prints)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput
-from opskit.proc.files.schedstat import parse_schedstat
+from opskit.proc.files.schedstat import SchedStat, parse_schedstat
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.files.status import parse_status
 from opskit.proc.fs import DENIED, GONE, ProcFS, optional
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+class ThreadTimes(NamedTuple):
+    """Since the start of each thread, in ms: on a CPU, and waiting for one (only where the kernel counts that)."""
+
+    used_ms: dict[int, float]
+    waited_ms: dict[int, float]
+
+
 class ThreadCpu:
-    """Reads the CPU time of all threads repeatedly: ns from schedstat, 10 ms ticks from stat without it."""
+    """Reads the times of all threads repeatedly: ns from schedstat, 10 ms ticks from stat without it."""
 
     def __init__(self, fs: ProcFS, pid: int, clock_ticks: int) -> None:
         self.fs, self.pid, self.clock_ticks = fs, pid, clock_ticks
@@ -23,15 +31,18 @@ class ThreadCpu:
         status = fs.maybe(parse_status, pid, "status")
         self._nested = status is not None and len(status.ns_pids) > 1
 
-    def read(self) -> dict[int, float]:
-        """CPU ms since the start of each thread; empty if the process has ended."""
-        used = {}
+    def read(self) -> ThreadTimes:
+        """The times of all threads; empty if the process has ended."""
+        times = ThreadTimes({}, {})
         for tid in self._tids():
             try:
-                used[self._inner_id(tid)] = self._used_ms(tid)
+                inner, found = self._inner_id(tid), self._schedstat(tid)
             except (*GONE, DENIED, BadInput):
                 continue  # the thread ended meanwhile
-        return used
+            times.used_ms[inner] = found.cpu_ms
+            if found.wait_ms is not None:
+                times.waited_ms[inner] = found.wait_ms
+        return times
 
     def names(self, wanted: Iterable[int]) -> dict[int, str]:
         """The names of these threads, cut to 15 bytes by the kernel."""
@@ -47,12 +58,12 @@ class ThreadCpu:
     def _tids(self) -> list[int]:
         return optional(self.fs.tids, self.pid, default=[])
 
-    def _used_ms(self, tid: int) -> float:
+    def _schedstat(self, tid: int) -> SchedStat:
         try:
             return self.fs.load(parse_schedstat, self.pid, "task", tid, "schedstat")
         except (*GONE, BadInput):
             stat = self.fs.load(parse_stat, self.pid, "task", tid, "stat")
-            return (stat.user_ticks + stat.system_ticks) * 1000 / self.clock_ticks
+            return SchedStat((stat.user_ticks + stat.system_ticks) * 1000 / self.clock_ticks, None)
 
     def _inner_id(self, tid: int) -> int:
         if not self._nested:

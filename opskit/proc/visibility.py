@@ -11,11 +11,12 @@ from opskit.proc.rights import RUN_AS_ROOT, how_to_be_allowed, missing, read_rig
 from opskit.quantities import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from opskit.proc.fs import ProcFS
 
 PERMISSION_DENIED = "permission denied"
+_NAMED = 5
 
 
 def why_unread(error: Exception) -> str:
@@ -25,11 +26,18 @@ def why_unread(error: Exception) -> str:
     return PERMISSION_DENIED if isinstance(error, DENIED) else str(error)
 
 
-def coverage_lines(fs: ProcFS, scanned: int, denied: int, vanished: int) -> Iterator[str]:
-    """A sentence for each group of processes that is missing."""
-    if denied:
+def coverage_lines(
+    fs: ProcFS, scanned: int, denied: Sequence[int], vanished: int, *, may_be_meant: bool = True
+) -> Iterator[str]:
+    """A sentence for each group of processes that is missing.
+
+    `may_be_meant`: whether the answer may be among the `denied` PIDs. Few of them are named.
+    """
+    if denied and (may_be_meant or not fs.is_live):
         advice = _to_see_them(fs) if fs.is_live else "this copy does not hold their files"
-        yield f"{denied:,} of {scanned + denied:,} processes could not be read; {advice}"
+        named = f" ({', '.join(map(str, denied))})" if fs.is_live and len(denied) <= _NAMED else ""
+        count = scanned + len(denied)
+        yield f"{len(denied):,} of {plural(count, 'process', 'processes')} could not be read{named}; {advice}"
     if vanished:
         yield f"{plural(vanished, 'process', 'processes')} vanished during the scan"
     load = fs.maybe(parse_loadavg, "loadavg") if hides_processes(fs) else None
@@ -40,6 +48,12 @@ def coverage_lines(fs: ProcFS, scanned: int, denied: int, vanished: int) -> Iter
 def _to_see_them(fs: ProcFS) -> str:
     advice = how_to_be_allowed(fs, "CAP_SYS_PTRACE")
     return f"{RUN_AS_ROOT} to see them" if advice == RUN_AS_ROOT else advice
+
+
+def more_rights_show_more() -> bool:
+    """Whether processes are unreadable because opskit lacks rights. Otherwise they are guarded from everybody."""
+    rights = read_rights()
+    return rights is None or not rights.in_initial_user_namespace or bool(missing(rights.effective, "CAP_SYS_PTRACE"))
 
 
 def hides_processes(fs: ProcFS) -> bool:

@@ -57,7 +57,10 @@ def test_a_process_is_found_by_its_jvms_class_or_its_exact_name(tree, host):
     assert resolve_process(host, "nginx", "pipes") == 300
     assert resolve_process(host, "7", "pipes") == 7
     for word in ("nginx-h", ""):
-        with pytest.raises(UsageError, match="is not a PID or the name of a running JVM or process; ps -e lists them"):
+        with pytest.raises(
+            UsageError,
+            match="is not a PID, a part of a running JVM's main class or jar or the name of a process; ps -e lists them",
+        ):
             resolve_process(host, word, "pipes")
     tree.process(42, ("nginx",), threads=1)
     with pytest.raises(UsageError, match="2 processes match 'nginx'; give the PID of one") as which:
@@ -75,7 +78,9 @@ def test_a_part_of_the_main_class_or_jar_is_enough(tree, host):
         resolve_jvm(host, "k")
     assert [line.split()[0] for line in caught.value.lines] == ["40", "60"]
     assert caught.value.lines[0].endswith("  kafka.Kafka")
-    with pytest.raises(UsageError, match="'zookeeper' is in no JVM's main class or jar, these") as caught:
+    with pytest.raises(
+        UsageError, match="'zookeeper' is not a PID or a part of a running JVM's main class or jar; these are"
+    ) as caught:
         resolve_jvm(host, "zookeeper")
     assert len(caught.value.lines) == 3
 
@@ -108,3 +113,19 @@ def test_opskit_itself_is_never_meant():
         assert resolve_process(Host(fs), command_name(fs, ours), "pipes") != ours
     except WhichProcess as which:
         assert all(line.split()[0] != str(ours) for line in which.lines)  # noqa: PT017
+
+
+def test_a_jvm_is_also_found_by_its_process_name(tree, host):
+    """`java` is in no main class; a file could have been meant where the command takes files; an ended PID where it left files."""
+    tree.process(40, ("java", "kafka.Kafka"), maps=LIBJVM)
+    tree.process(41, ("java-helper",), threads=1)
+    assert resolve_jvm(host, "java") == resolve_process(host, "java", "pipes") == 40
+    assert resolve_jvm(host, "999", may_have_ended=True) == 999
+    with pytest.raises(
+        UsageError, match="'x' is not a PID, a file or a part of a running JVM's main class or jar; these"
+    ):
+        resolve_jvm(host, "x", or_file=True)
+    tree.process(50, ("java", "org.kafka.Connect"), maps=LIBJVM)
+    for find in (lambda: resolve_jvm(host, "kafka"), lambda: resolve_process(host, "kafka", "limits")):
+        with pytest.raises(UsageError, match="2 JVMs match 'kafka'; give the PID of one"):
+            find()

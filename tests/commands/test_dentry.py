@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from dentrytrees import HEAD_2, MERGED, OLD, POST, TODAY, line_2
 from hostcaches import LOOK_FOR_ABSENT, dentry_slab_pages, in_some_run, numbers_of_dentry_state, without_a_drop
+from nextsteps import try_next
 from stracing import traced
 from terminal import on_terminal
 from trees import steady
@@ -59,7 +60,8 @@ def test_the_sentence_of_a_machine_full_of_negative_entries(inprocess, tree):
     )
     assert [finding["code"] for finding in found["findings"]] == ["dentry-negative", "dentry-cgroup", "dentry-dropped"]
     assert found["findings"][0]["entity"]["kind"] == "host"
-    assert found["findings"][0]["next"] == "opskit dentry --culprit"
+    assert try_next(found["findings"], "dentry-negative") == "opskit dentry --culprit"
+    assert try_next(found["findings"], "dentry-dropped").startswith("grep -rs drop_caches ")
     assert found["findings"][1]["subject"] == "/kubepods/pod1"
     assert (found["findings"][1]["entity"]["kind"], found["findings"][1]["entity"]["id"]) == (
         "cgroup",
@@ -190,6 +192,9 @@ def test_check(inprocess, tree, percent, code):
     done = inprocess("dentry", "--root", tree(TODAY), "--check", percent)
     assert done.code == code
     assert ("dentry-share" in done.out) == bool(code)
+    if code:
+        found = document(inprocess, "--root", tree(TODAY), "--check", percent, code=WARNINGS)
+        assert try_next(found["findings"], "dentry-share") == "opskit dentry --culprit"
 
 
 def test_check_where_the_slabs_are_not_known(inprocess, tree):

@@ -18,6 +18,7 @@ import jvms
 import pytest
 from attaching import remove_dead_socket
 from jvmtree import LIBJVM, PROGRAM, Tree
+from nextsteps import try_next
 from stracing import ACTS, OPENS, traced
 from users import reserved_user
 
@@ -376,6 +377,7 @@ def test_hsperfdata_deleted_replaced_linked_cut(check, workload, passwd_user, tm
     os.link(app.counters, link)
     code, document = check(app.pid, "--fix", "--yes")
     assert (code, codes(document)) == (1, {"hsperf-file-links"})
+    try_next(document["findings"], "hsperf-file-links")
     link.unlink()
     size = os.stat(app.counters).st_size
     os.truncate(app.counters, size + 5)
@@ -493,6 +495,8 @@ def test_tmp(check, workload, passwd_user, code):
     fixes = [finding["fix"] or "" for finding in document["findings"]]
     assert all(fix.startswith("df ") for fix in fixes if "/proc/" in fix), fixes  # others may turn that path elsewhere
     assert exit_code == (0 if code == "tmp-private" else 1)
+    if code == "tmp-full":
+        try_next(document["findings"], "tmp-full")
     works = fates(document)["jstack of JDK 11+ as root"]
     assert works is (code in ("tmp-private", "tmp-not-sticky", "tmp-setgid"))
     assert fates(document)["jstack of JDK 8 as root"] is False
@@ -619,7 +623,7 @@ def test_what_cannot_be_checked(inprocess, spawn):
     for words, says in (
         ((other.pid,), "is not a JVM"),
         ((2**22 - 1,), "no process 4194303"),
-        (("nosuch",), "not a PID or the name of a running JVM"),
+        (("nosuch",), "not a PID or a part of a running JVM's main class or jar"),
         (("--yes",), "--yes goes with --fix"),
         (("--timeout", "3"), "--timeout goes with --probe"),
         (("--probe", "--timeout", "abc"), "is not a duration"),
@@ -661,7 +665,7 @@ def test_a_jvm_by_its_name(inprocess, tmp_path):
     assert [finding["code"] for finding in document["findings"]] == []
     done = inprocess("--root", tmp_path, "hsperf-check", "example")
     assert (done.code, done.out) == (2, "")
-    assert "2 processes match 'example'" in done.err
+    assert "2 JVMs match 'example'" in done.err
 
 
 def test_what_the_safety_table_says(workload):

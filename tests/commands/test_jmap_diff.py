@@ -19,6 +19,7 @@ import jvms
 import pytest
 from histotext import POST, text
 from imports import HEAVY, imported
+from nextsteps import try_next
 from stracing import ACTS, OPENS, traced
 
 from opskit.host import Host
@@ -417,7 +418,7 @@ def test_it_starts_the_listener_and_does_nothing_else(workload, saved):
     assert traced("jmap-diff", *saved(BEFORE, AFTER), calls=(*OPENS, *ACTS, "connect")).acting() == []
 
 
-def test_the_leak_is_the_first_suspect(opskit, workload, jvm_version):
+def test_the_leak_is_the_first_suspect(opskit, workload, jvm_version, tmp_path):
     """One class leaks 1 MB a second beside a churning cache: a warning, ranked first, with a forecast for the heap."""
     jvm = workload("leak=1000000", "cache=3000", "allocate=3000000", version=jvm_version, options=("-Xmx96m",))
     done = opskit("jmap-diff", jvm.pid, "--live", "--yes", "-i", "0.5s", "-c", "6", "-f", "json")
@@ -436,7 +437,8 @@ def test_the_leak_is_the_first_suspect(opskit, workload, jvm_version):
     ]
     assert (warning["code"], warning["severity"]) == ("class-keeps-growing", "warning")
     assert (warning["entity"]["kind"], warning["entity"]["id"]) == ("process", str(jvm.pid))
-    assert warning["next"] == f"jcmd {jvm.pid} GC.heap_dump FILE"
+    file = str(tmp_path / "heap.hprof")
+    assert try_next([warning], "class-keeps-growing", FILE=file) == f"jcmd {jvm.pid} GC.heap_dump FILE"
     assert warning["window_s"] > 2
     assert any("at this slope the heap is full in" in line for line in found["verdict"])
 

@@ -12,6 +12,7 @@ import time
 import jvms
 import pytest
 import servers
+from nextsteps import try_next
 
 pytestmark = pytest.mark.xdist_group("JVMs by PID")
 MIB = 1 << 20
@@ -135,11 +136,12 @@ def test_buffers_and_deflaters_that_come_and_go(inprocess):
     assert (code, found["findings"]) == (0, [])
 
 
-def test_a_full_heap(inprocess, workload):
+def test_a_full_heap(inprocess, workload, tmp_path):
     """It is named from its first comparison on, without any growth."""
     jvm = workload("retain=1380000", options=("-Xmx40m", "-Xmn2m", SERIAL))
     found, code = look(inprocess, jvm, "--live", "-c", "2", "-i", "0.2")
     assert (code, codes(found)) == (1, ["heap-nearly-full"])
+    try_next(found["findings"], "heap-nearly-full", FILE=str(tmp_path / "heap.hprof"))
     assert "the heap is nearly full: 3" in " ".join(found["verdict"])
 
 

@@ -131,9 +131,9 @@ def test_it_starts_the_listener_and_does_nothing_else(workload):
 
 
 def test_without_hsperfdata_the_wall_time_is_the_bound(inprocess, workload):
-    """And it is said to be one."""
+    """And it is said to be one; -v says how it was measured."""
     jvm = workload("sleep=2", options=("-Xmx64m", "-XX:-UsePerfData"))
-    done = inprocess("jpmp", jvm.pid, 2, 0.1, "-f", "table", *TIMEOUT)
+    done = inprocess("jpmp", jvm.pid, 2, 0.1, "-f", "table", "-v", *TIMEOUT)
     assert done.code == 0
     assert "sampling paused the JVM for at most" in done.out
     assert "the dumps' wall time" in done.out
@@ -144,7 +144,7 @@ def test_the_name_of_its_class_will_do(inprocess, workload):
     jvm = workload("sleep=2", properties=("-Dx=y",))
     done = inprocess("jpmp", "No" + "SuchClass", 1)
     assert done.code == 2
-    assert "is not a file, and not part of a running JVM's main class or jar" in done.err
+    assert "is not a PID, a file or a part of a running JVM's main class or jar" in done.err
     assert inprocess("jpmp", jvm.pid, 1, *TIMEOUT).code == 0
 
 
@@ -194,16 +194,20 @@ def test_a_jvm_that_exits_half_way(workload, tmp_path):
 
 
 def test_on_a_terminal(workload):
-    """A progress line, then a table that fits: hot stacks, the idle ones counted, what it cost."""
+    """A line that counts down and is erased, then a table that fits: hot stacks, the idle ones counted, what it cost."""
     jvm = workload("burn=1", "sleep=10", "park=5")
-    code, shown = on_terminal("jpmp", str(jvm.pid), "3", "0.1", *TIMEOUT, rows=40, columns=100, env={"NO_COLOR": "1"})
+    words = ("jpmp", str(jvm.pid), "3", "2", *TIMEOUT)
+    code, shown = on_terminal(*words, rows=40, columns=100, env={"NO_COLOR": "1"})
     assert code == 0
-    assert "sample 1 of 3" in shown
-    table = shown.rpartition("\x1b[K")[2]
+    assert "\x1b[Ksample 1 of 3; 4 s left; Ctrl-C prints what there is so far" in shown
+    assert "\x1b[Ksample 1 of 3; 3 s left" in shown
+    progress, _, table = shown.rpartition("\x1b[K")
+    assert "\n" not in progress
+    assert "s left" not in table
     assert "idle stacks hidden; --idle shows them" in table
     assert "parkForever" not in table
     assert "sampling paused the JVM for" in table
-    assert "hsperfdata" in table
+    assert "hsperfdata" not in table
     rows = [line for line in table.splitlines() if "   " in line or "──" in line]  # sentences the terminal wraps
     assert len(rows) > 1
     assert max(map(len, rows)) <= 100

@@ -49,7 +49,8 @@ def test_a_deadlock_over_monitors_is_named_with_its_threads(inprocess, workload,
     assert cycle(deadlock) == {("deadlock-A", "deadlock-B"), ("deadlock-B", "deadlock-A")}
     assert deadlock["reported"]
     assert [lock["held_up"] for lock in document["locks"]] == [2, 2]
-    assert [lock["samples"] for lock in document["locks"]] == [2, 2]
+    assert [lock["samples"] for lock in document["locks"]] == [1, 1]
+    assert (document["ended"], document["sample_count"]) == ("deadlock", 1)
     text = inprocess("jpmp", running.pid, 1, "--locks").out
     assert text.startswith("deadlock of 2 threads: ")
 

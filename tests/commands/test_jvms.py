@@ -116,7 +116,7 @@ def test_order_and_choice(inprocess, machine):
     ("words", "message"),
     [
         (("999",), "no process 999: opskit jvms lists the JVMs"),
-        (("abc",), "jvms: 'abc' is not a PID or the name of a running JVM or process"),
+        (("abc",), "'abc' is not a PID or a part of a running JVM's main class or jar"),
         (("80",), r"80 \(nginx\) is not a JVM"),
         (("-u", "no-such-user"), "-u no-such-user: no such user"),
         (("--sort", "size"), "'size' is not one of"),
@@ -336,7 +336,7 @@ def test_a_jvm_by_its_name(inprocess, machine):
     assert row["pid"] == 50
     done = inprocess("jvms", "java", *root)
     assert (done.code, done.out) == (2, "")
-    assert "4 processes match 'java'; give the PID of one" in done.err
+    assert "4 JVMs match 'java'; give the PID of one" in done.err
 
 
 def test_a_target_that_ends_ends_the_watch(workload):

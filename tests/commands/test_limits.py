@@ -681,7 +681,7 @@ def test_a_process_by_its_name(inprocess, tree):
     assert "4243" in done.err
     none = inprocess("limits", "apple", "--root", root)
     assert none.code == 2
-    assert "'apple' is not a PID or the name of a running JVM or process" in none.err
+    assert "'apple' is not a PID, a part of a running JVM's main class or jar or the name of a process" in none.err
 
 
 def test_a_tree_without_a_process_of_ours_wants_a_pid(inprocess, tree):

@@ -826,7 +826,7 @@ def test_a_path_in_a_captured_tree_is_not_looked_up_here(inprocess, tree, tmp_pa
     }
     done = inprocess("pipes", "--fifos", "--root", tree(files))
     assert done.out == "      1 pipe:[7]\n1 pipe using 1 fd\n"
-    assert done.err == "FIFOs among 1 fds on files are unknown: a copy has no file types\n"
+    assert done.err == "FIFOs among 1 fd on files are unknown: a copy has no file types\n"
 
 
 def test_a_tree_that_was_copied_half(inprocess, tree):

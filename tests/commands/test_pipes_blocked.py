@@ -11,6 +11,7 @@ import sys
 import time
 
 import pytest
+from nextsteps import try_next
 from terminal import on_terminal
 
 from opskit.analysis.finding import is_failure
@@ -136,7 +137,8 @@ def test_ends_of_file_that_cannot_come(inprocess, bash, spawn, tmp_path):
     assert (found[polls.pid].code, found[polls.pid].severity) == (MISSING, "warning")
     assert f", which cannot come while sleep[{polls.line}] holds the write end" in found[polls.pid].summary
     sleep, pid = next(iter(pids.values()))
-    shown = subprocess.run(shlex.split(found[pid].next), capture_output=True, text=True, check=True).stdout
+    closer = try_next([found[pid]], "pipe-end-of-file-missing")
+    shown = subprocess.run(shlex.split(closer), capture_output=True, text=True, check=True).stdout
     assert "sleep 600" in shown
     hint = f"cat[{pid}] waits for data from pipe:["
     assert hint in inprocess("pipes", pid).err
@@ -224,6 +226,7 @@ def test_processes_that_are_blocked_in_open_of_a_fifo(inprocess, spawn, tmp_path
     for pid, (path, side, other) in waiting.items():
         said = found[pid]
         assert (said.code, said.severity) == (OPEN, "warning" if side == "writer" else "note")
+        try_next([said], "fifo-open-blocked")
         assert said.summary == (
             f"{side} {python}[{pid}] is blocked in open() of the FIFO {path}: no process has it open for {other}"
         )

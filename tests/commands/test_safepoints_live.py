@@ -12,6 +12,7 @@ from pathlib import Path
 
 import jvms
 import pytest
+from nextsteps import try_next
 from stracing import ACTS, OPENS, traced
 from terminal import on_terminal
 
@@ -66,6 +67,9 @@ def test_a_thread_that_does_not_stop_is_named(inprocess, workload, jvm_version):
         assert time.monotonic() < deadline, document
     assert document["late_thread"] == "hog"
     assert document["findings"][0]["code"] == "safepoint-not-reached"
+    # A JVM in this state gives no thread dump, and no advice asks for one.
+    assert try_next(document["findings"], "safepoint-not-reached") == f"top -H -p {jvm.pid}"
+    assert all("jpmp" not in (finding["next"] or "") for finding in document["findings"])
     assert "(TTSP) dominates: a safepoint was requested and has not been reached" in document["verdict"][0]
 
 
@@ -95,7 +99,7 @@ def test_late_threads_dominate_in_the_log(inprocess, workload, tmp_path):
     options = (
         "-Xmx128m", *jvms.HOG_OPTIONS, f"-Xlog:safepoint:file={path}", "-XX:+SafepointTimeout", "-XX:SafepointTimeoutDelay=200",
     )  # fmt: skip
-    workload("hog", "gc=200", version=17, options=options)
+    jvm = workload("hog", "gc=200", version=17, options=options)
     deadline = time.monotonic() + 120
     while "End of list" not in path.read_text():
         assert time.monotonic() < deadline
@@ -103,6 +107,10 @@ def test_late_threads_dominate_in_the_log(inprocess, workload, tmp_path):
     document = json.loads(inprocess("safepoints", path, "-f", "json").out)
     assert document["late_threads"] == {"hog": 1}
     assert document["findings"][0]["code"] == "late-to-safepoint"
+    assert try_next(document["findings"], "late-to-safepoint", PID=jvm.pid) == "top -H -p PID"
+    # Nor does it answer to a probe: its advice needs no answer either.
+    probed = json.loads(inprocess("hsperf-check", jvm.pid, "--probe", "--timeout", "1s", "-f", "json").out)
+    assert try_next(probed["findings"], "attach-probe-failed") == f"opskit safepoints {jvm.pid}"
 
 
 def seen(inprocess, jvm, *codes):
@@ -140,6 +148,7 @@ def test_a_jvm_held_back_by_its_cpu_quota(inprocess, cgroup, workload):
     assert 0 < document["throttled_periods"] <= after[1] - before[1]
     assert f"{document['throttled_periods']} more throttled periods" in found["cpu-throttled"]["evidence"]
     assert document["findings"][0]["code"] == "cpu-throttled"
+    try_next(document["findings"], "cpu-throttled")
 
 
 def test_a_jvm_short_of_memory(inprocess, cgroup, workload, tmp_path):
@@ -162,6 +171,8 @@ def test_a_jvm_short_of_memory(inprocess, cgroup, workload, tmp_path):
     who = "tasks somewhere on the machine" if of_machine else "tasks of its cgroup"
     assert found["memory-pressure"]["summary"].startswith(f"{who} waited for memory")
     assert 0.05 <= document["memory_pressure_share"] <= 1
+    assert try_next(document["findings"], "memory-pressure") == "vmstat 1"
+    assert try_next(document["findings"], "major-faults") == "vmstat 1"
     (tmp_path / "mapped").unlink()  # half a gigabyte, which is free when the JVM is gone
     stat = Path(f"/proc/{jvm.pid}/stat").read_text()
     assert 0 < document["major_faults"] <= int(stat.rpartition(")")[2].split()[9])
@@ -176,6 +187,7 @@ def test_more_threads_than_cpus(inprocess, workload, spawn):
     document, found = seen(inprocess, jvm, "runnable-above-cpus")
     assert document["runnable"] - 1 > cpus
     assert f"on average for {cpus}" in found["runnable-above-cpus"]["summary"]
+    assert try_next(document["findings"], "runnable-above-cpus") == "top"
 
 
 def test_pressure_is_its_own_cgroups(inprocess, cgroup, workload):
@@ -242,7 +254,7 @@ def test_the_jvm_may_be_named_by_its_main_class(inprocess, workload):
     jvm = workload("sleep=1", properties=("-Dx=y",))
     done = inprocess("safepoints", "nosuchthing.log")
     assert done.code == 2
-    assert "there is no file nosuchthing.log" in done.err
+    assert "'nosuchthing.log' is not a PID, a file or a part of a running JVM's main class or jar" in done.err
     assert str(jvm.pid) in done.err
 
 

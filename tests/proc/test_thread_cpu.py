@@ -20,7 +20,7 @@ def test_threads_of_another_pid_namespace_go_by_their_inner_ids(tree):
         {
             "proc/7/status": "Name:\tjava\nNSpid:\t7\t1\n",
             "proc/7/task/7/status": "NSpid:\t7\t1\n",
-            "proc/7/task/7/schedstat": "2000000 0 1\n",
+            "proc/7/task/7/schedstat": "2000000 5000000 1\n",
             "proc/7/task/8/status": "NSpid:\t8\t2\n",
             "proc/7/task/8/stat": STAT,
             "proc/7/task/8/comm": "GC Thread#0\n",
@@ -28,7 +28,7 @@ def test_threads_of_another_pid_namespace_go_by_their_inner_ids(tree):
         }
     )
     cpu = ThreadCpu(ProcFS(f"{root}/proc", str(root)), 7, 100)
-    assert cpu.read() == {1: 2.0, 2: 3550.0}
+    assert cpu.read() == ({1: 2.0, 2: 3550.0}, {1: 5.0})
     assert cpu.names([2, 99]) == {2: "GC Thread#0"}
 
 
@@ -36,7 +36,7 @@ def test_a_process_that_has_ended_has_no_threads(tree):
     """It may end between any two reads."""
     root = tree({"proc/7/stat": STAT})
     cpu = ThreadCpu(ProcFS(f"{root}/proc", str(root)), 8, 100)
-    assert (cpu.read(), cpu.names([8])) == ({}, {})
+    assert (cpu.read(), cpu.names([8])) == (({}, {}), {})
 
 
 def test_a_real_thread_that_burns():
@@ -54,10 +54,10 @@ def test_a_real_thread_that_burns():
     thread.start()
     try:
         assert ready.wait(120)
-        read = ThreadCpu(ProcFS(), os.getpid(), os.sysconf("SC_CLK_TCK")).read()
+        read = ThreadCpu(ProcFS(), os.getpid(), os.sysconf("SC_CLK_TCK")).read().used_ms
     finally:
         done.set()
         thread.join()
     [(tid, burned)] = used.items()
     assert read[tid] == pytest.approx(burned, abs=20)
-    assert ThreadCpu(ProcFS(), os.getpid(), 100).read().keys() >= {os.getpid()}
+    assert ThreadCpu(ProcFS(), os.getpid(), 100).read().used_ms.keys() >= {os.getpid()}

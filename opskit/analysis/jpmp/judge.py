@@ -81,6 +81,7 @@ def judge(facts: Facts, how: Weighing) -> Profile:
             *_pinned(facts),
             *(_reported_deadlock(facts, deadlock) for deadlock in deadlocks),
             *_pool_findings(facts, pools),
+            *_load_findings(facts),
         ],
         None if before is None else weighing.select(before, how.selection),
         pools,
@@ -103,6 +104,14 @@ def _pool_findings(facts: Facts, pools: Overview | None) -> list[Finding]:
     from opskit.analysis.jpmp.exhaustion import findings_of
 
     return [] if pools is None else findings_of(pools, _process(facts), partial(_jpmp, facts))
+
+
+def _load_findings(facts: Facts) -> list[Finding]:
+    if facts.live is None:
+        return []
+    from opskit.analysis.jpmp.load import judge_load
+
+    return [*judge_load(facts.live)]
 
 
 def _pinned(facts: Facts) -> list[Finding]:
@@ -178,6 +187,8 @@ def judge_locks(facts: Facts, naming: weighing.Naming = weighing.SHORT_NAMES) ->
         found = with_virtual(found, contention(virtual, live.virtual_times_s, naming))
     by_stack = waits_by_stack([dump for dump in virtual if not _names_locks(dump)], naming)
     findings = [*_lock_findings(facts, found), *(_waits(facts, group) for group in by_stack if is_lasting(group))]
+    # A shortage of CPUs is no answer to a question about locks.
+    findings += [finding for finding in _load_findings(facts) if finding.code != "jvm-cpu-wait"]
     return Locks(found, known, findings, by_stack, _unseen(facts), _pools(facts))
 
 
@@ -256,7 +267,8 @@ def _contended(facts: Facts, lock: ContendedLock) -> Finding:
     elif facts.live is not None and (caller := application_frame(lock.waiters[0].frames)):
         closer = _stacks_of(facts, frame_name(caller), virtual=lock.waiters[0].virtual)
         others = _others_there(facts, frame_name(caller))
-    waited = "" if lock.waited_at_least_s is None else f"; one thread waited at least {lock.waited_at_least_s:.1f} s"
+    waited_s = lock.waited_at_least_s or 0.0
+    waited = f"; one thread waited at least {waited_s:.1f} s" if waited_s >= 0.05 else ""
     return Finding(
         "lock-contended",
         "warning",

@@ -10,7 +10,7 @@ from opskit.analysis.limits.thread_stack import Stack, compiler_stack_bytes, cos
 from opskit.proc.files.limits import UNLIMITED
 from opskit.proc.namespaces import INITIAL
 from opskit.proc.task_counts import RESERVED_PIDS
-from opskit.quantities import short_size
+from opskit.quantities import plural, short_size
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -188,7 +188,9 @@ def _cgroup_rows(
     if cgroups.unknown:
         yield unread.unknown(cgroups.unknown)
     elif not limited and cgroups.levels:
-        yield _cgroup_row(unread, cgroups.levels[0]).free(f"max in all {len(cgroups.levels)} cgroups up to the root")
+        yield _cgroup_row(unread, cgroups.levels[0]).free(
+            f"max in {plural(len(cgroups.levels), 'cgroup')} up to the root"
+        )
     elif not limited:
         yield unread._replace(value=UNLIMITED).free("in the root cgroup")
 

@@ -8,6 +8,8 @@ from opskit.analysis.pipes.ranking import identity
 from opskit.quantities import plural
 from opskit.records import NamedTuple
 
+_NAMED = 5
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -55,7 +57,7 @@ def pipe_of(facts: Facts, row: tuple[int, int, bytes], uses: tuple[ProcessUse, .
     fds, inode, key = row
     kind, _, device = identity(key)
     path = facts.scan.fifo_paths.get(key)
-    end_class, meaning = classify(uses, facts.in_flight, len(facts.scan.denied)) if facts.ask.ends else (None, None)
+    end_class, meaning = classify(uses, facts.in_flight, facts.scan.denied) if facts.ask.ends else (None, None)
     if not facts.ask.ends:  # --fill and --fifos see the directions in passing
         uses = tuple(ProcessUse(use.process, use.fds, None, None) for use in uses)
     name = None if path is None else path.decode("utf-8", "surrogateescape")
@@ -85,7 +87,7 @@ def _merged(row: list[ProcessUse]) -> list[ProcessUse]:
     return sorted(by_pid.values(), key=lambda use: (-use.fds, use.process.pid))
 
 
-def classify(uses: Sequence[ProcessUse], in_flight: Mapping[int, int], denied: int) -> tuple[str, str | None]:
+def classify(uses: Sequence[ProcessUse], in_flight: Mapping[int, int], denied: Sequence[int]) -> tuple[str, str | None]:
     """The class of a pipe's ends and, for a one-sided one, what that means for the side that is left."""
     if any(use.read_fds is None for use in uses):
         return "unknown", "which end is which is not known: a captured tree without fdinfo"
@@ -98,7 +100,13 @@ def classify(uses: Sequence[ProcessUse], in_flight: Mapping[int, int], denied: i
     return ("parent-child" if _one_family([use.process for use in uses]) else "cross-process"), None
 
 
-def _one_sided(read_end_is_left: bool, in_flight: Mapping[int, int], denied: int) -> str:
+def hidden_processes(denied: Sequence[int]) -> str:
+    """`4711 could not be read`, or how many."""
+    named = ", ".join(map(str, denied)) if len(denied) <= _NAMED else plural(len(denied), "process", "processes")
+    return f"{named} could not be read"
+
+
+def _one_sided(read_end_is_left: bool, in_flight: Mapping[int, int], denied: Sequence[int]) -> str:
     missing, effect = "no read end", "write() fails with EPIPE"
     if read_end_is_left:
         missing, effect = "no write end", "read() returns end of file once it is empty"
@@ -106,8 +114,7 @@ def _one_sided(read_end_is_left: bool, in_flight: Mapping[int, int], denied: int
         where = ", ".join(f"{count} in sockets of {pid}" for pid, count in sorted(in_flight.items()))
         return f"{missing} in any fd table, but fds are in flight ({where}): it may be among them; if not, {effect}"
     if denied:
-        hidden = f"{plural(denied, 'process', 'processes')} could not be read and may hold it"
-        return f"{missing} was seen, but {hidden}; if not, {effect}"
+        return f"{missing} was seen, but {hidden_processes(denied)} and may hold it; if not, {effect}"
     return f"{missing} is left: {effect}"
 
 

@@ -120,7 +120,7 @@ def _late(entity: Entity, late_threads: Mapping[str, int]) -> Finding | None:
     return Finding(
         "late-to-safepoint", "warning", entity,
         f"safepoints timed out waiting for {shown}{more}",
-        "SafepointTimeout blocks in the log", next=command("opskit", "jpmp", _PID, "--on-cpu", "--by-thread"),
+        "SafepointTimeout blocks in the log", next=command("top", "-H", "-p", _PID),
     )  # fmt: skip
 
 

@@ -105,13 +105,15 @@ def _delays(entity: Entity, whole: Interval, waited_s: float, facts: Facts) -> I
     """What was measured: a safepoint that is not reached, and what holds threads back."""
     elapsed_s, faults, memory_share = whole.elapsed_s, whole.major_faults, whole.memory_pressure_share
     severity: Severity = "warning" if (whole.totals.ttsp_share or 0.0) > TOO_MUCH_TTSP or whole.waiting else "note"
+    busy = command("opskit", "jpmp", entity.name, "--on-cpu")
     if whole.waiting:
+        busy = command("top", "-H", "-p", entity.name)  # such a JVM gives no thread dump
         who = "a thread does not stop" if whole.late_thread is None else f"thread {whole.late_thread!r} does not stop"
         yield Finding(
             "safepoint-not-reached", "error", entity, f"a safepoint was requested, and {who}",
             f"for {duration(waited_s)} the VM thread has polled, and no counter has moved",
             "wait for the loop to end, or restart the JVM; a counted loop without polls is the usual cause",
-            command("top", "-H", "-p", entity.name), window_s=waited_s,
+            next=busy, window_s=waited_s,
         )  # fmt: skip
     if whole.throttled_s is not None and whole.throttled_s / elapsed_s >= _THROTTLED_SHARE:
         yield Finding(
@@ -119,7 +121,7 @@ def _delays(entity: Entity, whole: Interval, waited_s: float, facts: Facts) -> I
             f"the CPU quota was used up: threads were held back for {duration(whole.throttled_s)}, summed over the CPUs",
             f"cpu.stat: {whole.throttled_periods or 0} more throttled periods in {duration(elapsed_s)}",
             "raise the CPU limit, or start fewer threads (-XX:ActiveProcessorCount, -XX:ParallelGCThreads)",
-            command("opskit", "jpmp", entity.name, "--on-cpu"), window_s=elapsed_s,
+            next=busy, window_s=elapsed_s,
         )  # fmt: skip
     if memory_share is not None and memory_share >= _STALLED_SHARE:
         who, own = "tasks of its cgroup", ""

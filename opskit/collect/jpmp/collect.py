@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from opskit.collect.targets import WhichProcess, is_pid, resolve_jvm
+from opskit.collect.targets import is_pid, resolve_jvm
 from opskit.errors import NothingFound, OpskitError, UsageError
 from opskit.jvm import profiles
 from opskit.jvm.dumps.dialects import DumpReader
@@ -15,6 +15,7 @@ from opskit.records import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from opskit.collect.jpmp.load import Load
     from opskit.host import Host
     from opskit.jvm.attach.client import AttachClient
     from opskit.jvm.dumps.thread_dump import Detail, ThreadDump
@@ -31,7 +32,7 @@ DEFAULT_SAMPLES, DEFAULT_INTERVAL_S, DEFAULT_MAX_STOP_PERCENT = 20, 0.25, 1.0
 
 # Plain, with owners of java.util.concurrent locks, with all virtual threads.
 DumpKind = Literal["threads", "synchronizers", "virtual"]
-End = Literal["interrupted", "exited", "long stop", "failed"]
+End = Literal["interrupted", "exited", "deadlock", "long stop", "failed"]
 
 
 class Schedule(NamedTuple):
@@ -41,9 +42,17 @@ class Schedule(NamedTuple):
     interval_s: float | None = None
     max_stop_percent: float | None = None
 
+    @property
+    def planned_s(self) -> float:
+        """The interval before it is stretched."""
+        return DEFAULT_INTERVAL_S if self.interval_s is None else self.interval_s
+
 
 class Request(NamedTuple):
-    """What to read: `files`, or the JVM `pid`, with its threads' CPU time if `cpu`. `before`: a file to compare with."""
+    """What to read: `files`, or the JVM `pid`, with its threads' CPU time if `cpu`. `before`: a file to compare with.
+
+    `to_the_end`: a deadlock in the first dump does not end the run.
+    """
 
     files: Sequence[str] = ()
     pid: int | None = None
@@ -53,6 +62,7 @@ class Request(NamedTuple):
     before: str | None = None
     detail: Detail = "stacks"
     cpu: bool = False
+    to_the_end: bool = False
 
 
 class Sampled:
@@ -78,8 +88,8 @@ class Sampled:
         self.cpu_before: Mapping[int, float] | None = None
         self.cpu_after: Mapping[int, float] | None = None
         self.natives: Mapping[int, str] | None = None
-        self.throttled_percent: float | None = None
         self.peers: Mapping[int, Peer] = {}
+        self.load: Load | None = None
         self.java_major: int | None = None
         self.virtual: list[ThreadDump] = []
         self.virtual_times_s: list[float] = []
@@ -87,9 +97,14 @@ class Sampled:
         self.parallelism: int | None = None
 
     @property
+    def throttled_percent(self) -> float | None:
+        """The share of its scheduler periods in which a CPU quota ran out."""
+        return None if self.load is None else self.load.throttled_percent
+
+    @property
     def interval_s(self) -> float:
         """The planned interval."""
-        return DEFAULT_INTERVAL_S if self.schedule.interval_s is None else self.schedule.interval_s
+        return self.schedule.planned_s
 
     @property
     def mean_interval_s(self) -> float | None:
@@ -263,13 +278,7 @@ def read_words(
     # A walk of the heap, or a file written by the JVM, happens once by default.
     default = DEFAULT_SAMPLES if kind == "threads" else 1
     schedule = Schedule(default if samples is None else samples, interval_s, max_stop_percent)
-    try:
-        return resolve_jvm(host, name), schedule
-    except WhichProcess as which:
-        if name is None or " match " in str(which):
-            raise
-        problem = f"{name!r} is not a file, and not part of a running JVM's main class or jar"
-        raise WhichProcess(problem, which.lines) from None
+    return resolve_jvm(host, name, or_file=True), schedule
 
 
 def read_samples(word: str, name: str | None) -> int:

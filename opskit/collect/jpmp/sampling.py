@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.collect.jpmp.collect import DEFAULT_MAX_STOP_PERCENT, Sampled
+from opskit.collect.jpmp.load import LoadMeter
 from opskit.errors import NoSuchProcess, OpskitError
-from opskit.jvm.perfdata.stop_clock import StopClock
-from opskit.proc.cgroup.limits import read_periods, throttled_percent
+from opskit.jvm.perfdata.stop_clock import SamplingClock
 from opskit.proc.socket_waits import calls, peers
-from opskit.proc.thread_cpu import ThreadCpu
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
     from opskit.host import Host
     from opskit.jvm.attach.client import AttachClient
     from opskit.jvm.dumps.dialects import DumpReader
-    from opskit.jvm.dumps.thread_dump import Thread
-    from opskit.proc.cgroup.limits import Periods
+    from opskit.jvm.dumps.thread_dump import Thread, ThreadDump
 
     Dump = Callable[[], bytes]
 
@@ -36,18 +34,15 @@ class Sampler:
         self.dump, self.keep = dump, keep
         target = client.target
         self.run = Sampled(target.pid, target.jvm.start_ticks, target.jvm.main, ask.schedule, ask.kind)
-        self._clock = StopClock(host.fs, target.jvm.perf)
-        self._cpu = ThreadCpu(host.fs, target.pid, host.clock_ticks) if ask.cpu else None
+        self._clock = SamplingClock(host.fs, target.jvm.perf)
+        self._by_thread, self._to_the_end = ask.cpu, ask.to_the_end
         self._known: dict[Thread, Thread] = {}
-        self._periods: Periods | None = None
         self._begun = 0.0
 
     def sample(self) -> Sampled:
         """Run until the last sample, Ctrl-C, or the end of the JVM. Raises only if there is no sample at all."""
         run = self.run
-        self._periods = read_periods(self.host.fs, self.client.pid)
-        if self._cpu is not None:
-            run.cpu_before = self._cpu.read()
+        meter = LoadMeter(self.host, self.client.pid, self.client.target.jvm.perf)
         self._begun = self.host.monotonic()
         try:
             self._take_all()
@@ -57,7 +52,7 @@ class Sampler:
             if not run.dumps:
                 raise
             run.ended, run.error = "exited" if self._has_exited(error) else "failed", error
-        self._finish()
+        self._finish(meter)
         return run
 
     def _has_exited(self, error: OpskitError) -> bool:
@@ -77,8 +72,7 @@ class Sampler:
             run.late += late_s > 0.5 * run.interval_s > 0
             run.times_s.append(host.monotonic() - self._begun)
             self._take(number)
-            if number == 1 and run.stops_ms[0] > LONGEST_FIRST_STOP_MS and self.schedule.max_stop_percent is None:
-                run.ended = "long stop" if samples > 1 else None
+            if number == 1 < samples and self._is_enough(run.dumps[0]):
                 return
             # Slots that have passed are skipped.
             passed = int((host.monotonic() - due) // run.interval_s) if run.interval_s else 0
@@ -86,6 +80,15 @@ class Sampler:
             earliest = self._earliest_next()
             if earliest > due and number < samples:
                 due, run.stretched = earliest, True
+
+    def _is_enough(self, first: ThreadDump) -> bool:
+        """Whether no more dumps are needed (a deadlock that no timeout ends), or wanted (a long stop)."""
+        run = self.run
+        if not self._to_the_end and any(not any(link.timed for link in links) for links in first.deadlocks):
+            run.ended = "deadlock"
+        elif run.stops_ms[0] > LONGEST_FIRST_STOP_MS and self.schedule.max_stop_percent is None:
+            run.ended = "long stop"
+        return run.ended is not None
 
     def _earliest_next(self) -> float:
         """When one more stop like those so far keeps all of them within their share of the time."""
@@ -96,7 +99,7 @@ class Sampler:
         return self._begun + (sum(stops) + likely_ms) / 10 / share
 
     def _take(self, number: int) -> None:
-        is_last = self._cpu is not None and number == self.schedule.samples
+        is_last = self._by_thread and number == self.schedule.samples
         sleeping = calls(self.host.fs, self.client.pid) if is_last else {}
         before, begun = self._clock.read_s(), self.host.monotonic()
         text = self.dump()
@@ -109,9 +112,9 @@ class Sampler:
         # A thread's name may look like the head of another dump, but a sample is one dump.
         found = self.reader.read(text, f"the dump of {self.client.pid}")
         self.run.dumps.append(max(found, key=lambda dump: len(dump.threads)))
-        if self._cpu is not None:
+        if self._by_thread:
             self._slim_down()
-        stop_ms = None if before is None or after is None else (after - before) * 1000
+        stop_ms = None if before is None or after is None else max(after - before, 0.0) * 1000
         self.run.stops_are_bounds |= stop_ms is None
         self.run.stops_ms.append(wall_ms if stop_ms is None else stop_ms)
         if self.keep is not None:
@@ -129,13 +132,15 @@ class Sampler:
         )
         dumps[-2] = dumps[-2]._replace(threads=[self._known.setdefault(thread, thread) for thread in slim])
 
-    def _finish(self) -> None:
+    def _finish(self, meter: LoadMeter) -> None:
         run = self.run
         run.elapsed_s = self.host.monotonic() - self._begun
-        if self._cpu is not None and run.ended != "exited":
-            run.cpu_after = self._cpu.read()
+        if self._by_thread:
+            run.cpu_before = meter.before
+        if run.ended == "exited":
+            return
+        run.load = meter.measure()
+        if self._by_thread:
+            run.cpu_after = meter.after
             seen = {thread.native_id for dump in run.dumps for thread in dump.threads}
-            run.natives = self._cpu.names(run.cpu_after.keys() - seen)
-        periods = read_periods(self.host.fs, self.client.pid)
-        if periods is not None and self._periods is not None:
-            run.throttled_percent = throttled_percent(self._periods, periods)
+            run.natives = meter.threads.names(run.cpu_after.keys() - seen)

@@ -79,9 +79,9 @@ def _is_quiet(host: Host, pid: int, dump: ThreadDump) -> bool:
     if not carriers:
         return True
     cpu = ThreadCpu(host.fs, pid, host.clock_ticks)
-    before = cpu.read()
+    before = cpu.read().used_ms
     host.sleep(_QUIET_S)
-    after = cpu.read()
+    after = cpu.read().used_ms
     return all(before.get(carrier) == after.get(carrier) for carrier in carriers)
 
 

@@ -32,7 +32,7 @@ from opskit.proc.rights import how_to_be_allowed
 from opskit.proc.task_counts import TaskCounts, read_task_counts
 from opskit.proc.thread_names import thread_names
 from opskit.proc.visibility import PERMISSION_DENIED, why_unread
-from opskit.quantities import integer
+from opskit.quantities import agreeing, integer, plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -65,7 +65,7 @@ def request_for(host: Host, pid: int | None, *, uses: bool) -> Request:
     if stat is not None and stat.state in _ENDED:
         others = [tid for tid in optional(host.fs.tids, pid, default=[]) if tid != pid]
         if others:
-            ended = f"the first thread of {pid} ({stat.comm}) has ended and {len(others)} others run on"
+            ended = f"the first thread of {pid} ({stat.comm}) has ended and {plural(len(others), 'other')} {agreeing(len(others), 'runs', 'run')} on"
             raise NotSupported(f"{ended}; name one of them: {shell.command('opskit', 'limits', others[0])}")
         raise NoSuchProcess(pid, f"it has ended; its parent {stat.ppid} has not waited for it (a zombie)")
     return Request(host.process(pid), uses)

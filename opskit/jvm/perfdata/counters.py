@@ -26,6 +26,11 @@ _POLICIES = {
     "GarbageFirst": "G1", "Copy:MSC": "Serial", "ParScav:MSC": "Parallel", "ParNew:CMS": "CMS", "Copy:CMS": "CMS",
     "ParNew:MSC": "Serial",
 }  # fmt: skip
+# What gc_work() reads.
+GC_COUNTERS = (
+    "sun.gc.policy.name", "sun.gc.generation.0.capacity", "sun.gc.generation.1.name",
+    *(f"sun.gc.collector.{number}.{what}" for number in range(4) for what in ("name", "invocations", "time")),
+)  # fmt: skip
 
 
 class Heap(NamedTuple):

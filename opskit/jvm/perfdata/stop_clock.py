@@ -6,6 +6,7 @@ import posixpath
 from typing import TYPE_CHECKING
 
 from opskit.jvm.launch import major_of
+from opskit.jvm.perfdata.counters import GC_COUNTERS, gc_work
 from opskit.jvm.perfdata.hsperfdata import PerfData, parse_hsperfdata
 from opskit.proc.fs import optional
 
@@ -16,6 +17,7 @@ _LARGEST_FILE_BYTES = 16 << 20
 _JDK = "java.property.java.vm.specification.version"
 _TIME, _SYNC = "sun.rt.safepointTime", "sun.rt.safepointSyncTime"
 STOP_COUNTERS = frozenset(name.encode() for name in (_TIME, _SYNC, _JDK, "sun.os.hrt.frequency"))
+_OF_COLLECTIONS = frozenset(name.encode() for name in GC_COUNTERS)
 _SYNC_APART_FROM = 13  # before, sun.rt.safepointTime included the time to safepoint
 
 
@@ -38,12 +40,12 @@ def stopped_s(perf: PerfData) -> float | None:
 class CounterReader:
     """Reads some counters of one JVM repeatedly. `perf`: the counters found before; every reading is None without their file."""
 
-    def __init__(self, fs: ProcFS, perf: PerfData | None, wanted: frozenset[bytes]) -> None:
+    def __init__(self, fs: ProcFS, perf: PerfData | None, wanted: frozenset[bytes] | None) -> None:
         self.fs, self.wanted = fs, wanted
         self._path = perf.source if perf is not None and perf.source.startswith("/") else None
 
     def read(self) -> PerfData | None:
-        """The wanted counters now; None if unknown."""
+        """The wanted counters now (`wanted` None: all); None if unknown."""
         return None if self._path is None else optional(self._read, self._path)
 
     def _read(self, path: str) -> PerfData:
@@ -61,3 +63,16 @@ class StopClock(CounterReader):
         """Seconds at safepoints since the JVM's start; None if unknown."""
         perf = self.read()
         return None if perf is None else stopped_s(perf)
+
+
+class SamplingClock(CounterReader):
+    """Reads how long one JVM has been at safepoints for anything but collections."""
+
+    def __init__(self, fs: ProcFS, perf: PerfData | None) -> None:
+        super().__init__(fs, perf, STOP_COUNTERS | _OF_COLLECTIONS)
+
+    def read_s(self) -> float | None:
+        """Seconds since the JVM's start; None if unknown. GC pauses are left out where they are counted."""
+        perf = self.read()
+        stopped = None if perf is None else stopped_s(perf)
+        return None if perf is None or stopped is None else stopped - (gc_work(perf).pause_s or 0.0)

@@ -1,4 +1,4 @@
-"""CPU time of a thread in ns (Documentation/scheduler/sched-stats.rst, fs/proc/array.c; needs CONFIG_SCHED_INFO).
+"""CPU time and run queue waits of a thread in ns (Documentation/scheduler/sched-stats.rst, fs/proc/array.c; needs CONFIG_SCHED_INFO).
 
 /proc/PID/task/TID/schedstat: `10385712 62103 31`: ns on a CPU, ns waiting for one, time slices.
 """
@@ -7,12 +7,21 @@ from __future__ import annotations
 
 from opskit.errors import BadInput
 from opskit.quantities import integer
+from opskit.records import NamedTuple
 
 
-def parse_schedstat(text: str) -> float:
-    """CPU time in ms. Raises BadInput."""
-    words = text.split(None, 1)
+class SchedStat(NamedTuple):
+    """Since the thread's start, in ms: on a CPU, and runnable without one (also when its cgroup was throttled)."""
+
+    cpu_ms: float
+    wait_ms: float | None
+
+
+def parse_schedstat(text: str) -> SchedStat:
+    """Parse the line; a wait that is missing is None. Raises BadInput."""
+    words = text.split(None, 2)
     used_ns = integer(words[0]) if words else None
     if used_ns is None:
         raise BadInput("schedstat", "not `cpu_ns wait_ns slices`", found=text)
-    return used_ns / 1e6
+    waited_ns = integer(words[1]) if len(words) > 1 else None
+    return SchedStat(used_ns / 1e6, None if waited_ns is None else waited_ns / 1e6)

@@ -98,7 +98,7 @@ def test_words_and_options(words, kind, options, expected):
         ((ME, "5"), {"samples": 5}, "-c and SAMPLES exclude each other"),
         ((ME, "5", "1"), {"interval_s": 1.0}, "-i and INTERVAL exclude each other"),
         (("No-Such-File", "x"), {}, "'No-Such-File' is not a file, and 'x' is not a number of samples"),
-        (("No-Such-Class",), {}, "'No-Such-Class' is not a file, and not part of a running JVM's main class or jar"),
+        (("No-Such-Class",), {}, "'No-Such-Class' is not a PID, a file or a part of a running JVM's main class or jar"),
     ],
 )
 def test_bad_words(words, options, message):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from opskit.analysis.jpmp.frames import short
 from opskit.analysis.jpmp.judge import lock_name, party_name
+from opskit.analysis.jpmp.load import percents
 from opskit.analysis.jpmp.stacks import thread_count
 from opskit.quantities import listed
 from opskit.records import NamedTuple
@@ -135,7 +136,9 @@ DOCUMENT: Sequence[Field[Shown]] = (
     *(_of_live(name, _ROUNDED) for name in ("stopped_ms", "stopped_percent")),
     _of_live("stopped_by", TEXT, lambda live: "wall time" if live.stops_are_bounds else "hsperfdata"),
     _of_live("throttled_percent", _ROUNDED),
-    _of_live("ended", TEXT, text="interrupted, exited, long stop or failed; null: as planned"),
+    _of_live("gc_cpu_percent", _ROUNDED, lambda live: percents(live.load).collecting, "garbage collection, of the JVM's CPU time"),
+    _of_live("cpu_wait_percent", _ROUNDED, lambda live: percents(live.load).waiting, "of the time in which threads want to run"),
+    _of_live("ended", TEXT, text="interrupted, exited, deadlock, long stop or failed; null: as planned"),
 )  # fmt: skip
 
 
@@ -148,7 +151,7 @@ def stack_columns(
     cpu_ms = sum(known)
 
     def share(part: float | None, total: float) -> str:
-        return f"{100 * part / total:.1f} %" if part is not None and total else ""
+        return f"{100 * part / total:.1f} %" if part is not None and total and part / total >= 0.0005 else ""
 
     def frames(stack: WeightedStack) -> tuple[str, ...]:
         shown = stack.frames if full_names else tuple(map(short, stack.frames))
@@ -187,7 +190,12 @@ LOCK_COLUMNS: Sequence[Field[ContendedLock]] = (
     Field("held_up", COUNT, "held up"),
     Field("waiter_count", COUNT, "waiters", lambda lock: len(lock.waiters)),
     Field("samples", COUNT, "samples"),
-    Field("waited_at_least_s", NUMBER, "waited at least", show=lambda value: "" if value is None else f"{value:.1f} s"),
+    Field(
+        "waited_at_least_s",
+        NUMBER,
+        "waited at least",
+        show=lambda value: f"{value:.1f} s" if value is not None and value >= 0.05 else "",
+    ),
     Field("lock", TEXT, "lock", lambda lock: lock_name(lock.key)),
     Field("owner", TEXT, "held by", owner_words),
     Field("owner_stack", TEXT, "holder stack", _owner_stack, below=lambda lock: lock_name(lock.key)),

@@ -43,12 +43,13 @@ class Look(NamedTuple):
 
 
 class View(NamedTuple):
-    """What to show: the format, the number of rows (None: not given, 0: all), and the look of a picture."""
+    """What to show: the format, the number of rows (None: not given, 0: all), the look of a picture, details of the run."""
 
     format: str
     terminal: bool = False
     top: int | None = None
     look: Look = Look()
+    verbose: bool = False
 
 
 def look_of(options: Mapping[str, Any], format_: str, top: int | None) -> Look:
@@ -65,7 +66,11 @@ def look_of(options: Mapping[str, Any], format_: str, top: int | None) -> Look:
 def profile_report(about: About, facts: Facts, how: Weighing, profile: Profile, view: View) -> Report:
     """The stacks, heaviest or hottest first."""
     deadlocks = [sentences.reported_deadlock(links) for links in profile.deadlocks]
-    taken = [sentences.taken_line(facts)] if facts.dumps else []
+    taken = (
+        [*sentences.of_load(facts, profile.findings), sentences.taken_line(facts, verbose=view.verbose)]
+        if facts.dumps
+        else []
+    )
     if view.format in PICTURES:
         return _picture_report(about, facts, how, profile, view, deadlocks, taken)
     if view.format in _LINES:
@@ -84,6 +89,7 @@ def profile_report(about: About, facts: Facts, how: Weighing, profile: Profile, 
         ordered = [stack for stack in ordered if round(stack.cpu_ms or 0) or not how.on_cpu]
     from opskit.render.views.jpmp.document import DOCUMENT, Shown, stack_columns
 
+    collects = any(finding.code == "jvm-gc-cpu" for finding in profile.findings)  # then Java code is not the answer
     with_idle = stacks.select(profile.stacks, how.selection._replace(idle=True))
     rows = ordered[: view.top or None]
     if view.format != "json" and not how.on_cpu:
@@ -104,7 +110,7 @@ def profile_report(about: About, facts: Facts, how: Weighing, profile: Profile, 
         verdict=[
             *deadlocks,
             *pools.lines(profile.pools, terminal=view.terminal),
-            *filter(None, [sentences.hottest(profile.stacks)]),
+            *filter(None, [None if collects else sentences.hottest(profile.stacks)]),
             *([] if rows else [sentences.no_stacks(profile.stacks, with_idle, on_cpu=how.on_cpu)]),
         ],
         footer=footer,
@@ -194,7 +200,10 @@ def locks_report(about: About, facts: Facts, locks: Locks, view: View) -> Report
     if not (found.locks or found.deadlocks or locks.by_stack or pinned):
         verdict = [sentences.no_waits(facts, known=locks.known, unseen=locks.unseen)]
         verdict += pools.lines(locks.pools, terminal=view.terminal)
-    footer = [sentences.taken_line(facts, running=False)]
+    footer = [
+        *sentences.of_load(facts, locks.findings),
+        sentences.taken_line(facts, running=False, verbose=view.verbose),
+    ]
     if locks.unseen is not None and (found.locks or found.deadlocks):
         footer.insert(0, sentences.virtual_unknown(facts, locks.unseen))
     if facts.live is not None and any(lock.owner_unknown in ASK_FOR_SYNCHRONIZERS for lock in found.locks):

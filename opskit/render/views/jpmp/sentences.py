@@ -6,25 +6,30 @@ from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.analysis.jpmp.frames import short
+from opskit.analysis.jpmp.load import cpu_waits, vm_thread_share
 from opskit.analysis.jpmp.stacks import thread_count
 from opskit.collect.jpmp.collect import DEFAULT_MAX_STOP_PERCENT
 from opskit.escape import printable
-from opskit.quantities import listed, percent, plural, size
+from opskit.quantities import duration, listed, percent, plural, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from opskit.analysis.finding import Finding
     from opskit.collect.jpmp.collect import Facts, Sampled
     from opskit.jvm.dumps.thread_dump import Waits
     from opskit.jvm.profiles import WeightedStack
 
 _MOST_POOLS = 3
+_WORTH_SAYING_S = 0.05  # would be printed as 0.0 s
 _SAFEPOINTS = "Running threads are sampled at safepoints: the hot line may be nearby."
 
 
 def heap_walk_line(pid: int, used_bytes: int | None, pause_s: float | None) -> str:
     """What --synchronizers costs the JVM."""
-    known = f"heap used {size(used_bytes)}: the pause may take about {pause_s or 0:.1f} s"
+    known = f"heap used {size(used_bytes)}"
+    if pause_s is not None and pause_s >= _WORTH_SAYING_S:
+        known += f": the pause may take about {pause_s:.1f} s"
     cost = "the size of its used heap is unknown" if pause_s is None else known
     return f"--synchronizers walks the heap of {pid}, which pauses the JVM; {cost}"
 
@@ -56,14 +61,29 @@ def dialects(facts: Facts) -> list[str]:
     return list(dict.fromkeys(dump.dialect for dump in facts.dumps))
 
 
-def taken_line(facts: Facts, *, running: bool = True) -> str:
+def taken_line(facts: Facts, *, running: bool = True, verbose: bool = False) -> str:
     """`20 samples, 115 threads; sampling paused the JVM for …. Running threads are sampled …` (if they are shown)."""
     head = plural(len(facts.dumps) or len(facts.files), "sample" if facts.live else "dump" if facts.dumps else "file")
     count = thread_count(facts.dumps)
     parts = [f"{head}, {plural(count, 'thread')}" if count else head]
-    parts += [] if facts.live is None else _of_run(facts.live)
+    parts += [] if facts.live is None else [*_of_run(facts.live), *(_details(facts.live) if verbose else ())]
     parts += [f"read as {', '.join(dialects(facts))}"] if facts.dumps and facts.live is None else []
     return f"{'; '.join(parts)}. {_SAFEPOINTS}" if running else "; ".join(parts)
+
+
+def of_load(facts: Facts, findings: Sequence[Finding]) -> Iterator[str]:
+    """How long threads wait for a CPU, where no finding says it, and what may be garbage collection."""
+    live = facts.live
+    if live is None or live.load is None:
+        return
+    if share := vm_thread_share(live.load):
+        yield (
+            f"the VM Thread uses {percent(share)} of the CPU: with the Serial collector this is garbage collection, "
+            "which is unknown without hsperfdata"
+        )
+    waits = cpu_waits(live)
+    if waits is not None and all(finding.code != "jvm-cpu-wait" for finding in findings):
+        yield f"{waits.summary}; next: {waits.closer}" if waits.closer else waits.summary
 
 
 def hottest(stacks: Sequence[WeightedStack]) -> str | None:
@@ -95,30 +115,40 @@ def no_stacks(stacks: Sequence[WeightedStack], selected: Sequence[WeightedStack]
 
 
 def _of_run(live: Sampled) -> Iterator[str]:
-    stopped = live.stopped_percent
-    share = "" if stopped is None else f"{stopped:.1f} % of the run, "
-    most, source = ("at most ", "the dumps' wall time") if live.stops_are_bounds else ("", "hsperfdata")
-    yield f"sampling paused the JVM for {most}{live.stopped_ms:.1f} ms ({share}{source})"
+    """What it cost the JVM, and what makes the numbers uncertain."""
+    most = "at most " if live.stops_are_bounds else ""
+    yield f"sampling paused the JVM for {most}{duration(live.stopped_ms / 1000)}"
     if live.throttled_percent:
         yield f"throttled by its CPU quota in {percent(live.throttled_percent / 100)} of the periods"
-    if live.late:
-        yield f"{plural(live.late, 'sample')} came late: a dump takes longer than the interval"
     limit = live.schedule.max_stop_percent or DEFAULT_MAX_STOP_PERCENT
-    if live.stretched:
-        yield (
-            f"interval stretched from {live.interval_s:g} s to {live.mean_interval_s or 0:.2g} s "
-            f"(--max-stop {limit:g} %; -i sets a fixed one)"
-        )
-    elif stopped is not None and stopped > limit:
+    stopped = live.stopped_percent
+    if stopped is not None and stopped > limit and not live.stretched:
         longer_s = live.stopped_ms / len(live.dumps) / 10 / limit * 1.05
         yield f"the pauses are more than {limit:g} % of the run (--max-stop): give an INTERVAL of {longer_s:.2g} s or more"
     if live.ended == "long stop":
         goes_on = shell.command("opskit", "jpmp", live.pid, live.schedule.samples, "--max-stop", f"{limit:g}")
         yield f"ended after the first sample, which paused the JVM for {most}{live.stops_ms[0]:.0f} ms; to continue: {goes_on}"
+    if live.ended == "deadlock":
+        goes_on = shell.command("opskit", "jpmp", live.pid, live.schedule.samples, "--on-cpu")
+        yield f"ended after the first sample, which proves a deadlock; the CPU use of other threads: {goes_on}"
     if cut_off := sum(dump.cut_off for dump in live.dumps):
         yield f"{plural(cut_off, 'sample')} cut off: the JVM did not write all of its threads"
     if live.kind == "threads":
         yield from _hidden_virtual_threads(live)
+
+
+def _details(live: Sampled) -> Iterator[str]:
+    """How the pauses were measured, and what became of the schedule."""
+    stopped, source = live.stopped_percent, "the dumps' wall time" if live.stops_are_bounds else "hsperfdata"
+    yield f"pauses by {source}" if stopped is None else f"pauses by {source}: {percent(stopped / 100)} of the run"
+    if live.late:
+        yield f"{plural(live.late, 'sample')} came late: a dump takes longer than the interval"
+    if live.stretched:
+        limit = live.schedule.max_stop_percent or DEFAULT_MAX_STOP_PERCENT
+        yield (
+            f"interval stretched from {live.interval_s:g} s to {live.mean_interval_s or 0:.2g} s "
+            f"(--max-stop {limit:g} %; -i sets a fixed one)"
+        )
 
 
 def _hidden_virtual_threads(live: Sampled) -> Iterator[str]:

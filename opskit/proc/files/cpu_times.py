@@ -1,0 +1,43 @@
+"""Time of each CPU since boot in clock ticks: the lines `cpuN` of /proc/stat (proc_stat(5)); lists of CPUs.
+
+cpu0 10132153 290696 3084719 46828483 16683 0 25195 0 0 0: user nice system idle iowait irq softirq steal guest guest_nice
+"""
+
+from __future__ import annotations
+
+from opskit.quantities import integer, integers
+from opskit.records import NamedTuple
+
+_IDLE = (3, 4)
+_COUNTED = 8  # guest time is part of user time
+_MOST_CPUS = 1 << 16
+
+
+class CpuTime(NamedTuple):
+    """One CPU: ticks with nothing to run, and all."""
+
+    idle_ticks: int
+    total_ticks: int
+
+
+def parse_cpu_times(text: str) -> dict[int, CpuTime]:
+    """The times by the CPU's number; CPUs that are offline have no line."""
+    found = {}
+    for line in text.splitlines():
+        name, *words = line.split(None, _COUNTED + 1)
+        number = integer(name[3:]) if name.startswith("cpu") else None
+        ticks = integers(words[:_COUNTED])
+        if number is not None and ticks is not None and len(ticks) > max(_IDLE):
+            found[number] = CpuTime(sum(ticks[at] for at in _IDLE), sum(ticks))
+    return found
+
+
+def parse_cpu_list(text: str) -> frozenset[int] | None:
+    """`0-3,8` (Cpus_allowed_list of status); None for anything else."""
+    numbers: set[int] = set()
+    for part in text.strip().split(","):
+        ends = integers(part.split("-", 1))
+        if ends is None or not ends[0] <= ends[-1] < _MOST_CPUS:
+            return None
+        numbers.update(range(ends[0], ends[-1] + 1))
+    return frozenset(numbers)

@@ -1,0 +1,35 @@
+"""Time of each CPU, and lists of CPUs."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from opskit.proc.files.cpu_times import CpuTime, parse_cpu_list, parse_cpu_times
+from opskit.proc.fs import ProcFS
+
+
+def test_idle_time_by_cpu():
+    """I/O waits are idle time; guest time is counted once; an offline CPU has no line; other lines are left out."""
+    text = (
+        "cpu  9 9 9 9 9 9 9 9\ncpu0 1 2 3 40 5 6 7 8 1000 1000\ncpu2 1 2 3 4\ncpu3 1 2 3 4 5\ncpux 1 2 3 4 5\nbtime 5\n"
+    )
+    assert parse_cpu_times(text) == {0: CpuTime(45, 72), 3: CpuTime(9, 15)}
+    assert parse_cpu_times("") == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "cpus"),
+    [("0-2,8\n", {0, 1, 2, 8}), ("5", {5}), ("", None), ("2-1", None), ("0-99999999", None), ("1-2-3", None)],
+)
+def test_lists_of_cpus(text, cpus):
+    """Numbers and ranges; anything else is unknown."""
+    assert parse_cpu_list(text) == cpus
+
+
+def test_this_machine():
+    """Its CPUs are those that Python counts."""
+    found = ProcFS().load(parse_cpu_times, "stat")
+    assert len(found) == os.cpu_count()
+    assert all(0 <= cpu.idle_ticks <= cpu.total_ticks for cpu in found.values())

@@ -1,0 +1,50 @@
+"""Type the `next` command of a finding in the state that printed it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import inprocess
+from shellwords import check_syntax, words_of
+
+# What ends a command that would go on, ask or wait.
+_SHORTER = {
+    "opskit jvms": ("-c", "1", "-i", "0.2"), "opskit limits": ("-c", "1", "-i", "0.2"), "opskit jmap-diff": ("-i", "0.2", "--yes", "--timeout", "120"),
+    "opskit jpmp": ("--timeout", "120"), "opskit safepoints": ("-c", "1", "-i", "0.2"), "opskit dentry": ("--help",),
+    "top": ("-b", "-n", "1"), "vmstat": ("2",),
+}  # fmt: skip
+
+
+def try_next(findings, code, *, cwd="/", **placeholders):
+    """Run the command of the finding with this code, and check that it gives an answer; it is returned.
+
+    `findings`: those of the JSON object, or records.
+
+    `placeholders`: what a user puts for `PID`. A tool that is not installed is only checked for its syntax.
+    """
+    read = (finding if isinstance(finding, dict) else finding._asdict() for finding in findings)
+    line = next(finding for finding in read if finding["code"] == code)["next"]
+    assert line, code
+    check_syntax(line)
+    for part in line.split(" && "):
+        words = [placeholders.get(word, word) for word in words_of(f"x {part}")]
+        _run([*map(str, words)], cwd)
+    return line
+
+
+def _run(words, cwd):
+    name = " ".join(words[:2]) if words[0] == "opskit" else words[0]
+    is_no_watch = name in ("opskit jvms", "opskit limits") and "-w" not in words
+    extra = () if is_no_watch else _SHORTER.get(name, ())
+    extra = () if name == "opskit jmap-diff" and not words[2].isdigit() else extra
+    if words[0] == "opskit":
+        done = inprocess.run(*words[1:], *extra, cwd=str(cwd), timeout=300)
+        assert done.code in (0, 1), (words, done.err)
+        assert done.out, (words, done.err)
+    elif shutil.which(words[0]):
+        done = subprocess.run([*words, *extra], capture_output=True, text=True, check=False, timeout=120, cwd=cwd)
+        found = (
+            (0, 1, 2) if words[:2] == ["grep", "-rs"] else (0,)
+        )  # 2: a file of the list is missing, which -s tolerates
+        assert done.returncode in found, (words, done.stderr)

@@ -44,7 +44,17 @@ def test_source_and_class_belong_together(tmp_path):
     if javac is None:
         pytest.skip("needs javac")
     version = int(re.search(r"javac (\d+)", _run(javac, "-version"))[1])
-    _run(javac, "--release", "8", "-Xlint:-options", "-g", "-d", tmp_path, jvms.SOURCE)
+    _run(
+        javac,
+        "--release",
+        "8",
+        "-Xlint:-options",
+        "-g",
+        "-d",
+        tmp_path,
+        jvms.SOURCE,
+        jvms.SOURCE.with_name("Leaks.java"),
+    )
     made = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     kept = {file.name: file.read_bytes() for file in jvms.CLASSES.iterdir()}
     assert made.keys() == kept.keys()

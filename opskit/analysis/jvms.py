@@ -220,7 +220,7 @@ def _memory(row: Row) -> Iterator[Finding]:
 def _killed(jvm: Killed) -> Finding:
     when = "while it was watched" if jvm.ago_s is None else f"{duration(jvm.ago_s)} ago"
     limit = f" at the limit of {size(jvm.limit_bytes)} of {jvm.cgroup}" if jvm.limit_bytes else ""
-    is_old = jvm.ago_s is not None and jvm.ago_s > _JUST_NOW_S
+    is_old = jvm.replaced or (jvm.ago_s is not None and jvm.ago_s > _JUST_NOW_S)
     return Finding(
         "jvm-oom-killed", "note" if is_old else "error", Entity("process", jvm.pid, jvm.start_ticks),
         f"{jvm.main} was killed by the kernel's OOM killer{limit} {when}; raise the limit, or lower -Xmx or what it uses outside "

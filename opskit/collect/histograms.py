@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.collect.cpu_contention import Contention, read_contention
+from opskit.collect.heap_size import heap_size
 from opskit.collect.jmap_diff import Facts, Limits, Sample, Target
 from opskit.collect.memory_limits import read_limits, read_room
 from opskit.collect.schedule import schedule
@@ -20,7 +21,6 @@ from opskit.jvm.perfdata.gc_counts import GC_COUNTERS, GcCounts, gc_counts
 from opskit.jvm.perfdata.stop_clock import STOP_COUNTERS, CounterReader, stopped_s
 from opskit.proc.cgroup.owner import unit_of
 from opskit.proc.cgroup.tree import parse_cgroup
-from opskit.proc.files.status import parse_status
 from opskit.quantities import duration, plural, size
 from opskit.records import NamedTuple
 
@@ -163,11 +163,7 @@ def _target(host: Host, jvm: Jvm) -> Target:
 
 def _cost(host: Host, jvm: Jvm, ask: Request) -> tuple[float, str]:
     """The estimated pause in seconds, and a sentence about it."""
-    sizes = heap(jvm.perf) if jvm.perf else None
-    used, what = sizes.used_bytes if sizes else None, "heap used"
-    if not used:  # also before the first objects are counted
-        status = host.fs.maybe(parse_status, jvm.pid, "status")
-        used, what = status and status.bytes_of("VmRSS"), "resident memory (the used heap is unknown)"
+    used, what = heap_size(host, jvm.pid, jvm.perf)
     contention = read_contention(host, jvm.pid)
     pause_s = pause_estimate_s(used or 0, live=ask.live) * contention.stretch
     walks_reachable = jvm.perf is not None and gc_counts(jvm.perf).walks_reachable

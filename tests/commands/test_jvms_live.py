@@ -12,6 +12,7 @@ import sys
 import jvms as real
 import pytest
 from cgroups import new_cgroup
+from nextsteps import try_next
 from rich.cells import cell_len
 from terminal import on_terminal
 
@@ -162,4 +163,6 @@ def test_a_jvm_that_the_oom_killer_kills(workload, root_only, inprocess):
             later = inprocess("jvms", running.pid, "-f", "text")
             assert later.code == 1
             assert f"error jvm-oom-killed ({running.pid}): " in later.err
+            found = json.loads(inprocess("jvms", running.pid, "-f", "json").out)["findings"]
+            try_next(found, "jvm-oom-killed")
         running.stop()

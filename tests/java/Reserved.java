@@ -11,8 +11,10 @@ public final class Reserved {
         ReservedThreadExecutor reserved = new ReservedThreadExecutor(pool, 6);
         reserved.start();
         while (reserved.getAvailable() < 2) {
-            reserved.tryExecute(() -> {});
-            Thread.sleep(5);
+            for (int number = 0; number < 6; number++) {
+                reserved.tryExecute(() -> {}); // starts a reserved thread where none is free
+            }
+            Thread.sleep(50);
         }
         System.out.println("READY");
         while (System.in.read() >= 0) {

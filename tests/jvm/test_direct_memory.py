@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 import jvms
 import pytest
@@ -21,9 +22,12 @@ def test_what_is_reserved_is_read(jvm_version, options):
     try:
         memory = DirectMemory(fs, jvm.pid)
         seen = [memory.read_bytes() for _ in range(3)]
-        while seen[-1] is not None and seen[-1] < 100 * 65536:
+        deadline = time.monotonic() + jvms.START_S
+        while (seen[-1] or 0) < 100 * 65536 and time.monotonic() < deadline:
             seen.append(memory.read_bytes())
-        assert None not in seen
+        if None in seen:  # while the class is initialized
+            seen = seen[len(seen) - seen[::-1].index(None) :]
+            assert seen[0] <= 10 * 65536
         assert seen == sorted(seen)
         assert all(used % 65536 == 0 for used in seen)
     finally:

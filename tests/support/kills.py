@@ -131,7 +131,9 @@ class Case:
         self._check_whole(what)
 
     def _check_end(self, code: int, err: str, number: signal.Signals, what: str) -> None:
-        early = number == signal.SIGINT and "KeyboardInterrupt" in err  # Python itself was still starting
+        frames = [line for line in err.splitlines() if line.lstrip().startswith("File ")]
+        # Python itself was still starting; its own imports may turn the exception into another one.
+        early = number == signal.SIGINT and ("KeyboardInterrupt" in err or all("<frozen" in frame for frame in frames))
         wanted = {0, 1, -number, 130 if number == signal.SIGINT else -number}
         if code not in wanted or ("Traceback" in err and not early):
             self.problems.append(f"{what}: exit {code}: {err.strip()[-300:]}")

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import shutil
 import subprocess
+import sys
+from pathlib import Path
 
 import inprocess
 from shellwords import check_syntax, words_of
 
+ROOT = Path(__file__).resolve().parents[2]
 # What ends a command that would go on, ask or wait.
 _SHORTER = {
     "opskit jvms": ("-c", "1", "-i", "0.2"), "opskit limits": ("-c", "1", "-i", "0.2"), "opskit jmap-diff": ("-i", "0.2", "--yes", "--timeout", "120"),
@@ -27,6 +32,13 @@ def try_next(findings, code, *, cwd="/", **placeholders):
     line = next(finding for finding in read if finding["code"] == code)["next"]
     assert line, code
     check_syntax(line)
+    if " | " in line:
+        done = subprocess.run(
+            ["bash", "-c", f'opskit() {{ {shlex.quote(sys.executable)} -m opskit "$@"; }}; set -o pipefail; {line}'],
+            capture_output=True, text=True, check=False, timeout=120, cwd=cwd, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )  # fmt: skip
+        assert done.returncode in (0, 1) and done.stdout, (line, done.stderr)  # noqa: PT018
+        return line
     for part in line.split(" && "):
         words = [placeholders.get(word, word) for word in words_of(f"x {part}")]
         _run([*map(str, words)], cwd)

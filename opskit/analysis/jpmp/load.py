@@ -25,8 +25,8 @@ _VM_THREAD = "VM Thread"
 _FEWEST_SAMPLES, _SHORTEST_S, _FEWEST_PAUSES = 3, 1.0, 5  # less may be one collection, or a moment
 _MOST_OF_CPU, _COLLECTING_CPUS = 0.5, 0.5
 _WAITING_THREADS, _WAIT_SHARE = 0.25, 0.2  # less is not worth a line
-# Healthy servers on a busy machine wait up to 72 % of the time, with other processes.
-_STARVED_BY_QUOTA, _STARVED_BY_OWN, _STARVED_BY_OTHERS = 0.4, 0.75, 0.9
+# Healthy servers on a busy machine wait up to 78 % of the time, with other processes.
+_STARVED_BY_QUOTA, _STARVED_BY_OWN, _STARVED_BY_OTHERS = 0.4, 0.8, 0.9
 _NO_IDLE_SHARE, _THROTTLED_PERCENT = 0.1, 10.0
 
 
@@ -65,8 +65,8 @@ class Waits(NamedTuple):
     """Threads that wait for a CPU: a sentence, the closer look (None: a CPU was free), and whether this is a shortage."""
 
     summary: str
-    closer: str | None
-    is_shortage: bool
+    closer: str | None = None
+    is_shortage: bool = False
 
 
 class Percents(NamedTuple):
@@ -142,14 +142,10 @@ def cpu_waits(live: Sampled) -> Waits | None:
         why = f"the CPU quota of its cgroup ran out in {percent(throttled / 100)} of the periods"
         return Waits(f"{said}: {why}", shell.command("opskit", "jvms", pid, "-w"), share >= _STARVED_BY_QUOTA)
     if load.cpus is None or load.idle_share is None:
-        return Waits(f"{said} (whether a CPU was free is unknown)", None, is_shortage=False)
+        return Waits(f"{said} (whether a CPU was free is unknown)")
     cpus = plural(load.cpus, "CPU")
     if load.idle_share > _NO_IDLE_SHARE:
-        return Waits(
-            f"{said}, in bursts: {percent(load.idle_share)} of its {cpus} is idle",
-            None,
-            is_shortage=False,
-        )
+        return Waits(f"{said}, in bursts: {percent(load.idle_share)} of its {cpus} is idle")
     if use.ran_s < load.cpus * load.elapsed_s * (1 - load.idle_share) / 2:
         why = f"other processes use most of its {cpus}"
         return Waits(f"{said}: {why}", shell.command("top"), share >= _STARVED_BY_OTHERS)

@@ -15,6 +15,7 @@ from opskit.records import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from opskit.collect.heap_size import HeapSize
     from opskit.collect.jpmp.load import Load
     from opskit.host import Host
     from opskit.jvm.attach.client import AttachClient
@@ -218,7 +219,7 @@ def _sample(
 
     def dump() -> bytes:
         if ask.kind == "virtual" and dump_virtual is not None:
-            return dump_virtual(host, client, heap_used_bytes(host, pid))
+            return dump_virtual(host, client, heap_to_walk(host, pid).bytes)
         return client.thread_dump(locks=ask.kind == "synchronizers").encode("utf-8", "surrogateescape")
 
     has_virtual = (client.target.java_major or 0) >= FIRST_JDK
@@ -230,7 +231,7 @@ def _sample(
         patient = AttachClient(host.fs, pid, UNASKED_TIMEOUT_S if ask.timeout_s is None else ask.timeout_s)
 
         def read_virtual() -> ThreadDump:
-            text = dump_virtual(host, patient, heap_used_bytes(host, pid))
+            text = dump_virtual(host, patient, heap_to_walk(host, pid).bytes)
             return max(reader.read(text, f"the dump of {pid}"), key=lambda found: len(found.threads))
 
         add_virtual_threads(host, patient, sampled, ask.detail, None if ask.kind == "virtual" else read_virtual)
@@ -239,16 +240,16 @@ def _sample(
     return sampled
 
 
-def heap_used_bytes(host: Host, pid: int) -> int | None:
-    """The used heap by hsperfdata; None if unknown."""
+def heap_to_walk(host: Host, pid: int) -> HeapSize:
+    """What a walk of the JVM's heap reads."""
+    from opskit.collect.heap_size import heap_size
     from opskit.jvm.discover import read_perfdata
-    from opskit.jvm.perfdata.counters import heap
 
     try:
-        found = heap(read_perfdata(host.fs, pid))
+        perf = read_perfdata(host.fs, pid)
     except OpskitError:
-        return None
-    return None if found is None else found.used_bytes
+        perf = None
+    return heap_size(host, pid, perf)
 
 
 def heap_walk_s(used_bytes: int, samples: int) -> float:

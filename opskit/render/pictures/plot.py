@@ -173,7 +173,9 @@ def _name_dots(figure: Figure, axes: Axes, chart: DotsChart) -> None:
     taken: list[Box] = []
     for dot in dots[:_MOST_LABELS]:
         text = dot.text if dot.number == 1 else f"{dot.number} stops, longest: {dot.text}"
-        label = axes.annotate(text, axes.transData.inverted().transform(dot.at), textcoords="offset points", fontsize=8)
+        label = axes.annotate(
+            text, tuple(axes.transData.inverted().transform(dot.at)), textcoords="offset points", fontsize=8
+        )
         label.set_in_layout(False)
         size = label.get_window_extent()
         found = free_place(dot, (size.width, size.height), px_per_pt, outer, taken, drawn)

@@ -61,7 +61,8 @@ def test_collections_that_a_quota_slows_down():
 @pytest.mark.parametrize(
     ("waited_ms", "changes", "said", "found"),
     [
-        (30_000, {"idle_share": 0.02}, "7.6 of its threads want to run at a time, on 2 CPUs", True),
+        (92_000, {"idle_share": 0.02}, "20.0 of its threads want to run at a time, on 2 CPUs", True),
+        (40_000, {"idle_share": 0.02}, "9.6 of its threads want to run at a time, on 2 CPUs", True),
         (12_000, {"idle_share": 0.02}, "want to run at a time, on 2 CPUs", False),
         (30_000, {"idle_share": 0.3}, "in bursts: 30 % of its 2 CPUs is idle", False),
         (30_000, {"idle_share": None}, "whether a CPU was free is unknown", False),

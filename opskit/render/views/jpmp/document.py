@@ -12,6 +12,7 @@ from opskit.quantities import listed
 from opskit.records import NamedTuple
 from opskit.render.fields import COUNT, FLAG, ID, NUMBER, TEXT, Field, Kind, list_of, map_of, record, records, to_object
 from opskit.render.views.jpmp import pools, sentences
+from opskit.render.views.jpmp.stack_listing import share_of, whose
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -142,33 +143,25 @@ DOCUMENT: Sequence[Field[Shown]] = (
 )  # fmt: skip
 
 
-def stack_columns(
-    stacks: Sequence[WeightedStack], *, on_cpu: bool, full_names: bool, most_frames: int | None
-) -> list[Field[Any]]:
-    """The table's columns; shares are of all `stacks`. `most_frames`: how many of a stack are shown on a terminal."""
+def stack_columns(stacks: Sequence[WeightedStack], *, on_cpu: bool, full_names: bool) -> list[Field[Any]]:
+    """The table's columns; shares are of all `stacks`."""
     samples = sum(stack.samples for stack in stacks)
     known = [stack.cpu_ms for stack in stacks if stack.cpu_ms is not None]
     cpu_ms = sum(known)
 
-    def share(part: float | None, total: float) -> str:
-        return f"{100 * part / total:.1f} %" if part is not None and total and part / total >= 0.0005 else ""
-
     def frames(stack: WeightedStack) -> tuple[str, ...]:
         shown = stack.frames if full_names else tuple(map(short, stack.frames))
-        if most_frames is not None and len(shown) > most_frames + 1:
-            shown = (*shown[:most_frames], f"… {len(shown) - most_frames} more frames; --depth {len(shown)} shows all")
-        pools = [f"{name} ({count})" if count > 1 else name for name, count in stack.pools.items()]
-        whose = " in ".join(filter(None, (listed(pools, _SHOWN_NAMES), stack.container)))
-        return (f"{whose}:", *shown) if whose else shown
+        threads = whose(stack)
+        return (f"{threads}:", *shown) if threads else shown
 
     by_samples: list[Field[Any]] = [
         Field("samples", COUNT, "samples"),
-        Field("share", TEXT, "share", lambda stack: share(stack.samples, samples), right=True),
+        Field("share", TEXT, "share", lambda stack: share_of(stack.samples, samples), right=True),
         Field("state", TEXT, "state", lambda stack: "DEADLOCK" if stack.deadlocked else stack.state or "-"),
     ]
     by_cpu: list[Field[Any]] = [
         Field("cpu_ms", COUNT, "CPU ms"),
-        Field("cpu_share", TEXT, "CPU share", lambda stack: share(stack.cpu_ms, cpu_ms), right=True),
+        Field("cpu_share", TEXT, "CPU share", lambda stack: share_of(stack.cpu_ms, cpu_ms), right=True),
     ]
     weights = by_samples if not known else [*by_cpu, *by_samples] if on_cpu else [*by_samples, *by_cpu]
     return [*weights, Field("stack", TEXT, "stack", frames)]

@@ -45,3 +45,10 @@ def lines(found: Overview | None, *, terminal: bool) -> list[str]:
     if rest := len(waiting) - len(shown):
         said.append(f"… {plural(rest, 'more pool waits', 'more pools wait')}; -f json has all")
     return said
+
+
+def idle_line(found: Overview | None) -> list[str]:
+    """A sentence where all threads are idle."""
+    threads = 0 if found is None else sum(pool.threads for pool in found.pools)
+    all_idle = found is not None and threads > 1 and threads == found.idle
+    return [f"all {plural(threads, 'Java thread')} wait for work"] if all_idle else []

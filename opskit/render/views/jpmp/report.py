@@ -29,7 +29,6 @@ _GOES_WITH = {
     "reverse": (*PICTURES, "folded"),
 }
 _LINES = ("text", "folded")  # formats of exact lines: everything else goes to stderr
-_FRAMES_ON_SCREEN = 10
 _LOCK_SENTENCES = 3  # the table has all locks; on a terminal they stand right below
 
 
@@ -88,6 +87,7 @@ def profile_report(about: About, facts: Facts, how: Weighing, profile: Profile, 
         ordered = stacks.hottest_first(folded(profile.selected))
         ordered = [stack for stack in ordered if round(stack.cpu_ms or 0) or not how.on_cpu]
     from opskit.render.views.jpmp.document import DOCUMENT, Shown, stack_columns
+    from opskit.render.views.jpmp.stack_listing import stack_listing
 
     collects = any(finding.code == "jvm-gc-cpu" for finding in profile.findings)  # then Java code is not the answer
     with_idle = stacks.select(profile.stacks, how.selection._replace(idle=True))
@@ -96,9 +96,11 @@ def profile_report(about: About, facts: Facts, how: Weighing, profile: Profile, 
         rows = _with_largest(rows, folded(with_idle))
     hidden = 0 if how.selection.idle else sum(stack.idle and not stack.deadlocked for stack in with_idle)
     hidden -= sum(stack.idle for stack in rows) if hidden else 0
-    most = _FRAMES_ON_SCREEN if view.terminal and how.selection.depth is None else None
-    columns = stack_columns(profile.stacks, on_cpu=how.on_cpu, full_names=how.naming.full, most_frames=most)
-    blocks = [Block(columns, rows, max(len(ordered), len(rows)))] if rows else []
+    shows: dict[str, bool] = {"on_cpu": how.on_cpu, "full_names": how.naming.full}
+    whole = how.selection.depth is not None or view.top is not None
+    listing = stack_listing(profile.stacks, whole=whole, **shows) if view.terminal else None
+    columns = stack_columns(profile.stacks, **shows)
+    blocks = [Block(columns, rows, max(len(ordered), len(rows)), listing=listing)] if rows else []
     hides = f"{plural(hidden, 'idle stack')} hidden; --idle shows {'it' if hidden == 1 else 'them'}"
     footer = [*([hides] if hidden else ()), *taken, *_flame_graph(facts)]
     if _says_enough(facts, how, profile, view):
@@ -110,6 +112,7 @@ def profile_report(about: About, facts: Facts, how: Weighing, profile: Profile, 
         verdict=[
             *deadlocks,
             *pools.lines(profile.pools, terminal=view.terminal),
+            *pools.idle_line(profile.pools),
             *filter(None, [None if collects else sentences.hottest(profile.stacks)]),
             *([] if rows else [sentences.no_stacks(profile.stacks, with_idle, on_cpu=how.on_cpu)]),
         ],

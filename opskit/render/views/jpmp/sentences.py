@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from opskit.analysis.finding import Finding
+    from opskit.collect.heap_size import HeapSize
     from opskit.collect.jpmp.collect import Facts, Sampled
     from opskit.jvm.dumps.thread_dump import Waits
     from opskit.jvm.profiles import WeightedStack
@@ -25,9 +26,9 @@ _WORTH_SAYING_S = 0.05  # would be printed as 0.0 s
 _SAFEPOINTS = "Running threads are sampled at safepoints: the hot line may be nearby."
 
 
-def heap_walk_line(pid: int, used_bytes: int | None, pause_s: float | None) -> str:
+def heap_walk_line(pid: int, heap: HeapSize, pause_s: float | None) -> str:
     """What --synchronizers costs the JVM."""
-    known = f"heap used {size(used_bytes)}"
+    known = f"{heap.what} {size(heap.bytes)}"
     if pause_s is not None and pause_s >= _WORTH_SAYING_S:
         known += f": the pause may take about {pause_s:.1f} s"
     cost = "the size of its used heap is unknown" if pause_s is None else known

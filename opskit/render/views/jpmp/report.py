@@ -106,14 +106,15 @@ def profile_report(about: About, facts: Facts, how: Weighing, profile: Profile, 
     if _says_enough(facts, how, profile, view):
         target = shell.operands(*facts.files) if facts.live is None else [facts.live.pid]
         blocks, footer = [], [f"the stacks: {shell.command('opskit', 'jpmp', '-n', 10, *target)}", *taken]
+    hottest = sentences.hottest(profile.stacks)
     return Report(
         about,
         blocks,
         verdict=[
             *deadlocks,
             *pools.lines(profile.pools, terminal=view.terminal),
-            *pools.idle_line(profile.pools),
-            *filter(None, [None if collects else sentences.hottest(profile.stacks)]),
+            *([] if hottest else pools.idle_line(profile.pools)),
+            *filter(None, [None if collects else hottest]),
             *([] if rows else [sentences.no_stacks(profile.stacks, with_idle, on_cpu=how.on_cpu)]),
         ],
         footer=footer,

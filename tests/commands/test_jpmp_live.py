@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -208,7 +209,7 @@ def test_on_a_terminal(workload):
     assert "parkForever" not in table
     assert "sampling paused the JVM for" in table
     assert "hsperfdata" not in table
-    rows = [line for line in table.splitlines() if re.match("  |\\d+ samples? ", line)]  # sentences the terminal wraps
+    rows = [line for line in table.splitlines() if re.match(r"  |\d+ samples? ", line)]  # sentences the terminal wraps
     assert any(row.endswith("RUNNABLE  burn-*") for row in rows)
     assert "  Workload.work" in rows
     assert max(map(len, rows)) <= 100

@@ -43,6 +43,8 @@ ANYWHERE = (
 GROUPS = {
     # Full pipes change the exit code of every `opskit pipes` on the machine.
     "pipes": ("commands/test_pipes", "collect/test_pipes"),
+    # Real servers and busy JVMs, which are looked at by their PIDs.
+    "servers": ("test_healthy_servers", "commands/test_jpmp_load"),
     # Dropped caches, negative dentries and tracing instances belong to the whole machine.
     "kernel": (
         "commands/test_dentry",
@@ -54,7 +56,12 @@ GROUPS = {
 }
 BY_PID = (  # they look at no JVM but their own, and start none whose load or leftovers others could see
     *("commands/test_jmap_diff", "commands/test_limits_real", "commands/test_jpmp_live"),
-    *("jvm/attach/test_client.", "jvm/attach/test_deadline."),
+    *(
+        "jvm/attach/test_client.",
+        "jvm/attach/test_deadline.",
+        "jvm/attach/test_descriptors.",
+        "jvm/test_direct_memory.",
+    ),
 )
 STARTS_JVMS = {"workload", "fake_jvm", "jvm", "jvm_version"}
 

@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 import servers
 
-pytestmark = pytest.mark.xdist_group("machine")
-
 CROWDED = {"runnable-above-cpus", "cpu-starved"}  # findings about the machine that the test runs on
 LOOKS = (
     ("jmap-diff", "PID", "-c", "3", "-i", "2"),

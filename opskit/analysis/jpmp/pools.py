@@ -7,7 +7,6 @@ is rarely seen has none. A thread is still if it is in the same wait in every du
 from __future__ import annotations
 
 from collections import Counter
-from statistics import median_low
 from typing import TYPE_CHECKING
 
 from opskit.analysis.jpmp.frames import frame_name, pool_of
@@ -200,7 +199,7 @@ def _pool(
     counts = [Counter(seen[1] for _, seen in each.values() if seen[1]) for each in dumps]
     waits = []
     for wait in {wait: None for count in counts for wait in count}:
-        typical = median_low([count[wait] for count in counts])
+        typical = sorted(count[wait] for count in counts)[(len(counts) - 1) // 2]  # the lower median
         if typical:
             theirs = [member for member in members if member.wait == wait]
             still = [member.is_still for member in theirs]

@@ -20,6 +20,7 @@ Source: src/hotspot/share/runtime/vframe.cpp, src/hotspot/share/services/threadS
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from opskit.jvm.dumps.dialect import decoded
@@ -42,7 +43,8 @@ _STACK = re.compile(rb'\n"(.*)":((?:\n[ \t].*)*)')
 _TIMED_PARK = re.compile(rb"LockSupport\.park(?:Nanos|Until)\(")
 
 
-def locks_by_stack(block: str) -> list[tuple[Lock, ...]]:
+@lru_cache(maxsize=4096)  # most threads of a live JVM are the same in each dump
+def locks_by_stack(block: str) -> tuple[tuple[Lock, ...], ...]:
     """The lock lines of each stack of a thread's block, in order; ownable synchronizers belong to the first stack."""
     stacks: list[list[Lock]] = [[]]
     frames, in_synchronizers = 0, False
@@ -57,7 +59,7 @@ def locks_by_stack(block: str) -> list[tuple[Lock, ...]]:
         elif (begin := _LOCK_LINE.match(line)) and (lock := _lock(line[begin.end() :].rstrip())):
             depth = None if in_synchronizers else frames - 1
             stacks[0 if in_synchronizers else -1].append(lock._replace(depth=depth))
-    return [tuple(locks) for locks in stacks]
+    return tuple(map(tuple, stacks))
 
 
 def _lock(words: str) -> Lock | None:

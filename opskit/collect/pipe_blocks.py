@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from opskit.proc.fifo_opens import Opening, blocked_opens
 from opskit.proc.lineage import Past, read_past
 from opskit.proc.pipe_scan import only
-from opskit.proc.pipe_waits import Wait, blocked_readers, blocked_writers, waits_around
+from opskit.proc.pipe_waits import Sides, Wait, blocked_readers, blocked_writers, sides_of, waits_around
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -49,7 +49,8 @@ class Watcher:
         """Wait for a second where some thread may be stuck. `empty`: pipes whose readers are looked at, too."""
         fs = self.host.fs
         writing = blocked_writers(fs, self.holders, self.fills, self.fifos)
-        reading, pasts = self._suspects(empty) if empty else ([], {})
+        sides = sides_of(self.holders if empty or writing else ())
+        reading, pasts = self._suspects(empty, sides) if empty else ([], {})
         opening = blocked_opens(fs, self.pids)
         drained: set[bytes] = set()
         before: Mapping[int, Sequence[Wait]] = {}
@@ -69,20 +70,16 @@ class Watcher:
             reading = [wait for wait in reading if wait in known_reads]
             still = blocked_opens(fs, {each.pid for each in opening})
             opening = [each for each in opening if each in still]
-            before, waits = waits, waits_around(fs, self.holders, [*writing, *reading], self.fifos)
+            before, waits = waits, waits_around(fs, sides, [*writing, *reading], self.fifos)
         asleep = {pid: each if each == before.get(pid) else None for pid, each in waits.items()}
         return Blocks(writing, reading, opening, frozenset(drained), asleep, pasts)
 
-    def _suspects(self, keys: set[bytes]) -> tuple[list[Wait], dict[int, Past]]:
+    def _suspects(self, keys: set[bytes], sides: Sides) -> tuple[list[Wait], dict[int, Past]]:
         """The blocked readers whose pipes nobody seems to write to: their writers sleep, or outlived who started them."""
         fs = self.host.fs
         reading = blocked_readers(fs, _only(self.holders, keys), self.fifos)
-        waits = waits_around(fs, self.holders, reading, self.fifos)
-        ends = [(each.pid, key, end) for each in self.holders for key, end in (each.ends or {}).items()]
-        writers: dict[bytes, set[int]] = {key: set() for wait in reading for key in (wait.on, *wait.also)}
-        for pid, key, end in ends:
-            if end.write_fds and key in writers:
-                writers[key].add(pid)
+        waits = waits_around(fs, sides, reading, self.fifos)
+        writers = {key: sides.writers.get(key, set()) for wait in reading for key in (wait.on, *wait.also)}
         pasts = {pid: read_past(fs, pid) for pid in {wait.pid for wait in reading}.union(*writers.values())}
 
         def may_be_stuck(wait: Wait) -> bool:

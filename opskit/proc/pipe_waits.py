@@ -176,10 +176,15 @@ def sleeping_on_pipes(fs: ProcFS, pids: Iterable[int]) -> list[Wait]:
     return [wait for wait in waits if wait.call in ("read", "write") and wait.on.startswith(PIPE_PREFIX)]
 
 
-def waits_around(
-    fs: ProcFS, holders: Iterable[Holder], blocked: Iterable[Wait], fifos: Mapping[bytes, bytes]
-) -> dict[int, list[Wait]]:
-    """What each thread does of the processes at both ends of these pipes, and of those that they wait for."""
+class Sides(NamedTuple):
+    """The PIDs that hold read ends and write ends, by pipe."""
+
+    readers: Mapping[bytes, set[int]]
+    writers: Mapping[bytes, set[int]]
+
+
+def sides_of(holders: Iterable[Holder]) -> Sides:
+    """Who is at the two sides of each pipe."""
     readers: dict[bytes, set[int]] = {}
     writers: dict[bytes, set[int]] = {}
     for holder in holders:
@@ -188,19 +193,27 @@ def waits_around(
                 readers.setdefault(key, set()).add(holder.pid)
             if end.write_fds:
                 writers.setdefault(key, set()).add(holder.pid)
+    return Sides(readers, writers)
+
+
+def waits_around(
+    fs: ProcFS, sides: Sides, blocked: Iterable[Wait], fifos: Mapping[bytes, bytes]
+) -> dict[int, list[Wait]]:
+    """What each thread does of the processes at both ends of these pipes, and of those that they wait for."""
+    readers, writers = sides
     found: dict[int, list[Wait]] = {}
     todo: set[int] = set()
     for wait in blocked:
-        sides = readers if wait.call == "write" else writers
-        todo |= {wait.pid}.union(*(sides.get(key, ()) for key in (wait.on, *wait.also)))
+        others_of = readers if wait.call == "write" else writers
+        todo |= {wait.pid}.union(*(others_of.get(key, ()) for key in (wait.on, *wait.also)))
     while todo:
         pid = todo.pop()
         found[pid] = waits = []
         for tid in optional(fs.tids, pid, default=[]):
             wait = _wait_of(fs, pid, tid, fifos)
             if wait.call in ("read", "write"):
-                sides = writers if wait.call == "read" else readers
-                others: set[int] = set().union(*(sides.get(key, ()) for key in (wait.on, *wait.also)))
+                others_of = writers if wait.call == "read" else readers
+                others: set[int] = set().union(*(others_of.get(key, ()) for key in (wait.on, *wait.also)))
                 # Of a pipe that it can write to itself, its own signal handler may do so.
                 own = wait.call == "read" and pid in others
                 wait = wait._replace(needs=frozenset() if own else frozenset(others))

@@ -37,7 +37,8 @@ class Shown(NamedTuple):
 
     def few(self, holders: Sequence[str], comma: str = ", ") -> str:
         """The holders of a pipe, or the first few and `… 1,003 more (-n 0)`."""
-        return comma.join(holders) if self.top == 0 else listed(holders, _MOST_HOLDERS, comma, see="-n 0")
+        whole = len(holders) <= _MOST_HOLDERS or self.top == 0
+        return comma.join(holders) if whole else listed(holders, _MOST_HOLDERS, comma, see="-n 0")
 
 
 def report(about: About, result: Result, shown: Shown, *, is_text: bool) -> Report:

@@ -98,7 +98,9 @@ def profile_report(about: About, facts: Facts, how: Weighing, profile: Profile, 
     hidden -= sum(stack.idle for stack in rows) if hidden else 0
     shows: dict[str, bool] = {"on_cpu": how.on_cpu, "full_names": how.naming.full}
     whole = how.selection.depth is not None or view.top is not None
-    listing = stack_listing(profile.stacks, whole=whole, **shows) if view.terminal else None
+    listing = (
+        stack_listing(profile.stacks, whole=whole, rooted=how.root is not None, **shows) if view.terminal else None
+    )
     columns = stack_columns(profile.stacks, **shows)
     blocks = [Block(columns, rows, max(len(ordered), len(rows)), listing=listing)] if rows else []
     hides = f"{plural(hidden, 'idle stack')} hidden; --idle shows {'it' if hidden == 1 else 'them'}"

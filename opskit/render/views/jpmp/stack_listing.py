@@ -20,8 +20,10 @@ _SHOWN_NAMES = 3
 _SKIPPED = 2  # frames next to the leaf; a line that stands for fewer saves none
 
 
-def stack_listing(stacks: Sequence[WeightedStack], *, on_cpu: bool, full_names: bool, whole: bool) -> Listing:
-    """Shares are of all `stacks`. `whole`: show all frames."""
+def stack_listing(
+    stacks: Sequence[WeightedStack], *, on_cpu: bool, full_names: bool, whole: bool, rooted: bool
+) -> Listing:
+    """Shares are of all `stacks`. `whole`: show all frames. `rooted`: the root frame is the name of the threads."""
     samples = sum(stack.samples for stack in stacks)
     known = [stack.cpu_ms for stack in stacks if stack.cpu_ms is not None]
     cpu_ms = sum(known)
@@ -32,9 +34,11 @@ def stack_listing(stacks: Sequence[WeightedStack], *, on_cpu: bool, full_names: 
             used = f"{stack.cpu_ms:,.0f} ms of CPU" + (f" ({share_of(stack.cpu_ms, cpu_ms)})" if cpu_ms else "")
             weights.insert(0 if on_cpu else 1, used)
         state = "DEADLOCK" if stack.deadlocked else stack.state
-        head = "  ".join(filter(None, (", ".join(weights), state, whose(stack))))
-        shown = [*(stack.frames if full_names else map(short, stack.frames))]
-        return [head, *(f"  {frame}" for frame in (shown if whole else chosen(stack.frames, shown, detail)))]
+        names = stack.frames[-1] if rooted and stack.frames else whose(stack)
+        head = "  ".join(filter(None, (", ".join(weights), state, names)))
+        frames = stack.frames[:-1] if rooted else stack.frames
+        shown = [*(frames if full_names else map(short, frames))]
+        return [head, *(f"  {frame}" for frame in (shown if whole else chosen(frames, shown, detail)))]
 
     return Listing(lines, _MOST_FRAMES, _LEAST_ROWS)
 
@@ -46,7 +50,7 @@ def share_of(part: float | None, total: float) -> str:
 
 def whose(stack: WeightedStack) -> str:
     """`http-nio-8080-exec-* (35)`: the threads, by the names of their pools, and where virtual threads run."""
-    pools = [f"{name} ({count})" if count > 1 else name for name, count in stack.pools.items()]
+    pools = [f"{name} ({count})" if name and count > 1 else name or str(count) for name, count in stack.pools.items()]
     return " in ".join(filter(None, (listed(pools, _SHOWN_NAMES), stack.container)))
 
 

@@ -73,7 +73,7 @@ def judge(facts: Facts, sort: str = "pid", *, worst_first: bool = False) -> Resu
     rows = [_row(seen, facts.before.get(seen.key)) for seen in facts.seen]
     found = [finding for row in rows for find in _CHECKS for finding in find(row)]
     stuck = (finding for row in rows for finding in _stuck(row, facts.stalls.get(row.seen.jvm.pid)))
-    findings = most_severe_first([*map(_killed, facts.killed), *stuck, *found])
+    findings = most_severe_first([*_kills(facts.killed), *stuck, *found])
     rows = ordered(rows, sort)
     if worst_first:
         worst = [finding.entity.id for finding in findings if finding.severity != "note"]
@@ -217,13 +217,26 @@ def _memory(row: Row) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _killed(jvm: Killed) -> Finding:
+def _kills(killed: Sequence[Killed]) -> Iterator[Finding]:
+    """A finding for each kill; earlier ones, of which a JVM that is started again and again has many, are one note."""
+    earlier = sorted((jvm for jvm in killed if _is_earlier(jvm)), key=lambda jvm: jvm.ago_s or 0.0)
+    yield from (_killed(jvm, "error") for jvm in killed if not _is_earlier(jvm))
+    if earlier:
+        yield _killed(earlier[0], "note", len(earlier) - 1)
+
+
+def _is_earlier(jvm: Killed) -> bool:
+    return jvm.replaced or (jvm.ago_s is not None and jvm.ago_s > _JUST_NOW_S)
+
+
+def _killed(jvm: Killed, severity: Severity, before: int = 0) -> Finding:
+    """`before`: how many were killed before it within a day."""
     when = "while it was watched" if jvm.ago_s is None else f"{duration(jvm.ago_s)} ago"
     limit = f" at the limit of {size(jvm.limit_bytes)} of {jvm.cgroup}" if jvm.limit_bytes else ""
-    is_old = jvm.replaced or (jvm.ago_s is not None and jvm.ago_s > _JUST_NOW_S)
+    more = f", and {before:,} more in the last 24 h" if before else ""
     return Finding(
-        "jvm-oom-killed", "note" if is_old else "error", Entity("process", jvm.pid, jvm.start_ticks),
-        f"{jvm.main} was killed by the kernel's OOM killer{limit} {when}; raise the limit, or lower -Xmx or what it uses outside "
+        "jvm-oom-killed", severity, Entity("process", jvm.pid, jvm.start_ticks),
+        f"{jvm.main} was killed by the kernel's OOM killer{limit} {when}{more}; raise the limit, or lower -Xmx or what it uses outside "
         "of its heap", jvm.evidence,
         next=shell.command("dmesg", "-T", shell.Syntax("|"), "grep", "-i", "killed process"),
     )  # fmt: skip

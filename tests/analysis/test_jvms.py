@@ -134,7 +134,7 @@ def test_samples_have_the_shares_between_the_looks():
 
 
 def test_killed_and_stuck_jvms_come_first():
-    """Killed, then stuck; the JVM with the worst finding is the first row when that is asked for. The kill of an old or replaced one is a note."""
+    """Killed, then stuck; the JVM with the worst finding is the first row when that is asked for. Earlier kills are one note."""
     stall = Stall(1.0, (9, "hog", 0.9))
     case = facts(seen(7), seen(8), seen(9))._replace(
         stalls={9: stall},
@@ -147,10 +147,10 @@ def test_killed_and_stuck_jvms_come_first():
     result = judge(case, worst_first=True)
     found = [(each.code, each.severity, each.entity.id) for each in result.findings]
     assert found == [
-        ("jvm-oom-killed", "error", 5), ("safepoint-not-reached", "error", 9), ("jvm-oom-killed", "note", 6),
-        ("jvm-oom-killed", "note", 4),
+        ("jvm-oom-killed", "error", 5), ("safepoint-not-reached", "error", 9), ("jvm-oom-killed", "note", 4),
     ]  # fmt: skip
     assert "at the limit of 64.0 MiB of /pod while it was watched" in result.findings[0].summary
+    assert "60.0 s ago, and 1 more in the last 24 h" in result.findings[2].summary
     assert [row.seen.jvm.pid for row in result.rows] == [9, 7, 8]
     assert [row.seen.jvm.pid for row in judge(case).rows] == [7, 8, 9]
 

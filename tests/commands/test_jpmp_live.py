@@ -195,7 +195,7 @@ def test_a_jvm_that_exits_half_way(workload, tmp_path):
 
 
 def test_on_a_terminal(workload):
-    """A line that counts down and is erased, then stacks that fit: hot ones, the idle ones counted, what it cost."""
+    """A line that counts down and is erased, then stacks that fit: the largest, the idle ones counted, what it cost."""
     jvm = workload("burn=1", "sleep=10", "park=5")
     words = ("jpmp", str(jvm.pid), "3", "2", *TIMEOUT)
     code, shown = on_terminal(*words, rows=40, columns=100, env={"NO_COLOR": "1"})
@@ -210,8 +210,8 @@ def test_on_a_terminal(workload):
     assert "sampling paused the JVM for" in table
     assert "hsperfdata" not in table
     rows = [line for line in table.splitlines() if re.match(r"  |\d+ samples? ", line)]  # sentences the terminal wraps
-    assert any(row.endswith("  burn-*") for row in rows)
-    assert "  Workload.burnForever" in rows
+    assert any(row.endswith("  sleep-* (10)") for row in rows)
+    assert "  Workload.sleepForever" in rows
     assert max(map(len, rows)) <= 100
 
 

@@ -87,7 +87,6 @@ def profile_report(about: About, facts: Facts, how: Weighing, profile: Profile, 
         ordered = stacks.hottest_first(folded(profile.selected))
         ordered = [stack for stack in ordered if round(stack.cpu_ms or 0) or not how.on_cpu]
     from opskit.render.views.jpmp.document import DOCUMENT, Shown, stack_columns
-    from opskit.render.views.jpmp.stack_listing import stack_listing
 
     collects = any(finding.code == "jvm-gc-cpu" for finding in profile.findings)  # then Java code is not the answer
     with_idle = stacks.select(profile.stacks, how.selection._replace(idle=True))
@@ -96,12 +95,8 @@ def profile_report(about: About, facts: Facts, how: Weighing, profile: Profile, 
         rows = _with_largest(rows, folded(with_idle))
     hidden = 0 if how.selection.idle else sum(stack.idle and not stack.deadlocked for stack in with_idle)
     hidden -= sum(stack.idle for stack in rows) if hidden else 0
-    shows: dict[str, bool] = {"on_cpu": how.on_cpu, "full_names": how.naming.full}
-    whole = how.selection.depth is not None or view.top is not None
-    listing = (
-        stack_listing(profile.stacks, whole=whole, rooted=how.root is not None, **shows) if view.terminal else None
-    )
-    columns = stack_columns(profile.stacks, **shows)
+    listing = _listing(how, profile, view) if view.terminal else None
+    columns = stack_columns(profile.stacks, on_cpu=how.on_cpu, full_names=how.naming.full)
     blocks = [Block(columns, rows, max(len(ordered), len(rows)), listing=listing)] if rows else []
     hides = f"{plural(hidden, 'idle stack')} hidden; --idle shows {'it' if hidden == 1 else 'them'}"
     footer = [*([hides] if hidden else ()), *taken, *_flame_graph(facts)]
@@ -123,6 +118,14 @@ def profile_report(about: About, facts: Facts, how: Weighing, profile: Profile, 
         findings=profile.findings,
         document=(DOCUMENT, Shown(facts, how, profile, rows)),
     )
+
+
+def _listing(how: Weighing, profile: Profile, view: View) -> Listing:
+    from opskit.render.views.jpmp.stack_listing import stack_listing
+
+    whole = how.selection.depth is not None or view.top is not None
+    shows = {"on_cpu": how.on_cpu, "full_names": how.naming.full, "rooted": how.root is not None}
+    return stack_listing(profile.stacks, whole=whole, **shows)
 
 
 def _says_enough(facts: Facts, how: Weighing, profile: Profile, view: View) -> bool:

@@ -50,6 +50,8 @@ def _run(words, cwd):
     is_no_watch = name in ("opskit jvms", "opskit limits") and "-w" not in words
     extra = () if is_no_watch else _SHORTER.get(name, ())
     extra = () if name == "opskit jmap-diff" and not words[2].isdigit() else extra
+    if name == "opskit jpmp" and words[2].isdigit() and not any(word == "-c" or word.isdigit() for word in words[3:]):
+        extra = (*extra, "-c", "3", "-i", "0.1")  # the pauses of a JVM without CPU are long, and would stretch the run
     if words[0] == "opskit":
         done = inprocess.run(*words[1:], *extra, cwd=str(cwd), timeout=300)
         assert done.code in (0, 1), (words, done.err)

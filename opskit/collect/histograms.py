@@ -17,7 +17,7 @@ from opskit.jvm.dumps.heap_info import HeapInfo, parse_heap_info
 from opskit.jvm.dumps.histogram_reader import parse_histograms
 from opskit.jvm.logs.timestamps import Stamp
 from opskit.jvm.perfdata.counters import heap
-from opskit.jvm.perfdata.gc_counts import GC_COUNTERS, GcCounts, gc_counts
+from opskit.jvm.perfdata.gc_counts import COLLECTION_COUNTERS, GcCounts, gc_counts
 from opskit.jvm.perfdata.stop_clock import STOP_COUNTERS, CounterReader, stopped_s
 from opskit.proc.cgroup.owner import unit_of
 from opskit.proc.cgroup.tree import parse_cgroup
@@ -36,7 +36,7 @@ _S_PER_GIB, _LIVE_S_PER_GIB = 2.3 / 3.7, 9.4 / 3.7
 _LEAST_S, _LIVE_LEAST_S = 0.005, 0.02
 _TIMEOUT_S, _TIMEOUT_PAUSES = 30.0, 10
 _METASPACE, _CLASS_SPACE = "sun.gc.metaspace.used", "sun.gc.compressedclassspace.used"
-_COUNTERS = STOP_COUNTERS | GC_COUNTERS | {_METASPACE.encode(), _CLASS_SPACE.encode()}
+_COUNTERS = STOP_COUNTERS | COLLECTION_COUNTERS | {_METASPACE.encode(), _CLASS_SPACE.encode()}
 _MOST_KEPT = 64  # of a watch without an end; a trend needs no more
 _NOTABLE_STRETCH = 1.25
 _TREND = 3  # as many histograms make one

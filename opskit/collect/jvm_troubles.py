@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from opskit.jvm.launch import main_of_command
 from opskit.jvm.perfdata.hsperfdata import parse_hsperfdata
+from opskit.jvm.perfdata.stop_clock import CounterReader
 from opskit.proc.cgroup.limits import oom_kills
 from opskit.proc.files.boot_time import parse_uptime
 from opskit.proc.files.kernel_log import parse_oom_kills
@@ -95,7 +96,7 @@ def _runs(host: Host, pid: int) -> bool:
 def _main_left(host: Host, pid: int, ended_s: float) -> tuple[str, str] | None:
     """The main class in the hsperfdata file that a JVM has left, until the next JVM of its user starts, and the file's path."""
     fs = host.fs
-    for user in [name for name in fs.names_root("tmp") if name.startswith("hsperfdata_")]:
+    for user in [name for name in fs.names_root(_TMP) if name.startswith("hsperfdata_")]:
         directory = f"{fs.root}/{_TMP}/{user}"
         _, data = optional(fs.read_untrusted, directory, str(pid), _LARGEST_FILE_BYTES, default=(None, b""))
         perf = optional(parse_hsperfdata, data, directory)
@@ -181,9 +182,5 @@ def _still_waits(host: Host, jvm: Jvm, tid: int, before: int, seconds: float) ->
 
 def _has_moved(host: Host, jvm: Jvm) -> bool:
     """Whether a safepoint was requested or reached since the JVM was read; True where that is unknown."""
-    if jvm.perf is None or not jvm.perf.source.startswith("/"):
-        return True
-    directory, _, name = jvm.perf.source.rpartition("/")
-    _, data = optional(host.fs.read_untrusted, directory, name, _LARGEST_FILE_BYTES, default=(None, b""))
-    later = optional(parse_hsperfdata, data, jvm.perf.source)
-    return later is None or any(later.number(name) != jvm.perf.number(name) for name in _COUNTERS)
+    before, later = jvm.perf, CounterReader(host.fs, jvm.perf, None).read()
+    return before is None or later is None or any(later.number(name) != before.number(name) for name in _COUNTERS)

@@ -27,13 +27,7 @@ _DYNSYM = 11
 _MOST_ENTRIES, _MOST_LOADERS, _MOST_CLASSES, _MOST_BYTES = 8192, 200_000, 100_000, 16 << 20
 _LONGEST_NAME, _CHUNK_BYTES = 96, 1 << 16
 _MOST_WORDS = 1 << 10  # of a mirror: java.lang.Class's own fields, then the statics
-_COLOUR_BITS = (
-    0,
-    13,
-    14,
-    15,
-    16,
-)  # below the address in pointers of generational ZGC (zAddress.inline.hpp); elsewhere none
+_COLOUR_BITS = (0, 13, 14, 15, 16)  # below the address in pointers of generational ZGC (zAddress.inline.hpp); else none
 _BITS, _ATOMIC_LONG = b"java/nio/Bits", b"java/util/concurrent/atomic/AtomicLong"
 _KLASS_AT, _VALUE_AT = 8, 16  # in an object with a header of 12 or 16 bytes
 _FAILED = (OSError, struct.error, LookupError, ValueError, OverflowError, OpskitError)

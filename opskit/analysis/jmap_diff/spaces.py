@@ -24,10 +24,7 @@ _LEAST_BYTES, _LEAST_OF_LOADERS_BYTES = 1 << 20, 128 << 10
 _FEWEST = 10  # objects more, or it is no leak
 _OF_STEPS = 0.75
 _NEARLY_FULL = 0.9  # of the heap after a full collection: spaces have fixed sizes, so that it is never all used
-_DEFLATER_BYTES, _INFLATER_BYTES = (
-    262 << 10,
-    41 << 10,
-)  # zconf.h: 256 KiB and 32 KiB with the default window, and the state
+_DEFLATER_BYTES, _INFLATER_BYTES = 262 << 10, 41 << 10  # zconf.h: 256 and 32 KiB with the default window, and the state
 _DIRECT = ("java.nio.DirectByteBuffer",)
 _DEFLATERS = ("java.util.zip.Deflater",)
 _INFLATERS = ("java.util.zip.Inflater",)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Optional
 from opskit.analysis.jpmp.frames import frame_name
 from opskit.analysis.jpmp.libraries import application_frame
 from opskit.analysis.jpmp.stacks import cpu_over_run
+from opskit.jvm.dumps.dump_to_file import FIRST_WITHOUT_PINNING_MONITORS
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 _PARKS_MOUNTED = "java.lang.VirtualThread.parkOnCarrierThread"
 _WAITS = ("java.lang.Object.wait0", "java.lang.Object.wait")
 _TOP = 4  # frames next to the leaf
-NO_MONITOR_PINS = 24  # first JDK in which a monitor does not pin
 _ENOUGH_DUMPS = 3  # fewer may show a moment
 _MOST_CPU_SHARE = 0.02  # of the run, of a carrier that only waits
 _INITIALIZER, _LAMBDA = ".<clinit>", "ambda$"
@@ -49,7 +49,7 @@ class Pins(NamedTuple):
         """What pins them."""
         if all(frame.endswith(_INITIALIZER) for frame, _ in self.by):
             return "they wait in a class initializer"
-        if java_major is None or java_major >= NO_MONITOR_PINS:
+        if java_major is None or java_major >= FIRST_WITHOUT_PINNING_MONITORS:
             return "a native frame or class initializer in their stack pins them"
         return "before JDK 24 `synchronized` pins: use a ReentrantLock there, or run JDK 24 or later"
 

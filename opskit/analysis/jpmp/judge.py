@@ -116,7 +116,7 @@ def _load_findings(facts: Facts) -> list[Finding]:
 
 def _pinned(facts: Facts) -> list[Finding]:
     """At most one finding: all carriers that wait with their virtual threads."""
-    if not any(thread.stack.role for thread in facts.dumps[-1].threads) if facts.dumps else True:
+    if not any(thread.stack.role for dump in facts.dumps[-1:] for thread in dump.threads):
         return []
     from opskit.analysis.finding import Finding
     from opskit.analysis.jpmp.carriers import FROM, pins, severity

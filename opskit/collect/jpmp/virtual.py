@@ -14,10 +14,11 @@ from opskit.errors import OpskitError
 from opskit.jvm.launch import jvm_options, last_flag, parse_words
 from opskit.proc.cgroup.limits import cpu_limit
 from opskit.proc.cgroup.tree import ancestry
+from opskit.proc.files.cpu_times import parse_cpu_list
 from opskit.proc.files.status import parse_status
 from opskit.proc.fs import optional
 from opskit.proc.thread_cpu import ThreadCpu
-from opskit.quantities import hexadecimal, integer
+from opskit.quantities import integer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -124,9 +125,8 @@ def read_parallelism(host: Host, client: AttachClient) -> int | None:
     if flag is not None:
         return integer(flag.partition("=")[2])
     status, cgroups = fs.maybe(parse_status, pid, "status"), optional(ancestry, fs, pid, "cpu")
-    mask = None if status is None else hexadecimal(status.fields.get("Cpus_allowed", "").replace(",", ""))
-    if not mask:
+    allowed = None if status is None else parse_cpu_list(status.fields.get("Cpus_allowed_list", ""))
+    if not allowed:
         return None
     quota = cpu_limit(fs, cgroups.levels).cpus if cgroups is not None and cgroups.levels else None
-    cpus = f"{mask:b}".count("1")
-    return cpus if quota is None else max(1, min(cpus, math.ceil(quota)))
+    return len(allowed) if quota is None else max(1, min(len(allowed), math.ceil(quota)))

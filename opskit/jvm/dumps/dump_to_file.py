@@ -43,7 +43,7 @@ _HEADER = re.compile(r'(?m)^#([0-9]+) "(.*)"( virtual)?(?: ([A-Z_]+))?(?: \d{4}-
 _LOCK = re.compile(r"\s+- ([a-z][a-z ]*?) <(.+?)@([0-9a-f]+)>(?:, owner #(\d+))?")
 _ENTRY = re.compile(r'\{\s*"tid"\s*:|"container"\s*:\s*"((?:[^"\\]|\\.)*)"')
 _MAJOR = re.compile(r"[0-9]{1,4}")
-_FIRST_WITHOUT_PINNING_MONITORS = 24
+FIRST_WITHOUT_PINNING_MONITORS = 24
 _CARRIES = "java.base/jdk.internal.vm.Continuation.run("
 _PARKS_MOUNTED = "java.base/java.lang.VirtualThread.parkOnCarrierThread("
 _WAITS = ("java.base/java.lang.Object.wait0(", "java.base/java.lang.Object.wait(")
@@ -180,7 +180,7 @@ def _has_owners(threads: Sequence[Thread]) -> bool:
 def _monitors_pin(version: str | None) -> bool:
     """Whether a monitor pins a virtual thread to its carrier: JDK 21 to 23."""
     major = _MAJOR.match(version or "")
-    return major is not None and (integer(major[0]) or 0) < _FIRST_WITHOUT_PINNING_MONITORS
+    return major is not None and (integer(major[0]) or 0) < FIRST_WITHOUT_PINNING_MONITORS
 
 
 def _role(frames: Sequence[str], *, virtual: bool, pins: bool) -> str | None:

@@ -10,7 +10,7 @@ from opskit.records import NamedTuple
 if TYPE_CHECKING:
     from opskit.jvm.perfdata.hsperfdata import PerfData
 
-GC_COUNTERS = frozenset(
+COLLECTION_COUNTERS = frozenset(
     name.encode()
     for name in (
         "sun.gc.policy.name",

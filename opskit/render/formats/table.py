@@ -93,22 +93,26 @@ def _screenful(lines: list[str], width: int, height: int) -> list[str]:
 def _listed(block: Block[Any], listing: Listing, fits: int | None, width: int | None) -> list[str]:
     """The rows of a listing, each line cut to the width: in as much detail as the first ones fit in, then as many as fit."""
     least = min(len(block.rows), max(1, listing.least))
-    for detail in range(listing.most, -1, -1):
-        rows = [
-            [
-                printable(text) if width is None else clip(printable(text), width)
-                for text in listing.lines(row, detail, width)
-            ]
-            for row in block.rows
-        ]
-        if fits is None or sum(map(len, rows[:least])) + (block.total > least) <= fits:
+
+    def lines(row: Any, detail: int) -> list[str]:
+        texts = map(printable, listing.lines(row, detail, width))
+        return [text if width is None else clip(text, width) for text in texts]
+
+    def has_room(detail: int) -> bool:
+        first = sum(len(lines(row, detail)) for row in block.rows[:least])
+        return fits is None or first + (block.total > least) <= fits
+
+    detail = next((each for each in range(listing.most, 0, -1) if has_room(each)), 0)
+    shown: list[str] = []
+    count = 0
+    for count, row in enumerate(block.rows, 1):
+        added = lines(row, detail)
+        if count > least and fits is not None and len(shown) + len(added) + (block.total > count) > fits:
+            count -= 1
             break
-    count, used = least, sum(map(len, rows[:least]))
-    while count < len(rows) and (fits is None or used + len(rows[count]) + (block.total > count + 1) <= fits):
-        used += len(rows[count])
-        count += 1
+        shown += added
     more = [f"… {block.total - count:,} more; -n 0 shows all"] if block.total > count else []
-    return [*(text for row in rows[:count] for text in row), *more]
+    return [*shown, *more]
 
 
 def _rows(console: Console, text: str) -> int:

@@ -57,7 +57,7 @@ def test_a_jvm_at_the_limits_of_its_cgroups(inprocess, cgroup):
     (cpu / ("cpu.cfs_quota_us" if is_v1 else "cpu.max")).write_text("50000" if is_v1 else "50000 100000")
     inside = ("sh", "-c", 'echo $$ > "$0" && echo $$ > "$1" && shift && exec "$@"', str(memory / "cgroup.procs"))
     options = ("-Xms150m", "-Xmx600m", "-XX:+AlwaysPreTouch", "-XX:+UseSerialGC")
-    jvm = jvms.start("burn=1:1", options=options, wrapper=(*inside, str(cpu / "cgroup.procs")))
+    jvm = jvms.start("burn=25:25", options=options, wrapper=(*inside, str(cpu / "cgroup.procs")))
     try:
         status = Path(f"/proc/{jvm.pid}/status").read_text(encoding="utf-8")
         resident = int(re.search(r"RssAnon:\s+(\d+) kB", status)[1]) << 10

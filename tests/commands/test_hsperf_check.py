@@ -550,8 +550,6 @@ def test_a_stopped_jvm(check, workload):
     """It cannot answer; the command that resumes it."""
     running = workload()
     running.signal(signal.SIGSTOP)
-    while "T (stopped)" not in Path(f"/proc/{running.pid}/status").read_text():
-        time.sleep(0.01)
     code, document = check(running.pid, "--probe")
     assert code == 1
     assert codes(document) == {"attach-stopped", "attach-probe-failed"}

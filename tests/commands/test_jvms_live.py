@@ -11,7 +11,7 @@ import sys
 
 import jvms as real
 import pytest
-from cgroups import new_cgroup
+from cgroups import frozen, new_cgroup
 from nextsteps import try_next
 from rich.cells import cell_len
 from terminal import on_terminal
@@ -126,13 +126,8 @@ def test_a_stopped_and_a_frozen_jvm(inprocess, workload, root_only):
     assert f"  fix: kill -CONT {running.pid}" in done.err
     running.signal(signal.SIGCONT)
     assert "jvm-stopped" not in inprocess("jvms", running.pid, "-f", "text").err
-    with new_cgroup("freezer", f"opskit-test-{os.getpid()}", "freezer.state cgroup.freeze") as place:
-        (place / "cgroup.procs").write_text(str(running.pid))
-        old = (place / "freezer.state").exists()
-        (place / ("freezer.state" if old else "cgroup.freeze")).write_text("FROZEN" if old else "1")
+    with frozen(running.pid):
         done = inprocess("jvms", running.pid, "-f", "text")
-        (place / ("freezer.state" if old else "cgroup.freeze")).write_text("THAWED" if old else "0")
-        running.stop()
     assert f"warning jvm-stopped ({running.pid}): Workload is frozen with its cgroup" in done.err
     assert "  no:frozen  " in done.out
 

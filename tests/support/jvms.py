@@ -168,8 +168,13 @@ class Workload:
         return int(self.lines[-1].split()[1])
 
     def signal(self, number: int) -> None:
-        """Send a signal to java itself."""
+        """Send a signal to java itself; a stop or its end is waited for: its main thread may get a CPU later."""
         os.kill(self.pid, number)
+        if number in (signal.SIGSTOP, signal.SIGCONT):
+            stops, deadline = number == signal.SIGSTOP, time.monotonic() + START_S
+            while (psutil.Process(self.pid).status() == psutil.STATUS_STOPPED) != stops:
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
 
     def has_ended(self) -> bool:
         """Whether java has ended or is a zombie."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import signal
 import time
-from pathlib import Path
 
 import pytest
 from attaching import assert_unharmed, client, refused
+from cgroups import frozen
 
 from opskit.errors import AttachError, NoSuchProcess, NotAJvm, NotPermitted
 from opskit.jvm.attach.client import AttachClient
@@ -34,8 +33,6 @@ def test_a_stopped_jvm(workload):
     """It would accept the connection and never answer: an error at once, with the command to resume it."""
     running = workload()
     running.signal(signal.SIGSTOP)
-    while "T (stopped)" not in Path(f"/proc/{running.pid}/status").read_text():
-        time.sleep(0.01)
     begun = time.monotonic()
     with refused("stopped", f"kill -CONT {running.pid}"):
         client(running).thread_dump()
@@ -44,47 +41,12 @@ def test_a_stopped_jvm(workload):
     assert "main" in client(running).thread_dump()
 
 
-def test_a_frozen_jvm(workload, frozen):
+def test_a_frozen_jvm(workload, root_only):
     """A paused container: the error names the frozen cgroup."""
     running = workload()
     with frozen(running.pid), refused("stopped", "frozen with its cgroup"):
         client(running).thread_dump()
     assert "main" in client(running).thread_dump()
-
-
-@pytest.fixture
-def frozen(root_only):
-    """A function that freezes a process in a cgroup of its own, of version 1 or 2, while a block runs."""
-
-    @contextlib.contextmanager
-    def freeze(pid):
-        old = Path("/sys/fs/cgroup/freezer").is_dir()
-        cgroup = Path("/sys/fs/cgroup", *(["freezer"] if old else []), f"opskit-test-{pid}")
-        try:
-            cgroup.mkdir()
-        except OSError:
-            pytest.skip("no cgroup can be made here")
-        home = cgroup.parent / "cgroup.procs"
-        switch, on, off = (
-            (cgroup / "freezer.state", "FROZEN", "THAWED") if old else (cgroup / "cgroup.freeze", "1", "0")
-        )
-        state = switch if old else cgroup / "cgroup.events"
-        try:
-            (cgroup / "cgroup.procs").write_text(str(pid))
-            switch.write_text(on)
-            while on not in state.read_text().replace("frozen 1", "1"):
-                time.sleep(0.01)
-            yield
-        finally:
-            switch.write_text(off)
-            home.write_text(str(pid))
-            deadline = time.monotonic() + 30
-            while cgroup.exists() and time.monotonic() < deadline:
-                with contextlib.suppress(OSError):
-                    cgroup.rmdir()
-                time.sleep(0.01)
-
-    return freeze
 
 
 def test_no_such_process_and_no_jvm(spawn):

@@ -42,8 +42,8 @@ CASES = {
     "jpmp --save": "jpmp PID 3 0.05 --save DIR",
     "jpmp --virtual": "jpmp PID 2 0.05 --virtual",
     "jpmp -o x.svg": "jpmp PID 2 0.05 -o DIR/out.svg",
-    "jmap-diff": "jmap-diff PID -i 0.1 -c 2",
-    "jmap-diff --save": "jmap-diff PID -i 0.1 -c 2 --save DIR",
+    "jmap-diff": "jmap-diff PID -i 0.1 -c 2 --yes",
+    "jmap-diff --save": "jmap-diff PID -i 0.1 -c 2 --save DIR --yes",
     "safepoints": "safepoints PID -i 0.1 -c 3",
 }
 CASES.update(

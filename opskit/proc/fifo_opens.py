@@ -1,9 +1,7 @@
 """Threads that sleep in open() of a FIFO until another process opens its other end (fifo(7)).
 
-/proc/PID/task/TID/syscall has the pointer to the path, which is read from the process's memory; wchan proves the FIFO:
-
-    257 0xffffff9c 0x557552502908 0x241 0x1b6 0x7f9841ccac70 0x1 0x7ffc11f047b0 0x7f9841bef011
-    wait_for_partner
+`syscall` of /proc/PID/task/TID has the pointer to the path, which is read from the process's memory; `wchan` proves the FIFO:
+wait_for_partner.
 """
 
 from __future__ import annotations
@@ -12,8 +10,10 @@ import platform
 from typing import TYPE_CHECKING
 
 from opskit.proc.files.status import parse_status
+from opskit.proc.files.syscall import parse_syscall
 from opskit.proc.fs import optional
-from opskit.quantities import hexadecimal, integer
+from opskit.proc.memory import read_memory
+from opskit.quantities import integer
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -24,15 +24,11 @@ if TYPE_CHECKING:
 _WAITS = (b"wait_for_partner", b"fifo_open")  # fs/pipe.c; the compiler may inline the first into the second
 _AT_FDCWD = 0xFFFFFF9C
 _LONGEST_PATH = 4096
-_HIGHEST_ADDRESS = 1 << 63
-_PAGE_BYTES = 4096  # the smallest of any architecture: a larger page is read in two parts
 _RDONLY, _WRONLY, _ACCMODE = 0, 1, 3  # open(2)
 # System call -> where among its arguments are: directory, path, flags (None: not one of them); openat2: struct open_how.
-_GENERIC: dict[int | None, tuple[int | None, int, int | None]] = {56: (0, 1, 2), 437: (0, 1, 2)}
-_X86_64: dict[int | None, tuple[int | None, int, int | None]] = {
-    257: (0, 1, 2), 437: (0, 1, 2), 2: (None, 0, 1), 85: (None, 0, None),
+_CALLS: dict[str, tuple[int | None, int, int | None]] = {
+    "open": (None, 0, 1), "creat": (None, 0, None), "openat": (0, 1, 2), "openat2": (0, 1, 2),
 }  # fmt: skip
-_OPENAT2 = 437
 
 
 class OpenCall(NamedTuple):
@@ -56,18 +52,15 @@ class Opening(NamedTuple):
 
 def parse_open(text: str, machine: str = platform.machine()) -> OpenCall | None:
     """The arguments of a thread that sleeps in an open call; None for any other."""
-    words = text.split()
-    place = (_X86_64 if machine == "x86_64" else _GENERIC).get(integer(words[0])) if len(words) >= 7 else None
-    if place is None:
+    call = parse_syscall(text, machine)
+    if call is None or call.name not in _CALLS:
         return None
-    values = [hexadecimal(word) for word in words[1:7]]
-    at_directory, at_path, at_flags = place
-    directory = _AT_FDCWD if at_directory is None else values[at_directory]
-    path, flags = values[at_path], _WRONLY if at_flags is None else values[at_flags]
-    if directory is None or path is None or flags is None:
-        return None
-    directory &= 0xFFFFFFFF
-    return OpenCall(None if directory == _AT_FDCWD else directory, path, flags, integer(words[0]) == _OPENAT2)
+    at_directory, at_path, at_flags = _CALLS[call.name]
+    directory = (_AT_FDCWD if at_directory is None else call.arguments[at_directory]) & 0xFFFFFFFF
+    flags = _WRONLY if at_flags is None else call.arguments[at_flags]
+    return OpenCall(
+        None if directory == _AT_FDCWD else directory, call.arguments[at_path], flags, call.name == "openat2"
+    )
 
 
 def blocked_opens(fs: ProcFS, pids: Iterable[int]) -> list[Opening]:
@@ -84,7 +77,7 @@ def blocked_opens(fs: ProcFS, pids: Iterable[int]) -> list[Opening]:
 def _opening(fs: ProcFS, pid: int, tid: int, call: OpenCall) -> Opening | None:
     flags: int | None = call.flags
     if call.how:
-        flags = int.from_bytes(_memory(fs, pid, call.flags, 8), "little") if call.flags else None
+        flags = int.from_bytes(read_memory(fs, pid, call.flags, 8), "little") if call.flags else None
     mode = None if flags is None else flags & _ACCMODE
     if mode not in (_RDONLY, _WRONLY):  # O_RDWR never waits
         return None
@@ -94,7 +87,7 @@ def _opening(fs: ProcFS, pid: int, tid: int, call: OpenCall) -> Opening | None:
 
 
 def _path(fs: ProcFS, pid: int, tid: int, call: OpenCall) -> bytes | None:
-    path, ended, _ = _memory(fs, pid, call.path, _LONGEST_PATH).partition(b"\0")
+    path, ended, _ = read_memory(fs, pid, call.path, _LONGEST_PATH).partition(b"\0")
     if not path or not ended:
         return None
     if path.startswith(b"/"):
@@ -102,16 +95,3 @@ def _path(fs: ProcFS, pid: int, tid: int, call: OpenCall) -> bytes | None:
     below = ("cwd",) if call.directory is None else ("fd", call.directory)
     directory: bytes | None = optional(fs.link, pid, "task", tid, *below)
     return None if directory is None else directory.rstrip(b"/") + b"/" + path.removeprefix(b"./")
-
-
-def _memory(fs: ProcFS, pid: int, address: int, size: int) -> bytes:
-    """So many bytes of a process's memory, fewer where they end with the page; empty where it cannot be read."""
-    if not 0 < address < _HIGHEST_ADDRESS - size:
-        return b""
-    first = min(size, _PAGE_BYTES - address % _PAGE_BYTES)
-    place = fs.path(pid, "mem")
-    start: bytes = optional(fs.read_at, place, address, first, default=b"")
-    if len(start) < first or first == size or b"\0" in start:
-        return start
-    rest: bytes = optional(fs.read_at, place, address + first, size - first, default=b"")
-    return start + rest

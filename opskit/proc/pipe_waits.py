@@ -1,10 +1,4 @@
-"""What threads sleep in at both ends of full and of empty pipes.
-
-/proc/PID/task/TID/syscall (Documentation: proc_pid_syscall(5)) is `running`, or the number and the arguments of the
-system call that the thread sleeps in:
-
-    1 0x4 0x7f3c2c0008b0 0x10000 0x0 0x0 0x0 0x7ffd1c3c8a88 0x7f3c3a1f2a90
-"""
+"""What threads sleep in at both ends of full and of empty pipes: by `syscall` and `wchan` of /proc/PID/task/TID."""
 
 from __future__ import annotations
 
@@ -14,8 +8,10 @@ from typing import TYPE_CHECKING
 
 from opskit.proc.files.fd import PIPE_PREFIX
 from opskit.proc.files.status import parse_status
+from opskit.proc.files.syscall import parse_syscall
 from opskit.proc.fs import optional
-from opskit.quantities import hexadecimal, integer
+from opskit.proc.memory import read_memory
+from opskit.quantities import integer
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -26,24 +22,19 @@ if TYPE_CHECKING:
     from opskit.proc.pipe_scan import Holder
 
 # System call -> what a thread waits for in it, and which argument is the fd, the child, or the number of files to poll.
-_GENERIC: dict[int | None, tuple[str, int]] = {
-    **dict.fromkeys((63, 65), ("read", 0)),  # read, readv
-    **dict.fromkeys((64, 66, 75, 71), ("write", 0)),  # write, writev, vmsplice, sendfile
-    **dict.fromkeys((98, 101, 115, 133, 137), ("sleep", 0)),  # futex, (clock_)nanosleep, rt_sigsuspend, rt_sigtimedwait
-    76: ("splice", 2), 260: ("wait", 0), 72: ("poll", 0), 73: ("poll", 1),  # wait4, pselect6, ppoll
-}  # fmt: skip
-_X86_64: dict[int | None, tuple[str, int]] = {
-    **dict.fromkeys((0, 19), ("read", 0)),
-    **dict.fromkeys((1, 20, 278, 40), ("write", 0)),
-    **dict.fromkeys((34, 35, 128, 130, 202, 230), ("sleep", 0)),  # and pause
-    **dict.fromkeys((23, 270), ("poll", 0)),  # select, pselect6
-    **dict.fromkeys((7, 271), ("poll", 1)),  # poll, ppoll
-    275: ("splice", 2), 61: ("wait", 0),
-}  # fmt: skip
+_CALLS: dict[str, tuple[str, int]] = {
+    **dict.fromkeys(("read", "readv"), ("read", 0)),
+    **dict.fromkeys(("write", "writev", "vmsplice", "sendfile"), ("write", 0)),
+    **dict.fromkeys(
+        ("futex", "nanosleep", "clock_nanosleep", "rt_sigsuspend", "rt_sigtimedwait", "pause"), ("sleep", 0)
+    ),
+    **dict.fromkeys(("select", "pselect6"), ("poll", 0)),
+    **dict.fromkeys(("poll", "ppoll"), ("poll", 1)),
+    "splice": ("splice", 2),
+    "wait4": ("wait", 0),
+}
 _ANY_CHILD = 0xFFFFFFFF
-# poll and ppoll -> the third argument of one without a timeout: -1 ms, or no struct timespec.
-_FOR_EVER_GENERIC: dict[int | None, int] = {73: 0}
-_FOR_EVER_X86_64: dict[int | None, int] = {7: 0xFFFFFFFF, 271: 0}
+_FOR_EVER = {"poll": 0xFFFFFFFF, "ppoll": 0}  # the third argument without a timeout: -1 ms, or no struct timespec
 _POLLFD = struct.Struct("=iHH")
 _FOR_INPUT = 0x0001 | 0x0002 | 0x0008 | 0x0010 | 0x2000  # POLLIN, POLLPRI, POLLERR, POLLHUP, POLLRDHUP
 _MOST_POLLED = 8
@@ -69,34 +60,30 @@ class Wait(NamedTuple):
 
 def parse_call(text: str, machine: str = platform.machine()) -> tuple[str, int] | None:
     """(read, write, splice, wait or sleep; its fd or child) of a thread that sleeps in such a call; None for any other."""
-    words = text.split()
-    calls = _X86_64 if machine == "x86_64" else _GENERIC
-    call, place = calls.get(integer(words[0]), ("", 0)) if len(words) >= 4 else ("", 0)
-    number = hexadecimal(words[1 + place]) if call else None
+    found = parse_syscall(text, machine)
+    if found is None or found.name not in _CALLS:
+        return None
+    call, place = _CALLS[found.name]
+    number = found.arguments[place]
     if call == "poll":  # of no files it is a sleep: Python before 3.11 sleeps in select()
         return ("sleep", 0) if number == 0 else None
-    return None if number is None else (call, number)
+    return call, number
 
 
 def parse_poll(text: str, machine: str = platform.machine()) -> tuple[int, int] | None:
     """(address, length) of the struct pollfd of a thread that polls a few files without a timeout; None for any other call."""
-    words = text.split()
-    values = [hexadecimal(word) for word in words[1:4]]
-    address, count, timeout = values if len(values) == 3 else (None, None, None)
-    if address is None or not count or count > _MOST_POLLED or timeout is None:
+    found = parse_syscall(text, machine)
+    if found is None or found.name not in _FOR_EVER:
         return None
-    for_ever = (_FOR_EVER_X86_64 if machine == "x86_64" else _FOR_EVER_GENERIC).get(integer(words[0]))
-    return (address, count) if for_ever is not None and timeout & 0xFFFFFFFF == for_ever else None
+    address, count, timeout = found.arguments[:3]
+    is_for_ever = timeout & 0xFFFFFFFF == _FOR_EVER[found.name]
+    return (address, count) if is_for_ever and 0 < count <= _MOST_POLLED else None
 
 
 def _polled_pipes(fs: ProcFS, pid: int, tid: int, polled: tuple[int, int], fifos: Mapping[bytes, bytes]) -> list[bytes]:
     """The pipes that a thread polls for input; empty where it polls anything else, too."""
     address, count = polled
-    data = (
-        optional(fs.read_at, fs.path(pid, "mem"), address, count * _POLLFD.size, default=b"")
-        if address >> 63 == 0
-        else b""
-    )
+    data = read_memory(fs, pid, address, count * _POLLFD.size)
     if len(data) != count * _POLLFD.size:
         return []
     found = []

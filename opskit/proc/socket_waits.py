@@ -1,19 +1,20 @@
 """The peers of the TCP sockets that threads wait for an answer of.
 
-/proc/PID/task/TID/syscall (proc_pid_syscall(5)) has the fd of a read or recv, and the address of the array of a poll(2),
-which is read from the memory of the process. Needs ptrace rights; without them nothing is found.
+`syscall` of /proc/PID/task/TID has the fd of a read or recv, and the address of the array of a poll(2), which is read from the
+memory of the process. Needs ptrace rights; without them nothing is found.
 """
 
 from __future__ import annotations
 
-import platform
 import struct
 from typing import TYPE_CHECKING
 
 from opskit.proc.files.net_tcp import LISTEN, parse_net_tcp
 from opskit.proc.files.status import parse_status
+from opskit.proc.files.syscall import parse_syscall
 from opskit.proc.fs import optional
-from opskit.quantities import hexadecimal, integer
+from opskit.proc.memory import read_memory
+from opskit.quantities import integer
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -21,15 +22,10 @@ if TYPE_CHECKING:
 
     from opskit.proc.fs import ProcFS
 
-# System calls whose first argument is an fd, and those whose first two are struct pollfd[] and its length.
-_ON_FD = {
-    "x86_64": frozenset({0, 19, 42, 45, 47}),  # read, readv, connect, recvfrom, recvmsg
-    "generic": frozenset({63, 65, 203, 207, 212}),
-}
-_ON_POLLFD = {"x86_64": frozenset({7, 271}), "generic": frozenset({73})}  # poll, ppoll
+_ON_FD = frozenset({"read", "readv", "connect", "recvfrom", "recvmsg"})  # the first argument
+_ON_POLLFD = frozenset({"poll", "ppoll"})  # the first two: struct pollfd[] and its length
 _POLLFD = struct.Struct("=ihh")
 _SOCKET = b"socket:["
-_HIGHEST = (1 << 63) - 9  # address that pread(2) takes
 
 
 class Peer(NamedTuple):
@@ -50,12 +46,11 @@ def calls(fs: ProcFS, pid: int) -> dict[int, str]:
 
     Equal lines of two readings: the thread is in the same call of the same method, with the same arguments.
     """
-    family = "x86_64" if platform.machine() == "x86_64" else "generic"
-    wanted = _ON_FD[family] | _ON_POLLFD[family]
     found = {}
     for tid in optional(fs.tids, pid, default=[]):
         line = fs.maybe(str, pid, "task", tid, "syscall", default="")
-        if integer(line.partition(" ")[0]) in wanted:
+        call = parse_syscall(line)
+        if call is not None and call.name in _ON_FD | _ON_POLLFD:
             found[tid] = line
     return found
 
@@ -85,15 +80,15 @@ def peers(fs: ProcFS, pid: int, sleeping: Mapping[int, str]) -> dict[int, Peer]:
 
 
 def _fd_of(fs: ProcFS, pid: int, line: str) -> int | None:
-    number, *arguments = line.split()
-    first, second = (hexadecimal(word) for word in (*arguments, "", "")[:2])
-    if first is None:
+    call = parse_syscall(line)
+    if call is None:
         return None
-    if integer(number) not in _ON_POLLFD["x86_64" if platform.machine() == "x86_64" else "generic"]:
+    first, second = call.arguments[:2]
+    if call.name in _ON_FD:
         return first & 0xFFFFFFFF
-    if second != 1 or first > _HIGHEST:  # a thread that waits for one answer polls one fd
+    if second != 1:  # a thread that waits for one answer polls one fd
         return None
-    polled = optional(fs.read_at, fs.path(pid, "mem"), first, _POLLFD.size, default=b"")
+    polled = read_memory(fs, pid, first, _POLLFD.size)
     return _POLLFD.unpack(polled)[0] if len(polled) == _POLLFD.size else None
 
 

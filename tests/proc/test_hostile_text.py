@@ -75,7 +75,7 @@ PARSERS = {
     "remote mounts": (mountinfo.parse_remote_mount_points, "36 35 98:0 / /mnt2 rw - nfs a:/b rw\n"),
     "limits.conf value": (lambda text: [pamlimits.parse_value(item, text) for item in ("stack", "nice", "cpu")], "1024"),
     "limits.conf domain": (lambda text: (pamlimits._range(text), pamlimits._split(text)), "@100:200 soft nproc 5"),
-    "syscall": (lambda text: pipewaits.parse_call(text, "x86_64"), "1 0x4 0x7f3c2c0008b0 0x10000 0x0 0x0\n"),
+    "syscall": (lambda text: pipewaits.parse_call(text, "x86_64"), "1 0x4 0x7f3c2c0008b0 0x10000 0x0 0x0 0x0 0x7ffd 0x7f3c\n"),
     "place": (lambda text: place.owner_of([cgroup.Membership(0, (), text[:4096])]), "/docker/" + "a1" * 32),
     "io": (io.parse_io, "rchar: 5\nwchar: 6\nsyscr: 1\n"),
     "poll": (lambda text: pipewaits.parse_poll(text, "x86_64"), "7 0x7ffc10 0x2 0xffffffff 0x0 0x0 0x0 0x7ffc 0x7f98\n"),

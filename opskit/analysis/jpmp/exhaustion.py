@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from opskit.analysis.jpmp.frames import literal
 from opskit.analysis.jpmp.libraries import is_application, method_name
 from opskit.analysis.jpmp.pools import place_name
 from opskit.quantities import listed, plural
@@ -109,7 +110,7 @@ def _connections(found: Overview) -> Iterator[Trouble]:
             name,
             said,
             _evidence(found, still, len(waiting)),
-            re.escape(place),
+            literal(place),
             inverted=True,
         )
 
@@ -254,4 +255,4 @@ def _evidence(found: Overview, still: int | None, of: int) -> str:
 
 
 def _caller_pattern(wait: Wait) -> str:
-    return re.escape(wait.caller or wait.place)
+    return literal(wait.caller or wait.place)

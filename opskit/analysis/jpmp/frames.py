@@ -66,3 +66,8 @@ def pool_of(thread: str) -> str:
 def vm_frame(thread: str) -> str:
     """The frame shown for a thread without frames: `GC Thread#3` -> `[GC Thread]`."""
     return f"[{_VM_NUMBER.sub('', thread)}]"
+
+
+def literal(name: str) -> str:
+    """The regular expression that matches this name only; re.escape() would escape spaces and `-` too."""
+    return re.sub(r"([.^$*+?{}\[\]\\|()])", r"\\\1", name)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.analysis.jpmp import stacks as weighing
-from opskit.analysis.jpmp.frames import frame_name
+from opskit.analysis.jpmp.frames import frame_name, literal
 from opskit.analysis.jpmp.libraries import application_frame
 from opskit.errors import UsageError
 from opskit.quantities import agreeing, listed, plural
@@ -261,7 +261,7 @@ def _contended(facts: Facts, lock: ContendedLock) -> Finding:
 
     closer, others = None, ""
     if lock.owner is not None and lock.owner.name:
-        closer = _jpmp(facts, "--by-thread", "--include", f"^{_literal(lock.owner.name)}$")
+        closer = _jpmp(facts, "--by-thread", "--include", f"^{literal(lock.owner.name)}$")
     elif lock.owner_unknown in ASK_FOR_SYNCHRONIZERS and facts.live is not None:
         closer = _jpmp(facts, "--locks", "--synchronizers")
     elif facts.live is not None and (caller := application_frame(lock.waiters[0].frames)):
@@ -321,12 +321,7 @@ def _others_there(facts: Facts, caller: str) -> str:
 
 def _stacks_of(facts: Facts, frame: str, *, virtual: bool) -> str | None:
     """The command that shows every stack with this frame, idle or not."""
-    return _jpmp(facts, *(["--virtual"] if virtual else []), "--idle", "--include", f"^{_literal(frame)}$")
-
-
-def _literal(name: str) -> str:
-    """The regular expression that matches this name only."""
-    return re.sub(r"([.^$*+?{}\[\]\\|()])", r"\\\1", name)
+    return _jpmp(facts, *(["--virtual"] if virtual else []), "--idle", "--include", f"^{literal(frame)}$")
 
 
 def _of_dumps(count: int, facts: Facts) -> str:

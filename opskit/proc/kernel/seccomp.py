@@ -16,7 +16,7 @@ import struct
 from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput
-from opskit.quantities import hexadecimal, integer
+from opskit.proc.files.syscall import parse_syscall
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -139,11 +139,13 @@ def _compared(code: int, left: int, right: int) -> bool:
 
 
 # The kernel restarts these calls after a short stop. A process in another call (epoll_wait) would get EINTR and is left alone.
-_READ = {"x86_64": 0, "aarch64": 63}
-_RESTARTED = {
-    "x86_64": {7, 23, 34, 35, 61, 130, 202, 230, 247, 270, 271},
-    "aarch64": {72, 73, 95, 98, 101, 115, 133, 260},
-}
+_RESTARTED = frozenset(
+    {
+        "poll", "ppoll", "select", "pselect6", "pause", "nanosleep", "clock_nanosleep", "wait4", "waitid", "rt_sigsuspend",
+        "futex",
+    }
+)  # fmt: skip
+_TRIED = ("x86_64", "aarch64")
 
 
 def filter_answer(fs: ProcFS, pid: int, machine: str, read_filters: Callable[[int], list[bytes]]) -> str | None:
@@ -158,16 +160,14 @@ def filter_answer(fs: ProcFS, pid: int, machine: str, read_filters: Callable[[in
 
 
 def _stays_uninterrupted(fs: ProcFS, pid: int, machine: str) -> bool:
-    """Whether a short stop fails no system call, by /proc/PID/syscall: `running`, or `number arguments… sp pc`."""
-    words = fs.load(str.split, pid, "syscall")
-    if words == ["running"]:
-        return True
-    call, argument = (integer(words[0]), hexadecimal(words[1])) if len(words) > 1 else (None, None)
-    if machine not in _READ or call is None or argument is None:
-        return False
-    if call == _READ[machine]:  # a read from a socket with a timeout would return EINTR
-        return not fs.link(pid, "fd", argument).startswith(b"socket:")
-    return call in _RESTARTED[machine]
+    """Whether a short stop fails no system call."""
+    text = fs.load(str.strip, pid, "syscall")
+    call = parse_syscall(text, machine) if machine in _TRIED else None
+    if call is None:
+        return text == "running"
+    if call.name == "read":  # from a socket with a timeout it would return EINTR
+        return not fs.link(pid, "fd", call.arguments[0]).startswith(b"socket:")
+    return call.name in _RESTARTED
 
 
 def own_answer(clone3_errno: int, start_a_thread: Callable[[], bool]) -> str | None:

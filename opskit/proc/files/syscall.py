@@ -1,0 +1,45 @@
+"""/proc/PID/task/TID/syscall (proc_pid_syscall(5)): the system call that a thread sleeps in.
+
+running                                                                  it is on a CPU, or wants to be
+-1 0x7ffd1c3c8a88 0x7f3c3a1f2a90                                         it sleeps outside of a call: stack pointer, pc
+1 0x4 0x7f3c2c0008b0 0x10000 0x0 0x0 0x0 0x7ffd1c3c8a88 0x7f3c3a1f2a90   number, six arguments, stack pointer, pc
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+
+from opskit.quantities import integer
+from opskit.records import NamedTuple
+
+# The calls that somebody asks about: their numbers on x86-64 and in include/uapi/asm-generic/unistd.h (None: not there).
+_NUMBERS: dict[str, tuple[int, int | None]] = {
+    "read": (0, 63), "readv": (19, 65), "write": (1, 64), "writev": (20, 66), "vmsplice": (278, 75), "sendfile": (40, 71),
+    "splice": (275, 76), "open": (2, None), "creat": (85, None), "openat": (257, 56), "openat2": (437, 437),
+    "connect": (42, 203), "recvfrom": (45, 207), "recvmsg": (47, 212), "poll": (7, None), "ppoll": (271, 73),
+    "select": (23, None), "pselect6": (270, 72), "wait4": (61, 260), "waitid": (247, 95), "pause": (34, None),
+    "futex": (202, 98), "nanosleep": (35, 101), "clock_nanosleep": (230, 115), "rt_sigsuspend": (130, 133),
+    "rt_sigtimedwait": (128, 137),
+}  # fmt: skip
+_X86_64: dict[int | None, str] = {number: name for name, (number, _) in _NUMBERS.items()}
+_GENERIC: dict[int | None, str] = {number: name for name, (_, number) in _NUMBERS.items() if number is not None}
+_ARGUMENTS = re.compile(" 0x([0-9a-f]{1,16})" * 6)
+
+
+class SystemCall(NamedTuple):
+    """A system call by its name, and its six arguments as the registers hold them: an fd is an int of 32 bits."""
+
+    name: str
+    arguments: tuple[int, ...]
+
+
+def parse_syscall(text: str, machine: str = platform.machine()) -> SystemCall | None:
+    """The call of a sleeping thread, if it is one of those above; else None."""
+    number, _, _ = text.partition(" ")
+    name = (_X86_64 if machine == "x86_64" else _GENERIC).get(integer(number))
+    found = None if name is None else _ARGUMENTS.match(text, len(number))
+    if name is None or found is None:
+        return None
+    values = [int(word, 16) for word in found.groups()]  # a number; hexadecimal() takes twice as long
+    return SystemCall(name, tuple(values))

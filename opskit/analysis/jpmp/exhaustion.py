@@ -164,15 +164,9 @@ def _waits_for_itself(pool: Pool, found: Overview) -> Trouble | None:
     who = f"all {len(workers)} threads wait" if len(workers) > 1 else "its only thread waits"
     what = "for tasks" if kinds == {"future"} else "for what tasks do"
     said = f"pool {pool.name} waits for itself: {who} in {place_name(first)} {what} that {'only' if certain else 'probably only'} this pool can run"
-    doubt = (
-        "; an event loop may end the wait"
-        if clients
-        else ""
-        if certain
-        else "; a second dump would prove it"
-        if found.dumps == 1
-        else ""
-    )
+    doubt = "; an event loop may end the wait" if clients else ""
+    if not clients and not certain and found.dumps == 1:
+        doubt = "; a second dump would prove it"
     evidence = f"{_evidence(found, still, len(workers))}; no other thread runs a task{doubt}"
     return Trouble(
         "pool-waits-for-itself", "error" if certain else "warning", pool.name, said, evidence, _caller_pattern(first)

@@ -33,7 +33,7 @@ def leaks(*modes, version=17, options=("-Xmx128m",)):
 def look(inprocess, jvm, *options):
     """The JSON object, and the exit code."""
     done = inprocess("jmap-diff", jvm.pid, *options, "--yes", "-f", "json")  # a loaded machine stretches each estimate
-    assert done.out, done.err
+    assert done.out, (done.err, jvm.process.poll(), jvm.output()[-2000:])
     return json.loads(done.out), done.code
 
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _SIGQUIT_BIT = 1 << 2
 _LISTENER = "Attach Listener"
+# HotSpot starts it after AttachListener::vm_start(), which deletes the socket of a dead JVM with the same PID, or its own.
+_AFTER_CLEANING = "Service Thread"
 _NAMES_THREADS = 9
 _REMAKES_SOCKET = 14  # JDK-8225690; 11.0.9 was seen not to
 _STARTING_S = 30.0
@@ -164,7 +166,12 @@ def may_write(directory: FileId, uid: int, gids: Iterable[int]) -> bool:
 
 def has_listener(fs: ProcFS, pid: int) -> bool:
     """Whether HotSpot's listener thread is there, by its name. Raises GONE."""
-    return any(fs.maybe(str.rstrip, pid, "task", tid, "comm") == _LISTENER for tid in fs.tids(pid))
+    return has_thread(fs, pid, _LISTENER)
+
+
+def has_thread(fs: ProcFS, pid: int, name: str) -> bool:
+    """Whether a thread has this name, of which the kernel keeps 15 bytes. Raises GONE."""
+    return any(fs.maybe(str.rstrip, pid, "task", tid, "comm") == name for tid in fs.tids(pid))
 
 
 def remakes(java_major: int | None) -> bool:
@@ -196,9 +203,10 @@ def why_no_signal(fs: ProcFS, target: AttachTarget, clock_ticks: int) -> tuple[s
         return f"no libjvm is visible in /proc/{target.pid}/maps, so it is not proven to be a JVM", False
     if ignores_sigquit(status):
         return "it ignores SIGQUIT", False
-    if catches_sigquit(status):
-        return None
     young = is_starting(fs, target, clock_ticks)
+    if catches_sigquit(status):
+        early = young and names_threads(target.java_major) and not has_thread(fs, target.pid, _AFTER_CLEANING)
+        return ("it is starting, and would delete the socket of its own listener", True) if early else None
     return "it has no handler for SIGQUIT" + (" yet: it is starting" if young else ", which would kill it"), young
 
 

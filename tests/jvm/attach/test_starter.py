@@ -144,6 +144,21 @@ def test_a_jvm_that_is_starting(workload, jvm_version, options):
     assert_unharmed(running)
 
 
+def test_no_signal_before_a_starting_jvm_has_cleaned_up(workload):
+    """It would delete the socket that its own listener has just made, and have none: its Service Thread comes after that."""
+    running = workload("sleep=1")
+    signalled = []
+
+    class Early(ProcFS):
+        def tids(self, pid):
+            signalled.append(any(map(os.path.lexists, triggers_of(running))))
+            return super().tids(pid) if len(signalled) > 5 else []  # those come later
+
+    assert '"sleep-0"' in AttachClient(Early(), running.pid, 60.0).thread_dump()
+    assert signalled[:6] == [False] * 6
+    assert_unharmed(running)
+
+
 def test_another_client_starts_the_listener_meanwhile(workload, jvm_version):
     """A listener that started between two reads is making its socket, and has not lost it."""
     running = workload("sleep=1", version=jvm_version)

@@ -60,7 +60,7 @@ BY_PID = (  # they look at no JVM but their own, and start none whose load or le
         "jvm/attach/test_client.",
         "jvm/attach/test_deadline.",
         "jvm/attach/test_descriptors.",
-        "jvm/test_direct_memory.",
+        "jvm/memory/test_direct_memory.",
     ),
 )
 STARTS_JVMS = {"workload", "fake_jvm", "jvm", "jvm_version"}

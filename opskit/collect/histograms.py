@@ -11,11 +11,11 @@ from opskit.collect.memory_limits import read_limits, read_room
 from opskit.collect.schedule import schedule
 from opskit.errors import CannotWrite, OpskitError
 from opskit.jvm.attach.client import AttachClient
-from opskit.jvm.direct_memory import DirectMemory
 from opskit.jvm.discover import find_jvm
 from opskit.jvm.dumps.heap_info import HeapInfo, parse_heap_info
 from opskit.jvm.dumps.histogram_reader import parse_histograms
 from opskit.jvm.logs.timestamps import Stamp
+from opskit.jvm.memory.direct_memory import DirectMemory
 from opskit.jvm.perfdata.counters import heap
 from opskit.jvm.perfdata.gc_counts import COLLECTION_COUNTERS, GcCounts, gc_counts
 from opskit.jvm.perfdata.stop_clock import STOP_COUNTERS, CounterReader, stopped_s

@@ -142,6 +142,26 @@ class Space(NamedTuple):
         return cls(bool(found.f_flag & os.ST_RDONLY), found.f_bavail * found.f_frsize, inodes)
 
 
+class HeldFile:
+    """A file that stays open until `close`, or as long as this object lives."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """A part of it, fewer bytes at its end or before a hole. Raises OSError."""
+        return os.pread(self._fd, size, offset)
+
+    def close(self) -> None:
+        """Close the fd; reads raise OSError from now on."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __del__(self) -> None:
+        self.close()
+
+
 class ProcFS:
     """This machine's kernel files by their paths. Another source (TreeFS, a recording) overrides the `primitives` alone."""
 
@@ -328,6 +348,10 @@ class ProcFS:
             return os.pread(fd, size, offset)
         finally:
             os.close(fd)
+
+    def hold(self, path: str) -> HeldFile:
+        """A file that stays open, for many reads. Raises OSError."""
+        return HeldFile(os.open(path, READ_ONLY))
 
     def read_untrusted(self, directory: str, name: str, limit_bytes: int) -> tuple[FileId, bytes]:
         """A regular file in a directory that others may write to, with its fstat; see check_untrusted for the errors."""

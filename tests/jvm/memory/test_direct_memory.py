@@ -9,7 +9,7 @@ import jvms
 import pytest
 
 from opskit.host import Host
-from opskit.jvm.direct_memory import DirectMemory
+from opskit.jvm.memory.direct_memory import DirectMemory
 
 ZGC = ("-XX:+UnlockExperimentalVMOptions", "-XX:+UseZGC")
 

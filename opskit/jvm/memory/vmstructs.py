@@ -1,0 +1,176 @@
+"""HotSpot's own table of its data structures, read in a JVM's memory (src/hotspot/share/runtime/vmStructs.cpp).
+
+libjvm exports gHotSpotVMStructs (fields), gHotSpotVMTypes (sizes), gHotSpotVMIntConstants and gHotSpotVMLongConstants for the
+serviceability agent. No attach, no safepoint, no pause; it needs ptrace rights. Names differ between JDKs: callers name all.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from opskit.errors import NotSupported
+from opskit.proc.files.maps import find_mapping
+from opskit.proc.fs import optional
+from opskit.proc.memory import u64
+from opskit.quantities import hexadecimal
+from opskit.records import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from opskit.proc.fs import ProcFS
+    from opskit.proc.memory import Memory
+
+_PARTS = {
+    "VMStruct": {"TypeName": "<Q", "FieldName": "<Q", "TypeString": "<Q", "IsStatic": "<i", "Offset": "<Q", "Address": "<Q"},
+    "VMType": {"TypeName": "<Q", "Size": "<Q"},
+    "VMIntConstant": {"Name": "<Q", "Value": "<i"},
+    "VMLongConstant": {"Name": "<Q", "Value": "<Q"},
+}  # fmt: skip
+_WANTED = frozenset(
+    name
+    for table, parts in _PARTS.items()
+    for name in (f"gHotSpot{table}s", f"gHotSpot{table}EntryArrayStride", *(f"gHotSpot{table}Entry{part}Offset" for part in parts))
+)  # fmt: skip
+_DYNSYM = 11
+_MOST_ENTRIES, _MOST_STRIDE, _MOST_BYTES = 8192, 1024, 16 << 20
+_LONGEST_NAME, _CHUNK_BYTES = 160, 1 << 16
+
+
+class VmField(NamedTuple):
+    """A field: its offset in the structure, or the address of a static one; its C++ type as HotSpot spells it."""
+
+    is_static: bool
+    at: int
+    type: str
+
+
+class VmStructs(NamedTuple):
+    """The tables of one JVM. `libjvm`: where its library begins in memory."""
+
+    fields: Mapping[tuple[str, str], VmField]
+    sizes: Mapping[str, int]
+    constants: Mapping[str, int]
+    libjvm: int = 0
+
+    def find(self, *names: tuple[str, str]) -> int | None:
+        """The offset, or the address of a static field, under the first (type, field) that this JVM has; None: it has none."""
+        return next((self.fields[name].at for name in names if name in self.fields), None)
+
+    def at(self, *names: tuple[str, str]) -> int:
+        """As `find`. Raises NotSupported for a JVM without the field."""
+        found = self.find(*names)
+        if found is None:
+            raise NotSupported(f"this JVM's libjvm does not describe {'::'.join(names[0])} in its vmStructs table")
+        return found
+
+    def size(self, *types: str) -> int:
+        """The size in bytes of the first type that this JVM has. Raises NotSupported."""
+        found = next((self.sizes[name] for name in types if name in self.sizes), None)
+        if found is None:
+            raise NotSupported(f"this JVM's libjvm does not describe {types[0]} in its vmStructs table")
+        return found
+
+
+def read_vmstructs(fs: ProcFS, pid: int, memory: Memory) -> VmStructs:
+    """Read the tables. Raises NotSupported without a libjvm, or where its tables cannot be read; OSError without rights."""
+    begin, path = _libjvm(fs, pid)
+    symbols = _symbols(fs, path)
+    at = {name: u64(memory, begin + value) for name, value in symbols.items()}
+    tables = _Tables(memory, at)
+    fields = {
+        (tables.text(type_at), tables.text(name_at)): VmField(bool(static), address if static else offset, tables.text(string_at))
+        for type_at, name_at, string_at, static, offset, address in tables.entries("VMStruct")
+    }  # fmt: skip
+    sizes = {tables.text(name_at): size for name_at, size in tables.entries("VMType")}
+    constants = {
+        tables.text(name_at): value
+        for table in ("VMIntConstant", "VMLongConstant")
+        for name_at, value in tables.entries(table)
+    }
+    if not fields or not sizes:
+        raise NotSupported(
+            f"{path}: no vmStructs table was found: not HotSpot, or a library without its dynamic symbols"
+        )
+    return VmStructs(fields, sizes, constants, begin)
+
+
+class _Tables:
+    def __init__(self, memory: Memory, at: Mapping[str, int | None]) -> None:
+        self.memory, self.at = memory, at
+        self._chunks: dict[int, bytes] = {}
+
+    def entries(self, table: str) -> Iterator[tuple[int, ...]]:
+        """The parts of each entry, up to the one without a name."""
+        stride, begin = self.at.get(f"gHotSpot{table}EntryArrayStride"), self.at.get(f"gHotSpot{table}s")
+        parts = [
+            (struct.Struct(form), self.at.get(f"gHotSpot{table}Entry{part}Offset"))
+            for part, form in _PARTS[table].items()
+        ]
+        if not stride or not begin or stride > _MOST_STRIDE or any(at is None or at > stride - 4 for _, at in parts):
+            return
+        data = self._read(begin, stride * _MOST_ENTRIES)
+        for entry in range(0, len(data) - stride, stride):
+            found = tuple(form.unpack_from(data, entry + (at or 0))[0] for form, at in parts)
+            if not found[0]:
+                return
+            yield found
+
+    def _read(self, begin: int, size: int) -> bytes:
+        """As much as there is: the library's mapping may end before."""
+        while size >= 4096:
+            found = self.memory.read(begin, size)
+            if found:
+                return found
+            size //= 2
+        return b""
+
+    def text(self, address: int) -> str:
+        """A C string; they are close together in libjvm, and are read in chunks."""
+        if not address:
+            return ""
+        number, begin = divmod(address, _CHUNK_BYTES)
+        if number not in self._chunks:
+            self._chunks[number] = self.memory.read(number * _CHUNK_BYTES, _CHUNK_BYTES + _LONGEST_NAME)
+        return self._chunks[number][begin : begin + _LONGEST_NAME].partition(b"\0")[0].decode("latin-1")
+
+
+def _libjvm(fs: ProcFS, pid: int) -> tuple[int, str]:
+    """Where libjvm begins in memory, and its path as we see it."""
+    found = find_mapping(fs.load(str, pid, "maps"), "/libjvm.so", lambda _: True)  # its first one
+    begin = hexadecimal(found.addresses.partition("-")[0]) if found is not None else None
+    if found is None or begin is None:
+        raise NotSupported(f"{pid} has no libjvm.so mapped: not a HotSpot JVM, or one linked into its launcher")
+    mapped = fs.path(pid, "map_files", found.addresses)  # that very file, also when it was deleted
+    if optional(fs.read_at, mapped, 0, 4, default=b"") == b"\x7fELF":
+        return begin, mapped
+    return begin, fs.inside(pid, found.path)
+
+
+def _symbols(fs: ProcFS, path: str) -> dict[str, int]:
+    """The wanted dynamic symbols and their addresses relative to the library's begin (ELF, 64-bit, little-endian)."""
+    try:
+        return dict(_wanted_symbols(fs, path))
+    except (struct.error, IndexError):
+        raise NotSupported(f"{path}: a damaged ELF file") from None
+
+
+def _wanted_symbols(fs: ProcFS, path: str) -> Iterator[tuple[str, int]]:
+    header = fs.read_at(path, 0, 64)
+    if header[:6] != b"\x7fELF\x02\x01":
+        raise NotSupported(f"{path}: not a 64-bit little-endian ELF file")
+    (sections_at,) = struct.unpack_from("<Q", header, 0x28)
+    size, count = struct.unpack_from("<HH", header, 0x3A)
+    table = fs.read_at(path, sections_at, size * count)
+    sections = [struct.unpack_from("<IIQQQQIIQQ", table, number * size) for number in range(count)]
+    for section in sections:
+        if section[1] != _DYNSYM:
+            continue
+        at, length, link = section[4:7]
+        names = fs.read_at(path, sections[link][4], min(sections[link][5], _MOST_BYTES))
+        symbols = fs.read_at(path, at, min(length, _MOST_BYTES))
+        for name_at, _, _, _, value, _ in struct.iter_unpack("<IBBHQQ", symbols[: len(symbols) // 24 * 24]):
+            name = names[name_at : name_at + _LONGEST_NAME].partition(b"\0")[0].decode("latin-1")
+            if name in _WANTED:
+                yield name, value

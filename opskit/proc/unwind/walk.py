@@ -1,0 +1,45 @@
+"""Walk a sampled stack to the entry of its thread."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opskit.proc.unwind.cursor import PC, REGISTERS, RSP, Cursor, Stack
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from opskit.proc.unwind.cursor import Frame, Unwinder
+
+_MOST_FRAMES = 2048
+
+
+def walk(
+    registers: Sequence[int | None], stack: bytes, unwinders: Sequence[Unwinder], kernel: Sequence[Frame] = ()
+) -> Stack:
+    """The frames of a sample, leaf first, below those of the kernel. Each step goes up the stack, so that every walk ends.
+
+    The first unwinder that owns a pc unwinds it. An empty `registers` (no user code ran) gives the kernel's frames alone.
+    """
+    if len(registers) < REGISTERS or registers[PC] is None:
+        return Stack(tuple(kernel), "none")
+    cursor = Cursor(registers, stack)
+    frames = cursor.frames
+    frames += kernel
+    while True:
+        pc, sp = cursor.registers[PC], cursor.registers[RSP]
+        owner = next((each for each in unwinders if pc is not None and each.owns(pc)), None)
+        if owner is None:
+            cursor.stop("rule")
+            break
+        if not owner.step(cursor):
+            break
+        above = cursor.registers[RSP]
+        if above is None or sp is None or above < sp or (above == sp and cursor.registers[PC] == pc):
+            cursor.stop("torn")
+            break
+        cursor.is_leaf = False
+        if len(frames) > _MOST_FRAMES:
+            cursor.stop("deep")
+            break
+    return Stack(tuple(frames), cursor.end, cursor.virtual)

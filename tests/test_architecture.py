@@ -27,6 +27,7 @@ FORBIDDEN = {
 OPENERS = {
     "proc/fd_directory.py",
     "proc/fs.py",
+    "proc/held_file.py",
     "proc/kernel/perf_event.py",
     "proc/treefs.py",
     "proc/user_files.py",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar, overload
 
 from opskit.errors import BadInput, NotSupported
 from opskit.proc import fd_directory
+from opskit.proc.held_file import HeldFile
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -140,26 +141,6 @@ class Space(NamedTuple):
         """Build it from Python's record."""
         inodes = found.f_favail if found.f_files else None
         return cls(bool(found.f_flag & os.ST_RDONLY), found.f_bavail * found.f_frsize, inodes)
-
-
-class HeldFile:
-    """A file that stays open until `close`, or as long as this object lives."""
-
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
-
-    def read_at(self, offset: int, size: int) -> bytes:
-        """A part of it, fewer bytes at its end or before a hole. Raises OSError."""
-        return os.pread(self._fd, size, offset)
-
-    def close(self) -> None:
-        """Close the fd; reads raise OSError from now on."""
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)
-
-    def __del__(self) -> None:
-        self.close()
 
 
 class ProcFS:

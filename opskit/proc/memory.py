@@ -13,7 +13,8 @@ from opskit.proc.fs import optional
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from opskit.proc.fs import HeldFile, ProcFS
+    from opskit.proc.fs import ProcFS
+    from opskit.proc.held_file import HeldFile
 
 PAGE_BYTES = 4096
 _ADDRESSES = 1 << 63  # pread(2) takes a signed offset

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 
 from opskit.actions.peek_paths import event_number, peek_by_perf
 from opskit.errors import NotSupported
+from opskit.proc.files.cpu_times import read_online_cpus
 from opskit.proc.fs import optional
 from opskit.proc.kernel import perf_event as perf
 from opskit.proc.kernel.ftrace import CALLS, Failure, call_name, failed_lookups
-from opskit.quantities import integers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,7 +35,6 @@ _LEAST_RECORDS = 64  # of one CPU
 _FLOOD = 4  # so many times fewer records once a CPU has more than its share
 _PERIODS = (1, 3, 7, 13, 31, 61, 127, 251, 509, 1021)  # primes: samples of a loop hit each of its lookups
 _RECORD_BYTES = 48
-_NEVER_WAKE = 0x7FFFFFFF
 _OFTEN = ("newfstatat", "openat", "stat", "access", "statx", "readlink", "lstat", "open", "faccessat2", "faccessat")
 _SAMPLE = struct.Struct("=ii4x8xqq")  # pid, tid, size and common fields, id, ret
 _COMM = struct.Struct("=II")  # pid, tid, then the comm
@@ -51,7 +50,7 @@ class _Cpu:
         self._period = 0
         attr = perf.Attr(
             perf.TRACEPOINT, event_id, _PERIODS[0], perf.TID | perf.RAW,
-            flags=perf.DISABLED | perf.WATERMARK | perf.COMM | perf.TASK, wakeup=_NEVER_WAKE,
+            flags=perf.DISABLED | perf.WATERMARK | perf.COMM | perf.TASK, wakeup=perf.NEVER_WAKE,
         )  # fmt: skip
         self.fd = perf.open_event(attr, -1, cpu)
         try:
@@ -104,7 +103,7 @@ class PerfSource:
         self._tracing, self._fs = tracing, fs
         self._comms: dict[int, bytes] = {}
         self._ended: list[int] = []
-        event_id, rule, cpus = event_number(tracing, _EVENT), _rule(without), _online(fs)
+        event_id, rule, cpus = event_number(tracing, _EVENT), _rule(without), read_online_cpus(fs)
         most = max(_RECORDS // len(cpus), _LEAST_RECORDS)
         self._cpus: list[_Cpu] = []
         try:
@@ -191,15 +190,3 @@ def _rule(without: tuple[int, ...]) -> str:
     """The filter, with the most frequent calls first: the kernel evaluates it at every system call."""
     often = {name: place for place, name in enumerate(_OFTEN)}
     return failed_lookups(without, sorted(CALLS, key=lambda number: often.get(CALLS[number], len(often))))
-
-
-def _online(fs: ProcFS) -> list[int]:
-    """The CPUs in /sys/devices/system/cpu/online (`0-3,6`). Raises OSError, NotSupported."""
-    text = fs.load_root(str.strip, "sys", "devices", "system", "cpu", "online")
-    found: list[int] = []
-    for part in text.split(","):
-        bounds = integers(part.split("-"))
-        if not bounds or len(bounds) > 2 or bounds[-1] > 1 << 16:
-            raise NotSupported(f"the CPUs that are online are unknown: {text[:80]!r}")
-        found += range(bounds[0], bounds[-1] + 1)
-    return found

@@ -5,8 +5,14 @@ cpu0 10132153 290696 3084719 46828483 16683 0 25195 0 0 0: user nice system idle
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from opskit.errors import NotSupported
 from opskit.quantities import integer, integers
 from opskit.records import NamedTuple
+
+if TYPE_CHECKING:
+    from opskit.proc.fs import ProcFS
 
 _IDLE = (3, 4)
 _COUNTED = 8  # guest time is part of user time
@@ -41,3 +47,12 @@ def parse_cpu_list(text: str) -> frozenset[int] | None:
             return None
         numbers.update(range(ends[0], ends[-1] + 1))
     return frozenset(numbers)
+
+
+def read_online_cpus(fs: ProcFS) -> list[int]:
+    """The CPUs in /sys/devices/system/cpu/online, or those of /proc/stat. Raises NotSupported."""
+    found = fs.maybe_root(parse_cpu_list, "sys", "devices", "system", "cpu", "online")
+    cpus = sorted(found or fs.maybe(parse_cpu_times, "stat", default={}))
+    if not cpus:
+        raise NotSupported("the CPUs that are online are unknown: neither /sys nor /proc/stat shows them")
+    return cpus

@@ -33,7 +33,7 @@ _BY_BIT = (
     "CAP_AUDIT_READ", "CAP_PERFMON", "CAP_BPF", "CAP_CHECKPOINT_RESTORE",
 )  # fmt: skip
 _BITS = {name: 1 << bit for bit, name in enumerate(_BY_BIT)}
-_STRONGER = {"CAP_DAC_READ_SEARCH": "CAP_DAC_OVERRIDE"}  # one of the two is enough
+_STRONGER = {"CAP_DAC_READ_SEARCH": "CAP_DAC_OVERRIDE", "CAP_PERFMON": "CAP_SYS_ADMIN"}  # one of the two is enough
 # A container runtime's defaults, and what kubectl's profile "general" adds; the others need "sysadmin".
 _GENERAL = {
     "CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL", "CAP_SETGID", "CAP_SETUID", "CAP_SETPCAP",
@@ -118,6 +118,11 @@ def as_owner_or_root(fs: ProcFS, capabilities: str, pid: int, uid: int, gid: int
         return advice
     group = () if gid is None else ("-g", f"#{gid}")
     return f"{command('sudo', '-u', f'#{uid}', *group, *ANY_COMMAND)}, or {RUN_AS_ROOT}"
+
+
+def outside_or_with(capabilities: str) -> str:
+    """A clause: where opskit has these capabilities, separated by blanks: on the host, or in another container."""
+    return _more(capabilities.split())
 
 
 def _more(lacking: list[str]) -> str:

@@ -36,7 +36,7 @@ class ThreadCpu:
         times = ThreadTimes({}, {})
         for tid in self._tids():
             try:
-                inner, found = self._inner_id(tid), self._schedstat(tid)
+                inner, found = self.inner_id(tid), self._schedstat(tid)
             except (*GONE, DENIED, BadInput):
                 continue  # the thread ended meanwhile
             times.used_ms[inner] = found.cpu_ms
@@ -47,7 +47,7 @@ class ThreadCpu:
     def names(self, wanted: Iterable[int]) -> dict[int, str]:
         """The names of these threads, cut to 15 bytes by the kernel."""
         missing = set(wanted)
-        inner = {tid: optional(self._inner_id, tid) for tid in (self._tids() if missing else ())}
+        inner = {tid: optional(self.inner_id, tid) for tid in (self._tids() if missing else ())}
         names = {
             one: self.fs.maybe(str.rstrip, self.pid, "task", tid, "comm")
             for tid, one in inner.items()
@@ -65,7 +65,8 @@ class ThreadCpu:
             stat = self.fs.load(parse_stat, self.pid, "task", tid, "stat")
             return SchedStat((stat.user_ticks + stat.system_ticks) * 1000 / self.clock_ticks, None)
 
-    def _inner_id(self, tid: int) -> int:
+    def inner_id(self, tid: int) -> int:
+        """The TID as the process sees it. Raises OSError where the thread has ended, BadInput."""
         if not self._nested:
             return tid
         if tid not in self._inner:

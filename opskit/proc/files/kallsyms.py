@@ -1,4 +1,4 @@
-"""/proc/kallsyms (kernel/kallsyms.c): the symbols of the kernel and its modules, `address type name [module]` a line.
+r"""/proc/kallsyms (kernel/kallsyms.c): the symbols of the kernel and its modules, `address type name [module]` a line.
 
 ffffffff81000000 T _stext
 ffffffff810a1f20 t finish_task_switch.isra.0

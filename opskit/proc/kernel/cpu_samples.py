@@ -5,56 +5,35 @@
         for sample in sampler.drain(): …
 
 A software cpu-clock interrupts every 1/hz seconds of CPU time. Nothing is sent to the process, and nothing of it stops.
-
-Scope `cpus`: one event per CPU, of all processes; a sample of another process is dropped before it is copied. It needs
-CAP_PERFMON, or kernel.perf_event_paranoid 0 or less. Scope `threads`: one event per thread and CPU, which new threads
-inherit; the owner of the process may open them, without the kernel's frames where perf_event_paranoid is 2.
+A sample of another process is dropped before it is copied.
 """
 
 from __future__ import annotations
 
-import errno
-import mmap
-import resource
 import struct
-import time
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from opskit.proc.files.cpu_times import read_online_cpus
-from opskit.proc.fs import GONE, optional
+from opskit.proc.fs import GONE
 from opskit.proc.kernel import perf_event as perf
+from opskit.proc.kernel.sample_events import LONGEST_PAUSE_S, SampleEvents, Scope
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
+    import mmap
     from collections.abc import Sequence
     from types import TracebackType
 
     from opskit.proc.fs import ProcFS
+    from opskit.proc.kernel.sample_events import CpuRing
 
-# Events of every CPU, or of the process's threads only.
-Scope = Literal["cpus", "threads"]
+__all__ = ["LARGEST_STACK_BYTES", "LONGEST_PAUSE_S", "CpuSampler", "Sample", "Scope", "read_sample"]
 
 STACK_BYTES, LARGEST_STACK_BYTES = 16 << 10, 65528  # the kernel takes multiples of 8 below 64 KiB
-LONGEST_PAUSE_S, _SHORTEST_PAUSE_S = 0.2, 0.02
-# Room for four pauses: on a busy machine opskit itself may wait for a CPU.
-_PAUSES = 4
-_RINGS_BYTES = 128 << 20
-_FEWEST_RECORDS = 3
-_SAMPLE_BYTES = 512  # without the stack, with the frames of the kernel
-_MOST_PASSES = 50
-
-# Bits of REGS_USER, in their order in a sample: BX BP SP IP R10 R12 R13 R14 R15. Unwinding needs no others.
-_REGISTERS = (1, 6, 7, 8, 18, 20, 21, 22, 23)
-_REGISTER_MASK = sum(1 << bit for bit in _REGISTERS)
+_SHORTEST_PAUSE_S = 0.02
 _ABI_64 = 2
 _MARKERS = (1 << 64) - 4095  # PERF_CONTEXT_KERNEL, …
-_FLAGS = (
-    perf.DISABLED | perf.EXCLUDE_HV | perf.EXCLUDE_IDLE | perf.COMM | perf.TASK | perf.WATERMARK
-    | perf.EXCLUDE_CALLCHAIN_USER | perf.COMM_EXEC | perf.USE_CLOCKID
-)  # fmt: skip
-_FIELDS = perf.IP | perf.TID | perf.TIME | perf.CALLCHAIN | perf.REGS_USER | perf.STACK_USER
-_HEAD, _HEAD_BYTES, _PID_AT = struct.Struct("=QIIQ"), 24, 8  # ip, pid, tid, time
-_TWO_IDS, _COMM, _FORK = struct.Struct("=II"), struct.Struct("=II"), struct.Struct("=IIII")
+_HEAD, _HEAD_BYTES, _IDS_AT = struct.Struct("=QIIQ"), 24, 8  # ip, pid, tid, time
+_TWO_IDS, _FORK = struct.Struct("=II"), struct.Struct("=IIII")
 _WORD, _TWO_WORDS, _REGS = struct.Struct("=Q"), struct.Struct("=QQ"), struct.Struct("=9Q")
 _REGS_BYTES = 72
 
@@ -115,62 +94,23 @@ def read_sample(data: bytes | mmap.mmap, begin: int, end: int, *, in_kernel: boo
     return Sample(tid, time_ns, in_kernel, kernel, registers, data[at : at + min(used, size)])
 
 
-def ring_pages(hz: float, stack_bytes: int, cpus: int, page_bytes: int = mmap.PAGESIZE) -> int:
-    """The pages of each CPU's ring, a power of two: room for some pauses, bounded on a machine with many CPUs."""
-    wanted = hz * (stack_bytes + _SAMPLE_BYTES) * LONGEST_PAUSE_S * _PAUSES
-    most = max(_RINGS_BYTES // cpus, _FEWEST_RECORDS * (stack_bytes + _SAMPLE_BYTES))
-    return 1 << (round(min(wanted, most)) // page_bytes).bit_length()
-
-
-class _CpuRing:
-    """The ring of one CPU and the fds of the events that write into it, the ring's own first."""
-
-    def __init__(self, fd: int, ring: perf.Ring) -> None:
-        self.fds, self.ring = [fd], ring
-        self.first_id: dict[int, int] = {}  # by thread: the event whose samples count
-        self.throttled_ns: dict[int, int] = {}
-
-    def control(self, action: int) -> None:
-        for fd in self.fds:
-            perf.control(fd, action)
-
-    def close(self) -> None:
-        self.ring.close()
-        while self.fds:
-            perf.close(self.fds.pop())
-
-
 class CpuSampler:
     """Samples one process from its start until `close`. `scope`: as asked for, or else the widest that is permitted.
 
-    `lost`: samples of the process that the kernel dropped; where a ring has other processes' samples too, their share is
-    taken out. `names`: of threads that were started or renamed meanwhile, as the kernel cuts them (15 bytes), by TID.
+    `names`: of threads that were started or renamed meanwhile, as the kernel cuts them (15 bytes), by TID.
     `execs`: how often the process started another program. `pause_s`: how long to wait before the next `drain`.
     """
-
-    scope: Scope
-    kernel_seen = True
 
     def __init__(
         self, fs: ProcFS, pid: int, hz: float, stack_bytes: int = STACK_BYTES, scope: Scope | None = None
     ) -> None:
-        """Raise OSError as perf_event_open(2) and mmap(2) do: EACCES, EPERM, EMFILE, …; ESRCH where the process has ended."""
+        """Raise OSError as SampleEvents does."""
         self.fs, self.pid, self.hz, self.stack_bytes = fs, pid, hz, stack_bytes
         self.names: dict[int, str] = {}
         self.execs = 0
         self._lost = 0.0
-        self._rings: dict[int, _CpuRing] = {}
-        self._nofile: tuple[int, int] | None = None
-        cpus = read_online_cpus(fs)
-        self._pages = ring_pages(hz, stack_bytes, len(cpus))
-        try:
-            self._open(cpus, scope)
-            for each in self._rings.values():
-                each.control(perf.ENABLE)
-        except BaseException:
-            self.close()
-            raise
-        self.pause_s = self._longest_pause_s()
+        self._events = SampleEvents(fs, pid, hz, stack_bytes, scope)
+        self.pause_s = self._events.longest_pause_s
 
     def __enter__(self) -> CpuSampler:  # noqa: PYI034  (Self is newer than Python 3.9)
         return self
@@ -181,68 +121,77 @@ class CpuSampler:
         self.close()
 
     @property
+    def scope(self) -> Scope:
+        """Of the events that are open."""
+        return self._events.scope
+
+    @property
+    def kernel_seen(self) -> bool:
+        """Whether samples are taken in the kernel too, with its frames."""
+        return self._events.kernel_seen
+
+    @property
     def lost(self) -> int:
-        """The samples of the process that the kernel dropped, about."""
+        """The samples of the process that the kernel dropped, rounded up.
+
+        Where a ring has samples of other processes too, the process's share in the same drain is taken.
+        """
         return round(self._lost + 0.4999)
 
     @property
     def fds(self) -> int:
         """How many fds are open."""
-        return sum(len(each.fds) for each in self._rings.values())
+        return self._events.fds
 
     def stop(self) -> None:
         """Take no more samples; what the rings have is still drained."""
-        for each in self._rings.values():
-            each.control(perf.DISABLE)
+        self._events.control(perf.DISABLE)
 
     def close(self) -> None:
         """End the events."""
-        self._end()
-        if self._nofile is not None:
-            resource.setrlimit(resource.RLIMIT_NOFILE, self._nofile)
-            self._nofile = None
-
-    def _end(self) -> None:
-        while self._rings:
-            self._rings.popitem()[1].close()
+        self._events.close()
 
     def drain(self) -> list[Sample]:
         """The samples since the last call, CPU by CPU."""
         found: list[Sample] = []
         fill = 0.0
-        for each in self._rings.values():
+        for each in self._events.rings.values():
             self._drain(each, found)
             fill = max(fill, each.ring.fill)
         if fill > 0.5:
             self.pause_s = max(self.pause_s / 2, _SHORTEST_PAUSE_S)
         elif fill < 0.25:
-            self.pause_s = min(self.pause_s * 1.5, self._longest_pause_s())
+            self.pause_s = min(self.pause_s * 1.5, self._events.longest_pause_s)
+        return found
+
+    def reopen(self, stack_bytes: int) -> list[Sample]:
+        """Copy so much of each stack from now on, if there is memory for it. The samples until now. Raises OSError."""
+        self.stop()
+        found = self.drain()
+        self._events.close()
+        try:
+            self._events = SampleEvents(self.fs, self.pid, self.hz, stack_bytes, self.scope)
+            self.stack_bytes = stack_bytes
+        except GONE:
+            pass  # the process has ended: no event is open
+        except OSError:
+            self._events = SampleEvents(self.fs, self.pid, self.hz, self.stack_bytes, self.scope)
+        self.pause_s = self._events.longest_pause_s
         return found
 
     def follow_cpus(self) -> None:
-        """Open events on CPUs that came online, and end those of CPUs that went offline (scope `cpus` only)."""
-        online = read_online_cpus(self.fs) if self.scope == "cpus" else []
-        if online:
-            for cpu in self._rings.keys() - set(online):
-                self._rings.pop(cpu).close()
-            for cpu in online:
-                if cpu not in self._rings:
-                    self._open_cpu(cpu, -1)
-                    self._rings[cpu].control(perf.ENABLE)
+        """Sample CPUs that came online. Raises OSError, NotSupported."""
+        self._events.follow_cpus()
 
-    def _longest_pause_s(self) -> float:
-        room_s = self._pages * mmap.PAGESIZE / self.hz / (self.stack_bytes + _SAMPLE_BYTES)
-        return max(min(LONGEST_PAUSE_S, room_s / 2), _SHORTEST_PAUSE_S)
-
-    def _drain(self, each: _CpuRing, found: list[Sample]) -> None:
-        ours, id_bytes, first_id = self.pid, self._id_bytes, each.first_id
+    def _drain(self, each: CpuRing, found: list[Sample]) -> None:
+        ours, id_bytes, first_id = self.pid, self._events.id_bytes, each.first_id
         ids, unpack_word = _TWO_IDS.unpack_from, _WORD.unpack_from
         begun, others, lost = len(found), 0, 0.0
         for kind, misc, data, begin, end in each.ring.waiting():
             if kind != perf.RECORD_SAMPLE:
                 lost += self._note(each, kind, misc, bytes(data[begin:end]))
                 continue
-            pid, tid = ids(data, begin + _PID_AT)
+            pid, tid = ids(data, begin + _IDS_AT)
             if pid != ours:
                 others += 1
                 continue
@@ -259,7 +208,7 @@ class CpuSampler:
             mine = len(found) - begun
             self._lost += lost * mine / (mine + others) if others else lost
 
-    def _note(self, each: _CpuRing, kind: int, misc: int, body: bytes) -> float:
+    def _note(self, each: CpuRing, kind: int, misc: int, body: bytes) -> float:
         """Take in a record that is not a sample: how many samples it says are lost."""
         if kind == perf.RECORD_LOST:
             return _TWO_WORDS.unpack_from(body)[1]  # type: ignore[no-any-return]
@@ -268,108 +217,18 @@ class CpuSampler:
             each.throttled_ns[event] = time_ns
         elif kind == perf.RECORD_UNTHROTTLE:
             time_ns, event = _TWO_WORDS.unpack_from(body)
-            return max(time_ns - each.throttled_ns.pop(event, time_ns), 0) * self.hz / 1e9
+            paused_ns: int = time_ns - each.throttled_ns.pop(event, time_ns)
+            return max(paused_ns, 0) * self.hz / 1e9
         elif kind == perf.RECORD_COMM:
-            pid, tid = _COMM.unpack_from(body)
+            pid, tid = _TWO_IDS.unpack_from(body)
             if pid == self.pid:
-                self.names[tid] = body[_COMM.size :].partition(b"\0")[0].decode("utf-8", "surrogateescape")
+                self.names[tid] = body[_TWO_IDS.size :].partition(b"\0")[0].decode("utf-8", "surrogateescape")
                 self.execs += bool(misc & perf.BY_EXEC)
         elif kind == perf.RECORD_FORK:
             pid, _, tid, parent = _FORK.unpack_from(body)
             if pid == self.pid and parent in self.names:
                 self.names[tid] = self.names[parent]
-        elif kind == perf.RECORD_EXIT and self._id_bytes:
-            for ring in self._rings.values():
+        elif kind == perf.RECORD_EXIT and self._events.id_bytes:
+            for ring in self._events.rings.values():
                 ring.first_id.pop(_FORK.unpack_from(body)[2], None)  # the TID may be given again
         return 0.0
-
-    def _open(self, cpus: list[int], scope: Scope | None) -> None:
-        if scope != "threads":
-            try:
-                self._open_cpus(cpus)
-                return
-            except PermissionError:
-                self._end()
-                if scope is not None:
-                    raise
-        try:
-            self._open_threads(cpus)
-        except PermissionError:
-            self._end()
-            self.kernel_seen = False
-            self._open_threads(cpus)
-
-    @property
-    def _id_bytes(self) -> int:
-        return 8 if self.scope == "threads" else 0
-
-    def _attr(self) -> perf.Attr:
-        flags = _FLAGS | (0 if self.kernel_seen else perf.EXCLUDE_KERNEL)
-        fields = _FIELDS
-        if self.scope == "threads":
-            flags, fields = flags | perf.INHERIT, fields | perf.ID
-        return perf.Attr(
-            perf.SOFTWARE, perf.CPU_CLOCK, round(1e9 / self.hz), fields, flags, perf.NEVER_WAKE, _REGISTER_MASK,
-            self.stack_bytes, time.CLOCK_MONOTONIC,
-        )  # fmt: skip
-
-    def _open_cpus(self, cpus: list[int]) -> None:
-        self.scope, self.kernel_seen = "cpus", True
-        for cpu in cpus:
-            self._open_cpu(cpu, -1)
-        if not self._rings:
-            raise OSError(errno.ENODEV, "no CPU is online")
-
-    def _open_threads(self, cpus: list[int]) -> None:
-        """Open events for all threads, until a list of the threads shows no new one: those are started by threads without an event."""
-        self.scope = "threads"
-        seen: set[int] = set()
-        for _ in range(_MOST_PASSES):
-            fresh = [tid for tid in optional(self.fs.tids, self.pid, default=[]) if tid not in seen]
-            if not fresh:
-                break
-            self._raise_nofile((len(seen) + len(fresh)) * len(cpus))
-            for tid in fresh:
-                for cpu in cpus:
-                    self._open_cpu(cpu, tid)
-            seen.update(fresh)
-        if not self._rings:
-            raise ProcessLookupError(errno.ESRCH, f"no thread of {self.pid} is left")
-
-    def _open_cpu(self, cpu: int, tid: int) -> None:
-        """An event of a thread (-1: of all processes) on a CPU, which shares the CPU's ring."""
-        try:
-            fd = perf.open_event(self._attr(), tid, cpu)
-        except OSError as error:
-            if isinstance(error, GONE) or error.errno in (errno.ENODEV, errno.ENXIO):  # it ended; the CPU went offline
-                return
-            raise
-        try:
-            shared = self._rings.get(cpu)
-            if shared is not None:
-                perf.control(fd, perf.SET_OUTPUT, shared.fds[0])
-                shared.fds.append(fd)
-            else:
-                self._rings[cpu] = _CpuRing(fd, self._ring(fd))
-        except BaseException:
-            perf.close(fd)
-            raise
-
-    def _ring(self, fd: int) -> perf.Ring:
-        """As large as the limits of locked memory allow (kernel.perf_event_mlock_kb, RLIMIT_MEMLOCK)."""
-        while True:
-            try:
-                return perf.Ring(fd, self._pages)
-            except OSError:
-                if self._pages * mmap.PAGESIZE // 2 < _FEWEST_RECORDS * (self.stack_bytes + _SAMPLE_BYTES):
-                    raise
-                self._pages //= 2
-
-    def _raise_nofile(self, fds: int) -> None:
-        """Raise the soft limit of our open files as far as needed and permitted."""
-        soft, hard = limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-        needed = fds + 256
-        if soft not in (resource.RLIM_INFINITY, hard) and soft < needed:
-            self._nofile = self._nofile or limits
-            wanted = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from opskit.collect.cpu_rights import check_target, explained
 from opskit.collect.cpu_target import CpuTarget
 from opskit.errors import OpskitError
+from opskit.host import scheduled_first
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.fs import optional
 from opskit.proc.kernel.cpu_samples import LARGEST_STACK_BYTES, LONGEST_PAUSE_S, CpuSampler, Scope
@@ -118,11 +119,12 @@ def profile(
     be read; NoSuchProcess.
     """
     check_target(host, pid)
-    run = _Run(host, pid, hz, scope, open_target)
-    try:
-        return run.sample(duration_s, progress)
-    finally:
-        run.close()
+    with scheduled_first():
+        run = _Run(host, pid, hz, scope, open_target)
+        try:
+            return run.sample(duration_s, progress)
+        finally:
+            run.close()
 
 
 class _Run:
@@ -140,6 +142,7 @@ class _Run:
         self._ends: Counter[End] = Counter()
         self._waiting: deque[Sample] = deque()
         self._execs = 0
+        self._window_ns = 0, 1 << 63  # between the readings of the process's CPU time
         self._ended: Literal["interrupted", "exited"] | None = None
         with explained(host, pid, "memory"):
             self.target = open_target(host, pid)
@@ -157,16 +160,19 @@ class _Run:
 
     def sample(self, duration_s: float, progress: Progress | None) -> CpuProfile:
         """Run until the end of the time, Ctrl-C, or the end of the process."""
-        host, begun_s = self.host, self.host.monotonic()
-        ticks, before = self._cpu_ticks(), self._thread_cpu.read()
+        host, ticks = self.host, self._cpu_ticks()
+        begun_s = host.monotonic()
+        self._window_ns = round(begun_s * 1e9), 1 << 63
+        before = self._thread_cpu.read()
         try:
             self._sample_until(begun_s + duration_s, progress)
         except KeyboardInterrupt:
             self._ended = "interrupted"
+        ended_s, after_ticks = host.monotonic(), self._cpu_ticks()
+        self._window_ns = self._window_ns[0], round(ended_s * 1e9)
         self.sampler.stop()
-        elapsed_s, after_ticks = host.monotonic() - begun_s, self._cpu_ticks()
         after = self._thread_cpu.read()
-        self._waiting += self.sampler.drain()
+        self._drain()
         self._finish_waiting()
         known = ticks is not None and after_ticks is not None and self._ended != "exited"
         return CpuProfile(
@@ -174,7 +180,7 @@ class _Run:
             start_ticks=self._identity.start_ticks,
             name=self._identity.command,
             hz=self.hz,
-            elapsed_s=elapsed_s,
+            elapsed_s=ended_s - begun_s,
             threads=self._threads(before, after),
             stacks=self._stacks,
             lost=self.sampler.lost,
@@ -215,7 +221,8 @@ class _Run:
             self._open_anew()
         if found:
             self.target.refresh()
-            self._waiting += found
+            first_ns, last_ns = self._window_ns
+            self._waiting += [each for each in found if first_ns <= each.time_ns <= last_ns]
 
     def _unwind(self, until_s: float) -> None:
         """Unwind what waits, at most until the next drain is due."""

@@ -39,7 +39,7 @@ def rows_of(path: str, every: int = 1) -> Iterator[Row]:
         begins = [*(int(row[1], 16) for row in rows), int(found[2], 16)]
         for row, begin, end in zip(rows, begins, begins[1:]):
             if begin < end:
-                yield Row(begin, end, row[2], dict(zip(names, row[3].split())))
+                yield Row(begin, end, row[2], dict(zip(names, re.sub(r" \(\w+\)", "", row[3]).split())))
 
 
 def printed(rule) -> tuple[str, dict[str, str]]:

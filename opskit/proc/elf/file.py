@@ -59,11 +59,11 @@ class Section(NamedTuple):
 
 
 class ElfFile:
-    """An ELF file, or one loaded into memory. Addresses are those of the linker: where it is loaded does not matter."""
+    """An ELF file, or one loaded into memory. Addresses are those of the linker; `bias` is added to them in memory."""
 
     def __init__(self, read_at: Read, read: Read | None = None, *, has_sections: bool = True) -> None:
         """`read`: by address, where it is in memory; otherwise the bytes are found by the segments."""
-        self.read_at = read_at
+        self.read_at, self.bias = read_at, 0
         self.read = read or self._read
         header = read_at(0, _HEADER.size)
         found = _HEADER.unpack(header) if len(header) == _HEADER.size else (b"",) * 14
@@ -152,7 +152,7 @@ def open_elf(fs: ProcFS, path: str) -> ElfFile | None:
 def elf_in_memory(memory: Memory, begin: int, *, is_whole: bool = False) -> ElfFile | None:
     """The ELF file that is loaded at `begin`. `is_whole`: all of it, with its sections, as the vdso is."""
     image = ElfFile(lambda offset, size: memory.read(begin + offset, size), has_sections=is_whole)
-    bias = begin - image.begin
+    image.bias = bias = begin - image.begin
     image.read = lambda address, size: memory.read(bias + address, size)
     return _valid(image)
 

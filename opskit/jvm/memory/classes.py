@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from opskit.errors import NotSupported
 from opskit.jvm.memory.symbols import Symbols
-from opskit.jvm.memory.unsigned5 import read_unsigned5
+from opskit.jvm.memory.unsigned5 import Coding
 from opskit.proc.memory import i32, u16, u64
 from opskit.records import NamedTuple
 
@@ -28,6 +28,7 @@ _SLOTS, _OFFSET_TAG, _TAG_BITS = 6, 1, 2
 # Bits of the field flags: what follows in the stream has one number for each of the first three.
 _INITIALIZED, _GENERIC, _CONTENDED, _INJECTED_BIT = "_ff_initialized", "_ff_generic", "_ff_contended", "_ff_injected"
 _DATA_AT = 4  # of Array<u1>, Array<u2>: after its length
+_CODING = Coding(1, 191)  # since JDK 20
 
 
 class JavaField(NamedTuple):
@@ -135,17 +136,18 @@ class Classes:
             part: 1 << self._vm.constants.get(f"FieldInfo::FieldFlags::{part}", place)
             for place, part in ((0, _INITIALIZED), (1, _INJECTED_BIT), (2, _GENERIC), (4, _CONTENDED))
         }
-        java, at = read_unsigned5(data, 0, 1)
-        injected, at = read_unsigned5(data, at, 1)
+        read = _CODING.read
+        java, at = read(data, 0)
+        injected, at = read(data, at)
         for _ in range(min(java + injected, _MOST_FIELDS)):
             numbers = []
             for _ in range(5):
-                number, at = read_unsigned5(data, at, 1)
+                number, at = read(data, at)
                 numbers.append(number)
             name, _, offset, access, flags = numbers
             for part in (_INITIALIZED, _GENERIC, _CONTENDED):
                 if flags & bits[part]:
-                    _, at = read_unsigned5(data, at, 1)
+                    _, at = read(data, at)
             yield from self._made(pool, name, offset, access, bool(flags & bits[_INJECTED_BIT]))
 
     def _made(self, pool: int, name: int, offset: int, access: int, is_injected: bool) -> Iterator[JavaField]:

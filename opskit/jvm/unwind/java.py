@@ -86,6 +86,10 @@ class JavaUnwinder:
         """Whether the pc is in the code cache."""
         return self.low <= pc < self.high
 
+    def is_interpreter(self, pc: int) -> bool:
+        """Whether the pc is in the interpreter."""
+        return self._interpreter <= pc < self._interpreter_end
+
     def forget(self) -> None:
         """Compare all that is known with the JVM's memory before its next use; call it with each drain of the samples."""
         self.methods.forget()
@@ -120,7 +124,7 @@ class JavaUnwinder:
         return code
 
     def _read(self, pc: int, *, is_leaf: bool) -> _Code:
-        if self._interpreter <= pc < self._interpreter_end:
+        if self.is_interpreter(pc):
             return _Code((), 0, self._step_interpreted)
         if pc == self._call_stub_return and not is_leaf:
             return _Code((), 0, self._step_call_stub)
@@ -210,7 +214,7 @@ class JavaUnwinder:
         return known
 
     def _read_return(self, pc: int) -> bool:
-        if self._interpreter <= pc < self._interpreter_end or pc == self._call_stub_return:
+        if self.is_interpreter(pc) or pc == self._call_stub_return:
             return True
         found = self._find(pc)
         if found is None:

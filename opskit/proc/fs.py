@@ -35,6 +35,7 @@ LARGEST_BYTES = 256 << 20
 # execve(2) takes 6 MiB of words. A process may let cmdline show more of its memory (prctl(2), PR_SET_MM_MAP).
 LARGEST_WORDS_BYTES = 8 << 20
 _WORDS = ("/cmdline", "/environ")
+_ANY_SIZE = 1 << 63
 _LARGEST_PID = (1 << 31) - 1
 
 
@@ -333,6 +334,15 @@ class ProcFS:
     def hold(self, path: str) -> HeldFile:
         """A file that stays open, for many reads. Raises OSError."""
         return HeldFile(os.open(path, READ_ONLY))
+
+    def hold_regular(self, path: str) -> HeldFile:
+        """The same for a path that another user chose: raises OSError, without opening it, for what is not a regular file."""
+        seen = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        try:
+            check_untrusted(FileId.of(os.fstat(seen)), path, _ANY_SIZE)
+            return HeldFile(os.open(f"/proc/self/fd/{seen}", READ_ONLY))
+        finally:
+            os.close(seen)
 
     def read_untrusted(self, directory: str, name: str, limit_bytes: int) -> tuple[FileId, bytes]:
         """A regular file in a directory that others may write to, with its fstat; see check_untrusted for the errors."""

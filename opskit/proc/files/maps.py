@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput
 from opskit.proc.lines import lines_of
-from opskit.quantities import integer
+from opskit.quantities import hexadecimal, integer
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -79,6 +79,42 @@ class AddressSpace(NamedTuple):
     def glibc(self) -> str | None:
         """The path of glibc; None for musl, for static programs and for others."""
         return None if self.musl else self.libc
+
+
+class CodeMapping(NamedTuple):
+    """An executable mapping: addresses from `start` to below `end`, the bytes of the file from `offset` on.
+
+    `path`: empty for anonymous memory. `first`: where the file's begin is mapped; None: nowhere below.
+    """
+
+    start: int
+    end: int
+    offset: int
+    path: str
+    deleted: bool
+    first: int | None
+
+
+def parse_code_mappings(text: str) -> list[CodeMapping]:
+    """The executable mappings in the order of their addresses. Raises BadInput."""
+    found = []
+    begins: dict[str, int] = {}
+    for number, line in enumerate(lines_of(text), 1):
+        words = line.split(None, 5)
+        path = words[5] if len(words) == 6 else ""
+        is_code = len(words) > 4 and words[1][2:3] == "x"
+        if not is_code and not (path and words[2] == "00000000"):
+            continue
+        start, end = (hexadecimal(each) for each in words[0].partition("-")[::2])
+        offset = hexadecimal(words[2])
+        if start is None or end is None or offset is None:
+            raise BadInput("maps", "not a mapping", number, line)
+        if path and not offset:
+            begins[path] = start
+        if is_code:
+            bare = path.removesuffix(_DELETED)
+            found.append(CodeMapping(start, end, offset, bare, bare != path, begins.get(path) if path else None))
+    return found
 
 
 def parse_maps(text: str) -> AddressSpace | None:

@@ -20,7 +20,8 @@ FrameKind = Literal["interpreted", "c1", "compiled", "inlined", "stub", "native"
 
 # Why a walk ended. root: at the entry of a thread. dump: where the copied part of the stack ends. rule: no unwind information
 # for this code. torn: what was read makes no sense, or changed meanwhile. deep: too many frames. none: no user registers.
-End = Literal["root", "dump", "rule", "torn", "deep", "none"]
+# heap: at the root, but some frames of a virtual thread were in the heap and have changed meanwhile.
+End = Literal["root", "dump", "rule", "torn", "deep", "none", "heap"]
 
 # DWARF numbers of x86-64 (System V ABI, figure 3.36); 16 is the return address, here the pc.
 RAX, RDX, RCX, RBX, RSI, RDI, RBP, RSP, R8, R9, R10, R11, R12, R13, R14, R15, PC = range(17)
@@ -49,9 +50,10 @@ class Cursor:
     """A place in a sampled stack. `registers`: by DWARF number, None where unknown. `is_leaf`: nothing was unwound yet.
 
     `signalled`: the frame was interrupted, so that its pc is no return address (the leaf, and below a signal handler).
+    `has_gap`: a frame stands for others that could not be read: those of a virtual thread in the heap.
     """
 
-    __slots__ = ("base", "end", "frames", "is_leaf", "registers", "signalled", "stack", "virtual")
+    __slots__ = ("base", "end", "frames", "has_gap", "is_leaf", "registers", "signalled", "stack", "virtual")
 
     def __init__(self, registers: Sequence[int | None], stack: bytes) -> None:
         """`stack`: the bytes from the stack pointer up."""
@@ -61,6 +63,7 @@ class Cursor:
         self.frames: list[Frame] = []
         self.end: End = "torn"
         self.virtual: str | None = None
+        self.has_gap = False
 
     def word(self, address: int) -> int | None:
         """Eight bytes of the copied stack; None outside of it."""

@@ -9,7 +9,7 @@ from opskit.proc.unwind.cursor import PC, REGISTERS, RSP, Cursor, Stack
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opskit.proc.unwind.cursor import Frame, Unwinder
+    from opskit.proc.unwind.cursor import End, Frame, Unwinder
 
 _MOST_FRAMES = 2048
 
@@ -42,4 +42,5 @@ def walk(
         if len(frames) > _MOST_FRAMES:
             cursor.stop("deep")
             break
-    return Stack(tuple(frames), cursor.end, cursor.virtual)
+    end: End = "heap" if cursor.has_gap and cursor.end == "root" else cursor.end
+    return Stack(tuple(frames), end, cursor.virtual)

@@ -1,0 +1,70 @@
+"""The values of a JVM's flags, read in its memory: the table JVMFlag::flags (JDK 8: Flag::flags), as -XX:+PrintFlagsFinal has them.
+
+Nothing is sent to the JVM. Source: src/hotspot/share/runtime/flags/jvmFlag.hpp.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Union
+
+from opskit.proc.memory import c_string, i32, u64
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from opskit.jvm.memory.vmstructs import VmStructs
+    from opskit.proc.memory import Memory
+
+FlagValue = Union[bool, int, float, str, None]
+
+_OWNERS = ("JVMFlag", "Flag")  # from JDK 9 on, JDK 8
+_MOST_FLAGS, _LONGEST_NAME, _LONGEST_TEXT = 8192, 96, 4096
+# Since JDK 15 the type is its place in JVM_FLAG_NON_STRING_TYPES_DO, before that its name.
+_TYPES = ("bool", "int", "uint", "intx", "uintx", "uint64_t", "size_t", "double", "ccstr", "ccstrlist")
+_FORMS = {"int": "<i", "uint": "<I", "intx": "<q", "uintx": "<Q", "uint64_t": "<Q", "size_t": "<Q", "double": "<d"}
+
+
+def read_flags(vm: VmStructs, memory: Memory, names: Collection[str]) -> dict[str, FlagValue]:
+    """The values of these flags; without those that the JVM does not have or that cannot be read. None: a text that is not set.
+
+    Raises NotSupported where the table is not described.
+    """
+    name_at, value_at, type_at = (
+        vm.at(*((owner, part) for owner in _OWNERS)) for part in ("_name", "_addr", "_type")
+    )
+    begin = u64(memory, vm.at(*((owner, "flags") for owner in _OWNERS))) or 0
+    count = u64(memory, vm.at(*((owner, "numFlags") for owner in _OWNERS))) or 0
+    size, wanted = vm.size(*_OWNERS), {name.encode(): name for name in names}
+    type_of = _type_reader(vm, memory)
+    values: dict[str, FlagValue] = {}
+    for entry in range(begin, begin + min(count, _MOST_FLAGS) * size, max(size, 1)):
+        if len(values) == len(wanted):
+            break
+        name = wanted.get(c_string(memory, u64(memory, entry + name_at) or 0, _LONGEST_NAME) or b"")
+        address = u64(memory, entry + value_at)
+        if name is not None and address:
+            values.update(_value(memory, name, address, type_of(entry + type_at)))
+    return values
+
+
+def _type_reader(vm: VmStructs, memory: Memory) -> Callable[[int], str]:
+    """A function that gives the type of the flag whose field _type is at an address."""
+    field = next(vm.fields[owner, "_type"] for owner in _OWNERS if (owner, "_type") in vm.fields)
+    if field.type == "int":
+        return lambda at: dict(enumerate(_TYPES)).get(i32(memory, at) or 0, "")
+    return lambda at: (c_string(memory, u64(memory, at) or 0, _LONGEST_NAME) or b"").decode("latin-1")
+
+
+def _value(memory: Memory, name: str, address: int, kind: str) -> dict[str, FlagValue]:
+    """The flag and its value; nothing where it cannot be read."""
+    if kind == "bool":
+        found = memory.read(address, 1)
+        return {name: found != b"\0"} if found else {}
+    if kind.startswith("ccstr"):
+        text_at = u64(memory, address)
+        text = c_string(memory, text_at, _LONGEST_TEXT) if text_at else None
+        return {name: None if text is None else text.decode("utf-8", "replace")} if text_at is not None else {}
+    form = struct.Struct(_FORMS.get(kind, "<0s"))
+    found = memory.read(address, form.size)
+    return {name: form.unpack(found)[0]} if form.size and len(found) == form.size else {}

@@ -1,0 +1,150 @@
+"""Java objects in a JVM's memory: compressed and coloured pointers, object headers, fields, strings.
+
+A collector moves objects while they are read: what is found is checked by its class, and is None where it does not fit.
+Source: src/hotspot/share/oops, and gc/z/zAddress.hpp for the coloured pointers of ZGC.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opskit.errors import NotSupported
+from opskit.jvm.memory.classes import Classes
+from opskit.jvm.memory.flags import read_flags
+from opskit.proc.memory import i32, u32, u64
+
+if TYPE_CHECKING:
+    from opskit.jvm.memory.vmstructs import VmStructs
+    from opskit.proc.memory import Memory
+
+_COMPRESSED, _COMPRESSED_CLASSES, _COMPACT = "UseCompressedOops", "UseCompressedClassPointers", "UseCompactObjectHeaders"
+_KLASS_AT = 8
+_KLASS_SHIFT = 42  # of the class in a compact header, where the table has no markWord::klass_shift
+_FORWARDED, _LOCK_BITS = 3, 3  # of a mark: a collector has moved the object to the rest of the word
+_REMAPPED, _REMAPPED_AT = 0xF, 12  # generational ZGC: one of four bits; the address begins above it
+_LONGEST_STRING = 1 << 16
+_LATIN1 = 0
+_ALIGNMENT, _ADDRESSES = 8, 1 << 48
+
+
+class Objects:
+    """The heap of one JVM. Raises NotSupported for a table without its layout."""
+
+    def __init__(self, vm: VmStructs, memory: Memory) -> None:
+        self.classes = Classes(vm, memory)
+        self.memory = memory
+        flags = read_flags(vm, memory, (_COMPRESSED, _COMPRESSED_CLASSES, _COMPACT, "UseZGC", "ZGenerational"))
+        self._is_narrow = bool(flags.get(_COMPRESSED))
+        self._is_compact = bool(flags.get(_COMPACT))
+        self._has_narrow_classes = self._is_compact or bool(flags.get(_COMPRESSED_CLASSES, True))
+        # Without the flag, ZGC is of one generation up to JDK 20, and generational from JDK 24 on: then it has load shifts.
+        has_colours = vm.find(("ZGlobalsForVMStructs", "_ZPointerLoadShift")) is not None
+        self._is_coloured = bool(flags.get("UseZGC")) and bool(flags.get("ZGenerational", has_colours))
+        plain = (0, 0)
+        self._oops = _compressed(vm, memory, "CompressedOops", "_narrow_oop") if self._is_narrow else plain
+        has = self._has_narrow_classes
+        self._klasses = _compressed(vm, memory, "CompressedKlassPointers", "_narrow_klass") if has else plain
+        self._klass_shift = vm.constants.get("markWord::klass_shift", _KLASS_SHIFT)
+        self._layout_at = vm.at(("Klass", "_layout_helper"))
+        self._mirror_at = vm.at(("Klass", "_java_mirror"))
+        self._mirror_type = vm.fields["Klass", "_java_mirror"].type
+
+    def reference(self, at: int) -> int:
+        """The address of the object that the field at this address refers to; 0: null, or it cannot be read."""
+        if self._is_narrow:
+            narrow, (base, shift) = u32(self.memory, at), self._oops
+            return base + (narrow << shift) if narrow else 0
+        return self._plain(u64(self.memory, at) or 0)
+
+    def handle(self, at: int, type_name: str) -> int:
+        """The object that a field of a C++ structure refers to: an `OopHandle` or, up to JDK 16, an `oop`. 0: none."""
+        found = u64(self.memory, at) or 0
+        if type_name == "OopHandle":
+            found = self._plain(u64(self.memory, found) or 0) if found else 0
+        return found
+
+    def mirror(self, klass: int) -> int:
+        """The java.lang.Class of a class, which has its static fields; 0: none."""
+        return self.handle(klass + self._mirror_at, self._mirror_type)
+
+    def klass(self, address: int) -> int:
+        """The class of an object; 0: there is none."""
+        if not self._is_address(address):
+            return 0
+        if self._has_narrow_classes:
+            narrow, (base, shift) = self._narrow_klass(address), self._klasses
+            return base + (narrow << shift) if narrow else 0
+        return u64(self.memory, address + _KLASS_AT) or 0
+
+    def class_name(self, address: int) -> str | None:
+        """The name of an object's class, `java/lang/String`; None where no object is."""
+        return self.classes.name(self.klass(address))
+
+    def is_a(self, address: int, name: str) -> bool:
+        """Whether the object is of this class or of a subclass."""
+        return any(self.classes.name(each) == name for each in self.classes.supers(self.klass(address)))
+
+    def field_at(self, address: int, name: str) -> int:
+        """The address of an object's field; 0: there is none."""
+        found = self.classes.field(self.klass(address), name)
+        return 0 if found is None or found.is_static else address + found.offset
+
+    def get(self, address: int, name: str) -> int:
+        """The object that a field of an object refers to; 0: none."""
+        at = self.field_at(address, name)
+        return self.reference(at) if at else 0
+
+    def string(self, address: int) -> str | None:
+        """The text of a java.lang.String, or of a char[]; None where there is none."""
+        if not address:
+            return None
+        if self.class_name(address) != "java/lang/String":
+            return self._characters(address, is_wide=True)
+        coder_at = self.field_at(address, "coder")  # since JDK 9
+        coder = self.memory.read(coder_at, 1) if coder_at else b"\1"
+        return self._characters(self.get(address, "value"), is_wide=coder != bytes((_LATIN1,)))
+
+    def _characters(self, array: int, *, is_wide: bool) -> str | None:
+        """The text in a byte[] or char[]."""
+        klass = self.klass(array)
+        if self.classes.name(klass) not in ("[B", "[C"):
+            return None
+        layout = i32(self.memory, klass + self._layout_at) or 0
+        data_at, item_bytes = layout >> 16 & 0xFF, 1 << (layout & 1)
+        length_at = _KLASS_AT if self._is_compact else _KLASS_AT + 4 if self._has_narrow_classes else _KLASS_AT + 8
+        count = i32(self.memory, array + length_at)
+        if count is None or not 0 <= count * item_bytes <= _LONGEST_STRING:
+            return None
+        found = self.memory.read(array + data_at, count * item_bytes)
+        if len(found) < count * item_bytes:
+            return None
+        return found.decode("utf-16-le" if is_wide else "latin-1", "replace")
+
+    def _narrow_klass(self, address: int) -> int:
+        if not self._is_compact:
+            return u32(self.memory, address + _KLASS_AT) or 0
+        mark = u64(self.memory, address) or 0
+        if mark & _LOCK_BITS == _FORWARDED:
+            mark = u64(self.memory, mark & ~_LOCK_BITS) or 0
+        return mark >> self._klass_shift
+
+    def _plain(self, pointer: int) -> int:
+        """The address in a wide pointer, without ZGC's colours."""
+        if not self._is_coloured:
+            return pointer
+        colours = pointer >> _REMAPPED_AT & _REMAPPED
+        return pointer >> (_REMAPPED_AT + colours.bit_length()) if colours else 0
+
+    def _is_address(self, address: int) -> bool:
+        return 4096 <= address < _ADDRESSES and address % _ALIGNMENT == 0
+
+
+def _compressed(vm: VmStructs, memory: Memory, owner: str, long: str) -> tuple[int, int]:
+    """The base and the shift of compressed pointers."""
+    base_at, shift_at = (
+        vm.at((owner, f"_{part}"), (owner, f"{long}._{part}"), ("Universe", f"{long}._{part}")) for part in ("base", "shift")
+    )
+    base, shift = u64(memory, base_at), i32(memory, shift_at)
+    if base is None or shift is None or not 0 <= shift < 32:
+        raise NotSupported("the base of compressed pointers in this JVM's memory cannot be read")
+    return base, shift

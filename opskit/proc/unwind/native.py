@@ -1,0 +1,220 @@
+"""Unwind native code: by the call frame information of its files, else by frame pointers."""
+
+from __future__ import annotations
+
+from struct import Struct
+from struct import error as StructError
+from typing import TYPE_CHECKING
+
+from opskit.proc.elf.expressions import evaluate
+from opskit.proc.unwind.calls import ends_with_call
+from opskit.proc.unwind.cursor import PC, R12, R13, R14, R15, RBP, RBX, REGISTERS, RSP, Frame
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from opskit.proc.elf.cfa_program import Rule
+    from opskit.proc.unwind.cursor import Cursor
+    from opskit.proc.unwind.modules import Modules
+
+    # What is needed to undo a frame: the register and offset that give the CFA; a reader of the words from -size up to
+    # the CFA, of which the last is the return address; the registers that are among them. The last part, where that is
+    # not enough, takes the cursor instead.
+    Plan = tuple[
+        Frame, int, int, Callable[[bytes, int], tuple[int, ...]], int, tuple[tuple[int, int], ...],
+        "Callable[[Cursor], bool] | None",
+    ]  # fmt: skip
+
+_KEPT = frozenset((RBX, RBP, RSP, R12, R13, R14, R15))  # a function gives them back as they were
+_CALLER_SAVED = tuple(number for number in range(PC) if number not in _KEPT)
+# Where threads begin, in code without call frame information (musl, Go).
+_ROOTS = frozenset(
+    ("_start", "_start_c", "clone", "__clone", "clone3", "__clone3", "thread_start", "runtime.goexit", "runtime.goexit.abi0",
+     "runtime.mstart", "runtime.mstart.abi0", "runtime.rt0_go", "runtime.rt0_go.abi0", "runtime.clone", "runtime.clone.abi0")
+)  # fmt: skip
+_MOST_PLANS = 1 << 16
+_MOST_SAVED_BYTES = 512
+_WORDS = [Struct(f"<{count}Q").unpack_from for count in range(_MOST_SAVED_BYTES // 8 + 1)]
+_HIGHEST = 1 << 64
+
+
+class NativeUnwinder:
+    """An Unwinder of everything that is mapped from files, and of generated code that a perf map names.
+
+    `anonymous`: of all other generated code as well, by frame pointers; for processes that nothing else unwinds.
+    """
+
+    def __init__(self, modules: Modules, *, anonymous: bool = False) -> None:
+        self._modules, self._anonymous = modules, anonymous
+        self._plans: dict[int, Plan] = {}
+        self._returns: dict[int, bool] = {}
+        self._generation = modules.generation
+
+    def owns(self, pc: int) -> bool:
+        """Whether it can unwind this code."""
+        module = self._modules.find(pc)
+        if module is None:
+            return False
+        return module.is_file or self._anonymous or self._modules.generated(pc) is not None
+
+    def step(self, cursor: Cursor) -> bool:
+        """Add the frame at the cursor and go to its caller."""
+        registers = cursor.registers
+        pc = registers[PC] or 0
+        # A call may be a function's last instruction: the address before the return address is surely in it.
+        at = pc if cursor.signalled else pc - 1
+        plan = self._plans.get(at)
+        if plan is None or self._generation != self._modules.generation:
+            plan = self._new_plan(at)
+        frame, register, offset, words, size, saved, other = plan
+        cursor.frames.append(frame)
+        if other is not None:
+            return other(cursor)
+        base = registers[register]
+        if base is None:
+            return cursor.stop("rule")
+        cfa = base + offset
+        begin = cfa - size - cursor.base
+        if begin < 0:
+            return cursor.stop("torn")
+        try:
+            found = words(cursor.stack, begin)
+        except StructError:
+            return cursor.stop("dump" if cursor.is_beyond(cfa - 8) else "torn")
+        for number, index in saved:
+            registers[number] = found[index]
+        registers[PC] = pc = found[-1]
+        registers[RSP] = cfa
+        cursor.signalled = False
+        return True if pc else cursor.stop("root")
+
+    def _new_plan(self, at: int) -> Plan:
+        generation = self._modules.generation
+        if self._generation != generation or len(self._plans) >= _MOST_PLANS:
+            self._generation = generation
+            self._plans.clear()
+            self._returns.clear()
+        plan = self._plans[at] = self._plan(at)
+        return plan
+
+    def _plan(self, at: int) -> Plan:
+        name = self._modules.name(at)
+        frame = Frame(name, "native")
+        module = self._modules.find(at)
+        rule = module.rule(at) if module is not None else None
+        if rule is None:
+            return _other(frame, lambda cursor: self._without_rule(cursor, name))
+        return _simple(frame, rule) or _other(frame, lambda cursor: _by_rule(cursor, rule))
+
+    def _without_rule(self, cursor: Cursor, name: str) -> bool:
+        """Go on by the return address on top of the stack, in a leaf function, or by the frame pointer."""
+        registers = cursor.registers
+        sp, bp = registers[RSP], registers[RBP]
+        if sp is None:
+            return cursor.stop("rule")
+        if not cursor.signalled and name in _ROOTS:
+            return cursor.stop("root")
+        if cursor.signalled and self._is_return(cursor.word(sp)):
+            return _returned(cursor, cursor.word(sp) or 0, sp + 8, bp)
+        if bp is None or bp < sp or bp % 8:
+            return cursor.stop("rule")
+        if cursor.is_beyond(bp + 8):
+            return cursor.stop("dump")
+        pc = cursor.word(bp + 8)
+        if not self._is_return(pc):
+            return cursor.stop("rule")
+        return _returned(cursor, pc or 0, bp + 16, cursor.word(bp))
+
+    def _is_return(self, pc: int | None) -> bool:
+        """Whether a word can be a return address: in executable memory, after a call."""
+        if not pc:
+            return False
+        found = self._returns.get(pc)
+        if found is None:
+            module = self._modules.find(pc - 1)
+            found = module is not None and ends_with_call(module.code(pc - 8, 8))
+            if len(self._returns) >= _MOST_PLANS:
+                self._returns.clear()
+            self._returns[pc] = found
+        return found
+
+
+def _other(frame: Frame, step: Callable[[Cursor], bool]) -> Plan:
+    return frame, RSP, 0, _WORDS[1], 8, (), step
+
+
+def _simple(frame: Frame, rule: Rule) -> Plan | None:
+    """The plan of a rule of the usual form; None for others."""
+    if rule.expression is not None or rule.register not in _KEPT or rule.is_signal or rule.return_address != PC:
+        return None
+    if rule.saved.get(PC) != ("offset", -8):
+        return None
+    offsets = {}
+    for number, (how, value) in rule.saved.items():
+        if how == "same" or number not in _KEPT:
+            continue
+        if how != "offset" or not isinstance(value, int) or value % 8 or not -_MOST_SAVED_BYTES <= value < 0 or number == RSP:
+            return None
+        offsets[number] = value
+    size = max(8, *(-value for value in offsets.values())) if offsets else 8
+    return (
+        frame, rule.register, rule.offset, _WORDS[size // 8], size,
+        tuple((number, (size + value) // 8) for number, value in offsets.items()), None,
+    )  # fmt: skip
+
+
+def _by_rule(cursor: Cursor, rule: Rule) -> bool:
+    """Any rule: expressions, signal frames, a thread's entry."""
+    old = cursor.registers
+    how, _ = rule.saved.get(rule.return_address, ("undefined", 0))
+    if how == "undefined":
+        return cursor.stop("root")
+    if rule.expression is not None:
+        cfa = evaluate(rule.expression, old, cursor.word)
+    else:
+        base = old[rule.register] if 0 <= rule.register < PC else None
+        cfa = None if base is None else base + rule.offset
+    if cfa is None or not 0 < cfa < _HIGHEST:
+        bp = old[RBP]
+        return cursor.stop("dump" if rule.expression and bp is not None and cursor.is_beyond(bp) else "rule")
+    new = [*old]
+    if not rule.is_signal:
+        for number in _CALLER_SAVED:
+            new[number] = None
+    new[RSP] = cfa
+    for number in rule.saved:
+        if number < REGISTERS:
+            new[number] = _value(cursor, rule, number, cfa)
+    pc = _value(cursor, rule, rule.return_address, cfa)
+    new[PC] = pc
+    if pc is None:
+        return cursor.stop("dump" if cursor.is_beyond(cfa - 8) else "torn")
+    cursor.registers[:] = new
+    cursor.signalled = rule.is_signal
+    return True if pc else cursor.stop("root")
+
+
+def _value(cursor: Cursor, rule: Rule, number: int, cfa: int) -> int | None:
+    """A register of the caller."""
+    how, value = rule.saved[number]
+    registers = cursor.registers
+    if isinstance(value, bytes):
+        found = evaluate(value, registers, cursor.word, cfa)
+        return found if found is None or how == "value_expression" else cursor.word(found)
+    if how == "offset":
+        return cursor.word(cfa + value)
+    if how == "value_offset":
+        return cfa + value
+    if how == "register":
+        return registers[value] if 0 <= value < REGISTERS else None
+    return registers[number] if how == "same" else None
+
+
+def _returned(cursor: Cursor, pc: int, sp: int, bp: int | None) -> bool:
+    """Go to the caller; what else the function has saved is unknown."""
+    registers = cursor.registers
+    registers[PC], registers[RSP], registers[RBP] = pc, sp, bp
+    for number in (RBX, R12, R13, R14, R15):
+        registers[number] = None
+    cursor.signalled = False
+    return True

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
+from opskit.errors import NotSupported
 from opskit.proc.files.kallsyms import KernelSymbols, parse_kallsyms
 from opskit.proc.memory import ProcessMemory
 from opskit.proc.unwind.cursor import Frame
+from opskit.proc.unwind.modules import Modules
+from opskit.proc.unwind.native import NativeUnwinder
 from opskit.proc.unwind.walk import walk
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from opskit.host import Host
+    from opskit.jvm.memory.threads import JavaThreads
+    from opskit.jvm.memory.vmstructs import VmStructs
+    from opskit.jvm.unwind.java import JavaUnwinder
+    from opskit.proc.fs import ProcFS
     from opskit.proc.kernel.cpu_samples import Sample
     from opskit.proc.unwind.cursor import Stack, Unwinder
 
 UNKNOWN_KERNEL = "[kernel]"
+_PRECISE = "DebugNonSafepoints"
+_TRIES = 6  # to find the tables of a JVM that is starting
 
 
 class Target(Protocol):
@@ -42,17 +52,21 @@ class Target(Protocol):
 
 
 class CpuTarget:
-    """A process of this machine: native code, and Java code where it is a JVM."""
+    """A process of this machine: native code, and Java code where it is a HotSpot JVM."""
 
     def __init__(self, host: Host, pid: int) -> None:
         """Raise OSError where its memory cannot be read."""
         self.debug_non_safepoints: bool | None = None
         self.missing: tuple[str, ...] = ()
-        self._fs = host.fs
+        self._fs, self._pid = host.fs, pid
         self._memory = ProcessMemory(host.fs, pid)
+        self._modules = Modules(host.fs, pid, self._memory)
         self._unwinders: Sequence[Unwinder] = ()
+        self._jvm: _Jvm | None = None
+        self._tries = _TRIES
         self._kernel: KernelSymbols | None = None
         self._kernel_frames: dict[int, Frame] = {}
+        self._look_for_jvm()
 
     def walk(self, sample: Sample) -> Stack:
         """The frames of a sample."""
@@ -60,16 +74,35 @@ class CpuTarget:
         return walk(sample.registers, sample.stack, self._unwinders, kernel)
 
     def refresh(self) -> None:
-        """Read the process's memory anew from now on."""
+        """Read the process's memory and mappings anew from now on; called once per drain."""
         self._memory.forget()
+        self._modules.forget()
+        if self._jvm is not None:
+            self._jvm.forget()
+        elif self._tries:
+            self._look_for_jvm()
 
-    def thread_name(self, tid: int) -> str | None:  # noqa: ARG002
-        """The full name of a thread."""
-        return None
+    def thread_name(self, tid: int) -> str | None:
+        """The full name of a Java thread by its TID as the JVM sees it; None for other threads."""
+        return self._jvm.threads.name(tid) if self._jvm is not None and self._jvm.threads is not None else None
 
     def close(self) -> None:
         """Close the process's memory."""
         self._memory.close()
+
+    def _look_for_jvm(self) -> None:
+        """Find HotSpot's tables. A JVM that has just started has none yet."""
+        self._tries -= 1
+        self._unwinders = [NativeUnwinder(self._modules, anonymous=True)]
+        if not self._fs.maybe(_maps_libjvm, self._pid, "maps"):
+            return
+        try:
+            self._jvm = _Jvm(self._fs, self._pid, self._memory)
+        except (NotSupported, OSError) as error:
+            self.missing = (f"Java frames are missing: {error}",)
+            return
+        self._unwinders = [*self._jvm.unwinders, NativeUnwinder(self._modules)]
+        self.missing, self.debug_non_safepoints = self._jvm.missing, self._jvm.debug_non_safepoints
 
     def _kernel_frame(self, pc: int) -> Frame:
         frame = self._kernel_frames.get(pc)
@@ -78,3 +111,49 @@ class CpuTarget:
                 self._kernel = self._fs.maybe(parse_kallsyms, "kallsyms", default=KernelSymbols())
             frame = self._kernel_frames[pc] = Frame(self._kernel.name(pc) or UNKNOWN_KERNEL, "kernel")
         return frame
+
+
+class _Jvm:
+    """What HotSpot's tables tell of one JVM. `threads` None: they do not describe the threads."""
+
+    def __init__(self, fs: ProcFS, pid: int, memory: ProcessMemory) -> None:
+        """Raise NotSupported where the tables do not describe the code, OSError without rights."""
+        from opskit.jvm.memory.flags import read_flags
+        from opskit.jvm.memory.vmstructs import read_vmstructs
+        from opskit.jvm.unwind.java import JavaUnwinder
+
+        structs = read_vmstructs(fs, pid, memory)
+        java = JavaUnwinder(structs, memory)
+        self.unwinders: list[Unwinder] = [java]
+        self.threads: JavaThreads | None = None
+        self.missing: tuple[str, ...] = ()
+        self._forget: list[Callable[[], None]] = [java.forget]
+        self.debug_non_safepoints = None
+        try:
+            found = read_flags(structs, memory, (_PRECISE,)).get(_PRECISE)
+            self.debug_non_safepoints = found if isinstance(found, bool) else None
+            self._read_objects(structs, memory, java)
+        except NotSupported as error:
+            self.missing = (f"Names of Java threads are missing: {error}",)
+
+    def forget(self) -> None:
+        """Compare what is known with the memory before its next use."""
+        for each in self._forget:
+            each()
+
+    def _read_objects(self, structs: VmStructs, memory: ProcessMemory, java: JavaUnwinder) -> None:
+        from opskit.jvm.memory.objects import Objects
+        from opskit.jvm.memory.threads import JavaThreads
+        from opskit.jvm.unwind.virtual import VirtualThreads
+
+        objects = Objects(structs, memory)
+        self.threads = JavaThreads(structs, memory, objects)
+        self._forget.append(self.threads.forget)
+        with suppress(NotSupported):  # before JDK 21
+            virtual = VirtualThreads(structs, objects, java)
+            self.unwinders.insert(0, virtual)
+            self._forget.append(virtual.forget)
+
+
+def _maps_libjvm(maps: str) -> bool:
+    return "/libjvm.so" in maps

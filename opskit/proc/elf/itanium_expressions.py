@@ -86,9 +86,7 @@ def _longer(name: Itanium, two: str) -> None:
             _until_end(name)
         else:
             name.expect("E")
-    elif two in ("dl", "da"):
-        expression(name)
-    elif two == "sZ":
+    elif two in ("dl", "da", "sZ"):
         expression(name)
     elif two in ("fl", "fr", "fL", "fR"):
         name.at += 2

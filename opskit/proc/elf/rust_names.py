@@ -6,8 +6,14 @@ The v0 scheme is RFC 2603 (`_R…`); the legacy scheme looks like C++ with a has
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING, TypeVar
 
 from opskit.proc.elf.mangled_text import MangledText, NotMangled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
 
 _LEGACY = re.compile(r"_ZN.*17h[0-9a-f]{16}E")
 _ESCAPES = {
@@ -121,7 +127,7 @@ class _V0(MangledText):
             raise NotMangled
         return text
 
-    def _back(self, what):
+    def _back(self, what: Callable[[], T]) -> T:
         target = self._base62()
         begin = self.at
         if target >= begin - 2:
@@ -194,10 +200,10 @@ class _V0(MangledText):
                 self._constant()
             return found
         if kind == "T":
-            found = []
+            parts = []
             while not self.take("E"):
-                found.append(self.type())
-            return f"({', '.join(found)}{',' * (len(found) == 1)})"
+                parts.append(self.type())
+            return f"({', '.join(parts)}{',' * (len(parts) == 1)})"
         if kind == "F":
             return self._function()
         if kind == "D":

@@ -80,17 +80,8 @@ def _rank(name: str) -> tuple[int, str]:
 
 def symbol_sources(image: ElfFile) -> list[Source]:
     """The tables of a file, the complete one first."""
-    found = []
-    sections = image.sections
-    for kind in (SYMTAB, DYNSYM):
-        for section in sections:
-            if section.kind == kind and section.link < len(sections):
-                strings = sections[section.link]
-                found.append(Source(image.read_at, section.offset, section.size, strings.offset, strings.size))
-                break
-    if found:
-        return found
-    return [*_dynamic_source(image)]
+    found = [_section_source(image, SYMTAB), _section_source(image, DYNSYM)]
+    return [each for each in found if each is not None] or [*_dynamic_source(image)]
 
 
 def debug_data(image: ElfFile) -> ElfFile | None:
@@ -109,22 +100,36 @@ def debug_data(image: ElfFile) -> ElfFile | None:
 
 def dynamic_symbols(image: ElfFile, wanted: frozenset[bytes]) -> dict[str, int]:
     """The wanted names among the dynamic symbols, and their addresses. Builds no table."""
-    section = next((each for each in image.sections if each.kind == DYNSYM), None)
-    if section is None or section.link >= len(image.sections):
+    source = _section_source(image, DYNSYM) or next(_dynamic_source(image), None)
+    if source is None:
         return {}
-    strings = image.content(image.sections[section.link], _MOST_NAMES_BYTES)
-    symbols = image.content(section, _MOST_SYMBOLS_BYTES)
+    strings = source.read(source.names_at, min(source.names_size, _MOST_NAMES_BYTES))
     return {
         name.decode("latin-1"): value
-        for at, _, _, _, value, _ in _SYMBOL.iter_unpack(symbols[: len(symbols) // _SYMBOL.size * _SYMBOL.size])
+        for at, _, _, _, value, _ in _entries(source)
         if (name := strings[at : strings.find(b"\0", at)]) in wanted
     }
 
 
+def _section_source(image: ElfFile, kind: int) -> Source | None:
+    """The table in the section of this kind."""
+    sections = image.sections
+    section = next((each for each in sections if each.kind == kind and each.link < len(sections)), None)
+    if section is None:
+        return None
+    strings = sections[section.link]
+    return Source(image.read_at, section.offset, section.size, strings.offset, strings.size)
+
+
+def _entries(source: Source) -> Iterator[tuple[int, ...]]:
+    """Name's offset, type and binding, visibility, section, value, size."""
+    data = source.read(source.symbols_at, min(source.size, _MOST_SYMBOLS_BYTES))
+    return _SYMBOL.iter_unpack(data[: len(data) // _SYMBOL.size * _SYMBOL.size])
+
+
 def _functions(source: Source, number: int) -> Iterator[tuple[int, int, int, int]]:
     """The defined functions: start, size, number of the source, name's offset."""
-    data = source.read(source.symbols_at, min(source.size, _MOST_SYMBOLS_BYTES))
-    for name, info, _, section, start, size in _SYMBOL.iter_unpack(data[: len(data) // _SYMBOL.size * _SYMBOL.size]):
+    for name, info, _, section, start, size in _entries(source):
         if info & 15 in _FUNCTIONS and 0 < section < 0xFF00 and start:
             yield start, size, number, name
 

@@ -139,7 +139,7 @@ class _V0(MangledText):
 
     def _base62(self) -> int:
         value = 0
-        for count in range(8):
+        for count in range(12):
             digit = self.next()
             if digit == "_":
                 return value + 1 if count else 0
@@ -154,7 +154,7 @@ class _V0(MangledText):
 
     def _identifier(self) -> str:
         is_unicode = self.take("u")
-        size = self.number()
+        size = 0 if self.take("0") else self.number()
         self.take("_")
         found = self.take_many(size) if size else ""
         return _punycode(found) if is_unicode else found

@@ -30,7 +30,7 @@ def demangle(raw: str) -> str:
 
 def _without_clone(raw: str) -> str:
     found, dot, suffix = raw.rpartition(".")
-    while dot and found and (suffix in _CLONES or (suffix.isdigit() and suffix.isascii())):
+    while dot and found and (suffix in _CLONES or (suffix and not suffix.strip("0123456789"))):
         raw = found
         found, dot, suffix = raw.rpartition(".")
     return raw

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, TypeVar
 
-from opskit.proc.elf.mangled_text import MangledText, NotMangled
+from opskit.proc.elf.mangled_text import DIGITS, MangledText, NotMangled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,7 +66,7 @@ def _without_generics(path: str) -> str:
 def rust(raw: str) -> str:
     """The path of a v0 name. Raises NotMangled, IndexError."""
     name = _V0(raw[2:])
-    if name.peek().isdigit():  # a later version of the scheme
+    if name.peek() in DIGITS:  # a later version of the scheme
         raise NotMangled
     return name.path()
 

@@ -10,6 +10,8 @@ import struct
 from typing import TYPE_CHECKING
 
 from opskit.errors import NotSupported
+from opskit.proc.elf.file import elf_in_memory, open_elf
+from opskit.proc.elf.symbols import dynamic_symbols
 from opskit.proc.files.maps import find_mapping
 from opskit.proc.fs import optional
 from opskit.proc.memory import u64
@@ -29,12 +31,11 @@ _PARTS = {
     "VMLongConstant": {"Name": "<Q", "Value": "<Q"},
 }  # fmt: skip
 _WANTED = frozenset(
-    name
+    name.encode()
     for table, parts in _PARTS.items()
     for name in (f"gHotSpot{table}s", f"gHotSpot{table}EntryArrayStride", *(f"gHotSpot{table}Entry{part}Offset" for part in parts))
 )  # fmt: skip
-_DYNSYM = 11
-_MOST_ENTRIES, _MOST_STRIDE, _MOST_BYTES = 8192, 1024, 16 << 20
+_MOST_ENTRIES, _MOST_STRIDE = 8192, 1024
 _LONGEST_NAME, _CHUNK_BYTES = 160, 1 << 16
 
 
@@ -76,7 +77,7 @@ class VmStructs(NamedTuple):
 def read_vmstructs(fs: ProcFS, pid: int, memory: Memory) -> VmStructs:
     """Read the tables. Raises NotSupported without a libjvm, or where its tables cannot be read; OSError without rights."""
     begin, path = _libjvm(fs, pid)
-    symbols = _symbols(fs, path)
+    symbols = _symbols(fs, path, memory, begin)
     at = {name: u64(memory, begin + value) for name, value in symbols.items()}
     tables = _Tables(memory, at)
     fields = {
@@ -148,29 +149,9 @@ def _libjvm(fs: ProcFS, pid: int) -> tuple[int, str]:
     return begin, fs.inside(pid, found.path)
 
 
-def _symbols(fs: ProcFS, path: str) -> dict[str, int]:
-    """The wanted dynamic symbols and their addresses relative to the library's begin (ELF, 64-bit, little-endian)."""
-    try:
-        return dict(_wanted_symbols(fs, path))
-    except (struct.error, IndexError):
-        raise NotSupported(f"{path}: a damaged ELF file") from None
-
-
-def _wanted_symbols(fs: ProcFS, path: str) -> Iterator[tuple[str, int]]:
-    header = fs.read_at(path, 0, 64)
-    if header[:6] != b"\x7fELF\x02\x01":
-        raise NotSupported(f"{path}: not a 64-bit little-endian ELF file")
-    (sections_at,) = struct.unpack_from("<Q", header, 0x28)
-    size, count = struct.unpack_from("<HH", header, 0x3A)
-    table = fs.read_at(path, sections_at, size * count)
-    sections = [struct.unpack_from("<IIQQQQIIQQ", table, number * size) for number in range(count)]
-    for section in sections:
-        if section[1] != _DYNSYM:
-            continue
-        at, length, link = section[4:7]
-        names = fs.read_at(path, sections[link][4], min(sections[link][5], _MOST_BYTES))
-        symbols = fs.read_at(path, at, min(length, _MOST_BYTES))
-        for name_at, _, _, _, value, _ in struct.iter_unpack("<IBBHQQ", symbols[: len(symbols) // 24 * 24]):
-            name = names[name_at : name_at + _LONGEST_NAME].partition(b"\0")[0].decode("latin-1")
-            if name in _WANTED:
-                yield name, value
+def _symbols(fs: ProcFS, path: str, memory: Memory, begin: int) -> dict[str, int]:
+    """The wanted dynamic symbols and their addresses relative to the library's begin."""
+    image = open_elf(fs, path) or elf_in_memory(memory, begin)
+    if image is None:
+        raise NotSupported(f"{path}: not a 64-bit little-endian ELF file, or one that cannot be read")
+    return dynamic_symbols(image, _WANTED)

@@ -125,7 +125,9 @@ class CallFrames:
         """A table of all FDEs, found one after the other."""
         table = _Table(_reader(data, address), 0, (), (), is_debug)
         found = sorted(self._ranges(table, address, address + len(data)))
-        return table._replace(starts=array("Q", [start for start, _ in found]), entries=array("Q", [at for _, at in found]))
+        return table._replace(
+            starts=array("Q", [start for start, _ in found]), entries=array("Q", [at for _, at in found])
+        )
 
     def _ranges(self, table: _Table, at: int, end: int) -> Iterator[tuple[int, int]]:
         for _ in range(_MOST_ENTRIES):

@@ -10,8 +10,9 @@ from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Union
 
-    Value = int | bytes
+    Value = Union[int, bytes]
 
 # What a register's value in the caller is. offset: saved at CFA + value; value_offset: CFA + value itself; expression,
 # value_expression: the same by an expression that starts with the CFA; register: in another register; same: kept;

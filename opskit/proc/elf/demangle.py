@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import re
-
 from opskit.proc.elf.itanium import Itanium
 from opskit.proc.elf.mangled_text import NotMangled
 from opskit.proc.elf.rust_names import legacy_rust, rust
 
 _LONGEST = 8192
 # What compilers append to a part of a function, or to a copy of it: parse.part.0, scan.cold, sum.llvm.123.
-_CLONE = re.compile(
-    r"(?:\.(?:cold|part|isra|constprop|lto_priv|llvm|localalias|specialized|resume|destroy|cleanup|clone|actor|frame)"
-    r"(?:\.[0-9]{1,20})*|\.[0-9]{1,20})+"
-)
+_CLONES = frozenset(
+    ("actor", "cleanup", "clone", "cold", "constprop", "destroy", "isra", "llvm", "localalias", "lto_priv", "part", "resume",
+     "specialized")
+)  # fmt: skip
 
 
 def demangle(raw: str) -> str:
     """The short name of a symbol; the symbol itself where it is not mangled."""
-    at = raw.find(".", 1)
-    end = at if at > 0 and _CLONE.fullmatch(raw, at) else len(raw)
-    bare = raw[:end]
+    bare = _without_clone(raw)
     if len(bare) > _LONGEST or not bare.startswith(("_Z", "_R", "__Z", "___Z")):
         return bare
     try:
@@ -30,6 +26,14 @@ def demangle(raw: str) -> str:
         return cxx(bare) if found is None else found
     except (NotMangled, IndexError, ValueError, KeyError):
         return bare
+
+
+def _without_clone(raw: str) -> str:
+    found, dot, suffix = raw.rpartition(".")
+    while dot and found and (suffix in _CLONES or (suffix and not suffix.strip("0123456789"))):
+        raw = found
+        found, dot, suffix = raw.rpartition(".")
+    return raw
 
 
 def cxx(raw: str) -> str:

@@ -69,7 +69,9 @@ class ElfFile:
         found = _HEADER.unpack(header) if len(header) == _HEADER.size else (b"",) * 14
         self.is_valid = found[0] == b"\x7fELF\x02\x01"
         self.machine: int = found[2] if self.is_valid else 0
-        self._sections_at = (found[6], found[11], found[12], found[13]) if self.is_valid and has_sections else (0, 0, 0, 0)
+        self._sections_at = (
+            (found[6], found[11], found[12], found[13]) if self.is_valid and has_sections else (0, 0, 0, 0)
+        )
         self.segments = _segments(read_at, found[5], found[9], found[10]) if self.is_valid else ()
         self._loads = tuple(each for each in self.segments if each.kind == LOAD)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from opskit.proc.elf.itanium_expressions import expression, literal
 from opskit.proc.elf.itanium_tables import BUILTIN, BUILTIN_D, OPERATORS, POINTERS, QUALIFIERS, SPECIAL, STANDARD
-from opskit.proc.elf.mangled_text import MangledText, NotMangled
+from opskit.proc.elf.mangled_text import DIGITS, MangledText, NotMangled
 
 _ANONYMOUS = "_GLOBAL__N"
 
@@ -138,7 +138,7 @@ class Itanium(MangledText):
         self.take("F")  # a friend in a class
         self.take("L")
         first, two = self.peek(), self.text[self.at : self.at + 2]
-        if first.isdigit():
+        if first in DIGITS:
             found = self._source_name()
         elif two in ("Ul", "Ut"):
             found = self._unnamed(two)
@@ -170,7 +170,7 @@ class Itanium(MangledText):
             return "operator " + self.type()
         if two == "li":
             return 'operator"" ' + self._source_name()
-        if two[:1] == "v" and two[1:].isdigit():
+        if two[:1] == "v" and two[1:] in DIGITS:
             return "operator " + self._source_name()
         raise NotMangled
 
@@ -383,7 +383,7 @@ class Itanium(MangledText):
         raise NotMangled
 
     def _number_or_expression(self) -> None:
-        if self.take("_") or not self.peek().isdigit():
+        if self.take("_") or self.peek() not in DIGITS:
             expression(self)
         else:
             self.number()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.proc.elf.itanium_tables import BINARY, CASTS, OF_TYPE, OPERATORS, UNARY
-from opskit.proc.elf.mangled_text import NotMangled
+from opskit.proc.elf.mangled_text import DIGITS, NotMangled
 
 if TYPE_CHECKING:
     from opskit.proc.elf.itanium import Itanium
@@ -38,7 +38,7 @@ def _expression(name: Itanium) -> None:
     if first == "T":
         name.type()
         return
-    if first.isdigit() or two in ("on", "gs", "sr"):
+    if first in DIGITS or two in ("on", "gs", "sr"):
         _unresolved(name)
         return
     name.at += 2
@@ -86,9 +86,7 @@ def _longer(name: Itanium, two: str) -> None:
             _until_end(name)
         else:
             name.expect("E")
-    elif two in ("dl", "da"):
-        expression(name)
-    elif two == "sZ":
+    elif two in ("dl", "da", "sZ"):
         expression(name)
     elif two in ("fl", "fr", "fL", "fR"):
         name.at += 2
@@ -128,7 +126,7 @@ def _unresolved(name: Itanium) -> None:
             name.type()
             while not name.take("E"):
                 _simple(name)
-        elif name.peek().isdigit():
+        elif name.peek() in DIGITS:
             # By the ABI these are qualifiers up to an E; GCC writes one type.
             name.type()
         else:
@@ -139,7 +137,7 @@ def _unresolved(name: Itanium) -> None:
 
 
 def _simple(name: Itanium) -> None:
-    if name.peek().isdigit():
+    if name.peek() in DIGITS:
         name.take_many(name.number())
     else:
         code = name.next() + name.next()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+DIGITS = frozenset("0123456789")
 _DEEPEST, _LONGEST = 80, 4096
 
 
@@ -58,7 +59,7 @@ class MangledText:
     def number(self) -> int:
         """Take a decimal number of at most six digits."""
         begin = self.at
-        while "0" <= self.peek() <= "9" and self.at - begin < 7:
+        while self.peek() in DIGITS and self.at - begin < 7:
             self.at += 1
         if not 0 < self.at - begin < 7:
             raise NotMangled

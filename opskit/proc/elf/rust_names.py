@@ -6,8 +6,14 @@ The v0 scheme is RFC 2603 (`_R…`); the legacy scheme looks like C++ with a has
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING, TypeVar
 
-from opskit.proc.elf.mangled_text import MangledText, NotMangled
+from opskit.proc.elf.mangled_text import DIGITS, MangledText, NotMangled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
 
 _LEGACY = re.compile(r"_ZN.*17h[0-9a-f]{16}E")
 _ESCAPES = {
@@ -60,7 +66,7 @@ def _without_generics(path: str) -> str:
 def rust(raw: str) -> str:
     """The path of a v0 name. Raises NotMangled, IndexError."""
     name = _V0(raw[2:])
-    if name.peek().isdigit():  # a later version of the scheme
+    if name.peek() in DIGITS:  # a later version of the scheme
         raise NotMangled
     return name.path()
 
@@ -121,7 +127,7 @@ class _V0(MangledText):
             raise NotMangled
         return text
 
-    def _back(self, what):
+    def _back(self, what: Callable[[], T]) -> T:
         target = self._base62()
         begin = self.at
         if target >= begin - 2:
@@ -133,7 +139,7 @@ class _V0(MangledText):
 
     def _base62(self) -> int:
         value = 0
-        for count in range(8):
+        for count in range(12):
             digit = self.next()
             if digit == "_":
                 return value + 1 if count else 0
@@ -148,7 +154,7 @@ class _V0(MangledText):
 
     def _identifier(self) -> str:
         is_unicode = self.take("u")
-        size = self.number()
+        size = 0 if self.take("0") else self.number()
         self.take("_")
         found = self.take_many(size) if size else ""
         return _punycode(found) if is_unicode else found
@@ -194,10 +200,10 @@ class _V0(MangledText):
                 self._constant()
             return found
         if kind == "T":
-            found = []
+            parts = []
             while not self.take("E"):
-                found.append(self.type())
-            return f"({', '.join(found)}{',' * (len(found) == 1)})"
+                parts.append(self.type())
+            return f"({', '.join(parts)}{',' * (len(parts) == 1)})"
         if kind == "F":
             return self._function()
         if kind == "D":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import lzma
 import struct
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
 from opskit.proc.elf.file import DYNAMIC, DYNSYM, SYMTAB, elf_of
@@ -22,7 +22,9 @@ _MOST_SYMBOLS_BYTES, _MOST_NAMES_BYTES, _MOST_DEBUG_DATA_BYTES = 96 << 20, 16 <<
 _LONGEST_NAME = 8192
 _FUNCTIONS = frozenset((0, 2, 10))  # untyped (assembler), FUNC, IFUNC
 _STRTAB, _SYMTAB, _STRSZ = 5, 6, 10  # tags of the dynamic segment
-_MOST_OVERLAPS = 8  # how far back a function is sought that goes on behind others
+_MOST_OVERLAPS = 8  # how many functions may lie in one
+_MOST_NAMES = 16  # of one function
+_RESERVED_SECTIONS = 0xFF00
 
 
 class Source(NamedTuple):
@@ -40,57 +42,68 @@ class Symbols:
 
     def __init__(self, sources: Iterable[Source]) -> None:
         self._sources = tuple(sources)
-        found: list[tuple[int, int, int, int]] = []
-        for number, source in enumerate(self._sources):
-            found += _functions(source, number)
-        found.sort()
-        self._starts = array("Q", [start for start, _, _, _ in found])
-        self._sizes = array("Q", [size for _, size, _, _ in found])
-        self._sources_of = bytes(number for _, _, number, _ in found)
-        self._names = array("I", [name for _, _, _, name in found])
+        heads, starts, sizes = array("Q"), array("Q"), array("Q")
+        self._ends = []  # of the tables in these
+        for source in self._sources:
+            words = array("Q", _content(source))
+            heads += words[::3]
+            starts += words[1::3]
+            sizes += words[2::3]
+            self._ends.append(len(heads))
+        # The first word: name's offset, type and binding, visibility, section. Only defined functions count.
+        kept = [
+            number
+            for number, head in enumerate(heads)
+            if head >> 32 & 15 in _FUNCTIONS and 0 < head >> 48 < _RESERVED_SECTIONS and starts[number]
+        ]
+        kept.sort(key=starts.__getitem__)
+        self._numbers = array("I", kept)
+        self._starts = array("Q", [starts[number] for number in kept])
+        self._sizes = array("Q", [sizes[number] for number in kept])
+        self._names = array("I", [heads[number] & 0xFFFFFFFF for number in kept])
 
     def __len__(self) -> int:
         return len(self._starts)
 
     def name(self, address: int) -> str | None:
         """The raw name of the function at an address, without a version; None between functions."""
-        last = bisect_right(self._starts, address) - 1
-        for at in range(last, max(last - _MOST_OVERLAPS, -1), -1):
-            start, size = self._starts[at], self._sizes[at]
-            if address < start + size or (not size and start == self._starts[last]):
-                return self._best(start, at)
+        end = bisect_right(self._starts, address)
+        nearest = self._starts[end - 1] if end else 0
+        for _ in range(_MOST_OVERLAPS):
+            if not end:
+                break
+            start = self._starts[end - 1]
+            begin = bisect_left(self._starts, start, 0, end)
+            sized = [at for at in range(begin, end)[:_MOST_NAMES] if address < start + self._sizes[at]]
+            if sized or start == nearest:
+                found = self._best(sized or [at for at in range(begin, end)[:_MOST_NAMES] if not self._sizes[at]])
+                if found is not None:
+                    return found
+            end = begin
         return None
 
-    def _best(self, start: int, last: int) -> str | None:
+    def _best(self, numbers: list[int]) -> str | None:
         """Of the names of one function the one with the fewest leading underscores: write, not __write."""
-        names = []
-        for at in range(last, max(last - _MOST_OVERLAPS, -1), -1):
-            if self._starts[at] != start or (self._sizes[last] and not self._sizes[at]):
-                break
-            name = _name(self._sources[self._sources_of[at]], self._names[at])
-            if name:
-                names.append(name)
-        return min(names, key=_rank, default=None)
+        names = [_name(self._sources[bisect_right(self._ends, self._numbers[at])], self._names[at]) for at in numbers]
+        return min(filter(None, names), key=_rank, default=None)
 
 
 def _rank(name: str) -> tuple[int, str]:
-    # C++ and Rust names begin with one underscore, and no C name is better.
-    return 0 if name.startswith(("_Z", "_R")) else len(name) - len(name.lstrip("_")), name
+    # C++ and Rust names begin with one underscore, and no C name is better. The vdso's functions have libc's names as well.
+    # __GI_write is glibc's own alias.
+    if name.startswith(("_Z", "_R", "__vdso_")):
+        return 0, name
+    return 99 if name.startswith("__GI_") else 1 + len(name) - len(name.lstrip("_")), name
 
 
-def symbol_sources(image: ElfFile) -> list[Source]:
-    """The tables of a file, the complete one first."""
-    found = []
-    sections = image.sections
-    for kind in (SYMTAB, DYNSYM):
-        for section in sections:
-            if section.kind == kind and section.link < len(sections):
-                strings = sections[section.link]
-                found.append(Source(image.read_at, section.offset, section.size, strings.offset, strings.size))
-                break
-    if found:
-        return found
-    return [*_dynamic_source(image)]
+def complete_source(image: ElfFile) -> Source | None:
+    """The table of all functions, also local ones; None where it was stripped."""
+    return _section_source(image, SYMTAB)
+
+
+def dynamic_source(image: ElfFile) -> Source | None:
+    """The table of what other files may use."""
+    return _section_source(image, DYNSYM) or next(_dynamic_source(image), None)
 
 
 def debug_data(image: ElfFile) -> ElfFile | None:
@@ -109,24 +122,30 @@ def debug_data(image: ElfFile) -> ElfFile | None:
 
 def dynamic_symbols(image: ElfFile, wanted: frozenset[bytes]) -> dict[str, int]:
     """The wanted names among the dynamic symbols, and their addresses. Builds no table."""
-    section = next((each for each in image.sections if each.kind == DYNSYM), None)
-    if section is None or section.link >= len(image.sections):
+    source = dynamic_source(image)
+    if source is None:
         return {}
-    strings = image.content(image.sections[section.link], _MOST_NAMES_BYTES)
-    symbols = image.content(section, _MOST_SYMBOLS_BYTES)
+    strings = source.read(source.names_at, min(source.names_size, _MOST_NAMES_BYTES))
     return {
         name.decode("latin-1"): value
-        for at, _, _, _, value, _ in _SYMBOL.iter_unpack(symbols[: len(symbols) // _SYMBOL.size * _SYMBOL.size])
+        for at, _, _, _, value, _ in _SYMBOL.iter_unpack(_content(source))
         if (name := strings[at : strings.find(b"\0", at)]) in wanted
     }
 
 
-def _functions(source: Source, number: int) -> Iterator[tuple[int, int, int, int]]:
-    """The defined functions: start, size, number of the source, name's offset."""
+def _section_source(image: ElfFile, kind: int) -> Source | None:
+    """The table in the section of this kind."""
+    sections = image.sections
+    section = next((each for each in sections if each.kind == kind and each.link < len(sections)), None)
+    if section is None:
+        return None
+    strings = sections[section.link]
+    return Source(image.read_at, section.offset, section.size, strings.offset, strings.size)
+
+
+def _content(source: Source) -> bytes:
     data = source.read(source.symbols_at, min(source.size, _MOST_SYMBOLS_BYTES))
-    for name, info, _, section, start, size in _SYMBOL.iter_unpack(data[: len(data) // _SYMBOL.size * _SYMBOL.size]):
-        if info & 15 in _FUNCTIONS and 0 < section < 0xFF00 and start:
-            yield start, size, number, name
+    return data[: len(data) // _SYMBOL.size * _SYMBOL.size]
 
 
 def _name(source: Source, at: int) -> str:

@@ -13,11 +13,13 @@ def ends_with_call(code: bytes) -> bool:
     size = len(code)
     if size >= 5 and code[-5] == _NEAR:
         return True
-    for length in (2, 3, 4, 6, 7):
-        if size >= length and code[-length] == _INDIRECT and code[1 - length] & 0x38 == 0x10:
-            if _operand_bytes(code[1 - length :]) == length - 1:
-                return True
-    return False
+    return any(
+        size >= length
+        and code[-length] == _INDIRECT
+        and code[1 - length] & 0x38 == 0x10
+        and _operand_bytes(code[1 - length :]) == length - 1
+        for length in (2, 3, 4, 6, 7)
+    )
 
 
 def _operand_bytes(operand: bytes) -> int:

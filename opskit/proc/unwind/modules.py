@@ -10,7 +10,7 @@ from opskit.proc.elf.call_frames import CallFrames
 from opskit.proc.elf.debug_files import debug_file
 from opskit.proc.elf.demangle import demangle
 from opskit.proc.elf.file import X86_64, elf_in_memory, open_elf
-from opskit.proc.elf.symbols import Symbols, debug_data, symbol_sources
+from opskit.proc.elf.symbols import Symbols, complete_source, debug_data, dynamic_source
 from opskit.proc.files.maps import parse_code_mappings
 from opskit.proc.fs import optional
 from opskit.proc.unwind.perf_map import PerfMap
@@ -22,59 +22,23 @@ if TYPE_CHECKING:
     from opskit.proc.fs import ProcFS
     from opskit.proc.memory import Memory
 
-_VDSO = "[vdso]"
+VDSO = "[vdso]"
 # Mappings that look like files and have generated code: huge pages, System V memory, shared anonymous memory.
 _NOT_FILES = ("/anon_hugepage", "/SYSV", "/dev/")
 _UNKNOWN = "[unknown]"
 
 
-class Module:
-    """One executable mapping. Its file is opened when it is first asked for something."""
+class Binary:
+    """An ELF file of a process, or what is mapped in its place. It is opened when it is first asked for something."""
 
     def __init__(self, fs: ProcFS, pid: int, memory: Memory, mapping: CodeMapping) -> None:
-        self._fs, self._pid, self._memory, self.mapping = fs, pid, memory, mapping
-        path = mapping.path
-        self.label = path if path.startswith("[") else f"[{path.rpartition('/')[2]}]" if path else _UNKNOWN
-        self.is_file = path == _VDSO or (path.startswith("/") and not path.startswith(_NOT_FILES))
-        if path.startswith("/memfd:"):  # a program, or generated code that is mapped twice
-            self.is_file = memory.read(mapping.first or mapping.start, 4) == b"\x7fELF"
-
-    def rule(self, pc: int) -> Rule | None:
-        """How to unwind the code at a pc; None without call frame information."""
-        if self._call_frames is None:
-            return None
-        address = self._address(pc)
-        return None if address is None else self._call_frames.rule(address)
-
-    def name(self, pc: int) -> str | None:
-        """The short name of the function at a pc."""
-        address = self._address(pc)
-        if address is None:
-            return None
-        for symbols in self._symbols:
-            found = symbols.name(address)
-            if found is not None:
-                return demangle(found)
-        return None
-
-    def code(self, pc: int, size: int) -> bytes:
-        """The instructions from a pc on."""
-        return self._memory.read(pc, size) or (self._image.read(self._address(pc) or 0, size) if self._image else b"")
-
-    def _address(self, pc: int) -> int | None:
-        image = self._image
-        if image is None:
-            return None
-        if self.mapping.path == _VDSO:
-            return pc - image.bias
-        return image.address_of(pc - self.mapping.start + self.mapping.offset)
+        self._fs, self._pid, self._memory, self._mapping = fs, pid, memory, mapping
 
     @cached_property
-    def _image(self) -> ElfFile | None:
-        if not self.is_file:
-            return None
-        mapping = self.mapping
-        if mapping.path == _VDSO:
+    def image(self) -> ElfFile | None:
+        """The file; None where the mapping is of no ELF file, or where nothing may be read."""
+        mapping = self._mapping
+        if mapping.path == VDSO:
             return elf_in_memory(self._memory, mapping.start, is_whole=True)
         # That very file, also when it was deleted or replaced; it needs CAP_CHECKPOINT_RESTORE.
         exact = open_elf(self._fs, self._fs.path(self._pid, "map_files", f"{mapping.start:x}-{mapping.end:x}"))
@@ -87,19 +51,64 @@ class Module:
         return loaded if named is None or is_other else named
 
     @cached_property
-    def _call_frames(self) -> CallFrames | None:
-        return CallFrames(self._image) if self._image is not None and self._image.machine == X86_64 else None
+    def call_frames(self) -> CallFrames | None:
+        """Its call frame information, of code for this kind of CPU."""
+        return CallFrames(self.image) if self.image is not None and self.image.machine == X86_64 else None
 
     @cached_property
-    def _symbols(self) -> tuple[Symbols, ...]:
-        image = self._image
+    def symbols(self) -> Symbols:
+        """Its functions: all of them, or where it was stripped those that other files use, and what it has beside them."""
+        image = self.image
         if image is None:
-            return ()
-        sources = symbol_sources(image)
-        beside = debug_file(self._fs, self._pid, image, self.mapping.path) or debug_data(image)
-        if beside is not None:
-            sources += symbol_sources(beside)
-        return (Symbols(sources),)
+            return Symbols([])
+        complete = complete_source(image)
+        if complete is None:
+            beside = debug_file(self._fs, self._pid, image, self._mapping.path)
+            complete = complete_source(beside) if beside is not None else None
+        if complete is not None:
+            return Symbols([complete])
+        local = debug_data(image)
+        found = [dynamic_source(image), complete_source(local) if local is not None else None]
+        return Symbols([each for each in found if each is not None])
+
+
+class Module:
+    """One executable mapping. Those of one file share its binary."""
+
+    def __init__(self, mapping: CodeMapping, binary: Binary, memory: Memory) -> None:
+        self.mapping, self.binary, self._memory = mapping, binary, memory
+        path = mapping.path
+        self.label = path if path.startswith("[") else f"[{path.rpartition('/')[2]}]" if path else _UNKNOWN
+        self.is_file = path == VDSO or (path.startswith("/") and not path.startswith(_NOT_FILES))
+        if path.startswith("/memfd:"):  # a program, or generated code that is mapped twice
+            self.is_file = memory.read(mapping.first or mapping.start, 4) == b"\x7fELF"
+
+    def rule(self, pc: int) -> Rule | None:
+        """How to unwind the code at a pc; None without call frame information."""
+        address = self._address(pc)
+        frames = self.binary.call_frames if address is not None else None
+        return None if address is None or frames is None else frames.rule(address)
+
+    def name(self, pc: int) -> str | None:
+        """The short name of the function at a pc."""
+        address = self._address(pc)
+        found = None if address is None else self.binary.symbols.name(address)
+        return None if found is None else demangle(found)
+
+    def code(self, pc: int, size: int) -> bytes:
+        """The instructions from a pc on."""
+        found = self._memory.read(pc, size)
+        address = None if found else self._address(pc)
+        return found if address is None or self.binary.image is None else self.binary.image.read(address, size)
+
+    def _address(self, pc: int) -> int | None:
+        """The address as the linker has it."""
+        image = self.binary.image if self.is_file else None
+        if image is None:
+            return None
+        if self.mapping.path == VDSO:
+            return pc - image.bias
+        return image.address_of(pc - self.mapping.start + self.mapping.offset)
 
 
 class Modules:
@@ -146,9 +155,20 @@ class Modules:
         self._may_read = False
         mappings = self._fs.maybe(parse_code_mappings, self._pid, "maps") or []
         known = {each.mapping: each for each in self._modules}
-        if mappings and mappings != [each.mapping for each in self._modules]:
-            self._modules = [
-                known.get(each) or Module(self._fs, self._pid, self._memory, each) for each in mappings
-            ]  # fmt: skip
-            self._starts = [each.start for each in mappings]
-            self.generation += 1
+        if not mappings or mappings == [*known]:
+            return
+        binaries = {_file_of(each): known[each].binary for each in mappings if each in known}
+        modules = []
+        for each in mappings:
+            if each not in known:
+                binary = binaries.setdefault(_file_of(each), Binary(self._fs, self._pid, self._memory, each))
+                modules.append(Module(each, binary, self._memory))
+            else:
+                modules.append(known[each])
+        self._modules, self._starts = modules, [each.start for each in mappings]
+        self.generation += 1
+
+
+def _file_of(mapping: CodeMapping) -> tuple[str, bool, int | None, int]:
+    """What the mappings of one loaded file have in common."""
+    return mapping.path, mapping.deleted, mapping.first, mapping.start if mapping.first is None else 0

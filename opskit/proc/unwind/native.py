@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from struct import Struct
-from struct import error as StructError
+import struct
 from typing import TYPE_CHECKING
 
 from opskit.proc.elf.expressions import evaluate
@@ -34,7 +33,7 @@ _ROOTS = frozenset(
 )  # fmt: skip
 _MOST_PLANS = 1 << 16
 _MOST_SAVED_BYTES = 512
-_WORDS = [Struct(f"<{count}Q").unpack_from for count in range(_MOST_SAVED_BYTES // 8 + 1)]
+_WORDS = [struct.Struct(f"<{count}Q").unpack_from for count in range(_MOST_SAVED_BYTES // 8 + 1)]
 _HIGHEST = 1 << 64
 
 
@@ -76,10 +75,10 @@ class NativeUnwinder:
         cfa = base + offset
         begin = cfa - size - cursor.base
         if begin < 0:
-            return cursor.stop("torn")
+            return _in_epilogue(cursor, cfa, size, saved)
         try:
             found = words(cursor.stack, begin)
-        except StructError:
+        except struct.error:
             return cursor.stop("dump" if cursor.is_beyond(cfa - 8) else "torn")
         for number, index in saved:
             registers[number] = found[index]
@@ -153,7 +152,13 @@ def _simple(frame: Frame, rule: Rule) -> Plan | None:
     for number, (how, value) in rule.saved.items():
         if how == "same" or number not in _KEPT:
             continue
-        if how != "offset" or not isinstance(value, int) or value % 8 or not -_MOST_SAVED_BYTES <= value < 0 or number == RSP:
+        if (
+            how != "offset"
+            or not isinstance(value, int)
+            or value % 8
+            or not -_MOST_SAVED_BYTES <= value < 0
+            or number == RSP
+        ):
             return None
         offsets[number] = value
     size = max(8, *(-value for value in offsets.values())) if offsets else 8
@@ -161,6 +166,21 @@ def _simple(frame: Frame, rule: Rule) -> Plan | None:
         frame, rule.register, rule.offset, _WORDS[size // 8], size,
         tuple((number, (size + value) // 8) for number, value in offsets.items()), None,
     )  # fmt: skip
+
+
+def _in_epilogue(cursor: Cursor, cfa: int, size: int, saved: tuple[tuple[int, int], ...]) -> bool:
+    """As a plan tells, where some registers were already popped: compilers leave their rules, to words below the stack pointer."""
+    pc = cursor.word(cfa - 8)
+    if pc is None:
+        return cursor.stop("torn")
+    registers = cursor.registers
+    for number, index in saved:
+        found = cursor.word(cfa - size + 8 * index)
+        if found is not None:
+            registers[number] = found
+    registers[PC], registers[RSP] = pc, cfa
+    cursor.signalled = False
+    return True if pc else cursor.stop("root")
 
 
 def _by_rule(cursor: Cursor, rule: Rule) -> bool:
@@ -202,7 +222,7 @@ def _value(cursor: Cursor, rule: Rule, number: int, cfa: int) -> int | None:
         found = evaluate(value, registers, cursor.word, cfa)
         return found if found is None or how == "value_expression" else cursor.word(found)
     if how == "offset":
-        return cursor.word(cfa + value)
+        return registers[number] if cfa + value < cursor.base and number in _KEPT else cursor.word(cfa + value)
     if how == "value_offset":
         return cfa + value
     if how == "register":

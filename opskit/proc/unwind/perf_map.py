@@ -1,4 +1,4 @@
-"""/tmp/perf-PID.map: symbols of generated code, written by the program itself (Linux, tools/perf/Documentation/jit-interface.txt).
+"""perf-PID.map in /tmp: symbols of generated code, by the program itself (Linux, tools/perf/Documentation/jit-interface.txt).
 
 7f1c2a0401c0 2e0 LazyCompile:~fib /srv/app.js:3
 """

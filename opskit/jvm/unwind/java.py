@@ -22,7 +22,7 @@ from opskit.proc.unwind.cursor import PC, R12, R13, R14, R15, RBP, RBX, RSP, Fra
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from opskit.jvm.memory.code_cache import CodeBlob
     from opskit.jvm.memory.vmstructs import VmStructs
@@ -42,6 +42,7 @@ _LONGEST_STUB_FRAME = 4096
 _MOST_ARGUMENT_BYTES = 8 * 256
 _X86_64 = 62  # e_machine
 _CONTINUATIONS = "continuation"  # in the name of the blob with the return barrier of virtual threads
+_FRAMELESS = ("adapter", "vtable")  # in the names of blobs that jump to a method
 
 
 class _Code(NamedTuple):
@@ -135,7 +136,9 @@ class JavaUnwinder:
         if nmethod is None:
             if not is_leaf and _CONTINUATIONS in blob.name.lower() and not self._follows_call(pc):
                 return _Code((), 0, self._step_continuation)
-            return _Code(self.stubs.frames(blob, pc), blob.frame_bytes, self._step_stub, blob=blob)
+            is_frameless = any(word in blob.name.lower() for word in _FRAMELESS)
+            step = self._step_frameless if is_frameless else self._step_stub
+            return _Code(self.stubs.frames(blob, pc), blob.frame_bytes, step, blob=blob)
         if is_leaf:
             return self._leaf(blob, nmethod, pc)
         if pc in nmethod.deopt_pcs:
@@ -304,22 +307,33 @@ class JavaUnwinder:
         return (Frame(method.name, "interpreted", method.source, line),)
 
     def _step_entry(self, cursor: Cursor, sp: int, bp: int) -> bool:
-        """The entry of a method, whose frame is not built yet: rbx is the method, r13 the stack pointer of the caller."""
+        """The entry of a method, whose frame is not built yet: rbx is the method, r13 the stack pointer of the caller at first."""
         address, sender = cursor.registers[RBX], cursor.registers[R13]
-        if address is None or sender is None or not sp < sender <= sp + _LONGEST_STUB_FRAME + _MOST_ARGUMENT_BYTES:
+        method = self.methods.get(address) if address is not None else None
+        if method is None or sender is None:
             return False
-        if bp > sp and (cursor.word(bp - 8) == sender or cursor.word(bp - 24) == address):
+        if sp <= bp < sp + _BELOW_RBP:  # its fixed part is being pushed
+            pc, link = cursor.word(bp + 8), cursor.word(bp)
+            pushed = cursor.word(bp - 8) if bp > sp else sender
+            found = (pc, pushed, link) if pushed is not None and pushed > bp and self._is_return(pc) else None
+        elif not sp < sender <= sp + _LONGEST_STUB_FRAME or sender in (cursor.word(bp - 8), bp):
             return False
-        method = self.methods.get(address)
-        if method is None:
-            return False
-        framed = sp <= bp <= sp + _BELOW_RBP and self._is_return(cursor.word(bp + 8))
-        at = bp + 8 if framed else next((each for each in (sp, sp + 8) if self._is_return(cursor.word(each))), None)
-        if at is None:
+        else:
+            found = self._entry_return(cursor, sp, sender), sender, bp
+        if found is None or found[0] is None:
             return False
         cursor.frames.append(Frame(method.name, "interpreted", method.source, method.line(0)))
-        link = cursor.word(bp) if framed else cursor.word(sp) if at != sp else bp
-        return self._go(cursor, cursor.word(at) or 0, sender, link)
+        return self._go(cursor, found[0], found[1], found[2])
+
+    def _entry_return(self, cursor: Cursor, sp: int, sender: int) -> int | None:
+        """The return address at a method's entry: on its stack, or proven by an interpreted caller's last sp."""
+        for at in (sender - 8, sp, sp + 8):
+            pc = cursor.word(at)
+            if self._is_return(pc):
+                return pc
+        bp = cursor.registers[RBP] or 0
+        last = cursor.word(bp - 16)  # absolute, or in words from rbp since JDK 21
+        return self._interpreter if last in (sender, (sender - bp >> 3) & (1 << 64) - 1) else None
 
     def _step_call_stub(self, cursor: Cursor, _code: _Code) -> bool:
         """The frame in which native code calls Java: it holds all registers that the caller expects to keep."""
@@ -345,21 +359,58 @@ class JavaUnwinder:
             places = [(sp, bp), (sp + 8, cursor.word(sp)), *places]
         if sp <= bp <= sp + _LONGEST_STUB_FRAME and bp & 7 == 0:
             places.append((bp + 8, cursor.word(bp)))
-        for at, link in places:
-            pc = cursor.word(at)
-            if pc is not None and (self._is_return(pc) or self.stubs.is_native_return(pc)):
-                return self._go(cursor, pc, at + 8, link)
-        blob = code.blob
+        found = self._stub_return(cursor, places, code.blob)
+        if found is None:
+            return cursor.stop("dump" if cursor.is_beyond(sp + max(size, 8) - 8) else "torn")
+        self._go(cursor, *found)
+        # The interpreter's registers are still those of the sample: it may be at a method's entry.
+        cursor.signalled = leaf and self._interpreter <= found[0] < self._interpreter_end
+        return True
+
+    def _step_frameless(self, cursor: Cursor, code: _Code) -> bool:
+        """An adapter or a stub on the way from a call to a method. An adapter may have moved the stack pointer, kept in r13."""
+        sp, r13 = cursor.registers[RSP] or 0, cursor.registers[R13] or 0
+        moved = [r13] if sp < r13 <= sp + _LONGEST_STUB_FRAME and r13 & 7 == 0 else []
+        found = [
+            (pc, sender)
+            for at, senders in ((sp, [sp + 8, *moved]), (r13 - 8, moved))
+            for pc in (cursor.word(at),)
+            for sender in senders
+            if pc is not None and self._is_return(pc)
+        ]
+        if not found or not cursor.signalled:
+            return cursor.stop("torn")
+        cursor.frames += code.frames
+        pc, sender = next((each for each in found if self._has_caller(cursor, *each)), found[0])
+        return self._go(cursor, pc, sender, cursor.registers[RBP])
+
+    def _has_caller(self, cursor: Cursor, pc: int, sp: int) -> bool:
+        """Whether the compiled frame that begins at sp ends with a return address."""
+        caller = self._callers.get(pc) or self._learn(pc, is_leaf=False)
+        return caller.step is None and self._is_return(cursor.word(sp + caller.size - 8))
+
+    def _stub_return(
+        self, cursor: Cursor, places: Sequence[tuple[int, int | None]], blob: CodeBlob | None
+    ) -> tuple[int, int, int | None] | None:
+        """The caller's pc, stack pointer and rbp. The best proof is a call of this very stub before the pc."""
+        leaf_pc = cursor.registers[PC] or 0
+        words = [(pc, at + 8, link) for at, link in places for pc in (cursor.word(at),) if pc is not None]
+        returns = [each for each in words if self._is_return(each[0])]
+        if returns:
+            return max(returns, key=lambda each: (self._called(each[0], blob, leaf_pc), self._follows_call(each[0])))
+        sp, bp = cursor.registers[RSP] or 0, cursor.registers[RBP]
         for at in range(sp + 16, sp + _LONGEST_STUB_FRAME, 8):
             pc = cursor.word(at)
-            if pc is None or blob is None:
+            if pc is None:
                 break
-            if self._is_return(pc) and blob.begin <= (self._target(pc) or 0) < blob.end:
-                return self._go(cursor, pc, at + 8, bp)
-        return cursor.stop("dump" if cursor.is_beyond(sp + max(size, 8) - 8) else "torn")
+            if self._is_return(pc) and self._called(pc, blob, leaf_pc):
+                return pc, at + 8, bp
+        return next((each for each in words if self.stubs.is_native_return(each[0])), None)
 
-    def _target(self, pc: int) -> int | None:
-        return call_target(self.memory.read(pc - CALL_BYTES, CALL_BYTES), pc)
+    def _called(self, pc: int, blob: CodeBlob | None, leaf_pc: int) -> int:
+        """The begin of the stub in which leaf_pc is, if a call of it precedes the pc; stubs follow each other. 0: no such call."""
+        target = call_target(self.memory.read(pc - CALL_BYTES, CALL_BYTES), pc)
+        return target if target is not None and blob is not None and blob.begin <= target <= leaf_pc else 0
 
 
 def java_unwinder(fs: ProcFS, pid: int, memory: ProcessMemory) -> JavaUnwinder | None:

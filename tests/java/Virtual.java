@@ -6,7 +6,8 @@ import java.util.List;
  * java Virtual [MODE=N]...: N virtual threads each that burn CPU time on deep stacks, on JDK 21 and later. Prints READY; ends with its input.
  *
  * lazy=N: recurse, then sleep and burn in turn: the frames below the sleep stay in the heap. named=N: the same with names. flat=N: burn
- * without ever sleeping. nested=N: burn as deep, from a frame that returned through the barrier. yield=N: sleep only.
+ * without ever sleeping. nested=N: burn as deep, from a frame that returned through the barrier. yield=N: sleep only. paths=N: take one
+ * of two ways down to the same method, which sleeps, and then burns in a method of that way.
  */
 public final class Virtual {
     static final List<Object> KEPT = new ArrayList<>();
@@ -21,6 +22,7 @@ public final class Virtual {
                 case "named": each(count, "request-", () -> first(70)); break;
                 case "flat": each(count, null, () -> burnForever()); break;
                 case "nested": each(count, null, () -> unwinding(90)); break;
+                case "paths": each(count, null, () -> paths()); break;
                 case "yield": each(count, null, () -> sleepForever()); break;
                 default: throw new IllegalArgumentException(argument);
             }
@@ -65,6 +67,35 @@ public final class Virtual {
         }
         long below = descend(depth - 1);
         return below + burn(1_000_000L);
+    }
+
+    static void paths() {
+        for (int turn = 0; ; turn++) {
+            sink += turn % 3 == 0 ? left(70) : right(50);
+        }
+    }
+
+    static long left(int depth) {
+        long mixed = depth * 31L;
+        return (depth == 0 ? shared(true) : left(depth - 1)) + mixed;
+    }
+
+    static long right(int depth) {
+        long mixed = depth * 17L;
+        return (depth == 0 ? shared(false) : right(depth - 1)) + mixed * 3;
+    }
+
+    static long shared(boolean isLeft) {
+        pause(1);
+        return isLeft ? burnLeft() : burnRight();
+    }
+
+    static long burnLeft() {
+        return burn(7_000_000L) + 1;
+    }
+
+    static long burnRight() {
+        return burn(3_000_000L) + 2;
     }
 
     static void burnForever() {

@@ -30,9 +30,7 @@ def read_flags(vm: VmStructs, memory: Memory, names: Collection[str]) -> dict[st
 
     Raises NotSupported where the table is not described.
     """
-    name_at, value_at, type_at = (
-        vm.at(*((owner, part) for owner in _OWNERS)) for part in ("_name", "_addr", "_type")
-    )
+    name_at, value_at, type_at = (vm.at(*((owner, part) for owner in _OWNERS)) for part in ("_name", "_addr", "_type"))
     begin = u64(memory, vm.at(*((owner, "flags") for owner in _OWNERS))) or 0
     count = u64(memory, vm.at(*((owner, "numFlags") for owner in _OWNERS))) or 0
     size, wanted = vm.size(*_OWNERS), {name.encode(): name for name in names}

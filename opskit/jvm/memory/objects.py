@@ -17,7 +17,11 @@ if TYPE_CHECKING:
     from opskit.jvm.memory.vmstructs import VmStructs
     from opskit.proc.memory import Memory
 
-_COMPRESSED, _COMPRESSED_CLASSES, _COMPACT = "UseCompressedOops", "UseCompressedClassPointers", "UseCompactObjectHeaders"
+_COMPRESSED, _COMPRESSED_CLASSES, _COMPACT = (
+    "UseCompressedOops",
+    "UseCompressedClassPointers",
+    "UseCompactObjectHeaders",
+)
 _KLASS_AT = 8
 _KLASS_SHIFT = 42  # of the class in a compact header, where the table has no markWord::klass_shift
 _FORWARDED, _LOCK_BITS = 3, 3  # of a mark: a collector has moved the object to the rest of the word
@@ -142,7 +146,8 @@ class Objects:
 def _compressed(vm: VmStructs, memory: Memory, owner: str, long: str) -> tuple[int, int]:
     """The base and the shift of compressed pointers."""
     base_at, shift_at = (
-        vm.at((owner, f"_{part}"), (owner, f"{long}._{part}"), ("Universe", f"{long}._{part}")) for part in ("base", "shift")
+        vm.at((owner, f"_{part}"), (owner, f"{long}._{part}"), ("Universe", f"{long}._{part}"))
+        for part in ("base", "shift")
     )
     base, shift = u64(memory, base_at), i32(memory, shift_at)
     if base is None or shift is None or not 0 <= shift < 32:

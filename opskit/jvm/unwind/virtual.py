@@ -25,7 +25,7 @@ from opskit.proc.unwind.cursor import PC, RBP, REGISTERS, RSP, Cursor, Frame
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from opskit.jvm.memory.code_cache import CodeBlob
     from opskit.jvm.memory.objects import Objects
@@ -36,23 +36,52 @@ UNKNOWN_VIRTUAL = "?"  # a virtual thread whose object could not be read any mor
 IN_THE_HEAP = Frame("[frames in the heap]", "stub")  # stands for those that could not be read as they were
 _CONTINUATION, _CHUNK = "jdk/internal/vm/Continuation", "jdk/internal/vm/StackChunk"
 _ENTER_SPECIAL = ".enterSpecial"
-_ENTRY_BELOW_LINK = (48, 40, 56, 64, 32)  # where ContinuationEntry::_cont may be below the saved rbp; in JDK 21 to 28 the first
+_ENTRY_BELOW_LINK = (
+    48,
+    40,
+    56,
+    64,
+    32,
+)  # where ContinuationEntry::_cont may be below the saved rbp; in JDK 21 to 28 the first
 _CALL, _CALL_BYTES = 0xE8, 5
 _WORD, _SIGNED = struct.Struct("<Q"), struct.Struct("<q")
 _MOST_WORDS, _MOST_CHUNKS, _MOST_FRAMES = 1 << 17, 64, 2048
-_MOST_CALLEE_WORDS, _MOST_KEPT = 512, 4096
-_METHOD_BELOW, _SENDER_BELOW = 24, 8  # of an interpreted frame, below its rbp
-_METHOD_WORDS, _SENDER_WORDS = 5, 3  # the same below the first word of its caller
+_MOST_LOCALS, _MOST_KEPT = 512, 4096
+_POINTERS = 4096  # from here on a word may be an address, also a compressed one
+_SENDER_BELOW = 8  # of an interpreted frame, below its rbp
+# Below the first word of the caller: return address and link; and in interpreted frames the sender's sp, method, locals.
+_LINK_WORDS, _SENDER_WORDS, _METHOD_WORDS, _LOCALS_WORDS, _INTERPRETED_WORDS = 2, 3, 5, 9, 11
 
 
 class _Chunk(NamedTuple):
-    """A StackChunk as it was read: its words from `address` on; `sp`, `bottom`: indices of words."""
+    """A StackChunk as it was read: its words from `address` on; `sp`, `bottom`: indices of words.
+
+    `returns`: where a frame may begin, above a return address; `compiled`: where compiled frames do, by where they would end.
+    """
 
     address: int
     words: bytes
     sp: int
     bottom: int
     parent: int
+    returns: Sequence[int]
+    compiled: Mapping[int, int]
+
+
+class _Callee(NamedTuple):
+    """The oldest frame on a sampled stack, which ends below `sp`."""
+
+    frame: Frame
+    sp: int
+    cursor: Cursor
+
+    def has(self, chunk: _Chunk, begin: int, end: int, sp: int) -> bool:
+        """Whether its words that may be pointers are those of the chunk from `begin` to `end`; the frame ends at `sp` there."""
+        for at in range(begin, end):
+            (word,) = _WORD.unpack_from(chunk.words, 8 * at)
+            if word >= _POINTERS and word != self.cursor.word(self.sp + 8 * (at - sp)):
+                return False
+        return True
 
 
 class VirtualThreads:
@@ -70,14 +99,18 @@ class VirtualThreads:
         self._entry: CodeBlob | None = None
         self._entry_pc = self._begin = self._end = 0
         self._names: dict[int, str] = {}
-        self._callers: dict[tuple[int, Frame], tuple[Frame, ...] | None] = {}
+        self._chunks: dict[int, _Chunk | None] = {}
+        self._frame_words: dict[int, int] = {}  # by return address
+        self._walks: dict[tuple[int, int], tuple[Frame, ...] | None] = {}
         java.enter_continuation = self.enter
         self.forget()
 
     def forget(self) -> None:
         """Read everything anew from now on; call it with each drain of the samples."""
         self._names.clear()
-        self._callers.clear()
+        self._chunks.clear()
+        self._walks.clear()
+        self._frame_words.clear()
         if self._entry is None:
             self._find_entry()
 
@@ -101,7 +134,10 @@ class VirtualThreads:
         if cursor.word(link + 8) is None:
             return cursor.stop("dump" if cursor.is_beyond(link + 8) else "torn")
         continuation = self._continuation(cursor, link)
-        frames = self._in_heap(continuation, cursor.frames[-1]) if continuation and cursor.frames else None
+        callee = _Callee(cursor.frames[-1], sp, cursor) if cursor.frames else None
+        frames = (
+            self._read_callers(self._objects.get(continuation, "tail"), callee) if callee and continuation else None
+        )
         cursor.frames += frames or (IN_THE_HEAP,)
         cursor.has_gap = cursor.has_gap or not frames
         registers[PC], registers[RSP] = self._entry_pc, max(link + 16 - entry.frame_bytes, sp)
@@ -149,31 +185,31 @@ class VirtualThreads:
         thread = next((each for each in referred if self._objects.is_a(each, VIRTUAL_THREAD)), 0)
         return virtual_name(self._objects, thread)
 
-    def _in_heap(self, continuation: int, callee: Frame) -> tuple[Frame, ...] | None:
+    def _read_callers(self, tail: int, callee: _Callee) -> tuple[Frame, ...] | None:
         """The frames in the heap, from the caller of the callee on; None where they are no longer what they were."""
-        tail = self._objects.get(continuation, "tail")
-        key = (tail, callee)
-        if key not in self._callers:
-            if len(self._callers) >= _MOST_KEPT:
-                self._callers.clear()
-            self._callers[key] = self._read_callers(tail, callee)
-        return self._callers[key]
-
-    def _read_callers(self, tail: int, callee: Frame) -> tuple[Frame, ...] | None:
         chunk = self._chunk(tail)
         if chunk is None:
             return None
-        walks = (self._walk(chunk, sp) for sp in self._places(chunk, callee))
+        walks = (self._frames(chunk, sp) for sp in self._places(chunk, callee))
         found = next((frames for frames in walks if frames), None)
         for _ in range(_MOST_CHUNKS):
             if found is None or chunk is None or not chunk.parent:
                 return found
             chunk = self._chunk(chunk.parent)
-            older = self._walk(chunk, chunk.sp) if chunk is not None and chunk.sp < chunk.bottom else ()
+            older = self._frames(chunk, chunk.sp) if chunk is not None and chunk.sp < chunk.bottom else ()
             found = found + older if older is not None else None
         return None
 
     def _chunk(self, address: int) -> _Chunk | None:
+        """The StackChunk at an address, read once until `forget`."""
+        if address not in self._chunks:
+            if len(self._chunks) >= _MOST_KEPT:
+                self._chunks.clear()
+                self._walks.clear()
+            self._chunks[address] = self._read_chunk(address)
+        return self._chunks[address]
+
+    def _read_chunk(self, address: int) -> _Chunk | None:
         objects = self._objects
         if not address or objects.class_name(address) != _CHUNK:
             return None
@@ -187,40 +223,60 @@ class VirtualThreads:
             return None
         begin = address + ((i32(self._memory, objects.klass(address) + self._layout_at) or 0) & ~7)
         words = self._memory.read(begin, 8 * size)
-        return _Chunk(begin, words, sp, bottom, objects.get(address, "parent")) if len(words) == 8 * size else None
+        if len(words) < 8 * size:
+            return None
+        low, high = self._java.low, self._java.high
+        returns = {
+            at: word for at, (word,) in enumerate(_WORD.iter_unpack(words), 1) if low <= word < high and at < bottom
+        }
+        compiled = dict(self._compiled(returns))
+        return _Chunk(begin, words, sp, bottom, objects.get(address, "parent"), tuple(returns), compiled)
 
-    def _places(self, chunk: _Chunk, callee: Frame) -> Iterator[int]:
+    def _compiled(self, returns: Mapping[int, int]) -> Iterator[tuple[int, int]]:
+        """The compiled frames that these return addresses, by where they are followed, may be in: their ends and begins."""
+        known = self._frame_words
+        for at, pc in returns.items():
+            words = known.get(pc)
+            if words is None:
+                blob = None if self._java.is_interpreter(pc) else self._java.code.find(pc)
+                words = known[pc] = 0 if blob is None else blob.frame_bytes // 8
+            if words >= _LINK_WORDS:
+                yield at + words, at
+
+    def _places(self, chunk: _Chunk, callee: _Callee) -> Iterator[int]:
         """Where the caller of the callee may begin: where the chunk's frames do, else the only place that there is."""
         if self._is_below(chunk, chunk.sp, callee):
             yield chunk.sp
             return
-        low, high = self._java.low, self._java.high
-        returns = (at for at, (word,) in enumerate(_WORD.iter_unpack(chunk.words)) if low <= word < high)
-        places = [at + 1 for at in returns if at + 1 < chunk.bottom and self._is_below(chunk, at + 1, callee)]
+        places = [at for at in chunk.returns if self._is_below(chunk, at, callee)]
         if len(places) == 1:
             yield places[0]
 
-    def _is_below(self, chunk: _Chunk, sp: int, callee: Frame) -> bool:
-        """Whether a frame of the callee's method ends where the frame at `sp` begins."""
+    def _is_below(self, chunk: _Chunk, sp: int, callee: _Callee) -> bool:
+        """Whether the frame that ends where the one at `sp` begins is that of the callee: its method and its pointers."""
+        if callee.frame.kind == "interpreted":
+            return self._is_interpreted_below(chunk, sp, callee)
+        begin = chunk.compiled.get(sp)
+        if begin is None or not callee.has(chunk, begin, sp - _LINK_WORDS, sp):
+            return False
+        inner = self._cursor(chunk, begin)
+        return self._java.step(inner) and bool(inner.frames) and inner.frames[-1].name == callee.frame.name
+
+    def _is_interpreted_below(self, chunk: _Chunk, sp: int, callee: _Callee) -> bool:
         words = chunk.words
-        if callee.kind == "interpreted":
-            if sp < _METHOD_WORDS:
-                return False
-            (address,), (sender,) = (
-                _WORD.unpack_from(words, 8 * (sp - _METHOD_WORDS)),
-                _SIGNED.unpack_from(words, 8 * (sp - _SENDER_WORDS)),
-            )
-            method = self._java.methods.get(address) if 0 < sender <= _MOST_CALLEE_WORDS else None
-            return method is not None and method.name == callee.name
-        low, high = self._java.low, self._java.high
-        for at in range(sp - 2, max(sp - _MOST_CALLEE_WORDS, 0) - 1, -1):
-            (pc,) = _WORD.unpack_from(words, 8 * at)
-            if low <= pc < high:
-                blob = self._java.code.find(pc)
-                if blob is not None and blob.frame_bytes == 8 * (sp - 1 - at):
-                    inner = self._cursor(chunk, at + 1)
-                    return self._java.step(inner) and bool(inner.frames) and inner.frames[-1].name == callee.name
-        return False
+        if sp < _INTERPRETED_WORDS:
+            return False
+        (address,) = _WORD.unpack_from(words, 8 * (sp - _METHOD_WORDS))
+        (sender,) = _SIGNED.unpack_from(words, 8 * (sp - _SENDER_WORDS))
+        (locals_at,) = _SIGNED.unpack_from(words, 8 * (sp - _LOCALS_WORDS))
+        if not 0 < sender <= _MOST_LOCALS or not 0 < locals_at <= _MOST_LOCALS:
+            return False
+        if not callee.has(chunk, sp - _METHOD_WORDS, sp - _SENDER_WORDS - 1, sp):
+            return False
+        if not callee.has(chunk, sp, min(sp + locals_at - 1, chunk.bottom), sp):
+            return False
+        method = self._java.methods.get(address)
+        return method is not None and method.name == callee.frame.name
 
     def _cursor(self, chunk: _Chunk, sp: int) -> Cursor:
         """A cursor in a copy of the chunk, at the frame that begins there."""
@@ -233,6 +289,13 @@ class VirtualThreads:
         cursor.registers[RBP] = cursor.word(address - 16)
         return cursor
 
+    def _frames(self, chunk: _Chunk, sp: int) -> tuple[Frame, ...] | None:
+        """The frames of a chunk from one on, walked once until `forget`; None where they make no sense."""
+        key = (chunk.address, sp)
+        if key not in self._walks:
+            self._walks[key] = self._walk(chunk, sp)
+        return self._walks[key]
+
     def _walk(self, chunk: _Chunk, sp: int) -> tuple[Frame, ...] | None:
         """The frames from one on; None where they do not end exactly at the bottom."""
         cursor, bottom = self._cursor(chunk, sp), chunk.address + 8 * chunk.bottom
@@ -240,19 +303,21 @@ class VirtualThreads:
         cursor.stack = copy  # type: ignore[assignment]
         registers, step = cursor.registers, self._java.step
         _mend(copy, 8 * (chunk.bottom - 1), self._entry_pc)
+        slot = (registers[RSP] or 0) - 16  # of the link to the frame at the cursor
         while (at := registers[RSP] or 0) < bottom:
-            if self._java.is_interpreter(registers[PC]) and not self._make_absolute(cursor, copy, at):
+            is_interpreted = self._java.is_interpreter(registers[PC] or 0)
+            link = slot + 8 * _signed(registers[RBP] or 0)
+            if is_interpreted and not self._make_absolute(cursor, copy, link):
                 return None
             if len(cursor.frames) > _MOST_FRAMES or not step(cursor) or (registers[RSP] or 0) <= at:
                 return None
+            slot = link if is_interpreted else (registers[RSP] or 0) - 16
         return tuple(cursor.frames) if registers[RSP] == bottom else None
 
-    def _make_absolute(self, cursor: Cursor, copy: bytearray, sp: int) -> bool:
+    def _make_absolute(self, cursor: Cursor, copy: bytearray, link: int) -> bool:
         """Give an interpreted frame the links that it would have on a stack, and the oldest one a return address."""
-        relative = cursor.word(sp - 16)
-        link = sp - 16 + 8 * _signed(relative or 0)
         sender = cursor.word(link - _SENDER_BELOW)
-        if relative is None or sender is None or not sp <= link:
+        if sender is None or link < (cursor.registers[RSP] or 0):
             return False
         cursor.registers[RBP] = link
         _WORD.pack_into(copy, link - _SENDER_BELOW - cursor.base, (link + 8 * _signed(sender)) % (1 << 64))

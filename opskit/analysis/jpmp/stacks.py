@@ -25,6 +25,7 @@ Weight = Literal["samples", "cpu_ms", "off_cpu_ms"]
 # How well a sample explains CPU time of its thread: first those that run, then reads that may be of a file, then waits that
 # begin and end with work of their own.
 Explains = Literal["all", "the rest", "the last", "nothing"]
+_WAITING: tuple[Explains, ...] = ("the rest", "the last", "nothing")
 
 NOT_SEEN_RUNNING, NOT_SEEN_WAITING = "[not seen running]", "[not seen waiting]"
 NOT_IN_ANY_DUMP = "[not in any dump]"
@@ -143,9 +144,7 @@ class _Weigher:
     def wait(self, native_id: int, off: OffCpu) -> None:
         """Split a Java thread's time off the CPUs: time in a run queue over samples that run, the other over those that wait."""
         running = self._seen["all"].get(native_id, [])
-        waiting = [
-            group for each in ("the rest", "the last", "nothing") for group in self._seen[each].get(native_id, [])
-        ]
+        waiting = [group for each in _WAITING for group in self._seen[each].get(native_id, [])]
         if not (running or waiting):
             return
         if off.blocked_ms > 0 and not waiting:
@@ -335,7 +334,7 @@ def hottest_first(stacks: Iterable[WeightedStack], by: Weight = "samples") -> li
     def key(stack: WeightedStack) -> tuple[object, ...]:
         return not stack.deadlocked, stack.idle, -round(getattr(stack, of) or 0), -stack.samples, stack.frames
 
-    return sorted(stacks, key=key)  # type: ignore[arg-type]
+    return sorted(stacks, key=key)
 
 
 def heaviest_first(stacks: Iterable[WeightedStack], by: Weight) -> list[WeightedStack]:

@@ -25,7 +25,7 @@ SAMPLERS = ("auto", "unwind", "dumps", "asprof", "perf-map")
 EVENTS = ("ctimer", "cpu", "wall", "alloc", "lock")
 EXCLUSIVE = [
     ("by_thread", "by_pool"), ("synchronizers", "virtual"), ("virtual", "on_cpu"), ("virtual", "wall"), ("virtual", "offcpu"),
-    ("on_cpu", "wall"), ("on_cpu", "offcpu"), ("wall", "offcpu"), ("duration", "samples"), ("duration", "interval_s"),
+    ("on_cpu", "wall"), ("on_cpu", "offcpu"), ("wall", "offcpu"),
     ("locks", "wall"), ("locks", "offcpu"), ("locks", "watch"),
 ]  # fmt: skip
 NEEDS = {"synchronizers": "locks", "yes": "synchronizers"}
@@ -84,6 +84,9 @@ OPTIONS: Sequence[Callable[[Any], Any]] = (
 def check(given: Mapping[str, Any], *, is_watch: bool) -> None:
     """Raise UsageError for options of samplers that exclude each other. `given`: of a live process."""
     sampler = given["sampler"]
+    for name, shown in (("samples", "-c/--count"), ("interval_s", "-i/--interval")):
+        if given["duration"] is not None and given[name] is not None and not (is_watch and name == "samples"):
+            raise UsageError(f"--duration and {shown} exclude each other: choose one")
     if sampler not in (None, "dumps") and not (given["on_cpu"] or sampler == "asprof"):
         raise UsageError(f"--sampler {sampler} goes with --on-cpu: add --on-cpu")
     for name in ("asprof", "event"):

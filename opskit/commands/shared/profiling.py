@@ -49,7 +49,7 @@ def profile_threads(run: Run, words: tuple[str, ...], given: dict[str, Any], def
     ask = Request(before=given["diff"], detail="locks" if given["locks"] or named else "stacks")
     progress = Progress(run.host)
     if from_files:
-        refuse({**given, "watch": run.watching}, LIVE_ONLY, "goes with a live process, not with files")
+        refuse({**given, "watch": run.watching}, LIVE_ONLY, "goes with a live JVM, not with files")
         gather: Callable[[], Facts] = partial(collect, run.host, ask._replace(files=words))
     else:
         from opskit.commands.shared.live_profile import gatherer

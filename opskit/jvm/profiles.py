@@ -28,6 +28,7 @@ class WeightedStack(NamedTuple):
 
     `cpu_ms`: None if not measured. `threads`: how many different ones. `pools`: thread names without their numbers, and the
     number of threads of each. `container`: the executor or scope of virtual threads. `idle`: the threads wait for work.
+    `off_cpu_ms`: time in which its threads did not run. `kinds`: of each frame; empty where the profile does not tell.
     """
 
     frames: tuple[str, ...]
@@ -39,6 +40,8 @@ class WeightedStack(NamedTuple):
     container: str | None = None
     idle: bool = False
     deadlocked: bool = False
+    off_cpu_ms: float | None = None
+    kinds: tuple[str, ...] = ()
 
 
 def is_folded(text: str) -> bool:
@@ -89,17 +92,23 @@ def _stack(entry: Any, where: str) -> WeightedStack:
 
     check(isinstance(entry, dict), "not an object", entry)
     frames, pools, state = entry.get("frames"), entry.get("pools") or {}, entry.get("state")
-    samples, cpu_ms, threads = (entry.get(name) for name in ("samples", "cpu_ms", "threads"))
+    weights = {name: entry.get(name) for name in ("samples", "cpu_ms", "threads", "off_cpu_ms")}
     strings = isinstance(frames, list) and all(isinstance(frame, str) for frame in frames)
     check(strings, "frames is not a list of strings", frames)
     numbers = isinstance(pools, dict) and all(isinstance(count, int) and _is_number(count) for count in pools.values())
     check(numbers, "pools is not an object of numbers", pools)
-    for name, value in (("samples", samples), ("cpu_ms", cpu_ms), ("threads", threads)):
+    for name, value in weights.items():
         check(value is None or _is_number(value), f"{name} is not a number >= 0", value)
     check(state is None or isinstance(state, str), "state is not a string", state)
     idle, deadlocked = (entry.get(name) is True for name in ("idle", "deadlocked"))
-    count = int(samples or 0)  # a number
-    return WeightedStack(tuple(frames), state, count, cpu_ms, threads, pools, None, idle, deadlocked)
+    kinds = entry.get("kinds") or []
+    named = isinstance(kinds, list) and all(isinstance(kind, str) for kind in kinds)
+    check(named and len(kinds) in (0, len(frames)), "kinds is not a list of strings, one for each frame", kinds)
+    count = int(weights["samples"] or 0)  # a number
+    cpu_ms, threads, off_cpu_ms = weights["cpu_ms"], weights["threads"], weights["off_cpu_ms"]
+    return WeightedStack(
+        tuple(frames), state, count, cpu_ms, threads, pools, None, idle, deadlocked, off_cpu_ms, tuple(kinds)
+    )
 
 
 def _is_number(value: Any) -> bool:

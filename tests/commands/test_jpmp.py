@@ -159,6 +159,8 @@ def test_json_has_everything_and_is_read_back(inprocess, saved):
         "frames": ["java.util.HashMap.get", "com.example.Main$$Lambda.run", "com.example.Main.main"],
         "samples": 2,
         "cpu_ms": 100.0,
+        "off_cpu_ms": None,
+        "kinds": None,
         "state": "RUNNABLE",
         "threads": 1,
         "pools": {"main": 1},

@@ -44,7 +44,7 @@ def test_a_stack_of_the_application_is_cut_at_its_root():
     [
         (WeightedStack(PARKED, "WAITING", 30, 0.2, pools={"api-*": 10}), {}, "30 samples (30.0 %)  WAITING  api-* (10)"),
         (WeightedStack(PARKED, "RUNNABLE", 1, 50.0, pools={"burn": 1}), {}, "1 sample (1.0 %), 50 ms of CPU (50.0 %)  RUNNABLE  burn"),
-        (WeightedStack(PARKED, None, 1, 50.0), {"on_cpu": True}, "50 ms of CPU (50.0 %), 1 sample (1.0 %)"),
+        (WeightedStack(PARKED, None, 1, 50.0), {"by": "cpu_ms"}, "50 ms of CPU (50.0 %), 1 sample (1.0 %)"),
         (WeightedStack((*PARKED, "api-7"), "WAITING", 1, pools={"api-*": 1}), {"rooted": True}, "1 sample (1.0 %)  WAITING  api-7"),
         (WeightedStack(PARKED, "WAITING", 5, pools={"": 5}, container="<root>"), {}, "5 samples (5.0 %)  WAITING  5 in <root>"),
         (WeightedStack(PARKED, "BLOCKED", 2, pools={"a": 1}, deadlocked=True), {}, "2 samples (2.0 %)  DEADLOCK  a"),
@@ -53,9 +53,7 @@ def test_a_stack_of_the_application_is_cut_at_its_root():
 def test_the_weight_and_the_threads_stand_before_the_stack(stack, shows, head):
     """CPU time only where there is some, or where it is the weight; with a thread as root frame, its name."""
     everything = [WeightedStack((), None, 100, 100.0)]
-    listing = stack_listing(
-        everything, **{"on_cpu": False, "full_names": False, "whole": True, "rooted": False, **shows}
-    )
+    listing = stack_listing(everything, **{"full_names": False, "whole": True, "rooted": False, **shows})
     lines = listing.lines(stack, 0, 80)
     assert lines[0] == head
     assert lines[1:4] == [

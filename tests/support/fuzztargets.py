@@ -560,7 +560,7 @@ def read_dumps(data: bytes) -> object:
         )
         picked = stacks.select(weighed, stacks.Selection())
         for write in (view.root_first, view.leaf_first):
-            shown += view.weighed_lines(stacks.lines_by_weight(picked, write, on_cpu=False), folded=True)
+            shown += view.weighed_lines(stacks.lines_by_weight(picked, write), folded=True)
         stacks.hottest_first(picked)
         json.dumps([to_object(STACK, stack) for stack in picked])
         for dump in dumps:
@@ -864,7 +864,7 @@ def _profile(data: bytes) -> object:
     found = dump_files.read_profile(text(data), "a file")
     if found is None:
         return None
-    list(view.weighed_lines(stacks.lines_by_weight(found, view.root_first, on_cpu=False), folded=True))
+    list(view.weighed_lines(stacks.lines_by_weight(found, view.root_first), folded=True))
     json.dumps([to_object(STACK, stack) for stack in stacks.select(found, stacks.Selection())])
     return _draw(found)
 

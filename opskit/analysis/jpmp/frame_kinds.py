@@ -28,6 +28,7 @@ _GENERATED = re.compile(
 _THREAD_TID = re.compile(r"\[.*\btid=\d+\]")
 _NOT_IN_THREAD_NAMES = re.compile(r"^\[|[();:<>]")
 _IN_THREAD_NAMES = re.compile(r"[ #]|-\d")
+_CLONE = re.compile(r"\.(?:constprop|part|isra|cold|lto_priv)(?:\.\d+)*$")  # of a function, made by the compiler
 _LIBRARY = re.compile(r"\[.*\]|\S+\.so(?:[.\d]*)?(?:\+0x[0-9a-f]+)?|0x[0-9a-f]+")
 
 
@@ -36,7 +37,9 @@ def is_java(frame: str) -> bool:
     mark = _MARK.search(frame)
     if mark is not None:
         return mark[1] != "k"
-    return _LIBRARY.fullmatch(frame) is None and _JAVA.fullmatch(_BEFORE_THE_CLASS.sub("", frame)) is not None
+    if _LIBRARY.fullmatch(frame) or _CLONE.search(frame):
+        return False
+    return _JAVA.fullmatch(_BEFORE_THE_CLASS.sub("", frame)) is not None
 
 
 def kind_of(frame: str, *, outermost: bool = False, among_java: bool = True) -> Kind:
@@ -49,7 +52,7 @@ def kind_of(frame: str, *, outermost: bool = False, among_java: bool = True) -> 
         return "thread" if outermost and _is_thread(frame) else "native"
     if _GENERATED.search(name):
         return "generated"
-    if mark is not None or _JAVA.fullmatch(name):
+    if mark is not None or (_JAVA.fullmatch(name) and not _CLONE.search(name)):
         return "jdk" if _JDK.match(name) else "application"
     if outermost and _is_thread(frame):
         return "thread"
@@ -63,10 +66,13 @@ def _is_thread(frame: str) -> bool:
     return _IN_THREAD_NAMES.search(frame) is not None
 
 
-def kinds_of(names: Iterable[str], outermost: Iterable[str], *, threads_outermost: bool = False) -> dict[str, Kind]:
-    """The kind of each name. `outermost`: the names that begin stacks; with `threads_outermost` they are threads."""
+def kinds_of(
+    names: Iterable[str], outermost: Iterable[str], *, threads_outermost: bool = False, threads: Iterable[str] = ()
+) -> dict[str, Kind]:
+    """The kind of each name. `outermost`: the names that begin stacks; with `threads_outermost` they are threads, as `threads` are."""
     known = set(names)
     first = set(outermost)
     among_java = any(map(is_java, known))
     kinds = {name: kind_of(name, outermost=name in first, among_java=among_java) for name in known}
-    return {**kinds, **dict.fromkeys(first & known, "thread")} if threads_outermost else kinds
+    named = {*threads, *(first if threads_outermost else ())}
+    return {**kinds, **dict.fromkeys(named & known, "thread")}

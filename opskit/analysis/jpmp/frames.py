@@ -35,7 +35,9 @@ def frame_name(frame: str, *, full: bool = False, lines: bool = False) -> str:
 
 def short(frame: str) -> str:
     """The frame with a leading `java` shortened to `j`."""
-    return "j" + frame[4:] if frame.startswith("java") else frame
+    if not frame.startswith("java") or "::" in frame or "." not in frame:  # a symbol of native code: java_start
+        return frame
+    return "j" + frame[4:]
 
 
 def pool_of(thread: str) -> str:

@@ -39,6 +39,17 @@ _READS = re.compile(
     r"|sun\.nio\.ch\.(?:Net|UnixDomainSockets)\.(?:connect0|pollConnect\w*)"
     r"|java\.io\.FileInputStream\.(?:read0|readBytes0?)"
 )
+# Writes to the disk are awaited: RUNNABLE, without CPU.
+_SYNCS = re.compile(
+    r"sun\.nio\.ch\.\w*FileDispatcherImpl\.force0|java\.io\.FileDescriptor\.sync0?"
+    r"|java\.nio\.Mapped(?:ByteBuffer|MemoryUtils)\.force0"
+)
+# Threads in native methods stop at a safepoint when they return. Those that are called often and take little CPU are seen there.
+_RETURNS = re.compile(
+    r"sun\.nio\.ch\.\w+\.(?:p?(?:read|write)v?0|send0|sendto0|drain1?|interrupt|set0|wakeup0?)"
+    r"|(?:sun\.misc|jdk\.internal\.misc)\.Unsafe\.unpark|java\.lang\.ClassLoader\.defineClass[0-2]"
+    r"|java\.net\.Socket(?:Output|Input)Stream\.socket\w+0|java\.io\.(?:File(?:Out|In)putStream|RandomAccessFile)\.(?:read|write)(?:Bytes)?0?"
+)
 # These may read a pipe or terminal (a wait) or a cached file (work).
 _MAY_READ_A_FILE = re.compile(r"java\.io\.FileInputStream\.\w+")
 _READS_A_FILE = re.compile(r"sun\.nio\.ch\.\w*FileDispatcherImpl\.\w+")  # or a socket, up to JDK 10
@@ -86,9 +97,19 @@ def waits_for_connections(frames: Sequence[str]) -> bool:
 def waits_in_native(frames: Sequence[str]) -> bool:
     """Whether a thread uses no CPU here, whatever its state. `frames`: short names, leaf first."""
     frames = [*map(bare, frames[:_NEAR])]
-    if not frames or not any(pattern.fullmatch(frames[0]) for pattern in (_SLEEPS, _PARKS, _SELECTS, _READS)):
+    if not frames or not any(pattern.fullmatch(frames[0]) for pattern in (_SLEEPS, _PARKS, _SELECTS, _READS, _SYNCS)):
         return False
     return not (_READS_A_FILE.fullmatch(frames[0]) and any(frame.startswith(_FILE_CHANNEL) for frame in frames[:6]))
+
+
+def parks_or_selects(frames: Sequence[str]) -> bool:
+    """Whether the thread parks, or selects channels: short waits, begun and ended by work that may never be seen. `frames`: as above."""
+    return bool(frames) and any(pattern.fullmatch(bare(frames[0])) for pattern in (_PARKS, _SELECTS))
+
+
+def returns_often(frame: str) -> bool:
+    """Whether dumps show threads in this native method more often than they run it: they stop at its return."""
+    return _RETURNS.fullmatch(bare(frame)) is not None
 
 
 def may_read_file(frames: Sequence[str]) -> bool:

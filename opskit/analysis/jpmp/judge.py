@@ -10,17 +10,20 @@ from opskit import shell
 from opskit.analysis.jpmp import stacks as weighing
 from opskit.analysis.jpmp.frames import frame_name, literal
 from opskit.analysis.jpmp.libraries import application_frame
+from opskit.analysis.jpmp.weighing import weigh_before, weigh_facts
 from opskit.errors import UsageError
 from opskit.quantities import agreeing, listed, plural
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from opskit.analysis.finding import Entity, Finding
+    from opskit.analysis.jpmp.cpu_samples import Method
     from opskit.analysis.jpmp.locks import ContendedLock, Contention, Deadlock, LockKey, Party
     from opskit.analysis.jpmp.pools import Overview
     from opskit.analysis.jpmp.virtual_waits import StackWaits
+    from opskit.collect.cpu_profile import CpuProfile
     from opskit.collect.jpmp.collect import Facts
     from opskit.jvm.dumps.thread_dump import ThreadDump, Waits
     from opskit.jvm.profiles import WeightedStack
@@ -36,12 +39,20 @@ class Weighing(NamedTuple):
     naming: weighing.Naming = weighing.Naming()
     selection: weighing.Selection = weighing.Selection()
     root: weighing.Root | None = None
-    on_cpu: bool = False
+    by: weighing.Weight = "samples"
     detailed: bool = True
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether stacks are weighed by CPU time."""
+        return self.by == "cpu_ms"
 
 
 class Profile(NamedTuple):
-    """Weighted stacks: all, and those selected. `cpu_ms`: CPU time of all threads over the run. `before`: selected stacks."""
+    """Weighted stacks: all, and those selected. `cpu_ms`: CPU time of all threads over the run. `before`: selected stacks.
+
+    `methods`: those of the selected stacks of a CPU profile.
+    """
 
     stacks: Sequence[WeightedStack]
     selected: Sequence[WeightedStack]
@@ -50,6 +61,7 @@ class Profile(NamedTuple):
     findings: Sequence[Finding]
     before: Sequence[WeightedStack] | None = None
     pools: Overview | None = None
+    methods: Sequence[Method] | None = None
 
 
 class Locks(NamedTuple):
@@ -68,9 +80,11 @@ class Locks(NamedTuple):
 
 def judge(facts: Facts, how: Weighing) -> Profile:
     """Weigh the stacks and find the deadlocks that the JVM reports. Raises UsageError if CPU time is wanted but unknown."""
-    stacks, cpu = _weigh(facts, how)
+    before = None if facts.before is None else weighing.select(weigh_before(facts.before, how), how.selection)
+    if facts.cpu is not None:
+        return _of_samples(facts, facts.cpu, how)._replace(before=before)
+    stacks, cpu = weigh_facts(facts, how)
     deadlocks = tuple(dict.fromkeys(deadlock for dump in facts.dumps for deadlock in dump.deadlocks))
-    before = None if facts.before is None else _weigh(facts.before, how._replace(detailed=True))[0]
     pools = _pools(facts)
     return Profile(
         stacks,
@@ -83,9 +97,22 @@ def judge(facts: Facts, how: Weighing) -> Profile:
             *_pool_findings(facts, pools),
             *_load_findings(facts),
         ],
-        None if before is None else weighing.select(before, how.selection),
+        before,
         pools,
     )
+
+
+def _of_samples(facts: Facts, taken: CpuProfile, how: Weighing) -> Profile:
+    """The stacks of a CPU profile, or of another one that async-profiler made: then only their weight is known."""
+    from opskit.analysis.jpmp.cpu_samples import methods, weigh
+
+    stacks = weigh(taken, how.naming, how.root)
+    if not how.on_cpu:
+        stacks = [stack._replace(cpu_ms=None) for stack in stacks if stack.samples]
+    whole = weighing.select(stacks, how.selection._replace(depth=None)) if how.selection.depth else None
+    selected = weighing.select(stacks, how.selection)
+    found = methods(selected if whole is None else whole) if how.on_cpu else None
+    return Profile(stacks, selected, taken.cpu_ms, (), _load_findings(facts), methods=found)
 
 
 def _pools(facts: Facts) -> Overview | None:
@@ -107,11 +134,13 @@ def _pool_findings(facts: Facts, pools: Overview | None) -> list[Finding]:
 
 
 def _load_findings(facts: Facts) -> list[Finding]:
-    if facts.live is None:
+    live = facts.live
+    load = facts.load if live is None else live.load if len(live.dumps) >= _ENOUGH_SAMPLES else None
+    if load is None:
         return []
     from opskit.analysis.jpmp.load import judge_load
 
-    return [*judge_load(facts.live)]
+    return [*judge_load(load, _process(facts))]
 
 
 def _pinned(facts: Facts) -> list[Finding]:
@@ -146,28 +175,6 @@ def _major(facts: Facts) -> int | None:
         return facts.live.java_major
     version = re.search(r"(?:\A|\()(?:1\.)?([0-9]{1,4})\b", facts.dumps[-1].version or "")
     return None if version is None else int(version[1])
-
-
-def _weigh(facts: Facts, how: Weighing) -> tuple[list[WeightedStack], Mapping[int, float] | None]:
-    dumps, live = facts.dumps, facts.live
-    if not how.detailed:
-        return [*weighing.count(dumps, how.naming, idle=not how.selection.idle), *facts.stacks], None
-    before, after, natives = (None,) * 3 if live is None else (live.cpu_before, live.cpu_after, live.natives)
-    cpu = weighing.cpu_over_run(dumps, before, after)
-    if how.on_cpu:
-        _check_cpu(facts, cpu)
-    weighed = weighing.weigh(dumps, how.naming, root=how.root, cpu_ms=cpu, natives=natives, on_cpu=how.on_cpu)
-    return [*weighed, *facts.stacks], cpu
-
-
-def _check_cpu(facts: Facts, cpu: Mapping[int, float] | None) -> None:
-    if any(stack.cpu_ms is None for stack in facts.stacks):
-        raise UsageError("--on-cpu: collapsed stacks say nothing about CPU time; leave it out")
-    if facts.dumps and cpu is None:
-        if len(facts.dumps) < 2:
-            why = "CPU time since the start of a thread says nothing about its current stack"
-            raise UsageError(f"--on-cpu needs two dumps or more of the same JVM: {why}")
-        raise UsageError("--on-cpu: these dumps have no cpu= (JDK 11 and later write it); sample the live JVM instead")
 
 
 def judge_locks(facts: Facts, naming: weighing.Naming = weighing.SHORT_NAMES) -> Locks:
@@ -331,9 +338,9 @@ def _of_dumps(count: int, facts: Facts) -> str:
 def _process(facts: Facts) -> Entity:
     from opskit.analysis.finding import Entity
 
-    if facts.live is None:
+    if facts.process is None:
         return Entity("file", " ".join(facts.files))
-    return Entity("process", facts.live.pid, facts.live.start_ticks)
+    return Entity("process", *facts.process)
 
 
 def _jpmp(facts: Facts, *words: object) -> str | None:

@@ -6,14 +6,14 @@ import re
 from typing import TYPE_CHECKING
 
 from opskit import shell
-from opskit.analysis.finding import Entity, Finding
+from opskit.analysis.finding import Finding
 from opskit.quantities import percent, plural, size
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opskit.collect.jpmp.collect import Sampled
+    from opskit.analysis.finding import Entity
     from opskit.collect.jpmp.load import Load
 
 # The kernel cuts names to 15 bytes. Serial collects in the VM thread.
@@ -22,7 +22,7 @@ _COLLECTS = re.compile(
     r"Concurrent Mark"
 )
 _VM_THREAD = "VM Thread"
-_FEWEST_SAMPLES, _SHORTEST_S, _FEWEST_PAUSES = 3, 1.0, 5  # less may be one collection, or a moment
+_SHORTEST_S, _FEWEST_PAUSES = 1.0, 5  # less may be one collection, or a moment
 _MOST_OF_CPU, _COLLECTING_CPUS = 0.5, 0.5
 _WAITING_THREADS, _WAIT_SHARE = 0.25, 0.2  # less is not worth a line
 # Healthy servers on a busy machine wait up to 78 % of the time, with other processes.
@@ -85,14 +85,13 @@ def percents(load: Load | None) -> Percents:
     return Percents(collecting, None if use.wait_share is None else 100 * use.wait_share)
 
 
-def judge_load(live: Sampled) -> Iterator[Finding]:
+def judge_load(load: Load, entity: Entity) -> Iterator[Finding]:
     """Garbage collection that uses most of the CPU; a shortage of CPUs."""
-    load = live.load
-    if load is None or len(live.dumps) < _FEWEST_SAMPLES or load.elapsed_s < _SHORTEST_S:
+    if load.elapsed_s < _SHORTEST_S:
         return
-    use, entity = cpu_use(load), Entity("process", live.pid, live.start_ticks)
+    use = cpu_use(load)
     yield from _collects(load, use, entity)
-    waits = cpu_waits(live)
+    waits = cpu_waits(load, entity.id)
     if waits is not None and waits.is_shortage:
         yield Finding(
             "jvm-cpu-wait", "warning", entity, waits.summary,
@@ -127,16 +126,15 @@ def vm_thread_share(load: Load) -> float | None:
     return share if load.collector is None and share > _MOST_OF_CPU and load.elapsed_s >= _SHORTEST_S else None
 
 
-def cpu_waits(live: Sampled) -> Waits | None:
+def cpu_waits(load: Load, pid: object) -> Waits | None:
     """How long threads wait for a CPU, and why; None: unknown, or not worth a line."""
-    load = live.load
-    if load is None or load.elapsed_s < _SHORTEST_S:
+    if load.elapsed_s < _SHORTEST_S:
         return None
     use = cpu_use(load)
     share, waited_s = use.wait_share, use.waited_s or 0.0
     if share is None or share < _WAIT_SHARE or waited_s / load.elapsed_s < _WAITING_THREADS:
         return None
-    said, pid = f"threads wait {percent(share)} of the time for a CPU", live.pid
+    said = f"threads wait {percent(share)} of the time for a CPU"
     throttled = load.throttled_percent or 0.0
     if throttled >= _THROTTLED_PERCENT:
         why = f"the CPU quota of its cgroup ran out in {percent(throttled / 100)} of the periods"

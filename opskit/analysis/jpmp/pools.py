@@ -50,6 +50,7 @@ _FOR = {
     "name": "an answer of the name service (DNS)",
     "connect": "a TCP connection",
     "input": "input",
+    "disk": "the disk (fsync)",
     "event": "an event",
 }
 

@@ -1,7 +1,7 @@
-"""Weigh the stacks of thread dumps by samples and by CPU time; choose, merge and order weighted stacks. Pure.
+"""Weigh the stacks of thread dumps by samples, CPU time and time off the CPUs; choose, merge and order weighted stacks. Pure.
 
 A RUNNABLE thread may use no CPU (a read from a socket). A thread's CPU time is therefore split over its samples that
-are RUNNABLE and whose top frame is not a native method known to wait.
+are RUNNABLE and whose top frame is not a native method known to wait; its other time over the remaining ones.
 """
 
 from __future__ import annotations
@@ -21,9 +21,13 @@ if TYPE_CHECKING:
     from opskit.jvm.dumps.thread_dump import ThreadDump
 
 Root = Literal["thread", "pool"]
-Explains = Literal["all", "the rest", "nothing"]  # the rest: CPU time that no other sample of the thread explains
+Weight = Literal["samples", "cpu_ms", "off_cpu_ms"]
+# How well a sample explains CPU time of its thread: first those that run, then reads that may be of a file, then waits that
+# begin and end with work of their own.
+Explains = Literal["all", "the rest", "the last", "nothing"]
+_WAITING: tuple[Explains, ...] = ("the rest", "the last", "nothing")
 
-NOT_SEEN_RUNNING = "[not seen running]"
+NOT_SEEN_RUNNING, NOT_SEEN_WAITING = "[not seen running]", "[not seen waiting]"
 NOT_IN_ANY_DUMP = "[not in any dump]"
 _TOP = 8  # frames that decide what a native method waits for
 
@@ -38,13 +42,20 @@ class Naming(NamedTuple):
 SHORT_NAMES = Naming()
 
 
+class OffCpu(NamedTuple):
+    """A thread's time in which it did not run, in ms: it waited for something, or in the run queue for a CPU."""
+
+    blocked_ms: float
+    queued_ms: float
+
+
 class _Group:
     """The weights of one stack, and its threads."""
 
-    __slots__ = ("cpu_ms", "deadlocked", "names", "samples")
+    __slots__ = ("cpu_ms", "deadlocked", "names", "off_cpu_ms", "samples")
 
     def __init__(self, samples: int = 0) -> None:
-        self.samples, self.cpu_ms, self.deadlocked = samples, 0.0, False
+        self.samples, self.cpu_ms, self.off_cpu_ms, self.deadlocked = samples, 0.0, 0.0, False
         self.names: dict[Hashable, str] = {}
 
 
@@ -64,8 +75,9 @@ def weigh(
     cpu_ms: Mapping[int, float] | None = None,
     natives: Mapping[int, str] | None = None,
     on_cpu: bool = False,
+    off_cpu: Mapping[int, OffCpu] | None = None,
 ) -> list[WeightedStack]:
-    """Weigh by samples and, with `cpu_ms` (native id -> CPU time over the run), by CPU time.
+    """Weigh by samples and, with `cpu_ms` (native id -> CPU time over the run), by CPU time; with `off_cpu` by the other time.
 
     With `on_cpu`, threads without frames become `[GC Thread]`, and CPU time that no sample explains gets its own stacks.
     """
@@ -74,9 +86,13 @@ def weigh(
         weigher.add(dump)
     for native_id, spent in (cpu_ms or {}).items():
         weigher.spend(native_id, spent)
+    for native_id, waited in (off_cpu or {}).items():
+        weigher.wait(native_id, waited)
     return [
         _weighted(stack, group, naming, above)._replace(
-            cpu_ms=None if cpu_ms is None else group.cpu_ms, container=container
+            cpu_ms=None if cpu_ms is None else group.cpu_ms,
+            off_cpu_ms=None if off_cpu is None else group.off_cpu_ms,
+            container=container,
         )
         for (above, stack, container), group in weigher.groups.items()
     ]
@@ -88,8 +104,8 @@ class _Weigher:
     def __init__(self, root: Root | None, natives: Mapping[int, str] | None, *, on_cpu: bool) -> None:
         self.groups: dict[tuple[str | None, Stack, str | None], _Group] = {}
         self._root, self._natives, self._on_cpu = root, natives, on_cpu
-        self._running: dict[int, list[_Group]] = {}  # native id -> the group of each sample that may have used CPU
-        self._reading: dict[int, list[_Group]] = {}  # the same for samples that read a file or wait for a pipe
+        # Native id -> the group of each sample, by how it explains CPU time.
+        self._seen: dict[Explains, dict[int, list[_Group]]] = {"all": {}, "the rest": {}, "the last": {}, "nothing": {}}
         self._known: dict[tuple[Stack, bool], Explains] = {}
         self._names: dict[int, str] = dict(natives or {})
         self._invented: dict[str, Stack] = {}
@@ -114,19 +130,35 @@ class _Weigher:
                 continue
             key = thread.stack, native_id in mounting
             explains = self._known.get(key) or self._known.setdefault(key, _cpu_of(*key))
-            if explains != "nothing":
-                (self._running if explains == "all" else self._reading).setdefault(native_id, []).append(group)
+            self._seen[explains].setdefault(native_id, []).append(group)
 
     def spend(self, native_id: int, cpu_ms: float) -> None:
         """Split a thread's CPU time over the samples that explain it."""
-        explained = self._running.get(native_id) or self._reading.get(native_id)
+        explained = self._seen["all"].get(native_id) or self._seen["the rest"].get(native_id)
         if not explained and self._on_cpu and cpu_ms > 0:
             missing = NOT_IN_ANY_DUMP if self._natives and native_id in self._natives else NOT_SEEN_RUNNING
-            name = self._names.get(native_id, "?")
-            explained = [self._group_of(name, self._invent(missing))]
-            explained[0].names[name, None, native_id] = name
+            explained = self._seen["the last"].get(native_id) or [self._unseen(native_id, missing)]
         for group in explained or ():
             group.cpu_ms += cpu_ms / len(explained or ())
+
+    def wait(self, native_id: int, off: OffCpu) -> None:
+        """Split a Java thread's time off the CPUs: time in a run queue over samples that run, the other over those that wait."""
+        running = self._seen["all"].get(native_id, [])
+        waiting = [group for each in _WAITING for group in self._seen[each].get(native_id, [])]
+        if not (running or waiting):
+            return
+        if off.blocked_ms > 0 and not waiting:
+            waiting = [self._unseen(native_id, NOT_SEEN_WAITING)]
+        for groups, spent in ((waiting, off.blocked_ms), (running or waiting, off.queued_ms)):
+            for group in groups:
+                group.off_cpu_ms += spent / len(groups)
+
+    def _unseen(self, native_id: int, frame: str) -> _Group:
+        """A group for time that no sample of the thread explains."""
+        name = self._names.get(native_id, "?")
+        group = self._group_of(name, self._invent(frame))
+        group.names[name, None, native_id] = name
+        return group
 
     def _group_of(self, name: str | None, stack: Stack, container: str | None = None) -> _Group:
         root = self._root
@@ -146,16 +178,19 @@ def _is_idle(state: str | None, frames: tuple[str, ...]) -> bool:
 
 def _cpu_of(stack: Stack, carries_a_visible_thread: bool) -> Explains:
     """How much of a thread's CPU time a sample explains. A carrier's CPU is its mounted thread's, if the dump shows that."""
-    from opskit.analysis.jpmp.idle import may_read_file, waits_in_native
+    from opskit.analysis.jpmp.idle import may_read_file, parks_or_selects, waits_in_native
 
     if not stack.frames or (stack.role == "carrier" and not carries_a_visible_thread):
         return "all"
-    if stack.role == "carrier" or (stack.state != "RUNNABLE" and stack.role != "mounted"):
+    if stack.role == "carrier":
         return "nothing"
     top = [frame_name(frame) for frame in stack.frames[:_TOP]]
+    last: Explains = "the last" if parks_or_selects(top) else "nothing"
+    if stack.state != "RUNNABLE" and stack.role != "mounted":
+        return last
     if not waits_in_native(top):
         return "all"
-    return "the rest" if may_read_file(top) else "nothing"
+    return "the rest" if may_read_file(top) else last
 
 
 def _weighted(stack: Stack, group: _Group, naming: Naming, above: str | None, *, idle: bool = True) -> WeightedStack:
@@ -221,7 +256,8 @@ def select(stacks: Iterable[WeightedStack], selection: Selection) -> list[Weight
     """Keep the wanted stacks; merge those that are equal up to the wanted depth."""
     wanted = (stack for stack in stacks if _is_wanted(stack, selection))
     if selection.depth is not None:
-        wanted = (stack._replace(frames=stack.frames[: selection.depth]) for stack in wanted)
+        depth = selection.depth
+        wanted = (stack._replace(frames=stack.frames[:depth], kinds=stack.kinds[:depth]) for stack in wanted)
     return merge(wanted, lambda stack: (stack.frames, stack.state, stack.idle, stack.container))
 
 
@@ -253,40 +289,54 @@ def _sum(one: WeightedStack, other: WeightedStack) -> WeightedStack:
     pools.update(other.pools)
     return one._replace(
         samples=one.samples + other.samples,
-        cpu_ms=None if one.cpu_ms is None and other.cpu_ms is None else (one.cpu_ms or 0) + (other.cpu_ms or 0),
+        cpu_ms=_added(one.cpu_ms, other.cpu_ms),
+        off_cpu_ms=_added(one.off_cpu_ms, other.off_cpu_ms),
         threads=None if one.threads is None and other.threads is None else (one.threads or 0) + (other.threads or 0),
         pools=dict(pools),
         deadlocked=one.deadlocked or other.deadlocked,
     )
 
 
-def weight_of(stack: WeightedStack, *, on_cpu: bool) -> float:
-    """The weight: CPU ms or samples."""
-    return (stack.cpu_ms or 0) if on_cpu else stack.samples
+def _added(one: float | None, other: float | None) -> float | None:
+    return None if one is None and other is None else (one or 0) + (other or 0)
+
+
+def weight_of(stack: WeightedStack, by: Weight) -> float:
+    """The weight: samples, or ms on or off the CPUs."""
+    return getattr(stack, by) or 0
+
+
+def with_weight(stack: WeightedStack, by: Weight, weight: float) -> WeightedStack:
+    """The stack with this weight."""
+    if by == "samples":
+        return stack._replace(samples=round(weight))
+    return stack._replace(cpu_ms=weight) if by == "cpu_ms" else stack._replace(off_cpu_ms=weight)
 
 
 def lines_by_weight(
-    stacks: Iterable[WeightedStack], write: Callable[[WeightedStack], str], *, on_cpu: bool
+    stacks: Iterable[WeightedStack], write: Callable[[WeightedStack], str], by: Weight = "samples"
 ) -> list[tuple[int, str]]:
     """(weight, stack as text), heaviest first, ties by bytes. Stacks without frames or weight are left out."""
     totals: dict[str, float] = {}
     for stack in stacks:
         if stack.frames:
             text = write(stack)
-            totals[text] = totals.get(text, 0) + weight_of(stack, on_cpu=on_cpu)
+            totals[text] = totals.get(text, 0) + weight_of(stack, by)
     rows = [(round(weight), text) for text, weight in totals.items() if round(weight) > 0]
     rows.sort(key=lambda row: (-row[0], row[1].encode("utf-8", "surrogateescape")))
     return rows
 
 
-def hottest_first(stacks: Iterable[WeightedStack]) -> list[WeightedStack]:
-    """Deadlocked stacks, then by CPU time, then by samples; idle stacks last."""
-    return sorted(
-        stacks,
-        key=lambda stack: (not stack.deadlocked, stack.idle, -round(stack.cpu_ms or 0), -stack.samples, stack.frames),
-    )
+def hottest_first(stacks: Iterable[WeightedStack], by: Weight = "samples") -> list[WeightedStack]:
+    """Deadlocked stacks, then by CPU time (or time off the CPUs, if that is wanted), then by samples; idle stacks last."""
+    of = "off_cpu_ms" if by == "off_cpu_ms" else "cpu_ms"
+
+    def key(stack: WeightedStack) -> tuple[object, ...]:
+        return not stack.deadlocked, stack.idle, -round(getattr(stack, of) or 0), -stack.samples, stack.frames
+
+    return sorted(stacks, key=key)
 
 
-def heaviest_first(stacks: Iterable[WeightedStack], on_cpu: bool) -> list[WeightedStack]:
-    """Order by CPU time or by samples."""
-    return sorted(stacks, key=lambda stack: (-weight_of(stack, on_cpu=on_cpu), stack.frames, stack.state or ""))
+def heaviest_first(stacks: Iterable[WeightedStack], by: Weight) -> list[WeightedStack]:
+    """Order by the weight."""
+    return sorted(stacks, key=lambda stack: (-weight_of(stack, by), stack.frames, stack.state or ""))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Kind = Literal[
     "connection", "answer", "request", "lock", "future", "permit", "latch", "barrier", "room", "element", "signal",
     "notification", "unpark", "sleep", "thread", "process", "select", "accept", "memory", "result", "name", "connect", "input",
-    "event",
+    "disk", "event",
 ]  # fmt: skip
 
 _C = r"java\.util\.concurrent\."
@@ -54,6 +54,8 @@ _BY_JDK: Sequence[tuple[Kind, str]] = (
     ("unpark", rf"{_C}locks\.LockSupport\.park\w*|(?:sun\.misc|jdk\.internal\.misc)\.Unsafe\.park|java\.lang\.VirtualThread\.park\w*"),
     ("answer", r"sun\.nio\.ch\.(?:SocketDispatcher|NioSocketImpl|DatagramDispatcher|DatagramChannelImpl)\.\w+"),
     ("input", r"java\.io\.FileInputStream\.\w+"),
+    ("disk", r"sun\.nio\.ch\.(?:\w*FileDispatcherImpl\.force0|FileChannelImpl\.(?:impl)?[fF]orce)|java\.io\.FileDescriptor\.sync0?"
+             r"|java\.nio\.(?:Direct|Mapped)\w+\.force0?"),
 )  # fmt: skip
 _JDK_KINDS = [(kind, re.compile(pattern)) for kind, pattern in _BY_JDK]
 _NETWORK: frozenset[Kind] = frozenset({"answer", "connect", "accept", "name"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from opskit.collect.targets import is_pid, resolve_jvm
+from opskit.collect.targets import is_pid, resolve_jvm, resolve_process
 from opskit.errors import NothingFound, OpskitError, UsageError
 from opskit.jvm import profiles
 from opskit.jvm.dumps.dialects import DumpReader
@@ -15,6 +15,8 @@ from opskit.records import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from opskit.collect.asprof import AsprofProfile
+    from opskit.collect.cpu_profile import CpuProfile
     from opskit.collect.heap_size import HeapSize
     from opskit.collect.jpmp.load import Load
     from opskit.host import Host
@@ -34,6 +36,7 @@ DEFAULT_SAMPLES, DEFAULT_INTERVAL_S, DEFAULT_MAX_STOP_PERCENT = 20, 0.25, 1.0
 # Plain, with owners of java.util.concurrent locks, with all virtual threads.
 DumpKind = Literal["threads", "synchronizers", "virtual"]
 End = Literal["interrupted", "exited", "deadlock", "long stop", "failed"]
+Sampler = Literal["unwind", "dumps", "asprof", "perf-map"]
 
 
 class Schedule(NamedTuple):
@@ -134,7 +137,11 @@ class CutOff(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """Dumps, and stacks of saved profiles, from `files` or from the JVM `live`."""
+    """Dumps, and stacks of saved profiles, from `files`, from the JVM `live`, or the samples `cpu` of a process.
+
+    `sampler`: how a live process was sampled; `fallback`: why by dumps, although CPU samples were asked for. `load`: beside
+    `cpu`. `asprof`: what async-profiler says about `cpu`. `unit`: the container, pod or unit of that process.
+    """
 
     dumps: Sequence[ThreadDump] = ()
     stacks: Sequence[profiles.WeightedStack] = ()
@@ -142,6 +149,28 @@ class Facts(NamedTuple):
     cut_off: Sequence[CutOff] = ()
     live: Sampled | None = None
     before: Facts | None = None
+    cpu: CpuProfile | None = None
+    sampler: Sampler | None = None
+    fallback: str | None = None
+    load: Load | None = None
+    asprof: AsprofProfile | None = None
+    unit: str | None = None
+
+    @property
+    def ended(self) -> str | None:
+        """Why the run of a live process ended early."""
+        return self.cpu.ended if self.cpu is not None else None if self.live is None else self.live.ended
+
+    @property
+    def counts_cpu(self) -> bool:
+        """Whether the samples `cpu` are of CPU time, and not of allocations, locks or elapsed time."""
+        return self.asprof is None or self.asprof.event in ("ctimer", "cpu")
+
+    @property
+    def process(self) -> tuple[int, int | None] | None:
+        """PID and start time of the live process; None for files."""
+        of = self.cpu or self.live
+        return None if of is None else (of.pid, of.start_ticks)
 
 
 def collect(host: Host, ask: Request, *, dump_virtual: DumpVirtual | None = None, keep: Keep | None = None) -> Facts:
@@ -149,12 +178,16 @@ def collect(host: Host, ask: Request, *, dump_virtual: DumpVirtual | None = None
 
     `dump_virtual`: an action that takes a dump of all virtual threads. `keep` gets the number and raw text of each dump.
     """
-    reader = DumpReader(ask.detail)
-    before = None if ask.before is None else read_files((ask.before,), reader)
+    reader, before = DumpReader(ask.detail), read_before(ask)
     if ask.pid is None:
         return read_files(ask.files, reader)._replace(before=before)
     live = _sample(host, ask.pid, ask, reader, dump_virtual, keep)
-    return Facts(live.dumps, live=live, before=before)
+    return Facts(live.dumps, live=live, before=before, sampler="dumps")
+
+
+def read_before(ask: Request) -> Facts | None:
+    """The file to compare with."""
+    return None if ask.before is None else read_files((ask.before,), DumpReader(ask.detail))
 
 
 def read_files(paths: Sequence[str], reader: DumpReader) -> Facts:
@@ -264,8 +297,13 @@ def read_words(
     samples: int | None = None,
     interval_s: float | None = None,
     max_stop_percent: float | None = None,
+    *,
+    any_process: bool = False,
 ) -> tuple[int, Schedule]:
-    """The PID, and the schedule, by [PID [SAMPLES] [INTERVAL]] or options. Raises UsageError, NoSuchProcess and WhichProcess."""
+    """The PID, and the schedule, by [PID [SAMPLES] [INTERVAL]] or options. Raises UsageError, NoSuchProcess and WhichProcess.
+
+    `any_process`: the word may be the name of a process that is no JVM.
+    """
     name, numbers = (words[0], words[1:]) if words else (None, ())
     if len(numbers) > 2:
         raise UsageError(f"jpmp: {numbers[2]!r} is an unexpected argument after PID, SAMPLES and INTERVAL")
@@ -279,6 +317,8 @@ def read_words(
     # A walk of the heap, or a file written by the JVM, happens once by default.
     default = DEFAULT_SAMPLES if kind == "threads" else 1
     schedule = Schedule(default if samples is None else samples, interval_s, max_stop_percent)
+    if any_process and name is not None and not is_pid(name):
+        return resolve_process(host, name, "profile"), schedule
     return resolve_jvm(host, name, or_file=True), schedule
 
 

@@ -23,12 +23,13 @@ def command(
     exclusive: Sequence[tuple[str, str]] = (),
     needs: Mapping[str, str] | None = None,
     plotted: bool = True,
+    unsuffixed: str = "text",
 ) -> Callable[[Callable[..., int]], click.Command]:
     """Make a click command of `function(run, **own options)`; its docstring is the help.
 
     `formats`: what -f and the suffix of -o may choose. `options`: WATCH, TOP, USERS.
     `exclusive`: pairs of parameters that exclude each other. `needs`: a parameter, and the one without which it has no effect.
-    `plotted`: matplotlib draws svg and png.
+    `plotted`: matplotlib draws svg and png. `unsuffixed`: the format of a file of -o without a suffix.
     """
     rules = {"count": "watch", **({} if WINDOWED in options else {"interval": "watch"}), **(needs or {})}
 
@@ -40,7 +41,7 @@ def command(
             _check_rules(made, given, exclusive, rules)
             root, proc = given.pop("root"), given.pop("proc")
             chosen = given.pop("format_"), given.pop("output"), given.pop("no_color")
-            out = Output.choose(*chosen, formats, plotted=plotted)
+            out = Output.choose(*chosen, formats, plotted=plotted, unsuffixed=unsuffixed)
             kept = {key: given.pop(key) for key in ("watch", "interval", "count", "top", "user") if key in given}
             host = open_host(root, proc, watch=kept.get("watch", False))
             return function(Run(host, out, kept), **given)

@@ -27,8 +27,8 @@ SUFFIXES = {
 }
 
 
-def format_of(path: str, formats: Sequence[str]) -> str:
-    """The format that a file's suffix stands for, of those that the command has; text without a suffix. Raises UsageError."""
+def format_of(path: str, formats: Sequence[str], unsuffixed: str = "text") -> str:
+    """The format that a file's suffix stands for, of those that the command has; `unsuffixed` without one. Raises UsageError."""
     name = os.path.basename(path)
     if name in formats:
         raise UsageError(f"-o {path}: did you mean -f {name}? (-o takes a file: -o result.{name})")
@@ -40,7 +40,7 @@ def format_of(path: str, formats: Sequence[str]) -> str:
     if ending:
         listed = " ".join(known)
         raise UsageError(f"-o {path}: unknown suffix {ending!r}; known are {listed}, or name the format with -f")
-    return "text"
+    return unsuffixed
 
 
 def check_can_draw() -> None:

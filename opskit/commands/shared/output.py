@@ -34,13 +34,14 @@ class Output(NamedTuple):
 
     @classmethod
     def choose(
-        cls, format_: str | None, output: str | None, no_color: bool, formats: Sequence[str], *, plotted: bool = True
-    ) -> Output:
+        cls, format_: str | None, output: str | None, no_color: bool, formats: Sequence[str], *, plotted: bool = True,
+        unsuffixed: str = "text",
+    ) -> Output:  # fmt: skip
         """Settle format and place before any work is done. Raises UsageError and CannotWrite."""
         path = None if output in (None, *_STDOUT) else output
         terminal = path is None and sys.stdout.isatty()
         if path is not None:
-            format_ = format_ or format_of(path, formats)
+            format_ = format_ or format_of(path, formats, unsuffixed)
             from opskit.actions import outfile
 
             outfile.check(path)

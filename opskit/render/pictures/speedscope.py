@@ -19,11 +19,11 @@ _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
 def document(
-    title: str, profiles: Mapping[str, Iterable[tuple[Path, int]]], version: str, *, cpu_us: bool = False
+    title: str, profiles: Mapping[str, Iterable[tuple[Path, int]]], version: str, unit: str = "none", per_unit: int = 1
 ) -> str:
-    """The file. `profiles`: by name, stacks (outermost frame first) and their weights: samples, or CPU us."""
+    """The file. `profiles`: by name, stacks (outermost frame first) and their weights, `per_unit` of which are a `unit` of the format."""
     numbers: dict[str, int] = {}
-    shown = [_profile(name, sorted(stacks), numbers, cpu_us=cpu_us) for name, stacks in profiles.items()]
+    shown = [_profile(name, sorted(stacks), numbers, unit, per_unit) for name, stacks in profiles.items()]
     file = {
         "$schema": _SCHEMA,
         "name": printable(title),
@@ -36,15 +36,16 @@ def document(
 
 
 def _profile(
-    name: str, rows: Sequence[tuple[Path, int]], numbers: dict[str, int], *, cpu_us: bool
+    name: str, rows: Sequence[tuple[Path, int]], numbers: dict[str, int], unit: str, per_unit: int
 ) -> dict[str, object]:
-    weights = [weight / 1000 if cpu_us else weight for _, weight in rows]
+    weights = [weight if per_unit == 1 else weight / per_unit for _, weight in rows]
+    total = sum(weight for _, weight in rows)
     return {
         "type": "sampled",
         "name": printable(name),
-        "unit": "milliseconds" if cpu_us else "none",
+        "unit": unit,
         "startValue": 0,
-        "endValue": sum(weight for _, weight in rows) / 1000 if cpu_us else sum(weights),
+        "endValue": total if per_unit == 1 else total / per_unit,
         "samples": [[numbers.setdefault(frame, len(numbers)) for frame in path] for path, _ in rows],
         "weights": weights,
     }

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from opskit.analysis.jpmp.load import cpu_use, cpu_waits, judge_load, percents, vm_thread_share
-from opskit.collect.jpmp.collect import Sampled, Schedule
+from opskit.analysis.jpmp.judge import Weighing, judge
+from opskit.analysis.jpmp.load import cpu_use, cpu_waits, percents, vm_thread_share
+from opskit.collect.jpmp.collect import Facts, Sampled, Schedule
 from opskit.collect.jpmp.load import Load
 from opskit.jvm.dumps.thread_dump import ThreadDump
 
@@ -25,7 +26,7 @@ def run(measured, samples=5):
 
 
 def codes(live):
-    return [finding.code for finding in judge_load(live)]
+    return [finding.code for finding in judge(Facts(live.dumps, live=live), Weighing()).findings]
 
 
 def test_the_vm_thread_collects_no_longer_than_the_pauses():
@@ -75,7 +76,7 @@ def test_waits_for_a_cpu(waited_ms, changes, said, found):
     """A shortage is a finding; other waits are a sentence; little is nothing."""
     live = run(load({4: 8000}, {4: waited_ms}, **changes))
     assert codes(live) == ["jvm-cpu-wait"] * found
-    waits = cpu_waits(live)
+    waits = cpu_waits(live.load, live.pid)
     assert (waits is None) == (said is None)
     assert waits is None or said in waits.summary
 
@@ -85,16 +86,16 @@ def test_a_machine_on_which_others_use_the_cpus(waited_ms, found):
     """Healthy servers there wait up to 72 % of the time."""
     live = run(load({4: 2800}, {4: waited_ms}, idle_share=0.05))
     assert codes(live) == ["jvm-cpu-wait"] * found
-    assert cpu_waits(live)[:2] == (cpu_waits(live).summary, "top")
-    assert "other processes use most of its 2 CPUs" in cpu_waits(live).summary
+    assert cpu_waits(live.load, live.pid)[:2] == (cpu_waits(live.load, live.pid).summary, "top")
+    assert "other processes use most of its 2 CPUs" in cpu_waits(live.load, live.pid).summary
 
 
 def test_unknown_is_not_zero():
     """Without schedstat the waits are unknown; without hsperfdata, whether the VM thread collects."""
     unknown = load({1: 4500, 4: 500}, collector=None, pauses=None, pause_s=None)
     assert cpu_use(unknown).wait_share is None
-    assert cpu_waits(run(unknown)) is None
+    assert cpu_waits(unknown, 7) is None
     assert percents(unknown) == (None, None)
     assert vm_thread_share(unknown) == pytest.approx(0.9)
     assert vm_thread_share(load({1: 4500, 4: 500})) is None
-    assert list(judge_load(run(None))) == []
+    assert codes(run(None)) == []

@@ -179,7 +179,7 @@ def test_selection():
 def test_lines_are_most_first_and_ties_by_bytes():
     """As sort -rn on uniq -c, with a rule for ties; stacks without frames or without weight are not lines."""
     stacks = [stack("b", 2), stack("ä", 2), stack("a", 2), stack("Z", 9), stack("", 5), stack("0", 0)]
-    assert lines_by_weight(stacks, lambda each: each.frames[0], on_cpu=False) == [
+    assert lines_by_weight(stacks, lambda each: each.frames[0]) == [
         (9, "Z"),
         (2, "a"),
         (2, "b"),

@@ -66,7 +66,7 @@ def test_profiles_cannot_be_weighed_by_cpu(host, tmp_path):
     """Collapsed stacks do not say what their counts are."""
     (tmp_path / "x.folded").write_text("a;b 1\n")
     with pytest.raises(UsageError, match="say nothing about CPU time"):
-        judge(collect(host, Request(files=(str(tmp_path / "x.folded"),))), Weighing(on_cpu=True))
+        judge(collect(host, Request(files=(str(tmp_path / "x.folded"),))), Weighing(by="cpu_ms"))
 
 
 @pytest.mark.parametrize(

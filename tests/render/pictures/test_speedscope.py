@@ -51,7 +51,7 @@ def test_two_profiles_in_one_file():
 
 def test_cpu_is_in_milliseconds():
     """Weights of CPU us are ms in the file."""
-    file = check(document("t", {"p": [(("main",), 1500), (("x",), 1)]}, "1.0", cpu_us=True), total=1.501)
+    file = check(document("t", {"p": [(("main",), 1500), (("x",), 1)]}, "1.0", "milliseconds", 1000), total=1.501)
     assert file["profiles"][0]["unit"] == "milliseconds"
     assert file["profiles"][0]["weights"] == [1.5, 0.001]
 
@@ -67,7 +67,7 @@ def test_the_published_schema_accepts_it():
     """And refuses other files: the check can fail. The schema is that of the npm package speedscope 1.25.0."""
     jsonschema = pytest.importorskip("jsonschema")
     schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
-    for text in (document("t", PROFILES, "1.0"), document("t", PROFILES, "1.0", cpu_us=True)):
+    for text in (document("t", PROFILES, "1.0"), document("t", PROFILES, "1.0", "milliseconds", 1000)):
         jsonschema.validate(json.loads(text), schema)
     broken = json.loads(document("t", PROFILES, "1.0"))
     del broken["profiles"][0]["weights"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from opskit.analysis.jpmp.frames import short
+from opskit.analysis.jpmp.idle import returns_often
 from opskit.analysis.jpmp.judge import lock_name, party_name
 from opskit.analysis.jpmp.load import percents
 from opskit.analysis.jpmp.stacks import thread_count
@@ -12,6 +13,7 @@ from opskit.quantities import listed
 from opskit.records import NamedTuple
 from opskit.render.fields import COUNT, FLAG, ID, NUMBER, TEXT, Field, Kind, list_of, map_of, record, records, to_object
 from opskit.render.views.jpmp import pools, sentences
+from opskit.render.views.jpmp.cpu_profile import METHOD, RUN_KIND, Run, ranked_methods
 from opskit.render.views.jpmp.stack_listing import share_of, whose
 
 if TYPE_CHECKING:
@@ -20,10 +22,13 @@ if TYPE_CHECKING:
     from opskit.analysis.jpmp.judge import Locks, Profile, Weighing
     from opskit.analysis.jpmp.locks import ContendedLock, Deadlock, Link, Party
     from opskit.analysis.jpmp.pools import Pool
+    from opskit.analysis.jpmp.stacks import Weight
     from opskit.analysis.jpmp.virtual_waits import StackWaits
     from opskit.collect.jpmp.collect import Facts, Sampled
+    from opskit.collect.jpmp.load import Load
     from opskit.jvm.dumps.thread_dump import Waits
     from opskit.jvm.profiles import WeightedStack
+    from opskit.render.views.jpmp.cpu_profile import Ranked
 
 _SHOWN_NAMES, _SHOWN_FRAMES = 3, 8
 _ROUNDED = Kind(NUMBER.schema, right=True, dump=lambda value: round(value, 3))
@@ -50,13 +55,16 @@ STACK: Sequence[Field[WeightedStack]] = (
     Field("frames", list_of(TEXT), help="leaf first; empty for a VM thread"),
     Field("samples", COUNT, help="how often threads were seen there"),
     Field("cpu_ms", _ROUNDED),
+    Field("off_cpu_ms", _ROUNDED, help="time in which its threads did not run, with --offcpu"),
+    Field("kinds", list_of(TEXT), value=lambda stack: [*stack.kinds] or None,
+          help="of each frame: interpreted, c1, compiled, inlined, stub, native, kernel, or label (a thread, a remark)"),
     Field("state", help="a java.lang.Thread.State"),
     Field("threads", COUNT, help="different threads"),
     Field("pools", map_of(COUNT), value=lambda stack: dict(stack.pools), help="thread names without numbers"),
-    Field("container", help="executor or scope of virtual threads"),
+    Field("container", help="executor or scope of virtual threads; in a CPU profile their carriers"),
     Field("idle", FLAG, help="waits for work"),
     Field("deadlocked", FLAG),
-)
+)  # fmt: skip
 _WAITS: Sequence[Field[Waits]] = (*map(Field, ("thread", "lock_class", "address", "owner")),)
 _PARTY: Sequence[Field[Party]] = (
     Field("name"),
@@ -116,9 +124,26 @@ def _pools(shown: Shown) -> Sequence[Pool] | None:
     return None if judged is None or judged.pools is None else judged.pools.pools
 
 
+def _load(shown: Shown) -> Load | None:
+    return shown.facts.load if shown.facts.live is None else shown.facts.live.load
+
+
+def _methods(shown: Shown) -> Sequence[Ranked] | None:
+    taken = shown.facts.cpu
+    if taken is None or shown.profile is None or shown.profile.methods is None:
+        return None
+    return ranked_methods(taken, shown.profile, shown.top)
+
+
+def _run(shown: Shown) -> Run | None:
+    return None if shown.facts.sampler is None else Run(shown.facts, shown.facts.cpu)
+
+
 DOCUMENT: Sequence[Field[Shown]] = (
     Field("stacks", records(STACK), value=lambda shown: shown.rows),
-    Field("weight", value=lambda shown: shown.how and ("cpu_ms" if shown.how.on_cpu else "samples")),
+    Field("weight", value=lambda shown: shown.how and shown.how.by, help="samples, cpu_ms or off_cpu_ms"),
+    Field("methods", records(METHOD), value=_methods, help="of a CPU profile, with at least 10 samples"),
+    Field("profiler", RUN_KIND, value=_run, help="how a live process was sampled"),
     Field("sample_count", COUNT, value=lambda shown: len(shown.facts.dumps) or None, help="the number of dumps"),
     Field("threads", COUNT, value=lambda shown: shown.profile and thread_count(shown.facts.dumps)),
     Field("cpu_ms", _ROUNDED, value=lambda shown: shown.profile and shown.profile.cpu_ms),
@@ -132,19 +157,20 @@ DOCUMENT: Sequence[Field[Shown]] = (
     Field("dialects", list_of(TEXT), value=lambda shown: sentences.dialects(shown.facts)),
     _of_live("samples", records(_SAMPLE), lambda live: zip(live.times_s, live.stops_ms), "of a live run"),
     _of_live("interval_s", NUMBER, lambda live: live.mean_interval_s and round(live.mean_interval_s, 4)),
-    _of_live("duration_s", _ROUNDED, lambda live: live.elapsed_s),
+    Field("duration_s", _ROUNDED, value=lambda shown: (of := shown.facts.cpu or shown.facts.live) and of.elapsed_s),
     _of_live("late_samples", COUNT, lambda live: live.late),
     *(_of_live(name, _ROUNDED) for name in ("stopped_ms", "stopped_percent")),
     _of_live("stopped_by", TEXT, lambda live: "wall time" if live.stops_are_bounds else "hsperfdata"),
     _of_live("throttled_percent", _ROUNDED),
-    _of_live("gc_cpu_percent", _ROUNDED, lambda live: percents(live.load).collecting, "garbage collection, of the JVM's CPU time"),
-    _of_live("cpu_wait_percent", _ROUNDED, lambda live: percents(live.load).waiting, "of the time in which threads want to run"),
-    _of_live("ended", TEXT, text="interrupted, exited, deadlock, long stop or failed; null: as planned"),
+    Field("gc_cpu_percent", _ROUNDED, value=lambda shown: percents(_load(shown)).collecting, help="garbage collection, of the JVM's CPU time"),
+    Field("cpu_wait_percent", _ROUNDED, value=lambda shown: percents(_load(shown)).waiting, help="of the time in which threads want to run"),
+    Field("ended", value=lambda shown: shown.facts.ended, help="interrupted, exited, deadlock, long stop or failed; null: as planned"),
 )  # fmt: skip
 
 
-def stack_columns(stacks: Sequence[WeightedStack], *, on_cpu: bool, full_names: bool) -> list[Field[Any]]:
+def stack_columns(stacks: Sequence[WeightedStack], *, by: Weight, full_names: bool) -> list[Field[Any]]:
     """The table's columns; shares are of all `stacks`."""
+    off_ms = sum(stack.off_cpu_ms or 0.0 for stack in stacks)
     samples = sum(stack.samples for stack in stacks)
     known = [stack.cpu_ms for stack in stacks if stack.cpu_ms is not None]
     cpu_ms = sum(known)
@@ -152,6 +178,8 @@ def stack_columns(stacks: Sequence[WeightedStack], *, on_cpu: bool, full_names: 
     def frames(stack: WeightedStack) -> tuple[str, ...]:
         shown = stack.frames if full_names else tuple(map(short, stack.frames))
         threads = whose(stack)
+        if by == "cpu_ms" and stack.frames and returns_often(stack.frames[0]):
+            shown = (f"{shown[0]} ({sentences.SEEN_AT_RETURNS})", *shown[1:])
         return (f"{threads}:", *shown) if threads else shown
 
     by_samples: list[Field[Any]] = [
@@ -163,8 +191,12 @@ def stack_columns(stacks: Sequence[WeightedStack], *, on_cpu: bool, full_names: 
         Field("cpu_ms", COUNT, "CPU ms"),
         Field("cpu_share", TEXT, "CPU share", lambda stack: share_of(stack.cpu_ms, cpu_ms), right=True),
     ]
-    weights = by_samples if not known else [*by_cpu, *by_samples] if on_cpu else [*by_samples, *by_cpu]
-    return [*weights, Field("stack", TEXT, "stack", frames)]
+    by_off: list[Field[Any]] = [
+        Field("off_cpu_ms", COUNT, "ms off CPU"),
+        Field("off_share", TEXT, "share", lambda stack: share_of(stack.off_cpu_ms, off_ms), right=True),
+    ]
+    weights = by_samples if not known else [*by_cpu, *by_samples] if by == "cpu_ms" else [*by_samples, *by_cpu]
+    return [*(by_off if by == "off_cpu_ms" else ()), *weights, Field("stack", TEXT, "stack", frames)]
 
 
 def owner_words(lock: ContendedLock) -> str:

@@ -5,16 +5,33 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit import __version__
+from opskit.analysis.jpmp.stacks import Weight, weight_of, with_weight
 from opskit.errors import UsageError
+from opskit.jvm.profiles import WeightedStack
 from opskit.quantities import agreeing, plural
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from opskit.analysis.jpmp.flame_tree import FlameTree, Path
-    from opskit.jvm.profiles import WeightedStack
     from opskit.render.views.jpmp.report import Look
+
+
+class Unit(NamedTuple):
+    """What the widths are: `by` says which weight of a stack; `per_unit` of its integers are one `name`."""
+
+    by: Weight
+    name: str
+    per_unit: int
+    speedscope: str
+
+    @classmethod
+    def of(cls, by: Weight, counted: str = "samples") -> Unit:
+        """The unit of a weight. `counted`: what samples count, where async-profiler weighs them."""
+        if by == "samples":
+            return cls(by, counted, 1, {"bytes": "bytes", "ns": "nanoseconds"}.get(counted, "none"))
+        return cls(by, "CPU ms" if by == "cpu_ms" else "ms off CPU", 1000, "milliseconds")
 
 
 class Drawn(NamedTuple):
@@ -26,22 +43,24 @@ class Drawn(NamedTuple):
 
 
 def draw(
-    format_: str, look: Look, now: Drawn, before: Drawn | None, *, on_cpu: bool, threads_outermost: bool
+    format_: str, look: Look, now: Drawn, before: Drawn | None, unit: Unit, *, threads_outermost: bool
 ) -> tuple[str, list[str]]:
     """The file, and sentences about what it leaves out. Raises UsageError if there is nothing to draw."""
-    paths = _paths(now.stacks, look, on_cpu=on_cpu)
-    paths_before = [] if before is None else _paths(before.stacks, look, on_cpu=on_cpu)
+    if before is None:
+        paths, paths_before = paths_of(now.stacks, unit, reverse=look.reverse), []
+    else:  # compiled meanwhile, a method is the same
+        paths, paths_before = (_unmarked(each.stacks, look, unit) for each in (now, before))
     if not paths and not paths_before:
-        weight = "CPU time" if on_cpu else "frames"
+        weight = {"cpu_ms": "CPU time", "off_cpu_ms": "time off the CPUs"}.get(unit.by, "frames")
         raise UsageError(f"nothing to draw: {now.name} has no stack with {weight} that the options leave in")
-    title = _title(look, now, before, on_cpu=on_cpu)
+    title = _title(look, now, before, unit)
     if format_ == "speedscope":
         from opskit.render.pictures import speedscope
 
         profiles = {now.name if before is None else f"{now.name} (after)": paths}
         if before is not None:
             profiles[f"{before.name} (before)"] = paths_before
-        return speedscope.document(title, profiles, __version__, cpu_us=on_cpu), []
+        return speedscope.document(title, profiles, __version__, unit.speedscope, unit.per_unit), []
     from opskit.analysis.jpmp import flame_tree, frame_kinds
     from opskit.render.pictures import flame_layout, flamegraph
 
@@ -61,19 +80,20 @@ def draw(
     stacks = len({path for path, _ in paths})
     turned = look._replace(inverted=not look.inverted)
     notes, notes_turned = (
-        [*_reading(each, now, before, tree, stacks, on_cpu=on_cpu), *now.notes, *said] for each in (look, turned)
+        [*_reading(each, now, before, tree, stacks, unit), *now.notes, *said] for each in (look, turned)
     )
     picture = flame_layout.Picture(
         tree,
         title,
         notes,
         notes_turned,
-        unit="CPU ms" if on_cpu else "samples",
-        per_unit=1000 if on_cpu else 1,
+        unit=unit.name,
+        per_unit=unit.per_unit,
         kinds=frame_kinds.kinds_of(
             {frame.name for frame in tree.frames},
             {stack.frames[-1] for stack in now.stacks if stack.frames},
             threads_outermost=threads_outermost,
+            threads={frame for stack in now.stacks for frame in _labels(stack)},
         ),
         inverted=look.inverted,
         width_px=look.width_px,
@@ -93,28 +113,62 @@ def _nothing_in_common(
     return [f"{now.name} and {before.name} have no frame in common: {why}"]
 
 
-def _paths(stacks: Sequence[WeightedStack], look: Look, *, on_cpu: bool) -> list[tuple[Path, int]]:
-    """Each stack from the outermost frame inwards, and its weight: samples or CPU us."""
-    weighed = ((stack.frames, round(1000 * (stack.cpu_ms or 0)) if on_cpu else stack.samples) for stack in stacks)
-    return [(frames if look.reverse else frames[::-1], weight) for frames, weight in weighed if frames and weight > 0]
+def paths_of(stacks: Sequence[WeightedStack], unit: Unit, *, reverse: bool) -> list[tuple[Path, int]]:
+    """Each stack from the outermost frame inwards, with marks where the kinds of its frames are known, and its weight."""
+    weighed = _weighed(stacks, unit)
+    if not any(stack.kinds for stack, _ in weighed):
+        return [(stack.frames if reverse else stack.frames[::-1], weight) for stack, weight in weighed]
+    from opskit.analysis.jpmp.frame_marks import marked
+
+    step = 1 if reverse else -1
+    return marked((stack.frames[::step], stack.kinds[::step], weight) for stack, weight in weighed)
 
 
-def _title(look: Look, now: Drawn, before: Drawn | None, *, on_cpu: bool) -> str:
-    unit = "CPU ms" if on_cpu else ""
-    if before is None and unit:
-        return f"{unit} of {now.name}" if look.title is None else f"{look.title} ({unit})"
+def with_marks(stacks: Sequence[WeightedStack], by: Weight, *, reverse: bool) -> list[WeightedStack]:
+    """The stacks with the marks of their frames in the names, leaf first; only frames and weight are kept."""
+    unit = Unit.of(by)
+    return [
+        with_weight(WeightedStack(path if reverse else path[::-1]), by, weight / unit.per_unit)
+        for path, weight in paths_of(stacks, unit, reverse=reverse)
+    ]
+
+
+def _unmarked(stacks: Sequence[WeightedStack], look: Look, unit: Unit) -> list[tuple[Path, int]]:
+    from opskit.analysis.jpmp.frame_marks import unmarked
+
+    return [
+        (tuple(map(unmarked, stack.frames if look.reverse else stack.frames[::-1])), weight)
+        for stack, weight in _weighed(stacks, unit)
+    ]
+
+
+def _weighed(stacks: Sequence[WeightedStack], unit: Unit) -> list[tuple[WeightedStack, int]]:
+    """The stacks with frames and weight; the weight as an integer: samples, us of CPU time, or bytes."""
+    weights = ((stack, round(unit.per_unit * weight_of(stack, unit.by))) for stack in stacks if stack.frames)
+    return [(stack, weight) for stack, weight in weights if weight > 0]
+
+
+def _labels(stack: WeightedStack) -> Iterator[str]:
+    """The names of threads in the stack."""
+    return (frame for frame, kind in zip(stack.frames, stack.kinds) if kind == "label")
+
+
+def _title(look: Look, now: Drawn, before: Drawn | None, unit: Unit) -> str:
+    named = "" if unit.name == "samples" else unit.name
+    if before is None and named:
+        return f"{named} of {now.name}" if look.title is None else f"{look.title} ({named})"
     if before is None:
         return now.name if look.title is None else look.title
-    return ": ".join(filter(None, (look.title, unit, f"{now.name} (after) against {before.name} (before)")))
+    return ": ".join(filter(None, (look.title, named, f"{now.name} (after) against {before.name} (before)")))
 
 
-def _reading(look: Look, now: Drawn, before: Drawn | None, tree: FlameTree, stacks: int, *, on_cpu: bool) -> list[str]:
+def _reading(look: Look, now: Drawn, before: Drawn | None, tree: FlameTree, stacks: int, unit: Unit) -> list[str]:
     """How much there is, and how to read the picture."""
 
     def amount(weight: int) -> str:
-        return f"{weight / 1000:,.0f} CPU ms" if on_cpu else f"{weight:,} samples"
+        return f"{weight / unit.per_unit:,.0f} {unit.name}"
 
-    width = "CPU ms" if on_cpu else "samples"
+    width = unit.name
     place = f"a frame is {'below' if look.inverted else 'above'} its caller"
     if look.reverse:
         place = f"merged from the leaves: a frame's callers are {'below' if look.inverted else 'above'} it"

@@ -13,11 +13,13 @@ from opskit.quantities import percent, plural
 from opskit.records import NamedTuple
 from opskit.render.report import Block, Listing, Report
 from opskit.render.views.jpmp import pools, sentences
+from opskit.render.views.jpmp.sentences import flame_graph
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from opskit.analysis.jpmp.judge import Locks, Profile, Weighing
+    from opskit.collect.cpu_profile import CpuProfile
     from opskit.collect.jpmp.collect import Facts
     from opskit.jvm.profiles import WeightedStack
     from opskit.render.report import About
@@ -42,13 +44,17 @@ class Look(NamedTuple):
 
 
 class View(NamedTuple):
-    """What to show: the format, the number of rows (None: not given, 0: all), the look of a picture, details of the run."""
+    """What to show: the format, the number of rows (None: not given, 0: all), the look of a picture, details of the run.
+
+    `wall`: elapsed time was asked for.
+    """
 
     format: str
     terminal: bool = False
     top: int | None = None
     look: Look = Look()
     verbose: bool = False
+    wall: bool = False
 
 
 def look_of(options: Mapping[str, Any], format_: str, top: int | None) -> Look:
@@ -65,11 +71,7 @@ def look_of(options: Mapping[str, Any], format_: str, top: int | None) -> Look:
 def profile_report(about: About, facts: Facts, how: Weighing, profile: Profile, view: View) -> Report:
     """The stacks, heaviest or hottest first."""
     deadlocks = [sentences.reported_deadlock(links) for links in profile.deadlocks]
-    taken = (
-        [*sentences.of_load(facts, profile.findings), sentences.taken_line(facts, verbose=view.verbose)]
-        if facts.dumps
-        else []
-    )
+    taken = _taken(facts, how, profile, view)
     if view.format in PICTURES:
         return _picture_report(about, facts, how, profile, view, deadlocks, taken)
     if view.format in _LINES:
@@ -79,31 +81,34 @@ def profile_report(about: About, facts: Facts, how: Weighing, profile: Profile, 
         if view.format == "text":
             return report._replace(text=lambda: lines)
         return report._replace(draw=lambda _: "".join(f"{line}\n" for line in lines))
+    from opskit.render.views.jpmp.document import DOCUMENT, Shown, stack_columns
+
+    if facts.cpu is not None and how.on_cpu:
+        return _cpu_report(about, facts, facts.cpu, how, profile, view, taken)
     if view.format == "json":
-        ordered = stacks.heaviest_first(profile.selected, how.on_cpu)
+        ordered = stacks.heaviest_first(profile.selected, how.by)
     else:
         from opskit.analysis.jpmp.recursion import folded
 
-        ordered = stacks.hottest_first(folded(profile.selected))
-        ordered = [stack for stack in ordered if round(stack.cpu_ms or 0) or not how.on_cpu]
-    from opskit.render.views.jpmp.document import DOCUMENT, Shown, stack_columns
+        ordered = stacks.hottest_first(folded(profile.selected), how.by)
+        ordered = [stack for stack in ordered if how.by == "samples" or round(stacks.weight_of(stack, how.by))]
 
     collects = any(finding.code == "jvm-gc-cpu" for finding in profile.findings)  # then Java code is not the answer
     with_idle = stacks.select(profile.stacks, how.selection._replace(idle=True))
     rows = ordered[: view.top or None]
-    if view.format != "json" and not how.on_cpu:
+    if view.format != "json" and how.by == "samples":
         rows = _with_largest(rows, folded(with_idle))
     hidden = 0 if how.selection.idle else sum(stack.idle and not stack.deadlocked for stack in with_idle)
     hidden -= sum(stack.idle for stack in rows) if hidden else 0
     listing = _listing(how, profile, view) if view.terminal else None
-    columns = stack_columns(profile.stacks, on_cpu=how.on_cpu, full_names=how.naming.full)
+    columns = stack_columns(profile.stacks, by=how.by, full_names=how.naming.full)
     blocks = [Block(columns, rows, max(len(ordered), len(rows)), listing=listing)] if rows else []
     hides = f"{plural(hidden, 'idle stack')} hidden; --idle shows {'it' if hidden == 1 else 'them'}"
-    footer = [*([hides] if hidden else ()), *taken, *_flame_graph(facts)]
+    footer = [*([hides] if hidden else ()), *taken, *flame_graph(facts)]
     if _says_enough(facts, how, profile, view):
         target = shell.operands(*facts.files) if facts.live is None else [facts.live.pid]
         blocks, footer = [], [f"the stacks: {shell.command('opskit', 'jpmp', '-n', 10, *target)}", *taken]
-    hottest = sentences.hottest(profile.stacks)
+    hottest = None if how.by == "off_cpu_ms" else sentences.hottest(profile.stacks)
     return Report(
         about,
         blocks,
@@ -112,7 +117,7 @@ def profile_report(about: About, facts: Facts, how: Weighing, profile: Profile, 
             *pools.lines(profile.pools, terminal=view.terminal),
             *([] if hottest else pools.idle_line(profile.pools)),
             *filter(None, [None if collects else hottest]),
-            *([] if rows else [sentences.no_stacks(profile.stacks, with_idle, on_cpu=how.on_cpu)]),
+            *([] if rows else [sentences.no_stacks(profile.stacks, with_idle, by=how.by)]),
         ],
         footer=footer,
         findings=profile.findings,
@@ -120,17 +125,55 @@ def profile_report(about: About, facts: Facts, how: Weighing, profile: Profile, 
     )
 
 
+def _taken(facts: Facts, how: Weighing, profile: Profile, view: View) -> list[str]:
+    """How the samples or dumps were taken; nothing about saved profiles."""
+    if facts.cpu is not None:
+        from opskit.render.views.jpmp import cpu_sentences
+
+        return [*cpu_sentences.footer(facts, facts.cpu, profile, how)]
+    if not facts.dumps:
+        return []
+    by = sentences.by_dumps(facts, how.by, wall=view.wall)
+    return [
+        *by,
+        *sentences.of_load(facts, profile.findings, how.by),
+        sentences.taken_line(facts, running=not by, verbose=view.verbose),
+    ]
+
+
+def _cpu_report(
+    about: About, facts: Facts, of: CpuProfile, how: Weighing, profile: Profile, view: View, taken: Sequence[str]
+) -> Report:
+    """Methods and stacks of a CPU profile."""
+    from opskit.render.views.jpmp.cpu_profile import blocks
+    from opskit.render.views.jpmp.cpu_sentences import verdict
+    from opskit.render.views.jpmp.document import DOCUMENT, Shown
+
+    shown, left_out = ([], []) if view.format == "json" else blocks(of, how, profile, view)
+    rows = stacks.heaviest_first(profile.selected, how.by)[: view.top or None]
+    none = [] if rows or not profile.stacks else [sentences.no_stacks(profile.stacks, [], by=how.by)]
+    return Report(
+        about,
+        shown,
+        verdict=[*verdict(of, profile), *none],
+        footer=[*left_out, *taken, *flame_graph(facts)],
+        findings=profile.findings,
+        document=(DOCUMENT, Shown(facts, how, profile, rows, top=view.top)),
+    )
+
+
 def _listing(how: Weighing, profile: Profile, view: View) -> Listing:
     from opskit.render.views.jpmp.stack_listing import stack_listing
 
     whole = how.selection.depth is not None or view.top is not None
-    shows = {"on_cpu": how.on_cpu, "full_names": how.naming.full, "rooted": how.root is not None}
-    return stack_listing(profile.stacks, whole=whole, **shows)
+    return stack_listing(
+        profile.stacks, by=how.by, full_names=how.naming.full, whole=whole, rooted=how.root is not None
+    )
 
 
 def _says_enough(facts: Facts, how: Weighing, profile: Profile, view: View) -> bool:
     """Whether findings about pools stand alone: on a terminal, which has no room for stacks too, unless an option asks for them."""
-    asked = view.top is not None or how.root or how.on_cpu or how.selection != stacks.Selection(idle=False)
+    asked = view.top is not None or how.root or how.by != "samples" or how.selection != stacks.Selection(idle=False)
     plain = view.terminal and not asked and "-" not in facts.files
     return plain and any(finding.entity.kind == "pool" for finding in profile.findings)
 
@@ -147,18 +190,16 @@ def _with_largest(rows: Sequence[WeightedStack], stacks_: Sequence[WeightedStack
     return [*others[:1], largest, *others[1:]]
 
 
-def _flame_graph(facts: Facts) -> list[str]:
-    if facts.live is None:
-        return []
-    return [f"as a flame graph: {shell.command('opskit', 'jpmp', facts.live.pid, '--on-cpu', '-o', 'profile.svg')}"]
-
-
 def _lines(how: Weighing, profile: Profile, view: View) -> Iterable[str]:
     folded, selected = view.format == "folded", profile.selected
+    if folded and any(stack.kinds for stack in selected):
+        from opskit.render.views.jpmp.picture import with_marks
+
+        selected = with_marks(selected, how.by, reverse=view.look.reverse)
     if view.look.reverse:
         selected = [stack._replace(frames=stack.frames[::-1]) for stack in selected]
     write = sentences.root_first if folded else partial(sentences.leaf_first, full=how.naming.full)
-    rows = stacks.lines_by_weight(selected, write, on_cpu=how.on_cpu)[: view.top or None]
+    rows = stacks.lines_by_weight(selected, write, how.by)[: view.top or None]
     return sentences.weighed_lines(rows, folded=folded)
 
 
@@ -169,20 +210,20 @@ def _picture_report(
 
     notes = list(deadlocks)
     idle = sum(stack.samples for stack in profile.stacks if stack.idle and stack.frames)
-    if idle and not how.on_cpu:
+    if idle and how.by != "cpu_ms":
         share = percent(idle / sum(stack.samples for stack in profile.stacks if stack.frames))
         left_out = "are in the picture; --no-idle leaves them out" if how.selection.idle else "are left out"
         notes.append(f"threads that wait for work ({share} of the samples) {left_out}")
     notes += [line.removesuffix(".") for line in taken]
     selected = profile.selected
     if view.top:
-        selected = stacks.heaviest_first(selected, how.on_cpu)[: view.top]
+        selected = stacks.heaviest_first(selected, how.by)[: view.top]
     drawn, said = picture.draw(
         view.format,
         view.look,
         picture.Drawn(sentences.name(facts), selected, notes),
         None if facts.before is None else picture.Drawn(sentences.name(facts.before), profile.before or ()),
-        on_cpu=how.on_cpu,
+        picture.Unit.of(how.by, "samples" if facts.asprof is None else facts.asprof.unit),
         threads_outermost=how.root is not None,
     )
     footer = [*(f"opskit: {line}" for line in (*said, *deadlocks)), *taken]

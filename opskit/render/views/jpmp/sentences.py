@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.analysis.jpmp.frames import short
-from opskit.analysis.jpmp.load import cpu_waits, vm_thread_share
+from opskit.analysis.jpmp.idle import returns_often
+from opskit.analysis.jpmp.load import cpu_use, cpu_waits, vm_thread_share
 from opskit.analysis.jpmp.stacks import thread_count
 from opskit.collect.jpmp.collect import DEFAULT_MAX_STOP_PERCENT
 from opskit.escape import printable
@@ -16,13 +17,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from opskit.analysis.finding import Finding
+    from opskit.analysis.jpmp.stacks import Weight
     from opskit.collect.heap_size import HeapSize
     from opskit.collect.jpmp.collect import Facts, Sampled
+    from opskit.collect.jpmp.load import Load
     from opskit.jvm.dumps.thread_dump import Waits
     from opskit.jvm.profiles import WeightedStack
 
 _MOST_POOLS = 3
 _WORTH_SAYING_S = 0.05  # would be printed as 0.0 s
+SEEN_AT_RETURNS = "seen too often: threads stop at its return"
 _SAFEPOINTS = "Running threads are sampled at safepoints: the hot line may be nearby."
 
 
@@ -37,6 +41,8 @@ def heap_walk_line(pid: int, heap: HeapSize, pause_s: float | None) -> str:
 
 def target(facts: Facts) -> Mapping[str, object]:
     """The head of the report: the files, or the JVM."""
+    if (cpu := facts.cpu) is not None:
+        return {"pid": cpu.pid, "main": cpu.name, "unit": facts.unit}
     if (live := facts.live) is None:
         return {"files": " ".join(facts.files)}
     return {"pid": live.pid, "main": live.main, "jdk": live.dumps[0].version, "unit": live.unit}
@@ -44,6 +50,8 @@ def target(facts: Facts) -> Mapping[str, object]:
 
 def name(facts: Facts) -> str:
     """The title of a profile: the files, or the JVM by main class and PID."""
+    if facts.cpu is not None:
+        return f"{facts.cpu.name or 'process'} {facts.cpu.pid}"
     return " ".join(facts.files) if facts.live is None else f"{facts.live.main or 'JVM'} {facts.live.pid}"
 
 
@@ -52,6 +60,8 @@ def asides(facts: Facts) -> Iterator[str]:
     for cut in facts.cut_off:
         place = f"dump {cut.number} of {cut.dumps}" if cut.dumps > 1 else "the dump"
         yield f"{cut.source}: {place} is cut off: {plural(cut.whole_stacks, 'whole stack')}, the rest is missing"
+    if facts.cpu is not None and facts.cpu.ended == "exited":
+        yield f"the process {facts.cpu.pid} ended after {duration(facts.cpu.elapsed_s)}"
     live = facts.live
     if live is not None and live.ended == "exited":
         yield f"the JVM {live.pid} ended after {plural(len(live.dumps), 'sample')} of {live.schedule.samples}"
@@ -72,7 +82,35 @@ def taken_line(facts: Facts, *, running: bool = True, verbose: bool = False) -> 
     return f"{'; '.join(parts)}. {_SAFEPOINTS}" if running else "; ".join(parts)
 
 
-def of_load(facts: Facts, findings: Sequence[Finding]) -> Iterator[str]:
+def queue_line(load: Load) -> Iterator[str]:
+    """How long threads waited for a CPU."""
+    use = cpu_use(load)
+    if use.waited_s is not None:
+        yield f"threads waited {duration(use.waited_s)} for a CPU, beside {duration(use.ran_s)} on one (schedstat)"
+
+
+def flame_graph(facts: Facts) -> list[str]:
+    """The command that draws the process."""
+    if facts.process is None:
+        return []
+    return [f"as a flame graph: {shell.command('opskit', 'profile', facts.process[0], '-o', 'profile.svg')}"]
+
+
+def by_dumps(facts: Facts, by: Weight, *, wall: bool) -> list[str]:
+    """What thread dumps can say about time; nothing where only samples are shown."""
+    if facts.live is None:
+        return []
+    if by == "off_cpu_ms":
+        return [
+            "time off the CPUs: that of each thread by schedstat, shared over its samples in thread dumps that wait"
+        ]
+    if by == "samples":
+        return ["elapsed time by thread dumps: shares are right to some points"] if wall else []
+    why = "" if facts.fallback is None else f": {facts.fallback}"
+    return [f"--on-cpu by thread dumps{why}; methods may be off by tens of points, threads are exact"]
+
+
+def of_load(facts: Facts, findings: Sequence[Finding], by: Weight = "samples") -> Iterator[str]:
     """How long threads wait for a CPU, where no finding says it, and what may be garbage collection."""
     live = facts.live
     if live is None or live.load is None:
@@ -82,13 +120,18 @@ def of_load(facts: Facts, findings: Sequence[Finding]) -> Iterator[str]:
             f"the VM Thread uses {percent(share)} of the CPU: with the Serial collector this is garbage collection, "
             "which is unknown without hsperfdata"
         )
-    waits = cpu_waits(live)
+    waits = cpu_waits(live.load, live.pid)
     if waits is not None and all(finding.code != "jvm-cpu-wait" for finding in findings):
         yield f"{waits.summary}; next: {waits.closer}" if waits.closer else waits.summary
+    elif by != "samples":
+        yield from queue_line(live.load)
 
 
 def hottest(stacks: Sequence[WeightedStack]) -> str | None:
-    """`Workload.work uses 97 % of the CPU time (11,600 ms) in burn-*`; None where no CPU time is known."""
+    """`Workload.work uses about 97 % of the CPU time (11,600 ms) in burn-*`; None where no CPU time is known.
+
+    About: a dump shows where threads stop, not where they run.
+    """
     weights: dict[str, float] = {}
     for stack in stacks:
         if stack.frames:
@@ -101,16 +144,20 @@ def hottest(stacks: Sequence[WeightedStack]) -> str | None:
         return None
     pools = dict.fromkeys(pool for stack in stacks if stack.frames[:1] == (frame,) for pool in stack.pools)
     where = f" in {listed([*pools], _MOST_POOLS)}" if pools else ""
-    return f"{short(frame)} uses {percent(weights[frame] / total)} of the CPU time ({weights[frame]:,.0f} ms){where}"
+    too_often = f"; it is {SEEN_AT_RETURNS}" if returns_often(frame) else ""
+    part = percent(weights[frame] / total)
+    return f"{short(frame)} uses about {part} of the CPU time ({weights[frame]:,.0f} ms){where}{too_often}"
 
 
-def no_stacks(stacks: Sequence[WeightedStack], selected: Sequence[WeightedStack], *, on_cpu: bool) -> str:
+def no_stacks(stacks: Sequence[WeightedStack], selected: Sequence[WeightedStack], *, by: Weight) -> str:
     """Why the table has no rows. `stacks`: all; `selected`: those that the options leave in, with the idle ones."""
     if not stacks:
         return "the dumps contain no thread"
     if not selected:
         return f"none of {plural(len(stacks), 'stack')} is left by --state, --include and --exclude"
-    if on_cpu:
+    if by == "off_cpu_ms":
+        return f"no thread was off the CPUs for as long as 1 ms ({plural(len(selected), 'stack')})"
+    if by == "cpu_ms":
         return f"no thread used CPU time ({plural(len(selected), 'stack')}); without --on-cpu they are shown by samples"
     return f"none of {plural(len(selected), 'stack')} has a frame: the threads are the JVM's own"
 

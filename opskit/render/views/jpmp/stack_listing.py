@@ -5,42 +5,51 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.analysis.jpmp.frames import short
+from opskit.analysis.jpmp.idle import returns_often
 from opskit.analysis.jpmp.libraries import is_jdk
 from opskit.quantities import listed, plural
 from opskit.render.report import Listing
+from opskit.render.views.jpmp.sentences import SEEN_AT_RETURNS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from opskit.analysis.jpmp.stacks import Weight
     from opskit.jvm.profiles import WeightedStack
 
-_MOST_FRAMES = 12
-_LEAST_ROWS = 2
+MOST_FRAMES = 12
+LEAST_ROWS = 2
 _SHOWN_NAMES = 3
 _SKIPPED = 2  # frames next to the leaf; a line that stands for fewer saves none
 
 
 def stack_listing(
-    stacks: Sequence[WeightedStack], *, on_cpu: bool, full_names: bool, whole: bool, rooted: bool
+    stacks: Sequence[WeightedStack], *, by: Weight = "samples", full_names: bool, whole: bool, rooted: bool
 ) -> Listing:
     """Shares are of all `stacks`. `whole`: show all frames. `rooted`: the root frame is the name of the threads."""
     samples = sum(stack.samples for stack in stacks)
-    known = [stack.cpu_ms for stack in stacks if stack.cpu_ms is not None]
-    cpu_ms = sum(known)
+    cpu_ms, off_ms = (sum(getattr(stack, of) or 0.0 for stack in stacks) for of in ("cpu_ms", "off_cpu_ms"))
 
     def lines(stack: WeightedStack, detail: int, _: int | None) -> list[str]:
         weights = [f"{plural(stack.samples, 'sample')} ({share_of(stack.samples, samples)})"]
-        if stack.cpu_ms is not None and (on_cpu or round(stack.cpu_ms)):
+        if stack.cpu_ms is not None and (by == "cpu_ms" or round(stack.cpu_ms)):
             used = f"{stack.cpu_ms:,.0f} ms of CPU" + (f" ({share_of(stack.cpu_ms, cpu_ms)})" if cpu_ms else "")
-            weights.insert(0 if on_cpu else 1, used)
+            weights.insert(0 if by == "cpu_ms" else 1, used)
+        if by == "off_cpu_ms":
+            weights.insert(
+                0, f"{stack.off_cpu_ms or 0:,.0f} ms off CPU ({share_of(stack.off_cpu_ms, off_ms) or '0 %'})"
+            )
         state = "DEADLOCK" if stack.deadlocked else stack.state
         names = stack.frames[-1] if rooted and stack.frames else whose(stack)
         head = "  ".join(filter(None, (", ".join(weights), state, names)))
         frames = stack.frames[:-1] if rooted else stack.frames
         shown = [*(frames if full_names else map(short, frames))]
-        return [head, *(f"  {frame}" for frame in (shown if whole else chosen(frames, shown, detail)))]
+        kept = shown if whole else chosen(frames, shown, detail)
+        if by == "cpu_ms" and frames and returns_often(frames[0]):
+            kept = [f"{kept[0]}  ({SEEN_AT_RETURNS})", *kept[1:]]
+        return [head, *(f"  {frame}" for frame in kept)]
 
-    return Listing(lines, _MOST_FRAMES, _LEAST_ROWS)
+    return Listing(lines, MOST_FRAMES, LEAST_ROWS)
 
 
 def share_of(part: float | None, total: float) -> str:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from typing import TYPE_CHECKING, Literal
 
+from opskit.collect.cpu_profile import StackKey
+from opskit.jvm.profiles import parse_folded
+from opskit.proc.unwind.cursor import Frame
+from opskit.quantities import integer
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from opskit.collect.cpu_profile import CpuProfile
+    from opskit.proc.unwind.cursor import End, FrameKind
 
 # What is sampled. ctimer: CPU time, by a timer of each thread; cpu: by perf events where the JVM may use them, with kernel
 # frames; wall: all threads, running or not; alloc: bytes allocated; lock: nanoseconds waited for monitors and locks.
@@ -41,3 +48,70 @@ class AsprofProfile(NamedTuple):
     version: str | None
     stays: tuple[str, ...]
     notes: tuple[str, ...] = ()
+
+
+_KINDS: dict[str, FrameKind] = {
+    "_[j]": "compiled", "_[i]": "inlined", "_[0]": "interpreted", "_[1]": "c1", "_[k]": "kernel",
+}  # fmt: skip
+_THREAD = re.compile(r"\[(?:(.*) )?tid=([0-9]{1,10})\]", re.DOTALL)
+# What async-profiler writes in place of frames that it could not find: [unknown_Java], [not_walkable_not_Java], …
+_FAILED = re.compile(r"\[(?:[a-z]+_)+[A-Za-z]+\]")
+_MOST_BROKEN = 1 << 16
+_COUNTED = re.compile(r" [0-9]+$")
+
+
+class Stacks(NamedTuple):
+    """Collapsed stacks by thread. `names`: of threads, by TID. `ends`: the weight of complete and of incomplete stacks."""
+
+    stacks: Counter[StackKey]
+    names: dict[int, str]
+    ends: Counter[End]
+
+
+def read_stacks(text: str, source: str) -> Stacks:
+    """Read what it writes with `collapsed,threads,ann,dot`: the thread first, marks behind Java methods. Raises BadInput."""
+    found = Stacks(Counter(), {}, Counter())
+    frames: dict[str, Frame] = {}
+    for stack in parse_folded(_whole_lines(text), source):
+        names = stack.frames
+        thread, depth = _thread_of(names)
+        for name in names:
+            if name not in frames:
+                frames[name] = _frame(name)
+        tid = 0 if thread is None else integer(thread[2]) or 0
+        if thread is not None:
+            found.names[tid] = thread[1] or ""
+        key = StackKey(tid, None, tuple(frames[name] for name in names[: len(names) - depth]))
+        found.stacks[key] += stack.samples
+        found.ends["torn" if any(map(_FAILED.fullmatch, names)) else "root"] += stack.samples
+    return found
+
+
+def _whole_lines(text: str) -> str:
+    """Join the lines that a thread's name with line breaks was cut into: only the last one has a count."""
+    lines: list[str] = []
+    broken = ""
+    for line in text.split("\n"):
+        whole = f"{broken} {line}" if broken else line
+        if _COUNTED.search(line):
+            lines.append(whole)
+            broken = ""
+        elif len(whole) < _MOST_BROKEN:
+            broken = whole
+    return "\n".join(lines)
+
+
+def _thread_of(frames: tuple[str, ...]) -> tuple[re.Match[str] | None, int]:
+    """The thread, and how many of the outermost frames are parts of its name: it may contain semicolons."""
+    name = ""
+    for depth, frame in enumerate(reversed(frames), 1):
+        name = f"{name};{frame}" if name else frame
+        found = _THREAD.fullmatch(name)
+        if found or not name.startswith("[") or len(name) > _MOST_BROKEN:
+            return found, depth if found else 0
+    return None, 0
+
+
+def _frame(name: str) -> Frame:
+    kind = _KINDS.get(name[-4:])
+    return Frame(name, "native") if kind is None else Frame(name[:-4], kind)

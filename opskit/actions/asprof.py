@@ -99,10 +99,18 @@ class _Session:
         for each in mapped:
             self._check_free(each)
         again = next((each.path for each in mapped if self._can_be_used_again(each)), None)
-        self.path = again or self.place.put(_LIBRARY, self.library.data)
-        self._load(self.path, f"version,file={self.answer}", "load")
+        try:
+            self._load_as(again or self.place.put(_LIBRARY, self.library.data))
+        except NotSupported:
+            if again is None:
+                raise
+            self._load_as(self.place.put(_LIBRARY, self.library.data))
         said = decode(self.place.read(_ANSWER, _LARGEST_LOG_BYTES)).strip()
         self.version = said if re.fullmatch(r"[0-9][\w.+-]{0,30}", said) else None
+
+    def _load_as(self, path: str) -> None:
+        self.path = path
+        self._load(f"version,file={self.answer},log={self.log}", "load")
 
     def _check_free(self, mapped: Mapped) -> None:
         """Raise NotSupported where an opskit is profiling the JVM, or another one's session is running."""
@@ -113,7 +121,8 @@ class _Session:
                     f"another opskit is profiling {who} by async-profiler ({mapped.path}): wait for its end"
                 )
         elif not mapped.deleted:
-            self._load(mapped.path, f"status,file={self.answer}", "status")
+            with suppress(AttachError):  # it refuses to tell
+                self.client.execute("load", mapped.path, "true", f"status,file={self.answer}")
             said = decode(self.place.read(_ANSWER, _LARGEST_LOG_BYTES)).strip()
             if "running" in said:
                 raise NotSupported(
@@ -157,7 +166,7 @@ class _Session:
         self._asked = True
         timeout = int(self.ask.duration_s) + 1 + _GRACE_S
         try:
-            self._load(self.path, f"start,{self._options},timeout={timeout}", "start")
+            self._load(f"start,{self._options},timeout={timeout}", "start")
         except NotSupported:
             self._asked = False  # it refused: whatever runs is not ours
             raise
@@ -171,7 +180,7 @@ class _Session:
             event += f",interval={round(1e9 / self.ask.hz)}"
         else:
             counted = ",total"
-        return f"{event}{counted},{_STYLE},file={self.stacks}"
+        return f"{event}{counted},{_STYLE},file={self.stacks},log={self.log}"
 
     def _wait(self, begun: float) -> Ended:
         while (left := begun + self.ask.duration_s - self.host.monotonic()) > 0:
@@ -183,7 +192,7 @@ class _Session:
     def _stop(self) -> bool:
         """Stop the session and have the stacks written. True: the JVM has ended, and did so itself."""
         try:
-            self._load(self.path, f"stop,{self._options}", "stop")
+            self._load(f"stop,{self._options}", "stop")
         except NoSuchProcess:
             return True
         except OpskitError:
@@ -203,11 +212,11 @@ class _Session:
         process = self.host.process(self.target.pid)
         return process.has_ended or process.start_ticks != self.target.jvm.start_ticks
 
-    def _load(self, path: str, options: str, what: str) -> None:
+    def _load(self, options: str, what: str) -> None:
         """Have the JVM load the library and pass it the options. Raises NotSupported with what the profiler or the JVM said."""
         code: int | None
         try:
-            reply = self.client.execute("load", path, "true", f"{options},log={self.log}")
+            reply = self.client.execute("load", self.path, "true", options)
             found = _CODE.search(reply)
             code, said = (0 if not reply.strip() else None) if found is None else signed(found[1]), decode(reply)
         except AttachError as error:
@@ -239,11 +248,20 @@ class _Session:
         ticks = None if before.ticks is None or after.ticks is None else after.ticks - before.ticks
         jvm = self.target.jvm
         profile = CpuProfile(
-            jvm.pid, jvm.start_ticks, jvm.main, self.ask.hz, after.at_s - before.at_s,
-            _threads(stacks, before.threads, after.threads), stacks.stacks, 0, stacks.ends,
-            None if ticks is None else ticks * 1000 / self.host.clock_ticks, "threads",
-            any(frame.kind == "kernel" for key in stacks.stacks for frame in key.frames), ended=ended,
-        )  # fmt: skip
+            pid=jvm.pid,
+            start_ticks=jvm.start_ticks,
+            name=jvm.main,
+            hz=self.ask.hz,
+            elapsed_s=after.at_s - before.at_s,
+            threads=_threads(stacks, before.threads, after.threads),
+            stacks=stacks.stacks,
+            lost=0,
+            ends=stacks.ends,
+            cpu_ms=None if ticks is None else ticks * 1000 / self.host.clock_ticks,
+            scope="threads",
+            kernel_seen=any(frame.kind == "kernel" for key in stacks.stacks for frame in key.frames),
+            ended=ended,
+        )
         unit = UNITS[self.event]
         return AsprofProfile(
             profile, self.event, unit, self.library.path, self.version, self._stays(), tuple(self.notes)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from opskit.actions import leftovers
@@ -17,6 +17,8 @@ from opskit.jvm.attach.target import has_our_tmp
 from opskit.proc.rights import ANY_COMMAND, how_to_be_allowed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from opskit.host import Host
     from opskit.jvm.attach.target import AttachTarget
 
@@ -67,20 +69,30 @@ class PrivateDirectory:
             raise
 
     def put(self, name: str, data: bytes) -> str:
-        """Make a file that the process may read; its path there. Raises OSError."""
-        fd = self._files[name] = os.open(name, _NEW, 0o600, dir_fd=self._fd)
-        os.fchmod(fd, 0o644)
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(fd, rest) :]
+        """Make a file that the process may read; its path there. Raises AttachError (tmp)."""
+        with self._explained(name):
+            fd = self._files[name] = os.open(name, _NEW, 0o600, dir_fd=self._fd)
+            os.fchmod(fd, 0o644)
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(fd, rest) :]
         return f"{self.path}/{name}"
 
     def receive(self, name: str) -> str:
-        """Make an empty file that the process may write to; its path there. Raises OSError."""
-        fd = self._files[name] = os.open(name, _NEW, 0o600, dir_fd=self._fd)
-        if os.geteuid() != self.target.euid:
-            os.fchown(fd, self.target.euid, -1)
+        """Make an empty file that the process may write to; its path there. Raises AttachError (tmp)."""
+        with self._explained(name):
+            fd = self._files[name] = os.open(name, _NEW, 0o600, dir_fd=self._fd)
+            if os.geteuid() != self.target.euid:
+                os.fchown(fd, self.target.euid, -1)
         return f"{self.path}/{name}"
+
+    @contextmanager
+    def _explained(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            why = f"{self.path}/{name} cannot be made: {error.strerror}"
+            raise AttachError("tmp", self.target.who, why=why, advice="everything was removed") from None
 
     def read(self, name: str, limit_bytes: int) -> bytes:
         """What the process wrote to a file of `receive`. Raises AttachError (reply-too-large)."""

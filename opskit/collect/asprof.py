@@ -56,8 +56,8 @@ _KINDS: dict[str, FrameKind] = {
 _THREAD = re.compile(r"\[(?:(.*) )?tid=([0-9]{1,10})\]", re.DOTALL)
 # What async-profiler writes in place of frames that it could not find: [unknown_Java], [not_walkable_not_Java], …
 _FAILED = re.compile(r"\[(?:[a-z]+_)+[A-Za-z]+\]")
-_MOST_BROKEN = 1 << 16
-_COUNTED = re.compile(r" [0-9]+$")
+_THREAD_END = re.compile(r"tid=[0-9]{1,10}\]$")
+_MOST_PARTS = 64  # of a thread's name with semicolons or line breaks
 
 
 class Stacks(NamedTuple):
@@ -75,6 +75,7 @@ def read_stacks(text: str, source: str) -> Stacks:
     for stack in parse_folded(_whole_lines(text), source):
         names = stack.frames
         thread, depth = _thread_of(names)
+        depth = depth if thread else 0
         for name in names:
             if name not in frames:
                 frames[name] = _frame(name)
@@ -90,25 +91,24 @@ def read_stacks(text: str, source: str) -> Stacks:
 def _whole_lines(text: str) -> str:
     """Join the lines that a thread's name with line breaks was cut into: only the last one has a count."""
     lines: list[str] = []
-    broken = ""
+    parts: list[str] = []
     for line in text.split("\n"):
-        whole = f"{broken} {line}" if broken else line
-        if _COUNTED.search(line):
-            lines.append(whole)
-            broken = ""
-        elif len(whole) < _MOST_BROKEN:
-            broken = whole
+        parts.append(line)
+        stack, _, count = line.rpartition(" ")
+        if stack.strip() and integer(count) is not None:
+            lines.append(" ".join(parts))
+        elif len(parts) < _MOST_PARTS:
+            continue
+        parts.clear()
     return "\n".join(lines)
 
 
 def _thread_of(frames: tuple[str, ...]) -> tuple[re.Match[str] | None, int]:
     """The thread, and how many of the outermost frames are parts of its name: it may contain semicolons."""
-    name = ""
-    for depth, frame in enumerate(reversed(frames), 1):
-        name = f"{name};{frame}" if name else frame
-        found = _THREAD.fullmatch(name)
-        if found or not name.startswith("[") or len(name) > _MOST_BROKEN:
-            return found, depth if found else 0
+    for depth in range(1, min(len(frames), _MOST_PARTS) + 1):
+        found = _THREAD_END.search(frames[-depth])
+        if found:
+            return _THREAD.fullmatch(";".join(frames[: -depth - 1 : -1])), depth
     return None, 0
 
 

@@ -96,17 +96,7 @@ class PrivateDirectory:
 
     def read(self, name: str, limit_bytes: int) -> bytes:
         """What the process wrote to a file of `receive`. Raises AttachError (reply-too-large)."""
-        fd = self._files[name]
-        if (size := os.fstat(fd).st_size) > limit_bytes:
-            what = f"{self.path}/{name} has {size >> 20} MiB, and at most {limit_bytes >> 20} MiB are read"
-            raise AttachError(
-                "reply-too-large", self.target.who, what=what, advice="it was removed", limit_bytes=limit_bytes
-            )
-        chunks, at = [], 0
-        while at < size and (chunk := os.pread(fd, size - at, at)):
-            chunks.append(chunk)
-            at += len(chunk)
-        return b"".join(chunks)
+        return read_received(self._files[name], f"{self.path}/{name}", self.target.who, limit_bytes)
 
     def remove(self) -> bool:
         """Remove everything; whether nothing is left. What the process itself put there stays."""
@@ -126,6 +116,19 @@ class PrivateDirectory:
             os.close(self._fd)
             os.close(self._parent)
         return True
+
+
+def read_received(fd: int, path: str, who: str, limit_bytes: int) -> bytes:
+    """What another process wrote to a file that we hold. Raises AttachError (reply-too-large)."""
+    if (size := os.fstat(fd).st_size) > limit_bytes:
+        what = f"{path} has {size >> 20} MiB, and at most {limit_bytes >> 20} MiB are read"
+        raise AttachError("reply-too-large", who, what=what, advice="nothing of it was used", limit_bytes=limit_bytes)
+    chunks: list[bytes] = []
+    at = 0
+    while at < size and (chunk := os.pread(fd, size - at, at)):
+        chunks.append(chunk)
+        at += len(chunk)
+    return b"".join(chunks)
 
 
 def _open(host: Host, target: AttachTarget, place: str) -> int:

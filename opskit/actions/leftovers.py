@@ -48,19 +48,23 @@ def is_abandoned(name: str) -> bool:
 
 def remove_abandoned(directory: int, uid: int) -> None:
     """Remove what killed runs left in a directory (an fd): regular files of that user with one link."""
+    for name in abandoned(directory):
+        try:
+            file = os.lstat(name, dir_fd=directory)
+            if stat.S_ISREG(file.st_mode) and file.st_nlink == 1 and file.st_uid == uid:
+                os.unlink(name, dir_fd=directory)
+        except OSError:  # removed by another process, or not permitted
+            continue
+
+
+def abandoned(directory: int) -> list[str]:
+    """The names in a directory (an fd) that killed runs left, of whatever file type."""
     try:
         with os.scandir(f"/proc/self/fd/{directory}") as entries:
             names = [entry.name for entry in islice(entries, _MOST_NAMES) if entry.name.startswith(PREFIX)]
     except OSError:
-        return
-    for name in names:
-        try:
-            file = os.lstat(name, dir_fd=directory)
-            ours = stat.S_ISREG(file.st_mode) and file.st_nlink == 1 and file.st_uid == uid
-            if ours and is_abandoned(name):
-                os.unlink(name, dir_fd=directory)
-        except OSError:  # removed by another process, or not permitted
-            continue
+        return []
+    return [name for name in names if is_abandoned(name)]
 
 
 def _machine() -> str:

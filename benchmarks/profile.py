@@ -1,0 +1,167 @@
+"""`opskit jpmp PID --on-cpu` against async-profiler 4.0 in the same window: the same methods, the same shares?
+
+    sudo python benchmarks/profile.py [--programs h2,lucene] [--jdks 17,21] [--seconds 20] [--hz 199] [--no-debug] [--floor]
+
+Needs Maven, javac and the tests' JVMs. Points are differences of shares of all samples, over the methods with 5 % or more in either
+profile. leaf: the Java method that ran or that called the native code that ran; inclusive: all Java methods on the stack; raw: the
+frame that ran. --floor compares async-profiler with itself, in short windows by turns: what no profiler can be nearer than.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from common import OPSKIT, machine
+from profile_baseline import recording
+from profile_programs import PROGRAMS, VERSIONS, Case, java
+from profile_stacks import (
+    Difference,
+    Profile,
+    compare,
+    leaf_frame,
+    leaf_method,
+    methods,
+    noise,
+    parse,
+    shares,
+    without_failed,
+)  # fmt: skip
+
+_WAYS = {"leaf": leaf_method, "inclusive": methods, "raw": leaf_frame}
+_TURNS = 5
+_MEAN = 1.5  # bound of the mean difference in points
+_ROOTS, _EXPLAINED = 0.95, 0.97
+_FLAGS = ("-XX:+UnlockDiagnosticVMOptions",)
+
+
+class Window(NamedTuple):
+    """A window in both profilers. `cpu_s`: of the JVM by the kernel, `failed`: the share that async-profiler could not walk."""
+
+    ours: Profile
+    theirs: Profile
+    failed: float
+    cpu_s: float
+    footer: str
+
+
+def cpu_s(pid: int) -> float:
+    """Seconds of CPU of a process."""
+    words = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def window(pid: int, seconds: float, hz: float, event: str) -> Window:
+    """Profile a JVM with both at once."""
+    command = [
+        OPSKIT,
+        "jpmp",
+        str(pid),
+        "--on-cpu",
+        "--sampler",
+        "unwind",
+        "-F",
+        f"{hz:g}",
+        "--duration",
+        f"{seconds:g}s",
+    ]
+    with recording(pid, event) as recorded:
+        before = cpu_s(pid)
+        done = subprocess.run([*command, "-f", "folded", "--full-names"], capture_output=True, text=True, check=False)
+        used = cpu_s(pid) - before
+    if done.returncode not in {0, 1}:
+        raise RuntimeError(f"{' '.join(command)}: {done.stderr}")
+    theirs, failed = without_failed(parse(recorded.text))
+    return Window(parse(done.stdout), theirs, failed, used, done.stderr)
+
+
+def floor(pid: int, seconds: float, event: str) -> dict[str, Difference]:
+    """async-profiler against itself: windows by turns, so that what changes in the program meets both."""
+    sides = (Profile(), Profile())
+    for turn in range(2 * _TURNS):
+        with recording(pid, event) as recorded:
+            time.sleep(seconds / _TURNS)
+        sides[turn % 2].update(without_failed(parse(recorded.text))[0])
+    return differences(*sides)
+
+
+def differences(ours: Profile, theirs: Profile) -> dict[str, Difference]:
+    """By leaf, by inclusive share, by raw leaf."""
+    return {name: compare(shares(ours, of), shares(theirs, of)) for name, of in _WAYS.items()}
+
+
+def shown(found: dict[str, Difference]) -> str:
+    """The columns of a comparison."""
+    top = "same " if found["leaf"].same_top else "OTHER"
+    return f"{top}  " + "  ".join(f"{each.most:5.1f} /{each.mean:5.1f}" for each in found.values())
+
+
+def judged(case: Case, found: dict[str, Difference]) -> bool:
+    """Whether the bounds are kept."""
+    leaf, inclusive = found["leaf"], found["inclusive"]
+    within = leaf.most <= case.leaf and inclusive.most <= case.inclusive
+    return leaf.same_top and within and max(leaf.mean, inclusive.mean) <= _MEAN
+
+
+def options_of(how: argparse.Namespace) -> tuple[str, ...]:
+    """The JVM's options: the same flag for both profilers."""
+    return (*_FLAGS, f"-XX:{'-' if how.no_debug else '+'}DebugNonSafepoints")
+
+
+def run(name: str, version: int, how: argparse.Namespace) -> bool:
+    """Profile one program, print its row; whether it keeps its bounds."""
+    case, event = PROGRAMS[name], how.event
+    with case.start(java(name, version), options_of(how)) as program:
+        time.sleep(how.warmup)
+        if how.floor:
+            found = floor(program.pid, how.seconds, event)
+            print(f"{name:<14} {version:>3}  {shown(found)}   (async-profiler with itself)", flush=True)
+            return True
+        seen = window(program.pid, how.seconds, how.hz, event)
+    found = differences(seen.ours, seen.theirs)
+    kept = judged(case, found)
+    samples = sum(seen.theirs.values())
+    by_chance = noise(shares(seen.theirs, leaf_method), min(samples, round(seen.cpu_s * how.hz)))
+    print(
+        f"{name:<14} {version:>3}  {shown(found)}  {by_chance:5.1f}  {100 * seen.failed:5.1f}  "
+        f"({case.leaf:g}, {case.inclusive:g}) {'ok' if kept else 'MISSED'}",
+        flush=True,
+    )
+    if not kept or how.verbose:
+        for way, each in found.items():
+            print(f"    {way}: {each.worst}")
+        print("   ", seen.footer.strip().replace("\n", "\n    "))
+    return kept
+
+
+def main() -> int:
+    """Run the chosen programs; 1 where a bound was missed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--programs", default=",".join(PROGRAMS), help="names, with commas between (all)")
+    parser.add_argument("--jdks", default=",".join(map(str, VERSIONS)), help="versions, with commas between (all)")
+    parser.add_argument("--seconds", type=float, default=20, help="length of a window (20)")
+    parser.add_argument("--warmup", type=float, default=20, help="seconds before the window (20)")
+    parser.add_argument("--hz", type=float, default=199, help="opskit's samples a second and CPU (199)")
+    parser.add_argument("--event", default="ctimer", choices=("ctimer", "cpu"), help="async-profiler's event (ctimer)")
+    parser.add_argument("--no-debug", action="store_true", help="run without -XX:+DebugNonSafepoints")
+    parser.add_argument("--floor", action="store_true", help="compare async-profiler with itself")
+    parser.add_argument("--verbose", action="store_true", help="print the largest differences of every run")
+    how = parser.parse_args()
+    print(f"{machine()}; {how.seconds:g} s at {how.hz:g} Hz")
+    print("program        JDK  top    leaf max/mean  inclusive     raw leaf      chance  failed  (bounds)")
+    kept = [
+        run(name, version, how)
+        for name in how.programs.split(",")
+        for version in map(int, how.jdks.split(","))
+        if version in PROGRAMS[name].versions
+    ]
+    return 0 if all(kept) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -111,24 +111,27 @@ def shares(profile: Profile, of: Callable[[tuple[Frame, ...]], Iterable[str]]) -
 
 
 class Difference(NamedTuple):
-    """Of the large rows. `most`, `mean`: points; `worst`: the row of `most`, with both shares; `same_top`."""
+    """Of the large rows. `most`, `mean`: points; `worst`: the row of `most`, with both shares.
+
+    `lead`: of the other side's top row, by how many points it is behind our top row: 0 where both have the same.
+    """
 
     most: float
     mean: float
     worst: str
-    same_top: bool
-    rows: int
+    lead: float
 
 
 def compare(ours: Mapping[str, float], theirs: Mapping[str, float]) -> Difference:
     """How far the shares are apart, over the rows that are large in either."""
     large = {name for side in (ours, theirs) for name, share in side.items() if share >= LARGE}
     apart = {name: 100 * abs(ours.get(name, 0) - theirs.get(name, 0)) for name in large}
+    lead = 100 * (ours.get(top(ours), 0) - ours.get(top(theirs), 0))
     if not apart:
-        return Difference(0, 0, "", top(ours) == top(theirs), 0)
+        return Difference(0, 0, "", lead)
     worst = max(apart, key=apart.__getitem__)
     text = f"{worst} {100 * ours.get(worst, 0):.1f} against {100 * theirs.get(worst, 0):.1f} %"
-    return Difference(apart[worst], sum(apart.values()) / len(apart), text, top(ours) == top(theirs), len(apart))
+    return Difference(apart[worst], sum(apart.values()) / len(apart), text, lead)
 
 
 def top(found: Mapping[str, float]) -> str:

@@ -10,15 +10,14 @@ frame that ran. --floor compares async-profiler with itself, in short windows by
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import NamedTuple
 
 from common import OPSKIT, machine
 from profile_baseline import recording
+from profile_footer import Footer
 from profile_programs import PROGRAMS, VERSIONS, Case, java
 from profile_stacks import (
     Difference,
@@ -36,24 +35,17 @@ from profile_stacks import (
 _WAYS = {"leaf": leaf_method, "inclusive": methods, "raw": leaf_frame}
 _TURNS = 5
 _MEAN = 1.5  # bound of the mean difference in points
-_ROOTS, _EXPLAINED = 0.95, 0.97
+_ROOTED, _EXPLAINED = 0.95, 0.97
 _FLAGS = ("-XX:+UnlockDiagnosticVMOptions",)
 
 
 class Window(NamedTuple):
-    """A window in both profilers. `cpu_s`: of the JVM by the kernel, `failed`: the share that async-profiler could not walk."""
+    """A window in both profilers. `failed`: the share that async-profiler could not walk; `footer`: what opskit says of its own."""
 
     ours: Profile
     theirs: Profile
     failed: float
-    cpu_s: float
-    footer: str
-
-
-def cpu_s(pid: int) -> float:
-    """Seconds of CPU of a process."""
-    words = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
-    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+    footer: Footer
 
 
 def window(pid: int, seconds: float, hz: float, event: str) -> Window:
@@ -71,13 +63,11 @@ def window(pid: int, seconds: float, hz: float, event: str) -> Window:
         f"{seconds:g}s",
     ]
     with recording(pid, event) as recorded:
-        before = cpu_s(pid)
         done = subprocess.run([*command, "-f", "folded", "--full-names"], capture_output=True, text=True, check=False)
-        used = cpu_s(pid) - before
     if done.returncode not in {0, 1}:
         raise RuntimeError(f"{' '.join(command)}: {done.stderr}")
     theirs, failed = without_failed(parse(recorded.text))
-    return Window(parse(done.stdout), theirs, failed, used, done.stderr)
+    return Window(parse(done.stdout), theirs, failed, Footer(done.stderr))
 
 
 def floor(pid: int, seconds: float, event: str) -> dict[str, Difference]:
@@ -125,18 +115,20 @@ def run(name: str, version: int, how: argparse.Namespace) -> bool:
             return True
         seen = window(program.pid, how.seconds, how.hz, event)
     found = differences(seen.ours, seen.theirs)
-    samples = min(sum(seen.theirs.values()), round(seen.cpu_s * how.hz))
+    footer = seen.footer
+    samples = min(sum(seen.theirs.values()), footer.samples)
     by_chance = noise(shares(seen.theirs, leaf_method), samples)
-    kept = judged(case, found, by_chance)
+    kept = judged(case, found, by_chance) and footer.rooted >= _ROOTED and footer.explained >= _EXPLAINED
     print(
-        f"{name:<14} {version:>3}  {shown(found, by_chance)}  {by_chance:5.1f}  {100 * seen.failed:5.1f}  "
-        f"({case.leaf:g}, {case.inclusive:g}) {'ok' if kept else 'MISSED'}",
+        f"{name:<14} {version:>3}  {shown(found, by_chance)}  {by_chance:5.1f}  {100 * seen.failed:5.1f}  {footer.samples:>7,}"
+        f"  {100 * footer.rooted:5.1f} {100 * footer.explained:6.1f}  {footer.lost:>4}"
+        f"  ({case.leaf:g}, {case.inclusive:g}) {'ok' if kept else 'MISSED'}",
         flush=True,
     )
     if not kept or how.verbose:
         for way, each in found.items():
             print(f"    {way}: {each.worst}")
-        print("   ", seen.footer.strip().replace("\n", "\n    "))
+        print("   ", footer.text.strip().replace("\n", "\n    "))
     return kept
 
 
@@ -154,7 +146,9 @@ def main() -> int:
     parser.add_argument("--verbose", action="store_true", help="print the largest differences of every run")
     how = parser.parse_args()
     print(f"{machine()}; {how.seconds:g} s at {how.hz:g} Hz")
-    print("program        JDK  top    leaf max/mean  inclusive     raw leaf      chance  failed  (bounds)")
+    print(
+        "program        JDK  top    leaf max/mean  inclusive     raw leaf      chance  failed  samples  rooted  expl.  lost  (bounds)"
+    )
     kept = [
         run(name, version, how)
         for name in how.programs.split(",")

@@ -55,8 +55,8 @@ class _Stopped:
 
 
 @contextlib.contextmanager
-def kafka(*options: str, version: int = 17):
-    """A Kafka broker with a producer that sends 2,000 records of 200 bytes a second."""
+def kafka(*options: str, version: int = 17, binary: str | None = None, throughput: int = 2_000):
+    """A Kafka broker with a producer that sends `throughput` records of 200 bytes a second."""
     path = maven.jars(*KAFKA)
     place = Path(tempfile.mkdtemp(prefix="kafka-"))
     try:
@@ -66,7 +66,7 @@ def kafka(*options: str, version: int = 17):
             f"listeners=PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}\n"
             f"controller.listener.names=CONTROLLER\nlog.dirs={place}/logs\noffsets.topic.replication.factor=1\n"
         )
-        java = [jvms.java(version), "-cp", path]
+        java = [binary or jvms.java(version), "-cp", path]
         storage = [
             *java,
             "kafka.tools.StorageTool",
@@ -87,11 +87,11 @@ def kafka(*options: str, version: int = 17):
                 "--topic",
                 "orders",
                 "--num-records",
-                "1000000",
+                str(500 * throughput),
                 "--record-size",
                 "200",
                 "--throughput",
-                "2000",
+                str(throughput),
                 "--producer-props",
                 f"bootstrap.servers=127.0.0.1:{broker}",
             ]

@@ -119,6 +119,11 @@ def memory_bytes() -> int:
 
 def refuse_clone3(errno: int = 1) -> None:
     """A seccomp filter that answers clone3() with EPERM, as old container runtimes do, and lets all else pass."""
+    refuse_call(435, errno)
+
+
+def refuse_call(number: int, errno: int) -> None:
+    """A seccomp filter that answers a system call with this errno, and lets all else pass."""
 
     class Instruction(ctypes.Structure):
         _fields_ = (("code", ctypes.c_ushort), ("jt", ctypes.c_ubyte), ("jf", ctypes.c_ubyte), ("k", ctypes.c_uint))
@@ -128,7 +133,7 @@ def refuse_clone3(errno: int = 1) -> None:
 
     code = (Instruction * 4)(
         Instruction(0x20, 0, 0, 0),  # load the number of the system call
-        Instruction(0x15, 0, 1, 435),  # clone3?
+        Instruction(0x15, 0, 1, number),  # that call?
         Instruction(0x06, 0, 0, 0x00050000 | errno),  # SECCOMP_RET_ERRNO
         Instruction(0x06, 0, 0, 0x7FFF0000),  # SECCOMP_RET_ALLOW
     )

@@ -76,6 +76,10 @@ class CpuRing:
             perf.close(self.fds.pop())
 
 
+class _NoRoom(OSError):  # noqa: N818
+    """There is no memory for rings of this size."""
+
+
 class SampleEvents:
     """The events of a process, enabled. `rings`: by CPU. `kernel_seen`: whether samples are taken in the kernel too.
 
@@ -109,8 +113,8 @@ class SampleEvents:
 
     @property
     def fds(self) -> int:
-        """How many fds are open."""
-        return sum(len(each.fds) for each in self.rings.values())
+        """How many fds are open, with the copy that each mmap keeps."""
+        return sum(len(each.fds) + 1 for each in self.rings.values())
 
     @property
     def longest_pause_s(self) -> float:
@@ -146,20 +150,29 @@ class SampleEvents:
             self.rings.popitem()[1].close()
 
     def _open(self, cpus: list[int], scope: Scope | None) -> None:
-        if scope != "threads":
+        """Open the events of the widest scope that is permitted, with rings as large as the limits of locked memory allow."""
+        scopes: list[Scope] = ["cpus", "threads"] if scope is None else [scope]
+        for each in scopes:
+            for self.kernel_seen in (True, False) if each == "threads" else (True,):
+                try:
+                    self._open_scope(each, cpus)
+                    return
+                except PermissionError as error:
+                    self._end()
+                    refused = error
+        raise refused
+
+    def _open_scope(self, scope: Scope, cpus: list[int]) -> None:
+        self.scope = scope
+        while True:
             try:
-                self._open_cpus(cpus)
+                self._open_cpus(cpus) if scope == "cpus" else self._open_threads(cpus)
                 return
-            except PermissionError:
+            except _NoRoom:
                 self._end()
-                if scope is not None:
+                if self._pages * mmap.PAGESIZE // 2 < _FEWEST_RECORDS * (self._stack_bytes + SAMPLE_BYTES):
                     raise
-        try:
-            self._open_threads(cpus)
-        except PermissionError:
-            self._end()
-            self.kernel_seen = False
-            self._open_threads(cpus)
+                self._pages //= 2
 
     def _attr(self) -> perf.Attr:
         flags = _FLAGS | (0 if self.kernel_seen else perf.EXCLUDE_KERNEL)
@@ -172,7 +185,6 @@ class SampleEvents:
         )  # fmt: skip
 
     def _open_cpus(self, cpus: list[int]) -> None:
-        self.scope, self.kernel_seen = "cpus", True
         for cpu in cpus:
             self._open_event(cpu, -1)
         if not self.rings:
@@ -180,7 +192,6 @@ class SampleEvents:
 
     def _open_threads(self, cpus: list[int]) -> None:
         """Open events for all threads, until a list of the threads shows no new one: those are started by threads without an event."""
-        self.scope = "threads"
         seen: set[int] = set()
         for _ in range(_MOST_PASSES):
             fresh = [tid for tid in optional(self._fs.tids, self._pid, default=[]) if tid not in seen]
@@ -214,14 +225,10 @@ class SampleEvents:
             raise
 
     def _ring(self, fd: int) -> perf.Ring:
-        """As large as the limits of locked memory allow (kernel.perf_event_mlock_kb, RLIMIT_MEMLOCK)."""
-        while True:
-            try:
-                return perf.Ring(fd, self._pages)
-            except OSError as error:
-                if self._pages * mmap.PAGESIZE // 2 < _FEWEST_RECORDS * (self._stack_bytes + SAMPLE_BYTES):
-                    raise OSError(errno.ENOMEM, "no memory for a ring buffer") from error  # EPERM: of the limits
-                self._pages //= 2
+        try:
+            return perf.Ring(fd, self._pages)
+        except OSError as error:  # EPERM: beyond kernel.perf_event_mlock_kb and RLIMIT_MEMLOCK
+            raise _NoRoom(errno.ENOMEM, "no memory for a ring buffer") from error
 
     def _raise_nofile(self, fds: int) -> None:
         """Raise the soft limit of our open files as far as needed and permitted."""

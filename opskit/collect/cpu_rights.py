@@ -96,7 +96,7 @@ def _why_no_events(now: Situation) -> str:
 def _why_no_access(now: Situation) -> str:
     level = now.paranoid or 0
     if level > _OWNERS_LEVEL:
-        allow = command("sysctl", f"kernel.perf_event_paranoid={_OWNERS_LEVEL}")
+        allow = command("sudo", "sysctl", f"kernel.perf_event_paranoid={_OWNERS_LEVEL}")
         also = f", or allow it to the owners of processes: {allow}" if now.is_owner else ""
         return f"kernel.perf_event_paranoid is {level}; {now.advice}{also}"
     if not now.is_owner:
@@ -113,7 +113,7 @@ def _why_no_memory(now: Situation) -> str:
             f"{path}: permission denied: kernel.yama.ptrace_scope is 3, which holds for root too, until the next boot"
         )
     if now.is_owner and now.yama:
-        allow = command("sysctl", "kernel.yama.ptrace_scope=0")
+        allow = command("sudo", "sysctl", "kernel.yama.ptrace_scope=0")
         also = f", or allow it to the owners of processes: {allow}" if now.yama == 1 else ""
         return f"{path}: permission denied: kernel.yama.ptrace_scope is {now.yama}; {now.advice}{also}"
     if now.is_owner:

@@ -29,7 +29,7 @@ _PAUSES = 4
 _RINGS_BYTES = 128 << 20
 _FEWEST_RECORDS = 3
 _MOST_PASSES = 50
-_SPARE_FDS = 256
+_SPARE_FDS = 1024  # for the files of the process's code, too
 
 # Bits of REGS_USER, in their order in a sample: BX BP SP IP R10 R12 R13 R14 R15. Unwinding needs no others.
 _REGISTERS = sum(1 << bit for bit in (1, 6, 7, 8, 18, 20, 21, 22, 23))

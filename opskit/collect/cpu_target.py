@@ -87,9 +87,8 @@ class CpuTarget:
         return self._jvm.threads.name(tid) if self._jvm is not None and self._jvm.threads is not None else None
 
     def close(self) -> None:
-        """Close the process's memory and its files."""
+        """Close the process's memory."""
         self._memory.close()
-        self._modules.close()
 
     def _look_for_jvm(self) -> None:
         """Find HotSpot's tables. A JVM that has just started has none yet."""

@@ -126,12 +126,6 @@ class Modules:
         """Look again for new mappings and symbols, when something is found in none. Once per drain."""
         self._may_read = self._may_look = True
 
-    def close(self) -> None:
-        """Close the files, whose fds a reference cycle would keep open; nothing is found from now on."""
-        self._may_read = self._may_look = False
-        self._starts.clear()
-        self._modules.clear()
-
     def find(self, pc: int) -> Module | None:
         """The executable mapping of a pc."""
         at = bisect_right(self._starts, pc) - 1

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from opskit.errors import NotSupported
-from opskit.proc.files.kallsyms import KernelSymbols, parse_kallsyms
+from opskit.proc.files.kallsyms import KernelSymbols
 from opskit.proc.memory import ProcessMemory
 from opskit.proc.unwind.cursor import Frame
 from opskit.proc.unwind.modules import Modules
@@ -108,7 +108,7 @@ class CpuTarget:
         frame = self._kernel_frames.get(pc)
         if frame is None:
             if self._kernel is None:
-                self._kernel = self._fs.maybe(parse_kallsyms, "kallsyms", default=KernelSymbols())
+                self._kernel = self._fs.maybe(KernelSymbols, "kallsyms", default=KernelSymbols())
             frame = self._kernel_frames[pc] = Frame(self._kernel.name(pc) or UNKNOWN_KERNEL, "kernel")
         return frame
 

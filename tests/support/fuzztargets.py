@@ -79,7 +79,7 @@ from opskit.proc.files import (
 from opskit.proc.files import maps as proc_maps
 from opskit.proc.files import schedstat as threadcpu
 from opskit.proc.files import uid_map as idmap
-from opskit.proc.files.kallsyms import parse_kallsyms
+from opskit.proc.files.kallsyms import KernelSymbols
 from opskit.proc.fs import ProcFS
 from opskit.proc.kernel import ftrace, seccomp
 from opskit.proc.thread_names import pattern_of
@@ -236,7 +236,7 @@ text_target(
     "proc net tcp", net_tcp.parse_net_tcp, b"  sl\n   0: 0100007F:1F90 0700000A:18EB 01 0:0 00:0 0 1000 0 43219 1\n"
 )
 text_target(
-    "proc kallsyms", lambda text: parse_kallsyms(text).name(0xFFFFFFFF81000010),
+    "proc kallsyms", lambda text: KernelSymbols(text).name(0xFFFFFFFF81000010),
     b"ffffffff81000000 T _stext\nffffffffc0201000 t nft_do_chain\t[nf_tables]\n",
 )  # fmt: skip
 text_target("proc schedstat", threadcpu.parse_schedstat, b"10385712 62103 31\n")

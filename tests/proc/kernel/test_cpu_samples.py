@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from users import reserved_user
 
 from opskit.proc.files.cpu_times import read_online_cpus
-from opskit.proc.files.kallsyms import parse_kallsyms
+from opskit.proc.files.kallsyms import KernelSymbols
 from opskit.proc.files.sysctl import read_sysctl
 from opskit.proc.fs import ProcFS
 from opskit.proc.kernel import perf_event as perf
@@ -188,7 +188,7 @@ def test_the_kernels_frames(sampler, spawn):
     process = spawn(KERNEL)
     found = [each for each in drained(sampler(process.pid, 499), 0.5) if each.in_kernel]
     assert len(found) > 20
-    symbols = FS.load(parse_kallsyms, "kallsyms")
+    symbols = FS.load(KernelSymbols, "kallsyms")
     names = {symbols.name(pc) for each in found for pc in each.kernel}
     assert any(name and "getrandom" in name for name in names)
     assert all(each.registers[PC] < 1 << 47 for each in found)

@@ -24,6 +24,7 @@ _FUNCTIONS = frozenset((0, 2, 10))  # untyped (assembler), FUNC, IFUNC
 _STRTAB, _SYMTAB, _STRSZ = 5, 6, 10  # tags of the dynamic segment
 _MOST_OVERLAPS = 8  # how many functions may lie in one
 _MOST_NAMES = 16  # of one function
+_UNSIZED_BYTES = 4096  # how far a function without a size reaches at most: hand-written code
 _RESERVED_SECTIONS = 0xFF00
 
 
@@ -35,6 +36,7 @@ class Source(NamedTuple):
     size: int
     names_at: int
     names_size: int
+    is_complete: bool
 
 
 class Symbols:
@@ -44,18 +46,24 @@ class Symbols:
         self._sources = tuple(sources)
         heads, starts, sizes = array("Q"), array("Q"), array("Q")
         self._ends = []  # of the tables in these
+        kept: list[int] = []
         for source in self._sources:
             words = array("Q", _content(source))
+            first = len(heads)
             heads += words[::3]
             starts += words[1::3]
             sizes += words[2::3]
             self._ends.append(len(heads))
-        # The first word: name's offset, type and binding, visibility, section. Only defined functions count.
-        kept = [
-            number
-            for number, head in enumerate(heads)
-            if head >> 32 & 15 in _FUNCTIONS and 0 < head >> 48 < _RESERVED_SECTIONS and starts[number]
-        ]
+            # The first word: name's offset, type and binding, visibility, section. Only defined functions count.
+            # Without local functions it is unknown where one without a size ends: _init would get all that is behind it.
+            kept += [
+                number
+                for number, head in enumerate(heads[first:], first)
+                if head >> 32 & 15 in _FUNCTIONS
+                and 0 < head >> 48 < _RESERVED_SECTIONS
+                and starts[number]
+                and (source.is_complete or sizes[number])
+            ]
         kept.sort(key=starts.__getitem__)
         self._numbers = array("I", kept)
         self._starts = array("Q", [starts[number] for number in kept])
@@ -74,9 +82,10 @@ class Symbols:
                 break
             start = self._starts[end - 1]
             begin = bisect_left(self._starts, start, 0, end)
-            sized = [at for at in range(begin, end)[:_MOST_NAMES] if address < start + self._sizes[at]]
-            if sized or start == nearest:
-                found = self._best(sized or [at for at in range(begin, end)[:_MOST_NAMES] if not self._sizes[at]])
+            group = range(begin, end)[:_MOST_NAMES]
+            sized = [at for at in group if address < start + self._sizes[at]]
+            if sized or (start == nearest and address < start + _UNSIZED_BYTES):
+                found = self._best(sized or [at for at in group if not self._sizes[at]])
                 if found is not None:
                     return found
             end = begin
@@ -140,7 +149,7 @@ def _section_source(image: ElfFile, kind: int) -> Source | None:
     if section is None:
         return None
     strings = sections[section.link]
-    return Source(image.read_at, section.offset, section.size, strings.offset, strings.size)
+    return Source(image.read_at, section.offset, section.size, strings.offset, strings.size, kind == SYMTAB)
 
 
 def _content(source: Source) -> bytes:
@@ -170,4 +179,4 @@ def _dynamic_source(image: ElfFile) -> Iterator[Source]:
     shift = image.bias if symbols_at >= image.bias else 0  # the dynamic linker has made them absolute
     symbols_at, names_at = symbols_at - shift, names_at - shift
     if 0 < symbols_at < names_at:
-        yield Source(image.read, symbols_at, names_at - symbols_at, names_at, size)
+        yield Source(image.read, symbols_at, names_at - symbols_at, names_at, size, is_complete=False)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _KEPT = frozenset((RBX, RBP, RSP, R12, R13, R14, R15))  # a function gives them back as they were
 _CALLER_SAVED = tuple(number for number in range(PC) if number not in _KEPT)
-# Where threads begin, in code without call frame information (musl, Go).
+# Where threads begin, in code that does not say so (musl, Go).
 _ROOTS = frozenset(
     ("_start", "_start_c", "clone", "__clone", "clone3", "__clone3", "thread_start", "runtime.goexit", "runtime.goexit.abi0",
      "runtime.mstart", "runtime.mstart.abi0", "runtime.rt0_go", "runtime.rt0_go.abi0", "runtime.clone", "runtime.clone.abi0")
@@ -101,18 +101,17 @@ class NativeUnwinder:
         frame = Frame(name, "native")
         module = self._modules.find(at)
         rule = module.rule(at) if module is not None else None
-        if rule is None:
-            return _other(frame, lambda cursor: self._without_rule(cursor, name))
-        return _simple(frame, rule) or _other(frame, lambda cursor: _by_rule(cursor, rule))
+        step = self._by_pointers if rule is None else lambda cursor: _by_rule(cursor, rule)
+        if name in _ROOTS:
+            return _other(frame, lambda cursor: step(cursor) if cursor.signalled else cursor.stop("root"))
+        return (None if rule is None else _simple(frame, rule)) or _other(frame, step)
 
-    def _without_rule(self, cursor: Cursor, name: str) -> bool:
+    def _by_pointers(self, cursor: Cursor) -> bool:
         """Go on by the return address on top of the stack, in a leaf function, or by the frame pointer."""
         registers = cursor.registers
         sp, bp = registers[RSP], registers[RBP]
         if sp is None:
             return cursor.stop("rule")
-        if not cursor.signalled and name in _ROOTS:
-            return cursor.stop("root")
         if cursor.signalled and self._is_return(cursor.word(sp)):
             return _returned(cursor, cursor.word(sp) or 0, sp + 8, bp)
         if bp is None or bp < sp or bp % 8:

@@ -63,6 +63,12 @@ class NMethod:
         self._pcs, self._decode = [desc[0] for desc in descs], [desc[1] for desc in descs]
         self._scopes, self._metadata = scopes, metadata
 
+    def describes(self, pc: int) -> bool:
+        """Whether the tables have exactly this pc: a return address, a poll in a loop, or where an exception is thrown."""
+        offset = pc - self.blob.begin
+        at = bisect_left(self._pcs, offset)
+        return at < len(self._pcs) and self._pcs[at] == offset
+
     def scopes(
         self, pc: int, is_return: bool, codings: Codings, pointer: Callable[[int], int | None]
     ) -> list[tuple[int, int]]:

@@ -125,9 +125,9 @@ class CodeIndex:
         if found is None:
             return False
         blob, nmethod = found
-        if nmethod is not None and pc in nmethod.deopt_pcs:
-            return True
-        return self.follows_call(pc) or (nmethod is None and is_continuation(blob))
+        if nmethod is not None:
+            return pc in nmethod.deopt_pcs or nmethod.describes(pc) or self.follows_call(pc)
+        return is_continuation(blob) or self.follows_call(pc)
 
     def follows_call(self, pc: int) -> bool:
         """Whether a call precedes the pc."""

@@ -118,7 +118,7 @@ class JavaUnwinder:
             return self._leaf(blob, nmethod, pc)
         if pc in nmethod.deopt_pcs:
             return Code((), nmethod.orig_pc_at, self._step_deoptimized, blob=blob)
-        if not self.index.follows_call(pc) or blob.frame_bytes < _SMALLEST_FRAME:
+        if not self.index.is_return(pc) or blob.frame_bytes < _SMALLEST_FRAME:
             return Code((), 0, self._step_unknown)
         return Code(self.index.frames(nmethod, pc, is_leaf=False), blob.frame_bytes)
 

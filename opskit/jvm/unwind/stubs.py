@@ -29,7 +29,6 @@ _FRAMELESS = ("adapter", "vtable", "inlinecache")  # in the names of blobs that 
 _FRAMED = (b"\x55\x48\x8b\xec", b"\x55\x48\x89\xe5")  # push rbp; mov rbp, rsp
 _POP_RBP, _RET = b"\x5d", b"\xc3"
 _SMALLEST_FRAME = 16
-_SAFEPOINT = "safepoint"  # in the names of the stubs that polls end in
 
 
 class _Return(NamedTuple):
@@ -74,23 +73,11 @@ class Stubs:
         cursor.frames += code.frames
         sp, leaf = cursor.registers[RSP] or 0, cursor.signalled
         found = self._find_return(cursor, list(self._places(cursor, code.size)), code.blob)
-        if found is None and code.blob is not None and _SAFEPOINT in code.blob.name.lower():
-            return self._step_poll(cursor, sp + code.size)
         if found is None:
             return cursor.stop("dump" if cursor.is_beyond(sp + max(code.size, 8) - 8) else "torn")
         return_to(cursor, found.pc, found.at + 8, found.link)
         # The interpreter's registers are still those of the sample: it may be at a method's entry.
         cursor.signalled = leaf and self._index.is_interpreter(found.pc)
-        return True
-
-    def _step_poll(self, cursor: Cursor, above: int) -> bool:
-        """A poll in a loop stopped the thread: the stub returns to that very instruction, which follows no call."""
-        pc = cursor.word(above - 8)
-        found = self._index.find(pc) if pc is not None and not self._index.is_interpreter(pc) else None
-        if pc is None or found is None or found[1] is None:
-            return cursor.stop("dump" if pc is None and cursor.is_beyond(above - 8) else "torn")
-        return_to(cursor, pc, above, cursor.word(above - 16))
-        cursor.signalled = True
         return True
 
     def step_frameless(self, cursor: Cursor, code: Code) -> bool:

@@ -55,6 +55,7 @@ def test_source_and_class_belong_together(tmp_path):
         jvms.SOURCE,
         jvms.SOURCE.with_name("Leaks.java"),
         jvms.SOURCE.with_name("Virtual.java"),
+        jvms.SOURCE.with_name("Chains.java"),
     )
     made = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     kept = {file.name: file.read_bytes() for file in jvms.CLASSES.iterdir()}

@@ -1,31 +1,57 @@
-"""Names of generated code that belongs to no Java method."""
+"""Generated code that belongs to no Java method: its names and frames."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
-from opskit.jvm.unwind.instructions import CALL_BYTES, follows_call
+from opskit.jvm.unwind.code_index import return_to
 from opskit.proc.memory import u64
-from opskit.proc.unwind.cursor import Frame
+from opskit.proc.unwind.cursor import PC, R13, RBP, RSP, Frame
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from opskit.jvm.memory.code_cache import CodeBlob
     from opskit.jvm.memory.vmstructs import VmStructs
-    from opskit.proc.memory import Memory
+    from opskit.jvm.unwind.code_index import CodeIndex
+    from opskit.jvm.unwind.instructions import FrameState
+    from opskit.jvm.unwind.java import Code
+    from opskit.proc.unwind.cursor import Cursor
 
-_LIBJVM_BYTES = 64 << 20
 _ROUTINES = "StubRoutines"
 _NOT_CODE = ("_table", "_count", "_return_address")
+_LONGEST_FRAME = 4096
+_FRAMELESS = ("adapter", "vtable", "inlinecache")  # in the names of blobs that jump to a method
+
+
+_FRAMED = (b"\x55\x48\x8b\xec", b"\x55\x48\x89\xe5")  # push rbp; mov rbp, rsp
+_POP_RBP, _RET = b"\x5d", b"\xc3"
+_SMALLEST_FRAME = 16
+
+
+class _Return(NamedTuple):
+    """A return address, where it is on the stack, the caller's rbp, and how far the frame is built if it is the right one."""
+
+    pc: int
+    at: int
+    link: int | None
+    state: FrameState
+
+
+def is_frameless(blob: CodeBlob) -> bool:
+    """Whether the blob jumps to a method, and has no frame of its own."""
+    return any(word in blob.name.lower() for word in _FRAMELESS)
 
 
 class Stubs:
     """The stubs of one JVM."""
 
-    def __init__(self, structs: VmStructs, memory: Memory) -> None:
-        self.memory, self._libjvm = memory, structs.libjvm
+    def __init__(self, structs: VmStructs, index: CodeIndex) -> None:
+        self._index = index
         found = {
-            u64(memory, field.at) or 0: name.lstrip("_")
+            u64(index.memory, field.at) or 0: name.lstrip("_")
             for (owner, name), field in structs.fields.items()
             if owner == _ROUTINES and field.is_static and not any(word in name for word in _NOT_CODE)
         }
@@ -42,7 +68,81 @@ class Stubs:
             return self._names[at]
         return blob.name or "[stub]"
 
-    def is_native_return(self, pc: int) -> bool:
-        """Whether a call in libjvm precedes the pc."""
-        near = self._libjvm <= pc < self._libjvm + _LIBJVM_BYTES
-        return near and follows_call(self.memory.read(pc - CALL_BYTES, CALL_BYTES))
+    def step(self, cursor: Cursor, code: Code) -> bool:
+        """A stub: with a frame of a known size, with none, with one at rbp, or one whose end only a call of the stub tells."""
+        cursor.frames += code.frames
+        sp, leaf = cursor.registers[RSP] or 0, cursor.signalled
+        found = self._find_return(cursor, list(self._places(cursor, code.size)), code.blob)
+        if found is None:
+            return cursor.stop("dump" if cursor.is_beyond(sp + max(code.size, 8) - 8) else "torn")
+        return_to(cursor, found.pc, found.at + 8, found.link)
+        # The interpreter's registers are still those of the sample: it may be at a method's entry.
+        cursor.signalled = leaf and self._index.is_interpreter(found.pc)
+        return True
+
+    def step_frameless(self, cursor: Cursor, code: Code) -> bool:
+        """An adapter or a stub on the way from a call to a method. An adapter may have moved the stack pointer, kept in r13."""
+        sp, r13 = cursor.registers[RSP] or 0, cursor.registers[R13] or 0
+        moved = [r13] if sp < r13 <= sp + _LONGEST_FRAME and r13 & 7 == 0 else []
+        found = [
+            (pc, sender)
+            for at, senders in ((sp, [sp + 8, *moved]), (r13 - 8, moved))
+            for pc in (cursor.word(at),)
+            for sender in senders
+            if pc is not None and self._index.is_return(pc)
+        ]
+        if not found or not cursor.signalled:
+            return cursor.stop("torn")
+        cursor.frames += code.frames
+        pc, sender = next((each for each in found if self._has_caller(cursor, *each)), found[0])
+        return return_to(cursor, pc, sender, cursor.registers[RBP])
+
+    def _has_caller(self, cursor: Cursor, pc: int, sp: int) -> bool:
+        """Whether the compiled frame that begins at sp ends with a return address."""
+        found = None if self._index.is_interpreter(pc) else self._index.find(pc)
+        return found is not None and self._index.is_return(cursor.word(sp + found[0].frame_bytes - 8))
+
+    def _places(self, cursor: Cursor, size: int) -> Iterator[_Return]:
+        """The words that may be the stub's return address."""
+        sp, bp = cursor.registers[RSP] or 0, cursor.registers[RBP] or 0
+        places: list[tuple[FrameState, int, int | None]] = []
+        if cursor.signalled:
+            places += [("returning", sp, bp), ("pushed", sp + 8, cursor.word(sp))]
+        if size >= _SMALLEST_FRAME:
+            places.append(("built", sp + size - 8, cursor.word(sp + size - 16)))
+        if sp <= bp <= sp + _LONGEST_FRAME and bp & 7 == 0:
+            places.append(("unsaved", bp + 8, cursor.word(bp)))
+        for state, at, link in places:
+            pc = cursor.word(at)
+            if pc is not None:
+                yield _Return(pc, at, link, state)
+
+    def _find_return(self, cursor: Cursor, places: Sequence[_Return], blob: CodeBlob | None) -> _Return | None:
+        """The return address. The best proof is a call of this very stub before the pc, and that its frame fits."""
+        leaf_pc = cursor.registers[PC] or 0
+        returns = [each for each in places if self._index.is_return(each.pc)]
+        if returns:
+            return max(returns, key=lambda each: self._proof(each, blob, leaf_pc))
+        sp, bp = cursor.registers[RSP] or 0, cursor.registers[RBP]
+        for at in range(sp + 16, sp + _LONGEST_FRAME, 8):
+            pc = cursor.word(at)
+            if pc is None:
+                break
+            if self._index.is_return(pc) and self._index.called_stub(pc, blob, leaf_pc):
+                return _Return(pc, at, bp, "built")
+        return next((each for each in places if self._index.is_libjvm_return(each.pc)), None)
+
+    def _proof(self, found: _Return, blob: CodeBlob | None, leaf_pc: int) -> tuple[int, int, bool]:
+        """How well a return address is proven; more is better."""
+        target = self._index.called_stub(found.pc, blob, leaf_pc)
+        fits = target and self._state(target, leaf_pc) in ("built", found.state)
+        return target if fits else 0, target, self._index.follows_call(found.pc)
+
+    def _state(self, begin: int, leaf_pc: int) -> FrameState:
+        """How far the frame of the stub that begins there is built: `unsaved`, it is at rbp; `built`: it has no such frame."""
+        head, at_pc = self._index.memory.read(begin, 4), self._index.memory.read(leaf_pc, 1)
+        if head not in _FRAMED:
+            return "built"
+        if leaf_pc == begin or at_pc == _RET:
+            return "returning"
+        return "pushed" if leaf_pc == begin + 1 or at_pc == _POP_RBP else "unsaved"

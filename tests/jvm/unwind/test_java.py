@@ -1,0 +1,168 @@
+"""Java frames of real JVMs: tests/java/Chains.java has threads whose stacks are known, in all kinds of generated code."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from pathlib import Path
+
+import jvms
+import pytest
+
+from opskit.errors import NotSupported
+from opskit.jvm.attach.client import AttachClient
+from opskit.jvm.unwind.java import java_unwinder
+from opskit.proc.fs import ProcFS
+from opskit.proc.kernel.cpu_samples import CpuSampler
+from opskit.proc.memory import ProcessMemory
+from opskit.proc.unwind.modules import Modules
+from opskit.proc.unwind.native import NativeUnwinder
+from opskit.proc.unwind.walk import walk
+
+METHODS = (
+    "spin", "recurse", "throwing", "copying", "checksum", "encrypt", "handle", "megamorphic", "nanotime", "natives",
+    "locking", "mathematics", "initialize",
+)  # fmt: skip
+# Precise tables, and no inlining into Chains.middle, where C2 would mix all methods.
+PRECISE = (
+    "-XX:+UnlockDiagnosticVMOptions", "-XX:+UnlockExperimentalVMOptions", "-XX:+DebugNonSafepoints", "-XX:CompileCommand=quiet",
+    *(f"-XX:CompileCommand=dontinline,Chains.{name}" for name in METHODS),
+)  # fmt: skip
+SECOND = {11: "-Xint", 17: "-XX:TieredStopAtLevel=1", 21: "-XX:-TieredCompilation", 25: "-XX:+UseZGC"}
+_NUMBER = "/0x[0-9a-f]+"  # of a class made at run time; JDK 11 does not have it in the class's name
+STACK_BYTES = 32 << 10  # interpreted frames are large
+LEVELS = {"c1": {1, 2, 3}, "compiled": {0, 4}}
+
+
+@pytest.fixture
+def chains(root_only):
+    """Start threads by the names of their methods; stopped after the test."""
+    started = []
+
+    def start(*names, version, options=()):
+        command = [jvms.java(version), "-Xmx256m", *options, "-cp", jvms.classes(), "Chains", *names]
+        started.append(jvms.run(command))
+        return started[-1]
+
+    yield start
+    for jvm in started:
+        jvm.stop()
+
+
+class Profiler:
+    """Samples a JVM, and walks each sample."""
+
+    def __init__(self, pid):
+        fs = ProcFS()
+        self.pid, self.memory = pid, ProcessMemory(fs, pid)
+        self.java = java_unwinder(fs, pid, self.memory)
+        self.modules = Modules(fs, pid, self.memory)
+        self.unwinders = [self.java, NativeUnwinder(self.modules)]
+
+    def run(self, seconds, hz=397):
+        """The thread's name and stack of each sample."""
+        found = []
+        with CpuSampler(ProcFS(), self.pid, hz, STACK_BYTES) as sampler:
+            end = time.monotonic() + seconds
+            while time.monotonic() < end:
+                time.sleep(sampler.pause_s)
+                for each in (self.memory, self.java, self.modules):
+                    each.forget()
+                found += [(each.tid, walk(each.registers, each.stack, self.unwinders)) for each in sampler.drain()]
+        names = {
+            int(task.name): (task / "comm").read_text().strip() for task in Path(f"/proc/{self.pid}/task").iterdir()
+        }
+        return [(names.get(tid), stack) for tid, stack in found]
+
+
+def is_exact(name, stack):
+    """Whether the program's own frames are the chain that the thread has."""
+    java = [frame.name for frame in stack.frames if frame.kind not in ("native", "kernel", "stub")]
+    own = [frame for frame in java if frame.startswith("Chains.")]
+    if (
+        java[-1] != "java.lang.Thread.run"
+        or own[-1] != "Chains.lambda$main$0"
+        or own[-2:-1] not in ([], ["Chains.outer"])
+    ):
+        return False
+    own = own[:-2]
+    if own[-1:] != ["Chains.middle"]:
+        return not own
+    inner = {"initialize": {"Chains.spin", "Chains$Initialized.<clinit>"}}.get(name, {f"Chains.{name}"})
+    return not own[:-1] or own[-2] in inner
+
+
+def check(found):
+    """Nearly all stacks are whole, and these are exact."""
+    ends = Counter(stack.end for name, stack in found if name in METHODS and stack.end != "none")
+    assert ends["root"] >= 0.95 * sum(ends.values()), ends
+    whole = [(name, stack) for name, stack in found if name in METHODS and stack.end == "root"]
+    assert {name for name, _ in whole} == set(METHODS)
+    wrong = [(name, [frame.name for frame in stack.frames]) for name, stack in whole if not is_exact(name, stack)]
+    assert len(wrong) <= len(whole) // 100, wrong[:3]
+    return whole
+
+
+def test_stacks_are_those_of_the_program(chains, jvm_version):
+    """Interpreted, C1, C2, inlined and native code, stubs, exceptions and class initializers, from the program's start on."""
+    jvm = chains(*METHODS, version=jvm_version, options=PRECISE)
+    whole = check(Profiler(jvm.pid).run(1.6))
+    kinds = {frame.kind for _, stack in whole for frame in stack.frames}
+    assert kinds >= {"interpreted", "compiled", "inlined", "stub", "native"}
+    deepest = max((stack for name, stack in whole if name == "recurse"), key=lambda stack: len(stack.frames))
+    assert sum(frame.name == "Chains.recurse" for frame in deepest.frames) == 100
+    lines = {frame.line for name, stack in whole for frame in stack.frames if frame.name == "Chains.spin"}
+    assert any(_source_line("value = step(value + round)") == line for line in lines), lines
+    assert {frame.source for _, stack in whole for frame in stack.frames if frame.name == "Chains.middle"} == {
+        "Chains.java"
+    }
+
+
+def test_stacks_in_other_modes(chains, jvm_version):
+    """The interpreter alone, C1 alone, C2 alone, and another collector, each in one version."""
+    jvm = chains(*METHODS, version=jvm_version, options=(*PRECISE, SECOND[jvm_version]))
+    whole = check(Profiler(jvm.pid).run(1.2))
+    kinds = Counter(frame.kind for _, stack in whole for frame in stack.frames)
+    expected = {11: {"compiled": 0, "c1": 0, "inlined": 0}, 17: {}, 21: {"c1": 0}, 25: {}}[jvm_version]
+    assert {kind: kinds[kind] for kind in expected} == expected
+
+
+def test_the_code_cache_has_what_the_jvm_lists(chains, jvm_version):
+    """Compiler.codelist names the same methods, levels and addresses."""
+    jvm = chains("handle", "throwing", version=jvm_version)
+    java = Profiler(jvm.pid).java
+    listed = re.findall(
+        r"^(\d+) (-?\d+) \d+ (\S+?)\(\S* \[0x(\w+), 0x(\w+) - 0x(\w+)\]",
+        AttachClient(ProcFS(), jvm.pid).jcmd("Compiler.codelist"),
+        re.MULTILINE,
+    )
+    assert len(listed) > 20
+    same = 0
+    for _, level, name, header, begin, end in listed:
+        found = java.index.find((int(begin, 16) + int(end, 16)) // 2)
+        if found is None or found[0].header != int(header, 16):
+            continue  # compiled again meanwhile
+        blob, nmethod = found
+        assert (blob.begin, blob.end) == (int(begin, 16), int(end, 16))
+        (*_, frame) = java.index.frames(nmethod, blob.begin, is_leaf=True)
+        assert re.sub(_NUMBER, "", frame.name) == re.sub(_NUMBER, "", name)
+        assert int(level) in LEVELS[frame.kind]
+        same += 1
+    assert same >= 0.9 * len(listed)
+
+
+def test_other_processes(tmp_path):
+    """A process without libjvm has no Java frames; OpenJ9, whose libjvm.so only starts it, is not supported."""
+    maps = "7f0000000000-7f0000001000 r-xp 00000000 08:01 1 /opt/j9/lib/{}.so\n"
+    for pid, libraries in ((7, ("libc",)), (8, ("server/libjvm", "default/libj9vm29"))):
+        (tmp_path / str(pid)).mkdir()
+        (tmp_path / str(pid) / "maps").write_text("".join(map(maps.format, libraries)))
+    assert java_unwinder(ProcFS(str(tmp_path)), 7, None) is None
+    with pytest.raises(NotSupported, match="OpenJ9"):
+        java_unwinder(ProcFS(str(tmp_path)), 8, None)
+
+
+def _source_line(text):
+    lines = jvms.SOURCE.with_name("Chains.java").read_text().splitlines()
+    return next(number for number, line in enumerate(lines, 1) if text in line)

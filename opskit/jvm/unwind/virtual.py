@@ -162,7 +162,7 @@ class VirtualThreads:
     def _continuation(self, cursor: Cursor, link: int) -> int:
         """The Continuation whose entry is below the link of enterSpecial's frame; 0: none could be read."""
         for below in _ENTRY_BELOW_LINK:
-            found = cursor.word(link - below)
+            found = self._objects.moved(cursor.word(link - below) or 0)
             if found and self._objects.is_a(found, _CONTINUATION):
                 return found
         return 0

@@ -18,7 +18,12 @@ from typing import NamedTuple
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "cpu_samples"
 JDKS = (11, 17, 21, 25)
-MODES = {11: ("platform=2",), 17: ("platform=2",), 21: ("platform=1", "lazy=1", "flat=1"), 25: ("platform=1", "lazy=1", "flat=1")}
+MODES = {
+    11: ("platform=2",),
+    17: ("platform=2",),
+    21: ("platform=1", "lazy=1", "flat=1"),
+    25: ("platform=1", "lazy=1", "flat=1"),
+}
 OPTIONS = ("-Xmx400m", "-Xmn300m", "-XX:+UseSerialGC")
 HZ, MOST_STACKS, WARM_UP_S, SECONDS = 997, 64, 3.0, 0.5
 FLAGS = ("DebugNonSafepoints", "PreserveFramePointer", "MaxHeapSize", "UseCompressedOops", "OnError")
@@ -183,9 +188,7 @@ def record(version: int) -> Recording:
     from opskit.proc.memory import ProcessMemory, RecordedMemory
 
     fs = Host.at(None, None).fs
-    jvm = jvms.run(
-        ["env", "-i", jvms.java(version), *OPTIONS, "-cp", jvms.classes(), "Virtual", *MODES[version]]
-    )
+    jvm = jvms.run(["env", "-i", jvms.java(version), *OPTIONS, "-cp", jvms.classes(), "Virtual", *MODES[version]])
     try:
         live = ProcessMemory(fs, jvm.pid)
         fields, sizes, constants, libjvm = read_vmstructs(fs, jvm.pid, live)
@@ -203,7 +206,9 @@ def record(version: int) -> Recording:
     finally:
         jvm.stop()
     structs = tuple(part.kept() for part in seen[:3])
-    recording = Recording((*structs, libjvm), {number: bytes(page) for number, page in memory.pages.items()}, samples, flags)
+    recording = Recording(
+        (*structs, libjvm), {number: bytes(page) for number, page in memory.pages.items()}, samples, flags
+    )
     replayed = Unwinding(structs_of(recording), RecordedMemory(recording.pages))
     for sample in samples:
         stack = replayed.walk(sample.registers, sample.stack)
@@ -268,7 +273,9 @@ def main() -> None:
         path = FIXTURES / f"jdk-{version}.xz"
         path.write_bytes(lzma.compress(data, preset=9 | lzma.PRESET_EXTREME))
         ends = [sample.end for sample in recording.samples]
-        print(path.name, path.stat().st_size, len(data), len(recording.pages), {end: ends.count(end) for end in set(ends)})
+        print(
+            path.name, path.stat().st_size, len(data), len(recording.pages), {end: ends.count(end) for end in set(ends)}
+        )
 
 
 if __name__ == "__main__":

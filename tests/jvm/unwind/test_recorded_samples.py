@@ -17,7 +17,21 @@ PAGE = 4096
 MEMORIES, SAMPLES_EACH = 2_500, 10
 MOST_READS, MOST_FRAMES = 60_000, 4096
 SECRET = re.compile(rb"/(home|root|work|usr|opt|tmp|var)/|PATH=|USER=|HOME=|LOGNAME|hostname", re.IGNORECASE)
-INTERESTING = (0, 1, 7, 8, 0xFF, 0xFFFF, 1 << 31, (1 << 32) - 1, 1 << 47, (1 << 63) - 1, 1 << 63, (1 << 64) - 1, (1 << 64) - 8)
+INTERESTING = (
+    0,
+    1,
+    7,
+    8,
+    0xFF,
+    0xFFFF,
+    1 << 31,
+    (1 << 32) - 1,
+    1 << 47,
+    (1 << 63) - 1,
+    1 << 63,
+    (1 << 64) - 1,
+    (1 << 64) - 8,
+)
 
 
 class BoundedMemory(RecordedMemory):
@@ -61,7 +75,9 @@ def test_the_recordings_show_what_they_are_for(recording):
     assert {sample.end for sample in recording.samples} == {"rule"}  # native code, whose libraries are not recorded
     assert any((sample.thread or "").startswith("a platform thread with a long name: ") for sample in recording.samples)
     if ("JavaThread", "_vthread") in recording.structs[0]:
-        lazy = [sample for sample in recording.samples if any(name == "Virtual.sleepAndBurn" for name, *_ in sample.frames)]
+        lazy = [
+            sample for sample in recording.samples if any(name == "Virtual.sleepAndBurn" for name, *_ in sample.frames)
+        ]
         names = [[name for name, *_ in sample.frames] for sample in lazy]
         assert all(sample.virtual for sample in lazy)
         assert any(each.count("Virtual.first") == each.count("Virtual.second") + 1 == 36 for each in names)

@@ -1,13 +1,16 @@
 import java.lang.reflect.Method;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 
 /**
  * java Virtual [MODE=N]...: N virtual threads each that burn CPU time on deep stacks, on JDK 21 and later. Prints READY; ends with its input.
  *
  * lazy=N: recurse, then sleep and burn in turn: the frames below the sleep stay in the heap. named=N: the same with names. flat=N: burn
  * without ever sleeping. nested=N: burn as deep, from a frame that returned through the barrier. yield=N: sleep only. paths=N: take one
- * of two ways down to the same method, which sleeps, and then burns in a method of that way.
+ * of two ways down to the same method, which sleeps, and then burns in a method of that way. platform=N: platform threads, on any JDK,
+ * with inlined methods, maps, strings, natives and recursion.
  */
 public final class Virtual {
     static final List<Object> KEPT = new ArrayList<>();
@@ -23,6 +26,7 @@ public final class Virtual {
                 case "flat": each(count, null, () -> burnForever()); break;
                 case "nested": each(count, null, () -> unwinding(90)); break;
                 case "paths": each(count, null, () -> paths()); break;
+                case "platform": platform(count); break;
                 case "yield": each(count, null, () -> sleepForever()); break;
                 default: throw new IllegalArgumentException(argument);
             }
@@ -96,6 +100,29 @@ public final class Virtual {
 
     static long burnRight() {
         return burn(3_000_000L) + 2;
+    }
+
+    static void platform(int count) {
+        for (int i = 0; i < count; i++) {
+            Thread thread = new Thread(Virtual::mixture, "a platform thread with a long name: " + i);
+            thread.setDaemon(true);
+            thread.start();
+        }
+    }
+
+    static void mixture() {
+        Map<String, Integer> words = new HashMap<>();
+        for (int turn = 0; ; turn++) {
+            words.merge("word " + turn % 1000, 1, Integer::sum);
+            sink += down(turn % 40) + words.values().stream().mapToInt(each -> each & 7).sum();
+            if (turn % 64 == 0) {
+                words.clear();
+            }
+        }
+    }
+
+    static long down(int depth) {
+        return depth == 0 ? System.nanoTime() & 1 : down(depth - 1) + new StringBuilder("x").append(depth).length();
     }
 
     static void burnForever() {

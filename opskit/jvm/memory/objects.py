@@ -27,6 +27,7 @@ _KLASS_SHIFT = 42  # of the class in a compact header, where the table has no ma
 _FORWARDED, _LOCK_BITS = 3, 3  # of a mark: a collector has moved the object to the rest of the word
 _REMAPPED, _REMAPPED_AT = 0xF, 12  # generational ZGC: one of four bits; the address begins above it
 _LONGEST_STRING = 1 << 16
+_MOST_MOVES = 8
 _LATIN1 = 0
 _ALIGNMENT, _ADDRESSES = 8, 1 << 48
 
@@ -79,6 +80,16 @@ class Objects:
             narrow, (base, shift) = self._narrow_klass(address), self._klasses
             return base + (narrow << shift) if narrow else 0
         return u64(self.memory, address + _KLASS_AT) or 0
+
+    def moved(self, address: int) -> int:
+        """Where a collector has moved an object to that was at this address before; the address itself where it has not."""
+        for _ in range(_MOST_MOVES):
+            mark = u64(self.memory, address) or 0
+            target = mark & ~_LOCK_BITS
+            if mark & _LOCK_BITS != _FORWARDED or not self._is_address(target) or not self.klass(target):
+                break
+            address = target
+        return address
 
     def class_name(self, address: int) -> str | None:
         """The name of an object's class, `java/lang/String`; None where no object is."""

@@ -162,7 +162,7 @@ class VirtualThreads:
     def _continuation(self, cursor: Cursor, link: int) -> int:
         """The Continuation whose entry is below the link of enterSpecial's frame; 0: none could be read."""
         for below in _ENTRY_BELOW_LINK:
-            found = cursor.word(link - below)
+            found = self._objects.moved(cursor.word(link - below) or 0)
             if found and self._objects.is_a(found, _CONTINUATION):
                 return found
         return 0
@@ -190,14 +190,17 @@ class VirtualThreads:
         chunk = self._chunk(tail)
         if chunk is None:
             return None
-        walks = (self._frames(chunk, sp) for sp in self._places(chunk, callee))
-        found = next((frames for frames in walks if frames), None)
+        found = next(
+            (frames for sp in self._places(chunk, callee) if (frames := self._frames(chunk, sp)) is not None), None
+        )
         for _ in range(_MOST_CHUNKS):
-            if found is None or chunk is None or not chunk.parent:
+            if found is None or not chunk.parent:
                 return found
-            chunk = self._chunk(chunk.parent)
-            older = self._frames(chunk, chunk.sp) if chunk is not None and chunk.sp < chunk.bottom else ()
-            found = found + older if older is not None else None
+            older = self._chunk(chunk.parent)
+            frames = None if older is None else self._frames(older, older.sp)
+            if older is None or frames is None:
+                return None
+            chunk, found = older, found + frames
         return None
 
     def _chunk(self, address: int) -> _Chunk | None:
@@ -227,7 +230,7 @@ class VirtualThreads:
             return None
         low, high = self._java.low, self._java.high
         returns = {
-            at: word for at, (word,) in enumerate(_WORD.iter_unpack(words), 1) if low <= word < high and at < bottom
+            at: word for at, (word,) in enumerate(_WORD.iter_unpack(words), 1) if low <= word < high and at <= bottom
         }
         compiled = dict(self._compiled(returns))
         return _Chunk(begin, words, sp, bottom, objects.get(address, "parent"), tuple(returns), compiled)

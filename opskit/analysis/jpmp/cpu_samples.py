@@ -90,7 +90,7 @@ class _Weigher:
         self._each_ms = {tid: self._ms_of(tid, count) for tid, count in met.items()}
         self._groups: dict[tuple[tuple[str, ...], str | None], _Group] = {}
         self._written: dict[Frame, str] = {}
-        self._names = {tid: thread.name or f"thread {tid}" for tid, thread in profile.threads.items()}
+        self._names = {tid: full_name(thread.name) or f"thread {tid}" for tid, thread in profile.threads.items()}
 
     def _ms_of(self, tid: int, samples: int) -> float:
         """CPU ms that each sample of the thread stands for."""
@@ -106,7 +106,7 @@ class _Weigher:
         name = self._names.get(key.tid) or f"thread {key.tid}"
         own = name if key.virtual is None else _virtual_name(key.virtual)
         if self._root is None:
-            roots = [vm_frame(full_name(name))] if not JAVA_KINDS.intersection(kinds) and is_of_vm(name) else []
+            roots = [vm_frame(name)] if not JAVA_KINDS.intersection(kinds) and is_of_vm(name) else []
         else:  # a virtual thread stands above its carrier
             roots = [each if self._root == "thread" else pool_of(each) for each in dict.fromkeys((own, name))]
         group = self._group((*names, *roots), None if key.virtual is None else pool_of(name))
@@ -123,7 +123,7 @@ class _Weigher:
             if tid in self._each_ms or not thread.cpu_ms:
                 continue
             name = self._names[tid]
-            self._unsampled(tid, name, vm_frame(full_name(name)) if is_of_vm(name) else NOT_SAMPLED, thread.cpu_ms)
+            self._unsampled(tid, name, vm_frame(name) if is_of_vm(name) else NOT_SAMPLED, thread.cpu_ms)
             known_ms += thread.cpu_ms
         rest_ms = (profile.cpu_ms or 0.0) - known_ms
         if rest_ms > max(_LEAST_MS, _LEAST_SHARE * (profile.cpu_ms or 0.0)):

@@ -49,7 +49,10 @@ class Share(NamedTuple):
 
 
 class Method(NamedTuple):
-    """A method or function: CPU ms in itself and with its callees, samples of both, and the pools of its threads (of both)."""
+    """A method or function: CPU ms in itself and with its callees, samples of both, and the pools of its threads (of both).
+
+    `height`: the fewest frames between it and a leaf.
+    """
 
     name: str
     kind: str
@@ -59,6 +62,7 @@ class Method(NamedTuple):
     total_samples: int
     self_pools: Mapping[str, int]
     total_pools: Mapping[str, int]
+    height: int
 
 
 class _Group:
@@ -228,18 +232,28 @@ def methods(stacks: Iterable[WeightedStack]) -> list[Method]:
             if kind == LABEL or name in met:
                 continue
             met.add(name)
-            sums = found.get(name) or found.setdefault(name, [0.0, 0.0, 0, 0])
+            sums = found.get(name) or found.setdefault(name, [0.0, 0.0, 0, 0, place])
             of = pools.get(name) or pools.setdefault(name, (Counter(), Counter()))
             kinds.setdefault(name, Counter())[kind] += stack.samples
             sums[1] += cpu_ms
             sums[3] += stack.samples
+            sums[4] = min(sums[4], place)
             of[1].update(stack.pools)
             if not place:
                 sums[0] += cpu_ms
                 sums[2] += stack.samples
                 of[0].update(stack.pools)
     made = [
-        Method(name, kinds[name].most_common(1)[0][0], sums[0], sums[1], round(sums[2]), round(sums[3]), *pools[name])
+        Method(
+            name,
+            kinds[name].most_common(1)[0][0],
+            sums[0],
+            sums[1],
+            round(sums[2]),
+            round(sums[3]),
+            *pools[name],
+            round(sums[4]),
+        )
         for name, sums in found.items()
     ]
     return sorted(made, key=lambda method: (-method.self_ms, -method.total_ms, method.name))
@@ -247,7 +261,7 @@ def methods(stacks: Iterable[WeightedStack]) -> list[Method]:
 
 def ranked(found: Sequence[Method], by: str) -> tuple[list[Method], list[Method]]:
     """The methods with enough samples, most CPU time first, and the others. `by`: "self" or "total"."""
-    of = sorted(found, key=lambda method: (-getattr(method, f"{by}_ms"), method.name))
+    of = sorted(found, key=lambda method: (-getattr(method, f"{by}_ms"), -method.height, method.name))
     met = [method for method in of if getattr(method, f"{by}_samples")]
     return (
         [method for method in met if getattr(method, f"{by}_samples") >= FEWEST],

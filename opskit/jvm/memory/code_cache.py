@@ -130,6 +130,6 @@ class CodeCache:
         if name is None:
             found = c_string(self.memory, address)
             name = found.decode("latin-1") if found else ""
-            if len(self._names) < 4096:  # noqa: PLR2004
+            if len(self._names) < 4096:
                 self._names[address] = name
         return name

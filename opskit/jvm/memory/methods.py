@@ -31,7 +31,9 @@ class Method:
 
     __slots__ = ("_bcis", "_lines", "begin", "end", "name", "source")
 
-    def __init__(self, name: str, source: str | None, bytecodes: tuple[int, int], lines: Sequence[tuple[int, int]]) -> None:
+    def __init__(
+        self, name: str, source: str | None, bytecodes: tuple[int, int], lines: Sequence[tuple[int, int]]
+    ) -> None:
         self.name, self.source = name, source
         self.begin, self.end = bytecodes
         self._bcis, self._lines = [bci for bci, _ in lines], [line for _, line in lines]
@@ -83,7 +85,7 @@ class Methods:
         return found
 
     def _read(self, address: int) -> Method | None:
-        if address & 7 or address < 4096:  # noqa: PLR2004
+        if address & 7 or address < 4096:
             return None
         const = u64(self.memory, address + self._const_at) or 0
         header = self.memory.read(const, self._const_bytes) if const and not const & 7 else b""
@@ -157,7 +159,7 @@ def lines_of(data: bytes, coding: Coding, code_size: int) -> list[tuple[int, int
         else:
             bcis, lines = byte >> _LINE_BITS, byte & ((1 << _LINE_BITS) - 1)
         bci, line = bci + bcis, line + lines
-        if not 0 <= bci < max(code_size, 1) or not 0 <= line <= 0xFFFF:  # noqa: PLR2004
+        if not 0 <= bci < max(code_size, 1) or not 0 <= line <= 0xFFFF:
             return None
         found.append((bci, line))
     return None

@@ -33,7 +33,18 @@ _C1_LEVELS = (1, 2, 3)
 class NMethod:
     """A compiled method. `identity`: what is compared to tell whether the memory still holds it."""
 
-    __slots__ = ("_decode", "_metadata", "_pcs", "_scopes", "blob", "deopt_pcs", "identity", "is_c1", "method", "orig_pc_at")
+    __slots__ = (
+        "_decode",
+        "_metadata",
+        "_pcs",
+        "_scopes",
+        "blob",
+        "deopt_pcs",
+        "identity",
+        "is_c1",
+        "method",
+        "orig_pc_at",
+    )
 
     def __init__(
         self, blob: CodeBlob, method: int, compile_id: int, level: int, deopt: tuple[tuple[int, ...], int]
@@ -116,7 +127,9 @@ class NMethods:
             self._relocation = scalar(structs, ("CodeBlob", "_relocation_size"))
         elif self._immutable is not None:  # JDK 23 and 24 count it from the data section
             self._metadata_base = scalar(structs, ("CodeBlob", "_data_offset"))
-        self._pcs_end = self._scopes_at if self._immutable is not None else scalar(structs, ("nmethod", "_dependencies_offset"))
+        self._pcs_end = (
+            self._scopes_at if self._immutable is not None else scalar(structs, ("nmethod", "_dependencies_offset"))
+        )
         self._deopt = [
             (found, is_offset)
             for found, is_offset in (
@@ -141,10 +154,7 @@ class NMethods:
     def is_same(self, nmethod: NMethod, blob: CodeBlob) -> bool:
         """Whether the blob, just read again, still is that compiled method."""
         data = self.memory.read(blob.header, self._bytes)
-        return (
-            len(data) == self._bytes
-            and (blob, self._method.of(data), self._compile_id.of(data)) == nmethod.identity
-        )
+        return len(data) == self._bytes and (blob, self._method.of(data), self._compile_id.of(data)) == nmethod.identity
 
     def _header(self, blob: CodeBlob, data: bytes) -> NMethod:
         deopt = tuple(self._deopt_pcs(blob, data)), self._orig_pc.of(data)

@@ -38,17 +38,17 @@ def follows_call(before: bytes) -> bool:
 def _is_call(operand: bytes, size: int) -> bool:
     """Whether it is the operand of an indirect call (FF /2) of so many bytes."""
     mode, field, base = operand[0] >> 6, operand[0] >> 3 & 7, operand[0] & 7
-    if field != 2:  # noqa: PLR2004
+    if field != 2:
         return False
-    if mode == 3:  # noqa: PLR2004
-        return size == 2  # noqa: PLR2004
-    displacement = 4 if mode == 2 or (mode == 0 and base == 5) else mode  # noqa: PLR2004
-    return size == 2 + (base == 4) + displacement  # noqa: PLR2004
+    if mode == 3:
+        return size == 2
+    displacement = 4 if mode == 2 or (mode == 0 and base == 5) else mode
+    return size == 2 + (base == 4) + displacement
 
 
 def call_target(before: bytes, pc: int) -> int | None:
     """The target of the direct call that ends at the pc."""
-    if len(before) < CALL_BYTES or before[-5] != 0xE8:  # noqa: PLR2004
+    if len(before) < CALL_BYTES or before[-5] != 0xE8:
         return None
     return pc + int.from_bytes(before[-4:], "little", signed=True)
 
@@ -56,7 +56,7 @@ def call_target(before: bytes, pc: int) -> int | None:
 def _sub_rsp(size: int) -> tuple[bytes, ...]:
     """The instructions that lower rsp by so much."""
     long = b"\x48\x81\xec" + size.to_bytes(4, "little")
-    return (b"\x48\x83\xec" + bytes((size,)), long) if size < 128 else (long,)  # noqa: PLR2004
+    return (b"\x48\x83\xec" + bytes((size,)), long) if size < 128 else (long,)
 
 
 def frame_state(head: bytes, around: bytes, offset: int, frame_bytes: int, frame_complete: int) -> FrameState:
@@ -64,7 +64,7 @@ def frame_state(head: bytes, around: bytes, offset: int, frame_bytes: int, frame
 
     `head`: the code up to where its frame is complete; `around`: the byte before the pc, then at least EPILOGUE_BYTES.
     """
-    if frame_bytes < 16:  # noqa: PLR2004
+    if frame_bytes < 16:
         return "returning"
     if offset < frame_complete:
         return _in_prologue(head, offset, frame_bytes)

@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from opskit.proc.unwind.cursor import Cursor, FrameKind
 
 _TWO_WORDS = Struct("<QQ").unpack_from
-_INTERPRETED = Struct("<10Q")  # from [rbp - 64] on: bcp (7 words in JDK 8), …, method, last sp, sender sp; rbp, return address
+_INTERPRETED = Struct(
+    "<10Q"
+)  # from [rbp - 64] on: bcp (7 words in JDK 8), …, method, last sp, sender sp; rbp, return address
 _BELOW_RBP = 64
 _CALL_STUB_WORDS = Struct("<6Q")  # from [rbp - 88] on: r15, r14, r13, r12, rbx, the JavaCallWrapper
 _BELOW_CALL_STUB = 88
@@ -143,7 +145,7 @@ class JavaUnwinder:
             return self._leaf(blob, nmethod, pc)
         if pc in nmethod.deopt_pcs:
             return _Code((), nmethod.orig_pc_at, self._step_deoptimized, blob=blob)
-        if not self._follows_call(pc) or blob.frame_bytes < 16:  # noqa: PLR2004
+        if not self._follows_call(pc) or blob.frame_bytes < 16:
             return _Code((), 0, self._step_unknown)
         return _Code(self._frames(nmethod, pc, is_leaf=False), blob.frame_bytes)
 
@@ -354,7 +356,7 @@ class JavaUnwinder:
         cursor.frames += code.frames
         sp, bp = cursor.registers[RSP] or 0, cursor.registers[RBP] or 0
         leaf, size = cursor.signalled, code.size
-        places = [(sp + size - 8, cursor.word(sp + size - 16))] if size >= 16 else []  # noqa: PLR2004
+        places = [(sp + size - 8, cursor.word(sp + size - 16))] if size >= 16 else []
         if leaf:
             places = [(sp, bp), (sp + 8, cursor.word(sp)), *places]
         if sp <= bp <= sp + _LONGEST_STUB_FRAME and bp & 7 == 0:
@@ -417,7 +419,9 @@ def java_unwinder(fs: ProcFS, pid: int, memory: ProcessMemory) -> JavaUnwinder |
     """The unwinder for a JVM; None where the process has no libjvm. Raises NotSupported for other JVMs and unknown layouts."""
     maps = fs.load(str, pid, "maps")
     if find_mapping(maps, "libj9vm", lambda _: True) is not None:
-        raise NotSupported("Eclipse OpenJ9 has no vmStructs table: only HotSpot's Java frames can be unwound from outside")
+        raise NotSupported(
+            "Eclipse OpenJ9 has no vmStructs table: only HotSpot's Java frames can be unwound from outside"
+        )
     if find_mapping(maps, "/libjvm.so", lambda _: True) is None:
         return None
     structs = read_vmstructs(fs, pid, memory)

@@ -94,7 +94,7 @@ def blocks(taken: CpuProfile, how: Weighing, profile: Profile, view: View) -> li
         if best:
             shown.append(Block(_columns(by, how.naming.full), best[:most], len(best), title, one_line=True))
     ordered = stacks.heaviest_first(_folded(profile.selected), "cpu_ms")
-    kept = [stack for stack in ordered if stack.samples >= FEWEST or not stack.samples]
+    kept = [stack for stack in ordered if stack.samples >= FEWEST or (not stack.samples and round(stack.cpu_ms or 0))]
     if kept:
         listing = _listing(taken, how, profile, view) if view.terminal else None
         columns = _stack_columns(taken, how, profile)

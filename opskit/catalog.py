@@ -26,6 +26,7 @@ COMMANDS = (
     Command("hsperf-check", "JVM", "Diagnose and repair why jstack or jps cannot reach a JVM."),
     Command("attach-check", "JVM", "The same as hsperf-check.", "hsperf_check", hidden=True),
     Command("jpmp", "JVM", "Profile a JVM's threads: stacks, CPU, locks, flame graphs."),
+    Command("profile", "JVM", "Profile what a JVM or any process runs on the CPUs."),
     Command("jmap-diff", "JVM", "Compare class histograms: which classes grow."),
     Command("safepoints", "JVM", "JVM pauses: how long, what caused them, time to safepoint."),
 )
@@ -41,7 +42,7 @@ SYMPTOMS = (
     ("requests hang, and the JVM uses no CPU", "opskit jpmp PID"),
     ("a JVM hangs", "opskit jpmp PID --locks"),
     ("a JVM vanished, its log says nothing", "opskit jvms"),
-    ("a JVM burns CPU", "opskit jpmp PID --on-cpu"),
+    ("a JVM or another process burns CPU", "opskit profile PID"),
     ("slower than before (two profiles)", "opskit jpmp NOW --diff BEFORE -o d.svg"),
     ("the heap fills up", "opskit jmap-diff PID --live -c 5"),
     ("`OutOfMemoryError: Metaspace`", "opskit jmap-diff PID --live -c 5"),

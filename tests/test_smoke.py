@@ -20,6 +20,7 @@ RUNS = {
     "hsperf-check": (),
     "attach-check": (),
     "jpmp": (FIXTURES / "thread-dumps" / "jdk25-dump-to-file.json", "--idle"),
+    "profile": (FIXTURES / "thread-dumps" / "jdk25-dump-to-file.json", "--idle"),
     "jmap-diff": ("BEFORE", "AFTER"),
     "safepoints": (FIXTURES / "safepoint-logs" / "jdk17-timeout.log",),
 }

@@ -11,10 +11,17 @@ if TYPE_CHECKING:
 
 
 def schedule(host: Host, interval_s: float, count: int | None) -> Iterator[tuple[int, float]]:
-    """Wait for each sample; yield its number from 1 and how late it is in seconds. Slots that have passed are skipped."""
+    """Wait for each sample; yield its number from 1 and how late it is in seconds. Slots that have passed are skipped.
+
+    An interval of 0: one after the other, none is late.
+    """
     start = host.monotonic()
     number = slot = 0
     while count is None or number < count:
+        if not interval_s:
+            number += 1
+            yield number, 0.0
+            continue
         late = host.monotonic() - (start + slot * interval_s)
         if late < 0:
             host.sleep(-late)

@@ -64,7 +64,9 @@ def test_on_cpu_tells_the_truth_by_thread(inprocess, workload, jvm_version):
     """Burners of 8:4:2:1 beside 200 that read and sleep: shares within 5 points, next to nothing on who waits."""
     jvm = workload("burn=8:4:2:1", "socket=100", "sleep=100", version=jvm_version)
     before = threads_cpu(jvm.pid)
-    done = inprocess("jpmp", jvm.pid, 20, 0.1, "--on-cpu", "--by-thread", "-f", "json", *TIMEOUT, timeout=600)
+    done = inprocess(
+        "jpmp", jvm.pid, 20, 0.1, "--on-cpu", "--sampler", "dumps", "--by-thread", "-f", "json", *TIMEOUT, timeout=600
+    )
     after = threads_cpu(jvm.pid)
     assert done.code == 0
     used = {name: after[name] - before.get(name, 0) for name in after if name.startswith("burn-")}
@@ -87,7 +89,9 @@ def test_on_cpu_tells_the_truth_by_thread(inprocess, workload, jvm_version):
 def test_a_carriers_cpu_goes_to_what_it_carries(inprocess, workload, version):
     """A spinning virtual thread: its own stack on 25; 21's dumps show the carrier alone."""
     jvm = workload("virtualburn=1", version=version)
-    document = json.loads(inprocess("jpmp", jvm.pid, 5, 0.1, "--on-cpu", "-f", "json", *TIMEOUT).out)
+    document = json.loads(
+        inprocess("jpmp", jvm.pid, 5, 0.1, "--on-cpu", "--sampler", "dumps", "-f", "json", *TIMEOUT).out
+    )
     hottest = document["stacks"][0]
     carrier = "jdk.internal.vm.Continuation.run"
     assert hottest["cpu_ms"] > 0.5 * document["cpu_ms"]
@@ -99,7 +103,9 @@ def test_a_carriers_cpu_goes_to_what_it_carries(inprocess, workload, version):
 def test_from_outside_of_its_container(inprocess, workload, root_only):
     """The JVM's nids are those of its own pid namespace: CPU is joined all the same."""
     jvm = workload("burn=1", "sleep=3", wrapper=("unshare", "--pid", "--fork", "--mount-proc"))
-    document = json.loads(inprocess("jpmp", jvm.pid, 5, 0.1, "--on-cpu", "--by-thread", "-f", "json", *TIMEOUT).out)
+    document = json.loads(
+        inprocess("jpmp", jvm.pid, 5, 0.1, "--on-cpu", "--sampler", "dumps", "--by-thread", "-f", "json", *TIMEOUT).out
+    )
     hottest = document["stacks"][0]
     assert hottest["frames"][-1] == "burn-1"
     assert hottest["cpu_ms"] > 0.3 * document["cpu_ms"]
@@ -128,7 +134,7 @@ def test_it_starts_the_listener_and_does_nothing_else(workload):
     """As strace sees it: one trigger file, one SIGQUIT, and the trigger's removal; nothing the second time."""
     jvm = workload("sleep=3")
     traced("jpmp", jvm.pid, "2", "0.1").only_started_the_listener(jvm.pid)
-    assert traced("jpmp", jvm.pid, "--on-cpu", "2", "0.1").acting() == []
+    assert traced("jpmp", jvm.pid, "--on-cpu", "--sampler", "dumps", "2", "0.1").acting() == []
 
 
 def test_without_hsperfdata_the_wall_time_is_the_bound(inprocess, workload):

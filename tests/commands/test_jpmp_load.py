@@ -109,7 +109,9 @@ def test_a_deadlock_in_the_first_dump_ends_the_run(inprocess, workload, tmp_path
     assert done.code == 1
     assert "1 sample, " in done.out
     assert "ended after the first sample, which proves a deadlock" in done.out
-    document = json.loads(inprocess("jpmp", jvm.pid, 2, 0.2, "--on-cpu", "-f", "json", *TIMEOUT).out)
+    document = json.loads(
+        inprocess("jpmp", jvm.pid, 2, 0.2, "--on-cpu", "--sampler", "dumps", "-f", "json", *TIMEOUT).out
+    )
     assert (document["sample_count"], document["ended"]) == (2, None)
     assert try_next(document["findings"], "jvm-deadlock") == f"opskit jpmp {jvm.pid} --locks"
     document = json.loads(inprocess("jpmp", jvm.pid, 2, 0.2, "--locks", "-f", "json", *TIMEOUT).out)

@@ -49,7 +49,10 @@ class Share(NamedTuple):
 
 
 class Method(NamedTuple):
-    """A method or function: CPU ms in itself and with its callees, samples of both, and the pools of its threads (of both)."""
+    """A method or function: CPU ms in itself and with its callees, samples of both, and the pools of its threads (of both).
+
+    `height`: the fewest frames between it and a leaf.
+    """
 
     name: str
     kind: str
@@ -59,6 +62,7 @@ class Method(NamedTuple):
     total_samples: int
     self_pools: Mapping[str, int]
     total_pools: Mapping[str, int]
+    height: int
 
 
 class _Group:
@@ -90,7 +94,7 @@ class _Weigher:
         self._each_ms = {tid: self._ms_of(tid, count) for tid, count in met.items()}
         self._groups: dict[tuple[tuple[str, ...], str | None], _Group] = {}
         self._written: dict[Frame, str] = {}
-        self._names = {tid: thread.name or f"thread {tid}" for tid, thread in profile.threads.items()}
+        self._names = {tid: full_name(thread.name) or f"thread {tid}" for tid, thread in profile.threads.items()}
 
     def _ms_of(self, tid: int, samples: int) -> float:
         """CPU ms that each sample of the thread stands for."""
@@ -106,7 +110,7 @@ class _Weigher:
         name = self._names.get(key.tid) or f"thread {key.tid}"
         own = name if key.virtual is None else _virtual_name(key.virtual)
         if self._root is None:
-            roots = [vm_frame(full_name(name))] if not JAVA_KINDS.intersection(kinds) and is_of_vm(name) else []
+            roots = [vm_frame(name)] if not JAVA_KINDS.intersection(kinds) and is_of_vm(name) else []
         else:  # a virtual thread stands above its carrier
             roots = [each if self._root == "thread" else pool_of(each) for each in dict.fromkeys((own, name))]
         group = self._group((*names, *roots), None if key.virtual is None else pool_of(name))
@@ -123,7 +127,7 @@ class _Weigher:
             if tid in self._each_ms or not thread.cpu_ms:
                 continue
             name = self._names[tid]
-            self._unsampled(tid, name, vm_frame(full_name(name)) if is_of_vm(name) else NOT_SAMPLED, thread.cpu_ms)
+            self._unsampled(tid, name, vm_frame(name) if is_of_vm(name) else NOT_SAMPLED, thread.cpu_ms)
             known_ms += thread.cpu_ms
         rest_ms = (profile.cpu_ms or 0.0) - known_ms
         if rest_ms > max(_LEAST_MS, _LEAST_SHARE * (profile.cpu_ms or 0.0)):
@@ -228,18 +232,28 @@ def methods(stacks: Iterable[WeightedStack]) -> list[Method]:
             if kind == LABEL or name in met:
                 continue
             met.add(name)
-            sums = found.get(name) or found.setdefault(name, [0.0, 0.0, 0, 0])
+            sums = found.get(name) or found.setdefault(name, [0.0, 0.0, 0, 0, place])
             of = pools.get(name) or pools.setdefault(name, (Counter(), Counter()))
             kinds.setdefault(name, Counter())[kind] += stack.samples
             sums[1] += cpu_ms
             sums[3] += stack.samples
+            sums[4] = min(sums[4], place)
             of[1].update(stack.pools)
             if not place:
                 sums[0] += cpu_ms
                 sums[2] += stack.samples
                 of[0].update(stack.pools)
     made = [
-        Method(name, kinds[name].most_common(1)[0][0], sums[0], sums[1], round(sums[2]), round(sums[3]), *pools[name])
+        Method(
+            name,
+            kinds[name].most_common(1)[0][0],
+            sums[0],
+            sums[1],
+            round(sums[2]),
+            round(sums[3]),
+            *pools[name],
+            round(sums[4]),
+        )
         for name, sums in found.items()
     ]
     return sorted(made, key=lambda method: (-method.self_ms, -method.total_ms, method.name))
@@ -247,7 +261,7 @@ def methods(stacks: Iterable[WeightedStack]) -> list[Method]:
 
 def ranked(found: Sequence[Method], by: str) -> tuple[list[Method], list[Method]]:
     """The methods with enough samples, most CPU time first, and the others. `by`: "self" or "total"."""
-    of = sorted(found, key=lambda method: (-getattr(method, f"{by}_ms"), method.name))
+    of = sorted(found, key=lambda method: (-getattr(method, f"{by}_ms"), -method.height, method.name))
     met = [method for method in of if getattr(method, f"{by}_samples")]
     return (
         [method for method in met if getattr(method, f"{by}_samples") >= FEWEST],

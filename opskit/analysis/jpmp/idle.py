@@ -99,6 +99,8 @@ def waits_in_native(frames: Sequence[str]) -> bool:
     frames = [*map(bare, frames[:_NEAR])]
     if not frames or not any(pattern.fullmatch(frames[0]) for pattern in (_SLEEPS, _PARKS, _SELECTS, _READS, _SYNCS)):
         return False
+    if _SYNCS.fullmatch(frames[0]):
+        return True
     return not (_READS_A_FILE.fullmatch(frames[0]) and any(frame.startswith(_FILE_CHANNEL) for frame in frames[:6]))
 
 

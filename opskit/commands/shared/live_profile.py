@@ -66,7 +66,7 @@ def _profile(host: Host, ask: Request, given: Mapping[str, Any], seconds: float,
         except NotAJvm:
             raise error from None
     name: Sampler = "perf-map" if sampler == "perf-map" else "unwind"
-    return Facts(cpu=taken, before=before, sampler=name, load=beside.measure(), unit=beside.unit)
+    return Facts(cpu=beside.named(taken), before=before, sampler=name, load=beside.measure(), unit=beside.unit)
 
 
 def _sample(host: Host, pid: int, sampler: str, hz: float, seconds: float, progress: Progress) -> CpuProfile:

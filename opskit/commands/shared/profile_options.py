@@ -37,8 +37,7 @@ LIVE_ONLY = (
 _OF_DUMPS = {
     "save": "--save keeps thread dumps", "state": "--state selects threads by their state in a thread dump",
     "locks": "--locks reads thread dumps", "virtual": "--virtual reads thread dumps",
-    "synchronizers": "--synchronizers reads thread dumps", "max_stop": "--max-stop limits the pauses of thread dumps",
-    "timeout": "--timeout is about thread dumps",
+    "synchronizers": "--synchronizers reads thread dumps",
 }  # fmt: skip
 
 OPTIONS: Sequence[Callable[[Any], Any]] = (

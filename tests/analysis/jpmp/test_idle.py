@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from opskit.analysis.jpmp.idle import is_idle, may_read_file, waits_in_native
+from opskit.analysis.jpmp.idle import is_idle, may_read_file, parks_or_selects, returns_often, waits_in_native
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,10 @@ from opskit.analysis.jpmp.idle import is_idle, may_read_file, waits_in_native
         "java.io.FileInputStream.readBytes",
         "java.lang.ref.Reference.waitForReferencePendingList",
         "io.netty.channel.epoll.Native.epollWait0",
+        "sun.nio.ch.FileDispatcherImpl.force0",
+        "sun.nio.ch.UnixFileDispatcherImpl.force0",
+        "java.io.FileDescriptor.sync0",
+        "java.nio.MappedMemoryUtils.force0",
     ],
 )
 def test_natives_that_wait(frame):
@@ -49,6 +53,26 @@ def test_reading_a_file_is_work():
 def test_what_may_run(frame):
     """Anything else may."""
     assert not waits_in_native([frame])
+
+
+def test_an_fsync_is_a_wait_within_a_request():
+    """RUNNABLE without CPU time, below a channel of a file too; the thread is not idle."""
+    frames = ["sun.nio.ch.FileDispatcherImpl.force0", "sun.nio.ch.FileDispatcherImpl.force", "sun.nio.ch.FileChannelImpl.force",
+              "a.Log.flush"]  # fmt: skip
+    assert waits_in_native(frames)
+    assert not is_idle("RUNNABLE", frames)
+
+
+@pytest.mark.parametrize(("frame", "short_wait", "returns"), [
+    ("jdk.internal.misc.Unsafe.park", True, False), ("sun.nio.ch.EPoll.wait", True, False), ("java.lang.Thread.sleep", False, False),
+    ("jdk.internal.misc.Unsafe.unpark", False, True), ("sun.misc.Unsafe.unpark(Ljava/lang/Object;)V", False, True),
+    ("sun.nio.ch.SocketDispatcher.writev0", False, True), ("sun.nio.ch.EventFD.set0", False, True),
+    ("sun.nio.ch.SocketDispatcher.read0", False, True), ("java.lang.ClassLoader.defineClass0", False, True),
+    ("java.lang.ClassLoader.defineClass1", False, True), ("java.util.HashMap.get", False, False),
+])  # fmt: skip
+def test_natives_of_dumps(frame, short_wait, returns):
+    """Parks and selects may hide short work; threads stop at the return of natives that are called often."""
+    assert (parks_or_selects([frame]), returns_often(frame)) == (short_wait, returns)
 
 
 JDK_PARK = ["jdk.internal.misc.Unsafe.park", "java.util.concurrent.locks.LockSupport.park"]

@@ -67,6 +67,23 @@ def test_cpu_that_no_sample_explains_has_a_stack_of_its_own():
     assert cpu_of(weigh(dumps, Naming(), cpu_ms={1: 5.0})) == {}
 
 
+def test_parks_and_selects_take_cpu_that_nothing_else_explains():
+    """With --on-cpu only: work between two waits may never be seen. A sleep explains nothing."""
+    park = Stack(("jdk.internal.misc.Unsafe.park(Native Method)", "a.Pool.take(P.java:1)"), "WAITING")
+    poll = Stack(("sun.nio.ch.EPoll.wait(Native Method)", "a.Loop.run(L.java:1)"), "RUNNABLE")
+    dumps = [
+        dump(thread(park), thread(poll, native_id=2), thread(park, native_id=3)),
+        dump(thread(SLEEP), thread(RUN, native_id=3)),
+    ]
+    cpu = {1: 4.0, 2: 6.0, 3: 9.0}
+    assert cpu_of(weigh(dumps, Naming(), cpu_ms=cpu, on_cpu=True)) == {
+        "jdk.internal.misc.Unsafe.park": 4.0, "sun.nio.ch.EPoll.wait": 6.0, "a.Burn.run": 9.0,
+    }  # fmt: skip
+    waiting = weigh(dumps, Naming(), cpu_ms=cpu)
+    assert cpu_of(waiting) == {"a.Burn.run": 9.0}
+    assert next(stack for stack in waiting if stack.frames[0] == "sun.nio.ch.EPoll.wait").idle
+
+
 def test_cpu_of_a_thread_that_does_nothing_but_read_a_stream_is_the_readings():
     """A file of the page cache's, or a terminal: the reading is the only explanation of its CPU time. Then it is not idle."""
     stream = Stack(("java.io.FileInputStream.readBytes(Native Method)", "a.Copy.run(C.java:4)"), "RUNNABLE")

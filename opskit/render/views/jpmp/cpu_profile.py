@@ -12,7 +12,7 @@ from opskit.quantities import listed, plural
 from opskit.records import NamedTuple
 from opskit.render.fields import COUNT, FLAG, NUMBER, TEXT, Field, Kind, list_of, map_of, record
 from opskit.render.report import Block, Listing
-from opskit.render.views.jpmp.cpu_sentences import more_stacks, of_whole, share_words, whole_ms
+from opskit.render.views.jpmp.cpu_sentences import callers_of, of_whole, share_words
 from opskit.render.views.jpmp.stack_listing import LEAST_ROWS, MOST_FRAMES, chosen, whose
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _ROUNDED = Kind(NUMBER.schema, right=True, dump=lambda value: round(value, 3))
 _MOST_METHODS = 10
-_SHOWN_NAMES, _NARROWEST = 3, 20
+_SHOWN_NAMES, _NARROWEST = 3, 36
 
 
 class _Row(NamedTuple):
@@ -76,8 +76,8 @@ def _columns(by: str, naming_full: bool) -> list[Field[_Row]]:
     ]
 
 
-def blocks(taken: CpuProfile, how: Weighing, profile: Profile, view: View) -> tuple[list[Block[Any]], list[str]]:
-    """The tables, and what they leave out. On a terminal the methods with their callees are in the verdict only."""
+def blocks(taken: CpuProfile, how: Weighing, profile: Profile, view: View) -> list[Block[Any]]:
+    """The tables. On a terminal the methods with their callees are in the verdict only."""
     found = profile.methods or ()
     shown: list[Block[Any]] = []
     rows = [
@@ -87,18 +87,19 @@ def blocks(taken: CpuProfile, how: Weighing, profile: Profile, view: View) -> tu
     most = _MOST_METHODS if view.top is None else view.top or None
     fits = view.terminal and view.top is None
     for by in ("self",) if fits else ("self", "total"):
-        best = [by_name[method.name] for method in ranked(found, by)[0]]
+        best = [
+            by_name[method.name] for method in (ranked(found, by)[0] if by == "self" else callers_of(found, profile))
+        ]
         title = None if fits else "methods by their own CPU time" if by == "self" else "methods with their callees"
         if best:
             shown.append(Block(_columns(by, how.naming.full), best[:most], len(best), title, one_line=True))
     ordered = stacks.heaviest_first(_folded(profile.selected), "cpu_ms")
-    kept = [stack for stack in ordered if stack.samples >= FEWEST or not stack.samples]
-    few = [stack for stack in ordered if 0 < stack.samples < FEWEST]
+    kept = [stack for stack in ordered if stack.samples >= FEWEST or (not stack.samples and round(stack.cpu_ms or 0))]
     if kept:
         listing = _listing(taken, how, profile, view) if view.terminal else None
         columns = _stack_columns(taken, how, profile)
         shown.append(Block(columns, kept[: view.top or None], len(kept), None if fits else "stacks", listing=listing))
-    return shown, more_stacks(len(few), sum(stack.cpu_ms or 0.0 for stack in few), whole_ms(profile))
+    return shown
 
 
 def _folded(selected: Sequence[WeightedStack]) -> list[WeightedStack]:

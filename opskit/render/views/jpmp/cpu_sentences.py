@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from opskit.analysis.jpmp.cpu_samples import FEWEST, Share, certain, explained_ms, ranked, share
 from opskit.analysis.jpmp.frame_marks import JAVA_KINDS
 from opskit.analysis.jpmp.frames import short
-from opskit.analysis.jpmp.libraries import is_application, is_jdk
+from opskit.analysis.jpmp.libraries import is_application, method_name
 from opskit.quantities import agreeing, duration, listed, percent, plural
 from opskit.render.views.jpmp import sentences
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from opskit.collect.jpmp.collect import Facts
     from opskit.proc.unwind.cursor import End
 
-_MOST_POOLS, _RUNNERS_UP, _CALLERS = 3, 2, 3
+_MOST_POOLS, _CALLERS = 3, 3
 _LEAST_MS = 0.5
 _NEAR = 0.01  # methods whose shares differ by less are one chain of calls
 _ENDS: Mapping[End, str] = {
@@ -49,7 +49,7 @@ def share_words(part: Share) -> str:
 
 
 def verdict(taken: CpuProfile, profile: Profile) -> Iterator[str]:
-    """The hottest methods by their own CPU time, and with their callees."""
+    """The method that uses most CPU time itself, and those that do with their callees."""
     if whole_ms(profile) < _LEAST_MS and not taken.samples:
         yield f"{taken.name or 'the process'} used no CPU time in {duration(taken.elapsed_s)}"
         return
@@ -57,42 +57,37 @@ def verdict(taken: CpuProfile, profile: Profile) -> Iterator[str]:
     own, rest = ranked(found, "self")
     if own:
         first = own[0]
-        where = _where(first.self_pools)
-        line = f"{short(first.name)} uses {share_words(of_whole(first.self_ms, profile, taken))} of the CPU time itself ({first.self_ms:,.0f} ms){where}"
-        after = [
-            f"{short(each.name)} {share_words(of_whole(each.self_ms, profile, taken))}"
-            for each in own[1 : 1 + _RUNNERS_UP]
-        ]
-        yield f"{line}; then {', '.join(after)}" if after else line
+        part = share_words(of_whole(first.self_ms, profile, taken))
+        yield f"{short(first.name)} uses {part} of the CPU time itself ({first.self_ms:,.0f} ms){_where(first.self_pools)}"
     elif rest:
-        yield f"no method has {FEWEST} samples itself: none is named as the hottest; {_FOR_BETTER}"
-    callers = [
-        f"{short(each.name)} {share_words(of_whole(each.total_ms, profile, taken))}"
-        for each in _callers(found, profile)
-    ]
+        yield f"no method has {FEWEST} samples itself, so none is named as the hottest: {_FOR_BETTER}"
+    callers = callers_of([method for method in found if is_application(method.name)], profile)
+    callers = (callers or callers_of(found, profile))[:_CALLERS]
     if callers:
-        yield f"with callees: {', '.join(callers)}"
+        parts = (share_words(of_whole(each.total_ms, profile, taken)) for each in callers)
+        named = (f"{_simple(each)} {part}" for each, part in zip(callers, parts))
+        yield f"with callees: {', '.join(named)}"
+
+
+def _simple(method: Method) -> str:
+    return method_name(method.name) if method.kind in JAVA_KINDS else method.name
 
 
 def _where(pools: Mapping[str, int]) -> str:
     return f" in {listed([*pools], _MOST_POOLS)}" if pools else ""
 
 
-def _callers(found: Sequence[Method], profile: Profile) -> list[Method]:
-    """Methods with much CPU time in their callees: those of the application, of a chain of calls the nearest to the leaf."""
-    above = [
-        method for method in ranked(found, "total")[0] if method.total_ms - method.self_ms > _NEAR * whole_ms(profile)
-    ]
-    java = [method for method in above if method.kind in JAVA_KINDS]
-    own = [method for method in java if is_application(method.name)]
-    outside = [method for method in java if not is_jdk(method.name)]
+def callers_of(found: Sequence[Method], profile: Profile) -> list[Method]:
+    """Methods that use CPU time in their callees, most first; of a chain of calls the one nearest to the leaf."""
+    least_ms = _NEAR * whole_ms(profile)
+    above = [method for method in ranked(found, "total")[0] if method.total_ms - method.self_ms > least_ms]
     chosen: list[Method] = []
-    for method in own or outside or java or above:
-        if chosen and chosen[-1].total_ms - method.total_ms <= _NEAR * whole_ms(profile):
+    for method in [method for method in above if method.kind in JAVA_KINDS] or above:
+        if chosen and chosen[-1].total_ms - method.total_ms <= least_ms:
             chosen[-1] = method
         else:
             chosen.append(method)
-    return chosen[:_CALLERS]
+    return chosen
 
 
 def footer(facts: Facts, taken: CpuProfile, profile: Profile, how: Weighing) -> Iterator[str]:
@@ -131,31 +126,27 @@ def _sampled(facts: Facts, taken: CpuProfile) -> Iterator[str]:
 
 
 def _sure(taken: CpuProfile, profile: Profile) -> Iterator[str]:
-    """± and the order of the methods; how many rows have too few samples."""
+    """How sure the order of the methods is, and what has too few samples to be ranked."""
     own, rest = ranked(profile.methods or (), "self")
+    said = []
     if own:
-        shares = [of_whole(method.self_ms, profile, taken) for method in own]
-        sure = certain(shares)
-        order = (
-            f"the order of the first {plural(sure, 'method')} is certain"
-            if sure > 1
-            else "the first method is certain"
-            if sure
-            else "the first methods may change places"
+        sure = certain([of_whole(method.self_ms, profile, taken) for method in own])
+        certainly = f"the order of the first {plural(sure, 'method')}" if sure > 1 else "the first method"
+        order = f"{certainly} is certain" if sure else "the first methods may change places"
+        said.append(f"± is a 95 % interval: {order}")
+    few = [stack for stack in profile.selected if 0 < stack.samples < FEWEST]
+    unranked = [
+        f"{plural(len(rows), f'more {noun}')} ({percent(spent_ms / (whole_ms(profile) or 1))})"
+        for rows, noun, spent_ms in (
+            (rest, "method", sum(method.self_ms for method in rest)),
+            (few, "stack", sum(stack.cpu_ms or 0.0 for stack in few)),
         )
-        yield f"± is a 95 % interval: {order}"
-    if rest:
-        rest_ms = sum(method.self_ms for method in rest)
-        part = percent(rest_ms / whole_ms(profile)) if whole_ms(profile) else "0 %"
-        yield f"{plural(len(rest), 'more method')} below {FEWEST} samples: {part} of the CPU time"
-
-
-def more_stacks(few: int, few_ms: float, all_ms: float) -> list[str]:
-    """The stacks that are not ranked."""
-    if not few:
-        return []
-    part = f": {percent(few_ms / all_ms)} of the CPU time" if all_ms else ""
-    return [f"{plural(few, 'more stack')} below {FEWEST} samples{part}; -f text has all"]
+        if rows
+    ]
+    if unranked:
+        said.append(f"below {FEWEST} samples: {', '.join(unranked)}")
+    if said:
+        yield "; ".join(said)
 
 
 def _missing(taken: CpuProfile) -> Iterator[str]:

@@ -149,14 +149,14 @@ def _cpu_report(
     from opskit.render.views.jpmp.cpu_sentences import verdict
     from opskit.render.views.jpmp.document import DOCUMENT, Shown
 
-    shown, left_out = ([], []) if view.format == "json" else blocks(of, how, profile, view)
+    shown = [] if view.format == "json" else blocks(of, how, profile, view)
     rows = stacks.heaviest_first(profile.selected, how.by)[: view.top or None]
     none = [] if rows or not profile.stacks else [sentences.no_stacks(profile.stacks, [], by=how.by)]
     return Report(
         about,
         shown,
         verdict=[*verdict(of, profile), *none],
-        footer=[*left_out, *taken, *flame_graph(facts)],
+        footer=[*taken, *flame_graph(facts)],
         findings=profile.findings,
         document=(DOCUMENT, Shown(facts, how, profile, rows, top=view.top)),
     )

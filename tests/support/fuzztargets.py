@@ -23,6 +23,7 @@ from opskit.analysis.limits.thread_stack import compiler_stack_bytes, java_stack
 from opskit.analysis.safepoints.advice import verdict
 from opskit.analysis.safepoints.stops import moment_of, stops_of
 from opskit.analysis.safepoints.sums import Sums
+from opskit.collect.asprof import read_stacks
 from opskit.collect.jmap_diff import Facts, Sample
 from opskit.collect.jpmp import collect as dump_files
 from opskit.collect.targets import pid_of
@@ -857,6 +858,15 @@ def _folded(data: bytes) -> object:
     words = text(data)
     profiles.is_folded(words)
     return _draw(profiles.parse_folded(words, "a file"))
+
+
+@target(
+    "async-profiler's stacks",
+    b"[burn-4 tid=634];java.lang.Thread.run_[j];Workload.work_[0] 70\n[a;b tid=12];[unknown_Java] 2\n[x\ny tid=7];write_[k] 5\n",
+    words=[b" tid=1];", b"tid=", b"]", b"_[j]", b" 7\n"],
+)
+def _asprof(data: bytes) -> object:
+    return read_stacks(text(data), "a file")
 
 
 @target(

@@ -4,7 +4,7 @@
 
 Needs Maven, javac and the tests' JVMs. Points are differences of shares of all samples, over the methods with 5 % or more in either
 profile. leaf: the Java method that ran or that called the native code that ran; inclusive: all Java methods on the stack; raw: the
-frame that ran. --floor compares async-profiler with itself, in short windows by turns: what no profiler can be nearer than.
+frame that ran, without the kernel's. --floor compares async-profiler with itself, in short windows by turns: what no profiler can be nearer than.
 """
 
 from __future__ import annotations

@@ -21,10 +21,11 @@ _HIDDEN = re.compile(r"[./+]0x[0-9a-f]+|(?<=\$\$Lambda)\$\d+")
 
 
 class Frame(NamedTuple):
-    """A name that both profilers write alike, and whether it is a Java method's."""
+    """A name that both profilers write alike, and whether it is a Java method's, or the kernel's."""
 
     name: str
-    is_java: bool
+    is_java: bool = False
+    is_kernel: bool = False
 
 
 Profile = Counter  # of tuple[Frame, ...], root first
@@ -59,7 +60,7 @@ def frame(word: str) -> Frame:
     name = word[: mark.start()] if mark else word
     if mark and mark[1] != "k":
         return Frame(_HIDDEN.sub("", name).replace("/", "."), is_java=True)
-    return Frame(function(name), is_java=False)
+    return Frame(function(name), is_kernel=mark is not None)
 
 
 def function(name: str) -> str:
@@ -91,8 +92,8 @@ def leaf_method(stack: tuple[Frame, ...]) -> set[str]:
 
 
 def leaf_frame(stack: tuple[Frame, ...]) -> set[str]:
-    """The leaf itself."""
-    return {stack[-1].name if stack else NO_JAVA}
+    """The frame that ran, or that called the kernel, whose frames async-profiler's ctimer does not have."""
+    return {next((each.name for each in reversed(stack) if not each.is_kernel), NO_JAVA)}
 
 
 def methods(stack: tuple[Frame, ...]) -> set[str]:

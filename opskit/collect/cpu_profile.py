@@ -6,17 +6,18 @@ from collections import Counter, deque
 from typing import TYPE_CHECKING, Literal
 
 from opskit.collect.cpu_rights import check_target, explained
-from opskit.collect.cpu_target import CpuTarget
+from opskit.collect.cpu_target import UNKNOWN_KERNEL, CpuTarget
 from opskit.errors import OpskitError
 from opskit.host import scheduled_first
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.fs import optional
 from opskit.proc.kernel.cpu_samples import LARGEST_STACK_BYTES, LONGEST_PAUSE_S, CpuSampler, Scope
+from opskit.proc.process import command_name
 from opskit.proc.thread_cpu import ThreadCpu
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from opskit.collect.cpu_target import Target
     from opskit.host import Host
@@ -133,7 +134,9 @@ class _Run:
     def __init__(self, host: Host, pid: int, hz: float, scope: Scope | None, open_target: OpenTarget) -> None:
         self.host, self.pid, self.hz = host, pid, hz
         self._open_target = open_target
-        self._identity = host.process(pid)
+        stat = host.fs.maybe(parse_stat, pid, "stat")
+        self._start_ticks = None if stat is None else stat.start_ticks
+        self._name = command_name(host.fs, pid)
         self._thread_cpu = ThreadCpu(host.fs, pid, host.clock_ticks)
         self._inner: dict[int, int] = {}  # our TID -> that of the process
         self._first_names: dict[int, str] = {}
@@ -142,7 +145,6 @@ class _Run:
         self._ends: Counter[End] = Counter()
         self._waiting: deque[Sample] = deque()
         self._execs = 0
-        self._window_ns = 0, 1 << 63  # between the readings of the process's CPU time
         self._ended: Literal["interrupted", "exited"] | None = None
         with explained(host, pid, "memory"):
             self.target = open_target(host, pid)
@@ -161,24 +163,23 @@ class _Run:
     def sample(self, duration_s: float, progress: Progress | None) -> CpuProfile:
         """Run until the end of the time, Ctrl-C, or the end of the process."""
         host, ticks = self.host, self._cpu_ticks()
+        self.sampler.drain()  # earlier samples are not part of that CPU time
         begun_s = host.monotonic()
-        self._window_ns = round(begun_s * 1e9), 1 << 63
         before = self._thread_cpu.read()
         try:
             self._sample_until(begun_s + duration_s, progress)
         except KeyboardInterrupt:
             self._ended = "interrupted"
-        ended_s, after_ticks = host.monotonic(), self._cpu_ticks()
-        self._window_ns = self._window_ns[0], round(ended_s * 1e9)
         self.sampler.stop()
+        ended_s, after_ticks = host.monotonic(), self._cpu_ticks()
         after = self._thread_cpu.read()
         self._drain()
         self._finish_waiting()
         known = ticks is not None and after_ticks is not None and self._ended != "exited"
         return CpuProfile(
             pid=self.pid,
-            start_ticks=self._identity.start_ticks,
-            name=self._identity.command,
+            start_ticks=self._start_ticks,
+            name=self._name,
             hz=self.hz,
             elapsed_s=ended_s - begun_s,
             threads=self._threads(before, after),
@@ -189,7 +190,7 @@ class _Run:
             scope=self.sampler.scope,
             kernel_seen=self.sampler.kernel_seen,
             debug_non_safepoints=self.target.debug_non_safepoints,
-            missing=self.target.missing,
+            missing=(*self.target.missing, *_unnamed_kernel(self._stacks)),
             ended=self._ended,
             stack_bytes=self.sampler.stack_bytes,
         )
@@ -221,8 +222,7 @@ class _Run:
             self._open_anew()
         if found:
             self.target.refresh()
-            first_ns, last_ns = self._window_ns
-            self._waiting += [each for each in found if first_ns <= each.time_ns <= last_ns]
+            self._waiting += found
 
     def _unwind(self, until_s: float) -> None:
         """Unwind what waits, at most until the next drain is due."""
@@ -272,7 +272,7 @@ class _Run:
 
     def _is_running(self) -> bool:
         stat = self.host.fs.maybe(parse_stat, self.pid, "stat")
-        if stat is None or stat.start_ticks != self._identity.start_ticks:
+        if stat is None or stat.start_ticks != self._start_ticks:
             return False
         return stat.state not in ("Z", "X") or stat.threads > 1
 
@@ -293,6 +293,13 @@ class _Run:
             waited_ms = _since(before.waited_ms, after.waited_ms, tid)
             found[tid] = ThreadOnCpu(name or comms.get(tid, "?"), used.get(tid), waited_ms, self._samples[our_tid])
         return found
+
+
+def _unnamed_kernel(stacks: Iterable[StackKey]) -> tuple[str, ...]:
+    """A sentence where no function of the kernel has a name."""
+    names = {frame.name for key in stacks for frame in key.frames if frame.kind == "kernel"}
+    why = "/proc/kallsyms hides them (kernel.kptr_restrict, CAP_SYSLOG)"
+    return (f"the names of the kernel's functions are missing: {why}",) if names == {UNKNOWN_KERNEL} else ()
 
 
 def _since(before: Mapping[int, float], after: Mapping[int, float], tid: int) -> float | None:

@@ -97,7 +97,8 @@ def read_sample(data: bytes | mmap.mmap, begin: int, end: int, *, in_kernel: boo
 class CpuSampler:
     """Samples one process from its start until `close`. `scope`: as asked for, or else the widest that is permitted.
 
-    `names`: of threads that were started or renamed meanwhile, as the kernel cuts them (15 bytes), by TID.
+    `names`: of threads that were started or renamed meanwhile, as the kernel cuts them (15 bytes), by TID; without those
+    that ended before they were sampled.
     `execs`: how often the process started another program. `pause_s`: how long to wait before the next `drain`.
     """
 
@@ -109,6 +110,8 @@ class CpuSampler:
         self.names: dict[int, str] = {}
         self.execs = 0
         self._lost = 0.0
+        self._sampled: set[int] = set()
+        self._ended: list[int] = []
         self._events = SampleEvents(fs, pid, hz, stack_bytes, scope)
         self.pause_s = self._events.longest_pause_s
 
@@ -155,9 +158,14 @@ class CpuSampler:
         """The samples since the last call, CPU by CPU."""
         found: list[Sample] = []
         fill = 0.0
+        ended, self._ended = self._ended, []  # all of their samples were drained
         for each in self._events.rings.values():
             self._drain(each, found)
             fill = max(fill, each.ring.fill)
+        self._sampled.update([each.tid for each in found])
+        for tid in ended:
+            if tid not in self._sampled:
+                self.names.pop(tid, None)
         if fill > 0.5:
             self.pause_s = max(self.pause_s / 2, _SHORTEST_PAUSE_S)
         elif fill < 0.25:
@@ -228,7 +236,10 @@ class CpuSampler:
             pid, _, tid, parent = _FORK.unpack_from(body)
             if pid == self.pid and parent in self.names:
                 self.names[tid] = self.names[parent]
-        elif kind == perf.RECORD_EXIT and self._events.id_bytes:
-            for ring in self._events.rings.values():
-                ring.first_id.pop(_FORK.unpack_from(body)[2], None)  # the TID may be given again
+        elif kind == perf.RECORD_EXIT:
+            pid, _, tid, _ = _FORK.unpack_from(body)
+            if pid == self.pid:
+                self._ended.append(tid)
+                for ring in self._events.rings.values():
+                    ring.first_id.pop(tid, None)  # the TID may be given again
         return 0.0

@@ -185,6 +185,7 @@ class SampleEvents:
         )  # fmt: skip
 
     def _open_cpus(self, cpus: list[int]) -> None:
+        self._raise_nofile(2 * len(cpus))
         for cpu in cpus:
             self._open_event(cpu, -1)
         if not self.rings:
@@ -197,7 +198,7 @@ class SampleEvents:
             fresh = [tid for tid in optional(self._fs.tids, self._pid, default=[]) if tid not in seen]
             if not fresh:
                 break
-            self._raise_nofile((len(seen) + len(fresh)) * len(cpus))
+            self._raise_nofile((len(seen) + len(fresh) + 1) * len(cpus))
             for tid in fresh:
                 for cpu in cpus:
                     self._open_event(cpu, tid)

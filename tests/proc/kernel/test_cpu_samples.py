@@ -451,9 +451,8 @@ def with_capability(bit, user, work):
             both = 1 << bit & 0xFFFFFFFF, 1 << bit >> 32
             sets = struct.pack("=6I", both[0], both[0], 0, both[1], both[1], 0)
             header = struct.pack("=Ii", 0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3
-            if libc.capset(header, sets):
-                raise OSError(ctypes.get_errno(), "capset")
-            os.write(send, str(work()).encode())
+            failed = libc.capset(header, sets)
+            os.write(send, str(work()).encode() if not failed else b"capset")
         except BaseException as error:
             os.write(send, repr(error).encode())
         os._exit(0)
@@ -487,9 +486,14 @@ def test_threads_that_end_unsampled_are_forgotten(sampler, spawn):
     )
     process = spawn(code)
     taking = sampler(process.pid)
-    tids = {each.tid for each in drained(taking, 0.6)}
-    assert len(taking._ended) > 5
-    assert len(set(taking.names) - tids - set(taking._ended)) < 5  # those that run
+    ended = 0
+    deadline = time.monotonic() + 30
+    while ended < 50 and time.monotonic() < deadline:
+        time.sleep(0.05)
+        taking.drain()
+        ended += len(taking._ended)
+    assert ended >= 50
+    assert len(taking.names) < ended
     assert set(taking.names.values()) == {"short"}
 
 

@@ -486,13 +486,15 @@ def test_threads_that_end_unsampled_are_forgotten(sampler, spawn):
     )
     process = spawn(code)
     taking = sampler(process.pid)
-    ended = 0
+    ended = last = 0
     deadline = time.monotonic() + 30
-    while ended < 50 and time.monotonic() < deadline:
+    while ended - last < 50 and time.monotonic() < deadline:
         time.sleep(0.05)
         taking.drain()
-        ended += len(taking._ended)
-    assert ended >= 50
+        last = len(taking._ended)
+        ended += last
+    taking.drain()
+    assert ended - last >= 50
     assert len(taking.names) < ended
     assert set(taking.names.values()) == {"short"}
 

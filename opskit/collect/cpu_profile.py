@@ -205,7 +205,7 @@ class _Run:
                 self._drain()
             self._unwind(now() + self.sampler.pause_s)
             if progress is not None:
-                progress(sum(self._samples.values()), max(ends_s - now(), 0.0))
+                progress(sum(self._ends.values()), max(ends_s - now(), 0.0))
             if now() >= look_s:
                 look_s = now() + _LOOK_S
                 self._copy_more_of_stacks()

@@ -83,6 +83,7 @@ from opskit.proc.files import uid_map as idmap
 from opskit.proc.files.kallsyms import KernelSymbols
 from opskit.proc.fs import ProcFS
 from opskit.proc.kernel import ftrace, seccomp
+from opskit.proc.kernel.cpu_samples import read_sample
 from opskit.proc.thread_names import pattern_of
 from opskit.render.fields import to_object
 from opskit.render.pictures import flame_layout
@@ -236,6 +237,15 @@ text_target(
 text_target(
     "proc net tcp", net_tcp.parse_net_tcp, b"  sl\n   0: 0100007F:1F90 0700000A:18EB 01 0:0 00:0 0 1000 0 43219 1\n"
 )
+
+
+@target("perf sample", bytes(24) + (2).to_bytes(8, "little") + bytes(16) + (2).to_bytes(8, "little") + bytes(100))
+def _perf_sample(data):
+    for id_bytes in (0, 8):
+        sample = read_sample(data, 0, len(data), in_kernel=True, id_bytes=id_bytes)
+        assert sample is None or len(sample.stack) + 8 * len(sample.kernel) <= len(data)
+
+
 text_target(
     "proc kallsyms", lambda text: KernelSymbols(text).name(0xFFFFFFFF81000010),
     b"ffffffff81000000 T _stext\nffffffffc0201000 t nft_do_chain\t[nf_tables]\n",

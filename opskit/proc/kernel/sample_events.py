@@ -12,7 +12,8 @@ import mmap
 import resource
 from typing import TYPE_CHECKING, Literal
 
-from opskit.proc.files.cpu_times import read_online_cpus
+from opskit.proc.files.cpu_times import parse_cpu_list, read_online_cpus
+from opskit.proc.files.status import parse_status
 from opskit.proc.fs import GONE, optional
 from opskit.proc.kernel import perf_event as perf
 
@@ -76,6 +77,10 @@ class CpuRing:
             perf.close(self.fds.pop())
 
 
+def _allowed_cpus(status: str) -> frozenset[int] | None:
+    return parse_cpu_list(parse_status(status).fields.get("Cpus_allowed_list", ""))
+
+
 class _NoRoom(OSError):  # noqa: N818
     """There is no memory for rings of this size."""
 
@@ -97,10 +102,10 @@ class SampleEvents:
         self.rings: dict[int, CpuRing] = {}
         self._fs, self._pid, self._hz, self._stack_bytes = fs, pid, hz, stack_bytes
         self._nofile: tuple[int, int] | None = None
-        cpus = read_online_cpus(fs)
-        self._pages = ring_pages(hz, stack_bytes, len(cpus))
+        self._online = read_online_cpus(fs)
+        self._pages = ring_pages(hz, stack_bytes, len(self._online))
         try:
-            self._open(cpus, scope)
+            self._open(scope)
             self.control(perf.ENABLE)
         except BaseException:
             self.close()
@@ -136,37 +141,44 @@ class SampleEvents:
 
     def follow_cpus(self) -> None:
         """Open events on CPUs that came online, and end those of CPUs that went offline (scope `cpus` only). Raises OSError."""
-        online = read_online_cpus(self._fs) if self.scope == "cpus" else [*self.rings]
-        for cpu in self.rings.keys() - set(online):
+        if self.scope == "threads":
+            return
+        before, self._online = self._online, read_online_cpus(self._fs)
+        for cpu in self.rings.keys() & (set(before) - set(self._online)):
             self.rings.pop(cpu).close()
-        for cpu in online:
+        for cpu in self._existing():
             if cpu not in self.rings:
                 self._open_event(cpu, -1)
                 if cpu in self.rings:
                     self.rings[cpu].control(perf.ENABLE)
 
+    def _existing(self) -> list[int]:
+        """The CPUs that are online, and those that the process may use: a container may be shown too few (lxcfs)."""
+        allowed = self._fs.maybe(_allowed_cpus, self._pid, "status")
+        return sorted({*self._online, *(allowed or ())})
+
     def _end(self) -> None:
         while self.rings:
             self.rings.popitem()[1].close()
 
-    def _open(self, cpus: list[int], scope: Scope | None) -> None:
+    def _open(self, scope: Scope | None) -> None:
         """Open the events of the widest scope that is permitted, with rings as large as the limits of locked memory allow."""
         scopes: list[Scope] = ["cpus", "threads"] if scope is None else [scope]
         for each in scopes:
             for self.kernel_seen in (True, False) if each == "threads" else (True,):
                 try:
-                    self._open_scope(each, cpus)
+                    self._open_scope(each)
                     return
                 except PermissionError as error:
                     self._end()
                     refused = error
         raise refused
 
-    def _open_scope(self, scope: Scope, cpus: list[int]) -> None:
+    def _open_scope(self, scope: Scope) -> None:
         self.scope = scope
         while True:
             try:
-                self._open_cpus(cpus) if scope == "cpus" else self._open_threads(cpus)
+                self._open_cpus() if scope == "cpus" else self._open_threads(self._online)
                 return
             except _NoRoom:
                 self._end()
@@ -184,9 +196,9 @@ class SampleEvents:
             self._stack_bytes, perf.MONOTONIC,
         )  # fmt: skip
 
-    def _open_cpus(self, cpus: list[int]) -> None:
-        self._raise_nofile(2 * len(cpus))
-        for cpu in cpus:
+    def _open_cpus(self) -> None:
+        self._raise_nofile(2 * len(self._online))
+        for cpu in self._existing():
             self._open_event(cpu, -1)
         if not self.rings:
             raise OSError(errno.ENODEV, "no CPU is online")
@@ -211,7 +223,8 @@ class SampleEvents:
         try:
             fd = perf.open_event(self._attr(), tid, cpu)
         except OSError as error:
-            if isinstance(error, GONE) or error.errno in (errno.ENODEV, errno.ENXIO):  # it ended; the CPU went offline
+            is_absent = error.errno in (errno.ENODEV, errno.ENXIO) or cpu not in self._online
+            if isinstance(error, GONE) or is_absent:  # the thread ended; the CPU went offline, or never was
                 return
             raise
         try:
@@ -229,6 +242,8 @@ class SampleEvents:
         try:
             return perf.Ring(fd, self._pages)
         except OSError as error:  # EPERM: beyond kernel.perf_event_mlock_kb and RLIMIT_MEMLOCK
+            if error.errno == errno.EMFILE:
+                raise
             raise _NoRoom(errno.ENOMEM, "no memory for a ring buffer") from error
 
     def _raise_nofile(self, fds: int) -> None:

@@ -297,24 +297,55 @@ def test_cpus_that_come_online_are_sampled(sampler, spawn):
         pytest.skip("needs two CPUs")
 
     class Some(ProcFS):
-        online = str(cpus[0])
+        online, allowed = str(cpus[0]), str(cpus[0])
 
         def read_path(self, path, limit_bytes=1 << 20):
-            return self.online.encode() if path.endswith("/cpu/online") else super().read_path(path, limit_bytes)
+            if path.endswith("/cpu/online"):
+                return self.online.encode()
+            if path == f"/proc/{process.pid}/status":
+                return f"Cpus_allowed_list:\t{self.allowed}\n".encode()
+            return super().read_path(path, limit_bytes)
 
     fs = Some()
     with CpuSampler(fs, process.pid, 99) as taking:
-        assert [*taking._events.rings] == cpus[:1]
+        rings = taking._events.rings
+        assert [*rings] == cpus[:1]
         fs.online = f"{cpus[0]}-{cpus[1]}"
         taking.follow_cpus()
-        assert [*taking._events.rings] == cpus[:2]
-        taking.drain()
+        assert [*rings] == cpus[:2]
         time.sleep(0.5)
         assert taking.drain()
-        assert all(ring.ring._meta[0] for ring in taking._events.rings.values())
+        assert all(each.ring._meta[0] for each in rings.values())
         fs.online = str(cpus[1])
+        fs.allowed = str(cpus[1])
         taking.follow_cpus()
-        assert [*taking._events.rings] == cpus[1:2]
+        assert [*rings] == cpus[1:2]
+    # A container may be shown fewer CPUs than its processes run on; what does not exist is left out.
+    fs.online, fs.allowed = str(cpus[0]), f"{cpus[0]}-{cpus[1]},4000"
+    with CpuSampler(fs, process.pid, 99) as taking:
+        assert [*taking._events.rings] == cpus[:2]
+
+
+@pytest.mark.parametrize(
+    ("paranoid", "scope", "kernel_seen"),
+    [(-1, "cpus", True), (0, "cpus", True), (1, "threads", True), (2, "threads", False)],
+)
+def test_the_scopes_of_a_user(as_user, paranoid, scope, kernel_seen):
+    """By kernel.perf_event_paranoid."""
+    if os.environ.get("OPSKIT_TEST_HOST") != "1":
+        pytest.skip("changes the host: set OPSKIT_TEST_HOST=1")
+    setting = Path("/proc/sys/kernel/perf_event_paranoid")
+    before = setting.read_text()
+
+    def work(pid):
+        with CpuSampler(FS, pid, 199) as taking:
+            return taking.scope, taking.kernel_seen, len(drained(taking, 0.4)) > 3
+
+    try:
+        setting.write_text(str(paranoid))
+        assert owned(as_user, work, busy=2) == (scope, kernel_seen, True)
+    finally:
+        setting.write_text(before)
 
 
 def test_a_larger_copy_of_the_stack(sampler, spawn):

@@ -59,7 +59,7 @@ def whole(run: CpuProfile) -> float:
 def test_a_jvm(host, workload, jvm_version):
     """Each thread by its full name, with its share of the CPU; each stack down to the thread's entry."""
     jvm = workload("burn=4:2", "sleep=3", version=jvm_version)
-    run = profile(host, jvm.pid, 199, 1.2)
+    run = profile(host, jvm.pid, 499, 0.8)
     assert (run.scope, run.ended, run.missing, run.lost) == ("cpus", None, (), 0)
     assert whole(run) >= 0.95
     assert 0.7 < run.explained_share < 1.4
@@ -78,7 +78,7 @@ def test_a_jvm(host, workload, jvm_version):
 def test_a_native_program(host, spawn):
     """Its stacks go down to the thread's entry; it is no JVM."""
     process = spawn(BUSY, 2, stdin=subprocess.PIPE)
-    run = profile(host, process.pid, 199, 1.0)
+    run = profile(host, process.pid, 499, 0.6)
     assert run.debug_non_safepoints is None
     assert whole(run) >= 0.95
     assert 0.7 < run.explained_share < 1.4
@@ -90,17 +90,17 @@ def test_a_native_program(host, spawn):
 def test_a_hundred_busy_threads(host, spawn, scope, least):
     """Fewer than 1 % of the samples are lost, although opskit has to compete for the CPUs."""
     process = spawn(BUSY, 100, stdin=subprocess.PIPE)
-    run = profile(host, process.pid, 99, 2.0, scope=scope)
+    run = profile(host, process.pid, 99, 1.2, scope=scope)
     assert run.elapsed_s < 5
     # An event of a thread on a CPU gives its first sample after a whole period.
-    assert run.samples * 1000 / 99 > least * sum(thread.cpu_ms for thread in run.threads.values())
+    assert run.samples * 1000 / 99 >= least * sum(thread.cpu_ms for thread in run.threads.values())
     assert run.lost < 0.01 * run.samples
 
 
 def test_the_end_of_the_process_ends_the_run(host, spawn):
     """What was sampled until then is the result; its CPU time is unknown."""
     process = spawn(BUSY, 2, stdin=subprocess.PIPE)
-    killer = threading.Timer(0.8, process.kill)
+    killer = threading.Timer(0.5, process.kill)
     killer.start()
     reaper = threading.Thread(target=process.wait)
     reaper.start()
@@ -117,7 +117,7 @@ def test_the_end_of_the_process_ends_the_run(host, spawn):
 def test_the_end_of_a_jvm(host, workload):
     """Its memory is gone before the last samples are unwound: their stacks are incomplete."""
     jvm = workload("burn=4:2", "virtualburn=1", version=21)
-    killer = threading.Timer(0.8, jvm.process.kill)
+    killer = threading.Timer(0.5, jvm.process.kill)
     killer.start()
     run = profile(host, jvm.pid, 499, 30.0)
     assert run.ended == "exited"
@@ -128,7 +128,7 @@ def test_the_end_of_a_jvm(host, workload):
 def test_a_jvm_that_is_starting(host, workload):
     """Its tables are found once they are there."""
     jvm = workload("burn=1", version=17, ready=False)
-    run = profile(host, jvm.process.pid, 199, 2.5)
+    run = profile(host, jvm.process.pid, 199, 1.8)
     kinds = {frame.kind for key in run.stacks for frame in key.frames}
     assert kinds & {"interpreted", "c1", "compiled"}
     assert run.missing == ()
@@ -143,7 +143,7 @@ def test_the_owner_of_a_process(host, as_user, spawn):
             ["sh", "-c", "while :; do :; done"], user=user.pw_uid, group=user.pw_gid, extra_groups=[]
         )
         try:
-            run = as_user(user.pw_uid, lambda: tuple(profile(host, program.pid, 199, 1.0)), gid=user.pw_gid)
+            run = as_user(user.pw_uid, lambda: tuple(profile(host, program.pid, 199, 0.6)), gid=user.pw_gid)
         except NotPermitted as error:
             pytest.skip(str(error))
         finally:
@@ -178,7 +178,7 @@ def test_another_program_of_the_same_process(host, spawn):
         "while True: sum(range(999))"
     )
     process = spawn(code)
-    run = profile(host, process.pid, 199, 1.6)
+    run = profile(host, process.pid, 199, 1.4)
     assert run.ended is None
     names = {frame.name for key in run.stacks for frame in key.frames}
     assert any("Py" in name or "python" in name for name in names)
@@ -196,7 +196,7 @@ def test_deep_stacks_are_copied_further(host, spawn):
         "down(60)"
     )
     process = spawn(code)
-    run = profile(host, process.pid, 999, 2.2)
+    run = profile(host, process.pid, 999, 1.7)
     assert run.stack_bytes > 16384
     assert run.ends["dump"] > 100
     assert run.ends["root"] > 100
@@ -233,7 +233,7 @@ def test_nothing_is_done_to_the_process(workload):
     code = (
         "import sys; from opskit.host import Host; from opskit.proc.fs import ProcFS\n"
         "from opskit.collect.cpu_profile import profile\n"
-        f"print(profile(Host(ProcFS()), {jvm.pid}, 99, 1.0).samples)"
+        f"print(profile(Host(ProcFS()), {jvm.pid}, 99, 0.5).samples)"
     )
     done = subprocess.run(
         ["strace", "-f", "-qq", "-e",

@@ -171,7 +171,7 @@ def test_samples_stand_for_the_cpu_time(sampler, spawn, scope):
     process = spawn(BUSY, 2, stdin=subprocess.PIPE)
     taking = sampler(process.pid, 499, scope=scope)
     before = cpu_s(process.pid)
-    found = drained(taking, 1.0)
+    found = drained(taking, 0.6)
     used = cpu_s(process.pid) - before
     assert taking.scope == scope
     assert taking.lost == 0
@@ -249,7 +249,7 @@ def test_a_thread_is_counted_once_where_it_was_listed_and_inherits(sampler, spaw
         read_online_cpus(FS)
     )  # the thread that was born has its own, beside those it inherited
     before = cpu_s(process.pid)
-    found = drained(taking, 1.0)
+    found = drained(taking, 0.6)
     used = cpu_s(process.pid) - before
     taking.close()
     assert {each.tid for each in found} == {Late.born}

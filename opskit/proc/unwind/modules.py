@@ -78,10 +78,10 @@ class Module:
     def __init__(self, mapping: CodeMapping, binary: Binary, memory: Memory) -> None:
         self.mapping, self.binary, self._memory = mapping, binary, memory
         path = mapping.path
-        self.label = path if path.startswith("[") else f"[{path.rpartition('/')[2]}]" if path else _UNKNOWN
         self.is_file = path == VDSO or (path.startswith("/") and not path.startswith(_NOT_FILES))
         if path.startswith("/memfd:"):  # a program, or generated code that is mapped twice
             self.is_file = memory.read(mapping.first or mapping.start, 4) == b"\x7fELF"
+        self.label = path if path.startswith("[") else f"[{path.rpartition('/')[2]}]" if self.is_file else _UNKNOWN
 
     def rule(self, pc: int) -> Rule | None:
         """How to unwind the code at a pc; None without call frame information."""

@@ -8,7 +8,25 @@ from typing import TYPE_CHECKING
 from opskit.proc.elf.expressions import evaluate
 from opskit.proc.unwind.calls import ends_with_call
 from opskit.proc.unwind.cursor import (
-    PC, R8, R9, R10, R11, R12, R13, R14, R15, RAX, RBP, RBX, RCX, RDI, RDX, REGISTERS, RSI, RSP, Frame,
+    PC,
+    R8,
+    R9,
+    R10,
+    R11,
+    R12,
+    R13,
+    R14,
+    R15,
+    RAX,
+    RBP,
+    RBX,
+    RCX,
+    RDI,
+    RDX,
+    REGISTERS,
+    RSI,
+    RSP,
+    Frame,
 )  # fmt: skip
 
 if TYPE_CHECKING:
@@ -30,8 +48,8 @@ _KEPT = frozenset((RBX, RBP, RSP, R12, R13, R14, R15))  # a function gives them 
 _CALLER_SAVED = tuple(number for number in range(PC) if number not in _KEPT)
 # Where threads begin, in code that does not say so.
 _ROOTS = frozenset(
-    ("_start", "_start_c", "clone", "__clone", "clone3", "__clone3", "thread_start", "runtime.goexit", "runtime.goexit.abi0",
-     "runtime.mstart", "runtime.mstart.abi0", "runtime.rt0_go", "runtime.rt0_go.abi0", "runtime.clone", "runtime.clone.abi0")
+    ("_start", "_start_c", "clone", "__clone", "clone3", "__clone3", "thread_start", "runtime.goexit", "runtime.mcall", "runtime.mstart",
+     "runtime.rt0_go", "runtime.clone")
 )  # fmt: skip
 _MUSL_ROOTS = frozenset(("libc_start_main_stage2", "start"))  # their callers have neither rules nor frame pointers
 _SIGRETURN = b"\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05"  # mov rax, 15; syscall
@@ -134,13 +152,17 @@ class NativeUnwinder:
         return _returned(cursor, pc or 0, bp + 16, cursor.word(bp))
 
     def _is_return(self, pc: int | None) -> bool:
-        """Whether a word can be a return address: in executable memory, after a call."""
+        """Whether a word can be a return address: in executable memory, after a call, or at the entry of a thread."""
         if not pc:
             return False
         found = self._returns.get(pc)
         if found is None:
             module = self._modules.find(pc - 1)
-            found = module is not None and (ends_with_call(module.code(pc - 8, 8)) or _is_sigreturn(module, pc))
+            found = module is not None and (
+                ends_with_call(module.code(pc - 8, 8))
+                or _is_sigreturn(module, pc)
+                or module.name(pc - 1) in _ROOTS  # Go returns to a place in goexit that it never called from
+            )
             if len(self._returns) >= _MOST_PLANS:
                 self._returns.clear()
             self._returns[pc] = found

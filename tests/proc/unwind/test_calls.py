@@ -14,7 +14,17 @@ CALLS = [
     "call *0x1234(%rbx)", "call *0x1234(%r12,%rcx,8)", "call *foo(%rip)", "call *(%rax,%rcx,4)", "call *0x11223344(,%rcx,8)",
     "call foo", "call *(%rbp)", "call *0x7f(%r13)",
 ]  # fmt: skip
-OTHERS = ["jmp *%rax", "jmp *8(%rax)", "jmp foo", "push %rax", "ret", "mov %rax, %rbx", "incl (%rax)", "pushq 8(%rax)", "nop"]
+OTHERS = [
+    "jmp *%rax",
+    "jmp *8(%rax)",
+    "jmp foo",
+    "push %rax",
+    "ret",
+    "mov %rax, %rbx",
+    "incl (%rax)",
+    "pushq 8(%rax)",
+    "nop",
+]
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +34,7 @@ def code(tmp_path_factory):
     (place / "calls.s").write_text("".join(f"{each}\n" for each in [*CALLS, *OTHERS]))
     nativeprograms.run("as", "-o", place / "calls.o", place / "calls.s")
     text = nativeprograms.run("objdump", "-d", "-w", place / "calls.o")
-    found = [bytes.fromhex(each) for each in re.findall(r"^ +[0-9a-f]+:\t([0-9a-f ]+)\t", text, re.M)]
+    found = [bytes.fromhex(each) for each in re.findall(r"^ +[0-9a-f]+:\t([0-9a-f ]+)\t", text, re.MULTILINE)]
     assert len(found) == len(CALLS) + len(OTHERS)
     return found
 

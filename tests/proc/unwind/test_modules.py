@@ -90,7 +90,9 @@ def test_another_file_at_the_path_is_not_taken_for_the_mapped_one(program, tmp_p
     copy = tmp_path / "stacks"
     shutil.copy(program, copy)
     library = tmp_path / "libstacks.so"
-    nativeprograms.run("gcc", "-shared", "-fPIC", "-O2", "-Wl,--build-id", "-o", library, nativeprograms.SOURCES / "stacks.c")
+    nativeprograms.run(
+        "gcc", "-shared", "-fPIC", "-O2", "-Wl,--build-id", "-o", library, nativeprograms.SOURCES / "stacks.c"
+    )
     code = f"import ctypes, time; ctypes.CDLL({str(library)!r}); print(1, flush=True); time.sleep(60)"
     process = subprocess.Popen([shutil.which("python3"), "-c", code], stdout=subprocess.PIPE)
     try:

@@ -18,8 +18,8 @@ NOINLINE void realigned(int n) { double v[64] __attribute__((aligned(64))); for 
 NOINLINE void clock_loop(void) { struct timespec t; for (int i = 0; i < 1000; i++) { clock_gettime(CLOCK_MONOTONIC, &t); sink += t.tv_nsec; } }
 static int compare(const void *a, const void *b) { int x = *(const int *)a, y = *(const int *)b; return (x > y) - (x < y); }
 NOINLINE void sorting(void) { static int v[4000]; for (int i = 0; i < 4000; i++) v[i] = (i * 7919) % 4001; qsort(v, 4000, sizeof v[0], compare); sink += v[3]; }
-NOINLINE void handler_work(int n) { spin(n); }
-static void handler(int s) { handler_work(100000); }
+NOINLINE void handler_work(int n) { spin(n); sink++; }
+static void handler(int s) { handler_work(800000); sink++; }
 NOINLINE void calls_plt(void) { for (int i = 0; i < 2000; i++) { char b[64]; memset(b, i, i & 63); sink += strtol("12345", 0, 10) + strlen(b); } }
 static void *thread(void *a) { while (!stop) { deep(30); in_alloca(300 + (int)(sink & 255)); realigned(200); clock_loop(); sorting(); calls_plt(); } return 0; }
 int main(int argc, char **argv) {

@@ -58,6 +58,7 @@ from opskit.proc.cgroup import tree as cgroup
 from opskit.proc.config import pam_limits as pamlimits
 from opskit.proc.config import systemd_units as units
 from opskit.proc.config.setting import sysctl_settings
+from opskit.proc.elf.demangle import demangle
 from opskit.proc.fifo_opens import parse_open
 from opskit.proc.files import boot_time as boot
 from opskit.proc.files import (
@@ -85,6 +86,7 @@ from opskit.proc.fs import ProcFS
 from opskit.proc.kernel import ftrace, seccomp
 from opskit.proc.kernel.cpu_samples import read_sample
 from opskit.proc.thread_names import pattern_of
+from opskit.proc.unwind.perf_map import parse_perf_map
 from opskit.render.fields import to_object
 from opskit.render.pictures import flame_layout
 from opskit.render.views.jpmp import sentences as view
@@ -189,6 +191,20 @@ MAPS = (
 )
 text_target("proc maps", proc_maps.parse_maps, MAPS, words=[b"[anon:x]", b"/libc.so.6", b"[vsyscall]"])
 text_target("jvm maps", jvm_maps.parse_jvm_maps, MAPS, words=[b"/libj9vm29.so", b"/hsperfdata_"])
+text_target("code mappings", proc_maps.parse_code_mappings, MAPS, words=[b"r-xp 00000000", b"[vdso]", b" (deleted)"])
+target("perf map", b"7f1c2a0401c0 2e0 LazyCompile:~fib /srv/app.js:3\n0x7f00 0x10 Interpreter\n", words=[b"0x"])(
+    parse_perf_map
+)
+text_target(
+    "symbol",
+    demangle,
+    b"_ZZN3Foo3barEiENKUlP1AE0_clES0_",
+    b"_ZNSt6vectorIiSaIiEE9push_backERKi.part.0",
+    b"_ZN16SortedLinkedListI10MallocSiteXadL_Z4sizeRKS0_S2_EELN6AnyObj15allocation_typeE2EE3addEPKS0_",
+    b"_RNvXsd_NtNtNtCsgEmfK2I1SDS_4core3fmt3num3impyNtB9_7Display3fmt",
+    b"_ZN4core3ptr42drop_in_place$LT$std..io..error..Error$GT$17hd292a51e8404f469E.llvm.21683",
+    words=[b"S_", b"S0_", b"T_", b"IX", b"LZ", b"cv", b"NSt", b"B_", b".cold"],
+)
 text_target("proc smaps", proc_maps.locks_new_mappings, MAPS + b"VmFlags: rd wr mr mw me lo\n")
 text_target("proc meminfo", meminfo.parse_meminfo, b"MemTotal:       24609996 kB\nHugePages_Total:       0\n")
 MOUNTS = (

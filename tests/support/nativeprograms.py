@@ -40,9 +40,9 @@ def build(source: str, target: Path, *options: str) -> Path:
 
 
 @contextlib.contextmanager
-def running(*command: object, settle_s: float = 0.3) -> Iterator[int]:
+def running(*command: object, settle_s: float = 0.3, cwd: object = "/") -> Iterator[int]:
     """The PID of a program that runs until the end of the block."""
-    process = subprocess.Popen([*map(str, command)], stdout=subprocess.DEVNULL)
+    process = subprocess.Popen([*map(str, command)], stdout=subprocess.DEVNULL, cwd=str(cwd))
     try:
         time.sleep(settle_s)
         assert process.poll() is None, command

@@ -7,9 +7,9 @@ from opskit.proc.elf.mangled_text import NotMangled
 from opskit.proc.elf.rust_names import legacy_rust, rust
 
 _LONGEST = 8192
-# What compilers append to a part of a function, or to a copy of it: parse.part.0, scan.cold, sum.llvm.123.
+# What compilers append to a part of a function, or to a copy of it: parse.part.0, scan.cold, sum.llvm.123, runtime.memmove.abi0.
 _CLONES = frozenset(
-    ("actor", "cleanup", "clone", "cold", "constprop", "destroy", "isra", "llvm", "localalias", "lto_priv", "part", "resume",
+    ("abi0", "actor", "cleanup", "clone", "cold", "constprop", "destroy", "isra", "llvm", "localalias", "lto_priv", "part", "resume",
      "specialized")
 )  # fmt: skip
 

@@ -10,6 +10,7 @@ from opskit.proc.elf.call_frames import CallFrames
 from opskit.proc.elf.debug_files import debug_file
 from opskit.proc.elf.demangle import demangle
 from opskit.proc.elf.file import X86_64, elf_in_memory, open_elf
+from opskit.proc.elf.go_functions import GoFunctions
 from opskit.proc.elf.symbols import Symbols, complete_source, debug_data, dynamic_source
 from opskit.proc.files.maps import parse_code_mappings
 from opskit.proc.fs import optional
@@ -71,6 +72,17 @@ class Binary:
         found = [dynamic_source(image), complete_source(local) if local is not None else None]
         return Symbols([each for each in found if each is not None])
 
+    @cached_property
+    def _go_functions(self) -> GoFunctions | None:
+        return GoFunctions(self.image) if self.image is not None else None
+
+    def name(self, address: int) -> str | None:
+        """The short name of the function at an address."""
+        found = self.symbols.name(address)
+        if found is not None:
+            return demangle(found)
+        return self._go_functions.name(address) if self._go_functions is not None else None
+
 
 class Module:
     """One executable mapping. Those of one file share its binary."""
@@ -78,10 +90,10 @@ class Module:
     def __init__(self, mapping: CodeMapping, binary: Binary, memory: Memory) -> None:
         self.mapping, self.binary, self._memory = mapping, binary, memory
         path = mapping.path
-        self.label = path if path.startswith("[") else f"[{path.rpartition('/')[2]}]" if path else _UNKNOWN
         self.is_file = path == VDSO or (path.startswith("/") and not path.startswith(_NOT_FILES))
         if path.startswith("/memfd:"):  # a program, or generated code that is mapped twice
             self.is_file = memory.read(mapping.first or mapping.start, 4) == b"\x7fELF"
+        self.label = path if path.startswith("[") else f"[{path.rpartition('/')[2]}]" if self.is_file else _UNKNOWN
 
     def rule(self, pc: int) -> Rule | None:
         """How to unwind the code at a pc; None without call frame information."""
@@ -92,8 +104,7 @@ class Module:
     def name(self, pc: int) -> str | None:
         """The short name of the function at a pc."""
         address = self._address(pc)
-        found = None if address is None else self.binary.symbols.name(address)
-        return None if found is None else demangle(found)
+        return None if address is None else self.binary.name(address)
 
     def code(self, pc: int, size: int) -> bytes:
         """The instructions from a pc on."""

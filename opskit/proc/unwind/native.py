@@ -7,14 +7,34 @@ from typing import TYPE_CHECKING
 
 from opskit.proc.elf.expressions import evaluate
 from opskit.proc.unwind.calls import ends_with_call
-from opskit.proc.unwind.cursor import PC, R12, R13, R14, R15, RBP, RBX, REGISTERS, RSP, Frame
+from opskit.proc.unwind.cursor import (
+    PC,
+    R8,
+    R9,
+    R10,
+    R11,
+    R12,
+    R13,
+    R14,
+    R15,
+    RAX,
+    RBP,
+    RBX,
+    RCX,
+    RDI,
+    RDX,
+    REGISTERS,
+    RSI,
+    RSP,
+    Frame,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from opskit.proc.elf.cfa_program import Rule
     from opskit.proc.unwind.cursor import Cursor
-    from opskit.proc.unwind.modules import Modules
+    from opskit.proc.unwind.modules import Module, Modules
 
     # What is needed to undo a frame: the register and offset that give the CFA; a reader of the words from -size up to
     # the CFA, of which the last is the return address; the registers that are among them. The last part, where that is
@@ -26,11 +46,16 @@ if TYPE_CHECKING:
 
 _KEPT = frozenset((RBX, RBP, RSP, R12, R13, R14, R15))  # a function gives them back as they were
 _CALLER_SAVED = tuple(number for number in range(PC) if number not in _KEPT)
-# Where threads begin, in code that does not say so (musl, Go).
+# Where threads begin, in code that does not say so.
 _ROOTS = frozenset(
-    ("_start", "_start_c", "clone", "__clone", "clone3", "__clone3", "thread_start", "runtime.goexit", "runtime.goexit.abi0",
-     "runtime.mstart", "runtime.mstart.abi0", "runtime.rt0_go", "runtime.rt0_go.abi0", "runtime.clone", "runtime.clone.abi0")
+    ("_start", "_start_c", "clone", "__clone", "clone3", "__clone3", "thread_start", "runtime.goexit", "runtime.mcall", "runtime.mstart",
+     "runtime.rt0_go", "runtime.clone")
 )  # fmt: skip
+_MUSL_ROOTS = frozenset(("libc_start_main_stage2", "start"))  # their callers have neither rules nor frame pointers
+_SIGRETURN = b"\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05"  # mov rax, 15; syscall
+# struct ucontext on the stack of a handler that returns: where its registers begin, and their order (uc_mcontext.gregs).
+_SAVED_AT = 40
+_SAVED = (R8, R9, R10, R11, R12, R13, R14, R15, RDI, RSI, RBP, RBX, RDX, RAX, RCX, RSP, PC)
 _MOST_PLANS = 1 << 16
 _MOST_SAVED_BYTES = 512
 _WORDS = [struct.Struct(f"<{count}Q").unpack_from for count in range(_MOST_SAVED_BYTES // 8 + 1)]
@@ -78,7 +103,7 @@ class NativeUnwinder:
             return _in_epilogue(cursor, cfa, size, saved)
         try:
             found = words(cursor.stack, begin)
-        except struct.error:
+        except (struct.error, OverflowError):
             return cursor.stop("dump" if cursor.is_beyond(cfa - 8) else "torn")
         for number, index in saved:
             registers[number] = found[index]
@@ -97,12 +122,15 @@ class NativeUnwinder:
         return plan
 
     def _plan(self, at: int) -> Plan:
-        name = self._modules.name(at)
-        frame = Frame(name, "native")
         module = self._modules.find(at)
         rule = module.rule(at) if module is not None else None
+        # Its rule begins a byte early, for those who look up the address before a return address.
+        name = self._modules.name(at + 1 if rule is not None and rule.is_signal else at)
+        frame = Frame(name, "native")
         step = self._by_pointers if rule is None else lambda cursor: _by_rule(cursor, rule)
-        if name in _ROOTS:
+        if rule is None and module is not None and (_is_sigreturn(module, at) or _is_sigreturn(module, at + 1)):
+            step = _from_signal
+        if name in _ROOTS or (rule is None and name in _MUSL_ROOTS):
             return _other(frame, lambda cursor: step(cursor) if cursor.signalled else cursor.stop("root"))
         return (None if rule is None else _simple(frame, rule)) or _other(frame, step)
 
@@ -124,17 +152,39 @@ class NativeUnwinder:
         return _returned(cursor, pc or 0, bp + 16, cursor.word(bp))
 
     def _is_return(self, pc: int | None) -> bool:
-        """Whether a word can be a return address: in executable memory, after a call."""
+        """Whether a word can be a return address: in executable memory, after a call, or at the entry of a thread."""
         if not pc:
             return False
         found = self._returns.get(pc)
         if found is None:
             module = self._modules.find(pc - 1)
-            found = module is not None and ends_with_call(module.code(pc - 8, 8))
+            found = module is not None and (
+                ends_with_call(module.code(pc - 8, 8))
+                or _is_sigreturn(module, pc)
+                or module.name(pc - 1) in _ROOTS  # Go returns to a place in goexit that it never called from
+            )
             if len(self._returns) >= _MOST_PLANS:
                 self._returns.clear()
             self._returns[pc] = found
         return found
+
+
+def _is_sigreturn(module: Module, pc: int) -> bool:
+    """Whether a signal handler returns to this pc."""
+    return module.code(pc, len(_SIGRETURN)) == _SIGRETURN
+
+
+def _from_signal(cursor: Cursor) -> bool:
+    """Go to what a signal interrupted, by the registers that the kernel has saved: in C libraries without a rule for it."""
+    registers = cursor.registers
+    sp = registers[RSP] or 0
+    found = [cursor.word(sp + _SAVED_AT + 8 * number) for number in range(len(_SAVED))]
+    if found[-1] is None:
+        return cursor.stop("dump" if cursor.is_beyond(sp + _SAVED_AT + 8 * len(_SAVED)) else "torn")
+    for number, value in zip(_SAVED, found):
+        registers[number] = value
+    cursor.signalled = True
+    return True
 
 
 def _other(frame: Frame, step: Callable[[Cursor], bool]) -> Plan:
@@ -171,7 +221,7 @@ def _in_epilogue(cursor: Cursor, cfa: int, size: int, saved: tuple[tuple[int, in
     """As a plan tells, where some registers were already popped: compilers leave their rules, to words below the stack pointer."""
     pc = cursor.word(cfa - 8)
     if pc is None:
-        return cursor.stop("torn")
+        return cursor.stop("dump" if cursor.is_beyond(cfa - 8) else "torn")
     registers = cursor.registers
     for number, index in saved:
         found = cursor.word(cfa - size + 8 * index)
@@ -184,18 +234,18 @@ def _in_epilogue(cursor: Cursor, cfa: int, size: int, saved: tuple[tuple[int, in
 
 def _by_rule(cursor: Cursor, rule: Rule) -> bool:
     """Any rule: expressions, signal frames, a thread's entry."""
-    old = cursor.registers
     how, _ = rule.saved.get(rule.return_address, ("undefined", 0))
     if how == "undefined":
         return cursor.stop("root")
+    words = _Words(cursor)
+    old = cursor.registers
     if rule.expression is not None:
-        cfa = evaluate(rule.expression, old, cursor.word)
+        cfa = evaluate(rule.expression, old, words)
     else:
         base = old[rule.register] if 0 <= rule.register < PC else None
         cfa = None if base is None else base + rule.offset
     if cfa is None or not 0 < cfa < _HIGHEST:
-        bp = old[RBP]
-        return cursor.stop("dump" if rule.expression and bp is not None and cursor.is_beyond(bp) else "rule")
+        return cursor.stop("dump" if words.are_beyond else "rule")
     new = [*old]
     if not rule.is_signal:
         for number in _CALLER_SAVED:
@@ -203,25 +253,38 @@ def _by_rule(cursor: Cursor, rule: Rule) -> bool:
     new[RSP] = cfa
     for number in rule.saved:
         if number < REGISTERS:
-            new[number] = _value(cursor, rule, number, cfa)
-    pc = _value(cursor, rule, rule.return_address, cfa)
-    new[PC] = pc
+            new[number] = _value(cursor, words, rule, number, cfa)
+    words.are_beyond = False
+    pc = new[PC] = _value(cursor, words, rule, rule.return_address, cfa)
     if pc is None:
-        return cursor.stop("dump" if cursor.is_beyond(cfa - 8) else "torn")
+        return cursor.stop("dump" if words.are_beyond else "torn")
     cursor.registers[:] = new
     cursor.signalled = rule.is_signal
     return True if pc else cursor.stop("root")
 
 
-def _value(cursor: Cursor, rule: Rule, number: int, cfa: int) -> int | None:
+class _Words:
+    """Reads words of the copied stack. `are_beyond`: one was wanted that lies above it."""
+
+    def __init__(self, cursor: Cursor) -> None:
+        self._cursor, self.are_beyond = cursor, False
+
+    def __call__(self, address: int) -> int | None:
+        found = self._cursor.word(address)
+        if found is None and self._cursor.is_beyond(address):
+            self.are_beyond = True
+        return found
+
+
+def _value(cursor: Cursor, words: _Words, rule: Rule, number: int, cfa: int) -> int | None:
     """A register of the caller."""
     how, value = rule.saved[number]
     registers = cursor.registers
     if isinstance(value, bytes):
-        found = evaluate(value, registers, cursor.word, cfa)
-        return found if found is None or how == "value_expression" else cursor.word(found)
+        found = evaluate(value, registers, words, cfa)
+        return found if found is None or how == "value_expression" else words(found)
     if how == "offset":
-        return registers[number] if cfa + value < cursor.base and number in _KEPT else cursor.word(cfa + value)
+        return registers[number] if cfa + value < cursor.base and number in _KEPT else words(cfa + value)
     if how == "value_offset":
         return cfa + value
     if how == "register":

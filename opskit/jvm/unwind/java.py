@@ -70,6 +70,7 @@ class JavaUnwinder:
         """Compare all that is known with the JVM's memory before its next use; call it with each drain of the samples."""
         self.index.forget()
         self._interpreted.forget()
+        self._stubs.forget()
         self._leaves.clear()
         self._callers.clear()
 

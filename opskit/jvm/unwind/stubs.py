@@ -24,12 +24,13 @@ if TYPE_CHECKING:
 _HIGHEST = 1 << 64
 _MOST_READS = 4
 _LONGEST_FRAME = 4096
-_FRAMELESS = ("adapter", "vtable", "inlinecache")  # in the names of blobs that jump to a method
+_VTABLE = "vtable"
+_FRAMELESS = ("adapter", _VTABLE, "inlinecache")  # in the names of blobs that jump to a method
 
 
 _FRAMED = (b"\x55\x48\x8b\xec", b"\x55\x48\x89\xe5")  # push rbp; mov rbp, rsp
 _POP_RBP, _RET = b"\x5d", b"\xc3"
-_SMALLEST_FRAME = 16
+_SMALLEST_FRAME, _MOST_ARGUMENT_BYTES = 16, 64
 
 
 class _Return(NamedTuple):
@@ -60,6 +61,8 @@ class Stubs:
 
     def frames(self, blob: CodeBlob, pc: int) -> tuple[Frame, ...]:
         """The stub's frame."""
+        if _VTABLE in blob.name:
+            return (Frame("vtable or itable stub", "stub"),)
         desc = None if is_frameless(blob) else self._desc(pc)
         return (Frame(desc.name if desc is not None else blob.name or "[stub]", "stub"),)
 
@@ -81,7 +84,7 @@ class Stubs:
         found = self._find_return(cursor, list(self._places(cursor, code.size)), code.blob)
         if found is None:
             return cursor.stop("dump" if cursor.is_beyond(sp + max(code.size, 8) - 8) else "torn")
-        return_to(cursor, found.pc, found.at + 8, found.link)
+        return_to(cursor, found.pc, self._without_arguments(cursor, found), found.link)
         # The interpreter's registers are still those of the sample: it may be at a method's entry.
         cursor.signalled = leaf and self._index.is_interpreter(found.pc)
         return True
@@ -116,12 +119,23 @@ class Stubs:
             places += [("returning", sp, bp), ("pushed", sp + 8, cursor.word(sp))]
         if size >= _SMALLEST_FRAME:
             places.append(("built", sp + size - 8, cursor.word(sp + size - 16)))
+        elif not cursor.signalled:  # it may have pushed a word before its call
+            places += [("returning", sp, bp), ("returning", sp + 8, bp)]
         if sp <= bp <= sp + _LONGEST_FRAME and bp & 7 == 0:
             places.append(("unsaved", bp + 8, cursor.word(bp)))
         for state, at, link in places:
             pc = cursor.word(at)
             if pc is not None:
                 yield _Return(pc, at, link, state)
+
+    def _without_arguments(self, cursor: Cursor, found: _Return) -> int:
+        """The caller's stack pointer: C1 pushes arguments for some stubs, above which its frame begins."""
+        above, caller = found.at + 8, None if self._index.is_interpreter(found.pc) else self._index.find(found.pc)
+        if caller is None or caller[1] is None:
+            return above
+        places = range(above, above + _MOST_ARGUMENT_BYTES, 8)
+        frame = caller[0].frame_bytes
+        return next((sp for sp in places if self._index.is_return(cursor.word(sp + frame - 8))), above)
 
     def _find_return(self, cursor: Cursor, places: Sequence[_Return], blob: CodeBlob | None) -> _Return | None:
         """The return address. The best proof is a call of this very stub before the pc, and that its frame fits."""

@@ -22,12 +22,12 @@ from opskit.proc.unwind.walk import walk
 
 METHODS = (
     "spin", "recurse", "throwing", "copying", "checksum", "encrypt", "handle", "megamorphic", "nanotime", "natives",
-    "locking", "mathematics", "initialize",
+    "locking", "mathematics", "initialize", "deoptimize",
 )  # fmt: skip
 # Precise tables, and no inlining into Chains.middle, where C2 would mix all methods.
 PRECISE = (
     "-XX:+UnlockDiagnosticVMOptions", "-XX:+UnlockExperimentalVMOptions", "-XX:+DebugNonSafepoints", "-XX:CompileCommand=quiet",
-    *(f"-XX:CompileCommand=dontinline,Chains.{name}" for name in METHODS),
+    *(f"-XX:CompileCommand=dontinline,Chains.{name}" for name in (*METHODS, "invalid", "callee")),
 )  # fmt: skip
 SECOND = {11: "-Xint", 17: "-XX:TieredStopAtLevel=1", 21: "-XX:-TieredCompilation", 25: "-XX:+UseZGC"}
 _NUMBER = "/0x[0-9a-f]+"  # of a class made at run time; JDK 11 does not have it in the class's name
@@ -114,6 +114,9 @@ def test_stacks_are_those_of_the_program(chains, jvm_version):
     assert sum(frame.name == "Chains.recurse" for frame in deepest.frames) == 100
     lines = {frame.line for name, stack in whole for frame in stack.frames if frame.name == "Chains.spin"}
     assert any(_source_line("value = step(value + round)") == line for line in lines), lines
+    # A compiled caller that was deoptimized while it waited: its return address is the deoptimization handler.
+    inner = {tuple((frame.name, frame.kind) for frame in stack.frames[:2]) for _, stack in whole}
+    assert (("Chains.callee", "compiled"), ("Chains.invalid", "compiled")) in inner
     assert {frame.source for _, stack in whole for frame in stack.frames if frame.name == "Chains.middle"} == {
         "Chains.java"
     }

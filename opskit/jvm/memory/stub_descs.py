@@ -2,8 +2,8 @@
 
     next, group ("StubRoutines"), name ("jbyte_disjoint_arraycopy"), begin, end; until JDK 11 a number before `begin`
 
-The head of the list is a variable of libjvm. It is searched for among them, from the first to the last static field of vmStructs:
-each of the list's items must name a group in libjvm and have its code in the code cache.
+The head of the list is a variable of libjvm, near those of StubRoutines (1 to 17 KiB in JDK 8 to 28), and is searched for there.
+Each of the list's items must name a group in libjvm and have its code in the code cache.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _DESC, _WORD = Struct("<6Q"), Struct("<Q")
 _BEGIN_AT = (3, 4)  # in words
-_LIBJVM_BYTES, _MOST_BYTES = 64 << 20, 16 << 20
+_LIBJVM_BYTES, _NEAR_PAGES = 64 << 20, 32
 _LOWEST, _HIGHEST = 1 << 44, 1 << 47  # where Linux places heaps and mappings
 _MOST_DESCS, _FEWEST_DESCS = 4096, 16
 _LONGEST_NAME = 100
@@ -49,12 +49,9 @@ def _is_libjvm(structs: VmStructs, address: int) -> bool:
 
 def _heads(structs: VmStructs, memory: Memory, code: tuple[int, int]) -> Iterator[int]:
     """What libjvm's variables refer to, if it may be a StubCodeDesc."""
-    statics = [field.at for field in structs.fields.values() if field.is_static and _is_libjvm(structs, field.at)]
-    if not statics:
-        return
-    begin, end = min(statics) // PAGE_BYTES, max(statics) // PAGE_BYTES + 1
+    near = (structs.find(("StubRoutines", "_call_stub_return_address")) or 0) // PAGE_BYTES
     seen: set[int] = set()
-    for page in range(begin, min(end, begin + _MOST_BYTES // PAGE_BYTES) + 1):
+    for page in range(near - _NEAR_PAGES, near + _NEAR_PAGES):
         data = memory.read(page * PAGE_BYTES, PAGE_BYTES)
         seen.update(
             word

@@ -67,7 +67,7 @@ class Stubs:
         return (Frame(desc.name if desc is not None else blob.name or "[stub]", "stub"),)
 
     def _desc(self, pc: int) -> StubDesc | None:
-        """The stub at the pc. The list of all is read when it is needed: that takes some 20 ms."""
+        """The stub at the pc. The list of all is read when it is needed."""
         at = bisect_right(self._descs, (pc, _HIGHEST)) - 1
         if at >= 0 and pc < self._descs[at].end:
             return self._descs[at]

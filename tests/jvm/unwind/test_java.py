@@ -114,12 +114,27 @@ def test_stacks_are_those_of_the_program(chains, jvm_version):
     assert sum(frame.name == "Chains.recurse" for frame in deepest.frames) == 100
     lines = {frame.line for name, stack in whole for frame in stack.frames if frame.name == "Chains.spin"}
     assert any(_source_line("value = step(value + round)") == line for line in lines), lines
-    # A compiled caller that was deoptimized while it waited: its return address is the deoptimization handler.
-    inner = {tuple((frame.name, frame.kind) for frame in stack.frames[:2]) for _, stack in whole}
-    assert (("Chains.callee", "compiled"), ("Chains.invalid", "compiled")) in inner
     assert {frame.source for _, stack in whole for frame in stack.frames if frame.name == "Chains.middle"} == {
         "Chains.java"
     }
+
+
+def test_a_deoptimized_caller(chains, jvm_version):
+    """A compiled method waits for its callee and loses its code: its return address is that of the deoptimization handler."""
+    jvm = chains("deoptimize", version=jvm_version, options=PRECISE)
+    profiler = Profiler(jvm.pid)
+    stacks = [stack for name, stack in profiler.run(0.8) if name == "deoptimize"]
+    assert all(stack.end == "root" and is_exact("deoptimize", stack) for stack in stacks)
+    inner = Counter(tuple((frame.name, frame.kind) for frame in stack.frames[:2]) for stack in stacks)
+    assert inner[("Chains.callee", "compiled"), ("Chains.invalid", "compiled")] > 1, inner
+
+
+def test_stubs_have_names(chains, jvm_version):
+    """By HotSpot's own list, which no table describes."""
+    jvm = chains("copying", "checksum", version=jvm_version, options=PRECISE)
+    names = {stack.frames[0].name for _, stack in Profiler(jvm.pid).run(0.5) if stack.frames}
+    assert "updateBytesCRC32" in names
+    assert any("arraycopy" in name for name in names)
 
 
 def test_stacks_in_other_modes(chains, jvm_version):

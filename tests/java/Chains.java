@@ -39,6 +39,7 @@ public class Chains {
             case "natives": natives(); break;
             case "locking": locking(); break;
             case "mathematics": mathematics(); break;
+            case "deoptimize": deoptimize(); break;
             case "initialize": Initialized.touch(); break;
             default: throw new IllegalArgumentException(name);
         }
@@ -181,6 +182,33 @@ public class Chains {
         double value = sink;
         for (int round = 0; round < 10_000; round++) value += Math.sin(value + round) + Math.pow(1.5, round & 63) + Math.log(round + 1);
         sink += (long) value;
+    }
+
+    abstract static class Guess { abstract long next(long value); }
+    static class First extends Guess { long next(long value) { return value + 1; } }
+    static class Second extends Guess { long next(long value) { return value + 2; } }
+    static Guess guess = new First();
+    static boolean guessed;
+
+    static void deoptimize() {
+        if (!guessed) {
+            for (int round = 0; round < 50_000; round++) sink += invalid(false);
+        }
+        guessed = true;
+        sink += invalid(true);
+    }
+
+    /** Compiled for the only subclass of Guess there is; the second one is loaded while this method waits for its callee. */
+    static long invalid(boolean load) {
+        return guess.next(callee(load)) + guess.next(1);
+    }
+
+    static long callee(boolean load) {
+        if (!load) return 1;
+        new Second();
+        long value = 0;
+        for (int round = 0; round < 400_000_000; round++) value += step(round);
+        return value;
     }
 
     static class Initialized {

@@ -7,6 +7,7 @@ from struct import Struct
 from typing import TYPE_CHECKING
 
 from opskit.jvm.memory.layout import find_scalar, scalar
+from opskit.jvm.memory.symbols import Symbols
 from opskit.jvm.memory.unsigned5 import Codings
 from opskit.proc.memory import u16, u64
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 _FLAGS = Struct("<H")
 _HAS_LINES = 1  # ConstMethod::_has_linenumber_table, the same in 8 to 25
 _MOST_TABLE_BYTES = 1 << 18
-_LONGEST_SYMBOL = 4096
 _MOST_METHODS = 100_000
 _ESCAPE = 0xFF
 _LINE_BITS = 3
@@ -51,6 +51,7 @@ class Methods:
         """Raise NotSupported for an unknown layout."""
         self.memory = memory
         self.codings = Codings()
+        self._symbols = Symbols(structs, memory)
         self._const_at = structs.at(("Method", "_constMethod"))
         self._const_bytes = structs.size("ConstMethod")
         self._constants, self._name, self._code_size, self._whole = (
@@ -59,18 +60,16 @@ class Methods:
         )
         self._flags = scalar(structs, ("ConstMethod", "_flags._flags"), ("ConstMethod", "_flags"), form=_FLAGS)
         self._holder_at = structs.at(("ConstantPool", "_pool_holder"))
-        self._pool_bytes = structs.size("ConstantPool")
         self._pool_source = find_scalar(structs, ("ConstantPool", "_source_file_name_index"))
         self._class_source = find_scalar(structs, ("InstanceKlass", "_source_file_name_index"))
         self._class_name_at = structs.at(("Klass", "_name"))
-        self._length_at = structs.at(("Symbol", "_length"))
-        self._body_at = structs.at(("Symbol", "_body"), ("Symbol", "_body[0]"))
         self._known: dict[int, tuple[tuple[object, ...], Method]] = {}
         self._checked: dict[int, Method | None] = {}
 
     def forget(self) -> None:
         """Compare each method with the memory again before its next use: its class may have been unloaded."""
         self._checked.clear()
+        self._symbols.forget()
 
     def get(self, address: int) -> Method | None:
         """The method whose Method is there; None where there is none."""
@@ -98,8 +97,8 @@ class Methods:
         known = self._known.get(address)
         if known is not None and known[0] == identity:
             return known[1]
-        name = self._pool_text(pool, self._name.of(header))
-        class_name = self._text(symbol)
+        name = self._symbols.constant(pool, self._name.of(header))
+        class_name = self._symbols.text(symbol)
         if not name or not class_name:
             return None
         begin = const + self._const_bytes
@@ -110,21 +109,11 @@ class Methods:
         return method
 
     def _source(self, klass: int, pool: int) -> str | None:
-        holder = (pool, self._pool_source) if self._pool_source is not None else (klass, self._class_source)
-        index = u16(self.memory, holder[0] + holder[1].at) if holder[1] is not None else 0
-        return self._pool_text(pool, index) if index else None
-
-    def _pool_text(self, pool: int, index: int) -> str | None:
-        """A symbol of a constant pool; the lowest bit of an entry may be set."""
-        entry = u64(self.memory, pool + self._pool_bytes + 8 * index) if index else None
-        return self._text(entry & ~1) if entry else None
-
-    def _text(self, symbol: int) -> str | None:
-        length = u16(self.memory, symbol + self._length_at) if symbol else None
-        if not length or length > _LONGEST_SYMBOL:
-            return None
-        body = self.memory.read(symbol + self._body_at, length)
-        return body.decode("utf-8", "replace") if len(body) == length else None
+        place = klass + self._class_source.at if self._class_source is not None else 0
+        if self._pool_source is not None:
+            place = pool + self._pool_source.at
+        index = u16(self.memory, place) if place else None
+        return self._symbols.constant(pool, index) if index else None
 
     def _lines(self, const: int, header: bytes, end: int) -> Sequence[tuple[int, int]]:
         """The line table behind the bytecodes, decoded by the coding that makes sense of it."""

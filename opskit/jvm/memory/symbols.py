@@ -15,7 +15,7 @@ _POINTER_TAG = 1  # of a constant pool's entry that is not resolved (JDK 8)
 
 
 class Symbols:
-    """The symbols of one JVM. A text is read once by its address; a symbol that was freed may leave its old text."""
+    """The symbols of one JVM. A text is read once by its address until `forget`: a symbol may be freed."""
 
     def __init__(self, vm: VmStructs, memory: Memory) -> None:
         self._memory = memory
@@ -23,6 +23,10 @@ class Symbols:
         self._body = vm.at(("Symbol", "_body[0]"), ("Symbol", "_body"))
         self._pool = vm.size("ConstantPool")
         self._texts: dict[int, str] = {}
+
+    def forget(self) -> None:
+        """Read all texts anew: symbols may have been freed, and their memory used again."""
+        self._texts.clear()
 
     def text(self, address: int) -> str | None:
         """The text of a symbol, `java/lang/String`; None where there is none."""

@@ -8,8 +8,9 @@ from opskit.errors import NotSupported
 from opskit.jvm.memory.code_cache import CodeCache
 from opskit.jvm.memory.methods import Methods
 from opskit.jvm.memory.nmethods import NAMES, NMethod, NMethods, read_pointer
-from opskit.jvm.unwind.instructions import CALL_BYTES, call_target, follows_call
+from opskit.jvm.unwind.instructions import CALL_BYTES, call_target
 from opskit.proc.memory import i32, u64
+from opskit.proc.unwind.calls import ends_with_call
 from opskit.proc.unwind.cursor import PC, RBP, RSP, Frame
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ class CodeIndex:
 
     def follows_call(self, pc: int) -> bool:
         """Whether a call precedes the pc."""
-        return follows_call(self.memory.read(pc - CALL_BYTES, CALL_BYTES))
+        return ends_with_call(self.memory.read(pc - CALL_BYTES, CALL_BYTES))
 
     def is_libjvm_return(self, pc: int) -> bool:
         """Whether a call in libjvm precedes the pc."""

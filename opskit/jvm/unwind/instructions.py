@@ -1,4 +1,4 @@
-"""What x86-64 code tells about its frame at a pc: how far HotSpot's prologue or epilogue got, and whether a call precedes a pc."""
+"""What x86-64 code tells about its frame at a pc: how far HotSpot's prologue or epilogue got, and what a call calls."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 # its register. pushed: rbp at [rsp], the return address above it. unsaved: the frame is built, but rbp is still in its register.
 FrameState = Literal["built", "returning", "pushed", "unsaved"]
 
-CALL_BYTES = 7  # the longest call that HotSpot generates
+CALL_BYTES = 7  # the longest indirect call
 EPILOGUE_BYTES = 12
 _PUSH_RBP, _POP_RBP, _RET, _RET_POPPING = 0x55, 0x5D, 0xC3, 0xC2
 _MOVES_TO_RBP = (b"", b"\x48\x8b\xec", b"\x48\x89\xe5")  # mov rbp, rsp
@@ -23,27 +23,6 @@ _BEFORE_RETURN = (
     (b"\x85\x05", 6),  # test eax, [rip + …]
     (b"\xf3", 1),
 )
-
-
-def follows_call(before: bytes) -> bool:
-    """Whether the bytes before a pc, CALL_BYTES of them, end with a call."""
-    if len(before) < CALL_BYTES:
-        return False
-    return (
-        before[-5] == 0xE8
-        or any(before[-size] == 0xFF and _is_call(before[-size + 1 :], size) for size in (2, 3, 4, 6, 7))
-    )  # fmt: skip
-
-
-def _is_call(operand: bytes, size: int) -> bool:
-    """Whether it is the operand of an indirect call (FF /2) of so many bytes."""
-    mode, field, base = operand[0] >> 6, operand[0] >> 3 & 7, operand[0] & 7
-    if field != 2:
-        return False
-    if mode == 3:
-        return size == 2
-    displacement = 4 if mode == 2 or (mode == 0 and base == 5) else mode
-    return size == 2 + (base == 4) + displacement
 
 
 def call_target(before: bytes, pc: int) -> int | None:

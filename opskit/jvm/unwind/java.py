@@ -35,6 +35,7 @@ _CALL_STUB_WORDS = Struct("<6Q")  # from [rbp - 88] on: r15, r14, r13, r12, rbx,
 _BELOW_CALL_STUB = 88
 _MOST_HEAD_BYTES = 4096
 _SMALLEST_FRAME = 16
+_MOST_PUSHED_BYTES = 128
 _X86_64 = 62  # e_machine
 
 
@@ -70,6 +71,7 @@ class JavaUnwinder:
         """Compare all that is known with the JVM's memory before its next use; call it with each drain of the samples."""
         self.index.forget()
         self._interpreted.forget()
+        self._stubs.forget()
         self._leaves.clear()
         self._callers.clear()
 
@@ -153,6 +155,12 @@ class JavaUnwinder:
                 return cursor.stop("dump")
             if above > sp and self.index.is_return(pc):
                 return return_to(cursor, pc or 0, above, link)
+        for above in range(
+            sp + code.size + 8, sp + code.size + _MOST_PUSHED_BYTES + 8, 8
+        ):  # the code pushes what it needs
+            pc = cursor.word(above - 8)
+            if code.size and pc is not None and self.index.is_return(pc):
+                return return_to(cursor, pc, above, cursor.word(above - 16))
         return cursor.stop("torn")
 
     def _step_deoptimized(self, cursor: Cursor, code: Code) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
+from opskit.jvm.memory.stub_descs import read_stub_descs
 from opskit.jvm.unwind.code_index import return_to
-from opskit.proc.memory import u64
 from opskit.proc.unwind.cursor import PC, R13, RBP, RSP, Frame
 from opskit.records import NamedTuple
 
@@ -14,21 +14,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from opskit.jvm.memory.code_cache import CodeBlob
+    from opskit.jvm.memory.stub_descs import StubDesc
     from opskit.jvm.memory.vmstructs import VmStructs
     from opskit.jvm.unwind.code_index import CodeIndex
     from opskit.jvm.unwind.instructions import FrameState
     from opskit.jvm.unwind.java import Code
     from opskit.proc.unwind.cursor import Cursor
 
-_ROUTINES = "StubRoutines"
-_NOT_CODE = ("_table", "_count", "_return_address")
+_HIGHEST = 1 << 64
+_MOST_READS = 4
 _LONGEST_FRAME = 4096
-_FRAMELESS = ("adapter", "vtable", "inlinecache")  # in the names of blobs that jump to a method
+_VTABLE = "vtable"
+_FRAMELESS = ("adapter", _VTABLE, "inlinecache")  # in the names of blobs that jump to a method
 
 
 _FRAMED = (b"\x55\x48\x8b\xec", b"\x55\x48\x89\xe5")  # push rbp; mov rbp, rsp
 _POP_RBP, _RET = b"\x5d", b"\xc3"
-_SMALLEST_FRAME = 16
+_SMALLEST_FRAME, _MOST_ARGUMENT_BYTES = 16, 64
 
 
 class _Return(NamedTuple):
@@ -49,24 +51,31 @@ class Stubs:
     """The stubs of one JVM."""
 
     def __init__(self, structs: VmStructs, index: CodeIndex) -> None:
-        self._index = index
-        found = {
-            u64(index.memory, field.at) or 0: name.lstrip("_")
-            for (owner, name), field in structs.fields.items()
-            if owner == _ROUTINES and field.is_static and not any(word in name for word in _NOT_CODE)
-        }
-        self._begins = sorted(begin for begin in found if begin)
-        self._names = [found[begin] for begin in self._begins]
+        self._structs, self._index = structs, index
+        self._descs: list[StubDesc] = []
+        self._reads_left, self._may_read = _MOST_READS, True
+
+    def forget(self) -> None:
+        """Read the names anew if a stub has none: those for C2 are generated late."""
+        self._may_read = self._reads_left > 0
 
     def frames(self, blob: CodeBlob, pc: int) -> tuple[Frame, ...]:
         """The stub's frame."""
-        return (Frame(self._name(blob, pc), "stub"),)
+        if _VTABLE in blob.name:
+            return (Frame("vtable or itable stub", "stub"),)
+        desc = None if is_frameless(blob) else self._desc(pc)
+        return (Frame(desc.name if desc is not None else blob.name or "[stub]", "stub"),)
 
-    def _name(self, blob: CodeBlob, pc: int) -> str:
-        at = bisect_right(self._begins, pc) - 1
-        if at >= 0 and blob.begin <= self._begins[at]:
-            return self._names[at]
-        return blob.name or "[stub]"
+    def _desc(self, pc: int) -> StubDesc | None:
+        """The stub at the pc. The list of all is read when it is needed."""
+        at = bisect_right(self._descs, (pc, _HIGHEST)) - 1
+        if at >= 0 and pc < self._descs[at].end:
+            return self._descs[at]
+        if not self._may_read:
+            return None
+        self._may_read, self._reads_left = False, self._reads_left - 1
+        self._descs = read_stub_descs(self._structs, self._index.memory, self._index.low, self._index.high)
+        return self._desc(pc)
 
     def step(self, cursor: Cursor, code: Code) -> bool:
         """A stub: with a frame of a known size, with none, with one at rbp, or one whose end only a call of the stub tells."""
@@ -75,7 +84,7 @@ class Stubs:
         found = self._find_return(cursor, list(self._places(cursor, code.size)), code.blob)
         if found is None:
             return cursor.stop("dump" if cursor.is_beyond(sp + max(code.size, 8) - 8) else "torn")
-        return_to(cursor, found.pc, found.at + 8, found.link)
+        return_to(cursor, found.pc, self._without_arguments(cursor, found), found.link)
         # The interpreter's registers are still those of the sample: it may be at a method's entry.
         cursor.signalled = leaf and self._index.is_interpreter(found.pc)
         return True
@@ -110,12 +119,23 @@ class Stubs:
             places += [("returning", sp, bp), ("pushed", sp + 8, cursor.word(sp))]
         if size >= _SMALLEST_FRAME:
             places.append(("built", sp + size - 8, cursor.word(sp + size - 16)))
+        elif not cursor.signalled:  # it may have pushed a word before its call
+            places += [("returning", sp, bp), ("returning", sp + 8, bp)]
         if sp <= bp <= sp + _LONGEST_FRAME and bp & 7 == 0:
             places.append(("unsaved", bp + 8, cursor.word(bp)))
         for state, at, link in places:
             pc = cursor.word(at)
             if pc is not None:
                 yield _Return(pc, at, link, state)
+
+    def _without_arguments(self, cursor: Cursor, found: _Return) -> int:
+        """The caller's stack pointer: C1 pushes arguments for some stubs, above which its frame begins."""
+        above, caller = found.at + 8, None if self._index.is_interpreter(found.pc) else self._index.find(found.pc)
+        if caller is None or caller[1] is None:
+            return above
+        places = range(above, above + _MOST_ARGUMENT_BYTES, 8)
+        frame = caller[0].frame_bytes
+        return next((sp for sp in places if self._index.is_return(cursor.word(sp + frame - 8))), above)
 
     def _find_return(self, cursor: Cursor, places: Sequence[_Return], blob: CodeBlob | None) -> _Return | None:
         """The return address. The best proof is a call of this very stub before the pc, and that its frame fits."""
@@ -134,8 +154,9 @@ class Stubs:
 
     def _proof(self, found: _Return, blob: CodeBlob | None, leaf_pc: int) -> tuple[int, int, bool]:
         """How well a return address is proven; more is better."""
-        target = self._index.called_stub(found.pc, blob, leaf_pc)
-        fits = target and self._state(target, leaf_pc) in ("built", found.state)
+        target, desc = self._index.called_stub(found.pc, blob, leaf_pc), self._desc(leaf_pc)
+        begin = desc.begin if desc is not None else target
+        fits = begin and self._state(begin, leaf_pc) in ("built", found.state)
         return target if fits else 0, target, self._index.follows_call(found.pc)
 
     def _state(self, begin: int, leaf_pc: int) -> FrameState:

@@ -22,12 +22,12 @@ from opskit.proc.unwind.walk import walk
 
 METHODS = (
     "spin", "recurse", "throwing", "copying", "checksum", "encrypt", "handle", "megamorphic", "nanotime", "natives",
-    "locking", "mathematics", "initialize",
+    "locking", "mathematics", "initialize", "deoptimize",
 )  # fmt: skip
 # Precise tables, and no inlining into Chains.middle, where C2 would mix all methods.
 PRECISE = (
     "-XX:+UnlockDiagnosticVMOptions", "-XX:+UnlockExperimentalVMOptions", "-XX:+DebugNonSafepoints", "-XX:CompileCommand=quiet",
-    *(f"-XX:CompileCommand=dontinline,Chains.{name}" for name in METHODS),
+    *(f"-XX:CompileCommand=dontinline,Chains.{name}" for name in (*METHODS, "invalid", "callee")),
 )  # fmt: skip
 SECOND = {11: "-Xint", 17: "-XX:TieredStopAtLevel=1", 21: "-XX:-TieredCompilation", 25: "-XX:+UseZGC"}
 _NUMBER = "/0x[0-9a-f]+"  # of a class made at run time; JDK 11 does not have it in the class's name
@@ -117,6 +117,24 @@ def test_stacks_are_those_of_the_program(chains, jvm_version):
     assert {frame.source for _, stack in whole for frame in stack.frames if frame.name == "Chains.middle"} == {
         "Chains.java"
     }
+
+
+def test_a_deoptimized_caller(chains, jvm_version):
+    """A compiled method waits for its callee and loses its code: its return address is that of the deoptimization handler."""
+    jvm = chains("deoptimize", version=jvm_version, options=PRECISE)
+    profiler = Profiler(jvm.pid)
+    stacks = [stack for name, stack in profiler.run(0.8) if name == "deoptimize"]
+    assert all(stack.end == "root" and is_exact("deoptimize", stack) for stack in stacks)
+    inner = Counter(tuple((frame.name, frame.kind) for frame in stack.frames[:2]) for stack in stacks)
+    assert inner[("Chains.callee", "compiled"), ("Chains.invalid", "compiled")] > 1, inner
+
+
+def test_stubs_have_names(chains, jvm_version):
+    """By HotSpot's own list, which no table describes."""
+    jvm = chains("copying", "checksum", version=jvm_version, options=PRECISE)
+    names = {stack.frames[0].name for _, stack in Profiler(jvm.pid).run(0.5) if stack.frames}
+    assert "updateBytesCRC32" in names
+    assert any("arraycopy" in name for name in names)
 
 
 def test_stacks_in_other_modes(chains, jvm_version):

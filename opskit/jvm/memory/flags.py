@@ -35,10 +35,12 @@ def read_flags(vm: VmStructs, memory: Memory, names: Collection[str]) -> dict[st
     begin = u64(memory, vm.at(*((owner, "flags") for owner in _OWNERS))) or 0
     count = u64(memory, vm.at(*((owner, "numFlags") for owner in _OWNERS))) or 0
     size, wanted = vm.size(*_OWNERS), {name.encode(): name for name in names}
-    table = memory.read(begin, min(count, _MOST_FLAGS) * size) if 0 < size <= _MOST_ENTRY_BYTES else b""
+    if not max(name_at, value_at, type_at) + _POINTER.size <= size + 4 <= _MOST_ENTRY_BYTES:
+        return {}
+    table = memory.read(begin, min(count, _MOST_FLAGS) * size)
     type_of = _type_reader(vm, memory)
     values: dict[str, FlagValue] = {}
-    for at in range(0, len(table) - size + 1, max(size, 1)):
+    for at in range(0, len(table) - size + 1, size):
         if len(values) == len(wanted):
             break
         name = wanted.get(c_string(memory, _POINTER.unpack_from(table, at + name_at)[0], _LONGEST_NAME) or b"")

@@ -93,7 +93,7 @@ def test_the_recordings_hold_no_secrets(recording):
 
 def test_damaged_samples_and_memory(recording):
     """25,600 mutations per JDK: no exception, no endless loop, at most so many frames."""
-    dice = random.Random(len(recording.pages))
+    dice = random.Random(len(recording.pages))  # noqa: S311  (not for secrets)
     structs, numbers = recordsamples.structs_of(recording), sorted(recording.pages)
     pointers = [number * PAGE for number in numbers]
     for round_ in range(MEMORIES):

@@ -11,7 +11,13 @@ from opskit.jvm.memory.flags import read_flags
 from opskit.jvm.memory.vmstructs import VmField, VmStructs, read_vmstructs
 from opskit.proc.memory import PAGE_BYTES, ProcessMemory, RecordedMemory
 
-OPTIONS = ("-Xmx64m", "-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints", "-XX:OnError=echo done", "-XX:+PrintFlagsFinal")
+OPTIONS = (
+    "-Xmx64m",
+    "-XX:+UnlockDiagnosticVMOptions",
+    "-XX:+DebugNonSafepoints",
+    "-XX:OnError=echo done",
+    "-XX:+PrintFlagsFinal",
+)
 PRINTED = re.compile(r"\s*(\w+)\s+(\w+)\s+[:+]?=(.*?)\s+\{")
 
 

@@ -57,7 +57,10 @@ def test_names_in_every_layout_of_objects(jvm_version, layout):
         names = set(found.values())
         assert NASTY | {"", "main", "sleep-0", "sleep-1", "Signal Dispatcher"} <= names
         assert found["VM Thread"] is None
-        assert {comm: found[comm] for comm in ("sleep-0", "Signal Dispatch")} == {"sleep-0": "sleep-0", "Signal Dispatch": "Signal Dispatcher"}
+        assert {comm: found[comm] for comm in ("sleep-0", "Signal Dispatch")} == {
+            "sleep-0": "sleep-0",
+            "Signal Dispatch": "Signal Dispatcher",
+        }
         if jvm_version >= 21:
             assert len(carried) == 1 and next(iter(carried)).startswith("#")
         else:

@@ -56,7 +56,9 @@ def test_frames_in_the_heap(root_only, version, layout):
     for each in whole:
         calls = [name for name in each if name in ("Virtual.first", "Virtual.second")]
         assert calls == ["Virtual.first", "Virtual.second"] * 35 + ["Virtual.first"]
-        assert each.index("Virtual.sleepAndBurn") < each.index("Virtual.first") < each.index("java.lang.VirtualThread.run")
+        assert (
+            each.index("Virtual.sleepAndBurn") < each.index("Virtual.first") < each.index("java.lang.VirtualThread.run")
+        )
         below = each[each.index(ENTRY) :]
         assert "java.util.concurrent.ForkJoinWorkerThread.run" in below
         assert not any(name.startswith("Virtual.") for name in below)

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 FlagValue = Union[bool, int, float, str, None]
 
 _OWNERS = ("JVMFlag", "Flag")  # from JDK 9 on, JDK 8
-_MOST_FLAGS, _LONGEST_NAME, _LONGEST_TEXT = 8192, 96, 4096
+_MOST_FLAGS, _MOST_ENTRY_BYTES, _LONGEST_NAME, _LONGEST_TEXT = 8192, 256, 96, 4096
+_POINTER = struct.Struct("<Q")
 # Since JDK 15 the type is its place in JVM_FLAG_NON_STRING_TYPES_DO, before that its name.
 _TYPES = ("bool", "int", "uint", "intx", "uintx", "uint64_t", "size_t", "double", "ccstr", "ccstrlist")
 _FORMS = {"int": "<i", "uint": "<I", "intx": "<q", "uintx": "<Q", "uint64_t": "<Q", "size_t": "<Q", "double": "<d"}
@@ -34,15 +35,18 @@ def read_flags(vm: VmStructs, memory: Memory, names: Collection[str]) -> dict[st
     begin = u64(memory, vm.at(*((owner, "flags") for owner in _OWNERS))) or 0
     count = u64(memory, vm.at(*((owner, "numFlags") for owner in _OWNERS))) or 0
     size, wanted = vm.size(*_OWNERS), {name.encode(): name for name in names}
+    if not max(name_at, value_at, type_at) + _POINTER.size <= size + 4 <= _MOST_ENTRY_BYTES:
+        return {}
+    table = memory.read(begin, min(count, _MOST_FLAGS) * size)
     type_of = _type_reader(vm, memory)
     values: dict[str, FlagValue] = {}
-    for entry in range(begin, begin + min(count, _MOST_FLAGS) * size, max(size, 1)):
+    for at in range(0, len(table) - size + 1, size):
         if len(values) == len(wanted):
             break
-        name = wanted.get(c_string(memory, u64(memory, entry + name_at) or 0, _LONGEST_NAME) or b"")
-        address = u64(memory, entry + value_at)
+        name = wanted.get(c_string(memory, _POINTER.unpack_from(table, at + name_at)[0], _LONGEST_NAME) or b"")
+        (address,) = _POINTER.unpack_from(table, at + value_at)
         if name is not None and address:
-            values.update(_value(memory, name, address, type_of(entry + type_at)))
+            values.update(_value(memory, name, address, type_of(begin + at + type_at)))
     return values
 
 

@@ -46,8 +46,8 @@ _ENTRY_BELOW_LINK = (
 _CALL, _CALL_BYTES = 0xE8, 5
 _WORD, _SIGNED = struct.Struct("<Q"), struct.Struct("<q")
 _MOST_WORDS, _MOST_CHUNKS, _MOST_FRAMES = 1 << 17, 64, 2048
-_MOST_LOCALS, _MOST_KEPT = 512, 4096
-_POINTERS = 4096  # from here on a word may be an address, also a compressed one
+_MOST_LOCALS, _MOST_ARGUMENT_BYTES, _MOST_KEPT = 512, 512, 4096
+_ADDRESSES = 1 << 48  # a word below it may be an address or a counter; numbers that are computed are often larger
 _SENDER_BELOW = 8  # of an interpreted frame, below its rbp
 # Below the first word of the caller: return address and link; and in interpreted frames the sender's sp, method, locals.
 _LINK_WORDS, _SENDER_WORDS, _METHOD_WORDS, _LOCALS_WORDS, _INTERPRETED_WORDS = 2, 3, 5, 9, 11
@@ -75,13 +75,19 @@ class _Callee(NamedTuple):
     sp: int
     cursor: Cursor
 
-    def has(self, chunk: _Chunk, begin: int, end: int, sp: int) -> bool:
-        """Whether its words that may be pointers are those of the chunk from `begin` to `end`; the frame ends at `sp` there."""
+    def same(self, chunk: _Chunk, begin: int, end: int, sp: int) -> int | None:
+        """How many of its words are those of the chunk from `begin` to `end`, 0 aside; None: one is not.
+
+        `sp`: where the frame in the chunk ends.
+        """
+        count = 0
         for at in range(begin, end):
             (word,) = _WORD.unpack_from(chunk.words, 8 * at)
-            if word >= _POINTERS and word != self.cursor.word(self.sp + 8 * (at - sp)):
-                return False
-        return True
+            if word < _ADDRESSES:
+                if word != self.cursor.word(self.sp + 8 * (at - sp)):
+                    return None
+                count += word > 0
+        return count
 
 
 class VirtualThreads:
@@ -127,13 +133,13 @@ class VirtualThreads:
 
     def enter(self, cursor: Cursor) -> bool:
         """Go on at the return barrier: add the frames in the heap, then go to the frame of enterSpecial on the stack."""
-        registers, entry = cursor.registers, self._entry
-        link, sp = registers[RBP] or 0, registers[RSP] or 0
-        if entry is None or link & 7 or not sp <= link:
+        registers, entry, sp = cursor.registers, self._entry, cursor.registers[RSP] or 0
+        if entry is None:
             return cursor.stop("torn")
-        if cursor.word(link + 8) is None:
-            return cursor.stop("dump" if cursor.is_beyond(link + 8) else "torn")
-        continuation = self._continuation(cursor, link)
+        found = self._entry_above(cursor, sp + entry.frame_bytes - 16)
+        if found is None:
+            return cursor.stop("dump" if cursor.is_beyond(sp + entry.frame_bytes - 8) else "torn")
+        link, continuation = found
         callee = _Callee(cursor.frames[-1], sp, cursor) if cursor.frames else None
         frames = (
             self._read_callers(self._objects.get(continuation, "tail"), callee) if callee and continuation else None
@@ -142,6 +148,14 @@ class VirtualThreads:
         cursor.has_gap = cursor.has_gap or not frames
         registers[PC], registers[RSP] = self._entry_pc, max(link + 16 - entry.frame_bytes, sp)
         return True
+
+    def _entry_above(self, cursor: Cursor, lowest: int) -> tuple[int, int] | None:
+        """The link of enterSpecial's frame, above the arguments of the callee, and its Continuation; 0: not readable."""
+        rbp = cursor.registers[RBP] or 0
+        places = [*([rbp] if rbp >= lowest and rbp & 7 == 0 else []), *range(lowest, lowest + _MOST_ARGUMENT_BYTES, 8)]
+        fitting = [link for link in places if self._java.index.is_return(cursor.word(link + 8))]
+        whole = ((link, found) for link in fitting if (found := self._continuation(cursor, link)))
+        return next(whole, (fitting[0], 0) if fitting else None)
 
     def _find_entry(self) -> None:
         """The compiled enterSpecial, which is made when the first virtual thread runs."""
@@ -247,11 +261,14 @@ class VirtualThreads:
                 yield at + words, at
 
     def _places(self, chunk: _Chunk, callee: _Callee) -> Iterator[int]:
-        """Where the caller of the callee may begin: where the chunk's frames do, else the only place that there is."""
+        """Where the caller of the callee may begin: where the chunk's frames do, else, if it was frozen again, further on.
+
+        What is below the chunk's frames may be of calls that ended long ago: only the place next to them counts.
+        """
         if self._is_below(chunk, chunk.sp, callee):
             yield chunk.sp
             return
-        places = [at for at in chunk.returns if self._is_below(chunk, at, callee)]
+        places = [at for at in chunk.returns if at > chunk.sp and self._is_below(chunk, at, callee)]
         if len(places) == 1:
             yield places[0]
 
@@ -260,7 +277,7 @@ class VirtualThreads:
         if callee.frame.kind == "interpreted":
             return self._is_interpreted_below(chunk, sp, callee)
         begin = chunk.compiled.get(sp)
-        if begin is None or not callee.has(chunk, begin, sp - _LINK_WORDS, sp):
+        if begin is None or not callee.same(chunk, begin, sp - _LINK_WORDS, sp):
             return False
         inner = self._cursor(chunk, begin)
         return self._java.step(inner) and bool(inner.frames) and inner.frames[-1].name == callee.frame.name
@@ -274,9 +291,9 @@ class VirtualThreads:
         (locals_at,) = _SIGNED.unpack_from(words, 8 * (sp - _LOCALS_WORDS))
         if not 0 < sender <= _MOST_LOCALS or not 0 < locals_at <= _MOST_LOCALS:
             return False
-        if not callee.has(chunk, sp - _METHOD_WORDS, sp - _SENDER_WORDS - 1, sp):
+        if not callee.same(chunk, sp - _METHOD_WORDS, sp - _METHOD_WORDS + 1, sp):
             return False
-        if not callee.has(chunk, sp, min(sp + locals_at - 1, chunk.bottom), sp):
+        if callee.same(chunk, sp, min(sp + locals_at - 1, chunk.bottom), sp) is None:
             return False
         method = self._java.methods.get(address)
         return method is not None and method.name == callee.frame.name

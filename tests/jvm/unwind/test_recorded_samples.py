@@ -14,7 +14,7 @@ from opskit.proc.unwind.cursor import REGISTERS
 
 PAGE = 4096
 # Per JDK: memory is damaged so often, each time for so many samples, of which all but the first are damaged themselves.
-MEMORIES, SAMPLES_EACH = 2_500, 10
+MEMORIES, SAMPLES_EACH = 800, 32
 MOST_READS, MOST_FRAMES = 60_000, 4096
 SECRET = re.compile(rb"/(home|root|work|usr|opt|tmp|var)/|PATH=|USER=|HOME=|LOGNAME|hostname", re.IGNORECASE)
 INTERESTING = (
@@ -92,20 +92,21 @@ def test_the_recordings_hold_no_secrets(recording):
 
 
 def test_damaged_samples_and_memory(recording):
-    """25,000 mutations per JDK: no exception, no endless loop, at most so many frames."""
-    dice = random.Random(len(recording.pages))
+    """25,600 mutations per JDK: no exception, no endless loop, at most so many frames."""
+    dice = random.Random(len(recording.pages))  # noqa: S311  (not for secrets)
     structs, numbers = recordsamples.structs_of(recording), sorted(recording.pages)
     pointers = [number * PAGE for number in numbers]
-    for _ in range(MEMORIES):
+    for round_ in range(MEMORIES):
         memory = BoundedMemory(dict(recording.pages))
         for _ in range(dice.choice((1, 1, 2, 8))):
             number = dice.choice(numbers)
             memory.pages[number] = damaged(memory.pages[number], dice, pointers)
         try:
             unwinding = recordsamples.Unwinding(structs, memory)
-            unwinding.flags()
         except NotSupported:
             continue
+        if round_ % 8 == 0:
+            unwinding.flags()
         for turn in range(SAMPLES_EACH):
             memory.reads = memory.asked = 0
             sample = dice.choice(recording.samples)

@@ -1,0 +1,99 @@
+"""Names of Java threads in a JVM's memory, while threads start, end and are renamed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jvms
+import pytest
+
+from opskit.host import Host
+from opskit.jvm.attach.client import AttachClient
+from opskit.jvm.memory.objects import Objects
+from opskit.jvm.memory.threads import JavaThreads
+from opskit.jvm.memory.vmstructs import read_vmstructs
+from opskit.proc.memory import ProcessMemory
+
+NASTY = {'say "hi" #1 prio=5', "a;b;c", "tab\there", "escape\x1b[31mred", "\u202eright to left", "umlaut ä 日本"}
+ZGC = ("-XX:+UnlockExperimentalVMOptions", "-XX:+UseZGC")
+SHENANDOAH = ("-XX:+UnlockExperimentalVMOptions", "-XX:+UseShenandoahGC")
+LAYOUTS = {
+    "default": (),
+    "wide pointers": ("-XX:-UseCompressedOops",),
+    "wide classes": ("-XX:-UseCompressedClassPointers",),
+    "ZGC": ZGC,
+    "generational ZGC": (*ZGC, "-XX:+ZGenerational"),
+    "Shenandoah": SHENANDOAH,
+    "compact headers": ("-XX:+UnlockExperimentalVMOptions", "-XX:+UseCompactObjectHeaders"),
+}
+ONLY = {"generational ZGC": {21}, "compact headers": {25}, "Shenandoah": {17, 21, 25}}
+
+
+def threads_of(jvm):
+    """The threads of a JVM, and its memory."""
+    fs = Host.at(None, None).fs
+    memory = ProcessMemory(fs, jvm.pid)
+    structs = read_vmstructs(fs, jvm.pid, memory)
+    return JavaThreads(structs, memory, Objects(structs, memory)), memory
+
+
+def tids(jvm):
+    """TID -> the kernel's name."""
+    tasks = Path(f"/proc/{jvm.pid}/task").iterdir()
+    return {int(task.name): (task / "comm").read_text(errors="replace").removesuffix("\n") for task in tasks}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_names_in_every_layout_of_objects(jvm_version, layout):
+    """Names in Latin-1 and UTF-16; those of VM threads are the kernel's. The kernel's names are the first 15 bytes."""
+    if jvm_version not in ONLY.get(layout, {jvm_version}):
+        pytest.skip("this JDK does not have it")
+    modes = ("nasty", "sleep=2", *(("virtualburn=1",) if jvm_version >= 21 else ()))
+    jvm = jvms.start(*modes, version=jvm_version, options=("-Xmx64m", *LAYOUTS[layout]))
+    try:
+        threads, _ = threads_of(jvm)
+        found = {comm: threads.name(tid) for tid, comm in tids(jvm).items()}
+        carried = {threads.mounted(tid) for tid in tids(jvm)} - {None}
+        names = set(found.values())
+        assert NASTY | {"", "main", "sleep-0", "sleep-1", "Signal Dispatcher"} <= names
+        assert found["VM Thread"] is None
+        assert {comm: found[comm] for comm in ("sleep-0", "Signal Dispatch")} == {
+            "sleep-0": "sleep-0",
+            "Signal Dispatch": "Signal Dispatcher",
+        }
+        if jvm_version >= 21:
+            assert len(carried) == 1 and next(iter(carried)).startswith("#")
+        else:
+            assert carried == set()
+    finally:
+        jvm.stop()
+
+
+def test_threads_that_start_and_end(workload):
+    """A new thread is found after `forget`; those of a JVM that has ended keep their names."""
+    jvm = workload("sleep=1")
+    threads, memory = threads_of(jvm)
+    before = {tid: threads.name(tid) for tid in tids(jvm)}
+    assert "sleep-0" in before.values()
+    AttachClient(Host.at(None, None).fs, jvm.pid, jvms.START_S).thread_dump()  # it starts a Java thread
+    new = set(tids(jvm)) - set(before)
+    assert [threads.name(tid) for tid in new] == [None] * len(new)
+    memory.forget()
+    threads.forget()
+    assert "Attach Listener" in {threads.name(tid) for tid in new}
+    assert threads.name(1 << 22) is None  # no such thread
+    known = {tid: threads.name(tid) for tid in before}
+    jvm.stop()
+    memory.forget()
+    threads.forget()
+    assert {tid: threads.name(tid) for tid in before} == known == before
+
+
+def test_the_memory_of_another_program():
+    """Nothing is found, and nothing is raised."""
+    jvm = jvms.start("sleep=1", version=17)
+    threads, memory = threads_of(jvm)
+    jvm.stop()
+    memory.forget()
+    assert [threads.name(tid) for tid in range(jvm.pid, jvm.pid + 5)] == [None] * 5
+    assert threads.mounted(jvm.pid) is None

@@ -1,0 +1,95 @@
+"""Virtual threads of real JVMs: their names, their frames on the carrier's stack and in the heap."""
+
+from __future__ import annotations
+
+import time
+
+import jvms
+import pytest
+
+from opskit.collect.cpu_target import CpuTarget
+from opskit.host import Host
+from opskit.proc.kernel.cpu_samples import CpuSampler
+
+VERSIONS = (21, 25)
+ENTRY, GAP = "jdk.internal.vm.Continuation.enterSpecial", "[frames in the heap]"
+HZ, ROUNDS, ROUND_S = 397, 8, 0.1
+LAYOUTS = {
+    "G1": (),
+    "wide pointers": ("-XX:-UseCompressedOops",),
+    "ZGC": ("-XX:+UseZGC",),
+    "compiled": ("-Xcomp", "-XX:TieredStopAtLevel=1"),
+    "interpreted": ("-Xint",),
+}
+
+
+def stacks(mode, version, options=()):
+    """The stacks of a program's virtual threads, by the frames' names."""
+    jvm = jvms.run([jvms.java(version), "-Xmx128m", *options, "-cp", jvms.classes(), "Virtual", mode])
+    host, found = Host.at(None, None), []
+    try:
+        target = CpuTarget(host, jvm.pid)
+        with CpuSampler(host.fs, jvm.pid, HZ) as sampler:
+            for _ in range(ROUNDS):
+                time.sleep(ROUND_S)
+                samples = sampler.drain()
+                target.refresh()
+                found += map(target.walk, samples)
+        target.close()
+    finally:
+        jvm.stop()
+    return [stack for stack in found if any(frame.name.startswith("Virtual.") for frame in stack.frames)]
+
+
+def names(stack):
+    """The frames' names."""
+    return [frame.name for frame in stack.frames]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_frames_in_the_heap(root_only, version, layout):
+    """71 calls lie between the frame that burns and the entry; below it are the carrier's frames, down to its root."""
+    found = stacks("lazy=1", version, LAYOUTS[layout])
+    whole = [names(stack) for stack in found if GAP not in names(stack) and stack.end == "root"]
+    assert len(whole) >= len(found) / 2 > 5
+    for each in whole:
+        calls = [name for name in each if name in ("Virtual.first", "Virtual.second")]
+        assert calls == ["Virtual.first", "Virtual.second"] * 35 + ["Virtual.first"]
+        assert (
+            each.index("Virtual.sleepAndBurn") < each.index("Virtual.first") < each.index("java.lang.VirtualThread.run")
+        )
+        below = each[each.index(ENTRY) :]
+        assert "java.util.concurrent.ForkJoinWorkerThread.run" in below
+        assert not any(name.startswith("Virtual.") for name in below)
+    assert {stack.end for stack in found if GAP in names(stack)} <= {"heap", "torn"}
+    assert {stack.virtual[:1] for stack in found if stack.virtual} == {"#"}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_names_of_virtual_threads(root_only, version):
+    """Several of them on one program's carriers, each by its own name."""
+    found = stacks("named=3", version)
+    assert {stack.virtual for stack in found} - {None, "?"} == {"request-0", "request-1", "request-2"}
+    assert sum(stack.virtual in (None, "?") for stack in found) <= len(found) / 10
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_thread_that_has_gone_on(root_only, version):
+    """Frames are read after the sample: those of another way down to the same method are never taken."""
+    for stack in stacks("paths=2", version):
+        found = names(stack)
+        ways = {way for way in ("left", "right") if f"Virtual.{way}" in found}
+        burns = {way for way in ("left", "right") if f"Virtual.burn{way.title()}" in found}
+        assert not burns or not ways or ways == burns, found
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_thread_that_was_never_unmounted(root_only, version):
+    """All of its frames are on the carrier's stack."""
+    found = stacks("flat=1", version)
+    assert found
+    for stack in found:
+        assert GAP not in names(stack)
+        assert names(stack).index("Virtual.burnForever") < names(stack).index(ENTRY)
+        assert stack.end == "root"

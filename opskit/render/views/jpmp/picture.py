@@ -12,7 +12,7 @@ from opskit.quantities import agreeing, plural
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from opskit.analysis.jpmp.flame_tree import FlameTree, Path
     from opskit.render.views.jpmp.report import Look
@@ -48,8 +48,10 @@ def draw(
     """The file, and sentences about what it leaves out. Raises UsageError if there is nothing to draw."""
     if before is None:
         paths, paths_before = paths_of(now.stacks, unit, reverse=look.reverse), []
-    else:  # compiled meanwhile, a method is the same
-        paths, paths_before = (_unmarked(each.stacks, look, unit) for each in (now, before))
+    else:
+        paths, paths_before = (
+            _unmarked(_like(other.stacks, each.stacks), look, unit) for each, other in ((now, before), (before, now))
+        )
     if not paths and not paths_before:
         weight = {"cpu_ms": "CPU time", "off_cpu_ms": "time off the CPUs"}.get(unit.by, "frames")
         raise UsageError(f"nothing to draw: {now.name} has no stack with {weight} that the options leave in")
@@ -133,7 +135,29 @@ def with_marks(stacks: Sequence[WeightedStack], by: Weight, *, reverse: bool) ->
     ]
 
 
+def _like(other: Sequence[WeightedStack], stacks: Sequence[WeightedStack]) -> Sequence[WeightedStack]:
+    """The stacks without native frames, where the other profile (thread dumps) has none of them."""
+    from opskit.analysis.jpmp.frame_marks import JAVA_KINDS, LABEL
+
+    native = {
+        name
+        for stack in stacks
+        for name, kind in zip(stack.frames, stack.kinds)
+        if kind not in JAVA_KINDS and kind != LABEL
+    }
+    if not native or any(name in native for stack in other for name in stack.frames):
+        return stacks
+    return [stack._replace(frames=_java_of(stack, JAVA_KINDS) or stack.frames) for stack in stacks]
+
+
+def _java_of(stack: WeightedStack, java: Collection[str]) -> tuple[str, ...]:
+    """The frames of Java methods, and of names of threads below them."""
+    kept = [(name, kind) for name, kind in zip(stack.frames, stack.kinds) if kind in java or kind == "label"]
+    return tuple(name for name, _ in kept) if any(kind in java for _, kind in kept) else ()
+
+
 def _unmarked(stacks: Sequence[WeightedStack], look: Look, unit: Unit) -> list[tuple[Path, int]]:
+    """As paths_of, without marks: a method is the same after it was compiled."""
     from opskit.analysis.jpmp.frame_marks import unmarked
 
     return [

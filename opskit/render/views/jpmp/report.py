@@ -108,7 +108,7 @@ def profile_report(about: About, facts: Facts, how: Weighing, profile: Profile, 
     if _says_enough(facts, how, profile, view):
         target = shell.operands(*facts.files) if facts.live is None else [facts.live.pid]
         blocks, footer = [], [f"the stacks: {shell.command('opskit', 'jpmp', '-n', 10, *target)}", *taken]
-    hottest = None if how.by == "off_cpu_ms" else sentences.hottest(profile.stacks)
+    hottest = (sentences.longest_wait if how.by == "off_cpu_ms" else sentences.hottest)(profile.stacks)
     return Report(
         about,
         blocks,

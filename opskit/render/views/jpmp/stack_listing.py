@@ -32,7 +32,7 @@ def stack_listing(
 
     def lines(stack: WeightedStack, detail: int, _: int | None) -> list[str]:
         weights = [f"{plural(stack.samples, 'sample')} ({share_of(stack.samples, samples)})"]
-        if stack.cpu_ms is not None and (by == "cpu_ms" or round(stack.cpu_ms)):
+        if stack.cpu_ms is not None and by != "off_cpu_ms" and (by == "cpu_ms" or round(stack.cpu_ms)):
             used = f"{stack.cpu_ms:,.0f} ms of CPU" + (f" ({share_of(stack.cpu_ms, cpu_ms)})" if cpu_ms else "")
             weights.insert(0 if by == "cpu_ms" else 1, used)
         if by == "off_cpu_ms":
@@ -70,6 +70,8 @@ def chosen(frames: Sequence[str], shown: Sequence[str], most: int) -> list[str]:
     outside = next((place for place, frame in enumerate(frames) if not is_jdk(frame)), 0)
     skips = outside > _SKIPPED
     first = outside if skips else 1
+    if 1 + skips + len(shown) - first <= most:  # without the line that counts the rest
+        return [shown[0], f"… {plural(first - 1, 'frame')} of the JDK", *shown[first:]]
     last = first + max(0, most - 2 - skips)
     return [
         shown[0],

@@ -24,9 +24,9 @@ _MOST_POOLS, _CALLERS, _NEARLY = 3, 3, 2
 _LEAST_MS = 0.5
 _NEAR = 0.01  # methods whose shares differ by less are one chain of calls
 _ENDS: Mapping[End, str] = {
-    "dump": "deeper than the copied part of the stack",
-    "rule": "code without unwind information",
-    "torn": "changed while they were read",
+    "dump": "deeper than the copy of the stack",
+    "rule": "no unwind information",
+    "torn": "changed while read",
     "deep": "too many frames",
     "none": "no registers",
 }
@@ -72,8 +72,9 @@ def verdict(taken: CpuProfile, profile: Profile) -> Iterator[str]:
 
 
 def _best_known(callers: Sequence[Method]) -> list[Method]:
-    """Those of the application, then those of libraries, then of the JDK: a few, most CPU time first."""
-    first = sorted(callers, key=lambda method: (not is_application(method.name), is_jdk(method.name)))
+    """Those of the application, then those of libraries; of the JDK if there are no others: a few, most CPU time first."""
+    outside = [method for method in callers if not is_jdk(method.name)] or callers
+    first = sorted(outside, key=lambda method: not is_application(method.name))
     return sorted(first[:_CALLERS], key=callers.index)
 
 
@@ -163,11 +164,8 @@ def _missing(taken: CpuProfile) -> Iterator[str]:
     java = any(frame.kind in JAVA_KINDS for key in taken.stacks for frame in key.frames)
     if java and taken.debug_non_safepoints is not None:
         on = taken.debug_non_safepoints
-        yield (
-            "-XX:+DebugNonSafepoints is on"
-            if on
-            else ("-XX:+DebugNonSafepoints is off: the line and the innermost inlined frame are approximate")
-        )
+        about = "lines and innermost inlined frames are approximate"
+        yield "DebugNonSafepoints is on" if on else f"DebugNonSafepoints is off: {about}"
     if not taken.kernel_seen and not any("kernel" in each for each in taken.missing):
         yield "kernel frames are missing: only root or CAP_PERFMON may see them; their time is in the frames that called the kernel"
     yield from taken.missing

@@ -12,7 +12,7 @@ from opskit.quantities import agreeing, plural
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from opskit.analysis.jpmp.flame_tree import FlameTree, Path
     from opskit.render.views.jpmp.report import Look
@@ -137,23 +137,13 @@ def with_marks(stacks: Sequence[WeightedStack], by: Weight, *, reverse: bool) ->
 
 def _like(other: Sequence[WeightedStack], stacks: Sequence[WeightedStack]) -> Sequence[WeightedStack]:
     """The stacks without native frames, where the other profile (thread dumps) has none of them."""
-    from opskit.analysis.jpmp.frame_marks import JAVA_KINDS, LABEL
+    from opskit.analysis.jpmp.frame_marks import NOT_NATIVE, kinds_by_marks, without_native
 
-    native = {
-        name
-        for stack in stacks
-        for name, kind in zip(stack.frames, stack.kinds)
-        if kind not in JAVA_KINDS and kind != LABEL
-    }
+    known = [stack if stack.kinds else stack._replace(kinds=kinds_by_marks(stack.frames)) for stack in stacks]
+    native = {name for stack in known for name, kind in zip(stack.frames, stack.kinds) if kind not in NOT_NATIVE}
     if not native or any(name in native for stack in other for name in stack.frames):
         return stacks
-    return [stack._replace(frames=_java_of(stack, JAVA_KINDS) or stack.frames) for stack in stacks]
-
-
-def _java_of(stack: WeightedStack, java: Collection[str]) -> tuple[str, ...]:
-    """The frames of Java methods, and of names of threads below them."""
-    kept = [(name, kind) for name, kind in zip(stack.frames, stack.kinds) if kind in java or kind == "label"]
-    return tuple(name for name, _ in kept) if any(kind in java for _, kind in kept) else ()
+    return [stack._replace(frames=without_native(stack.frames, stack.kinds)) for stack in known]
 
 
 def _unmarked(stacks: Sequence[WeightedStack], look: Look, unit: Unit) -> list[tuple[Path, int]]:

@@ -113,7 +113,9 @@ def footer(facts: Facts, taken: CpuProfile, profile: Profile, how: Weighing) -> 
         yield f"{plural(number, 'stack')} ({percent(number / taken.samples)}) {agreeing(number, 'is', 'are')} incomplete: {reasons}"
     if how.on_cpu:
         yield from _sure(taken, profile)
-    yield from _missing(taken)
+    if facts.asprof is None:
+        yield from _missing(taken)
+    yield from taken.missing
     if facts.load is not None:
         yield from sentences.queue_line(facts.load)
 
@@ -168,4 +170,3 @@ def _missing(taken: CpuProfile) -> Iterator[str]:
         yield "DebugNonSafepoints is on" if on else f"DebugNonSafepoints is off: {about}"
     if not taken.kernel_seen and not any("kernel" in each for each in taken.missing):
         yield "kernel frames are missing: only root or CAP_PERFMON may see them; their time is in the frames that called the kernel"
-    yield from taken.missing

@@ -46,12 +46,7 @@ def draw(
     format_: str, look: Look, now: Drawn, before: Drawn | None, unit: Unit, *, threads_outermost: bool
 ) -> tuple[str, list[str]]:
     """The file, and sentences about what it leaves out. Raises UsageError if there is nothing to draw."""
-    if before is None:
-        paths, paths_before = paths_of(now.stacks, unit, reverse=look.reverse), []
-    else:
-        paths, paths_before = (
-            _unmarked(_like(other.stacks, each.stacks), look, unit) for each, other in ((now, before), (before, now))
-        )
+    paths, paths_before = _both(now, before, look, unit)
     if not paths and not paths_before:
         weight = {"cpu_ms": "CPU time", "off_cpu_ms": "time off the CPUs"}.get(unit.by, "frames")
         raise UsageError(f"nothing to draw: {now.name} has no stack with {weight} that the options leave in")
@@ -103,6 +98,18 @@ def draw(
         after=now.name,
     )
     return flamegraph.draw(picture), said
+
+
+def _both(
+    now: Drawn, before: Drawn | None, look: Look, unit: Unit
+) -> tuple[list[tuple[Path, int]], list[tuple[Path, int]]]:
+    """The paths now and before. Those of two profiles are made alike: the same names, and native frames in both or in neither."""
+    if before is None:
+        return paths_of(now.stacks, unit, reverse=look.reverse), []
+    return (
+        _unmarked(_like(before.stacks, now.stacks), look, unit),
+        _unmarked(_like(now.stacks, before.stacks), look, unit),
+    )
 
 
 def _nothing_in_common(

@@ -164,10 +164,12 @@ def longest_wait(stacks: Sequence[WeightedStack]) -> str | None:
     return f"{short(frame)} keeps threads off the CPUs most: {weights[frame]:,.0f} ms ({percent(weights[frame] / total)}){where}"
 
 
-def no_stacks(stacks: Sequence[WeightedStack], selected: Sequence[WeightedStack], *, by: Weight) -> str:
+def no_stacks(
+    stacks: Sequence[WeightedStack], selected: Sequence[WeightedStack], *, by: Weight, sampled: bool = False
+) -> str:
     """Why the table has no rows. `stacks`: all; `selected`: those that the options leave in, with the idle ones."""
     if not stacks:
-        return "the dumps contain no thread"
+        return "no sample was taken" if sampled else "the dumps contain no thread"
     if not selected:
         return f"none of {plural(len(stacks), 'stack')} is left by --state, --include and --exclude"
     if by == "off_cpu_ms":

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from schemafiles import schema_of
 
 from opskit.catalog import COMMANDS, SCHEMA
 
@@ -17,10 +18,6 @@ NAMES = [command.name for command in COMMANDS if not command.hidden]
 GOLDENS = sorted((ROOT / "tests" / "golden").glob("*.json"))
 
 sys.path.insert(0, str(ROOT / "docs"))
-
-
-def schema_of(name):
-    return json.loads((ROOT / "docs" / "schemas" / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def test_the_published_schemas_are_those_of_the_program():

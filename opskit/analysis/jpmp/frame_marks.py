@@ -19,7 +19,21 @@ if TYPE_CHECKING:
 MARKS = {"compiled": "_[j]", "inlined": "_[i]", "interpreted": "_[0]", "c1": "_[1]", "kernel": "_[k]"}
 JAVA_KINDS = frozenset({"interpreted", "c1", "compiled", "inlined"})
 LABEL = "label"  # the kind of a frame that is the name of a thread, or a remark
+NOT_NATIVE = JAVA_KINDS | {LABEL}
 _OF_JAVA = re.compile(r"_\[[01ij]\]$")
+
+
+def kinds_by_marks(frames: Sequence[str]) -> tuple[str, ...]:
+    """The kinds of frames of which Java methods are marked; empty where none is: then nothing is known."""
+    kinds = tuple("compiled" if frame.endswith("]") and _OF_JAVA.search(frame) else "native" for frame in frames)
+    return kinds if "compiled" in kinds else ()
+
+
+def without_native(frames: Sequence[str], kinds: Sequence[str]) -> tuple[str, ...]:
+    """The Java methods and names of threads; all frames where no method is a Java method."""
+    if not JAVA_KINDS.intersection(kinds):
+        return tuple(frames)
+    return tuple(name for name, kind in zip(frames, kinds) if kind in NOT_NATIVE)
 
 
 class _Place:

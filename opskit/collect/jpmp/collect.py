@@ -167,6 +167,11 @@ class Facts(NamedTuple):
         return self.asprof is None or self.asprof.event in ("ctimer", "cpu")
 
     @property
+    def counted(self) -> str:
+        """What samples count: samples, or bytes or ns where async-profiler weighs them."""
+        return "samples" if self.asprof is None else self.asprof.unit
+
+    @property
     def process(self) -> tuple[int, int | None] | None:
         """PID and start time of the live process; None for files."""
         of = self.cpu or self.live

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from opskit.analysis.jpmp.frame_kinds import kind_of, kinds_of
-from opskit.analysis.jpmp.frame_marks import marked, unmarked
+from opskit.analysis.jpmp.frame_marks import kinds_by_marks, marked, unmarked, without_native
 
 
 def test_the_marks():
@@ -50,3 +50,14 @@ def test_flame_graphs_colour_what_is_marked():
         "pthread.part.0": "native", "[C2 CompilerThread]": "thread",
     }  # fmt: skip
     assert kind_of("do_sys_poll.constprop.0") == "native"
+
+
+def test_native_frames_are_left_out_for_a_comparison_with_dumps():
+    """Kinds, or marks, tell them; a stack without Java methods stays whole, and so does one of which nothing is known."""
+    frames = ("memcpy", "a.B.run_[j]", "clone3")
+    assert kinds_by_marks(frames) == ("native", "compiled", "native")
+    assert kinds_by_marks(("memcpy", "a.B.run")) == ()
+    assert without_native(frames, kinds_by_marks(frames)) == ("a.B.run_[j]",)
+    assert without_native(("memcpy", "main"), ("native", "label")) == ("memcpy", "main")
+    assert without_native(("memcpy", "a.B.run", "main"), ("native", "c1", "label")) == ("a.B.run", "main")
+    assert without_native(("a",), ()) == ("a",)

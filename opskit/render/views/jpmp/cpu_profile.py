@@ -12,7 +12,7 @@ from opskit.quantities import listed, plural
 from opskit.records import NamedTuple
 from opskit.render.fields import COUNT, FLAG, NUMBER, TEXT, Field, Kind, list_of, map_of, record
 from opskit.render.report import Block, Listing
-from opskit.render.views.jpmp.cpu_sentences import callers_of, of_whole, share_words
+from opskit.render.views.jpmp.cpu_sentences import callers_of, of_whole, share_words, whole_ms
 from opskit.render.views.jpmp.stack_listing import LEAST_ROWS, MOST_FRAMES, chosen, whose
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _ROUNDED = Kind(NUMBER.schema, right=True, dump=lambda value: round(value, 3))
 _MOST_METHODS = 10
 _SHOWN_NAMES, _NARROWEST = 3, 36
+_LARGE = 0.01  # of all CPU time
 
 
 class _Row(NamedTuple):
@@ -94,12 +95,17 @@ def blocks(taken: CpuProfile, how: Weighing, profile: Profile, view: View) -> li
         if best:
             shown.append(Block(_columns(by, how.naming.full), best[:most], len(best), title, one_line=True))
     ordered = stacks.heaviest_first(_folded(profile.selected), "cpu_ms")
-    kept = [stack for stack in ordered if stack.samples >= FEWEST or (not stack.samples and round(stack.cpu_ms or 0))]
+    kept = [stack for stack in ordered if stack.samples >= FEWEST or _is_large(stack, profile)]
     if kept:
         listing = _listing(taken, how, profile, view) if view.terminal else None
         columns = _stack_columns(taken, how, profile)
         shown.append(Block(columns, kept[: view.top or None], len(kept), None if fits else "stacks", listing=listing))
     return shown
+
+
+def _is_large(stack: WeightedStack, profile: Profile) -> bool:
+    """Whether it is worth a row without a sample: its CPU time is known by the kernel."""
+    return not stack.samples and (stack.cpu_ms or 0.0) >= _LARGE * whole_ms(profile)
 
 
 def _folded(selected: Sequence[WeightedStack]) -> list[WeightedStack]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from opskit.analysis.jpmp.cpu_samples import FEWEST, Share, certain, explained_ms, ranked, share
 from opskit.analysis.jpmp.frame_marks import JAVA_KINDS
 from opskit.analysis.jpmp.frames import short
-from opskit.analysis.jpmp.libraries import is_application, method_name
+from opskit.analysis.jpmp.libraries import is_application, is_jdk, method_name
 from opskit.quantities import agreeing, duration, listed, percent, plural
 from opskit.render.views.jpmp import sentences
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from opskit.collect.jpmp.collect import Facts
     from opskit.proc.unwind.cursor import End
 
-_MOST_POOLS, _CALLERS = 3, 3
+_MOST_POOLS, _CALLERS, _NEARLY = 3, 3, 2
 _LEAST_MS = 0.5
 _NEAR = 0.01  # methods whose shares differ by less are one chain of calls
 _ENDS: Mapping[End, str] = {
-    "dump": "deeper than the copied part of the stack",
-    "rule": "code without unwind information",
-    "torn": "changed while they were read",
+    "dump": "deeper than the copy of the stack",
+    "rule": "no unwind information",
+    "torn": "changed while read",
     "deep": "too many frames",
     "none": "no registers",
 }
@@ -56,17 +56,26 @@ def verdict(taken: CpuProfile, profile: Profile) -> Iterator[str]:
     found = profile.methods or ()
     own, rest = ranked(found, "self")
     if own:
+        shares = [of_whole(method.self_ms, profile, taken) for method in own]
         first = own[0]
-        part = share_words(of_whole(first.self_ms, profile, taken))
-        yield f"{short(first.name)} uses {part} of the CPU time itself ({first.self_ms:,.0f} ms){_where(first.self_pools)}"
+        line = f"{short(first.name)} uses {share_words(shares[0])} of the CPU time itself ({first.self_ms:,.0f} ms){_where(first.self_pools)}"
+        near = [(method, part) for method, part in zip(own[1:], shares[1:]) if part.high > shares[0].low][:_NEARLY]
+        alike = [f"{_simple(method)} {share_words(part)}" for method, part in near]
+        yield f"{line}; {', '.join(alike)} may use more" if alike else line
     elif rest:
         yield f"no method has {FEWEST} samples itself, so none is named as the hottest: {_FOR_BETTER}"
-    callers = callers_of([method for method in found if is_application(method.name)], profile)
-    callers = (callers or callers_of(found, profile))[:_CALLERS]
+    callers = _best_known(callers_of(found, profile))
     if callers:
         parts = (share_words(of_whole(each.total_ms, profile, taken)) for each in callers)
         named = (f"{_simple(each)} {part}" for each, part in zip(callers, parts))
         yield f"with callees: {', '.join(named)}"
+
+
+def _best_known(callers: Sequence[Method]) -> list[Method]:
+    """Those of the application, then those of libraries; of the JDK if there are no others: a few, most CPU time first."""
+    outside = [method for method in callers if not is_jdk(method.name)] or callers
+    first = sorted(outside, key=lambda method: not is_application(method.name))
+    return sorted(first[:_CALLERS], key=callers.index)
 
 
 def _simple(method: Method) -> str:
@@ -82,7 +91,9 @@ def callers_of(found: Sequence[Method], profile: Profile) -> list[Method]:
     least_ms = _NEAR * whole_ms(profile)
     above = [method for method in ranked(found, "total")[0] if method.total_ms - method.self_ms > least_ms]
     chosen: list[Method] = []
-    for method in [method for method in above if method.kind in JAVA_KINDS] or above:
+    if any(method.kind in JAVA_KINDS for method in profile.methods or ()):
+        above = [method for method in above if method.kind in JAVA_KINDS]
+    for method in above:
         if chosen and chosen[-1].total_ms - method.total_ms <= least_ms:
             chosen[-1] = method
         else:
@@ -102,7 +113,9 @@ def footer(facts: Facts, taken: CpuProfile, profile: Profile, how: Weighing) -> 
         yield f"{plural(number, 'stack')} ({percent(number / taken.samples)}) {agreeing(number, 'is', 'are')} incomplete: {reasons}"
     if how.on_cpu:
         yield from _sure(taken, profile)
-    yield from _missing(taken)
+    if facts.asprof is None:
+        yield from _missing(taken)
+    yield from taken.missing
     if facts.load is not None:
         yield from sentences.queue_line(facts.load)
 
@@ -153,11 +166,7 @@ def _missing(taken: CpuProfile) -> Iterator[str]:
     java = any(frame.kind in JAVA_KINDS for key in taken.stacks for frame in key.frames)
     if java and taken.debug_non_safepoints is not None:
         on = taken.debug_non_safepoints
-        yield (
-            "-XX:+DebugNonSafepoints is on"
-            if on
-            else ("-XX:+DebugNonSafepoints is off: the line and the innermost inlined frame are approximate")
-        )
+        about = "lines and innermost inlined frames are approximate"
+        yield "DebugNonSafepoints is on" if on else f"DebugNonSafepoints is off: {about}"
     if not taken.kernel_seen and not any("kernel" in each for each in taken.missing):
         yield "kernel frames are missing: only root or CAP_PERFMON may see them; their time is in the frames that called the kernel"
-    yield from taken.missing

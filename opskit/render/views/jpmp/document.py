@@ -168,8 +168,10 @@ DOCUMENT: Sequence[Field[Shown]] = (
 )  # fmt: skip
 
 
-def stack_columns(stacks: Sequence[WeightedStack], *, by: Weight, full_names: bool) -> list[Field[Any]]:
-    """The table's columns; shares are of all `stacks`."""
+def stack_columns(
+    stacks: Sequence[WeightedStack], *, by: Weight, full_names: bool, counted: str = "samples"
+) -> list[Field[Any]]:
+    """The table's columns; shares are of all `stacks`. `counted`: what samples count."""
     off_ms = sum(stack.off_cpu_ms or 0.0 for stack in stacks)
     samples = sum(stack.samples for stack in stacks)
     known = [stack.cpu_ms for stack in stacks if stack.cpu_ms is not None]
@@ -183,7 +185,7 @@ def stack_columns(stacks: Sequence[WeightedStack], *, by: Weight, full_names: bo
         return (f"{threads}:", *shown) if threads else shown
 
     by_samples: list[Field[Any]] = [
-        Field("samples", COUNT, "samples"),
+        Field("samples", COUNT, counted),
         Field("share", TEXT, "share", lambda stack: share_of(stack.samples, samples), right=True),
         Field("state", TEXT, "state", lambda stack: "DEADLOCK" if stack.deadlocked else stack.state or "-"),
     ]

@@ -46,10 +46,7 @@ def draw(
     format_: str, look: Look, now: Drawn, before: Drawn | None, unit: Unit, *, threads_outermost: bool
 ) -> tuple[str, list[str]]:
     """The file, and sentences about what it leaves out. Raises UsageError if there is nothing to draw."""
-    if before is None:
-        paths, paths_before = paths_of(now.stacks, unit, reverse=look.reverse), []
-    else:  # compiled meanwhile, a method is the same
-        paths, paths_before = (_unmarked(each.stacks, look, unit) for each in (now, before))
+    paths, paths_before = _both(now, before, look, unit)
     if not paths and not paths_before:
         weight = {"cpu_ms": "CPU time", "off_cpu_ms": "time off the CPUs"}.get(unit.by, "frames")
         raise UsageError(f"nothing to draw: {now.name} has no stack with {weight} that the options leave in")
@@ -103,6 +100,18 @@ def draw(
     return flamegraph.draw(picture), said
 
 
+def _both(
+    now: Drawn, before: Drawn | None, look: Look, unit: Unit
+) -> tuple[list[tuple[Path, int]], list[tuple[Path, int]]]:
+    """The paths now and before. Those of two profiles are made alike: the same names, and native frames in both or in neither."""
+    if before is None:
+        return paths_of(now.stacks, unit, reverse=look.reverse), []
+    return (
+        _unmarked(_like(before.stacks, now.stacks), look, unit),
+        _unmarked(_like(now.stacks, before.stacks), look, unit),
+    )
+
+
 def _nothing_in_common(
     now: Drawn, before: Drawn, tree: FlameTree, paths: Sequence[object], paths_before: Sequence[object]
 ) -> list[str]:
@@ -133,7 +142,19 @@ def with_marks(stacks: Sequence[WeightedStack], by: Weight, *, reverse: bool) ->
     ]
 
 
+def _like(other: Sequence[WeightedStack], stacks: Sequence[WeightedStack]) -> Sequence[WeightedStack]:
+    """The stacks without native frames, where the other profile (thread dumps) has none of them."""
+    from opskit.analysis.jpmp.frame_marks import NOT_NATIVE, kinds_by_marks, without_native
+
+    known = [stack if stack.kinds else stack._replace(kinds=kinds_by_marks(stack.frames)) for stack in stacks]
+    native = {name for stack in known for name, kind in zip(stack.frames, stack.kinds) if kind not in NOT_NATIVE}
+    if not native or any(name in native for stack in other for name in stack.frames):
+        return stacks
+    return [stack._replace(frames=without_native(stack.frames, stack.kinds)) for stack in known]
+
+
 def _unmarked(stacks: Sequence[WeightedStack], look: Look, unit: Unit) -> list[tuple[Path, int]]:
+    """As paths_of, without marks: a method is the same after it was compiled."""
     from opskit.analysis.jpmp.frame_marks import unmarked
 
     return [

@@ -100,15 +100,15 @@ def profile_report(about: About, facts: Facts, how: Weighing, profile: Profile, 
         rows = _with_largest(rows, folded(with_idle))
     hidden = 0 if how.selection.idle else sum(stack.idle and not stack.deadlocked for stack in with_idle)
     hidden -= sum(stack.idle for stack in rows) if hidden else 0
-    listing = _listing(how, profile, view) if view.terminal else None
-    columns = stack_columns(profile.stacks, by=how.by, full_names=how.naming.full)
+    listing = _listing(how, profile, view, facts.counted) if view.terminal else None
+    columns = stack_columns(profile.stacks, by=how.by, full_names=how.naming.full, counted=facts.counted)
     blocks = [Block(columns, rows, max(len(ordered), len(rows)), listing=listing)] if rows else []
     hides = f"{plural(hidden, 'idle stack')} hidden; --idle shows {'it' if hidden == 1 else 'them'}"
     footer = [*([hides] if hidden else ()), *taken, *flame_graph(facts)]
     if _says_enough(facts, how, profile, view):
         target = shell.operands(*facts.files) if facts.live is None else [facts.live.pid]
         blocks, footer = [], [f"the stacks: {shell.command('opskit', 'jpmp', '-n', 10, *target)}", *taken]
-    hottest = None if how.by == "off_cpu_ms" else sentences.hottest(profile.stacks)
+    hottest = (sentences.longest_wait if how.by == "off_cpu_ms" else sentences.hottest)(profile.stacks)
     return Report(
         about,
         blocks,
@@ -117,7 +117,11 @@ def profile_report(about: About, facts: Facts, how: Weighing, profile: Profile, 
             *pools.lines(profile.pools, terminal=view.terminal),
             *([] if hottest else pools.idle_line(profile.pools)),
             *filter(None, [None if collects else hottest]),
-            *([] if rows else [sentences.no_stacks(profile.stacks, with_idle, by=how.by)]),
+            *(
+                []
+                if rows
+                else [sentences.no_stacks(profile.stacks, with_idle, by=how.by, sampled=facts.cpu is not None)]
+            ),
         ],
         footer=footer,
         findings=profile.findings,
@@ -162,12 +166,12 @@ def _cpu_report(
     )
 
 
-def _listing(how: Weighing, profile: Profile, view: View) -> Listing:
+def _listing(how: Weighing, profile: Profile, view: View, counted: str) -> Listing:
     from opskit.render.views.jpmp.stack_listing import stack_listing
 
     whole = how.selection.depth is not None or view.top is not None
     return stack_listing(
-        profile.stacks, by=how.by, full_names=how.naming.full, whole=whole, rooted=how.root is not None
+        profile.stacks, by=how.by, counted=counted, full_names=how.naming.full, whole=whole, rooted=how.root is not None
     )
 
 
@@ -223,7 +227,7 @@ def _picture_report(
         view.look,
         picture.Drawn(sentences.name(facts), selected, notes),
         None if facts.before is None else picture.Drawn(sentences.name(facts.before), profile.before or ()),
-        picture.Unit.of(how.by, "samples" if facts.asprof is None else facts.asprof.unit),
+        picture.Unit.of(how.by, facts.counted),
         threads_outermost=how.root is not None,
     )
     footer = [*(f"opskit: {line}" for line in (*said, *deadlocks)), *taken]

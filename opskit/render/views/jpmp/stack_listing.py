@@ -24,15 +24,24 @@ _SKIPPED = 2  # frames next to the leaf; a line that stands for fewer saves none
 
 
 def stack_listing(
-    stacks: Sequence[WeightedStack], *, by: Weight = "samples", full_names: bool, whole: bool, rooted: bool
+    stacks: Sequence[WeightedStack],
+    *,
+    by: Weight = "samples",
+    counted: str = "samples",
+    full_names: bool,
+    whole: bool,
+    rooted: bool,
 ) -> Listing:
-    """Shares are of all `stacks`. `whole`: show all frames. `rooted`: the root frame is the name of the threads."""
+    """Shares are of all `stacks`. `whole`: show all frames. `rooted`: the root frame is the name of the threads.
+
+    `counted`: what samples count.
+    """
     samples = sum(stack.samples for stack in stacks)
     cpu_ms, off_ms = (sum(getattr(stack, of) or 0.0 for stack in stacks) for of in ("cpu_ms", "off_cpu_ms"))
 
     def lines(stack: WeightedStack, detail: int, _: int | None) -> list[str]:
-        weights = [f"{plural(stack.samples, 'sample')} ({share_of(stack.samples, samples)})"]
-        if stack.cpu_ms is not None and (by == "cpu_ms" or round(stack.cpu_ms)):
+        weights = [f"{counted_words(stack.samples, counted)} ({share_of(stack.samples, samples)})"]
+        if stack.cpu_ms is not None and by != "off_cpu_ms" and (by == "cpu_ms" or round(stack.cpu_ms)):
             used = f"{stack.cpu_ms:,.0f} ms of CPU" + (f" ({share_of(stack.cpu_ms, cpu_ms)})" if cpu_ms else "")
             weights.insert(0 if by == "cpu_ms" else 1, used)
         if by == "off_cpu_ms":
@@ -50,6 +59,11 @@ def stack_listing(
         return [head, *(f"  {frame}" for frame in kept)]
 
     return Listing(lines, MOST_FRAMES, LEAST_ROWS)
+
+
+def counted_words(number: int, counted: str) -> str:
+    """`1 sample`, `4,096 bytes`."""
+    return plural(number, "sample") if counted == "samples" else f"{number:,} {counted}"
 
 
 def share_of(part: float | None, total: float) -> str:
@@ -70,6 +84,8 @@ def chosen(frames: Sequence[str], shown: Sequence[str], most: int) -> list[str]:
     outside = next((place for place, frame in enumerate(frames) if not is_jdk(frame)), 0)
     skips = outside > _SKIPPED
     first = outside if skips else 1
+    if 1 + skips + len(shown) - first < most:  # nothing is left out behind them
+        return [shown[0], f"… {plural(first - 1, 'frame')} of the JDK", *shown[first:]]
     last = first + max(0, most - 2 - skips)
     return [
         shown[0],

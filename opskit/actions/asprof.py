@@ -46,6 +46,12 @@ _LOOK_S = 0.2
 _LARGEST_OUTPUT_BYTES, _LARGEST_LOG_BYTES = 256 << 20, 1 << 20
 _STYLE = "collapsed,threads,ann,dot,norm"
 _LIBRARY, _STACKS, _LOG, _ANSWER = "libasyncProfiler.so", "stacks", "log", "answer"
+# Their samples may be of the kernel, whose frames are then missing.
+_NO_KERNEL: dict[Event, str] = {
+    "ctimer": "the event ctimer samples no kernel frames: their time is in the frames that called the kernel; --event cpu samples them "
+    "where the JVM may use perf events",
+    "cpu": "no kernel frames: kernel.perf_event_paranoid or a container hides them from the JVM, or it did not enter the kernel",
+}
 _CODE = re.compile(rb"return code: (-?[0-9]{1,10})")
 _SAID = re.compile(r"\[(WARN|ERROR)\] (.{1,500})")
 Ended = Optional[Literal["interrupted", "exited"]]
@@ -247,6 +253,8 @@ class _Session:
     def _profile(self, stacks: Stacks, ended: Ended, before: _Moment, after: _Moment) -> AsprofProfile:
         ticks = None if before.ticks is None or after.ticks is None else after.ticks - before.ticks
         jvm = self.target.jvm
+        kernel = any(frame.kind == "kernel" for key in stacks.stacks for frame in key.frames)
+        without_kernel = self.event in _NO_KERNEL and not kernel
         profile = CpuProfile(
             pid=jvm.pid,
             start_ticks=jvm.start_ticks,
@@ -259,7 +267,8 @@ class _Session:
             ends=stacks.ends,
             cpu_ms=None if ticks is None else ticks * 1000 / self.host.clock_ticks,
             scope="threads",
-            kernel_seen=any(frame.kind == "kernel" for key in stacks.stacks for frame in key.frames),
+            kernel_seen=not without_kernel,
+            missing=(_NO_KERNEL[self.event],) if without_kernel else (),
             ended=ended,
         )
         unit = UNITS[self.event]

@@ -10,6 +10,7 @@ names the same path, for which glibc finds the mapped one without opening a file
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from contextlib import suppress
@@ -23,11 +24,12 @@ from opskit.collect.cpu_profile import CpuProfile, ThreadOnCpu
 from opskit.errors import AttachError, NoSuchProcess, NotSupported, OpskitError
 from opskit.interrupts import Guard, Interruptible
 from opskit.jvm.attach.client import AttachClient
+from opskit.jvm.attach.listener import as_user
 from opskit.jvm.attach.target import has_listener
 from opskit.jvm.attach.wire import decode
 from opskit.proc.files.maps import parse_maps
 from opskit.proc.files.stat import parse_stat
-from opskit.proc.fs import optional
+from opskit.proc.fs import READ_ONLY, optional
 from opskit.proc.thread_cpu import ThreadCpu
 from opskit.quantities import signed, size
 from opskit.records import NamedTuple
@@ -69,9 +71,9 @@ def profile_by_asprof(host: Host, ask: AsprofRequest) -> AsprofProfile:
     library = read_library(ask.library)
     check_fits(host.fs, target, library)
     with Guard():
-        place = PrivateDirectory(host, target, executable=True)
+        place, in_place = _place(host, target, library)
         try:
-            session = _Session(host, client, library, place, ask)
+            session = _Session(host, client, library, place, ask, in_place=in_place)
             try:
                 with Interruptible():
                     session.prepare()
@@ -82,13 +84,39 @@ def profile_by_asprof(host: Host, ask: AsprofRequest) -> AsprofProfile:
             place.remove()
 
 
+def _place(host: Host, target: AttachTarget, library: Library) -> tuple[PrivateDirectory, bool]:
+    """A directory for our files, and whether the library is loaded from where it is: every place for a copy is mounted noexec."""
+    try:
+        return PrivateDirectory(host, target, executable=True), False
+    except AttachError:
+        if not _sees(host, target, library.path):
+            raise
+        return PrivateDirectory(host, target, executable=False), True
+
+
+def _sees(host: Host, target: AttachTarget, path: str) -> bool:
+    """Whether a path is the same file for the JVM, which may read it and map its code."""
+    try:
+        inside = host.fs.inside(target.pid, path)
+        fd = as_user(target, lambda: os.open(inside, READ_ONLY | os.O_NOFOLLOW))
+        try:
+            is_same_file = os.path.samestat(os.fstat(fd), os.stat(path))
+            return is_same_file and not os.fstatvfs(fd).f_flag & os.ST_NOEXEC
+        finally:
+            os.close(fd)
+    except OSError:
+        return False
+
+
 class _Session:
-    """One session in one JVM. Called in a Guard."""
+    """One session in one JVM. Called in a Guard. `in_place`: the library is loaded from where it is."""
 
     def __init__(
-        self, host: Host, client: AttachClient, library: Library, place: PrivateDirectory, ask: AsprofRequest
-    ) -> None:
+        self, host: Host, client: AttachClient, library: Library, place: PrivateDirectory, ask: AsprofRequest,
+        *, in_place: bool,
+    ) -> None:  # fmt: skip
         self.host, self.client, self.library, self.place, self.ask = host, client, library, place, ask
+        self._in_place = in_place
         self.target: AttachTarget = client.target
         self.event: Event = "cpu" if ask.event == "ctimer" and not library.has_ctimer else ask.event
         self.notes: dict[str, None] = {}
@@ -106,13 +134,16 @@ class _Session:
             self._check_free(each)
         again = next((each.path for each in mapped if self._can_be_used_again(each)), None)
         try:
-            self._load_as(again or self.place.put(_LIBRARY, self.library.data))
+            self._load_as(again or self._put())
         except NotSupported:
             if again is None:
                 raise
-            self._load_as(self.place.put(_LIBRARY, self.library.data))
+            self._load_as(self._put())
         said = decode(self.place.read(_ANSWER, _LARGEST_LOG_BYTES)).strip()
         self.version = said if re.fullmatch(r"[0-9][\w.+-]{0,30}", said) else None
+
+    def _put(self) -> str:
+        return self.library.path if self._in_place else self.place.put(_LIBRARY, self.library.data)
 
     def _load_as(self, path: str) -> None:
         self.path = path
@@ -241,7 +272,7 @@ class _Session:
         who = self.target.who
         if _ALREADY in said:
             return (
-                f"an earlier session of a killed opskit is still running in {who}; it ends by itself: try again later"
+                f"async-profiler is already profiling {who} for another opskit, or one that was killed: try again later"
             )
         return f"async-profiler ({self.library.path}) failed to {what} in {who}: {said}"
 

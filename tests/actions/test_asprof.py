@@ -34,8 +34,8 @@ RUN = (
 )
 
 
-def profiled(running, event="ctimer", seconds=0.6, hz=199.0):
-    ask = AsprofRequest(running.pid, asyncprofiler.library(), event, hz, seconds)
+def profiled(running, event="ctimer", seconds=0.5, hz=199.0, library=None):
+    ask = AsprofRequest(running.pid, library or asyncprofiler.library(), event, hz, seconds)
     return profile_by_asprof(Host.at(None, None), ask)
 
 
@@ -43,10 +43,11 @@ def samples_of(found):
     return {thread.name: thread.samples for thread in found.profile.threads.values()}
 
 
-def left(running, *places):
-    """What is left in the JVM's /tmp (or other places), open in the JVM, or runs in it."""
+def left(running, *places, by=None):
+    """What we, or a process that was started, left in the JVM's /tmp (or other places), open in the JVM, or running in it."""
     root = Path(f"/proc/{running.pid}/root")
-    files = [str(file) for place in places or ("tmp",) for file in (root / place).glob(".opskit-*")]
+    ours = [f".opskit-{pid}-*" for pid in (os.getpid(), by and by.pid) if pid]
+    files = [str(file) for place in places or ("tmp",) for name in ours for file in (root / place).glob(name)]
     links = [os.readlink(link) for link in Path(f"/proc/{running.pid}/fd").iterdir()]
     return [*files, *(link for link in links if ".opskit-" in link), *timers(running)]
 
@@ -136,9 +137,15 @@ def test_a_noexec_tmp_is_passed_over(workload, root_only):
     assert not left(running, "tmp", "var/tmp")
     script = f'{noexec} /tmp && {noexec} /var/tmp && {noexec} /dev/shm && exec "$@"'
     closed = workload("burn=1", wrapper=(*OWN_MOUNTS, script, "sh"))
-    with refused("tmp", "/tmp: mounted noexec.*/var/tmp: mounted noexec.*/dev/shm: mounted noexec"):
-        profiled(closed)
+    theirs = shutil.copy(asyncprofiler.library(), "/var/tmp/libasyncProfiler.so")  # hidden in its mount namespace
+    try:
+        with refused("tmp", "/tmp: mounted noexec.*/var/tmp: mounted noexec.*/dev/shm: mounted noexec"):
+            profiled(closed, library=theirs)
+    finally:
+        os.unlink(theirs)
     assert not copies(closed)
+    assert profiled(closed).profile.samples  # loaded from where it is
+    assert copies(closed) == {asyncprofiler.library()}
     assert not left(closed, "tmp", "var/tmp", "dev/shm")
 
 
@@ -153,7 +160,7 @@ def test_a_signal_ends_the_session(workload, spawn, number):
     said = started.stdout.read()
     assert said.startswith("interrupted ")
     assert int(said.split()[1]) > 0
-    assert not left(running)
+    assert not left(running, by=started)
 
 
 def test_a_killed_run_ends_by_itself(workload, spawn, monkeypatch):
@@ -164,14 +171,14 @@ def test_a_killed_run_ends_by_itself(workload, spawn, monkeypatch):
     wait_for(lambda: timers(running))
     started.kill()
     started.wait()
-    assert left(running)
-    with pytest.raises(NotSupported, match="session of a killed opskit is still running"):
+    assert left(running, by=started)
+    with pytest.raises(NotSupported, match=r"already profiling .* for another opskit, or one that was killed"):
         profiled(running)
     assert timers(running)
     wait_for(lambda: not timers(running))
     assert profiled(running).profile.samples
     assert len(copies(running)) == 1
-    assert not left(running)
+    assert not left(running, by=started)
 
 
 def test_another_opskit_is_not_disturbed(workload, spawn):
@@ -182,7 +189,13 @@ def test_another_opskit_is_not_disturbed(workload, spawn):
     with pytest.raises(NotSupported, match="another opskit is profiling"):
         profiled(running)
     assert int(first.stdout.read().split()[1]) > 0
-    assert not left(running)
+    second = spawn(RUN, running.pid, asyncprofiler.library(), 1.5)  # it uses the first one's copy again
+    wait_for(lambda: timers(running))
+    with pytest.raises(NotSupported, match="for another opskit"):
+        profiled(running)
+    assert int(second.stdout.read().split()[1]) > 0
+    assert not left(running, by=first)
+    assert not left(running, by=second)
 
 
 def test_a_session_of_someone_else_goes_on(workload, tmp_path):

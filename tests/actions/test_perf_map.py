@@ -33,9 +33,11 @@ def profiled(running, seconds=0.7):
     return profile_by_perf_map(Host.at(None, None), running.pid, 199.0, seconds)
 
 
-def left(running):
+def left(running, by=None):
     tmp = Path(f"/proc/{running.pid}/root/tmp")
-    return [*tmp.glob("perf-*.map"), *tmp.glob(".opskit-*")]
+    inside = Path(f"/proc/{running.pid}/status").read_text().split("NSpid:")[1].split("\n")[0].split()[-1]
+    ours = [f".opskit-{pid}-*" for pid in (os.getpid(), by and by.pid) if pid]
+    return [*tmp.glob(f"perf-{inside}.map"), *(file for name in ours for file in tmp.glob(name))]
 
 
 @pytest.mark.parametrize("version", [17, 21, 25])
@@ -125,7 +127,7 @@ def test_signals_and_the_end_of_the_jvm(workload, spawn, version):
     for kills_jvm in (False, True):
         started = spawn(RUN, running.pid, 60)
         deadline = time.monotonic() + 30
-        while not left(running):
+        while not left(running, started):
             assert time.monotonic() < deadline
             time.sleep(0.02)
         time.sleep(0.8)

@@ -194,10 +194,16 @@ class _Session:
             after = self._look()
             if self._asked and ended != "exited":
                 ended = "exited" if self._stop() else ended
-        stacks = read_stacks(decode(self.place.read(_STACKS, _LARGEST_OUTPUT_BYTES)), f"{self.place.path}/{_STACKS}")
+        text = decode(self.place.read(_STACKS, _LARGEST_OUTPUT_BYTES))
+        per_sample = self._interval_ns if self.event == "ctimer" else 1
+        stacks = read_stacks(text, f"{self.place.path}/{_STACKS}", per_sample)
         if ended == "exited" and not stacks.stacks:
             raise NoSuchProcess(self.target.pid, "the JVM was killed, and async-profiler wrote nothing")
         return self._profile(stacks, ended, before, after)
+
+    @property
+    def _interval_ns(self) -> int:
+        return round(1e9 / self.ask.hz)
 
     def _start(self) -> None:
         self._asked = True
@@ -211,12 +217,11 @@ class _Session:
 
     @property
     def _options(self) -> str:
-        counted = ""  # by default samples of 512 KiB allocated, of 10 us waited
-        event = f"event={self.event}"
+        event = f"event={self.event}"  # by default a sample of 512 KiB allocated, of 10 us waited
         if UNITS[self.event] == "samples":
-            event += f",interval={round(1e9 / self.ask.hz)}"
-        else:
-            counted = ",total"
+            event += f",interval={self._interval_ns}"
+        # The timers of ctimer are as coarse as the kernel's ticks: only the sum counts the intervals that passed in between.
+        counted = ",total" if self.event == "ctimer" or UNITS[self.event] != "samples" else ""
         return f"{event}{counted},{_STYLE},file={self.stacks},log={self.log}"
 
     def _wait(self, begun: float) -> Ended:

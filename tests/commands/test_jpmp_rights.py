@@ -23,7 +23,7 @@ import opskit.render.views.jpmp.cpu_profile  # noqa: F401  (a child that became 
 
 APP, OTHER = 1237, 1238
 PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
-SECONDS = "0.5s"
+SECONDS = "0.3s"
 OWN_TMP = 'mount -t tmpfs -o mode=1777 tmpfs /tmp && exec "$@"'
 UNSHARED = (
     "unshare",
@@ -66,7 +66,7 @@ def sampled(inprocess):
 
     def run(pid, *more, **rights):
         done = lesser.call(
-            lambda: inprocess("jpmp", pid, "--on-cpu", "--sampler", "unwind", "--duration", SECONDS, "-f", "json", *more),
+            lambda: inprocess("jpmp", pid, "--on-cpu", "--sampler", "unwind", "-F", 499, "--duration", SECONDS, "-f", "json", *more),
             **rights,
         )  # fmt: skip
         return json.loads(done.out) if done.code in (0, 1) else done.err
@@ -152,7 +152,7 @@ def test_the_end_of_the_jvm(workload, inprocess):
     """It ends while it is sampled: what there is so far, and that it has ended; no traceback."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         running = workload("burn=1", version=17)
-        ends = threading.Timer(0.8, running.signal, [number])
+        ends = threading.Timer(0.4, running.signal, [number])
         ends.start()
         done = inprocess("jpmp", running.pid, "--on-cpu", "--sampler", "unwind", "--duration", "20s", "-f", "json")
         ends.join()
@@ -163,11 +163,11 @@ def test_the_end_of_the_jvm(workload, inprocess):
 def test_a_program_that_becomes_a_jvm(spawn, inprocess):
     """It calls exec meanwhile: the frames of both programs."""
     code = (
-        "import os, sys, time\ndef spin():\n    ends = time.monotonic() + 1.5\n    while time.monotonic() < ends: sum(range(1000))\n"
+        "import os, sys, time\ndef spin():\n    ends = time.monotonic() + 1\n    while time.monotonic() < ends: sum(range(1000))\n"
         "print('up'); spin(); os.execv(sys.argv[1], ['java', '-Xmx64m', '-Xint', '-cp', sys.argv[2], 'Workload', 'burn=1'])"
     )
     started = spawn(code, jvms.java(17), jvms.classes())
-    done = inprocess("profile", started.pid, "--sampler", "unwind", "--duration", "4s", "-f", "json")
+    done = inprocess("profile", started.pid, "--sampler", "unwind", "--duration", "2.5s", "-f", "json")
     assert done.code in (0, 1), done.err
     names = frames_of(json.loads(done.out))
     assert any("Workload." in name for name in names)

@@ -313,13 +313,12 @@ class _Session:
         )
 
     def _stays(self) -> tuple[str, ...]:
-        mapped = next(
-            (each for each in mapped_libraries(self.host.fs, self.target.pid) if each.path == self.path), None
-        )
-        if mapped is None:
+        if self._has_ended():
             return ()
+        mapped = mapped_libraries(self.host.fs, self.target.pid)  # empty where we may not see them
+        sizes = [f" ({size(each.size_bytes)} mapped)" for each in mapped if each.path == self.path]
         name = " ".join(filter(None, ("async-profiler", self.version)))
-        stays = f"{name} stays loaded in the JVM until it ends ({size(mapped.size_bytes)} mapped)"
+        stays = f"{name} stays loaded in the JVM until it ends{''.join(sizes[:1])}"
         return (
             (stays,) if self._listened else (stays, "the attach listener of the JVM, which this run started, stays too")
         )

@@ -10,6 +10,7 @@ names the same path, for which glibc finds the mapped one without opening a file
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from contextlib import suppress
@@ -23,11 +24,12 @@ from opskit.collect.cpu_profile import CpuProfile, ThreadOnCpu
 from opskit.errors import AttachError, NoSuchProcess, NotSupported, OpskitError
 from opskit.interrupts import Guard, Interruptible
 from opskit.jvm.attach.client import AttachClient
+from opskit.jvm.attach.listener import as_user
 from opskit.jvm.attach.target import has_listener
 from opskit.jvm.attach.wire import decode
 from opskit.proc.files.maps import parse_maps
 from opskit.proc.files.stat import parse_stat
-from opskit.proc.fs import optional
+from opskit.proc.fs import READ_ONLY, optional
 from opskit.proc.thread_cpu import ThreadCpu
 from opskit.quantities import signed, size
 from opskit.records import NamedTuple
@@ -46,6 +48,12 @@ _LOOK_S = 0.2
 _LARGEST_OUTPUT_BYTES, _LARGEST_LOG_BYTES = 256 << 20, 1 << 20
 _STYLE = "collapsed,threads,ann,dot,norm"
 _LIBRARY, _STACKS, _LOG, _ANSWER = "libasyncProfiler.so", "stacks", "log", "answer"
+# Their samples may be of the kernel, whose frames are then missing.
+_NO_KERNEL: dict[Event, str] = {
+    "ctimer": "the event ctimer samples no kernel frames: their time is in the frames that called the kernel; --event cpu samples them "
+    "where the JVM may use perf events",
+    "cpu": "no kernel frames: kernel.perf_event_paranoid or a container hides them from the JVM, or it did not enter the kernel",
+}
 _CODE = re.compile(rb"return code: (-?[0-9]{1,10})")
 _SAID = re.compile(r"\[(WARN|ERROR)\] (.{1,500})")
 Ended = Optional[Literal["interrupted", "exited"]]
@@ -63,9 +71,9 @@ def profile_by_asprof(host: Host, ask: AsprofRequest) -> AsprofProfile:
     library = read_library(ask.library)
     check_fits(host.fs, target, library)
     with Guard():
-        place = PrivateDirectory(host, target, executable=True)
+        place, in_place = _place(host, target, library)
         try:
-            session = _Session(host, client, library, place, ask)
+            session = _Session(host, client, library, place, ask, in_place=in_place)
             try:
                 with Interruptible():
                     session.prepare()
@@ -76,13 +84,39 @@ def profile_by_asprof(host: Host, ask: AsprofRequest) -> AsprofProfile:
             place.remove()
 
 
+def _place(host: Host, target: AttachTarget, library: Library) -> tuple[PrivateDirectory, bool]:
+    """A directory for our files, and whether the library is loaded from where it is: every place for a copy is mounted noexec."""
+    try:
+        return PrivateDirectory(host, target, executable=True), False
+    except AttachError:
+        if not _sees(host, target, library.path):
+            raise
+        return PrivateDirectory(host, target, executable=False), True
+
+
+def _sees(host: Host, target: AttachTarget, path: str) -> bool:
+    """Whether a path is the same file for the JVM, which may read it and map its code."""
+    try:
+        inside = host.fs.inside(target.pid, path)
+        fd = as_user(target, lambda: os.open(inside, READ_ONLY | os.O_NOFOLLOW))
+        try:
+            is_same_file = os.path.samestat(os.fstat(fd), os.stat(path))
+            return is_same_file and not os.fstatvfs(fd).f_flag & os.ST_NOEXEC
+        finally:
+            os.close(fd)
+    except OSError:
+        return False
+
+
 class _Session:
-    """One session in one JVM. Called in a Guard."""
+    """One session in one JVM. Called in a Guard. `in_place`: the library is loaded from where it is."""
 
     def __init__(
-        self, host: Host, client: AttachClient, library: Library, place: PrivateDirectory, ask: AsprofRequest
-    ) -> None:
+        self, host: Host, client: AttachClient, library: Library, place: PrivateDirectory, ask: AsprofRequest,
+        *, in_place: bool,
+    ) -> None:  # fmt: skip
         self.host, self.client, self.library, self.place, self.ask = host, client, library, place, ask
+        self._in_place = in_place
         self.target: AttachTarget = client.target
         self.event: Event = "cpu" if ask.event == "ctimer" and not library.has_ctimer else ask.event
         self.notes: dict[str, None] = {}
@@ -100,13 +134,16 @@ class _Session:
             self._check_free(each)
         again = next((each.path for each in mapped if self._can_be_used_again(each)), None)
         try:
-            self._load_as(again or self.place.put(_LIBRARY, self.library.data))
+            self._load_as(again or self._put())
         except NotSupported:
             if again is None:
                 raise
-            self._load_as(self.place.put(_LIBRARY, self.library.data))
+            self._load_as(self._put())
         said = decode(self.place.read(_ANSWER, _LARGEST_LOG_BYTES)).strip()
         self.version = said if re.fullmatch(r"[0-9][\w.+-]{0,30}", said) else None
+
+    def _put(self) -> str:
+        return self.library.path if self._in_place else self.place.put(_LIBRARY, self.library.data)
 
     def _load_as(self, path: str) -> None:
         self.path = path
@@ -157,10 +194,16 @@ class _Session:
             after = self._look()
             if self._asked and ended != "exited":
                 ended = "exited" if self._stop() else ended
-        stacks = read_stacks(decode(self.place.read(_STACKS, _LARGEST_OUTPUT_BYTES)), f"{self.place.path}/{_STACKS}")
+        text = decode(self.place.read(_STACKS, _LARGEST_OUTPUT_BYTES))
+        per_sample = self._interval_ns if self.event == "ctimer" else 1
+        stacks = read_stacks(text, f"{self.place.path}/{_STACKS}", per_sample)
         if ended == "exited" and not stacks.stacks:
             raise NoSuchProcess(self.target.pid, "the JVM was killed, and async-profiler wrote nothing")
         return self._profile(stacks, ended, before, after)
+
+    @property
+    def _interval_ns(self) -> int:
+        return round(1e9 / self.ask.hz)
 
     def _start(self) -> None:
         self._asked = True
@@ -174,12 +217,11 @@ class _Session:
 
     @property
     def _options(self) -> str:
-        counted = ""  # by default samples of 512 KiB allocated, of 10 us waited
-        event = f"event={self.event}"
+        event = f"event={self.event}"  # by default a sample of 512 KiB allocated, of 10 us waited
         if UNITS[self.event] == "samples":
-            event += f",interval={round(1e9 / self.ask.hz)}"
-        else:
-            counted = ",total"
+            event += f",interval={self._interval_ns}"
+        # The timers of ctimer are as coarse as the kernel's ticks: only the sum counts the intervals that passed in between.
+        counted = ",total" if self.event == "ctimer" or UNITS[self.event] != "samples" else ""
         return f"{event}{counted},{_STYLE},file={self.stacks},log={self.log}"
 
     def _wait(self, begun: float) -> Ended:
@@ -235,7 +277,7 @@ class _Session:
         who = self.target.who
         if _ALREADY in said:
             return (
-                f"an earlier session of a killed opskit is still running in {who}; it ends by itself: try again later"
+                f"async-profiler is already profiling {who} for another opskit, or one that was killed: try again later"
             )
         return f"async-profiler ({self.library.path}) failed to {what} in {who}: {said}"
 
@@ -247,6 +289,8 @@ class _Session:
     def _profile(self, stacks: Stacks, ended: Ended, before: _Moment, after: _Moment) -> AsprofProfile:
         ticks = None if before.ticks is None or after.ticks is None else after.ticks - before.ticks
         jvm = self.target.jvm
+        kernel = any(frame.kind == "kernel" for key in stacks.stacks for frame in key.frames)
+        without_kernel = self.event in _NO_KERNEL and not kernel
         profile = CpuProfile(
             pid=jvm.pid,
             start_ticks=jvm.start_ticks,
@@ -259,7 +303,8 @@ class _Session:
             ends=stacks.ends,
             cpu_ms=None if ticks is None else ticks * 1000 / self.host.clock_ticks,
             scope="threads",
-            kernel_seen=any(frame.kind == "kernel" for key in stacks.stacks for frame in key.frames),
+            kernel_seen=not without_kernel,
+            missing=(_NO_KERNEL[self.event],) if without_kernel else (),
             ended=ended,
         )
         unit = UNITS[self.event]
@@ -268,13 +313,12 @@ class _Session:
         )
 
     def _stays(self) -> tuple[str, ...]:
-        mapped = next(
-            (each for each in mapped_libraries(self.host.fs, self.target.pid) if each.path == self.path), None
-        )
-        if mapped is None:
+        if self._has_ended():
             return ()
+        mapped = mapped_libraries(self.host.fs, self.target.pid)  # empty where we may not see them
+        sizes = [f" ({size(each.size_bytes)} mapped)" for each in mapped if each.path == self.path]
         name = " ".join(filter(None, ("async-profiler", self.version)))
-        stays = f"{name} stays loaded in the JVM until it ends ({size(mapped.size_bytes)} mapped)"
+        stays = f"{name} stays loaded in the JVM until it ends{''.join(sizes[:1])}"
         return (
             (stays,) if self._listened else (stays, "the attach listener of the JVM, which this run started, stays too")
         )

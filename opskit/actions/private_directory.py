@@ -34,6 +34,7 @@ class PrivateDirectory:
         """Make it in the first usable place; `executable`: libraries can be mapped there. Raises AttachError (tmp), NotPermitted."""
         self.target = target
         refused = []
+        denied = False
         self._files: dict[str, int] = {}
         for place in PLACES:
             try:
@@ -48,23 +49,28 @@ class PrivateDirectory:
                     return
             except OSError as error:
                 why = error.strerror
+                denied |= isinstance(error, PermissionError)
             os.close(self._parent)
             refused.append(f"{place}: {why}")
         why = f"no file of ours can be put there ({'; '.join(refused)})"
-        raise AttachError("tmp", target.who, why=why, advice="mount a directory for it at one of these places")
+        advice = "mount a directory for it at one of these places"
+        if denied:
+            advice = how_to_be_allowed(host.fs, "CAP_CHOWN CAP_DAC_OVERRIDE", *ANY_COMMAND, pid=target.pid)
+        raise AttachError("tmp", target.who, why=why, advice=advice)
 
     def _make(self, place: str) -> None:
         remove_abandoned(self._parent)
         self._name = leftovers.new_name()
         os.mkdir(self._name, 0o700, dir_fd=self._parent)
         self.path = f"{place}/{self._name}"
+        self._fd = os.open(self._name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=self._parent)
         try:
-            self._fd = os.open(self._name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=self._parent)
             if os.geteuid() != self.target.euid:
                 here = f"/proc/self/fd/{self._fd}"
                 os.chown(here, -1, self.target.egid)
                 os.chmod(here, 0o710)  # noqa: S103  (the process's group may enter it)
         except OSError:
+            os.close(self._fd)
             os.rmdir(self._name, dir_fd=self._parent)
             raise
 

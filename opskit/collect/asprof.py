@@ -68,8 +68,11 @@ class Stacks(NamedTuple):
     ends: Counter[End]
 
 
-def read_stacks(text: str, source: str) -> Stacks:
-    """Read what it writes with `collapsed,threads,ann,dot`: the thread first, marks behind Java methods. Raises BadInput."""
+def read_stacks(text: str, source: str, per_sample: int = 1) -> Stacks:
+    """Read what it writes with `collapsed,threads,ann,dot`: the thread first, marks behind Java methods. Raises BadInput.
+
+    `per_sample`: how much a sample stands for in the unit of the counts.
+    """
     found = Stacks(Counter(), {}, Counter())
     frames: dict[str, Frame] = {}
     for stack in parse_folded(_whole_lines(text), source):
@@ -83,8 +86,9 @@ def read_stacks(text: str, source: str) -> Stacks:
         if thread is not None:
             found.names[tid] = thread[1] or ""
         key = StackKey(tid, None, tuple(frames[name] for name in names[: len(names) - depth]))
-        found.stacks[key] += stack.samples
-        found.ends["torn" if any(map(_FAILED.fullmatch, names)) else "root"] += stack.samples
+        weight = max(1, round(stack.samples / per_sample))
+        found.stacks[key] += weight
+        found.ends["torn" if any(map(_FAILED.fullmatch, names)) else "root"] += weight
     return found
 
 

@@ -165,7 +165,11 @@ def _situation(host: Host, pid: int, part: Part, error: OSError) -> Situation:
     is_owner = ids is None or rights is None or ids[0] == rights.euid
     paranoid, yama = host.sysctl("kernel", "perf_event_paranoid"), host.sysctl("kernel", "yama", "ptrace_scope")
     owner_may = (paranoid or 0) <= _OWNERS_LEVEL and not yama
-    capabilities = _CAPABILITIES[part]
+    filtered = ProcFS().maybe(_seccomp_mode, "self", "status") == "2"
+    # Container runtimes forbid perf_event_open to those without CAP_PERFMON.
+    capabilities = _CAPABILITIES["events" if filtered else part]
+    if not is_owner and part == "memory":
+        capabilities += " CAP_DAC_READ_SEARCH"  # the file has mode 0600
     advice = (
         as_owner_or_root(fs, capabilities, pid, *ids)
         if ids is not None and ids[0] and not is_owner and owner_may
@@ -175,7 +179,7 @@ def _situation(host: Host, pid: int, part: Part, error: OSError) -> Situation:
         pid, part, error.errno or 0, error.strerror or str(error), advice, outside_or_with(capabilities),
         paranoid=paranoid,
         yama=yama,
-        filtered=ProcFS().maybe(_seccomp_mode, "self", "status") == "2",
+        filtered=filtered,
         is_owner=is_owner,
         mlock_kb=host.sysctl("kernel", "perf_event_mlock_kb"),
         most_fds=most_fds(),

@@ -34,8 +34,8 @@ RUN = (
 )
 
 
-def profiled(running, event="ctimer", seconds=0.6, hz=199.0):
-    ask = AsprofRequest(running.pid, asyncprofiler.library(), event, hz, seconds)
+def profiled(running, event="ctimer", seconds=0.3, hz=499.0, library=None):
+    ask = AsprofRequest(running.pid, library or asyncprofiler.library(), event, hz, seconds)
     return profile_by_asprof(Host.at(None, None), ask)
 
 
@@ -43,10 +43,11 @@ def samples_of(found):
     return {thread.name: thread.samples for thread in found.profile.threads.values()}
 
 
-def left(running, *places):
-    """What is left in the JVM's /tmp (or other places), open in the JVM, or runs in it."""
+def left(running, *places, by=None):
+    """What we, or a process that was started, left in the JVM's /tmp (or other places), open in the JVM, or running in it."""
     root = Path(f"/proc/{running.pid}/root")
-    files = [str(file) for place in places or ("tmp",) for file in (root / place).glob(".opskit-*")]
+    ours = [f".opskit-{pid}-*" for pid in (os.getpid(), by and by.pid) if pid]
+    files = [str(file) for place in places or ("tmp",) for name in ours for file in (root / place).glob(name)]
     links = [os.readlink(link) for link in Path(f"/proc/{running.pid}/fd").iterdir()]
     return [*files, *(link for link in links if ".opskit-" in link), *timers(running)]
 
@@ -76,15 +77,14 @@ def test_every_jdk_is_sampled_and_left_clean(workload, jvm_version):
     assert first.event == "ctimer"
     assert first.unit == "samples"
     assert first.version == "4.0"
-    assert set(names) >= {"burn-4", "burn-1"}
-    assert names["burn-4"] > 2 * names["burn-1"]
+    assert names["burn-4"] > names.get("burn-1", 0)
     leaves = [(key.frames[0].name, count) for key, count in first.profile.stacks.items()]
     assert sum(count for name, count in leaves if name == "Workload.work") > 0.8 * first.profile.samples
     assert {frame.kind for key in first.profile.stacks for frame in key.frames} >= {"compiled"}
     assert first.profile.cpu_ms
-    assert 0.5 < first.profile.samples * 1000 / 199 / first.profile.cpu_ms < 1.5
+    assert abs(first.profile.sampled_ms - first.profile.cpu_ms) < 0.3 * first.profile.cpu_ms + 30
     assert len(copies(running)) == 1
-    again = profiled(running, "wall", 0.3)
+    again = profiled(running, "wall", 0.2)
     assert samples_of(again)["sleep-0"] > 0
     assert len(copies(running)) == 1
     assert "listener" in first.stays[1]
@@ -96,11 +96,11 @@ def test_every_jdk_is_sampled_and_left_clean(workload, jvm_version):
 def test_allocations_and_locks_are_weighed(workload):
     """Bytes by class, nanoseconds by monitor."""
     running = workload("allocate=50000000", "blocked=1")
-    found = profiled(running, "alloc", 0.5)
+    found = profiled(running, "alloc", 0.4)
     assert found.unit == "bytes"
     assert found.profile.samples > 1 << 20
     assert any(key.frames[0].name == "byte[]" for key in found.profile.stacks)
-    assert profiled(running, "lock", 0.3).unit == "ns"
+    assert profiled(running, "lock", 0.1).unit == "ns"
     assert not left(running)
 
 
@@ -136,9 +136,15 @@ def test_a_noexec_tmp_is_passed_over(workload, root_only):
     assert not left(running, "tmp", "var/tmp")
     script = f'{noexec} /tmp && {noexec} /var/tmp && {noexec} /dev/shm && exec "$@"'
     closed = workload("burn=1", wrapper=(*OWN_MOUNTS, script, "sh"))
-    with refused("tmp", "/tmp: mounted noexec.*/var/tmp: mounted noexec.*/dev/shm: mounted noexec"):
-        profiled(closed)
+    theirs = shutil.copy(asyncprofiler.library(), "/var/tmp/libasyncProfiler.so")  # hidden in its mount namespace
+    try:
+        with refused("tmp", "/tmp: mounted noexec.*/var/tmp: mounted noexec.*/dev/shm: mounted noexec"):
+            profiled(closed, library=theirs)
+    finally:
+        os.unlink(theirs)
     assert not copies(closed)
+    assert profiled(closed).profile.samples  # loaded from where it is
+    assert copies(closed) == {asyncprofiler.library()}
     assert not left(closed, "tmp", "var/tmp", "dev/shm")
 
 
@@ -148,41 +154,47 @@ def test_a_signal_ends_the_session(workload, spawn, number):
     running = workload("burn=1")
     started = spawn(RUN, running.pid, asyncprofiler.library(), 60)
     wait_for(lambda: timers(running))
-    time.sleep(0.3)
+    time.sleep(0.2)
     started.send_signal(number)
     said = started.stdout.read()
     assert said.startswith("interrupted ")
     assert int(said.split()[1]) > 0
-    assert not left(running)
+    assert not left(running, by=started)
 
 
 def test_a_killed_run_ends_by_itself(workload, spawn, monkeypatch):
     """Until then the next run says so and stops nothing; what it left is removed. Afterwards all is as before."""
     running = workload("burn=1")
     library = asyncprofiler.library()
-    started = spawn(f"import opskit.actions.asprof as a; a._GRACE_S = 2\n{RUN}", running.pid, library, 1)
+    started = spawn(f"import opskit.actions.asprof as a; a._GRACE_S = 1\n{RUN}", running.pid, library, 0.9)
     wait_for(lambda: timers(running))
     started.kill()
     started.wait()
-    assert left(running)
-    with pytest.raises(NotSupported, match="session of a killed opskit is still running"):
+    assert left(running, by=started)
+    with pytest.raises(NotSupported, match=r"already profiling .* for another opskit, or one that was killed"):
         profiled(running)
     assert timers(running)
     wait_for(lambda: not timers(running))
     assert profiled(running).profile.samples
     assert len(copies(running)) == 1
-    assert not left(running)
+    assert not left(running, by=started)
 
 
 def test_another_opskit_is_not_disturbed(workload, spawn):
     """The second is refused, the first gets its samples."""
     running = workload("burn=1")
-    first = spawn(RUN, running.pid, asyncprofiler.library(), 1.5)
+    first = spawn(RUN, running.pid, asyncprofiler.library(), 1)
     wait_for(lambda: timers(running))
     with pytest.raises(NotSupported, match="another opskit is profiling"):
         profiled(running)
     assert int(first.stdout.read().split()[1]) > 0
-    assert not left(running)
+    second = spawn(RUN, running.pid, asyncprofiler.library(), 1)  # it uses the first one's copy again
+    wait_for(lambda: timers(running))
+    with pytest.raises(NotSupported, match="for another opskit"):
+        profiled(running)
+    assert int(second.stdout.read().split()[1]) > 0
+    assert not left(running, by=first)
+    assert not left(running, by=second)
 
 
 def test_a_session_of_someone_else_goes_on(workload, tmp_path):
@@ -206,7 +218,7 @@ def test_a_jvm_that_ends_writes_its_stacks_first(workload, spawn):
         running = workload("burn=1")
         started = spawn(RUN, running.pid, asyncprofiler.library(), 60, stderr=subprocess.PIPE)
         wait_for(lambda running=running: timers(running))
-        time.sleep(0.4)
+        time.sleep(0.2)
         running.signal(number)
         said, failed = started.communicate(timeout=60)
         assert said.startswith(expected)

@@ -56,3 +56,9 @@ def test_a_large_hostile_profile_takes_linear_time():
     begun = time.process_time()
     read_stacks("[" * 100_000 + "\n" + "[;" * 60_000 + "x 1\n" + "x\n" * 100_000, "x")
     assert time.process_time() - begun < 5
+
+
+def test_counts_of_time_become_samples():
+    """Nanoseconds of ctimer; none becomes 0."""
+    found = read_stacks("[a tid=1];b 30303030\n[a tid=1];c 4\n", "x", 10_101_010)
+    assert {key.frames[0].name: count for key, count in found.stacks.items()} == {"b": 3, "c": 1}

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from opskit.proc.unwind.cursor import Cursor, FrameKind
 
 MOST_ENTRIES = 200_000  # of each cache
+UNKNOWN = "[unknown Java method]"
 _LIBJVM_BYTES = 64 << 20
 _CONTINUATIONS = "continuation"  # in the name of the blob with the return barrier of virtual threads
 
@@ -105,7 +106,7 @@ class CodeIndex:
     def _frame(self, address: int, bci: int, kind: FrameKind) -> Frame:
         method = self.methods.get(address)
         if method is None:
-            return Frame("[unknown Java method]", kind)
+            return Frame(UNKNOWN, kind)
         return Frame(method.name, kind, method.source, method.line(bci) if bci >= 0 else None)
 
     def is_return(self, pc: int | None) -> bool:

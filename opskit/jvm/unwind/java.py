@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from opskit.errors import NotSupported
 from opskit.jvm.memory.vmstructs import read_vmstructs
-from opskit.jvm.unwind.code_index import MOST_ENTRIES, CodeIndex, is_continuation, return_to
+from opskit.jvm.unwind.code_index import MOST_ENTRIES, UNKNOWN, CodeIndex, is_continuation, return_to
 from opskit.jvm.unwind.instructions import EPILOGUE_BYTES, frame_state
 from opskit.jvm.unwind.interpreted import Interpreted
 from opskit.jvm.unwind.stubs import Stubs, is_frameless
@@ -62,6 +62,8 @@ class JavaUnwinder:
         self._stubs, self._interpreted = Stubs(structs, self.index), Interpreted(self.index)
         self._leaves: dict[int, Code] = {}
         self._callers: dict[int, Code] = {}
+        # Kept as long as the compiled method: HotSpot unloads it before a class that its tables name.
+        self._compiled: dict[tuple[int, bool], tuple[NMethod, Code]] = {}
 
     def owns(self, pc: int) -> bool:
         """Whether the pc is in the code cache."""
@@ -116,6 +118,17 @@ class JavaUnwinder:
                 return Code((), 0, self._step_continuation)
             step = self._stubs.step_frameless if is_frameless(blob) else self._stubs.step
             return Code(self._stubs.frames(blob, pc), blob.frame_bytes, step, blob=blob)
+        known = self._compiled.get((pc, is_leaf))
+        if known is not None and known[0] is nmethod:
+            return known[1]
+        code = self._read_compiled(blob, nmethod, pc, is_leaf=is_leaf)
+        if code.frames and all(frame.name != UNKNOWN for frame in code.frames):
+            if len(self._compiled) >= MOST_ENTRIES:
+                self._compiled.clear()
+            self._compiled[pc, is_leaf] = nmethod, code
+        return code
+
+    def _read_compiled(self, blob: CodeBlob, nmethod: NMethod, pc: int, *, is_leaf: bool) -> Code:
         if is_leaf:
             return self._leaf(blob, nmethod, pc)
         if pc in nmethod.deopt_pcs:

@@ -152,12 +152,12 @@ class Stubs:
                 return _Return(pc, at, bp, "built")
         return next((each for each in places if self._index.is_libjvm_return(each.pc)), None)
 
-    def _proof(self, found: _Return, blob: CodeBlob | None, leaf_pc: int) -> tuple[int, int, bool]:
-        """How well a return address is proven; more is better."""
+    def _proof(self, found: _Return, blob: CodeBlob | None, leaf_pc: int) -> tuple[int, bool, int, bool]:
+        """How well a return address is proven; more is better. Of an indirect call the target is unknown."""
         target, desc = self._index.called_stub(found.pc, blob, leaf_pc), self._desc(leaf_pc)
         begin = desc.begin if desc is not None else target
         fits = begin and self._state(begin, leaf_pc) in ("built", found.state)
-        return target if fits else 0, target, self._index.follows_call(found.pc)
+        return target if fits else 0, bool(fits), target, self._index.follows_call(found.pc)
 
     def _state(self, begin: int, leaf_pc: int) -> FrameState:
         """How far the frame of the stub that begins there is built: `unsaved`, it is at rbp; `built`: it has no such frame."""

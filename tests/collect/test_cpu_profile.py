@@ -226,6 +226,16 @@ def test_threads_of_another_pid_namespace(host, spawn):
     assert {key.tid for key in run.stacks} == {1}
 
 
+def test_a_jvm_of_another_pid_namespace(host, workload):
+    """Its thread names are found by the TIDs that it sees itself."""
+    jvm = workload("burn=1", version=17, wrapper=("unshare", "--pid", "--fork", "--kill-child"))
+    run = profile(host, jvm.pid, 499, 0.6)
+    busiest = max(run.threads, key=lambda tid: run.threads[tid].samples)
+    assert run.threads[busiest].name == "burn-1"
+    assert busiest < 100
+    assert whole(run) >= 0.95
+
+
 def test_nothing_is_done_to_the_process(workload):
     """By strace: no signal, no connection, no ptrace, and no file opened for writing: only reads of its memory."""
     needs_strace()

@@ -173,6 +173,8 @@ class _Run:
         self.sampler.stop()
         ended_s, after_ticks = host.monotonic(), self._cpu_ticks()
         after = self._thread_cpu.read()
+        if self._ended is None and not self._is_running():
+            self._ended = "exited"
         self._drain()
         self._finish_waiting()
         known = ticks is not None and after_ticks is not None and self._ended != "exited"
@@ -255,7 +257,8 @@ class _Run:
         walks, sampler = sum(self._ends.values()), self.sampler
         is_deep = walks >= _ENOUGH_WALKS and self._ends["dump"] > _TOO_DEEP_SHARE * walks
         if is_deep and sampler.stack_bytes < LARGEST_STACK_BYTES:
-            self._waiting += sampler.reopen(LARGEST_STACK_BYTES)
+            with explained(self.host, self.pid, "events"):
+                self._waiting += sampler.reopen(LARGEST_STACK_BYTES)
 
     def _open_anew(self) -> None:
         """Another program runs: its memory and its mappings are others."""

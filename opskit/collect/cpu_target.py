@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
-from opskit.errors import NotSupported
+from opskit.errors import NotSupported, OpskitError
 from opskit.proc.files.kallsyms import KernelSymbols
 from opskit.proc.memory import ProcessMemory
 from opskit.proc.unwind.cursor import Frame
@@ -98,7 +98,7 @@ class CpuTarget:
             return
         try:
             self._jvm = _Jvm(self._fs, self._pid, self._memory)
-        except (NotSupported, OSError) as error:
+        except (OpskitError, OSError) as error:
             self.missing = (f"Java frames are missing: {error}",)
             return
         self._unwinders = [*self._jvm.unwinders, NativeUnwinder(self._modules)]

@@ -114,6 +114,17 @@ def test_the_end_of_the_process_ends_the_run(host, spawn):
         profile(host, process.pid, 99, 1.0)
 
 
+def test_an_end_shortly_before_the_end_of_the_run(host, spawn):
+    """It is noticed, too."""
+    process = spawn("import sys; print('ready'); sys.stdin.read(1)", stdin=subprocess.PIPE)
+    ender = threading.Timer(0.2, lambda: (process.stdin.close(), process.wait()))
+    ender.start()
+    run = profile(host, process.pid, 99, 0.6)
+    ender.join()
+    assert (run.ended, run.cpu_ms, run.samples) == ("exited", None, run.samples)
+    process.stdin = None
+
+
 def test_the_end_of_a_jvm(host, workload):
     """Its memory is gone before the last samples are unwound: their stacks are incomplete."""
     jvm = workload("burn=4:2", "virtualburn=1", version=21)

@@ -276,6 +276,8 @@ def test_one_event_ring_is_left_behind_by_none(host, spawn):
     process = spawn(BUSY, 1, stdin=subprocess.PIPE)
     gc.collect()
     before = os.listdir("/proc/self/fd"), os.getpriority(os.PRIO_PROCESS, 0)
-    profile(host, process.pid, 99, 0.5)
+    meanwhile = set()
+    profile(host, process.pid, 99, 0.5, progress=lambda *_: meanwhile.add(os.getpriority(os.PRIO_PROCESS, 0)))
     gc.collect()
+    assert meanwhile == {-20}  # before the busy threads
     assert (os.listdir("/proc/self/fd"), os.getpriority(os.PRIO_PROCESS, 0)) == before

@@ -151,7 +151,7 @@ def test_root_without_capabilities(sleeper, root_only, opskit_code):
     """A container's root: what it lacks is named."""
     pid = sleeper(NOBODY)
     reason = opskit_code(root_with("setuid"), f"print(why_not(Host(ProcFS()), {pid}))")
-    assert "root lacks CAP_SYS_PTRACE here" in reason
+    assert "root lacks CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH here" in reason
 
 
 @pytest.fixture

@@ -123,7 +123,7 @@ class Module:
 
 
 class Modules:
-    """The code of one process. `generation` grows when its mappings change."""
+    """The code of one process. `generation` grows when its mappings change, `names` when those of generated code do."""
 
     def __init__(self, fs: ProcFS, pid: int, memory: Memory) -> None:
         self._fs, self._pid, self._memory = fs, pid, memory
@@ -131,7 +131,7 @@ class Modules:
         self._starts: list[int] = []
         self._modules: list[Module] = []
         self._may_read = self._may_look = True
-        self.generation = 0
+        self.generation = self.names = 0
 
     def forget(self) -> None:
         """Look again for new mappings and symbols, when something is found in none. Once per drain."""
@@ -151,8 +151,7 @@ class Modules:
         """The name of generated code, by the perf map."""
         if self._may_look:
             self._may_look = False
-            if self._perf_map.refresh():
-                self.generation += 1
+            self.names += self._perf_map.refresh()
         return self._perf_map.name(pc)
 
     def name(self, pc: int) -> str:

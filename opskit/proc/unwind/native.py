@@ -72,7 +72,8 @@ class NativeUnwinder:
         self._modules, self._anonymous = modules, anonymous
         self._plans: dict[int, Plan] = {}
         self._returns: dict[int, bool] = {}
-        self._generation = modules.generation
+        self._generated: set[int] = set()  # the plans of generated code
+        self._generation, self._names = modules.generation, modules.names
 
     def owns(self, pc: int) -> bool:
         """Whether it can unwind this code."""
@@ -88,7 +89,7 @@ class NativeUnwinder:
         # A call may be a function's last instruction: the address before the return address is surely in it.
         at = pc if cursor.signalled else pc - 1
         plan = self._plans.get(at)
-        if plan is None or self._generation != self._modules.generation:
+        if plan is None or self._generation != self._modules.generation or self._names != self._modules.names:
             plan = self._new_plan(at)
         frame, register, offset, words, size, saved, other = plan
         cursor.frames.append(frame)
@@ -113,11 +114,16 @@ class NativeUnwinder:
         return True if pc else cursor.stop("root")
 
     def _new_plan(self, at: int) -> Plan:
-        generation = self._modules.generation
-        if self._generation != generation or len(self._plans) >= _MOST_PLANS:
-            self._generation = generation
+        modules = self._modules
+        if self._generation != modules.generation or len(self._plans) >= _MOST_PLANS:
             self._plans.clear()
+            self._generated.clear()
             self._returns.clear()
+        elif self._names != modules.names:
+            for each in self._generated:
+                self._plans.pop(each, None)
+            self._generated.clear()
+        self._generation, self._names = modules.generation, modules.names
         plan = self._plans[at] = self._plan(at)
         return plan
 
@@ -127,6 +133,8 @@ class NativeUnwinder:
         # Its rule begins a byte early, for those who look up the address before a return address.
         name = self._modules.name(at + 1 if rule is not None and rule.is_signal else at)
         frame = Frame(name, "native")
+        if module is not None and not module.is_file:
+            self._generated.add(at)
         step = self._by_pointers if rule is None else lambda cursor: _by_rule(cursor, rule)
         if rule is None and module is not None and (_is_sigreturn(module, at) or _is_sigreturn(module, at + 1)):
             step = _from_signal

@@ -25,25 +25,43 @@ class PerfMap:
     def __init__(self, fs: ProcFS, pid: int) -> None:
         self._fs, self._pid = fs, pid
         self._path: str | None = None
+        self._owners: tuple[int, ...] = (0,)
         self._seen: FileId | None = None
+        self._read_bytes = self._lines = 0
         self._entries: dict[int, tuple[int, int, str]] = {}  # start: end, number of the line, name
         self._starts: list[int] = []
 
     def refresh(self) -> bool:
-        """Read the file if it has changed; whether it has."""
+        """Read what is new in the file; whether it has changed."""
         if self._path is None:
-            numbers = self._fs.maybe(lambda text: parse_status(text).ns_pids, self._pid, "status") or (self._pid,)
-            self._path = f"/tmp/perf-{numbers[-1]}.map"  # noqa: S108
+            status = self._fs.maybe(parse_status, self._pid, "status")
+            numbers = status.ns_pids if status is not None else ()
+            self._path = f"/tmp/perf-{(numbers or (self._pid,))[-1]}.map"  # noqa: S108
+            self._owners = (0, status.effective_uid) if status is not None else (0,)
         path = optional(self._fs.inside, self._pid, self._path)
         found = optional(self._fs.file_id_at, path) if path else None
+        if found is not None and found.uid not in self._owners:  # /tmp is everyone's
+            found = None
         if found == self._seen:
             return False
+        if found is None or not _has_grown(self._seen, found):
+            self._read_bytes = self._lines = 0
+            self._entries, self._starts = {}, []
         self._seen = found
-        directory, _, name = (path or "").rpartition("/")
-        read = optional(self._fs.read_untrusted, directory, name, _MOST_BYTES) if found else None
-        self._entries = parse_perf_map(read[1]) if read else {}
-        self._starts = sorted(self._entries)
+        held = optional(self._fs.hold_regular, path) if found is not None else None
+        if held is not None:
+            self._add(optional(held.read_at, self._read_bytes, _MOST_BYTES - self._read_bytes, default=b""))
+            held.close()
         return True
+
+    def _add(self, data: bytes) -> None:
+        """Parse the complete lines."""
+        size = data.rfind(b"\n") + 1
+        found = parse_perf_map(data[:size], self._lines)
+        self._read_bytes += size
+        self._lines += data.count(b"\n", 0, size)
+        self._entries.update(found)
+        self._starts = sorted(self._entries)
 
     def name(self, pc: int) -> str | None:
         """The newest symbol at an address."""
@@ -56,10 +74,19 @@ class PerfMap:
         return best[1] if best else None
 
 
-def parse_perf_map(data: bytes) -> dict[int, tuple[int, int, str]]:
+def _has_grown(before: FileId | None, now: FileId) -> bool:
+    """Whether it is the same file, with more at its end."""
+    return (
+        before is not None
+        and (before.device, before.inode) == (now.device, now.inode)
+        and before.size_bytes < now.size_bytes
+    )
+
+
+def parse_perf_map(data: bytes, first_line: int = 0) -> dict[int, tuple[int, int, str]]:
     """The symbols by their start: end, number of the line, name. Lines that are none are skipped; the last of a start counts."""
     found = {}
-    for number, line in enumerate(data.split(b"\n")):
+    for number, line in enumerate(data.split(b"\n"), first_line):
         start_text, _, rest = line[:_MOST_LINE_BYTES].partition(b" ")
         size_text, _, name = rest.partition(b" ")
         start, size = hexadecimal(start_text), hexadecimal(size_text)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from opskit.proc.fs import FileId, ProcFS
 
 _MOST_BYTES, _MOST_LINE_BYTES = 64 << 20, 1024
-_MOST_OVERLAPS = 8
+_MOST_OVERLAPS, _TAIL_BYTES = 8, 256
 
 
 class PerfMap:
@@ -28,6 +28,7 @@ class PerfMap:
         self._owners: tuple[int, ...] = (0,)
         self._seen: FileId | None = None
         self._read_bytes = self._lines = 0
+        self._tail = b""  # the last bytes that were read, to know whether the file has only grown
         self._entries: dict[int, tuple[int, int, str]] = {}  # start: end, number of the line, name
         self._starts: list[int] = []
 
@@ -44,24 +45,26 @@ class PerfMap:
             found = None
         if found == self._seen:
             return False
-        if found is None or not _has_grown(self._seen, found):
-            self._read_bytes = self._lines = 0
-            self._entries, self._starts = {}, []
         self._seen = found
         held = optional(self._fs.hold_regular, path) if found is not None else None
+        begin = max(self._read_bytes - len(self._tail), 0)
+        data = b"" if held is None else optional(held.read_at, begin, _MOST_BYTES - begin, default=b"")
+        if not data.startswith(self._tail):  # another file, or written anew
+            data = b"" if held is None else optional(held.read_at, 0, _MOST_BYTES, default=b"")
+            self._tail, self._read_bytes, self._lines, self._entries = b"", 0, 0, {}
         if held is not None:
-            self._add(optional(held.read_at, self._read_bytes, _MOST_BYTES - self._read_bytes, default=b""))
             held.close()
+        self._add(data[len(self._tail) :])
         return True
 
     def _add(self, data: bytes) -> None:
         """Parse the complete lines."""
         size = data.rfind(b"\n") + 1
-        found = parse_perf_map(data[:size], self._lines)
+        self._entries.update(parse_perf_map(data[:size], self._lines))
+        self._starts = sorted(self._entries)
         self._read_bytes += size
         self._lines += data.count(b"\n", 0, size)
-        self._entries.update(found)
-        self._starts = sorted(self._entries)
+        self._tail = (self._tail + data[:size])[-_TAIL_BYTES:]
 
     def name(self, pc: int) -> str | None:
         """The newest symbol at an address."""
@@ -72,15 +75,6 @@ class PerfMap:
             if pc < end and (best is None or number > best[0]):
                 best = number, name
         return best[1] if best else None
-
-
-def _has_grown(before: FileId | None, now: FileId) -> bool:
-    """Whether it is the same file, with more at its end."""
-    return (
-        before is not None
-        and (before.device, before.inode) == (now.device, now.inode)
-        and before.size_bytes < now.size_bytes
-    )
 
 
 def parse_perf_map(data: bytes, first_line: int = 0) -> dict[int, tuple[int, int, str]]:

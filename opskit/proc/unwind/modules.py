@@ -27,6 +27,7 @@ VDSO = "[vdso]"
 # Mappings that look like files and have generated code: huge pages, System V memory, shared anonymous memory.
 _NOT_FILES = ("/anon_hugepage", "/SYSV", "/dev/")
 _UNKNOWN = "[unknown]"
+_MOST_DRAINS_TO_WAIT = 8
 
 
 class Binary:
@@ -131,11 +132,19 @@ class Modules:
         self._starts: list[int] = []
         self._modules: list[Module] = []
         self._may_read = self._may_look = True
+        self._reads_without_news = self._drains_to_wait = 0
         self.generation = self.names = 0
 
     def forget(self) -> None:
-        """Look again for new mappings and symbols, when something is found in none. Once per drain."""
-        self._may_read = self._may_look = True
+        """Look again for new mappings and symbols, when something is found in none. Once per drain.
+
+        The mappings of a large process cost milliseconds: where there are often no new ones, they are read less often.
+        """
+        self._may_look = True
+        if self._drains_to_wait:
+            self._drains_to_wait -= 1
+        else:
+            self._may_read = True
 
     def find(self, pc: int) -> Module | None:
         """The executable mapping of a pc."""
@@ -166,7 +175,9 @@ class Modules:
         mappings = self._fs.maybe(parse_code_mappings, self._pid, "maps") or []
         known = {each.mapping: each for each in self._modules}
         if not mappings or mappings == [*known]:
+            self._reads_without_news = self._drains_to_wait = min(self._reads_without_news + 1, _MOST_DRAINS_TO_WAIT)
             return
+        self._reads_without_news = 0
         binaries = {_file_of(each): known[each].binary for each in mappings if each in known}
         modules = []
         for each in mappings:

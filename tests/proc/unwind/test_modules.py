@@ -199,3 +199,24 @@ def test_a_library_in_a_container_is_read_in_its_own_mount_namespace(program, tm
             time.sleep(0.05)
         assert not (hidden / "stacks").exists()
         assert Opened(pid, NoMapFiles()).name(address_of(program, pid, "spin")) == "spin"
+
+
+class CountsMaps(ProcFS):
+    """Counts how often the mappings are read."""
+
+    count = 0
+
+    def read_path(self, path, *limit):
+        self.count += path.endswith("/maps")
+        return super().read_path(path, *limit)
+
+
+def test_mappings_are_read_less_often_where_nothing_is_new():
+    """A pc in no mapping: once per drain at first, then after up to eight drains."""
+    files = CountsMaps()
+    modules = Opened(os.getpid(), files)
+    for _ in range(100):
+        modules.forget()
+        for pc in (0x1000, 0x2000, 0x1000):
+            assert modules.find(pc) is None
+    assert 10 < files.count < 25

@@ -8,6 +8,7 @@ import subprocess
 import time
 
 import nativeprograms
+import psutil
 import pytest
 
 from opskit.proc.files.maps import parse_code_mappings
@@ -166,10 +167,7 @@ def test_generated_code_gets_the_names_of_a_perf_map_that_grows(tmp_path):
     )  # fmt: skip
     try:
         at, inner = map(int, process.stdout.readline().split())
-        pid = next(
-            int(name) for name in os.listdir("/proc")
-            if name.isdigit() and (status := FS.maybe(str, name, "status")) and f"NSpid:\t{name}\t{inner}\n" in status
-        )  # fmt: skip
+        (pid,) = (each.pid for each in psutil.Process(process.pid).children(recursive=True))
         assert inner != pid
         modules = Opened(pid)
         assert [modules.name(at + each) for each in (0, 15, 16, 31, 32)] == ["first", "first", "second one", "second one", "[unknown]"]  # fmt: skip

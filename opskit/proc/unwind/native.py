@@ -242,8 +242,9 @@ def _in_epilogue(cursor: Cursor, cfa: int, size: int, saved: tuple[tuple[int, in
 
 def _by_rule(cursor: Cursor, rule: Rule) -> bool:
     """Any rule: expressions, signal frames, a thread's entry."""
-    how, _ = rule.saved.get(rule.return_address, ("undefined", 0))
-    if how == "undefined":
+    if rule.return_address not in rule.saved:
+        return cursor.stop("rule")
+    if rule.saved[rule.return_address][0] == "undefined":
         return cursor.stop("root")
     words = _Words(cursor)
     old = cursor.registers

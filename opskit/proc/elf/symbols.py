@@ -73,6 +73,11 @@ class Symbols:
     def __len__(self) -> int:
         return len(self._starts)
 
+    def begin(self, address: int) -> int | None:
+        """Where the nearest function at or below an address begins."""
+        end = bisect_right(self._starts, address)
+        return self._starts[end - 1] if end else None
+
     def name(self, address: int) -> str | None:
         """The raw name of the function at an address, without a version; None between functions."""
         end = bisect_right(self._starts, address)

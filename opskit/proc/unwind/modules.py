@@ -28,6 +28,7 @@ VDSO = "[vdso]"
 _NOT_FILES = ("/anon_hugepage", "/SYSV", "/dev/")
 _UNKNOWN = "[unknown]"
 _MOST_DRAINS_TO_WAIT = 8
+_LARGEST_FUNCTION_BYTES = 1 << 20
 
 
 class Binary:
@@ -77,6 +78,12 @@ class Binary:
     def _go_functions(self) -> GoFunctions | None:
         return GoFunctions(self.image) if self.image is not None else None
 
+    def begin(self, address: int) -> int | None:
+        """Where the function at an address begins."""
+        return max(
+            (each.begin(address) or 0 for each in (self.symbols, self._go_functions) if each is not None), default=None
+        )
+
     def name(self, address: int) -> str | None:
         """The short name of the function at an address."""
         found = self.symbols.name(address)
@@ -106,6 +113,13 @@ class Module:
         """The short name of the function at a pc."""
         address = self._address(pc)
         return None if address is None else self.binary.name(address)
+
+    def code_before(self, pc: int, most: int) -> bytes:
+        """The instructions of the function up to a pc, so many bytes of its begin; empty where it is unknown."""
+        address = self._address(pc)
+        begin = None if address is None else self.binary.begin(address)
+        size = 0 if address is None or not begin else address - begin
+        return self.code(pc - size, min(size, most)) if 0 < size < _LARGEST_FUNCTION_BYTES else b""
 
     def code(self, pc: int, size: int) -> bytes:
         """The instructions from a pc on."""

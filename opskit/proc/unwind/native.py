@@ -56,6 +56,8 @@ _SIGRETURN = b"\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05"  # mov rax, 15; syscall
 # struct ucontext on the stack of a handler that returns: where its registers begin, and their order (uc_mcontext.gregs).
 _SAVED_AT = 40
 _SAVED = (R8, R9, R10, R11, R12, R13, R14, R15, RDI, RSI, RBP, RBX, RDX, RAX, RCX, RSP, PC)
+_SETS_FRAME_POINTER, _RETURN = b"\x55\x48\x89\xe5", b"\xc3"  # push rbp; mov rbp, rsp
+_PROLOGUE_BYTES = 64
 _MOST_PLANS = 1 << 16
 _MOST_SAVED_BYTES = 512
 _WORDS = [struct.Struct(f"<{count}Q").unpack_from for count in range(_MOST_SAVED_BYTES // 8 + 1)]
@@ -148,7 +150,7 @@ class NativeUnwinder:
         sp, bp = registers[RSP], registers[RBP]
         if sp is None:
             return cursor.stop("rule")
-        if cursor.signalled and self._is_return(cursor.word(sp)):
+        if cursor.signalled and not self._has_frame(registers[PC] or 0) and self._is_return(cursor.word(sp)):
             return _returned(cursor, cursor.word(sp) or 0, sp + 8, bp)
         if bp is None or bp < sp or bp % 8:
             return cursor.stop("rule")
@@ -158,6 +160,13 @@ class NativeUnwinder:
         if not self._is_return(pc):
             return cursor.stop("rule")
         return _returned(cursor, pc or 0, bp + 16, cursor.word(bp))
+
+    def _has_frame(self, pc: int) -> bool:
+        """Whether the function has set its frame pointer before the pc, so that the word on top of the stack is its own."""
+        module = self._modules.find(pc)
+        if module is None or module.code(pc, 1) == _RETURN:
+            return False
+        return _SETS_FRAME_POINTER in module.code_before(pc, _PROLOGUE_BYTES)
 
     def _is_return(self, pc: int | None) -> bool:
         """Whether a word can be a return address: in executable memory, after a call, or at the entry of a thread."""

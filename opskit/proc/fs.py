@@ -35,8 +35,7 @@ LARGEST_BYTES = 256 << 20
 # execve(2) takes 6 MiB of words. A process may let cmdline show more of its memory (prctl(2), PR_SET_MM_MAP).
 LARGEST_WORDS_BYTES = 8 << 20
 _WORDS = ("/cmdline", "/environ")
-_ANY_SIZE = 1 << 63
-_LARGEST_PID = (1 << 31) - 1
+_LARGEST_PID, _ANY_SIZE = (1 << 31) - 1, 1 << 63
 
 
 class Refused(PermissionError):  # noqa: N818
@@ -336,8 +335,9 @@ class ProcFS:
         return HeldFile(os.open(path, READ_ONLY))
 
     def hold_regular(self, path: str) -> HeldFile:
-        """The same for a path that another user chose: raises OSError, without opening it, for what is not a regular file."""
-        seen = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        """The same for a file that another user chose: raises OSError, without opening it, for a link or what is not regular."""
+        # The links in map_files are the kernel's.
+        seen = os.open(path, os.O_PATH | os.O_CLOEXEC | (0 if "/map_files/" in path else os.O_NOFOLLOW))
         try:
             check_untrusted(FileId.of(os.fstat(seen)), path, _ANY_SIZE)
             return HeldFile(os.open(f"/proc/self/fd/{seen}", READ_ONLY))

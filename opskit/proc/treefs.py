@@ -33,6 +33,7 @@ from opskit.proc.fs import (
     optional,
     read_all,
 )
+from opskit.proc.held_file import HeldFile
 from opskit.proc.kernel import syscalls
 from opskit.proc.resolve import PATH_ONLY, best_resolver, relative
 
@@ -109,6 +110,17 @@ class TreeFS(ProcFS):
             self._check_regular(seen, path, None)
             with self._reopened(seen, path) as fd:
                 return os.pread(fd, size, offset)
+
+    def hold(self, path: str) -> HeldFile:
+        """A regular file that stays open."""
+        with self._opened(path) as seen:
+            self._check_regular(seen, path, None)
+            with self._reopened(seen, path) as fd:
+                return HeldFile(os.dup(fd))
+
+    def hold_regular(self, path: str) -> HeldFile:
+        """The same: links lead to files of the tree."""
+        return self.hold(path)
 
     def read_untrusted(self, directory: str, name: str, limit_bytes: int) -> tuple[FileId, bytes]:
         """As ProcFS has it."""

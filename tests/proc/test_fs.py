@@ -77,7 +77,7 @@ def test_any_call_may_be_optional(fs):
 
 
 PRIMITIVES = {
-    "read_path", "read_at", "read_untrusted", "names_at", "file_id_at",
+    "read_path", "read_at", "hold", "hold_regular", "read_untrusted", "names_at", "file_id_at",
     "is_writable", "space_at", "_exists", "_stat", "_readlink", "_scan", "_of_fds",
 }  # fmt: skip
 LOOKS = {"open", "stat", "lstat", "listdir", "scandir", "readlink", "access", "statvfs", "pread", "read", "lexists"}

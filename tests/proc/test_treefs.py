@@ -106,6 +106,11 @@ def test_every_method_stays_inside(fs, hostile):
     assert kind_of_error(fs.space_at, f"{hostile}/etc/directory") == "gone"
     assert kind_of_error(fs.file_id_at, f"{hostile}/etc/directory/passwd") == "gone"
     assert kind_of_error(fs.read_at, f"{hostile}/etc/passwd", 0, 9) == "gone"
+    assert kind_of_error(fs.hold, f"{hostile}/etc/passwd") == "gone"
+    assert kind_of_error(fs.hold_regular, f"{hostile}/etc/passwd") == "gone"
+    held = fs.hold_regular(f"{hostile}/etc/real")
+    assert held.read_at(0, 4) == fs.read_at(f"{hostile}/etc/real", 0, 4) != b""
+    held.close()
     assert not fs.is_writable(f"{hostile}/etc/directory")
     assert not fs.root_exists("etc", "directory", "passwd")
     assert fs.root_exists("etc", "directory")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from opskit.proc.elf.file import ElfFile, Read
 
 _SORTED_TABLE = 0x3B  # pairs of sdata4, relative to .eh_frame_hdr
-_MOST_ENTRIES, _MOST_ENTRY_BYTES, _MOST_SECTION_BYTES = 1 << 22, 1 << 16, 64 << 20
+_MOST_ENTRIES, _MOST_SCANNED, _MOST_ENTRY_BYTES, _MOST_SECTION_BYTES = 1 << 22, 1 << 18, 1 << 16, 64 << 20
 _FIRST_READ_BYTES = 256
 _U32, _U64 = struct.Struct("<I"), struct.Struct("<Q")
 _LONG = 0xFFFFFFFF
@@ -130,7 +130,7 @@ class CallFrames:
         )
 
     def _ranges(self, table: _Table, at: int, end: int) -> Iterator[tuple[int, int]]:
-        for _ in range(_MOST_ENTRIES):
+        for _ in range(_MOST_SCANNED):
             try:
                 entry = _entry(table.read, at, table.is_debug) if at < end else None
                 if entry is None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # undefined: lost, or, of the return address, there is no caller.
 How = Literal["undefined", "same", "offset", "value_offset", "register", "expression", "value_expression"]
 
-_MOST_REMEMBERED = 64
+_MOST_REMEMBERED, _MOST_REGISTERS = 64, 256
 _U8, _U16, _U32, _U64 = struct.Struct("<B"), struct.Struct("<H"), struct.Struct("<I"), struct.Struct("<Q")
 _ADVANCES = {0x02: _U8, 0x03: _U16, 0x04: _U32, 0x1D: _U64}
 
@@ -134,6 +134,8 @@ def _define_cfa(op: int, code: DwarfBytes, state: _State, factor: int) -> None:
 
 def _define_register(op: int, code: DwarfBytes, state: _State, factor: int) -> None:
     register = code.uleb()
+    if register >= _MOST_REGISTERS:
+        raise Malformed
     if op == 0x05:  # offset_extended
         state.saved[register] = ("offset", code.uleb() * factor)
     elif op == 0x06:  # restore_extended

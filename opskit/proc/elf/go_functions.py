@@ -43,6 +43,11 @@ class GoFunctions:
         end = image.read_at(section.offset + table + 8 * len(self._starts), 4)  # of the last function
         self._end = int.from_bytes(end, "little")
 
+    def begin(self, address: int) -> int | None:
+        """Where the nearest function at or below an address begins."""
+        at = bisect_right(self._starts, address - self._text) - 1
+        return self._text + self._starts[at] if at >= 0 else None
+
     def name(self, address: int) -> str | None:
         """The function at an address, as `package.Type.method`."""
         offset = address - self._text

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _SYMBOL = struct.Struct("<IBBHQQ")
 _DYNAMIC_ENTRY = struct.Struct("<QQ")
-_MOST_SYMBOLS_BYTES, _MOST_NAMES_BYTES, _MOST_DEBUG_DATA_BYTES = 96 << 20, 16 << 20, 64 << 20
+_MOST_SYMBOLS_BYTES, _MOST_NAMES_BYTES, _MOST_DEBUG_DATA_BYTES = 48 << 20, 16 << 20, 64 << 20
 _LONGEST_NAME = 8192
 _FUNCTIONS = frozenset((0, 2, 10))  # untyped (assembler), FUNC, IFUNC
 _STRTAB, _SYMTAB, _STRSZ = 5, 6, 10  # tags of the dynamic segment
@@ -72,6 +72,11 @@ class Symbols:
 
     def __len__(self) -> int:
         return len(self._starts)
+
+    def begin(self, address: int) -> int | None:
+        """Where the nearest function at or below an address begins."""
+        end = bisect_right(self._starts, address)
+        return self._starts[end - 1] if end else None
 
     def name(self, address: int) -> str | None:
         """The raw name of the function at an address, without a version; None between functions."""

@@ -27,6 +27,8 @@ VDSO = "[vdso]"
 # Mappings that look like files and have generated code: huge pages, System V memory, shared anonymous memory.
 _NOT_FILES = ("/anon_hugepage", "/SYSV", "/dev/")
 _UNKNOWN = "[unknown]"
+_MOST_DRAINS_TO_WAIT = 8
+_LARGEST_FUNCTION_BYTES = 1 << 20
 
 
 class Binary:
@@ -76,6 +78,12 @@ class Binary:
     def _go_functions(self) -> GoFunctions | None:
         return GoFunctions(self.image) if self.image is not None else None
 
+    def begin(self, address: int) -> int | None:
+        """Where the function at an address begins."""
+        return max(
+            (each.begin(address) or 0 for each in (self.symbols, self._go_functions) if each is not None), default=None
+        )
+
     def name(self, address: int) -> str | None:
         """The short name of the function at an address."""
         found = self.symbols.name(address)
@@ -106,6 +114,13 @@ class Module:
         address = self._address(pc)
         return None if address is None else self.binary.name(address)
 
+    def code_before(self, pc: int, most: int) -> bytes:
+        """The instructions of the function up to a pc, so many bytes of its begin; empty where it is unknown."""
+        address = self._address(pc)
+        begin = None if address is None else self.binary.begin(address)
+        size = 0 if address is None or not begin else address - begin
+        return self.code(pc - size, min(size, most)) if 0 < size < _LARGEST_FUNCTION_BYTES else b""
+
     def code(self, pc: int, size: int) -> bytes:
         """The instructions from a pc on."""
         found = self._memory.read(pc, size)
@@ -123,7 +138,7 @@ class Module:
 
 
 class Modules:
-    """The code of one process. `generation` grows when its mappings change."""
+    """The code of one process. `generation` grows when its mappings change, `names` when those of generated code do."""
 
     def __init__(self, fs: ProcFS, pid: int, memory: Memory) -> None:
         self._fs, self._pid, self._memory = fs, pid, memory
@@ -131,11 +146,19 @@ class Modules:
         self._starts: list[int] = []
         self._modules: list[Module] = []
         self._may_read = self._may_look = True
-        self.generation = 0
+        self._reads_without_news = self._drains_to_wait = 0
+        self.generation = self.names = 0
 
     def forget(self) -> None:
-        """Look again for new mappings and symbols, when something is found in none. Once per drain."""
-        self._may_read = self._may_look = True
+        """Look again for new mappings and symbols, when something is found in none. Once per drain.
+
+        The mappings of a large process cost milliseconds: where there are often no new ones, they are read less often.
+        """
+        self._may_look = True
+        if self._drains_to_wait:
+            self._drains_to_wait -= 1
+        else:
+            self._may_read = True
 
     def find(self, pc: int) -> Module | None:
         """The executable mapping of a pc."""
@@ -151,8 +174,7 @@ class Modules:
         """The name of generated code, by the perf map."""
         if self._may_look:
             self._may_look = False
-            if self._perf_map.refresh():
-                self.generation += 1
+            self.names += self._perf_map.refresh()
         return self._perf_map.name(pc)
 
     def name(self, pc: int) -> str:
@@ -167,7 +189,9 @@ class Modules:
         mappings = self._fs.maybe(parse_code_mappings, self._pid, "maps") or []
         known = {each.mapping: each for each in self._modules}
         if not mappings or mappings == [*known]:
+            self._reads_without_news = self._drains_to_wait = min(self._reads_without_news + 1, _MOST_DRAINS_TO_WAIT)
             return
+        self._reads_without_news = 0
         binaries = {_file_of(each): known[each].binary for each in mappings if each in known}
         modules = []
         for each in mappings:

@@ -56,6 +56,8 @@ _SIGRETURN = b"\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05"  # mov rax, 15; syscall
 # struct ucontext on the stack of a handler that returns: where its registers begin, and their order (uc_mcontext.gregs).
 _SAVED_AT = 40
 _SAVED = (R8, R9, R10, R11, R12, R13, R14, R15, RDI, RSI, RBP, RBX, RDX, RAX, RCX, RSP, PC)
+_SETS_FRAME_POINTER, _RETURN = b"\x55\x48\x89\xe5", b"\xc3"  # push rbp; mov rbp, rsp
+_PROLOGUE_BYTES = 64
 _MOST_PLANS = 1 << 16
 _MOST_SAVED_BYTES = 512
 _WORDS = [struct.Struct(f"<{count}Q").unpack_from for count in range(_MOST_SAVED_BYTES // 8 + 1)]
@@ -72,7 +74,8 @@ class NativeUnwinder:
         self._modules, self._anonymous = modules, anonymous
         self._plans: dict[int, Plan] = {}
         self._returns: dict[int, bool] = {}
-        self._generation = modules.generation
+        self._generated: set[int] = set()  # the plans of generated code
+        self._generation, self._names = modules.generation, modules.names
 
     def owns(self, pc: int) -> bool:
         """Whether it can unwind this code."""
@@ -88,7 +91,7 @@ class NativeUnwinder:
         # A call may be a function's last instruction: the address before the return address is surely in it.
         at = pc if cursor.signalled else pc - 1
         plan = self._plans.get(at)
-        if plan is None or self._generation != self._modules.generation:
+        if plan is None or self._generation != self._modules.generation or self._names != self._modules.names:
             plan = self._new_plan(at)
         frame, register, offset, words, size, saved, other = plan
         cursor.frames.append(frame)
@@ -113,11 +116,16 @@ class NativeUnwinder:
         return True if pc else cursor.stop("root")
 
     def _new_plan(self, at: int) -> Plan:
-        generation = self._modules.generation
-        if self._generation != generation or len(self._plans) >= _MOST_PLANS:
-            self._generation = generation
+        modules = self._modules
+        if self._generation != modules.generation or len(self._plans) >= _MOST_PLANS:
             self._plans.clear()
+            self._generated.clear()
             self._returns.clear()
+        elif self._names != modules.names:
+            for each in self._generated:
+                self._plans.pop(each, None)
+            self._generated.clear()
+        self._generation, self._names = modules.generation, modules.names
         plan = self._plans[at] = self._plan(at)
         return plan
 
@@ -127,6 +135,8 @@ class NativeUnwinder:
         # Its rule begins a byte early, for those who look up the address before a return address.
         name = self._modules.name(at + 1 if rule is not None and rule.is_signal else at)
         frame = Frame(name, "native")
+        if module is not None and not module.is_file:
+            self._generated.add(at)
         step = self._by_pointers if rule is None else lambda cursor: _by_rule(cursor, rule)
         if rule is None and module is not None and (_is_sigreturn(module, at) or _is_sigreturn(module, at + 1)):
             step = _from_signal
@@ -140,7 +150,7 @@ class NativeUnwinder:
         sp, bp = registers[RSP], registers[RBP]
         if sp is None:
             return cursor.stop("rule")
-        if cursor.signalled and self._is_return(cursor.word(sp)):
+        if cursor.signalled and not self._has_frame(registers[PC] or 0) and self._is_return(cursor.word(sp)):
             return _returned(cursor, cursor.word(sp) or 0, sp + 8, bp)
         if bp is None or bp < sp or bp % 8:
             return cursor.stop("rule")
@@ -150,6 +160,13 @@ class NativeUnwinder:
         if not self._is_return(pc):
             return cursor.stop("rule")
         return _returned(cursor, pc or 0, bp + 16, cursor.word(bp))
+
+    def _has_frame(self, pc: int) -> bool:
+        """Whether the function has set its frame pointer before the pc, so that the word on top of the stack is its own."""
+        module = self._modules.find(pc)
+        if module is None or module.code(pc, 1) == _RETURN:
+            return False
+        return _SETS_FRAME_POINTER in module.code_before(pc, _PROLOGUE_BYTES)
 
     def _is_return(self, pc: int | None) -> bool:
         """Whether a word can be a return address: in executable memory, after a call, or at the entry of a thread."""
@@ -234,8 +251,9 @@ def _in_epilogue(cursor: Cursor, cfa: int, size: int, saved: tuple[tuple[int, in
 
 def _by_rule(cursor: Cursor, rule: Rule) -> bool:
     """Any rule: expressions, signal frames, a thread's entry."""
-    how, _ = rule.saved.get(rule.return_address, ("undefined", 0))
-    if how == "undefined":
+    if rule.return_address not in rule.saved:
+        return cursor.stop("rule")
+    if rule.saved[rule.return_address][0] == "undefined":
         return cursor.stop("root")
     words = _Words(cursor)
     old = cursor.registers

@@ -78,6 +78,26 @@ def test_a_damaged_file(samples):
     assert slowest < 1
 
 
+def test_a_section_of_a_million_entries_takes_seconds_at_most(samples):
+    """An .eh_frame without a search table, and an entry whose instructions copy many registers' rules again and again."""
+    data = bytearray(samples[1])
+    image = elf_of(bytes(data))
+    number = next(number for number, each in enumerate(image.sections) if each.name == ".eh_frame")
+    (sections_at,) = struct.unpack_from("<Q", data, 0x28)
+    cie = struct.pack("<II", 16, 0) + b"\x01\0\x01\x78\x10".ljust(12, b"\0")
+    registers = b"".join(b"\x05" + bytes((0x80 | low, high, 1)) for high in range(1, 60) for low in range(128))
+    long = registers + b"\x0a\x0b" * ((60_000 - len(registers)) // 2)
+    entries = struct.pack("<IIQQ", 20 + len(long), 24, 0x1000, 0x1000) + long
+    at = len(cie) + len(entries)
+    small = b"".join(struct.pack("<IIQQ", 20, at + 24 * each + 4, 0x9000, 1) for each in range(700_000))
+    blob = cie + entries + small
+    header = sections_at + 64 * number
+    struct.pack_into("<QQ", data, header + 24, len(data), len(blob))
+    begin = time.process_time()
+    read_all(bytes(data) + blob, (0x1000, 0x1001, 0x1234, 0x9000))
+    assert time.process_time() - begin < 8
+
+
 def section_of(data, name):
     """Where a section's content is."""
     image = elf_of(data)

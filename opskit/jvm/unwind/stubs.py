@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _HIGHEST = 1 << 64
 _MOST_READS = 4
 _LONGEST_FRAME = 4096
-_VTABLE = "vtable"
+_ROUTINES, _VTABLE = "StubRoutines", "vtable"
 _FRAMELESS = ("adapter", _VTABLE, "inlinecache")  # in the names of blobs that jump to a method
 
 
@@ -63,11 +63,13 @@ class Stubs:
         """The stub's frame."""
         if _VTABLE in blob.name:
             return (Frame("vtable or itable stub", "stub"),)
-        desc = None if is_frameless(blob) else self._desc(pc)
+        desc = self._desc(blob, pc)
         return (Frame(desc.name if desc is not None else blob.name or "[stub]", "stub"),)
 
-    def _desc(self, pc: int) -> StubDesc | None:
-        """The stub at the pc. The list of all is read when it is needed."""
+    def _desc(self, blob: CodeBlob | None, pc: int) -> StubDesc | None:
+        """The stub at the pc, in a blob that has many. The list of all is read when it is needed."""
+        if blob is None or not blob.name.startswith(_ROUTINES):
+            return None
         at = bisect_right(self._descs, (pc, _HIGHEST)) - 1
         if at >= 0 and pc < self._descs[at].end:
             return self._descs[at]
@@ -75,7 +77,7 @@ class Stubs:
             return None
         self._may_read, self._reads_left = False, self._reads_left - 1
         self._descs = read_stub_descs(self._structs, self._index.memory, self._index.low, self._index.high)
-        return self._desc(pc)
+        return self._desc(blob, pc)
 
     def step(self, cursor: Cursor, code: Code) -> bool:
         """A stub: with a frame of a known size, with none, with one at rbp, or one whose end only a call of the stub tells."""
@@ -154,7 +156,7 @@ class Stubs:
 
     def _proof(self, found: _Return, blob: CodeBlob | None, leaf_pc: int) -> tuple[int, bool, int, bool]:
         """How well a return address is proven; more is better. Of an indirect call the target is unknown."""
-        target, desc = self._index.called_stub(found.pc, blob, leaf_pc), self._desc(leaf_pc)
+        target, desc = self._index.called_stub(found.pc, blob, leaf_pc), self._desc(blob, leaf_pc)
         begin = desc.begin if desc is not None else target
         fits = begin and self._state(begin, leaf_pc) in ("built", found.state)
         return target if fits else 0, bool(fits), target, self._index.follows_call(found.pc)

@@ -124,8 +124,8 @@ def test_a_deoptimized_caller(chains, jvm_version):
     jvm = chains("deoptimize", version=jvm_version, options=PRECISE)
     stacks = [stack for name, stack in Profiler(jvm.pid).run(0.8) if name == "deoptimize" and stack.end == "root"]
     assert [stack for stack in stacks if not is_exact("deoptimize", stack)] == []
-    inner = Counter(tuple((frame.name, frame.kind) for frame in stack.frames[:2]) for stack in stacks)
-    assert inner[("Chains.callee", "compiled"), ("Chains.invalid", "compiled")] > 1, inner
+    callers = Counter(stack.frames[1].kind for stack in stacks if stack.frames[0].name == "Chains.callee")
+    assert callers["compiled"] + callers["c1"] > 1, callers
 
 
 def test_stubs_have_names(chains, jvm_version):

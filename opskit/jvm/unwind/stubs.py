@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from opskit.jvm.memory.stub_descs import read_stub_descs
 from opskit.jvm.unwind.code_index import return_to
-from opskit.proc.unwind.cursor import PC, R13, RBP, RSP, Frame
+from opskit.proc.unwind.cursor import PC, R12, R13, R14, R15, RBP, RBX, RSP, Frame
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from opskit.jvm.memory.code_cache import CodeBlob
     from opskit.jvm.memory.stub_descs import StubDesc
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _HIGHEST = 1 << 64
 _MOST_READS = 4
 _LONGEST_FRAME = 4096
-_ROUTINES, _VTABLE = "StubRoutines", "vtable"
+_ROUTINES, _UPCALL, _VTABLE = "StubRoutines", "upcall_stub", "vtable"
 _FRAMELESS = ("adapter", _VTABLE, "inlinecache")  # in the names of blobs that jump to a method
 
 
@@ -40,11 +40,6 @@ class _Return(NamedTuple):
     at: int
     link: int | None
     state: FrameState
-
-
-def is_frameless(blob: CodeBlob) -> bool:
-    """Whether the blob jumps to a method, and has no frame of its own."""
-    return any(word in blob.name.lower() for word in _FRAMELESS)
 
 
 class Stubs:
@@ -79,7 +74,13 @@ class Stubs:
         self._descs = read_stub_descs(self._structs, self._index.memory, self._index.low, self._index.high)
         return self._desc(blob, pc)
 
-    def step(self, cursor: Cursor, code: Code) -> bool:
+    def step_of(self, blob: CodeBlob, *, is_leaf: bool) -> Callable[[Cursor, Code], bool]:
+        """How to unwind the blob. Code that jumps to a method has no frame, and is met as a leaf only."""
+        if any(word in blob.name.lower() for word in _FRAMELESS):
+            return self._step_frameless
+        return self._step_upcall if blob.name.startswith(_UPCALL) and not is_leaf else self._step
+
+    def _step(self, cursor: Cursor, code: Code) -> bool:
         """A stub: with a frame of a known size, with none, with one at rbp, or one whose end only a call of the stub tells."""
         cursor.frames += code.frames
         sp, leaf = cursor.registers[RSP] or 0, cursor.signalled
@@ -91,7 +92,20 @@ class Stubs:
         cursor.signalled = leaf and self._index.is_interpreter(found.pc)
         return True
 
-    def step_frameless(self, cursor: Cursor, code: Code) -> bool:
+    def _step_upcall(self, cursor: Cursor, code: Code) -> bool:
+        """The stub by which native code calls Java (java.lang.foreign): its frame is at rbp. It saves registers where only it knows."""
+        cursor.frames += code.frames
+        registers = cursor.registers
+        sp, bp = registers[RSP] or 0, registers[RBP] or 0
+        pc = cursor.word(bp + 8)
+        if not sp <= bp <= sp + _LONGEST_FRAME or pc is None:
+            return cursor.stop("dump" if sp <= bp and cursor.is_beyond(bp + 8) else "torn")
+        if self._index.low <= pc < self._index.high or not self._index.follows_call(pc):
+            return cursor.stop("torn")
+        registers[RBX] = registers[R12] = registers[R13] = registers[R14] = registers[R15] = None
+        return return_to(cursor, pc, bp + 16, cursor.word(bp))
+
+    def _step_frameless(self, cursor: Cursor, code: Code) -> bool:
         """An adapter or a stub on the way from a call to a method. An adapter may have moved the stack pointer, kept in r13."""
         sp, r13 = cursor.registers[RSP] or 0, cursor.registers[R13] or 0
         moved = [r13] if sp < r13 <= sp + _LONGEST_FRAME and r13 & 7 == 0 else []

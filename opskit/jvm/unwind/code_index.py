@@ -160,6 +160,13 @@ def is_continuation(blob: CodeBlob) -> bool:
     return _CONTINUATIONS in blob.name.lower()
 
 
+def is_last_sp(cursor: Cursor, sender: int) -> bool:
+    """Whether the interpreted frame at rbp has noted that it makes a call with this stack pointer."""
+    bp = cursor.registers[RBP] or 0
+    last = cursor.word(bp - 16)  # absolute, or in words from rbp since JDK 21
+    return bp > sender and last in (sender, (sender - bp >> 3) & (1 << 64) - 1)
+
+
 def return_to(cursor: Cursor, pc: int, sp: int, rbp: int | None) -> bool:
     """Set the cursor to a caller. True: the step that ends with it goes on."""
     registers = cursor.registers

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from opskit.jvm.memory.stub_descs import read_stub_descs
-from opskit.jvm.unwind.code_index import return_to
+from opskit.jvm.unwind.code_index import is_last_sp, return_to
 from opskit.proc.unwind.cursor import PC, R12, R13, R14, R15, RBP, RBX, RSP, Frame
 from opskit.records import NamedTuple
 
@@ -75,7 +75,7 @@ class Stubs:
         return self._desc(blob, pc)
 
     def step_of(self, blob: CodeBlob, *, is_leaf: bool) -> Callable[[Cursor, Code], bool]:
-        """How to unwind the blob. Code that jumps to a method has no frame, and is met as a leaf only."""
+        """How to unwind the blob. Code that jumps to a method has no frame."""
         if any(word in blob.name.lower() for word in _FRAMELESS):
             return self._step_frameless
         return self._step_upcall if blob.name.startswith(_UPCALL) and not is_leaf else self._step
@@ -108,6 +108,10 @@ class Stubs:
     def _step_frameless(self, cursor: Cursor, code: Code) -> bool:
         """An adapter or a stub on the way from a call to a method. An adapter may have moved the stack pointer, kept in r13."""
         sp, r13 = cursor.registers[RSP] or 0, cursor.registers[R13] or 0
+        if (
+            not cursor.signalled
+        ):  # it has called the JVM to change its caller's call, and kept the stack pointer before that
+            sp = r13 if sp < r13 <= sp + _LONGEST_FRAME and r13 & 7 == 0 else 0
         moved = [r13] if sp < r13 <= sp + _LONGEST_FRAME and r13 & 7 == 0 else []
         found = [
             (pc, sender)
@@ -116,7 +120,9 @@ class Stubs:
             for sender in senders
             if pc is not None and self._index.is_return(pc)
         ]
-        if not found or not cursor.signalled:
+        if not found and is_last_sp(cursor, r13):
+            found = [(self._index.interpreter, r13)]
+        if not found:
             return cursor.stop("torn")
         cursor.frames += code.frames
         pc, sender = next((each for each in found if self._has_caller(cursor, *each)), found[0])
@@ -158,7 +164,10 @@ class Stubs:
         leaf_pc = cursor.registers[PC] or 0
         returns = [each for each in places if self._index.is_return(each.pc)]
         if returns:
-            return max(returns, key=lambda each: self._proof(each, blob, leaf_pc))
+            best = max(returns, key=lambda each: self._proof(each, blob, leaf_pc))
+            if any(self._proof(best, blob, leaf_pc)[:3]) or not self._index.is_libjvm_return(places[0].pc):
+                return best
+            return places[0]
         sp, bp = cursor.registers[RSP] or 0, cursor.registers[RBP]
         for at in range(sp + 16, sp + _LONGEST_FRAME, 8):
             pc = cursor.word(at)

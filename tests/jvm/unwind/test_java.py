@@ -77,7 +77,7 @@ class Profiler:
         return found
 
     def _name(self, tid):
-        if tid not in self.names:
+        if self.names.get(tid) not in METHODS:  # a thread names itself when it has begun to run
             try:
                 self.names[tid] = Path(f"/proc/{self.pid}/task/{tid}/comm").read_text().strip()
             except FileNotFoundError:

@@ -27,7 +27,7 @@ _MOST_FRAME_BYTES = 1 << 20
 class CodeBlob(NamedTuple):
     """A block of generated code. `begin`, `end`: of its code; `frame_complete`: bytes from `begin` until its frame is built.
 
-    `frame_bytes`: of its frame with the return address, 0 for none.
+    `frame_bytes`: of its frame with the return address, 0 for none. `raw`: the header as it was read; it does not change.
     """
 
     header: int
@@ -37,6 +37,7 @@ class CodeBlob(NamedTuple):
     end: int
     frame_bytes: int
     frame_complete: int
+    raw: bytes
 
 
 class _Heap(NamedTuple):
@@ -122,7 +123,8 @@ class CodeCache:
             return None
         if not 0 <= frame <= _MOST_FRAME_BYTES:
             frame = 0
-        return CodeBlob(header, self._text(self._name.of(data)), size, begin, end, frame, self._complete.of(data))
+        name = self._text(self._name.of(data))
+        return CodeBlob(header, name, size, begin, end, frame, self._complete.of(data), data)
 
     def _text(self, address: int) -> str:
         """The name of a blob: a constant of libjvm, or of a stub that lives as long as the JVM."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from opskit.proc.memory import Memory
 
 NAMES = ("nmethod", "native nmethod")
-_PC_DESC, _PC_DESC_BYTES = Struct("<iiii"), 16
+_PC_DESC_BYTES, _PC_DESC_INTS = 16, 4  # offset, scope, objects, flags
 _BEYOND = 1 << 30  # the offset of the last PcDesc, a sentinel
 _LEVEL = Struct("<b")  # an int until JDK 17, a byte since; from -1 to 4
 _MOST_TABLE_BYTES = 1 << 24
@@ -31,7 +31,10 @@ _C1_LEVELS = (1, 2, 3)
 
 
 class NMethod:
-    """A compiled method. `identity`: what is compared to tell whether the memory still holds it."""
+    """A compiled method. `identity`: its Method and compile ID, which are compared to tell whether the memory still has it.
+
+    `returns`: whether its pcs are return addresses, as far as others have found out.
+    """
 
     __slots__ = (
         "_decode",
@@ -44,23 +47,25 @@ class NMethod:
         "is_c1",
         "method",
         "orig_pc_at",
+        "returns",
     )
 
     def __init__(
         self, blob: CodeBlob, method: int, compile_id: int, level: int, deopt: tuple[tuple[int, ...], int]
     ) -> None:
         self.blob, self.method = blob, method
-        self.identity = (blob, method, compile_id)
+        self.identity = (method, compile_id)
         self.is_c1 = level in _C1_LEVELS
         self.deopt_pcs, self.orig_pc_at = deopt
         self._pcs: Sequence[int] = ()
         self._decode: Sequence[int] = ()
         self._scopes, self._metadata = b"", 0
+        self.returns: dict[int, bool] = {}
 
     def fill(self, pc_descs: bytes, scopes: bytes, metadata: int) -> None:
         """Add the tables. `metadata`: where the pointers to methods are."""
-        descs = list(_PC_DESC.iter_unpack(pc_descs[: len(pc_descs) // _PC_DESC_BYTES * _PC_DESC_BYTES]))
-        self._pcs, self._decode = [desc[0] for desc in descs], [desc[1] for desc in descs]
+        numbers = memoryview(pc_descs[: len(pc_descs) // _PC_DESC_BYTES * _PC_DESC_BYTES]).cast("i")
+        self._pcs, self._decode = numbers[::_PC_DESC_INTS].tolist(), numbers[1::_PC_DESC_INTS].tolist()
         self._scopes, self._metadata = scopes, metadata
 
     def describes(self, pc: int) -> bool:
@@ -157,10 +162,11 @@ class NMethods:
         nmethod.fill(pc_descs, scopes, self._metadata(blob.header, data))
         return nmethod
 
-    def is_same(self, nmethod: NMethod, blob: CodeBlob) -> bool:
-        """Whether the blob, just read again, still is that compiled method."""
-        data = self.memory.read(blob.header, self._bytes)
-        return len(data) == self._bytes and (blob, self._method.of(data), self._compile_id.of(data)) == nmethod.identity
+    def is_same(self, nmethod: NMethod) -> bool:
+        """Whether the memory still has that compiled method."""
+        data, raw = self.memory.read(nmethod.blob.header, self._bytes), nmethod.blob.raw
+        identity = (self._method.of(data), self._compile_id.of(data))
+        return data.startswith(raw) and identity == nmethod.identity
 
     def _header(self, blob: CodeBlob, data: bytes) -> NMethod:
         deopt = tuple(self._deopt_pcs(blob, data)), self._orig_pc.of(data)

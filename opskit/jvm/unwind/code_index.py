@@ -82,17 +82,23 @@ class CodeIndex:
         return known
 
     def _compare(self, header: int, blob: CodeBlob | None = None) -> tuple[CodeBlob, NMethod | None] | None:
+        """What is known of a blob, if it is still there, else what there is now."""
+        known = self._blobs.get(header)
+        if known is not None and self._is_same(*known):
+            return known
         blob = blob or self.cache.read(header)
         if blob is None:
             return None
-        known = self._blobs.get(header)
-        if known is not None and known[0] == blob and (known[1] is None or self._nmethods.is_same(known[1], blob)):
-            return known
         nmethod = self._nmethods.read(blob) if blob.name in NAMES else None
         if nmethod is None and blob.name in NAMES:
             return None
         found = self._blobs[header] = blob, nmethod
         return found
+
+    def _is_same(self, blob: CodeBlob, nmethod: NMethod | None) -> bool:
+        if nmethod is not None:
+            return self._nmethods.is_same(nmethod)
+        return self.memory.read(blob.header, len(blob.raw)) == blob.raw
 
     def frames(self, nmethod: NMethod, pc: int, *, is_leaf: bool) -> tuple[Frame, ...]:
         """The inlined methods at the pc and the compiled one; that one alone where the tables say no more."""
@@ -128,7 +134,11 @@ class CodeIndex:
             return False
         blob, nmethod = found
         if nmethod is not None:
-            return pc in nmethod.deopt_pcs or nmethod.describes(pc) or self.follows_call(pc)
+            known = nmethod.returns.get(pc)
+            if known is None:
+                known = pc in nmethod.deopt_pcs or nmethod.describes(pc) or self.follows_call(pc)
+                nmethod.returns[pc] = known
+            return known
         return is_continuation(blob) or self.follows_call(pc)
 
     def follows_call(self, pc: int) -> bool:
@@ -148,6 +158,13 @@ class CodeIndex:
 def is_continuation(blob: CodeBlob) -> bool:
     """Whether the blob has the stubs of virtual threads, with their return barrier."""
     return _CONTINUATIONS in blob.name.lower()
+
+
+def is_last_sp(cursor: Cursor, sender: int) -> bool:
+    """Whether the interpreted frame at rbp has noted that it makes a call with this stack pointer."""
+    bp = cursor.registers[RBP] or 0
+    last = cursor.word(bp - 16)  # absolute, or in words from rbp since JDK 21
+    return bp > sender and last in (sender, (sender - bp >> 3) & (1 << 64) - 1)
 
 
 def return_to(cursor: Cursor, pc: int, sp: int, rbp: int | None) -> bool:

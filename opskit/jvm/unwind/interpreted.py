@@ -5,7 +5,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from opskit.jvm.unwind.code_index import MOST_ENTRIES, return_to
+from opskit.jvm.unwind.code_index import MOST_ENTRIES, is_last_sp, return_to
 from opskit.proc.unwind.cursor import R13, RBP, RBX, RSP, Frame
 
 if TYPE_CHECKING:
@@ -91,6 +91,4 @@ class Interpreted:
             pc = cursor.word(at)
             if self._index.is_return(pc):
                 return pc
-        bp = cursor.registers[RBP] or 0
-        last = cursor.word(bp - 16)  # absolute, or in words from rbp since JDK 21
-        return self._index.interpreter if last in (sender, (sender - bp >> 3) & (1 << 64) - 1) else None
+        return self._index.interpreter if is_last_sp(cursor, sender) else None

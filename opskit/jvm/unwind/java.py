@@ -14,7 +14,7 @@ from opskit.jvm.memory.vmstructs import read_vmstructs
 from opskit.jvm.unwind.code_index import MOST_ENTRIES, UNKNOWN, CodeIndex, is_continuation, return_to
 from opskit.jvm.unwind.instructions import EPILOGUE_BYTES, frame_state
 from opskit.jvm.unwind.interpreted import Interpreted
-from opskit.jvm.unwind.stubs import Stubs, is_frameless
+from opskit.jvm.unwind.stubs import Stubs
 from opskit.proc.files.maps import find_mapping
 from opskit.proc.unwind.cursor import PC, R12, R13, R14, R15, RBP, RBX, RSP, Frame
 from opskit.records import NamedTuple
@@ -116,7 +116,7 @@ class JavaUnwinder:
         if nmethod is None:
             if not is_leaf and is_continuation(blob) and not self.index.follows_call(pc):
                 return Code((), 0, self._step_continuation)
-            step = self._stubs.step_frameless if is_frameless(blob) else self._stubs.step
+            step = self._stubs.step_of(blob, is_leaf=is_leaf)
             return Code(self._stubs.frames(blob, pc), blob.frame_bytes, step, blob=blob)
         known = self._compiled.get((pc, is_leaf))
         if known is not None and known[0] is nmethod:

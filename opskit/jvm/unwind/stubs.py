@@ -6,12 +6,12 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from opskit.jvm.memory.stub_descs import read_stub_descs
-from opskit.jvm.unwind.code_index import return_to
-from opskit.proc.unwind.cursor import PC, R13, RBP, RSP, Frame
+from opskit.jvm.unwind.code_index import is_last_sp, return_to
+from opskit.proc.unwind.cursor import PC, R12, R13, R14, R15, RBP, RBX, RSP, Frame
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from opskit.jvm.memory.code_cache import CodeBlob
     from opskit.jvm.memory.stub_descs import StubDesc
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _HIGHEST = 1 << 64
 _MOST_READS = 4
 _LONGEST_FRAME = 4096
-_VTABLE = "vtable"
+_ROUTINES, _UPCALL, _VTABLE = "StubRoutines", "upcall_stub", "vtable"
 _FRAMELESS = ("adapter", _VTABLE, "inlinecache")  # in the names of blobs that jump to a method
 
 
@@ -40,11 +40,6 @@ class _Return(NamedTuple):
     at: int
     link: int | None
     state: FrameState
-
-
-def is_frameless(blob: CodeBlob) -> bool:
-    """Whether the blob jumps to a method, and has no frame of its own."""
-    return any(word in blob.name.lower() for word in _FRAMELESS)
 
 
 class Stubs:
@@ -63,11 +58,13 @@ class Stubs:
         """The stub's frame."""
         if _VTABLE in blob.name:
             return (Frame("vtable or itable stub", "stub"),)
-        desc = None if is_frameless(blob) else self._desc(pc)
+        desc = self._desc(blob, pc)
         return (Frame(desc.name if desc is not None else blob.name or "[stub]", "stub"),)
 
-    def _desc(self, pc: int) -> StubDesc | None:
-        """The stub at the pc. The list of all is read when it is needed."""
+    def _desc(self, blob: CodeBlob | None, pc: int) -> StubDesc | None:
+        """The stub at the pc, in a blob that has many. The list of all is read when it is needed."""
+        if blob is None or not blob.name.startswith(_ROUTINES):
+            return None
         at = bisect_right(self._descs, (pc, _HIGHEST)) - 1
         if at >= 0 and pc < self._descs[at].end:
             return self._descs[at]
@@ -75,9 +72,15 @@ class Stubs:
             return None
         self._may_read, self._reads_left = False, self._reads_left - 1
         self._descs = read_stub_descs(self._structs, self._index.memory, self._index.low, self._index.high)
-        return self._desc(pc)
+        return self._desc(blob, pc)
 
-    def step(self, cursor: Cursor, code: Code) -> bool:
+    def step_of(self, blob: CodeBlob, *, is_leaf: bool) -> Callable[[Cursor, Code], bool]:
+        """How to unwind the blob. Code that jumps to a method has no frame."""
+        if any(word in blob.name.lower() for word in _FRAMELESS):
+            return self._step_frameless
+        return self._step_upcall if blob.name.startswith(_UPCALL) and not is_leaf else self._step
+
+    def _step(self, cursor: Cursor, code: Code) -> bool:
         """A stub: with a frame of a known size, with none, with one at rbp, or one whose end only a call of the stub tells."""
         cursor.frames += code.frames
         sp, leaf = cursor.registers[RSP] or 0, cursor.signalled
@@ -89,9 +92,26 @@ class Stubs:
         cursor.signalled = leaf and self._index.is_interpreter(found.pc)
         return True
 
-    def step_frameless(self, cursor: Cursor, code: Code) -> bool:
+    def _step_upcall(self, cursor: Cursor, code: Code) -> bool:
+        """The stub by which native code calls Java (java.lang.foreign): its frame is at rbp. It saves registers where only it knows."""
+        cursor.frames += code.frames
+        registers = cursor.registers
+        sp, bp = registers[RSP] or 0, registers[RBP] or 0
+        pc = cursor.word(bp + 8)
+        if not sp <= bp <= sp + _LONGEST_FRAME or pc is None:
+            return cursor.stop("dump" if sp <= bp and cursor.is_beyond(bp + 8) else "torn")
+        if self._index.low <= pc < self._index.high or not self._index.follows_call(pc):
+            return cursor.stop("torn")
+        registers[RBX] = registers[R12] = registers[R13] = registers[R14] = registers[R15] = None
+        return return_to(cursor, pc, bp + 16, cursor.word(bp))
+
+    def _step_frameless(self, cursor: Cursor, code: Code) -> bool:
         """An adapter or a stub on the way from a call to a method. An adapter may have moved the stack pointer, kept in r13."""
         sp, r13 = cursor.registers[RSP] or 0, cursor.registers[R13] or 0
+        if (
+            not cursor.signalled
+        ):  # it has called the JVM to change its caller's call, and kept the stack pointer before that
+            sp = r13 if sp < r13 <= sp + _LONGEST_FRAME and r13 & 7 == 0 else 0
         moved = [r13] if sp < r13 <= sp + _LONGEST_FRAME and r13 & 7 == 0 else []
         found = [
             (pc, sender)
@@ -100,7 +120,9 @@ class Stubs:
             for sender in senders
             if pc is not None and self._index.is_return(pc)
         ]
-        if not found or not cursor.signalled:
+        if not found and is_last_sp(cursor, r13):
+            found = [(self._index.interpreter, r13)]
+        if not found:
             return cursor.stop("torn")
         cursor.frames += code.frames
         pc, sender = next((each for each in found if self._has_caller(cursor, *each)), found[0])
@@ -142,7 +164,10 @@ class Stubs:
         leaf_pc = cursor.registers[PC] or 0
         returns = [each for each in places if self._index.is_return(each.pc)]
         if returns:
-            return max(returns, key=lambda each: self._proof(each, blob, leaf_pc))
+            best = max(returns, key=lambda each: self._proof(each, blob, leaf_pc))
+            if any(self._proof(best, blob, leaf_pc)[:3]) or not self._index.is_libjvm_return(places[0].pc):
+                return best
+            return places[0]
         sp, bp = cursor.registers[RSP] or 0, cursor.registers[RBP]
         for at in range(sp + 16, sp + _LONGEST_FRAME, 8):
             pc = cursor.word(at)
@@ -154,7 +179,7 @@ class Stubs:
 
     def _proof(self, found: _Return, blob: CodeBlob | None, leaf_pc: int) -> tuple[int, bool, int, bool]:
         """How well a return address is proven; more is better. Of an indirect call the target is unknown."""
-        target, desc = self._index.called_stub(found.pc, blob, leaf_pc), self._desc(leaf_pc)
+        target, desc = self._index.called_stub(found.pc, blob, leaf_pc), self._desc(blob, leaf_pc)
         begin = desc.begin if desc is not None else target
         fits = begin and self._state(begin, leaf_pc) in ("built", found.state)
         return target if fits else 0, bool(fits), target, self._index.follows_call(found.pc)

@@ -196,7 +196,8 @@ class VirtualThreads:
         target = self._objects.get(continuation, "target") if continuation else 0
         fields = self._objects.classes.fields(self._objects.klass(target)) if target else {}
         referred = (self._objects.get(target, name) for name in fields if name.startswith("val$"))
-        thread = next((each for each in referred if self._objects.is_a(each, VIRTUAL_THREAD)), 0)
+        threads = (each for each in referred if self._objects.is_a(each, VIRTUAL_THREAD))
+        thread = next((each for each in threads if self._objects.moved(self._objects.get(each, "cont")) == continuation), 0)
         return virtual_name(self._objects, thread)
 
     def _read_callers(self, tail: int, callee: _Callee) -> tuple[Frame, ...] | None:

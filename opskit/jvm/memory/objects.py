@@ -165,7 +165,9 @@ class Objects:
 
 def _bad_mask(vm: VmStructs, memory: Memory, *, is_generational: bool) -> int | None:
     """The address of the mask of those colours with which ZGC has to look where an object is now; None: unknown."""
-    masks = (("Z", "_ZPointerLoadBadMask"),) if is_generational else (("X", "_XAddressBadMask"), ("Z", "_ZAddressBadMask"))
+    masks = (
+        (("Z", "_ZPointerLoadBadMask"),) if is_generational else (("X", "_XAddressBadMask"), ("Z", "_ZAddressBadMask"))
+    )
     for owner, name in masks:
         place, mask = (vm.find((f"{owner}GlobalsForVMStructs", part)) for part in ("_instance_p", name))
         instance = u64(memory, place) if place is not None else None

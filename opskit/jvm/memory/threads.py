@@ -94,7 +94,11 @@ class JavaThreads:
         name = objects.string(objects.get(java, "name", is_current=True))
         if name is None and self._comm is not None:
             name, comm = objects.string(objects.get(java, "name"), is_current=False), self._comm(tid)
-            is_proven = name is not None and comm and name.encode("utf-8", "replace")[:_COMM_BYTES] == comm.encode("utf-8", "replace")
+            is_proven = (
+                name is not None
+                and comm
+                and name.encode("utf-8", "replace")[:_COMM_BYTES] == comm.encode("utf-8", "replace")
+            )
             return name if is_proven else None
         return name
 

@@ -153,9 +153,14 @@ class VirtualThreads:
         """The link of enterSpecial's frame, above the arguments of the callee, and its Continuation; 0: not readable."""
         rbp = cursor.registers[RBP] or 0
         places = [*([rbp] if rbp >= lowest and rbp & 7 == 0 else []), *range(lowest, lowest + _MOST_ARGUMENT_BYTES, 8)]
-        fitting = [link for link in places if self._java.index.is_return(cursor.word(link + 8))]
-        whole = ((link, found) for link in fitting if (found := self._continuation(cursor, link)))
-        return next(whole, (fitting[0], 0) if fitting else None)
+        fitting = None
+        for link in places:
+            if self._java.index.is_return(cursor.word(link + 8)):
+                found = self._continuation(cursor, link)
+                if found:
+                    return link, found
+                fitting = fitting or (link, 0)
+        return fitting
 
     def _find_entry(self) -> None:
         """The compiled enterSpecial, which is made when the first virtual thread runs."""
@@ -197,7 +202,9 @@ class VirtualThreads:
         fields = self._objects.classes.fields(self._objects.klass(target)) if target else {}
         referred = (self._objects.get(target, name) for name in fields if name.startswith("val$"))
         threads = (each for each in referred if self._objects.is_a(each, VIRTUAL_THREAD))
-        thread = next((each for each in threads if self._objects.moved(self._objects.get(each, "cont")) == continuation), 0)
+        thread = next(
+            (each for each in threads if self._objects.moved(self._objects.get(each, "cont")) == continuation), 0
+        )
         return virtual_name(self._objects, thread)
 
     def _read_callers(self, tail: int, callee: _Callee) -> tuple[Frame, ...] | None:

@@ -107,6 +107,7 @@ def test_damaged_samples_and_memory(recording):
             continue
         if round_ % 8 == 0:
             unwinding.flags()
+            unwinding.forget()
         for turn in range(SAMPLES_EACH):
             memory.reads = memory.asked = 0
             sample = dice.choice(recording.samples)

@@ -35,7 +35,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # each other's JVMs and hsperfdata files. A file that is not listed is one of those. BY_PID is a second such worker.
 ANYWHERE = (
     *("analysis/", "proc/", "render/", "jvm/dumps/", "jvm/logs/", "jvm/perfdata/", "jvm/attach/test_wire."),
-    *("jvm/test_launch.", "jvm/test_mapped_files.", "collect/test_targets."),
+    *("jvm/test_launch.", "jvm/test_mapped_files.", "jvm/unwind/test_recorded_samples.", "collect/test_targets."),
     *("actions/test_child.", "actions/test_leftovers.", "actions/test_outfile", "commands/shared/"),
     *(f"commands/test_{name}" for name in ("copies.", "jmap_diff", "jpmp", "limits", "safepoints", "sampling.")),
     "test_",
@@ -60,7 +60,7 @@ BY_PID = (  # they look at no JVM but their own, and start none whose load or le
         "jvm/attach/test_client.",
         "jvm/attach/test_deadline.",
         "jvm/attach/test_descriptors.",
-        "jvm/memory/test_direct_memory.",
+        "jvm/memory/",
     ),
 )
 STARTS_JVMS = {"workload", "fake_jvm", "jvm", "jvm_version"}

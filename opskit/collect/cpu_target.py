@@ -122,6 +122,7 @@ class _Jvm:
         from opskit.jvm.memory.vmstructs import read_vmstructs
         from opskit.jvm.unwind.java import JavaUnwinder
 
+        self._fs, self._pid = fs, pid
         structs = read_vmstructs(fs, pid, memory)
         java = JavaUnwinder(structs, memory)
         self.unwinders: list[Unwinder] = [java]
@@ -141,13 +142,17 @@ class _Jvm:
         for each in self._forget:
             each()
 
+    def _comm(self, tid: int) -> str | None:
+        comm = self._fs.maybe(str, self._pid, "task", tid, "comm")
+        return None if comm is None else comm.removesuffix("\n")
+
     def _read_objects(self, structs: VmStructs, memory: ProcessMemory, java: JavaUnwinder) -> None:
         from opskit.jvm.memory.objects import Objects
         from opskit.jvm.memory.threads import JavaThreads
         from opskit.jvm.unwind.virtual import VirtualThreads
 
         objects = Objects(structs, memory)
-        self.threads = JavaThreads(structs, memory, objects)
+        self.threads = JavaThreads(structs, memory, objects, self._comm)
         self._forget.append(self.threads.forget)
         with suppress(NotSupported):  # before JDK 21
             virtual = VirtualThreads(structs, objects, java)

@@ -31,7 +31,7 @@ public final class Virtual {
                 default: throw new IllegalArgumentException(argument);
             }
         }
-        Thread.sleep(1000);
+        Thread.sleep(400);
         System.out.println("READY");
         while (System.in.read() >= 0) {
             continue;

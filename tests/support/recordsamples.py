@@ -163,6 +163,11 @@ class Unwinding:
 
         return walk(registers, stack, self.unwinders)
 
+    def forget(self):
+        """Read everything anew."""
+        for each in (self.java, self.threads, *self.unwinders[:-1]):
+            each.forget()
+
     def flags(self):
         """The flags that are recorded."""
         from opskit.jvm.memory.flags import read_flags

@@ -45,6 +45,9 @@ class Objects:
         # Without the flag, ZGC is of one generation up to JDK 20, and generational from JDK 24 on: then it has load shifts.
         has_colours = vm.find(("ZGlobalsForVMStructs", "_ZPointerLoadShift")) is not None
         self._is_coloured = bool(flags.get("UseZGC")) and bool(flags.get("ZGenerational", has_colours))
+        self._bad_mask = None
+        if flags.get("UseZGC"):
+            self._bad_mask = _bad_mask(vm, memory, is_generational=self._is_coloured)
         plain = (0, 0)
         self._oops = _compressed(vm, memory, "CompressedOops", "_narrow_oop") if self._is_narrow else plain
         has = self._has_narrow_classes
@@ -54,12 +57,18 @@ class Objects:
         self._mirror_at = vm.at(("Klass", "_java_mirror"))
         self._mirror_type = vm.fields["Klass", "_java_mirror"].type
 
-    def reference(self, at: int) -> int:
-        """The address of the object that the field at this address refers to; 0: null, or it cannot be read."""
+    def reference(self, at: int, *, is_current: bool = False) -> int:
+        """The address of the object that the field at this address refers to; 0: null, or it cannot be read.
+
+        With ZGC the object may have been moved since the field was last used. `is_current`: 0 also where that is so.
+        """
         if self._is_narrow:
             narrow, (base, shift) = u32(self.memory, at), self._oops
             return base + (narrow << shift) if narrow else 0
-        return self._plain(u64(self.memory, at) or 0)
+        pointer = u64(self.memory, at) or 0
+        if is_current and self._bad_mask is not None and pointer & (u64(self.memory, self._bad_mask) or 0):
+            return 0
+        return self._plain(pointer)
 
     def handle(self, at: int, type_name: str) -> int:
         """The object that a field of a C++ structure refers to: an `OopHandle` or, up to JDK 16, an `oop`. 0: none."""
@@ -104,20 +113,20 @@ class Objects:
         found = self.classes.field(self.klass(address), name)
         return 0 if found is None or found.is_static else address + found.offset
 
-    def get(self, address: int, name: str) -> int:
-        """The object that a field of an object refers to; 0: none."""
+    def get(self, address: int, name: str, *, is_current: bool = False) -> int:
+        """The object that a field of an object refers to; 0: none. `is_current`: as of `reference`."""
         at = self.field_at(address, name)
-        return self.reference(at) if at else 0
+        return self.reference(at, is_current=is_current) if at else 0
 
-    def string(self, address: int) -> str | None:
-        """The text of a java.lang.String, or of a char[]; None where there is none."""
+    def string(self, address: int, *, is_current: bool = True) -> str | None:
+        """The text of a java.lang.String, or of a char[]; None where there is none. `is_current`: as of `reference`."""
         if not address:
             return None
         if self.class_name(address) != "java/lang/String":
             return self._characters(address, is_wide=True)
         coder_at = self.field_at(address, "coder")  # since JDK 9
         coder = self.memory.read(coder_at, 1) if coder_at else b"\1"
-        return self._characters(self.get(address, "value"), is_wide=coder != bytes((_LATIN1,)))
+        return self._characters(self.get(address, "value", is_current=is_current), is_wide=coder != bytes((_LATIN1,)))
 
     def _characters(self, array: int, *, is_wide: bool) -> str | None:
         """The text in a byte[] or char[]."""
@@ -152,6 +161,19 @@ class Objects:
 
     def _is_address(self, address: int) -> bool:
         return 4096 <= address < _ADDRESSES and address % _ALIGNMENT == 0
+
+
+def _bad_mask(vm: VmStructs, memory: Memory, *, is_generational: bool) -> int | None:
+    """The address of the mask of those colours with which ZGC has to look where an object is now; None: unknown."""
+    masks = (
+        (("Z", "_ZPointerLoadBadMask"),) if is_generational else (("X", "_XAddressBadMask"), ("Z", "_ZAddressBadMask"))
+    )
+    for owner, name in masks:
+        place, mask = (vm.find((f"{owner}GlobalsForVMStructs", part)) for part in ("_instance_p", name))
+        instance = u64(memory, place) if place is not None else None
+        if instance and mask is not None:
+            return u64(memory, instance + mask)
+    return None
 
 
 def _compressed(vm: VmStructs, memory: Memory, owner: str, long: str) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from opskit.proc.memory import u32, u64
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from opskit.jvm.memory.objects import Objects
     from opskit.jvm.memory.vmstructs import VmStructs
@@ -19,14 +19,19 @@ if TYPE_CHECKING:
 
 _MOST_THREADS = 1 << 17
 _LONGEST_NAME = 4096
+_MOST_UNREAD = 64
+_COMM_BYTES = 15  # that the kernel keeps of a name
 VIRTUAL_THREAD = "java/lang/VirtualThread"
 
 
 class JavaThreads:
     """The threads of one JVM. Raises NotSupported for a table without them."""
 
-    def __init__(self, vm: VmStructs, memory: Memory, objects: Objects) -> None:
-        self._vm, self._memory, self._objects = vm, memory, objects
+    def __init__(
+        self, vm: VmStructs, memory: Memory, objects: Objects, comm: Callable[[int], str | None] | None = None
+    ) -> None:
+        """`comm`: the kernel's name of a thread by the JVM's TID, which proves a name that a collector may have moved."""
+        self._vm, self._memory, self._objects, self._comm = vm, memory, objects, comm
         self._os_thread = vm.at(("JavaThread", "_osthread"), ("Thread", "_osthread"))
         self._tid = vm.at(("OSThread", "_thread_id"))
         self._object = vm.at(("JavaThread", "_threadObj"))
@@ -35,12 +40,19 @@ class JavaThreads:
         self._threads: dict[int, int] = {}
         self._names: dict[int, str] = {}
         self._fresh: set[int] = set()
+        self._unread: set[int] = set()
         self._is_listed = False
 
     def forget(self) -> None:
-        """Read names and, where a TID is unknown, the list of threads anew from now on. Call it once per drain."""
+        """Read names and, where a TID is unknown, the list of threads anew from now on. Call it once per drain.
+
+        Names that could not be read while a collector moved them are tried again.
+        """
         self._fresh.clear()
         self._is_listed = False
+        unread, self._unread = self._unread, set()
+        for tid in unread:
+            self.name(tid)
 
     def thread(self, tid: int) -> int:
         """The address of the JavaThread with this TID; 0: none has it now. Reads the list at most once until `forget`."""
@@ -57,9 +69,11 @@ class JavaThreads:
         if tid not in self._fresh:
             self._fresh.add(tid)
             thread = self.thread(tid)
-            found = self._objects.string(self._objects.get(self._java_object(thread), "name")) if thread else None
+            found = self._read_name(tid, thread) if thread else None
             if found is not None and self._tid_of(thread) == tid:
                 self._names[tid] = found[:_LONGEST_NAME]
+            elif thread and tid not in self._names and len(self._unread) < _MOST_UNREAD:
+                self._unread.add(tid)
         return self._names.get(tid)
 
     def mounted(self, tid: int) -> str | None:
@@ -70,8 +84,23 @@ class JavaThreads:
         current = self._objects.handle(thread + self._virtual, "OopHandle")
         return virtual_name(self._objects, current)
 
-    def _java_object(self, thread: int) -> int:
-        return self._objects.handle(thread + self._object, self._object_type)
+    def _read_name(self, tid: int, thread: int) -> str | None:
+        """The name in the java.lang.Thread that refers back to the JavaThread; None: it is elsewhere by now."""
+        objects = self._objects
+        java = objects.handle(thread + self._object, self._object_type)
+        back = objects.field_at(java, "eetop")
+        if not back or u64(self._memory, back) != thread:
+            return None
+        name = objects.string(objects.get(java, "name", is_current=True))
+        if name is None and self._comm is not None:
+            name, comm = objects.string(objects.get(java, "name"), is_current=False), self._comm(tid)
+            is_proven = (
+                name is not None
+                and comm
+                and name.encode("utf-8", "replace")[:_COMM_BYTES] == comm.encode("utf-8", "replace")
+            )
+            return name if is_proven else None
+        return name
 
     def _tid_of(self, thread: int) -> int:
         """The TID of a JavaThread; 0 where it has none, or is no longer there."""
@@ -102,6 +131,6 @@ def virtual_name(objects: Objects, thread: int) -> str | None:
     """The name of a virtual thread, or `#id` where it has none; None where no virtual thread is at this address."""
     if not thread or not objects.is_a(thread, VIRTUAL_THREAD):
         return None
-    name, tid_at = objects.string(objects.get(thread, "name")), objects.field_at(thread, "tid")
+    name, tid_at = objects.string(objects.get(thread, "name", is_current=True)), objects.field_at(thread, "tid")
     tid = u64(objects.memory, tid_at) if tid_at else None
     return name[:_LONGEST_NAME] if name else None if tid is None else f"#{tid}"

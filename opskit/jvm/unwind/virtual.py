@@ -16,6 +16,7 @@ the stack must be found in it, as it was or as it is again, directly below the f
 from __future__ import annotations
 
 import struct
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from opskit.errors import NotSupported
@@ -153,17 +154,20 @@ class VirtualThreads:
         """The link of enterSpecial's frame, above the arguments of the callee, and its Continuation; 0: not readable."""
         rbp = cursor.registers[RBP] or 0
         places = [*([rbp] if rbp >= lowest and rbp & 7 == 0 else []), *range(lowest, lowest + _MOST_ARGUMENT_BYTES, 8)]
-        fitting = [link for link in places if self._java.index.is_return(cursor.word(link + 8))]
-        whole = ((link, found) for link in fitting if (found := self._continuation(cursor, link)))
-        return next(whole, (fitting[0], 0) if fitting else None)
+        fitting = None
+        for link in places:
+            if self._java.index.is_return(cursor.word(link + 8)):
+                found = self._continuation(cursor, link)
+                if found:
+                    return link, found
+                fitting = fitting or (link, 0)
+        return fitting
 
     def _find_entry(self) -> None:
         """The compiled enterSpecial, which is made when the first virtual thread runs."""
         if not self._method:
-            klass, methods = self._objects.classes.boot_class(_CONTINUATION), self._java.methods
-            found = self._objects.classes.methods(klass) if klass else ()
-            names = ((each, methods.get(each)) for each in found)
-            self._method = next((each for each, method in names if method and method.name.endswith(_ENTER_SPECIAL)), 0)
+            with suppress(NotSupported):  # the list of classes changes while it is read: the next drain finds it
+                self._method = self._find_method()
         header = u64(self._memory, self._method + self._code_at) if self._method else 0
         blob = self._java.code.read(header) if header else None
         if blob is None or blob.frame_bytes < 16 + _ENTRY_BELOW_LINK[0]:
@@ -172,6 +176,12 @@ class VirtualThreads:
         if at >= 0:
             self._entry, self._entry_pc = blob, blob.begin + at + _CALL_BYTES
             self._begin, self._end = blob.begin, blob.end
+
+    def _find_method(self) -> int:
+        """The Method of Continuation.enterSpecial; 0: its class is not loaded."""
+        klass, methods = self._objects.classes.boot_class(_CONTINUATION), self._java.methods
+        found = ((each, methods.get(each)) for each in self._objects.classes.methods(klass)) if klass else ()
+        return next((each for each, method in found if method and method.name.endswith(_ENTER_SPECIAL)), 0)
 
     def _continuation(self, cursor: Cursor, link: int) -> int:
         """The Continuation whose entry is below the link of enterSpecial's frame; 0: none could be read."""
@@ -196,7 +206,10 @@ class VirtualThreads:
         target = self._objects.get(continuation, "target") if continuation else 0
         fields = self._objects.classes.fields(self._objects.klass(target)) if target else {}
         referred = (self._objects.get(target, name) for name in fields if name.startswith("val$"))
-        thread = next((each for each in referred if self._objects.is_a(each, VIRTUAL_THREAD)), 0)
+        threads = (each for each in referred if self._objects.is_a(each, VIRTUAL_THREAD))
+        thread = next(
+            (each for each in threads if self._objects.moved(self._objects.get(each, "cont")) == continuation), 0
+        )
         return virtual_name(self._objects, thread)
 
     def _read_callers(self, tail: int, callee: _Callee) -> tuple[Frame, ...] | None:

@@ -25,10 +25,12 @@ def test_fields_and_methods(jvm_version):
         string, klass = classes.boot_class("java/lang/String"), classes.boot_class("java/lang/Class")
         assert classes.name(string) == "java/lang/String"
         fields = classes.fields(string)
-        assert not fields["value"].is_static and not fields["coder"].is_static
+        assert not fields["value"].is_static
+        assert not fields["coder"].is_static
         assert fields["CASE_INSENSITIVE_ORDER"].is_static
         offsets = [field.offset for field in fields.values() if not field.is_static]
-        assert len(set(offsets)) == len(offsets) and all(8 <= offset < 64 for offset in offsets)
+        assert len(set(offsets)) == len(offsets)
+        assert all(8 <= offset < 64 for offset in offsets)
         injected = classes.fields(klass)
         for name, static in OFFSETS.items():
             assert injected[name].offset == i32(memory, structs.at(("java_lang_Class", static)))

@@ -174,7 +174,7 @@ RUN: Sequence[Field[Run]] = (
         "ends",
         map_of(COUNT),
         lambda taken: dict(taken.ends),
-        "how stacks end: root (complete), dump, rule, torn, deep, none",
+        "how stacks end: root (complete), dump, rule, torn, heap, deep, none",
     ),
     _of("explained", _ROUNDED, _explained, "share of the process's CPU time, 0 to 1"),
     _of("scope", TEXT, text="cpus or threads: which perf events were opened"),

@@ -27,6 +27,7 @@ _ENDS: Mapping[End, str] = {
     "dump": "deeper than the copy of the stack",
     "rule": "no unwind information",
     "torn": "changed while read",
+    "heap": "of virtual threads whose frames in the heap had changed",
     "deep": "too many frames",
     "none": "no registers",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import jsonschema
 import pytest
@@ -39,7 +40,7 @@ def report(found=None, format_="table", how=None, **view):
 def shown(format_, found=None, how=None, **view):
     made = report(found, format_, how, **view)
     if format_ == "table":
-        return table.render(made, 80, 24) if view.get("terminal") else table.render(made)
+        return table.render(made, 80, None if "top" in view else 24) if view.get("terminal") else table.render(made)
     if format_ == "text":
         return "".join(f"{line}\n" for line in [*made.text(), *made.footer])
     if format_ in ("json", "markdown"):
@@ -77,6 +78,14 @@ def test_lines_names_and_roots():
     assert ",thread_native_entry,virtual thread #41,ForkJoinPool-1-worker-1\n" in out
 
 
+def test_the_table_names_the_threads_of_a_stack():
+    """With --by-thread the thread itself, which is then no frame; a virtual one in its carrier."""
+    out = shown("table", how=Weighing(root="thread", by="cpu_ms"), terminal=True, top=0)
+    assert re.search(r"samples  http-exec-1\n  org\.h2\.mvstore\.Page\.search\n", out)
+    assert "samples  virtual thread #41 in ForkJoinPool-1-worker-1\n  j.lang.System.nanoTime\n" in out
+    assert "\n  http-exec-1\n" not in out
+
+
 def test_rows_with_few_samples_are_not_ranked():
     """With nine samples no method is named; the table has no row for them, text has all."""
     taken = profile({StackKey(1, None, SEARCH): 9}, {1: ("t-1", 90.0, 0.0)})
@@ -109,8 +118,6 @@ def test_a_process_without_cpu_time():
 
 def test_options_that_leave_nothing():
     """They are named."""
-    import re
-
     how = Weighing(selection=Selection(include=(re.compile("Nothing"),)), by="cpu_ms")
     assert "is left by --state, --include and --exclude" in shown("table", how=how)
 

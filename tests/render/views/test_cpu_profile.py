@@ -132,6 +132,16 @@ def test_what_is_missing_is_said():
     assert "\nDebugNonSafepoints is on\n" in shown("table", facts(shop(debug_non_safepoints=True)))
 
 
+def test_details():
+    """-v says which perf events were opened, and how much of each stack was copied."""
+    out = shown("table", facts(shop(stack_bytes=16384)), verbose=True)
+    assert "perf events of every CPU; 16.0 KiB of each stack copied" in out
+    assert "perf events of the threads of the process" in shown(
+        "table", facts(shop(stack_bytes=1, scope="threads")), verbose=True
+    )
+    assert "perf events" not in shown("table", facts(shop(stack_bytes=16384)))
+
+
 def test_a_difference_to_dumps_compares_java_frames():
     """Native frames that dumps never have are left out of both."""
     dumps = [WeightedStack(("org.h2.mvstore.Page.search", "com.example.shop.Dao.find", "com.example.shop.Orders.load",

@@ -8,7 +8,7 @@ from opskit.analysis.jpmp.cpu_samples import FEWEST, Share, certain, explained_m
 from opskit.analysis.jpmp.frame_marks import JAVA_KINDS
 from opskit.analysis.jpmp.frames import short
 from opskit.analysis.jpmp.libraries import is_application, is_jdk, method_name
-from opskit.quantities import agreeing, duration, listed, percent, plural
+from opskit.quantities import agreeing, duration, listed, percent, plural, size
 from opskit.render.views.jpmp import sentences
 
 if TYPE_CHECKING:
@@ -101,9 +101,12 @@ def callers_of(found: Sequence[Method], profile: Profile) -> list[Method]:
     return chosen
 
 
-def footer(facts: Facts, taken: CpuProfile, profile: Profile, how: Weighing) -> Iterator[str]:
+def footer(facts: Facts, taken: CpuProfile, profile: Profile, how: Weighing, *, verbose: bool = False) -> Iterator[str]:
     """How it was sampled, what the samples leave out, how sure the rows are."""
     yield from _sampled(facts, taken)
+    if verbose and taken.stack_bytes:
+        events = "every CPU" if taken.scope == "cpus" else "the threads of the process"
+        yield f"perf events of {events}; {size(taken.stack_bytes)} of each stack copied"
     incomplete = {end: count for end, count in taken.ends.items() if end != "root" and count}
     if incomplete and taken.samples:
         number = sum(incomplete.values())

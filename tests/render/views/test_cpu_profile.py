@@ -7,7 +7,7 @@ import re
 
 import jsonschema
 import pytest
-from cpuprofiles import SEARCH, facts, profile, shop
+from cpuprofiles import SEARCH, facts, java, profile, shop, stack
 from schemafiles import schema_of
 
 from opskit.analysis.jpmp.judge import Weighing, judge
@@ -108,6 +108,14 @@ def test_methods_that_may_change_places_are_named_together():
         in out
     )
     assert "± is a 95 % interval: the first methods may change places" in out
+
+
+def test_callers_are_those_that_the_user_knows():
+    """Neither generated methods nor those of the JDK, where there are others; of a chain the one nearest to the leaf."""
+    frames = stack(java("com.example.shop.Main.run"), java("com.example.shop.Main$$Lambda.run"), java("java.util.Map.get"),
+                   java("com.example.shop.Cart.sum"), java("java.util.Map.all"), java("java.lang.Math.exp"))  # fmt: skip
+    taken = profile({StackKey(1, None, frames): 60, StackKey(1, None, frames[1:]): 40}, {1: ("t-1", 1000.0, 0.0)})
+    assert "\nwith callees: Cart.sum 100.0 % ± 1.8\n" in shown("table", facts(taken))
 
 
 def test_a_process_without_cpu_time():

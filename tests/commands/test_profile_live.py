@@ -229,3 +229,15 @@ def test_without_rights_it_says_why(workload, as_user, inprocess):
         assert (code, out) == (2, "")
         assert len(err.splitlines()) == 1, err
         assert str(jvm.pid) in err
+
+
+def test_a_jvm_whose_tables_cannot_be_read(fake_jvm, inprocess):
+    """Thread dumps take over where it gives them; otherwise native frames are shown, and what is missing."""
+    answers, broken = fake_jvm("v1"), fake_jvm("101")
+    for words in (("--sampler", "unwind"), ()):
+        done = inprocess("profile", broken.pid, "--duration", "300ms", *words, "-f", "table", "--timeout", "5")
+        assert done.code in (0, 1), done.err
+        assert "Java frames are missing" in done.out
+        assert "sampler unwind" in done.out
+    done = inprocess("jpmp", answers.pid, "2", "0.1", "--on-cpu", "-f", "table")
+    assert "--on-cpu by thread dumps: Java frames are missing" in done.out + done.err

@@ -9,7 +9,7 @@ import pytest
 
 COMMANDS = {
     "pipes": (), "jvms": (), "limits": (), "hsperf-check": (), "jpmp": ("1",), "safepoints": ("-c", "1", "-i", "0.1"),
-    "jmap-diff": ("-c", "2", "-i", "0.1", "--yes"),
+    "profile": ("--duration", "100ms"), "jmap-diff": ("-c", "2", "-i", "0.1", "--yes"),
 }  # fmt: skip
 
 

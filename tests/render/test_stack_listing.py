@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from opskit.jvm.profiles import WeightedStack
+from opskit.render.views.jpmp.sentences import hottest
 from opskit.render.views.jpmp.stack_listing import chosen, stack_listing
 
 PARKED = (
@@ -62,3 +63,29 @@ def test_the_weight_and_the_threads_stand_before_the_stack(stack, shows, head):
         "  j.util.concurrent.Semaphore.acquire",
     ]
     assert len(lines) == 7
+
+
+def test_no_line_counts_nothing():
+    """Where the frames from the application on fit, all of them are shown."""
+    frames = ("java.io.A.read", *(f"java.io.B{number}.read" for number in range(4)), "shop.Api.serve", "shop.Api.run")
+    assert chosen(frames, frames, 5) == [frames[0], "… 4 frames of the JDK", *frames[5:]]
+
+
+def test_natives_that_dumps_show_too_often_are_marked():
+    """With --on-cpu only: threads stop at their return. Other units than samples are named."""
+    writes = WeightedStack(
+        ("sun.nio.ch.SocketDispatcher.writev0", "shop.Api.serve"), "RUNNABLE", 4096, 50.0, off_cpu_ms=7.0
+    )
+
+    def lines(**shows):
+        listing = stack_listing([writes], **{"full_names": False, "whole": True, "rooted": False, **shows})
+        return listing.lines(writes, 9, None)
+
+    assert (
+        lines(by="cpu_ms")[1] == "  sun.nio.ch.SocketDispatcher.writev0  (seen too often: threads stop at its return)"
+    )
+    assert lines()[1] == "  sun.nio.ch.SocketDispatcher.writev0"
+    assert lines(by="off_cpu_ms")[0] == "7 ms off CPU (100.0 %), 4,096 samples (100.0 %)  RUNNABLE"
+    assert lines(counted="bytes")[0] == "4,096 bytes (100.0 %), 50 ms of CPU (100.0 %)  RUNNABLE"
+    assert "it is seen too often: threads stop at its return" in hottest([writes])
+    assert "seen too often" not in hottest([WeightedStack(("shop.Api.serve",), samples=1, cpu_ms=3.0)])

@@ -1,6 +1,7 @@
 """Weigh the samples of a CPU profile by each thread's CPU time; its methods, and how sure their shares are. Pure.
 
 The kernel counts the CPU time of a thread exactly, samples only estimate it. So the samples of a thread share its CPU time.
+A thread that no sample met has its CPU time explained by those of its pool, which do the same; not where threads are shown.
 """
 
 from __future__ import annotations
@@ -95,6 +96,11 @@ class _Weigher:
         self._groups: dict[tuple[tuple[str, ...], str | None], _Group] = {}
         self._written: dict[Frame, str] = {}
         self._names = {tid: full_name(thread.name) or f"thread {tid}" for tid, thread in profile.threads.items()}
+        self._like: frozenset[int] = frozenset()
+        if root != "thread":
+            self._like = unsampled_alike(profile, met)
+            for tid, factor in _factors(profile, met, self._like).items():
+                self._each_ms[tid] *= factor
 
     def _ms_of(self, tid: int, samples: int) -> float:
         """CPU ms that each sample of the thread stands for."""
@@ -124,7 +130,7 @@ class _Weigher:
         """Threads with CPU time and no sample, those of the VM by name; threads that ended before they were seen."""
         profile, known_ms = self.profile, sum(group.cpu_ms for group in self._groups.values())
         for tid, thread in profile.threads.items():
-            if tid in self._each_ms or not thread.cpu_ms:
+            if tid in self._each_ms or tid in self._like or not thread.cpu_ms:
                 continue
             name = self._names[tid]
             self._unsampled(tid, name, vm_frame(name) if is_of_vm(name) else NOT_SAMPLED, thread.cpu_ms)
@@ -277,6 +283,28 @@ def certain(shares: Sequence[Share]) -> int:
     return len(shares)
 
 
+def unsampled_alike(profile: CpuProfile, sampled: Mapping[int, int]) -> frozenset[int]:
+    """Threads with CPU time and no sample, of pools of which other threads have samples, by TID."""
+    pools = {pool_of(full_name(profile.threads[tid].name)) for tid in sampled if tid in profile.threads}
+    return frozenset(
+        tid
+        for tid, thread in profile.threads.items()
+        if thread.cpu_ms and tid not in sampled and pool_of(full_name(thread.name)) in pools
+    )
+
+
+def _factors(profile: CpuProfile, sampled: Mapping[int, int], alike: frozenset[int]) -> dict[int, float]:
+    """By how much the samples of each thread count for more, so that they explain the others of its pool too."""
+    threads = profile.threads
+    sums: dict[str, list[float]] = {}
+    for tid in (*(tid for tid in sampled if tid in threads), *alike):
+        both = sums.setdefault(pool_of(full_name(threads[tid].name)), [0.0, 0.0])
+        both[tid in alike] += threads[tid].cpu_ms or 1000 * sampled.get(tid, 0) / profile.hz
+    factors = {pool: (own + others) / own for pool, (own, others) in sums.items() if others and own}
+    named = ((tid, pool_of(full_name(threads[tid].name))) for tid in sampled if tid in threads)
+    return {tid: factors[pool] for tid, pool in named if pool in factors}
+
+
 def explained_ms(profile: CpuProfile) -> float | None:
     """CPU time that samples with a stack explain, in ms; None where the CPU time is unknown."""
     if profile.cpu_ms is None:
@@ -286,7 +314,7 @@ def explained_ms(profile: CpuProfile) -> float | None:
     for key, count in profile.stacks.items():
         every[key.tid] += count
         with_frames[key.tid] += count if key.frames else 0
-    spent = 0.0
+    spent = sum(profile.threads[tid].cpu_ms or 0.0 for tid in unsampled_alike(profile, every))
     for tid, count in every.items():
         thread = profile.threads.get(tid)
         cpu_ms = thread.cpu_ms if thread is not None and thread.cpu_ms else 1000 * count / profile.hz

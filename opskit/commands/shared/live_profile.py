@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from opskit.collect.jpmp.collect import Facts, Request, Sampler, collect, read_before
 from opskit.commands.shared.profile_options import asks_for_dumps
 from opskit.commands.shared.profile_request import what_to_sample
-from opskit.errors import NotAJvm, NotPermitted, NotSupported, UsageError
+from opskit.errors import NotAJvm, NotPermitted, NotSupported, OpskitError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from opskit.host import Host
 
 _DEFAULT_HZ = 99.0
+_NO_JAVA = "Java frames are missing"
 
 
 def gatherer(
@@ -65,6 +67,10 @@ def _profile(host: Host, ask: Request, given: Mapping[str, Any], seconds: float,
             return _dumps(host, ask, given, progress)._replace(fallback=str(error))
         except NotAJvm:
             raise error from None
+    blind = next((each for each in taken.missing if each.startswith(_NO_JAVA)), None)
+    if sampler == "auto" and blind is not None and taken.ended is None:
+        with suppress(OpskitError):  # then the native frames are all there is
+            return _dumps(host, ask, given, progress)._replace(fallback=blind)
     name: Sampler = "perf-map" if sampler == "perf-map" else "unwind"
     return Facts(cpu=beside.named(taken), before=before, sampler=name, load=beside.measure(), unit=beside.unit)
 

@@ -68,7 +68,7 @@ OPTIONS: Sequence[Callable[[Any], Any]] = (
     show("--depth", type=click.IntRange(min=1), metavar="N", help="Keep the N frames next to the leaf."),
     show("--full-names", is_flag=True, help="Keep full class, lambda and module names."),
     show("--lines", is_flag=True, help="Show the file and line of each frame."),
-    show("-v", "--verbose", is_flag=True, help="Show how the pauses were measured, late samples, the interval."),
+    show("-v", "--verbose", is_flag=True, help="Show how the pauses were measured, late samples, the interval; which perf events were opened."),
     locks("--locks", is_flag=True, help="Show deadlocks, contended locks, their owners and waiters."),
     locks("--synchronizers", is_flag=True, help="With --locks: find owners of java.util.concurrent locks (heap walk)."),
     locks("--yes", is_flag=True, help="With --synchronizers: do not ask for confirmation."),

@@ -68,6 +68,21 @@ def test_cpu_time_without_a_sample_has_a_row():
     )
 
 
+def test_threads_of_a_pool_explain_each_other():
+    """A thread of a pool that no sample met does what the others do: their samples count for it, except where threads are shown."""
+    threads = {
+        1: ("worker-1", 300.0, 0.0),
+        2: ("worker-2", 100.0, 0.0),
+        3: ("worker-3", 20.0, 0.0),
+        4: ("main", 5.0, 0.0),
+    }
+    taken = profile({StackKey(1, None, A): 30, StackKey(2, None, B): 10}, threads)
+    for root in (None, "pool"):
+        assert by_leaf(weigh(taken, Naming(), root)) == {"a.A.run": 315.0, "b.B.run": 105.0, NOT_SAMPLED: 5.0}
+    assert by_leaf(weigh(taken, Naming(), "thread")) == {"a.A.run": 300.0, "b.B.run": 100.0, NOT_SAMPLED: 25.0}
+    assert explained_ms(taken) == pytest.approx(420.0)
+
+
 @given(
     st.lists(st.tuples(st.integers(1, 4), st.booleans(), st.integers(1, 50)), max_size=8),
     st.lists(st.floats(0.5, 1e6), min_size=4, max_size=4),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 
 import jsonschema
 import pytest
-from cpuprofiles import SEARCH, facts, profile, shop
+from cpuprofiles import SEARCH, facts, java, profile, shop, stack
 from schemafiles import schema_of
 
 from opskit.analysis.jpmp.judge import Weighing, judge
@@ -39,7 +40,7 @@ def report(found=None, format_="table", how=None, **view):
 def shown(format_, found=None, how=None, **view):
     made = report(found, format_, how, **view)
     if format_ == "table":
-        return table.render(made, 80, 24) if view.get("terminal") else table.render(made)
+        return table.render(made, 80, None if "top" in view else 24) if view.get("terminal") else table.render(made)
     if format_ == "text":
         return "".join(f"{line}\n" for line in [*made.text(), *made.footer])
     if format_ in ("json", "markdown"):
@@ -77,6 +78,14 @@ def test_lines_names_and_roots():
     assert ",thread_native_entry,virtual thread #41,ForkJoinPool-1-worker-1\n" in out
 
 
+def test_the_table_names_the_threads_of_a_stack():
+    """With --by-thread the thread itself, which is then no frame; a virtual one in its carrier."""
+    out = shown("table", how=Weighing(root="thread", by="cpu_ms"), terminal=True, top=0)
+    assert re.search(r"samples  http-exec-1\n  org\.h2\.mvstore\.Page\.search\n", out)
+    assert "samples  virtual thread #41 in ForkJoinPool-1-worker-1\n  j.lang.System.nanoTime\n" in out
+    assert "\n  http-exec-1\n" not in out
+
+
 def test_rows_with_few_samples_are_not_ranked():
     """With nine samples no method is named; the table has no row for them, text has all."""
     taken = profile({StackKey(1, None, SEARCH): 9}, {1: ("t-1", 90.0, 0.0)})
@@ -101,6 +110,14 @@ def test_methods_that_may_change_places_are_named_together():
     assert "± is a 95 % interval: the first methods may change places" in out
 
 
+def test_callers_are_those_that_the_user_knows():
+    """Neither generated methods nor those of the JDK, where there are others; of a chain the one nearest to the leaf."""
+    frames = stack(java("com.example.shop.Main.run"), java("com.example.shop.Main$$Lambda.run"), java("java.util.Map.get"),
+                   java("com.example.shop.Cart.sum"), java("java.util.Map.all"), java("java.lang.Math.exp"))  # fmt: skip
+    taken = profile({StackKey(1, None, frames): 60, StackKey(1, None, frames[1:]): 40}, {1: ("t-1", 1000.0, 0.0)})
+    assert "\nwith callees: Cart.sum 100.0 % ± 1.8\n" in shown("table", facts(taken))
+
+
 def test_a_process_without_cpu_time():
     """The verdict says so; a picture of nothing is an error elsewhere."""
     out = shown("table", facts(profile({}, {1: ("main", 0.0, 0.0)})))
@@ -109,8 +126,6 @@ def test_a_process_without_cpu_time():
 
 def test_options_that_leave_nothing():
     """They are named."""
-    import re
-
     how = Weighing(selection=Selection(include=(re.compile("Nothing"),)), by="cpu_ms")
     assert "is left by --state, --include and --exclude" in shown("table", how=how)
 
@@ -123,6 +138,16 @@ def test_what_is_missing_is_said():
     assert "the names of 2 libraries" in out
     assert "6 stacks (1.1 %) are incomplete: 4 no unwind information, 2 changed while read" in out
     assert "\nDebugNonSafepoints is on\n" in shown("table", facts(shop(debug_non_safepoints=True)))
+
+
+def test_details():
+    """-v says which perf events were opened, and how much of each stack was copied."""
+    out = shown("table", facts(shop(stack_bytes=16384)), verbose=True)
+    assert "perf events of every CPU; 16.0 KiB of each stack copied" in out
+    assert "perf events of the threads of the process" in shown(
+        "table", facts(shop(stack_bytes=1, scope="threads")), verbose=True
+    )
+    assert "perf events" not in shown("table", facts(shop(stack_bytes=16384)))
 
 
 def test_a_difference_to_dumps_compares_java_frames():

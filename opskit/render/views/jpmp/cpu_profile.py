@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from opskit.analysis.jpmp import stacks
 from opskit.analysis.jpmp.cpu_samples import FEWEST, explained_ms, ranked
+from opskit.analysis.jpmp.frame_marks import LABEL
 from opskit.analysis.jpmp.frames import short
 from opskit.quantities import listed, plural
 from opskit.records import NamedTuple
@@ -114,10 +116,19 @@ def _folded(selected: Sequence[WeightedStack]) -> list[WeightedStack]:
     return folded(selected)
 
 
+def _split(stack: WeightedStack, how: Weighing) -> tuple[str, tuple[str, ...]]:
+    """Whose stack it is, and its frames without the names of threads: `virtual thread #41 in ForkJoinPool-1-worker-1`."""
+    roots = len(stack.kinds) - len([*takewhile(lambda kind: kind != LABEL, stack.kinds)])
+    if how.root is None or not 0 < roots < len(stack.frames) or how.selection.depth is not None:
+        return whose(stack), stack.frames
+    return " in ".join(stack.frames[-roots:]), stack.frames[:-roots]
+
+
 def _stack_columns(taken: CpuProfile, how: Weighing, profile: Profile) -> list[Field[WeightedStack]]:
     def frames(stack: WeightedStack) -> tuple[str, ...]:
-        shown = stack.frames if how.naming.full else tuple(map(short, stack.frames))
-        return (f"{whose(stack)}:", *shown)
+        threads, named = _split(stack, how)
+        shown = named if how.naming.full else tuple(map(short, named))
+        return (f"{threads}:", *shown)
 
     def part(stack: WeightedStack) -> str:
         return share_words(of_whole(stack.cpu_ms or 0.0, profile, taken))
@@ -136,9 +147,10 @@ def _listing(taken: CpuProfile, how: Weighing, profile: Profile, view: View) -> 
 
     def lines(stack: WeightedStack, detail: int, _: int | None) -> list[str]:
         used = f"{stack.cpu_ms or 0.0:,.0f} ms ({share_words(of_whole(stack.cpu_ms or 0.0, profile, taken))})"
-        head = "  ".join(filter(None, (f"{used}, {plural(stack.samples, 'sample')}", whose(stack))))
-        shown = [*(stack.frames if how.naming.full else map(short, stack.frames))]
-        return [head, *(f"  {frame}" for frame in (shown if whole else chosen(stack.frames, shown, detail)))]
+        threads, frames = _split(stack, how)
+        head = "  ".join(filter(None, (f"{used}, {plural(stack.samples, 'sample')}", threads)))
+        shown = [*(frames if how.naming.full else map(short, frames))]
+        return [head, *(f"  {frame}" for frame in (shown if whole else chosen(frames, shown, detail)))]
 
     return Listing(lines, MOST_FRAMES, LEAST_ROWS)
 

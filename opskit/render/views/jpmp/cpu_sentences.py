@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.analysis.jpmp.cpu_samples import FEWEST, Share, certain, explained_ms, ranked, share
+from opskit.analysis.jpmp.frame_kinds import kind_of
 from opskit.analysis.jpmp.frame_marks import JAVA_KINDS
 from opskit.analysis.jpmp.frames import short
 from opskit.analysis.jpmp.libraries import is_application, is_jdk, method_name
-from opskit.quantities import agreeing, duration, listed, percent, plural
+from opskit.quantities import agreeing, duration, listed, percent, plural, size
 from opskit.render.views.jpmp import sentences
 
 if TYPE_CHECKING:
@@ -65,17 +66,18 @@ def verdict(taken: CpuProfile, profile: Profile) -> Iterator[str]:
         yield f"{line}; {', '.join(alike)} may use more" if alike else line
     elif rest:
         yield f"no method has {FEWEST} samples itself, so none is named as the hottest: {_FOR_BETTER}"
-    callers = _best_known(callers_of(found, profile))
+    callers = _best_known(found, profile)
     if callers:
         parts = (share_words(of_whole(each.total_ms, profile, taken)) for each in callers)
         named = (f"{_simple(each)} {part}" for each, part in zip(callers, parts))
         yield f"with callees: {', '.join(named)}"
 
 
-def _best_known(callers: Sequence[Method]) -> list[Method]:
-    """Those of the application, then those of libraries; of the JDK if there are no others: a few, most CPU time first."""
-    outside = [method for method in callers if not is_jdk(method.name)] or callers
-    first = sorted(outside, key=lambda method: not is_application(method.name))
+def _best_known(found: Sequence[Method], profile: Profile) -> list[Method]:
+    """Callers outside of the JDK if there are any, first those of the application: a few, most CPU time first."""
+    outside = [method for method in found if not is_jdk(method.name) and kind_of(method.name) != "generated"]
+    callers = callers_of(outside, profile) or callers_of(found, profile)
+    first = sorted(callers, key=lambda method: not is_application(method.name))
     return sorted(first[:_CALLERS], key=callers.index)
 
 
@@ -102,9 +104,12 @@ def callers_of(found: Sequence[Method], profile: Profile) -> list[Method]:
     return chosen
 
 
-def footer(facts: Facts, taken: CpuProfile, profile: Profile, how: Weighing) -> Iterator[str]:
+def footer(facts: Facts, taken: CpuProfile, profile: Profile, how: Weighing, *, verbose: bool = False) -> Iterator[str]:
     """How it was sampled, what the samples leave out, how sure the rows are."""
     yield from _sampled(facts, taken)
+    if verbose and taken.stack_bytes:
+        events = "every CPU" if taken.scope == "cpus" else "the threads of the process"
+        yield f"perf events of {events}; {size(taken.stack_bytes)} of each stack copied"
     incomplete = {end: count for end, count in taken.ends.items() if end != "root" and count}
     if incomplete and taken.samples:
         number = sum(incomplete.values())

@@ -134,7 +134,7 @@ def _taken(facts: Facts, how: Weighing, profile: Profile, view: View) -> list[st
     if facts.cpu is not None:
         from opskit.render.views.jpmp import cpu_sentences
 
-        return [*cpu_sentences.footer(facts, facts.cpu, profile, how)]
+        return [*cpu_sentences.footer(facts, facts.cpu, profile, how, verbose=view.verbose)]
     if not facts.dumps:
         return []
     by = sentences.by_dumps(facts, how.by, wall=view.wall)

@@ -35,6 +35,13 @@ def agent(compiler, place, result="0", before=""):
     return read_library(str(path))
 
 
+LOADING = """
+#include <dlfcn.h>
+#include <stdio.h>
+int main(int count, char **words) { puts(dlopen(words[1], RTLD_NOW) ? "loaded" : dlerror()); return 0; }
+"""
+
+
 @pytest.fixture
 def musl_process(tmp_path):
     if not shutil.which("musl-gcc"):
@@ -115,6 +122,14 @@ def test_a_library_for_glibc_in_musl(tmp_path, musl_process):
     needs = agent("gcc", tmp_path, "gnu_get_libc_version() != 0", "const char *gnu_get_libc_version(void);\n")
     with pytest.raises(NotSupported, match=r"built for glibc, and .*runs with musl .*lacks gnu_get_libc_version"):
         check_fits(fs, target(musl_process), needs)
+    loader = tmp_path / "loading"
+    subprocess.run(["musl-gcc", "-o", loader, "-x", "c", "-"], input=LOADING, text=True, check=True)
+    said = [
+        subprocess.run([loader, path], capture_output=True, text=True, check=True).stdout
+        for path in (asyncprofiler.library(), needs.path)
+    ]  # musl itself agrees
+    assert said[0] == "loaded\n"
+    assert "gnu_get_libc_version: symbol not found" in said[1]
 
 
 def test_a_library_that_needs_a_newer_glibc(tmp_path):

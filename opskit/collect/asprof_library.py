@@ -189,11 +189,12 @@ class Mapped(NamedTuple):
 def mapped_libraries(fs: ProcFS, pid: int) -> list[Mapped]:
     """The async-profilers that a process has loaded, each by its path in the process's mount namespace."""
     found: dict[str, Mapped] = {}
+    root = optional(fs.link, pid, "root", default=b"/").decode("utf-8", "surrogateescape").rstrip("/")  # of a chroot
     for line in fs.maybe(str.splitlines, pid, "maps", default=[]):
         match = _MAPPING.fullmatch(line)
         if match:
             begin, end = (hexadecimal(match[number]) or 0 for number in (1, 2))
-            path = match[3]
+            path = match[3].removeprefix(root) if match[3].startswith(f"{root}/") else match[3]
             known = found.get(path) or Mapped(path, bool(match[4]), begin, 0)
             found[path] = known._replace(size_bytes=known.size_bytes + end - begin)
     return list(found.values())

@@ -25,7 +25,7 @@ from opskit.errors import AttachError, NoSuchProcess, NotSupported, OpskitError
 from opskit.interrupts import Guard, Interruptible
 from opskit.jvm.attach.client import AttachClient
 from opskit.jvm.attach.listener import as_user
-from opskit.jvm.attach.target import has_listener
+from opskit.jvm.attach.target import has_listener, names_threads
 from opskit.jvm.attach.wire import decode
 from opskit.proc.files.maps import parse_maps
 from opskit.proc.files.stat import parse_stat
@@ -54,7 +54,7 @@ _NO_KERNEL: dict[Event, str] = {
     "where the JVM may use perf events",
     "cpu": "no kernel frames: kernel.perf_event_paranoid or a container hides them from the JVM, or it did not enter the kernel",
 }
-_CODE = re.compile(rb"return code: (-?[0-9]{1,10})")
+_CODE = re.compile(rb"(?:return code: |^)(-?[0-9]{1,10})$", re.MULTILINE)  # before JDK 9 the number alone
 _SAID = re.compile(r"\[(WARN|ERROR)\] (.{1,500})")
 Ended = Optional[Literal["interrupted", "exited"]]
 _ALREADY = "already started"
@@ -123,7 +123,7 @@ class _Session:
         self.version: str | None = None
         self.log = self.stacks = self.answer = self.path = ""
         self._asked = self._started = False
-        self._listened = has_listener(host.fs, ask.pid)
+        self._listened = _listens(host, client.target)
         self._threads = ThreadCpu(host.fs, ask.pid, host.clock_ticks)
 
     def prepare(self) -> None:
@@ -322,6 +322,14 @@ class _Session:
         return (
             (stays,) if self._listened else (stays, "the attach listener of the JVM, which this run started, stays too")
         )
+
+
+def _listens(host: Host, target: AttachTarget) -> bool:
+    """Whether its attach listener runs: by the thread's name, before JDK 9 by its socket."""
+    if names_threads(target.java_major):
+        return has_listener(host.fs, target.pid)
+    tmp = optional(host.fs.inside, target.pid, PLACES[0])
+    return tmp is not None and optional(host.fs.file_id_at, f"{tmp}/{target.socket_name}") is not None
 
 
 class _Moment(NamedTuple):

@@ -36,15 +36,21 @@ _OLDEST_JDK = 8
 _MAPPING = re.compile(
     r"([0-9a-f]{1,16})-([0-9a-f]{1,16}) \S+ \S+ \S+ \S+ *(/.*/libasync-?[pP]rofiler[^/]*\.so)( \(deleted\))?"
 )
+_VERSION = re.compile(rb"(?<=\0)[0-9]{1,2}\.[0-9]{1,2}(?:\.[0-9]{1,3})?(?=\0)")
+_NEWEST_JDKS = (([4, 5], 27), ([4, 1], 26), ([4, 0], 25), ([3, 0], 22), ([2, 0], 20))
 _COMPARED_BYTES = 1 << 16
 
 
 class Library(NamedTuple):
-    """A library that was read and is an async-profiler for this kind of machine. `has_ctimer`: it can sample by timers of threads."""
+    """A library that was read and is an async-profiler for this kind of machine.
+
+    `has_ctimer`: it can sample by timers of threads. `version`: None where it does not name exactly one.
+    """
 
     path: str
     data: bytes
     has_ctimer: bool
+    version: str | None = None
 
     @property
     def name(self) -> str:
@@ -118,13 +124,28 @@ def read_library(path: str) -> Library:
         or not symbols(image, defined=True) & {b"Agent_OnAttach"}
     ):
         raise BadInput(path, "is not async-profiler's library: it has no Agent_OnAttach, or does not name itself")
-    return Library(path, data, b"ctimer\0" in data)
+    versions = set(_VERSION.findall(data))
+    return Library(path, data, b"ctimer\0" in data, versions.pop().decode() if len(versions) == 1 else None)
+
+
+def newest_jdk(version: str | None) -> int | None:
+    """The newest JDK that a version was made for, by its CHANGELOG.md; None: unknown, or newer than that list."""
+    numbers = [int(part) for part in version.split(".")[:2]] if version else []  # a number: matched by _VERSION
+    if not numbers or numbers > _NEWEST_JDKS[0][0]:
+        return None
+    return next((jdk for first, jdk in _NEWEST_JDKS if numbers >= first), _NEWEST_JDKS[-1][1])
 
 
 def check_fits(fs: ProcFS, target: AttachTarget, library: Library) -> None:
     """Raise NotSupported or AttachError where the JVM cannot load the library, or refuses to."""
     if target.java_major is not None and target.java_major < _OLDEST_JDK:
         raise NotSupported(f"{target.who} is JDK {target.java_major}: async-profiler needs JDK {_OLDEST_JDK} or later")
+    newest = newest_jdk(library.version)
+    if newest is not None and (target.java_major or 0) > newest:
+        raise NotSupported(
+            f"{target.who} is JDK {target.java_major}, and async-profiler {library.version} ({library.path}) was made for JDK {newest} "
+            "and earlier: it could crash the JVM; use a newer async-profiler, or --sampler unwind"
+        )
     if is_disabled(fs, target.jvm):
         raise AttachError("disabled", target.who)
     if last_flag(*command_words(fs, target.pid), "EnableDynamicAgentLoading") == "-XX:-EnableDynamicAgentLoading":
@@ -189,11 +210,12 @@ class Mapped(NamedTuple):
 def mapped_libraries(fs: ProcFS, pid: int) -> list[Mapped]:
     """The async-profilers that a process has loaded, each by its path in the process's mount namespace."""
     found: dict[str, Mapped] = {}
+    root = optional(fs.link, pid, "root", default=b"/").decode("utf-8", "surrogateescape").rstrip("/")  # of a chroot
     for line in fs.maybe(str.splitlines, pid, "maps", default=[]):
         match = _MAPPING.fullmatch(line)
         if match:
             begin, end = (hexadecimal(match[number]) or 0 for number in (1, 2))
-            path = match[3]
+            path = match[3].removeprefix(root) if match[3].startswith(f"{root}/") else match[3]
             known = found.get(path) or Mapped(path, bool(match[4]), begin, 0)
             found[path] = known._replace(size_bytes=known.size_bytes + end - begin)
     return list(found.values())

@@ -283,3 +283,11 @@ def test_a_link_with_a_leftovers_name_is_not_followed(workload, tmp_path):
         assert (tmp_path / "kept").exists()
     finally:
         planted.unlink()
+
+
+@pytest.mark.parametrize(
+    ("reply", "code"), [(b"0\n", b"0"), (b"return code: 0\n", b"0"), (b"return code: 200\n", b"200")]
+)
+def test_the_replies_of_jdk_8_and_later(reply, code):
+    """Before JDK 9 the number alone."""
+    assert asprof._CODE.search(reply)[1] == code

@@ -10,7 +10,7 @@ import sys
 import asyncprofiler
 import pytest
 
-from opskit.collect.asprof_library import check_fits, find_library, is_same, mapped_libraries, read_library
+from opskit.collect.asprof_library import check_fits, find_library, is_same, mapped_libraries, newest_jdk, read_library
 from opskit.errors import BadInput, NotSupported, UsageError
 from opskit.jvm.attach.target import AttachTarget
 from opskit.jvm.discover import HOTSPOT, Jvm
@@ -33,6 +33,13 @@ def agent(compiler, place, result="0", before=""):
     command = [compiler, "-shared", "-fPIC", "-o", path, "-x", "c", "-"]
     subprocess.run(command, input=before + AGENT % result, text=True, check=True)
     return read_library(str(path))
+
+
+LOADING = """
+#include <dlfcn.h>
+#include <stdio.h>
+int main(int count, char **words) { puts(dlopen(words[1], RTLD_NOW) ? "loaded" : dlerror()); return 0; }
+"""
 
 
 @pytest.fixture
@@ -115,6 +122,14 @@ def test_a_library_for_glibc_in_musl(tmp_path, musl_process):
     needs = agent("gcc", tmp_path, "gnu_get_libc_version() != 0", "const char *gnu_get_libc_version(void);\n")
     with pytest.raises(NotSupported, match=r"built for glibc, and .*runs with musl .*lacks gnu_get_libc_version"):
         check_fits(fs, target(musl_process), needs)
+    loader = tmp_path / "loading"
+    subprocess.run(["musl-gcc", "-o", loader, "-x", "c", "-"], input=LOADING, text=True, check=True)
+    said = [
+        subprocess.run([loader, path], capture_output=True, text=True, check=True).stdout
+        for path in (asyncprofiler.library(), needs.path)
+    ]  # musl itself agrees
+    assert said[0] == "loaded\n"
+    assert "gnu_get_libc_version: symbol not found" in said[1]
 
 
 def test_a_library_that_needs_a_newer_glibc(tmp_path):
@@ -139,6 +154,24 @@ def test_a_jvm_that_is_too_old():
     """JDK 7 and earlier."""
     with pytest.raises(NotSupported, match="JDK 7: async-profiler needs JDK 8"):
         check_fits(ProcFS(), target(os.getpid())._replace(java_major=7), read_library(asyncprofiler.library()))
+
+
+@pytest.mark.parametrize(
+    ("version", "newest"),
+    [("4.5", 27), ("4.4", 26), ("4.2.1", 26), ("4.0", 25), ("3.0", 22), ("2.9", 20), ("1.8.4", 20), ("4.6", None), ("10.0", None), (None, None)],
+)  # fmt: skip
+def test_the_newest_jdk_of_a_version(version, newest):
+    """By its own list of changes; none for versions that are newer than this one."""
+    assert newest_jdk(version) == newest
+
+
+def test_a_jvm_that_is_too_new():
+    """An older profiler reads structures of the JVM that have changed since."""
+    library = read_library(asprof := asyncprofiler.library())
+    assert library.version == "4.0"
+    check_fits(ProcFS(), target(os.getpid())._replace(java_major=25), library)
+    with pytest.raises(NotSupported, match=f"is JDK 26, and async-profiler 4.0 .{asprof}. was made for JDK 25"):
+        check_fits(ProcFS(), target(os.getpid())._replace(java_major=26), library)
 
 
 def test_which_are_mapped(tmp_path, spawn):

@@ -39,11 +39,12 @@ UNSHARED = (
     "--kill-child",
 )
 
-pytestmark = pytest.mark.usefixtures("root_only")
+# On one worker with the other tests that set or depend on kernel.perf_event_paranoid.
+pytestmark = [pytest.mark.usefixtures("root_only"), pytest.mark.xdist_group("kernel")]
 
 
 @pytest.fixture(scope="module")
-def app():
+def jvm():
     """A JVM of another user that burns CPU time."""
     running = jvms.start("burn=4:2", version=21, user=APP, group=APP)
     yield running
@@ -53,8 +54,8 @@ def app():
 @pytest.fixture
 def paranoid():
     """Set kernel.perf_event_paranoid; it is restored."""
-    if not os.environ.get("OPSKIT_TEST_HOST"):
-        pytest.skip("changes the machine: set OPSKIT_TEST_HOST=1")
+    if os.environ.get("OPSKIT_TEST_HOST") != "1":
+        pytest.skip("changes the host: set OPSKIT_TEST_HOST=1")
     before = PARANOID.read_text()
     yield lambda level: PARANOID.write_text(f"{level}\n")
     PARANOID.write_text(before)
@@ -83,57 +84,57 @@ def check_works(document, scope):
     assert any("Workload.work" in frame for frame in frames_of(document))
 
 
-def test_root_the_owner_and_capabilities(app, sampled):
+def test_root_the_owner_and_capabilities(jvm, sampled):
     """Root samples CPUs; the owner his threads, without the kernel; CAP_PERFMON CPUs; other users are refused in one line."""
-    check_works(sampled(app.pid), "cpus")
-    owners = sampled(app.pid, uid=APP)
+    check_works(sampled(jvm.pid), "cpus")
+    owners = sampled(jvm.pid, uid=APP)
     check_works(owners, "threads")
     assert not owners["profiler"]["kernel_seen"]
-    check_works(sampled(app.pid, uid=APP, capabilities=["perfmon"]), "cpus")
-    check_works(sampled(app.pid, uid=OTHER, capabilities=["perfmon", "sys_ptrace", "dac_read_search"]), "cpus")
+    check_works(sampled(jvm.pid, uid=APP, capabilities=["perfmon"]), "cpus")
+    check_works(sampled(jvm.pid, uid=OTHER, capabilities=["perfmon", "sys_ptrace", "dac_read_search"]), "cpus")
     for capabilities in ((), ("perfmon",), ("perfmon", "sys_ptrace")):
-        said = sampled(app.pid, uid=OTHER, capabilities=capabilities)
-        assert f"cannot sample {app.pid}: /proc/{app.pid}/mem: permission denied: it runs as another user; " in said
+        said = sampled(jvm.pid, uid=OTHER, capabilities=capabilities)
+        assert f"cannot sample {jvm.pid}: /proc/{jvm.pid}/mem: permission denied: it runs as another user; " in said
         assert "sudo" in said
         assert "security module" not in said
         assert said.count("\n") == 1
 
 
 @pytest.mark.parametrize("level", [-1, 0, 1, 2, 3, 4])
-def test_every_level_of_perf_event_paranoid(app, sampled, paranoid, level):
+def test_every_level_of_perf_event_paranoid(jvm, sampled, paranoid, level):
     """The owner samples his JVM wherever this kernel allows it, with the kernel's frames up to 1; another user never."""
     paranoid(level)
-    owners = sampled(app.pid, uid=APP)
+    owners = sampled(jvm.pid, uid=APP)
     if isinstance(owners, str):  # a kernel of Debian or Ubuntu
         assert level > 2
         assert f"kernel.perf_event_paranoid is {level}" in owners
     else:
         check_works(owners, "cpus" if level < 1 else "threads")
         assert owners["profiler"]["kernel_seen"] == (level < 2)
-    assert "it runs as another user" in sampled(app.pid, uid=OTHER)
-    check_works(sampled(app.pid), "cpus")
+    assert "it runs as another user" in sampled(jvm.pid, uid=OTHER)
+    check_works(sampled(jvm.pid), "cpus")
 
 
 @pytest.mark.parametrize("code", [errno.EPERM, errno.ENOSYS])
-def test_a_seccomp_filter_as_of_a_container(app, sampled, inprocess, code):
+def test_a_seccomp_filter_as_of_a_container(jvm, sampled, inprocess, code):
     """The filter is named with what allows the call; without --sampler the dumps take over, and say why in one line."""
     for rights in ({}, {"uid": APP}):
-        said = sampled(app.pid, forbidden=code, **rights)
+        said = sampled(jvm.pid, forbidden=code, **rights)
         assert "a seccomp filter forbids perf_event_open" in said
         assert "docker run --cap-add PERFMON" in said
         assert "seccomp=unconfined" in said
         assert said.count("\n") == 1
     done = lesser.call(
-        lambda: inprocess("jpmp", app.pid, "3", "0.05", "--on-cpu", "-f", "text"), forbidden=code
+        lambda: inprocess("jpmp", jvm.pid, "3", "0.05", "--on-cpu", "-f", "text"), forbidden=code
     )  # fmt: skip
     assert done.code in (0, 1)
     assert "Workload.work" in done.out
     assert "a seccomp filter forbids perf_event_open" in done.out + done.err
 
 
-def test_root_of_a_container_lacks_two_capabilities(app, sampled):
+def test_root_of_a_container_lacks_two_capabilities(jvm, sampled):
     """With the filter that containers have, one line names all that is needed."""
-    said = sampled(app.pid, capabilities=CONTAINER, forbidden=errno.EPERM)
+    said = sampled(jvm.pid, capabilities=CONTAINER, forbidden=errno.EPERM)
     assert "root lacks CAP_PERFMON and CAP_SYS_PTRACE here" in said
     assert "--cap-add PERFMON --cap-add SYS_PTRACE" in said
     assert said.count("\n") == 1

@@ -37,6 +37,7 @@ _MOST_HEAD_BYTES = 4096
 _SMALLEST_FRAME = 16
 _MOST_PUSHED_BYTES = 128
 _X86_64 = 62  # e_machine
+_FREED = Frame("[freed Java method]", "stub")
 
 
 class Code(NamedTuple):
@@ -146,6 +147,8 @@ class JavaUnwinder:
         return Code(self.index.frames(nmethod, pc, is_leaf=True), blob.frame_bytes, self._step_leaf, state, blob)
 
     def _step_unknown(self, cursor: Cursor, _code: Code) -> bool:
+        if cursor.is_leaf:  # its code was freed since the sample was taken
+            cursor.frames.append(_FREED)
         return cursor.stop("torn")
 
     def _step_continuation(self, cursor: Cursor, _code: Code) -> bool:

@@ -30,6 +30,9 @@ from opskit.proc.kernel.cpu_samples import LARGEST_STACK_BYTES, STACK_BYTES, Cpu
 from opskit.proc.kernel.sample_events import ring_pages
 from opskit.proc.unwind.cursor import PC, R10, R12, R13, R14, R15, RAX, RBP, RBX, REGISTERS, RSP
 
+# On one worker with the other tests that set or depend on perf's sysctls.
+pytestmark = pytest.mark.xdist_group("kernel")
+
 FS = ProcFS()
 # N threads that hash, outside of Python's lock; `+` on standard input starts one more.
 BUSY = """

@@ -131,9 +131,7 @@ def _sampled(facts: Facts, taken: CpuProfile) -> Iterator[str]:
     if facts.asprof is not None:
         of = facts.asprof
         sampler = f"async-profiler{f' {of.version}' if of.version else ''} ({of.event}, loaded from {of.library})"  # type: ignore[assignment]
-    said = [
-        f"sampler {sampler}: {taken.hz:g} Hz for {duration(taken.elapsed_s)}, {plural(taken.samples, 'sample')}, {taken.lost:,} lost",
-    ]
+    said = [f"sampler {sampler}: {_amount(facts, taken)}"]
     known_ms = explained_ms(taken) if facts.counts_cpu else None
     if known_ms is not None and taken.cpu_ms:
         said.append(
@@ -142,6 +140,17 @@ def _sampled(facts: Facts, taken: CpuProfile) -> Iterator[str]:
     yield "; ".join(said)
     if facts.asprof is not None:
         yield from (*facts.asprof.stays, *facts.asprof.notes)
+
+
+def _amount(facts: Facts, taken: CpuProfile) -> str:
+    """What was sampled, in its unit."""
+    took = duration(taken.elapsed_s)
+    unit = "samples" if facts.asprof is None else facts.asprof.unit
+    if unit == "bytes":
+        return f"{size(taken.samples)} allocated in {took}"
+    if unit == "ns":
+        return f"{duration(taken.samples / 1e9)} waited for locks in {took}"
+    return f"{taken.hz:g} Hz for {took}, {plural(taken.samples, 'sample')}, {taken.lost:,} lost"
 
 
 def _sure(taken: CpuProfile, profile: Profile) -> Iterator[str]:

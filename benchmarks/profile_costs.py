@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 VERSION, HZ = 21, 99
-SHORT_S, WARM_UP_S, PAIRS = 3.0, 10, 10
+SHORT_S, WARM_UP_S, PAIRS = 5.0, 10, 10
 
 
 class Spent(NamedTuple):

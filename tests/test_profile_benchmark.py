@@ -56,9 +56,9 @@ def test_shares_of_the_same_program_agree():
         assert found.most == pytest.approx(most)
         assert not found.lead
     assert stacks.shares(theirs, stacks.leaf_method) == {
-        "java.util.HashMap.get": 0.6,
-        "java.io.File.read": 0.3,
-        "[no Java method]": 0.1,
+        "java.util.HashMap.get": 0.48,
+        "java.io.File.read": 0.24,
+        "[no Java method]": 0.08,
     }
     assert stacks.shares(ours, stacks.leaf_frame)["read"] == 0.34
 

@@ -17,7 +17,7 @@ _FAILED = frozenset({"[unknown_Java]", "[not_walkable_Java]", "[unknown]", "[unk
 _PROFILER = re.compile(r"libasyncProfiler|^(CTimer|PerfEvents|Profiler|StackWalker|CpuEngine|AsyncGetCallTrace)\b")
 _THREAD = re.compile(r"\[.* tid=\d+\]")
 _MARK = re.compile(r"_\[([jik01])\]$")
-_HIDDEN = re.compile(r"[./+]0x[0-9a-f]+|(?<=\$\$Lambda)\$\d+")
+_HIDDEN = re.compile(r"[./+](?:0x[0-9a-f]+|\d{5,})(?=[./]|$)|(?<=\$\$Lambda)\$\d+")  # JDK 11 has decimal numbers
 
 
 class Frame(NamedTuple):

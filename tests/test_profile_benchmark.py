@@ -30,6 +30,7 @@ clone3;G1ParScanThreadState::trim_queue 100
     [
         ("java/util/HashMap.get_[j]", "java.util.HashMap.get", "java"),
         ("Shop$$Lambda$14/0x00000008000d1040.run_[1]", "Shop$$Lambda.run", "java"),
+        ("Shop$$Lambda$14.500977346.run_[j]", "Shop$$Lambda.run", "java"),
         ("java/lang/invoke/LambdaForm$MH.0x00007f.invoke_[0]", "java.lang.invoke.LambdaForm$MH.invoke", "java"),
         ("do_syscall_64_[k]", "do_syscall_64", "kernel"),
         ("__pread64", "pread", "native"),

@@ -4,7 +4,11 @@
 
 Needs Maven, javac and the tests' JVMs. Points are differences of shares of all samples, over the methods with 5 % or more in either
 profile. leaf: the Java method that ran or that called the native code that ran; inclusive: all Java methods on the stack; raw: the
-frame that ran, without the kernel's. --floor compares async-profiler with itself, in short windows by turns: what no profiler can be nearer than.
+frame that ran, without the kernel's. chance: what the top row may be off by, with so few samples (95 %). failed: what async-profiler
+could not walk, which may belong to any method. rooted: samples that end at the entry of a thread; expl.: CPU time explained.
+
+async-profiler's event is cpu. Its ctimer samples at the kernel's ticks, and sees too little of threads that run for less than one.
+--floor compares async-profiler with itself, in short windows by turns: what no profiler can be nearer than.
 """
 
 from __future__ import annotations
@@ -28,13 +32,12 @@ from profile_stacks import (
     methods,
     noise,
     parse,
+    parse_baseline,
     shares,
-    without_failed,
 )  # fmt: skip
 
 _WAYS = {"leaf": leaf_method, "inclusive": methods, "raw": leaf_frame}
 _TURNS = 5
-_MEAN = 1.5  # bound of the mean difference in points
 _ROOTED, _EXPLAINED = 0.95, 0.97
 _FLAGS = ("-XX:+UnlockDiagnosticVMOptions",)
 
@@ -66,8 +69,7 @@ def window(pid: int, seconds: float, hz: float, event: str) -> Window:
         done = subprocess.run([*command, "-f", "folded", "--full-names"], capture_output=True, text=True, check=False)
     if done.returncode not in {0, 1}:
         raise RuntimeError(f"{' '.join(command)}: {done.stderr}")
-    theirs, failed = without_failed(parse(recorded.text))
-    return Window(parse(done.stdout), theirs, failed, Footer(done.stderr))
+    return Window(parse(done.stdout), *parse_baseline(recorded.text), Footer(done.stderr))
 
 
 def floor(pid: int, seconds: float, event: str) -> dict[str, Difference]:
@@ -76,7 +78,7 @@ def floor(pid: int, seconds: float, event: str) -> dict[str, Difference]:
     for turn in range(2 * _TURNS):
         with recording(pid, event) as recorded:
             time.sleep(seconds / _TURNS)
-        sides[turn % 2].update(without_failed(parse(recorded.text))[0])
+        sides[turn % 2].update(parse_baseline(recorded.text)[0])
     return differences(*sides)
 
 
@@ -92,11 +94,12 @@ def shown(found: dict[str, Difference], by_chance: float) -> str:
     return f"{top}  " + "  ".join(f"{each.most:5.1f} /{each.mean:5.1f}" for each in found.values())
 
 
-def judged(case: Case, found: dict[str, Difference], by_chance: float) -> bool:
-    """Whether the bounds are kept."""
-    leaf, inclusive = found["leaf"], found["inclusive"]
-    within = leaf.most <= case.leaf and inclusive.most <= case.inclusive
-    return leaf.lead <= by_chance and within and max(leaf.mean, inclusive.mean) <= _MEAN
+def judged(case: Case, seen: Window, found: dict[str, Difference], by_chance: float) -> bool:
+    """Whether the bounds are kept; what async-profiler could not walk may belong to any method."""
+    leaf, inclusive, unknown = found["leaf"], found["inclusive"], 100 * seen.failed
+    within = leaf.most <= case.leaf + unknown and inclusive.most <= case.inclusive + unknown
+    within = within and max(leaf.mean, inclusive.mean) <= case.mean + unknown and leaf.lead <= by_chance
+    return within and seen.footer.rooted >= _ROOTED and seen.footer.explained >= _EXPLAINED
 
 
 def options_of(how: argparse.Namespace) -> tuple[str, ...]:
@@ -118,7 +121,7 @@ def run(name: str, version: int, how: argparse.Namespace) -> bool:
     footer = seen.footer
     samples = min(sum(seen.theirs.values()), footer.samples)
     by_chance = noise(shares(seen.theirs, leaf_method), samples)
-    kept = judged(case, found, by_chance) and footer.rooted >= _ROOTED and footer.explained >= _EXPLAINED
+    kept = judged(case, seen, found, by_chance)
     print(
         f"{name:<14} {version:>3}  {shown(found, by_chance)}  {by_chance:5.1f}  {100 * seen.failed:5.1f}  {footer.samples:>7,}"
         f"  {100 * footer.rooted:5.1f} {100 * footer.explained:6.1f}  {footer.lost:>4}"
@@ -140,7 +143,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=20, help="length of a window (20)")
     parser.add_argument("--warmup", type=float, default=20, help="seconds before the window (20)")
     parser.add_argument("--hz", type=float, default=199, help="opskit's samples a second and CPU (199)")
-    parser.add_argument("--event", default="ctimer", choices=("ctimer", "cpu"), help="async-profiler's event (ctimer)")
+    parser.add_argument("--event", default="cpu", choices=("cpu", "ctimer"), help="async-profiler's event (cpu)")
     parser.add_argument("--no-debug", action="store_true", help="run without -XX:+DebugNonSafepoints")
     parser.add_argument("--floor", action="store_true", help="compare async-profiler with itself")
     parser.add_argument("--verbose", action="store_true", help="print the largest differences of every run")

@@ -17,7 +17,7 @@ _FAILED = frozenset({"[unknown_Java]", "[not_walkable_Java]", "[unknown]", "[unk
 _PROFILER = re.compile(r"libasyncProfiler|^(CTimer|PerfEvents|Profiler|StackWalker|CpuEngine|AsyncGetCallTrace)\b")
 _THREAD = re.compile(r"\[.* tid=\d+\]")
 _MARK = re.compile(r"_\[([jik01])\]$")
-_HIDDEN = re.compile(r"[./+]0x[0-9a-f]+|(?<=\$\$Lambda)\$\d+")
+_HIDDEN = re.compile(r"[./+](?:0x[0-9a-f]+|\d{5,})(?=[./]|$)|(?<=\$\$Lambda)\$\d+")  # JDK 11 has decimal numbers
 
 
 class Frame(NamedTuple):
@@ -67,6 +67,8 @@ def function(name: str) -> str:
     """A C or C++ function as both write it: `void A<B<C> >::d(int)` is `A::d`, `__GI_write` is `write`."""
     if name.startswith("["):
         return name
+    if name.startswith("__vdso_"):
+        return "[vdso]"
     depth, kept = 0, []
     for letter in re.sub(r"operator[<>()=-]+", "operator", name.split("@")[0]):
         if letter in "<(":
@@ -77,13 +79,15 @@ def function(name: str) -> str:
             kept.append(letter)
     plain = "".join(kept).strip()
     plain = plain if plain.endswith((" stub", "stubs")) else plain.removesuffix(" const").rpartition(" ")[2]
-    return re.sub(r"^_*(?:GI_+)?(?:libc_)?", "", plain) or name
+    return re.sub(r"^_*(?:GI_+)?(?:libc_)?|(?<=[a-z])64$", "", plain) or name  # pread and __pread64 are one function
 
 
-def without_failed(profile: Profile) -> tuple[Profile, float]:
-    """The stacks that were walked, and the share of the others."""
-    kept = Counter({stack: weight for stack, weight in profile.items() if not any(f.name in _FAILED for f in stack)})
-    return kept, 1 - sum(kept.values()) / (sum(profile.values()) or 1)
+def parse_baseline(text: str) -> tuple[Profile, float]:
+    """The stacks of async-profiler, and the share that it could not walk: those count as stacks without frames."""
+    profile: Profile[tuple[Frame, ...]] = Counter()
+    for stack, weight in parse(text).items():
+        profile[() if any(each.name in _FAILED for each in stack) else stack] += weight
+    return profile, profile[()] / (sum(profile.values()) or 1)
 
 
 def leaf_method(stack: tuple[Frame, ...]) -> set[str]:
@@ -92,7 +96,7 @@ def leaf_method(stack: tuple[Frame, ...]) -> set[str]:
 
 
 def leaf_frame(stack: tuple[Frame, ...]) -> set[str]:
-    """The frame that ran, or that called the kernel, whose frames async-profiler's ctimer does not have."""
+    """The frame that ran, or that called the kernel, whose frames not all of async-profiler's events have."""
     return {next((each.name for each in reversed(stack) if not each.is_kernel), NO_JAVA)}
 
 
@@ -102,10 +106,10 @@ def methods(stack: tuple[Frame, ...]) -> set[str]:
 
 
 def shares(profile: Profile, of: Callable[[tuple[Frame, ...]], Iterable[str]]) -> dict[str, float]:
-    """Of each name its share of all samples."""
+    """Of each name its share of all samples; a stack without frames has no name."""
     found: Counter[str] = Counter()
     for stack, weight in profile.items():
-        for name in of(stack):
+        for name in of(stack) if stack else ():
             found[name] += weight
     total = sum(profile.values()) or 1
     return {name: weight / total for name, weight in found.items()}

@@ -26,16 +26,19 @@ def walk(
     cursor = Cursor(registers, stack)
     frames = cursor.frames
     frames += kernel
+    pc, sp = cursor.registers[PC], cursor.registers[RSP]
     while True:
-        pc, sp = cursor.registers[PC], cursor.registers[RSP]
-        owner = next((each for each in unwinders if pc is not None and each.owns(pc)), None)
-        if owner is None:
+        for owner in unwinders:
+            if pc is not None and owner.owns(pc):
+                break
+        else:
             cursor.stop("rule")
             break
         if not owner.step(cursor):
             break
-        above = cursor.registers[RSP]
-        if above is None or sp is None or above < sp or (above == sp and cursor.registers[PC] == pc):
+        below, before = sp, pc
+        pc, sp = cursor.registers[PC], cursor.registers[RSP]
+        if sp is None or below is None or sp < below or (sp == below and pc == before):
             cursor.stop("torn")
             break
         cursor.is_leaf = False

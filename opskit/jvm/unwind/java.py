@@ -144,7 +144,10 @@ class JavaUnwinder:
         head = self.memory.read(blob.begin, complete + 16) if offset < complete else b""
         around = self.memory.read(pc - 1, 1 + EPILOGUE_BYTES)
         state = frame_state(head, around, offset, blob.frame_bytes, complete)
-        return Code(self.index.frames(nmethod, pc, is_leaf=True), blob.frame_bytes, self._step_leaf, state, blob)
+        frames = self.index.frames(nmethod, pc, is_leaf=True)
+        if state != "built" and blob.frame_bytes >= _SMALLEST_FRAME:
+            frames = frames[-1:]  # the entry and the exit belong to no inlined method, whatever the next PcDesc says
+        return Code(frames, blob.frame_bytes, self._step_leaf, state, blob)
 
     def _step_unknown(self, cursor: Cursor, _code: Code) -> bool:
         if cursor.is_leaf:  # its code was freed since the sample was taken

@@ -11,6 +11,7 @@ import jvms
 import pytest
 
 from opskit.errors import NotSupported
+from opskit.host import scheduled_first
 from opskit.jvm.attach.client import AttachClient
 from opskit.jvm.unwind.java import java_unwinder
 from opskit.proc.fs import ProcFS
@@ -63,7 +64,7 @@ class Profiler:
     def run(self, seconds, wanted=(), hz=397):
         """The thread's name and stack of each sample; longer until all wanted threads have a whole stack, on a busy machine."""
         found, start = [], time.monotonic()
-        with CpuSampler(ProcFS(), self.pid, hz, STACK_BYTES) as sampler:
+        with scheduled_first(), CpuSampler(ProcFS(), self.pid, hz, STACK_BYTES) as sampler:
             while (passed := time.monotonic() - start) < 30:
                 names = {name for name, stack in found if stack.end == "root"}
                 if passed >= seconds and names.issuperset(wanted):

@@ -110,7 +110,7 @@ def footer(facts: Facts, taken: CpuProfile, profile: Profile, how: Weighing, *, 
     if verbose and taken.stack_bytes:
         events = "every CPU" if taken.scope == "cpus" else "the threads of the process"
         yield f"perf events of {events}; {size(taken.stack_bytes)} of each stack copied"
-    incomplete = {end: count for end, count in taken.ends.items() if end != "root" and count}
+    incomplete = _incomplete(taken)
     if incomplete and taken.samples:
         number = sum(incomplete.values())
         reasons = ", ".join(
@@ -150,7 +150,12 @@ def _amount(facts: Facts, taken: CpuProfile) -> str:
         return f"{size(taken.samples)} allocated in {took}"
     if unit == "ns":
         return f"{duration(taken.samples / 1e9)} waited for locks in {took}"
-    return f"{taken.hz:g} Hz for {took}, {plural(taken.samples, 'sample')}, {taken.lost:,} lost"
+    whole = "" if any(_incomplete(taken)) else ", 0 incomplete"
+    return f"{taken.hz:g} Hz for {took}, {plural(taken.samples, 'sample')}, {taken.lost:,} lost{whole}"
+
+
+def _incomplete(taken: CpuProfile) -> dict[End, int]:
+    return {end: count for end, count in taken.ends.items() if end != "root" and count}
 
 
 def _sure(taken: CpuProfile, profile: Profile) -> Iterator[str]:

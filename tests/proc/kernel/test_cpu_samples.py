@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import errno
 import hashlib
+import itertools
 import os
 import resource
 import signal
@@ -434,16 +435,17 @@ def test_rings_fit_into_the_memory_that_users_may_lock(as_user):
     assert pause_s < 0.2
 
 
-def above_open_fds(room):
-    """A limit of open files that leaves so much room; a worker of the test run may have many open."""
-    return max(map(int, os.listdir("/proc/self/fd"))) + 1 + room
+def limit_with_free_fds(free):
+    """A limit of open files below which so many are free; a worker of the test run may have many open."""
+    opened = {int(name) for name in os.listdir("/proc/self/fd")}
+    return next(itertools.islice((fd for fd in itertools.count() if fd not in opened), free, None))
 
 
 def test_too_few_fds_are_an_error(as_user):
     """EMFILE, after the soft limit was raised as far as it goes; every fd is closed again."""
 
     def work(pid):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (above_open_fds(20),) * 2)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit_with_free_fds(20),) * 2)
         before = len(os.listdir("/proc/self/fd"))
         with pytest.raises(OSError, match="Too many open files") as raised:
             CpuSampler(FS, pid, 99)
@@ -457,7 +459,7 @@ def test_the_soft_limit_of_files_is_raised_meanwhile(as_user):
 
     def work(pid):
         limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft := above_open_fds(20), limits[1]))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft := limit_with_free_fds(20), limits[1]))
         with CpuSampler(FS, pid, 99) as taking:
             fds = taking.fds
         return fds, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - soft

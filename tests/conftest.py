@@ -45,8 +45,9 @@ GROUPS = {
     "pipes": ("commands/test_pipes", "collect/test_pipes"),
     # Real servers and busy JVMs, which are looked at by their PIDs.
     "servers": ("test_healthy_servers", "commands/test_jpmp_load"),
-    # Dropped caches, negative dentries and tracing instances belong to the whole machine.
+    # Dropped caches, negative dentries, tracing instances and perf's sysctls belong to the whole machine.
     "kernel": (
+        "collect/test_cpu_profile",
         "commands/test_dentry",
         "collect/test_dentry",
         "actions/test_drop",

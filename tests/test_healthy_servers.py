@@ -38,7 +38,8 @@ def test_no_finding(inprocess, server, words):
     done = inprocess(*(server.pid if word == "PID" else word for word in words), "-f", "json")
     crowded = _stalled_s() - before > 0.4 * (time.monotonic() - begun)
     found = json.loads(done.out)["findings"]
-    assert [one for one in found if not (crowded and one["code"] in CROWDED)] == []
+    mine = [one for one in found if (one["code"], one["severity"]) != ("memory-pressure", "note")]  # by other tests
+    assert [one for one in mine if not (crowded and one["code"] in CROWDED)] == []
     assert found or done.code == 0, done.err
     assert os.path.exists(f"/proc/{server.pid}")
 

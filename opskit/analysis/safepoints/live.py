@@ -127,8 +127,10 @@ def _delays(entity: Entity, whole: Interval, waited_s: float, facts: Facts) -> I
         who, own = "tasks of its cgroup", ""
         if facts.pressure_of != "cgroup":
             who, own = "tasks somewhere on the machine", f"; this JVM had {faults or 0:,} major faults meanwhile"
+        # Without a major fault it may be others' pressure alone.
+        spared = facts.pressure_of != "cgroup" and faults == 0
         yield Finding(
-            "memory-pressure", "warning", entity,
+            "memory-pressure", "note" if spared else "warning", entity,
             f"{who} waited for memory {percent(memory_share)} of the time: pages are reclaimed, refaulted or swapped in",
             f"memory pressure, some: {duration(memory_share * elapsed_s)} of {duration(elapsed_s)}{own}",
             "more memory for the cgroup, a smaller heap, no swap for JVMs", command("vmstat", 1), memory_share, elapsed_s,

@@ -49,6 +49,15 @@ def test_each_finding_names_the_process_and_the_closer_look(last, code, severity
     assert found.next or found.fix
 
 
+@pytest.mark.parametrize(("faults", "severity"), [(0, "note"), (3, "warning")])
+def test_pressure_of_the_machine_may_spare_the_jvm(faults, severity):
+    """Without a major fault of the JVM it says nothing about it."""
+    begun = reading(0.0, memory_stalled_s=0.0, major_faults=0)
+    after = begun._replace(at_s=2.0, memory_stalled_s=0.2, major_faults=faults)
+    [found] = judge(facts(begun, after)._replace(pressure_of="host")).findings
+    assert (found.code, found.severity) == ("memory-pressure", severity)
+
+
 def test_no_share_is_above_one():
     """Counters grow at the end of a stop, which may have begun before the interval; TTSP grows before the stop's time."""
     totals = judge(facts(reading(0.0), reading(1.0, 1, 5.0, 6.0))).whole.totals

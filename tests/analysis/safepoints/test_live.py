@@ -54,7 +54,7 @@ def test_pressure_of_the_machine_may_spare_the_jvm(faults, severity):
     """Without a major fault of the JVM it says nothing about it."""
     begun = reading(0.0, memory_stalled_s=0.0, major_faults=0)
     after = begun._replace(at_s=2.0, memory_stalled_s=0.2, major_faults=faults)
-    [found] = judge(facts(begun, after)._replace(pressure_of="host")).findings
+    [found] = judge(facts(begun, after)._replace(pressure_of="machine")).findings
     assert (found.code, found.severity) == ("memory-pressure", severity)
 
 

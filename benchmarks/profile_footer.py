@@ -12,7 +12,7 @@ class Footer:
         """Raise ValueError where the sampler was another one, or said nothing."""
         self.text = text
         sampled = re.search(
-            r"sampler unwind: .* ([\d,]+) samples, ([\d,]+) lost; ([\d.]+) % of the CPU time explained", text
+            r"sampler unwind: .* ([\d,]+) samples, ([\d,]+) lost.*?; ([\d.]+) % of the CPU time explained", text
         )
         if sampled is None:
             raise ValueError(f"no figures of the sampler in {text!r}")

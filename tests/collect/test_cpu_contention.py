@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from opskit.collect.cpu_contention import Contention, read_contention
@@ -27,8 +25,9 @@ def test_how_much_longer_it_takes(contention, stretch):
 def test_the_run_queues_are_looked_at_some_times(spawn):
     """Busy processes are counted, those of the JVM's own process are not."""
     host = Host.at(None, None)
+    idle = spawn("import time\nprint()\ntime.sleep(300)")
     busy = spawn("print()\nwhile True: pass")
-    others = read_contention(host, os.getpid())
+    others = read_contention(host, idle.pid)
     assert others.others >= 0.8
     assert read_contention(host, busy.pid).others <= others.others + 3
     assert others.cpus >= 1

@@ -381,9 +381,8 @@ def test_a_class_that_grows_by_a_known_number(workload, jvm_version, tmp_path, l
     """2000 objects of 24 bytes more between two histograms, on every JVM; their raw text is kept, and gives the same."""
     jvm = workload("retain=500", version=jvm_version)
     kept = tmp_path / "kept"
-    process = start(
-        jvm.pid, "-i", "2s", "--save", kept, "--include", "Retained", "-f", "json", *(["--live"] if live else [])
-    )
+    asked = ["--live", "--yes"] if live else []  # on a crowded machine the pause is expected to be long
+    process = start(jvm.pid, "-i", "2s", "--save", kept, "--include", "Retained", "-f", "json", *asked)
     wait_for(lambda: kept.is_dir() and len(list(kept.iterdir())) == 1, "the first histogram")
     jvm.grow()
     jvm.grow()

@@ -8,6 +8,7 @@ import signal
 import subprocess
 
 import pytest
+from forked import in_child
 from limitcases import refuse_call
 from shells import NOBODY, root_with
 from users import reserved_user
@@ -76,23 +77,6 @@ def sleeper():
     for each in started:
         each.kill()
         each.wait()
-
-
-def in_child(work):
-    """The result of `work()` in a forked child, as text."""
-    receive, send = os.pipe()
-    child = os.fork()
-    if not child:
-        try:
-            os.write(send, str(work()).encode())
-        except BaseException as error:
-            os.write(send, repr(error).encode())
-        os._exit(0)
-    os.close(send)
-    with open(receive) as pipe:
-        text = pipe.read()
-    os.waitpid(child, 0)
-    return text
 
 
 def test_root_may(host, sleeper, root_only):

@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 
 import pytest
+from forked import in_child
 from hypothesis import given
 from hypothesis import strategies as st
 from users import reserved_user
@@ -480,28 +481,19 @@ def test_another_user_may_not(as_user, spawn):
 
 def with_capability(bit, user, work):
     """The text of `work()` as a user with one capability."""
-    receive, send = os.pipe()
-    child = os.fork()
-    if not child:
-        try:
-            libc = ctypes.CDLL(None, use_errno=True)
-            libc.prctl(8, 1, 0, 0, 0)  # PR_SET_KEEPCAPS
-            os.setgroups([])
-            os.setresgid(*[user.pw_gid] * 3)
-            os.setresuid(*[user.pw_uid] * 3)
-            both = 1 << bit & 0xFFFFFFFF, 1 << bit >> 32
-            sets = struct.pack("=6I", both[0], both[0], 0, both[1], both[1], 0)
-            header = struct.pack("=Ii", 0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3
-            failed = libc.capset(header, sets)
-            os.write(send, str(work()).encode() if not failed else b"capset")
-        except BaseException as error:
-            os.write(send, repr(error).encode())
-        os._exit(0)
-    os.close(send)
-    with open(receive) as pipe:
-        text = pipe.read()
-    os.waitpid(child, 0)
-    return text
+
+    def limited():
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.prctl(8, 1, 0, 0, 0)  # PR_SET_KEEPCAPS
+        os.setgroups([])
+        os.setresgid(*[user.pw_gid] * 3)
+        os.setresuid(*[user.pw_uid] * 3)
+        both = 1 << bit & 0xFFFFFFFF, 1 << bit >> 32
+        sets = struct.pack("=6I", both[0], both[0], 0, both[1], both[1], 0)
+        header = struct.pack("=Ii", 0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3
+        return "capset" if libc.capset(header, sets) else work()
+
+    return in_child(limited)
 
 
 def test_cap_perfmon_is_enough_for_events_of_every_cpu(root_only, spawn):

@@ -158,7 +158,7 @@ class _Session:
                     f"another opskit is profiling {who} by async-profiler ({mapped.path}): wait for its end"
                 )
         elif not mapped.deleted:
-            with suppress(AttachError):  # it refuses to tell
+            with suppress(AttachError):  # it refuses to say
                 self.client.execute("load", mapped.path, "true", f"status,file={self.answer}")
             said = decode(self.place.read(_ANSWER, _LARGEST_LOG_BYTES)).strip()
             if "running" in said:

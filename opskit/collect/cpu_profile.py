@@ -47,7 +47,7 @@ class StackKey(NamedTuple):
 
 
 class ThreadOnCpu(NamedTuple):
-    """A thread during the run. `name`: full where the JVM tells; `cpu_ms`, `waited_ms`: by schedstat, None: unknown.
+    """A thread during the run. `name`: full where the JVM has it; `cpu_ms`, `waited_ms`: by schedstat, None: unknown.
 
     They are unknown for a thread that ended during the run, as its schedstat ended with it.
     """

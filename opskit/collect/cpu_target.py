@@ -114,7 +114,7 @@ class CpuTarget:
 
 
 class _Jvm:
-    """What HotSpot's tables tell of one JVM. `threads` None: they do not describe the threads."""
+    """What HotSpot's tables describe of one JVM. `threads` None: they do not describe the threads."""
 
     def __init__(self, fs: ProcFS, pid: int, memory: ProcessMemory) -> None:
         """Raise NotSupported where the tables do not describe the code, OSError without rights."""

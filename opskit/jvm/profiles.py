@@ -28,7 +28,7 @@ class WeightedStack(NamedTuple):
 
     `cpu_ms`: None if not measured. `threads`: how many different ones. `pools`: thread names without their numbers, and the
     number of threads of each. `container`: the executor or scope of virtual threads. `idle`: the threads wait for work.
-    `off_cpu_ms`: time in which its threads did not run. `kinds`: of each frame; empty where the profile does not tell.
+    `off_cpu_ms`: time in which its threads did not run. `kinds`: of each frame; empty where the profile has none.
     """
 
     frames: tuple[str, ...]

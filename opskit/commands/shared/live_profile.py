@@ -67,10 +67,10 @@ def _profile(host: Host, ask: Request, given: Mapping[str, Any], seconds: float,
             return _dumps(host, ask, given, progress)._replace(fallback=str(error))
         except NotAJvm:
             raise error from None
-    blind = next((each for each in taken.missing if each.startswith(_NO_JAVA)), None)
-    if sampler == "auto" and blind is not None and taken.ended is None:
+    lacking = next((each for each in taken.missing if each.startswith(_NO_JAVA)), None)
+    if sampler == "auto" and lacking is not None and taken.ended is None:
         with suppress(OpskitError):  # then the native frames are all there is
-            return _dumps(host, ask, given, progress)._replace(fallback=blind)
+            return _dumps(host, ask, given, progress)._replace(fallback=lacking)
     name: Sampler = "perf-map" if sampler == "perf-map" else "unwind"
     return Facts(cpu=beside.named(taken), before=before, sampler=name, load=beside.measure(), unit=beside.unit)
 

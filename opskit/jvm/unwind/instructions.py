@@ -1,4 +1,4 @@
-"""What x86-64 code tells about its frame at a pc: how far HotSpot's prologue or epilogue got, and what a call calls."""
+"""What x86-64 code shows about its frame at a pc: how far HotSpot's prologue or epilogue got, and what a call calls."""
 
 from __future__ import annotations
 

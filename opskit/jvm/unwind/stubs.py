@@ -81,7 +81,7 @@ class Stubs:
         return self._step_upcall if blob.name.startswith(_UPCALL) and not is_leaf else self._step
 
     def _step(self, cursor: Cursor, code: Code) -> bool:
-        """A stub: with a frame of a known size, with none, with one at rbp, or one whose end only a call of the stub tells."""
+        """A stub: with a frame of a known size, with none, with one at rbp, or one whose end only a call of the stub shows."""
         cursor.frames += code.frames
         sp, leaf = cursor.registers[RSP] or 0, cursor.signalled
         found = self._find_return(cursor, list(self._places(cursor, code.size)), code.blob)
@@ -93,7 +93,7 @@ class Stubs:
         return True
 
     def _step_upcall(self, cursor: Cursor, code: Code) -> bool:
-        """The stub by which native code calls Java (java.lang.foreign): its frame is at rbp. It saves registers where only it knows."""
+        """The stub by which native code calls Java (java.lang.foreign): its frame is at rbp. It saves registers at places that no table has."""
         cursor.frames += code.frames
         registers = cursor.registers
         sp, bp = registers[RSP] or 0, registers[RBP] or 0

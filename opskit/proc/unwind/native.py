@@ -235,7 +235,7 @@ def _simple(frame: Frame, rule: Rule) -> Plan | None:
 
 
 def _in_epilogue(cursor: Cursor, cfa: int, size: int, saved: tuple[tuple[int, int], ...]) -> bool:
-    """As a plan tells, where some registers were already popped: compilers leave their rules, to words below the stack pointer."""
+    """As a plan says, where some registers were already popped: compilers leave their rules, to words below the stack pointer."""
     pc = cursor.word(cfa - 8)
     if pc is None:
         return cursor.stop("dump" if cursor.is_beyond(cfa - 8) else "torn")

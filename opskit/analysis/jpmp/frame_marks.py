@@ -30,8 +30,8 @@ def kinds_by_marks(frames: Sequence[str]) -> tuple[str, ...]:
 
 
 def without_native(frames: Sequence[str], kinds: Sequence[str]) -> tuple[str, ...]:
-    """The Java methods and names of threads, as thread dumps have them; all frames where there is neither."""
-    if not NOT_NATIVE.intersection(kinds):
+    """The Java methods and names of threads; all frames where no method is a Java method."""
+    if not JAVA_KINDS.intersection(kinds):
         return tuple(frames)
     return tuple(name for name, kind in zip(frames, kinds) if kind in NOT_NATIVE)
 

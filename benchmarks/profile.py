@@ -7,7 +7,9 @@ profile. leaf: the Java method that ran or that called the native code that ran;
 frame that ran, without the kernel's. chance: what the top row may be off by, with so few samples (95 %). failed: what async-profiler
 could not walk, which may belong to any method. rooted: samples that end at the entry of a thread; expl.: CPU time explained.
 
-async-profiler's event is cpu. Its ctimer samples at the kernel's ticks, and sees too little of threads that run for less than one.
+async-profiler's event is cpu: a clock of each thread, which sees more of the kernel than there is where threads stop and go often, as
+`perf record -p` does (`perf record -a` does not). kernel: the share of kernel mode by either, and by the kernel's own accounting. itimer
+is one clock for the process, at the kernel's ticks; ctimer has one for each thread, and sees too little of those that run for less.
 --floor compares async-profiler with itself, in short windows by turns: what no profiler can be nearer than.
 """
 
@@ -19,6 +21,7 @@ import sys
 import time
 from typing import NamedTuple
 
+import psutil
 from common import OPSKIT, machine
 from profile_baseline import recording
 from profile_footer import Footer
@@ -43,12 +46,16 @@ _FLAGS = ("-XX:+UnlockDiagnosticVMOptions",)
 
 
 class Window(NamedTuple):
-    """A window in both profilers. `failed`: the share that async-profiler could not walk; `footer`: what opskit says of its own."""
+    """A window in both profilers. `failed`: the share that async-profiler could not walk; `footer`: what opskit says of its own.
+
+    `system`: the share of system time by the kernel's accounting.
+    """
 
     ours: Profile
     theirs: Profile
     failed: float
     footer: Footer
+    system: float
 
 
 def window(pid: int, seconds: float, hz: float, event: str) -> Window:
@@ -66,10 +73,15 @@ def window(pid: int, seconds: float, hz: float, event: str) -> Window:
         f"{seconds:g}s",
     ]
     with recording(pid, event) as recorded:
+        before = psutil.Process(pid).cpu_times()
         done = subprocess.run([*command, "-f", "folded", "--full-names"], capture_output=True, text=True, check=False)
+        after = psutil.Process(pid).cpu_times()
+    user, system = after.user - before.user, after.system - before.system
     if done.returncode not in {0, 1}:
         raise RuntimeError(f"{' '.join(command)}: {done.stderr}")
-    return Window(parse(done.stdout), *parse_baseline(recorded.text), Footer(done.stderr))
+    return Window(
+        parse(done.stdout), *parse_baseline(recorded.text), Footer(done.stderr), system / ((user + system) or 1)
+    )
 
 
 def floor(pid: int, seconds: float, event: str) -> dict[str, Difference]:
@@ -85,6 +97,12 @@ def floor(pid: int, seconds: float, event: str) -> dict[str, Difference]:
 def differences(ours: Profile, theirs: Profile) -> dict[str, Difference]:
     """By leaf, by inclusive share, by raw leaf."""
     return {name: compare(shares(ours, of), shares(theirs, of)) for name, of in _WAYS.items()}
+
+
+def kernel(profile: Profile) -> float:
+    """The percentage of samples in the kernel; 0 where the event does not show its frames."""
+    inside = sum(weight for stack, weight in profile.items() if stack and stack[-1].is_kernel)
+    return 100 * inside / (sum(profile.values()) or 1)
 
 
 def shown(found: dict[str, Difference], by_chance: float) -> str:
@@ -131,6 +149,9 @@ def run(name: str, version: int, how: argparse.Namespace) -> bool:
     if not kept or how.verbose:
         for way, each in found.items():
             print(f"    {way}: {each.worst}")
+        print(
+            f"    kernel: {kernel(seen.ours):.1f} against {kernel(seen.theirs):.1f} %, accounted {100 * seen.system:.1f} %"
+        )
         print("   ", footer.text.strip().replace("\n", "\n    "))
     return kept
 
@@ -143,7 +164,9 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=20, help="length of a window (20)")
     parser.add_argument("--warmup", type=float, default=20, help="seconds before the window (20)")
     parser.add_argument("--hz", type=float, default=199, help="opskit's samples a second and CPU (199)")
-    parser.add_argument("--event", default="cpu", choices=("cpu", "ctimer"), help="async-profiler's event (cpu)")
+    parser.add_argument(
+        "--event", default="cpu", choices=("cpu", "itimer", "ctimer"), help="async-profiler's event (cpu)"
+    )
     parser.add_argument("--no-debug", action="store_true", help="run without -XX:+DebugNonSafepoints")
     parser.add_argument("--floor", action="store_true", help="compare async-profiler with itself")
     parser.add_argument("--verbose", action="store_true", help="print the largest differences of every run")

@@ -37,18 +37,14 @@ UNKNOWN_VIRTUAL = "?"  # a virtual thread whose object could not be read any mor
 IN_THE_HEAP = Frame("[frames in the heap]", "stub")  # stands for those that could not be read as they were
 _CONTINUATION, _CHUNK = "jdk/internal/vm/Continuation", "jdk/internal/vm/StackChunk"
 _ENTER_SPECIAL = ".enterSpecial"
-_ENTRY_BELOW_LINK = (
-    48,
-    40,
-    56,
-    64,
-    32,
-)  # where ContinuationEntry::_cont may be below the saved rbp; in JDK 21 to 28 the first
+# Where ContinuationEntry::_cont may be below the saved rbp; in JDK 21 to 28 the first.
+_ENTRY_BELOW_LINK = (48, 40, 56, 64, 32)
 _CALL, _CALL_BYTES = 0xE8, 5
 _WORD, _SIGNED = struct.Struct("<Q"), struct.Struct("<q")
 _MOST_WORDS, _MOST_CHUNKS, _MOST_FRAMES = 1 << 17, 64, 2048
 _MOST_LOCALS, _MOST_ARGUMENT_BYTES, _MOST_KEPT = 512, 512, 4096
 _ADDRESSES = 1 << 48  # a word below it may be an address or a counter; numbers that are computed are often larger
+_ALL, _LOW, _SMALL = (1 << 64) - 1, (1 << 32) - 1, 1 << 16
 _SENDER_BELOW = 8  # of an interpreted frame, below its rbp
 # Below the first word of the caller: return address and link; and in interpreted frames the sender's sp, method, locals.
 _LINK_WORDS, _SENDER_WORDS, _METHOD_WORDS, _LOCALS_WORDS, _INTERPRETED_WORDS = 2, 3, 5, 9, 11
@@ -77,18 +73,31 @@ class _Callee(NamedTuple):
     cursor: Cursor
 
     def same(self, chunk: _Chunk, begin: int, end: int, sp: int) -> int | None:
-        """How many of its words are those of the chunk from `begin` to `end`, 0 aside; None: one is not.
+        """How many of its addresses and counters are those of the chunk from `begin` to `end`, 0 aside; None: a word is not.
 
         `sp`: where the frame in the chunk ends.
         """
         count = 0
         for at in range(begin, end):
             (word,) = _WORD.unpack_from(chunk.words, 8 * at)
-            if word < _ADDRESSES:
-                if word != self.cursor.word(self.sp + 8 * (at - sp)):
+            mask = _compared(word)
+            if mask:
+                ours = self.cursor.word(self.sp + 8 * (at - sp))
+                if ours is None or (word ^ ours) & mask:
                     return None
-                count += word > 0
+                count += 0 < word < _ADDRESSES
         return count
+
+
+def _compared(word: int) -> int:
+    """The bits of a word in the heap by which a frame is known.
+
+    An address, a counter, a flag. What is computed is often larger, and changes; but a 32-bit slot may lie beside it, or
+    beside the rest of an older frame.
+    """
+    if word < _ADDRESSES:
+        return _ALL
+    return (_LOW if word & _LOW < _SMALL else 0) | (_ALL ^ _LOW if word >> 32 < _SMALL else 0)
 
 
 class VirtualThreads:

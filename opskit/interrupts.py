@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     import signal as _signal
-    from types import TracebackType
+    from types import FrameType, TracebackType
 else:
     import _signal  # `signal` turns every number into an enum, which costs a millisecond of start-up
 
@@ -77,15 +77,18 @@ def _end_by(number: int) -> NoReturn:
     os._exit(128 + number)  # PID 1 of a container survives its own signals
 
 
-def _handle(number: int, _frame: object) -> None:
+def _handle(number: int, frame: FrameType | None) -> None:
     if os.getpid() != _state.pid:
         _end_by(number)
     note(number)
     if _state.ending:
         return
-    if not _state.guards or _state.armed:
+    if _state.guards and not _state.armed:
+        _state.waiting = number
+    elif _is_in_hook(frame):
+        _raise_later()
+    else:
         _raise(number)
-    _state.waiting = number
 
 
 def _raise(number: int) -> NoReturn:
@@ -98,10 +101,25 @@ def _raise_again(args: sys.UnraisableHookArgs) -> None:
     if not issubclass(args.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(args)
         return
-    number = _state.ended_by or _signal.SIGINT
-    # By a timer: Python drops what this hook raises, too.
-    _signal.signal(_signal.SIGALRM, lambda _alarm, frame: _handle(number, frame))
-    _signal.setitimer(_signal.ITIMER_REAL, _AGAIN)
+    _raise_later()
+
+
+def _raise_later() -> None:
+    """Raise by a timer: Python drops what the hook raises, too. It repeats, as the hook may take longer than its interval."""
+    _signal.signal(_signal.SIGALRM, _raise_now)
+    _signal.setitimer(_signal.ITIMER_REAL, _AGAIN, _AGAIN)
+
+
+def _raise_now(_alarm: int, frame: FrameType | None) -> None:
+    if not _is_in_hook(frame):
+        _signal.setitimer(_signal.ITIMER_REAL, 0)
+        _handle(_state.ended_by or _signal.SIGINT, frame)
+
+
+def _is_in_hook(frame: FrameType | None) -> bool:
+    while frame is not None and frame.f_code is not _raise_again.__code__:
+        frame = frame.f_back
+    return frame is not None
 
 
 class Guard:

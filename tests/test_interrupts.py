@@ -54,6 +54,27 @@ def test_a_signal_in_a_finalizer_raises_after_it(place, number, raised):
     assert (done.stdout, done.stderr, done.returncode) == (f"{raised}\n", "", 0)
 
 
+@pytest.mark.parametrize("again", ["pass", "os.kill(os.getpid(), int(sys.argv[1]))"])
+def test_a_hook_that_takes_longer_than_its_timer(again):
+    """The timer, or the signal itself once more, comes while the hook still runs: it is not lost there."""
+    slow = f"""
+import _signal, os, sys, time
+real, calls = _signal.setitimer, []
+def setitimer(*given):
+    real(*given)
+    if not calls:
+        calls.append(given)
+        time.sleep(0.02)
+        {again}
+_signal.setitimer = setitimer
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", slow + SWALLOWED, str(int(signal.SIGTERM)), "finalizer"],
+        capture_output=True, text=True, timeout=30, check=False,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr, done.returncode) == ("Terminated\n", "", 0)
+
+
 def test_other_errors_of_a_finalizer_are_still_printed():
     """Only the signals are taken from the standard hook."""
     program = "from opskit import interrupts\nclass A:\n    def __del__(self): 1 / 0\ninterrupts.install()\nA()\n"

@@ -17,7 +17,10 @@ def off_cpu(live: Sampled, cpu_ms: Mapping[int, float]) -> dict[int, OffCpu]:
     """The time of each thread with frames, by native id, in the part of the run in which dumps show it."""
     seen: Counter[int] = Counter()
     for dump in live.dumps:
-        seen.update(thread.native_id for thread in dump.threads if thread.stack.frames and thread.native_id is not None)
+        # A mounted virtual thread has the native id of its carrier.
+        seen.update(
+            {thread.native_id for thread in dump.threads if thread.stack.frames and thread.native_id is not None}
+        )
     queued_ms = live.load.waited_ms if live.load is not None else {}
     found = {}
     for native_id, dumps in seen.items():

@@ -7,7 +7,7 @@ are RUNNABLE and whose top frame is not a native method known to wait; its other
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from opskit.analysis.jpmp.frames import frame_name, pool_of, short, vm_frame
 from opskit.jvm.dumps.thread_dump import Stack
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 Root = Literal["thread", "pool"]
 Weight = Literal["samples", "cpu_ms", "off_cpu_ms"]
 # How well a sample explains CPU time of its thread: first those that run, then reads that may be of a file, then waits that
-# begin and end with work of their own.
-Explains = Literal["all", "the rest", "the last", "nothing"]
+# begin and end with work of their own. A carrier leaves it to the virtual thread that the dump shows.
+Explains = Literal["all", "the rest", "the last", "nothing", "carries"]
 _WAITING: tuple[Explains, ...] = ("the rest", "the last", "nothing")
 
 NOT_SEEN_RUNNING, NOT_SEEN_WAITING = "[not seen running]", "[not seen waiting]"
@@ -105,7 +105,7 @@ class _Weigher:
         self.groups: dict[tuple[str | None, Stack, str | None], _Group] = {}
         self._root, self._natives, self._on_cpu = root, natives, on_cpu
         # Native id -> the group of each sample, by how it explains CPU time.
-        self._seen: dict[Explains, dict[int, list[_Group]]] = {"all": {}, "the rest": {}, "the last": {}, "nothing": {}}
+        self._seen: dict[Explains, dict[int, list[_Group]]] = {each: {} for each in get_args(Explains)}
         self._known: dict[tuple[Stack, bool], Explains] = {}
         self._names: dict[int, str] = dict(natives or {})
         self._invented: dict[str, Stack] = {}
@@ -183,7 +183,7 @@ def _cpu_of(stack: Stack, carries_a_visible_thread: bool) -> Explains:
     if not stack.frames or (stack.role == "carrier" and not carries_a_visible_thread):
         return "all"
     if stack.role == "carrier":
-        return "nothing"
+        return "carries"
     top = [frame_name(frame) for frame in stack.frames[:_TOP]]
     last: Explains = "the last" if parks_or_selects(top) else "nothing"
     if stack.state != "RUNNABLE" and stack.role != "mounted":

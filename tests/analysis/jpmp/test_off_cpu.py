@@ -14,6 +14,8 @@ from opskit.jvm.dumps.thread_dump import Stack, Thread, ThreadDump
 RUN = Stack(("a.Burn.run(Burn.java:1)",), "RUNNABLE")
 SLEEP = Stack(("java.lang.Thread.sleep(Native Method)", "a.Burn.run(Burn.java:3)"), "TIMED_WAITING")
 NONE = Stack((), None)
+CARRIER = Stack(("jdk.internal.vm.Continuation.run(C.java:5)",), None, "carrier")
+PINNED = Stack(("java.net.SocketInputStream.socketRead0(Native Method)", "a.Server.run(S.java:4)"), None, "mounted")
 
 
 def dump(*stacks):
@@ -45,6 +47,16 @@ def test_waits_are_shared_by_what_the_samples_show():
     assert {each.frames[0]: each.off_cpu_ms for each in found} == {
         "a.Burn.run": 520.0, "java.lang.Thread.sleep": 3000.0, NOT_SEEN_WAITING: 80.0,
     }  # fmt: skip
+
+
+def test_a_carriers_time_is_that_of_its_virtual_thread():
+    """Both have its native id in a dump: its time counts once, and for the stack of the virtual thread alone."""
+    both = ThreadDump("HotSpot", [Thread(CARRIER, "carrier", 1, 30), Thread(PINNED, "", 1, 41)])
+    live = sampled(both, both, used_ms={1: 4000.0}, waited_ms={1: 0.0})
+    off = off_cpu(live, {1: 4000.0})
+    assert off == {1: OffCpu(6000.0, 0.0)}
+    found = {each.frames[0]: each.off_cpu_ms for each in weigh(live.dumps, Naming(), off_cpu=off)}
+    assert found == {"java.net.SocketInputStream.socketRead0": 6000.0, "jdk.internal.vm.Continuation.run": 0.0}
 
 
 def test_all_of_it_is_shown():

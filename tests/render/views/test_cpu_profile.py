@@ -71,6 +71,14 @@ def test_the_json_keeps_to_its_schema():
         assert sum(each["cpu_ms"] for each in document["stacks"]) == pytest.approx(document["cpu_ms"], abs=0.1)
 
 
+def test_waits_that_the_kernel_does_not_count_are_unknown():
+    """Without schedstat they are null, and not 0."""
+    taken = profile({StackKey(1, None, SEARCH): 20}, {1: ("t-1", None, None), 2: ("t-2", None, None)}, cpu_ms=200.0)
+    assert json.loads(shown("json", facts(taken)))["profiler"]["waited_ms"] is None
+    one = profile({StackKey(1, None, SEARCH): 20}, {1: ("t-1", 200.0, 7.5), 2: ("t-2", None, None)})
+    assert json.loads(shown("json", facts(one)))["profiler"]["waited_ms"] == 7.5
+
+
 def test_lines_names_and_roots():
     """--lines writes files and lines of Java frames; --by-thread has the thread as the root, a virtual one above its carrier."""
     out = shown("text", how=Weighing(Naming(lines=True), root="thread", by="cpu_ms"))

@@ -172,6 +172,11 @@ def _explained(taken: CpuProfile) -> float | None:
     return known_ms / taken.cpu_ms if known_ms is not None and taken.cpu_ms else None
 
 
+def _waited_ms(taken: CpuProfile) -> float | None:
+    known = [each.waited_ms for each in taken.threads.values() if each.waited_ms is not None]
+    return sum(known) if known else None
+
+
 RUN: Sequence[Field[Run]] = (
     Field("sampler", value=lambda run: run.facts.sampler, help="unwind, dumps, asprof or perf-map"),
     Field(
@@ -196,7 +201,7 @@ RUN: Sequence[Field[Run]] = (
     _of(
         "waited_ms",
         _ROUNDED,
-        lambda taken: sum(each.waited_ms or 0.0 for each in taken.threads.values()),
+        _waited_ms,
         "all threads, in run queues",
     ),
     Field("event", value=lambda run: run.facts.asprof and run.facts.asprof.event, help="of async-profiler"),

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Literal
 
-from opskit.collect.cpu_profile import StackKey
+from opskit.collect.cpu_profile import DEFAULT_HZ, StackKey
 from opskit.jvm.profiles import parse_folded
 from opskit.proc.unwind.cursor import Frame
 from opskit.quantities import integer
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 # What is sampled. ctimer: CPU time, by a timer of each thread; cpu: by perf events where the JVM may use them, with kernel
 # frames; wall: all threads, running or not; alloc: bytes allocated; lock: nanoseconds waited for monitors and locks.
 Event = Literal["ctimer", "cpu", "wall", "alloc", "lock"]
-EVENTS: tuple[Event, ...] = ("ctimer", "cpu", "wall", "alloc", "lock")
 Unit = Literal["samples", "bytes", "ns"]
 UNITS: dict[Event, Unit] = {"ctimer": "samples", "cpu": "samples", "wall": "samples", "alloc": "bytes", "lock": "ns"}
 
@@ -30,7 +29,7 @@ class AsprofRequest(NamedTuple):
     pid: int
     library: str
     event: Event = "ctimer"
-    hz: float = 99.0
+    hz: float = DEFAULT_HZ
     duration_s: float = 10.0
 
 

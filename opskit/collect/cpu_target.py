@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from opskit.proc.unwind.cursor import Stack, Unwinder
 
 UNKNOWN_KERNEL = "[kernel]"
+NO_JAVA = "Java frames are missing"  # then thread dumps say more
 _PRECISE = "DebugNonSafepoints"
 _TRIES = 6  # to find the tables of a JVM that is starting
 
@@ -99,7 +100,7 @@ class CpuTarget:
         try:
             self._jvm = _Jvm(self._fs, self._pid, self._memory)
         except (OpskitError, OSError) as error:
-            self.missing = (f"Java frames are missing: {error}",)
+            self.missing = (f"{NO_JAVA}: {error}",)
             return
         self._unwinders = [*self._jvm.unwinders, NativeUnwinder(self._modules)]
         self.missing, self.debug_non_safepoints = self._jvm.missing, self._jvm.debug_non_safepoints

@@ -140,7 +140,7 @@ def _load_findings(facts: Facts) -> list[Finding]:
         return []
     from opskit.analysis.jpmp.load import judge_load
 
-    return [*judge_load(load, _process(facts))]
+    return [*judge_load(load, _process(facts), is_jvm=facts.is_jvm)]
 
 
 def _pinned(facts: Facts) -> list[Finding]:

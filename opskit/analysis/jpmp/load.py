@@ -85,13 +85,14 @@ def percents(load: Load | None) -> Percents:
     return Percents(collecting, None if use.wait_share is None else 100 * use.wait_share)
 
 
-def judge_load(load: Load, entity: Entity) -> Iterator[Finding]:
+def judge_load(load: Load, entity: Entity, *, is_jvm: bool = True) -> Iterator[Finding]:
     """Garbage collection that uses most of the CPU; a shortage of CPUs."""
     if load.elapsed_s < _SHORTEST_S:
         return
     use = cpu_use(load)
-    yield from _collects(load, use, entity)
-    waits = cpu_waits(load, entity.id)
+    if is_jvm:
+        yield from _collects(load, use, entity)
+    waits = cpu_waits(load, entity.id, is_jvm=is_jvm)
     if waits is not None and waits.is_shortage:
         yield Finding(
             "jvm-cpu-wait", "warning", entity, waits.summary,
@@ -126,7 +127,7 @@ def vm_thread_share(load: Load) -> float | None:
     return share if load.collector is None and share > _MOST_OF_CPU and load.elapsed_s >= _SHORTEST_S else None
 
 
-def cpu_waits(load: Load, pid: object) -> Waits | None:
+def cpu_waits(load: Load, pid: object, *, is_jvm: bool = True) -> Waits | None:
     """How long threads wait for a CPU, and why; None: unknown, or not worth a line."""
     if load.elapsed_s < _SHORTEST_S:
         return None
@@ -138,7 +139,8 @@ def cpu_waits(load: Load, pid: object) -> Waits | None:
     throttled = load.throttled_percent or 0.0
     if throttled >= _THROTTLED_PERCENT:
         why = f"the CPU quota of its cgroup ran out in {percent(throttled / 100)} of the periods"
-        return Waits(f"{said}: {why}", shell.command("opskit", "jvms", pid, "-w"), share >= _STARVED_BY_QUOTA)
+        closer = shell.command("opskit", "jvms", pid, "-w") if is_jvm else None
+        return Waits(f"{said}: {why}", closer, share >= _STARVED_BY_QUOTA)
     if load.cpus is None or load.idle_share is None:
         return Waits(f"{said} (whether a CPU was free is unknown)")
     cpus = plural(load.cpus, "CPU")

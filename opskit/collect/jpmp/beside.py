@@ -27,6 +27,7 @@ class Beside:
             jvm = find_jvm(host.fs, pid, host.clock_ticks)
         except OpskitError:
             jvm = None
+        self.is_jvm = jvm is not None
         self.main = None if jvm is None else jvm.main or None
         memberships = host.fs.maybe(parse_cgroup, pid, "cgroup")
         self.unit = None if memberships is None else unit_of(memberships)

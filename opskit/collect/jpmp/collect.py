@@ -140,7 +140,8 @@ class Facts(NamedTuple):
     """Dumps, and stacks of saved profiles, from `files`, from the JVM `live`, or the samples `cpu` of a process.
 
     `sampler`: how a live process was sampled; `fallback`: why by dumps, although CPU samples were asked for. `load`: beside
-    `cpu`. `asprof`: what async-profiler says about `cpu`. `unit`: the container, pod or unit of that process.
+    `cpu`. `asprof`: what async-profiler says about `cpu`. `unit`: the container, pod or unit of that process. `is_jvm`: false for
+    one that is known to be none.
     """
 
     dumps: Sequence[ThreadDump] = ()
@@ -155,6 +156,7 @@ class Facts(NamedTuple):
     load: Load | None = None
     asprof: AsprofProfile | None = None
     unit: str | None = None
+    is_jvm: bool = True
 
     @property
     def ended(self) -> str | None:
@@ -309,38 +311,39 @@ def read_words(
 
     `any_process`: the word may be the name of a process that is no JVM.
     """
+    command = "profile" if any_process else "jpmp"
     name, numbers = (words[0], words[1:]) if words else (None, ())
     if len(numbers) > 2:
-        raise UsageError(f"jpmp: {numbers[2]!r} is an unexpected argument after PID, SAMPLES and INTERVAL")
+        raise UsageError(f"{command}: {numbers[2]!r} is an unexpected argument after PID, SAMPLES and INTERVAL")
     for given, word, option in zip((samples, interval_s), ("SAMPLES", "INTERVAL")[: len(numbers)], ("-c", "-i")):
         if given is not None:
-            raise UsageError(f"jpmp: {option} and {word} exclude each other: choose one")
+            raise UsageError(f"{command}: {option} and {word} exclude each other: choose one")
     if numbers:
-        samples = read_samples(numbers[0], name)
+        samples = read_samples(numbers[0], name, command)
     if len(numbers) > 1:
-        interval_s = read_interval(numbers[1])
+        interval_s = read_interval(numbers[1], command)
     # A walk of the heap, or a file written by the JVM, happens once by default.
     default = DEFAULT_SAMPLES if kind == "threads" else 1
     schedule = Schedule(default if samples is None else samples, interval_s, max_stop_percent)
     if any_process and name is not None and not is_pid(name):
-        return resolve_process(host, name, "profile"), schedule
+        return resolve_process(host, name, command), schedule
     return resolve_jvm(host, name, or_file=True), schedule
 
 
-def read_samples(word: str, name: str | None) -> int:
+def read_samples(word: str, name: str | None, command: str = "jpmp") -> int:
     """SAMPLES. Raises UsageError."""
     samples = integer(word)
     if samples is None and name is not None and not is_pid(name):
-        raise UsageError(f"jpmp: {name!r} is not a file, and {word!r} is not a number of samples")
+        raise UsageError(f"{command}: {name!r} is not a file, and {word!r} is not a number of samples")
     if samples:
         return samples
     shown = repr(word) if samples is None else word
-    raise UsageError(f"jpmp: SAMPLES is {shown}; give a whole number from 1 up, such as 20")
+    raise UsageError(f"{command}: SAMPLES is {shown}; give a whole number from 1 up, such as 20")
 
 
-def read_interval(word: str) -> float:
+def read_interval(word: str, command: str = "jpmp") -> float:
     """INTERVAL in seconds. Raises UsageError."""
     seconds = seconds_of(word)
     if seconds is None:
-        raise UsageError(f"jpmp: INTERVAL is {word!r}; give seconds from 0 up, 250ms, 2s or 1m")
+        raise UsageError(f"{command}: INTERVAL is {word!r}; give seconds from 0 up, 250ms, 2s or 1m")
     return seconds

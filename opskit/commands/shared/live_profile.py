@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from opskit.commands.shared.run import Run
     from opskit.host import Host
 
-_DEFAULT_HZ = 99.0
-_NO_JAVA = "Java frames are missing"
-
 
 def gatherer(
     run: Run,
@@ -34,9 +31,15 @@ def gatherer(
     """The function that takes a profile. Raises UsageError, and asks for confirmation where the options need one."""
     ask, seconds = what_to_sample(run, words, given, ask, default_s)
     by_samples = given["sampler"] == "asprof" or (given["on_cpu"] and given["sampler"] != "dumps")
-    if by_samples:
-        return lambda: _profile(run.host, ask, given, seconds, progress)
-    return lambda: _dumps(run.host, ask, given, progress)
+    # Read once: it may be a pipe, and -w takes many profiles.
+    before, ask = read_before(ask), ask._replace(before=None)
+
+    def gather() -> Facts:
+        if by_samples:
+            return _profile(run.host, ask, given, seconds, progress)._replace(before=before)
+        return _dumps(run.host, ask, given, progress)._replace(before=before)
+
+    return gather
 
 
 def _profile(host: Host, ask: Request, given: Mapping[str, Any], seconds: float, progress: Progress) -> Facts:
@@ -51,15 +54,15 @@ def _profile(host: Host, ask: Request, given: Mapping[str, Any], seconds: float,
         return _dumps(host, ask, given, progress)._replace(fallback=why)
     if why is not None:  # a question about locks, not about CPU time
         return _dumps(host, ask, given, progress)
-    before = read_before(ask)
     progress.expect(f"profile of {ask.pid}", seconds)
     if sampler == "asprof":
-        return _by_asprof(host, ask.pid or 0, given, seconds)._replace(before=before)
+        return _by_asprof(host, ask.pid or 0, given, seconds)
+    from opskit.collect.cpu_target import NO_JAVA
     from opskit.collect.jpmp.beside import Beside
 
     beside = Beside(host, ask.pid or 0)
     try:
-        taken = _sample(host, ask.pid or 0, sampler, given["hz"] or _DEFAULT_HZ, seconds, progress)
+        taken = _sample(host, ask.pid or 0, sampler, given["hz"], seconds, progress)
     except (NotPermitted, NotSupported) as error:
         if sampler != "auto":
             raise
@@ -67,21 +70,23 @@ def _profile(host: Host, ask: Request, given: Mapping[str, Any], seconds: float,
             return _dumps(host, ask, given, progress)._replace(fallback=str(error))
         except NotAJvm:
             raise error from None
-    lacking = next((each for each in taken.missing if each.startswith(_NO_JAVA)), None)
+    lacking = next((each for each in taken.missing if each.startswith(NO_JAVA)), None)
     if sampler == "auto" and lacking is not None and taken.ended is None:
         with suppress(OpskitError):  # then the native frames are all there is
             return _dumps(host, ask, given, progress)._replace(fallback=lacking)
     name: Sampler = "perf-map" if sampler == "perf-map" else "unwind"
-    return Facts(cpu=beside.named(taken), before=before, sampler=name, load=beside.measure(), unit=beside.unit)
+    cpu, load = beside.named(taken), beside.measure()
+    return Facts(cpu=cpu, sampler=name, load=load, unit=beside.unit, is_jvm=beside.is_jvm)
 
 
-def _sample(host: Host, pid: int, sampler: str, hz: float, seconds: float, progress: Progress) -> CpuProfile:
+def _sample(host: Host, pid: int, sampler: str, hz: float | None, seconds: float, progress: Progress) -> CpuProfile:
+    from opskit.collect.cpu_profile import DEFAULT_HZ, profile
+
+    hz = hz or DEFAULT_HZ
     if sampler == "perf-map":
         from opskit.actions.perf_map import profile_by_perf_map
 
         return profile_by_perf_map(host, pid, hz, seconds)
-    from opskit.collect.cpu_profile import profile
-
     return profile(
         host, pid, hz, seconds, progress=lambda samples, left_s: progress.expect(f"{samples:,} samples", left_s)
     )
@@ -91,9 +96,10 @@ def _by_asprof(host: Host, pid: int, given: Mapping[str, Any], seconds: float) -
     from opskit.actions.asprof import profile_by_asprof
     from opskit.collect.asprof import AsprofRequest
     from opskit.collect.asprof_library import find_library
+    from opskit.collect.cpu_profile import DEFAULT_HZ
 
     library = find_library(given["asprof"], os.environ)
-    ask = AsprofRequest(pid, library, given["event"] or "ctimer", given["hz"] or _DEFAULT_HZ, seconds)
+    ask = AsprofRequest(pid, library, given["event"] or "ctimer", given["hz"] or DEFAULT_HZ, seconds)
     taken = profile_by_asprof(host, ask)
     return Facts(cpu=taken.profile, sampler="asprof", asprof=taken)
 

@@ -38,6 +38,7 @@ _OF_DUMPS = {
     "save": "--save keeps thread dumps", "state": "--state selects threads by their state in a thread dump",
     "locks": "--locks reads thread dumps", "virtual": "--virtual reads thread dumps",
     "synchronizers": "--synchronizers reads thread dumps",
+    "wall": "--wall weighs thread dumps (async-profiler: --event wall)", "offcpu": "--offcpu weighs thread dumps",
 }  # fmt: skip
 
 OPTIONS: Sequence[Callable[[Any], Any]] = (

@@ -29,10 +29,12 @@ def what_to_sample(
     samples, interval_s, duration_s = given["samples"], given["interval_s"], given["duration"]
     if run.watching:  # as in other commands: -c counts windows, -i is their length
         run.count, duration_s, samples, interval_s = samples, duration_s or interval_s, None, None
-    if duration_s is None and default_s is not None and len(words) < 2 and samples is None and interval_s is None:
+    is_planned = len(words) > 1 or samples is not None or interval_s is not None
+    if duration_s is None and default_s is not None and kind == "threads" and not is_planned:
         duration_s = default_s
     elif duration_s is not None and len(words) > 1:
-        raise UsageError("--duration excludes SAMPLES and INTERVAL: choose one")
+        option = "-i/--interval" if given["duration"] is None else "--duration"
+        raise UsageError(f"{option} excludes SAMPLES and INTERVAL: choose one")
     pid, schedule = read_words(
         run.host, words, kind, samples, interval_s, given["max_stop"], any_process=default_s is not None
     )

@@ -58,13 +58,19 @@ def profile_threads(run: Run, words: tuple[str, ...], given: dict[str, Any], def
         whole = by != "samples" or given["wall"] or given["save"] is not None or run.format in ("folded", *PICTURES)
         ask = ask._replace(cpu=named and not given["virtual"], to_the_end=whole)
         gather = gatherer(run, words, given, ask, default_s, progress)
-    with progress:
-        facts = gather()
+
+    def take() -> Facts:
+        with progress:
+            return gather()
+
+    facts = take()
     if not facts.counts_cpu:
         how = how._replace(by="samples")
     _say(asides(facts))
+    if facts.ended == "interrupted":
+        run.watching = False  # there is no further window
     if run.watching:
-        return _watch(run, facts, gather, how, view)
+        return _watch(run, facts, take, how, view)
     return _show(run, facts, how, view, locks=given["locks"])
 
 
@@ -92,12 +98,12 @@ def _show(run: Run, facts: Facts, how: Weighing, view: View, *, locks: bool) -> 
     return _INTERRUPTED if facts.ended == "interrupted" else code
 
 
-def _watch(run: Run, first: Facts, gather: Callable[[], Facts], how: Weighing, view: View) -> int:
+def _watch(run: Run, first: Facts, take: Callable[[], Facts], how: Weighing, view: View) -> int:
     """One window after the other; the first one is there already."""
     ready = [first]
 
     def look() -> Facts:
-        facts = ready.pop() if ready else gather()
+        facts = ready.pop() if ready else take()
         if facts.ended == "interrupted":
             raise KeyboardInterrupt
         return facts

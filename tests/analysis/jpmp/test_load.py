@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from cpuprofiles import profile
 
 from opskit.analysis.jpmp.judge import Weighing, judge
 from opskit.analysis.jpmp.load import cpu_use, cpu_waits, percents, vm_thread_share
@@ -88,6 +89,15 @@ def test_a_machine_on_which_others_use_the_cpus(waited_ms, found):
     assert codes(live) == ["jvm-cpu-wait"] * found
     assert cpu_waits(live.load, live.pid)[:2] == (cpu_waits(live.load, live.pid).summary, "top")
     assert "other processes use most of its 2 CPUs" in cpu_waits(live.load, live.pid).summary
+
+
+def test_a_process_without_a_jvm():
+    """`opskit jvms` has nothing to say about it, and no thread of it is a garbage collector."""
+    measured = load({2: 8000}, {2: 8000}, throttled_percent=60.0)
+    for is_jvm, expected in ((True, {"jvm-gc-cpu", "jvm-cpu-wait"}), (False, {"jvm-cpu-wait"})):
+        found = judge(Facts(cpu=profile({}, {}), load=measured, is_jvm=is_jvm), Weighing(by="cpu_ms")).findings
+        assert {finding.code for finding in found} == expected
+        assert [finding.next for finding in found][-1] == ("opskit jvms 4711 -w" if is_jvm else None)
 
 
 def test_unknown_is_not_zero():

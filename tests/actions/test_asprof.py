@@ -7,12 +7,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import asyncprofiler
 import pytest
 from attaching import refused
+from sampling import wait_for, wait_until_it_used
 
 from opskit.actions import asprof, leftovers
 from opskit.actions.asprof import profile_by_asprof
@@ -60,13 +60,6 @@ def timers(running):
 def copies(running):
     mapped = Path(f"/proc/{running.pid}/maps").read_text().splitlines()
     return {line.split(None, 5)[5] for line in mapped if "libasyncProfiler" in line}
-
-
-def wait_for(condition, seconds=30.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_every_jdk_is_sampled_and_left_clean(workload, jvm_version):
@@ -154,7 +147,7 @@ def test_a_signal_ends_the_session(workload, spawn, number):
     running = workload("burn=1")
     started = spawn(RUN, running.pid, asyncprofiler.library(), 60)
     wait_for(lambda: timers(running))
-    time.sleep(0.2)
+    wait_until_it_used(running.pid, 100)
     started.send_signal(number)
     said = started.stdout.read()
     assert said.startswith("interrupted ")
@@ -183,18 +176,16 @@ def test_a_killed_run_ends_by_itself(workload, spawn, monkeypatch):
 def test_another_opskit_is_not_disturbed(workload, spawn):
     """The second is refused, the first gets its samples."""
     running = workload("burn=1")
-    first = spawn(RUN, running.pid, asyncprofiler.library(), 1)
-    wait_for(lambda: timers(running))
-    with pytest.raises(NotSupported, match="another opskit is profiling"):
-        profiled(running)
-    assert int(first.stdout.read().split()[1]) > 0
-    second = spawn(RUN, running.pid, asyncprofiler.library(), 1)  # it uses the first one's copy again
-    wait_for(lambda: timers(running))
-    with pytest.raises(NotSupported, match="for another opskit"):
-        profiled(running)
-    assert int(second.stdout.read().split()[1]) > 0
-    assert not left(running, by=first)
-    assert not left(running, by=second)
+    # A later session uses the copy of the earlier one again.
+    for says in ("another opskit is profiling", "for another opskit"):
+        first = spawn(RUN, running.pid, asyncprofiler.library(), 60)
+        wait_for(lambda: timers(running))
+        with pytest.raises(NotSupported, match=says):
+            profiled(running)
+        wait_until_it_used(running.pid, 100)
+        first.send_signal(signal.SIGINT)
+        assert int(first.stdout.read().split()[1]) > 0
+        assert not left(running, by=first)
 
 
 def test_a_session_of_someone_else_goes_on(workload, tmp_path):
@@ -218,7 +209,7 @@ def test_a_jvm_that_ends_writes_its_stacks_first(workload, spawn):
         running = workload("burn=1")
         started = spawn(RUN, running.pid, asyncprofiler.library(), 60, stderr=subprocess.PIPE)
         wait_for(lambda running=running: timers(running))
-        time.sleep(0.2)
+        wait_until_it_used(running.pid, 100)
         running.signal(number)
         said, failed = started.communicate(timeout=60)
         assert said.startswith(expected)

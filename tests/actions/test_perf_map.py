@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
 from attaching import refused
+from sampling import wait_for, wait_until_it_samples, wait_until_it_used
 
 from opskit.actions.perf_map import profile_by_perf_map
 from opskit.errors import NotSupported
@@ -125,11 +125,9 @@ def test_signals_and_the_end_of_the_jvm(workload, spawn):
     running = workload("burn=1", options=FRAME_POINTERS)
     for kills_jvm in (False, True):
         started = spawn(RUN, running.pid, 60)
-        deadline = time.monotonic() + 30
-        while not left(running, started):
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        time.sleep(0.5)
+        wait_for(lambda started=started: left(running, started))
+        wait_until_it_samples(started.pid)
+        wait_until_it_used(running.pid, 100)
         running.signal(signal.SIGKILL) if kills_jvm else started.send_signal(signal.SIGINT)
         ended, samples = started.stdout.read().split()
         assert ended == ("exited" if kills_jvm else "interrupted")

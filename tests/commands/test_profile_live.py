@@ -272,3 +272,4 @@ def test_a_jvm_whose_tables_cannot_be_read(fake_jvm, inprocess):
     os.close(reads)
     assert done.code in (0, 1), done.err
     assert "a.B.run" in done.out
+    assert "--on-cpu by thread dumps" in done.err

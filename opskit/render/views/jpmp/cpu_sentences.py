@@ -127,10 +127,9 @@ def footer(facts: Facts, taken: CpuProfile, profile: Profile, how: Weighing, *, 
 
 
 def _sampled(facts: Facts, taken: CpuProfile) -> Iterator[str]:
-    sampler = facts.sampler
-    if facts.asprof is not None:
-        of = facts.asprof
-        sampler = f"async-profiler{f' {of.version}' if of.version else ''} ({of.event}, loaded from {of.library})"  # type: ignore[assignment]
+    sampler: str | None = facts.sampler
+    if (of := facts.asprof) is not None:
+        sampler = f"async-profiler{f' {of.version}' if of.version else ''} ({of.event}, loaded from {of.library})"
     said = [f"sampler {sampler}: {_amount(facts, taken)}"]
     known_ms = explained_ms(taken) if facts.counts_cpu else None
     if known_ms is not None and taken.cpu_ms:
@@ -138,14 +137,14 @@ def _sampled(facts: Facts, taken: CpuProfile) -> Iterator[str]:
             f"{percent(known_ms / taken.cpu_ms)} of the CPU time explained ({known_ms:,.0f} of {taken.cpu_ms:,.0f} ms)"
         )
     yield "; ".join(said)
-    if facts.asprof is not None:
-        yield from (*facts.asprof.stays, *facts.asprof.notes)
+    if of is not None:
+        yield from (*of.stays, *of.notes)
 
 
 def _amount(facts: Facts, taken: CpuProfile) -> str:
     """What was sampled, in its unit."""
     took = duration(taken.elapsed_s)
-    unit = "samples" if facts.asprof is None else facts.asprof.unit
+    unit = facts.counted
     if unit == "bytes":
         return f"{size(taken.samples)} allocated in {took}"
     if unit == "ns":

@@ -211,7 +211,7 @@ def mapped_libraries(fs: ProcFS, pid: int) -> list[Mapped]:
     """The async-profilers that a process has loaded, each by its path in the process's mount namespace."""
     found: dict[str, Mapped] = {}
     root = optional(fs.link, pid, "root", default=b"/").decode("utf-8", "surrogateescape").rstrip("/")  # of a chroot
-    for line in fs.maybe(str.splitlines, pid, "maps", default=[]):
+    for line in fs.maybe(str, pid, "maps", default="").split("\n"):
         match = _MAPPING.fullmatch(line)
         if match:
             begin, end = (hexadecimal(match[number]) or 0 for number in (1, 2))

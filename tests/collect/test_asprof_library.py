@@ -174,10 +174,12 @@ def test_a_jvm_that_is_too_new():
         check_fits(ProcFS(), target(os.getpid())._replace(java_major=26), library)
 
 
-def test_which_are_mapped(tmp_path, spawn):
-    """A library that a process has loaded, deleted or not, and whether it is the same one."""
+@pytest.mark.parametrize("place", ["", "x\f1000-2000 r-xp 0 0:0 0  "])
+def test_which_are_mapped(tmp_path, spawn, place):
+    """A library that a process has loaded, deleted or not, and whether it is the same one; whatever its path looks like."""
     library = agent("gcc", tmp_path)
-    path = shutil.copy(library.path, tmp_path / "libasyncProfiler.so")
+    (tmp_path / place).mkdir(exist_ok=True)
+    path = shutil.copy(library.path, tmp_path / place / "libasyncProfiler.so")
     process = spawn(
         "import ctypes, sys; x = ctypes.CDLL(sys.argv[1]); print('up'); sys.stdin.read()", path, stdin=subprocess.PIPE
     )

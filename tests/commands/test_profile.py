@@ -30,6 +30,8 @@ PID = str(os.getpid())
     (("jpmp", PID, "--on-cpu", "-F", "99", "--sampler", "dumps"), "-F/--frequency and --sampler dumps exclude each other"),
     (("jpmp", PID, "--on-cpu", "-F", "99", "--save", "d"), "--save keeps thread dumps: -F/--frequency has no effect on them"),
     (("jpmp", PID, "--on-cpu", "-F", "0"), "0.0 is not in the range"),
+    (("jpmp", PID, "--on-cpu", "-F", "nan"), "'nan' is not a number"),
+    (("jpmp", PID, "--max-stop", "nan"), "'nan' is not a number"),
     (("jpmp", PID, "--sampler", "unwind"), "--sampler unwind goes with --on-cpu: add --on-cpu"),
     (("jpmp", PID, "--on-cpu", "--sampler", "perf"), "'perf' is not one of"),
     (("jpmp", PID, "--on-cpu", "--asprof", "/x"), "--asprof goes with --sampler asprof: add --sampler asprof"),

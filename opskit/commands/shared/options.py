@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import isnan
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -58,6 +59,17 @@ class Duration(_Quantity):
         """Seconds."""
         seconds = seconds_of(text)
         return None if seconds == 0 and not self.zero else seconds
+
+
+class Number(click.FloatRange):
+    """A number within bounds. nan, which passes every comparison, is none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number, or invalid usage."""
+        number: float = super().convert(value, param, ctx)
+        if isnan(number):
+            self.fail(f"{value!r} is not a number", param, ctx)
+        return number
 
 
 class Size(_Quantity):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from opskit.commands.shared.options import SAMPLING, SHOW, Duration, Regex, option
+from opskit.commands.shared.options import SAMPLING, SHOW, Duration, Number, Regex, option
 from opskit.errors import UsageError
 from opskit.jvm.dumps.thread_dump import STATES
 
@@ -48,14 +48,14 @@ OPTIONS: Sequence[Callable[[Any], Any]] = (
              help="Time between samples (0.25 s); with -w: the length of a window."),
     sampling("--duration", type=Duration(), help="Sample for so long, instead of COUNT times INTERVAL."),
     sampling("-w", "--watch", is_flag=True, help="With --on-cpu: show one window after the other until Ctrl-C."),
-    sampling("--max-stop", type=click.FloatRange(min=0, min_open=True, max=100), metavar="PERCENT",
+    sampling("--max-stop", type=Number(min=0, min_open=True, max=100), metavar="PERCENT",
              help="Stretch the default interval so that sampling pauses the JVM for at most this share of the time (1 %)."),
     sampling("--timeout", type=Duration(), help="Wait at most this long for a dump (10 s; with --virtual 60 s)."),
     sampling("--virtual", is_flag=True, help="Include every virtual thread (JDK 21 and later; a busy JDK 25 can crash)."),
     sampling("--save", metavar="DIR", help="Keep the raw dumps in DIR, one file per sample."),
     cpu("--on-cpu", is_flag=True, help="Profile what runs on the CPUs: weigh stacks by CPU time (ms)."),
     cpu("--sampler", type=click.Choice(SAMPLERS), help="How to sample; auto: unwind, or dumps where that is impossible."),
-    cpu("-F", "--frequency", "hz", type=click.FloatRange(min=1, max=10_000), metavar="HZ", help="Samples per second of CPU time (99)."),
+    cpu("-F", "--frequency", "hz", type=Number(min=1, max=10_000), metavar="HZ", help="Samples per second of CPU time (99)."),
     cpu("--asprof", metavar="PATH", help="The library of async-profiler, or its directory (also: OPSKIT_ASPROF)."),
     cpu("--event", type=click.Choice(EVENTS), help="What async-profiler samples (ctimer)."),
     cpu("--wall", is_flag=True, help="Weigh stacks by elapsed time: thread dumps by samples."),

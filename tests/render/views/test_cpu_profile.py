@@ -176,7 +176,7 @@ def test_a_difference_to_dumps_compares_java_frames():
 
 def test_what_async_profiler_measured():
     """Allocations are weighed by bytes, and no CPU time is claimed; the footer says what stays in the JVM."""
-    taken = profile({StackKey(1, None, SEARCH): 4096}, {1: ("t-1", None, None)}, cpu_ms=None)
+    taken = profile({StackKey(1, None, SEARCH): 4096}, {1: ("t-1", None, None)}, cpu_ms=200.0)
     of = AsprofProfile(
         taken, "alloc", "bytes", "/opt/libasyncProfiler.so", "4.0", ("the library stays mapped until 4711 ends",)
     )
@@ -188,3 +188,13 @@ def test_what_async_profiler_measured():
     assert "the library stays mapped until 4711 ends" in made.footer
     document = json.loads(shown("json", found, how))
     assert (document["weight"], document["profiler"]["unit"], document["methods"]) == ("samples", "bytes", None)
+    assert (document["profiler"]["lost"], document["profiler"]["explained"]) == (None, None)
+    assert "as a flame graph" not in shown("table", found, how)
+
+
+def test_async_profiler_does_not_say_what_it_lost():
+    """Of CPU time neither: no 0 is claimed."""
+    taken = profile({StackKey(1, None, SEARCH): 20}, {1: ("t-1", 200.0, 0.0)})
+    found = facts(taken, sampler="asprof", asprof=AsprofProfile(taken, "ctimer", "samples", "/opt/x.so", "4.0", ()))
+    assert "Hz for 5.0 s, 20 samples, 0 incomplete; 100 % of the CPU time explained" in shown("table", found)
+    assert json.loads(shown("json", found))["profiler"]["lost"] is None

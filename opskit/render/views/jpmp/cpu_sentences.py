@@ -150,7 +150,8 @@ def _amount(facts: Facts, taken: CpuProfile) -> str:
     if unit == "ns":
         return f"{duration(taken.samples / 1e9)} waited for locks in {took}"
     whole = "" if any(_incomplete(taken)) else ", 0 incomplete"
-    return f"{taken.hz:g} Hz for {took}, {plural(taken.samples, 'sample')}, {taken.lost:,} lost{whole}"
+    lost = "" if facts.asprof is not None else f", {taken.lost:,} lost"  # unknown
+    return f"{taken.hz:g} Hz for {took}, {plural(taken.samples, 'sample')}{lost}{whole}"
 
 
 def _incomplete(taken: CpuProfile) -> dict[End, int]:

@@ -90,8 +90,8 @@ def queue_line(load: Load) -> Iterator[str]:
 
 
 def flame_graph(facts: Facts) -> list[str]:
-    """The command that draws the process."""
-    if facts.process is None:
+    """The command that draws the process, where it would draw what is shown."""
+    if facts.process is None or not facts.counts_cpu:
         return []
     return [f"as a flame graph: {shell.command('opskit', 'profile', facts.process[0], '-o', 'profile.svg')}"]
 

@@ -118,6 +118,15 @@ def test_methods_that_may_change_places_are_named_together():
     assert "± is a 95 % interval: the first methods may change places" in out
 
 
+@pytest.mark.parametrize(
+    ("few", "sure"), [(9, "the first methods may change places"), (1, "the first method is certain")]
+)
+def test_a_method_with_few_samples_may_be_the_first(few, sure):
+    """It is not ranked, but the order of those that are does not hold without it."""
+    taken = profile({StackKey(1, None, SEARCH): 10, StackKey(1, None, SEARCH[1:]): few}, {1: ("t-1", 190.0, 0.0)})
+    assert f"± is a 95 % interval: {sure}; below 10 samples: 1 more method" in shown("table", facts(taken))
+
+
 def test_callers_are_those_that_the_user_knows():
     """Neither generated methods nor those of the JDK, where there are others; of a chain the one nearest to the leaf."""
     frames = stack(java("com.example.shop.Main.run"), java("com.example.shop.Main$$Lambda.run"), java("java.util.Map.get"),

@@ -163,7 +163,8 @@ def _sure(taken: CpuProfile, profile: Profile) -> Iterator[str]:
     own, rest = ranked(profile.methods or (), "self")
     said = []
     if own:
-        sure = certain([of_whole(method.self_ms, profile, taken) for method in own])
+        # The first one that is not ranked may belong above the last ones that are.
+        sure = min(certain([of_whole(method.self_ms, profile, taken) for method in (*own, *rest[:1])]), len(own))
         certainly = f"the order of the first {plural(sure, 'method')}" if sure > 1 else "the first method"
         order = f"{certainly} is certain" if sure else "the first methods may change places"
         said.append(f"± is a 95 % interval: {order}")

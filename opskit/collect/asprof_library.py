@@ -52,11 +52,6 @@ class Library(NamedTuple):
     has_ctimer: bool
     version: str | None = None
 
-    @property
-    def name(self) -> str:
-        """The file's name."""
-        return posixpath.basename(self.path)
-
 
 def find_library(given: str | None, environment: Mapping[str, str]) -> str:
     """The path of the library: of --asprof PATH, else of OPSKIT_ASPROF, else of an asprof on PATH or in the usual places.

@@ -111,7 +111,7 @@ def test_what_a_frame_is_known_by(in_heap, on_stack, expected):
     """Addresses, counters and flags, also in one half of a word; not what is computed."""
     registers = [None] * REGISTERS
     registers[RSP] = 0x1000
-    callee = virtual._Callee(Frame("shared", "jit"), 0x1008, Cursor(registers, struct.pack("<Q", on_stack)))
+    callee = virtual._Callee(Frame("shared", "compiled"), 0x1008, Cursor(registers, struct.pack("<Q", on_stack)))
     chunk = virtual._Chunk(0x8000, struct.pack("<Q", in_heap), 0, 1, 0, (), {})
     assert callee.same(chunk, 0, 1, 1) == expected
 

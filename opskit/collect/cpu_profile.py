@@ -218,7 +218,10 @@ class _Run:
                 return
 
     def _drain(self) -> None:
-        found = self.sampler.drain()
+        self._take(self.sampler.drain())
+
+    def _take(self, found: list[Sample]) -> None:
+        """Have these samples unwound, with the memory as it is now."""
         if self.sampler.execs != self._execs:
             self._execs = self.sampler.execs
             self._open_anew()
@@ -258,7 +261,8 @@ class _Run:
         is_deep = walks >= _ENOUGH_WALKS and self._ends["dump"] > _TOO_DEEP_SHARE * walks
         if is_deep and sampler.stack_bytes < LARGEST_STACK_BYTES:
             with explained(self.host, self.pid, "events"):
-                self._waiting += sampler.reopen(LARGEST_STACK_BYTES)
+                found = sampler.reopen(LARGEST_STACK_BYTES)
+            self._take(found)
 
     def _open_anew(self) -> None:
         """Another program runs: its memory and its mappings are others."""

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 UNKNOWN_KERNEL = "[kernel]"
 NO_JAVA = "Java frames are missing"  # then thread dumps say more
 _PRECISE = "DebugNonSafepoints"
-_TRIES = 6  # to find the tables of a JVM that is starting
 
 
 class Target(Protocol):
@@ -64,7 +63,7 @@ class CpuTarget:
         self._modules = Modules(host.fs, pid, self._memory)
         self._unwinders: Sequence[Unwinder] = ()
         self._jvm: _Jvm | None = None
-        self._tries = _TRIES
+        self._drains, self._next_look = 0, 1
         self._kernel: KernelSymbols | None = None
         self._kernel_frames: dict[int, Frame] = {}
         self._look_for_jvm()
@@ -80,7 +79,10 @@ class CpuTarget:
         self._modules.forget()
         if self._jvm is not None:
             self._jvm.forget()
-        elif self._tries:
+            return
+        self._drains += 1
+        if self._drains >= self._next_look:  # a JVM that is starting has no tables yet
+            self._next_look *= 2
             self._look_for_jvm()
 
     def thread_name(self, tid: int) -> str | None:
@@ -92,8 +94,7 @@ class CpuTarget:
         self._memory.close()
 
     def _look_for_jvm(self) -> None:
-        """Find HotSpot's tables. A JVM that has just started has none yet."""
-        self._tries -= 1
+        """Find HotSpot's tables."""
         self._unwinders = [NativeUnwinder(self._modules, anonymous=True)]
         if not self._fs.maybe(_maps_libjvm, self._pid, "maps"):
             return
@@ -121,11 +122,11 @@ class _Jvm:
         """Raise NotSupported where the tables do not describe the code, OSError without rights."""
         from opskit.jvm.memory.flags import read_flags
         from opskit.jvm.memory.vmstructs import read_vmstructs
-        from opskit.jvm.unwind.java import JavaUnwinder
+        from opskit.jvm.unwind.java import java_unwinder
 
         self._fs, self._pid = fs, pid
         structs = read_vmstructs(fs, pid, memory)
-        java = JavaUnwinder(structs, memory)
+        java = java_unwinder(structs, memory)
         self.unwinders: list[Unwinder] = [java]
         self.threads: JavaThreads | None = None
         self.missing: tuple[str, ...] = ()

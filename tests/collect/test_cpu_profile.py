@@ -14,10 +14,13 @@ import pytest
 from stracing import needs_strace
 from users import reserved_user
 
+from opskit.collect import cpu_target
 from opskit.collect.cpu_profile import CpuProfile, profile
+from opskit.collect.cpu_target import CpuTarget
 from opskit.errors import NoSuchProcess, NotPermitted
 from opskit.host import Host
 from opskit.proc.fs import ProcFS
+from opskit.proc.kernel.cpu_samples import CpuSampler
 
 BUSY = """
 import hashlib, sys, threading
@@ -145,6 +148,28 @@ def test_a_jvm_that_is_starting(host, workload):
     assert run.missing == ()
 
 
+def test_a_jvm_that_starts_slowly():
+    """Its tables are looked for as long as the run lasts, ever less often."""
+
+    class Counting(ProcFS):
+        looks = 0
+
+        def maybe(self, parse, *parts, **options):
+            self.looks += parse is cpu_target._maps_libjvm
+            return super().maybe(parse, *parts, **options)
+
+    fs = Counting()
+    target = CpuTarget(Host(fs), os.getpid())
+    seen = []
+    for _ in range(8):
+        for _ in range(100):
+            target.refresh()
+        seen.append(fs.looks)
+    target.close()
+    assert seen[-1] > seen[3] > seen[1] > 6
+    assert seen[-1] < 15
+
+
 def test_the_owner_of_a_process(host, as_user, spawn):
     """Without rights: events of the threads, the stacks of user code."""
     with reserved_user() as user:
@@ -197,8 +222,14 @@ def test_another_program_of_the_same_process(host, spawn):
     assert 0.7 < run.explained_share < 1.4
 
 
-def test_deep_stacks_are_copied_further(host, spawn):
-    """Where 16 KiB end too many walks, 63 KiB are copied from then on, and most walks reach the entry."""
+def test_deep_stacks_are_copied_further(host, spawn, monkeypatch):
+    """Where 16 KiB end too many walks, 63 KiB are copied from then on, and most walks reach the entry.
+
+    The samples of the smaller copies that were still there are unwound with the memory as it is then.
+    """
+    calls = []
+    for owner, name in ((CpuSampler, "reopen"), (CpuTarget, "refresh"), (CpuTarget, "walk")):
+        monkeypatch.setattr(owner, name, _noted(calls, getattr(owner, name)))
     code = (
         "import re, sys; sys.setrecursionlimit(9000); print('ready')\n"
         "def down(n):\n"
@@ -207,12 +238,21 @@ def test_deep_stacks_are_copied_further(host, spawn):
         "down(60)"
     )
     process = spawn(code)
-    run = profile(host, process.pid, 999, 1.7)
+    run = profile(host, process.pid, 999, 1.5)
+    assert calls[calls.index("reopen") + 1] == "refresh"
     assert run.stack_bytes > 16384
     assert run.ends["dump"] > 100
     assert run.ends["root"] > 100
     assert run.ends["root"] + run.ends["dump"] > 0.95 * run.samples
     assert run.lost == 0
+
+
+def _noted(calls, function):
+    def call(*arguments):
+        calls.append(function.__name__)
+        return function(*arguments)
+
+    return call
 
 
 def test_threads_of_another_pid_namespace(host, spawn):

@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     from opskit.proc.memory import Memory
 
 _MOST_LOADERS, _MOST_CLASSES, _MOST_FIELDS, _MOST_SUPERS, _MOST_METHODS = 200_000, 100_000, 4096, 64, 16384
+_MOST_KEPT = 4096
 _STATIC, _INJECTED = 0x8, 0x400  # access flags; JVM_ACC_FIELD_INTERNAL
 _SLOTS, _OFFSET_TAG, _TAG_BITS = 6, 1, 2
 # Bits of the field flags: what follows in the stream has one number for each of the first three.
 _INITIALIZED, _GENERIC, _CONTENDED, _INJECTED_BIT = "_ff_initialized", "_ff_generic", "_ff_contended", "_ff_injected"
+_MOST_BIT = 31
 _DATA_AT = 4  # of Array<u1>, Array<u2>: after its length
 _CODING = Coding(1, 191)  # since JDK 20
 
@@ -74,6 +76,8 @@ class Classes:
             except (IndexError, struct.error):
                 known = {}
             if known:
+                if len(self._fields) >= _MOST_KEPT:
+                    self._fields.clear()
                 self._fields[klass] = known
         return known
 
@@ -133,7 +137,7 @@ class Classes:
     def _from_stream(self, pool: int, data: bytes) -> Iterator[JavaField]:
         """Fields of JDK 21 and later."""
         bits = {
-            part: 1 << self._vm.constants.get(f"FieldInfo::FieldFlags::{part}", place)
+            part: 1 << (self._vm.constants.get(f"FieldInfo::FieldFlags::{part}", place) & _MOST_BIT)
             for place, part in ((0, _INITIALIZED), (1, _INJECTED_BIT), (2, _GENERIC), (4, _CONTENDED))
         }
         read = _CODING.read

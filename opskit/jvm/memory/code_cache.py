@@ -40,11 +40,43 @@ class CodeBlob(NamedTuple):
     raw: bytes
 
 
-class _Heap(NamedTuple):
+class CodeHeap(NamedTuple):
+    """A heap: reserved from `low` up to `high`. `segments_at`: its segment map; `segment_shift`: log2 of a segment's bytes."""
+
     low: int
     high: int
     segments_at: int
     segment_shift: int
+
+
+def read_code_heaps(structs: VmStructs, memory: Memory) -> list[CodeHeap]:
+    """The heaps of the code cache; none in a JVM that is starting. Raises NotSupported for an unknown layout."""
+    found = (_read_heap(structs, memory, address) for address in _heap_addresses(structs, memory))
+    return [heap for heap in found if heap is not None]
+
+
+def _heap_addresses(structs: VmStructs, memory: Memory) -> list[int]:
+    listed = structs.find(("CodeCache", "_heaps"))
+    if listed is None:  # JDK 8 has one heap
+        return [u64(memory, structs.at(("CodeCache", "_heap"))) or 0]
+    array = u64(memory, listed) or 0
+    count_at = structs.at(("GrowableArrayBase", "_len"), ("GenericGrowableArray", "_len"))
+    count = i32(memory, array + count_at) or 0
+    data = u64(memory, array + structs.at(("GrowableArray<int>", "_data"))) or 0
+    return [u64(memory, data + 8 * number) or 0 for number in range(min(count, _MOST_HEAPS))]
+
+
+def _read_heap(structs: VmStructs, memory: Memory, address: int) -> CodeHeap | None:
+    space, segments = (structs.at(("CodeHeap", field)) for field in ("_memory", "_segmap"))
+    low, high = (
+        u64(memory, address + space + structs.at(("VirtualSpace", field)))
+        for field in ("_low_boundary", "_high_boundary")
+    )
+    segments_at = u64(memory, address + segments + structs.at(("VirtualSpace", "_low")))
+    shift = i32(memory, address + structs.at(("CodeHeap", "_log2_segment_size")))
+    if not address or not low or not high or not segments_at or shift is None:
+        return None
+    return CodeHeap(low, high, segments_at, shift) if low < high and 3 <= shift <= 16 else None
 
 
 class CodeCache:
@@ -52,7 +84,7 @@ class CodeCache:
 
     def __init__(self, structs: VmStructs, memory: Memory) -> None:
         """Raise NotSupported where the JVM has no code cache yet, or an unknown layout."""
-        self.memory, self._structs = memory, structs
+        self.memory = memory
         self._block_bytes = structs.size("HeapBlock")
         self._header_bytes = structs.size("CodeBlob")
         self._name, self._size, self._frame, self._complete = (
@@ -63,34 +95,10 @@ class CodeCache:
         self._begin_offset = find_scalar(structs, ("CodeBlob", "_code_offset"))
         self._end_offset = scalar(structs, ("CodeBlob", "_data_offset"))
         self._names: dict[int, str] = {}
-        self._heaps = [heap for heap in map(self._heap, self._heap_addresses()) if heap is not None]
+        self._heaps = read_code_heaps(structs, memory)
         if not self._heaps or (self._begin or self._begin_offset) is None:
             raise NotSupported("the JVM has no code cache: it is still starting, or its layout is unknown")
         self.low, self.high = min(heap.low for heap in self._heaps), max(heap.high for heap in self._heaps)
-
-    def _heap_addresses(self) -> list[int]:
-        structs, memory = self._structs, self.memory
-        listed = structs.find(("CodeCache", "_heaps"))
-        if listed is None:  # JDK 8 has one heap
-            only = u64(memory, structs.at(("CodeCache", "_heap")))
-            return [only] if only else []
-        array = u64(memory, listed) or 0
-        count_at = structs.at(("GrowableArrayBase", "_len"), ("GenericGrowableArray", "_len"))
-        count = i32(memory, array + count_at) or 0
-        data = u64(memory, array + structs.at(("GrowableArray<int>", "_data"))) or 0
-        return [u64(memory, data + 8 * number) or 0 for number in range(min(count, _MOST_HEAPS))]
-
-    def _heap(self, address: int) -> _Heap | None:
-        space, segments = (self._structs.at(("CodeHeap", field)) for field in ("_memory", "_segmap"))
-        low, high = (
-            u64(self.memory, address + space + self._structs.at(("VirtualSpace", field)))
-            for field in ("_low_boundary", "_high_boundary")
-        )
-        segments_at = u64(self.memory, address + segments + self._structs.at(("VirtualSpace", "_low")))
-        shift = i32(self.memory, address + self._structs.at(("CodeHeap", "_log2_segment_size")))
-        if not address or not low or not high or not segments_at or shift is None:
-            return None
-        return _Heap(low, high, segments_at, shift) if low < high and 3 <= shift <= 16 else None
 
     def find(self, pc: int) -> CodeBlob | None:
         """The blob whose code is at the pc; None for free or unreadable memory."""

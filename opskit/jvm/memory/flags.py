@@ -52,8 +52,7 @@ def read_flags(vm: VmStructs, memory: Memory, names: Collection[str]) -> dict[st
 
 def _type_reader(vm: VmStructs, memory: Memory) -> Callable[[int], str]:
     """A function that gives the type of the flag whose field _type is at an address."""
-    field = next(vm.fields[owner, "_type"] for owner in _OWNERS if (owner, "_type") in vm.fields)
-    if field.type == "int":
+    if vm.field(*((owner, "_type") for owner in _OWNERS)).type == "int":
         return lambda at: dict(enumerate(_TYPES)).get(i32(memory, at) or 0, "")
     return lambda at: (c_string(memory, u64(memory, at) or 0, _LONGEST_NAME) or b"").decode("latin-1")
 

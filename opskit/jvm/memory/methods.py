@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 _FLAGS = Struct("<H")
 _HAS_LINES = 1  # ConstMethod::_has_linenumber_table, the same in 8 to 25
 _MOST_TABLE_BYTES = 1 << 18
-_MOST_METHODS = 100_000
+_MOST_METHODS, _MOST_LINES = 100_000, 1 << 21  # that are kept
+_MOST_ENTRIES = 1 << 16  # a method has at most so many bytecodes
 _ESCAPE = 0xFF
 _LINE_BITS = 3
 
@@ -65,6 +66,7 @@ class Methods:
         self._class_name_at = structs.at(("Klass", "_name"))
         self._known: dict[int, tuple[tuple[object, ...], Method]] = {}
         self._checked: dict[int, Method | None] = {}
+        self._lines_kept = 0
 
     def forget(self) -> None:
         """Compare each method with the memory again before its next use: its class may have been unloaded."""
@@ -77,9 +79,10 @@ class Methods:
             return self._checked[address]
         except KeyError:
             pass
-        if len(self._checked) >= _MOST_METHODS:
+        if len(self._checked) >= _MOST_METHODS or self._lines_kept > _MOST_LINES:
             self._checked.clear()
             self._known.clear()
+            self._lines_kept = 0
         found = self._checked[address] = self._read(address)
         return found
 
@@ -104,7 +107,9 @@ class Methods:
         begin = const + self._const_bytes
         end = begin + self._code_size.of(header)
         whole = f"{class_name.replace('/', '.').replace('+0x', '/0x')}.{name}"
-        method = Method(whole, self._source(klass, pool), (begin, end), self._lines(const, header, end))
+        lines = self._lines(const, header, end)
+        method = Method(whole, self._source(klass, pool), (begin, end), lines)
+        self._lines_kept += len(lines)
         self._known[address] = identity, method
         return method
 
@@ -149,7 +154,7 @@ def lines_of(data: bytes, coding: Coding, code_size: int) -> list[tuple[int, int
         else:
             bcis, lines = byte >> _LINE_BITS, byte & ((1 << _LINE_BITS) - 1)
         bci, line = bci + bcis, line + lines
-        if not 0 <= bci < max(code_size, 1) or not 0 <= line <= 0xFFFF:
+        if not 0 <= bci < max(code_size, 1) or not 0 <= line <= 0xFFFF or len(found) >= _MOST_ENTRIES:
             return None
         found.append((bci, line))
     return None

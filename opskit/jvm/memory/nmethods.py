@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from opskit.jvm.memory.layout import Scalar, find_scalar, scalar
 from opskit.proc.memory import u64
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from opskit.jvm.memory.code_cache import CodeBlob
     from opskit.jvm.memory.unsigned5 import Coding, Codings
@@ -25,7 +25,8 @@ NAMES = ("nmethod", "native nmethod")
 _PC_DESC_BYTES, _PC_DESC_INTS = 16, 4  # offset, scope, objects, flags
 _BEYOND = 1 << 30  # the offset of the last PcDesc, a sentinel
 _LEVEL = Struct("<b")  # an int until JDK 17, a byte since; from -1 to 4
-_MOST_TABLE_BYTES = 1 << 24
+_KEPT_PER_PC_DESC = 80  # two numbers in lists
+_MOST_TABLE_BYTES = 1 << 22
 _MOST_INLINED, _MOST_METADATA = 256, 1 << 20
 _C1_LEVELS = (1, 2, 3)
 
@@ -33,7 +34,7 @@ _C1_LEVELS = (1, 2, 3)
 class NMethod:
     """A compiled method. `identity`: its Method and compile ID, which are compared to tell whether the memory still has it.
 
-    `returns`: whether its pcs are return addresses, as far as others have found out.
+    `returns`, `codes`: what the unwinder has found out about its pcs. It is kept as long as the compiled method.
     """
 
     __slots__ = (
@@ -42,6 +43,7 @@ class NMethod:
         "_pcs",
         "_scopes",
         "blob",
+        "codes",
         "deopt_pcs",
         "identity",
         "is_c1",
@@ -61,6 +63,12 @@ class NMethod:
         self._decode: Sequence[int] = ()
         self._scopes, self._metadata = b"", 0
         self.returns: dict[int, bool] = {}
+        self.codes: dict[tuple[int, bool], Any] = {}
+
+    @property
+    def kept_bytes(self) -> int:
+        """About how much memory its tables take here."""
+        return len(self.blob.raw) + len(self._scopes) + _KEPT_PER_PC_DESC * len(self._pcs)
 
     def fill(self, pc_descs: bytes, scopes: bytes, metadata: int) -> None:
         """Add the tables. `metadata`: where the pointers to methods are."""
@@ -74,12 +82,10 @@ class NMethod:
         at = bisect_left(self._pcs, offset)
         return at < len(self._pcs) and self._pcs[at] == offset
 
-    def scopes(
-        self, pc: int, is_return: bool, codings: Codings, pointer: Callable[[int], int | None]
-    ) -> list[tuple[int, int]]:
+    def scopes(self, pc: int, is_return: bool, codings: Codings, memory: Memory) -> list[tuple[int, int]]:
         """The (method, bci) at the pc, the innermost inlined one first; empty where the tables say nothing.
 
-        `is_return`: the pc is behind a call, and belongs to it. `pointer` reads the memory.
+        `is_return`: the pc is behind a call, and belongs to it.
         """
         offset = pc - self.blob.begin
         at = bisect_left(self._pcs, offset) if is_return else bisect_right(self._pcs, offset)
@@ -87,14 +93,14 @@ class NMethod:
             return []
         found = []
         for coding in codings.ordered:
-            scopes = self._chain(self._decode[at], coding, pointer)
+            scopes = self._chain(self._decode[at], coding, memory)
             if scopes and scopes[-1][0] == self.method:
                 found.append((coding, scopes))
         if len(found) == 1:
             codings.vote(found[0][0])
         return found[0][1] if found else []
 
-    def _chain(self, decode: int, coding: Coding, pointer: Callable[[int], int | None]) -> list[tuple[int, int]]:
+    def _chain(self, decode: int, coding: Coding, memory: Memory) -> list[tuple[int, int]]:
         """The scopes from one on; each is written behind the one it is inlined into."""
         found: list[tuple[int, int]] = []
         while decode > 0 and len(found) < _MOST_INLINED:
@@ -106,7 +112,7 @@ class NMethod:
                 return []
             if not 0 < index <= _MOST_METADATA or sender >= decode:
                 return []
-            method = pointer(self._metadata + 8 * (index - 1))
+            method = u64(memory, self._metadata + 8 * (index - 1))
             if not method:
                 return []
             found.append((method, bci - 1))  # counted from -1, the entry
@@ -201,8 +207,3 @@ class NMethods:
             return self._metadata_base.of(data) + (self._relocation.of(data) + 7 & ~7)
         base = self._metadata_base.of(data) if self._metadata_base is not None else 0
         return header + base + self._metadata_at.of(data)
-
-
-def read_pointer(memory: Memory) -> Callable[[int], int | None]:
-    """A function that reads a pointer of this memory."""
-    return lambda address: u64(memory, address)

@@ -23,7 +23,7 @@ _COMPRESSED, _COMPRESSED_CLASSES, _COMPACT = (
     "UseCompactObjectHeaders",
 )
 _KLASS_AT = 8
-_KLASS_SHIFT = 42  # of the class in a compact header, where the table has no markWord::klass_shift
+_KLASS_SHIFT, _WORD_BITS = 42, 64  # of the class in a compact header, where the table has no markWord::klass_shift
 _FORWARDED, _LOCK_BITS = 3, 3  # of a mark: a collector has moved the object to the rest of the word
 _REMAPPED, _REMAPPED_AT = 0xF, 12  # generational ZGC: one of four bits; the address begins above it
 _LONGEST_STRING = 1 << 16
@@ -52,10 +52,10 @@ class Objects:
         self._oops = _compressed(vm, memory, "CompressedOops", "_narrow_oop") if self._is_narrow else plain
         has = self._has_narrow_classes
         self._klasses = _compressed(vm, memory, "CompressedKlassPointers", "_narrow_klass") if has else plain
-        self._klass_shift = vm.constants.get("markWord::klass_shift", _KLASS_SHIFT)
+        shift = vm.constants.get("markWord::klass_shift", _KLASS_SHIFT)
+        self._klass_shift = shift if 0 <= shift < _WORD_BITS else _KLASS_SHIFT
         self._layout_at = vm.at(("Klass", "_layout_helper"))
-        self._mirror_at = vm.at(("Klass", "_java_mirror"))
-        self._mirror_type = vm.fields["Klass", "_java_mirror"].type
+        self._mirror = vm.field(("Klass", "_java_mirror"))
 
     def reference(self, at: int, *, is_current: bool = False) -> int:
         """The address of the object that the field at this address refers to; 0: null, or it cannot be read.
@@ -79,7 +79,7 @@ class Objects:
 
     def mirror(self, klass: int) -> int:
         """The java.lang.Class of a class, which has its static fields; 0: none."""
-        return self.handle(klass + self._mirror_at, self._mirror_type)
+        return self.handle(klass + self._mirror.at, self._mirror.type)
 
     def klass(self, address: int) -> int:
         """The class of an object; 0: there is none."""

@@ -8,6 +8,7 @@ Each of the list's items must name a group in libjvm and have its code in the co
 
 from __future__ import annotations
 
+from itertools import islice
 from struct import Struct
 from typing import TYPE_CHECKING
 
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
 
 _DESC, _WORD = Struct("<6Q"), Struct("<Q")
 _BEGIN_AT = (3, 4)  # in words
-_LIBJVM_BYTES, _NEAR_PAGES = 64 << 20, 32
+_NEAR_PAGES = 32
 _LOWEST, _HIGHEST = 1 << 44, 1 << 47  # where Linux places heaps and mappings
 _MOST_DESCS, _FEWEST_DESCS = 4096, 16
+_MOST_READS = 16 * _MOST_DESCS  # of all lists together
 _LONGEST_NAME = 100
 
 
@@ -38,13 +40,13 @@ class StubDesc(NamedTuple):
 
 def read_stub_descs(structs: VmStructs, memory: Memory, low: int, high: int) -> list[StubDesc]:
     """The stubs in the code cache from `low` to `high`, by address; empty where the list was not found."""
-    lists = (list(_follow(structs, memory, head, (low, high))) for head in _heads(structs, memory, (low, high)))
-    longest: list[StubDesc] = max(lists, key=len, default=[])
+    longest: list[StubDesc] = []
+    reads_left = _MOST_READS
+    for head in _heads(structs, memory, (low, high)):
+        found = list(islice(_follow(structs, memory, head, (low, high)), reads_left))
+        longest = max(longest, found, key=len)
+        reads_left -= len(found)
     return sorted(longest) if len(longest) >= _FEWEST_DESCS else []
-
-
-def _is_libjvm(structs: VmStructs, address: int) -> bool:
-    return structs.libjvm <= address < structs.libjvm + _LIBJVM_BYTES
 
 
 def _heads(structs: VmStructs, memory: Memory, code: tuple[int, int]) -> Iterator[int]:
@@ -59,7 +61,7 @@ def _heads(structs: VmStructs, memory: Memory, code: tuple[int, int]) -> Iterato
             if _LOWEST < word < _HIGHEST and not word & 7
         )
     for address in seen:
-        if not _is_libjvm(structs, address) and _begin(memory.read(address, _DESC.size), code) is not None:
+        if not structs.is_libjvm(address) and _begin(memory.read(address, _DESC.size), code) is not None:
             yield address
 
 
@@ -80,7 +82,7 @@ def _follow(structs: VmStructs, memory: Memory, address: int, code: tuple[int, i
             return
         words = _DESC.unpack(desc)
         name = c_string(memory, words[2], _LONGEST_NAME)
-        if not _is_libjvm(structs, words[1]) or not name:
+        if not structs.is_libjvm(words[1]) or not name:
             return
         yield StubDesc(words[at], words[at + 1], name.decode("latin-1").lstrip("_"))
         address = words[0]

@@ -34,9 +34,7 @@ class JavaThreads:
         self._vm, self._memory, self._objects, self._comm = vm, memory, objects, comm
         self._os_thread = vm.at(("JavaThread", "_osthread"), ("Thread", "_osthread"))
         self._tid = vm.at(("OSThread", "_thread_id"))
-        self._object = vm.at(("JavaThread", "_threadObj"))
-        self._object_type = vm.fields["JavaThread", "_threadObj"].type
-        self._virtual = vm.find(("JavaThread", "_vthread"))  # since JDK 21
+        self._object = vm.field(("JavaThread", "_threadObj"))
         self._threads: dict[int, int] = {}
         self._names: dict[int, str] = {}
         self._fresh: set[int] = set()
@@ -76,18 +74,10 @@ class JavaThreads:
                 self._unread.add(tid)
         return self._names.get(tid)
 
-    def mounted(self, tid: int) -> str | None:
-        """The name or `#id` of the virtual thread that the thread carries now; None: it carries none."""
-        thread = self.thread(tid)
-        if not thread or self._virtual is None:
-            return None
-        current = self._objects.handle(thread + self._virtual, "OopHandle")
-        return virtual_name(self._objects, current)
-
     def _read_name(self, tid: int, thread: int) -> str | None:
         """The name in the java.lang.Thread that refers back to the JavaThread; None: it is elsewhere by now."""
         objects = self._objects
-        java = objects.handle(thread + self._object, self._object_type)
+        java = objects.handle(thread + self._object.at, self._object.type)
         back = objects.field_at(java, "eetop")
         if not back or u64(self._memory, back) != thread:
             return None

@@ -36,7 +36,9 @@ _WANTED = frozenset(
     for name in (f"gHotSpot{table}s", f"gHotSpot{table}EntryArrayStride", *(f"gHotSpot{table}Entry{part}Offset" for part in parts))
 )  # fmt: skip
 _MOST_ENTRIES, _MOST_STRIDE = 8192, 1024
-_LONGEST_NAME, _CHUNK_BYTES = 160, 1 << 16
+_LONGEST_NAME, _CHUNK_BYTES, _MOST_CHUNKS = 160, 1 << 16, 256
+_LARGEST_TYPE_BYTES = 1 << 16  # so much is read of a structure; HotSpot's are below 64 KiB
+_LARGEST_LIBJVM_BYTES = 64 << 20
 
 
 class VmField(NamedTuple):
@@ -55,27 +57,44 @@ class VmStructs(NamedTuple):
     constants: Mapping[str, int]
     libjvm: int = 0
 
+    def find_field(self, *names: tuple[str, str]) -> VmField | None:
+        """The first (type, field) that this JVM has; None: it has none."""
+        return next((self.fields[name] for name in names if name in self.fields), None)
+
+    def field(self, *names: tuple[str, str]) -> VmField:
+        """As `find_field`. Raises NotSupported for a JVM without the field."""
+        found = self.find_field(*names)
+        if found is None:
+            raise _not_described("::".join(names[0]))
+        return found
+
     def find(self, *names: tuple[str, str]) -> int | None:
-        """The offset, or the address of a static field, under the first (type, field) that this JVM has; None: it has none."""
-        return next((self.fields[name].at for name in names if name in self.fields), None)
+        """The offset of `find_field`, or its address where it is static; None: this JVM has no such field."""
+        found = self.find_field(*names)
+        return None if found is None else found.at
 
     def at(self, *names: tuple[str, str]) -> int:
         """As `find`. Raises NotSupported for a JVM without the field."""
-        found = self.find(*names)
-        if found is None:
-            raise NotSupported(f"this JVM's libjvm does not describe {'::'.join(names[0])} in its vmStructs table")
-        return found
+        return self.field(*names).at
 
     def size(self, *types: str) -> int:
-        """The size in bytes of the first type that this JVM has. Raises NotSupported."""
+        """The size in bytes, at most 64 KiB, of the first type that this JVM has. Raises NotSupported."""
         found = next((self.sizes[name] for name in types if name in self.sizes), None)
         if found is None:
-            raise NotSupported(f"this JVM's libjvm does not describe {types[0]} in its vmStructs table")
+            raise _not_described(types[0])
         return found
+
+    def is_libjvm(self, address: int) -> bool:
+        """Whether the address is in libjvm, or shortly behind it."""
+        return self.libjvm <= address < self.libjvm + _LARGEST_LIBJVM_BYTES
+
+
+def _not_described(name: str) -> NotSupported:
+    return NotSupported(f"this JVM's libjvm does not describe {name} in its vmStructs table")
 
 
 def read_vmstructs(fs: ProcFS, pid: int, memory: Memory) -> VmStructs:
-    """Read the tables. Raises NotSupported without a libjvm, or where its tables cannot be read; OSError without rights."""
+    """Read the tables. Raises NotSupported without a libjvm of HotSpot and where its tables cannot be read; OSError without rights."""
     begin, path = _libjvm(fs, pid)
     symbols = _symbols(fs, path, memory, begin)
     at = {name: u64(memory, begin + value) for name, value in symbols.items()}
@@ -84,7 +103,7 @@ def read_vmstructs(fs: ProcFS, pid: int, memory: Memory) -> VmStructs:
         (tables.text(type_at), tables.text(name_at)): VmField(bool(static), address if static else offset, tables.text(string_at))
         for type_at, name_at, string_at, static, offset, address in tables.entries("VMStruct")
     }  # fmt: skip
-    sizes = {tables.text(name_at): size for name_at, size in tables.entries("VMType")}
+    sizes = {tables.text(name_at): size for name_at, size in tables.entries("VMType") if size <= _LARGEST_TYPE_BYTES}
     constants = {
         tables.text(name_at): value
         for table in ("VMIntConstant", "VMLongConstant")
@@ -109,7 +128,9 @@ class _Tables:
             (struct.Struct(form), self.at.get(f"gHotSpot{table}Entry{part}Offset"))
             for part, form in _PARTS[table].items()
         ]
-        if not stride or not begin or stride > _MOST_STRIDE or any(at is None or at > stride - 4 for _, at in parts):
+        if not stride or not begin or stride > _MOST_STRIDE:
+            return
+        if any(at is None or at + form.size > stride for form, at in parts):
             return
         data = self._read(begin, stride * _MOST_ENTRIES)
         for entry in range(0, len(data) - stride, stride):
@@ -133,13 +154,18 @@ class _Tables:
             return ""
         number, begin = divmod(address, _CHUNK_BYTES)
         if number not in self._chunks:
+            if len(self._chunks) >= _MOST_CHUNKS:
+                self._chunks.clear()
             self._chunks[number] = self.memory.read(number * _CHUNK_BYTES, _CHUNK_BYTES + _LONGEST_NAME)
         return self._chunks[number][begin : begin + _LONGEST_NAME].partition(b"\0")[0].decode("latin-1")
 
 
 def _libjvm(fs: ProcFS, pid: int) -> tuple[int, str]:
     """Where libjvm begins in memory, and its path as we see it."""
-    found = find_mapping(fs.load(str, pid, "maps"), "/libjvm.so", lambda _: True)  # its first one
+    maps = fs.load(str, pid, "maps")
+    if find_mapping(maps, "/libj9vm", lambda _: True) is not None:  # its libjvm.so only starts it
+        raise NotSupported("Eclipse OpenJ9 has no vmStructs table: only HotSpot's memory can be read from outside")
+    found = find_mapping(maps, "/libjvm.so", lambda _: True)  # its first one
     begin = hexadecimal(found.addresses.partition("-")[0]) if found is not None else None
     if found is None or begin is None:
         raise NotSupported(f"{pid} has no libjvm.so mapped: not a HotSpot JVM, or one linked into its launcher")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from opskit.errors import NotSupported
 from opskit.jvm.memory.code_cache import CodeCache
 from opskit.jvm.memory.methods import Methods
-from opskit.jvm.memory.nmethods import NAMES, NMethod, NMethods, read_pointer
+from opskit.jvm.memory.nmethods import NAMES, NMethod, NMethods
 from opskit.jvm.unwind.instructions import CALL_BYTES, call_target
 from opskit.proc.memory import i32, u64
 from opskit.proc.unwind.calls import ends_with_call
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from opskit.proc.unwind.cursor import Cursor, FrameKind
 
 MOST_ENTRIES = 200_000  # of each cache
+_MOST_KEPT_BYTES = 256 << 20  # of the tables of compiled methods
 UNKNOWN = "[unknown Java method]"
-_LIBJVM_BYTES = 64 << 20
 _CONTINUATIONS = "continuation"  # in the name of the blob with the return barrier of virtual threads
 
 
@@ -35,8 +35,7 @@ class CodeIndex:
         self.methods = Methods(structs, memory)
         self.low, self.high = self.cache.low, self.cache.high
         self._nmethods = NMethods(structs, memory)
-        self._pointer = read_pointer(memory)
-        self._libjvm = structs.libjvm
+        self._structs = structs
         self.call_stub_return = u64(memory, structs.at(("StubRoutines", "_call_stub_return_address"))) or 0
         queue = u64(memory, structs.at(("AbstractInterpreter", "_code"))) or 0
         self.interpreter = u64(memory, queue + structs.at(("StubQueue", "_stub_buffer"))) or 0
@@ -47,6 +46,7 @@ class CodeIndex:
         self._blobs: dict[int, tuple[CodeBlob, NMethod | None]] = {}
         self._checked: dict[int, tuple[CodeBlob, NMethod | None] | None] = {}
         self._headers: dict[int, int] = {}
+        self._kept_bytes = 0
         self._returns: dict[int, bool] = {}
 
     def forget(self) -> None:
@@ -92,6 +92,11 @@ class CodeIndex:
         nmethod = self._nmethods.read(blob) if blob.name in NAMES else None
         if nmethod is None and blob.name in NAMES:
             return None
+        self._kept_bytes += len(blob.raw) if nmethod is None else nmethod.kept_bytes
+        if self._kept_bytes > _MOST_KEPT_BYTES:
+            self._kept_bytes = 0
+            for each in (self._blobs, self._checked, self._headers):
+                each.clear()
         found = self._blobs[header] = blob, nmethod
         return found
 
@@ -103,7 +108,7 @@ class CodeIndex:
     def frames(self, nmethod: NMethod, pc: int, *, is_leaf: bool) -> tuple[Frame, ...]:
         """The inlined methods at the pc and the compiled one; that one alone where the tables say no more."""
         outermost: FrameKind = "c1" if nmethod.is_c1 else "compiled"
-        scopes = nmethod.scopes(pc, not is_leaf, self.methods.codings, self._pointer) or [(nmethod.method, -1)]
+        scopes = nmethod.scopes(pc, not is_leaf, self.methods.codings, self.memory) or [(nmethod.method, -1)]
         return tuple(
             self._frame(method, bci, "inlined" if number < len(scopes) else outermost)
             for number, (method, bci) in enumerate(scopes, 1)
@@ -147,7 +152,7 @@ class CodeIndex:
 
     def is_libjvm_return(self, pc: int) -> bool:
         """Whether a call in libjvm precedes the pc."""
-        return self._libjvm <= pc < self._libjvm + _LIBJVM_BYTES and self.follows_call(pc)
+        return self._structs.is_libjvm(pc) and self.follows_call(pc)
 
     def called_stub(self, pc: int, blob: CodeBlob | None, leaf_pc: int) -> int:
         """The begin of the stub in which leaf_pc is, if a call of it precedes the pc; stubs follow each other. 0: no such call."""

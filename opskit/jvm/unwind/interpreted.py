@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from opskit.jvm.unwind.code_index import CodeIndex
     from opskit.proc.unwind.cursor import Cursor
 
-# From [rbp - 64] on: the bytecode's address (one word later in JDK 8), …, method, last sp, sender's sp; rbp, return address.
+# From [rbp - 64] on: the bytecode's address (in JDK 8 one word further up), …, method, last sp, sender's sp; rbp, return address.
 _INTERPRETED = Struct("<10Q")
 _BELOW_RBP = 64
 _MOST_ARGUMENT_BYTES = 4096
@@ -38,16 +38,17 @@ class Interpreted:
             return True
         if not 0 <= at <= len(cursor.stack) - _INTERPRETED.size:
             return cursor.stop("dump" if at > 0 and bp > sp and cursor.is_beyond(bp + 8) and bp & 7 == 0 else "torn")
-        bcp, newer_bcp, _, _, _, method, _, sender, link, pc = _INTERPRETED.unpack_from(cursor.stack, at)
+        bcp, jdk8_bcp, _, _, _, method, _, sender, link, pc = _INTERPRETED.unpack_from(cursor.stack, at)
         if cursor.signalled:
             bcp = self._leaf_bcp(method, registers[R13], bcp)
         key = (method, bcp)
         frames = self._frames.get(key)
         if frames is None:
-            frames = self._read_interpreted(method, bcp, newer_bcp)
-            if len(self._frames) >= MOST_ENTRIES:
-                self._frames.clear()
-            self._frames[key] = frames
+            frames, is_key = self._read_interpreted(method, bcp, jdk8_bcp)
+            if is_key:
+                if len(self._frames) >= MOST_ENTRIES:
+                    self._frames.clear()
+                self._frames[key] = frames
         if not frames or not bp < sender or not self._index.low <= pc < self._index.high:
             return cursor.stop("torn")
         cursor.frames += frames
@@ -58,13 +59,14 @@ class Interpreted:
         method = self._methods.get(address)
         return r13 if r13 is not None and method is not None and method.begin <= r13 < method.end else saved
 
-    def _read_interpreted(self, address: int, bcp: int, newer_bcp: int) -> tuple[Frame, ...]:
+    def _read_interpreted(self, address: int, bcp: int, jdk8_bcp: int) -> tuple[tuple[Frame, ...], bool]:
+        """The frame, none where no method is; whether it is that of each frame with this method and `bcp`."""
         method = self._methods.get(address)
         if method is None:
-            return ()
-        found = next((each for each in (bcp, newer_bcp) if method.begin <= each < method.end), None)
+            return (), True
+        found = next((each for each in (bcp, jdk8_bcp) if method.begin <= each < method.end), None)
         line = method.line(found - method.begin) if found is not None else None
-        return (Frame(method.name, "interpreted", method.source, line),)
+        return (Frame(method.name, "interpreted", method.source, line),), found in (bcp, None)
 
     def _step_entry(self, cursor: Cursor, sp: int, bp: int) -> bool:
         """The entry of a method, whose frame is not built yet: rbx is the method, r13 the stack pointer of the caller at first."""

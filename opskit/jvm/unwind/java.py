@@ -10,12 +10,11 @@ from struct import Struct
 from typing import TYPE_CHECKING
 
 from opskit.errors import NotSupported
-from opskit.jvm.memory.vmstructs import read_vmstructs
 from opskit.jvm.unwind.code_index import MOST_ENTRIES, UNKNOWN, CodeIndex, is_continuation, return_to
 from opskit.jvm.unwind.instructions import EPILOGUE_BYTES, frame_state
 from opskit.jvm.unwind.interpreted import Interpreted
 from opskit.jvm.unwind.stubs import Stubs
-from opskit.proc.files.maps import find_mapping
+from opskit.proc.elf.file import X86_64
 from opskit.proc.unwind.cursor import PC, R12, R13, R14, R15, RBP, RBX, RSP, Frame
 from opskit.records import NamedTuple
 
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
     from opskit.jvm.memory.nmethods import NMethod
     from opskit.jvm.memory.vmstructs import VmStructs
     from opskit.jvm.unwind.instructions import FrameState
-    from opskit.proc.fs import ProcFS
-    from opskit.proc.memory import Memory, ProcessMemory
+    from opskit.proc.memory import Memory
     from opskit.proc.unwind.cursor import Cursor
 
 _TWO_WORDS = Struct("<QQ").unpack_from
@@ -36,7 +34,7 @@ _BELOW_CALL_STUB = 88
 _MOST_HEAD_BYTES = 4096
 _SMALLEST_FRAME = 16
 _MOST_PUSHED_BYTES = 128
-_X86_64 = 62  # e_machine
+_MACHINE_AT = 18  # in the ELF header of libjvm
 _FREED = Frame("[freed Java method]", "stub")
 
 
@@ -63,8 +61,6 @@ class JavaUnwinder:
         self._stubs, self._interpreted = Stubs(structs, self.index), Interpreted(self.index)
         self._leaves: dict[int, Code] = {}
         self._callers: dict[int, Code] = {}
-        # Kept as long as the compiled method: HotSpot unloads it before a class that its tables name.
-        self._compiled: dict[tuple[int, bool], tuple[NMethod, Code]] = {}
 
     def owns(self, pc: int) -> bool:
         """Whether the pc is in the code cache."""
@@ -119,14 +115,13 @@ class JavaUnwinder:
                 return Code((), 0, self._step_continuation)
             step = self._stubs.step_of(blob, is_leaf=is_leaf)
             return Code(self._stubs.frames(blob, pc), blob.frame_bytes, step, blob=blob)
-        known = self._compiled.get((pc, is_leaf))
-        if known is not None and known[0] is nmethod:
-            return known[1]
+        # HotSpot unloads a compiled method before a class that its tables name.
+        known: Code | None = nmethod.codes.get((pc, is_leaf))
+        if known is not None:
+            return known
         code = self._read_compiled(blob, nmethod, pc, is_leaf=is_leaf)
         if code.frames and all(frame.name != UNKNOWN for frame in code.frames):
-            if len(self._compiled) >= MOST_ENTRIES:
-                self._compiled.clear()
-            self._compiled[pc, is_leaf] = nmethod, code
+            nmethod.codes[pc, is_leaf] = code
         return code
 
     def _read_compiled(self, blob: CodeBlob, nmethod: NMethod, pc: int, *, is_leaf: bool) -> Code:
@@ -209,17 +204,9 @@ class JavaUnwinder:
         return return_to(cursor, pc, bp + 16, link)
 
 
-def java_unwinder(fs: ProcFS, pid: int, memory: ProcessMemory) -> JavaUnwinder | None:
-    """The unwinder for a JVM; None where the process has no libjvm. Raises NotSupported for other JVMs and unknown layouts."""
-    maps = fs.load(str, pid, "maps")
-    if find_mapping(maps, "libj9vm", lambda _: True) is not None:
-        raise NotSupported(
-            "Eclipse OpenJ9 has no vmStructs table: only HotSpot's Java frames can be unwound from outside"
-        )
-    if find_mapping(maps, "/libjvm.so", lambda _: True) is None:
-        return None
-    structs = read_vmstructs(fs, pid, memory)
-    machine = memory.read(structs.libjvm + 18, 2)
-    if int.from_bytes(machine, "little") != _X86_64:
+def java_unwinder(structs: VmStructs, memory: Memory) -> JavaUnwinder:
+    """The unwinder for a JVM. Raises NotSupported for one that another kind of CPU runs, also emulated, and for unknown layouts."""
+    machine = memory.read(structs.libjvm + _MACHINE_AT, 2)
+    if int.from_bytes(machine, "little") != X86_64:
         raise NotSupported("Java frames can be unwound from outside on x86-64 only")
     return JavaUnwinder(structs, memory)

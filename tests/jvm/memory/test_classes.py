@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jvms
 import pytest
+import recordsamples
 
 from opskit.host import Host
 from opskit.jvm.memory.classes import Classes
@@ -45,15 +46,15 @@ def test_fields_and_methods(jvm_version):
 
 
 @pytest.mark.parametrize("stream", [b"", b"\xff" * 64, bytes(64), b"\x03\x01" + b"\xff" * 9, b"\xbf" * 40])
-def test_hostile_streams_of_fields(workload, stream):
+def test_hostile_streams_of_fields(stream):
     """Numbers without an end, counts without fields: no field, no exception."""
-    jvm = workload("sleep=1", version=21)
-    fs = Host.at(None, None).fs
-    memory = ProcessMemory(fs, jvm.pid)
-    structs = read_vmstructs(fs, jvm.pid, memory)
+    structs = recordsamples.structs_of(recordsamples.load(21))
     page = bytearray(4096)
     at = structs.at(("InstanceKlass", "_fieldinfo_stream"))
     page[at : at + 8] = (4096 + 2048).to_bytes(8, "little")
     page[2048:2052] = len(stream).to_bytes(4, "little")
     page[2052 : 2052 + len(stream)] = stream
-    assert dict(Classes(structs, RecordedMemory({1: bytes(page)})).fields(4096)) == {}
+    memory = RecordedMemory({1: bytes(page)})
+    assert dict(Classes(structs, memory).fields(4096)) == {}
+    hostile = {name: -1 if value % 2 else 1 << 62 for name, value in structs.constants.items()}
+    assert dict(Classes(structs._replace(constants=hostile), memory).fields(4096)) == {}

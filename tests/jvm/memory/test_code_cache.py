@@ -135,6 +135,18 @@ def test_a_list_without_an_end(memory):
     assert len(stubs(memory, 20, last_next=NAME + 4096)) == 4096
 
 
+def test_many_lists_without_an_end(memory):
+    """Words near the head that all lead into a circle: what is read of them is bounded."""
+    for number in range(200):
+        memory.write(LIBJVM + 0x100000 + 512 + 8 * number, "<Q", NAME + 4096 + 64 * (number % 20))
+        memory.write(LIBJVM + 0x110000 + 8 * number, "<Q", NAME + 8192 + 64 * number)
+        memory.write(NAME + 8192 + 64 * number, "<5Q", NAME + 4096, LIBJVM + 0x200000, NAME + 4136, BLOB, BLOB + 16)
+    reads, read = [], memory.read
+    memory.read = lambda address, size: reads.append(address) or read(address, size)
+    assert len(stubs(memory, 20, last_next=NAME + 4096)) == 4096
+    assert len(reads) < 200_000
+
+
 def test_a_short_list(memory):
     """Words that only look like one are no list of stubs."""
     assert stubs(memory, 5) == []

@@ -33,6 +33,13 @@ def test_damaged_tables(data):
     assert lines_of(data, NEW, 20) is None
 
 
+def test_a_table_that_goes_back_and_forth():
+    """It has more entries than a method has bytecodes."""
+    there_and_back = b"\x29" + bytes((255, 10, 2))  # 5 bytecodes and 1 line on, and back again
+    assert lines_of(there_and_back * 100 + b"\0", NEW, 20)[-1][0] == 5
+    assert lines_of(there_and_back * 40_000 + b"\0", NEW, 20) is None
+
+
 def test_a_method_without_lines():
     """A line is unknown, not 0."""
     assert Method("a.B.c", None, (0, 0), ()).line(0) is None

@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import jvms
 import pytest
 
-from opskit.errors import NotSupported
 from opskit.host import scheduled_first
 from opskit.jvm.attach.client import AttachClient
+from opskit.jvm.memory.vmstructs import read_vmstructs
 from opskit.jvm.unwind.java import java_unwinder
 from opskit.proc.fs import ProcFS
 from opskit.proc.kernel.cpu_samples import CpuSampler
@@ -36,18 +38,13 @@ STACK_BYTES = 32 << 10  # interpreted frames are large
 LEVELS = {"c1": {1, 2, 3}, "compiled": {0, 4}}
 
 
-@pytest.fixture
-def chains(root_only):
-    """Start threads by the names of their methods; stopped after the test."""
-    started = []
-
-    def start(*names, version, options=()):
-        command = [jvms.java(version), "-Xmx256m", *options, "-cp", jvms.classes(), "Chains", *names]
-        started.append(jvms.run(command))
-        return started[-1]
-
-    yield start
-    for jvm in started:
+@contextmanager
+def chains(*names, version, options=()):
+    """A profiler of a JVM with threads by the names of their methods."""
+    jvm = jvms.run([jvms.java(version), "-Xmx256m", *options, "-cp", jvms.classes(), "Chains", *names])
+    try:
+        yield Profiler(jvm.pid)
+    finally:
         jvm.stop()
 
 
@@ -57,7 +54,7 @@ class Profiler:
     def __init__(self, pid):
         fs = ProcFS()
         self.pid, self.memory, self.names = pid, ProcessMemory(fs, pid), {}
-        self.java = java_unwinder(fs, pid, self.memory)
+        self.java = java_unwinder(read_vmstructs(fs, pid, self.memory), self.memory)
         self.modules = Modules(fs, pid, self.memory)
         self.unwinders = [self.java, NativeUnwinder(self.modules)]
 
@@ -70,12 +67,16 @@ class Profiler:
                 if passed >= seconds and names.issuperset(wanted):
                     break
                 time.sleep(sampler.pause_s)
-                for each in (self.memory, self.java, self.modules):
-                    each.forget()
+                self.forget()
                 found += [
                     (self._name(each.tid), walk(each.registers, each.stack, self.unwinders)) for each in sampler.drain()
                 ]
         return found
+
+    def forget(self):
+        """Read the JVM's memory anew."""
+        for each in (self.memory, self.java, self.modules):
+            each.forget()
 
     def _name(self, tid):
         if self.names.get(tid) not in METHODS:  # a thread names itself when it has begun to run
@@ -114,10 +115,43 @@ def check(found):
     return whole
 
 
-def test_stacks_are_those_of_the_program(chains, jvm_version):
+def test_stacks_in_other_modes(root_only, jvm_version):
+    """The interpreter alone, C1 alone, C2 alone, and another collector, each in one version."""
+    with chains(*METHODS, version=jvm_version, options=(*PRECISE, SECOND[jvm_version])) as profiler:
+        whole = check(profiler.run(1.0, METHODS))
+    kinds = Counter(frame.kind for _, stack in whole for frame in stack.frames)
+    expected = {11: {"compiled": 0, "c1": 0, "inlined": 0}, 17: {}, 21: {"c1": 0}, 25: {}}[jvm_version]
+    assert {kind: kinds[kind] for kind in expected} == expected
+
+
+def test_a_deoptimized_caller(root_only, jvm_version):
+    """A compiled method waits for its callee and loses its code: its return address is that of the deoptimization handler."""
+    with chains("deoptimize", version=jvm_version, options=PRECISE) as profiler:
+        found = profiler.run(0.8, ["deoptimize"])
+    stacks = [stack for name, stack in found if name == "deoptimize" and stack.end == "root"]
+    assert [stack for stack in stacks if not is_exact("deoptimize", stack)] == []
+    callers = Counter(stack.frames[1].kind for stack in stacks if stack.frames[0].name == "Chains.callee")
+    assert callers["compiled"] + callers["c1"] > 1, callers
+
+
+class Run(NamedTuple):
+    """A JVM that still runs, and its stacks from the program's start on."""
+
+    profiler: Profiler
+    found: list
+
+
+# Behind the other tests: the last JVM runs to the end of the module.
+@pytest.fixture(scope="module", params=sorted(jvms.WHEELS))
+def run(request, root_only):
+    """One for each JDK, with precise tables."""
+    with chains(*METHODS, version=request.param, options=PRECISE) as profiler:
+        yield Run(profiler, profiler.run(1.6, METHODS))
+
+
+def test_stacks_are_those_of_the_program(run):
     """Interpreted, C1, C2, inlined and native code, stubs, exceptions and class initializers, from the program's start on."""
-    jvm = chains(*METHODS, version=jvm_version, options=PRECISE)
-    whole = check(Profiler(jvm.pid).run(1.6, METHODS))
+    whole = check(run.found)
     kinds = {frame.kind for _, stack in whole for frame in stack.frames}
     assert kinds >= {"interpreted", "compiled", "inlined", "stub", "native"}
     deepest = max((stack for name, stack in whole if name == "recurse"), key=lambda stack: len(stack.frames))
@@ -129,46 +163,23 @@ def test_stacks_are_those_of_the_program(chains, jvm_version):
     }
 
 
-def test_a_deoptimized_caller(chains, jvm_version):
-    """A compiled method waits for its callee and loses its code: its return address is that of the deoptimization handler."""
-    jvm = chains("deoptimize", version=jvm_version, options=PRECISE)
-    stacks = [
-        stack
-        for name, stack in Profiler(jvm.pid).run(0.8, ["deoptimize"])
-        if name == "deoptimize" and stack.end == "root"
-    ]
-    assert [stack for stack in stacks if not is_exact("deoptimize", stack)] == []
-    callers = Counter(stack.frames[1].kind for stack in stacks if stack.frames[0].name == "Chains.callee")
-    assert callers["compiled"] + callers["c1"] > 1, callers
-
-
-def test_stubs_have_names(chains, jvm_version):
+def test_stubs_have_names(run):
     """By HotSpot's own list, which no table describes."""
-    jvm = chains("copying", "checksum", version=jvm_version, options=PRECISE)
-    names = {stack.frames[0].name for _, stack in Profiler(jvm.pid).run(0.5, ["copying", "checksum"]) if stack.frames}
+    names = {stack.frames[0].name for _, stack in run.found if stack.frames}
     assert "updateBytesCRC32" in names
     assert any("arraycopy" in name for name in names)
 
 
-def test_stacks_in_other_modes(chains, jvm_version):
-    """The interpreter alone, C1 alone, C2 alone, and another collector, each in one version."""
-    jvm = chains(*METHODS, version=jvm_version, options=(*PRECISE, SECOND[jvm_version]))
-    whole = check(Profiler(jvm.pid).run(1.2, METHODS))
-    kinds = Counter(frame.kind for _, stack in whole for frame in stack.frames)
-    expected = {11: {"compiled": 0, "c1": 0, "inlined": 0}, 17: {}, 21: {"c1": 0}, 25: {}}[jvm_version]
-    assert {kind: kinds[kind] for kind in expected} == expected
-
-
-def test_the_code_cache_has_what_the_jvm_lists(chains, jvm_version):
+def test_the_code_cache_has_what_the_jvm_lists(run):
     """Compiler.codelist names the same methods, levels and addresses."""
-    jvm = chains("handle", "throwing", version=jvm_version)
-    java = Profiler(jvm.pid).java
+    java = run.profiler.java
     listed = re.findall(
         r"^(\d+) (-?\d+) \d+ (\S+?)\(\S* \[0x(\w+), 0x(\w+) - 0x(\w+)\]",
-        AttachClient(ProcFS(), jvm.pid).jcmd("Compiler.codelist"),
+        AttachClient(ProcFS(), run.profiler.pid).jcmd("Compiler.codelist"),
         re.MULTILINE,
     )
     assert len(listed) > 20
+    run.profiler.forget()
     same = 0
     for _, level, name, header, begin, end in listed:
         found = java.index.find((int(begin, 16) + int(end, 16)) // 2)
@@ -181,17 +192,6 @@ def test_the_code_cache_has_what_the_jvm_lists(chains, jvm_version):
         assert int(level) in LEVELS[frame.kind]
         same += 1
     assert same >= 0.9 * len(listed)
-
-
-def test_other_processes(tmp_path):
-    """A process without libjvm has no Java frames; OpenJ9, whose libjvm.so only starts it, is not supported."""
-    maps = "7f0000000000-7f0000001000 r-xp 00000000 08:01 1 /opt/j9/lib/{}.so\n"
-    for pid, libraries in ((7, ("libc",)), (8, ("server/libjvm", "default/libj9vm29"))):
-        (tmp_path / str(pid)).mkdir()
-        (tmp_path / str(pid) / "maps").write_text("".join(map(maps.format, libraries)))
-    assert java_unwinder(ProcFS(str(tmp_path)), 7, None) is None
-    with pytest.raises(NotSupported, match="OpenJ9"):
-        java_unwinder(ProcFS(str(tmp_path)), 8, None)
 
 
 def _source_line(text):

@@ -9,6 +9,8 @@ import pytest
 import recordsamples
 
 from opskit.errors import NotSupported
+from opskit.jvm.memory import methods
+from opskit.jvm.unwind import code_index
 from opskit.proc.memory import RecordedMemory
 from opskit.proc.unwind.cursor import REGISTERS
 
@@ -45,7 +47,8 @@ class BoundedMemory(RecordedMemory):
         self.asked += size
         assert self.reads <= MOST_READS, "an endless loop"
         assert 0 <= self.asked <= 1 << 31
-        return super().read(address, size)
+        page, at = self.pages.get(address // PAGE, b""), address % PAGE
+        return page[at : at + size] if 0 <= size <= len(page) - at else super().read(address, size)
 
 
 @pytest.fixture(scope="module", params=recordsamples.JDKS)
@@ -64,6 +67,20 @@ def test_the_recorded_stacks_are_unwound(recording):
         assert unwinding.threads.name(sample.tid) == sample.thread
     assert unwinding.flags() == recording.flags
     assert recording.flags["MaxHeapSize"] == 400 << 20
+
+
+def test_what_is_kept_is_bounded(recording, monkeypatch):
+    """With room for one compiled method and for few lines, the same stacks are unwound."""
+    monkeypatch.setattr(code_index, "_MOST_KEPT_BYTES", 1)
+    monkeypatch.setattr(methods, "_MOST_LINES", 100)
+    unwinding = recordsamples.Unwinding(recordsamples.structs_of(recording), RecordedMemory(recording.pages))
+    lines = []
+    for sample in recording.samples:
+        assert [list(frame) for frame in unwinding.walk(sample.registers, sample.stack).frames] == sample.frames
+        index = unwinding.java.index
+        assert len(index._blobs) <= 1
+        lines.append(sum(len(method._lines) for _, method in index.methods._known.values()))
+    assert 0 < max(lines) < 1000
 
 
 def test_the_recordings_show_what_they_are_for(recording):

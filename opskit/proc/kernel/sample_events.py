@@ -140,7 +140,10 @@ class SampleEvents:
             self._nofile = None
 
     def follow_cpus(self) -> None:
-        """Open events on CPUs that came online, and end those of CPUs that went offline (scope `cpus` only). Raises OSError."""
+        """Open events on CPUs that came online, and end those of CPUs that went offline (scope `cpus` only).
+
+        Raises OSError, NotSupported.
+        """
         if self.scope == "threads":
             return
         before, self._online = self._online, read_online_cpus(self._fs)

@@ -159,9 +159,7 @@ def open_elf(fs: ProcFS, path: str) -> ElfFile | None:
 
 def elf_in_memory(memory: Memory, begin: int, *, is_whole: bool = False) -> ElfFile | None:
     """The ELF file that is loaded at `begin`. `is_whole`: all of it, with its sections, as the vdso is."""
-    return _valid(
-        ElfFile(lambda offset, size: memory.read(begin + offset, size), memory, begin, has_sections=is_whole)
-    )
+    return _valid(ElfFile(lambda offset, size: memory.read(begin + offset, size), memory, begin, has_sections=is_whole))
 
 
 def elf_of(data: bytes) -> ElfFile | None:

@@ -226,7 +226,10 @@ class SampleEvents:
         try:
             fd = perf.open_event(self._attr(), tid, cpu)
         except OSError as error:
-            is_absent = error.errno in (errno.ENODEV, errno.ENXIO) or cpu not in self._online
+            # EINVAL: beyond the CPUs that this kernel can have.
+            is_absent = error.errno in (errno.ENODEV, errno.ENXIO) or (
+                error.errno == errno.EINVAL and cpu not in self._online
+            )
             if isinstance(error, GONE) or is_absent:  # the thread ended; the CPU went offline, or never was
                 return
             raise

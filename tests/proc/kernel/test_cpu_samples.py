@@ -382,6 +382,16 @@ def test_cpus_that_come_online_are_sampled(sampler, spawn):
     with CpuSampler(fs, process.pid, 99) as taking:
         assert [*taking._events.rings] == cpus[:2]
 
+    def with_fds_for_one_cpu():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit_with_free_fds(1),) * 2)  # and the one of listing them
+        try:
+            with CpuSampler(fs, process.pid, 99) as taking:
+                return [*taking._events.rings]
+        except OSError as error:
+            return errno.errorcode[error.errno]
+
+    assert in_child(with_fds_for_one_cpu) == "EMFILE"
+
 
 @pytest.mark.parametrize(
     ("paranoid", "scope", "kernel_seen"),

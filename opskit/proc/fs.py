@@ -336,8 +336,8 @@ class ProcFS:
 
     def hold_regular(self, path: str) -> HeldFile:
         """The same for a file that another user chose: raises OSError, without opening it, for a link or what is not regular."""
-        # The links in map_files are the kernel's.
-        seen = os.open(path, os.O_PATH | os.O_CLOEXEC | (0 if "/map_files/" in path else os.O_NOFOLLOW))
+        is_kernels = path.rsplit("/", 3)[::2] == [self.proc, "map_files"]  # the links in PROC/PID/map_files
+        seen = os.open(path, os.O_PATH | os.O_CLOEXEC | (0 if is_kernels else os.O_NOFOLLOW))
         try:
             check_untrusted(FileId.of(os.fstat(seen)), path, _ANY_SIZE)
             return HeldFile(os.open(f"/proc/self/fd/{seen}", READ_ONLY))

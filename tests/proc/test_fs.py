@@ -139,3 +139,23 @@ def test_a_recording_file_system_is_one_class(tmp_path):
         ("read_untrusted", "/proc/7/root/etc"),
         ("_exists", "/etc"),
     }
+
+
+def test_only_the_kernels_links_are_followed_to_a_regular_file(tmp_path):
+    """Those in PROC/PID/map_files, not one in a directory of that name that a program has made."""
+    fs = ProcFS()
+    file, link = tmp_path / "map_files/file", tmp_path / "map_files/link"
+    file.parent.mkdir()
+    file.write_text("content")
+    link.symlink_to(file)
+    for path in (str(link), fs.inside(os.getpid(), str(tmp_path)) + "/map_files/link"):
+        with pytest.raises(OSError, match="symbolic links"):
+            fs.hold_regular(path)
+    held = fs.hold_regular(str(file))
+    assert held.read_at(3, 9) == b"tent"
+    held.close()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        held.read_at(0, 1)
+    if os.geteuid() == 0:
+        mapped = sorted(os.listdir("/proc/self/map_files"))[0]
+        fs.hold_regular(f"/proc/{os.getpid()}/map_files/{mapped}").close()

@@ -56,16 +56,15 @@ class CallFrames:
 
     def rule(self, address: int) -> Rule | None:
         """How to unwind a function at an address; None without information."""
-        for tables in (self._eh_frame, self._debug_frame):
-            for table in tables():
-                at = bisect_right(table.starts, address - table.base) - 1
-                if at >= 0:
-                    try:
-                        found = self._rule(table, table.base + table.entries[at], address)
-                    except Malformed:
-                        found = None
-                    if found is not None:
-                        return found
+        for table in self._tables():
+            at = bisect_right(table.starts, address - table.base) - 1
+            if at >= 0:
+                try:
+                    found = self._rule(table, table.base + table.entries[at], address)
+                except Malformed:
+                    found = None
+                if found is not None:
+                    return found
         return None
 
     def _rule(self, table: _Table, at: int, address: int) -> Rule | None:
@@ -91,11 +90,10 @@ class CallFrames:
                 self._cies[key] = _parse_cie(entry.body)
         return self._cies[key]
 
-    def _eh_frame(self) -> tuple[_Table, ...]:
-        return self._eh_tables
-
-    def _debug_frame(self) -> tuple[_Table, ...]:
-        return self._debug_tables
+    def _tables(self) -> Iterator[_Table]:
+        """The table of .eh_frame; that of .debug_frame is read only where it has no rule."""
+        yield from self._eh_tables
+        yield from self._debug_tables
 
     @cached_property
     def _eh_tables(self) -> tuple[_Table, ...]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Libc = Literal["glibc", "musl"]
 
 _INTERPRETER = 3
-_NEEDED, _STRINGS, _STRINGS_BYTES = 1, 5, 10
+_NEEDED, STRINGS, STRINGS_BYTES = 1, 5, 10  # tags
 _ENTRY, _SYMBOL = struct.Struct("<QQ"), struct.Struct("<IBBHQQ")
 _MOST_ENTRIES, _MOST_SYMBOLS = 4096, 1 << 18
 _MOST_STRINGS_BYTES, _LONGEST_PATH = 16 << 20, 4096
@@ -26,7 +26,7 @@ _VERSION = re.compile(rb"GLIBC_[0-9][0-9.]{0,15}(?=\0)")
 
 def needed(image: ElfFile) -> tuple[str, ...]:
     """The names of the libraries that it needs: `libc.so.6`."""
-    entries = list(_entries(image))
+    entries = list(dynamic_entries(image))
     strings = _strings(image, dict(entries))
     return tuple(_string(strings, value).decode("latin-1") for tag, value in entries if tag == _NEEDED)
 
@@ -43,7 +43,7 @@ def libc_of(image: ElfFile) -> Libc | None:
 
 def glibc_versions(image: ElfFile) -> frozenset[bytes]:
     """The versions of glibc's interface that it names: those that a library needs, or that libc.so.6 has."""
-    return frozenset(_VERSION.findall(_strings(image, dict(_entries(image)))))
+    return frozenset(_VERSION.findall(_strings(image, dict(dynamic_entries(image)))))
 
 
 def symbols(image: ElfFile, *, defined: bool) -> frozenset[bytes]:
@@ -60,7 +60,8 @@ def symbols(image: ElfFile, *, defined: bool) -> frozenset[bytes]:
     )
 
 
-def _entries(image: ElfFile) -> Iterator[tuple[int, int]]:
+def dynamic_entries(image: ElfFile) -> Iterator[tuple[int, int]]:
+    """The tags and values of the dynamic segment."""
     segment = image.segment(DYNAMIC)
     if segment is not None:
         data = image.read(segment.address, min(segment.size, _MOST_ENTRIES * _ENTRY.size))
@@ -68,7 +69,7 @@ def _entries(image: ElfFile) -> Iterator[tuple[int, int]]:
 
 
 def _strings(image: ElfFile, entries: dict[int, int]) -> bytes:
-    return image.read(entries.get(_STRINGS, 0), min(entries.get(_STRINGS_BYTES, 0), _MOST_STRINGS_BYTES))
+    return image.read(entries.get(STRINGS, 0), min(entries.get(STRINGS_BYTES, 0), _MOST_STRINGS_BYTES))
 
 
 def _string(strings: bytes, at: int) -> bytes:

@@ -61,10 +61,11 @@ class Section(NamedTuple):
 class ElfFile:
     """An ELF file, or one loaded into memory. Addresses are those of the linker; `bias` is added to them in memory."""
 
-    def __init__(self, read_at: Read, read: Read | None = None, *, has_sections: bool = True) -> None:
-        """`read`: by address, where it is in memory; otherwise the bytes are found by the segments."""
-        self.read_at, self.bias = read_at, 0
-        self.read = read or self._read
+    def __init__(
+        self, read_at: Read, memory: Memory | None = None, begin: int = 0, *, has_sections: bool = True
+    ) -> None:
+        """`memory`: where it is loaded, at `begin`; otherwise its bytes are found by the segments."""
+        self.read_at, self._memory = read_at, memory
         header = read_at(0, _HEADER.size)
         found = _HEADER.unpack(header) if len(header) == _HEADER.size else (b"",) * 14
         self.is_valid = found[0] == b"\x7fELF\x02\x01"
@@ -74,6 +75,18 @@ class ElfFile:
         )
         self.segments = _segments(read_at, found[5], found[9], found[10]) if self.is_valid else ()
         self._loads = tuple(each for each in self.segments if each.kind == LOAD)
+        self.bias = 0 if memory is None else begin - self.begin
+
+    # A method, not an attribute: an object that refers to itself would keep its file open until the garbage collector runs.
+    def read(self, address: int, size: int) -> bytes:
+        """At most `size` bytes from an address on."""
+        if self._memory is not None:
+            return self._memory.read(self.bias + address, size)
+        for each in self._loads:
+            begin = address - each.address
+            if 0 <= begin < each.size:
+                return self.read_at(each.offset + begin, min(size, each.size - begin))
+        return b""
 
     @cached_property
     def sections(self) -> tuple[Section, ...]:
@@ -83,7 +96,7 @@ class ElfFile:
             return ()
         first = self.read_at(at, size)
         if len(first) == size:  # large counts are in the first section
-            count, names_index = count or _SECTION.unpack(first)[5], min(names_index, 0xFFFF)
+            count = count or _SECTION.unpack(first)[5]
         table = self.read_at(at, size * min(count, _MOST_SECTIONS))
         found = list(_SECTION.iter_unpack(table[: len(table) // size * size]))
         if names_index == 0xFFFF and found:
@@ -128,13 +141,6 @@ class ElfFile:
         ]
         return next((found for data in notes for found in _build_ids(data)), None)
 
-    def _read(self, address: int, size: int) -> bytes:
-        for each in self._loads:
-            begin = address - each.address
-            if 0 <= begin < each.size:
-                return self.read_at(each.offset + begin, min(size, each.size - begin))
-        return b""
-
 
 def open_elf(fs: ProcFS, path: str) -> ElfFile | None:
     """The ELF file at a path, kept open; None where it cannot be read, or is none."""
@@ -153,10 +159,7 @@ def open_elf(fs: ProcFS, path: str) -> ElfFile | None:
 
 def elf_in_memory(memory: Memory, begin: int, *, is_whole: bool = False) -> ElfFile | None:
     """The ELF file that is loaded at `begin`. `is_whole`: all of it, with its sections, as the vdso is."""
-    image = ElfFile(lambda offset, size: memory.read(begin + offset, size), has_sections=is_whole)
-    image.bias = bias = begin - image.begin
-    image.read = lambda address, size: memory.read(bias + address, size)
-    return _valid(image)
+    return _valid(ElfFile(lambda offset, size: memory.read(begin + offset, size), memory, begin, has_sections=is_whole))
 
 
 def elf_of(data: bytes) -> ElfFile | None:

@@ -1,4 +1,4 @@
-"""The functions of an ELF file by address: .symtab and .dynsym, or what the dynamic segment tells of an image in memory."""
+"""The functions of an ELF file by address: .symtab and .dynsym, or of an image in memory the dynamic segment."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from array import array
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
-from opskit.proc.elf.file import DYNAMIC, DYNSYM, SYMTAB, elf_of
+from opskit.proc.elf.dynamic import STRINGS, STRINGS_BYTES, dynamic_entries
+from opskit.proc.elf.file import DYNSYM, SYMTAB, elf_of
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -17,11 +18,10 @@ if TYPE_CHECKING:
     from opskit.proc.elf.file import ElfFile, Read
 
 _SYMBOL = struct.Struct("<IBBHQQ")
-_DYNAMIC_ENTRY = struct.Struct("<QQ")
 _MOST_SYMBOLS_BYTES, _MOST_NAMES_BYTES, _MOST_DEBUG_DATA_BYTES = 48 << 20, 16 << 20, 64 << 20
 _LONGEST_NAME = 8192
 _FUNCTIONS = frozenset((0, 2, 10))  # untyped (assembler), FUNC, IFUNC
-_STRTAB, _SYMTAB, _STRSZ = 5, 6, 10  # tags of the dynamic segment
+_SYMBOLS = 6  # a tag of the dynamic segment
 _MOST_OVERLAPS = 8  # how many functions may lie in one
 _MOST_NAMES = 16  # of one function
 _UNSIZED_BYTES = 4096  # how far a function without a size reaches at most: hand-written code
@@ -174,13 +174,9 @@ def _name(source: Source, at: int) -> str:
 
 
 def _dynamic_source(image: ElfFile) -> Iterator[Source]:
-    """The table in the dynamic segment. Its size is not told: linkers put the strings behind the symbols."""
-    segment = image.segment(DYNAMIC)
-    if segment is None:
-        return
-    data = image.read(segment.address, min(segment.size, 1 << 16))
-    tags = dict(_DYNAMIC_ENTRY.iter_unpack(data[: len(data) // 16 * 16]))
-    symbols_at, names_at, size = (tags.get(tag, 0) for tag in (_SYMTAB, _STRTAB, _STRSZ))
+    """The table in the dynamic segment, which does not have its size: linkers put the strings behind the symbols."""
+    tags = dict(dynamic_entries(image))
+    symbols_at, names_at, size = (tags.get(tag, 0) for tag in (_SYMBOLS, STRINGS, STRINGS_BYTES))
     shift = image.bias if symbols_at >= image.bias else 0  # the dynamic linker has made them absolute
     symbols_at, names_at = symbols_at - shift, names_at - shift
     if 0 < symbols_at < names_at:

@@ -137,7 +137,8 @@ class CpuSampler:
     def lost(self) -> int:
         """The samples of the process that the kernel dropped, rounded up.
 
-        Where a ring has samples of other processes too, the process's share in the same drain is taken.
+        Where a ring has samples of other processes too, the process's share in the same drain is taken: the ring has
+        the first ones, so that it is an estimate.
         """
         return round(self._lost + 0.4999)
 
@@ -188,7 +189,7 @@ class CpuSampler:
         return found
 
     def follow_cpus(self) -> None:
-        """Sample CPUs that came online. Raises OSError, NotSupported."""
+        """Sample CPUs that came online, no longer those that went offline. Raises OSError, NotSupported."""
         self._events.follow_cpus()
 
     def _drain(self, each: CpuRing, found: list[Sample]) -> None:

@@ -140,7 +140,10 @@ class SampleEvents:
             self._nofile = None
 
     def follow_cpus(self) -> None:
-        """Open events on CPUs that came online, and end those of CPUs that went offline (scope `cpus` only). Raises OSError."""
+        """Open events on CPUs that came online, and end those of CPUs that went offline (scope `cpus` only).
+
+        Raises OSError, NotSupported.
+        """
         if self.scope == "threads":
             return
         before, self._online = self._online, read_online_cpus(self._fs)
@@ -223,7 +226,10 @@ class SampleEvents:
         try:
             fd = perf.open_event(self._attr(), tid, cpu)
         except OSError as error:
-            is_absent = error.errno in (errno.ENODEV, errno.ENXIO) or cpu not in self._online
+            # EINVAL: beyond the CPUs that this kernel can have.
+            is_absent = error.errno in (errno.ENODEV, errno.ENXIO) or (
+                error.errno == errno.EINVAL and cpu not in self._online
+            )
             if isinstance(error, GONE) or is_absent:  # the thread ended; the CPU went offline, or never was
                 return
             raise

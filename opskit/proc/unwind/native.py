@@ -38,10 +38,11 @@ if TYPE_CHECKING:
 
     # What is needed to undo a frame: the register and offset that give the CFA; a reader of the words from -size up to
     # the CFA, of which the last is the return address; the registers that are among them. The last part, where that is
-    # not enough, takes the cursor instead.
+    # not enough, takes the unwinder and the cursor instead.
+    Step = Callable[["NativeUnwinder", Cursor], bool]
     Plan = tuple[
         Frame, int, int, Callable[[bytes, int], tuple[int, ...]], int, tuple[tuple[int, int], ...],
-        "Callable[[Cursor], bool] | None",
+        "Step | None",
     ]  # fmt: skip
 
 _KEPT = frozenset((RBX, RBP, RSP, R12, R13, R14, R15))  # a function gives them back as they were
@@ -96,7 +97,7 @@ class NativeUnwinder:
         frame, register, offset, words, size, saved, other = plan
         cursor.frames.append(frame)
         if other is not None:
-            return other(cursor)
+            return other(self, cursor)
         base = registers[register]
         if base is None:
             return cursor.stop("rule")
@@ -137,11 +138,12 @@ class NativeUnwinder:
         frame = Frame(name, "native")
         if module is not None and not module.is_file:
             self._generated.add(at)
-        step = self._by_pointers if rule is None else lambda cursor: _by_rule(cursor, rule)
+        # No bound method: a plan that refers to the unwinder would keep its files open until the garbage collector runs.
+        step = NativeUnwinder._by_pointers if rule is None else lambda _, cursor: _by_rule(cursor, rule)
         if rule is None and module is not None and (_is_sigreturn(module, at) or _is_sigreturn(module, at + 1)):
             step = _from_signal
         if name in _ROOTS or (rule is None and name in _MUSL_ROOTS):
-            return _other(frame, lambda cursor: step(cursor) if cursor.signalled else cursor.stop("root"))
+            return _other(frame, lambda this, cursor: step(this, cursor) if cursor.signalled else cursor.stop("root"))
         return (None if rule is None else _simple(frame, rule)) or _other(frame, step)
 
     def _by_pointers(self, cursor: Cursor) -> bool:
@@ -191,7 +193,7 @@ def _is_sigreturn(module: Module, pc: int) -> bool:
     return module.code(pc, len(_SIGRETURN)) == _SIGRETURN
 
 
-def _from_signal(cursor: Cursor) -> bool:
+def _from_signal(_: NativeUnwinder, cursor: Cursor) -> bool:
     """Go to what a signal interrupted, by the registers that the kernel has saved: in C libraries without a rule for it."""
     registers = cursor.registers
     sp = registers[RSP] or 0
@@ -204,7 +206,7 @@ def _from_signal(cursor: Cursor) -> bool:
     return True
 
 
-def _other(frame: Frame, step: Callable[[Cursor], bool]) -> Plan:
+def _other(frame: Frame, step: Step) -> Plan:
     return frame, RSP, 0, _WORDS[1], 8, (), step
 
 

@@ -85,7 +85,7 @@ def test_a_section_of_a_million_entries_takes_seconds_at_most(samples):
     number = next(number for number, each in enumerate(image.sections) if each.name == ".eh_frame")
     (sections_at,) = struct.unpack_from("<Q", data, 0x28)
     cie = struct.pack("<II", 16, 0) + b"\x01\0\x01\x78\x10".ljust(12, b"\0")
-    registers = b"".join(b"\x05" + bytes((0x80 | low, high, 1)) for high in range(1, 60) for low in range(128))
+    registers = b"".join(b"\x05" + bytes((0x80 | low, high, 1)) for high in (0, 1) for low in range(128))
     long = registers + b"\x0a\x0b" * ((60_000 - len(registers)) // 2)
     entries = struct.pack("<IIQQ", 20 + len(long), 24, 0x1000, 0x1000) + long
     at = len(cie) + len(entries)

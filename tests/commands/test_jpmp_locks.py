@@ -37,9 +37,9 @@ def cycle(deadlock):
     return {(link["thread"]["name"], link["owner"]["name"]) for link in deadlock["links"]}
 
 
-def left_behind(pid="*"):
-    """Dumps of virtual threads in /tmp, of that run or of any."""
-    return glob.glob(f"/tmp/.opskit-{pid}-*.*")
+def left_behind(pid=None):
+    """Dumps of virtual threads in /tmp, of that run of opskit or of this process: other tests' runs have theirs there."""
+    return glob.glob(f"/tmp/.opskit-{pid or os.getpid()}-*.*")
 
 
 def test_a_deadlock_over_monitors_is_named_with_its_threads(inprocess, workload, jvm_version):

@@ -14,6 +14,7 @@ from opskit.proc.fs import optional
 from opskit.proc.kernel.cpu_samples import LARGEST_STACK_BYTES, LONGEST_PAUSE_S, CpuSampler, Scope
 from opskit.proc.process import command_name
 from opskit.proc.thread_cpu import ThreadCpu
+from opskit.proc.thread_names import thread_name
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -250,8 +251,8 @@ class _Run:
     def _meet(self, tid: int) -> int:
         """Note the name of a thread when it is first sampled: it may end soon. Its TID as the process sees it."""
         inner = self._inner[tid] = optional(self._thread_cpu.inner_id, tid, default=-tid)
-        comm = self.host.fs.maybe(str, self.pid, "task", tid, "comm")
-        self._first_names[tid] = comm.removesuffix("\n") if comm else self.sampler.names.get(tid) or "?"
+        name = thread_name(self.host.fs, self.pid, tid)
+        self._first_names[tid] = name or self.sampler.names.get(tid) or "?"
         self.target.thread_name(inner)  # it keeps the name
         return inner
 

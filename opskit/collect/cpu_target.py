@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from opskit.errors import NotSupported, OpskitError
 from opskit.proc.files.kallsyms import KernelSymbols
 from opskit.proc.memory import ProcessMemory
+from opskit.proc.thread_names import thread_name
 from opskit.proc.unwind.cursor import Frame
 from opskit.proc.unwind.modules import Modules
 from opskit.proc.unwind.native import NativeUnwinder
@@ -145,8 +146,7 @@ class _Jvm:
             each()
 
     def _comm(self, tid: int) -> str | None:
-        comm = self._fs.maybe(str, self._pid, "task", tid, "comm")
-        return None if comm is None else comm.removesuffix("\n")
+        return thread_name(self._fs, self._pid, tid)
 
     def _read_objects(self, structs: VmStructs, memory: ProcessMemory, java: JavaUnwinder) -> None:
         from opskit.jvm.memory.objects import Objects

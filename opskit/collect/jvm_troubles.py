@@ -14,6 +14,7 @@ from opskit.proc.files.stat import parse_stat
 from opskit.proc.files.status import parse_status
 from opskit.proc.fs import optional
 from opskit.proc.namespaces import in_initial
+from opskit.proc.thread_names import thread_name
 from opskit.quantities import integer
 from opskit.records import NamedTuple
 
@@ -136,7 +137,7 @@ def _counted(host: Host, seen: Seen) -> tuple[str, int, int] | None:
 def vm_thread(host: Host, pid: int) -> int | None:
     """The TID of HotSpot's VM thread; None where threads have no names (JDK 8)."""
     tids = optional(host.fs.tids, pid, default=[])[:_FIRST_THREADS]
-    return next((tid for tid in tids if host.fs.maybe(str.rstrip, pid, "task", tid, "comm") == _VM_THREAD), None)
+    return next((tid for tid in tids if thread_name(host.fs, pid, tid) == _VM_THREAD), None)
 
 
 def sleeps(host: Host, pid: int, tid: int | None) -> int | None:

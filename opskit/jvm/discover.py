@@ -26,6 +26,7 @@ from opskit.proc.files.uid_map import parse_id_map
 from opskit.proc.fs import DENIED, GONE, FileId, ProcFS, optional
 from opskit.proc.process import command_name
 from opskit.proc.rights import as_owner_or_root
+from opskit.proc.thread_names import thread_name
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -288,7 +289,7 @@ class _Finder:
     def _has_vm_thread(self, pid: int) -> bool:
         """Whether one of the first threads has HotSpot's name (JDK 9 and later), which everyone may read."""
         tids = self._unless_denied(self.fs.tids, pid) or []
-        return any(self.fs.maybe(str, pid, "task", tid, "comm") == "VM Thread\n" for tid in tids[:_FIRST_THREADS])
+        return any(thread_name(self.fs, pid, tid) == "VM Thread" for tid in tids[:_FIRST_THREADS])
 
     def _began_after_start(self, pid: int, perf: PerfData) -> bool:
         """Whether the counters began after the process: those of an earlier process with this PID did not."""

@@ -9,6 +9,7 @@ from opskit.proc.files.schedstat import SchedStat, parse_schedstat
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.files.status import parse_status
 from opskit.proc.fs import DENIED, GONE, ProcFS, optional
+from opskit.proc.thread_names import thread_name
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -48,11 +49,7 @@ class ThreadCpu:
         """The names of these threads, cut to 15 bytes by the kernel."""
         missing = set(wanted)
         inner = {tid: optional(self.inner_id, tid) for tid in (self._tids() if missing else ())}
-        names = {
-            one: self.fs.maybe(str.rstrip, self.pid, "task", tid, "comm")
-            for tid, one in inner.items()
-            if one in missing
-        }
+        names = {one: thread_name(self.fs, self.pid, tid) for tid, one in inner.items() if one in missing}
         return {one: name for one, name in names.items() if one is not None and name is not None}
 
     def _tids(self) -> list[int]:

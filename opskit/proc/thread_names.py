@@ -22,6 +22,12 @@ def pattern_of(name: bytes) -> str:
     return pattern.decode("utf-8", "surrogateescape")
 
 
+def thread_name(fs: ProcFS, pid: int, tid: int) -> str | None:
+    """The name of a thread; None: it has ended."""
+    comm = fs.maybe(str, pid, "task", tid, "comm")
+    return None if comm is None else comm.removesuffix("\n")
+
+
 def thread_names(fs: ProcFS, pid: int) -> dict[str, int]:
     """How many threads have a name of each pattern, most first; empty where none can be read."""
     names = (optional(fs.read, pid, "task", tid, "comm") for tid in optional(fs.tids, pid, default=[]))

@@ -251,17 +251,10 @@ def methods(stacks: Iterable[WeightedStack]) -> list[Method]:
                 of[0].update(stack.pools)
     made = [
         Method(
-            name,
-            kinds[name].most_common(1)[0][0],
-            sums[0],
-            sums[1],
-            round(sums[2]),
-            round(sums[3]),
-            *pools[name],
-            round(sums[4]),
+            name, kinds[name].most_common(1)[0][0], sums[0], sums[1], round(sums[2]), round(sums[3]), *pools[name], round(sums[4])
         )
         for name, sums in found.items()
-    ]
+    ]  # fmt: skip
     return sorted(made, key=lambda method: (-method.self_ms, -method.total_ms, method.name))
 
 

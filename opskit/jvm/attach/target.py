@@ -19,6 +19,7 @@ from opskit.proc.files.boot_time import parse_uptime
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.files.status import Status, parse_status
 from opskit.proc.fs import GONE, FileId, ProcFS, optional
+from opskit.proc.thread_names import thread_name
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ def has_listener(fs: ProcFS, pid: int) -> bool:
 
 def has_thread(fs: ProcFS, pid: int, name: str) -> bool:
     """Whether a thread has this name, of which the kernel keeps 15 bytes. Raises GONE."""
-    return any(fs.maybe(str.rstrip, pid, "task", tid, "comm") == name for tid in fs.tids(pid))
+    return any(thread_name(fs, pid, tid) == name for tid in fs.tids(pid))
 
 
 def remakes(java_major: int | None) -> bool:

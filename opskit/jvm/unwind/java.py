@@ -169,11 +169,10 @@ class JavaUnwinder:
                 return cursor.stop("dump")
             if above > sp and self.index.is_return(pc):
                 return return_to(cursor, pc or 0, above, link)
-        for above in range(
-            sp + code.size + 8, sp + code.size + _MOST_PUSHED_BYTES + 8, 8
-        ):  # the code pushes what it needs
+        # The code pushes what it needs.
+        for above in range(sp + code.size + 8, sp + code.size + _MOST_PUSHED_BYTES + 8, 8) if code.size else ():
             pc = cursor.word(above - 8)
-            if code.size and pc is not None and self.index.is_return(pc):
+            if pc is not None and self.index.is_return(pc):
                 return return_to(cursor, pc, above, cursor.word(above - 16))
         return cursor.stop("torn")
 

@@ -108,17 +108,13 @@ class Stubs:
     def _step_frameless(self, cursor: Cursor, code: Code) -> bool:
         """An adapter or a stub on the way from a call to a method. An adapter may have moved the stack pointer, kept in r13."""
         sp, r13 = cursor.registers[RSP] or 0, cursor.registers[R13] or 0
-        if (
-            not cursor.signalled
-        ):  # it has called the JVM to change its caller's call, and kept the stack pointer before that
-            sp = r13 if sp < r13 <= sp + _LONGEST_FRAME and r13 & 7 == 0 else 0
-        moved = [r13] if sp < r13 <= sp + _LONGEST_FRAME and r13 & 7 == 0 else []
+        may_be_kept = sp < r13 <= sp + _LONGEST_FRAME and r13 & 7 == 0
+        if cursor.signalled:  # the return address, and the stack pointer of the caller
+            places = [(sp, sp + 8), *([(sp, r13), (r13 - 8, r13)] if may_be_kept else [])]
+        else:  # it has called the JVM to change its caller's call, and kept the stack pointer before that
+            places = [(r13, r13 + 8)] if may_be_kept else []
         found = [
-            (pc, sender)
-            for at, senders in ((sp, [sp + 8, *moved]), (r13 - 8, moved))
-            for pc in (cursor.word(at),)
-            for sender in senders
-            if pc is not None and self._index.is_return(pc)
+            (pc, sender) for at, sender in places if (pc := cursor.word(at)) is not None and self._index.is_return(pc)
         ]
         if not found and is_last_sp(cursor, r13):
             found = [(self._index.interpreter, r13)]

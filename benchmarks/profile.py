@@ -30,6 +30,7 @@ from profile_stacks import (
     Difference,
     Profile,
     compare,
+    in_kernel,
     leaf_frame,
     leaf_method,
     methods,
@@ -100,9 +101,8 @@ def differences(ours: Profile, theirs: Profile) -> dict[str, Difference]:
 
 
 def kernel(profile: Profile) -> float:
-    """The percentage of samples in the kernel; 0 where the event does not show its frames."""
-    inside = sum(weight for stack, weight in profile.items() if stack and stack[-1].is_kernel)
-    return 100 * inside / (sum(profile.values()) or 1)
+    """The percentage of samples in the kernel."""
+    return 100 * in_kernel(profile) / (sum(profile.values()) or 1)
 
 
 def shown(found: dict[str, Difference], by_chance: float) -> str:

@@ -20,7 +20,7 @@ import psutil
 from common import OPSKIT, machine
 from profile_baseline import recording
 from profile_programs import PROGRAMS, java
-from profile_stacks import parse
+from profile_stacks import in_kernel, parse
 
 if TYPE_CHECKING:
     from profile_stacks import Profile
@@ -37,9 +37,8 @@ class Modes(NamedTuple):
 
 
 def of_profile(profile: Profile) -> Modes:
-    """By the last frame."""
-    kernel = sum(weight for stack, weight in profile.items() if stack and stack[-1].is_kernel)
-    return Modes(sum(profile.values()), kernel)
+    """Of all stacks."""
+    return Modes(sum(profile.values()), in_kernel(profile))
 
 
 def by_opskit(pid: int, seconds: float) -> Modes:

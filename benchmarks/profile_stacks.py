@@ -105,6 +105,11 @@ def methods(stack: tuple[Frame, ...]) -> set[str]:
     return {each.name for each in stack if each.is_java} or {NO_JAVA}
 
 
+def in_kernel(profile: Profile) -> int:
+    """How many samples have a last frame in the kernel: 0 where the event does not show its frames."""
+    return sum(weight for stack, weight in profile.items() if stack and stack[-1].is_kernel)
+
+
 def shares(profile: Profile, of: Callable[[tuple[Frame, ...]], Iterable[str]]) -> dict[str, float]:
     """Of each name its share of all samples; a stack without frames has no name."""
     found: Counter[str] = Counter()

@@ -1,0 +1,120 @@
+"""What is read of a process's memory, and what limits it. Sizes in bytes; None: unknown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opskit.records import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from opskit.proc.cgroup.memory import MemoryGroup
+    from opskit.proc.cgroup.owner import CgroupOwner
+    from opskit.proc.files.smaps import Usage
+    from opskit.proc.process import Process
+
+
+class Request(NamedTuple):
+    """What to read. `exact`: each mapping also above 32 GiB resident, and what may pause a JVM. `ask`: start a JVM's attach listener."""
+
+    pid: int
+    exact: bool = False
+    ask: bool = False
+
+
+class Row(NamedTuple):
+    """Memory of one kind (proc.ranges.KINDS). `items`: stacks, arenas, blocks or mappings; `reserved_bytes`: of address space."""
+
+    kind: str
+    usage: Usage
+    reserved_bytes: int
+    items: int | None = None
+
+
+class Part(NamedTuple):
+    """One mapped file, library or named mapping, for the details of a row."""
+
+    kind: str
+    name: str
+    deleted: bool
+    usage: Usage
+
+
+class Malloc(NamedTuple):
+    """The process's allocator: glibc, musl, jemalloc, tcmalloc, mimalloc, Go, … `system_bytes`: taken from the kernel by its arenas.
+
+    `free_bytes`: free inside them, which no `free` gives back; `top_bytes` of it could be trimmed. `resident_free_bytes`: still in memory.
+    None: unknown, `unknown` says why ("malloc by elimination").
+    """
+
+    name: str | None
+    arenas: int | None = None
+    arena_limit: int | None = None  # MALLOC_ARENA_MAX or 8 x CPUs
+    system_bytes: int | None = None
+    free_bytes: int | None = None
+    top_bytes: int | None = None
+    resident_free_bytes: int | None = None
+    mmapped_bytes: int | None = None
+    mmapped_blocks: int | None = None
+    unknown: str | None = None
+
+
+class JvmMemory(NamedTuple):
+    """What a JVM says about its own memory; None: unknown. `heap_max_bytes`: -Xmx in force; `heap_touched`: -XX:+AlwaysPreTouch.
+
+    `direct_bytes`: reserved by java.nio.Bits; `direct_max_bytes`: MaxDirectMemorySize or, where it is not set, the heap's limit.
+    `stack_bytes`: of a new thread (-Xss). `sources`: what was read: vmStructs, hsperfdata, attach.
+    """
+
+    main: str
+    release: str | None
+    collector: str | None
+    heap_used_bytes: int | None
+    heap_committed_bytes: int | None
+    heap_max_bytes: int | None
+    heap_touched: bool
+    metaspace_used_bytes: int | None
+    metaspace_committed_bytes: int | None
+    metaspace_max_bytes: int | None  # None: no limit
+    class_space_max_bytes: int | None
+    code_reserved_bytes: int | None
+    direct_bytes: int | None
+    direct_max_bytes: int | None
+    mapped_buffer_bytes: int | None
+    threads: int | None
+    stack_bytes: int | None
+    class_loaders: int | None
+    sources: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()  # what stayed unknown, and why
+
+
+class HostMemory(NamedTuple):
+    """The machine. `meminfo` in bytes by the kernel's names; `overcommit`: vm.overcommit_memory; `swap_total_bytes` 0: no swap."""
+
+    meminfo: Mapping[str, int]
+    overcommit: int | None
+    oom_score: int | None  # of the process, 0 to 2000
+    oom_score_adj: int | None
+
+
+class Facts(NamedTuple):
+    """One look at one process. `rows` is empty where only the sums are known (`why_sums_only`). `levels`: its memory cgroups, from its own up.
+
+    `levels_unknown`: why some or all are not known. `missing`: what could not be read, and which command would tell more.
+    """
+
+    process: Process
+    owner: CgroupOwner | None
+    total: Usage
+    page_table_bytes: int | None
+    rows: tuple[Row, ...]
+    parts: tuple[Part, ...]
+    malloc: Malloc | None
+    jvm: JvmMemory | None
+    levels: tuple[MemoryGroup, ...]
+    levels_unknown: str | None
+    host: HostMemory
+    why_sums_only: str | None = None
+    missing: tuple[str, ...] = ()
+    at_s: float = 0.0

@@ -1,0 +1,106 @@
+"""/proc/PID/smaps and smaps_rollup (Documentation/filesystems/proc.rst): resident memory by mapping, and its sum.
+
+7f1200000000-7f1200021000 rw-p 00000000 00:00 0
+Size:                132 kB
+Rss:                  16 kB
+Pss:                  16 kB
+Anonymous:            16 kB
+AnonHugePages:         0 kB
+Swap:                  0 kB
+"""
+
+from __future__ import annotations
+
+import re
+
+from opskit.errors import BadInput
+from opskit.proc.lines import lines_of
+from opskit.quantities import integer
+from opskit.records import NamedTuple
+
+_HEAD = (
+    r"([0-9a-f]{1,16})-([0-9a-f]{1,16}) ([r-][w-][x-][ps]) ([0-9a-f]{1,16}) [0-9a-f]+:[0-9a-f]+ ([0-9]{1,20})\s*(.*)"
+)
+_DELETED = " (deleted)"
+# The rest of a line's keys -> the field of Region. Hugetlb pages are in neither Rss nor Pss.
+_KEYS = {
+    "Rss": "rss_bytes", "Pss": "pss_bytes", "Anonymous": "anonymous_bytes", "AnonHugePages": "huge_bytes",
+    "ShmemPmdMapped": "huge_bytes", "FilePmdMapped": "huge_bytes", "Shared_Hugetlb": "hugetlb_bytes",
+    "Private_Hugetlb": "hugetlb_bytes", "Swap": "swap_bytes", "Locked": "locked_bytes",
+}  # fmt: skip
+
+
+class Usage(NamedTuple):
+    """Resident memory in bytes. `huge_bytes` is a part of `rss_bytes`, `hugetlb_bytes` (reserved huge pages) is not.
+
+    `pss_bytes`: each page divided by the processes that map it. Swap is outside of RSS.
+    """
+
+    rss_bytes: int = 0
+    pss_bytes: int = 0
+    anonymous_bytes: int = 0
+    huge_bytes: int = 0
+    hugetlb_bytes: int = 0
+    swap_bytes: int = 0
+    locked_bytes: int = 0
+
+
+class Region(NamedTuple):
+    """A mapping: addresses from `start` to below `end`. `name`: the path without ` (deleted)`, `[heap]`, or empty for anonymous memory."""
+
+    start: int
+    end: int
+    permissions: str
+    offset: int
+    inode: int
+    name: str
+    deleted: bool
+    usage: Usage
+
+
+def parse_smaps(text: str) -> list[Region]:
+    """The mappings in the order of their addresses; none of a kernel thread or a zombie. Raises BadInput."""
+    found: list[Region] = []
+    head = None
+    sums = dict.fromkeys(Usage._fields, 0)
+    parsed = re.compile(_HEAD).fullmatch
+    for number, line in enumerate(lines_of(text), 1):
+        key, colon, rest = line.partition(":")
+        field = _KEYS.get(key)
+        if field is not None:
+            sums[field] += _bytes(rest, number, line)
+        elif "-" in key and (match := parsed(line)):
+            if head is not None:
+                found.append(_region(head, sums))
+            head, sums = match, dict.fromkeys(Usage._fields, 0)
+        elif not colon or head is None:
+            raise BadInput("smaps", "not a mapping", number, line)
+    if head is not None:
+        found.append(_region(head, sums))
+    return found
+
+
+def parse_smaps_rollup(text: str) -> Usage:
+    """The sums of all mappings (Linux 4.14). Raises BadInput."""
+    sums = dict.fromkeys(Usage._fields, 0)
+    for number, line in enumerate(lines_of(text), 1):
+        key, _, rest = line.partition(":")
+        if key in _KEYS:
+            sums[_KEYS[key]] += _bytes(rest, number, line)
+    return Usage(**sums)
+
+
+def _bytes(rest: str, number: int, line: str) -> int:
+    words = rest.split()
+    value = integer(words[0]) if len(words) == 2 and words[1] == "kB" else None
+    if value is None:
+        raise BadInput("smaps", "not `Key: number kB`", number, line)
+    return value * 1024
+
+
+def _region(head: re.Match[str], sums: dict[str, int]) -> Region:
+    start, end, permissions, offset, inode, name = head.groups()
+    bare = name.removesuffix(_DELETED)
+    addresses = int(start, 16), int(end, 16)  # a number: 16 hexadecimal digits at most
+    offset_bytes = int(offset, 16)  # a number: as those
+    return Region(*addresses, permissions, offset_bytes, integer(inode) or 0, bare, bare != name, Usage(**sums))

@@ -10,10 +10,17 @@ from opskit.proc.memory import PAGE_BYTES
 if TYPE_CHECKING:
     from opskit.proc.fs import ProcFS
     from opskit.proc.held_file import HeldFile
+    from opskit.proc.memory import Memory
 
 _ENTRY_BYTES = 8
 _PAGES_AT_ONCE = 1 << 16
-_NOT_PRESENT = bytes(range(128))  # bit 63 is the highest of an entry's last byte
+_BLOCK_PAGES, _MOST_BLOCKS = 512, 1 << 16
+_PRESENT = 128
+_IS_PRESENT = bytes(_PRESENT) + b"\1" * _PRESENT
+_NOT_PRESENT = bytes(range(_PRESENT))  # bit 63 is the highest of an entry's last byte
+# Below it, bit 62: swapped out. 61: of a file or shared memory. 56: mapped by this process alone (Linux 4.2).
+_NOT_SWAPPED = bytes(each for each in range(256) if not 64 <= each < 128)
+_NOT_EXCLUSIVE = bytes(each for each in range(256) if each < 128 or not each & 0x21)
 
 
 class PageMap:
@@ -36,6 +43,15 @@ class PageMap:
             page += count
         return b"".join(found)
 
+    def count_bytes(self, start: int, end: int, *, exclusive: bool = False) -> tuple[int, int]:
+        """How much of these addresses is in memory, and how much is swapped out.
+
+        `exclusive`: without the pages that other processes have too. The zero page, which is not resident memory, is such a page.
+        """
+        flags = self.present(start, end)
+        absent = _NOT_EXCLUSIVE if exclusive else _NOT_PRESENT
+        return len(flags.translate(None, absent)) * PAGE_BYTES, len(flags.translate(None, _NOT_SWAPPED)) * PAGE_BYTES
+
     def resident_bytes(self, start: int, end: int) -> int:
         """How much of these addresses is in memory."""
         return len(self.present(start, end).translate(None, _NOT_PRESENT)) * PAGE_BYTES
@@ -43,3 +59,44 @@ class PageMap:
     def close(self) -> None:
         """Close the fd."""
         self._file.close()
+
+
+class PresentMemory:
+    """The memory of a process where its pages are present: a read of an absent page is empty, and maps nothing there."""
+
+    def __init__(self, memory: Memory, pagemap: PageMap) -> None:
+        self._memory, self._pagemap = memory, pagemap
+        self._blocks: dict[int, bytes] = {}
+
+    def read(self, address: int, size: int) -> bytes:
+        """At most `size` bytes from `address` on, up to the first absent page."""
+        first, last = address // PAGE_BYTES, (address + max(size, 1) - 1) // PAGE_BYTES
+        for page in range(first, last + 1):
+            if not self._is_present(page):
+                size = page * PAGE_BYTES - address
+                break
+        return self._memory.read(address, size) if size > 0 else b""
+
+    def next_present(self, start: int, end: int) -> int:
+        """The first present page from `start` on, which begins a page, or the end of its 2 MiB where there is none before; at most `end`."""
+        number, at = divmod(start // PAGE_BYTES, _BLOCK_PAGES)
+        found = self._block(number).translate(_IS_PRESENT).find(1, at)
+        return min(end, (number * _BLOCK_PAGES + (found if found >= 0 else _BLOCK_PAGES)) * PAGE_BYTES)
+
+    def forget(self) -> None:
+        """Read everything anew from now on."""
+        self._blocks.clear()
+
+    def _is_present(self, page: int) -> bool:
+        number, at = divmod(page, _BLOCK_PAGES)
+        block = self._block(number)
+        return at < len(block) and block[at] >= _PRESENT
+
+    def _block(self, number: int) -> bytes:
+        block = self._blocks.get(number)
+        if block is None:
+            if len(self._blocks) >= _MOST_BLOCKS:
+                self._blocks.clear()
+            begin = number * _BLOCK_PAGES * PAGE_BYTES
+            block = self._blocks[number] = self._pagemap.present(begin, begin + _BLOCK_PAGES * PAGE_BYTES)
+        return block

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opskit.proc.malloc.record import Malloc
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from opskit.proc.cgroup.owner import CgroupOwner
     from opskit.proc.files.smaps import Usage
     from opskit.proc.process import Process
+
+__all__ = ["Facts", "HostMemory", "JvmMemory", "Malloc", "Part", "Request", "Row"]
 
 
 class Request(NamedTuple):
@@ -39,25 +42,6 @@ class Part(NamedTuple):
     name: str
     deleted: bool
     usage: Usage
-
-
-class Malloc(NamedTuple):
-    """The process's allocator: glibc, musl, jemalloc, tcmalloc, mimalloc, Go, … `system_bytes`: taken from the kernel by its arenas.
-
-    `free_bytes`: free inside them, which no `free` gives back; `top_bytes` of it could be trimmed. `resident_free_bytes`: still in memory.
-    None: unknown, `unknown` says why ("malloc by elimination").
-    """
-
-    name: str | None
-    arenas: int | None = None
-    arena_limit: int | None = None  # MALLOC_ARENA_MAX or 8 x CPUs
-    system_bytes: int | None = None
-    free_bytes: int | None = None
-    top_bytes: int | None = None
-    resident_free_bytes: int | None = None
-    mmapped_bytes: int | None = None
-    mmapped_blocks: int | None = None
-    unknown: str | None = None
 
 
 class JvmMemory(NamedTuple):

@@ -151,7 +151,7 @@ def parse_maps(text: str) -> AddressSpace | None:
         before = (start, end, permissions, anonymous)
     if not maps:
         return None
-    libc = next((name for name in names if re.fullmatch(_GLIBC, _file(name)) or _is_musl(name)), None)
+    libc = next((name for name in names if is_glibc(name) or is_musl(name)), None)
     top = 1 << highest.bit_length() if highest & (highest - 1) else highest
     return AddressSpace(
         maps=maps,
@@ -161,9 +161,9 @@ def parse_maps(text: str) -> AddressSpace | None:
         arenas=sum(at >= top // 4 for at in arenas),
         guarded=tuple(guarded),
         libc=libc,
-        musl=bool(libc and _is_musl(libc)),
+        musl=bool(libc and is_musl(libc)),
         jvm=next((name for name in names if name.endswith("/libjvm.so")), None),
-        allocator=next((name for name in names if ".so" in _file(name) and re.match(_OTHER_MALLOC, _file(name))), None),
+        allocator=next((name for name in names if other_malloc(name)), None),
     )
 
 
@@ -171,7 +171,19 @@ def _file(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def _is_musl(path: str) -> bool:
+def is_glibc(path: str) -> bool:
+    """Whether a library's name is that of glibc."""
+    return re.fullmatch(_GLIBC, _file(path)) is not None
+
+
+def other_malloc(path: str) -> str | None:
+    """The allocator that a library's name says: jemalloc, tcmalloc or mimalloc."""
+    found = re.match(_OTHER_MALLOC, _file(path)) if ".so" in _file(path) else None
+    return found[0].removeprefix("lib") if found else None
+
+
+def is_musl(path: str) -> bool:
+    """Whether a library's name is that of musl."""
     name = _file(path)
     return name == "libc.so" or (name.startswith(("ld-musl-", "libc.musl-")) and name.endswith(".so.1"))
 

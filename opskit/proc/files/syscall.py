@@ -10,7 +10,7 @@ from __future__ import annotations
 import platform
 import re
 
-from opskit.quantities import integer
+from opskit.quantities import hexadecimal, integer
 from opskit.records import NamedTuple
 
 # The calls that somebody asks about: their numbers on x86-64 and in include/uapi/asm-generic/unistd.h (None: not there).
@@ -32,6 +32,12 @@ class SystemCall(NamedTuple):
 
     name: str
     arguments: tuple[int, ...]
+
+
+def parse_stack_pointer(text: str) -> int | None:
+    """The stack pointer of a sleeping thread; None of one that is running."""
+    words = text.split()
+    return hexadecimal(words[-2]) if len(words) in (3, 9) else None
 
 
 def parse_syscall(text: str, machine: str = platform.machine()) -> SystemCall | None:

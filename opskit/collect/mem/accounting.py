@@ -1,0 +1,196 @@
+"""Divide a process's resident memory by what it is used for. The rows sum to what smaps says, to the byte.
+
+A mapping belongs to a kind by its name, or by the ranges in it that a JVM, an allocator or threads have. Where it holds several, pagemap
+says how many pages each has. Pagemap is read later than smaps: the largest part gets the difference.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from opskit.collect.mem.facts import Part, Row
+from opskit.proc.files.smaps import Usage
+from opskit.proc.memory import PAGE_BYTES
+from opskit.proc.ranges import KINDS, Range
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from opskit.proc.files.smaps import Region
+    from opskit.proc.pagemap import PageMap
+
+_SHARED = ("/SYSV", "/dev/shm/", "/memfd:", "/dev/zero", "[anon_shmem:")
+_KERNEL = ("[v", "[uprobes]", "[sigpage]", "/[aio]", "anon_inode:", "socket:")
+_LIBRARY = re.compile(r"\.so(\.[0-9.]+)?$")
+_LARGEST_BSS = 4 << 20
+_DETAILED = frozenset(("mapped-files", "libraries", "shared-memory", "named", "cds"))
+_OF_RSS = ("anonymous_bytes", "huge_bytes", "locked_bytes")
+
+
+def account(
+    regions: Sequence[Region], ranges: Sequence[Range], pagemap: PageMap | None, rest: str = "unnamed"
+) -> tuple[tuple[Row, ...], tuple[Part, ...]]:
+    """The rows in the order of KINDS, and the parts of some of them, the largest first.
+
+    `ranges` are in order and do not overlap. `rest`: the kind of anonymous memory without a name or a range.
+    """
+    tally = _Tally()
+    at = 0
+    for region, (kind, name) in zip(regions, _named(regions, rest)):
+        while at < len(ranges) and ranges[at].end <= region.start:
+            at += 1
+        pieces = list(_pieces(region, kind, ranges, at))
+        usages = [region.usage] if len(pieces) == 1 else _divided(region, pieces, pagemap)
+        for piece, usage in zip(pieces, usages):
+            tally.add(piece, usage, name if piece.kind == kind else region.name, region.deleted)
+    return tally.rows(ranges), tally.parts()
+
+
+def plus(one: Usage, other: Usage) -> Usage:
+    """The sum of two; unknown where one is."""
+    return Usage(*[None if a is None or b is None else a + b for a, b in zip(one, other)])
+
+
+class _Tally:
+    def __init__(self) -> None:
+        self._usages: dict[str, Usage] = {}
+        self._reserved: dict[str, int] = {}
+        self._mappings: dict[str, int] = {}
+        self._parts: dict[tuple[str, str, bool], Usage] = {}
+
+    def add(self, piece: Range, usage: Usage, name: str, deleted: bool) -> None:
+        kind = piece.kind
+        self._usages[kind] = plus(self._usages.get(kind, _NONE), usage)
+        self._reserved[kind] = self._reserved.get(kind, 0) + piece.end - piece.start
+        self._mappings[kind] = self._mappings.get(kind, 0) + 1
+        if kind in _DETAILED and name:
+            key = kind, name, deleted
+            self._parts[key] = plus(self._parts.get(key, _NONE), usage)
+
+    def rows(self, ranges: Sequence[Range]) -> tuple[Row, ...]:
+        blocks: dict[str, int] = {}
+        for each in ranges:
+            blocks[each.kind] = blocks.get(each.kind, 0) + 1
+        return tuple(
+            Row(kind, self._usages[kind], self._reserved[kind], blocks.get(kind, self._mappings[kind]))
+            for kind in KINDS
+            if kind in self._usages and (any(self._usages[kind]) or kind in blocks)
+        )
+
+    def parts(self) -> tuple[Part, ...]:
+        found = [Part(*key, usage) for key, usage in self._parts.items() if any(usage)]
+        return tuple(sorted(found, key=lambda part: -(part.usage.rss_bytes + part.usage.hugetlb_bytes)))
+
+
+_NONE = Usage()
+
+
+def _named(regions: Sequence[Region], rest: str) -> Iterator[tuple[str, str]]:
+    """The kind of each mapping without regard to ranges, and the name of its part. What follows a library is its .bss."""
+    code = {(each.name, each.inode) for each in regions if "x" in each.permissions and each.name.startswith("/")}
+    before: Region | None = None
+    library = ""
+    for region in regions:
+        kind, name = _kind(region, code, rest), region.name
+        is_bss = before is not None and library and before.end == region.start and _is_bss(region)
+        if is_bss:
+            kind, name = "libraries", library
+        library = name if kind == "libraries" and not is_bss and "w" in region.permissions else ""
+        before = region
+        yield kind, name
+
+
+def _is_bss(region: Region) -> bool:
+    is_anonymous = not region.name and not region.inode and region.permissions.startswith("rw")
+    return is_anonymous and region.end - region.start <= _LARGEST_BSS
+
+
+def _kind(region: Region, code: set[tuple[str, int]], rest: str) -> str:
+    name = region.name
+    if region.usage.hugetlb_bytes:
+        return "huge-pages"
+    if not name:
+        return rest if "w" in region.permissions else "unnamed"
+    if name.startswith("/memfd:java_heap"):  # ZGC's
+        return "java-heap"
+    if name.startswith(_SHARED):
+        return "shared-memory"
+    if name in _BY_NAME or name.startswith("[stack:"):
+        return _BY_NAME.get(name, "thread-stacks")
+    if name.startswith("[anon"):
+        return "named"
+    if name.startswith(_KERNEL):
+        return "kernel"
+    if name.endswith(".jsa"):
+        return "cds"
+    if (name, region.inode) in code or _LIBRARY.search(name):
+        return "libraries"
+    return "mapped-files"
+
+
+_BY_NAME: Mapping[str, str] = {"[heap]": "malloc-arenas", "[stack]": "thread-stacks"}
+
+
+def _pieces(region: Region, kind: str, ranges: Sequence[Range], at: int) -> Iterator[Range]:
+    """The parts of a mapping, page by page; those between the ranges have its own kind."""
+    start = region.start
+    while at < len(ranges) and ranges[at].start < region.end:
+        begin = max(start, _page(ranges[at].start))
+        end = min(region.end, _page(ranges[at].end))
+        if begin > start:
+            yield Range(start, begin, kind)
+        if end > begin:
+            yield Range(begin, end, ranges[at].kind)
+        start = max(start, end)
+        at += 1
+    if start < region.end:
+        yield Range(start, region.end, kind)
+
+
+def _page(address: int) -> int:
+    return -(-address // PAGE_BYTES) * PAGE_BYTES
+
+
+def _divided(region: Region, pieces: Sequence[Range], pagemap: PageMap | None) -> list[Usage]:
+    """The usage of each piece. All pieces of a mapping that may not be looked into but one are empty."""
+    usage = region.usage
+    largest = max(range(len(pieces)), key=lambda n: pieces[n].end - pieces[n].start)
+    if len({piece.kind for piece in pieces}) == 1 or pagemap is None or not (usage.rss_bytes or usage.swap_bytes):
+        return [usage if n == largest else _NONE for n in range(len(pieces))]
+    # Without pages that other processes have too, each page of it is this one's alone: but the zero page, which is not resident.
+    alone = usage.pss_bytes == usage.rss_bytes and usage.rss_bytes > 0
+    counts = [_count(pagemap, piece, alone) if n != largest else (0, 0) for n, piece in enumerate(pieces)]
+    resident = _fitting([rss for rss, _ in counts], usage.rss_bytes, largest)
+    swapped = _fitting([swap for _, swap in counts], usage.swap_bytes, largest)
+    shares = {
+        field: _proportional(getattr(usage, field), resident, usage.rss_bytes, largest)
+        for field in (*_OF_RSS, "pss_bytes")
+    }
+    return [
+        Usage(rss_bytes=resident[n], swap_bytes=swapped[n], **{field: values[n] for field, values in shares.items()})
+        for n in range(len(pieces))
+    ]
+
+
+def _count(pagemap: PageMap, piece: Range, alone: bool) -> tuple[int, int]:
+    found, swapped = pagemap.count_bytes(piece.start, piece.end, exclusive=alone)
+    if alone and not found:  # a kernel that does not say it
+        found = pagemap.resident_bytes(piece.start, piece.end)
+    return found, swapped
+
+
+def _fitting(counts: list[int], total: int, largest: int) -> list[int]:
+    """The counts with that of the largest piece, so that they sum to the total; scaled where they are more."""
+    others = sum(counts) - counts[largest]
+    found = [count * total // others if others > total else count for count in counts]
+    found[largest] = 0
+    found[largest] = total - sum(found)
+    return found
+
+
+def _proportional(total: int | None, weights: Sequence[int], whole: int, largest: int) -> list[int]:
+    """A sum divided like the weights, which sum to `whole`."""
+    found = [(total or 0) * weight // whole if whole else 0 for weight in weights]
+    found[largest] += (total or 0) - sum(found)
+    return found

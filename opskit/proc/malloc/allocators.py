@@ -1,0 +1,174 @@
+"""What a process's allocator has taken: glibc's arenas and large blocks, Go's heap; others are found by elimination."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opskit.proc.files.maps import HEAP_BYTES, is_glibc
+from opskit.proc.malloc.arenas import find_main_arena, heaps_in, of_arenas, read_ring
+from opskit.proc.malloc.chunks import ChunkReader
+from opskit.proc.malloc.free_chunks import Free, TooMany, free_in
+from opskit.proc.malloc.record import Malloc
+from opskit.proc.malloc.runtimes import read_runtime
+from opskit.proc.pagemap import PresentMemory
+from opskit.proc.ranges import Range
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from opskit.proc.files.smaps import Region
+    from opskit.proc.fs import ProcFS
+    from opskit.proc.malloc.arenas import Arena, Heap
+    from opskit.proc.malloc.runtimes import Runtime
+    from opskit.proc.memory import Memory
+    from opskit.proc.pagemap import PageMap
+
+_MOST_MISSES, _MOST_FREE = 16384, 60_000
+_MOST_MISSES_EXACT, _MOST_FREE_EXACT = 1 << 22, 20_000_000
+_LARGEST_DATA = 4 << 20  # of glibc, or of a program that it is linked into
+_GO_HEAP = range(0xC000000000, 0xC000000000 + (1 << 40))  # runtime/malloc.go: where the heap begins, and its arenas follow
+_UNREADABLE = "its memory cannot be read"
+
+
+def read_malloc(
+    fs: ProcFS,
+    pid: int,
+    regions: Sequence[Region],
+    memory: Memory | None,
+    pagemap: PageMap | None,
+    known: Sequence[Range] = (),
+    runtime: Runtime | None = None,
+    *,
+    exact: bool = False,
+) -> tuple[Malloc, list[Range]]:
+    """Recognise the allocator and find its memory beside the `known` ranges, which are in order and do not overlap.
+
+    `exact`: also where millions of blocks have to be read. `runtime`: of an earlier look at this process.
+    """
+    runtime = runtime or read_runtime(fs, pid, regions)
+    ranges = [*_decorated(regions)]
+    if runtime.language == "Go":
+        ranges += [Range(each.start, each.end, "runtime-heap") for each in regions if _is_go_heap(each)]
+    found = Malloc(runtime.allocator, runtime=runtime.language)
+    if runtime.allocator == "Go":
+        return found, sorted(ranges)
+    if runtime.allocator != "glibc":
+        who = f"{runtime.allocator} does not tell" if runtime.allocator else "an unknown allocator does not tell"
+        return found._replace(unknown=f"malloc by elimination: {who} what it has taken"), sorted(ranges)
+    if memory is None or pagemap is None:
+        return found._replace(unknown=_UNREADABLE), sorted(ranges)
+    reader = _Glibc(regions, PresentMemory(memory, pagemap), pagemap, exact=exact)
+    malloc, taken = reader.read(found, [*known, *ranges])
+    return malloc, sorted([*ranges, *taken])
+
+
+def _is_go_heap(region: Region) -> bool:
+    return region.start in _GO_HEAP and not region.name and not region.inode
+
+
+def _decorated(regions: Sequence[Region]) -> Iterator[Range]:
+    """What libraries name themselves: glibc 2.38 with glibc.mem.decorate_maps=1, Go 1.25."""
+    for region in regions:
+        kind = next((kind for name, kind in _DECORATIONS.items() if region.name.startswith(f"[anon:{name}")), None)
+        if kind is not None:
+            yield Range(region.start, region.end, kind)
+
+
+_DECORATIONS = {
+    " glibc: malloc arena": "malloc-arenas", " glibc: malloc": "malloc-mmapped", " glibc: pthread stack": "thread-stacks",
+    " glibc: loader malloc": "libraries", " Go: ": "runtime-heap",
+}  # fmt: skip
+
+
+class _Glibc:
+    def __init__(
+        self, regions: Sequence[Region], memory: PresentMemory, pagemap: PageMap, *, exact: bool
+    ) -> None:
+        self._regions, self._memory, self._pagemap = regions, memory, pagemap
+        self._most_misses, self._most_free = (
+            (_MOST_MISSES_EXACT, _MOST_FREE_EXACT) if exact else (_MOST_MISSES, _MOST_FREE)
+        )
+
+    def read(self, found: Malloc, known: Sequence[Range]) -> tuple[Malloc, list[Range]]:
+        """Its arenas, and the large blocks in what is not known."""
+        gaps = list(_gaps(self._regions, known))
+        candidates = [heap for start, end in gaps for heap in heaps_in(self._memory, start, end)]
+        ring = self._ring(candidates)
+        heaps = of_arenas(candidates, ring)
+        ranges = [Range(heap.start, heap.start + HEAP_BYTES, "malloc-arenas") for heap in heaps]
+        chunks = self._chunks(gaps, heaps)
+        ranges += [Range(start, end, "malloc-mmapped") for start, end in chunks]
+        malloc = found._replace(mmapped_bytes=sum(end - start for start, end in chunks), mmapped_blocks=len(chunks))
+        if not ring:
+            return malloc._replace(unknown="its arenas were not found: not the layout of glibc 2.27 or later"), ranges
+        return self._with_free(malloc, ring), ranges
+
+    def _ring(self, heaps: Sequence[Heap]) -> list[Arena]:
+        """All arenas: by libc's data where the main one is, else by the first heap whose arena leads back to itself."""
+        for start, end in _data_of_libc(self._regions):
+            ring = find_main_arena(self._memory, start, end)
+            if ring:
+                return ring
+        return next((ring for heap in heaps[:64] if (ring := read_ring(self._memory, heap.arena))), [])
+
+    def _chunks(self, gaps: Sequence[tuple[int, int]], heaps: Sequence[Heap]) -> list[tuple[int, int]]:
+        reader = ChunkReader(self._memory, self._most_misses)
+        starts = {heap.start for heap in heaps}
+        return [
+            chunk
+            for start, end in gaps
+            for part_start, part_end in _without_heaps(start, end, starts)
+            for chunk in reader.chunks(part_start, part_end)
+        ]
+
+    def _with_free(self, malloc: Malloc, ring: Sequence[Arena]) -> Malloc:
+        malloc = malloc._replace(arenas=len(ring), system_bytes=sum(arena.system_bytes for arena in ring))
+        try:
+            free: Free | None = free_in(ring, self._memory, self._pagemap, self._most_free)
+        except TooMany:
+            return malloc._replace(unknown=f"more than {self._most_free:,} free blocks in its arenas")
+        if free is None:
+            return malloc._replace(unknown="its lists of free blocks change while they are read")
+        return malloc._replace(
+            free_bytes=free.bytes, top_bytes=free.top_bytes, resident_free_bytes=free.resident_bytes
+        )
+
+
+def _gaps(regions: Sequence[Region], known: Sequence[Range]) -> Iterator[tuple[int, int]]:
+    """The parts of anonymous writable mappings with pages in memory that no range covers."""
+    ranges = sorted(known)
+    at = 0
+    for region in regions:
+        if region.name or not region.permissions.startswith("rw") or not region.usage.rss_bytes:
+            continue
+        while at < len(ranges) and ranges[at].end <= region.start:
+            at += 1
+        start, nearest = region.start, at
+        while nearest < len(ranges) and ranges[nearest].start < region.end:
+            if ranges[nearest].start > start:
+                yield start, ranges[nearest].start
+            start = max(start, ranges[nearest].end)
+            nearest += 1
+        if start < region.end:
+            yield start, region.end
+
+
+def _without_heaps(start: int, end: int, heaps: set[int]) -> Iterator[tuple[int, int]]:
+    """What is left of a mapping without the heaps in it."""
+    at = start
+    for heap in sorted(each for each in range(start // HEAP_BYTES * HEAP_BYTES, end, HEAP_BYTES) if each in heaps):
+        if heap > at:
+            yield at, heap
+        at = max(at, heap + HEAP_BYTES)
+    if at < end:
+        yield at, end
+
+
+def _data_of_libc(regions: Sequence[Region]) -> Iterator[tuple[int, int]]:
+    """The writable data of glibc, or of the program where glibc is linked into it."""
+    names = [region.name for region in regions]
+    libc = next((name for name in names if is_glibc(name)), None)
+    program = next((name for name in names if name.startswith("/")), None)
+    for region in regions:
+        if region.name == (libc or program) and region.permissions.startswith("rw"):
+            yield region.start, min(region.end, region.start + _LARGEST_DATA)

@@ -1,0 +1,80 @@
+"""Which allocator and which language's runtime a program has: by its libraries, or linked into it by its symbols and sections."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opskit.proc.elf.file import open_elf
+from opskit.proc.files.maps import is_glibc, is_musl, other_malloc
+from opskit.proc.fs import optional
+from opskit.records import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from opskit.proc.elf.file import ElfFile
+    from opskit.proc.files.smaps import Region
+    from opskit.proc.fs import ProcFS
+
+_MOST_NAMES_BYTES = 16 << 20
+# What an allocator exports that replaces malloc: the C interface of each.
+_ALLOCATOR_NAMES = {
+    "jemalloc": (b"mallctl", b"je_mallctl", b"_rjem_mallctl", b"_rjem_je_mallctl"),
+    "tcmalloc": (b"tc_malloc", b"TCMallocInternalMalloc", b"tcmalloc_hooks"),
+    "mimalloc": (b"mi_malloc", b"mi_heap_malloc"),
+}
+_RUNTIME_NAMES = {"CPython": (b"Py_BytesMain", b"Py_Main"), "V8": (b"_ZN2v87Isolate3NewERKNS0_12CreateParamsE",)}
+_GO_SECTIONS = frozenset((".go.buildinfo", ".gopclntab", ".data.rel.ro.gopclntab", ".note.go.buildid"))
+_LIBRARIES = {"CPython": "libpython", "V8": "libnode"}
+
+
+class Runtime(NamedTuple):
+    """The C library's or another allocator, and the runtime of a language with a heap of its own; None: not recognised.
+
+    `libc`: where the data of glibc may be, as places in the list of mappings.
+    """
+
+    allocator: str | None
+    language: str | None
+
+
+def read_runtime(fs: ProcFS, pid: int, regions: Sequence[Region]) -> Runtime:
+    """Recognise them. A library's name counts before what is linked into the program."""
+    names = {region.name for region in regions if region.name.startswith("/")}
+    mapped = next((found for name in names if (found := other_malloc(name))), None)
+    is_jvm = any(name.endswith("/libjvm.so") for name in names)  # its launcher has nothing of interest
+    image = None if is_jvm else open_elf(fs, fs.path(pid, "exe")) or _by_path(fs, pid)
+    strings = _strings(image)
+    linked = _named(strings, _ALLOCATOR_NAMES)
+    libc = "glibc" if any(map(is_glibc, names)) else "musl" if any(map(is_musl, names)) else None
+    if libc is None and b"\0__libc_malloc\0" in strings:
+        libc = "glibc"
+    language = _language(image, strings, names)
+    return Runtime(mapped or linked or libc or ("Go" if language == "Go" else None), language)
+
+
+def _by_path(fs: ProcFS, pid: int) -> ElfFile | None:
+    path = optional(fs.link, pid, "exe")
+    inside = None if path is None else optional(fs.inside, pid, path.decode("utf-8", "surrogateescape"))
+    return None if inside is None else open_elf(fs, inside)
+
+
+def _language(image: ElfFile | None, strings: bytes, names: set[str]) -> str | None:
+    if image is not None and any(section.name in _GO_SECTIONS for section in image.sections):
+        return "Go"
+    by_library = (
+        language for language, library in _LIBRARIES.items() if any(f"/{library}" in name for name in names)
+    )
+    return _named(strings, _RUNTIME_NAMES) or next(by_library, None)
+
+
+def _strings(image: ElfFile | None) -> bytes:
+    """The names of symbols, exported and (where it was not stripped) local ones."""
+    sections = image.sections if image is not None else ()
+    wanted = [each for each in sections if each.name in (".dynstr", ".strtab")]
+    return b"".join(image.content(each, _MOST_NAMES_BYTES) for each in wanted) if image is not None else b""
+
+
+def _named(strings: bytes, names: dict[str, tuple[bytes, ...]]) -> str | None:
+    """Whose names are among the strings."""
+    return next((what for what, each in names.items() if any(b"\0%b\0" % name in strings for name in each)), None)

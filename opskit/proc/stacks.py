@@ -1,0 +1,87 @@
+"""Where the stacks of a process's threads are: by the stack pointers of those that sleep, the others by their shape.
+
+A thread's stack is a mapping of its own above a guard: pages without access, made by the C library or by the JVM.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from opskit.proc.files.maps import HEAP_BYTES
+from opskit.proc.files.syscall import parse_stack_pointer
+from opskit.proc.fs import optional
+from opskit.proc.ranges import Range
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from opskit.proc.files.smaps import Region
+    from opskit.proc.fs import ProcFS
+
+_KIND = "thread-stacks"
+_MOST_ASKED = 1000  # threads; the stacks of the others have the same shape
+_GUARD_AT_MOST = 64 << 10
+_LARGEST_UNGUARDED = 16 << 20
+_MOST_SIZES = 8
+_SAME_BYTES = 16 << 10  # stacks of one size differ by their guards
+
+
+def thread_stacks(fs: ProcFS, pid: int, regions: Sequence[Region]) -> list[Range]:
+    """The stacks, in order: those of threads, and those that the C library keeps for the next ones. `[stack]` is the main thread's."""
+    tids = optional(fs.tids, pid, default=[])
+    pointers = [fs.maybe(parse_stack_pointer, pid, "task", tid, "syscall") for tid in tids[:_MOST_ASKED]]
+    return stacks_at(regions, [each for each in pointers if each is not None])
+
+
+def stacks_at(regions: Sequence[Region], pointers: Sequence[int]) -> list[Range]:
+    """The stacks by these stack pointers, and what has the same size and a guard below."""
+    starts = [region.start for region in regions]
+    highest: dict[int, int] = {}  # mapping -> stack pointer
+    for pointer in pointers:
+        at = bisect_right(starts, pointer) - 1
+        if at >= 0 and pointer < regions[at].end and _may_be_stack(regions, at):
+            highest[at] = max(pointer, highest.get(at, 0))
+    sizes = Counter(_bytes(regions[at]) for at in highest).most_common(_MOST_SIZES)
+    found = set(highest)
+    for at, region in enumerate(regions):
+        if _has_small_guard(regions, at) and any(abs(_bytes(region) - size) <= _SAME_BYTES for size, _ in sizes):
+            found.add(at)
+    usual = sizes[0][0] if sizes else 0
+    stacks = [Range(each.start, each.end, _KIND) for each in regions if each.name == "[stack]"]
+    for at in sorted(found):
+        region = regions[at]
+        # A mapping behind it may have been merged with it.
+        is_merged = _bytes(region) > usual + _SAME_BYTES and _has_guard(regions, at)
+        is_usual = is_merged and highest.get(at, 0) < region.start + usual
+        stacks.append(Range(region.start, region.start + usual if is_usual else region.end, _KIND))
+    return sorted(stacks)
+
+
+def _may_be_stack(regions: Sequence[Region], at: int) -> bool:
+    region = regions[at]
+    if not _is_anonymous(region) or region.start % HEAP_BYTES == 0:  # Go's heap, which has its stacks, and malloc's arenas
+        return False
+    return _has_guard(regions, at) or _bytes(region) <= _LARGEST_UNGUARDED
+
+
+def _has_guard(regions: Sequence[Region], at: int) -> bool:
+    below = regions[at - 1] if at else None
+    return below is not None and below.end == regions[at].start and below.permissions == "---p"
+
+
+def _has_small_guard(regions: Sequence[Region], at: int) -> bool:
+    """Whether its guard is one of a stack, and it could be one."""
+    region = regions[at]
+    if not _is_anonymous(region) or region.start % HEAP_BYTES == 0 or not _has_guard(regions, at):
+        return False
+    return _bytes(regions[at - 1]) <= _GUARD_AT_MOST
+
+
+def _is_anonymous(region: Region) -> bool:
+    return region.permissions in ("rw-p", "rwxp") and not region.name
+
+
+def _bytes(region: Region) -> int:
+    return region.end - region.start

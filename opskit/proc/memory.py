@@ -49,15 +49,16 @@ class ProcessMemory:
         """At most `size` bytes from `address` on."""
         number, begin = divmod(address, PAGE_BYTES)
         if begin + size > PAGE_BYTES or size <= 0:
-            return self._read(address, size)
+            return self.read_anew(address, size)
         page = self._pages.get(number)
         if page is None:
             if len(self._pages) >= _MOST_PAGES:
                 self._pages.clear()
-            page = self._pages[number] = self._read(number * PAGE_BYTES, PAGE_BYTES)
+            page = self._pages[number] = self.read_anew(number * PAGE_BYTES, PAGE_BYTES)
         return page[begin : begin + size]
 
-    def _read(self, address: int, size: int) -> bytes:
+    def read_anew(self, address: int, size: int) -> bytes:
+        """The same, without the pages that are kept."""
         if not 0 < address < _ADDRESSES - size or size <= 0:
             return b""
         found: bytes = optional(self._file.read_at, address, size, default=b"")

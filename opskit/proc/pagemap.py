@@ -10,7 +10,7 @@ from opskit.proc.memory import PAGE_BYTES
 if TYPE_CHECKING:
     from opskit.proc.fs import ProcFS
     from opskit.proc.held_file import HeldFile
-    from opskit.proc.memory import Memory
+    from opskit.proc.memory import ProcessMemory
 
 _ENTRY_BYTES = 8
 _PAGES_AT_ONCE = 1 << 16
@@ -64,7 +64,7 @@ class PageMap:
 class PresentMemory:
     """The memory of a process where its pages are present: a read of an absent page is empty, and maps nothing there."""
 
-    def __init__(self, memory: Memory, pagemap: PageMap) -> None:
+    def __init__(self, memory: ProcessMemory, pagemap: PageMap) -> None:
         self._memory, self._pagemap = memory, pagemap
         self._blocks: dict[int, bytes] = {}
 
@@ -77,15 +77,30 @@ class PresentMemory:
                 break
         return self._memory.read(address, size) if size > 0 else b""
 
+    def page(self, number: int) -> bytes:
+        """A page by its number, read anew; empty where it is absent."""
+        return self._memory.read_anew(number * PAGE_BYTES, PAGE_BYTES) if self._is_present(number) else b""
+
     def next_present(self, start: int, end: int) -> int:
         """The first present page from `start` on, which begins a page, or the end of its 2 MiB where there is none before; at most `end`."""
         number, at = divmod(start // PAGE_BYTES, _BLOCK_PAGES)
         found = self._block(number).translate(_IS_PRESENT).find(1, at)
         return min(end, (number * _BLOCK_PAGES + (found if found >= 0 else _BLOCK_PAGES)) * PAGE_BYTES)
 
+    def resident_bytes(self, first: int, end: int) -> int:
+        """How much of these pages, by their numbers, is in memory."""
+        found = 0
+        while first < end:
+            number, at = divmod(first, _BLOCK_PAGES)
+            stop = min(end, (number + 1) * _BLOCK_PAGES)
+            found += len(self._block(number)[at : at + stop - first].translate(None, _NOT_PRESENT))
+            first = stop
+        return found * PAGE_BYTES
+
     def forget(self) -> None:
         """Read everything anew from now on."""
         self._blocks.clear()
+        self._memory.forget()
 
     def _is_present(self, page: int) -> bool:
         number, at = divmod(page, _BLOCK_PAGES)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from opskit.proc.files.maps import HEAP_BYTES, is_glibc
 from opskit.proc.malloc.arenas import find_main_arena, heaps_in, of_arenas, read_ring
 from opskit.proc.malloc.chunks import ChunkReader
-from opskit.proc.malloc.free_chunks import Free, TooMany, free_in
+from opskit.proc.malloc.free_chunks import free_in
 from opskit.proc.malloc.record import Malloc
 from opskit.proc.malloc.runtimes import read_runtime
 from opskit.proc.pagemap import PresentMemory
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from opskit.proc.fs import ProcFS
     from opskit.proc.malloc.arenas import Arena, Heap
     from opskit.proc.malloc.runtimes import Runtime
-    from opskit.proc.memory import Memory
+    from opskit.proc.memory import ProcessMemory
     from opskit.proc.pagemap import PageMap
 
-_MOST_MISSES, _MOST_FREE = 16384, 60_000
+_MOST_MISSES, _MOST_FREE = 16384, 240_000
 _MOST_MISSES_EXACT, _MOST_FREE_EXACT = 1 << 22, 20_000_000
 _LARGEST_DATA = 4 << 20  # of glibc, or of a program that it is linked into
 _GO_HEAP = range(0xC000000000, 0xC000000000 + (1 << 40))  # runtime/malloc.go: where the heap begins, and its arenas follow
@@ -34,7 +34,7 @@ def read_malloc(
     fs: ProcFS,
     pid: int,
     regions: Sequence[Region],
-    memory: Memory | None,
+    memory: ProcessMemory | None,
     pagemap: PageMap | None,
     known: Sequence[Range] = (),
     runtime: Runtime | None = None,
@@ -57,7 +57,7 @@ def read_malloc(
         return found._replace(unknown=f"malloc by elimination: {who} what it has taken"), sorted(ranges)
     if memory is None or pagemap is None:
         return found._replace(unknown=_UNREADABLE), sorted(ranges)
-    reader = _Glibc(regions, PresentMemory(memory, pagemap), pagemap, exact=exact)
+    reader = _Glibc(regions, PresentMemory(memory, pagemap), exact=exact)
     malloc, taken = reader.read(found, [*known, *ranges])
     return malloc, sorted([*ranges, *taken])
 
@@ -82,9 +82,9 @@ _DECORATIONS = {
 
 class _Glibc:
     def __init__(
-        self, regions: Sequence[Region], memory: PresentMemory, pagemap: PageMap, *, exact: bool
+        self, regions: Sequence[Region], memory: PresentMemory, *, exact: bool
     ) -> None:
-        self._regions, self._memory, self._pagemap = regions, memory, pagemap
+        self._regions, self._memory = regions, memory
         self._most_misses, self._most_free = (
             (_MOST_MISSES_EXACT, _MOST_FREE_EXACT) if exact else (_MOST_MISSES, _MOST_FREE)
         )
@@ -123,15 +123,13 @@ class _Glibc:
 
     def _with_free(self, malloc: Malloc, ring: Sequence[Arena]) -> Malloc:
         malloc = malloc._replace(arenas=len(ring), system_bytes=sum(arena.system_bytes for arena in ring))
-        try:
-            free: Free | None = free_in(ring, self._memory, self._pagemap, self._most_free)
-        except TooMany:
-            return malloc._replace(unknown=f"more than {self._most_free:,} free blocks in its arenas")
+        free = free_in(ring, self._memory, self._most_free)
         if free is None:
-            return malloc._replace(unknown="its lists of free blocks change while they are read")
+            return malloc._replace(unknown="the free blocks in its arenas cannot be read")
         return malloc._replace(
-            free_bytes=free.bytes, top_bytes=free.top_bytes, resident_free_bytes=free.resident_bytes
-        )
+            free_bytes=free.bytes, top_bytes=free.top_bytes, resident_free_bytes=free.resident_bytes,
+            unknown=free.incomplete and f"at least so much is free: {free.incomplete}",
+        )  # fmt: skip
 
 
 def _gaps(regions: Sequence[Region], known: Sequence[Range]) -> Iterator[tuple[int, int]]:

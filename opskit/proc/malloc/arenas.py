@@ -38,10 +38,10 @@ _HEAP = struct.Struct("<4Q")
 
 
 class Arena(NamedTuple):
-    """An arena at an address: `bins` are (address of the list's head, first chunk), `fastbins` first chunks by size. Sizes in bytes."""
+    """An arena at an address: `top_at` is where the pointer to its last chunk is, `bins` are (address of the list's head, first chunk), `fastbins` first chunks by size. Sizes in bytes."""
 
     at: int
-    top: int
+    top_at: int
     bins: tuple[tuple[int, int], ...]
     fastbins: tuple[int, ...]
     next: int
@@ -67,13 +67,13 @@ def parse_arena(data: bytes, at: int) -> Arena | None:
         return None
     first = last + 2 - _BIN_WORDS
     behind = last + 2 + _MAP_WORDS
-    top, following = words[first - 2], words[behind]
+    following = words[behind]
     system_bytes, most_bytes = words[behind + 3 : behind + 5]
     fast = first - 2 - _FASTBINS
     if not following or system_bytes > most_bytes or (system_bytes | most_bytes) % PAGE_BYTES or fast < 1:
         return None
     bins = tuple((at + 8 * n - 16, words[n]) for n in range(first, last, 2))
-    return Arena(at, top, bins, words[fast : first - 2], following, system_bytes)
+    return Arena(at, at + 8 * (first - 2), bins, words[fast : first - 2], following, system_bytes)
 
 
 def read_ring(memory: Memory, begin: int) -> list[Arena]:

@@ -1,7 +1,7 @@
 """Free memory inside glibc's arenas: the chunks in their bins, and what of it is still resident.
 
-The lists change while they are read. A chunk counts where the next one points back to it; a list that keeps changing makes the sum
-unknown. malloc_info(3) counts the same: the top chunk, bins and fastbins, but not what threads keep in their caches (tcache).
+The lists change while they are read. A chunk counts where it points back to the one before, so the sum of a list that keeps changing is
+too small, never too large. malloc_info(3) counts the same: the top chunk, bins and fastbins, but not what threads keep in their caches (tcache).
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from opskit.proc.memory import PAGE_BYTES
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from opskit.proc.malloc.arenas import Arena
-    from opskit.proc.memory import Memory
-    from opskit.proc.pagemap import PageMap
+    from opskit.proc.pagemap import PresentMemory
 
 _CHUNK = struct.Struct("<4Q")  # size of the one before if that is free, size and flags, next, previous
 _FLAGS = 7
@@ -25,129 +24,139 @@ _LEAST, _ALIGNED = 32, 16
 _LINKS_BYTES = 48  # of a free chunk: its sizes and links, which stay in memory
 _MOST_REPAIRS = 64  # in one list
 _LARGEST = 1 << 47
+_MOST_PAGES = 16384
+_PAGE_COST = 4  # to read a page, in chunks of pages that have been read
 
 
 class Free(NamedTuple):
-    """Free bytes of some arenas, those of their top chunks, and those on whole pages that are in memory. None: unknown."""
+    """Free bytes of some arenas, those of their top chunks, and those on whole pages in memory. `incomplete`: why there may be more."""
 
     bytes: int
     top_bytes: int
     resident_bytes: int
+    incomplete: str | None = None
 
 
-class TooMany(Exception):  # noqa: N818
-    """More free chunks than may be read."""
+def free_in(arenas: Sequence[Arena], memory: PresentMemory, most: int) -> Free | None:
+    """The free memory of all arenas, the largest chunks, as many as the budget `most` lets read; None where the arenas make no sense."""
+    found = _FreeChunks(memory, most)
+    used = [arena for arena in arenas if arena.system_bytes]
+    if not all([found.add_top(arena) for arena in used]):
+        return None
+    for arena in used:
+        found.add_bin(*arena.bins[0])  # of all sizes: what was freed last
+    for number in range(len(used[0].bins) - 1 if used else 0, 0, -1):
+        for arena in used:
+            found.add_bin(*arena.bins[number])
+    for arena in used:
+        for number, first in enumerate(arena.fastbins):
+            found.add_fastbin(first, (number + 2) * 16)
+    if found.bytes > sum(arena.system_bytes for arena in used):
+        return None
+    return Free(found.bytes, found.top_bytes, found.resident_bytes(), found.incomplete)
 
 
-class _Unstable(Exception):  # noqa: N818
-    """A list that changes faster than it can be read, or is none."""
+class _FreeChunks:
+    """Sums free chunks. Absent pages are not read."""
 
-
-class FreeChunks:
-    """The free chunks of arenas, at most `most` of them. Absent pages are not read."""
-
-    def __init__(self, memory: Memory, most: int) -> None:
+    def __init__(self, memory: PresentMemory, most: int) -> None:
         self._memory, self._left = memory, most
-        self.chunks: list[tuple[int, int]] = []  # address and size of those that may hold a whole page
+        self._pages: dict[int, bytes] = {}
+        self._large: list[tuple[int, int]] = []  # address and size of those that may hold a whole page
         self.bytes = self.top_bytes = 0
+        self.incomplete: str | None = None
 
-    def add(self, arena: Arena) -> bool:
-        """Add an arena's; False where they are unknown. Raises TooMany."""
-        if not arena.system_bytes:
-            return True
-        size = self._size(arena.top)
-        if size is None or size > arena.system_bytes:
-            return False
-        self.top_bytes += size
-        self._count(arena.top, size)
-        before = self.bytes
-        try:
-            for number, first in enumerate(arena.fastbins):
-                self._fastbin(first, (number + 2) * 16)
-            for head, first in arena.bins:
-                if first != head:
-                    self._bin(head, first)
-        except _Unstable:
-            return False
-        return self.bytes - before <= arena.system_bytes
-
-    def resident_bytes(self, pagemap: PageMap) -> int:
+    def resident_bytes(self) -> int:
         """How much of them is on whole pages that are in memory: what malloc_trim(3) can give back."""
-        found = 0
-        for at, size in self.chunks:
-            start, end = -(-(at + _LINKS_BYTES) // PAGE_BYTES), (at + size) // PAGE_BYTES
-            if end > start:
-                found += pagemap.resident_bytes(start * PAGE_BYTES, end * PAGE_BYTES)
-        return found
+        pages = ((-(-(at + _LINKS_BYTES) // PAGE_BYTES), (at + size) // PAGE_BYTES) for at, size in self._large)
+        return sum(self._memory.resident_bytes(start, end) for start, end in pages if end > start)
 
-    def _count(self, at: int, size: int) -> None:
-        self.bytes += size
-        self._left -= 1
-        if self._left < 0:
-            raise TooMany
-        if size > PAGE_BYTES:
-            self.chunks.append((at, size))
+    def add_top(self, arena: Arena) -> bool:
+        """Add the chunk at the end of an arena; False where there is none."""
+        for _ in range(_MOST_REPAIRS):
+            top = int.from_bytes(self._memory.read(arena.top_at, 8), "little")
+            size = int.from_bytes(self._memory.read(top + 8, 8), "little") & ~_FLAGS
+            if _is_size(size) and size <= arena.system_bytes:
+                self.top_bytes += size
+                self._add([(top, size)])
+                return True
+            self._memory.forget()
+        return False
 
-    def _size(self, at: int) -> int | None:
-        data = self._memory.read(at + 8, 8)
-        size = int.from_bytes(data, "little") & ~_FLAGS
-        return size if len(data) == 8 and _LEAST <= size < _LARGEST and not size % _ALIGNED else None
-
-    def _bin(self, head: int, first: int) -> None:
+    def add_bin(self, head: int, first: int) -> None:
         """Walk a doubly linked list; where it has changed meanwhile, go back to a chunk that is still in it."""
         path: list[tuple[int, int]] = []  # chunks, and their sizes
-        at, repairs = first, 0
-        unpack, read = _CHUNK.unpack, self._memory.read
-        while at != head:
-            data = read(at, _CHUNK.size)
-            _, size, following, previous = unpack(data) if len(data) == _CHUNK.size else (0, 0, 0, 0)
-            size &= ~_FLAGS
-            if previous == (path[-1][0] if path else head) and _LEAST <= size < _LARGEST and not size % _ALIGNED:
+        longest: list[tuple[int, int]] = []
+        at, before, repairs = first, head, 0
+        while at != head and len(path) < self._left:
+            size, following, previous = self._chunk(at)
+            if previous == before and _is_size(size):
                 path.append((at, size))
-                at = following
-                if len(path) > self._left:
-                    raise TooMany
+                before, at = at, following
                 continue
             repairs += 1
+            if len(path) > len(longest):
+                longest = path.copy()
             if repairs > _MOST_REPAIRS:
-                raise _Unstable
+                self.incomplete = "its lists of free blocks change while they are read"
+                break
             at = self._again(path, head)
-        for chunk, size in path:
-            self._count(chunk, size)
+            before = path[-1][0] if path else head
+        else:
+            longest = path
+            if at != head:
+                self.incomplete = "it has too many free blocks to read them all"
+        self._add(longest)
+
+    def add_fastbin(self, first: int, size: int) -> None:
+        """Walk a singly linked list, whose pointers are mangled by their own addresses since 2.32 (PROTECT_PTR)."""
+        at = first
+        path = []
+        while at and len(path) < self._left:
+            found, link, _ = self._chunk(at)
+            if found != size:
+                self.incomplete = "its lists of free blocks change while they are read"
+                break
+            path.append((at, size))
+            plain = link ^ (at + 16 >> 12)
+            at = plain if not plain % _ALIGNED else link
+        else:
+            if at:
+                self.incomplete = "it has too many free blocks to read them all"
+        self._add(path)
+
+    def _add(self, path: list[tuple[int, int]]) -> None:
+        self.bytes += sum([size for _, size in path])
+        self._left -= len(path)
+        self._large += [each for each in path if each[1] > PAGE_BYTES]
+
+    def _chunk(self, at: int) -> tuple[int, int, int]:
+        """Size, next and previous of a free chunk; (0, 0, 0) where it cannot be read."""
+        number, begin = divmod(at, PAGE_BYTES)
+        page = self._pages.get(number)
+        if page is None:
+            if len(self._pages) >= _MOST_PAGES:
+                self._pages.clear()
+            page = self._pages[number] = self._memory.page(number)
+            self._left -= _PAGE_COST
+        if begin > PAGE_BYTES - _CHUNK.size:
+            page, begin = self._memory.read(at, _CHUNK.size), 0
+        if len(page) < _CHUNK.size:
+            return 0, 0, 0
+        _, size, following, previous = _CHUNK.unpack_from(page, begin)
+        return size & ~_FLAGS, following, previous
 
     def _again(self, path: list[tuple[int, int]], head: int) -> int:
         """Take away the chunks at the end that are no longer in the list; where it goes on."""
-        forget = getattr(self._memory, "forget", None)
-        if forget is not None:
-            forget()
+        self._pages.clear()
+        self._memory.forget()
         while path:
-            data = self._memory.read(path[-1][0], _CHUNK.size)
-            if len(data) == _CHUNK.size:
-                _, size, following, previous = _CHUNK.unpack(data)
-                if size & ~_FLAGS == path[-1][1] and previous == (path[-2][0] if len(path) > 1 else head):
-                    return following
+            size, following, previous = self._chunk(path[-1][0])
+            if size == path[-1][1] and previous == (path[-2][0] if len(path) > 1 else head):
+                return following
             path.pop()
-        data = self._memory.read(head + 16, 8)
-        if len(data) < 8:
-            raise _Unstable
-        return int.from_bytes(data, "little")
-
-    def _fastbin(self, first: int, size: int) -> None:
-        """Walk a singly linked list, whose pointers are mangled by their own addresses since 2.32 (PROTECT_PTR)."""
-        at = first
-        while at:
-            data = self._memory.read(at, 24)
-            if len(data) < 24 or int.from_bytes(data[8:16], "little") & ~_FLAGS != size:
-                raise _Unstable
-            self._count(at, size)
-            link = int.from_bytes(data[16:], "little")
-            plain = link ^ (at + 16 >> 12)
-            at = plain if not plain % _ALIGNED else link
+        return int.from_bytes(self._memory.read(head + 16, 8), "little")
 
 
-def free_in(arenas: Iterable[Arena], memory: Memory, pagemap: PageMap, most: int) -> Free | None:
-    """The free memory of all arenas; None where it is unknown. Raises TooMany."""
-    found = FreeChunks(memory, most)
-    if not all([found.add(arena) for arena in arenas]):
-        return None
-    return Free(found.bytes, found.top_bytes, found.resident_bytes(pagemap))
+def _is_size(size: int) -> bool:
+    return _LEAST <= size < _LARGEST and not size % _ALIGNED

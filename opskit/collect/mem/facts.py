@@ -68,23 +68,23 @@ class JvmMemory(NamedTuple):
     """
 
     main: str
-    release: str | None
-    collector: str | None
-    heap_used_bytes: int | None
-    heap_committed_bytes: int | None
-    heap_max_bytes: int | None
-    heap_touched: bool
-    metaspace_used_bytes: int | None
-    metaspace_committed_bytes: int | None
-    metaspace_max_bytes: int | None  # None: no limit
-    class_space_max_bytes: int | None
-    code_reserved_bytes: int | None
-    direct_bytes: int | None
-    direct_max_bytes: int | None
-    mapped_buffer_bytes: int | None
-    threads: int | None
-    stack_bytes: int | None
-    class_loaders: int | None
+    release: str | None = None
+    collector: str | None = None
+    heap_used_bytes: int | None = None
+    heap_committed_bytes: int | None = None
+    heap_max_bytes: int | None = None
+    heap_touched: bool = False
+    metaspace_used_bytes: int | None = None
+    metaspace_committed_bytes: int | None = None
+    metaspace_max_bytes: int | None = None  # None: no limit
+    class_space_max_bytes: int | None = None
+    code_reserved_bytes: int | None = None
+    direct_bytes: int | None = None
+    direct_max_bytes: int | None = None
+    mapped_buffer_bytes: int | None = None
+    threads: int | None = None
+    stack_bytes: int | None = None
+    class_loaders: int | None = None
     sources: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()  # what stayed unknown, and why
 

@@ -9,7 +9,6 @@ from opskit.proc.memory import PAGE_BYTES, u64
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opskit.jvm.memory.flags import FlagValue
     from opskit.jvm.memory.vmstructs import VmStructs
     from opskit.proc.memory import Memory
     from opskit.proc.spans import Span
@@ -17,9 +16,7 @@ if TYPE_CHECKING:
 _CARD_BYTES = 128  # of the heap at least for one byte of the card table; 512 by default
 
 
-def gc_spans(
-    structs: VmStructs, memory: Memory, flags: dict[str, FlagValue], heap: Sequence[Span], free: Sequence[Span]
-) -> list[Span]:
+def gc_spans(structs: VmStructs, memory: Memory, heap: Sequence[Span]) -> list[Span]:
     """The tables of the collector."""
     found = [_card_table(structs, memory, heap)]
     return [span for span in found if span is not None]

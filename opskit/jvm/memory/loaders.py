@@ -60,7 +60,9 @@ class ClassSample(NamedTuple):
 
 def sample_classes(structs: VmStructs, memory: Memory, loaders: list[Loader], most_loaders: int = 256) -> ClassSample:
     """Read some classes of the oldest and the newest loaders, more of the boot loader. Raises NotSupported."""
-    klasses, data, tables = set(), set(), set()
+    klasses: set[int] = set()
+    data: set[int] = set()
+    tables: set[int] = set()
     at = _Offsets(structs)
     chosen = (
         loaders if len(loaders) <= most_loaders else [*loaders[: most_loaders // 2], *loaders[-most_loaders // 2 :]]
@@ -74,7 +76,7 @@ def sample_classes(structs: VmStructs, memory: Memory, loaders: list[Loader], mo
             method = (u64(memory, methods + 8) or 0) if methods and i32(memory, methods) else 0
             data.update(filter(None, (pool, methods, method)))
             tables.update(table for each in (pool, method) if each and (table := u64(memory, each)))
-    return ClassSample(frozenset(klasses), frozenset(data), frozenset(filter(structs.is_libjvm, tables)))
+    return ClassSample(frozenset(klasses), frozenset(data), frozenset(table for table in tables if structs.is_libjvm(table)))
 
 
 class _Offsets:

@@ -50,7 +50,7 @@ class JvmRanges:
         self._add("thread-stacks", self._stacks)
         self._add("cds", lambda: cds_spans(structs, memory, regions))
         flags = self._flags()
-        self._add("gc", lambda: gc_spans(structs, memory, flags, self._heap(), self._free()))
+        self._add("gc", lambda: gc_spans(structs, memory, self._heap()))
         self._add("class-space", lambda: self._class_space(flags))
         self._add("metaspace", self._metaspace)
 

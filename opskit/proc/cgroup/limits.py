@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.errors import BadInput
-from opskit.proc.cgroup.tree import ancestry
+from opskit.proc.cgroup.memory import V1_NO_LIMIT, memory_limit_files, reclaimable_bytes
+from opskit.proc.cgroup.tree import ancestry, visible_levels
 from opskit.proc.files.limits import UNLIMITED
-from opskit.proc.fs import DENIED, GONE, optional
-from opskit.proc.visibility import why_unread
+from opskit.proc.fs import optional
 from opskit.quantities import integer
 from opskit.records import NamedTuple
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from opskit.proc.cgroup.tree import Level
     from opskit.proc.fs import ProcFS
 
-_V1_NO_LIMIT = 1 << 60  # the kernel writes LONG_MAX rounded down to its page size
 Periods = dict[str, tuple[int, int]]
 
 
@@ -85,17 +83,14 @@ def pids_limit(fs: ProcFS, level: Level) -> CgroupLimit | None:
 
 def memory_limit_of(fs: ProcFS, level: Level) -> CgroupLimit | None:
     """A cgroup's memory limit, without `reclaimable_bytes`; None where it has no such file."""
-    v1, v2 = ("memory.limit_in_bytes", "memory.usage_in_bytes"), ("memory.max", "memory.current")
-    return _limit(fs, level, *(v1 if level.version == 1 else v2))
+    return _limit(fs, level, *memory_limit_files(level.version))
 
 
 def _memory_limit_with_cache(fs: ProcFS, level: Level) -> CgroupLimit | None:
     found = memory_limit_of(fs, level)
     if found is None or found.limit_bytes is None:
         return found
-    stat, prefix = level.table(fs, "memory.stat"), "total_" if level.version == 1 else ""
-    keys = (f"{prefix}inactive_file", f"{prefix}active_file", "slab_reclaimable")
-    return found._replace(reclaimable_bytes=sum(stat.get(key, 0) for key in keys))
+    return found._replace(reclaimable_bytes=reclaimable_bytes(level.version, level.table(fs, "memory.stat")))
 
 
 def _limit(fs: ProcFS, level: Level, name: str, usage: str) -> CgroupLimit | None:
@@ -103,7 +98,7 @@ def _limit(fs: ProcFS, level: Level, name: str, usage: str) -> CgroupLimit | Non
     if text is None:
         return None
     number: float | None = UNLIMITED if text == "max" else integer(text)
-    if number is not None and number >= _V1_NO_LIMIT:
+    if number is not None and number >= V1_NO_LIMIT:
         number = UNLIMITED
     return CgroupLimit(level.path, f"{level.directory}/{name}", number, level.number(fs, usage))
 
@@ -111,17 +106,8 @@ def _limit(fs: ProcFS, level: Level, name: str, usage: str) -> CgroupLimit | Non
 def cgroup_limits(fs: ProcFS, pid: int, controller: str) -> CgroupLimits:
     """The limits of `pids` or `memory` above a process."""
     limit_of = {"pids": pids_limit, "memory": _memory_limit_with_cache}[controller]
-    try:
-        found = ancestry(fs, pid, controller)
-    except GONE:
-        return CgroupLimits((), f"/proc/{pid}/cgroup is not in this proc tree")
-    except (DENIED, BadInput) as error:
-        return CgroupLimits((), why_unread(error))
-    if found is None:
-        return CgroupLimits((), f"the cgroups of the {controller} controller are not visible from here")
-    levels = tuple(limit for level in found.levels if (limit := limit_of(fs, level)))
-    above = None if found.complete else f"unknown above {found.levels[-1].path}, the root of the cgroup namespace"
-    return CgroupLimits(levels, above)
+    levels, unknown = visible_levels(fs, pid, controller)
+    return CgroupLimits(tuple(limit for level in levels if (limit := limit_of(fs, level))), unknown)
 
 
 def memory_limit(fs: ProcFS, levels: tuple[Level, ...]) -> MemoryLimit:

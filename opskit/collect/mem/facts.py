@@ -122,6 +122,7 @@ class Facts(NamedTuple):
 
     `levels_unknown`: why some or all are not known. `missing`: what could not be read, and which command would tell more.
     `members`: all processes of the tightest cgroup, itself too, the largest first; `unheld`: where shared memory charged to it has no process.
+    `at_s`: seconds since the first look; `age_s`: since the process started.
     """
 
     process: Process
@@ -138,6 +139,7 @@ class Facts(NamedTuple):
     why_sums_only: str | None = None
     missing: tuple[str, ...] = ()
     at_s: float = 0.0
+    age_s: float | None = None
     members: tuple[Member, ...] = ()
     members_unread: int = 0
     unheld: tuple[Unheld, ...] = ()

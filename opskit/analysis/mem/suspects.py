@@ -12,7 +12,7 @@ from opskit import shell
 from opskit.analysis.mem.headroom import MIB, rss_of, usage_of
 from opskit.analysis.mem.result import Suspect
 from opskit.proc.ranges import KINDS
-from opskit.quantities import percent, plural, size
+from opskit.quantities import integers, percent, plural, size
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ _LEAST, _LEAST_OF_RSS = 4 * MIB, 0.02  # less than either above the usual is not
 _LOADER_BYTES = 18 << 10  # malloced for each class loader (JDK 17 and 25); its metaspace is a third of that
 _MANY_LOADERS = 1000
 _WASTE_BYTES, _WASTE = 200 * MIB, 0.25  # free inside arenas, of RSS
-_TRIMS = ((17, 9), (21, 0))  # System.trim_native_heap: 17.0.9, 21
 _UNMAPPED_BYTES = MIB
 
 
@@ -68,8 +67,12 @@ def _grows(each: _Weighed, growing: Mapping[str, float]) -> float:
     return sum(growing.get(kind, 0.0) for kind in _GROWTH.get(each.suspect.code, ()))
 
 
+def _usual(facts: Facts, what: str) -> int:
+    return (_USUAL if facts.jvm is None else _USUAL_OF_JVM).get(what, 0)
+
+
 def _above(facts: Facts, what: str, count: int) -> int:
-    return count - (_USUAL if facts.jvm is None else _USUAL_OF_JVM).get(what, 0)
+    return count - _usual(facts, what)
 
 
 def _next_histograms(facts: Facts) -> str:
@@ -115,7 +118,7 @@ def _malloc(facts: Facts) -> Iterator[_Weighed]:
             f"{plural(loaders, 'class loader')} hold {size(classes)} of metaspace and about {size(of_loaders)} of malloc; a loader that is "
             "not freed keeps all its classes"
         )
-        above = of_loaders + classes - _above_nothing(facts, "metaspace") / 2
+        above = of_loaders + max(0, classes - _usual(facts, "metaspace"))
         evidence = f"ClassLoaderDataGraph; {size(used)} malloced without direct buffers"
         yield _Weighed(
             Suspect("memory-in-class-loaders", of_loaders + classes, summary, evidence, next=_next_histograms(facts)),
@@ -137,10 +140,6 @@ def _malloc(facts: Facts) -> Iterator[_Weighed]:
         )
         next_ = _next_histograms(facts)
     yield _Weighed(Suspect("memory-in-malloc", used, summary, how, next=next_), _above(facts, "malloc", used))
-
-
-def _above_nothing(facts: Facts, what: str) -> int:
-    return -_above(facts, what, 0)
 
 
 def _arenas(facts: Facts) -> Iterator[_Weighed]:
@@ -168,11 +167,8 @@ def _restart(facts: Facts) -> tuple[object, ...]:
 def trim_command(facts: Facts) -> str | None:
     """What gives back the free memory of a JVM's arenas without a restart; None: it does not know this command."""
     release = facts.jvm.release if facts.jvm is not None else None
-    numbers = [int(part) for part in (release or "").split("+")[0].split(".")[:3] if part.isdecimal()]
-    if not numbers:
-        return None
-    major, update = numbers[0], numbers[2] if len(numbers) > 2 else 0
-    known = major >= 21 or (major == 17 and update >= 9)
+    numbers = integers((release or "").partition("+")[0].split(".")[:3]) or [0]
+    known = numbers[0] >= 21 or (numbers[0] == 17 and numbers[2:] >= [9])
     return shell.command("jcmd", facts.process.pid, "System.trim_native_heap") if known else None
 
 
@@ -274,7 +270,7 @@ def _anonymous(facts: Facts) -> Iterator[_Weighed]:
     if _is_by_elimination(facts) and facts.jvm is not None:
         return  # it is in malloc
     for kind, code, what in (
-        ("runtime-heap", "memory-in-runtime-heap", "the heap of its language's runtime or allocator"),
+        ("runtime-heap", "memory-in-anonymous-mappings", "the heap of its language's runtime or allocator"),
         ("unnamed", "memory-in-anonymous-mappings", "anonymous mappings of no known use"),
         ("named", "memory-in-anonymous-mappings", "named anonymous mappings"),
     ):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.proc.cgroup.memory import V1_NO_LIMIT, memory_limit_files, reclaimable_bytes
+from opskit.proc.cgroup.memory import V1_NO_LIMIT, memory_limit_files, pinned_bytes, reclaimable_bytes
 from opskit.proc.cgroup.tree import ancestry, visible_levels
 from opskit.proc.files.limits import UNLIMITED
 from opskit.proc.fs import optional
@@ -51,11 +51,12 @@ class CgroupLimits(NamedTuple):
 
 
 class MemoryLimit(NamedTuple):
-    """The tightest memory limit above a process (None: no limit), its cgroup, and all that this cgroup uses."""
+    """The tightest memory limit above a process (None: no limit), its cgroup, and all that this uses; pinned: without what is reclaimable."""
 
     path: str
     limit_bytes: int | None
     usage_bytes: int | None
+    pinned_bytes: int | None = None
 
 
 class Throttling(NamedTuple):
@@ -112,11 +113,13 @@ def cgroup_limits(fs: ProcFS, pid: int, controller: str) -> CgroupLimits:
 
 def memory_limit(fs: ProcFS, levels: tuple[Level, ...]) -> MemoryLimit:
     """The tightest memory limit of a process's cgroup and those above it."""
-    limits = [limit for level in levels if (limit := memory_limit_of(fs, level)) and limit.limit_bytes is not None]
-    tightest = min(
-        limits, key=lambda limit: limit.limit_bytes or 0, default=CgroupLimit(levels[0].path, "", None, None)
-    )
-    return MemoryLimit(tightest.path, tightest.limit_bytes, tightest.usage)
+    limits = ((level, memory_limit_of(fs, level)) for level in levels)
+    known = [(level, found) for level, found in limits if found is not None and found.limit_bytes is not None]
+    if not known:
+        return MemoryLimit(levels[0].path, None, None)
+    level, found = min(known, key=lambda each: each[1].limit_bytes or 0)
+    pinned = pinned_bytes(found.usage, level.version, level.table(fs, "memory.stat"))
+    return MemoryLimit(level.path, found.limit_bytes, found.usage, pinned)
 
 
 def cpu_limit(fs: ProcFS, levels: tuple[Level, ...]) -> CpuLimit:

@@ -115,6 +115,11 @@ def reclaimable_bytes(version: int, stat: Mapping[str, int]) -> int:
     return _cache_bytes(version, stat) + stat.get("slab_reclaimable", 0)
 
 
+def pinned_bytes(usage: int | None, version: int, stat: Mapping[str, int]) -> int | None:
+    """What counts at the moment of a kill: the use without what can be reclaimed; None: unknown."""
+    return None if usage is None or not stat else max(0, usage - reclaimable_bytes(version, stat))
+
+
 def _cache_bytes(version: int, stat: Mapping[str, int]) -> int:
     # Without unevictable page cache (mlock), which stays.
     prefix = "total_" if version == 1 else ""
@@ -127,7 +132,7 @@ def _group(fs: ProcFS, level: Level) -> MemoryGroup | None:
     if usage is None and not level.has(fs, limit_file):
         return None
     stat = level.table(fs, "memory.stat")
-    pinned = None if usage is None or not stat else max(0, usage - reclaimable_bytes(level.version, stat))
+    pinned = pinned_bytes(usage, level.version, stat)
     numbers = (read_limit(fs, level, limit_file), usage, pinned)
     return (_v1 if level.version == 1 else _v2)(fs, level, stat, *numbers)
 

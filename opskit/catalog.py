@@ -56,13 +56,17 @@ _EXPLAIN_NONE = {
         "pipe-full-writer-blocked", "pipe-end-of-file-missing", "fifo-open-blocked", "threads-none-left",
         "virtual-threads-pinned", "pool-exhausted", "jvm-oom-killed",
     ),
-    "soon": ("threads-nearly-none-left", "rlimit-nearly-used", "jvm-near-memory-limit"),
+    "soon": (
+        "threads-nearly-none-left", "rlimit-nearly-used", "jvm-near-memory-limit", "memory-near-limit", "memory-commit-limit",
+        "memory-kills-counted",
+    ),
     "slow": (
         "dentry-share", "lock-contended", "ttsp-dominates", "bias-revocations", "thread-dumps-sampled",
         "collections-dominate", "jvm-gc-cpu",
     ),
     "tidy": (
         "dentry-dropped", "attach-socket-leftover", "attach-trigger-leftover", "hsperf-file-stale", "hsperf-leftover",
+        "memory-in-mapped-files", "memory-in-page-cache", "memory-in-huge-pages", "memory-in-reserved-huge-pages",
     ),
     "tools": (
         "attach-socket-owner", "attach-socket-group", "attach-socket-mode", "attach-not-a-socket",
@@ -98,6 +102,28 @@ FINDINGS: dict[str, tuple[str, tuple[str, ...]]] = {
     "jvm-cpu-wait": ("slow", ("ttsp-dominates", "late-to-safepoint")),
     "jvm-gc-share": ("slow", ("collections-dominate",)),
     "jvm-cpu-throttled": ("slow", ("jvm-gc-share", "ttsp-dominates")),
+    **dict.fromkeys(
+        ("memory-heap-outgrows-limit", "memory-keeps-growing"),
+        ("soon", ("memory-near-limit", "jvm-near-memory-limit", "jvm-oom-killed", "memory-kills-counted")),
+    ),
+    **dict.fromkeys(
+        (
+            "memory-in-arenas",
+            "memory-in-malloc",
+            "memory-in-class-loaders",
+            "memory-in-thread-stacks",
+            "memory-in-direct-buffers",
+            "memory-in-metaspace",
+            "memory-in-code-cache",
+            "memory-in-shared-memory",
+            "memory-in-anonymous-mappings",
+            "memory-in-other-processes",
+            "memory-in-tmpfs",
+            "memory-of-dead-process",
+        ),
+        ("soon", ("memory-heap-outgrows-limit", "memory-keeps-growing", "memory-near-limit", "jvm-near-memory-limit")),
+    ),
+    "memory-throttled": ("slow", ("ttsp-dominates", "memory-pressure", "major-faults")),
     "jvm-heap-above-memory-limit": ("soon", ("jvm-near-memory-limit", "jvm-oom-killed")),
     "jvm-stopped": ("stuck", ("attach-stopped",)),
     "attach-stopped": ("tools", ("attach-probe-failed",)),

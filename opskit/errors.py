@@ -85,6 +85,7 @@ ATTACH_REASONS = {
     "disabled": "cannot attach to {who}: it was started with -XX:+DisableAttachMechanism; start it without that option",
     "stopped": "cannot attach to {who}: it {why}; {advice}",
     "no-fds": "cannot attach to {who}: {what}",
+    "no-listener": "cannot attach to {who}: its attach listener does not run. No signal was sent",
     "needs-restart": "cannot attach to {who}: its listener {what}, and {java} does not make it again: only a restart of "
     "the JVM helps. No signal was sent",
     "no-trigger": "cannot start the attach listener of {who}: {why}. No signal was sent; {advice}",

@@ -198,7 +198,8 @@ def _memory(row: Row) -> Iterator[Finding]:
         return
     # ZGC without generations maps its heap three times: VmRSS counts each, the cgroup counts one.
     files = reading.file_bytes
-    held = min((reading.rss_bytes or 0) - (files or 0), memory.usage_bytes or limit)
+    counted = memory.usage_bytes if memory.pinned_bytes is None else memory.pinned_bytes
+    held = min((reading.rss_bytes or 0) - (files or 0), limit if counted is None else counted)
     if held >= limit * MEMORY_PERCENT / 100:
         yield _found(
             row, "jvm-near-memory-limit",

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from opskit.collect.jmap_diff import Limits, Room
 from opskit.errors import OpskitError
-from opskit.proc.cgroup.limits import cgroup_limits
+from opskit.proc.cgroup.memory import memory_groups
+from opskit.proc.cgroup.tree import visible_levels
 from opskit.proc.files.limits import UNLIMITED
 from opskit.proc.files.meminfo import parse_meminfo
 from opskit.quantities import integer
@@ -46,8 +47,7 @@ def read_room(host: Host, pid: int) -> Room | None:
     """The tightest of the machine's available memory and what the cgroups' limits leave, without what can be reclaimed."""
     available = host.fs.maybe(parse_meminfo, "meminfo", default={}).get("MemAvailable")
     rooms = [Room("the machine's memory", available)] if available is not None else []
-    for level in cgroup_limits(host.fs, pid, "memory").levels:
-        if level.limit_bytes is not None and level.usage is not None:
-            free_bytes = level.limit_bytes - level.usage + level.reclaimable_bytes
-            rooms.append(Room(f"the memory limit of cgroup {level.path}", max(0, free_bytes)))
+    for group in memory_groups(host.fs, visible_levels(host.fs, pid, "memory")[0]):
+        if group.left_bytes is not None:
+            rooms.append(Room(f"the memory limit of cgroup {group.path}", group.left_bytes))
     return min(rooms, key=lambda room: room.free_bytes, default=None)

@@ -26,7 +26,12 @@ class Headroom(NamedTuple):
     """What is left until the kernel kills in `level` (None: until the machine is out of memory), and what the heap may still take.
 
     `left_bytes`: anon, shmem and kernel memory below the limit (page cache goes first). `heap_growth_bytes`: what the heap may still
-    become resident up to its limit; None: no JVM, or unknown. `can_be_killed`: the heap alone does not fit. The fixes are rounded to MiB.
+    become resident up to its limit; None: no JVM, or unknown. `can_be_killed`: the heap alone does not fit; None: unknown, or no JVM.
+    The fixes leave what the collector needs for a larger heap, and are rounded to the safe side: whole MiB, from 100 MiB tens of them.
+    `unsure_bytes`: v1 does not tell how much of this kernel memory can be reclaimed; so much more may be left.
+    `swap_left_bytes`: what may move to swap before the kernel kills. `others`: cgroups above or below with too little left as well.
+    `throttled_in`: a cgroup whose memory.high is reached before the kill, `throttle_left_bytes` from now.
+    `commit_left_bytes`: with vm.overcommit_memory=2; beyond it allocations fail.
     """
 
     level: MemoryGroup | None
@@ -36,6 +41,19 @@ class Headroom(NamedTuple):
     fix_heap_bytes: int | None
     fix_limit_bytes: int | None
     growths: tuple[Growth, ...] = ()
+    heap_resident_bytes: int | None = None
+    unsure_bytes: int = 0
+    swap_left_bytes: int = 0
+    others: tuple[MemoryGroup, ...] = ()
+    throttled_in: MemoryGroup | None = None
+    throttle_left_bytes: int | None = None
+    commit_left_bytes: int | None = None
+    allocations_fail: bool = False  # the heap does not fit below the commit limit
+
+    @property
+    def all_left_bytes(self) -> int | None:
+        """The same with swap."""
+        return None if self.left_bytes is None else self.left_bytes + self.swap_left_bytes
 
 
 class Suspect(NamedTuple):

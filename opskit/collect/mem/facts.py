@@ -10,7 +10,7 @@ from opskit.records import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from opskit.proc.cgroup.memory import MemoryGroup
+    from opskit.proc.cgroup.memory import HugeLimit, MemoryGroup
     from opskit.proc.cgroup.owner import CgroupOwner
     from opskit.proc.files.smaps import Usage
     from opskit.proc.process import Process
@@ -52,23 +52,23 @@ class JvmMemory(NamedTuple):
     """
 
     main: str
-    release: str | None
-    collector: str | None
-    heap_used_bytes: int | None
-    heap_committed_bytes: int | None
-    heap_max_bytes: int | None
-    heap_touched: bool
-    metaspace_used_bytes: int | None
-    metaspace_committed_bytes: int | None
-    metaspace_max_bytes: int | None  # None: no limit
-    class_space_max_bytes: int | None
-    code_reserved_bytes: int | None
-    direct_bytes: int | None
-    direct_max_bytes: int | None
-    mapped_buffer_bytes: int | None
-    threads: int | None
-    stack_bytes: int | None
-    class_loaders: int | None
+    release: str | None = None
+    collector: str | None = None
+    heap_used_bytes: int | None = None
+    heap_committed_bytes: int | None = None
+    heap_max_bytes: int | None = None
+    heap_touched: bool = False
+    metaspace_used_bytes: int | None = None
+    metaspace_committed_bytes: int | None = None
+    metaspace_max_bytes: int | None = None  # None: no limit
+    class_space_max_bytes: int | None = None
+    code_reserved_bytes: int | None = None
+    direct_bytes: int | None = None
+    direct_max_bytes: int | None = None
+    mapped_buffer_bytes: int | None = None
+    threads: int | None = None
+    stack_bytes: int | None = None
+    class_loaders: int | None = None
     sources: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()  # what stayed unknown, and why
 
@@ -82,10 +82,31 @@ class HostMemory(NamedTuple):
     oom_score_adj: int | None
 
 
+class Member(NamedTuple):
+    """A process of the tightest cgroup. `shmem_bytes`: what it maps of it, of which others may map the same pages. None: unknown."""
+
+    pid: int
+    command: str
+    anon_bytes: int | None
+    shmem_bytes: int | None
+    swap_bytes: int | None
+    page_table_bytes: int | None
+
+
+class Unheld(NamedTuple):
+    """A file of a tmpfs (/dev/shm, …) that no process has open or mapped: its memory stays until it is removed."""
+
+    path: str
+    bytes: int
+    age_s: float | None = None
+
+
 class Facts(NamedTuple):
     """One look at one process. `rows` is empty where only the sums are known (`why_sums_only`). `levels`: its memory cgroups, from its own up.
 
     `levels_unknown`: why some or all are not known. `missing`: what could not be read, and which command would tell more.
+    `members`: all processes of the tightest cgroup, itself too, the largest first; `unheld`: where shared memory charged to it has no process.
+    `at_s`: seconds since the first look; `age_s`: since the process started.
     """
 
     process: Process
@@ -102,3 +123,8 @@ class Facts(NamedTuple):
     why_sums_only: str | None = None
     missing: tuple[str, ...] = ()
     at_s: float = 0.0
+    age_s: float | None = None
+    members: tuple[Member, ...] = ()
+    members_unread: int = 0
+    unheld: tuple[Unheld, ...] = ()
+    huge_limits: tuple[HugeLimit, ...] = ()

@@ -35,11 +35,12 @@ class AttachClient:
     """A client for several commands to one JVM. Its identity and protocol `version` are determined once, at the first exchange.
 
     `timeout_s` is the deadline of each exchange as a whole: starting the listener, connecting, sending, reading the reply.
+    `may_start` False: nothing is sent to a JVM whose listener does not run, and it raises AttachError (no-listener).
     Each command raises as execute() does; an incomplete thread dump or histogram is an AttachError (reply-cut).
     """
 
-    def __init__(self, fs: ProcFS, pid: int, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
-        self.fs, self.pid, self.timeout_s = fs, pid, timeout_s
+    def __init__(self, fs: ProcFS, pid: int, timeout_s: float = DEFAULT_TIMEOUT_S, *, may_start: bool = True) -> None:
+        self.fs, self.pid, self.timeout_s, self._may_start = fs, pid, timeout_s, may_start
         self._target: AttachTarget | None = None
         self._as_target = False  # connect with the JVM's own IDs: JDK 8 refuses all others, root's too
         self.version: int | None = None
@@ -115,7 +116,7 @@ class AttachClient:
         """Connect, send, read. Empty: the JVM closed without an answer. Raises AttachError."""
         listener = Listener(self.fs, self.target, deadline, as_target=self._as_target)
         try:
-            connection = Starter(listener).connect(first=self.version is None)
+            connection = Starter(listener, may_start=self._may_start).connect(first=self.version is None)
         finally:
             os.close(listener.tmp)
         with connection:

@@ -31,9 +31,10 @@ _LOOKS_FOR_FDS = 5
 
 
 class Starter:
-    """Starts the listener that a Listener has found missing."""
+    """Starts the listener that a Listener has found missing, if it `may_start` one."""
 
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, listener: Listener, *, may_start: bool = True) -> None:
+        self.may_start = may_start
         self.listener, self.fs, self.target, self.deadline = listener, listener.fs, listener.target, listener.deadline
 
     def connect(self, *, first: bool) -> socket.socket:
@@ -75,6 +76,8 @@ class Starter:
 
     def _start(self, *, orphan: bool, has_thread: bool) -> socket.socket:
         """Trigger, SIGQUIT, wait. `has_thread`: the listener's thread is there, and had the time to make its socket."""
+        if not self.may_start:
+            raise AttachError("no-listener", self.target.who)
         if targets.is_disabled(self.fs, self.target.jvm):
             raise AttachError("disabled", self.target.who)
         if targets.reduced_signals(*targets.command_words(self.fs, self.target.pid)):

@@ -17,7 +17,7 @@ from opskit.proc.memory import i32, u16, u64
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from opskit.jvm.memory.vmstructs import VmStructs
     from opskit.proc.memory import Memory
@@ -82,7 +82,11 @@ class Classes:
         return known
 
     def boot_class(self, name: str) -> int:
-        """The address of a class of the boot loader, whose data is the last of the list; 0: it is not loaded.
+        """The address of a class of the boot loader; 0: it is not loaded. Raises as `boot_classes` does."""
+        return self.boot_classes((name,)).get(name, 0)
+
+    def boot_classes(self, names: Collection[str]) -> dict[str, int]:
+        """The addresses of those of these classes that the boot loader has loaded; its data is the last of the list.
 
         Raises NotSupported where the list does not end, which can happen while it changes.
         """
@@ -94,9 +98,13 @@ class Classes:
             last, data = data, u64(self._memory, data + next_at) or 0
         klass = (u64(self._memory, last + self._vm.at(("ClassLoaderData", "_klasses"))) or 0) if last else 0
         link_at = self._vm.at(("Klass", "_next_link"))
+        found: dict[str, int] = {}
         for _ in range(_MOST_CLASSES):
-            if not klass or self.name(klass) == name:
-                return klass
+            if not klass or len(found) == len(names):
+                return found
+            name = self.name(klass)
+            if name is not None and name in names:
+                found[name] = klass
             klass = u64(self._memory, klass + link_at) or 0
         raise NotSupported("the list of classes in this JVM's memory has no end")
 

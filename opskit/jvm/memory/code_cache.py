@@ -41,11 +41,15 @@ class CodeBlob(NamedTuple):
 
 
 class CodeHeap(NamedTuple):
-    """A heap: reserved from `low` up to `high`. `segments_at`: its segment map; `segment_shift`: log2 of a segment's bytes."""
+    """A heap: reserved from `low` up to `high`. `segments_at`: its segment map, reserved up to `segments_end`.
+
+    `segment_shift`: log2 of a segment's bytes.
+    """
 
     low: int
     high: int
     segments_at: int
+    segments_end: int
     segment_shift: int
 
 
@@ -72,11 +76,13 @@ def _read_heap(structs: VmStructs, memory: Memory, address: int) -> CodeHeap | N
         u64(memory, address + space + structs.at(("VirtualSpace", field)))
         for field in ("_low_boundary", "_high_boundary")
     )
-    segments_at = u64(memory, address + segments + structs.at(("VirtualSpace", "_low")))
+    segments_at, segments_end = (
+        u64(memory, address + segments + structs.at(("VirtualSpace", field))) for field in ("_low", "_high_boundary")
+    )
     shift = i32(memory, address + structs.at(("CodeHeap", "_log2_segment_size")))
-    if not address or not low or not high or not segments_at or shift is None:
+    if not address or not low or not high or not segments_at or not segments_end or shift is None:
         return None
-    return CodeHeap(low, high, segments_at, shift) if low < high and 3 <= shift <= 16 else None
+    return CodeHeap(low, high, segments_at, segments_end, shift) if low < high and 3 <= shift <= 16 else None
 
 
 class CodeCache:

@@ -46,7 +46,8 @@ class Objects:
         has_colours = vm.find(("ZGlobalsForVMStructs", "_ZPointerLoadShift")) is not None
         self._is_coloured = bool(flags.get("UseZGC")) and bool(flags.get("ZGenerational", has_colours))
         self._bad_mask = None
-        if flags.get("UseZGC"):
+        self.is_zgc = bool(flags.get("UseZGC"))
+        if self.is_zgc:
             self._bad_mask = _bad_mask(vm, memory, is_generational=self._is_coloured)
         plain = (0, 0)
         self._oops = _compressed(vm, memory, "CompressedOops", "_narrow_oop") if self._is_narrow else plain
@@ -66,20 +67,24 @@ class Objects:
             narrow, (base, shift) = u32(self.memory, at), self._oops
             return base + (narrow << shift) if narrow else 0
         pointer = u64(self.memory, at) or 0
-        if is_current and self._bad_mask is not None and pointer & (u64(self.memory, self._bad_mask) or 0):
+        if is_current and self._is_bad(pointer):
             return 0
         return self._plain(pointer)
 
-    def handle(self, at: int, type_name: str) -> int:
-        """The object that a field of a C++ structure refers to: an `OopHandle` or, up to JDK 16, an `oop`. 0: none."""
+    def handle(self, at: int, type_name: str, *, is_current: bool = False) -> int:
+        """The object that a field of a C++ structure refers to: an `OopHandle` or, up to JDK 16, an `oop`. 0: none.
+
+        `is_current`: as of `reference`.
+        """
         found = u64(self.memory, at) or 0
         if type_name == "OopHandle":
-            found = self._plain(u64(self.memory, found) or 0) if found else 0
+            pointer = (u64(self.memory, found) or 0) if found else 0
+            found = 0 if is_current and self._is_bad(pointer) else self._plain(pointer)
         return found
 
-    def mirror(self, klass: int) -> int:
-        """The java.lang.Class of a class, which has its static fields; 0: none."""
-        return self.handle(klass + self._mirror.at, self._mirror.type)
+    def mirror(self, klass: int, *, is_current: bool = False) -> int:
+        """The java.lang.Class of a class, which has its static fields; 0: none. `is_current`: as of `reference`."""
+        return self.handle(klass + self._mirror.at, self._mirror.type, is_current=is_current)
 
     def klass(self, address: int) -> int:
         """The class of an object; 0: there is none."""
@@ -158,6 +163,10 @@ class Objects:
             return pointer
         colours = pointer >> _REMAPPED_AT & _REMAPPED
         return pointer >> (_REMAPPED_AT + colours.bit_length()) if colours else 0
+
+    def _is_bad(self, pointer: int) -> bool:
+        """Whether ZGC would look where the object is now."""
+        return self._bad_mask is not None and bool(pointer & (u64(self.memory, self._bad_mask) or 0))
 
     def _is_address(self, address: int) -> bool:
         return 4096 <= address < _ADDRESSES and address % _ALIGNMENT == 0

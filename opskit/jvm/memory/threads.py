@@ -59,7 +59,9 @@ class JavaThreads:
             return known
         if not self._is_listed:
             self._is_listed = True
-            self._threads = {found: each for each in self._list() if (found := self._tid_of(each))}
+            self._threads = {
+                found: each for each in java_threads(self._vm, self._memory) if (found := self._tid_of(each))
+            }
         return self._threads.get(tid, 0)
 
     def name(self, tid: int) -> str | None:
@@ -97,24 +99,25 @@ class JavaThreads:
         os_thread = u64(self._memory, thread + self._os_thread)
         return (u32(self._memory, os_thread + self._tid) or 0) if os_thread else 0
 
-    def _list(self) -> Iterator[int]:
-        """The JavaThreads: an array since JDK 12, before that a linked list."""
-        head = self._vm.find(("ThreadsSMRSupport", "_java_thread_list"))
-        if head is None:
-            next_at = self._vm.at(("JavaThread", "_next"))
-            thread = u64(self._memory, self._vm.at(("Threads", "_thread_list"))) or 0
-            for _ in range(_MOST_THREADS):
-                if not thread:
-                    return
-                yield thread
-                thread = u64(self._memory, thread + next_at) or 0
-            return
-        threads = u64(self._memory, head) or 0
-        count = u32(self._memory, threads + self._vm.at(("ThreadsList", "_length"))) or 0
-        array = u64(self._memory, threads + self._vm.at(("ThreadsList", "_threads"))) or 0
-        data = self._memory.read(array, 8 * min(count, _MOST_THREADS))
-        for (thread,) in struct.iter_unpack("<Q", data[: len(data) // 8 * 8]):
+
+def java_threads(vm: VmStructs, memory: Memory) -> Iterator[int]:
+    """The addresses of the JavaThreads: an array since JDK 12, before that a linked list. Raises NotSupported."""
+    head = vm.find(("ThreadsSMRSupport", "_java_thread_list"))
+    if head is None:
+        next_at = vm.at(("JavaThread", "_next"))
+        thread = u64(memory, vm.at(("Threads", "_thread_list"))) or 0
+        for _ in range(_MOST_THREADS):
+            if not thread:
+                return
             yield thread
+            thread = u64(memory, thread + next_at) or 0
+        return
+    threads = u64(memory, head) or 0
+    count = u32(memory, threads + vm.at(("ThreadsList", "_length"))) or 0
+    array = u64(memory, threads + vm.at(("ThreadsList", "_threads"))) or 0
+    data = memory.read(array, 8 * min(count, _MOST_THREADS))
+    for (thread,) in struct.iter_unpack("<Q", data[: len(data) // 8 * 8]):
+        yield thread
 
 
 def virtual_name(objects: Objects, thread: int) -> str | None:

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.errors import BadInput
-from opskit.proc.cgroup.tree import ancestry
+from opskit.proc.cgroup.memory import V1_NO_LIMIT, memory_limit_files, pinned_bytes, reclaimable_bytes
+from opskit.proc.cgroup.tree import ancestry, visible_levels
 from opskit.proc.files.limits import UNLIMITED
-from opskit.proc.fs import DENIED, GONE, optional
-from opskit.proc.visibility import why_unread
+from opskit.proc.fs import optional
 from opskit.quantities import integer
 from opskit.records import NamedTuple
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from opskit.proc.cgroup.tree import Level
     from opskit.proc.fs import ProcFS
 
-_V1_NO_LIMIT = 1 << 60  # the kernel writes LONG_MAX rounded down to its page size
 Periods = dict[str, tuple[int, int]]
 
 
@@ -53,11 +51,12 @@ class CgroupLimits(NamedTuple):
 
 
 class MemoryLimit(NamedTuple):
-    """The tightest memory limit above a process (None: no limit), its cgroup, and all that this cgroup uses."""
+    """The tightest memory limit above a process (None: no limit), its cgroup, and all that this uses; pinned: without what is reclaimable."""
 
     path: str
     limit_bytes: int | None
     usage_bytes: int | None
+    pinned_bytes: int | None = None
 
 
 class Throttling(NamedTuple):
@@ -85,17 +84,14 @@ def pids_limit(fs: ProcFS, level: Level) -> CgroupLimit | None:
 
 def memory_limit_of(fs: ProcFS, level: Level) -> CgroupLimit | None:
     """A cgroup's memory limit, without `reclaimable_bytes`; None where it has no such file."""
-    v1, v2 = ("memory.limit_in_bytes", "memory.usage_in_bytes"), ("memory.max", "memory.current")
-    return _limit(fs, level, *(v1 if level.version == 1 else v2))
+    return _limit(fs, level, *memory_limit_files(level.version))
 
 
 def _memory_limit_with_cache(fs: ProcFS, level: Level) -> CgroupLimit | None:
     found = memory_limit_of(fs, level)
     if found is None or found.limit_bytes is None:
         return found
-    stat, prefix = level.table(fs, "memory.stat"), "total_" if level.version == 1 else ""
-    keys = (f"{prefix}inactive_file", f"{prefix}active_file", "slab_reclaimable")
-    return found._replace(reclaimable_bytes=sum(stat.get(key, 0) for key in keys))
+    return found._replace(reclaimable_bytes=reclaimable_bytes(level.version, level.table(fs, "memory.stat")))
 
 
 def _limit(fs: ProcFS, level: Level, name: str, usage: str) -> CgroupLimit | None:
@@ -103,7 +99,7 @@ def _limit(fs: ProcFS, level: Level, name: str, usage: str) -> CgroupLimit | Non
     if text is None:
         return None
     number: float | None = UNLIMITED if text == "max" else integer(text)
-    if number is not None and number >= _V1_NO_LIMIT:
+    if number is not None and number >= V1_NO_LIMIT:
         number = UNLIMITED
     return CgroupLimit(level.path, f"{level.directory}/{name}", number, level.number(fs, usage))
 
@@ -111,26 +107,19 @@ def _limit(fs: ProcFS, level: Level, name: str, usage: str) -> CgroupLimit | Non
 def cgroup_limits(fs: ProcFS, pid: int, controller: str) -> CgroupLimits:
     """The limits of `pids` or `memory` above a process."""
     limit_of = {"pids": pids_limit, "memory": _memory_limit_with_cache}[controller]
-    try:
-        found = ancestry(fs, pid, controller)
-    except GONE:
-        return CgroupLimits((), f"/proc/{pid}/cgroup is not in this proc tree")
-    except (DENIED, BadInput) as error:
-        return CgroupLimits((), why_unread(error))
-    if found is None:
-        return CgroupLimits((), f"the cgroups of the {controller} controller are not visible from here")
-    levels = tuple(limit for level in found.levels if (limit := limit_of(fs, level)))
-    above = None if found.complete else f"unknown above {found.levels[-1].path}, the root of the cgroup namespace"
-    return CgroupLimits(levels, above)
+    levels, unknown = visible_levels(fs, pid, controller)
+    return CgroupLimits(tuple(limit for level in levels if (limit := limit_of(fs, level))), unknown)
 
 
 def memory_limit(fs: ProcFS, levels: tuple[Level, ...]) -> MemoryLimit:
     """The tightest memory limit of a process's cgroup and those above it."""
-    limits = [limit for level in levels if (limit := memory_limit_of(fs, level)) and limit.limit_bytes is not None]
-    tightest = min(
-        limits, key=lambda limit: limit.limit_bytes or 0, default=CgroupLimit(levels[0].path, "", None, None)
-    )
-    return MemoryLimit(tightest.path, tightest.limit_bytes, tightest.usage)
+    limits = ((level, memory_limit_of(fs, level)) for level in levels)
+    known = [(level, found) for level, found in limits if found is not None and found.limit_bytes is not None]
+    if not known:
+        return MemoryLimit(levels[0].path, None, None)
+    level, found = min(known, key=lambda each: each[1].limit_bytes or 0)
+    pinned = pinned_bytes(found.usage, level.version, level.table(fs, "memory.stat"))
+    return MemoryLimit(level.path, found.limit_bytes, found.usage, pinned)
 
 
 def cpu_limit(fs: ProcFS, levels: tuple[Level, ...]) -> CpuLimit:

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput
 from opskit.proc.files.mountinfo import Mount, parse_mountinfo
-from opskit.proc.fs import ProcFS, optional
+from opskit.proc.fs import DENIED, GONE, ProcFS, optional
 from opskit.proc.lines import lines_of
+from opskit.proc.visibility import why_unread
 from opskit.quantities import integer, signed
 from opskit.records import NamedTuple
 
@@ -96,6 +97,20 @@ def ancestry(fs: ProcFS, pid: int | str, controller: str) -> Ancestry | None:
     """
     found = levels_of(fs, fs.load(parse_cgroup, pid, "cgroup"), controller, cgroup_mounts(fs, pid), pid)
     return Ancestry(found, is_machine_root(fs, found[-1])) if found else None
+
+
+def visible_levels(fs: ProcFS, pid: int, controller: str) -> tuple[tuple[Level, ...], str | None]:
+    """The same cgroups, and why some or all of them are unknown; None: all are known. Raises nothing."""
+    try:
+        found = ancestry(fs, pid, controller)
+    except GONE:
+        return (), f"/proc/{pid}/cgroup is not in this proc tree"
+    except (DENIED, BadInput) as error:
+        return (), why_unread(error)
+    if found is None:
+        return (), f"the cgroups of the {controller} controller are not visible from here"
+    top = found.levels[-1].path
+    return found.levels, None if found.complete else f"unknown above {top}, the root of the cgroup namespace"
 
 
 def levels_of(

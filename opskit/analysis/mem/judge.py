@@ -1,0 +1,217 @@
+"""The answer about a process's memory: what ends its growth, what holds the most, how fast it grows, and what is wrong. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opskit import shell
+from opskit.analysis.finding import Entity, Finding, most_severe_first
+from opskit.analysis.mem.headroom import flag_size, headroom
+from opskit.analysis.mem.result import Result
+from opskit.analysis.mem.suspects import is_waste, suspects, waste_share
+from opskit.analysis.mem.trend import trend
+from opskit.proc.cgroup.memory import tightest
+from opskit.proc.ranges import KINDS
+from opskit.quantities import duration, percent, plural, size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from opskit.analysis.finding import Severity
+    from opskit.analysis.mem.result import Headroom, Slope, Suspect
+    from opskit.analysis.mem.trend import Trend
+    from opskit.collect.mem.facts import Facts
+    from opskit.proc.cgroup.memory import MemoryGroup
+
+NEAR = 0.9  # of the limit is used by what cannot be reclaimed
+_SOON_S = 24 * 3600.0
+_OF_LIMIT = 0.1  # shared memory without a process: from then on it is a waste
+_SUMS = {"rss": "resident memory", "cgroup": "the memory of its cgroup", "direct": "direct buffers"}
+# A row that explains another: direct buffers are malloced, a class loader takes three times more of malloc than of metaspace.
+_EXPLAINS = (
+    ("direct", "malloc-mmapped"),
+    ("direct", "malloc-arenas"),
+    ("metaspace", "malloc-arenas"),
+    ("class-space", "metaspace"),
+)
+
+
+def judge(facts: Facts, samples: Sequence[Facts] = ()) -> Result:
+    """The last look and what follows. `samples`: the looks of -w, the oldest first, with the last one or without it."""
+    found = headroom(facts)
+    looks = samples if samples and samples[-1] is facts else [*samples, facts]
+    growth = trend(looks, found)
+    level = tightest(facts.levels, facts.host.meminfo.get("SwapFree", 0))
+    ranked = suspects(facts, level, growth.steady)
+    findings = [*_limits(facts, found), *_growth(facts, growth), *_wastes(facts, ranked, level), *_kills(facts, looks)]
+    return Result(facts, found, ranked, growth.slopes, most_severe_first(findings), samples)
+
+
+def who(facts: Facts) -> str:
+    """`4242 (orders)`: the main class or jar of a JVM, the command of another process."""
+    return f"{facts.process.pid} ({facts.jvm.main if facts.jvm and facts.jvm.main else facts.process.command})"
+
+
+def _finding(
+    facts: Facts, code: str, severity: Severity, summary: str, evidence: str, *, level: MemoryGroup | None = None,
+    share: float | None = None, fix: str | None = None, next_: str | None = None, window_s: float | None = None,
+) -> Finding:  # fmt: skip
+    process = facts.process
+    inside = Entity("cgroup", level.path) if level is not None else None
+    entity = Entity("process", process.pid, process.start_ticks, inside)
+    share = None if share is None else round(share, 4)
+    return Finding(code, severity, entity, f"{who(facts)} {summary}", evidence, fix, next_, share, window_s)
+
+
+def _limits(facts: Facts, found: Headroom | None) -> Iterator[Finding]:
+    if found is None or found.left_bytes is None:
+        return
+    watch = shell.command("opskit", "mem", facts.process.pid, "-w")
+    level, growth = found.level, found.heap_growth_bytes
+    if found.can_be_killed:
+        yield _finding(
+            facts, "memory-heap-outgrows-limit", "warning", f"{_fate(level)}: {heap_sentence(facts, found)}; {left_sentence(found)}{_fixes(found)}",
+            _evidence(facts, level), level=level, next_=watch,
+        )  # fmt: skip
+    elif level is not None and _is_near(level) and not found.swap_left_bytes:
+        used = level.pinned_bytes or 0
+        yield _finding(
+            facts, "memory-near-limit", "warning",
+            f"is near the end: {size(used)} of {level.path} cannot be reclaimed, {percent(used / (level.limit_bytes or 1))} of its limit of "
+            f"{size(level.limit_bytes)}", _evidence(facts, level), level=level, share=used / (level.limit_bytes or 1), next_=watch,
+        )  # fmt: skip
+    if found.allocations_fail:
+        yield _finding(
+            facts, "memory-commit-limit", "warning",
+            f"cannot grow its heap to its maximum: vm.overcommit_memory is 2, and the commit limit leaves {size(found.commit_left_bytes)}; "
+            "allocations then fail (Cannot allocate memory)", "CommitLimit and Committed_AS of /proc/meminfo",
+            next_=shell.command("grep", "-i", "commit", "/proc/meminfo"),
+        )  # fmt: skip
+    high, left = found.throttled_in, found.throttle_left_bytes
+    if high is not None and left is not None and (growth or 0) + (not left) > left + found.swap_left_bytes:
+        now = "is slowed down by the kernel" if not left else "will be slowed down by the kernel before it is killed"
+        yield _finding(
+            facts, "memory-throttled", "warning", f"{now}: memory.high of {high.path} is {size(high.high_bytes)}, which leaves {size(left)}",
+            f"memory.high and memory.stat of {high.path}", level=high, next_=watch,
+        )  # fmt: skip
+
+
+def _is_near(level: MemoryGroup) -> bool:
+    return level.limit_bytes is not None and (level.pinned_bytes or 0) >= NEAR * level.limit_bytes
+
+
+def _fate(level: MemoryGroup | None) -> str:
+    if level is None:
+        return "can be killed when the machine is out of memory"
+    if level.kills_disabled:
+        return "can be stopped for good (oom_kill_disable)"
+    return "can be killed" + (" with all processes of its cgroup" if level.group_kill else "")
+
+
+def heap_sentence(facts: Facts, found: Headroom) -> str:
+    """`the heap may still grow 160 MiB (95.7 of -Xmx256m resident)`."""
+    most, resident = facts.jvm.heap_max_bytes if facts.jvm is not None else None, found.heap_resident_bytes
+    known = "" if most is None or resident is None else f" ({size(resident)} of -Xmx{flag_size(most)} resident)"
+    return f"the heap may still grow {size(found.heap_growth_bytes)}{known}"
+
+
+def left_sentence(found: Headroom) -> str:
+    """`the limit of cgroup /orders leaves 102 MiB`, and swap."""
+    swap = f", and {size(found.swap_left_bytes)} of swap" if found.swap_left_bytes else ""
+    unsure = f" to {size((found.left_bytes or 0) + found.unsure_bytes)}" if found.unsure_bytes else ""
+    if found.level is None:
+        return f"the machine has {size(found.left_bytes)} available{swap}"
+    return f"the limit of {size(found.level.limit_bytes)} of cgroup {found.level.path} leaves {size(found.left_bytes)}{unsure}{swap}"
+
+
+def _fixes(found: Headroom) -> str:
+    """`; -Xmx190m fits, or a limit of 460 MiB`."""
+    ways = [f"-Xmx{flag_size(found.fix_heap_bytes)}"] if found.fix_heap_bytes else []
+    ways += [f"a limit of {found.fix_limit_bytes >> 20:,} MiB"] if found.fix_limit_bytes else []
+    others = f" (also {', '.join(group.path for group in found.others)})" if found.others else ""
+    return f"; {', or '.join(ways)}{others} would fit" if ways else ""
+
+
+def _evidence(facts: Facts, level: MemoryGroup | None) -> str:
+    if level is None:
+        return "MemAvailable and SwapFree of /proc/meminfo"
+    known = {
+        "anon": level.anon_bytes,
+        "shmem": level.shmem_bytes,
+        "kernel": level.kernel_bytes,
+        "page cache": level.cache_bytes,
+    }
+    parts = ", ".join(f"{name} {size(amount)}" for name, amount in known.items() if amount is not None)
+    others = len(facts.members) - 1
+    shared = f"; shared with {plural(others, 'other process', 'other processes')}" if others > 0 else ""
+    return f"memory.stat of {level.path}: {parts}{shared}"
+
+
+def _growth(facts: Facts, growth: Trend) -> Iterator[Finding]:
+    """The row that grows fastest, of those that reach a limit soon."""
+    soon = [
+        slope
+        for slope in growth.slopes
+        if slope.full_in_s is not None and slope.full_in_s <= _SOON_S and slope.kind in growth.steady
+    ]
+    rows = [slope for slope in soon if slope.kind not in ("rss", "cgroup") and not _is_explained(slope, growth)]
+    first = max(rows or soon, key=lambda slope: growth.steady[slope.kind], default=None)
+    if first is None:
+        return
+    what = KINDS.get(first.kind) or _SUMS.get(first.kind, first.kind)
+    rate = growth.steady[first.kind]
+    yield _finding(
+        facts, "memory-keeps-growing", "warning", f"keeps growing: {what} by {size(rate * 60)} a minute, full in {duration(first.full_in_s)}",
+        "the looks of -w: it grows steadily, without the Java heap", next_=_closer(facts, first),
+    )  # fmt: skip
+
+
+def _is_explained(slope: Slope, growth: Trend) -> bool:
+    steady = growth.steady
+    return any(
+        slope.kind == effect and steady.get(cause, 0.0) >= (0.15 if cause == "metaspace" else 0.5) * steady[slope.kind]
+        for cause, effect in _EXPLAINS
+    )
+
+
+def _closer(facts: Facts, slope: Slope) -> str:
+    pid = facts.process.pid
+    if slope.kind in ("shared-memory", "mapped-files"):
+        return shell.command("opskit", "mem", "--files")
+    if facts.jvm is None:
+        return shell.command("opskit", "mem", pid, "-v")
+    if slope.kind == "thread-stacks":
+        return shell.command("opskit", "jpmp", pid)
+    return shell.command("opskit", "jmap-diff", pid, "--live", "-c", 5)
+
+
+def _wastes(facts: Facts, ranked: Sequence[Suspect], level: MemoryGroup | None) -> Iterator[Finding]:
+    for each in ranked:
+        if each.code == "memory-in-arenas" and is_waste(facts):
+            summary = f"wastes memory: {each.summary}; that is {waste_share(facts)} of its RSS"
+        elif (
+            each.code == "memory-of-dead-process"
+            and level is not None
+            and each.bytes >= _OF_LIMIT * (level.limit_bytes or each.bytes)
+        ):
+            summary = f"has less memory than its limit: {each.summary}"
+        else:
+            continue
+        yield _finding(facts, each.code, "warning", summary, each.evidence, level=level, fix=each.fix, next_=each.next)
+
+
+def _kills(facts: Facts, looks: Sequence[Facts]) -> Iterator[Finding]:
+    """Kills in its cgroups: of the window an error, of before a note."""
+    first = {group.path: group.oom_kills for group in looks[0].levels}
+    for group in facts.levels:
+        if group.oom_kills and group.limit_bytes is not None:
+            before = first.get(group.path)
+            lately = 0 if before is None else group.oom_kills - before
+            times = plural(lately or group.oom_kills, "process", "processes")
+            when = "in the window" if lately else "since it was made"
+            yield _finding(
+                facts, "memory-kills-counted", "error" if lately else "note",
+                f"runs in {group.path}, in which the kernel killed {times} {when}", f"oom_kill of {group.path}", level=group,
+                next_=shell.command("opskit", "oom"),
+            )  # fmt: skip
+            return

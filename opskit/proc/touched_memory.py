@@ -1,0 +1,117 @@
+"""The memory of a process without a new page for it: a read of /proc/PID/mem would map each page that it has not touched yet."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING
+
+from opskit.proc.fs import optional
+from opskit.proc.memory import PAGE_BYTES, ProcessMemory
+from opskit.proc.pagemap import PageMap
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from opskit.proc.files.smaps import Region
+    from opskit.proc.fs import ProcFS
+    from opskit.proc.held_file import HeldFile
+
+_BLOCK_PAGES = 64
+_TOUCHED = 64  # of an entry's last byte: in memory (128), or in swap
+_MOST_BLOCKS, _LARGEST_READ = 1 << 16, 1 << 26
+_ADDRESSES = 1 << 56
+
+
+class TouchedMemory:
+    """As ProcessMemory, of pages that are in memory or in swap. Other pages of a private mapping of a file are read in the file.
+
+    `regions`: its mappings, sorted. Other pages cannot be read.
+    """
+
+    def __init__(self, fs: ProcFS, pid: int, regions: Sequence[Region]) -> None:
+        """Raise OSError where it cannot be opened: no ptrace rights, or no such process."""
+        self._fs, self._pid = fs, pid
+        self._memory = ProcessMemory(fs, pid)
+        self.pagemap = PageMap(fs, pid)
+        self._regions = [
+            each for each in regions if each.inode and each.permissions.startswith("r") and _is_private(each)
+        ]
+        self._starts = [each.start for each in self._regions]
+        self._files: dict[int, HeldFile | None] = {}
+        self._blocks: dict[int, bytes] = {}
+
+    def read(self, address: int, size: int) -> bytes:
+        """At most `size` bytes from `address` on."""
+        page, last = address // PAGE_BYTES, (address + size - 1) // PAGE_BYTES
+        if page == last and self.is_touched(page):
+            return self._memory.read(address, size)
+        if not 0 < address < _ADDRESSES or not 0 < size <= _LARGEST_READ:
+            return b""
+        found, end = b"", address + size
+        while address < end:
+            page = address // PAGE_BYTES
+            is_touched = self.is_touched(page)
+            while page < last and self.is_touched(page + 1) == is_touched:
+                page += 1
+            wanted = min(end, (page + 1) * PAGE_BYTES) - address
+            part = self._memory.read(address, wanted) if is_touched else self._in_file(address, wanted)
+            found += part
+            if len(part) < wanted:
+                break
+            address += wanted
+        return found
+
+    def is_touched(self, page: int) -> bool:
+        """Whether the page of this number is in memory or in swap."""
+        number, at = divmod(page, _BLOCK_PAGES)
+        block = self._blocks.get(number)
+        if block is None:
+            if len(self._blocks) >= _MOST_BLOCKS:
+                self._blocks.clear()
+            start = number * _BLOCK_PAGES * PAGE_BYTES
+            is_address = 0 <= start < _ADDRESSES
+            block = self.pagemap.present(start, start + _BLOCK_PAGES * PAGE_BYTES) if is_address else b""
+            self._blocks[number] = block
+        return at < len(block) and block[at] >= _TOUCHED
+
+    def _in_file(self, address: int, size: int) -> bytes:
+        """What the process would find there if it touched it: the content of the mapped file."""
+        number = bisect_right(self._starts, address) - 1
+        if number < 0 or address >= self._regions[number].end:
+            return b""
+        region = self._regions[number]
+        if number not in self._files:
+            self._files[number] = self._open(region)
+        file = self._files[number]
+        if file is None:
+            return b""
+        wanted = min(size, region.end - address)
+        found: bytes = optional(file.read_at, region.offset + address - region.start, wanted, default=b"")
+        return found
+
+    def _open(self, region: Region) -> HeldFile | None:
+        """That very file, also when it was deleted; by its path where the rights do not suffice."""
+        mapped = self._fs.path(self._pid, "map_files", f"{region.start:x}-{region.end:x}")
+        found = optional(self._fs.hold_regular, mapped)
+        if found is None and not region.deleted:
+            inside = optional(self._fs.inside, self._pid, region.name)
+            found = optional(self._fs.hold_regular, inside) if inside else None
+        return found
+
+    def forget(self) -> None:
+        """Read everything anew from now on."""
+        self._memory.forget()
+        self._blocks.clear()
+
+    def close(self) -> None:
+        """Close the fds; the memory is empty from now on."""
+        self._memory.close()
+        self.pagemap.close()
+        for file in self._files.values():
+            if file is not None:
+                file.close()
+        self._files.clear()
+
+
+def _is_private(region: Region) -> bool:
+    return region.permissions.endswith("p")

@@ -13,7 +13,6 @@ from opskit.proc.files.maps import HEAP_BYTES
 from opskit.records import NamedTuple
 
 _HUGE_PAGE = 2 << 20
-ARENAS_PER_CPU = 8
 
 
 class ThreadCost(NamedTuple):

@@ -6,9 +6,10 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from opskit.analysis.limits.stack_space import ARENAS_PER_CPU, ThreadCost
+from opskit.analysis.limits.stack_space import ThreadCost
 from opskit.proc.files.limits import UNLIMITED
-from opskit.quantities import hexadecimal, integer
+from opskit.proc.malloc.limit import arena_limit
+from opskit.quantities import integer
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -88,28 +89,14 @@ def cost_of(facts: ThreadLimitFacts, stack: Stack) -> ThreadCost | None:
     arenas_left = unused = 0
     if space.glibc and space.allocator is None and not (threads > _WITHOUT_ARENAS and space.arenas == 0):
         unused = max(0, space.arenas - (threads - 1))
-        arenas_left = max(0, arena_limit(facts) - 1 - space.arenas)
+        arenas_left = max(0, _arena_limit(facts) - 1 - space.arenas)
     stacks = sum(size == stack.bytes for size in space.guarded)
     cached = max(0, stacks - (threads - 1)) if stack.guard_bytes else 0
     return ThreadCost(stack.bytes, stack.guard_bytes, stack.maps, arenas_left, cached, unused)
 
 
-def arena_limit(facts: ThreadLimitFacts) -> int:
-    """How many malloc arenas glibc makes, with the main one: 8 x CPUs, unless the process was started otherwise."""
-    options = facts.program.malloc_options
-    tunable = re.search(r"glibc\.malloc\.arena_max=([0-9]{1,20})", options.get("GLIBC_TUNABLES", ""))
-    given = integer(tunable[1] if tunable else options.get("MALLOC_ARENA_MAX", ""))
-    if given:
-        return given
-    allowed = facts.status.fields.get("Cpus_allowed", "").split(",")  # words of 32 bits, hundreds on large machines
-    masks = [hexadecimal(word) for word in allowed]
-    by_affinity = None if None in masks else sum(bin(mask or 0).count("1") for mask in masks)
-    by_machine = facts.online_cpus or by_affinity or 1
-    # glibc 2.34 to 2.36 counted the CPUs that the process may run on; all others those that are online.
-    counts_affinity = facts.program.glibc is not None and (2, 34) <= facts.program.glibc <= (2, 36)
-    cpus = min(by_machine, by_affinity) if counts_affinity and by_affinity else by_machine
-    # The limit is looked at for the first time when there are nine.
-    return max(ARENAS_PER_CPU * cpus, ARENAS_PER_CPU + 1)
+def _arena_limit(facts: ThreadLimitFacts) -> int:
+    return arena_limit(facts.program.malloc_options, facts.status, facts.online_cpus, facts.program.glibc)
 
 
 def _guards_inside(facts: ThreadLimitFacts) -> bool:

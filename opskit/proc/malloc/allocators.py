@@ -125,10 +125,10 @@ class _Glibc:
         malloc = malloc._replace(arenas=len(ring), system_bytes=sum(arena.system_bytes for arena in ring))
         free = free_in(ring, self._memory, self._most_free)
         if free is None:
-            return malloc._replace(unknown="the free blocks in its arenas cannot be read")
+            return malloc._replace(incomplete="the free blocks in its arenas cannot be read")
         return malloc._replace(
             free_bytes=free.bytes, top_bytes=free.top_bytes, resident_free_bytes=free.resident_bytes,
-            unknown=free.incomplete and f"at least so much is free: {free.incomplete}",
+            incomplete=free.incomplete,
         )  # fmt: skip
 
 

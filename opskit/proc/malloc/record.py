@@ -10,7 +10,7 @@ class Malloc(NamedTuple):
 
     `system_bytes`: taken from the kernel by its arenas. `free_bytes`: free inside them, which no `free` gives back, as malloc_info(3)
     counts it (without the few KiB in each thread's cache); `top_bytes` of it could be trimmed. `resident_free_bytes`: still in memory.
-    `unknown` says why something is unknown ("malloc by elimination"). `runtime`: Go, V8 or CPython, whose heap is beside malloc's.
+    `unknown`: why the arenas are unknown ("malloc by elimination"); `incomplete`: why more may be free. `runtime`: Go, V8 or CPython, whose heap is beside malloc's.
     """
 
     name: str | None
@@ -23,4 +23,5 @@ class Malloc(NamedTuple):
     mmapped_bytes: int | None = None
     mmapped_blocks: int | None = None
     unknown: str | None = None
+    incomplete: str | None = None
     runtime: str | None = None

@@ -1,0 +1,104 @@
+"""Divide the memory of one process by what it is used for: its mappings, and what its JVM, its threads and its allocator say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opskit.collect.limits.program import cpu_count, glibc_version, read_program
+from opskit.collect.mem.accounting import account, plus
+from opskit.collect.mem.jvm import read_jvm
+from opskit.proc.files.maps import is_glibc
+from opskit.proc.files.smaps import Usage, parse_smaps
+from opskit.proc.fs import optional
+from opskit.proc.malloc.allocators import read_malloc
+from opskit.proc.malloc.limit import arena_limit
+from opskit.proc.malloc.runtimes import read_runtime
+from opskit.proc.memory import ProcessMemory
+from opskit.proc.pagemap import PageMap
+from opskit.proc.ranges import layered
+from opskit.proc.stacks import thread_stacks
+from opskit.records import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from opskit.collect.mem.facts import JvmMemory, Part, Request, Row
+    from opskit.host import Host
+    from opskit.proc.files.smaps import Region
+    from opskit.proc.files.status import Status
+    from opskit.proc.malloc.record import Malloc
+    from opskit.proc.malloc.runtimes import Runtime
+    from opskit.proc.ranges import Range
+
+_32_BIT_END = 1 << 32
+
+
+class Divided(NamedTuple):
+    """The memory of a process by kinds; `total` is the sum of its mappings."""
+
+    total: Usage
+    rows: tuple[Row, ...]
+    parts: tuple[Part, ...]
+    malloc: Malloc | None
+    jvm: JvmMemory | None
+
+
+class Divider:
+    """Divides one process's memory, again and again: files stay open, and what cannot change is read once."""
+
+    def __init__(self, host: Host, ask: Request) -> None:
+        self._host, self._ask = host, ask
+        fs, pid = host.fs, ask.pid
+        # Each may be refused where smaps is not: pagemap to a reader without rights, the memory also by Yama.
+        self._pagemap: PageMap | None = optional(PageMap, fs, pid)
+        self._memory: ProcessMemory | None = optional(ProcessMemory, fs, pid)
+        self._runtime: Runtime | None = None
+        self._arena_limit: int | None = None
+
+    @property
+    def reads_memory(self) -> bool:
+        """Whether its memory may be read, without which arenas and large blocks stay unknown."""
+        return self._memory is not None and self._pagemap is not None
+
+    def divide(self, status: Status) -> Divided:
+        """One look. Raises OSError and BadInput where smaps cannot be read; NoSuchProcess."""
+        host, pid = self._host, self._ask.pid
+        regions = host.fs.load(parse_smaps, pid, "smaps")
+        if self._memory is not None:
+            self._memory.forget()
+        jvm, of_jvm = read_jvm(host, pid, regions, ask=self._ask.ask)
+        if self._runtime is None:
+            self._runtime = read_runtime(host.fs, pid, regions)
+            self._arena_limit = self._read_arena_limit(regions, status)
+        ranges, malloc = self._ranges(regions, of_jvm)
+        is_ours = self._runtime.language or (malloc and malloc.unknown and not any(map(_is_libjvm, regions)))
+        rows, parts = account(regions, ranges, self._pagemap, "runtime-heap" if is_ours else "unnamed")
+        arenas = malloc.arenas if malloc is not None else None
+        rows = tuple(row._replace(items=arenas) if arenas and row.kind == "malloc-arenas" else row for row in rows)
+        total = Usage()
+        for region in regions:
+            total = plus(total, region.usage)
+        return Divided(total, rows, parts, malloc, jvm)
+
+    def _ranges(self, regions: Sequence[Region], of_jvm: Sequence[Range]) -> tuple[list[Range], Malloc | None]:
+        fs, pid = self._host.fs, self._ask.pid
+        if not regions or regions[-1].end <= _32_BIT_END:  # other layouts of stacks, chunks and arenas
+            return layered(of_jvm), None
+        known = layered(of_jvm, thread_stacks(fs, pid, regions))
+        malloc, of_malloc = read_malloc(
+            fs, pid, regions, self._memory, self._pagemap, known, self._runtime, exact=self._ask.exact
+        )
+        if malloc.name == "glibc":
+            malloc = malloc._replace(arena_limit=self._arena_limit)
+        return layered(known, of_malloc), malloc
+
+    def _read_arena_limit(self, regions: Sequence[Region], status: Status) -> int:
+        fs, pid = self._host.fs, self._ask.pid
+        libc = next((region.name for region in regions if is_glibc(region.name)), None)
+        options = read_program(fs, pid, None).malloc_options
+        online = fs.maybe_root(cpu_count, "sys/devices/system/cpu/online")
+        return arena_limit(options, status, online, glibc_version(fs, pid, libc) if libc else None)
+
+
+def _is_libjvm(region: Region) -> bool:
+    return region.name.endswith("/libjvm.so")

@@ -61,7 +61,9 @@ def stacks_at(regions: Sequence[Region], pointers: Sequence[int]) -> list[Range]
 
 def _may_be_stack(regions: Sequence[Region], at: int) -> bool:
     region = regions[at]
-    if not _is_anonymous(region) or region.start % HEAP_BYTES == 0:  # Go's heap, which has its stacks, and malloc's arenas
+    if (
+        not _is_anonymous(region) or region.start % HEAP_BYTES == 0
+    ):  # Go's heap, which has its stacks, and malloc's arenas
         return False
     return _has_guard(regions, at) or _bytes(region) <= _LARGEST_UNGUARDED
 

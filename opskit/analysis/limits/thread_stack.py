@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from opskit.analysis.limits.stack_space import ThreadCost
 from opskit.proc.files.limits import UNLIMITED
 from opskit.proc.malloc.limit import arena_limit
-from opskit.quantities import integer
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:

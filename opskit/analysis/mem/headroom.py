@@ -45,7 +45,7 @@ def headroom(facts: Facts) -> Headroom | None:
 def heap_resident_bytes(facts: Facts) -> int | None:
     """The heap in memory. ZGC without generations maps each page of its heap three times, which PSS counts once."""
     usage = usage_of(facts, "java-heap")
-    return None if usage is None else min(usage.rss_bytes, max(usage.anonymous_bytes, usage.pss_bytes))
+    return None if usage is None else min(usage.rss_bytes, max(usage.anonymous_bytes, usage.pss_bytes or 0))
 
 
 def usage_of(facts: Facts, kind: str) -> Usage | None:

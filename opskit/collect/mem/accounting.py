@@ -7,6 +7,7 @@ says how many pages each has. Pagemap is read later than smaps: the largest part
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from opskit.collect.mem.facts import Part, Row
@@ -15,12 +16,18 @@ from opskit.proc.memory import PAGE_BYTES
 from opskit.proc.ranges import KINDS, Range
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from opskit.proc.files.smaps import Region
     from opskit.proc.pagemap import PageMap
 
-_SHARED = ("/SYSV", "/dev/shm/", "/memfd:", "/dev/zero", "[anon_shmem:")
+_SHARED = (
+    "/SYSV",
+    "/dev/shm/",  # noqa: S108  (only compared)
+    "/memfd:",
+    "/dev/zero",
+    "[anon_shmem:",
+)
 _KERNEL = ("[v", "[uprobes]", "[sigpage]", "/[aio]", "anon_inode:", "socket:")
 _LIBRARY = re.compile(r"\.so(\.[0-9.]+)?$")
 _LARGEST_BSS = 4 << 20
@@ -47,40 +54,37 @@ def account(
     return tally.rows(ranges), tally.parts()
 
 
-def plus(one: Usage, other: Usage) -> Usage:
-    """The sum of two; unknown where one is."""
-    return Usage(*[None if a is None or b is None else a + b for a, b in zip(one, other)])
+def total_of(usages: Iterable[Usage]) -> Usage:
+    """The sum of usages in which all is known."""
+    return Usage(*map(sum, zip(*usages)))
 
 
 class _Tally:
     def __init__(self) -> None:
-        self._usages: dict[str, Usage] = {}
+        self._usages: dict[str, list[Usage]] = {}
         self._reserved: dict[str, int] = {}
-        self._mappings: dict[str, int] = {}
-        self._parts: dict[tuple[str, str, bool], Usage] = {}
+        self._parts: dict[tuple[str, str, bool], list[Usage]] = {}
 
     def add(self, piece: Range, usage: Usage, name: str, deleted: bool) -> None:
         kind = piece.kind
-        self._usages[kind] = plus(self._usages.get(kind, _NONE), usage)
+        self._usages.setdefault(kind, []).append(usage)
         self._reserved[kind] = self._reserved.get(kind, 0) + piece.end - piece.start
-        self._mappings[kind] = self._mappings.get(kind, 0) + 1
         if kind in _DETAILED and name:
-            key = kind, name, deleted
-            self._parts[key] = plus(self._parts.get(key, _NONE), usage)
+            self._parts.setdefault((kind, name, deleted), []).append(usage)
 
     def rows(self, ranges: Sequence[Range]) -> tuple[Row, ...]:
-        blocks: dict[str, int] = {}
-        for each in ranges:
-            blocks[each.kind] = blocks.get(each.kind, 0) + 1
-        return tuple(
-            Row(kind, self._usages[kind], self._reserved[kind], blocks.get(kind, self._mappings[kind]))
+        blocks = Counter(each.kind for each in ranges)
+        found = [
+            Row(kind, total_of(usages), self._reserved[kind], blocks.get(kind, len(usages)))
             for kind in KINDS
-            if kind in self._usages and (any(self._usages[kind]) or kind in blocks)
-        )
+            if (usages := self._usages.get(kind))
+        ]
+        return tuple(row for row in found if any(row.usage) or row.kind in blocks)
 
     def parts(self) -> tuple[Part, ...]:
-        found = [Part(*key, usage) for key, usage in self._parts.items() if any(usage)]
-        return tuple(sorted(found, key=lambda part: -(part.usage.rss_bytes + part.usage.hugetlb_bytes)))
+        found = [Part(*key, total_of(usages)) for key, usages in self._parts.items()]
+        used = [part for part in found if any(part.usage)]
+        return tuple(sorted(used, key=lambda part: -(part.usage.rss_bytes + part.usage.hugetlb_bytes)))
 
 
 _NONE = Usage()

@@ -94,7 +94,9 @@ class Collector:
         if stat is not None and stat.is_kernel_thread:
             return f"{who} is a kernel thread, which has no memory of its own"
         if process.has_ended:
-            return f"{who} is a zombie: it has ended, and its memory is freed; its parent {process.ppid} has not reaped it"
+            return (
+                f"{who} is a zombie: it has ended, and its memory is freed; its parent {process.ppid} has not reaped it"
+            )
         return f"{who} has no memory: it is ending, or has not begun"
 
     def _divided(self, status: Status, resident: int) -> tuple[Divided, str | None, tuple[str, ...]]:

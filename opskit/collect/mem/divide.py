@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.collect.limits.program import cpu_count, glibc_version, read_program
-from opskit.collect.mem.accounting import account, plus
+from opskit.collect.mem.accounting import account, total_of
 from opskit.collect.mem.jvm import read_jvm
 from opskit.proc.files.maps import is_glibc
-from opskit.proc.files.smaps import Usage, parse_smaps
+from opskit.proc.files.smaps import parse_smaps
 from opskit.proc.fs import optional
 from opskit.proc.malloc.allocators import read_malloc
 from opskit.proc.malloc.limit import arena_limit
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from opskit.collect.mem.facts import JvmMemory, Part, Request, Row
     from opskit.host import Host
-    from opskit.proc.files.smaps import Region
+    from opskit.proc.files.smaps import Region, Usage
     from opskit.proc.files.status import Status
     from opskit.proc.malloc.record import Malloc
     from opskit.proc.malloc.runtimes import Runtime
@@ -73,12 +73,10 @@ class Divider:
         ranges, malloc = self._ranges(regions, of_jvm)
         is_ours = self._runtime.language or (malloc and malloc.unknown and not any(map(_is_libjvm, regions)))
         rows, parts = account(regions, ranges, self._pagemap, "runtime-heap" if is_ours else "unnamed")
-        arenas = malloc.arenas if malloc is not None else None
-        rows = tuple(row._replace(items=arenas) if arenas and row.kind == "malloc-arenas" else row for row in rows)
-        total = Usage()
-        for region in regions:
-            total = plus(total, region.usage)
-        return Divided(total, rows, parts, malloc, jvm)
+        # Neighbours are one range each: the kernel and the allocator count better.
+        counted = {"thread-stacks": status.threads, "malloc-arenas": malloc.arenas if malloc is not None else None}
+        rows = tuple(row._replace(items=counted.get(row.kind) or row.items) for row in rows)
+        return Divided(total_of(region.usage for region in regions), rows, parts, malloc, jvm)
 
     def _ranges(self, regions: Sequence[Region], of_jvm: Sequence[Range]) -> tuple[list[Range], Malloc | None]:
         fs, pid = self._host.fs, self._ask.pid

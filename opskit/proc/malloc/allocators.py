@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 _MOST_MISSES, _MOST_FREE = 16384, 240_000
 _MOST_MISSES_EXACT, _MOST_FREE_EXACT = 1 << 22, 20_000_000
 _LARGEST_DATA = 4 << 20  # of glibc, or of a program that it is linked into
-_GO_HEAP = range(0xC000000000, 0xC000000000 + (1 << 40))  # runtime/malloc.go: where the heap begins, and its arenas follow
+_GO_HEAP = range(
+    0xC000000000, 0xC000000000 + (1 << 40)
+)  # runtime/malloc.go: where the heap begins, and its arenas follow
 _UNREADABLE = "its memory cannot be read"
 
 
@@ -81,9 +83,7 @@ _DECORATIONS = {
 
 
 class _Glibc:
-    def __init__(
-        self, regions: Sequence[Region], memory: PresentMemory, *, exact: bool
-    ) -> None:
+    def __init__(self, regions: Sequence[Region], memory: PresentMemory, *, exact: bool) -> None:
         self._regions, self._memory = regions, memory
         self._most_misses, self._most_free = (
             (_MOST_MISSES_EXACT, _MOST_FREE_EXACT) if exact else (_MOST_MISSES, _MOST_FREE)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _HEADER = struct.Struct("<QQ")
 _FLAGS, _MMAPPED = 7, 2
 _LEAST_PAGES = 2
+_SIZE_AT, _PAGES_AT_ONCE = 8, 32
 
 
 class ChunkReader:
@@ -35,17 +36,29 @@ class ChunkReader:
             if size:
                 yield at, at + size
                 at += size
-                continue
-            self._left -= 1
-            at = self._memory.next_present(at + PAGE_BYTES, end)
+            else:
+                at = self._next_candidate(at + PAGE_BYTES, end)
 
     def _size(self, at: int, end: int) -> int:
         """The size of the chunk at an address; 0: there is none."""
         data = self._memory.read(at, _HEADER.size)
-        if len(data) == _HEADER.size:
-            before, head = _HEADER.unpack(data)
-            size = int(head & ~_FLAGS)
-            is_whole = not size % PAGE_BYTES and size >= _LEAST_PAGES * PAGE_BYTES
-            if head & _FLAGS == _MMAPPED and is_whole and before < PAGE_BYTES and at + size <= end:
-                return size
-        return 0
+        if len(data) < _HEADER.size:
+            return 0
+        before, head = _HEADER.unpack(data)
+        size: int = head & ~_FLAGS
+        is_whole = not size % PAGE_BYTES and size >= _LEAST_PAGES * PAGE_BYTES
+        return size if head & _FLAGS == _MMAPPED and is_whole and before < PAGE_BYTES and at + size <= end else 0
+
+    def _next_candidate(self, at: int, end: int) -> int:
+        """The next page that may begin a chunk: so many pages are read at once, and the lowest byte of the size compared in all."""
+        while at < end and self._left > 0:
+            at = self._memory.next_present(at, end)
+            wanted = min(end - at, _PAGES_AT_ONCE * PAGE_BYTES)
+            data = self._memory.read(at, wanted) if wanted > 0 else b""
+            found = data[_SIZE_AT::PAGE_BYTES].find(_MMAPPED)
+            pages = found if found >= 0 else max(1, len(data) // PAGE_BYTES)
+            self._left -= max(1, pages)
+            at += pages * PAGE_BYTES
+            if found >= 0:
+                break
+        return at

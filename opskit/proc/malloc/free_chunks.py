@@ -41,9 +41,9 @@ def free_in(arenas: Sequence[Arena], memory: PresentMemory, most: int) -> Free |
     """The free memory of all arenas, the largest chunks, as many as the budget `most` lets read; None where the arenas make no sense."""
     found = _FreeChunks(memory, most)
     used = [arena for arena in arenas if arena.system_bytes]
-    if not all([found.add_top(arena) for arena in used]):
-        return None
     for arena in used:
+        if not found.add_top(arena):
+            return None
         found.add_bin(*arena.bins[0])  # of all sizes: what was freed last
     for number in range(len(used[0].bins) - 1 if used else 0, 0, -1):
         for arena in used:
@@ -111,7 +111,7 @@ class _FreeChunks:
     def add_fastbin(self, first: int, size: int) -> None:
         """Walk a singly linked list, whose pointers are mangled by their own addresses since 2.32 (PROTECT_PTR)."""
         at = first
-        path = []
+        path: list[tuple[int, int]] = []
         while at and len(path) < self._left:
             found, link, _ = self._chunk(at)
             if found != size:

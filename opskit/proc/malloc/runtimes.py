@@ -62,9 +62,7 @@ def _by_path(fs: ProcFS, pid: int) -> ElfFile | None:
 def _language(image: ElfFile | None, strings: bytes, names: set[str]) -> str | None:
     if image is not None and any(section.name in _GO_SECTIONS for section in image.sections):
         return "Go"
-    by_library = (
-        language for language, library in _LIBRARIES.items() if any(f"/{library}" in name for name in names)
-    )
+    by_library = (language for language, library in _LIBRARIES.items() if any(f"/{library}" in name for name in names))
     return _named(strings, _RUNTIME_NAMES) or next(by_library, None)
 
 

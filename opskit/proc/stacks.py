@@ -38,12 +38,17 @@ def thread_stacks(fs: ProcFS, pid: int, regions: Sequence[Region]) -> list[Range
 def stacks_at(regions: Sequence[Region], pointers: Sequence[int]) -> list[Range]:
     """The stacks by these stack pointers, and what has the same size and a guard below."""
     starts = [region.start for region in regions]
-    highest: dict[int, int] = {}  # mapping -> stack pointer
-    for pointer in pointers:
-        at = bisect_right(starts, pointer) - 1
-        if at >= 0 and pointer < regions[at].end and _may_be_stack(regions, at):
-            highest[at] = max(pointer, highest.get(at, 0))
-    sizes = Counter(_bytes(regions[at]) for at in highest).most_common(_MOST_SIZES)
+    inside = [bisect_right(starts, pointer) - 1 for pointer in pointers]
+    counts = Counter(inside)
+    # Two in one mapping are stacks that a runtime keeps in its heap, as Go does.
+    highest = {  # mapping -> stack pointer
+        at: pointer
+        for at, pointer in zip(inside, pointers)
+        if at >= 0 and pointer < regions[at].end and counts[at] == 1 and _may_be_stack(regions, at)
+    }
+    # Without a stack pointer (no rights to ask for one) the most frequent size of guarded mappings is that of stacks.
+    shaped = highest or [at for at in range(len(regions)) if _has_small_guard(regions, at)]
+    sizes = Counter(_bytes(regions[at]) for at in shaped).most_common(_MOST_SIZES if highest else 1)
     found = set(highest)
     for at, region in enumerate(regions):
         if _has_small_guard(regions, at) and any(abs(_bytes(region) - size) <= _SAME_BYTES for size, _ in sizes):

@@ -26,10 +26,7 @@ if TYPE_CHECKING:
 _MOST_MISSES, _MOST_FREE = 16384, 240_000
 _MOST_MISSES_EXACT, _MOST_FREE_EXACT = 1 << 22, 20_000_000
 _LARGEST_DATA = 4 << 20  # of glibc, or of a program that it is linked into
-_GO_HEAP = range(
-    0xC000000000, 0xC000000000 + (1 << 40)
-)  # runtime/malloc.go: where the heap begins, and its arenas follow
-_UNREADABLE = "its memory cannot be read"
+_GO_HEAP = range(0xC000000000, 0xC000000000 + (1 << 40))  # where it begins up to Go 1.25 (runtime/malloc.go)
 
 
 def read_malloc(
@@ -54,13 +51,17 @@ def read_malloc(
     found = Malloc(runtime.allocator, runtime=runtime.language)
     if runtime.allocator == "Go":
         return found, sorted(ranges)
-    if runtime.allocator != "glibc":
-        who = f"{runtime.allocator} does not tell" if runtime.allocator else "an unknown allocator does not tell"
-        return found._replace(unknown=f"malloc by elimination: {who} what it has taken"), sorted(ranges)
+    unknown = f"malloc by elimination: {runtime.allocator or 'an unknown allocator'} does not tell what it has taken"
+    if runtime.allocator not in ("glibc", None):
+        return found._replace(unknown=unknown), sorted(ranges)
     if memory is None or pagemap is None:
-        return found._replace(unknown=_UNREADABLE), sorted(ranges)
+        return found._replace(unknown="its memory cannot be read"), sorted(ranges)
     reader = _Glibc(regions, PresentMemory(memory, pagemap), exact=exact)
     malloc, taken = reader.read(found, [*known, *ranges])
+    if runtime.allocator is None:  # glibc may be linked into the program: its arenas prove it
+        if not malloc.arenas:
+            return found._replace(unknown=unknown), sorted(ranges)
+        malloc = malloc._replace(name="glibc")
     return malloc, sorted([*ranges, *taken])
 
 
@@ -112,14 +113,9 @@ class _Glibc:
         return next((ring for heap in heaps[:64] if (ring := read_ring(self._memory, heap.arena))), [])
 
     def _chunks(self, gaps: Sequence[tuple[int, int]], heaps: Sequence[Heap]) -> list[tuple[int, int]]:
-        reader = ChunkReader(self._memory, self._most_misses)
         starts = {heap.start for heap in heaps}
-        return [
-            chunk
-            for start, end in gaps
-            for part_start, part_end in _without_heaps(start, end, starts)
-            for chunk in reader.chunks(part_start, part_end)
-        ]
+        parts = (part for start, end in gaps for part in _without_heaps(start, end, starts))
+        return ChunkReader(self._memory, self._most_misses).find(parts)
 
     def _with_free(self, malloc: Malloc, ring: Sequence[Arena]) -> Malloc:
         malloc = malloc._replace(arenas=len(ring), system_bytes=sum(arena.system_bytes for arena in ring))

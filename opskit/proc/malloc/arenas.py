@@ -33,7 +33,7 @@ _STATE_BYTES = 2304
 _WORDS = struct.Struct(f"<{_STATE_BYTES // 8}Q")
 _BIN_WORDS, _MAP_WORDS, _FASTBINS = 254, 2, 10
 _HEAD_WORDS = (14, 13)  # before the bins, since 2.27 and up to 2.26
-_MOST_ARENAS = 8192
+_MOST_ARENAS, _ADDRESSES = 8192, 1 << 47
 _HEAP = struct.Struct("<4Q")
 
 
@@ -70,7 +70,7 @@ def parse_arena(data: bytes, at: int) -> Arena | None:
     following = words[behind]
     system_bytes, most_bytes = words[behind + 3 : behind + 5]
     fast = first - 2 - _FASTBINS
-    if not following or system_bytes > most_bytes or (system_bytes | most_bytes) % PAGE_BYTES or fast < 1:
+    if not following or not system_bytes <= most_bytes < _ADDRESSES or fast < 1:
         return None
     bins = tuple((at + 8 * n - 16, words[n]) for n in range(first, last, 2))
     return Arena(at, at + 8 * (first - 2), bins, words[fast : first - 2], following, system_bytes)

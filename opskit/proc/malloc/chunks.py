@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from opskit.proc.memory import PAGE_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable
 
     from opskit.proc.pagemap import PresentMemory
 
@@ -28,16 +28,29 @@ class ChunkReader:
     def __init__(self, memory: PresentMemory, most_misses: int) -> None:
         self._memory, self._left = memory, most_misses
 
-    def chunks(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """The chunks (start, end) in a part of an anonymous writable mapping. It begins at a page."""
-        at = start
-        while at < end and self._left > 0:
-            size = self._size(at, end)
-            if size:
-                yield at, at + size
-                at += size
-            else:
-                at = self._next_candidate(at + PAGE_BYTES, end)
+    def find(self, gaps: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+        """The chunks (start, end) in parts of anonymous writable mappings, which begin at a page.
+
+        A part that begins with a chunk has most often nothing else; the others are searched after all of these.
+        """
+        found: list[tuple[int, int]] = []
+        rest = []
+        for start, end in gaps:
+            at = self._row(start, end, found)
+            if at < end:
+                rest.append((at, end))
+        for start, end in rest:
+            at = start
+            while at < end and self._left > 0:
+                at = self._row(self._next_candidate(at + PAGE_BYTES, end), end, found)
+        return sorted(found)
+
+    def _row(self, at: int, end: int, found: list[tuple[int, int]]) -> int:
+        """Add chunks that follow each other; where they end."""
+        while at < end and (size := self._size(at, end)):
+            found.append((at, at + size))
+            at += size
+        return at
 
     def _size(self, at: int, end: int) -> int:
         """The size of the chunk at an address; 0: there is none."""

@@ -22,7 +22,7 @@ _CHUNK = struct.Struct("<4Q")  # size of the one before if that is free, size an
 _FLAGS = 7
 _LEAST, _ALIGNED = 32, 16
 _LINKS_BYTES = 48  # of a free chunk: its sizes and links, which stay in memory
-_MOST_REPAIRS = 64  # in one list
+_MOST_REPAIRS = 16  # in one list
 _LARGEST = 1 << 47
 _MOST_PAGES = 16384
 _PAGE_COST = 4  # to read a page, in chunks of pages that have been read
@@ -44,10 +44,10 @@ def free_in(arenas: Sequence[Arena], memory: PresentMemory, most: int) -> Free |
     for arena in used:
         if not found.add_top(arena):
             return None
-        found.add_bin(*arena.bins[0])  # of all sizes: what was freed last
+        found.add_bin(*arena.bins[0], arena.system_bytes)  # of all sizes: what was freed last
     for number in range(len(used[0].bins) - 1 if used else 0, 0, -1):
         for arena in used:
-            found.add_bin(*arena.bins[number])
+            found.add_bin(*arena.bins[number], arena.system_bytes)
     for arena in used:
         for number, first in enumerate(arena.fastbins):
             found.add_fastbin(first, (number + 2) * 16)
@@ -83,16 +83,20 @@ class _FreeChunks:
             self._memory.forget()
         return False
 
-    def add_bin(self, head: int, first: int) -> None:
-        """Walk a doubly linked list; where it has changed meanwhile, go back to a chunk that is still in it."""
+    def add_bin(self, head: int, first: int, most_bytes: int) -> None:
+        """Walk a doubly linked list; where it has changed meanwhile, go back to a chunk that is still in it.
+
+        What has more than `most_bytes` has left the list, or goes round in a circle.
+        """
         path: list[tuple[int, int]] = []  # chunks, and their sizes
         longest: list[tuple[int, int]] = []
-        at, before, repairs = first, head, 0
+        at, before, repairs, left = first, head, 0, most_bytes
         while at != head and len(path) < self._left:
             size, following, previous = self._chunk(at)
-            if previous == before and _is_size(size):
+            if previous == before and size <= left and _is_size(size):
                 path.append((at, size))
                 before, at = at, following
+                left -= size
                 continue
             repairs += 1
             if len(path) > len(longest):
@@ -102,6 +106,7 @@ class _FreeChunks:
                 break
             at = self._again(path, head)
             before = path[-1][0] if path else head
+            left = most_bytes - sum([each for _, each in path])
         else:
             longest = path
             if at != head:

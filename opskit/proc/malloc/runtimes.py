@@ -29,10 +29,7 @@ _LIBRARIES = {"CPython": "libpython", "V8": "libnode"}
 
 
 class Runtime(NamedTuple):
-    """The C library's or another allocator, and the runtime of a language with a heap of its own; None: not recognised.
-
-    `libc`: where the data of glibc may be, as places in the list of mappings.
-    """
+    """The C library's or another allocator, and the runtime of a language with a heap of its own; None: not recognised."""
 
     allocator: str | None
     language: str | None
@@ -45,11 +42,9 @@ def read_runtime(fs: ProcFS, pid: int, regions: Sequence[Region]) -> Runtime:
     is_jvm = any(name.endswith("/libjvm.so") for name in names)  # its launcher has nothing of interest
     image = None if is_jvm else open_elf(fs, fs.path(pid, "exe")) or _by_path(fs, pid)
     strings = _strings(image)
-    linked = _named(strings, _ALLOCATOR_NAMES)
-    libc = "glibc" if any(map(is_glibc, names)) else "musl" if any(map(is_musl, names)) else None
-    if libc is None and b"\0__libc_malloc\0" in strings:
-        libc = "glibc"
     language = _language(image, strings, names)
+    linked = None if language == "CPython" else _named(strings, _ALLOCATOR_NAMES)  # its mimalloc is for its own objects
+    libc = "glibc" if any(map(is_glibc, names)) else "musl" if any(map(is_musl, names)) else None
     return Runtime(mapped or linked or libc or ("Go" if language == "Go" else None), language)
 
 

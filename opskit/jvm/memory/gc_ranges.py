@@ -32,24 +32,34 @@ _HEAPS = ("G1CollectedHeap", "ShenandoahHeap", "GenCollectedHeap", "SerialHeap",
 _MOST_DATA_BYTES, _MOST_MENTIONS, _MENTION_BYTES = 8 << 20, 32, 128
 _MOST_REGIONS = 1 << 20
 _ZGC_HEAP_BYTES, _LARGEST_MAP_BYTES, _GRANULES = 16384, 1 << 30, 512
+_MAP_WITHOUT_SIZE, _MAP_BYTES = ("ZAddressRangeMapForPageTable", "_map"), 16 << 20  # JDK 11 and 12, for 4 TiB
+COLLECTOR_FLAGS = ("UseZGC", "UseShenandoahGC", "UseParallelGC", "ZMarkStackSpaceLimit")
 _LIMIT_OF_MARK_STACKS = "ZMarkStackSpaceLimit"
 _WORD = struct.Struct("<Q")
 
 
 class Collector:
-    """The collector of one JVM. `heap`: where its heap is; `free`: anonymous memory of which no other use is known, sorted."""
+    """The collector of one JVM. `flags`: COLLECTOR_FLAGS; `heap`: where its heap is; `free`: anonymous memory of which no other use is known, sorted."""
 
     def __init__(
-        self, structs: VmStructs, memory: Memory, regions: Sequence[Region], heap: Sequence[Span], free: Sequence[Span]
+        self,
+        structs: VmStructs,
+        memory: Memory,
+        regions: Sequence[Region],
+        flags: dict[str, FlagValue],
+        heap: Sequence[Span],
+        free: Sequence[Span],
     ) -> None:
         self._structs, self._memory, self._regions = structs, memory, regions
         self._heap, self._free = heap, free
         self._heap_bytes = sum(end - start for start, end in heap)
+        self._flags = flags
+        self._is_parallel = flags.get("UseParallelGC") is True
 
-    def spans(self, flags: dict[str, FlagValue]) -> list[Span]:
+    def spans(self) -> list[Span]:
         """The tables of the collector. Raises NotSupported."""
-        if flags.get("UseZGC"):
-            limit = flags.get(_LIMIT_OF_MARK_STACKS)
+        if self._flags.get("UseZGC"):
+            limit = self._flags.get(_LIMIT_OF_MARK_STACKS)
             stacks = self._mark_stacks(limit) if isinstance(limit, int) and limit > 0 else []
             return merged([*stacks, *self._granule_maps()])
         found = [self._card_table(), self._region_records()]
@@ -70,9 +80,7 @@ class Collector:
 
     def _region_records(self) -> Span | None:
         """Shenandoah's records of its regions, which lie one after another."""
-        regions_at, count_at = (
-            self._structs.find(("ShenandoahHeap", field)) for field in ("_regions", "_num_regions")
-        )
+        regions_at, count_at = (self._structs.find(("ShenandoahHeap", field)) for field in ("_regions", "_num_regions"))
         size = self._structs.sizes.get("ShenandoahHeapRegion")
         if regions_at is None or count_at is None or not size:
             return None
@@ -99,6 +107,11 @@ class Collector:
             if start and start % PAGE_BYTES == 0 and 0 < 8 * before <= _LARGEST_MAP_BYTES and before % _GRANULES == 0:
                 if self._is_free(start, start + 8 * before):
                     yield start, start + 8 * before
+        path = ("ZCollectedHeap", "_heap"), ("ZHeap", "_pagetable"), ("ZPageTable", "_map"), _MAP_WITHOUT_SIZE
+        places = [self._structs.find(name) for name in path]
+        start = 0 if None in places else self._word(heap + sum(place or 0 for place in places))
+        if start and self._is_free(start, start + _MAP_BYTES):
+            yield start, start + _MAP_BYTES
 
     def _pairs(self) -> Iterator[Span]:
         """Memory whose bounds are in the collector's objects: those near its heap, and what these refer to."""
@@ -123,7 +136,7 @@ class Collector:
         size = max((structs.sizes.get(name, 0) for name in _HEAPS), default=0)
         found = [(heap_address(structs, self._memory), min(max(size, _OBJECT_BYTES), _LARGEST_OBJECT_BYTES))]
         static = structs.find(("ParallelScavengeHeap", "_old_gen"))
-        if static is not None and self._word(static):
+        if static is not None and self._is_parallel:
             return [(self._word(static), 2 * _OBJECT_BYTES), *self._mentions(), *found]
         old = structs.find(("SerialHeap", "_old_gen"), ("GenCollectedHeap", "_old_gen"))
         return found if old is None else [(self._word(found[0][0] + old), 2 * _OBJECT_BYTES), *found]
@@ -146,7 +159,10 @@ class Collector:
                     at = data.find(wanted, at + 8)
 
     def _bounds(self, words: Sequence[int]) -> Iterator[Span]:
-        """Each two words that are the begin and the end of a table, or the begin of a bitmap and its size in bytes, words or bits."""
+        """Each two words that are the begin and the end of a table, or the begin of a bitmap and its size.
+
+        Shenandoah gives the size in words, Parallel in bytes or bits. G1 has tables with as many bytes as its bitmap has words.
+        """
         for start, other in zip(words, words[1:]):
             if start % PAGE_BYTES or not start:
                 continue
@@ -154,7 +170,14 @@ class Collector:
                 if self._is_free(start, other):
                     yield start, other
             elif self._is_free(start, start + PAGE_BYTES):
-                size = next((size for size in (other, 8 * other, other // 8) if self._is_bitmap_size(size)), 0)
+                sizes = (
+                    (8 * other,)
+                    if self._flags.get("UseShenandoahGC")
+                    else (other, other // 8)
+                    if self._is_parallel
+                    else ()
+                )
+                size = next(filter(self._is_bitmap_size, sizes), 0)
                 if size and self._is_free(start, start + size):
                     yield start, start + size
 
@@ -176,4 +199,3 @@ class Collector:
 
 def _whole_pages(start: int, end: int) -> Span:
     return start // PAGE_BYTES * PAGE_BYTES, -(-end // PAGE_BYTES) * PAGE_BYTES
-

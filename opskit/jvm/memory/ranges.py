@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from opskit.errors import NotSupported
 from opskit.jvm.memory.code_cache import read_code_heaps
 from opskit.jvm.memory.flags import read_flags
-from opskit.jvm.memory.gc_ranges import gc_spans
+from opskit.jvm.memory.gc_ranges import COLLECTOR_FLAGS, Collector
 from opskit.jvm.memory.heap_ranges import heap_spans
 from opskit.jvm.memory.loaders import read_loaders, sample_classes
 from opskit.jvm.memory.metaspace import anonymous_spans, cds_spans, class_space_span, metaspace_spans
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from opskit.proc.spans import Span
     from opskit.proc.touched_memory import TouchedMemory
 
-_FLAGS = ("UseCompressedClassPointers", "CompressedClassSpaceSize", "ZMarkStackSpaceLimit")
+_FLAGS = ("UseCompressedClassPointers", "CompressedClassSpaceSize", *COLLECTOR_FLAGS)
 _LARGEST_STACK_BYTES = 1 << 32
 
 
@@ -50,9 +50,9 @@ class JvmRanges:
         self._add("thread-stacks", self._stacks)
         self._add("cds", lambda: cds_spans(structs, memory, regions))
         flags = self._flags()
-        self._add("gc", lambda: gc_spans(structs, memory, self._heap()))
         self._add("class-space", lambda: self._class_space(flags))
         self._add("metaspace", self._metaspace)
+        self._add("gc", lambda: Collector(structs, memory, regions, flags, self._heap(), self._free()).spans())
 
     def _add(self, kind: str, find: Callable[[], Iterable[Span]]) -> None:
         """Add what is found, without what is known to be of another kind."""

@@ -64,7 +64,11 @@ _GROWTH = {
 
 
 def _grows(each: _Weighed, growing: Mapping[str, float]) -> float:
-    return sum(growing.get(kind, 0.0) for kind in _GROWTH.get(each.suspect.code, ()))
+    rate = sum(growing.get(kind, 0.0) for kind in _GROWTH.get(each.suspect.code, ()))
+    if each.suspect.code == "memory-in-malloc":  # direct buffers are malloced too
+        other = rate - growing.get("direct", 0.0)
+        return other if other > rate / 4 else 0.0
+    return rate
 
 
 def _usual(facts: Facts, what: str) -> int:

@@ -30,6 +30,7 @@ _USUAL = {"thread-stacks": 4 * MIB, "mapped-files": 8 * MIB, "arenas": 8 * MIB}
 _LEAST, _LEAST_OF_RSS = 4 * MIB, 0.02  # less than either above the usual is not listed
 _LOADER_BYTES = 18 << 10  # malloced for each class loader (JDK 17 and 25); its metaspace is a third of that
 _MANY_LOADERS = 1000
+_OF_LOADERS = 4  # bytes of malloc for one of metaspace
 _WASTE_BYTES, _WASTE = 200 * MIB, 0.25  # free inside arenas, of RSS
 _UNMAPPED_BYTES = MIB
 
@@ -65,9 +66,9 @@ _GROWTH = {
 
 def _grows(each: _Weighed, growing: Mapping[str, float]) -> float:
     rate = sum(growing.get(kind, 0.0) for kind in _GROWTH.get(each.suspect.code, ()))
-    if each.suspect.code == "memory-in-malloc":  # direct buffers are malloced too
-        other = rate - growing.get("direct", 0.0)
-        return other if other > rate / 4 else 0.0
+    if each.suspect.code == "memory-in-malloc":  # direct buffers are malloced too, and so is most of what a class loader takes
+        others = growing.get("direct", 0.0) + _OF_LOADERS * growing.get("metaspace", 0.0)
+        return rate - others if rate - others > rate / 4 else 0.0
     return rate
 
 

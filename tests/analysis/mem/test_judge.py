@@ -157,7 +157,7 @@ def looks(grow, direct=None, number=8):
         ({"malloc-mmapped": 2}, 2, "direct buffers by 12.0 MiB a minute, full in", "memory-in-direct-buffers"),
         ({"malloc-arenas": 2}, None, "malloc arenas by 12.0 MiB a minute", "memory-in-malloc"),
         ({"thread-stacks": 2}, None, "thread stacks by 12.0 MiB a minute", "memory-in-thread-stacks"),
-        ({"metaspace": 2, "malloc-arenas": 6}, None, "metaspace by 12.0 MiB a minute", "memory-in-malloc"),
+        ({"metaspace": 2, "malloc-arenas": 6}, None, "metaspace by 12.0 MiB a minute", "memory-in-metaspace"),
     ],
 )
 def test_growth_names_its_cause(grow, direct, words, first):

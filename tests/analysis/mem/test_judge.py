@@ -120,7 +120,7 @@ def test_a_file_of_a_dead_process():
     dead = roomy(
         levels=(charged,),
         members=(Member(4242, "java", mib(290), 0, 0, 0),),
-        unheld=(Unheld("/dev/shm/old", 110 * MIB),),
+        unheld=(Unheld("tmpfs", "/dev/shm/old", 5, 110 * MIB),),
     )
     assert alarms(dead) == ["memory-of-dead-process"]
     assert alarms(dead._replace(levels=(charged._replace(limit_bytes=2000 * MIB),))) == []  # 6 % of the limit

@@ -112,16 +112,25 @@ def test_class_loaders_explain_malloc_only_where_there_are_thousands():
 def test_shared_memory_of_a_dead_process_is_named():
     """What is charged to the cgroup and mapped by none of its processes: the file, and the command that removes it."""
     charged = LEVEL._replace(shmem_bytes=60 * MIB)
-    dead = small(members=(OF_SELF,), unheld=(Unheld("/dev/shm/a b", 58 * MIB), Unheld("/dev/shm/c", 2 * MIB)))
+    dead = small(
+        members=(OF_SELF,),
+        unheld=(Unheld("tmpfs", "/dev/shm/a b", 5, 58 * MIB), Unheld("tmpfs", "/dev/shm/c", 6, 2 * MIB)),
+    )
     first = suspects(dead, charged)[0]
     assert (first.code, first.bytes, first.fix) == ("memory-of-dead-process", 60 * MIB, "rm '/dev/shm/a b'")
-    assert "/dev/shm/a b (58.0 MiB)" in first.summary
+    assert "/dev/shm/a b (58.0 MiB) and 1 other file are open in no process" in first.summary
     assert named(small(members=(OF_SELF,)), charged)[0] == "memory-in-tmpfs"  # no such file is known
+    little = small(members=(OF_SELF,), unheld=(Unheld("tmpfs", "/dev/shm/c", 6, 2 * MIB),))
+    assert named(little, charged)[0] == "memory-in-tmpfs"  # it explains next to nothing
+    segment = small(members=(OF_SELF,), unheld=(Unheld("sysv", "/SYSV", 98, 60 * MIB),))
+    assert suspects(segment, charged)[0].fix == "ipcrm -m 98"
+    inside = small(members=(OF_SELF,), unheld=(Unheld("tmpfs", "/dev/shm/x", 6, 60 * MIB, 4242),))
+    assert suspects(inside, charged)[0].fix == "rm /proc/4242/root/dev/shm/x"
 
 
 def test_shared_memory_that_is_mapped_is_not_dead():
     """By this process or another one of the cgroup; unknown members prove nothing."""
-    charged, file = LEVEL._replace(shmem_bytes=60 * MIB), (Unheld("/dev/shm/x", 60 * MIB),)
+    charged, file = LEVEL._replace(shmem_bytes=60 * MIB), (Unheld("tmpfs", "/dev/shm/x", 5, 60 * MIB),)
     other = Member(7, "helper", MIB, mib(60), 0, 0)
     assert "memory-of-dead-process" not in named(small(members=(OF_SELF, other), unheld=file), charged)
     unknown = other._replace(shmem_bytes=None)

@@ -112,7 +112,7 @@ class Member(NamedTuple):
 class Unheld(NamedTuple):
     """A file of a tmpfs (/dev/shm, …) or a System V segment that no process has open or mapped: its memory stays until it is removed.
 
-    `kind`: tmpfs or sysv, whose `inode` is its id. `mount_pid`: a process that sees `path`; None: opskit does.
+    `kind`: tmpfs or sysv, whose `inode` is its id. `mount_pid`: a process that sees `path`; None: opskit does. `age_s`: since its last change.
     """
 
     kind: str
@@ -120,6 +120,7 @@ class Unheld(NamedTuple):
     inode: int
     bytes: int
     mount_pid: int | None = None
+    age_s: float | None = None
 
 
 def unmapped_shmem_bytes(group: MemoryGroup, members: tuple[Member, ...], unread: int) -> int | None:

@@ -103,12 +103,12 @@ def _is_by_elimination(facts: Facts) -> bool:
 
 
 def _free_bytes(facts: Facts) -> int:
-    """Free inside of the arenas, and in memory."""
-    malloc = facts.malloc
-    if malloc is None:
+    """Free inside of the arenas, and in memory: whole free pages, and what is free beside used chunks of a page."""
+    malloc, rss = facts.malloc, rss_of(facts, "malloc-arenas")
+    if malloc is None or malloc.free_bytes is None:
         return 0
-    free = malloc.free_bytes or 0 if malloc.resident_free_bytes is None else malloc.resident_free_bytes
-    return min(free, rss_of(facts, "malloc-arenas"))
+    absent = max(0, (malloc.system_bytes or 0) - rss)  # pages that were trimmed, or never touched
+    return min(rss, max(malloc.resident_free_bytes or 0, malloc.free_bytes - absent))
 
 
 def _loaders(facts: Facts) -> int:

@@ -80,15 +80,12 @@ def _unheld(host: Host, most_bytes: int) -> tuple[Unheld, ...]:
     free = [file for file in found.files if file.kind in _STAY and not file.holders and not file.attached]
     sized = ((file, file.resident_bytes) for file in free)
     now_s = host.now().timestamp()
+
+    def age_s(changed_s: float | None) -> float | None:
+        return None if changed_s is None else max(0.0, now_s - changed_s)
+
     fitting = [
-        Unheld(
-            file.kind,
-            file.path,
-            file.inode,
-            resident,
-            file.mount_pid,
-            None if file.changed_s is None else max(0.0, now_s - file.changed_s),
-        )  # fmt: skip
+        Unheld(file.kind, file.path, file.inode, resident, file.mount_pid, age_s(file.changed_s))
         for file, resident in sized
         if resident is not None and _UNMAPPED_BYTES <= resident <= most_bytes
     ]

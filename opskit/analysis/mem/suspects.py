@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING
 from opskit import shell
 from opskit.analysis.mem.headroom import MIB, rss_of, usage_of
 from opskit.analysis.mem.result import Suspect
+from opskit.collect.mem.facts import unmapped_shmem_bytes
 from opskit.proc.ranges import KINDS
 from opskit.quantities import integers, percent, plural, size
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from opskit.collect.mem.facts import Facts
+    from opskit.collect.mem.facts import Facts, Unheld
     from opskit.proc.cgroup.memory import MemoryGroup
 
 # Of a JVM without a leak: compilers, symbol tables and remembered sets are malloced; it has some 30 threads and 20 MiB of classes.
@@ -30,6 +31,7 @@ _USUAL = {"thread-stacks": 4 * MIB, "mapped-files": 8 * MIB, "arenas": 8 * MIB}
 _LEAST, _LEAST_OF_RSS = 4 * MIB, 0.02  # less than either above the usual is not listed
 _LOADER_BYTES = 18 << 10  # malloced for each class loader (JDK 17 and 25); its metaspace is a third of that
 _MANY_LOADERS = 1000
+_OF_LOADERS = 4  # bytes of malloc for one of metaspace
 _WASTE_BYTES, _WASTE = 200 * MIB, 0.25  # free inside arenas, of RSS
 _UNMAPPED_BYTES = MIB
 
@@ -64,7 +66,13 @@ _GROWTH = {
 
 
 def _grows(each: _Weighed, growing: Mapping[str, float]) -> float:
-    return sum(growing.get(kind, 0.0) for kind in _GROWTH.get(each.suspect.code, ()))
+    rate = sum(growing.get(kind, 0.0) for kind in _GROWTH.get(each.suspect.code, ()))
+    if (
+        each.suspect.code == "memory-in-malloc"
+    ):  # direct buffers are malloced too, and so is most of what a class loader takes
+        others = growing.get("direct", 0.0) + _OF_LOADERS * growing.get("metaspace", 0.0)
+        return rate - others if rate - others > rate / 4 else 0.0
+    return rate
 
 
 def _usual(facts: Facts, what: str) -> int:
@@ -95,12 +103,12 @@ def _is_by_elimination(facts: Facts) -> bool:
 
 
 def _free_bytes(facts: Facts) -> int:
-    """Free inside of the arenas, and in memory."""
-    malloc = facts.malloc
-    if malloc is None:
+    """Free inside of the arenas, and in memory: whole free pages, and what is free beside used chunks of a page."""
+    malloc, rss = facts.malloc, rss_of(facts, "malloc-arenas")
+    if malloc is None or malloc.free_bytes is None:
         return 0
-    free = malloc.free_bytes or 0 if malloc.resident_free_bytes is None else malloc.resident_free_bytes
-    return min(free, rss_of(facts, "malloc-arenas"))
+    absent = max(0, (malloc.system_bytes or 0) - rss)  # pages that were trimmed, or never touched
+    return min(rss, max(malloc.resident_free_bytes or 0, malloc.free_bytes - absent))
 
 
 def _loaders(facts: Facts) -> int:
@@ -176,7 +184,8 @@ def _stacks(facts: Facts) -> Iterator[_Weighed]:
     row = next((row for row in facts.rows if row.kind == "thread-stacks"), None)
     if row is None:
         return
-    usage, threads, pid = row.usage, row.items or facts.process.threads or 0, facts.process.pid
+    usage, pid = row.usage, facts.process.pid
+    threads = (facts.jvm.threads if facts.jvm is not None else None) or facts.process.threads or 0
     each = f", {size(usage.rss_bytes / threads)} each" if threads else ""
     huge = f"; {size(usage.huge_bytes)} of it in transparent huge pages" if usage.huge_bytes else ""
     next_ = shell.command("opskit", "jpmp", pid) if facts.jvm is not None else shell.command("opskit", "limits", pid)
@@ -284,29 +293,38 @@ def _anonymous(facts: Facts) -> Iterator[_Weighed]:
             )
 
 
-def unmapped_shmem_bytes(facts: Facts, level: MemoryGroup) -> int | None:
-    """Shared memory charged to a cgroup that none of its processes maps: files of a tmpfs, also of processes that have ended."""
-    parts = [member.shmem_bytes for member in facts.members]
-    if level.shmem_bytes is None or not parts or facts.members_unread or None in parts:
-        return None
-    return max(0, level.shmem_bytes - sum(part or 0 for part in parts))
+def _dead(unheld: Sequence[Unheld], unmapped: int, what: str, evidence: str) -> Suspect:
+    """The largest of the files that nobody holds, and what removes it."""
+    first, rest = unheld[0], unheld[1:]
+    name = f"System V segment {first.inode}" if first.kind == "sysv" else first.path
+    others = f" and {plural(len(rest), 'other file')}" if rest else ""
+    summary = f"{what}: {name} ({size(first.bytes)}){others} {'are' if rest else 'is'} open in no process, and stay{'' if rest else 's'} until removed"
+    remove = ("ipcrm", "-m", first.inode) if first.kind == "sysv" else ("rm", *shell.operands(_path(first)))
+    return Suspect(
+        "memory-of-dead-process",
+        unmapped,
+        summary,
+        evidence,
+        shell.command(*remove),
+        shell.command("opskit", "mem", "--files"),
+    )
+
+
+def _path(file: Unheld) -> str:
+    return file.path if file.mount_pid is None else f"/proc/{file.mount_pid}/root{file.path}"
 
 
 def _of_cgroup(facts: Facts, level: MemoryGroup) -> Iterator[_Weighed]:
     """What counts against the limit, or is only shown beside it, and is not this process's."""
     next_ = shell.command("opskit", "mem", "--files")
-    unmapped = unmapped_shmem_bytes(facts, level)
+    unmapped = unmapped_shmem_bytes(level, facts.members, facts.members_unread)
     if unmapped is not None and unmapped >= _UNMAPPED_BYTES:
-        unheld = sorted(facts.unheld, key=lambda file: -file.bytes)
         what = f"{size(unmapped)} of shared memory is charged to {level.path} and mapped by none of its processes"
         evidence = f"shmem of {level.path}, RssShmem of {plural(len(facts.members), 'process', 'processes')}"
-        if unheld and unheld[0].bytes >= _UNMAPPED_BYTES:
-            first = unheld[0]
-            summary = f"{what}: {first.path} ({size(first.bytes)}) is open in no process, and stays until it is removed"
-            fix = shell.command("rm", *shell.operands(first.path))
-            yield _Weighed(Suspect("memory-of-dead-process", unmapped, summary, evidence, fix, next_), unmapped)
+        if sum(file.bytes for file in facts.unheld) >= unmapped / 2:
+            yield _Weighed(_dead(facts.unheld, unmapped, what, evidence), unmapped)
         else:
-            summary = f"{what}: files of a tmpfs (/dev/shm, /tmp, /run)"
+            summary = f"{what}: files of a tmpfs (/dev/shm, /tmp, /run) or memfds"
             yield _Weighed(Suspect("memory-in-tmpfs", unmapped, summary, evidence, next=next_), unmapped)
     others = [member for member in facts.members if member.pid != facts.process.pid]
     if held := sum((member.anon_bytes or 0) for member in others):

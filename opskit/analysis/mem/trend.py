@@ -25,11 +25,12 @@ A_TREND = 5  # looks; with fewer a burst looks like a leak
 _MOSTLY = 0.75  # of the steps go up
 _LATER = 0.6  # of the growth of the first half at least is in the second
 _LEAST, _OF_ITSELF = MIB, 0.01  # a rise that is less is noise
+_SUMS = frozenset({"rss", "cgroup"})
 # A JVM that has just started: what it loads, compiles and allocates for that.
 _WARM_S, _MORE_THAN_WARM = 60.0, 24 * MIB
 _WARMS_UP = frozenset({
     "metaspace", "class-space", "code-cache", "malloc-arenas", "malloc-mmapped", "unnamed", "vm-structures", "libraries", "cds",
-    "thread-stacks", "rss", "cgroup", "mapped-files",
+    "thread-stacks", "mapped-files", *_SUMS,
 })  # fmt: skip
 _OF_HEAP = frozenset({"java-heap", "gc"})  # which follow the collections
 
@@ -63,7 +64,7 @@ def trend(looks: Sequence[Facts], headroom: Headroom | None) -> Trend:
             continue
         grows = each.kind not in _OF_HEAP and is_steady(each.judged)
         if grows and is_young and each.kind in _WARMS_UP:
-            grows = each.judged[-1][1] - each.judged[0][1] >= _MORE_THAN_WARM
+            grows = each.kind not in _SUMS and each.judged[-1][1] - each.judged[0][1] >= _MORE_THAN_WARM
         lasting = slope(each.judged) if grows else None
         if lasting:
             steady[each.kind] = lasting
@@ -75,8 +76,8 @@ def trend(looks: Sequence[Facts], headroom: Headroom | None) -> Trend:
 def is_steady(points: Points) -> bool:
     """Whether a series grows and will go on: enough points, hardly a step back, no less in its second half."""
     counts = [count for _, count in points]
-    rise = counts[-1] - counts[0]
-    if len(counts) < A_TREND or rise < max(_LEAST, _OF_ITSELF * counts[0]):
+    rise = counts[-1] - counts[0] if len(counts) >= A_TREND else 0
+    if rise < max(_LEAST, _OF_ITSELF * counts[0] if counts else 0):
         return False
     steps = [later - earlier for earlier, later in zip(counts, counts[1:])]
     falls = -sum(step for step in steps if step < 0)

@@ -94,11 +94,25 @@ class Member(NamedTuple):
 
 
 class Unheld(NamedTuple):
-    """A file of a tmpfs (/dev/shm, …) that no process has open or mapped: its memory stays until it is removed."""
+    """A file of a tmpfs (/dev/shm, …) or a System V segment that no process has open or mapped: its memory stays until it is removed.
 
+    `kind`: tmpfs or sysv, whose `inode` is its id. `mount_pid`: a process that sees `path`; None: opskit does. `age_s`: since its last change.
+    """
+
+    kind: str
     path: str
+    inode: int
     bytes: int
+    mount_pid: int | None = None
     age_s: float | None = None
+
+
+def unmapped_shmem_bytes(group: MemoryGroup, members: tuple[Member, ...], unread: int) -> int | None:
+    """Shared memory charged to a cgroup that none of its processes maps: files of a tmpfs, also of processes that have ended."""
+    parts = [member.shmem_bytes for member in members]
+    if group.shmem_bytes is None or not parts or unread or None in parts:
+        return None
+    return max(0, group.shmem_bytes - sum(part or 0 for part in parts))
 
 
 class Facts(NamedTuple):

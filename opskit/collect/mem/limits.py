@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.collect.mem.facts import HostMemory, Member
-from opskit.proc.cgroup.memory import HugeLimit, MemoryGroup, huge_limits, memory_groups
+from opskit.collect.mem.facts import HostMemory, Member, Unheld, unmapped_shmem_bytes
+from opskit.proc.cgroup.memory import HugeLimit, MemoryGroup, huge_limits, memory_groups, tightest
 from opskit.proc.cgroup.tree import visible_levels
 from opskit.proc.files.meminfo import parse_meminfo
 from opskit.proc.files.status import Status, parse_status
 from opskit.quantities import integer, signed
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from opskit.proc.fs import ProcFS
 
 _MOST_CGROUPS, _MOST_MEMBERS = 1000, 200  # below one that a process shares; each costs some reads
+_UNMAPPED_BYTES = 1 << 20  # of shared memory; less is not looked for
+_STAY = ("tmpfs", "sysv")  # what stays without a process
 
 
 def read_levels(fs: ProcFS, pid: int) -> tuple[tuple[MemoryGroup, ...], str | None]:
@@ -45,6 +48,48 @@ def read_host_memory(host: Host, pid: int) -> HostMemory:
 
 def _number(text: str) -> int | None:
     return signed(text.strip())
+
+
+class Sharing(NamedTuple):
+    """Who shares the tightest limit of a process: see Facts."""
+
+    members: tuple[Member, ...] = ()
+    members_unread: int = 0
+    unheld: tuple[Unheld, ...] = ()
+
+
+def read_sharing(host: Host, pid: int, levels: tuple[MemoryGroup, ...], swap_free_bytes: int) -> Sharing:
+    """The processes of the tightest cgroup; the files without a process where it is charged for shared memory that none of them maps."""
+    group = tightest(levels, swap_free_bytes)
+    if group is None:
+        return Sharing()
+    members, unread = read_members(host.fs, pid, group)
+    unmapped = unmapped_shmem_bytes(group, members, unread)
+    return Sharing(members, unread, _unheld(host, unmapped) if unmapped and unmapped >= _UNMAPPED_BYTES else ())
+
+
+def _unheld(host: Host, most_bytes: int) -> tuple[Unheld, ...]:
+    """Files in memory without a process, the largest first, that are no larger than what is looked for."""
+    from opskit.collect.mem.files import collect_files  # costs a scan of all processes
+
+    if not host.fs.is_live:
+        return ()
+    found = collect_files(host)
+    if not found.complete:
+        return ()
+    free = [file for file in found.files if file.kind in _STAY and not file.holders and not file.attached]
+    sized = ((file, file.resident_bytes) for file in free)
+    now_s = host.now().timestamp()
+
+    def age_s(changed_s: float | None) -> float | None:
+        return None if changed_s is None else max(0.0, now_s - changed_s)
+
+    fitting = [
+        Unheld(file.kind, file.path, file.inode, resident, file.mount_pid, age_s(file.changed_s))
+        for file, resident in sized
+        if resident is not None and _UNMAPPED_BYTES <= resident <= most_bytes
+    ]
+    return tuple(sorted(fitting, key=lambda file: -file.bytes))
 
 
 def read_members(fs: ProcFS, pid: int, group: MemoryGroup) -> tuple[tuple[Member, ...], int]:

@@ -1,0 +1,147 @@
+"""Growth under a watch: what is steady, what is a saw-tooth, a warm-up, a burst; when it is full."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import memfacts
+import pytest
+from memfacts import MIB, mib
+
+from opskit.analysis.mem.headroom import headroom
+from opskit.analysis.mem.trend import is_steady, trend
+
+LEVEL = memfacts.ORDERS._replace(limit_bytes=1024 * MIB)
+
+
+def looks(grow, number=8, interval_s=10.0, *, direct=None, age_s=3600.0, changes=lambda _at: {}):
+    """Looks at the JVM of memfacts. `grow(kind, at)`: MiB that a row has more than at the start; `direct(at)`: of direct buffers."""
+    found = []
+    for at in range(number):
+        grown = {row.kind: grow(row.kind, at) for row in memfacts.ROWS}
+        rows = tuple(
+            row._replace(usage=memfacts.usage(row.usage.rss_bytes / MIB + grown[row.kind])) for row in memfacts.ROWS
+        )
+        more = sum(grown.values())
+        jvm = memfacts.JVM._replace(direct_bytes=memfacts.JVM.direct_bytes + mib(direct(at) if direct else 0))
+        level = LEVEL._replace(usage_bytes=LEVEL.usage_bytes + mib(more), pinned_bytes=LEVEL.pinned_bytes + mib(more))
+        found.append(
+            memfacts.facts(rows=rows, total=memfacts.total(rows), jvm=jvm, levels=(level, memfacts.SLICE), at_s=at * interval_s,
+                           age_s=age_s + at * interval_s)._replace(**changes(at))
+        )  # fmt: skip
+    return found
+
+
+def judged(found):
+    return trend(found, headroom(found[-1]))
+
+
+def full(growth):
+    return {slope.kind: slope.full_in_s for slope in growth.slopes if slope.full_in_s is not None}
+
+
+def test_a_leak_has_a_slope_and_an_end():
+    """2 MiB in 10 s: what the limit leaves after the heap has grown to its maximum, divided by the slope."""
+    found = looks(lambda kind, at: 2.0 * at if kind == "malloc-mmapped" else 0, direct=lambda at: 2.0 * at)
+    growth = judged(found)
+    slopes = {slope.kind: slope.bytes_per_s for slope in growth.slopes}
+    assert slopes["malloc-mmapped"] == pytest.approx(0.2 * MIB)
+    assert slopes["direct"] == slopes["cgroup"] == slopes["rss"] == pytest.approx(0.2 * MIB)
+    assert slopes["metaspace"] == 0
+    left = 1024 - 298 - 14 - 160.3  # less 14 that leaked, and what the heap still takes
+    ends = full(growth)
+    assert ends["cgroup"] == ends["malloc-mmapped"] == ends["rss"] == pytest.approx(left / 0.2, rel=0.01)
+    assert ends["direct"] == pytest.approx((256 - 42 - 14) / 0.2, rel=0.01)  # its own limit comes first
+    assert set(growth.steady) == {"malloc-mmapped", "direct", "cgroup", "rss"}
+
+
+def test_the_heap_is_a_saw_tooth():
+    """It fills and is collected; neither its rise nor that of the sums is growth."""
+    found = looks(lambda kind, at: 15.0 * (at % 8) if kind == "java-heap" else 0)
+    assert full(judged(found)) == {}
+    found = looks(lambda kind, at: 15.0 * (at % 4) if kind == "java-heap" else 0)
+    assert judged(found).steady == {}
+
+
+def test_the_heap_hides_no_leak():
+    """The sums are judged without it."""
+    chance = random.Random(1)  # noqa: S311
+    found = looks(lambda kind, at: {"java-heap": chance.uniform(0, 100), "malloc-arenas": 3.0 * at}.get(kind, 0), 10)
+    assert {"malloc-arenas", "cgroup", "rss"} == set(judged(found).steady)
+
+
+@pytest.mark.parametrize(
+    "curve",
+    [
+        lambda at: 30 * (1 - math.exp(-at / 2)),  # a warm-up slows down
+        lambda at: 0 if at < 4 else 40,  # a cache that is loaded once
+        lambda at: 0.02 * at,  # noise
+        lambda at: 20 if at % 2 else 5.0 * at,
+        lambda at: -3.0 * at,
+        lambda _at: 0,
+        lambda at: min(3 * at, 12),  # a pool that is full
+    ],
+)
+def test_what_is_no_leak(curve):
+    assert judged(looks(lambda kind, at: curve(at) if kind == "malloc-arenas" else 0)).steady == {}
+
+
+@pytest.mark.parametrize(
+    "curve",
+    [
+        lambda at: 2.0 * at,
+        lambda at: 0.5 * at * at,  # faster and faster
+        lambda at: 4.0 * at + (at % 3),
+        lambda at: 4.0 * at - (3 if at == 5 else 0),  # a little was freed
+        lambda at: 6.0 * (at // 2) + at,  # in steps
+    ],
+)
+def test_what_is_one(curve):
+    assert "malloc-arenas" in judged(looks(lambda kind, at: curve(at) if kind == "malloc-arenas" else 0, 10)).steady
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+def test_few_looks_have_slopes_and_no_end(number):
+    growth = judged(looks(lambda kind, at: 20.0 * at if kind == "malloc-arenas" else 0, number))
+    assert (full(growth), growth.steady) == ({}, {})
+    assert bool(growth.slopes) == (number > 1)
+
+
+def test_a_jvm_that_has_just_started_loads_and_compiles():
+    """In its first minute only much more than that is growth."""
+
+    def warming(kind, at):
+        return {"metaspace": 1.5 * at, "code-cache": 0.8 * at, "malloc-arenas": 2.0 * at}.get(kind, 0)
+
+    assert judged(looks(warming, interval_s=1.0, age_s=2.0)).steady == {}
+    assert {"metaspace", "malloc-arenas"} <= set(judged(looks(warming, interval_s=1.0)).steady)
+    leak = looks(lambda kind, at: 8.0 * at if kind == "malloc-arenas" else 0, interval_s=1.0, age_s=2.0)
+    assert "malloc-arenas" in judged(leak).steady
+
+
+def test_a_heap_that_does_not_fit_leaves_all_to_the_rest():
+    """Until the kill by that growth alone."""
+    level = LEVEL._replace(limit_bytes=400 * MIB)
+    found = looks(lambda kind, at: 2.0 * at if kind == "malloc-arenas" else 0, changes=lambda _at: {"levels": (level,)})
+    assert full(judged(found))["malloc-arenas"] == pytest.approx(102 / 0.2, rel=0.01)
+
+
+def test_looks_without_rows_have_sums():
+    """Without rights only RSS and the cgroup are known; of a JVM they contain the heap, and are not judged."""
+    found = [look._replace(rows=(), jvm=None) for look in looks(lambda kind, at: 3.0 * at if kind == "unnamed" else 0)]
+    assert set(judged(found).steady) == {"rss", "cgroup"}
+    with_heap = [look._replace(rows=()) for look in looks(lambda kind, at: 3.0 * at if kind == "java-heap" else 0)]
+    growth = judged(with_heap)
+    assert growth.steady == {}
+    assert {slope.kind for slope in growth.slopes} == {"rss", "cgroup", "direct"}
+
+
+def test_any_series_is_judged():
+    """No series raises; times may repeat."""
+    chance = random.Random(2)  # noqa: S311
+    for _ in range(500):
+        points = [
+            (chance.choice([0.0, 1.0, 2.0, 5.0]), chance.randrange(1 << 40)) for _ in range(chance.randrange(1, 9))
+        ]
+        assert is_steady(sorted(points)) in (True, False)

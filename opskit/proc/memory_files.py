@@ -32,7 +32,7 @@ HUGE_PAGES = "huge-pages"  # a memfd, a segment or a file of reserved huge pages
 _NAMES = {b"/memfd:": MEMFD, b"/SYSV": SYSV, b"/dev/zero": SHARED_ANONYMOUS}
 # Deleted by name only: rings of io_submit(2), reserved huge pages, memory of graphics drivers.
 _NOT_FILES = (b"/[aio]", b"/anon_hugepage")
-_DELETED = b" (deleted)"
+_DELETED, _NEWLINE = b" (deleted)", rb"\012"
 _LINE = rb"^([0-9a-f]+-[0-9a-f]+) \S+ \S+ ([0-9a-f]+):([0-9a-f]+) ([1-9][0-9]*) +(/[^\n]*)$"
 
 
@@ -40,9 +40,10 @@ class MemoryFile(NamedTuple):
     """A file as one process sees it. `device` and `inode` identify it; of a System V segment `inode` is its shmid.
 
     `path` without ` (deleted)`. `allocated_bytes`: memory and swap, of a deleted file of a disk its blocks there; None: unknown.
-    `fds`: how many the process has open; `at`: below /proc/PID, a link to it: map_files/ADDRESSES or fd/N.
+    `fds`: how many the process `pid` has open; `at`: below /proc/PID, a link to it: map_files/ADDRESSES or fd/N.
     """
 
+    pid: int
     kind: str
     device: int
     inode: int
@@ -73,7 +74,12 @@ class FileScanner:
     """
 
     def __init__(
-        self, fs: ProcFS, devices: frozenset[int], mount_points: tuple[str, ...], remote_points: tuple[str, ...], fds_left: int
+        self,
+        fs: ProcFS,
+        devices: frozenset[int],
+        mount_points: tuple[str, ...],
+        remote_points: tuple[str, ...],
+        fds_left: int,
     ) -> None:
         self._fs, self._devices, self._remote = fs, devices, remote_points
         self._mapping = re.compile(_LINE, re.MULTILINE)
@@ -88,6 +94,8 @@ class FileScanner:
             if key not in seen:
                 at = f"map_files/{addresses}"
                 found = None if self._may_hang(path) else optional(self._fs.file_id, pid, at)
+                if _NEWLINE in path:  # or these four characters
+                    path = optional(self._fs.link, pid, at, default=path)
                 key = key if found is None or kind == SYSV else (found.device, found.inode)
                 seen.setdefault(key, _Seen(kind, path, at, found))
             seen[key].mapped = True
@@ -98,7 +106,7 @@ class FileScanner:
         for one in seen.values():
             if one.kind in (MEMFD, SYSV, TMPFS) and self._on_huge_pages(pid, one.at):
                 one.kind = HUGE_PAGES
-        return [_file(key, one) for key, one in seen.items()]
+        return [_file(pid, key, one) for key, one in seen.items()]
 
     def _mappings(self, pid: int) -> Iterator[tuple[tuple[int, int], str, bytes, str]]:
         text = self._fs.read(pid, "maps")
@@ -147,10 +155,10 @@ def _files_of(fs: ProcFS, pid: int) -> list[FdLink]:
     return fs.fd_links(pid, wanted=(b"/",))
 
 
-def _file(key: tuple[int, int], one: _Seen) -> MemoryFile:
+def _file(pid: int, key: tuple[int, int], one: _Seen) -> MemoryFile:
     bare = one.path.removesuffix(_DELETED)
     found = one.found
     deleted = bare != one.path and not (found is not None and found.links and one.kind in (TMPFS, DELETED))
     path = (bare if deleted else one.path).decode("utf-8", "surrogateescape")
     sizes = (None, None, None) if found is None else (found.size_bytes, found.allocated_bytes, found.uid)
-    return MemoryFile(one.kind, *key, path, deleted, one.mapped, one.fds, one.at, *sizes)
+    return MemoryFile(pid, one.kind, *key, path, deleted, one.mapped, one.fds, one.at, *sizes)

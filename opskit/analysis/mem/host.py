@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.analysis.finding import HOST, Finding
-from opskit.analysis.mem.machine import USES, Beside, Part, available, divide, supply
+from opskit.analysis.mem.machine import GIVEN_BACK, USES, Beside, Part, available, divide, supply
 from opskit.proc.tmpfs_mounts import HUGETLBFS
 from opskit.quantities import listed, percent, plural, short_size, size
 from opskit.records import NamedTuple
@@ -54,6 +54,7 @@ class Group(NamedTuple):
     cgroup: str | None
     pids: tuple[int, ...]
     bytes: int
+    is_proportional: bool
     anonymous_bytes: int | None
     file_bytes: int | None
     shmem_bytes: int | None
@@ -61,7 +62,6 @@ class Group(NamedTuple):
     hugetlb_bytes: int | None
     page_table_bytes: int | None
     threads: int | None
-    is_proportional: bool
 
     @property
     def name(self) -> str:
@@ -104,13 +104,16 @@ def judge_host(facts: HostFacts) -> HostResult:
     total = meminfo["MemTotal"]
     # Pools by /sys have all sizes; meminfo is right where /sys was not read.
     huge = sum(pool.bytes for pool in facts.pools) or None
-    beside = Beside(huge, facts.zram_bytes, facts.arc_bytes or 0, facts.balloon_bytes)
+    beside = Beside(huge, facts.zram_bytes, facts.arc_bytes or 0, facts.balloon_bytes, facts.cpu_free_bytes)
     parts = divide(meminfo, beside)
     groups = group(facts.processes)
     holders = sorted(_holders(facts, parts, groups, total), key=lambda holder: -holder.bytes)
     free = available(meminfo)
     state = supply(free, total)
-    shown = [Holder(part.kind, USES[part.kind], part.bytes, part.bytes / total, *_about(facts, part, groups)) for part in parts]
+    shown = [
+        Holder(part.kind, USES[part.kind], part.bytes, part.bytes / total, *_about(facts, part, groups))
+        for part in parts
+    ]
     result = HostResult(facts, total, free, state, shown, holders, groups, (), ())
     return result._replace(verdict=[*_verdict(result)], findings=[*_findings(result)])
 
@@ -124,15 +127,19 @@ def group(processes: Iterable[ProcessUse]) -> list[Group]:
     for (command, cgroup), each in members.items():
         each.sort(key=lambda process: -process.bytes)
         owner = each[0].owner
-        names = ("anonymous_bytes", "file_bytes", "shmem_bytes", "swap_bytes", "hugetlb_bytes", "page_table_bytes", "threads")
-        sums = (_sum(getattr(process, name) for process in each) for name in names)
-        found.append(
-            Group(
-                command, owner.label if owner else None, cgroup, tuple(process.pid for process in each),
-                sum(process.bytes for process in each), *sums,
-                is_proportional=all(process.is_proportional for process in each),
-            )  # fmt: skip
+        names = (
+            "anonymous_bytes",
+            "file_bytes",
+            "shmem_bytes",
+            "swap_bytes",
+            "hugetlb_bytes",
+            "page_table_bytes",
+            "threads",
         )
+        sums = (_sum(getattr(process, name) for process in each) for name in names)
+        pids = tuple(process.pid for process in each)
+        total, is_pss = sum(process.bytes for process in each), all(process.is_proportional for process in each)
+        found.append(Group(command, owner.label if owner else None, cgroup, pids, total, is_pss, *sums))
     return sorted(found, key=lambda one: (-one.bytes, one.pids[0]))
 
 
@@ -144,13 +151,15 @@ def _sum(amounts: Iterable[int | None]) -> int | None:
 def _holders(facts: HostFacts, parts: Sequence[Part], groups: Sequence[Group], total: int) -> Iterator[Holder]:
     amounts = {part.kind: part.bytes for part in parts}
     for part in parts:
-        if part.kind in ("free", "page-cache", "processes", "shmem", "huge-pages"):
+        if part.kind in (*GIVEN_BACK, "processes", "shmem", "huge-pages"):
             continue
         yield Holder(part.kind, USES[part.kind], part.bytes, part.bytes / total, *_about(facts, part, groups))
     named: dict[str, Iterable[tuple[str, int, str | None, str | None]]] = {
         "processes": _of_processes(groups),
         "shmem": _of_shmem(facts),
-        "huge-pages": ((_pool_name(pool), pool.bytes, _pool_note(pool), _pool_next(pool, groups)) for pool in facts.pools),
+        "huge-pages": (
+            (_pool_name(pool), pool.bytes, _pool_note(pool), _pool_next(pool, groups)) for pool in facts.pools
+        ),
     }
     rests = {
         "processes": ("other processes", None),
@@ -182,13 +191,16 @@ def _of_processes(groups: Sequence[Group]) -> Iterator[tuple[str, int, str | Non
 
 def _of_shmem(facts: HostFacts) -> Iterator[tuple[str, int, str | None, str | None]]:
     rows = []
+    commands = {process.pid: process.command for process in facts.processes}
     for mount in facts.mounts.mounts:
         if mount.fs_type != HUGETLBFS and mount.used_bytes:
             where = "" if mount.pid is None else f" (in the mount namespace of {mount.pid})"
             rows.append((f"{mount.fs_type} {mount.mount_point}{where}", mount.used_bytes))
     for segment in facts.segments:
         if segment.rss_bytes and not is_on_huge_pages(facts, segment.rss_bytes):
-            rows.append((f"System V segment {segment.shmid}", segment.rss_bytes))
+            creator = segment.creator_pid
+            whose = f"{commands[creator]} ({creator})" if creator in commands else f"{creator}, which has ended"
+            rows.append((f"System V segment {segment.shmid} of {whose}", segment.rss_bytes))
     for shared in facts.shared:
         what = shared.name if shared.kind == "memfd" else "shared anonymous memory"
         rows.append((f"{what.removeprefix('/')} of {shared.command} ({shared.pid})", shared.bytes))

@@ -1,9 +1,9 @@
 """The machine's memory by use: parts of MemTotal that do not overlap, and what is left. Pure.
 
-MemTotal = MemFree + page cache (Buffers + Cached - Shmem) + Shmem + AnonPages + swap cache without AnonPages + Hugetlb
+MemTotal = MemFree + free pages in lists of the CPUs (zoneinfo) + page cache (Buffers + Cached - Shmem) + Shmem + AnonPages + swap cache without AnonPages + Hugetlb
          + Slab + other reclaimable kernel memory (KReclaimable - SReclaimable) + PageTables + SecPageTables + KernelStack + Percpu
          + vmalloc (VmallocUsed - KernelStack: stacks are in both) + Zswap + zram + GPU memory + I/O buffers + damaged pages + ARC + balloon
-         + unaccounted (drivers that take pages themselves, network buffers, free pages in lists of the CPUs)
+         + unaccounted (drivers that take pages themselves, network buffers)
 
 meminfo is no snapshot, and the ARC, the balloon and vmalloc may be counted elsewhere too: each part takes at most what those before it left.
 """
@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 SHORT_SHARE, SHORT_BYTES = 0.10, 2 << 30  # less than both is available: memory is short
 AMPLE_SHARE, AMPLE_BYTES = 0.25, 16 << 30
 # Kind -> what it is, in the order of the table.
 USES = {
     "free": "free",
+    "free-cpu": "free, in lists of the CPUs",
     "page-cache": "page cache",
     "processes": "anonymous memory of processes",
     "shmem": "tmpfs and shared memory",
@@ -42,7 +43,7 @@ USES = {
     "balloon": "balloon",
     "unaccounted": "unaccounted",
 }
-GIVEN_BACK = ("free", "page-cache")  # what the kernel gives to who asks
+GIVEN_BACK = ("free", "free-cpu", "page-cache")  # what the kernel gives to who asks
 
 
 class Beside(NamedTuple):
@@ -52,6 +53,7 @@ class Beside(NamedTuple):
     zram_bytes: int = 0
     arc_bytes: int = 0
     balloon_bytes: int = 0
+    cpu_free_bytes: int = 0
 
 
 class Part(NamedTuple):
@@ -82,6 +84,7 @@ def _amounts(meminfo: Mapping[str, int], beside: Beside) -> Iterator[tuple[str, 
     # A kernel before 2.6.19 tells nothing of what can be reclaimed.
     slab_known = "SUnreclaim" in meminfo
     yield "free", of("MemFree")
+    yield "free-cpu", beside.cpu_free_bytes
     yield "page-cache", of("Buffers", "Cached") - of("Shmem")
     yield "processes", of("AnonPages")
     yield "shmem", of("Shmem")
@@ -130,6 +133,6 @@ def supply(available_bytes: int | None, total_bytes: int) -> str:
     return "ample" if is_ample else "some"
 
 
-def largest(parts: list[Part]) -> Part:
-    """The part that holds the most of what is not given to who asks for it; `unaccounted` 0 where nothing is held."""
+def largest(parts: Sequence[Part]) -> Part:
+    """The part that holds the most of what is not given to who asks for it; parts of `divide` have one."""
     return max((part for part in parts if part.kind not in GIVEN_BACK), key=lambda part: part.bytes)

@@ -14,12 +14,13 @@ from opskit.proc.files.smaps import parse_proportional
 from opskit.proc.files.status import parse_status
 from opskit.proc.files.sysvipc_shm import Segment, parse_sysvipc_shm
 from opskit.proc.files.vmstat import page_size, parse_vmstat
+from opskit.proc.files.zoneinfo import parse_cpu_free_pages
 from opskit.proc.fs import DENIED, GONE
 from opskit.proc.hugepages import read_huge_pools
 from opskit.proc.process import command_name
 from opskit.proc.rights import how_to_be_allowed
 from opskit.proc.tmpfs_mounts import HUGETLBFS, TmpfsMounts, read_tmpfs_mounts
-from opskit.proc.visibility import coverage_lines
+from opskit.proc.visibility import coverage_lines, more_rights_show_more
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -33,9 +34,9 @@ if TYPE_CHECKING:
     from opskit.proc.hugepages import HugePool
 
 # Reading smaps_rollup took 21 ms of CPU per GiB resident: the largest processes first, until this much time has gone.
-_LEAST_S, _PER_GIB_S = 0.1, 0.03
+_LEAST_S, _PER_GIB_S, _LEAST = 0.1, 0.03, 10
 _GIB = 1 << 30
-_WORTH_A_SEARCH = 1 / 200  # of RAM: shared memory of unknown owners from which on memfds are looked for
+_WORTH_A_SEARCH_BYTES = 16 << 20  # shared memory of unknown owners from which on memfds are looked for
 _MOST_FDS = 20_000
 
 
@@ -49,6 +50,7 @@ class ProcessUse(NamedTuple):
     command: str
     owner: CgroupOwner | None
     bytes: int
+    is_proportional: bool
     anonymous_bytes: int | None
     file_bytes: int | None
     shmem_bytes: int | None
@@ -56,7 +58,6 @@ class ProcessUse(NamedTuple):
     hugetlb_bytes: int | None
     page_table_bytes: int | None
     threads: int | None
-    is_proportional: bool
 
 
 class SharedFile(NamedTuple):
@@ -72,7 +73,7 @@ class SharedFile(NamedTuple):
 class HostFacts(NamedTuple):
     """One look at the machine. `meminfo` in bytes by the kernel's names; None or empty: not known, `missing` says why.
 
-    `balloon_bytes`: by the counters of /proc/vmstat. `has_allocinfo`: the kernel counts its memory by place in its source.
+    `balloon_bytes`: by the counters of /proc/vmstat. `cpu_free_bytes`: free pages in the lists of the CPUs. `has_allocinfo`: the kernel counts its memory by place in its source.
     """
 
     meminfo: Mapping[str, int]
@@ -86,13 +87,14 @@ class HostFacts(NamedTuple):
     zram_bytes: int
     arc_bytes: int | None
     balloon_bytes: int
+    cpu_free_bytes: int
     has_allocinfo: bool = False
     missing: tuple[str, ...] = ()
     at_s: float = 0.0
 
 
 def collect_host(host: Host, top: int | None = None) -> HostFacts:
-    """Look once. `top`: how many processes are to be identified at least. Raises NotSupported without meminfo, and BadInput."""
+    """Look once. `top`: for how many processes PSS is read at least. Raises NotSupported without meminfo, and BadInput."""
     fs, missing = host.fs, []
     begun = host.monotonic()
     try:
@@ -103,7 +105,7 @@ def collect_host(host: Host, top: int | None = None) -> HostFacts:
         raise BadInput(fs.path("meminfo"), "has no MemTotal")
     vmstat = fs.maybe(parse_vmstat, "vmstat", default={})
     page_bytes = host.page_bytes if host.is_own else page_size(vmstat, meminfo, host.page_bytes)
-    processes, notes = read_processes(host)
+    processes, notes = read_processes(host, top or _LEAST)
     missing += notes
     # With --proc alone, /sys and the cgroups here belong to another machine than the tree.
     whole_tree = bool(fs.root) or host.is_own
@@ -122,13 +124,14 @@ def collect_host(host: Host, top: int | None = None) -> HostFacts:
         zram_bytes=read_zram_bytes(fs) if whole_tree else 0,
         arc_bytes=read_arc_bytes(fs),
         balloon_bytes=max(0, vmstat.get("balloon_inflate", 0) - vmstat.get("balloon_deflate", 0)) * page_bytes,
+        cpu_free_bytes=fs.maybe(parse_cpu_free_pages, "zoneinfo", default=0) * page_bytes,
         has_allocinfo=fs.exists("allocinfo"),
         missing=tuple(missing), at_s=begun,
     )  # fmt: skip
 
 
-def read_processes(host: Host) -> tuple[list[ProcessUse], list[str]]:
-    """Every process that has memory, the largest first, and what is not known of them."""
+def read_processes(host: Host, least: int) -> tuple[list[ProcessUse], list[str]]:
+    """Every process that has memory, the largest first, and what is not known of them. `least`: read so many, also slowly."""
     fs = host.fs
     found = [use for pid in fs.pids() if (use := _process(fs, pid)) is not None]
     found.sort(key=lambda use: (-use.bytes, use.pid))
@@ -136,7 +139,7 @@ def read_processes(host: Host) -> tuple[list[ProcessUse], list[str]]:
     end = host.monotonic() + _LEAST_S + _PER_GIB_S * resident / _GIB
     denied, late = [], 0
     for at, use in enumerate(found):
-        if host.monotonic() > end:
+        if at >= least and host.monotonic() > end:
             late = len(found) - at
             break
         try:
@@ -154,8 +157,10 @@ def read_processes(host: Host) -> tuple[list[ProcessUse], list[str]]:
                 is_proportional=True,
             )  # fmt: skip
     notes = []
-    if denied:
-        notes.append(f"for {len(denied):,} of {len(found):,} processes RSS stands for PSS: smaps_rollup cannot be read; {_as_root(fs)}")
+    if denied and more_rights_show_more():
+        notes.append(
+            f"for {len(denied):,} of {len(found):,} processes RSS stands for PSS: smaps_rollup cannot be read; {_as_root(fs)}"
+        )
     if late:
         notes.append(f"for the {late:,} smallest processes RSS stands for PSS, to save time")
     notes += coverage_lines(fs, len(found), [], 0)
@@ -170,9 +175,8 @@ def _process(fs: ProcFS, pid: int) -> ProcessUse | None:
         return None
     owner = owner_of(fs.maybe(parse_cgroup, pid, "cgroup", default=[]))
     keys = ("RssAnon", "RssFile", "RssShmem", "VmSwap", "HugetlbPages", "VmPTE")
-    return ProcessUse(
-        pid, command_name(fs, pid), owner, rss, *map(status.bytes_of, keys), status.threads, is_proportional=False
-    )
+    sizes = (status.bytes_of(key) for key in keys)
+    return ProcessUse(pid, command_name(fs, pid), owner, rss, False, *sizes, status.threads)
 
 
 def _slabs(fs: ProcFS) -> tuple[Slab, ...] | None:
@@ -185,18 +189,23 @@ def _as_root(fs: ProcFS) -> str:
 
 
 def _shared_files(
-    host: Host, meminfo: Mapping[str, int], mounts: TmpfsMounts, segments: Sequence[Segment], processes: Sequence[ProcessUse]
+    host: Host,
+    meminfo: Mapping[str, int],
+    mounts: TmpfsMounts,
+    segments: Sequence[Segment],
+    processes: Sequence[ProcessUse],
 ) -> tuple[SharedFile, ...]:
     """Memfds and the like, where the mounts and segments leave much of the shared memory unexplained."""
     known = sum(mount.used_bytes or 0 for mount in mounts.mounts if mount.fs_type != HUGETLBFS)
     known += sum(segment.rss_bytes or 0 for segment in segments)
     rest = meminfo.get("Shmem", 0) - known
-    if not host.fs.is_live or rest < meminfo["MemTotal"] * _WORTH_A_SEARCH:
+    if not host.fs.is_live or rest < _WORTH_A_SEARCH_BYTES:
         return ()
-    return tuple(_search(host, mounts, sorted(processes, key=lambda use: -(use.shmem_bytes or 0))))
+    return tuple(_search(host, mounts, sorted(processes, key=lambda use: -(use.shmem_bytes or 0)), rest))
 
 
-def _search(host: Host, mounts: TmpfsMounts, processes: Sequence[ProcessUse]) -> Iterator[SharedFile]:
+def _search(host: Host, mounts: TmpfsMounts, processes: Sequence[ProcessUse], rest: int) -> Iterator[SharedFile]:
+    """Those of the processes that map the most first, until little of `rest` is left."""
     from opskit.proc.memory_files import MEMFD, SHARED_ANONYMOUS, FileScanner
 
     scanner = FileScanner(host.fs, frozenset(), (), mounts.remote_points, _MOST_FDS)
@@ -210,6 +219,7 @@ def _search(host: Host, mounts: TmpfsMounts, processes: Sequence[ProcessUse]) ->
             key = file.device, file.inode
             if file.kind in (MEMFD, SHARED_ANONYMOUS) and key not in seen and file.allocated_bytes:
                 seen.add(key)
+                rest -= file.allocated_bytes
                 yield SharedFile(file.kind, file.path, file.allocated_bytes, use.pid, use.command)
-        if scanner.fds_left <= 0:
+        if scanner.fds_left <= 0 or rest < _WORTH_A_SEARCH_BYTES:
             return

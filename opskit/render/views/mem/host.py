@@ -75,7 +75,9 @@ DOCUMENT: Sequence[Field[HostResult]] = (
     Field("available_bytes", SIZE, help="MemAvailable"),
     Field("supply", help="ample, some, short or unknown"),
     Field("uses", records(USE), value=attrgetter("parts"), help="their sum is MemTotal"),
-    Field("holders", records(HOLDER), help="who is behind the uses, without free memory and page cache; the largest first"),
+    Field(
+        "holders", records(HOLDER), help="who is behind the uses, without free memory and page cache; the largest first"
+    ),
     Field("processes", records(GROUP), value=attrgetter("groups"), help="by command and cgroup, the largest first"),
     Field("tmpfs", records(MOUNT), value=lambda result: [*_mounts(result)]),
     Field("huge_pages", records(POOL), value=lambda result: [*result.facts.pools]),

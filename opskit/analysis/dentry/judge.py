@@ -10,7 +10,7 @@ from opskit.analysis.dentry import lookups as lookups_
 from opskit.analysis.dentry.caches import inodes_by_owner, of_kind
 from opskit.analysis.dentry.usage import WATCHED, Sample, Usage, cache_growth_per_min, growth_per_min, measure, share
 from opskit.analysis.finding import HOST, Entity, Finding
-from opskit.analysis.mem.machine import USES, Beside, divide, largest
+from opskit.analysis.mem.machine import USES, Beside, divide, held_most
 from opskit.quantities import percent, size, whole
 from opskit.records import NamedTuple
 
@@ -110,13 +110,16 @@ def is_innocent(usage: Usage) -> bool:
 
 def holds_the_memory(meminfo: Mapping[str, int]) -> Iterator[str]:
     """The sentence about what holds the most, and the command that says more."""
-    is_told = "MemTotal" in meminfo and "AnonPages" in meminfo
-    most = largest(divide(meminfo, Beside())) if is_told else None
-    if most is None or most.kind == "unaccounted":  # what zoneinfo and others say is not read here
+    total = meminfo.get("MemTotal", 0)
+    if not total or "AnonPages" not in meminfo:
         yield f"What holds the memory: {_MEM}"
         return
-    part = share(most.bytes, meminfo["MemTotal"])
-    yield f"The largest holder is {USES[most.kind]} with {size(most.bytes)} ({percent(part)} of RAM): {_MEM}"
+    # Reclaimable slab is what is innocent here; what the unaccounted rest is, other files say.
+    held = [
+        part for part in held_most(divide(meminfo, Beside())) if part.kind not in ("slab-reclaimable", "unaccounted")
+    ]
+    named = [f"{USES[part.kind]} with {size(part.bytes)} ({percent(part.bytes / total)} of RAM)" for part in held[:2]]
+    yield f"The most memory is held by {', then '.join(named)}: {_MEM}" if named else f"What holds the memory: {_MEM}"
 
 
 def little_to_free(usage: Usage) -> Iterator[str]:

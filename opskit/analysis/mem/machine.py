@@ -22,13 +22,13 @@ AMPLE_SHARE, AMPLE_BYTES = 0.25, 16 << 30
 # Kind -> what it is, in the order of the table.
 USES = {
     "free": "free",
-    "free-cpu": "free, in lists of the CPUs",
+    "free-cpu": "free pages in lists of the CPUs",
     "page-cache": "page cache",
     "processes": "anonymous memory of processes",
     "shmem": "tmpfs and shared memory",
     "huge-pages": "reserved huge pages",
-    "slab-reclaimable": "slab, reclaimable",
-    "slab-unreclaimable": "slab, unreclaimable",
+    "slab-reclaimable": "reclaimable slab",
+    "slab-unreclaimable": "unreclaimable slab",
     "page-tables": "page tables",
     "kernel-stacks": "kernel stacks",
     "percpu": "per-CPU memory",
@@ -133,6 +133,6 @@ def supply(available_bytes: int | None, total_bytes: int) -> str:
     return "ample" if is_ample else "some"
 
 
-def largest(parts: Sequence[Part]) -> Part:
-    """The part that holds the most of what is not given to who asks for it; parts of `divide` have one."""
-    return max((part for part in parts if part.kind not in GIVEN_BACK), key=lambda part: part.bytes)
+def held_most(parts: Sequence[Part]) -> list[Part]:
+    """The parts that are not given to who asks for memory, the largest first."""
+    return sorted((part for part in parts if part.kind not in GIVEN_BACK), key=lambda part: -part.bytes)

@@ -174,9 +174,13 @@ def _process(fs: ProcFS, pid: int) -> ProcessUse | None:
     if status is None or rss is None:
         return None
     owner = owner_of(fs.maybe(parse_cgroup, pid, "cgroup", default=[]))
-    keys = ("RssAnon", "RssFile", "RssShmem", "VmSwap", "HugetlbPages", "VmPTE")
-    sizes = (status.bytes_of(key) for key in keys)
-    return ProcessUse(pid, command_name(fs, pid), owner, rss, False, *sizes, status.threads)
+    return ProcessUse(
+        pid, command_name(fs, pid), owner, rss, is_proportional=False,
+        anonymous_bytes=status.bytes_of("RssAnon"), file_bytes=status.bytes_of("RssFile"),
+        shmem_bytes=status.bytes_of("RssShmem"), swap_bytes=status.bytes_of("VmSwap"),
+        hugetlb_bytes=status.bytes_of("HugetlbPages"), page_table_bytes=status.bytes_of("VmPTE"),
+        threads=status.threads,
+    )  # fmt: skip
 
 
 def _slabs(fs: ProcFS) -> tuple[Slab, ...] | None:

@@ -80,10 +80,7 @@ def optional(call: Callable[..., T], *arguments: object, default: object = None)
         return default
 
 
-_KINDS = {
-    stat.S_IFREG: "plain file", stat.S_IFDIR: "directory", stat.S_IFLNK: "symbolic link", stat.S_IFIFO: "FIFO",
-    stat.S_IFSOCK: "socket",
-}  # fmt: skip
+_KINDS = {stat.S_IFREG: "plain file", stat.S_IFDIR: "directory", stat.S_IFLNK: "symbolic link", stat.S_IFIFO: "FIFO", stat.S_IFSOCK: "socket"}  # fmt: skip
 
 
 def kind_of(mode: int) -> str:
@@ -361,9 +358,12 @@ class ProcFS:
         with open(fd, "rb", buffering=0) as file:
             return found, file.read(limit_bytes) or b""
 
-    def names_at(self, path: str) -> list[str]:
-        """The names in a directory, unsorted."""
-        return os.listdir(path)
+    def names_at(self, path: str, most: int | None = None) -> list[str]:
+        """The names in a directory, unsorted; of one that others fill the first ones, at `most` so many."""
+        if most is None:
+            return os.listdir(path)
+        with self._scan(path) as entries:
+            return [entry.name for entry, _ in zip(entries, range(most))]
 
     def file_id_at(self, path: str) -> FileId:
         """The file at a path, without following a link at its end."""

@@ -15,6 +15,7 @@ import re
 import stat
 from typing import TYPE_CHECKING
 
+from opskit.proc.files.smaps import parse_smaps
 from opskit.proc.fs import optional
 from opskit.proc.memory import PAGE_BYTES
 from opskit.proc.tmpfs_mounts import is_below, make_device
@@ -37,9 +38,9 @@ _LINE = rb"^([0-9a-f]+-[0-9a-f]+) \S+ \S+ ([0-9a-f]+):([0-9a-f]+) ([1-9][0-9]*) 
 
 
 class MemoryFile(NamedTuple):
-    """A file as one process sees it. `device` and `inode` identify it; of a System V segment `inode` is its shmid.
+    """A file as one process sees it. `touched_bytes`: what it has mapped and in memory, read only where a look at the file is denied.
 
-    `path` without ` (deleted)`. `allocated_bytes`: memory and swap, of a deleted file of a disk its blocks there; None: unknown.
+    `device` and `inode` identify it; of a System V segment `inode` is its shmid. `path` without ` (deleted)`. `allocated_bytes`: memory and swap, of a deleted file of a disk its blocks there; None: unknown.
     `fds`: how many the process `pid` has open; `at`: below /proc/PID, a link to it: map_files/ADDRESSES or fd/N.
     """
 
@@ -54,17 +55,19 @@ class MemoryFile(NamedTuple):
     at: str
     size_bytes: int | None
     allocated_bytes: int | None
+    touched_bytes: int | None
     uid: int | None
 
 
 class _Seen:
     """A file before it is looked at."""
 
-    __slots__ = ("at", "fds", "found", "kind", "mapped", "path")
+    __slots__ = ("at", "fds", "found", "kind", "mapped", "path", "touched_bytes")
 
     def __init__(self, kind: str, path: bytes, at: str, found: FileId | None) -> None:
         self.kind, self.path, self.at, self.found = kind, path, at, found
         self.fds, self.mapped = 0, False
+        self.touched_bytes: int | None = None
 
 
 class FileScanner:
@@ -106,7 +109,15 @@ class FileScanner:
         for one in seen.values():
             if one.kind in (MEMFD, SYSV, TMPFS) and self._on_huge_pages(pid, one.at):
                 one.kind = HUGE_PAGES
+        self._look_by_pages(pid, seen)
         return [_file(pid, key, one) for key, one in seen.items()]
+
+    def _look_by_pages(self, pid: int, seen: dict[tuple[int, int], _Seen]) -> None:
+        """Without CAP_SYS_ADMIN the links in map_files are closed to us, also those of our own processes."""
+        unseen = {inode: one for (_, inode), one in seen.items() if one.found is None}
+        for region in self._fs.maybe(parse_smaps, pid, "smaps", default=[]) if unseen else ():
+            if region.name and (one := unseen.get(region.inode)) is not None:
+                one.touched_bytes = (one.touched_bytes or 0) + region.usage.rss_bytes
 
     def _mappings(self, pid: int) -> Iterator[tuple[tuple[int, int], str, bytes, str]]:
         text = self._fs.read(pid, "maps")
@@ -160,5 +171,9 @@ def _file(pid: int, key: tuple[int, int], one: _Seen) -> MemoryFile:
     found = one.found
     deleted = bare != one.path and not (found is not None and found.links and one.kind in (TMPFS, DELETED))
     path = (bare if deleted else one.path).decode("utf-8", "surrogateescape")
-    sizes = (None, None, None) if found is None else (found.size_bytes, found.allocated_bytes, found.uid)
+    sizes = (
+        (None, None, one.touched_bytes, None)
+        if found is None
+        else (found.size_bytes, found.allocated_bytes, one.touched_bytes, found.uid)
+    )
     return MemoryFile(pid, one.kind, *key, path, deleted, one.mapped, one.fds, one.at, *sizes)

@@ -36,6 +36,7 @@ _NEXT = {
 _NOTES = {
     "free": "used for nothing",
     "page-cache": "goes first when memory is needed",
+    "pinned-cache": "mlock, ramfs: the kernel cannot take it back",
     "slab-reclaimable": "dentries and inodes, mostly",
     "zfs-arc": "goes when memory is needed, more slowly than page cache",
     "unaccounted": "drivers, network buffers",
@@ -276,7 +277,7 @@ def _verdict(result: HostResult) -> Iterator[str]:
     if not named:
         largest = result.holders[0] if result.holders else None
         if largest is not None:
-            yield f"No holder takes {percent(NAMED_SHARE)} of it; the largest is {_described(largest)}."
+            yield f"No holder takes more than {NAMED_SHARE * 100:.0f} % of it; the largest is {_described(largest)}."
         return
     first, *others = named
     then = f"; then {listed([_described(other) for other in others], _MOST_NAMED, '; ')}" if others else ""

@@ -1,6 +1,7 @@
 """The machine's memory by use: parts of MemTotal that do not overlap, and what is left. Pure.
 
-MemTotal = MemFree + free pages in lists of the CPUs (zoneinfo) + page cache (Buffers + Cached - Shmem) + Shmem + AnonPages + swap cache without AnonPages + Hugetlb
+MemTotal = MemFree + free pages in lists of the CPUs (zoneinfo) + page cache (Buffers + Cached - Shmem: on the lists Active(file) and
+           Inactive(file), or pinned by mlock and ramfs) + Shmem + AnonPages + swap cache without AnonPages + Hugetlb
          + Slab + other reclaimable kernel memory (KReclaimable - SReclaimable) + PageTables + SecPageTables + KernelStack + Percpu
          + vmalloc (VmallocUsed - KernelStack: stacks are in both) + Zswap + zram + GPU memory + I/O buffers + damaged pages + ARC + balloon
          + unaccounted (drivers that take pages themselves, network buffers)
@@ -24,6 +25,7 @@ USES = {
     "free": "free",
     "free-cpu": "free pages in lists of the CPUs",
     "page-cache": "page cache",
+    "pinned-cache": "page cache that stays",
     "processes": "anonymous memory of processes",
     "shmem": "tmpfs and shared memory",
     "huge-pages": "reserved huge pages",
@@ -85,7 +87,10 @@ def _amounts(meminfo: Mapping[str, int], beside: Beside) -> Iterator[tuple[str, 
     slab_known = "SUnreclaim" in meminfo
     yield "free", of("MemFree")
     yield "free-cpu", beside.cpu_free_bytes
-    yield "page-cache", of("Buffers", "Cached") - of("Shmem")
+    cache = of("Buffers", "Cached") - of("Shmem")
+    on_lists = of("Active(file)", "Inactive(file)") if "Inactive(file)" in meminfo else cache
+    yield "page-cache", min(cache, on_lists)
+    yield "pinned-cache", cache - on_lists
     yield "processes", of("AnonPages")
     yield "shmem", of("Shmem")
     yield "huge-pages", _huge_bytes(meminfo) if beside.huge_bytes is None else beside.huge_bytes
@@ -95,8 +100,8 @@ def _amounts(meminfo: Mapping[str, int], beside: Beside) -> Iterator[tuple[str, 
     yield "kernel-stacks", stacks
     yield "percpu", of("Percpu")
     # Swapped pages that are mapped again are in AnonPages too.
-    on_lists = of("Active(anon)", "Inactive(anon)") - of("Shmem", "AnonPages")
-    yield "swap-cache", min(of("SwapCached"), max(on_lists, 0))
+    unmapped = of("Active(anon)", "Inactive(anon)") - of("Shmem", "AnonPages")
+    yield "swap-cache", min(of("SwapCached"), max(unmapped, 0))
     yield "zswap", of("Zswap")
     yield "zram", beside.zram_bytes
     yield "gpu", of("GPUActive", "GPUReclaim")

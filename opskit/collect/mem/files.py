@@ -162,7 +162,7 @@ class _Scan:
         waiting = [] if top is None else [(top, mount.mount_point.rstrip("/"))]
         while waiting:
             directory, shown = waiting.pop()
-            for name in optional(fs.names_at, directory, default=[]):
+            for name in optional(fs.names_at, directory, self._entries_left + 1, default=[]):
                 path = f"{shown}/{name}"
                 if path in mounted:
                     continue
@@ -200,37 +200,31 @@ class _Scan:
 def _held(host: Host, scan: _Scan, key: Key, segments: Mapping[int, Segment]) -> HeldMemory:
     file = scan.files.get(key)
     mount, path, found = scan.walked.get(key, (None, "", None))
+    place = mount or next((each for each in scan.mounts.mounts if each.device == key[0]), None)
     holders = tuple(sorted(scan.holders.get(key, ()), key=lambda holder: (not holder.mapped, holder.pid)))
-    uid = found.uid if found else file.uid if file else None
-    by_mount = next((each for each in scan.mounts.mounts if each.device == key[0]), mount)
-    kind = file.kind if file else HUGE_PAGES if by_mount is not None and by_mount.fs_type == HUGETLBFS else TMPFS
-    segment = segments.get(key[1]) if file and file.path.startswith("/SYSV") else None
-    size = found.size_bytes if found else file.size_bytes if file else None
-    allocated = found.allocated_bytes if found else file.allocated_bytes if file else None
-    if segment is not None and segment.rss_bytes is not None:
-        allocated = segment.rss_bytes
-    on_disk = kind == DELETED
-    return HeldMemory(
-        kind, path or (file.path if file else ""), bool(file and file.deleted and not found), *key,
-        segment.size_bytes if segment else size,
-        _cached(host, holders, file) if on_disk else allocated,
-        segment.swap_bytes if segment else None,
-        allocated if on_disk else None,
-        uid, None if uid is None else host.user_name(uid), holders,
-        creator_pid=segment.creator_pid if segment else None,
-        creator=_command(host, segment.creator_pid) if segment else None,
-        attached=segment.attached if segment else None,
-        mount=by_mount.mount_point if by_mount else None,
-        mount_pid=mount.pid if mount else None,
+    if file is None:
+        is_huge = place is not None and place.fs_type == HUGETLBFS
+        kind, size, allocated, uid = HUGE_PAGES if is_huge else TMPFS, None, None, None
+    else:
+        kind, size, allocated, uid = file.kind, file.size_bytes, file.allocated_bytes, file.uid
+    if found is not None:
+        size, allocated, uid = found.size_bytes, found.allocated_bytes, found.uid
+    resident = _cached(host, file) if kind == DELETED else allocated
+    held = HeldMemory(
+        kind, path or (file.path if file else ""), bool(file and file.deleted and not found), *key, size,
+        resident_bytes=file.touched_bytes if resident is None and file else resident,
+        swapped_bytes=None, disk_bytes=allocated if kind == DELETED else None,
+        uid=uid, user=None if uid is None else host.user_name(uid), holders=holders,
+        mount=place.mount_point if place else None, mount_pid=mount.pid if mount else None,
         changed_s=found.ctime_ns / 1e9 if found else None,
     )  # fmt: skip
+    segment = segments.get(key[1]) if held.path.startswith("/SYSV") else None
+    return held if segment is None else _with_segment(host, held, segment)
 
 
-def _cached(host: Host, holders: Sequence[FileHolder], file: MemoryFile | None) -> int | None:
+def _cached(host: Host, file: MemoryFile | None) -> int | None:
     """The page cache of a deleted file, through a holder's link to it."""
-    if file is None or not holders:
-        return None
-    held = optional(host.fs.hold_regular, host.fs.path(file.pid, file.at))
+    held = optional(host.fs.hold_regular, host.fs.path(file.pid, file.at)) if file else None
     if held is None:
         return None
     try:
@@ -242,16 +236,19 @@ def _cached(host: Host, holders: Sequence[FileHolder], file: MemoryFile | None) 
 
 def _segment(host: Host, segment: Segment) -> HeldMemory:
     """A System V segment that no readable process has mapped."""
-    return HeldMemory(
-        SYSV, "/SYSV", deleted=False, device=0, inode=segment.shmid,
-        size_bytes=segment.size_bytes, resident_bytes=segment.rss_bytes, swapped_bytes=segment.swap_bytes, disk_bytes=None,
-        uid=segment.uid, user=host.user_name(segment.uid), holders=(), creator_pid=segment.creator_pid,
-        creator=_command(host, segment.creator_pid), attached=segment.attached,
+    nobody: tuple[FileHolder, ...] = ()
+    empty = HeldMemory(SYSV, "/SYSV", False, 0, segment.shmid, None, None, None, None, None, None, nobody)
+    return _with_segment(host, empty, segment)
+
+
+def _with_segment(host: Host, held: HeldMemory, segment: Segment) -> HeldMemory:
+    return held._replace(
+        size_bytes=segment.size_bytes,
+        resident_bytes=held.resident_bytes if segment.rss_bytes is None else segment.rss_bytes,
+        swapped_bytes=segment.swap_bytes, uid=segment.uid, user=host.user_name(segment.uid),
+        creator_pid=segment.creator_pid, creator=_command(host, segment.creator_pid), attached=segment.attached,
     )  # fmt: skip
 
 
 def _command(host: Host, pid: int) -> str | None:
     return command_name(host.fs, pid) if pid and host.fs.exists(pid) else None
-
-
-__all__ = ["DELETED", "FileFacts", "FileHolder", "HeldMemory", "collect_files"]

@@ -6,11 +6,12 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from opskit.proc.tmpfs_mounts import HUGETLBFS
+from opskit.quantities import size
 from opskit.render.fields import COUNT, FLAG, ID, SHARE, SIZE, TEXT, Field, list_of, records
 from opskit.render.report import Block, Report
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from opskit.analysis.mem.host import Group, Holder, HostResult
     from opskit.proc.hugepages import HugePool
@@ -74,6 +75,8 @@ DOCUMENT: Sequence[Field[HostResult]] = (
     Field("total_bytes", SIZE, help="MemTotal"),
     Field("available_bytes", SIZE, help="MemAvailable"),
     Field("supply", help="ample, some, short or unknown"),
+    Field("swap_total_bytes", SIZE, value=lambda result: result.facts.meminfo.get("SwapTotal")),
+    Field("swap_free_bytes", SIZE, value=lambda result: result.facts.meminfo.get("SwapFree")),
     Field("uses", records(USE), value=attrgetter("parts"), help="their sum is MemTotal"),
     Field(
         "holders", records(HOLDER), help="who is behind the uses, without free memory and page cache; the largest first"
@@ -97,8 +100,22 @@ def report(about: About, result: HostResult, top: int | None, *, is_text: bool) 
     if result.facts.pools:
         blocks.append(Block(POOL, result.facts.pools, len(result.facts.pools), "huge pages"))
     return Report(
-        about, blocks, result.verdict, result.facts.missing, findings=result.findings, document=(DOCUMENT, result)
+        about,
+        blocks,
+        result.verdict,
+        result.facts.missing,
+        summary=[*_swap(result)],
+        findings=result.findings,
+        document=(DOCUMENT, result),
     )
+
+
+def _swap(result: HostResult) -> Iterator[str]:
+    total = result.facts.meminfo.get("SwapTotal")
+    if total:
+        yield f"swap: {size(total - result.facts.meminfo.get('SwapFree', 0))} of {size(total)} used"
+    elif total == 0:
+        yield "no swap"
 
 
 def _mounts(result: HostResult) -> list[TmpfsMount]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from opskit import shell
 from opskit.analysis.finding import HOST, Finding
 from opskit.analysis.mem.machine import GIVEN_BACK, USES, Beside, Part, available, divide, supply
+from opskit.proc.memory_files import MEMFD
 from opskit.proc.tmpfs_mounts import HUGETLBFS
 from opskit.quantities import listed, percent, plural, short_size, size
 from opskit.records import NamedTuple
@@ -191,22 +192,23 @@ def _of_processes(groups: Sequence[Group]) -> Iterator[tuple[str, int, str | Non
 
 
 def _of_shmem(facts: HostFacts) -> Iterator[tuple[str, int, str | None, str | None]]:
-    rows = []
+    rows: list[tuple[str, int, str]] = []
     commands = {process.pid: process.command for process in facts.processes}
     for mount in facts.mounts.mounts:
         if mount.fs_type != HUGETLBFS and mount.used_bytes:
             where = "" if mount.pid is None else f" (in the mount namespace of {mount.pid})"
-            rows.append((f"{mount.fs_type} {mount.mount_point}{where}", mount.used_bytes))
+            rows.append((f"{mount.fs_type} {mount.mount_point}{where}", mount.used_bytes, FILES))
     for segment in facts.segments:
         if segment.rss_bytes and not is_on_huge_pages(facts, segment.rss_bytes):
             creator = segment.creator_pid
             whose = f"{commands[creator]} ({creator})" if creator in commands else f"{creator}, which has ended"
-            rows.append((f"System V segment {segment.shmid} of {whose}", segment.rss_bytes))
+            rows.append((f"System V segment {segment.shmid} of {whose}", segment.rss_bytes, FILES))
     for shared in facts.shared:
-        what = shared.name if shared.kind == "memfd" else "shared anonymous memory"
-        rows.append((f"{what.removeprefix('/')} of {shared.command} ({shared.pid})", shared.bytes))
-    for name, amount in sorted(rows, key=lambda row: -row[1]):
-        yield name, amount, None, FILES
+        what = shared.name.removeprefix("/") if shared.kind == MEMFD else "shared anonymous memory"
+        next_ = shell.command("opskit", "mem", shared.pid)
+        rows.append((f"{what} of {shared.command} ({shared.pid})", shared.bytes, next_))
+    for name, amount, next_ in sorted(rows, key=lambda row: -row[1]):
+        yield name, amount, None, next_
 
 
 def is_on_huge_pages(facts: HostFacts, amount: int) -> bool:

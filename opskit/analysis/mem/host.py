@@ -24,6 +24,7 @@ LARGE_SHARE, LARGE_BYTES = 0.05, 512 << 20  # of a finding that is a note
 _ALARMING_SHARE = 0.10  # of one that is a warning where memory is short
 _UNUSED_SHARE, _UNUSED_BYTES = 0.01, 64 << 20  # of huge pages that nobody uses: from here on they are a finding
 _MOST_NAMED = 3
+_WORTH_NAMING_BYTES = 16 << 20  # of network buffers
 FILES, DENTRIES = "opskit mem --files", "opskit dentry"
 _NEXT = {
     "slab-reclaimable": DENTRIES,
@@ -40,7 +41,6 @@ _NOTES = {
     "pinned-cache": "mlock, ramfs: the kernel cannot take it back",
     "slab-reclaimable": "dentries and inodes, mostly",
     "zfs-arc": "goes when memory is needed, more slowly than page cache",
-    "unaccounted": "drivers, network buffers",
     "damaged": "taken out of use by the kernel",
 }
 
@@ -232,9 +232,17 @@ def _about(facts: HostFacts, part: Part, groups: Sequence[Group]) -> tuple[str |
         next_ = _largest_by(groups, "page_table_bytes", "mem")
     elif kind == "kernel-stacks":
         next_ = _largest_by(groups, "threads", "limits")
-    elif kind == "unaccounted" and facts.has_allocinfo:
-        next_ = shell.command("sudo", "sort", "-rn", "/proc/allocinfo", shell.Syntax("|"), "head")
+    elif kind == "unaccounted":
+        note, next_ = _about_unaccounted(facts, part.bytes)
     return note, next_
+
+
+def _about_unaccounted(facts: HostFacts, amount: int) -> tuple[str, str]:
+    sockets = facts.socket_bytes
+    note = f"drivers; network buffers, {size(sockets)} at most" if sockets >= _WORTH_NAMING_BYTES else "drivers"
+    if facts.has_allocinfo:
+        return note, shell.command("sudo", "sort", "-rn", "/proc/allocinfo", shell.Syntax("|"), "head")
+    return note, shell.command("ss", "-tm") if sockets * 2 >= amount > 0 else shell.command("lsmod")
 
 
 def _largest_by(groups: Sequence[Group], name: str, command: str) -> str | None:

@@ -11,6 +11,7 @@ from opskit.proc.compressed import read_arc_bytes, read_zram_bytes
 from opskit.proc.files.meminfo import parse_meminfo
 from opskit.proc.files.slabinfo import parse_slabinfo
 from opskit.proc.files.smaps import parse_proportional
+from opskit.proc.files.sockstat import parse_socket_pages
 from opskit.proc.files.status import parse_status
 from opskit.proc.files.sysvipc_shm import Segment, parse_sysvipc_shm
 from opskit.proc.files.vmstat import page_size, parse_vmstat
@@ -33,8 +34,9 @@ if TYPE_CHECKING:
     from opskit.proc.fs import ProcFS
     from opskit.proc.hugepages import HugePool
 
-# Reading smaps_rollup took 21 ms of CPU per GiB resident: the largest processes first, until this much time has gone.
-_LEAST_S, _PER_GIB_S, _LEAST = 0.1, 0.03, 10
+# Reading smaps_rollup takes 21 ms of CPU per GiB resident, and waits for a process that changes its mappings: the largest processes first,
+# until this much time has gone.
+_LEAST_S, _PER_GIB_S, _LEAST = 1.0, 0.1, 10
 _GIB = 1 << 30
 _WORTH_A_SEARCH_BYTES = 16 << 20  # shared memory of unknown owners from which on memfds are looked for
 _MOST_FDS = 20_000
@@ -73,7 +75,8 @@ class SharedFile(NamedTuple):
 class HostFacts(NamedTuple):
     """One look at the machine. `meminfo` in bytes by the kernel's names; None or empty: not known, `missing` says why.
 
-    `balloon_bytes`: by the counters of /proc/vmstat. `cpu_free_bytes`: free pages in the lists of the CPUs. `has_allocinfo`: the kernel counts its memory by place in its source.
+    `balloon_bytes`: by the counters of /proc/vmstat. `cpu_free_bytes`: free pages in the lists of the CPUs. `socket_bytes`: buffers
+    of TCP and UDP, in slabs or not. `has_allocinfo`: the kernel counts its memory by place in its source.
     """
 
     meminfo: Mapping[str, int]
@@ -88,6 +91,7 @@ class HostFacts(NamedTuple):
     arc_bytes: int | None
     balloon_bytes: int
     cpu_free_bytes: int
+    socket_bytes: int = 0
     has_allocinfo: bool = False
     missing: tuple[str, ...] = ()
     at_s: float = 0.0
@@ -125,6 +129,7 @@ def collect_host(host: Host, top: int | None = None) -> HostFacts:
         arc_bytes=read_arc_bytes(fs),
         balloon_bytes=max(0, vmstat.get("balloon_inflate", 0) - vmstat.get("balloon_deflate", 0)) * page_bytes,
         cpu_free_bytes=fs.maybe(parse_cpu_free_pages, "zoneinfo", default=0) * page_bytes,
+        socket_bytes=fs.maybe(parse_socket_pages, "net", "sockstat", default=0) * page_bytes,
         has_allocinfo=fs.exists("allocinfo"),
         missing=tuple(missing), at_s=begun,
     )  # fmt: skip

@@ -29,13 +29,11 @@ D = TypeVar("D")
 GONE = (FileNotFoundError, ProcessLookupError)
 DENIED = PermissionError
 READ_ONLY = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
-_MAX_LINKS, _READ_BYTES = 40, 65536
 # The maps of a million mappings have 100 MB, smaps ten times that: larger files count as unreadable.
 LARGEST_BYTES = 256 << 20
 # execve(2) takes 6 MiB of words. A process may let cmdline show more of its memory (prctl(2), PR_SET_MM_MAP).
 LARGEST_WORDS_BYTES = 8 << 20
-_WORDS = ("/cmdline", "/environ")
-_LARGEST_PID, _ANY_SIZE = (1 << 31) - 1, 1 << 63
+_MAX_LINKS, _READ_BYTES, _LARGEST_PID, _ANY_SIZE = 40, 65536, (1 << 31) - 1, 1 << 63
 
 
 class Refused(PermissionError):  # noqa: N818
@@ -55,7 +53,7 @@ def ids(names: Iterable[str]) -> list[int]:
 
 def largest_bytes(path: str, limit_bytes: int) -> int:
     """The most that is read of a file: `limit_bytes`, or less where a process chooses the content."""
-    return min(limit_bytes, LARGEST_WORDS_BYTES) if path.endswith(_WORDS) else limit_bytes
+    return min(limit_bytes, LARGEST_WORDS_BYTES) if path.endswith(("/cmdline", "/environ")) else limit_bytes
 
 
 def read_all(fd: int, path: str, limit_bytes: int) -> bytes:
@@ -82,10 +80,7 @@ def optional(call: Callable[..., T], *arguments: object, default: object = None)
         return default
 
 
-_KINDS = {
-    stat.S_IFREG: "plain file", stat.S_IFDIR: "directory", stat.S_IFLNK: "symbolic link", stat.S_IFIFO: "FIFO",
-    stat.S_IFSOCK: "socket",
-}  # fmt: skip
+_KINDS = {stat.S_IFREG: "plain file", stat.S_IFDIR: "directory", stat.S_IFLNK: "symbolic link", stat.S_IFIFO: "FIFO", stat.S_IFSOCK: "socket"}  # fmt: skip
 
 
 def kind_of(mode: int) -> str:
@@ -93,8 +88,7 @@ def kind_of(mode: int) -> str:
     return _KINDS.get(stat.S_IFMT(mode), "device")
 
 
-# One link of an fd directory: its name, its target, its mode, whose bits say how the file was opened.
-FdLink = tuple[bytes, bytes, int]
+FdLink = tuple[bytes, bytes, int]  # of an fd directory: name, target, and mode, whose bits say how the file was opened
 FD_READABLE, FD_WRITABLE = stat.S_IRUSR, stat.S_IWUSR
 
 
@@ -109,13 +103,14 @@ class FileId(NamedTuple):
     links: int = 1
     size_bytes: int = 0
     ctime_ns: int = 0
+    allocated_bytes: int = 0  # of a disk; of tmpfs, memory and swap
 
     @classmethod
     def of(cls, found: os.stat_result) -> FileId:
         """Build it from Python's record."""
         return cls(
             found.st_dev, found.st_ino, found.st_mode, found.st_uid, found.st_gid, found.st_nlink, found.st_size,
-            found.st_ctime_ns,
+            found.st_ctime_ns, found.st_blocks * 512,
         )  # fmt: skip
 
 
@@ -130,17 +125,19 @@ def check_untrusted(found: FileId, path: str, limit_bytes: int) -> None:
 
 
 class Space(NamedTuple):
-    """Free space of a file system. `free_inodes` is for unprivileged users; None: not counted there."""
+    """Space of a file system. `free_inodes` is for unprivileged users; None: not counted there. `size_bytes` 0: no limit (tmpfs)."""
 
     read_only: bool
     free_bytes: int
     free_inodes: int | None
+    size_bytes: int = 0
+    block_bytes: int = 0  # the page size on tmpfs and hugetlbfs
 
     @classmethod
     def of(cls, found: os.statvfs_result) -> Space:
         """Build it from Python's record."""
-        inodes = found.f_favail if found.f_files else None
-        return cls(bool(found.f_flag & os.ST_RDONLY), found.f_bavail * found.f_frsize, inodes)
+        inodes, unit = found.f_favail if found.f_files else None, found.f_frsize
+        return cls(bool(found.f_flag & os.ST_RDONLY), found.f_bavail * unit, inodes, found.f_blocks * unit, unit)
 
 
 class ProcFS:
@@ -361,9 +358,12 @@ class ProcFS:
         with open(fd, "rb", buffering=0) as file:
             return found, file.read(limit_bytes) or b""
 
-    def names_at(self, path: str) -> list[str]:
-        """The names in a directory, unsorted."""
-        return os.listdir(path)
+    def names_at(self, path: str, most: int | None = None) -> list[str]:
+        """The names in a directory, unsorted; of one that others fill the first ones, at `most` so many."""
+        if most is None:
+            return os.listdir(path)
+        with self._scan(path) as entries:
+            return [entry.name for entry, _ in zip(entries, range(most))]
 
     def file_id_at(self, path: str) -> FileId:
         """The file at a path, without following a link at its end."""

@@ -15,6 +15,12 @@ class HeldFile:
         """A part of it, fewer bytes at its end or before a hole. Raises OSError."""
         return os.pread(self._fd, size, offset)
 
+    def cached_pages(self) -> int:
+        """How many of its pages are in the page cache (cachestat(2), Linux 6.5). Raises OSError."""
+        from opskit.proc.kernel.syscalls import cached_pages
+
+        return cached_pages(self._fd)
+
     def close(self) -> None:
         """Close the fd; reads raise OSError from now on."""
         fd, self._fd = self._fd, -1

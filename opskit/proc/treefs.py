@@ -155,8 +155,10 @@ class TreeFS(ProcFS):
         with self._opened(path) as fd:
             return Space.of(os.statvfs(fd))
 
-    def names_at(self, path: str) -> list[str]:
-        """The names in a directory, unsorted."""
+    def names_at(self, path: str, most: int | None = None) -> list[str]:
+        """The names in a directory, unsorted; at `most` so many."""
+        if most is not None:
+            return super().names_at(path, most)
         with self._opened(path) as seen, self._listable(seen, path) as fd:
             return os.listdir(fd)
 

@@ -10,6 +10,7 @@ from opskit.analysis.dentry import lookups as lookups_
 from opskit.analysis.dentry.caches import inodes_by_owner, of_kind
 from opskit.analysis.dentry.usage import WATCHED, Sample, Usage, cache_growth_per_min, growth_per_min, measure, share
 from opskit.analysis.finding import HOST, Entity, Finding
+from opskit.analysis.mem.machine import USES, Beside, divide, held_most
 from opskit.quantities import percent, size, whole
 from opskit.records import NamedTuple
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 LARGE_SHARE = 0.10  # of RAM: from here on a cache gets a sentence
 LITTLE_SHARE = 0.01  # of RAM: less than this is not worth dropping
 MOSTLY = 0.5
-_CULPRIT = "opskit dentry --culprit"
+_CULPRIT, _MEM = "opskit dentry --culprit", "opskit mem"
 _RECLAIM_FROM_BYTES = 16 << 20  # less is not worth a command
 
 
@@ -55,7 +56,8 @@ def judge(facts: Facts, max_percent: float | None = None, earlier: tuple[Sample,
     notes = list(facts.missing)
     if usage.caches is not None and not of_kind(usage.caches, "dentry"):
         notes.append("slabinfo lists no dentry cache, and /sys/kernel/slab does not say which cache holds the dentries")
-    result = Result(usage, verdict(usage), found, helpful, notes)
+    sentences = [*verdict(usage), *(holds_the_memory(facts.meminfo) if is_innocent(usage) else ())]
+    result = Result(usage, sentences, found, helpful, notes)
     if earlier is None:
         return result
     numbers = {name: getattr(usage, name) for name in WATCHED}
@@ -94,7 +96,30 @@ def mostly(part: int | None, whole: int | None) -> bool:
 
 def verdict(usage: Usage) -> list[str]:
     """The sentences, most important first."""
-    return [_dentries(usage), *_other_slabs(usage), *little_to_free(usage)]
+    return [_dentries(usage), *_other_slabs(usage), *(() if is_innocent(usage) else little_to_free(usage))]
+
+
+def is_innocent(usage: Usage) -> bool:
+    """Whether dentries and inodes are known to take little of RAM: then nothing is advised against them."""
+    dentries, inodes = usage.of_ram(usage.dentry_bytes), usage.of_ram(usage.inode_slab_bytes)
+    reclaimable = usage.of_ram(usage.reclaimable_bytes)  # has both
+    if reclaimable is None:
+        return dentries is not None and inodes is not None and max(dentries, inodes) < LARGE_SHARE
+    return max(dentries or 0, inodes or 0, reclaimable) < LARGE_SHARE
+
+
+def holds_the_memory(meminfo: Mapping[str, int]) -> Iterator[str]:
+    """The sentence about what holds the most, and the command that says more."""
+    total = meminfo.get("MemTotal", 0)
+    if not total or "AnonPages" not in meminfo:
+        yield f"What holds the memory: {_MEM}"
+        return
+    # Reclaimable slab is what is innocent here; what the unaccounted rest is, other files say.
+    held = [
+        part for part in held_most(divide(meminfo, Beside())) if part.kind not in ("slab-reclaimable", "unaccounted")
+    ]
+    named = [f"{USES[part.kind]} with {size(part.bytes)} ({percent(part.bytes / total)} of RAM)" for part in held[:2]]
+    yield f"The most memory is held by {', then '.join(named)}: {_MEM}" if named else f"What holds the memory: {_MEM}"
 
 
 def little_to_free(usage: Usage) -> Iterator[str]:
@@ -218,7 +243,9 @@ def exceeds(usage: Usage, max_percent: float) -> bool | None:
 
 
 def ways(usage: Usage) -> list[str]:
-    """What to type, the gentlest command first."""
+    """What to type, the gentlest command first; nothing where these caches are innocent."""
+    if is_innocent(usage):
+        return []
     large = (usage.of_ram(usage.dentry_bytes) or 0) >= LARGE_SHARE
     negative = mostly(usage.negative, usage.dentries)
     search = negative or (large and usage.negative is None)

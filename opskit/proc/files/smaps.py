@@ -101,6 +101,24 @@ def parse_smaps_rollup(text: str) -> Usage:
     return Usage(**sums)
 
 
+class Proportional(NamedTuple):
+    """Resident memory in bytes, each page divided by the processes that map it. The parts are None before Linux 5.9."""
+
+    total_bytes: int
+    anonymous_bytes: int | None
+    file_bytes: int | None
+    shmem_bytes: int | None
+
+
+def parse_proportional(text: str) -> Proportional | None:
+    """The shares of smaps_rollup; None where it has no Pss. Raises BadInput."""
+    wanted = ("Pss", "Pss_Anon", "Pss_File", "Pss_Shmem")
+    pairs = ((line, *line.partition(":")[::2]) for line in lines_of(text))
+    found = {key: _bytes(rest, line) for line, key, rest in pairs if key in wanted}
+    parts = (found.get(key) for key in wanted[1:])
+    return Proportional(found["Pss"], *parts) if "Pss" in found else None
+
+
 def _bytes(rest: str, line: str) -> int:
     words = rest.split()
     value = integer(words[0]) if len(words) == 2 and words[1] == "kB" else None

@@ -6,6 +6,7 @@ import pytest
 from dentrytrees import facts_of
 
 from opskit.analysis.dentry import judge as analysis
+from opskit.analysis.dentry.judge import judge
 from opskit.analysis.dentry.usage import measure
 from opskit.proc.files.dentry_state import DentryState
 
@@ -58,6 +59,41 @@ def test_other_large_caches_are_named():
 
 def test_little_to_free():
     """SReclaimable under 1 % of RAM."""
-    assert "would free little" in analysis.verdict(measure(facts_of(SReclaimable=GIB // 100)))[-1]
+    assert "would free little" in next(analysis.little_to_free(measure(facts_of(SReclaimable=GIB // 100))))
     assert not [*analysis.little_to_free(measure(facts_of(SReclaimable=GIB)))]
     assert not [*analysis.little_to_free(measure(facts_of()))]
+
+
+SMALL = (DentryState(100, 50, 60), [("dentry", 100, 1000)])
+
+
+@pytest.mark.parametrize(
+    ("meminfo", "words"),
+    [
+        ({"AnonPages": GIB, "Shmem": 5 * GIB, "Cached": 6 * GIB, "Hugetlb": 2 * GIB},
+         "The most memory is held by tmpfs and shared memory with 5.0 GiB (31 % of RAM), then reserved huge pages with 2.0 GiB (12 % of RAM): opskit mem"),
+        ({"AnonPages": 9 * GIB, "SUnreclaim": GIB},
+         "The most memory is held by anonymous memory of processes with 9.0 GiB (56 % of RAM), then unreclaimable slab with 1.0 GiB (6.2 % of RAM): opskit mem"),
+        ({"Shmem": 5 * GIB}, "What holds the memory: opskit mem"),
+        ({"AnonPages": 0}, "What holds the memory: opskit mem"),
+    ],
+)  # fmt: skip
+def test_innocent_caches(meminfo, words):
+    """Dentries and inodes that take little: another holder is named, and nothing is advised, not even against negative entries."""
+    found = judge(facts_of(*SMALL, MemAvailable=GIB, SReclaimable=GIB, **meminfo))
+    assert found.verdict[-1] == words
+    assert not found.ways
+    assert not any("drop" in line.lower() for line in found.verdict)
+
+
+def test_caches_that_are_not_innocent():
+    """Where dentries, inodes or reclaimable slab take a tenth of RAM, the commands against them are told, and no other holder is."""
+    large = [
+        facts_of(DentryState(100, 50, 60), DENTRIES_4_GIB, MemAvailable=1, AnonPages=GIB),
+        facts_of(DentryState(100, 50, 60), [("dentry", 10, 1), ("ext4_inode_cache", 10, 1 << 20)], AnonPages=GIB),
+        facts_of(*SMALL, SReclaimable=4 * GIB, AnonPages=GIB),
+        facts_of(AnonPages=GIB),  # nothing known of them
+    ]
+    for facts in large:
+        assert not any("opskit mem" in line for line in judge(facts).verdict)
+    assert judge(large[2]).ways[-1] == "drop all that is unused, host-wide: opskit dentry --drop"

@@ -1,0 +1,180 @@
+"""Which files hold memory, and which of them nobody uses. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opskit import shell
+from opskit.analysis.finding import HOST, Entity, Finding
+from opskit.analysis.mem.machine import available, supply
+from opskit.proc.memory_files import DELETED, HUGE_PAGES, MEMFD, SHARED_ANONYMOUS, SYSV, TMPFS
+from opskit.quantities import listed, percent, plural, size
+from opskit.records import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from opskit.analysis.finding import Severity
+    from opskit.collect.mem.files import FileFacts, FileHolder, HeldMemory
+
+LARGE_SHARE, LARGE_BYTES = 0.05, 512 << 20
+_UNHELD_BYTES = 16 << 20  # less without a holder is listed, and no finding
+_ALARMING_SHARE = 0.10  # of RAM: from here on a warning where memory is short
+_SHM = "/dev/shm"  # noqa: S108
+KINDS = {
+    TMPFS: "tmpfs",
+    MEMFD: "memfd",
+    SYSV: "System V",
+    SHARED_ANONYMOUS: "shared anonymous",
+    HUGE_PAGES: "huge pages",
+    DELETED: "deleted from a disk",
+}
+
+
+class FileRow(NamedTuple):
+    """A file, its name for people, and whether no process has it mapped or open; `unheld` None: not all processes could be read."""
+
+    file: HeldMemory
+    name: str
+    unheld: bool | None
+
+    @property
+    def bytes(self) -> int:
+        """What it holds in memory, 0 where that is unknown."""
+        return self.file.resident_bytes or 0
+
+
+class FileResult(NamedTuple):
+    """The answer: the files by their memory, the largest first. `by_kind`: bytes of each kind."""
+
+    facts: FileFacts
+    rows: Sequence[FileRow]
+    by_kind: dict[str, int]
+    verdict: Sequence[str]
+    findings: Sequence[Finding]
+
+
+def judge_files(facts: FileFacts) -> FileResult:
+    """Judge one look."""
+    rows = [FileRow(file, name_of(file), _is_unheld(facts, file)) for file in facts.files]
+    rows.sort(key=lambda row: (-row.bytes, -(row.file.disk_bytes or 0), row.name))
+    by_kind: dict[str, int] = {}
+    for row in rows:
+        by_kind[row.file.kind] = by_kind.get(row.file.kind, 0) + row.bytes
+    return FileResult(facts, rows, by_kind, [*_verdict(facts, rows, by_kind)], [*_findings(facts, rows)])
+
+
+def name_of(file: HeldMemory) -> str:
+    """The path, `memfd:NAME`, `System V segment 3`, `shared anonymous memory`."""
+    if file.path.startswith("/SYSV") and (file.kind == SYSV or file.attached is not None):
+        return f"System V segment {file.inode}"
+    if file.kind == SHARED_ANONYMOUS:
+        return "shared anonymous memory"
+    return file.path.removeprefix("/") if file.path.startswith("/memfd:") else file.path
+
+
+def _is_unheld(facts: FileFacts, file: HeldMemory) -> bool | None:
+    if file.holders or file.attached:
+        return False
+    return True if facts.complete or file.attached == 0 else None
+
+
+def left_behind(row: FileRow) -> bool:
+    """Whether a process is likely to have left it: nobody holds it, and its place is for memory that processes share."""
+    file = row.file
+    is_place = file.mount == _SHM or file.kind in (SYSV, HUGE_PAGES)
+    return bool(row.unheld) and is_place and not file.deleted
+
+
+def holder_name(holder: FileHolder) -> str:
+    """`java (4242) in orders.service`."""
+    return f"{holder.command} ({holder.pid})" + (f" in {holder.unit}" if holder.unit else "")
+
+
+def _verdict(facts: FileFacts, rows: Sequence[FileRow], by_kind: dict[str, int]) -> Iterator[str]:
+    total = sum(by_kind.values())
+    whose = (
+        f" that {' and '.join(map(str, facts.pids))} {'holds' if len(facts.pids) == 1 else 'hold'}"
+        if facts.pids
+        else ""
+    )
+    if not total:
+        yield f"No files{whose} take memory: no tmpfs file, memfd, System V segment or deleted file."
+        return
+    kinds = sorted(by_kind, key=lambda kind: -by_kind[kind])
+    shares = [f"{KINDS[kind]} {size(by_kind[kind])}" for kind in kinds if by_kind[kind]]
+    yield f"Files{whose} hold {size(total)} of memory: {', '.join(shares)}."
+    first = rows[0]
+    yield f"The largest is {first.name}: {size(first.bytes)}, {_held_by(first)}."
+    left = [row for row in rows if left_behind(row) and row.bytes]
+    if left:
+        amount = sum(row.bytes for row in left)
+        others = (
+            f"; the largest is {left[0].name} ({size(left[0].bytes)})" if left[0] is not first or len(left) > 1 else ""
+        )
+        yield f"{plural(len(left), 'file')} with {size(amount)} {'is' if len(left) == 1 else 'are'} held by no process{others}."
+    on_disk = sum(row.file.disk_bytes or 0 for row in rows)
+    if on_disk >= LARGE_BYTES:
+        yield f"Deleted files that processes still hold take {size(on_disk)} of disk."
+
+
+def _held_by(row: FileRow) -> str:
+    if row.unheld is None:
+        return "holders unknown"
+    if row.unheld:
+        return "held by no process"
+    if not row.file.holders:
+        return f"mapped {plural(row.file.attached or 0, 'time')} by processes that could not be read"
+    return f"held by {listed([holder_name(holder) for holder in row.file.holders], 2)}"
+
+
+def _findings(facts: FileFacts, rows: Sequence[FileRow]) -> Iterator[Finding]:
+    total = facts.meminfo.get("MemTotal", 0)
+    is_short = bool(total) and supply(available(facts.meminfo), total) == "short"
+
+    def severity(amount: int) -> Severity:
+        return "warning" if is_short and amount >= total * _ALARMING_SHARE else "note"
+
+    left = [row for row in rows if left_behind(row) and row.bytes]
+    amount = sum(row.bytes for row in left)
+    if amount >= _UNHELD_BYTES:
+        yield Finding(
+            "shared-memory-unheld", severity(amount), _entity(left[0]),
+            f"{size(amount)} of shared memory {'is' if len(left) == 1 else 'are'} held by no process, {_names(left)}: "
+            "a process that ended has left it, or one keeps data there",
+            "no process has it mapped or open (/proc/PID/maps, /proc/PID/fd)", fix=remove_command(left[0]),
+            share=amount / total if total else None,
+        )  # fmt: skip
+    deleted = [row for row in rows if row.file.deleted and row.file.kind == TMPFS]
+    amount = sum(row.bytes for row in deleted)
+    if amount >= max(total * LARGE_SHARE, LARGE_BYTES):
+        holder = deleted[0].file.holders[0] if deleted[0].file.holders else None
+        yield Finding(
+            "deleted-files-in-memory", severity(amount), _entity(deleted[0]),
+            f"deleted files of tmpfs hold {size(amount)} until their processes close them, {_names(deleted)}",
+            "/proc/PID/maps, /proc/PID/fd", next=shell.command("opskit", "mem", holder.pid) if holder else None,
+            share=amount / total if total else None,
+        )  # fmt: skip
+
+
+def _names(rows: Iterable[FileRow]) -> str:
+    return "of it " + listed([f"{size(row.bytes)} in {row.name}" for row in rows], 3)
+
+
+def _entity(row: FileRow) -> Entity:
+    return Entity("file", row.name, inside=HOST)
+
+
+def remove_command(row: FileRow) -> str | None:
+    """What removes a file that nobody needs; through /proc where it is in another mount namespace."""
+    file = row.file
+    if file.path.startswith("/SYSV"):
+        return shell.command("ipcrm", "-m", file.inode)
+    path = file.path if file.mount_pid is None else f"/proc/{file.mount_pid}/root{file.path}"
+    return shell.command("rm", path)
+
+
+def share_of(row: FileRow, facts: FileFacts) -> str:
+    """Its share of RAM as text."""
+    total = facts.meminfo.get("MemTotal")
+    return percent(row.bytes / total) if total else "unknown"

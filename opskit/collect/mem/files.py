@@ -1,0 +1,254 @@
+"""Read the files that are in memory: tmpfs and /dev/shm, memfds, System V segments, deleted files that processes still hold."""
+
+from __future__ import annotations
+
+import stat
+from typing import TYPE_CHECKING
+
+from opskit.errors import NotSupported
+from opskit.proc.cgroup.owner import owner_of
+from opskit.proc.cgroup.tree import parse_cgroup
+from opskit.proc.files.meminfo import parse_meminfo
+from opskit.proc.files.mountinfo import parse_mountinfo
+from opskit.proc.files.sysvipc_shm import parse_sysvipc_shm
+from opskit.proc.fs import GONE, optional
+from opskit.proc.memory_files import DELETED, HUGE_PAGES, SYSV, TMPFS, FileScanner
+from opskit.proc.process import command_name
+from opskit.proc.tmpfs_mounts import HUGETLBFS, path_of, read_tmpfs_mounts
+from opskit.proc.visibility import coverage_lines, more_rights_show_more
+from opskit.quantities import plural
+from opskit.records import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from opskit.host import Host
+    from opskit.proc.files.sysvipc_shm import Segment
+    from opskit.proc.fs import FileId
+    from opskit.proc.memory_files import MemoryFile
+    from opskit.proc.tmpfs_mounts import TmpfsMount, TmpfsMounts
+
+_MOST_FDS, _MOST_ENTRIES = 200_000, 20_000
+Key = tuple[int, int]
+
+
+class FileHolder(NamedTuple):
+    """A process that has a file mapped or open. `unit`: its container, pod or systemd unit."""
+
+    pid: int
+    command: str
+    unit: str | None
+    mapped: bool
+    fds: int
+
+
+class HeldMemory(NamedTuple):
+    """A file in memory. `kind`: of proc.memory_files: memfd, sysv, shared-anonymous, tmpfs, huge-pages, or deleted (of a disk).
+
+    `resident_bytes`: in memory, swapped pages included where `swapped_bytes` is None; of a deleted file of a disk its page cache (Linux 6.5).
+    `disk_bytes`: what that file still takes on its disk. None: unknown. `creator_pid`: of a System V segment, which may have ended (`creator`
+    None then); `attached`: how many mappings it has. `mount_pid`: a process that sees `path`; None: opskit. `changed_s`: since 1970.
+    """
+
+    kind: str
+    path: str
+    deleted: bool
+    device: int
+    inode: int
+    size_bytes: int | None
+    resident_bytes: int | None
+    swapped_bytes: int | None
+    disk_bytes: int | None
+    uid: int | None
+    user: str | None
+    holders: tuple[FileHolder, ...]
+    creator_pid: int | None = None
+    creator: str | None = None
+    attached: int | None = None
+    mount: str | None = None
+    mount_pid: int | None = None
+    changed_s: float | None = None
+
+
+class FileFacts(NamedTuple):
+    """One look. `pids`: those asked about, none: all. `complete`: a file without a holder has none, but for processes guarded from root.
+
+    `missing`: what could not be read or was left out.
+    """
+
+    pids: tuple[int, ...]
+    files: tuple[HeldMemory, ...]
+    meminfo: Mapping[str, int]
+    complete: bool
+    missing: tuple[str, ...] = ()
+
+
+def collect_files(host: Host, pids: tuple[int, ...] = ()) -> FileFacts:
+    """Look once, at all processes or at these. Raises NotSupported for a copy."""
+    fs = host.fs
+    if not fs.is_live:
+        raise NotSupported(f"--files: {fs.proc} is a copy, which has no files in memory")
+    everyone = fs.pids()
+    mounts = read_tmpfs_mounts(fs, everyone)
+    scan = _Scan(host, mounts)
+    # All processes: the others are holders of the same files.
+    scan.processes([*pids, *(pid for pid in everyone if pid not in pids)])
+    segments = fs.maybe(parse_sysvipc_shm, "sysvipc", "shm", default=[])
+    by_id = {segment.shmid: segment for segment in segments}
+    if not pids:
+        for mount in mounts.mounts:
+            scan.walk(mount)
+    wanted = {key for key, users in scan.holders.items() if not pids or {user.pid for user in users} & {*pids}}
+    files = [_held(host, scan, key, by_id) for key in {**scan.files, **scan.walked} if not pids or key in wanted]
+    mapped = {file.inode for file in scan.files.values() if file.path.startswith("/SYSV")}
+    if not pids:
+        files += [_segment(host, segment) for segment in segments if segment.shmid not in mapped]
+    return FileFacts(
+        pids,
+        tuple(files),
+        fs.maybe(parse_meminfo, "meminfo", default={}),
+        not (scan.denied and more_rights_show_more()),
+        tuple(scan.notes()),
+    )
+
+
+class _Scan:
+    """What processes hold, and what is in the tmpfs mounts, by (device, inode)."""
+
+    def __init__(self, host: Host, mounts: TmpfsMounts) -> None:
+        self.host, self.mounts = host, mounts
+        self.files: dict[Key, MemoryFile] = {}
+        self.holders: dict[Key, list[FileHolder]] = {}
+        self.walked: dict[Key, tuple[TmpfsMount, str, FileId]] = {}
+        self.denied: list[int] = []
+        self.scanned = 0
+        self._entries_left = _MOST_ENTRIES
+        self._cut: list[str] = []
+        points = tuple(mount.mount_point for mount in mounts.mounts)
+        devices = frozenset(mount.device for mount in mounts.mounts)
+        self._scanner = FileScanner(host.fs, devices, points, mounts.remote_points, _MOST_FDS)
+
+    def processes(self, pids: Sequence[int]) -> None:
+        """What each of them has mapped and open."""
+        fs = self.host.fs
+        for pid in pids:
+            try:
+                found = self._scanner.scan(pid)
+            except GONE:
+                continue
+            except OSError:
+                self.denied.append(pid)
+                continue
+            self.scanned += 1
+            if not found:
+                continue
+            owner = owner_of(fs.maybe(parse_cgroup, pid, "cgroup", default=[]))
+            command, unit = command_name(fs, pid), owner.label if owner else None
+            for file in found:
+                key = file.device, file.inode
+                known = self.files.setdefault(key, file)
+                if known.allocated_bytes is None and file.allocated_bytes is not None:
+                    self.files[key] = file
+                self.holders.setdefault(key, []).append(FileHolder(pid, command, unit, file.mapped, file.fds))
+
+    def walk(self, mount: TmpfsMount) -> None:
+        """The files of a tmpfs mount. Other file systems mounted below it are left out."""
+        fs = self.host.fs
+        if mount.is_hidden or mount.used_bytes == 0:
+            return
+        reader = "self" if mount.pid is None else mount.pid
+        mounted = {one.mount_point for one in fs.maybe(parse_mountinfo, reader, "mountinfo", default=[])}
+        top = optional(path_of, fs, mount.pid, mount.mount_point)
+        waiting = [] if top is None else [(top, mount.mount_point.rstrip("/"))]
+        while waiting:
+            directory, shown = waiting.pop()
+            for name in optional(fs.names_at, directory, self._entries_left + 1, default=[]):
+                path = f"{shown}/{name}"
+                if path in mounted:
+                    continue
+                if self._entries_left <= 0:
+                    self._cut.append(mount.mount_point)
+                    return
+                self._entries_left -= 1
+                found = optional(fs.file_id_at, f"{directory}/{name}")
+                if found is None or found.device != mount.device:
+                    continue
+                if stat.S_ISDIR(found.mode):
+                    waiting.append((f"{directory}/{name}", path))
+                elif stat.S_ISREG(found.mode):
+                    self.walked.setdefault((found.device, found.inode), (mount, path, found))
+
+    def notes(self) -> list[str]:
+        """What is missing."""
+        notes = [*coverage_lines(self.host.fs, self.scanned, self.denied, 0)]
+        hidden = [mount for mount in self.mounts.mounts if mount.is_hidden]
+        if hidden:
+            notes.append(
+                f"files below other mounts cannot be listed: {plural(len(hidden), 'tmpfs mount')}, {hidden[0].mount_point}"
+            )
+        if self.mounts.unread or self.mounts.cut:
+            notes.append("some mount namespaces could not be read, or are too many: their tmpfs mounts are left out")
+        if self._cut:
+            notes.append(
+                f"only {_MOST_ENTRIES:,} files and directories of tmpfs mounts were looked at; not all of {self._cut[0]}"
+            )
+        if self._scanner.fds_left <= 0:
+            notes.append(f"only {_MOST_FDS:,} open files were looked at")
+        return notes
+
+
+def _held(host: Host, scan: _Scan, key: Key, segments: Mapping[int, Segment]) -> HeldMemory:
+    file = scan.files.get(key)
+    mount, path, found = scan.walked.get(key, (None, "", None))
+    place = mount or next((each for each in scan.mounts.mounts if each.device == key[0]), None)
+    holders = tuple(sorted(scan.holders.get(key, ()), key=lambda holder: (not holder.mapped, holder.pid)))
+    if file is None:
+        is_huge = place is not None and place.fs_type == HUGETLBFS
+        kind, size, allocated, uid = HUGE_PAGES if is_huge else TMPFS, None, None, None
+    else:
+        kind, size, allocated, uid = file.kind, file.size_bytes, file.allocated_bytes, file.uid
+    if found is not None:
+        size, allocated, uid = found.size_bytes, found.allocated_bytes, found.uid
+    resident = _cached(host, file) if kind == DELETED else allocated
+    held = HeldMemory(
+        kind, path or (file.path if file else ""), bool(file and file.deleted and not found), *key, size,
+        resident_bytes=file.touched_bytes if resident is None and file else resident,
+        swapped_bytes=None, disk_bytes=allocated if kind == DELETED else None,
+        uid=uid, user=None if uid is None else host.user_name(uid), holders=holders,
+        mount=place.mount_point if place else None, mount_pid=mount.pid if mount else None,
+        changed_s=found.ctime_ns / 1e9 if found else None,
+    )  # fmt: skip
+    segment = segments.get(key[1]) if held.path.startswith("/SYSV") else None
+    return held if segment is None else _with_segment(host, held, segment)
+
+
+def _cached(host: Host, file: MemoryFile | None) -> int | None:
+    """The page cache of a deleted file, through a holder's link to it."""
+    held = optional(host.fs.hold_regular, host.fs.path(file.pid, file.at)) if file else None
+    if held is None:
+        return None
+    try:
+        pages = optional(held.cached_pages)
+        return None if pages is None else pages * host.page_bytes
+    finally:
+        held.close()
+
+
+def _segment(host: Host, segment: Segment) -> HeldMemory:
+    """A System V segment that no readable process has mapped."""
+    nobody: tuple[FileHolder, ...] = ()
+    empty = HeldMemory(SYSV, "/SYSV", False, 0, segment.shmid, None, None, None, None, None, None, nobody)
+    return _with_segment(host, empty, segment)
+
+
+def _with_segment(host: Host, held: HeldMemory, segment: Segment) -> HeldMemory:
+    return held._replace(
+        size_bytes=segment.size_bytes,
+        resident_bytes=held.resident_bytes if segment.rss_bytes is None else segment.rss_bytes,
+        swapped_bytes=segment.swap_bytes, uid=segment.uid, user=host.user_name(segment.uid),
+        creator_pid=segment.creator_pid, creator=_command(host, segment.creator_pid), attached=segment.attached,
+    )  # fmt: skip
+
+
+def _command(host: Host, pid: int) -> str | None:
+    return command_name(host.fs, pid) if pid and host.fs.exists(pid) else None

@@ -1,0 +1,126 @@
+"""Mounted file systems whose files are in memory (tmpfs, devtmpfs, ramfs, hugetlbfs), in every mount namespace: mountinfo, statvfs(3).
+
+36 25 0:27 / /dev/shm rw,relatime - tmpfs tmpfs rw,size=24684092k
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opskit.proc.files.mountinfo import REMOTE, Mount, parse_mountinfo
+from opskit.proc.fs import optional
+from opskit.proc.lines import lines_of
+from opskit.proc.namespaces import namespace
+from opskit.quantities import integer
+from opskit.records import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from opskit.proc.fs import ProcFS, Space
+
+TMPFS, HUGETLBFS = "tmpfs", "hugetlbfs"
+IN_MEMORY = (TMPFS, "devtmpfs", "ramfs", HUGETLBFS)
+_MOST_NAMESPACES, _MOST_MOUNTS = 2000, 5000
+
+
+class TmpfsMount(NamedTuple):
+    """A file system in memory, once, where the first process that sees it has it mounted.
+
+    `device` as in stat; `pid`: a process of its mount namespace, None: opskit's own. `used_bytes`: pages, swapped ones too; None: unknown (mounted without a
+    limit, or hidden under another mount: `is_hidden`). `limit_bytes` None: no limit.
+    """
+
+    device: int
+    fs_type: str
+    mount_point: str
+    pid: int | None
+    used_bytes: int | None
+    limit_bytes: int | None
+    is_hidden: bool = False
+
+
+class TmpfsMounts(NamedTuple):
+    """All that were found. `unread`: mount namespaces that could not be read; `cut`: there are more than are looked at."""
+
+    mounts: tuple[TmpfsMount, ...]
+    remote_points: tuple[str, ...]
+    unread: int = 0
+    cut: bool = False
+
+
+def device_number(text: str) -> int | None:
+    """`0:27` of mountinfo, in decimal, as st_dev (gnu_dev_makedev)."""
+    major, minor = (integer(word) for word in text.partition(":")[::2])
+    return None if major is None or minor is None else make_device(major, minor)
+
+
+def make_device(major: int, minor: int) -> int:
+    """The number of a device as stat has it."""
+    return (minor & 0xFF) | (major & 0xFFF) << 8 | (minor & ~0xFF) << 12 | (major & ~0xFFF) << 32
+
+
+def read_tmpfs_mounts(fs: ProcFS, pids: Iterable[int]) -> TmpfsMounts:
+    """The file systems, opskit's own namespace first. In a copy there is none: what a copy's disk says is not theirs."""
+    if not fs.is_live:
+        return TmpfsMounts((), ())
+    found: dict[int, TmpfsMount] = {}
+    remote: dict[str, None] = {}
+    seen: set[bytes | None] = {None}
+    unread = looked = 0
+    cut = False
+    readers: list[int | str] = ["self", 1, *pids] if fs.is_own() else [1, *pids]
+    for reader in readers:
+        name = namespace(fs, reader, "mnt")
+        if name in seen:
+            continue
+        seen.add(name)
+        if len(seen) > _MOST_NAMESPACES or looked > _MOST_MOUNTS:
+            cut = True
+            break
+        mounts = fs.maybe(_parse, reader, "mountinfo")
+        if mounts is None:
+            unread += 1
+            continue
+        pid = reader if isinstance(reader, int) else None
+        far = tuple(mount.mount_point for mount in mounts if mount.fs_type not in IN_MEMORY)
+        remote.update(dict.fromkeys(far))
+        for mount in mounts:
+            if mount.fs_type in IN_MEMORY:
+                looked += 1
+                _add(fs, found, mount, pid, far)
+    return TmpfsMounts(tuple(found.values()), tuple(remote), unread, cut)
+
+
+def path_of(fs: ProcFS, pid: int | None, path: str) -> str:
+    """Our path of a file of a mount namespace, by one of its processes; None: opskit's own."""
+    return path if pid is None else fs.inside(pid, path)
+
+
+def is_below(path: str, points: Iterable[str]) -> bool:
+    """Whether a path is one of these directories, or inside one."""
+    return any(path == point or path.startswith(f"{point.rstrip('/')}/") for point in points)
+
+
+def _parse(text: str) -> list[Mount]:
+    """The mounts in memory, and those where a look may wait for a server: a host of containers has thousands of others."""
+    wanted = (*IN_MEMORY, *REMOTE)
+    mounts = [line for line in lines_of(text) if line.partition(" - ")[2].startswith(wanted)]
+    return parse_mountinfo("\n".join(mounts))
+
+
+def _add(fs: ProcFS, found: dict[int, TmpfsMount], mount: Mount, pid: int | None, far: tuple[str, ...]) -> None:
+    """Add a mount, unless the same file system is known with its use."""
+    device = device_number(mount.device)
+    if device is None or (device in found and not found[device].is_hidden):
+        return
+    path = None if is_below(mount.mount_point, far) else optional(path_of, fs, pid, mount.mount_point)
+    place = optional(fs.file_id_at, path) if path else None
+    if place is None or place.device != device:  # another mount is on top, or the directory was replaced
+        found.setdefault(device, TmpfsMount(device, mount.fs_type, mount.mount_point, pid, None, None, is_hidden=True))
+        return
+    space: Space | None = optional(fs.space_at, path)
+    has_limit = space is not None and space.size_bytes > 0
+    used = space.size_bytes - space.free_bytes if space is not None and has_limit else None
+    limit = space.size_bytes if space is not None and has_limit else None
+    found[device] = TmpfsMount(device, mount.fs_type, mount.mount_point, pid, used, limit)

@@ -1,0 +1,1 @@
+"""How memory is shown: of a process, of the machine (host.py), of files (files.py)."""

@@ -107,9 +107,9 @@ def _bracketed(line: str) -> Line:
     program = "" if decoded is None or decoded[1] == "kern" else decoded[1]
     if found := _RAW.match(line):
         text = line[found.end() :]
-        if tag := _MONOTONIC.match(text):
-            if tag[1] == _KERNEL or "oom" in tag[1]:
-                return Line(tag[1], "", found[2], "", text[tag.end() :])
+        tag = _MONOTONIC.match(text)
+        if tag and (tag[1] == _KERNEL or "oom" in tag[1]):
+            return Line(tag[1], "", found[2], "", text[tag.end() :])
         return Line(program or _program(found[1]), "", found[2], found[3] or "", text)
     if found := _DATED.match(line):
         return Line(program or _program(found[1]), found[2], "", found[3] or "", line[found.end() :])
@@ -160,25 +160,31 @@ def when_of(date: str, uptime: str, now_s: float | None = None) -> When:
     return When(None if zone is None else local_s - _offset_s(zone), uptime_s, local_s, text)
 
 
-def _seconds(year: int | None, rest: tuple[int, ...], now_s: float | None) -> float | None:
+def _seconds(year: int | None, rest: tuple[int, int, int, int, int], now_s: float | None) -> float | None:
     """Seconds since the epoch, as if in UTC; None for what is no date, and for one without a year where now is unknown."""
     try:
         if year is not None:
-            return datetime(year, *rest, tzinfo=timezone.utc).timestamp()  # type: ignore[arg-type]
+            return _date(year, rest).timestamp()
         if now_s is None:
             return None
         now = datetime.fromtimestamp(now_s, timezone.utc) + timedelta(days=1)  # a zone may be ahead of UTC
-        datetime(_LEAP_SAFE_YEAR, *rest, tzinfo=timezone.utc)  # type: ignore[arg-type]
+        _date(_LEAP_SAFE_YEAR, rest)
     except (ValueError, OverflowError):
         return None
     for past in range(8):  # years between two 29ths of February
         try:
-            found = datetime(now.year - past, *rest, tzinfo=timezone.utc)  # type: ignore[arg-type]
+            found = _date(now.year - past, rest)
         except ValueError:
             continue
         if found <= now:
             return found.timestamp()
     return None
+
+
+def _date(year: int, rest: tuple[int, int, int, int, int]) -> datetime:
+    """The date in UTC. Raises ValueError."""
+    month, day, hour, minute, second = rest
+    return datetime(year, month, day, hour, minute, min(second, 59), tzinfo=timezone.utc)  # 60: a leap second
 
 
 def _offset_s(zone: str) -> float:

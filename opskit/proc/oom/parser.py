@@ -107,7 +107,7 @@ class OomParser:
             return None
         return next((report for report in self._open if report.caller == line.caller), None)
 
-    def _pick(self, kind: str, line: Line, fits: Callable[[Report], bool] = lambda report: True) -> Report:
+    def _pick(self, kind: str, line: Line, fits: Callable[[Report], bool] = bool) -> Report:
         """The report that a line belongs to; a new one, without its beginning, where there is none."""
         found = self._by_caller(line)
         if found is None:
@@ -159,7 +159,11 @@ class OomParser:
         self._manual = None
 
     def _invoker(self, found: re.Match[str], line: Line) -> None:
-        named = [each for each in self._open if each.invoker == found[2].partition(" Not tainted")[0].partition(" Tainted")[0]]
+        named = [
+            each
+            for each in self._open
+            if each.invoker == found[2].partition(" Not tainted")[0].partition(" Tainted")[0]
+        ]
         report = self._by_caller(line) or next((each for each in named if each.invoker_pid is None), None)
         if report is None and len(self._open) == 1 and (found[2] + " ").startswith(f"{self._open[0].invoker} "):
             report = self._open[0]
@@ -233,13 +237,16 @@ class OomParser:
         report.score = integer(found[4])
 
     def _killed(self, found: re.Match[str], line: Line) -> None:
-        amounts = [None if found[n] is None else (integer(found[n]) or 0) * _KIB for n in (5, 6, 7, 8)]
+        total_vm, anon, file, shmem = (
+            None if found[n] is None else (integer(found[n]) or 0) * _KIB for n in (5, 6, 7, 8)
+        )
         end = phrases.AFTER_KILLED.match(line.text, found.end())
         uid = integer(found[4] or (end[1] if end else None) or "")
         tables = integer((end[2] if end else None) or "")
         adj = signed((end[3] if end else None) or "")
         pid = integer(found[2]) or 0
-        self._end(Victim(pid, found[3], KILLED, self._when(line), found[1], uid, *amounts, tables and tables * _KIB, adj), line)
+        sizes = total_vm, anon, file, shmem, tables and tables * _KIB
+        self._end(Victim(pid, found[3], KILLED, self._when(line), found[1], uid, *sizes, adj), line)
 
     def _killed_cut(self, found: re.Match[str], line: Line) -> None:
         self._end(Victim(integer(found[2]) or 0, found[3], KILLED, self._when(line), found[1]), line)
@@ -277,15 +284,15 @@ class OomParser:
         if report is not None:
             report.group = found[1]
 
-    def _by_hand(self, found: re.Match[str], line: Line) -> None:
+    def _by_hand(self, _: re.Match[str], line: Line) -> None:
         self._manual = line
 
-    def _panic(self, found: re.Match[str], line: Line) -> None:
+    def _panic(self, _: re.Match[str], line: Line) -> None:
         report = self._by_caller(line) or (self._open[0] if self._open else self._new(line, is_cut=False))
         report.outcome = PANIC
         self._close(report)
 
-    def _no_victim(self, found: re.Match[str], line: Line) -> None:
+    def _no_victim(self, _: re.Match[str], line: Line) -> None:
         report = self._by_caller(line) or (self._open[0] if self._open else self._new(line, is_cut=False))
         report.outcome = NONE
         self._close(report)

@@ -29,9 +29,7 @@ GFP = re.compile(r"gfp_mask=(0x[0-9a-f]{1,16}(?:\([A-Z_|a-z0-9]{1,300}\))?)")
 ORDER = re.compile(r"order=(-?\d{1,4})")
 INVOKER = re.compile(rf"CPU: \d{{1,6}} (?:UID: \d{{1,10}} )?PID: (\d{{1,10}}) Comm: {_NAME}")
 LIMIT_OF = re.compile(r"Task in (/.*) killed as a result of limit of (/.*)")
-USAGE = re.compile(
-    rf"(memory|memory\+swap|swap|kmem): usage {_NUMBER}kB, limit {_NUMBER}kB, failcnt {_NUMBER}"
-)
+USAGE = re.compile(rf"(memory|memory\+swap|swap|kmem): usage {_NUMBER}kB, limit {_NUMBER}kB, failcnt {_NUMBER}")
 STATS_OF = re.compile(r"Memory cgroup stats for (/.{0,4096}?):(?: ?((?:[a-z_0-9()]{1,40}:\d{1,19}KB ?){1,60}))?$")
 STAT = re.compile(r"([a-z_0-9()]{1,40}):(\d{1,19})KB")
 STAT_LINE = re.compile(r"([a-z_0-9]{1,40}) (\d{1,19})")
@@ -55,6 +53,10 @@ NO_VICTIM = re.compile(r"(?:Memory cgroup out of memory: |Out of memory and )no 
 PAGES = re.compile(r"([a-z_]{1,40}):(\d{1,19})(?![\dk])")
 SWAP = re.compile(rf"(Free|Total) swap {{1,4}}= {{0,4}}{_NUMBER}kB")
 RAM = re.compile(rf"{_NUMBER} pages (RAM|reserved)")
-HUGE = re.compile(rf"(?:Node \d{{1,5}} )?hugepages_total={_NUMBER} hugepages_free={_NUMBER} .{{0,80}}hugepages_size={_NUMBER}kB")
-MEM_INFO = re.compile(r" ?(?:(?:active|inactive|isolated)_(?:anon|file)|unevictable|slab_reclaimable|mapped|sec_pagetables|kernel_misc_reclaimable|free|pagecache):\d")
+HUGE = re.compile(
+    rf"(?:Node \d{{1,5}} )?hugepages_total={_NUMBER} hugepages_free={_NUMBER} .{{0,80}}hugepages_size={_NUMBER}kB"
+)
+MEM_INFO = re.compile(
+    r" ?(?:(?:active|inactive|isolated)_(?:anon|file)|unevictable|slab_reclaimable|mapped|sec_pagetables|kernel_misc_reclaimable|free|pagecache):\d"
+)
 MEMCG_MESSAGE = "Memory cgroup out of memory"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.proc.oom.lines import When
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from opskit.proc.oom.lines import When
 
 MEMCG, HOST, CPUSET, POLICY = "cgroup", "host", "cpuset", "mempolicy"
 KILLED, CHOSEN, PANIC, NONE, UNFINISHED = "killed", "chosen", "panic", "no victim", "unfinished"
@@ -118,7 +119,11 @@ def bytes_of_stats(stats: Mapping[str, int], kernel: Usage | None) -> Held | Non
     anon = stats.get("anon", stats.get(f"{prefix}rss"))
     shmem = stats.get(f"{prefix}shmem", stats.get("shmem"))
     cache = stats.get("file", stats.get(f"{prefix}cache"))
-    parts = [stats[name] for name in ("kernel_stack", "pagetables", "percpu", "sock", "slab_unreclaimable", "vmalloc") if name in stats]
+    parts = [
+        stats[name]
+        for name in ("kernel_stack", "pagetables", "percpu", "sock", "slab_unreclaimable", "vmalloc")
+        if name in stats
+    ]
     in_kernel = stats.get("kernel", sum(parts) if parts else None)
     if in_kernel is None and kernel is not None:
         in_kernel = kernel.usage_bytes

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.proc.oom import phrases
-from opskit.proc.oom.lines import When
 from opskit.proc.oom.records import (
     CHOSEN,
     CPUSET,
@@ -28,6 +27,8 @@ from opskit.records import NamedTuple
 if TYPE_CHECKING:
     import re
     from collections.abc import Iterator
+
+    from opskit.proc.oom.lines import When
 
 TASKS = 10  # of the table are kept
 MOST_ROWS = 100_000

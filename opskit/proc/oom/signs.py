@@ -56,7 +56,10 @@ _KINDS: tuple[tuple[str, tuple[str, ...], str], ...] = (
 )  # fmt: skip
 _ANYWHERE: tuple[tuple[str, str], ...] = (
     (CONTAINER, r"OOMKilled\"?\s{0,4}[:=]\s{0,4}\"?[Tt]rue|(?:[Rr]eason|Error)\"?\s{0,4}[:=]\s{0,4}\"?OOMKilled"),
-    (SIGKILL, r"[Ee]xit(?:ed with)?(?:[Cc]ode|\s(?:code|status))?\"?\s{0,4}[:= ]\s{0,4}\"?137\b|(?:code|status)[ =]137\b"),
+    (
+        SIGKILL,
+        r"[Ee]xit(?:ed with)?(?:[Cc]ode|\s(?:code|status))?\"?\s{0,4}[:= ]\s{0,4}\"?137\b|(?:code|status)[ =]137\b",
+    ),
 )
 _NAMED_CONTAINER = r"container(?:Name)?[=\" :]{1,4}([A-Za-z0-9][\w.-]{0,127})"
 
@@ -77,7 +80,7 @@ class Signs:
                 self._add(kind, "" if kind in (NATIVE, HEAP) else found[1], line)
                 return
         for kind, pattern in _ANYWHERE:
-            if not line.program == "kernel" and re.search(pattern, line.text[:4096]):
+            if line.program != "kernel" and re.search(pattern, line.text[:4096]):
                 named = re.search(_NAMED_CONTAINER, line.text[:4096])
                 self._add(kind, named[1] if named else "", line)
                 return

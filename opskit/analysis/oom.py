@@ -85,7 +85,7 @@ def judge(facts: Facts, span: Span | None = None) -> Result:
         *_others(others),
         *_signs(facts, signs, kills),
         *_crashes(facts),
-        *_counted(facts, kills),
+        *_counted(facts),
     ]
     return Result(facts, kills, others, signs, len(held) - len(kept), undated, most_severe_first(findings))
 
@@ -132,13 +132,19 @@ def _killed(kills: Sequence[Known]) -> Iterator[Finding]:
         yield Finding("oom-killed", severity, HOST, summary, "the same logs")
 
 
+def label_of(known: Known) -> str | None:
+    """The unit, container or pod of the victim; None where its cgroup's path names none."""
+    owner = known.owner
+    return owner.label if owner and (owner.unit or owner.container or owner.pod) else None
+
+
 def _killed_alike(alike: Sequence[Known]) -> Finding:
     """The finding for kills of one program by what was full, the last one first."""
     last = alike[0]
     kill, limit = last.kill, limit_of(last)
     cgroup, name = kill.cgroup, kill.name
-    is_named = last.owner is not None and not (cgroup or "").endswith(last.owner.label)
-    owner = f" ({last.owner.label})" if last.owner and is_named else ""
+    label = label_of(last)
+    owner = f" ({label})" if label and not (cgroup or "").endswith(label) else ""
     times = f"{name}{owner} was {'killed' if kill.outcome == KILLED else 'chosen to be killed'}"
     if len(alike) > 1:
         times = f"{plural(len(alike), 'process', 'processes')} named {name}{owner} were killed"
@@ -204,7 +210,11 @@ def _signs(facts: Facts, signs: Sequence[Sign], kills: Sequence[Known]) -> Itera
     """What user space tells, except what the kernel's own report says better."""
     units = {each.owner.unit for each in kills if each.owner}
     for kind, (code, severity, text) in _SIGNS.items():
-        those = [sign for sign in signs if sign.kind == kind and not (kind == kinds.UNIT and sign.who in units)]
+        those = [
+            sign
+            for sign in signs
+            if sign.kind == kind and not (kind in (kinds.UNIT, kinds.SIGKILL) and sign.who in units)
+        ]
         if not those:
             continue
         last, names = those[-1], list(dict.fromkeys(sign.who for sign in those if sign.who))
@@ -243,15 +253,15 @@ def _crashes(facts: Facts) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _counted(facts: Facts, kills: Sequence[Known]) -> Iterator[Finding]:
+def _counted(facts: Facts) -> Iterator[Finding]:
     """Kills that the counters show and no log: recent ones where the machine, or what the logs lack, is younger than a day."""
     missing = missing_kills(facts)
     if not missing:
         return
     first = facts.cgroups[0] if facts.cgroups else None
-    is_recent = not kills and facts.is_live and facts.uptime_s is not None and facts.uptime_s <= LATELY_S
+    is_recent = not facts.kills and facts.is_live and facts.uptime_s is not None and facts.uptime_s <= LATELY_S
     covered = "" if facts.covers_s is None else f"; the logs begin {duration(facts.covers_s)} ago"
-    named = "" if kills else ", ".join(f"{each.path} {each.kills:,}" for each in facts.cgroups[:3])
+    named = "" if facts.kills else ", ".join(f"{each.path} {each.kills:,}" for each in facts.cgroups[:3])
     since = "boot" if facts.counted is not None else "the cgroup's creation"
     evidence = "; ".join(filter(None, (
         None if facts.counted is None else f"oom_kill {facts.counted:,} of /proc/vmstat",

@@ -144,6 +144,7 @@ def when_of(date: str, uptime: str, now_s: float | None = None) -> When:
         return When(None, uptime_s, None, text)
     if _UNIX.fullmatch(date + " "):
         time_s = decimal(date)
+        text = datetime.fromtimestamp(time_s or 0.0, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
         return When(time_s, uptime_s, time_s, text)
     if found := re.search(_ISO_DATE, date):
         year, month, zone = integer(found[1]), integer(found[2]) or 0, found[8]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from opskit.analysis.oom import LATELY_S, is_old, limit_of, missing_kills, outside_heap_bytes
+from opskit.analysis.oom import LATELY_S, is_old, label_of, limit_of, missing_kills, outside_heap_bytes
 from opskit.proc.oom.records import CHOSEN
 from opskit.quantities import duration, plural, short_size, size
 from opskit.records import NamedTuple
@@ -57,11 +57,6 @@ def _when_cell(known: Known) -> str:
     return known.kill.when.text if known.ago_s is None else f"{duration(known.ago_s)} ago"
 
 
-def _label(known: Known) -> str | None:
-    owner = known.owner
-    return owner.label if owner and (owner.unit or owner.container or owner.pod) else None
-
-
 def _why(known: Known) -> str:
     kill = known.kill
     if kill.by_cgroup:
@@ -111,7 +106,7 @@ KILL: Sequence[Field[Known]] = (
         value=_of("kill.outcome"),
         help="killed; chosen: the log ends before the kill; panic, no victim, unfinished",
     ),
-    Field("unit", TEXT, "unit", _label, help="systemd unit, container or pod, by the cgroup's path"),
+    Field("unit", TEXT, "unit", label_of, help="systemd unit, container or pod, by the cgroup's path"),
     Field("uid", ID, value=_of("kill.uid")),
     Field("user", value=_of("user")),
     Field("rss_bytes", SIZE, "rss", _of("kill.rss_bytes")),
@@ -222,7 +217,7 @@ def _verdict(result: Result, shown: Shown) -> Iterator[str]:
 
 def sentence(known: Known) -> str:
     """`killed 23345 (java, orders.service): its cgroup /orders is at its limit of 400 MiB; …; next: opskit mem`."""
-    kill, label = known.kill, _label(known)
+    kill, label = known.kill, label_of(known)
     who = f"{kill.pid} ({kill.name}{', ' + label if label else ''})"
     done = f"chose {who} to be killed, and the log ends there" if kill.outcome == CHOSEN else f"killed {who}"
     parts = [_cause(known), *_parts(known), _when_cell(known) or "when is unknown"]

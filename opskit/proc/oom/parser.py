@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from opskit.proc.oom import phrases
 from opskit.proc.oom.lines import When, when_of
-from opskit.proc.oom.records import KILLED, NONE, PANIC, Kill
-from opskit.proc.oom.report import Report, Victim
+from opskit.proc.oom.mixed import Mixed
+from opskit.proc.oom.records import CHOSEN, KILLED, NONE, PANIC, Kill
+from opskit.proc.oom.report import Report, Victim, usage_of
 from opskit.quantities import integer, signed
 
 if TYPE_CHECKING:
@@ -29,21 +30,19 @@ _ESCAPED_NEWLINE = "\\x0a"
 
 
 class OomParser:
-    """Takes lines in the order of a log; `kills()` are those found so far, in the order in which they were named.
+    """Takes lines in the order of a log; `kills()` are those found so far, in the order in which their reports ended.
 
-    `now_s` gives dates without a year theirs. Reports are held apart by the caller of printk where the log has it; otherwise each
-    kind of line goes to the first report that lacks it, and the cgroup's path decides.
+    `now_s` gives dates without a year theirs. Reports are held apart by the caller of printk where the log has it.
     """
 
     def __init__(self, page_bytes: int = 4096, now_s: float | None = None) -> None:
         self._page_bytes, self._now_s = page_bytes, now_s
-        self._open: list[Report] = []
+        self._open: dict[str, Report] = {}  # by caller, "" without
+        self._mixed: Mixed | None = None  # of those without a caller
         self._done: list[Report] = []
-        self._last: Report | None = None
         self._lines = 0
-        self._victims = 0
-        self._manual: Line | None = None
-        self.more = 0  # kills above the most that are kept
+        self._is_manual = False
+        self.more = 0  # reports above the most that are kept
         self._kinds: tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str], Line], None]], ...] = (
             ("invoked oom-killer", phrases.INVOKED, self._begin),
             ("Killed process ", phrases.KILLED, self._killed),
@@ -59,12 +58,13 @@ class OomParser:
             ("Manual OOM", phrases.MANUAL, self._by_hand),
             ("Kernel panic", phrases.PANIC, self._panic),
             ("no killable process", phrases.NO_VICTIM, self._no_victim),
+            ("[", phrases.NUMBERS, self._row),
         )
 
     @property
     def is_reading(self) -> bool:
         """Whether the next line matters even without one of the NEEDLES."""
-        return bool(self._open) or self._lines < _FIRST_LINES
+        return bool(self._open) or self._mixed is not None or self._lines < _FIRST_LINES
 
     def skip(self, lines: int) -> None:
         """Count lines that were not looked at."""
@@ -80,161 +80,145 @@ class OomParser:
             if needle in text and (found := pattern.match(text)):
                 take(found, line)
                 return
-        for part in text.split(_ESCAPED_NEWLINE) if _ESCAPED_NEWLINE in text else (text,):
-            self._detail(part, line)
+        report = self._of(line)
+        if report is not None:
+            for part in text.split(_ESCAPED_NEWLINE):
+                report.detail(part)
 
     def kills(self) -> list[Kill]:
         """Every victim; of reports that did not end, what they tell."""
-        found = [kill for report in [*self._done, *self._open] for kill in report.kills(self._page_bytes)]
+        reports = [*self._done, *(self._mixed.reports() if self._mixed else ()), *self._open.values()]
+        found = [kill for report in reports for kill in report.kills(self._page_bytes)]
         # The remains of a report without its beginning tell nothing without a victim.
         return [kill for kill in found if kill.pid is not None or not kill.is_cut]
 
     def _when(self, line: Line) -> When:
         return when_of(line.date, line.uptime, self._now_s)
 
-    def _detail(self, text: str, line: Line) -> None:
-        if text.lstrip().startswith("[") and (found := phrases.NUMBERS.match(text.lstrip())):
-            self._row(found, line)
-        elif self._open:
-            if phrases.MEM_INFO.match(text) or text.endswith(("kB", "RAM", "reserved")):
-                if report := self._by_caller(line) or (self._open[-1] if len(self._open) == 1 else None):
-                    report.note_host(text)
-            elif found := phrases.STAT_LINE.fullmatch(text.strip()):
-                self._stat(found, line)
-
-    def _by_caller(self, line: Line) -> Report | None:
-        if not line.caller:
-            return None
-        return next((report for report in self._open if report.caller == line.caller), None)
-
-    def _pick(self, kind: str, line: Line, fits: Callable[[Report], bool] = bool) -> Report:
-        """The report that a line belongs to; a new one, without its beginning, where there is none."""
-        found = self._by_caller(line)
-        if found is None:
-            lacking = (report for report in self._open if kind not in report.seen and fits(report))
-            others = (report for report in lacking if not (line.caller and report.caller))
-            found = next(others, None)
-        if found is None:
-            found = self._new(line, is_cut=True)
-        found.seen.add(kind)
+    def _of(self, line: Line) -> Report | None:
+        """The open report of the line's caller. A further line of a message has no caller: it goes to the only one."""
+        found = self._open.get(line.caller)
+        if found is None and line.is_continued and len(self._open) == 1:
+            return next(iter(self._open.values()))
         return found
+
+    def _report(self, line: Line) -> Report:
+        """The same, or a new one that lacks its beginning."""
+        return self._of(line) or self._new(line, is_cut=True)
+
+    def _is_mixed(self, line: Line) -> Mixed | None:
+        return self._mixed if not line.caller else None
 
     def _new(self, line: Line, *, is_cut: bool) -> Report:
         when = self._when(line)
-        self._drop_stale(line, when)
+        for caller, report in list(self._open.items()):
+            if self._is_stale(report, when) or caller == line.caller or len(self._open) >= _MOST_OPEN:
+                self._close(caller)
         report = Report(line.caller, when, self._lines, is_cut=is_cut)
-        self._open.append(report)
-        if len(self._open) > 1:
-            for each in self._open:
-                each.is_mixed = each.is_mixed or not each.caller
+        self._open[line.caller] = report
         return report
 
-    def _drop_stale(self, line: Line, when: When) -> None:
-        """Close reports that got no end: the log lost it, or the same thread or CPU begins another one."""
-        for report in list(self._open):
-            before = report.when
-            later_s = [
-                now - then for now, then in zip(when[:3], before[:3]) if now is not None and then is not None
-            ]  # fmt: skip
-            is_old = any(not -1 <= each <= _STALE_S for each in later_s) or self._lines - report.line > _STALE_LINES
-            if is_old or (line.caller and report.caller == line.caller) or len(self._open) >= _MOST_OPEN:
-                self._close(report)
+    def _is_stale(self, report: Report, now: When) -> bool:
+        """Whether a report will get no end: the log lost it."""
+        passed = [
+            later - then for later, then in zip(now[:3], report.when[:3]) if later is not None and then is not None
+        ]
+        return any(not -1 <= each <= _STALE_S for each in passed) or self._lines - report.line > _STALE_LINES
 
-    def _close(self, report: Report) -> None:
-        self._open.remove(report)
-        if report.is_cut and not report.victims and report.chosen is None:
-            return
+    def _close(self, caller: str) -> None:
+        report = self._open.pop(caller)
+        if not report.is_cut or report.victims or report.chosen is not None:
+            self._keep(report)
+
+    def _keep(self, report: Report) -> None:
         if len(self._done) < _MOST_KILLS:
             self._done.append(report)
         else:
             self.more += 1
-        self._last = report
 
     def _begin(self, found: re.Match[str], line: Line) -> None:
-        for report in [each for each in self._open if each.is_cut and "context" not in each.seen]:
-            self._close(report)  # what was left of an overwritten one
+        when, before = self._when(line), self._of(line)
+        if self._mixed is not None and self._is_stale(self._mixed.first, when):
+            self._end_of_mixed()
+        if (mixed := self._is_mixed(line)) is not None:
+            mixed.begun += 1
+            return
+        if before is not None and not line.caller and not before.is_cut and not self._is_stale(before, when):
+            del self._open[""]
+            self._mixed = Mixed(before)
+            self._mixed.begun = 2
+            return
         report = self._new(line, is_cut=False)
         report.begin(found)
-        report.manual = self._manual is not None
-        self._manual = None
+        report.manual, self._is_manual = self._is_manual, False
+
+    def _end_of_mixed(self) -> None:
+        if self._mixed is not None:
+            mixed, self._mixed = self._mixed, None
+            for report in mixed.reports():
+                self._keep(report)
 
     def _invoker(self, found: re.Match[str], line: Line) -> None:
-        named = [
-            each
-            for each in self._open
-            if each.invoker == found[2].partition(" Not tainted")[0].partition(" Tainted")[0]
-        ]
-        report = self._by_caller(line) or next((each for each in named if each.invoker_pid is None), None)
-        if report is None and len(self._open) == 1 and (found[2] + " ").startswith(f"{self._open[0].invoker} "):
-            report = self._open[0]
-        if report is not None:
+        report = self._of(line)
+        if report is not None and f"{found[2]} ".startswith(f"{report.invoker} "):
             report.invoker_pid = integer(found[1])
 
     def _limit_of(self, found: re.Match[str], line: Line) -> None:
-        report = self._pick("limit of", line)
+        if mixed := self._is_mixed(line):
+            mixed.limit_of(found)
+            return
+        report = self._report(line)
         report.task_cgroup, report.cgroup = found[1], found[2]
 
     def _usage(self, found: re.Match[str], line: Line) -> None:
-        self._pick(found[1], line).use(found)
+        usage = usage_of(found)
+        if (mixed := self._is_mixed(line)) is None:
+            self._report(line).usages[found[1]] = usage
+        elif found[1] == "memory":
+            mixed.use(usage)
 
     def _stats(self, found: re.Match[str], line: Line) -> None:
-        path = found[1]
-        below = [each for each in self._open if each.cgroup and f"{path}/".startswith(each.cgroup.rstrip("/") + "/")]
-        report = self._by_caller(line) or max(below, key=lambda each: len(each.cgroup or ""), default=None)
-        if report is None:
-            report = self._pick("stats", line, lambda each: each.cgroup is None)
-        report.cgroup = report.cgroup or path
-        if found[2]:
-            report.add_stats(found[2])
-        for each in self._open:
-            each.in_stats = each.in_stats and bool(each.caller)
+        if mixed := self._is_mixed(line):
+            mixed.stats(found)
+            return
+        report = self._report(line)
+        if report.is_cut and found[2] and "memory" not in report.usages:
+            return  # until 5.1 each cgroup has a line: the first one, which was full, may be lost
+        report.cgroup = report.cgroup or found[1]
         report.in_stats = not found[2]
-
-    def _stat(self, found: re.Match[str], line: Line) -> None:
-        report = self._by_caller(line) or next((each for each in self._open if each.in_stats), None)
-        if report is not None and report.in_stats:
-            report.stats[found[1]] = integer(found[2]) or 0
+        report.add_stats(found[2] or "")
 
     def _header(self, found: re.Match[str], line: Line) -> None:
-        if not self._open and not self.is_reading:
-            return
-        report = self._pick("table", line)
-        report.columns, report.in_stats = found[1].split(), False
-        tables = [each for each in self._open if each.lists_tasks]
-        if len(tables) > 1 and not line.caller:
-            for each in tables:
-                each.has_mixed_table = True
+        if mixed := self._is_mixed(line):
+            mixed.columns(found[1].split())
+        elif self.is_reading:
+            report = self._report(line)
+            report.columns, report.in_stats = found[1].split(), False
 
     def _row(self, found: re.Match[str], line: Line) -> None:
-        report = self._by_caller(line)
-        tables = [report] if report else [each for each in self._open if each.lists_tasks]
-        if not tables and not self._open and self._lines <= _FIRST_LINES:
-            tables = [self._new(line, is_cut=True)]
-        for each in tables or [each for each in self._open if each.is_cut]:
-            each.add_row(found)
+        if mixed := self._is_mixed(line):
+            mixed.row(found)
+        elif (report := self._of(line)) is not None:
+            report.add_row(found)
+        elif self._lines <= _FIRST_LINES:
+            self._new(line, is_cut=True).add_row(found)
 
     def _context(self, found: re.Match[str], line: Line) -> None:
         end = phrases.CONTEXT_END.fullmatch(found[2])
-        paths = end[1] if end else found[2]
-        is_host = ",global_oom" in paths
-
-        def fits(report: Report) -> bool:
-            return report.cgroup is None if is_host else f"oom_memcg={report.cgroup}," in paths
-
-        report = self._by_caller(line)
-        if report is None and not any("context" not in each.seen and fits(each) for each in self._open):
-            unnamed = [each for each in self._open if each.cgroup is None and "context" not in each.seen]
-            report = unnamed[0] if unnamed else None
-        report = report or self._pick("context", line, fits)
-        report.seen.add("context")
-        report.add_context(found, self._when(line))
+        if mixed := self._is_mixed(line):
+            if end is not None:
+                when = self._when(line)
+                mixed.choose(integer(end[3]) or 0, when, lambda report: report.add_context(found, when))
+            return
+        self._report(line).add_context(found, self._when(line))
 
     def _chosen(self, found: re.Match[str], line: Line) -> None:
-        pid = integer(found[2]) or 0
-        victim = Victim(pid, found[3], "chosen", self._when(line), found[1])
-        report = self._of_victim(pid, victim, line)
-        report.chosen = victim if report.chosen is None else report.chosen._replace(why=victim.why)
-        report.score = integer(found[4])
+        pid, score = integer(found[2]) or 0, integer(found[4])
+        victim = Victim(pid, found[3], CHOSEN, self._when(line), found[1])
+        if mixed := self._is_mixed(line):
+            mixed.choose(pid, victim.when, lambda report: report.choose(victim, score))
+        else:
+            self._report(line).choose(victim, score)
 
     def _killed(self, found: re.Match[str], line: Line) -> None:
         total_vm, anon, file, shmem = (
@@ -244,55 +228,42 @@ class OomParser:
         uid = integer(found[4] or (end[1] if end else None) or "")
         tables = integer((end[2] if end else None) or "")
         adj = signed((end[3] if end else None) or "")
-        pid = integer(found[2]) or 0
         sizes = total_vm, anon, file, shmem, tables and tables * _KIB
-        self._end(Victim(pid, found[3], KILLED, self._when(line), found[1], uid, *sizes, adj), line)
+        self._end(Victim(integer(found[2]) or 0, found[3], KILLED, self._when(line), found[1], uid, *sizes, adj), line)
 
     def _killed_cut(self, found: re.Match[str], line: Line) -> None:
         self._end(Victim(integer(found[2]) or 0, found[3], KILLED, self._when(line), found[1]), line)
 
     def _end(self, victim: Victim, line: Line) -> None:
-        last = self._last
-        if last is not None and last.group and not self._names(victim.pid):
+        if mixed := self._is_mixed(line):
+            mixed.victims.append(victim)
+            if mixed.is_over:
+                self._end_of_mixed()
+            return
+        report, last = self._of(line), self._done[-1] if self._done else None
+        if report is None and last is not None and last.group:  # a further member of the cgroup
             if victim.pid not in {each.pid for each in last.victims} and len(last.victims) < _MOST_KILLS:
                 last.victims.append(victim)
             return
-        report = self._of_victim(victim.pid, victim, line)
+        report = report or self._new(line, is_cut=True)
         report.victims.append(victim)
-        self._close(report)
-
-    def _names(self, pid: int) -> Report | None:
-        """The open report that has chosen this process."""
-        return next((each for each in self._open if each.chosen is not None and each.chosen.pid == pid), None)
-
-    def _of_victim(self, pid: int, victim: Victim, line: Line) -> Report:
-        """By the caller, by the process that was chosen, by its table, by what was full; else one without a beginning."""
-        if report := self._by_caller(line) or self._names(pid):
-            return report
-        rest = [each for each in self._open if not (line.caller and each.caller)]
-        listing = [each for each in rest if pid in each.rows and not each.has_mixed_table]
-        full = phrases.MEMCG_MESSAGE if victim.why else None
-        same = [
-            each for each in rest
-            if (each.cgroup is not None) == (victim.why == full) and (each.chosen is None or victim.why is None)
-        ]  # fmt: skip
-        found = listing or (same if victim.why else rest)
-        return found[0] if found else self._new(line, is_cut=True)
+        self._close(report.caller)
 
     def _group(self, found: re.Match[str], line: Line) -> None:
-        report = self._by_caller(line) or self._last or (self._open[0] if self._open else None)
+        report = self._of(line) or (self._done[-1] if self._done else None)
         if report is not None:
             report.group = found[1]
 
-    def _by_hand(self, _: re.Match[str], line: Line) -> None:
-        self._manual = line
+    def _by_hand(self, _: re.Match[str], __: Line) -> None:
+        self._is_manual = True
 
     def _panic(self, _: re.Match[str], line: Line) -> None:
-        report = self._by_caller(line) or (self._open[0] if self._open else self._new(line, is_cut=False))
-        report.outcome = PANIC
-        self._close(report)
+        self._no_kill(line, PANIC)
 
     def _no_victim(self, _: re.Match[str], line: Line) -> None:
-        report = self._by_caller(line) or (self._open[0] if self._open else self._new(line, is_cut=False))
-        report.outcome = NONE
-        self._close(report)
+        self._no_kill(line, NONE)
+
+    def _no_kill(self, line: Line, outcome: str) -> None:
+        report = self._of(line) or self._new(line, is_cut=False)
+        report.outcome = outcome
+        self._close(report.caller)

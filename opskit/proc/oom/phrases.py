@@ -43,7 +43,10 @@ KILLED = re.compile(
     rf"(?:{_WHY}: )?Killed process (\d{{1,10}}) \({_NAME}\)(?:, UID (\d{{1,10}}),)? total-vm:{_NUMBER}kB, anon-rss:{_NUMBER}kB,"
     rf" file-rss:{_NUMBER}kB(?:, shmem-rss:{_NUMBER}kB)?"
 )
-KILLED_CUT = re.compile(rf"{_WHY}: Killed process (\d{{1,10}}) \({_NAME}\)")
+# Cut off, or broken by a line feed in the name.
+KILLED_CUT = re.compile(
+    rf"(?:{_WHY}: )?Killed process (\d{{1,10}}) \((.{{0,64}}?)(?:\)(?: total-vm.{{0,200}}|, UID .{{0,200}})?)?$"
+)
 AFTER_KILLED = re.compile(r"(?:, UID:(\d{1,10}))?(?: pgtables:(\d{1,19})kB)?(?: oom_score_adj:(-?\d{1,5}))?")
 GROUP = re.compile(r"Tasks in (/.*) are going to be killed due to memory\.oom\.group set")
 REAPED = re.compile(rf"oom_reaper: reaped process (\d{{1,10}}) \({_NAME}\), now ")
@@ -57,6 +60,6 @@ HUGE = re.compile(
     rf"(?:Node \d{{1,5}} )?hugepages_total={_NUMBER} hugepages_free={_NUMBER} .{{0,80}}hugepages_size={_NUMBER}kB"
 )
 MEM_INFO = re.compile(
-    r" ?(?:(?:active|inactive|isolated)_(?:anon|file)|unevictable|slab_reclaimable|mapped|sec_pagetables|kernel_misc_reclaimable|free|pagecache):\d"
+    r"(?:(?:active|inactive|isolated)_(?:anon|file)|unevictable|slab_reclaimable|mapped|sec_pagetables|kernel_misc_reclaimable|free|pagecache):\d"
 )
 MEMCG_MESSAGE = "Memory cgroup out of memory"

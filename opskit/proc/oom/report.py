@@ -9,10 +9,7 @@ from opskit.proc.oom.records import (
     CHOSEN,
     CPUSET,
     HOST,
-    KILLED,
     MEMCG,
-    NONE,
-    PANIC,
     POLICY,
     UNFINISHED,
     Held,
@@ -72,12 +69,11 @@ class Victim(NamedTuple):
 
 
 class Report:
-    """The lines between `invoked oom-killer` and `Killed process`; `seen`: the kinds of lines that it has."""
+    """The lines between `invoked oom-killer` and `Killed process`."""
 
     def __init__(self, caller: str, when: When, line: int, *, is_cut: bool) -> None:
         self.caller, self.when, self.line, self.is_cut = caller, when, line, is_cut
-        self.seen: set[str] = set()
-        self.is_mixed = self.has_mixed_table = False
+        self.is_mixed = False
         self.invoker: str | None = None
         self.invoker_pid: int | None = None
         self.gfp: str | None = None
@@ -100,9 +96,10 @@ class Report:
         self.host: dict[str, int] = {}
 
     @property
-    def lists_tasks(self) -> bool:
-        """Whether its table of tasks has begun, and no victim is named yet."""
-        return bool(self.columns) and self.chosen is None and not self.victims
+    def is_cgroup(self) -> bool:
+        """Whether a cgroup was full."""
+        victim = self.victims[0] if self.victims else self.chosen
+        return victim is not None and self._scope(victim) == MEMCG
 
     def begin(self, found: re.Match[str]) -> None:
         """The first line: who asked for memory, and what for."""
@@ -110,10 +107,18 @@ class Report:
         gfp, order = phrases.GFP.search(found[2]), phrases.ORDER.search(found[2])
         self.gfp, self.order = gfp and gfp[1], signed(order[1]) if order else None
 
-    def use(self, found: re.Match[str]) -> None:
-        """A counter of the cgroup."""
-        usage, limit, failures = (integer(found[number]) or 0 for number in (2, 3, 4))
-        self.usages[found[1]] = Usage(usage * _KIB, None if limit >= _NO_LIMIT_KB >> 1 else limit * _KIB, failures)
+    def choose(self, victim: Victim, score: int | None) -> None:
+        """The process with the highest score, until 5.0; a child of it may be killed instead."""
+        self.chosen = victim if self.chosen is None else self.chosen._replace(why=victim.why)
+        self.score = score
+
+    def detail(self, text: str) -> None:
+        """A line that belongs to no other kind: statistics of the cgroup, memory of the machine."""
+        text = text.lstrip()
+        if phrases.MEM_INFO.match(text) or text.endswith(("kB", "RAM", "reserved")):
+            self._note_host(text)
+        elif self.in_stats and (found := phrases.STAT_LINE.fullmatch(text)):
+            self.stats[found[1]] = integer(found[2]) or 0
 
     def add_stats(self, text: str) -> None:
         """The statistics of one cgroup in one line, which are added to those of the cgroups above it."""
@@ -145,7 +150,7 @@ class Report:
         self.task_cgroup = value_of(end[1], "task_memcg", None) or self.task_cgroup
         self.chosen = Victim(integer(end[3]) or 0, end[2], CHOSEN, when, None, integer(end[4]))
 
-    def note_host(self, text: str) -> None:
+    def _note_host(self, text: str) -> None:
         """Memory of the whole machine, in pages and bytes."""
         for name, count in phrases.PAGES.findall(text):
             self.pages.setdefault(name, integer(count) or 0)
@@ -170,8 +175,6 @@ class Report:
 
     def _kill(self, victim: Victim, tasks: tuple[Task, ...], page_bytes: int) -> Kill:
         row, chosen, kernel = self.rows.get(victim.pid), self.chosen, self.usages.get("kmem")
-        if self.has_mixed_table:
-            tasks = tuple(task for task in tasks if task.pid == victim.pid)
         uid = victim.uid if victim.uid is not None else row.uid if row else None
         adj = victim.adj if victim.adj is not None else row.adj if row else None
         is_chosen = chosen is not None and chosen.pid == victim.pid
@@ -181,11 +184,10 @@ class Report:
             victim.total_vm_bytes, victim.anon_bytes, victim.file_bytes, victim.shmem_bytes, victim.page_table_bytes, adj,
             self.score if is_chosen else None, self.usages.get("memory"),
             self.usages.get("swap", self.usages.get("memory+swap")), kernel, None,
-            None if self.is_mixed else self.invoker, None if self.is_mixed else self.invoker_pid, self.gfp, self.order,
+            self.invoker, self.invoker_pid, self.gfp, self.order,
             self.manual or self.order == -1, self.group, tasks, len(self.rows), page_bytes, self.is_cut, self.is_mixed,
         )  # fmt: skip
-        held = bytes_of_stats(self.stats, kernel) if kill.by_cgroup else self._host_held(page_bytes)
-        return _plausible(kill._replace(held=held)) if self.is_mixed else kill._replace(held=held)
+        return kill._replace(held=bytes_of_stats(self.stats, kernel) if kill.by_cgroup else self._host_held(page_bytes))
 
     def _scope(self, victim: Victim) -> str | None:
         if self.constraint:
@@ -231,6 +233,12 @@ class Report:
         )  # fmt: skip
 
 
+def usage_of(found: re.Match[str]) -> Usage:
+    """A counter of the cgroup."""
+    usage, limit, failures = (integer(found[number]) or 0 for number in (2, 3, 4))
+    return Usage(usage * _KIB, None if limit >= _NO_LIMIT_KB >> 1 else limit * _KIB, failures)
+
+
 def value_of(text: str, key: str, end: str | None) -> str | None:
     """The path after `,KEY=`, up to `end`; None where either occurs twice: a path may contain them."""
     if text.count(f",{key}=") != 1 or (end and text.count(end) != 1):
@@ -246,16 +254,3 @@ def _columns_of(count: int) -> list[str]:
     if between is None:
         return []
     return ["uid", "tgid", "total_vm", "rss", *("-" * between), "swapents", "oom_score_adj"]
-
-
-def _plausible(kill: Kill) -> Kill:
-    """Without the counters that cannot be this cgroup's, where two reports were mixed."""
-    memory, held = kill.memory, kill.held
-    if memory is None or not kill.by_cgroup:
-        return kill
-    anon = max(kill.anon_bytes or 0, (held and held.anon_bytes) or 0)
-    return kill._replace(memory=None, swap=None, kernel=None) if anon > memory.usage_bytes * 1.02 else kill
-
-
-NO_VICTIM_OUTCOMES = (PANIC, NONE)
-__all__ = ["KILLED", "NO_VICTIM_OUTCOMES", "Report", "Row", "Victim", "value_of"]

@@ -22,6 +22,7 @@ COMMANDS = (
     Command("pipes", "Linux", "List open pipes, their processes, and who is blocked on them."),
     Command("limits", "Linux", "Show why a thread cannot start, and how many more can."),
     Command("dentry", "Linux", "Show the memory in dentry and inode caches; drop them safely."),
+    Command("oom", "Linux", "Show whom the OOM killer killed, and why."),
     Command("jvms", "JVM", "List JVMs: heap, CPU, limits, GC and safepoint time, attach."),
     Command("hsperf-check", "JVM", "Diagnose and repair why jstack or jps cannot reach a JVM."),
     Command("attach-check", "JVM", "The same as hsperf-check.", "hsperf_check", hidden=True),
@@ -39,6 +40,7 @@ SYMPTOMS = (
     ("memory is used, but by no process", "opskit mem"),
     ("who ate the memory", "opskit mem"),
     ("tmpfs or `/dev/shm` holds memory", "opskit mem --files"),
+    ("a process vanished; exit status 137", "opskit oom"),
     ("which JVM uses CPU or memory", "opskit jvms -w"),
     ("`well-known file is not secure`", "opskit hsperf-check"),
     ("requests hang, and the JVM uses no CPU", "opskit jpmp PID"),
@@ -56,7 +58,8 @@ SYMPTOMS = (
 _EXPLAIN_NONE = {
     "stuck": (
         "pipe-full-writer-blocked", "pipe-end-of-file-missing", "fifo-open-blocked", "threads-none-left",
-        "virtual-threads-pinned", "pool-exhausted", "jvm-oom-killed",
+        "virtual-threads-pinned", "pool-exhausted", "jvm-oom-killed", "oom-reported", "oom-counted",
+        "oom-killed-by-daemon", "oom-no-victim", "jvm-native-memory-refused", "java-heap-exhausted", "exit-137",
     ),
     "soon": (
         "threads-nearly-none-left", "rlimit-nearly-used", "jvm-near-memory-limit", "memory-near-limit", "memory-commit-limit",
@@ -80,6 +83,7 @@ _EXPLAIN_NONE = {
 }  # fmt: skip
 FINDINGS: dict[str, tuple[str, tuple[str, ...]]] = {
     **{code: (class_, ()) for class_, codes in _EXPLAIN_NONE.items() for code in codes},
+    "oom-killed": ("stuck", ("jvm-oom-killed", "oom-reported", "oom-counted", "exit-137")),
     "pipe-deadlock": ("stuck", ("pipe-full-writer-blocked",)),
     "pipes-keep-growing": ("soon", ("rlimit-nearly-used",)),
     "stack-above-ram": ("stuck", ("threads-none-left",)),

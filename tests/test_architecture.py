@@ -31,6 +31,7 @@ OPENERS = {
     "proc/kernel/perf_event.py",
     "proc/treefs.py",
     "proc/user_files.py",
+    "proc/kernel/kmsg.py",
     "proc/kernel/syscalls.py",
     "proc/resolve.py",
     "jvm/attach/client.py",

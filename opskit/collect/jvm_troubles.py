@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.jvm.launch import main_of_command
-from opskit.jvm.perfdata.hsperfdata import parse_hsperfdata
+from opskit.collect.kernel_log import kernel_kills, left_counters
 from opskit.jvm.perfdata.stop_clock import CounterReader
 from opskit.proc.cgroup.limits import oom_kills
 from opskit.proc.files.boot_time import parse_uptime
-from opskit.proc.files.kernel_log import parse_oom_kills
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.files.status import parse_status
 from opskit.proc.fs import optional
-from opskit.proc.namespaces import in_initial
 from opskit.proc.thread_names import thread_name
 from opskit.quantities import integer
 from opskit.records import NamedTuple
@@ -24,18 +21,15 @@ if TYPE_CHECKING:
     from opskit.collect.jvms import Seen
     from opskit.host import Host
     from opskit.jvm.discover import Jvm
-    from opskit.proc.files.kernel_log import OomKill
 
 _VM_THREAD, _FIRST_THREADS = "VM Thread", 256  # HotSpot starts its own threads first
 # The VM thread sleeps a millisecond or less at a time while it waits for threads; idle, a second.
 _WAITING_PER_S, _SUSPICIOUS = 200.0, 3
 _CONFIRM_S = (0.05, 1.0)  # most suspects are busy with short stops
 _COUNTERS = ("sun.rt.safepoints", "sun.rt.safepointSyncTime")
-_LARGEST_FILE_BYTES = 16 << 20
 _CLOCK_SLACK_S = 10.0  # between the clock of the kernel's log and the others
 _LATELY_S = 24 * 3600.0
 _GAP_S = 0.01
-_TMP = "tmp"
 
 
 class Killed(NamedTuple):
@@ -61,28 +55,14 @@ class Stall(NamedTuple):
     thread: tuple[int, str, float] | None
 
 
-def kernel_kills(host: Host) -> dict[int, OomKill]:
-    """The last kill of each PID in the kernel's log; empty where it cannot be read, or has other PIDs than we."""
-    if not host.is_own or not in_initial(host.fs, "pid") or host.fs.maybe(_has_killed, "vmstat") is False:
-        return {}
-    from opskit.proc.kernel.syscalls import kernel_log
-
-    return {kill.pid: kill for kill in parse_oom_kills(optional(kernel_log, default=""))}
-
-
-def _has_killed(vmstat: str) -> bool:
-    """Whether the OOM killer has killed at all since boot; True where this kernel does not count it."""
-    return "\noom_kill 0\n" not in vmstat
-
-
 def killed_before(host: Host, pids: Sequence[int] = ()) -> Iterator[Killed]:
     """Processes named java, or with one of these `pids`, that the kernel's log names as killed within the last day."""
     uptime_s = host.fs.maybe(parse_uptime, "uptime") or 0.0
     for pid, kill in kernel_kills(host).items():
         ago_s = max(0.0, uptime_s - kill.at_s)
-        wanted = pid in pids if pids else kill.comm == "java" and ago_s <= _LATELY_S
+        wanted = pid in pids if pids else kill.name == "java" and ago_s <= _LATELY_S
         if wanted and not _runs(host, pid):
-            main, path = _main_left(host, pid, host.now().timestamp() - ago_s) or (kill.comm, None)
+            main, path = _main_left(host, pid, host.now().timestamp() - ago_s) or (kill.name, None)
             evidence = "the kernel's log names it" + (f"; {path} is left" if path else "")
             evidence += "" if kill.by_cgroup else "; the whole machine was out of memory"
             yield Killed(pid, None, main, ago_s, None, None, evidence, replaced=not pids and path is None)
@@ -95,16 +75,9 @@ def _runs(host: Host, pid: int) -> bool:
 
 
 def _main_left(host: Host, pid: int, ended_s: float) -> tuple[str, str] | None:
-    """The main class in the hsperfdata file that a JVM has left, until the next JVM of its user starts, and the file's path."""
-    fs = host.fs
-    for user in [name for name in fs.names_root(_TMP) if name.startswith("hsperfdata_")]:
-        directory = f"{fs.root}/{_TMP}/{user}"
-        _, data = optional(fs.read_untrusted, directory, str(pid), _LARGEST_FILE_BYTES, default=(None, b""))
-        perf = optional(parse_hsperfdata, data, directory)
-        began_s = ((perf and perf.number("sun.rt.createVmBeginTime")) or 0) / 1000
-        if perf is not None and began_s <= ended_s + _CLOCK_SLACK_S:
-            return main_of_command(perf.text("sun.rt.javaCommand") or "") or "java", f"{directory}/{pid}"
-    return None
+    """The main class in the hsperfdata file that a JVM has left, and the file's path."""
+    left = left_counters(host, pid, ended_s)
+    return left and (left.main, left.path)
 
 
 def killed_meanwhile(host: Host, gone: Sequence[Seen]) -> Iterator[Killed]:

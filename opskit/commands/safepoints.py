@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opskit.analysis.safepoints.stops import Moment, Window, moment_of
+from opskit.analysis.moments import Moment, moment_of
+from opskit.analysis.safepoints.stops import Window
 from opskit.collect.targets import is_file, is_pid, resolve_jvm
 from opskit.commands.shared.declare import command
 from opskit.commands.shared.options import SAMPLING, TOP, Duration, option

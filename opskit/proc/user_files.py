@@ -25,7 +25,7 @@ STDIN = "-"
 LARGEST_BYTES = 1 << 30  # held in memory as a whole; a dump of a million virtual threads has 768 MiB
 CHUNK_BYTES = 1 << 16
 _FIRST_OF_A_PIPE_BYTES = 4096
-_GZIP = b"\x1f\x8b"
+GZIP = b"\x1f\x8b"
 _OTHER_COMPRESSIONS = {
     b"\xfd7zXZ\0": "xzcat",
     b"BZh": "bzcat",
@@ -224,7 +224,7 @@ def _text(source: _Source, raw: Iterator[bytes]) -> Iterator[bytes]:
 
 def _decompressed(source: _Source, raw: Iterator[bytes]) -> Iterator[bytes]:
     first = next(raw, b"")
-    if first.startswith(_GZIP):
+    if first.startswith(GZIP):
         return _gunzip(source, first, raw)
     for magic, tool in _OTHER_COMPRESSIONS.items():
         if first.startswith(magic):
@@ -233,22 +233,30 @@ def _decompressed(source: _Source, raw: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _gunzip(source: _Source, first: bytes, raw: Iterator[bytes]) -> Iterator[bytes]:
-    """Every member of a gzip file, never more than a chunk at a time."""
+    import zlib
+
+    try:
+        yield from gunzip(first, raw)
+    except EOFError:
+        readable = source.through("zcat", quietly=True)
+        raise source.bad(f"truncated gzip: unexpected end of data; read what there is with: {readable}") from None
+    except zlib.error as error:
+        raise source.bad(f"damaged gzip data ({error}); fetch the file again") from None
+
+
+def gunzip(first: bytes, raw: Iterator[bytes]) -> Iterator[bytes]:
+    """Every member of a gzip file, never more than a chunk at a time. Raises EOFError and zlib.error."""
     import zlib
 
     member, data = zlib.decompressobj(wbits=31), first
-    try:
-        while True:
-            if text := member.decompress(data, CHUNK_BYTES):
-                yield text
-            data = member.unconsumed_tail
-            if member.eof:
-                data = member.unused_data.lstrip(b"\0") or next(raw, b"").lstrip(b"\0")
-                if not data:
-                    return
-                member = zlib.decompressobj(wbits=31)
-            elif not data and not (data := next(raw, b"")):
-                readable = source.through("zcat", quietly=True)
-                raise source.bad(f"truncated gzip: unexpected end of data; read what there is with: {readable}")
-    except zlib.error as error:
-        raise source.bad(f"damaged gzip data ({error}); fetch the file again") from None
+    while True:
+        if text := member.decompress(data, CHUNK_BYTES):
+            yield text
+        data = member.unconsumed_tail
+        if member.eof:
+            data = member.unused_data.lstrip(b"\0") or next(raw, b"").lstrip(b"\0")
+            if not data:
+                return
+            member = zlib.decompressobj(wbits=31)
+        elif not data and not (data := next(raw, b"")):
+            raise EOFError("truncated gzip")

@@ -20,8 +20,9 @@ from opskit.analysis.jmap_diff.names import Choice
 from opskit.analysis.jpmp import flame_tree, frame_kinds, frames, locks, stacks
 from opskit.analysis.limits.origin import unit_soft
 from opskit.analysis.limits.thread_stack import compiler_stack_bytes, java_stack
+from opskit.analysis.moments import moment_of
 from opskit.analysis.safepoints.advice import verdict
-from opskit.analysis.safepoints.stops import moment_of, stops_of
+from opskit.analysis.safepoints.stops import stops_of
 from opskit.analysis.safepoints.sums import Sums
 from opskit.collect.asprof import read_stacks
 from opskit.collect.jmap_diff import Facts, Sample
@@ -65,7 +66,6 @@ from opskit.proc.files import (
     dentry_state,
     fd,
     io,
-    kernel_log,
     limits,
     loadavg,
     meminfo,
@@ -215,12 +215,6 @@ text_target("proc mountinfo", mountinfo.parse_mountinfo, MOUNTS)
 text_target("proc remote mounts", mountinfo.parse_remote_mount_points, MOUNTS)
 text_target(
     "proc pressure", pressure.parse_pressure, b"some avg10=0.00 avg60=0.12 avg300=0.09 total=72873122\nfull total=0\n"
-)
-text_target(
-    "kernel log",
-    kernel_log.parse_oom_kills,
-    b"<3>[ 1215.612345] Memory cgroup out of memory: Killed process 4242 (java) total-vm:2703268kB, anon-rss:129520kB\n",
-    words=[b": Killed process ", b"] Out of memory"],
 )
 text_target(
     "proc slabinfo",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from opskit.analysis.safepoints.stops import Moment, Window, moment_of
+from opskit.analysis.moments import Moment, moment_of
+from opskit.analysis.safepoints.stops import Window
 from opskit.jvm.logs.timestamps import parse_stamp
 
 

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opskit.analysis.distribution import Scratch
-from opskit.analysis.safepoints.stops import Moment, Window, stops_of
+from opskit.analysis.moments import Moment
+from opskit.analysis.safepoints.stops import Window, stops_of
 from opskit.analysis.safepoints.sums import Sums
 from opskit.jvm.logs.safepoints.log import SafepointLog
 

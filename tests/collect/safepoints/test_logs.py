@@ -8,8 +8,8 @@ import io
 import pytest
 
 from opskit.analysis.distribution import Scratch
+from opskit.analysis.moments import moment_of
 from opskit.analysis.safepoints.logs import judge
-from opskit.analysis.safepoints.stops import moment_of
 from opskit.analysis.safepoints.sums import Sums, Window
 from opskit.collect.safepoints.logs import Request, collect
 from opskit.errors import BadInput

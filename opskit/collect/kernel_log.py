@@ -1,0 +1,79 @@
+"""The OOM kills in the log of the running kernel, and the counters that a killed JVM has left."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opskit.jvm.launch import main_of_command
+from opskit.jvm.perfdata.counters import Heap, heap
+from opskit.jvm.perfdata.hsperfdata import parse_hsperfdata
+from opskit.proc.fs import optional
+from opskit.proc.namespaces import in_initial
+from opskit.quantities import integer
+from opskit.records import NamedTuple
+
+if TYPE_CHECKING:
+    from opskit.host import Host
+    from opskit.proc.oom.log import OomLog
+    from opskit.proc.oom.records import Kill
+
+_LARGEST_FILE_BYTES = 16 << 20
+_CLOCK_SLACK_S = 10.0  # between the clock of the kernel's log and the others
+_TMP = "tmp"
+_COUNTER = "\noom_kill "
+
+
+class Left(NamedTuple):
+    """The hsperfdata file that a JVM left when it was killed: its main class, its heap, the file's path."""
+
+    main: str
+    heap: Heap | None
+    path: str
+
+
+class Ring(NamedTuple):
+    """The kernel's log in its ring buffer. `is_whole`: nothing since boot was overwritten; None: unknown."""
+
+    log: OomLog
+    is_whole: bool | None
+
+
+def counted_kills(host: Host) -> int | None:
+    """How many processes the OOM killer has killed since boot; None where this kernel does not count it."""
+    return host.fs.maybe(_parse_counter, "vmstat")
+
+
+def _parse_counter(vmstat: str) -> int | None:
+    return integer(("\n" + vmstat).partition(_COUNTER)[2][:21].partition("\n")[0])
+
+
+def read_ring(host: Host) -> Ring:
+    """The log of the running kernel. Raises OSError: EPERM without CAP_SYSLOG."""
+    from opskit.proc.kernel.kmsg import read_kernel_log
+    from opskit.proc.oom.log import read_log
+
+    found = read_kernel_log()
+    data = found.text.encode("utf-8", "surrogateescape")
+    return Ring(read_log([data], host.page_bytes), found.is_whole)
+
+
+def kernel_kills(host: Host) -> dict[int, Kill]:
+    """The last kill of each PID in the kernel's log; empty where it cannot be read, or has other PIDs than we."""
+    if not host.is_own or not in_initial(host.fs, "pid") or counted_kills(host) == 0:
+        return {}
+    ring = optional(read_ring, host)
+    return {kill.pid: kill for kill in ring.log.kills if kill.pid is not None} if ring else {}
+
+
+def left_counters(host: Host, pid: int, ended_s: float) -> Left | None:
+    """What a JVM has left until the next JVM of its user starts. `ended_s`: when it was killed, since the epoch."""
+    fs = host.fs
+    for user in [name for name in fs.names_root(_TMP) if name.startswith("hsperfdata_")]:
+        directory = f"{fs.root}/{_TMP}/{user}"
+        _, data = optional(fs.read_untrusted, directory, str(pid), _LARGEST_FILE_BYTES, default=(None, b""))
+        perf = optional(parse_hsperfdata, data, directory)
+        began_s = ((perf and perf.number("sun.rt.createVmBeginTime")) or 0) / 1000
+        if perf is not None and began_s <= ended_s + _CLOCK_SLACK_S:
+            main = main_of_command(perf.text("sun.rt.javaCommand") or "") or "java"
+            return Left(main, heap(perf), f"{directory}/{pid}")
+    return None

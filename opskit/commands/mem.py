@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from opskit.collect.mem.facts import Request
 from opskit.commands.shared.declare import command, refuse
 from opskit.commands.shared.options import SHOW, TOP, WATCH, option
 from opskit.errors import UsageError
@@ -14,17 +15,18 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from opskit.analysis.mem.result import Result
-    from opskit.collect.mem.facts import Facts, Request
+    from opskit.collect.mem.facts import Facts
     from opskit.commands.shared.run import Run
+    from opskit.render.report import Report
 
 FORMATS = ("table", "text", "json", "markdown", "prometheus", "svg")
 READ = "Read"
 
 
-@command("mem", formats=FORMATS, options=(TOP, WATCH), exclusive=[("files", "process")], plotted=False)
+@command("mem", formats=FORMATS, options=(TOP, WATCH), plotted=False)
 @click.argument("process", metavar="[PID|NAME]", required=False)
 @option(
-    "--files", is_flag=True, help="List tmpfs, shared memory and deleted files that hold memory, and their holders."
+    "--files", is_flag=True, help="List tmpfs, shared memory and deleted files that hold memory, and who holds them."
 )
 @option("--ask", is_flag=True, group=READ, help="Start a JVM's attach listener (a SIGQUIT) to ask it for more.")
 @option(
@@ -34,20 +36,24 @@ READ = "Read"
 @option("-v", "--verbose", is_flag=True, group=SHOW, help="Show each mapped file and library, and every memory cgroup.")
 def mem(run: Run, process: str | None, files: bool, ask: bool, exact: bool, verbose: bool) -> int:
     """Show who holds the memory of a process, and whether it will be killed. Without an argument: of the host."""
-    if process is None:
-        given: Mapping[str, object] = {"ask": ask, "exact": exact, "verbose": verbose}
-        refuse(given, [*given], "goes with a process: opskit mem PID")
+    given: Mapping[str, object] = {"ask": ask, "exact": exact, "verbose": verbose}
+    if files or process is None:
+        refuse(given, [*given], "goes with a process and without --files: opskit mem PID")
         if run.format == "svg":
             raise UsageError("a picture is drawn of a process: opskit mem PID -o mem.svg")
-        return _files(run) if files else _host(run)
-    from opskit.collect.mem.facts import Request
-    from opskit.collect.targets import resolve_process
+    pid = None
+    if process is not None:
+        from opskit.collect.targets import resolve_process
 
-    return _process(run, Request(resolve_process(run.host, process, "mem"), exact, ask), verbose)
+        pid = resolve_process(run.host, process, "mem")
+    if files:
+        return _files(run, pid)
+    return _host(run) if pid is None else _process(run, Request(pid, exact, ask), verbose)
 
 
 def _process(run: Run, request: Request, verbose: bool) -> int:
     from opskit.analysis.mem.judge import judge
+    from opskit.analysis.mem.samples import add_sample
     from opskit.collect.mem.collect import Collector
     from opskit.render.views.mem import report as view
 
@@ -58,33 +64,44 @@ def _process(run: Run, request: Request, verbose: bool) -> int:
     def look() -> Result:
         facts = collector.look()
         if run.watching:
-            samples.append(facts)
+            add_sample(samples, facts)
         return judge(facts, samples)
 
-    return run.show(
-        look, lambda result: view.report(run.about(view.target(result)), result, shown), fit_height=run.top is None
-    )
+    def show(result: Result) -> Report:
+        return _whole(run, view.report(run.about(view.target(result)), result, shown), process=result)
+
+    return run.show(look, show, fit_height=run.top is None and not verbose)
 
 
 def _host(run: Run) -> int:
-    from opskit.analysis.mem.host import judge_host
+    from opskit.analysis.mem.host import HostResult, judge_host
     from opskit.collect.mem.host import collect_host
     from opskit.render.views.mem import host as view
 
-    return run.show(
-        lambda: judge_host(collect_host(run.host)),
-        lambda result: view.report(run.about(), result, run.top),
-        fit_height=run.top is None,
-    )
+    def show(result: HostResult) -> Report:
+        report = view.report(run.about(), result, run.top, is_text=run.format == "text")
+        return _whole(run, report, host=result)
+
+    return run.show(lambda: judge_host(collect_host(run.host)), show, fit_height=run.top is None)
 
 
-def _files(run: Run) -> int:
-    from opskit.analysis.mem.files import judge_files
+def _files(run: Run, pid: int | None) -> int:
+    from opskit.analysis.mem.files import FileResult, judge_files
     from opskit.collect.mem.files import collect_files
     from opskit.render.views.mem import files as view
 
-    return run.show(
-        lambda: judge_files(collect_files(run.host)),
-        lambda result: view.report(run.about(), result, run.top),
-        fit_height=run.top is None,
-    )
+    def show(result: FileResult) -> Report:
+        about = run.about({"pid": pid} if pid is not None else None)
+        return _whole(run, view.report(about, result, run.top, is_text=run.format == "text"), files=result)
+
+    pids = () if pid is None else (pid,)
+    return run.show(lambda: judge_files(collect_files(run.host, pids)), show, fit_height=run.top is None)
+
+
+def _whole(run: Run, report: Report, **answer: Any) -> Report:
+    """The report with its JSON object and its metrics, where they are asked for."""
+    if run.format not in ("json", "prometheus"):
+        return report
+    from opskit.render.views.mem.document import Answer, complete
+
+    return complete(report, Answer(**answer))

@@ -68,7 +68,8 @@ def _base_unit(name: str) -> str:
 
 
 def _findings(findings: Iterable[Finding]) -> list[str]:
-    name, lines = "opskit_finding", {}
+    name = "opskit_finding"
+    lines: dict[str, None] = {}
     for each in findings:
         labels = {"code": each.code, "severity": each.severity, "class": each.class_, "subject": each.entity.name}
         lines[f"{name}{_labels(labels)} 1"] = None

@@ -182,7 +182,7 @@ def _areas(picture: Stacked, top: int) -> tuple[list[str], int]:
     xs = [left + (at - first) / span * (right - left) for at in picture.times_s]
 
     def y(amount: float) -> float:
-        return bottom - amount / most * _AREA
+        return float(bottom - amount / most * _AREA)
 
     parts, factor, unit = [], *byte_unit(most)
     for at in _steps(most, factor, 6):

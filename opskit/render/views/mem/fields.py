@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from opskit.analysis.mem.result import Growth, Headroom, Slope, Suspect
-    from opskit.collect.mem.facts import Facts, HostMemory, JvmMemory, Malloc, Part
-    from opskit.proc.cgroup.memory import MemoryGroup
+    from opskit.collect.mem.facts import Facts, HostMemory, JvmMemory, Malloc, Member, Part, Unheld
+    from opskit.proc.cgroup.memory import HugeLimit, MemoryGroup
     from opskit.proc.files.smaps import Usage
     from opskit.proc.process import Process
 
@@ -134,24 +134,25 @@ PARTS_TABLE: Sequence[Field[Part]] = (
 )
 
 
-def _level(name: str, heading: str, help: str, kind: Kind = SIZE) -> Field[MemoryGroup]:  # noqa: A002
-    return Field(name, kind, heading, help=help, show=_known(kind.show) if kind.show else None)
+def _level(name: str, heading: str, rank: int, help: str, kind: Kind = SIZE) -> Field[MemoryGroup]:  # noqa: A002
+    """A column; on a narrow terminal those with the highest rank are left out."""
+    return Field(name, kind, heading, help=help, show=_known(kind.show) if kind.show else None, rank=rank)
 
 
-_PATH: Field[MemoryGroup] = Field("path", TEXT, "cgroup")
+_PATH: Field[MemoryGroup] = Field("path", TEXT, "cgroup", shrinks=12)
 LEVEL: Sequence[Field[MemoryGroup]] = (
-    _level("limit_bytes", "limit", "null: no limit"),
-    _level("usage_bytes", "current", "all that counts against the limit, page cache too"),
-    _level("peak_bytes", "peak", "the highest current"),
-    _level("high_bytes", "high", "v2: above it processes are slowed down"),
-    _level("cache_bytes", "cache", "page cache, which the kernel reclaims before it kills"),
-    _level("anon_bytes", "anon", "memory of processes that is not of a file"),
-    _level("shmem_bytes", "shmem", "tmpfs, /dev/shm and memfd: only swap can take it away"),
-    _level("kernel_bytes", "kernel", "slab that cannot be reclaimed, stacks, page tables, sockets"),
-    _level("pinned_bytes", "pinned", "what counts at the moment of a kill: all that cannot be reclaimed"),
-    _level("swap_bytes", "swap", "swapped out"),
-    _level("swap_limit_bytes", "swap limit", "null: no limit"),
-    _level("oom_kills", "OOM kills", "processes that the kernel killed in it", TOTAL),
+    _level("limit_bytes", "limit", 0, "null: no limit"),
+    _level("usage_bytes", "current", 0, "all that counts against the limit, page cache too"),
+    _level("peak_bytes", "peak", 3, "the highest current"),
+    _level("high_bytes", "high", 4, "v2: above it processes are slowed down"),
+    _level("pinned_bytes", "pinned", 7, "what counts at the moment of a kill: all that cannot be reclaimed"),
+    _level("cache_bytes", "cache", 1, "page cache, which the kernel reclaims before it kills"),
+    _level("anon_bytes", "anon", 6, "memory of processes that is not of a file"),
+    _level("shmem_bytes", "shmem", 2, "tmpfs, /dev/shm and memfd: only swap can take it away"),
+    _level("kernel_bytes", "kernel", 2, "slab that cannot be reclaimed, stacks, page tables, sockets"),
+    _level("swap_bytes", "swap", 5, "swapped out"),
+    _level("swap_limit_bytes", "swap limit", 8, "null: no limit"),
+    _level("oom_kills", "OOM kills", 1, "processes that the kernel killed in it", TOTAL),
 )
 LEVEL_TABLE = (_PATH, *LEVEL)
 LEVEL_TEXT = (*LEVEL, _PATH)  # a name may have blanks: it comes last
@@ -161,6 +162,27 @@ LEVEL_DOCUMENT: Sequence[Field[MemoryGroup]] = (
     *LEVEL,
     Field("group_kill", FLAG, help="memory.oom.group: all its processes are killed together"),
     Field("kills_disabled", FLAG, help="v1's oom_kill_disable: processes stop instead"),
+    Field("swaps", FLAG, help="false: swappiness is 0"),
+    Field("slab_unknown", FLAG, help="v1: how much of the kernel memory can be reclaimed is unknown"),
+)
+MEMBER: Sequence[Field[Member]] = (
+    Field("pid", ID, "pid"),
+    Field("anon_bytes", SIZE, "anon", help="memory that is not of a file", show=_known(size)),
+    Field("shmem_bytes", SIZE, "shmem", help="shared memory that it maps, and maybe others too", show=_known(size)),
+    Field("swap_bytes", SIZE, "swap", show=_known(size)),
+    Field("page_table_bytes", SIZE, "page tables", show=_known(size)),
+    Field("command", TEXT, "command"),
+)
+UNHELD: Sequence[Field[Unheld]] = (
+    Field("bytes", SIZE),
+    Field("age_s", NUMBER, value=lambda file: None if file.age_s is None else round(file.age_s, 1)),
+    Field("path"),
+)
+HUGE_LIMIT: Sequence[Field[HugeLimit]] = (
+    Field("path", help="of the cgroup"),
+    Field("page_size"),
+    Field("limit_bytes", SIZE, help="null: no limit"),
+    Field("usage_bytes", SIZE),
 )
 MALLOC: Sequence[Field[Malloc]] = (
     Field("name", help="glibc, musl, jemalloc, …"),
@@ -219,6 +241,23 @@ HEADROOM: Sequence[Field[Headroom]] = (
     Field("fix_heap_bytes", SIZE, help="an -Xmx that fits"),
     Field("fix_limit_bytes", SIZE, help="a limit that fits"),
     Field("growths", records(_GROWTHS), help="what else can grow"),
+    Field("heap_resident_bytes", SIZE, help="of the heap, each page once"),
+    Field("unsure_bytes", SIZE, help="v1: so much more may be left, if this kernel memory can be reclaimed"),
+    Field("swap_left_bytes", SIZE, help="what may move to swap before the kernel kills"),
+    Field(
+        "others",
+        list_of(TEXT),
+        value=lambda it: [level.path for level in it.others],
+        help="other cgroups without room for the heap",
+    ),
+    Field(
+        "throttled_in",
+        value=lambda it: it.throttled_in and it.throttled_in.path,
+        help="whose memory.high is reached first",
+    ),
+    Field("throttle_left_bytes", SIZE, help="until then"),
+    Field("commit_left_bytes", SIZE, help="with vm.overcommit_memory=2: what can still be committed"),
+    Field("allocations_fail", FLAG, help="the heap does not fit below the commit limit"),
 )
 SUSPECT: Sequence[Field[Suspect]] = (
     Field("code"),

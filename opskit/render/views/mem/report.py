@@ -13,6 +13,7 @@ from opskit.render.views.mem.fields import (
     GROWTH,
     LEVEL_TABLE,
     LEVEL_TEXT,
+    MEMBER,
     PART,
     PARTS_TABLE,
     ROW,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from opskit.analysis.mem.result import Result
-    from opskit.render.report import About, Metrics
+    from opskit.render.report import About
 
 
 class Shown(NamedTuple):
@@ -63,22 +64,8 @@ def report(about: About, result: Result, shown: Shown) -> Report:
         summary=[*said, sentences.machine(facts.host)],
         footer=list(dict.fromkeys([*facts.missing, *(facts.jvm.missing if facts.jvm and shown.verbose else ())])),
         findings=result.findings,
-        document=_document(result),
         draw=partial(_draw, about, result),
-        metrics=partial(_metrics, result),
     )
-
-
-def _document(result: Result) -> tuple[Any, Any]:
-    from opskit.render.views.mem.document import DOCUMENT, Answer
-
-    return DOCUMENT, Answer(process=result)
-
-
-def _metrics(result: Result) -> Iterator[Metrics]:
-    from opskit.render.views.mem.document import metrics
-
-    return metrics(result)
 
 
 def _draw(about: About, result: Result, _format: str) -> str:
@@ -88,28 +75,30 @@ def _draw(about: About, result: Result, _format: str) -> str:
 
 
 def _blocks(result: Result, shown: Shown) -> Iterator[Block[Any]]:
-    facts, top = result.facts, shown.top or None
-    parts = sorted(facts.parts, key=lambda part: -(part.usage.rss_bytes + part.usage.swap_bytes))
-    lines = [*sums_of(result), *lines_of(result)]
-    kept = lines if shown.top in (None, 0) else lines[: shown.top + len(lines) - len(lines_of(result))]
+    sums, rows = sums_of(result), lines_of(result)
+    kept, total = [*sums, *rows[: shown.top or None]], len(sums) + len(rows)
     if shown.text:
-        yield Block(
-            (*((SAMPLED_AT,) if shown.watching else ()), *ROW, *(GROWTH if shown.watching else ()), DETAILS),
-            kept,
-            len(lines),
-        )
-        if not shown.watching:
-            if facts.levels:
-                yield Block(LEVEL_TEXT, facts.levels, len(facts.levels))
-            if shown.verbose:
-                yield Block(PART, parts[:top], len(parts))
-        return
-    if shown.watching:
-        yield Block(WATCHED, kept, len(lines), one_line=True)
+        growth = ((SAMPLED_AT,), GROWTH) if shown.watching else ((), ())
+        yield Block((*growth[0], *ROW, *growth[1], DETAILS), kept, total)
+    elif shown.watching:
+        yield Block(WATCHED, kept, total, one_line=True)
     else:
-        yield Block(TABLE, kept, len(lines), "memory of the process" if shown.verbose else None)
-    if shown.verbose:
-        if facts.levels:
-            yield Block(LEVEL_TABLE, facts.levels, len(facts.levels), "memory cgroups, the process's own first")
-        if parts:
-            yield Block(PARTS_TABLE, parts[:top], len(parts), "mapped files, libraries, named mappings")
+        yield Block(TABLE, kept, total, "memory of the process" if shown.verbose else None)
+    levels = result.facts.levels
+    if shown.text and levels and not shown.watching:
+        yield Block(LEVEL_TEXT, levels, len(levels))
+    elif shown.verbose and levels and not shown.text:
+        known = [field for field in LEVEL_TABLE if any(field.value(level) is not None for level in levels)]
+        yield Block(known, levels, len(levels), "memory cgroups, the process's own first", one_line=True)
+    if shown.verbose and not (shown.text and shown.watching):
+        yield from _details(result, shown)
+
+
+def _details(result: Result, shown: Shown) -> Iterator[Block[Any]]:
+    members, top = result.facts.members, shown.top or None
+    if len(members) > 1:
+        yield Block(MEMBER, members[:top], len(members), "processes of the cgroup")
+    parts = sorted(result.facts.parts, key=lambda part: -(part.usage.rss_bytes + part.usage.swap_bytes))
+    if parts:
+        columns = PART if shown.text else PARTS_TABLE
+        yield Block(columns, parts[:top], len(parts), "mapped files, libraries, named mappings")

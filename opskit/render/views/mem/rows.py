@@ -55,7 +55,7 @@ def _joined(parts: Iterable[str]) -> str:
 
 def _beside(usage: Usage) -> Iterator[str]:
     """Pages that others map too, swap, huge pages and locked memory."""
-    if usage.rss_bytes - usage.pss_bytes > _SMALL * usage.rss_bytes:
+    if usage.pss_bytes is not None and usage.rss_bytes - usage.pss_bytes > _SMALL * usage.rss_bytes:
         yield f"PSS {size(usage.pss_bytes)}"
     if usage.swap_bytes:
         yield f"{size(usage.swap_bytes)} in swap"

@@ -31,12 +31,12 @@ READ = "Read"
 @option("--ask", is_flag=True, group=READ, help="Start a JVM's attach listener (a SIGQUIT) to ask it for more.")
 @option(
     "--exact", is_flag=True, group=READ,
-    help="Read each mapping above 32 GiB too, and ask a JVM for what may pause it; says the time first.",
+    help="Read each mapping of a process above 32 GiB too; prints the time first.",
 )  # fmt: skip
-@option("-v", "--verbose", is_flag=True, group=SHOW, help="Show each mapped file and library, and every memory cgroup.")
+@option("-v", "--verbose", is_flag=True, group=SHOW, help="Show every row, mapped file, library and memory cgroup.")
 def mem(run: Run, process: str | None, files: bool, ask: bool, exact: bool, verbose: bool) -> int:
     """Show who holds the memory of a process, and whether it will be killed. Without an argument: of the host."""
-    given: Mapping[str, object] = {"ask": ask, "exact": exact, "verbose": verbose}
+    given: Mapping[str, object] = {"ask": ask, "exact": exact}
     if files or process is None:
         refuse(given, [*given], "goes with a process and without --files: opskit mem PID")
         if run.format == "svg":
@@ -47,17 +47,20 @@ def mem(run: Run, process: str | None, files: bool, ask: bool, exact: bool, verb
 
         pid = resolve_process(run.host, process, "mem")
     if files:
-        return _files(run, pid)
-    return _host(run) if pid is None else _process(run, Request(pid, exact, ask), verbose)
+        return _files(run, pid, verbose)
+    return _host(run, verbose) if pid is None else _process(run, Request(pid, exact, ask), verbose)
 
 
 def _process(run: Run, request: Request, verbose: bool) -> int:
     from opskit.analysis.mem.judge import judge
     from opskit.analysis.mem.samples import add_sample
-    from opskit.collect.mem.collect import Collector
+    from opskit.collect.mem.collect import Collector, exact_s
     from opskit.render.views.mem import report as view
+    from opskit.render.views.mem.sentences import exact_line
 
-    shown = view.Shown(run.format == "text", verbose, run.watching, run.top)
+    if request.exact:
+        click.echo(f"opskit: {exact_line(request.pid, exact_s(run.host, request.pid))}", err=True)
+    shown = view.Shown(run.format == "text", verbose, run.watching, run.top, request.ask)
     collector = Collector(run.host, request)
     samples: list[Facts] = []
 
@@ -73,29 +76,32 @@ def _process(run: Run, request: Request, verbose: bool) -> int:
     return run.show(look, show, fit_height=run.top is None and not verbose)
 
 
-def _host(run: Run) -> int:
+def _host(run: Run, verbose: bool) -> int:
     from opskit.analysis.mem.host import HostResult, judge_host
     from opskit.collect.mem.host import collect_host
     from opskit.render.views.mem import host as view
 
+    top = 0 if verbose and run.top is None else run.top
+
     def show(result: HostResult) -> Report:
-        report = view.report(run.about(), result, run.top, is_text=run.format == "text")
+        report = view.report(run.about(), result, top, is_text=run.format == "text")
         return _whole(run, report, host=result)
 
-    return run.show(lambda: judge_host(collect_host(run.host)), show, fit_height=run.top is None)
+    return run.show(lambda: judge_host(collect_host(run.host)), show, fit_height=top is None)
 
 
-def _files(run: Run, pid: int | None) -> int:
+def _files(run: Run, pid: int | None, verbose: bool) -> int:
     from opskit.analysis.mem.files import FileResult, judge_files
     from opskit.collect.mem.files import collect_files
     from opskit.render.views.mem import files as view
 
+    top, pids = 0 if verbose and run.top is None else run.top, () if pid is None else (pid,)
+
     def show(result: FileResult) -> Report:
         about = run.about({"pid": pid} if pid is not None else None)
-        return _whole(run, view.report(about, result, run.top, is_text=run.format == "text"), files=result)
+        return _whole(run, view.report(about, result, top, is_text=run.format == "text"), files=result)
 
-    pids = () if pid is None else (pid,)
-    return run.show(lambda: judge_files(collect_files(run.host, pids)), show, fit_height=run.top is None)
+    return run.show(lambda: judge_files(collect_files(run.host, pids)), show, fit_height=top is None)
 
 
 def _whole(run: Run, report: Report, **answer: Any) -> Report:

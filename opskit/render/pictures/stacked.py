@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _WIDTH, _PADDING, _AXIS = 1000, 20, 76  # px; the axis of a picture over time is on the left
-_CHARACTER, _BOLD = 6.9, 9.3  # px of a 13 px font and of the title's, wider than most
+_CHARACTER, _BOLD = 6.9, 10.5  # px of a 13 px font and of the title's, wider than most
 _LINE, _BAR, _AREA = 19, 46, 340
 _ROOM = 1.04  # above the highest amount
 _STYLE = """
@@ -247,9 +247,9 @@ def _legend(layers: Sequence[Layer], top: int) -> tuple[list[str], int]:
         lines.append(_text(_PADDING + 36, y, layer.name))
         lines.append(_text(x + 64, y, size(layer.bytes), "", "end"))
         lines.append(
-            _text(x + 130, y, "" if layer.light else percent(layer.bytes / total if total else None), "", "end")
+            _text(x + 146, y, "" if layer.light else percent(layer.bytes / total if total else None), "", "end")
         )
-        room = (_WIDTH - _PADDING - x - 150) / _CHARACTER
-        lines.append(_text(x + 150, y, cut(printable(layer.note), room), "note"))
+        room = (_WIDTH - _PADDING - x - 166) / _CHARACTER
+        lines.append(_text(x + 166, y, cut(printable(layer.note), room), "note"))
         y += _LINE
     return lines, y

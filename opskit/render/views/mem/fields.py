@@ -69,8 +69,9 @@ def _of_usage(name: str) -> Callable[[Line], int | None]:
 _STILL = 512  # bytes a minute: below it a row does not change
 
 
-def _slope(line: Line, name: str) -> float | None:
-    return None if line.slope is None else getattr(line.slope, name)
+def _whole(value: float | None) -> int | None:
+    """Bytes a second and seconds have no fractions: -f text would round large ones to six digits."""
+    return None if value is None else round(value)
 
 
 def _per_min(rate: float | None) -> str:
@@ -78,9 +79,6 @@ def _per_min(rate: float | None) -> str:
 
 
 _AMOUNT = Kind(SIZE.schema, _blank(size), right=True)  # empty in a table where there is none
-_PER_S = Kind(NUMBER.schema, right=True, dump=lambda value: round(value, 3))
-_LEFT = Kind(NUMBER.schema, right=True, dump=lambda value: round(value, 1))
-
 USAGE: Sequence[Field[Usage]] = (
     Field("rss_bytes", SIZE, help="resident memory"),
     Field("pss_bytes", SIZE, help="resident memory, each page divided by the processes that map it"),
@@ -95,15 +93,29 @@ USAGE: Sequence[Field[Usage]] = (
 # Also the columns of -f text, whose names they are.
 ROW: Sequence[Field[Line]] = (
     Field("kind", TEXT, "kind", help="what the memory is used for"),
-    *(Field(each.name, SIZE, each.name, _of_usage(each.name), help=each.help) for each in USAGE),
+    Field("rss_bytes", SIZE, "rss_bytes", attrgetter("bytes"), help="resident memory"),
+    *(Field(each.name, SIZE, each.name, _of_usage(each.name), help=each.help) for each in USAGE[1:]),
     Field("reserved_bytes", SIZE, "reserved_bytes", help="address space"),
     Field("items", COUNT, "items", help="stacks, arenas, blocks or mappings"),
 )
-GROWTH: Sequence[Field[Line]] = (
-    Field("bytes_per_s", _PER_S, "bytes_per_s", lambda line: _slope(line, "bytes_per_s"), help="growth, with -w"),
+SLOPE: Sequence[Field[Slope]] = (
+    Field("kind", help="of `rows`, or rss, cgroup, direct"),
+    Field("bytes_per_s", COUNT, value=lambda slope: round(slope.bytes_per_s)),
     Field(
-        "full_in_s", _LEFT, "full_in_s", lambda line: _slope(line, "full_in_s"),
-        help="with -w: until its limit at this growth; null: it does not grow, or has no limit",
+        "full_in_s",
+        COUNT,
+        value=lambda slope: _whole(slope.full_in_s),
+        help="until its limit; null: no steady growth, or no limit",
+    ),
+)
+GROWTH: Sequence[Field[Line]] = (
+    Field(
+        "bytes_per_s", COUNT, "bytes_per_s", lambda line: _whole(line.slope and line.slope.bytes_per_s),
+        help="growth, with -w",
+    ),
+    Field(
+        "full_in_s", COUNT, "full_in_s", lambda line: _whole(line.slope and line.slope.full_in_s),
+        help="with -w: until its limit at this growth; null: it does not grow steadily, or has no limit",
     ),
 )  # fmt: skip
 DETAILS: Field[Line] = Field("details", TEXT, "details", help="for people", shrinks=30, rank=1)
@@ -116,7 +128,7 @@ WATCHED: Sequence[Field[Line]] = (
     _KIND,
     _RESIDENT,
     Field("per_min", NUMBER, "per min", lambda line: line.slope and line.slope.bytes_per_s * 60, show=_per_min, right=True),
-    Field("full", NUMBER, "full in", lambda line: _slope(line, "full_in_s"), show=_blank(duration), right=True),
+    Field("full", NUMBER, "full in", lambda line: line.slope and line.slope.full_in_s, show=_blank(duration), right=True),
     DETAILS,
 )  # fmt: skip
 PART: Sequence[Field[Part]] = (
@@ -266,11 +278,6 @@ SUSPECT: Sequence[Field[Suspect]] = (
     Field("evidence"),
     Field("fix"),
     Field("next"),
-)
-SLOPE: Sequence[Field[Slope]] = (
-    Field("kind", help="of `rows`, or rss, cgroup, direct"),
-    Field("bytes_per_s", _PER_S),
-    Field("full_in_s", _LEFT, help="until its limit; null: it does not grow, or has no limit"),
 )
 SAMPLE: Sequence[Field[Facts]] = (
     Field("at_s", NUMBER, value=lambda facts: round(facts.at_s, 3)),

@@ -27,16 +27,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from opskit.analysis.mem.result import Result
+    from opskit.collect.mem.facts import Facts
     from opskit.render.report import About
 
 
 class Shown(NamedTuple):
-    """How to show it. `text`: columns for awk; `verbose`: parts and all cgroups; `watching`: growth; `top`: -n."""
+    """How to show it. `text`: columns for awk; `verbose`: parts and all cgroups; `watching`: growth; `top`: -n; `asked`: --ask."""
 
     text: bool = False
     verbose: bool = False
     watching: bool = False
     top: int | None = None
+    asked: bool = False
 
 
 def target(result: Result) -> dict[str, object]:
@@ -62,10 +64,18 @@ def report(about: About, result: Result, shown: Shown) -> Report:
             *sentences.suspects(result, most, evidence=shown.verbose),
         ],
         summary=[*said, sentences.machine(facts.host)],
-        footer=list(dict.fromkeys([*facts.missing, *(facts.jvm.missing if facts.jvm and shown.verbose else ())])),
+        footer=[*_footer(facts, shown)],
         findings=result.findings,
         draw=partial(_draw, about, result),
     )
+
+
+def _footer(facts: Facts, shown: Shown) -> Iterator[str]:
+    """What could not be read."""
+    of_jvm = facts.jvm.missing if facts.jvm and shown.verbose else ()
+    yield from dict.fromkeys([*facts.missing, *of_jvm])
+    if shown.asked and facts.jvm is None:
+        yield f"--ask has no effect: {facts.process.pid} is not a JVM"
 
 
 def _draw(about: About, result: Result, _format: str) -> str:
@@ -76,6 +86,8 @@ def _draw(about: About, result: Result, _format: str) -> str:
 
 def _blocks(result: Result, shown: Shown) -> Iterator[Block[Any]]:
     sums, rows = sums_of(result), lines_of(result)
+    if not (shown.text or shown.watching):
+        sums = sums[:1]  # the details of the rows say the rest
     kept, total = [*sums, *rows[: shown.top or None]], len(sums) + len(rows)
     if shown.text:
         growth = ((SAMPLED_AT,), GROWTH) if shown.watching else ((), ())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.quantities import plural, short_size, size
+from opskit.quantities import plural, short_size, size, sizes
 from opskit.render.views.mem.fields import Line
 
 if TYPE_CHECKING:
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from opskit.collect.mem.facts import Facts, Row
     from opskit.proc.files.smaps import Usage
 
-_SMALL = 0.05  # of a row: huge pages below it are not mentioned
+_SMALL = 0.05  # of a row: shared, huge and locked pages below it are not mentioned
+_MALLOCED = ("malloc-mmapped", "malloc-arenas")
+_LEAST = 64 << 10  # bytes of shared pages
 
 
 def lines_of(result: Result) -> list[Line]:
@@ -27,16 +29,21 @@ def lines_of(result: Result) -> list[Line]:
 
 
 def sums_of(result: Result) -> list[Line]:
-    """The sum of all rows; with -w also what grows beside them: the memory cgroup and direct buffers."""
+    """The sum of all rows; direct buffers, which are malloced; with -w the memory cgroup."""
     facts, slopes = result.facts, {slope.kind: slope for slope in result.slopes}
     total = facts.total
     lines = [Line("rss", total, total.rss_bytes, None, None, _joined(_beside(total)), slopes.get("rss"), facts.at_s)]
     level = (result.headroom and result.headroom.level) or next(iter(facts.levels), None)
     if level is not None and "cgroup" in slopes:
         lines.append(Line("cgroup", None, level.usage_bytes, None, None, level.path, slopes["cgroup"], facts.at_s))
-    if facts.jvm is not None and "direct" in slopes:
-        said = "as java.nio.Bits counts them"
-        lines.append(Line("direct", None, facts.jvm.direct_bytes, None, None, said, slopes["direct"], facts.at_s))
+    jvm = facts.jvm
+    if jvm is not None and jvm.direct_bytes:
+        most = f", at most {short_size(jvm.direct_max_bytes)}" if jvm.direct_max_bytes is not None else ""
+        lines.append(
+            Line(
+                "direct", None, jvm.direct_bytes, None, None, f"part of malloc{most}", slopes.get("direct"), facts.at_s
+            )
+        )
     return lines
 
 
@@ -55,7 +62,7 @@ def _joined(parts: Iterable[str]) -> str:
 
 def _beside(usage: Usage) -> Iterator[str]:
     """Pages that others map too, swap, huge pages and locked memory."""
-    if usage.pss_bytes is not None and usage.rss_bytes - usage.pss_bytes > _SMALL * usage.rss_bytes:
+    if usage.pss_bytes is not None and usage.rss_bytes - usage.pss_bytes > max(_LEAST, _SMALL * usage.rss_bytes):
         yield f"PSS {size(usage.pss_bytes)}"
     if usage.swap_bytes:
         yield f"{size(usage.swap_bytes)} in swap"
@@ -68,16 +75,18 @@ def _beside(usage: Usage) -> Iterator[str]:
 
 
 def _heap(_row: Row, facts: Facts) -> Iterator[str]:
+    """`96 used, 128 committed of 256 MiB`."""
     jvm = facts.jvm
-    if jvm is None:
+    amounts = [] if jvm is None else [jvm.heap_used_bytes, jvm.heap_committed_bytes, jvm.heap_max_bytes]
+    known = [amount for amount in amounts if amount is not None]
+    if not known:
         return
-    if jvm.heap_used_bytes is not None:
-        yield f"{size(jvm.heap_used_bytes)} used"
-    if jvm.heap_committed_bytes is not None:
-        of = f" of {short_size(jvm.heap_max_bytes)}" if jvm.heap_max_bytes is not None else ""
-        yield f"{short_size(jvm.heap_committed_bytes)} committed{of}"
-    elif jvm.heap_max_bytes is not None:
-        yield f"at most {short_size(jvm.heap_max_bytes)}"
+    shown, _, unit = sizes(known).rpartition(" ")
+    texts = iter(shown.split(" / "))
+    used, committed, most = (None if amount is None else next(texts) for amount in amounts)
+    said = [f"{used} used"] if used else []
+    said += [f"{committed} committed"] if committed else []
+    yield f"{', '.join(said)}{' of ' if said and most else 'at most ' if most else ''}{most or ''} {unit}"
 
 
 def _metaspace(_row: Row, facts: Facts) -> Iterator[str]:
@@ -107,7 +116,7 @@ def _stacks(row: Row, _facts: Facts) -> Iterator[str]:
         yield f"{plural(row.items, 'stack')} of {size(row.usage.rss_bytes / row.items)}"
 
 
-def _arenas(_row: Row, facts: Facts) -> Iterator[str]:
+def _arenas(row: Row, facts: Facts) -> Iterator[str]:
     malloc = facts.malloc
     if malloc is None:
         return
@@ -117,13 +126,22 @@ def _arenas(_row: Row, facts: Facts) -> Iterator[str]:
         yield f"{size(malloc.free_bytes)} free"
     if malloc.unknown is not None:
         yield malloc.unknown
+    yield from _direct(row, facts)
 
 
 def _mmapped(row: Row, facts: Facts) -> Iterator[str]:
     if row.items:
         yield plural(row.items, "block")
+    yield from _direct(row, facts)
+
+
+def _direct(row: Row, facts: Facts) -> Iterator[str]:
+    """In the row that holds most of what is malloced: `direct buffers 42.0 MiB of at most 256 MiB`."""
     jvm = facts.jvm
-    if jvm is not None and jvm.direct_bytes is not None:
+    if jvm is None or not jvm.direct_bytes:
+        return
+    malloced = [each for each in facts.rows if each.kind in _MALLOCED]
+    if row is max(malloced, key=lambda each: each.usage.rss_bytes, default=None):
         most = f" of at most {short_size(jvm.direct_max_bytes)}" if jvm.direct_max_bytes is not None else ""
         yield f"direct buffers {size(jvm.direct_bytes)}{most}"
 
@@ -131,6 +149,12 @@ def _mmapped(row: Row, facts: Facts) -> Iterator[str]:
 def _runtime(_row: Row, facts: Facts) -> Iterator[str]:
     if facts.malloc is not None and facts.malloc.name is not None:
         yield facts.malloc.name
+
+
+def _mapped(row: Row, facts: Facts) -> Iterator[str]:
+    if facts.jvm is not None and facts.jvm.mapped_buffer_bytes:
+        yield f"mapped ByteBuffers {size(facts.jvm.mapped_buffer_bytes)}"
+    yield from _files(row, facts)
 
 
 def _files(row: Row, facts: Facts) -> Iterator[str]:
@@ -159,7 +183,7 @@ _DETAILS: Mapping[str, Callable[[Row, Facts], Iterator[str]]] = {
     "malloc-arenas": _arenas,
     "malloc-mmapped": _mmapped,
     "runtime-heap": _runtime,
-    "mapped-files": _files,
+    "mapped-files": _mapped,
     "libraries": _files,
     "shared-memory": _files,
     "named": _files,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.analysis.mem.headroom import MIB, flag_size
-from opskit.quantities import plural, short_size, size
+from opskit.quantities import duration, plural, short_size, size, sizes
 from opskit.render.views.mem.fields import title
 
 if TYPE_CHECKING:
@@ -106,6 +106,13 @@ def _growth(growth: Growth) -> str:
     return f"{title(growth.kind)} {'without a limit' if growth.bytes is None else size(growth.bytes)}"
 
 
+def exact_line(pid: int, seconds: float | None) -> str:
+    """What --exact will cost, before it is done. `seconds`: of CPU time; None: it reads no more than without."""
+    if seconds is None:
+        return f"--exact: {pid} is small enough to be read in full anyway, within a second; nothing pauses it"
+    return f"--exact reads each mapping of {pid}: about {duration(seconds)} of CPU time; nothing pauses it"
+
+
 def suspects(result: Result, most: int | None = MOST_SUSPECTS, *, evidence: bool = False) -> Iterator[str]:
     """What holds the memory, a line each: those that no finding says already; then the command for a closer look."""
     said = {finding.code for finding in result.findings}
@@ -147,12 +154,12 @@ def machine(host: HostMemory) -> str:
     known = host.meminfo
     said = []
     if "MemAvailable" in known and "MemTotal" in known:
-        said.append(f"{size(known['MemAvailable'])} of {size(known['MemTotal'])} available")
+        said.append(f"{sizes([known['MemAvailable'], known['MemTotal']]).replace('/', 'of')} available")
     swap = known.get("SwapTotal")
     if swap is not None:
         said.append(f"swap {size(known.get('SwapFree'))} of {size(swap)} free" if swap else "no swap")
     if host.overcommit is not None:
-        said.append(f"overcommit {host.overcommit} ({_OVERCOMMIT.get(host.overcommit, 'unknown')})")
+        said.append(f"overcommit {_OVERCOMMIT.get(host.overcommit, host.overcommit)}")
     if host.oom_score is not None:
         adjusted = f" (oom_score_adj {host.oom_score_adj})" if host.oom_score_adj else ""
         said.append(f"oom_score {host.oom_score}{adjusted}")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _WIDTH, _PADDING, _AXIS = 1000, 20, 76  # px; the axis of a picture over time is on the left
-_CHARACTER, _BOLD = 6.9, 10.5  # px of a 13 px font and of the title's, wider than most
+_CHARACTER, _BOLD = 6.9, 11.9  # px of a 13 px font and of the title's, wider than most
 _LINE, _BAR, _AREA = 19, 46, 340
 _ROOM = 1.04  # above the highest amount
 _STYLE = """

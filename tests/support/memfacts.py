@@ -62,10 +62,10 @@ SLICE = MemoryGroup(
 )
 SUSPECTS = (
     Suspect(
-        "malloc-outside", mib(91.4), "malloc holds 91.4 MiB that is no direct buffer", "12 arenas of glibc",
+        "memory-in-malloc", mib(91.4), "malloc holds 91.4 MiB that is no direct buffer", "12 arenas of glibc",
         None, "opskit jmap-diff 4242 --live -c 5",
     ),
-    Suspect("direct-buffers", 42 * MIB, "direct buffers hold 42.0 MiB of at most 256 MiB", "java.nio.Bits"),
+    Suspect("memory-in-direct-buffers", 42 * MIB, "direct buffers hold 42.0 MiB of at most 256 MiB", "java.nio.Bits"),
 )  # fmt: skip
 GROWTHS = (
     Growth("direct", 214 * MIB, "MaxDirectMemorySize"),
@@ -74,8 +74,8 @@ GROWTHS = (
     Growth("metaspace", None, None),
 )
 KILLED = Finding(
-    "jvm-heap-above-memory-limit", "warning", Entity("process", 4242),
-    "the heap may grow by 160 MiB, and the limit of cgroup /orders leaves 102 MiB", "memory.max 400 MiB, memory.stat",
+    "memory-heap-outgrows-limit", "warning", Entity("process", 4242),
+    "its heap does not fit below the limit of cgroup /orders", "memory.stat: anon 290 MiB, kernel 8.0 MiB, page cache 42.0 MiB",
     None, "opskit mem 4242 -w", 0.745,
 )  # fmt: skip
 

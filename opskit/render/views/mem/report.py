@@ -52,7 +52,6 @@ def target(result: Result) -> dict[str, object]:
 def report(about: About, result: Result, shown: Shown) -> Report:
     """One process."""
     facts = result.facts
-    most = None if shown.verbose else sentences.MOST_SUSPECTS
     said = [*sentences.cgroups(facts.levels)] if not (shown.verbose or shown.text) else []
     if facts.levels_unknown is not None:
         said.append(f"memory cgroup: {facts.levels_unknown}")
@@ -61,7 +60,7 @@ def report(about: About, result: Result, shown: Shown) -> Report:
         list(_blocks(result, shown)),
         verdict=[
             *sentences.verdict(result, more=not shown.watching),
-            *sentences.suspects(result, most, evidence=shown.verbose),
+            *sentences.suspects(result, all_=shown.verbose),
         ],
         summary=[*said, sentences.machine(facts.host)],
         footer=[*_footer(facts, shown)],

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from opskit.proc.files.smaps import Usage
 
 _SMALL = 0.05  # of a row: shared, huge and locked pages below it are not mentioned
-_MALLOCED = ("malloc-mmapped", "malloc-arenas")
+_MOSTLY = 0.9
 _LEAST = 64 << 10  # bytes of shared pages
 
 
@@ -136,12 +136,12 @@ def _mmapped(row: Row, facts: Facts) -> Iterator[str]:
 
 
 def _direct(row: Row, facts: Facts) -> Iterator[str]:
-    """In the row that holds most of what is malloced: `direct buffers 42.0 MiB of at most 256 MiB`."""
+    """`direct buffers 42.0 MiB of at most 256 MiB`, in the row where they are: large ones are blocks of their own."""
     jvm = facts.jvm
     if jvm is None or not jvm.direct_bytes:
         return
-    malloced = [each for each in facts.rows if each.kind in _MALLOCED]
-    if row is max(malloced, key=lambda each: each.usage.rss_bytes, default=None):
+    blocks = next((each.usage.rss_bytes for each in facts.rows if each.kind == "malloc-mmapped"), 0)
+    if (row.kind == "malloc-mmapped") == (blocks >= jvm.direct_bytes * _MOSTLY):
         most = f" of at most {short_size(jvm.direct_max_bytes)}" if jvm.direct_max_bytes is not None else ""
         yield f"direct buffers {size(jvm.direct_bytes)}{most}"
 

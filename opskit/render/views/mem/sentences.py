@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.analysis.mem.headroom import MIB, flag_size
-from opskit.quantities import duration, plural, short_size, size, sizes
+from opskit.quantities import duration, listed, plural, short_size, size, sizes
 from opskit.render.views.mem.fields import title
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from opskit.analysis.mem.result import Growth, Headroom, Result
+    from opskit.analysis.mem.result import Growth, Headroom, Result, Suspect
     from opskit.collect.mem.facts import Facts, HostMemory
     from opskit.proc.cgroup.memory import MemoryGroup
 
 _OVERCOMMIT = {0: "heuristic", 1: "always", 2: "strict"}
-MOST_SUSPECTS = 3
+_MOST_SUSPECTS = 4  # by name
 
 
 def verdict(result: Result, *, more: bool = True) -> list[str]:
@@ -113,16 +113,22 @@ def exact_line(pid: int, seconds: float | None) -> str:
     return f"--exact reads each mapping of {pid}: about {duration(seconds)} of CPU time; nothing pauses it"
 
 
-def suspects(result: Result, most: int | None = MOST_SUSPECTS, *, evidence: bool = False) -> Iterator[str]:
-    """What holds the memory, a line each: those that no finding says already; then the command for a closer look."""
+def suspects(result: Result, *, all_: bool = False) -> Iterator[str]:
+    """What holds the memory, without what a finding says already: the first in a sentence, the others by name; then the closer look."""
     said = {finding.code for finding in result.findings}
     shown = [each for each in result.suspects if each.code not in said]
-    for each in shown[:most]:
-        yield f"suspect: {each.summary}" + (f" ({each.evidence})" if evidence and each.evidence else "")
-    if not any(finding.next for finding in result.findings):
-        following = next((each.next for each in shown if each.next), None)
-        if following is not None:
-            yield f"next: {following}"
+    for each in shown if all_ else shown[:1]:
+        yield f"suspect: {each.summary}" + (f" ({each.evidence})" if all_ and each.evidence else "")
+    if shown[1:] and not all_:
+        yield f"further suspects (-v): {listed([f'{_held_by(each)} {size(each.bytes)}' for each in shown[1:]], _MOST_SUSPECTS)}"
+    following = next((each.next for each in shown if each.next), None)
+    if following is not None and not any(finding.next for finding in result.findings):
+        yield f"next: {following}"
+
+
+def _held_by(suspect: Suspect) -> str:
+    """`direct buffers`, `shared memory of a dead process`."""
+    return suspect.code.removeprefix("memory-in-").replace("memory-of-", "shared memory of a ").replace("-", " ")
 
 
 def cgroups(levels: Sequence[MemoryGroup]) -> Iterator[str]:

@@ -31,6 +31,7 @@ TEXT = Kind({"type": "string"})
 FLAG = Kind({"type": "boolean"})
 ID = Kind({"type": "integer"}, right=True)  # a pid, an inode: no thousands separators
 COUNT = Kind({"type": "integer"}, quantities.whole, right=True)
+TOTAL = Kind({"type": "integer"}, quantities.whole, right=True)  # a count that only rises, since a start
 SIZE = Kind({"type": "integer"}, quantities.size, right=True)  # bytes
 SECONDS = Kind({"type": "number"}, quantities.duration, right=True)
 SHARE = Kind({"type": "number"}, quantities.percent, right=True)  # 0 to 1

@@ -53,6 +53,15 @@ class Sheet(NamedTuple):
     rows: Iterable[Sequence[object]]
 
 
+class Metrics(NamedTuple):
+    """Rows whose numbers are metrics, named `prefix`_`field`; text and ids are labels. `labels`: those of every row."""
+
+    prefix: str
+    fields: Sequence[Field[Any]]
+    rows: Sequence[Any]
+    labels: Mapping[str, object] = {}
+
+
 class About(NamedTuple):
     """Where, when and on what: the head of table, markdown and json."""
 
@@ -74,7 +83,7 @@ class Report(NamedTuple):
 
     `document`: the fields of the JSON object and the value they read. `text`: the lines of `-f text` where its contract is
     not the blocks' columns. `sheet`: what `-f csv` writes; `chart`: what a picture shows; `draw`: a picture or profile
-    that the view makes itself. `exit_code` replaces that of the findings where a question was not answered.
+    that the view makes itself; `metrics`: what `-f prometheus` writes. `exit_code` replaces that of the findings where a question was not answered.
     """
 
     about: About
@@ -89,3 +98,4 @@ class Report(NamedTuple):
     document: tuple[Sequence[Field[Any]], Any] | None = None
     draw: Callable[[str], str | bytes] | None = None
     exit_code: int | None = None
+    metrics: Callable[[], Iterable[Metrics]] | None = None

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import pytest
-from browser import CHROMIUM, DRIVER, Browser
+from browser import CHROMIUM, DRIVER, Browser, over_each_other
 
 pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")
 
@@ -54,12 +52,6 @@ CHARTS = {
     ),
     "a line of hours": LineChart("t", [Line("x", [(0, 0), (90_000, 3)])], unit="count"),
 }  # fmt: skip
-TEXTS = """
-return [...document.querySelectorAll("text")].filter(text => text.textContent.trim()).map(text => {
-    const box = text.getBoundingClientRect();
-    return [text.textContent, box.left, box.top, box.right, box.bottom];
-});
-"""
 
 
 @pytest.fixture(scope="module")
@@ -73,15 +65,6 @@ def browser():
     found.quit()
 
 
-def over_each_other(boxes):
-    """The pairs of texts that cover each other by more than a pixel, in both directions."""
-    return [
-        (one[0], other[0])
-        for one, other in combinations(boxes, 2)
-        if min(one[3], other[3]) - max(one[1], other[1]) > 1 and min(one[4], other[4]) - max(one[2], other[2]) > 1
-    ]
-
-
 def test_overlaps_are_found():
     """The check can fail."""
     assert over_each_other([("a", 0, 0, 10, 10), ("b", 5, 5, 20, 20), ("c", 30, 0, 40, 10)]) == [("a", "b")]
@@ -93,7 +76,7 @@ def test_no_text_lies_over_another(browser, tmp_path, chart):
     path = tmp_path / "chart.svg"
     path.write_bytes(draw(Report(ABOUT, chart=lambda: chart), "svg"))
     browser.open(path)
-    boxes = browser.run(TEXTS)
+    boxes = browser.texts()
     assert len(boxes) > 5
     assert over_each_other(boxes) == []
     width = browser.run("return document.documentElement.getBoundingClientRect().width")
@@ -106,5 +89,5 @@ def test_the_longest_stops_are_named(browser, tmp_path):
     path = tmp_path / "chart.svg"
     path.write_bytes(draw(Report(ABOUT, chart=lambda: CHARTS["stops close to each other"]), "svg"))
     browser.open(path)
-    texts = [text for text, *_ in browser.run(TEXTS)]
+    texts = [text for text, *_ in browser.texts()]
     assert "3 stops, longest: G1CollectFull 1.9 s" in texts

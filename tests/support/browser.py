@@ -15,6 +15,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+from itertools import combinations
 from pathlib import Path
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -42,8 +43,23 @@ KEYS = {
     "Home": "\ue011",
     "Backspace": "\ue003",
 }
+_TEXTS = """
+return [...document.querySelectorAll("text")].filter(text => text.textContent.trim()).map(text => {
+    const box = text.getBoundingClientRect();
+    return [text.textContent, box.left, box.top, box.right, box.bottom];
+});
+"""
 _ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 _PATIENCE_S = 120
+
+
+def over_each_other(boxes):
+    """The pairs of texts that cover each other by more than a pixel, in both directions. A box: text, left, top, right, bottom."""
+    return [
+        (one[0], other[0])
+        for one, other in combinations(boxes, 2)
+        if min(one[3], other[3]) - max(one[1], other[1]) > 1 and min(one[4], other[4]) - max(one[2], other[2]) > 1
+    ]
 
 
 class Browser:
@@ -105,6 +121,10 @@ class Browser:
     def run(self, script, *arguments):
         """Run a function body in the page and return its value."""
         return self._ask("POST", f"{self.session}/execute/sync", {"script": script, "args": list(arguments)})
+
+    def texts(self):
+        """The texts of an SVG file that have characters, each with its box."""
+        return self.run(_TEXTS)
 
     def find(self, css):
         """The elements that match a CSS selector."""

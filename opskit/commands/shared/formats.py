@@ -20,6 +20,7 @@ SUFFIXES = {
     ".md": "markdown",
     ".markdown": "markdown",
     ".csv": "csv",
+    ".prom": "prometheus",
     ".svg": "svg",
     ".png": "png",
     ".folded": "folded",

@@ -58,7 +58,7 @@ class Output(NamedTuple):
 
     def emit(self, report: Report, *, fit_height: bool = False) -> None:
         """Render and write. Findings and footer go to stderr where the format has no place for them."""
-        if report.draw is not None and self.written_at_the_end and self.format != "json":
+        if report.draw is not None and self.written_at_the_end and self.format not in ("json", "prometheus"):
             drawn = report.draw(self.format)
             self.write(drawn) if isinstance(drawn, str) else self.write_parts([drawn])
         elif self.format in PICTURES:

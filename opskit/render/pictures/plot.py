@@ -18,6 +18,7 @@ from opskit.escape import printable
 from opskit.quantities import size
 from opskit.render.pictures.chart import BarChart, DotsChart, Line, LineChart
 from opskit.render.pictures.labels import Box, Dot, free_place, merged
+from opskit.render.pictures.ticks import byte_unit, elapsed_unit, nice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -193,9 +194,9 @@ def _name_dots(figure: Figure, axes: Axes, chart: DotsChart) -> None:
 
 
 def _elapsed_axis(axes: Axes, span_s: float, since: str) -> None:
-    name, factor = ("hours", 3600) if span_s >= 3 * 3600 else ("minutes", 60) if span_s >= 180 else ("seconds", 1)
+    factor, name = elapsed_unit(span_s)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x / factor:g}"))
-    axes.xaxis.set_major_locator(MultipleLocator(_nice(span_s / 8 / factor) * factor))
+    axes.xaxis.set_major_locator(MultipleLocator(nice(span_s / 8 / factor) * factor))
     axes.set_xlabel(f"{name} since {since}")
 
 
@@ -213,7 +214,7 @@ def _clock_axis(axes: Axes, clock: str) -> None:
     steps = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
     step: float = next((step for step in steps if span / step <= 9), math.ceil(span / 9 / 86400) * 86400)
     if span < 4:
-        shape, step = "%H:%M:%S.%f", _nice(span / 5)
+        shape, step = "%H:%M:%S.%f", nice(span / 5)
     axes.xaxis.set_major_locator(MultipleLocator(step))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: _clock(x, shape)))
     axes.set_xlabel(f"UTC, {_clock(low, '%Y-%m-%d')}" + ("" if span < 86400 else f" to {_clock(high, '%Y-%m-%d')}"))
@@ -239,19 +240,9 @@ def _in_units(axes: Axes, which: str, values: Sequence[float], unit: Unit) -> No
     if unit != "bytes" or not span:
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
         return
-    power = min(5, int(math.log(max(abs(low), abs(high), 1), 1024)))
-    factor = 1024**power
-    name = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")[power]
-    axis.set_major_locator(MultipleLocator(_nice(span / 6 / factor) * factor))
+    factor, name = byte_unit(max(abs(low), abs(high)))
+    axis.set_major_locator(MultipleLocator(nice(span / 6 / factor) * factor))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / factor:,g} {name}"))
-
-
-def _nice(step: float) -> float:
-    """The next 1, 2 or 5 times a power of ten; 1 without a span."""
-    if step <= 0:
-        return 1
-    power = 10.0 ** math.floor(math.log10(step))
-    return next(power * digit for digit in (1, 2, 5, 10) if power * digit >= step * 0.999)
 
 
 def _number(value: float, chart: BarChart) -> str:

@@ -90,7 +90,7 @@ def buffers(held: jvms.Workload) -> tuple[int, int]:
 
 
 def malloc_info(text: str) -> dict[str, int]:
-    """The sums of malloc_info(3): bytes `system` of all arenas, `free` inside them, in `mmap` blocks, and the number of `arenas`."""
+    """Sum up what malloc_info writes: bytes `system` of all arenas, `free` inside them, in `mmap` blocks, and the number of `arenas`."""
     sums = text.rpartition("</heap>")[2]
     sizes = {kind: int(size) for kind, size in re.findall(r'<total type="(\w+)" count="\d+" size="(\d+)"/>', sums)}
     system = re.search(r'<system type="current" size="(\d+)"/>', sums)

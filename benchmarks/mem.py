@@ -1,6 +1,7 @@
 """`opskit mem`: its rows against NMT x pagemap, arenas against malloc_info, headroom against real OOM kills; safepoints, CPU.
 
     sudo python benchmarks/mem.py [rows|arenas|safepoints|cpu|headroom]...
+    sudo python benchmarks/mem.py rows=/usr/lib/jvm/java-17-openjdk-amd64/bin/java
 
 The JVMs come from PyPI, as in the tests; pmap of procps and jcmd of any JDK are compared by CPU. Headroom needs a memory cgroup.
 """
@@ -107,27 +108,21 @@ def _known(value: T | None) -> T:
     return value
 
 
-def rows(table: Table) -> None:
+def rows(table: Table, *binaries: str) -> None:
     """Each JVM with each collector that it has: its rows beside the truth, in MiB and %."""
-    for version in jvms.WHEELS:
+    for binary in binaries or map(jvms.java, jvms.WHEELS):
         for collector in COLLECTORS:
-            options = ("-Xmx256m", "-XX:NativeMemoryTracking=detail", *UNLOCK, f"-XX:+Use{collector}GC")
-            print(f"JDK {version}, {collector}: rows in MiB and their difference in %")
-            with contextlib.ExitStack() as stack:
-                try:
-                    held = stack.enter_context(holders.java(*HELD, version=version, options=options))
-                except BaseException as failed:
-                    if not str(failed).count("not supported"):
-                        raise
-                    print("  not built in")
-                    continue
+            options = ("-Xmx256m", *UNLOCK, f"-XX:+Use{collector}GC")
+            works = subprocess.run([binary, *options, "-version"], capture_output=True, text=True, check=False)
+            if works.returncode:
+                continue
+            release = works.stderr.splitlines()[1]
+            print(f"{release}, {collector}: rows in MiB and their difference in %")
+            with holders.java(*HELD, binary=binary, options=(*options, "-XX:NativeMemoryTracking=detail")) as held:
                 direct, _ = holders.buffers(held)
-                AttachClient(Host.at(None, None).fs, held.pid).jcmd(
-                    "VM.native_memory detail"
-                )  # threads and buffers of its own
+                mem_truth.rows(held.pid)  # it makes threads and buffers of its own
                 mem_truth.settled(held.pid)
-                truth, facts = mem_truth.rows(held.pid), look(held.pid)
-                _compare(table, truth, facts, direct)
+                _compare(table, mem_truth.rows(held.pid), look(held.pid), direct)
 
 
 def _compare(table: Table, truth: dict[str, int], facts: Facts, direct: int) -> None:
@@ -284,7 +279,13 @@ def _page_cache(place: Path, size: int) -> Iterator[None]:
         yield
 
 
-SECTIONS = {"rows": rows, "arenas": arenas, "safepoints": safepoints, "cpu": cpu, "headroom": headroom}
+SECTIONS: dict[str, Callable[..., None]] = {
+    "rows": rows,
+    "arenas": arenas,
+    "safepoints": safepoints,
+    "cpu": cpu,
+    "headroom": headroom,
+}
 
 
 def main() -> int:
@@ -294,8 +295,8 @@ def main() -> int:
         sys.exit("needs pmap (procps) and jcmd (a JDK) in PATH")
     print(machine())
     table = Table()
-    for name in chosen:
-        SECTIONS[name](table)
+    for name, _, binary in (each.partition("=") for each in chosen):
+        SECTIONS[name](table, *filter(None, [binary]))
     print("all bounds are kept" if table.kept else "a bound is MISSED")
     return 0 if table.kept else 1
 

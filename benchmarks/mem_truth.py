@@ -53,7 +53,7 @@ def rows(pid: int) -> Counter[str]:
         for first, last, name, rss in mappings:
             start, end = int(first, 16), int(last, 16)
             if _LIBRARY.search(name):
-                bss_end = _end_of_data(pid, name, mappings)
+                bss_end = _end_of_data(name, mappings)
             known = ranges if name or start >= bss_end else sorted([*ranges, (start, min(end, bss_end), "libraries")])
             for low, high, kind in _cut(start, end, known, _by_name(name)) if rss != "0" else ():
                 found[kind] += _present(pages.fileno(), low, high, zero)
@@ -61,10 +61,10 @@ def rows(pid: int) -> Counter[str]:
     return found
 
 
-def _end_of_data(pid: int, name: str, mappings: list[tuple[str, ...]]) -> int:
+def _end_of_data(name: str, mappings: list[tuple[str, ...]]) -> int:
     """Where a library's data without a file (.bss) end: the kernel joins them with an allocator's block that follows."""
     base = next(int(first, 16) for first, _, other, _ in mappings if other == name)
-    with open(f"/proc/{pid}/root{name}", "rb") as file:
+    with open(name, "rb") as file:
         head = file.read(8192)
     at, size, number = (*struct.unpack_from("<Q", head, 32), *struct.unpack_from("<HH", head, 54))
     parts = [struct.unpack_from("<IIQQQQQQ", head, at + i * size) for i in range(number)]

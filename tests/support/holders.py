@@ -96,7 +96,7 @@ def malloc_info(text: str) -> dict[str, int]:
     system = re.search(r'<system type="current" size="(\d+)"/>', sums)
     return {
         "system": int(system[1]),
-        "free": sizes["fast"] + sizes["rest"],
+        "free": sizes.get("fast", 0) + sizes["rest"],  # glibc 2.43 has no fast bins
         "mmap": sizes["mmap"],
         "arenas": text.count("<heap "),
     }

@@ -29,6 +29,7 @@ _ROWS = {
     "Java Heap": "java-heap",
     "Class": "metaspace",
     "Metaspace": "metaspace",
+    "Unknown": "metaspace",  # JDK 17 forgets to name its compressed class space
     "Code": "code-cache",
     "GC": "gc",
     "Thread Stack": "thread-stacks",
@@ -37,13 +38,14 @@ _ROWS = {
 _RESERVED = re.compile(
     r"^\[0x([0-9a-f]+) - 0x([0-9a-f]+)\] reserved (?:and committed )?\d+KB for (\S.*?)(?: from)?$", re.MULTILINE
 )
+_MARK_STACKS = (0x150000000000, 0x160000000000, "gc")  # of JDK 11's ZGC, which maps them without NMT
 _MAPPING = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) \S+ \S+ \S+ \d+ *(.*)\n(?:[A-Z].*\n)*?Rss: +(\d+) kB", re.MULTILINE)
 _LIBRARY = re.compile(r"\.so(\.|$)|/bin/")
 
 
 def rows(pid: int) -> Counter[str]:
     """The resident bytes of each row; `malloc` is the anonymous memory that neither NMT nor a file explains, `rss` the kernel's sum."""
-    ranges = _ranges(AttachClient(ProcFS(), pid).jcmd("VM.native_memory detail"))
+    ranges = sorted([*_ranges(AttachClient(ProcFS(), pid).jcmd("VM.native_memory detail")), _MARK_STACKS])
     found: Counter[str] = Counter()
     with open(f"/proc/{pid}/smaps", encoding="utf-8", errors="replace") as maps:
         mappings = _MAPPING.findall(maps.read())
@@ -98,9 +100,9 @@ def _by_name(name: str) -> str:
 
 
 def _ranges(detail: str) -> list[tuple[int, int, str]]:
-    """(start, end, row), sorted."""
+    """(start, end, row) of all that NMT knows."""
     found = _RESERVED.findall(detail)
-    return sorted((int(start, 16), int(end, 16), _ROWS.get(kind, "vm-structures")) for start, end, kind in found)
+    return [(int(start, 16), int(end, 16), _ROWS.get(kind, "vm-structures")) for start, end, kind in found]
 
 
 def _cut(start: int, end: int, ranges: list[tuple[int, int, str]], row: str) -> Iterator[tuple[int, int, str]]:

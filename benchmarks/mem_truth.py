@@ -106,7 +106,7 @@ def _ranges(detail: str) -> list[tuple[int, int, str]]:
 
 
 def _cut(start: int, end: int, ranges: list[tuple[int, int, str]], row: str) -> Iterator[tuple[int, int, str]]:
-    """The parts of a mapping: those in NMT's ranges, and what is between them. A file keeps its row: NMT reserves around it."""
+    """The parts of a mapping: those in NMT's ranges, and what is between them. A file outside of the heap keeps its row."""
     at = start
     first = max(0, bisect.bisect_right(ranges, (start, 1 << 64, "")) - 1)
     for low, high, kind in ranges[first:]:
@@ -117,7 +117,7 @@ def _cut(start: int, end: int, ranges: list[tuple[int, int, str]], row: str) -> 
             continue
         if at < low:
             yield at, low, row
-        yield low, high, kind if row in ("malloc", "java-heap") else row
+        yield low, high, kind if row == "malloc" or kind == "java-heap" else row
         at = high
     if at < end:
         yield at, end, row

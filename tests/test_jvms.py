@@ -54,6 +54,7 @@ def test_source_and_class_belong_together(tmp_path):
         tmp_path,
         jvms.SOURCE,
         jvms.SOURCE.with_name("Leaks.java"),
+        jvms.SOURCE.with_name("MemoryHolder.java"),
         jvms.SOURCE.with_name("Virtual.java"),
         jvms.SOURCE.with_name("Chains.java"),
     )

@@ -24,9 +24,9 @@ import holders
 import jvms
 import mem_truth
 from common import OPSKIT, machine, measure, median_cpu, side_by_side
+
 from opskit.analysis.mem.judge import judge
 from opskit.collect.mem.collect import collect
-
 from opskit.collect.mem.facts import Request
 from opskit.host import Host
 from opskit.jvm.attach.client import AttachClient

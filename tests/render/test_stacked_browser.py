@@ -55,5 +55,7 @@ def test_no_text_lies_over_another(browser, tmp_path, name):
     assert boxes
     assert over_each_other(boxes) == []
     box = browser.run("const b = document.documentElement.getBoundingClientRect(); return [b.width, b.height];")
-    assert [text for text, left, top, right, bottom in boxes if min(left, top) < 0 or right > box[0] or bottom > box[1]] == []
+    assert [
+        text for text, left, top, right, bottom in boxes if min(left, top) < 0 or right > box[0] or bottom > box[1]
+    ] == []
     assert browser.errors() == []

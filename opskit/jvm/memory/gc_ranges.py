@@ -35,6 +35,7 @@ _ZGC_HEAP_BYTES, _LARGEST_MAP_BYTES, _GRANULES = 16384, 1 << 30, 512
 _MAP_WITHOUT_SIZE, _MAP_BYTES = ("ZAddressRangeMapForPageTable", "_map"), 16 << 20  # JDK 11 and 12, for 4 TiB
 COLLECTOR_FLAGS = ("UseZGC", "UseShenandoahGC", "UseParallelGC", "ZMarkStackSpaceLimit")
 _LIMIT_OF_MARK_STACKS = "ZMarkStackSpaceLimit"
+_MARK_STACKS = (0x150000000000, 0x160000000000)  # JDK 11, without such a limit (gc/z/zGlobals_linux_x86.hpp)
 _WORD = struct.Struct("<Q")
 
 
@@ -60,7 +61,8 @@ class Collector:
         """The tables of the collector. Raises NotSupported."""
         if self._flags.get("UseZGC"):
             limit = self._flags.get(_LIMIT_OF_MARK_STACKS)
-            stacks = self._mark_stacks(limit) if isinstance(limit, int) and limit > 0 else []
+            fixed = [_MARK_STACKS] if self._is_free(*_MARK_STACKS) else []
+            stacks = self._mark_stacks(limit) if isinstance(limit, int) and limit > 0 else fixed
             return merged([*stacks, *self._granule_maps()])
         found = [self._card_table(), self._region_records()]
         return merged([*(span for span in found if span is not None), *self._pairs()])

@@ -88,7 +88,9 @@ class Divider:
         )
         if malloc.name == "glibc":
             malloc = malloc._replace(arena_limit=self._arena_limit)
-        return layered(known, of_malloc), malloc
+        # The ring of its arenas proves them; a JVM's tables are found by their shape.
+        arenas = [each for each in of_malloc if each.kind == "malloc-arenas"] if malloc.arenas else []
+        return layered(arenas, known, of_malloc), malloc
 
     def _read_arena_limit(self, regions: Sequence[Region], status: Status) -> int:
         fs, pid = self._host.fs, self._ask.pid

@@ -7,10 +7,13 @@ import struct
 import holders
 import pytest
 
+from opskit.proc.files.smaps import parse_smaps
 from opskit.proc.files.syscall import parse_stack_pointer
 from opskit.proc.fs import ProcFS
 from opskit.proc.memory import PAGE_BYTES, ProcessMemory, RecordedMemory
+from opskit.proc.pagemap import PageMap, PresentMemory
 from opskit.proc.pthreads import posix_threads
+from opskit.proc.stacks import thread_stacks
 
 
 @pytest.mark.parametrize("mode", ["threads=20:100", "hugestacks=4", "threads=300:16"])
@@ -78,3 +81,14 @@ def test_damaged_memory(damage):
 def test_pointers_that_lead_nowhere(pointer):
     """No descriptor above them."""
     assert posix_threads(_memory(), [pointer]) == []
+
+
+def test_stacks_without_guards():
+    """Neighbours that the kernel has joined to one mapping are told apart, with their memory."""
+    fs = ProcFS()
+    with holders.native("hugestacks=12") as held:
+        regions = fs.load(parse_smaps, held.pid, "smaps")
+        memory = PresentMemory(ProcessMemory(fs, held.pid), PageMap(fs, held.pid))
+        found = [each for each in thread_stacks(fs, held.pid, regions, memory) if each.end - each.start == 2 << 20]
+        assert len(found) == 12
+        assert all(one.end <= other.start for one, other in zip(found, found[1:]))

@@ -14,7 +14,7 @@ from opskit.proc.malloc.allocators import read_malloc
 from opskit.proc.malloc.limit import arena_limit
 from opskit.proc.malloc.runtimes import read_runtime
 from opskit.proc.memory import ProcessMemory
-from opskit.proc.pagemap import PageMap
+from opskit.proc.pagemap import PageMap, PresentMemory
 from opskit.proc.ranges import layered
 from opskit.proc.stacks import thread_stacks
 from opskit.records import NamedTuple
@@ -82,7 +82,8 @@ class Divider:
         fs, pid = self._host.fs, self._ask.pid
         if not regions or regions[-1].end <= _32_BIT_END:  # other layouts of stacks, chunks and arenas
             return layered(of_jvm), None
-        known = layered(of_jvm, thread_stacks(fs, pid, regions))
+        present = PresentMemory(self._memory, self._pagemap) if self._memory and self._pagemap else None
+        known = layered(of_jvm, thread_stacks(fs, pid, regions, present))
         malloc, of_malloc = read_malloc(
             fs, pid, regions, self._memory, self._pagemap, known, self._runtime, exact=self._ask.exact
         )

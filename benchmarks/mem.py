@@ -135,7 +135,9 @@ def _compare(table: Table, truth: dict[str, int], facts: Facts, direct: int) -> 
     unnamed = resident(facts, "unnamed")
     table.line("unnamed, % of RSS", mib(unnamed), 100 * unnamed / rss, UNNAMED_BOUND)
     said = facts.jvm.direct_bytes if facts.jvm else None
-    may_be_unknown = facts.jvm is not None and facts.jvm.collector == "ZGC"  # its pointers change colour
+    may_be_unknown = facts.jvm is not None and (facts.jvm.collector or "").startswith(
+        "ZGC"
+    )  # its pointers change colour
     table.line(
         "direct buffers, bytes off",
         f"{said} / {direct}",

@@ -9,6 +9,7 @@ The JVMs come from PyPI, as in the tests; pmap of procps and jcmd of any JDK are
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import statistics
 import subprocess
@@ -301,6 +302,7 @@ def main() -> int:
     chosen = sys.argv[1:] or list(SECTIONS)
     if not {"pmap", "jcmd"} <= {name for name in ("pmap", "jcmd") if shutil.which(name)}:
         sys.exit("needs pmap (procps) and jcmd (a JDK) in PATH")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed opskit has its byte code
     print(machine())
     table = Table()
     for name, _, binary in (each.partition("=") for each in chosen):

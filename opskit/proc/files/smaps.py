@@ -72,7 +72,7 @@ def parse_smaps(text: str) -> list[Region]:
     keys = [line.partition(":")[0] for line in lines[:step]]
     columns = [(at, key) for at, key in enumerate(keys) if key in _KEYS]
     sums = [[0] * len(heads) for _ in Usage._fields]
-    if len(lines) % step or None in heads:
+    if len(lines) % step or None in heads or len({*keys}) < len(keys):
         raise BadInput("smaps", "its mappings do not have the same lines each, or it is cut short", len(lines))
     for at, key in columns:
         values = _column(lines, at, step, key)

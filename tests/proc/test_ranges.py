@@ -32,7 +32,7 @@ def test_neighbours_stay_two():
 
 def test_layers_of_any_ranges():
     """Each address has the kind of the first layer that has it, each range is in order, and none overlaps."""
-    randomly = random.Random(17)
+    randomly = random.Random(17)  # noqa: S311
     for _ in range(300):
         layers = []
         for kind in (A, B, C):

@@ -117,7 +117,7 @@ def test_linked_into_the_program(tmp_path):
 
 
 def test_musl_by_elimination(tmp_path):
-    """musl's structures say nothing; also where it is linked into the program, and is not recognised."""
+    """The structures of musl say nothing; also where it is linked into the program, and is not recognised."""
     nativeprograms.tool("musl-gcc")
     source = tmp_path / "block.c"
     source.write_text(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from opskit.collect.mem.facts import Facts
 from opskit.collect.mem.limits import read_host_memory, read_huge_limits, read_levels, read_members
-from opskit.errors import BadInput, NoSuchProcess, NotPermitted, NotSupported
+from opskit.errors import BadInput, NoSuchProcess, NotSupported
 from opskit.proc.cgroup.memory import tightest
 from opskit.proc.cgroup.owner import owner_of
 from opskit.proc.cgroup.tree import parse_cgroup
@@ -74,7 +74,7 @@ class Collector:
         return Facts(
             process, fs.maybe(lambda text: owner_of(parse_cgroup(text)), pid, "cgroup"), divided.total, status.bytes_of("VmPTE"),
             divided.rows, divided.parts, divided.malloc, divided.jvm, levels, levels_unknown, read_host_memory(host, pid),
-            why, missing, at_s, None if process.start_ticks is None else age_s(uptime_s, process.start_ticks, host.clock_ticks),
+            why, (*missing, *divided.missing), at_s, None if process.start_ticks is None else age_s(uptime_s, process.start_ticks, host.clock_ticks),
             members, unread, huge_limits=read_huge_limits(fs, pid),
         )  # fmt: skip
 
@@ -130,15 +130,11 @@ class Collector:
 
     def _sums(self, status: Status) -> Divided:
         """What smaps_rollup tells, or without ptrace rights status."""
-        from opskit.collect.mem.divide import Divided
-        from opskit.collect.mem.jvm import read_jvm
+        from opskit.collect.mem.divide import Divided, jvm_of
 
         total = self._host.fs.maybe(parse_smaps_rollup, self._ask.pid, "smaps_rollup") or _usage(status)
-        try:
-            jvm, _ = read_jvm(self._host, self._ask.pid, (), ask=self._ask.ask)
-        except NotPermitted:  # its mappings, which would tell whether it is one
-            jvm = None
-        return Divided(total, (), (), None, jvm)
+        jvm, _, missing = jvm_of(self._host, self._ask, ())
+        return Divided(total, (), (), None, jvm, missing)
 
     def _advice(self) -> str:
         pid = self._ask.pid

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from opskit.collect.limits.program import cpu_count, glibc_version, read_program
 from opskit.collect.mem.accounting import account, total_of
 from opskit.collect.mem.jvm import read_jvm
+from opskit.errors import NotPermitted, NotSupported
 from opskit.proc.files.maps import is_glibc
 from opskit.proc.files.smaps import parse_smaps
 from opskit.proc.fs import optional
@@ -41,6 +42,17 @@ class Divided(NamedTuple):
     parts: tuple[Part, ...]
     malloc: Malloc | None
     jvm: JvmMemory | None
+    missing: tuple[str, ...] = ()
+
+
+def jvm_of(
+    host: Host, ask: Request, regions: Sequence[Region]
+) -> tuple[JvmMemory | None, list[Range], tuple[str, ...]]:
+    """What its JVM says, and what is missing where it is unknown whether it is one. Raises NoSuchProcess."""
+    try:
+        return (*read_jvm(host, ask.pid, regions, ask=ask.ask), ())
+    except (NotPermitted, NotSupported) as error:
+        return None, [], (str(error),)
 
 
 class Divider:
@@ -66,7 +78,7 @@ class Divider:
         regions = host.fs.load(parse_smaps, pid, "smaps")
         if self._memory is not None:
             self._memory.forget()
-        jvm, of_jvm = read_jvm(host, pid, regions, ask=self._ask.ask)
+        jvm, of_jvm, missing = jvm_of(host, self._ask, regions)
         if self._runtime is None:
             self._runtime = read_runtime(host.fs, pid, regions)
             self._arena_limit = self._read_arena_limit(regions, status)
@@ -76,7 +88,7 @@ class Divider:
         # Neighbours are one range each: the kernel and the allocator count better.
         counted = {"thread-stacks": status.threads, "malloc-arenas": malloc.arenas if malloc is not None else None}
         rows = tuple(row._replace(items=counted.get(row.kind) or row.items) for row in rows)
-        return Divided(total_of(region.usage for region in regions), rows, parts, malloc, jvm)
+        return Divided(total_of(region.usage for region in regions), rows, parts, malloc, jvm, missing)
 
     def _ranges(self, regions: Sequence[Region], of_jvm: Sequence[Range]) -> tuple[list[Range], Malloc | None]:
         fs, pid = self._host.fs, self._ask.pid

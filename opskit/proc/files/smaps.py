@@ -74,7 +74,8 @@ def parse_smaps(text: str) -> list[Region]:
     step = next((at for at in range(1, len(lines)) if parsed.fullmatch(lines[at])), len(lines)) if lines else 1
     heads = [match.groups() for line in lines[::step] if (match := parsed.fullmatch(line))]
     keys = [line.partition(":")[0] for line in lines[:step]]
-    if len(lines) != step * len(heads) or len({*keys}) < len(keys):
+    is_cut = not all(":" in line for line in lines[1:step])
+    if is_cut or len(lines) != step * len(heads) or len({*keys}) < len(keys):
         raise BadInput("smaps", "its mappings do not have the same lines each, or it is cut short", len(lines))
     sums: list[Iterable[int]] = [[0] * len(heads)] * len(Usage._fields)
     for at, key in enumerate(keys):

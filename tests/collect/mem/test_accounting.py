@@ -62,7 +62,11 @@ def test_the_kind_of_a_mapping(name, permissions, kind):
 
 def test_a_program_is_known_by_its_code():
     """Each mapping of a file of which a part is executable; another file without code is a mapped file."""
-    parts = [region(BASE, MIB, "/opt/tool", "r--p"), region(BASE + MIB, MIB, "/opt/tool", "r-xp"), region(BASE + 9 * MIB, MIB, "/opt/data", "r--p")]
+    parts = [
+        region(BASE, MIB, "/opt/tool", "r--p"),
+        region(BASE + MIB, MIB, "/opt/tool", "r-xp"),
+        region(BASE + 9 * MIB, MIB, "/opt/data", "r--p"),
+    ]
     rows, found = account(parts, [], None)
     assert kinds(rows) == {"mapped-files": MIB, "libraries": 2 * MIB}
     assert [(part.kind, part.name, part.usage.rss_bytes) for part in found] == [
@@ -141,7 +145,9 @@ def test_the_rows_sum_to_the_mappings():
             regions.append(region(at, size, randomly.choice(names), rss=rss, **more))
             at += size + randomly.randrange(2) * PAGE_BYTES
         edges = sorted({randomly.randrange(BASE - 100, at + 100) for _ in range(12)})
-        ranges = [Range(start, end, randomly.choice(("gc", "metaspace"))) for start, end in zip(edges[::2], edges[1::2])]
+        ranges = [
+            Range(start, end, randomly.choice(("gc", "metaspace"))) for start, end in zip(edges[::2], edges[1::2])
+        ]
         everything = range(BASE // PAGE_BYTES, at // PAGE_BYTES)
         pages = Pages(present=[page for page in everything if randomly.random() < 0.5])
         rows, _ = account(regions, ranges, randomly.choice((pages, None)))

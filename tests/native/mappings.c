@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define MIB (1L << 20)
-static char zeros[3 * MIB];
+static char zeros[20 * MIB];
 
 static char *map(long bytes, int flags, int fd) {
   char *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, fd, 0);

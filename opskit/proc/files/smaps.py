@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _HEAD = (
-    r"([0-9a-f]{1,16})-([0-9a-f]{1,16}) ([r-][w-][x-][ps]) ([0-9a-f]{1,16}) [0-9a-f]+:[0-9a-f]+ ([0-9]{1,20})\s*(.*)"
+    r"([0-9a-f]{1,16})-([0-9a-f]{1,16}) ([r-][w-][x-][ps]) ([0-9a-f]{1,16}) ([0-9a-f]+:[0-9a-f]+) ([0-9]{1,20})\s*(.*)"
 )
 _DELETED = " (deleted)"
 # The rest of a line's keys -> the field of Region. Hugetlb pages are in neither Rss nor Pss.
@@ -54,7 +54,10 @@ _FIELDS = {name: at for at, name in enumerate(Usage._fields)}
 
 
 class Region(NamedTuple):
-    """A mapping: addresses from `start` to below `end`. `name`: the path without ` (deleted)`, `[heap]`, or empty for anonymous memory."""
+    """A mapping: addresses from `start` to below `end`. `name`: the path without ` (deleted)`, `[heap]`, or empty for anonymous memory.
+
+    `device`: of the file's file system, as the kernel writes it: `00:1b`.
+    """
 
     start: int
     end: int
@@ -64,6 +67,7 @@ class Region(NamedTuple):
     name: str
     deleted: bool
     usage: Usage
+    device: str = ""
 
 
 def parse_smaps(text: str) -> list[Region]:
@@ -132,8 +136,8 @@ def _bytes(rest: str, line: str) -> int:
 
 
 def _region(head: tuple[str, ...], usage: Usage) -> Region:
-    start, end, permissions, offset, inode, name = head
+    start, end, permissions, offset, device, inode, name = head
     bare = name.removesuffix(_DELETED)
     addresses = int(start, 16), int(end, 16)  # a number: 16 hexadecimal digits at most
     numbers = int(offset, 16), int(inode)  # a number: as those, and 20 digits
-    return Region(*addresses, permissions, *numbers, bare, bare != name, usage)
+    return Region(*addresses, permissions, *numbers, bare, bare != name, usage, device)

@@ -83,6 +83,15 @@ def test_what_follows_a_librarys_data_is_its_bss():
     assert [(part.name, part.usage.rss_bytes) for part in found] == [("/lib/a.so", 3 * MIB)]
 
 
+def test_a_file_of_any_tmpfs_is_shared_memory():
+    """By its device; a program on a tmpfs is a program."""
+    file = region(BASE, MIB, "/run/x", "rw-s")._replace(device="00:1b")
+    program = region(BASE + 9 * MIB, MIB, "/run/program", "r-xp")._replace(device="00:1b")
+    rows, _ = account([file, program], [], None, memory_devices=frozenset(["00:1b"]))
+    assert kinds(rows) == {"shared-memory": MIB, "libraries": MIB}
+    assert kinds(account([file], [], None, memory_devices=frozenset(["00:1c"]))[0]) == {"mapped-files": MIB}
+
+
 def test_a_mapping_of_several_uses():
     """Divided by the pages that are present; the largest part gets what is left."""
     heap = region(BASE, 16 * MIB, rss=10 * MIB, swap_bytes=2 * PAGE_BYTES, huge_bytes=4 * MIB)

@@ -87,8 +87,8 @@ class Divider:
             self._arena_limit = self._read_arena_limit(regions, status)
             self._memory_devices = host.fs.maybe(memory_devices, pid, "mountinfo", default=frozenset())
         ranges, malloc = self._ranges(regions, of_jvm)
-        is_ours = self._runtime.language or (malloc and malloc.unknown and not any(map(_is_libjvm, regions)))
-        rest = "runtime-heap" if is_ours else "unnamed"
+        by_elimination = malloc is not None and malloc.unknown is not None and self.reads_memory
+        rest = "runtime-heap" if self._runtime.language or by_elimination else "unnamed"
         rows, parts = account(regions, ranges, self._pagemap, rest, self._memory_devices)
         # Neighbours are one range each: the kernel and the allocator count better.
         counted = {"thread-stacks": status.threads, "malloc-arenas": malloc.arenas if malloc is not None else None}
@@ -113,7 +113,3 @@ class Divider:
         options = read_program(fs, pid, None).malloc_options
         online = fs.maybe_root(cpu_count, "sys/devices/system/cpu/online")
         return arena_limit(options, status, online, glibc_version(fs, pid, libc) if libc else None)
-
-
-def _is_libjvm(region: Region) -> bool:
-    return region.name.endswith("/libjvm.so")

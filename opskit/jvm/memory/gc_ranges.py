@@ -104,9 +104,9 @@ class Collector:
         data = self._memory.read(heap, _ZGC_HEAP_BYTES)
         words = struct.unpack_from(f"<{len(data) // 8}Q", data)
         for before, start in zip(words, words[1:]):
-            if start and start % PAGE_BYTES == 0 and 0 < 8 * before <= _LARGEST_MAP_BYTES and before % _GRANULES == 0:
-                if self._is_free(start, start + 8 * before):
-                    yield start, start + 8 * before
+            is_size = 0 < 8 * before <= _LARGEST_MAP_BYTES and before % _GRANULES == 0
+            if is_size and start and start % PAGE_BYTES == 0 and self._is_free(start, start + 8 * before):
+                yield start, start + 8 * before
         path = ("ZCollectedHeap", "_heap"), ("ZHeap", "_pagetable"), ("ZPageTable", "_map"), _MAP_WITHOUT_SIZE
         places = [self._structs.find(name) for name in path]
         start = 0 if None in places else self._word(heap + sum(place or 0 for place in places))

@@ -69,7 +69,11 @@ def test_pages_of_a_private_file_mapping(fs, memory, tmp_path):
     path.write_bytes(b"?" * PAGE_BYTES + content)
     with open(path, "r+b") as file:
         mapping = mmap.mmap(
-            file.fileno(), len(content), flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE, offset=PAGE_BYTES
+            file.fileno(),
+            len(content),
+            flags=mmap.MAP_PRIVATE,
+            prot=mmap.PROT_READ | mmap.PROT_WRITE,
+            offset=PAGE_BYTES,
         )
     mapping[100 * PAGE_BYTES] = 255
     start, reader = address_of(mapping), memory()

@@ -15,7 +15,7 @@ KINDS = {
     "Shared class space": "cds", "Unknown": "class-space",  # JDK 17 forgets to name it
 }  # fmt: skip
 _RESERVED = re.compile(
-    r"^\[0x([0-9a-f]+) - 0x([0-9a-f]+)\] reserved (?:and committed )?\d+KB for (\S.*?)(?: from)?$", re.M
+    r"^\[0x([0-9a-f]+) - 0x([0-9a-f]+)\] reserved (?:and committed )?\d+KB for (\S.*?)(?: from)?$", re.MULTILINE
 )
 
 

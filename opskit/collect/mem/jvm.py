@@ -14,6 +14,7 @@ from opskit.jvm.discover import HOTSPOT, find_jvm
 from opskit.jvm.launch import jdk_release
 from opskit.jvm.perfdata.counters import collector, gc_work, heap
 from opskit.proc.files.smaps import parse_smaps
+from opskit.proc.rights import as_owner_or_root
 from opskit.proc.spans import overlaps
 
 if TYPE_CHECKING:
@@ -94,15 +95,19 @@ class _Look:
         fs, pid = host.fs, self.jvm.pid
         try:
             memory = TouchedMemory(fs, pid, self.regions)
+        except PermissionError:
+            advice = as_owner_or_root(fs, "CAP_SYS_PTRACE", pid, self.jvm.uid)
+            self.missing.append(f"permission denied for {fs.path(pid, 'mem')}: {advice}")
+            return
         except OSError as error:
-            self.missing.append(f"its memory cannot be read: {error.strerror}: ptrace rights are needed")
+            self.missing.append(f"{fs.path(pid, 'mem')}: {error.strerror}")
             return
         try:
             self._read_structs(read_vmstructs(fs, pid, memory), memory)
         except OpskitError as error:
             self.missing.append(str(error))
         except OSError as error:
-            self.missing.append(f"its memory cannot be read: {error.strerror}")
+            self.missing.append(f"{fs.path(pid, 'mem')}: {error.strerror}")
         finally:
             memory.close()
 

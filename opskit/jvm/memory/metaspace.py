@@ -12,7 +12,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from opskit.proc.memory import PAGE_BYTES, u64
-from opskit.proc.spans import is_anonymous, merged, overlaps, without
+from opskit.proc.spans import is_anonymous, merged, overlaps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -8,6 +8,7 @@ import pickle
 import holders
 import jvms
 import pytest
+from jvmtree import LIBJVM, Tree, elf
 from stracing import OPENS, SIGNALS, traced
 
 from opskit.collect.mem.facts import JvmMemory
@@ -134,7 +135,9 @@ def test_the_listener_is_started_only_if_asked(host):
 def test_nothing_is_sent(root_only):
     """Held against strace: the memory is opened for reading; no signal, no ptrace, no connection."""
     with holders.java("heap=1", "direct=1", options=("-Xmx64m",)) as held:
-        run = traced("mem", held.pid, calls=(*OPENS, *SIGNALS, "ptrace", "connect", "process_vm_readv", "process_vm_writev"))
+        run = traced(
+            "mem", held.pid, calls=(*OPENS, *SIGNALS, "ptrace", "connect", "process_vm_readv", "process_vm_writev")
+        )
     assert run.code == 0, run.err
     assert run.of(*SIGNALS, "ptrace", "process_vm_readv", "process_vm_writev") == []
     assert all("/nscd/" in call for call in run.of("connect"))  # glibc asks it for the user's name
@@ -184,7 +187,7 @@ def test_without_rights(host, as_user):
         found, ranges = as_user(65534, lambda: _plain(read_jvm(Host.at(None, None), held.pid, ())))
     assert JvmMemory(*found).main == "MemoryHolder"
     assert ranges == []
-    assert any("ptrace rights" in each for each in JvmMemory(*found).missing)
+    assert any(f"permission denied for /proc/{held.pid}/mem" in each for each in JvmMemory(*found).missing)
 
 
 def _plain(answer):
@@ -193,11 +196,34 @@ def _plain(answer):
     return tuple(found), ranges
 
 
-def test_other_processes(host, fake_jvm):
-    """No JVM: nothing. OpenJ9: why there are no rows."""
+def test_other_processes(host):
+    """No JVM: nothing. A process that is not there is said to be so."""
     assert read_jvm(host, os.getpid(), ()) == (None, [])
     with pytest.raises(NoSuchProcess):
         read_jvm(host, 1 << 22, ())
+
+
+def test_other_virtual_machines(tmp_path):
+    """OpenJ9 and native images have no rows, and the reason is given."""
+    tree = Tree(tmp_path)
+    tree.process(50, maps=LIBJVM + LIBJVM.replace("/server/libjvm.so", "/default/libj9vm29.so"))
+    tree.process(60, ("server",))
+    (tree.root / "proc/60/exe").symlink_to(tree.write("srv/server", elf(".svm_heap")))
+    for pid, name in ((50, "OpenJ9"), (60, "native image")):
+        found, ranges = read_jvm(Host(tree.fs), pid, ())
+        assert ranges == []
+        assert found == JvmMemory(found.main, missing=found.missing)
+        assert name in found.missing[0]
+
+
+def test_a_copy_without_memory(tmp_path):
+    """A captured tree has no mem: what its counters say, and that the rest is missing."""
+    tree = Tree(tmp_path)
+    tree.process(4242, maps=LIBJVM + tree.perf(4242))
+    found, ranges = read_jvm(Host(tree.fs), 4242, ())
+    assert ranges == []
+    assert found.sources == ("hsperfdata",)
+    assert any("/4242/mem" in each for each in found.missing)
 
 
 def test_a_jvm_that_ends(host):

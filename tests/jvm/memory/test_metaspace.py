@@ -13,7 +13,13 @@ from opskit.jvm.memory.vmstructs import VmField, VmStructs
 from opskit.proc.files.smaps import Region, Usage
 from opskit.proc.memory import RecordedMemory
 
-LIBJVM, HEAD, DATA, NODES, CHUNKS = 0x7F00_0000_0000, 0x7F00_0100_0000, 0x7F10_0000_0000, 0x7F20_0000_0000, 0x7F30_0000_0000
+LIBJVM, HEAD, DATA, NODES, CHUNKS = (
+    0x7F00_0000_0000,
+    0x7F00_0100_0000,
+    0x7F10_0000_0000,
+    0x7F20_0000_0000,
+    0x7F30_0000_0000,
+)
 MIB = 1 << 20
 FIELDS = {
     ("ClassLoaderDataGraph", "_head"): (True, HEAD, "ClassLoaderData*"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 
 import holders
-import jvms
 import nmt
 import pytest
 

@@ -36,12 +36,14 @@ def read_loaders(structs: VmStructs, memory: Memory) -> list[Loader] | None:
     flag_at = structs.find(*(("ClassLoaderData", field) for field in _OF_ONE_CLASS))
     size = max(next_at, klass_at, flag_at or 0) + 8
     found: list[Loader] = []
+    seen: set[int] = set()
     if size > _MOST_BYTES:
         return None
     while data and len(found) < _MOST_LOADERS:
         content = memory.read(data, size)
-        if len(content) < size:
+        if len(content) < size or data in seen:
             return None
+        seen.add(data)
         found.append(Loader(data, _POINTER(content, klass_at)[0], flag_at is not None and content[flag_at] == 1))
         (data,) = _POINTER(content, next_at)
     return None if data or not found else found

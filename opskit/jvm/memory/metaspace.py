@@ -12,7 +12,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from opskit.proc.memory import PAGE_BYTES, u64
-from opskit.proc.spans import is_anonymous, merged, overlaps, without
+from opskit.proc.spans import is_anonymous, merged, overlaps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 ROOT_CHUNK_BYTES = 4 << 20  # a divisor of that of later JDKs (16 MiB)
 _GRANULE_BYTES, _SEARCHED_BYTES = 64 << 10, 256 << 10
 _MOST_CHUNK_STEPS, _STEP_BYTES, _CHUNK_HEADER_BYTES, _NODE_BYTES = 64, 1 << 10, 80, 160
-_MOST_NODES, _MOST_TRIED = 1 << 16, 64
+_MOST_NODES, _MOST_TRIED, _MOST_FAILED = 1 << 16, 64, 4
 _WORDS_OF_A_CHUNK = frozenset((128, 256, 512, 4096, 8192))
 _LARGEST_CHUNK_WORDS = 1 << 27
 _PRESENT = 128
@@ -37,16 +37,11 @@ _PRESENT = 128
 def cds_spans(structs: VmStructs, memory: Memory, regions: Sequence[Region]) -> list[Span]:
     """The CDS archives: mappings of *.jsa files, and the range that HotSpot gives, where they are relocated or copied."""
     spans = [(region.start, region.end) for region in regions if region.name.endswith(".jsa")]
-    base, top = (u64(memory, at) if at is not None else None for at in _shared(structs))
-    if base and top and base < top:
-        ends = without([(base, top)], ())
-        spans += [(start, end) for region, start, end in overlaps(regions, ends) if not _is_reserved(region)]
+    places = (structs.find(("MetaspaceObj", f"_shared_metaspace_{end}")) for end in ("base", "top"))
+    base, top = ((u64(memory, at) or 0) if at is not None else 0 for at in places)
+    if 0 < base < top:
+        spans += [(start, end) for region, start, end in overlaps(regions, [(base, top)]) if not _is_reserved(region)]
     return merged(spans)
-
-
-def _shared(structs: VmStructs) -> Iterator[int | None]:
-    for end in ("base", "top"):
-        yield structs.find(("MetaspaceObj", f"_shared_metaspace_{end}"))
 
 
 def _is_reserved(region: Region) -> bool:
@@ -105,10 +100,14 @@ def metaspace_spans(
 def _listed_nodes(memory: Memory, pointers: Sequence[int], free: Sequence[Span]) -> list[Span]:
     """The nodes of JDK 15 and before: from the chunks around some data to their nodes, and along the list."""
     found: dict[int, Span] = {}
+    failed = 0
     for pointer in pointers[:: max(1, len(pointers) // _MOST_TRIED)]:
         if any(low <= pointer < high for low, high in found.values()):
             continue
         node, space_at = _node_of(memory, pointer)
+        failed += not node
+        if failed >= _MOST_FAILED and not found:
+            break
         for _ in range(_MOST_NODES):
             span = _virtual_space(memory.read(node, _NODE_BYTES), space_at) if node and node not in found else None
             if span is None or _containing(free, span[0]) is None:

@@ -91,7 +91,7 @@ def test_lists_that_change_meanwhile(program):
             found, _ = read(pid)
             assert found.arenas == 3
             if found.free_bytes is not None:
-                assert 0 < found.free_bytes <= found.system_bytes
+                assert 0.1 * found.system_bytes < found.free_bytes <= found.system_bytes
 
 
 def test_nothing_is_touched(program):

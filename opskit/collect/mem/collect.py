@@ -111,8 +111,8 @@ class Collector:
                 return self._sums(status), f"{self._host.fs.path(self._ask.pid, 'smaps')} is not in this proc tree", ()
             raise self._ended() from None
         except OSError as error:
-            advice = self._advice()
-            return self._sums(status), f"its mappings cannot be read: {error.strerror}", (f"memory by kinds: {advice}",)
+            sums = self._sums(status)._replace(missing=())  # whatever it is, the same rights are lacking
+            return sums, f"its mappings cannot be read: {error.strerror}", (f"memory by kinds: {self._advice()}",)
         except BadInput as error:
             return self._sums(status), str(error), ()
 

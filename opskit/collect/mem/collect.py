@@ -13,7 +13,7 @@ from opskit.proc.files.boot_time import age_s, parse_uptime
 from opskit.proc.files.smaps import Usage, parse_smaps_rollup
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.files.status import parse_status
-from opskit.proc.fs import GONE
+from opskit.proc.fs import GONE, Refused
 from opskit.proc.rights import how_to_be_allowed
 from opskit.quantities import duration, size
 
@@ -112,7 +112,8 @@ class Collector:
             raise self._ended() from None
         except OSError as error:
             sums = self._sums(status)._replace(missing=())  # whatever it is, the same rights are lacking
-            return sums, f"its mappings cannot be read: {error.strerror}", (f"memory by kinds: {self._advice()}",)
+            missing = () if isinstance(error, Refused) else (f"memory by kinds: {self._advice()}",)
+            return sums, f"its mappings cannot be read: {error.strerror}", missing
         except BadInput as error:
             return self._sums(status), str(error), ()
 

@@ -148,6 +148,26 @@ def test_it_ends_between_two_looks():
         collector.look()
 
 
+def test_it_starts_another_program():
+    """A watch goes on with the new program: its memory is another, and so is its allocator."""
+    code = "import os\nprint('READY', flush=True)\ninput()\nos.execvp('sleep', ['sleep', '60'])"
+    child = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        child.stdout.readline()
+        collector = Collector(Host(ProcFS()), Request(child.pid))
+        assert collector.look().malloc.runtime == "CPython"
+        child.stdin.write("\n")
+        child.stdin.flush()
+        deadline = time.monotonic() + 10
+        while (facts := collector.look()).process.command != "sleep" and time.monotonic() < deadline:
+            time.sleep(0.05)
+        facts = collector.look()
+        assert (facts.malloc.runtime, facts.malloc.arenas) == (None, 1)
+    finally:
+        child.kill()
+        child.communicate()
+
+
 def test_without_rights(mappings, root_only):
     """Another user's process: the sums of its status, and which command would tell more."""
     pid, _ = mappings

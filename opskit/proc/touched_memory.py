@@ -6,6 +6,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from opskit.proc.fs import optional
+from opskit.proc.mapped_files import paths_of
 from opskit.proc.memory import PAGE_BYTES, ProcessMemory
 from opskit.proc.pagemap import PageFlags, PageMap
 
@@ -80,13 +81,8 @@ class TouchedMemory:
         return found
 
     def _open(self, region: Region) -> HeldFile | None:
-        """That very file, also when it was deleted; by its path where the rights do not suffice."""
-        mapped = self._fs.path(self._pid, "map_files", f"{region.start:x}-{region.end:x}")
-        found = optional(self._fs.hold_regular, mapped)
-        if found is None and not region.deleted:
-            inside = optional(self._fs.inside, self._pid, region.name)
-            found = optional(self._fs.hold_regular, inside) if inside else None
-        return found
+        held = (optional(self._fs.hold_regular, path) for path in paths_of(self._fs, self._pid, region))
+        return next((each for each in held if each is not None), None)
 
     def forget(self) -> None:
         """Read everything anew from now on."""

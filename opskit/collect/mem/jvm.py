@@ -74,7 +74,8 @@ class _Look:
         self.regions = regions or host.fs.maybe(
             parse_smaps, jvm.pid, "maps", default=[]
         )  # the same lines, without usage
-        self.release = jdk_release(host.fs, jvm).get("JAVA_VERSION")
+        counted = jvm.perf.text("java.property.java.version") if jvm.perf is not None else None
+        self.release = jdk_release(host.fs, jvm).get("JAVA_VERSION") or counted
         self.flags: dict[str, FlagValue] = {}
         self.ranges: list[Range] = []
         self.buffers: Buffers | None = None

@@ -11,6 +11,7 @@ import struct
 from typing import TYPE_CHECKING
 
 from opskit.errors import NotSupported
+from opskit.jvm.memory.dictionary import dictionary_classes
 from opskit.jvm.memory.symbols import Symbols
 from opskit.jvm.memory.unsigned5 import Coding
 from opskit.proc.memory import i32, u16, u64
@@ -90,16 +91,27 @@ class Classes:
 
         Raises NotSupported where the list does not end, which can happen while it changes.
         """
-        boot = boot or self._boot_loader()
-        klass = (u64(self._memory, boot + self._vm.at(("ClassLoaderData", "_klasses"))) or 0) if boot else 0
-        link_at = self._vm.at(("Klass", "_next_link"))
         found: dict[str, int] = {}
-        for _ in range(_MOST_CLASSES):
-            if not klass or len(found) == len(names):
-                return found
+        for klass in self._classes_of(boot or self._boot_loader()):
             name = self.name(klass)
             if name is not None and name in names:
                 found[name] = klass
+                if len(found) == len(names):
+                    break
+        return found
+
+    def _classes_of(self, loader: int) -> Iterator[int]:
+        """The classes of the loader with these data."""
+        list_at = self._vm.find(("ClassLoaderData", "_klasses"))
+        if list_at is None:
+            yield from (klass for klass, each in dictionary_classes(self._vm, self._memory) if each == loader)
+            return
+        klass = (u64(self._memory, loader + list_at) or 0) if loader else 0
+        link_at = self._vm.at(("Klass", "_next_link"))
+        for _ in range(_MOST_CLASSES):
+            if not klass:
+                return
+            yield klass
             klass = u64(self._memory, klass + link_at) or 0
         raise NotSupported("the list of classes in this JVM's memory has no end")
 

@@ -74,7 +74,8 @@ class _Look:
         self.regions = regions or host.fs.maybe(
             parse_smaps, jvm.pid, "maps", default=[]
         )  # the same lines, without usage
-        self.release = jdk_release(host.fs, jvm).get("JAVA_VERSION")
+        counted = jvm.perf.text("java.property.java.version") if jvm.perf is not None else None
+        self.release = jdk_release(host.fs, jvm).get("JAVA_VERSION") or counted
         self.flags: dict[str, FlagValue] = {}
         self.ranges: list[Range] = []
         self.buffers: Buffers | None = None
@@ -126,7 +127,8 @@ class _Look:
         self.missing += found.failed
         self.sources.insert(0, "vmStructs")
         try:
-            self.buffers = read_buffers(Objects(structs, memory))
+            boot = found.loaders[-1].address if found.loaders else 0
+            self.buffers = read_buffers(Objects(structs, memory), boot)
         except OpskitError as error:
             self.missing.append(f"direct buffers: {error}")
             return
@@ -203,10 +205,9 @@ def committed_bytes(regions: Sequence[Region], ranges: Iterable[Range]) -> int:
 
 def _heap_info(host: Host, pid: int, look: _Look, *, ask: bool) -> HeapInfo | None:
     """The JVM's answer to GC.heap_info, which needs no safepoint; None: its listener does not run, or did not answer."""
-    from opskit.jvm.attach.target import has_listener
-    from opskit.proc.fs import optional
+    from opskit.jvm.attach.target import seems_to_listen
 
-    if not host.is_own or not (ask or optional(has_listener, host.fs, pid)):
+    if not host.is_own or not (ask or seems_to_listen(host.fs, look.jvm)):
         return None
     from opskit.jvm.attach.client import AttachClient
     from opskit.jvm.dumps.heap_info import parse_heap_info

@@ -35,9 +35,9 @@ class Buffers(NamedTuple):
     mapped_bytes: int | None = None
 
 
-def read_buffers(objects: Objects) -> Buffers:
-    """What the classes count now; 0 where the class is not loaded. Raises NotSupported."""
-    found = objects.classes.boot_classes((_OBJECT, _BITS, *_LIMITS, *_CHANNELS))
+def read_buffers(objects: Objects, boot: int = 0) -> Buffers:
+    """What the classes count now; 0 where the class is not loaded. `boot`: the boot loader's data. Raises NotSupported."""
+    found = objects.classes.boot_classes((_OBJECT, _BITS, *_LIMITS, *_CHANNELS), boot)
     if _OBJECT not in found:
         return Buffers()
     limits = [_static_long(objects, found[name], _LIMIT) for name in _LIMITS if name in found]

@@ -70,16 +70,27 @@ class Collector:
 
     def _card_table(self) -> Span | None:
         """The card table, in whole pages; None: this collector has none."""
-        names = ("BarrierSet", "_barrier_set"), ("CardTableBarrierSet", "_card_table"), ("CardTable", "_byte_map")
-        barrier, table_at, map_at = map(self._structs.find, names)
-        size_at = self._structs.find(("CardTable", "_byte_map_size"))
-        if barrier is None or table_at is None or map_at is None or size_at is None:
+        map_at, size_at = (
+            self._structs.find(("CardTable", field), ("CardTableModRefBS", field))
+            for field in ("_byte_map", "_byte_map_size")
+        )
+        table = self._card_table_address()
+        if map_at is None or size_at is None or not table:
             return None
-        table = self._word(self._word(barrier) + table_at)
         start, size = self._word(table + map_at), self._word(table + size_at)
         if not start or not 0 < size <= self._heap_bytes // _CARD_BYTES + PAGE_BYTES:
             return None
         return _whole_pages(start, start + size)
+
+    def _card_table_address(self) -> int:
+        """Where the CardTable is; 0: there is none. In JDK 8 the heap refers to it."""
+        barrier, table_at = map(
+            self._structs.find, (("BarrierSet", "_barrier_set"), ("CardTableBarrierSet", "_card_table"))
+        )
+        of_heap = self._structs.find(("CollectedHeap", "_barrier_set"))
+        if barrier is not None and table_at is not None:
+            return self._word(self._word(barrier) + table_at)
+        return self._word(heap_address(self._structs, self._memory) + of_heap) if of_heap is not None else 0
 
     def _region_records(self) -> Span | None:
         """Shenandoah's records of its regions, which lie one after another."""

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import random
 
 import holders
 import nmt
 import pytest
 
+from opskit.errors import NotSupported
 from opskit.host import Host
+from opskit.jvm.memory.direct_memory import read_buffers
+from opskit.jvm.memory.objects import Objects
 from opskit.jvm.memory.ranges import JvmRanges, jvm_ranges
 from opskit.jvm.memory.vmstructs import VmStructs, read_vmstructs
 from opskit.proc.files.smaps import parse_smaps
@@ -120,6 +125,38 @@ def test_nothing_is_touched():
     resident = [sum(each.usage.rss_bytes for each in taken) for taken in (regions, after)]
     assert anonymous[1] - anonymous[0] <= SLACK_BYTES
     assert resident[1] - resident[0] <= SLACK_BYTES
+
+
+class Torn:
+    """Memory of which a part of the reads is cut, zeroed, or has other bytes."""
+
+    def __init__(self, memory, seed):
+        self.memory, self.pagemap, self.draw = memory, memory.pagemap, random.Random(seed)  # noqa: S311
+
+    def read(self, address, size):
+        found = self.memory.read(address, size)
+        if not found or self.draw.random() > 0.02:
+            return found
+        other = bytearray(found)
+        other[self.draw.randrange(len(found))] = self.draw.randrange(256)
+        return self.draw.choice((found[: len(found) // 2], bytes(len(found)), os.urandom(len(found)), bytes(other)))
+
+
+@pytest.mark.parametrize(("version", "collector"), [(11, "Parallel"), (21, "G1"), (25, "Shenandoah")])
+def test_memory_that_changes_while_it_is_read(version, collector):
+    """Ranges stay sorted, within the address space and without overlaps, buffers stay numbers; only the project's errors are raised."""
+    options = (UNLOCK, "-Xmx64m", f"-XX:+Use{collector}GC")
+    with contextlib.ExitStack() as stack:
+        held = stack.enter_context(holders.java("loaders=30", "direct=2", version=version, options=options))
+        structs, memory, regions = stack.enter_context(opened(held.pid))
+        for seed in range(60):
+            memory.forget()
+            torn = Torn(memory, seed)
+            ranges = JvmRanges(structs, torn, regions).ranges
+            assert all(before.end <= after.start for before, after in zip(ranges, ranges[1:]))
+            assert all(0 < each.start < each.end < 1 << 64 for each in ranges)
+            with contextlib.suppress(NotSupported):
+                assert all(each is None or 0 <= each < 1 << 62 for each in read_buffers(Objects(structs, torn)))
 
 
 def test_tables_that_describe_nothing():

@@ -93,13 +93,15 @@ def direct_resident_bytes(facts: Facts) -> int:
 
 
 def _malloc_rss(facts: Facts) -> int:
-    known = rss_of(facts, "malloc-arenas", "malloc-mmapped")
-    # An allocator whose structures are unknown has what nothing else explains.
-    return known + (rss_of(facts, "runtime-heap", "unnamed") if _is_by_elimination(facts) else 0)
+    return rss_of(facts, "malloc-arenas", "malloc-mmapped", *_by_elimination(facts))
 
 
-def _is_by_elimination(facts: Facts) -> bool:
-    return facts.malloc is not None and facts.malloc.unknown is not None
+def _by_elimination(facts: Facts) -> tuple[str, ...]:
+    """The rows that have what nothing else explains: malloc's, where the allocator does not tell, and no language's runtime is there."""
+    malloc = facts.malloc
+    return (
+        ("runtime-heap", "unnamed") if malloc is not None and malloc.unknown is not None and not malloc.runtime else ()
+    )
 
 
 def _free_bytes(facts: Facts) -> int:
@@ -135,7 +137,7 @@ def _malloc(facts: Facts) -> Iterator[_Weighed]:
         used -= of_loaders
     how = (
         "by elimination: the structures of its allocator are unknown"
-        if _is_by_elimination(facts)
+        if _by_elimination(facts)
         else "glibc's arenas and mmapped blocks"
     )
     if facts.jvm is None:
@@ -282,17 +284,19 @@ def _largest(facts: Facts, kind: str) -> str:
 
 def _anonymous(facts: Facts) -> Iterator[_Weighed]:
     """Memory of no known use, and of a language's runtime."""
-    if _is_by_elimination(facts) and facts.jvm is not None:
-        return  # it is in malloc
     for kind, code, what in (
         ("runtime-heap", "memory-in-anonymous-mappings", "the heap of its language's runtime or allocator"),
         ("unnamed", "memory-in-anonymous-mappings", "anonymous mappings of no known use"),
         ("named", "memory-in-anonymous-mappings", "named anonymous mappings"),
     ):
         usage = usage_of(facts, kind)
-        if usage is not None:
-            used = usage.rss_bytes
-            name = f" ({facts.malloc.name})" if kind == "runtime-heap" and facts.malloc and facts.malloc.name else ""
+        if usage is not None and kind not in _by_elimination(facts):
+            used, malloc = usage.rss_bytes, facts.malloc
+            name = (
+                f" ({malloc.runtime or malloc.name})"
+                if kind == "runtime-heap" and malloc and (malloc.runtime or malloc.name)
+                else ""
+            )
             above = _above(facts, "anonymous", used) - usage.huge_bytes
             yield _Weighed(
                 Suspect(code, used, f"{size(used)} is in {what}{name}{_largest(facts, kind)}", "smaps"), above

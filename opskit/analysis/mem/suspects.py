@@ -238,7 +238,7 @@ def _huge_pages(facts: Facts) -> Iterator[_Weighed]:
     if parts:
         most, where = max(parts)
         total = sum(part for part, _ in parts)
-        summary = f"{size(total)} is in transparent huge pages, {size(most)} of it in {where}: memory that was never used is resident too"
+        summary = f"{size(total)} is in transparent huge pages, {size(most)} of it in {where}: memory that was never used may be resident too"
         evidence, setting = "AnonHugePages of smaps", "/sys/kernel/mm/transparent_hugepage/enabled"
         stacks = usage_of(facts, "thread-stacks")
         of_stacks = stacks.huge_bytes if stacks is not None else 0

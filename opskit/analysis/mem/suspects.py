@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # Of a JVM without a leak: compilers, symbol tables and remembered sets are malloced; it has some 30 threads and 20 MiB of classes.
 _USUAL_OF_JVM = {
-    "malloc": 48 * MIB, "thread-stacks": 8 * MIB, "direct": 16 * MIB, "metaspace": 96 * MIB, "code-cache": 96 * MIB,
+    "malloc": 32 * MIB, "thread-stacks": 8 * MIB, "direct": 16 * MIB, "metaspace": 96 * MIB, "code-cache": 96 * MIB,
     "arenas": 24 * MIB, "mapped-files": 32 * MIB, "anonymous": 32 * MIB,
 }  # fmt: skip
 _USUAL = {"thread-stacks": 4 * MIB, "mapped-files": 8 * MIB, "arenas": 8 * MIB}
@@ -338,12 +338,11 @@ def _of_cgroup(facts: Facts, level: MemoryGroup) -> Iterator[_Weighed]:
             yield _Weighed(Suspect("memory-in-tmpfs", unmapped, summary, evidence, next=next_), unmapped)
     others = [member for member in facts.members if member.pid != facts.process.pid]
     if held := sum((member.anon_bytes or 0) for member in others):
-        first_other = others[0]
-        summary = (
-            f"{plural(len(others), 'other process', 'other processes')} in {level.path} hold {size(held)}, most of it "
-            f"{first_other.command} ({first_other.pid}), and share its limit"
-        )
-        next_ = shell.command("opskit", "mem", first_other.pid)
+        first = others[0]
+        who = f"{first.command} ({first.pid})" if len(others) == 1 else f"{len(others):,} other processes"
+        most = "" if len(others) == 1 else f", {size(first.anon_bytes)} of it {first.command} ({first.pid})"
+        summary = f"{size(held)} of the limit of {level.path} is held by {who}{most}"
+        next_ = shell.command("opskit", "mem", first.pid)
         yield _Weighed(
             Suspect("memory-in-other-processes", held, summary, "RssAnon of its processes", next=next_), held
         )

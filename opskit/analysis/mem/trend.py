@@ -159,9 +159,12 @@ def _series(looks: Sequence[_Look], headroom: Headroom | None) -> Iterator[_Seri
         yield _Series("direct", direct, direct, own.get("direct"))
     level = headroom.level if headroom is not None else None
     path = level.path if level is not None else next((group.path for group in last.facts.levels), None)
-    pinned = [(look, used) for look in looks if (used := _pinned(look.facts, path)) is not None]
+    groups = [(look, next((group for group in look.facts.levels if group.path == path), None)) for look in looks]
+    pinned = [(look, group, group.pinned_bytes) for look, group in groups if group and group.pinned_bytes is not None]
     if pinned:
-        yield _sum("cgroup", pinned, "gc")
+        # v1 does not tell how much of the kernel's memory is reclaimable slab, which any search of files makes grow.
+        sure = [(look, used - (group.kernel_bytes or 0 if group.slab_unknown else 0)) for look, group, used in pinned]
+        yield _sum("cgroup", sure, "gc")._replace(points=[(look.facts.at_s, used) for look, _, used in pinned])
 
 
 def _sum(kind: str, counted: Sequence[tuple[_Look, int]], *without: str) -> _Series:
@@ -183,7 +186,3 @@ def _own_rooms(last: _Look) -> dict[str, int]:
         ("direct", jvm.direct_max_bytes, jvm.direct_bytes or 0),
     )
     return {kind: max(0, most - used) for kind, most, used in limits if most is not None}
-
-
-def _pinned(look: Facts, path: str | None) -> int | None:
-    return next((group.pinned_bytes for group in look.levels if group.path == path), None)

@@ -140,6 +140,8 @@ def _growth(facts: Facts, growth: Trend) -> Iterator[Finding]:
     if first is None:
         return
     what = KINDS.get(first.kind) or _SUMS.get(first.kind, first.kind)
+    if first.kind == "cgroup" and "rss" not in growth.steady:
+        what += ", by other processes,"
     rate = growth.steady[first.kind]
     yield _finding(
         facts, "memory-keeps-growing", "warning", f"keeps growing: {what} by {size(rate * 60)} a minute, full in {duration(first.full_in_s)}",

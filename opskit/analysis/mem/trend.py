@@ -74,13 +74,15 @@ def trend(looks: Sequence[Facts], headroom: Headroom | None) -> Trend:
     if len(looks) < 2:
         return Trend((), {}, {})
     room, is_young = _room(headroom), _is_young(looks[0])
+    is_limited = headroom is not None and headroom.level is not None  # else others' growth does not end this process
     slopes, steady, rises = [], {}, {}
     read = [_Look(look, {row.kind: row.usage.rss_bytes for row in look.rows}) for look in looks]
     for each in _series(read, headroom):
         rate = slope(each.points)
         if rate is None:
             continue
-        lasting = None if each.kind in _NOT_JUDGED else _growing(each, is_young=is_young)
+        is_judged = each.kind not in _NOT_JUDGED and (each.kind != "cgroup" or is_limited)
+        lasting = _growing(each, is_young=is_young) if is_judged else None
         per_s = slope(lasting) if lasting else None
         if lasting and per_s:
             steady[each.kind], rises[each.kind] = per_s, lasting[-1][1] - lasting[0][1]

@@ -20,6 +20,8 @@ _HEADER = struct.Struct("<QQ")
 _FLAGS, _MMAPPED = 7, 2
 _LEAST_PAGES = 2
 _SIZE_AT, _PAGES_AT_ONCE = 8, 32
+_NOT_COUNTED = 16  # glibc 2.43: the size in the header is without it
+_IS_LOW_BYTE = bytes(each in (_MMAPPED, 256 - _NOT_COUNTED + _MMAPPED) for each in range(256))
 
 
 class ChunkReader:
@@ -59,6 +61,7 @@ class ChunkReader:
             return 0
         before, head = _HEADER.unpack(data)
         size: int = head & ~_FLAGS
+        size += _NOT_COUNTED if size % PAGE_BYTES else 0
         is_whole = not size % PAGE_BYTES and size >= _LEAST_PAGES * PAGE_BYTES
         return size if head & _FLAGS == _MMAPPED and is_whole and before < PAGE_BYTES and at + size <= end else 0
 
@@ -68,7 +71,7 @@ class ChunkReader:
             at = self._memory.next_present(at, end)
             wanted = min(end - at, _PAGES_AT_ONCE * PAGE_BYTES)
             data = self._memory.read(at, wanted) if wanted > 0 else b""
-            found = data[_SIZE_AT::PAGE_BYTES].find(_MMAPPED)
+            found = data[_SIZE_AT::PAGE_BYTES].translate(_IS_LOW_BYTE).find(1)
             pages = found if found >= 0 else max(1, len(data) // PAGE_BYTES)
             self._left -= max(1, pages)
             at += pages * PAGE_BYTES

@@ -118,16 +118,16 @@ class _FreeChunks:
 
     def add_fastbin(self, first: int, size: int, most_bytes: int) -> None:
         """Walk a singly linked list, whose pointers are mangled by their own addresses since 2.32 (PROTECT_PTR)."""
-        at = first
         path: list[tuple[int, int]] = []
+        at: int | None = first
         while at and len(path) < self._left:
             found, link, _ = self._chunk(at)
             if found != size or len(path) * size >= most_bytes:
                 self._is_cut(at)
                 break
             path.append((at, size))
-            plain = link ^ (at + 16 >> 12)
-            at = plain if not plain % _ALIGNED else link
+            links = (link ^ (at + 16 >> 12), link)
+            at = next((each for each in links if not each or self._chunk(each)[0] == size), link)
         else:
             if at:
                 self.incomplete = "it has too many free blocks to read them all"

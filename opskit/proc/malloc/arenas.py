@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from opskit.proc.memory import Memory
 
-_STATE_BYTES = 2304
-_WORDS = struct.Struct(f"<{_STATE_BYTES // 8}Q")
+STATE_BYTES = 2304
+_WORDS = struct.Struct(f"<{STATE_BYTES // 8}Q")
 _BIN_WORDS, _MAP_WORDS, _FASTBINS = 254, 2, 10
 _HEAD_WORDS = (14, 3, 13)  # before the bins: since 2.27, since 2.43 (without fastbins), up to 2.26
 _MOST_ARENAS, _ADDRESSES = 8192, 1 << 47
@@ -81,7 +81,7 @@ def read_ring(memory: Memory, begin: int) -> list[Arena]:
     found: dict[int, Arena] = {}
     at = begin
     while at not in found and len(found) < _MOST_ARENAS:
-        arena = None if at % 8 else parse_arena(memory.read(at, _STATE_BYTES), at)
+        arena = None if at % 8 else parse_arena(memory.read(at, STATE_BYTES), at)
         if arena is None:
             return []
         found[at] = arena

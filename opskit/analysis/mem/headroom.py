@@ -66,7 +66,7 @@ def _of_heap(facts: Facts, found: Headroom) -> Headroom:
     # Reserved huge pages are not in the memory controller, and taken at the start. Swapped pages count already.
     growth = 0 if usage.hugetlb_bytes else max(0, jvm.heap_max_bytes - resident - usage.swap_bytes)
     level, left = found.level, found.left_bytes + found.swap_left_bytes
-    unsure = _unsure_bytes(facts, level) if level is not None else 0
+    unsure = unsure_bytes(facts, level) if level is not None else 0
     verdict = None if left < growth <= left + unsure else growth > left
     found = found._replace(
         heap_growth_bytes=growth, heap_resident_bytes=resident, can_be_killed=verdict,
@@ -109,7 +109,7 @@ def _others(facts: Facts, level: MemoryGroup | None, growth: int) -> Iterator[Me
             yield each
 
 
-def _unsure_bytes(facts: Facts, level: MemoryGroup) -> int:
+def unsure_bytes(facts: Facts, level: MemoryGroup) -> int:
     """Kernel memory of v1 that may be reclaimable slab: without this process's page tables and kernel stacks."""
     if not level.slab_unknown or level.kernel_bytes is None:
         return 0
@@ -144,8 +144,7 @@ def growths(facts: Facts) -> Iterator[Growth]:
     if jvm is None:
         return
     if jvm.direct_max_bytes is not None:
-        limit = "the maximum heap, since MaxDirectMemorySize is not set"
-        limit = limit if jvm.direct_max_bytes == jvm.heap_max_bytes else "-XX:MaxDirectMemorySize"
+        limit = "-XX:MaxDirectMemorySize, by default the maximum heap"
         yield Growth("direct", _rest(jvm.direct_max_bytes, jvm.direct_bytes), limit)
     if jvm.code_reserved_bytes is not None:
         yield Growth(

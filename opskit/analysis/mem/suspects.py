@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # Of a JVM without a leak: compilers, symbol tables and remembered sets are malloced; it has some 30 threads and 20 MiB of classes.
 _USUAL_OF_JVM = {
-    "malloc": 48 * MIB, "thread-stacks": 8 * MIB, "direct": 16 * MIB, "metaspace": 96 * MIB, "code-cache": 96 * MIB,
+    "malloc": 32 * MIB, "thread-stacks": 8 * MIB, "direct": 16 * MIB, "metaspace": 96 * MIB, "code-cache": 96 * MIB,
     "arenas": 24 * MIB, "mapped-files": 32 * MIB, "anonymous": 32 * MIB,
 }  # fmt: skip
 _USUAL = {"thread-stacks": 4 * MIB, "mapped-files": 8 * MIB, "arenas": 8 * MIB}
@@ -34,6 +34,7 @@ _MANY_LOADERS = 1000
 _OF_LOADERS = 4  # bytes of malloc for one of metaspace
 _WASTE_BYTES, _WASTE = 200 * MIB, 0.25  # free inside arenas, of RSS
 _UNMAPPED_BYTES = MIB
+_OF_LIMIT = 0.1  # page cache that every program has
 
 
 class _Weighed(NamedTuple):
@@ -93,13 +94,15 @@ def direct_resident_bytes(facts: Facts) -> int:
 
 
 def _malloc_rss(facts: Facts) -> int:
-    known = rss_of(facts, "malloc-arenas", "malloc-mmapped")
-    # An allocator whose structures are unknown has what nothing else explains.
-    return known + (rss_of(facts, "runtime-heap", "unnamed") if _is_by_elimination(facts) else 0)
+    return rss_of(facts, "malloc-arenas", "malloc-mmapped", *_by_elimination(facts))
 
 
-def _is_by_elimination(facts: Facts) -> bool:
-    return facts.malloc is not None and facts.malloc.unknown is not None
+def _by_elimination(facts: Facts) -> tuple[str, ...]:
+    """The rows that have what nothing else explains: malloc's, where the allocator does not tell, and no language's runtime is there."""
+    malloc = facts.malloc
+    return (
+        ("runtime-heap", "unnamed") if malloc is not None and malloc.unknown is not None and not malloc.runtime else ()
+    )
 
 
 def _free_bytes(facts: Facts) -> int:
@@ -135,7 +138,7 @@ def _malloc(facts: Facts) -> Iterator[_Weighed]:
         used -= of_loaders
     how = (
         "by elimination: the structures of its allocator are unknown"
-        if _is_by_elimination(facts)
+        if _by_elimination(facts)
         else "glibc's arenas and mmapped blocks"
     )
     if facts.jvm is None:
@@ -236,7 +239,7 @@ def _huge_pages(facts: Facts) -> Iterator[_Weighed]:
     if parts:
         most, where = max(parts)
         total = sum(part for part, _ in parts)
-        summary = f"{size(total)} is in transparent huge pages, {size(most)} of it in {where}: memory that was never used is resident too"
+        summary = f"{size(total)} is in transparent huge pages, {size(most)} of it in {where}: memory that was never used may be resident too"
         evidence, setting = "AnonHugePages of smaps", "/sys/kernel/mm/transparent_hugepage/enabled"
         stacks = usage_of(facts, "thread-stacks")
         of_stacks = stacks.huge_bytes if stacks is not None else 0
@@ -244,7 +247,13 @@ def _huge_pages(facts: Facts) -> Iterator[_Weighed]:
         suspect = Suspect("memory-in-huge-pages", total, summary, evidence, next=shell.command("cat", setting))
         yield _Weighed(suspect, of_stacks or total, goes_first=of_stacks < total / 2 and facts.jvm is not None)
     if reserved := facts.total.hugetlb_bytes:
-        summary = f"{size(reserved)} is in reserved huge pages, which are in neither RSS nor the memory cgroup"
+        limits = [limit for limit in facts.huge_limits if limit.limit_bytes is not None]
+        ends = (
+            f"; {limits[0].path} limits them to {size(limits[0].limit_bytes)} of {limits[0].page_size} pages"
+            if limits
+            else ""
+        )
+        summary = f"{size(reserved)} is in reserved huge pages, which are in neither RSS nor the memory cgroup{ends}"
         suspect = Suspect(
             "memory-in-reserved-huge-pages", reserved, summary, "Private_Hugetlb and Shared_Hugetlb of smaps"
         )
@@ -276,17 +285,19 @@ def _largest(facts: Facts, kind: str) -> str:
 
 def _anonymous(facts: Facts) -> Iterator[_Weighed]:
     """Memory of no known use, and of a language's runtime."""
-    if _is_by_elimination(facts) and facts.jvm is not None:
-        return  # it is in malloc
     for kind, code, what in (
         ("runtime-heap", "memory-in-anonymous-mappings", "the heap of its language's runtime or allocator"),
         ("unnamed", "memory-in-anonymous-mappings", "anonymous mappings of no known use"),
         ("named", "memory-in-anonymous-mappings", "named anonymous mappings"),
     ):
         usage = usage_of(facts, kind)
-        if usage is not None:
-            used = usage.rss_bytes
-            name = f" ({facts.malloc.name})" if kind == "runtime-heap" and facts.malloc and facts.malloc.name else ""
+        if usage is not None and kind not in _by_elimination(facts):
+            used, malloc = usage.rss_bytes, facts.malloc
+            name = (
+                f" ({malloc.runtime or malloc.name})"
+                if kind == "runtime-heap" and malloc and (malloc.runtime or malloc.name)
+                else ""
+            )
             above = _above(facts, "anonymous", used) - usage.huge_bytes
             yield _Weighed(
                 Suspect(code, used, f"{size(used)} is in {what}{name}{_largest(facts, kind)}", "smaps"), above
@@ -328,12 +339,11 @@ def _of_cgroup(facts: Facts, level: MemoryGroup) -> Iterator[_Weighed]:
             yield _Weighed(Suspect("memory-in-tmpfs", unmapped, summary, evidence, next=next_), unmapped)
     others = [member for member in facts.members if member.pid != facts.process.pid]
     if held := sum((member.anon_bytes or 0) for member in others):
-        first_other = others[0]
-        summary = (
-            f"{plural(len(others), 'other process', 'other processes')} in {level.path} hold {size(held)}, most of it "
-            f"{first_other.command} ({first_other.pid}), and share its limit"
-        )
-        next_ = shell.command("opskit", "mem", first_other.pid)
+        first = others[0]
+        who = f"{first.command} ({first.pid})" if len(others) == 1 else f"{len(others):,} other processes"
+        most = "" if len(others) == 1 else f", {size(first.anon_bytes)} of it {first.command} ({first.pid})"
+        summary = f"{size(held)} of the limit of {level.path} is held by {who}{most}"
+        next_ = shell.command("opskit", "mem", first.pid)
         yield _Weighed(
             Suspect("memory-in-other-processes", held, summary, "RssAnon of its processes", next=next_), held
         )
@@ -341,7 +351,7 @@ def _of_cgroup(facts: Facts, level: MemoryGroup) -> Iterator[_Weighed]:
         summary = f"{size(cache)} of the use of {level.path} is page cache, which the kernel reclaims before it kills"
         yield _Weighed(
             Suspect("memory-in-page-cache", cache, summary, "inactive_file and active_file of memory.stat"),
-            cache,
+            cache - _OF_LIMIT * (level.limit_bytes or 0),
             goes_first=True,
         )
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.collect.mem.facts import JvmMemory
-from opskit.errors import NotAJvm, OpskitError
+from opskit.errors import NotAJvm, NotSupported, OpskitError
 from opskit.jvm.discover import HOTSPOT, find_jvm
 from opskit.jvm.launch import jdk_release
 from opskit.jvm.perfdata.counters import collector, gc_work, heap
+from opskit.proc.files.smaps import parse_smaps
+from opskit.proc.rights import as_owner_or_root
 from opskit.proc.spans import overlaps
 
 if TYPE_CHECKING:
@@ -48,11 +50,12 @@ def read_jvm(
 ) -> tuple[JvmMemory | None, list[Range]]:
     """What is known of a JVM, and the uses of its addresses; (None, []) for any other process. `ask`: start its attach listener.
 
-    `regions`: its mappings, empty where they cannot be read. Raises NoSuchProcess.
+    `regions`: its mappings with their resident memory; without them there are no ranges. Raises NoSuchProcess; NotPermitted where
+    it is unknown whether it is a JVM.
     """
     try:
         jvm = find_jvm(host.fs, pid, host.clock_ticks)
-    except NotAJvm:
+    except (NotAJvm, NotSupported):
         return None, []
     if jvm.kind != HOTSPOT:
         article = "an OpenJ9 JVM" if jvm.kind == "OpenJ9" else "a GraalVM native image"
@@ -60,15 +63,19 @@ def read_jvm(
         return JvmMemory(jvm.main, missing=(why,)), []
     look = _Look(host, jvm, regions)
     answer = _heap_info(host, pid, look, ask=ask)
-    return look.memory(answer), look.ranges
+    return look.memory(answer), look.ranges if regions else []
 
 
 class _Look:
     """One look at one HotSpot JVM: what was read, from where, and what was not."""
 
     def __init__(self, host: Host, jvm: Jvm, regions: Sequence[Region]) -> None:
-        self.jvm, self.regions = jvm, regions
-        self.release = jdk_release(host.fs, jvm).get("JAVA_VERSION")
+        self.jvm = jvm
+        self.regions = regions or host.fs.maybe(
+            parse_smaps, jvm.pid, "maps", default=[]
+        )  # the same lines, without usage
+        counted = jvm.perf.text("java.property.java.version") if jvm.perf is not None else None
+        self.release = jdk_release(host.fs, jvm).get("JAVA_VERSION") or counted
         self.flags: dict[str, FlagValue] = {}
         self.ranges: list[Range] = []
         self.buffers: Buffers | None = None
@@ -89,15 +96,19 @@ class _Look:
         fs, pid = host.fs, self.jvm.pid
         try:
             memory = TouchedMemory(fs, pid, self.regions)
+        except PermissionError:
+            advice = as_owner_or_root(fs, "CAP_SYS_PTRACE", pid, self.jvm.uid)
+            self.missing.append(f"permission denied for {fs.path(pid, 'mem')}: {advice}")
+            return
         except OSError as error:
-            self.missing.append(f"its memory cannot be read: {error.strerror}: ptrace rights are needed")
+            self.missing.append(f"{fs.path(pid, 'mem')}: {error.strerror}")
             return
         try:
             self._read_structs(read_vmstructs(fs, pid, memory), memory)
         except OpskitError as error:
             self.missing.append(str(error))
         except OSError as error:
-            self.missing.append(f"its memory cannot be read: {error.strerror}")
+            self.missing.append(f"{fs.path(pid, 'mem')}: {error.strerror}")
         finally:
             memory.close()
 
@@ -116,7 +127,8 @@ class _Look:
         self.missing += found.failed
         self.sources.insert(0, "vmStructs")
         try:
-            self.buffers = read_buffers(Objects(structs, memory))
+            boot = found.loaders[-1].address if found.loaders else 0
+            self.buffers = read_buffers(Objects(structs, memory), boot)
         except OpskitError as error:
             self.missing.append(f"direct buffers: {error}")
             return
@@ -176,6 +188,11 @@ class _Look:
         """By the mappings, which are exact; with ZGC, which may map it several times, by its counters."""
         return counted if self.flags.get("UseZGC") else self._committed("java-heap") or counted
 
+    def _metaspace_committed(self, perf: PerfData | None) -> int | None:
+        """With the class space: by the mappings, else as of the last collection."""
+        is_known = any(each.kind == "metaspace" for each in self.ranges)
+        return self._committed("metaspace", "class-space") if is_known else _counter(perf, "metaspace.capacity")
+
     def _committed(self, *kinds: str) -> int | None:
         return committed_bytes(self.regions, [each for each in self.ranges if each.kind in kinds]) or None
 
@@ -188,10 +205,9 @@ def committed_bytes(regions: Sequence[Region], ranges: Iterable[Range]) -> int:
 
 def _heap_info(host: Host, pid: int, look: _Look, *, ask: bool) -> HeapInfo | None:
     """The JVM's answer to GC.heap_info, which needs no safepoint; None: its listener does not run, or did not answer."""
-    from opskit.jvm.attach.target import has_listener
-    from opskit.proc.fs import optional
+    from opskit.jvm.attach.target import seems_to_listen
 
-    if not host.is_own or not (ask or optional(has_listener, host.fs, pid)):
+    if not host.is_own or not (ask or seems_to_listen(host.fs, look.jvm)):
         return None
     from opskit.jvm.attach.client import AttachClient
     from opskit.jvm.dumps.heap_info import parse_heap_info

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from opskit.proc.memory import PAGE_BYTES, u64
-from opskit.proc.spans import is_anonymous, merged, overlaps, without
+from opskit.proc.spans import is_anonymous, merged, overlaps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from opskit.proc.spans import Span
 
 ROOT_CHUNK_BYTES = 4 << 20  # a divisor of that of later JDKs (16 MiB)
+_RESERVED_BYTES = 64 << 20  # for a node (memory/metaspace/metaspaceSettings.hpp)
 _GRANULE_BYTES, _SEARCHED_BYTES = 64 << 10, 256 << 10
 _MOST_CHUNK_STEPS, _STEP_BYTES, _CHUNK_HEADER_BYTES, _NODE_BYTES = 64, 1 << 10, 80, 160
-_MOST_NODES, _MOST_TRIED = 1 << 16, 64
+_MOST_NODES, _MOST_TRIED, _MOST_FAILED = 1 << 16, 64, 4
 _WORDS_OF_A_CHUNK = frozenset((128, 256, 512, 4096, 8192))
 _LARGEST_CHUNK_WORDS = 1 << 27
 _PRESENT = 128
@@ -37,16 +38,11 @@ _PRESENT = 128
 def cds_spans(structs: VmStructs, memory: Memory, regions: Sequence[Region]) -> list[Span]:
     """The CDS archives: mappings of *.jsa files, and the range that HotSpot gives, where they are relocated or copied."""
     spans = [(region.start, region.end) for region in regions if region.name.endswith(".jsa")]
-    base, top = (u64(memory, at) if at is not None else None for at in _shared(structs))
-    if base and top and base < top:
-        ends = without([(base, top)], ())
-        spans += [(start, end) for region, start, end in overlaps(regions, ends) if not _is_reserved(region)]
+    places = (structs.find(("MetaspaceObj", f"_shared_metaspace_{end}")) for end in ("base", "top"))
+    base, top = ((u64(memory, at) or 0) if at is not None else 0 for at in places)
+    if 0 < base < top:
+        spans += [(start, end) for region, start, end in overlaps(regions, [(base, top)]) if not _is_reserved(region)]
     return merged(spans)
-
-
-def _shared(structs: VmStructs) -> Iterator[int | None]:
-    for end in ("base", "top"):
-        yield structs.find(("MetaspaceObj", f"_shared_metaspace_{end}"))
 
 
 def _is_reserved(region: Region) -> bool:
@@ -105,10 +101,14 @@ def metaspace_spans(
 def _listed_nodes(memory: Memory, pointers: Sequence[int], free: Sequence[Span]) -> list[Span]:
     """The nodes of JDK 15 and before: from the chunks around some data to their nodes, and along the list."""
     found: dict[int, Span] = {}
+    failed = 0
     for pointer in pointers[:: max(1, len(pointers) // _MOST_TRIED)]:
         if any(low <= pointer < high for low, high in found.values()):
             continue
         node, space_at = _node_of(memory, pointer)
+        failed += not node
+        if failed >= _MOST_FAILED and not found:
+            break
         for _ in range(_MOST_NODES):
             span = _virtual_space(memory.read(node, _NODE_BYTES), space_at) if node and node not in found else None
             if span is None or _containing(free, span[0]) is None:
@@ -155,13 +155,18 @@ def _nodes_by_content(
     regions: Sequence[Region],
     free: Sequence[Span],
 ) -> list[Span]:
-    """Aligned parts of nodes: those with known data, and those whose first pages have a constant pool or a method."""
+    """Aligned parts of nodes: those with known data, those whose first pages have a constant pool or a method, and those behind in a node."""
     marked = {pointer // ROOT_CHUNK_BYTES for pointer in pointers}
     wanted = [struct.pack("<Q", table) for table in tables]
     found = []
-    for number, spans in _units(regions, free):
-        if number in marked or _has_word(memory, pagemap, spans, wanted):
-            found.append((number * ROOT_CHUNK_BYTES, (number + 1) * ROOT_CHUNK_BYTES))
+    node = (0, 0)  # from its first part that was found on
+    for number, spans in sorted(_units(regions, free)):
+        start, end = number * ROOT_CHUNK_BYTES, (number + 1) * ROOT_CHUNK_BYTES
+        if end > node[1] and (number in marked or _has_word(memory, pagemap, spans, wanted)):
+            around = _containing(free, start) or (start, end)
+            node = start, min(start + _RESERVED_BYTES, around[1])
+        if end <= node[1]:
+            found.append((start, end))
     return merged(found)
 
 

@@ -28,12 +28,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from opskit.proc.memory import Memory
+    from opskit.proc.spans import Span
 
 STATE_BYTES = 2304
 _WORDS = struct.Struct(f"<{STATE_BYTES // 8}Q")
 _BIN_WORDS, _MAP_WORDS, _FASTBINS = 254, 2, 10
 _HEAD_WORDS = (14, 3, 13)  # before the bins: since 2.27, since 2.43 (without fastbins), up to 2.26
-_MOST_ARENAS, _ADDRESSES = 8192, 1 << 47
+_MOST_ARENAS, _ADDRESSES, _MOST_TRIED = 8192, 1 << 47, 64
 _HEAP = struct.Struct("<4Q")
 
 
@@ -119,3 +120,16 @@ def of_arenas(heaps: Iterable[Heap], arenas: Iterable[Arena]) -> list[Heap]:
     """The heaps that belong to one of these arenas."""
     known = {arena.at for arena in arenas}
     return [heap for heap in heaps if heap.arena in known]
+
+
+def arena_spans(memory: Memory, spans: Iterable[Span]) -> list[Span]:
+    """The addresses of all heaps but the main arena's, in these parts of readable mappings; proven by a ring of arenas."""
+    heaps = [heap for start, end in spans for heap in heaps_in(memory, start, end)]
+    ring = ring_of(memory, heaps)
+    return [(heap.start, heap.start + HEAP_BYTES) for heap in of_arenas(heaps, ring)]
+
+
+def ring_of(memory: Memory, heaps: Iterable[Heap]) -> list[Arena]:
+    """All arenas, by the first heap whose arena leads back to itself; empty where there is none."""
+    tried = {heap.arena: None for heap in heaps}
+    return next((ring for at, _ in zip(tried, range(_MOST_TRIED)) if (ring := read_ring(memory, at))), [])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import struct
 
-from opskit.proc.malloc.arenas import find_main_arena, heaps_in, of_arenas, parse_arena, read_ring
+from opskit.proc.malloc.arenas import arena_spans, find_main_arena, heaps_in, of_arenas, parse_arena, read_ring
 from opskit.proc.malloc.chunks import ChunkReader
 from opskit.proc.memory import PAGE_BYTES, RecordedMemory
 from opskit.proc.pagemap import PresentMemory
@@ -165,3 +165,12 @@ def test_damaged_arenas():
             assert arena.at == DATA
         find_main_arena(there, DATA, DATA + PAGE_BYTES)
         list(heaps_in(there, DATA, DATA + 128 * MIB))
+
+
+def test_arenas_by_their_heaps():
+    """All heaps of a ring, found by any of them; none where the ring is broken."""
+    heap = struct.pack("<4Q", HEAP + 48, 0, 4 * MIB, 8 * MIB)
+    good = memory((HEAP, heap), (HEAP + 48, state(HEAP + 48, DATA)), (DATA, state(DATA, HEAP + 48)))
+    assert arena_spans(good, [(HEAP, HEAP + MIB)]) == [(HEAP, HEAP + 64 * MIB)]
+    broken = memory((HEAP, heap), (HEAP + 48, state(HEAP + 48, DATA)))
+    assert arena_spans(broken, [(HEAP, HEAP + MIB)]) == []

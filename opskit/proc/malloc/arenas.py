@@ -39,7 +39,10 @@ _HEAP = struct.Struct("<4Q")
 
 
 class Arena(NamedTuple):
-    """An arena at an address: `top_at` is where the pointer to its last chunk is, `bins` are (address of the list's head, first chunk), `fastbins` first chunks by size. Sizes in bytes."""
+    """An arena at an address. `top_at`: where the pointer to its last chunk is; `bins`: (address of the list's head, first chunk).
+
+    `fastbins`: first chunks by size. Sizes in bytes.
+    """
 
     at: int
     top_at: int

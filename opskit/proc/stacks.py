@@ -118,9 +118,8 @@ def _is_row(region: Region, pointers: Sequence[int]) -> bool:
 
 def _may_be_stack(regions: Sequence[Region], at: int) -> bool:
     region = regions[at]
-    if (
-        not _is_anonymous(region) or region.start % HEAP_BYTES == 0
-    ):  # Go's heap, which has its stacks, and malloc's arenas
+    # Go's heap, which has its stacks, and malloc's arenas begin at such addresses.
+    if not _is_anonymous(region) or region.start % HEAP_BYTES == 0:
         return False
     return _has_guard(regions, at) or _bytes(region) <= _LARGEST_UNGUARDED
 

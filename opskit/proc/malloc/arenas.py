@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from opskit.proc.memory import Memory
     from opskit.proc.spans import Span
 
-_STATE_BYTES = 2304
-_WORDS = struct.Struct(f"<{_STATE_BYTES // 8}Q")
+STATE_BYTES = 2304
+_WORDS = struct.Struct(f"<{STATE_BYTES // 8}Q")
 _BIN_WORDS, _MAP_WORDS, _FASTBINS = 254, 2, 10
 _HEAD_WORDS = (14, 3, 13)  # before the bins: since 2.27, since 2.43 (without fastbins), up to 2.26
 _MOST_ARENAS, _ADDRESSES, _MOST_TRIED = 8192, 1 << 47, 64
@@ -39,7 +39,10 @@ _HEAP = struct.Struct("<4Q")
 
 
 class Arena(NamedTuple):
-    """An arena at an address: `top_at` is where the pointer to its last chunk is, `bins` are (address of the list's head, first chunk), `fastbins` first chunks by size. Sizes in bytes."""
+    """An arena at an address. `top_at`: where the pointer to its last chunk is; `bins`: (address of the list's head, first chunk).
+
+    `fastbins`: first chunks by size. Sizes in bytes.
+    """
 
     at: int
     top_at: int
@@ -82,7 +85,7 @@ def read_ring(memory: Memory, begin: int) -> list[Arena]:
     found: dict[int, Arena] = {}
     at = begin
     while at not in found and len(found) < _MOST_ARENAS:
-        arena = None if at % 8 else parse_arena(memory.read(at, _STATE_BYTES), at)
+        arena = None if at % 8 else parse_arena(memory.read(at, STATE_BYTES), at)
         if arena is None:
             return []
         found[at] = arena

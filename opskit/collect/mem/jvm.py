@@ -6,6 +6,7 @@ sent to its attach listener only where that runs, or where `ask` allows to start
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from opskit.collect.mem.facts import JvmMemory
@@ -79,6 +80,7 @@ class _Look:
         self.flags: dict[str, FlagValue] = {}
         self.ranges: list[Range] = []
         self.buffers: Buffers | None = None
+        self.used_bytes: int | None = None
         self.threads: int | None = None
         self.loaders: int | None = None
         self.sources: list[str] = []
@@ -115,20 +117,23 @@ class _Look:
     def _read_structs(self, structs: VmStructs, memory: TouchedMemory) -> None:
         from opskit.jvm.memory.direct_memory import read_buffers
         from opskit.jvm.memory.flags import read_flags
-        from opskit.jvm.memory.objects import Objects
-        from opskit.jvm.memory.ranges import JvmRanges
+        from opskit.jvm.memory.heap_use import HeapUse
+        from opskit.jvm.memory.objects import OBJECT_FLAGS, Objects
+        from opskit.jvm.memory.ranges import RANGE_FLAGS, JvmRanges
 
-        self.flags = read_flags(structs, memory, _FLAGS)
-        found = JvmRanges(structs, memory, self.regions)
+        self.flags = read_flags(structs, memory, {*_FLAGS, *RANGE_FLAGS, *OBJECT_FLAGS})
+        found = JvmRanges(structs, memory, self.regions, self.flags)
         self.ranges = found.ranges
         self.threads = found.stacks or None
         if found.loaders is not None:
             self.loaders = sum(not loader.is_of_one_class for loader in found.loaders)
+        with suppress(OpskitError):
+            self.used_bytes = HeapUse(structs, memory).used_bytes(self.flags)
         self.missing += found.failed
         self.sources.insert(0, "vmStructs")
         try:
             boot = found.loaders[-1].address if found.loaders else 0
-            self.buffers = read_buffers(Objects(structs, memory), boot)
+            self.buffers = read_buffers(Objects(structs, memory, self.flags), boot)
         except OpskitError as error:
             self.missing.append(f"direct buffers: {error}")
             return
@@ -140,13 +145,14 @@ class _Look:
         perf = self.jvm.perf
         sizes = heap(perf) if perf is not None else None
         buffers, heap_max = self.buffers, self._size("MaxHeapSize") or (sizes.max_bytes if sizes else None)
-        used = answer.used_bytes if answer is not None else None
+        # By its counters it is without the garbage since the last collection, before the first one with all.
+        used = answer.used_bytes if answer is not None else sizes.used_bytes if sizes is not None else None
         classes = answer.metaspace_bytes if answer is not None else None
         return JvmMemory(
             main=self.jvm.main,
             release=self.release,
             collector=self._collector(perf),
-            heap_used_bytes=used if used is not None else sizes and sizes.used_bytes,
+            heap_used_bytes=used if used is not None else self._used_bytes(heap_max),
             heap_committed_bytes=self._heap_committed(sizes.committed_bytes if sizes else None),
             heap_max_bytes=heap_max,
             heap_touched=self.flags.get("AlwaysPreTouch") is True,
@@ -187,6 +193,11 @@ class _Look:
     def _heap_committed(self, counted: int | None) -> int | None:
         """By the mappings, which are exact; with ZGC, which may map it several times, by its counters."""
         return counted if self.flags.get("UseZGC") else self._committed("java-heap") or counted
+
+    def _used_bytes(self, heap_max: int | None) -> int | None:
+        """In use by the collector's own objects; None where it is more than the heap can have."""
+        used = self.used_bytes
+        return used if used is not None and used <= (heap_max or used) else None
 
     def _metaspace_committed(self, perf: PerfData | None) -> int | None:
         """With the class space: by the mappings, else as of the last collection."""

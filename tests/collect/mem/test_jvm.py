@@ -67,6 +67,20 @@ def test_zgc_gives_the_right_bytes_or_none(host, options):
     assert seen <= {5 * MIB, None}
 
 
+@pytest.mark.parametrize("collector", COLLECTORS)
+def test_the_heap_in_use(host, jvm_version, collector):
+    """What the collector's own objects say is what GC.heap_info says, but for what is allocated between the two."""
+    if collector == "Shenandoah" and jvm_version == 11:
+        pytest.skip("this JDK 11 has no Shenandoah")
+    options = ("-Xms64m", "-Xmx64m", "-XX:-UsePerfData", *UNLOCK, f"-XX:+Use{collector}GC")
+    with holders.java("heap=20", version=jvm_version, options=options) as held:
+        inside, _ = look(host, held.pid)
+        asked, _ = look(host, held.pid, ask=True)
+    assert "attach" not in inside.sources
+    assert asked.heap_used_bytes >= 19 * MIB
+    assert abs(inside.heap_used_bytes - asked.heap_used_bytes) <= 2 * MIB
+
+
 def test_limits_in_force(host, jvm_version):
     """What the flags say, in bytes; without a flag its default, None for no limit."""
     options = (
@@ -175,7 +189,7 @@ def test_without_counters(host):
         found, ranges = look(host, held.pid)
     assert (found.collector, found.heap_max_bytes, found.direct_bytes) == ("Parallel", 64 * MIB, 3 * MIB)
     assert found.sources == ("vmStructs",)
-    assert found.heap_used_bytes is None
+    assert 0 < found.heap_used_bytes < 10 * MIB
     assert len(found.missing) == 1
     assert "UsePerfData" in found.missing[0]
     assert ranges

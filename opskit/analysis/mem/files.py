@@ -12,7 +12,7 @@ from opskit.quantities import listed, percent, plural, size
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from opskit.analysis.finding import Severity
     from opskit.collect.mem.files import FileFacts, FileHolder, HeldMemory
@@ -27,7 +27,7 @@ KINDS = {
     SYSV: "System V",
     SHARED_ANONYMOUS: "shared anonymous",
     HUGE_PAGES: "huge pages",
-    DELETED: "deleted from a disk",
+    DELETED: "deleted",
 }
 
 
@@ -93,11 +93,7 @@ def holder_name(holder: FileHolder) -> str:
 
 def _verdict(facts: FileFacts, rows: Sequence[FileRow], by_kind: dict[str, int]) -> Iterator[str]:
     total = sum(by_kind.values())
-    whose = (
-        f" that {' and '.join(map(str, facts.pids))} {'holds' if len(facts.pids) == 1 else 'hold'}"
-        if facts.pids
-        else ""
-    )
+    whose = f" of {' and '.join(map(str, facts.pids))}" if facts.pids else ""
     if not total:
         yield f"No files{whose} take memory: no tmpfs file, memfd, System V segment or deleted file."
         return
@@ -140,7 +136,7 @@ def _findings(facts: FileFacts, rows: Sequence[FileRow]) -> Iterator[Finding]:
     if amount >= _UNHELD_BYTES:
         yield Finding(
             "shared-memory-unheld", severity(amount), _entity(left[0]),
-            f"{size(amount)} of shared memory {'is' if len(left) == 1 else 'are'} held by no process, {_names(left)}: "
+            f"no process holds {size(amount)} of shared memory ({_names(left)}): "
             "a process that ended has left it, or one keeps data there",
             "no process has it mapped or open (/proc/PID/maps, /proc/PID/fd)", fix=remove_command(left[0]),
             share=amount / total if total else None,
@@ -151,14 +147,14 @@ def _findings(facts: FileFacts, rows: Sequence[FileRow]) -> Iterator[Finding]:
         holder = deleted[0].file.holders[0] if deleted[0].file.holders else None
         yield Finding(
             "deleted-files-in-memory", severity(amount), _entity(deleted[0]),
-            f"deleted files of tmpfs hold {size(amount)} until their processes close them, {_names(deleted)}",
+            f"deleted files of tmpfs hold {size(amount)} until their processes close them ({_names(deleted)})",
             "/proc/PID/maps, /proc/PID/fd", next=shell.command("opskit", "mem", holder.pid) if holder else None,
             share=amount / total if total else None,
         )  # fmt: skip
 
 
-def _names(rows: Iterable[FileRow]) -> str:
-    return "of it " + listed([f"{size(row.bytes)} in {row.name}" for row in rows], 3)
+def _names(rows: Sequence[FileRow]) -> str:
+    return listed([f"{size(row.bytes)} in {row.name}" for row in rows], 2)
 
 
 def _entity(row: FileRow) -> Entity:

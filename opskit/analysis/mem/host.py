@@ -84,7 +84,7 @@ class Holder(NamedTuple):
 
 
 class HostResult(NamedTuple):
-    """The answer. `parts`: all of MemTotal; `holders`: who is behind them, the largest first, without what is given back.
+    """The answer. `parts`: all of MemTotal, the largest first, then what is given back (machine.GIVEN_BACK); `holders`: who is behind them, the largest first, without what is given back.
 
     `groups`: the processes, the largest first. `supply`: short, some, ample or unknown (machine.supply).
     """
@@ -116,6 +116,7 @@ def judge_host(facts: HostFacts) -> HostResult:
         Holder(part.kind, USES[part.kind], part.bytes, part.bytes / total, *_about(facts, part, groups))
         for part in parts
     ]
+    shown.sort(key=lambda part: (part.kind in GIVEN_BACK, -part.bytes))
     result = HostResult(facts, total, free, state, shown, holders, groups, (), ())
     return result._replace(verdict=[*_verdict(result)], findings=[*_findings(result)])
 
@@ -284,15 +285,13 @@ def _verdict(result: HostResult) -> Iterator[str]:
         words = {"ample": "Memory is not short: ", "short": "Memory is short: ", "some": ""}[result.supply]
         yield f"{words}{size(result.available_bytes)} of {total} are available."
     named = [holder for holder in result.holders if holder.share >= NAMED_SHARE][:_MOST_NAMED]
-    if not named:
-        largest = result.holders[0] if result.holders else None
-        if largest is not None:
-            yield f"No holder takes more than {NAMED_SHARE * 100:.0f} % of it; the largest is {_described(largest)}."
-        return
-    first, *others = named
-    then = f"; then {listed([_described(other) for other in others], _MOST_NAMED, '; ')}" if others else ""
-    yield f"The largest holder is {_described(first)}{then}."
-    if first.next:
+    first = next(iter(result.holders), None)
+    if named:
+        then = f"; then {listed([_described(other) for other in named[1:]], _MOST_NAMED, '; ')}" if named[1:] else ""
+        yield f"The largest holder is {_described(named[0])}{then}."
+    elif first is not None:
+        yield f"No holder takes more than {NAMED_SHARE * 100:.0f} % of it; the largest is {_described(first)}."
+    if first is not None and first.next:
         yield f"Next: {first.next}"
 
 

@@ -30,7 +30,7 @@ def judged(*files, meminfo=AMPLE, complete=True, pids=()):
 def test_nothing():
     """One sentence, with the processes that were asked about."""
     assert judged().verdict == ["No files take memory: no tmpfs file, memfd, System V segment or deleted file."]
-    assert judged(pids=(7,)).verdict[0].startswith("No files that 7 holds take memory")
+    assert judged(pids=(7,)).verdict[0].startswith("No files of 7 take memory")
 
 
 def test_the_kinds_and_the_largest():

@@ -174,7 +174,7 @@ def test_the_closer_look_at_what_is_unaccounted(known, next_):
     """The kernel's own account where it keeps one; the sockets where their buffers may be it."""
     result = judged(MemFree=20, AnonPages=1, MemAvailable=20, **known)
     assert result.verdict[2] == f"Next: {next_}"
-    note = result.parts[-1].note
+    note = result.parts[0].note
     assert ("network buffers" in note) == ("sockets" in known)
 
 

@@ -58,13 +58,14 @@ _WHERE_USED = ("swap_bytes", "hugetlb_bytes")  # columns that most machines do n
 MOUNT: Sequence[Field[TmpfsMount]] = (
     Field("mount_point"),
     Field("fs_type"),
+    Field("device", ID),
     Field("used_bytes", SIZE, help="swapped pages included; null: unknown"),
     Field("limit_bytes", SIZE, help="null: none, or unknown"),
     Field("pid", ID, help="a process of its mount namespace; null: opskit's own"),
     Field("is_hidden", FLAG, help="another mount is on top of it"),
 )
 POOL: Sequence[Field[HugePool]] = (
-    Field("page_bytes", SIZE, "page size"),
+    Field("page_bytes", ID, "page size", show=size),
     Field("bytes", SIZE, "bytes"),
     Field("total", COUNT, "pages"),
     Field("free", COUNT, "free"),

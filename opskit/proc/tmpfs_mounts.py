@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from opskit.proc.fs import ProcFS, Space
 
-TMPFS, HUGETLBFS = "tmpfs", "hugetlbfs"
-IN_MEMORY = (TMPFS, "devtmpfs", "ramfs", HUGETLBFS)
+HUGETLBFS, RAMFS = "hugetlbfs", "ramfs"
+IN_MEMORY = ("tmpfs", "devtmpfs", RAMFS, HUGETLBFS)
 _MOST_NAMESPACES, _MOST_MOUNTS = 2000, 5000
 
 

@@ -87,8 +87,12 @@ def left_behind(row: FileRow) -> bool:
 
 
 def holder_name(holder: FileHolder) -> str:
-    """`java (4242) in orders.service`."""
-    return f"{holder.command} ({holder.pid})" + (f" in {holder.unit}" if holder.unit else "")
+    """`java (4242) in orders.service`; `loop0` for a loop device."""
+    return (
+        holder.command
+        + (f" ({holder.pid})" if holder.pid is not None else "")
+        + (f" in {holder.unit}" if holder.unit else "")
+    )
 
 
 def _verdict(facts: FileFacts, rows: Sequence[FileRow], by_kind: dict[str, int]) -> Iterator[str]:
@@ -101,24 +105,30 @@ def _verdict(facts: FileFacts, rows: Sequence[FileRow], by_kind: dict[str, int])
     shares = [f"{KINDS[kind]} {size(by_kind[kind])}" for kind in kinds if by_kind[kind]]
     yield f"Files{whose} hold {size(total)} of memory: {', '.join(shares)}."
     first = rows[0]
-    yield f"The largest is {first.name}: {size(first.bytes)}, {_held_by(first)}."
+    yield f"The largest is {first.name}: {size(first.bytes)}, {_held_by(facts, first)}."
     left = [row for row in rows if left_behind(row) and row.bytes]
+    nobody = nobody_of(facts)
     if left:
         amount = sum(row.bytes for row in left)
         others = (
             f"; the largest is {left[0].name} ({size(left[0].bytes)})" if left[0] is not first or len(left) > 1 else ""
         )
-        yield f"{plural(len(left), 'file')} with {size(amount)} {'is' if len(left) == 1 else 'are'} held by no process{others}."
+        yield f"{plural(len(left), 'file')} with {size(amount)} {'is' if len(left) == 1 else 'are'} held by {nobody}{others}."
     on_disk = sum(row.file.disk_bytes or 0 for row in rows)
     if on_disk >= LARGE_BYTES:
         yield f"Deleted files that processes still hold take {size(on_disk)} of disk."
 
 
-def _held_by(row: FileRow) -> str:
+def nobody_of(facts: FileFacts) -> str:
+    """Who does not hold a file: processes outside of our PID namespace are not seen."""
+    return "no process of this PID namespace" if facts.is_namespace else "no process"
+
+
+def _held_by(facts: FileFacts, row: FileRow) -> str:
     if row.unheld is None:
         return "holders unknown"
     if row.unheld:
-        return "held by no process"
+        return f"held by {nobody_of(facts)}"
     if not row.file.holders:
         return f"mapped {plural(row.file.attached or 0, 'time')} by processes that could not be read"
     return f"held by {listed([holder_name(holder) for holder in row.file.holders], 2)}"
@@ -136,15 +146,16 @@ def _findings(facts: FileFacts, rows: Sequence[FileRow]) -> Iterator[Finding]:
     if amount >= _UNHELD_BYTES:
         yield Finding(
             "shared-memory-unheld", severity(amount), _entity(left[0]),
-            f"no process holds {size(amount)} of shared memory ({_names(left)}): "
+            f"{nobody_of(facts)} holds {size(amount)} of shared memory ({_names(left)}): "
             "a process that ended has left it, or one keeps data there",
-            "no process has it mapped or open (/proc/PID/maps, /proc/PID/fd)", fix=remove_command(left[0]),
+            "nobody has it mapped or open (/proc/PID/maps, /proc/PID/fd)",
+            fix=None if facts.is_namespace else remove_command(left[0]),
             share=amount / total if total else None,
         )  # fmt: skip
     deleted = [row for row in rows if row.file.deleted and row.file.kind == TMPFS]
     amount = sum(row.bytes for row in deleted)
     if amount >= max(total * LARGE_SHARE, LARGE_BYTES):
-        holder = deleted[0].file.holders[0] if deleted[0].file.holders else None
+        holder = next((one for one in deleted[0].file.holders if one.pid is not None), None)
         yield Finding(
             "deleted-files-in-memory", severity(amount), _entity(deleted[0]),
             f"deleted files of tmpfs hold {size(amount)} until their processes close them ({_names(deleted)})",

@@ -96,6 +96,26 @@ def test_short_of_memory():
     assert [finding.severity for finding in small.findings] == ["note"]
 
 
+def test_in_a_pid_namespace():
+    """Processes outside of it may hold a file: that is said, and no command to remove it is given."""
+    facts = FileFacts((), (held("/dev/shm/a", 60),), AMPLE, complete=True, is_namespace=True)
+    result = judge_files(facts)
+    assert result.verdict[1] == "The largest is /dev/shm/a: 60.0 MiB, held by no process of this PID namespace."
+    [finding] = result.findings
+    assert finding.summary.startswith("no process of this PID namespace holds 60.0 MiB")
+    assert finding.fix is None
+
+
+def test_a_loop_device():
+    """The kernel holds its file."""
+    loop = FileHolder(None, "loop0", None, mapped=False, fds=0)
+    result = judged(
+        held("/dev/shm/image", 60, holders=[loop]), held("/dev/shm/b", 900, holders=[loop], deleted=True), meminfo=SHORT
+    )
+    assert result.verdict[1] == "The largest is /dev/shm/b: 900 MiB, held by loop0."
+    assert not [finding for finding in result.findings if finding.code == "shared-memory-unheld"]
+
+
 def test_deleted_files_of_a_disk():
     """Their blocks are said apart from memory."""
     log = held("/var/log/x", 0, DELETED, [JAVA], deleted=True, mount=None, disk_bytes=3 * GIB, resident_bytes=None)

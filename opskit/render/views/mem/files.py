@@ -21,7 +21,7 @@ DEFAULT_TOP = 20
 _MOST_HOLDERS = 2  # of a file in a table; json has all
 
 HOLDER: Sequence[Field[FileHolder]] = (
-    Field("pid", ID),
+    Field("pid", ID, help="null: the kernel, for a loop device"),
     Field("command"),
     Field("unit", help="the container, pod or systemd unit"),
     Field("mapped", FLAG),
@@ -85,4 +85,6 @@ def _holder(holder: FileHolder) -> str:
     """`java (4242) mapped, 2 fds, in orders.service`."""
     fds = plural(holder.fds, "fd") if holder.fds else ""
     unit = f"in {holder.unit}" if holder.unit else ""
+    if holder.pid is None:
+        return holder.command
     return f"{holder.command} ({holder.pid}) " + ", ".join(filter(None, ("mapped" if holder.mapped else "", fds, unit)))

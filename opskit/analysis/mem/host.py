@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit import shell
+from opskit.analysis.dentry.caches import classify, of_kind
 from opskit.analysis.finding import HOST, Finding
 from opskit.analysis.mem.machine import GIVEN_BACK, USES, Beside, Part, available, divide, supply
 from opskit.proc.memory_files import MEMFD
@@ -24,6 +25,8 @@ LARGE_SHARE, LARGE_BYTES = 0.05, 512 << 20  # of a finding that is a note
 _ALARMING_SHARE = 0.10  # of one that is a warning where memory is short
 _UNUSED_SHARE, _UNUSED_BYTES = 0.01, 64 << 20  # of huge pages that nobody uses: from here on they are a finding
 _MOST_NAMED = 3
+_RECLAIMABLE = ("radix_tree_node", "xarray", "buffer_head", "extent_status")  # beside dentries and inodes
+_LARGE_CACHE = 0.1  # of unreclaimable slab
 _WORTH_NAMING_BYTES = 16 << 20  # of network buffers
 FILES, DENTRIES = "opskit mem --files", "opskit dentry"
 _NEXT = {
@@ -233,9 +236,25 @@ def _about(facts: HostFacts, part: Part, groups: Sequence[Group]) -> tuple[str |
         next_ = _largest_by(groups, "page_table_bytes", "mem")
     elif kind == "kernel-stacks":
         next_ = _largest_by(groups, "threads", "limits")
+    elif kind in ("slab-reclaimable", "slab-unreclaimable") and facts.slabs:
+        note = _about_slab(facts, part)
     elif kind == "unaccounted":
         note, next_ = _about_unaccounted(facts, part.bytes)
     return note, next_
+
+
+def _about_slab(facts: HostFacts, part: Part) -> str | None:
+    """Dentries and inodes; of the slab that stays the largest cache that may be a part of it."""
+    caches = classify(facts.slabs or (), {}, facts.page_bytes)
+    if part.kind == "slab-reclaimable":
+        dentries, inodes = (sum(cache.size_bytes for cache in of_kind(caches, kind)) for kind in ("dentry", "inode"))
+        return f"dentries {size(dentries)}, inodes {size(inodes)}"
+    others = [
+        cache
+        for cache in of_kind(caches, "other")
+        if cache.name not in _RECLAIMABLE and part.bytes >= cache.size_bytes >= part.bytes * _LARGE_CACHE
+    ]
+    return f"the largest cache: {others[0].name}, {size(others[0].size_bytes)}" if others else None
 
 
 def _about_unaccounted(facts: HostFacts, amount: int) -> tuple[str, str]:

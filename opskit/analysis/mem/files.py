@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from opskit.collect.mem.files import FileFacts, FileHolder, HeldMemory
 
 LARGE_SHARE, LARGE_BYTES = 0.05, 512 << 20
+_WORTH_A_SENTENCE_BYTES = 1 << 20
 _UNHELD_BYTES = 16 << 20  # less without a holder is listed, and no finding
 _ALARMING_SHARE = 0.10  # of RAM: from here on a warning where memory is short
 _SHM = "/dev/shm"  # noqa: S108
@@ -108,8 +109,8 @@ def _verdict(facts: FileFacts, rows: Sequence[FileRow], by_kind: dict[str, int])
     yield f"The largest is {first.name}: {size(first.bytes)}, {_held_by(facts, first)}."
     left = [row for row in rows if left_behind(row) and row.bytes]
     nobody = nobody_of(facts)
-    if left:
-        amount = sum(row.bytes for row in left)
+    amount = sum(row.bytes for row in left)
+    if amount >= _WORTH_A_SENTENCE_BYTES:
         others = (
             f"; the largest is {left[0].name} ({size(left[0].bytes)})" if left[0] is not first or len(left) > 1 else ""
         )

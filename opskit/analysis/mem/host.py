@@ -8,7 +8,6 @@ from opskit import shell
 from opskit.analysis.dentry.caches import classify, of_kind
 from opskit.analysis.finding import HOST, Finding
 from opskit.analysis.mem.machine import GIVEN_BACK, USES, Beside, Part, available, divide, supply
-from opskit.proc.memory_files import MEMFD
 from opskit.proc.tmpfs_mounts import HUGETLBFS
 from opskit.quantities import listed, percent, plural, short_size, size
 from opskit.records import NamedTuple
@@ -208,7 +207,7 @@ def _of_shmem(facts: HostFacts) -> Iterator[tuple[str, int, str | None, str | No
             whose = f"{commands[creator]} ({creator})" if creator in commands else f"{creator}, which has ended"
             rows.append((f"System V segment {segment.shmid} of {whose}", segment.rss_bytes, FILES))
     for shared in facts.shared:
-        what = shared.name.removeprefix("/") if shared.kind == MEMFD else "shared anonymous memory"
+        what = shared.name.removeprefix("/") if shared.name.startswith("/memfd:") else "shared anonymous memory"
         next_ = shell.command("opskit", "mem", shared.pid)
         rows.append((f"{what} of {shared.command} ({shared.pid})", shared.bytes, next_))
     for name, amount, next_ in sorted(rows, key=lambda row: -row[1]):

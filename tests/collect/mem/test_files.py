@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from ownmounts import own_mounts
 
 from opskit.analysis.mem.files import judge_files, left_behind, remove_command
 from opskit.collect.mem import files as collecting
@@ -182,18 +183,9 @@ def test_a_segment_of_another_ipc_namespace(root_only, segment):
 
 def test_ramfs(root_only, tmp_path):
     """It counts no blocks: the size of a file is what it holds."""
-    script = (
-        f"mount -t ramfs none {tmp_path} && head -c {2 * MIB} /dev/zero > {tmp_path}/x && echo ready && exec sleep 60"
-    )
-    process = subprocess.Popen(["unshare", "-m", "sh", "-c", script], stdout=subprocess.PIPE, text=True)
-    try:
-        if process.stdout.readline() != "ready\n":
-            pytest.skip("cannot make a mount namespace")
+    script = f"mount -t ramfs none {tmp_path} && head -c {2 * MIB} /dev/zero > {tmp_path}/x"
+    with own_mounts(script) as pid:
         assert of(collected(), f"{tmp_path}/x").resident_bytes == 2 * MIB
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
 
 
 def test_a_loop_device_holds_its_file(root_only, shm):
@@ -248,42 +240,28 @@ def test_hostile_names(root_only, spawn, shm):
 def test_another_mount_namespace(root_only, tmp_path):
     """A tmpfs that only another process sees: its file, where that is, and the command that removes it from here."""
     mount = f"mount -t tmpfs none {tmp_path} && mkdir {tmp_path}/shm && mount -t tmpfs none {tmp_path}/shm"
-    script = f"{mount} && head -c {3 * MIB} /dev/zero > {tmp_path}/shm/x && head -c 100000 /dev/zero > {tmp_path}/y && echo ready && exec sleep 60"
-    process = subprocess.Popen(["unshare", "-m", "sh", "-c", script], stdout=subprocess.PIPE, text=True)
-    try:
-        if process.stdout.readline() != "ready\n":
-            pytest.skip("cannot make a mount namespace")
+    script = f"{mount} && head -c {3 * MIB} /dev/zero > {tmp_path}/shm/x && head -c 100000 /dev/zero > {tmp_path}/y"
+    with own_mounts(script) as pid:
         facts = collected()
         found = of(facts, f"{tmp_path}/shm/x")
         assert (found.kind, found.resident_bytes, found.holders) == (TMPFS, 3 * MIB, ())
-        assert (found.mount, found.mount_pid) == (f"{tmp_path}/shm", process.pid)
+        assert (found.mount, found.mount_pid) == (f"{tmp_path}/shm", pid)
         assert of(facts, f"{tmp_path}/y").mount == str(tmp_path)
         row = next(row for row in judge_files(facts).rows if row.file is found)
         command = remove_command(row)
-        assert command == f"rm /proc/{process.pid}/root{tmp_path}/shm/x"
+        assert command == f"rm /proc/{pid}/root{tmp_path}/shm/x"
         subprocess.run(command.split(), check=True)
         assert not [file for file in collected().files if file.path == f"{tmp_path}/shm/x"]
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
 
 
 def test_a_tmpfs_below_another_mount(root_only, tmp_path):
     """Its files cannot be listed: it is said, and nothing of the upper one is taken for its own."""
-    script = f"for i in 1 2; do mount -t tmpfs none {tmp_path}; head -c 50000 /dev/zero > {tmp_path}/f$i; done && echo ready && exec sleep 60"
-    process = subprocess.Popen(["unshare", "-m", "sh", "-c", script], stdout=subprocess.PIPE, text=True)
-    try:
-        if process.stdout.readline() != "ready\n":
-            pytest.skip("cannot make a mount namespace")
+    script = f"for i in 1 2; do mount -t tmpfs none {tmp_path}; head -c 50000 /dev/zero > {tmp_path}/f$i; done"
+    with own_mounts(script) as pid:
         facts = collected()
         assert of(facts, f"{tmp_path}/f2").resident_bytes
         assert not [file for file in facts.files if file.path == f"{tmp_path}/f1"]
         assert any("files below other mounts cannot be listed" in note for note in facts.missing)
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
 
 
 def test_a_full_directory_is_cut(root_only, shm, monkeypatch):

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from itertools import count
 
 import pytest
+from ownmounts import own_mounts
 
 from opskit.analysis.mem.host import judge_host
 from opskit.collect.mem.host import collect_host, read_processes
 from opskit.errors import BadInput, NotSupported
 from opskit.host import Host
+from opskit.proc.fs import ProcFS
+from opskit.proc.process import command_name
 
 MIB = 1 << 20
 # A parent that touches memory, and children that share it.
@@ -81,26 +83,16 @@ def test_shared_memory_has_its_owner(root_only, spawn, tmp_path):
     process = spawn(
         "import os, time; f = os.memfd_create('cache'); os.write(f, bytes(48 << 20)); print('ready'); time.sleep(60)"
     )
-    script = (
-        f"mount -t tmpfs none {tmp_path} && head -c {24 * MIB} /dev/zero > {tmp_path}/x && echo ready && exec sleep 60"
-    )
-    other = subprocess.Popen(["unshare", "-m", "sh", "-c", script], stdout=subprocess.PIPE, text=True)
-    try:
-        if other.stdout.readline() != "ready\n":
-            pytest.skip("cannot make a mount namespace")
+    with own_mounts(f"mount -t tmpfs none {tmp_path} && head -c {24 * MIB} /dev/zero > {tmp_path}/x") as other:
         holders = {holder.name: holder for holder in judge_host(here()).holders}
-        mine = next(holder for name, holder in holders.items() if name.endswith(f"({process.pid})") and "memfd" in name)
-        assert (mine.name.split(" of ")[0], mine.bytes, mine.next) == (
-            "memfd:cache",
-            48 * MIB,
-            f"opskit mem {process.pid}",
-        )
-        mounted = holders[f"tmpfs {tmp_path} (in the mount namespace of {other.pid})"]
-        assert (mounted.bytes, mounted.next) == (24 * MIB, "opskit mem --files")
-    finally:
-        other.kill()
-        other.wait()
-        other.stdout.close()
+    [mine] = [
+        one
+        for name, one in holders.items()
+        if name == f"memfd:cache of {command_name(ProcFS(), process.pid)} ({process.pid})"
+    ]
+    assert (mine.bytes, mine.next) == (48 * MIB, f"opskit mem {process.pid}")
+    mounted = holders[f"tmpfs {tmp_path} (in the mount namespace of {other})"]
+    assert (mounted.bytes, mounted.next) == (24 * MIB, "opskit mem --files")
 
 
 def test_another_user(as_user):

@@ -184,7 +184,7 @@ def test_a_segment_of_another_ipc_namespace(root_only, segment):
 def test_ramfs(root_only, tmp_path):
     """It counts no blocks: the size of a file is what it holds."""
     script = f"mount -t ramfs none {tmp_path} && head -c {2 * MIB} /dev/zero > {tmp_path}/x"
-    with own_mounts(script) as pid:
+    with own_mounts(script):
         assert of(collected(), f"{tmp_path}/x").resident_bytes == 2 * MIB
 
 
@@ -257,7 +257,7 @@ def test_another_mount_namespace(root_only, tmp_path):
 def test_a_tmpfs_below_another_mount(root_only, tmp_path):
     """Its files cannot be listed: it is said, and nothing of the upper one is taken for its own."""
     script = f"for i in 1 2; do mount -t tmpfs none {tmp_path}; head -c 50000 /dev/zero > {tmp_path}/f$i; done"
-    with own_mounts(script) as pid:
+    with own_mounts(script):
         facts = collected()
         assert of(facts, f"{tmp_path}/f2").resident_bytes
         assert not [file for file in facts.files if file.path == f"{tmp_path}/f1"]

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from pathlib import Path
 
+import pytest
 from ownmounts import own_mounts
 
 from opskit.proc import tmpfs_mounts
 from opskit.proc.fs import ProcFS
 from opskit.proc.tmpfs_mounts import device_number, is_below, make_device, read_tmpfs_mounts
 from opskit.proc.treefs import TreeFS
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def mounts_of(pid, top):
@@ -102,3 +108,20 @@ def test_a_copy(tree):
     """Its disk is not theirs."""
     root = tree({"proc/1/mountinfo": "30 25 0:27 / /dev/shm rw - tmpfs tmpfs rw\n", "dev/shm/x": "y"})
     assert read_tmpfs_mounts(TreeFS(f"{root}/proc", str(root)), [1]).mounts == ()
+
+
+def test_the_root_of_a_machine_that_is_mounted_here(root_only, tmp_path):
+    """With --root the names are those of its own processes: /dev/shm, not DIR/dev/shm."""
+    if not os.path.ismount("/dev/shm"):
+        pytest.skip("needs /dev/shm")
+    with own_mounts(f"mount --rbind / {tmp_path}") as pid:
+        code = (
+            "import sys; from opskit.proc.treefs import TreeFS; from opskit.proc.tmpfs_mounts import read_tmpfs_mounts as read\n"
+            "fs = TreeFS(f'{sys.argv[1]}/proc', sys.argv[1]); print([m.mount_point for m in read(fs, fs.pids()).mounts])"
+        )
+        inside = ["nsenter", "-m", "-t", str(pid), sys.executable, "-c", code, str(tmp_path)]
+        done = subprocess.run(
+            inside, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)}
+        )
+        assert "'/dev/shm'" in done.stdout, done.stderr
+        assert str(tmp_path) not in done.stdout

@@ -102,7 +102,8 @@ def collect_files(host: Host, pids: tuple[int, ...] = ()) -> FileFacts:
     ours = ipc_namespace(ProcFS(), "self") or 0  # whose segments sysvipc lists, whatever tree it is read in
     by_key = {(ours, segment.shmid): segment for segment in segments}
     if not pids:
-        for mount in mounts.mounts:
+        # The largest first, while there are entries left to look at; those without a limit do not say.
+        for mount in sorted(mounts.mounts, key=lambda mount: (mount.used_bytes is not None, -(mount.used_bytes or 0))):
             scan.walk(mount)
         scan.loop_devices()
     wanted = {key for key, users in scan.holders.items() if not pids or {user.pid for user in users} & {*pids}}
@@ -261,7 +262,9 @@ def _held(host: Host, scan: _Scan, key: Key, segments: Mapping[Key, Segment]) ->
 
 def _cached(host: Host, file: MemoryFile | None) -> int | None:
     """The page cache of a deleted file, through a holder's link to it."""
-    held = optional(host.fs.hold_regular, host.fs.path(file.pid, file.at)) if file else None
+    # A file that was not looked at may be on a server that is gone.
+    is_seen = file is not None and file.allocated_bytes is not None
+    held = optional(host.fs.hold_regular, host.fs.path(file.pid, file.at)) if file and is_seen else None
     if held is None:
         return None
     try:

@@ -78,6 +78,25 @@ def test_pages_that_processes_share_count_once(root_only, spawn):
     assert 60 * MIB <= sum(use.anonymous_bytes for use in uses) < 90 * MIB
 
 
+def test_nothing_counts_twice_or_not_at_all(spawn):
+    """A memfd, anonymous memory and kernel stacks of 1,000 threads go to their uses: the unaccounted rest stays as it was."""
+
+    def uses():
+        return {part.kind: part.bytes for part in judge_host(here()).parts}
+
+    before = uses()
+    spawn(
+        "import mmap, os, threading, time; threading.stack_size(65536); f = os.memfd_create('x'); os.write(f, bytes(128 << 20))\n"
+        "b = mmap.mmap(-1, 160 << 20, mmap.MAP_PRIVATE); b.write(bytes(160 << 20))\n"
+        "for _ in range(1000): threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
+        "print('ready'); time.sleep(60)"
+    )
+    after = uses()
+    assert after["shmem"] - before["shmem"] > 100 * MIB
+    assert after["kernel-stacks"] - before["kernel-stacks"] > 10 * MIB
+    assert abs(after["unaccounted"] - before["unaccounted"]) < 64 * MIB
+
+
 def test_shared_memory_has_its_owner(root_only, spawn, tmp_path):
     """A memfd and a tmpfs of another mount namespace are holders, the rest stays unknown."""
     process = spawn(

@@ -69,7 +69,7 @@ def name_of(file: HeldMemory) -> str:
     """The path, `memfd:NAME`, `System V segment 3`, `shared anonymous memory`."""
     if file.path.startswith("/SYSV") and (file.kind == SYSV or file.attached is not None):
         return f"System V segment {file.inode}"
-    if file.kind == SHARED_ANONYMOUS:
+    if file.kind == SHARED_ANONYMOUS and file.path == "/dev/zero":
         return "shared anonymous memory"
     return file.path.removeprefix("/") if file.path.startswith("/memfd:") else file.path
 

@@ -56,8 +56,8 @@ DOCUMENT: Sequence[Field[FileResult]] = (
 
 
 def report(about: About, result: FileResult, top: int | None, *, is_text: bool) -> Report:
-    """The files, the largest first. `top`: -n; 0 shows all, empty files too."""
-    limit = DEFAULT_TOP if top is None else top or None
+    """The files, the largest first. `top`: -n; 0 shows all, empty files too, as text for grep does."""
+    limit = (None if is_text else DEFAULT_TOP) if top is None else top or None
     rows = [
         row
         for row in result.rows

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from cgroups import new_cgroup
 from ownmounts import own_mounts
 
 from opskit.analysis.mem.files import judge_files, left_behind, remove_command
@@ -187,6 +188,39 @@ def test_ramfs(root_only, tmp_path):
     script = f"mount -t ramfs none {tmp_path} && head -c {2 * MIB} /dev/zero > {tmp_path}/x"
     with own_mounts(script):
         assert of(collected(), f"{tmp_path}/x").resident_bytes == 2 * MIB
+
+
+@pytest.fixture
+def swap(root_only):
+    """Swap on a compressed block device, for the time of a test. Or skip."""
+    if os.environ.get("OPSKIT_TEST_HOST") != "1":
+        pytest.skip("changes the host: set OPSKIT_TEST_HOST=1")
+    device = Path("/sys/block/zram0")
+    if not (device / "disksize").exists() or (device / "disksize").read_text() != "0\n":
+        pytest.skip("needs an unused zram device")
+    (device / "disksize").write_text("256M")
+    try:
+        for command in ("mkswap", "swapon"):
+            subprocess.run([command, "/dev/zram0"], check=True, capture_output=True)
+        yield
+    finally:
+        subprocess.run(["swapoff", "/dev/zram0"], check=False)
+        (device / "reset").write_text("1")
+
+
+def test_swapped_pages(swap, shm):
+    """What of a file is in memory and what in swap, although statvfs and stat count both as one."""
+    path = Path(f"/dev/shm/{shm}-swapped")
+    with new_cgroup("memory", f"opskit-test-{os.getpid()}", "memory.force_empty memory.limit_in_bytes") as group:
+        (group / "memory.limit_in_bytes").write_text(str(64 * MIB))
+        subprocess.run(
+            ["sh", "-c", f"echo $$ > {group}/cgroup.procs; head -c {30 * MIB} /dev/urandom > {path}"], check=True
+        )
+        (group / "memory.limit_in_bytes").write_text(str(20 * MIB))  # pushes the rest out
+        found = of(collected(), str(path))
+        assert found.resident_bytes + found.swapped_bytes == 30 * MIB
+        assert found.resident_bytes < 20 * MIB
+        path.unlink()
 
 
 def test_a_loop_device_holds_its_file(root_only, shm):

@@ -196,15 +196,15 @@ def _of_processes(groups: Sequence[Group]) -> Iterator[tuple[str, int, str | Non
 
 def _of_shmem(facts: HostFacts) -> Iterator[tuple[str, int, str | None, str | None]]:
     rows: list[tuple[str, int, str]] = []
-    commands = {process.pid: process.command for process in facts.processes}
     for mount in facts.mounts.mounts:
         if mount.fs_type != HUGETLBFS and mount.used_bytes:
             where = "" if mount.pid is None else f" (in the mount namespace of {mount.pid})"
             rows.append((f"{mount.fs_type} {mount.mount_point}{where}", mount.used_bytes, FILES))
     for segment in facts.segments:
         if segment.rss_bytes and not is_on_huge_pages(facts, segment.rss_bytes):
-            creator = segment.creator_pid
-            whose = f"{commands[creator]} ({creator})" if creator in commands else f"{creator}, which has ended"
+            creator = facts.creators.get(segment.shmid)
+            pid = segment.creator_pid
+            whose = f"{creator} ({pid})" if creator is not None else f"{pid}, which has ended"
             rows.append((f"System V segment {segment.shmid} of {whose}", segment.rss_bytes, FILES))
     for shared in facts.shared:
         what = shared.name.removeprefix("/") if shared.name.startswith("/memfd:") else "shared anonymous memory"

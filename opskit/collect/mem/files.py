@@ -5,6 +5,7 @@ from __future__ import annotations
 import stat
 from typing import TYPE_CHECKING
 
+from opskit.collect.mem.segments import creator_of
 from opskit.errors import NoSuchProcess, NotPermitted, NotSupported
 from opskit.proc.cgroup.owner import owner_of
 from opskit.proc.cgroup.tree import parse_cgroup
@@ -312,9 +313,5 @@ def _with_segment(host: Host, held: HeldMemory, segment: Segment) -> HeldMemory:
         size_bytes=segment.size_bytes,
         resident_bytes=held.resident_bytes if segment.rss_bytes is None else segment.rss_bytes,
         swapped_bytes=segment.swap_bytes, uid=segment.uid, user=host.user_name(segment.uid),
-        creator_pid=segment.creator_pid, creator=_command(host, segment.creator_pid), attached=segment.attached,
+        creator_pid=segment.creator_pid, creator=creator_of(host, segment), attached=segment.attached,
     )  # fmt: skip
-
-
-def _command(host: Host, pid: int) -> str | None:
-    return command_name(host.fs, pid) if pid and host.fs.exists(pid) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opskit.collect.mem.segments import creator_of
 from opskit.errors import BadInput, NotSupported
 from opskit.proc.cgroup.owner import owner_of
 from opskit.proc.cgroup.tree import parse_cgroup
@@ -77,7 +78,7 @@ class HostFacts(NamedTuple):
     """One look at the machine. `meminfo` in bytes by the kernel's names; None or empty: not known, `missing` says why.
 
     `balloon_bytes`: by the counters of /proc/vmstat. `cpu_free_bytes`: free pages in the lists of the CPUs. `socket_bytes`: buffers
-    of TCP and UDP, in slabs or not. `has_allocinfo`: the kernel counts its memory by place in its source.
+    of TCP and UDP, in slabs or not. `creators`: the commands of those that made segments and live, by shmid. `has_allocinfo`: the kernel counts its memory by place in its source.
     """
 
     meminfo: Mapping[str, int]
@@ -94,6 +95,7 @@ class HostFacts(NamedTuple):
     cpu_free_bytes: int
     socket_bytes: int = 0
     has_allocinfo: bool = False
+    creators: Mapping[int, str] = {}
     missing: tuple[str, ...] = ()
 
 
@@ -136,6 +138,7 @@ def collect_host(host: Host, top: int | None = None) -> HostFacts:
         cpu_free_bytes=cpu_free_pages * page_bytes,
         socket_bytes=fs.maybe(parse_socket_pages, "net", "sockstat", default=0) * page_bytes,
         has_allocinfo=fs.exists("allocinfo"),
+        creators={one.shmid: made for one in segments if (made := creator_of(host, one)) is not None},
         missing=tuple(missing),
     )  # fmt: skip
 

@@ -50,7 +50,7 @@ def judged(
     meminfo = {key: round(value * GIB) for key, value in gib.items()}
     facts = HostFacts(
         {"MemTotal": total * GIB, **meminfo}, 4096, tuple(processes), TmpfsMounts(tuple(mounts), ()), tuple(segments),
-        tuple(shared), tuple(pools), slabs, 0, None, 0, 0, round(sockets * GIB), has_allocinfo,
+        tuple(shared), tuple(pools), slabs, 0, None, 0, 0, round(sockets * GIB), has_allocinfo, {3: "postgres"},
     )  # fmt: skip
     return judge_host(facts)
 

@@ -15,8 +15,10 @@ from ownmounts import own_mounts
 from opskit.analysis.mem.files import judge_files, left_behind, remove_command
 from opskit.collect.mem import files as collecting
 from opskit.collect.mem.files import collect_files
+from opskit.collect.mem.segments import creator_of
 from opskit.errors import NoSuchProcess, NotPermitted, NotSupported
 from opskit.host import Host
+from opskit.proc.files.sysvipc_shm import parse_sysvipc_shm
 from opskit.proc.memory_files import DELETED, HUGE_PAGES, MEMFD, SHARED_ANONYMOUS, SYSV, TMPFS
 
 MIB = 1 << 20
@@ -150,6 +152,16 @@ def test_a_segment_that_nobody_has_mapped(root_only, segment):
     assert found.creator.startswith("python")
     row = next(row for row in judge_files(facts).rows if row.file is found)
     assert (row.unheld, left_behind(row), remove_command(row)) == (True, True, f"ipcrm -m {shmid}")
+
+
+def test_the_pid_of_a_creator_that_has_ended(root_only, segment):
+    """Another process may have it by now: it started after the segment was made."""
+    shmid = segment(1 * MIB)
+    host = Host.at(None, None)
+    [made] = [one for one in host.fs.load(parse_sysvipc_shm, "sysvipc", "shm") if one.shmid == shmid]
+    assert creator_of(host, made).startswith("python")
+    assert creator_of(host, made._replace(changed_s=made.changed_s - 1_000_000)) is None
+    assert creator_of(host, made._replace(creator_pid=1 << 30)) is None
 
 
 def test_a_segment_of_another_ipc_namespace(root_only, segment):

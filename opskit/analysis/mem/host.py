@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from opskit.collect.mem.host import HostFacts, ProcessUse
     from opskit.proc.hugepages import HugePool
 
+_LARGE_CACHE_SHARE = 0.25  # of RAM: from here on the page cache gets a sentence
 NAMED_SHARE = 0.02  # of RAM: smaller holders are not named in the verdict
 LARGE_SHARE, LARGE_BYTES = 0.05, 512 << 20  # of a finding that is a note
 _ALARMING_SHARE = 0.10  # of one that is a warning where memory is short
@@ -302,6 +303,9 @@ def _verdict(result: HostResult) -> Iterator[str]:
     else:
         words = {"ample": "Memory is not short: ", "short": "Memory is short: ", "some": ""}[result.supply]
         yield f"{words}{size(result.available_bytes)} of {total} are available."
+    cache = next((part for part in result.parts if part.kind == "page-cache" and part.share >= _LARGE_CACHE_SHARE), None)
+    if cache is not None:
+        yield f"The page cache takes {size(cache.bytes)} ({percent(cache.share)} of RAM), and goes first when memory is needed."
     named = [holder for holder in result.holders if holder.share >= NAMED_SHARE][:_MOST_NAMED]
     first = next(iter(result.holders), None)
     if named:

@@ -303,7 +303,9 @@ def _verdict(result: HostResult) -> Iterator[str]:
     else:
         words = {"ample": "Memory is not short: ", "short": "Memory is short: ", "some": ""}[result.supply]
         yield f"{words}{size(result.available_bytes)} of {total} are available."
-    cache = next((part for part in result.parts if part.kind == "page-cache" and part.share >= _LARGE_CACHE_SHARE), None)
+    cache = next(
+        (part for part in result.parts if part.kind == "page-cache" and part.share >= _LARGE_CACHE_SHARE), None
+    )
     if cache is not None:
         yield f"The page cache takes {size(cache.bytes)} ({percent(cache.share)} of RAM), and goes first when memory is needed."
     named = [holder for holder in result.holders if holder.share >= NAMED_SHARE][:_MOST_NAMED]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
+from opskit.analysis.mem.headroom import flag_size
 from opskit.analysis.oom import LATELY_S, is_old, label_of, limit_of, missing_kills, outside_heap_bytes
 from opskit.proc.oom.records import CHOSEN
 from opskit.quantities import duration, plural, short_duration, short_size, size
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 _SENTENCES, _ROWS, _TASKS = 3, 10, 5
 _LARGE = 0.5  # of what the cgroup used
-_MIB, _GIB = 1 << 20, 1 << 30
+_MIB = 1 << 20
 
 
 class Shown(NamedTuple):
@@ -115,6 +116,8 @@ KILL: Sequence[Field[Known]] = (
         help="killed; chosen: the log ends before the kill; panic, no victim, unfinished",
     ),
     Field("unit", TEXT, "unit", label_of, help="systemd unit, container or pod, by the cgroup's path", shrinks=10),
+    Field("container", value=_of("owner.container")),
+    Field("pod", value=_of("owner.pod")),
     Field("uid", ID, value=_of("kill.uid")),
     Field("user", value=_of("user")),
     Field("rss_bytes", SIZE, "rss", _of("kill.rss_bytes")),
@@ -274,7 +277,7 @@ def _parts(known: Known) -> Iterator[str]:
     if heap is not None:
         outside = outside_heap_bytes(known)
         more = f", {short_size(outside)} were outside the heap" if outside else ""
-        yield f"its heap was {round(heap.committed_bytes / _MIB)} of -Xmx{_flag(heap.max_bytes)}{more}"
+        yield f"its heap was {round(heap.committed_bytes / _MIB)} of -Xmx{flag_size(heap.max_bytes)}{more}"
     elif kill.rss_bytes is not None:
         yield f"it had {short_size(kill.rss_bytes)} resident"
     if kill.group:
@@ -295,12 +298,8 @@ def _largest(kill: Kill) -> Iterator[str]:
         if used and part and part >= used * _LARGE:
             yield f"{short_size(part)} of it was {name}" if kill.by_cgroup else f"{short_size(part)} were {name}"
     first = kill.tasks[0] if kill.tasks else None
-    if first is not None and first.pid != kill.pid:
+    if first is not None and first.pid != kill.pid and first.rss_bytes > (kill.rss_bytes or 0):
         yield f"the largest was {first.pid} ({first.name}) with {short_size(first.rss_bytes)}"
-
-
-def _flag(count: int) -> str:
-    return f"{count // _GIB}g" if count and count % _GIB == 0 else f"{round(count / _MIB)}m"
 
 
 def details(known: Known) -> Iterator[str]:
@@ -312,17 +311,19 @@ def details(known: Known) -> Iterator[str]:
             ("kernel", held.kernel_bytes), ("huge pages", held.huge_bytes), ("swap", held.swap_bytes),
         )  # fmt: skip
         listed = ", ".join(f"{name} {size(part)}" for name, part in parts if part is not None)
-        yield f"  {kill.cgroup or 'it' if kill.by_cgroup else 'the host'} held: {listed}"
+        yield f"{kill.cgroup or 'it' if kill.by_cgroup else 'the host'} held: {listed}"
     if kill.invoker:
         pid = "" if kill.invoker_pid is None else f" ({kill.invoker_pid})"
         of = f", a thread of {kill.pid}" if kill.invoker_pid == kill.pid else ""
-        yield f"  asked for memory: {kill.invoker}{pid}{of}; {kill.gfp or 'flags unknown'}, order {kill.order}"
+        yield f"asked for memory: {kill.invoker}{pid}{of}; {kill.gfp or 'flags unknown'}, order {kill.order}"
 
 
 def none_found(result: Result) -> str:
     """`no OOM kill since boot (14 h 22 min ago)`, and how that is known."""
     facts = result.facts
     window = f"; {plural(result.left_out, 'kill')} outside of --since and --until" if result.left_out else ""
+    if not facts.is_live and not facts.sources and facts.counted is None:
+        return "no log of the kernel is there: whether it killed a process is unknown"
     if not facts.is_live:
         lines = sum(source.lines for source in facts.sources)
         where = ", ".join(source.name for source in facts.sources[:3]) or "any log that could be read"

@@ -560,7 +560,7 @@ def test_what_held_the_memory_where_it_was_not_the_victim():
     held = Held(anon_bytes=20 * MIB, shmem_bytes=370 * MIB)
     shared = sentence(known._replace(kill=known.kill._replace(held=held)))
     assert "; 370 MiB of it was shared memory (tmpfs, /dev/shm); " in shared
-    tasks = (Task(9, "postgres", 1, 500 * MIB, 0, 0), *known.kill.tasks)
+    tasks = (Task(9, 1, "postgres", 500 * MIB, 0, 0), *known.kill.tasks)
     larger = sentence(known._replace(kill=known.kill._replace(tasks=tasks)))
     assert "; the largest was 9 (postgres) with 500 MiB; " in larger
 

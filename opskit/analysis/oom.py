@@ -278,6 +278,7 @@ def missing_kills(facts: Facts) -> int:
     """How many kills the counters show beyond those in the logs."""
     if facts.is_whole:
         return 0
-    logged = sum(each.kill.outcome in _VICTIMS for each in facts.kills)
+    uptime_s = facts.uptime_s if facts.is_live and facts.uptime_s is not None else float("inf")
+    logged = sum(each.kill.outcome in _VICTIMS and (each.ago_s or 0.0) <= uptime_s for each in facts.kills)
     counted = facts.counted if facts.counted is not None else sum(each.kills for each in facts.cgroups)
     return max(0, counted - logged)

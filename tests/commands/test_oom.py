@@ -17,18 +17,20 @@ import pytest
 from cgroups import new_cgroup
 from kernellogs import CGROUP, FORMS, JAVA, KERNELS, Process, cgroup_report, export, host_report, killed
 from nextsteps import try_next
+from stracing import ACTS, OPENS, traced
 
 from opskit.analysis.moments import moment_of
 from opskit.analysis.oom import Span, judge, missing_kills, outside_heap_bytes
 from opskit.collect.kernel_log import Left
-from opskit.collect.oom import Facts, Known
+from opskit.collect.oom import Facts, Known, Source
 from opskit.collect.oom_counters import Counted
 from opskit.jvm.perfdata.counters import Heap
 from opskit.proc.cgroup.owner import CgroupOwner
 from opskit.proc.oom.lines import When
 from opskit.proc.oom.log import read_log
 from opskit.proc.oom.records import Held, Task
-from opskit.render.views.oom import sentence
+from opskit.render.report import About
+from opskit.render.views.oom import Shown, report, sentence
 
 LOGS = Path(__file__).resolve().parent.parent / "fixtures" / "kernel-logs"
 MIB = 1 << 20
@@ -581,3 +583,66 @@ def test_export_of_another_transport_is_not_the_kernels(inprocess, saved):
     """A binary field of user space in the journal's export format."""
     text = export([f"x\n{killed('6.8', JAVA)}"], "syslog") + export(cgroup_report("6.8"))
     assert [each["pid"] for each in document(inprocess("oom", saved(text), "-f", "json"))["kills"]] == [4242]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"counted": 0}, "no OOM kill in the kernel's log since boot (30 days ago): its counter is 0"),
+        ({"is_whole": True}, "no OOM kill in the kernel's log since boot (30 days ago)"),
+        ({"covers_s": 7200.0}, "no OOM kill in the kernel's log, which begins 2 h 0 min ago"),
+    ],
+)
+def test_a_healthy_machine(more, said):
+    """One line, and no finding."""
+    source = Source("the kernel's log", 10, When(), When())
+    healthy = judge(facts(None)._replace(sources=[source], **more))
+    assert healthy.findings == []
+    shown = report(About("", "", "", ""), healthy, Shown())
+    assert (shown.verdict, shown.footer, shown.blocks, shown.exit_code) == ([said], [], [], None)
+
+
+def test_a_log_that_cannot_be_read():
+    """The counter tells how many; without one it is unknown, and exit code 2."""
+    denied = [("the kernel's log", "permission denied; run as root")]
+    shown = report(About("", "", "", ""), judge(facts(None, counted=2)._replace(unread=denied)), Shown())
+    assert shown.verdict == [
+        "the kernel's log could not be read: its counter tells of 2 OOM kills since boot (30 days ago), and not of whom"
+    ]
+    assert shown.footer == ["could not read the kernel's log: permission denied; run as root"]
+    shown = report(About("", "", "", ""), judge(facts(None)._replace(unread=denied)), Shown())
+    assert shown.verdict == ["the kernel's log could not be read: whether it killed a process is unknown"]
+    assert shown.exit_code == 2
+
+
+def test_another_user(as_nobody):
+    """Where the kernel's log is for root only, the counter answers; a file needs no rights."""
+    if (
+        Path("/proc/sys/kernel/dmesg_restrict").read_text().strip() != "1"
+        or "\noom_kill " not in Path("/proc/vmstat").read_text()
+    ):
+        pytest.skip("everybody may read the kernel's log here")
+    done = as_nobody("oom", "-f", "json")
+    assert done.returncode in (0, 1), done.stderr
+    found = json.loads(done.stdout)
+    assert (found["kills"], found["counted"] is None) == ([], False)
+    assert {each["code"] for each in found["findings"]} <= {"oom-counted", "jvm-native-memory-refused"}
+    if found["counted"]:
+        assert any("could not read the kernel's log: permission denied; run as root" in line for line in found["notes"])
+
+
+def test_it_only_reads():
+    """The page's safety table against strace: nothing is written, no process is signalled."""
+    done = traced("oom", "-f", "json", calls=(*OPENS, *ACTS, "connect", "socket", "pidfd_open", "flock"))
+    assert done.code in (0, 1)
+    assert [call for call in done.acting() if "nscd" not in call and "AF_UNIX" not in call] == []
+    done = traced("oom", LOGS / "el7-pod.messages", "-f", "json", calls=OPENS)
+    assert done.writing() == []
+    assert not [call for call in done.of(*OPENS) if "kmsg" in call or "/var/log" in call]
+
+
+def test_a_killed_jvm_is_named_by_jvms_too():
+    """Both use one parser: the victim by its name, not the invoker."""
+    text = DMESG(cgroup_report("3.10", invoker="VM Thread"))
+    [kill] = read_log([text.encode()]).kills
+    assert (kill.name, kill.at_s, kill.by_cgroup) == ("java", 1215.612345, True)

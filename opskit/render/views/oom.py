@@ -336,6 +336,9 @@ def none_found(result: Result) -> str:
     if facts.sources:
         begins = "" if facts.covers_s is None else f", which begins {duration(facts.covers_s)} ago"
         return f"no OOM kill in the kernel's log{begins}{window}"
+    if facts.counted:
+        kills = plural(facts.counted, "OOM kill")
+        return f"the kernel's log could not be read: its counter tells of {kills} since boot{boot}, and not of whom"
     return "the kernel's log could not be read: whether it killed a process is unknown"
 
 
@@ -343,8 +346,6 @@ def _footer(result: Result) -> Iterator[str]:
     facts = result.facts
     for name, why in facts.unread:
         yield f"could not read {name}: {why}"
-    if any(name == "the kernel's log" for name, _ in facts.unread):
-        yield "run as root, or give its text: sudo dmesg | opskit oom -"
     old = sum(is_old(each.ago_s) for each in result.kills)
     if old and old < len(result.kills):
         yield f"{plural(old, 'kill')} of them {'is' if old == 1 else 'are'} older than {LATELY_S / 3600:.0f} h"

@@ -206,6 +206,8 @@ FORMS = {
     "dmesg -e": _prefixed("[  +0.000004] "),
     "dmesg iso": _prefixed("2026-11-24T16:00:00,123456+01:00 "),
     "syslog": _prefixed("Nov 24 16:00:00 web1 kernel: "),
+    "journal in French": _prefixed("févr. 24 16:00:00 web1 kernel: "),
+    "dmesg -T in Chinese": _prefixed("[二 11月 24 16:00:00 2026] "),
     "kern.log": _prefixed("Nov 24 16:00:00 web1 kernel: [ 1215.612345] "),
     "rsyslog iso": _prefixed("2026-11-24T16:00:00.123456+01:00 web1 kernel: [ 1215.612345] "),
     "rfc 5424": _prefixed("<4>1 2026-11-24T16:00:00.123456+01:00 web1 kernel - - - "),

@@ -30,7 +30,8 @@ _DATED = re.compile(
 _RELATIVE = re.compile(r"\[ {0,8}\+ {0,8}(\d{1,9}\.\d{1,9})\] ?")
 _DECODED = re.compile(r"([a-z0-9]{2,10}) *:[a-z]{3,8} *: ?")  # dmesg -x: the facility
 _ISO = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:([.,])\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?) ")
-_SYSLOG = re.compile(r"((?:\d{4} )?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{1,9})?(?: \d{4})?) ")
+# The month in any language, as journalctl writes it.
+_SYSLOG = re.compile(r"((?:\d{4} )?[^\W\d_]{3,9}\.? [ \d]\d \d\d:\d\d:\d\d(?:\.\d{1,9})?(?: \d{4})?) ")
 _FULL = re.compile(r"([A-Z][a-z]{2} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})? [A-Z+\-\d:]{1,8}) ")
 _UNIX = re.compile(r"(\d{9,11}\.\d{1,9}) ")
 _RFC_5424 = re.compile(r"<(\d{1,4})>1 (\S{1,40}) \S{1,255} (\S{1,48}) \S{1,128} \S{1,32} (?:-|\[[^\]]{0,500}\]) ?")

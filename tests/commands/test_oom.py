@@ -355,6 +355,9 @@ SIGNS = {
     "dockerd[7]: container=web1 exited with code 137": ("exit-137", "note", "web1 ended by SIGKILL"),
     'kubelet[7]: {"reason":"OOMKilled","exitCode":137}': ("oom-reported", "error", "a container"),
     '"OOMKilled": true,': ("oom-reported", "error", "a container"),
+    "memory-demo-2   0/1   OOMKilled   1   37s": ("oom-reported", "error", "a container"),
+    "Last State: Terminated (OOMKilled, Exit Code 137)": ("oom-reported", "error", "a container"),
+    "Warning OOMKilling Memory cgroup out of memory: Kill process 4481 (stress) score 1994": ("oom-reported", "error", "a container"),
     '"exitCode": 137,': ("exit-137", "note", "a process ended by SIGKILL"),
     "# There is insufficient memory for the Java Runtime Environment to continue.": (
         "jvm-native-memory-refused", "warning", "no OOM kill"),
@@ -366,7 +369,7 @@ SIGNS = {
 def test_signs_of_user_space(inprocess, line):
     """What each is taken for; only kills, and refused memory, are exit code 1."""
     code, severity, words = SIGNS[line]
-    text = line if line[0] in '"#T' else f"Nov 24 16:00:00 web1 {line}"
+    text = line if line[0] in '"#TmLW' else f"Nov 24 16:00:00 web1 {line}"
     done = inprocess("oom", "-", "-f", "json", stdin=f"{text}\n")
     [finding] = json.loads(done.out)["findings"]
     assert (finding["code"], finding["severity"]) == (code, severity)
@@ -380,7 +383,7 @@ def test_signs_of_user_space(inprocess, line):
     [
         "app[1]: systemd-oomd killed nothing", "app[1]: Killed /system.slice/x.service due to memory pressure for /",
         'app[1]: sending SIGTERM to process 1 uid 0 "init": x', "app[1]: x.service: Failed with result 'oom-kill'.",
-        "app[1]: 'OOMKilled': false", 'app[1]: "OOMKilled":false', 'app[1]: "exitCode":0', "app[1]: port 137 is open", "app[1]: code 1370",
+        "app[1]: 'OOMKilled': false", "app[1]: handler of OOMKilled pods", "kubelet[1]: OOMKilled:false", 'app[1]: "OOMKilled":false', 'app[1]: "exitCode":0', "app[1]: port 137 is open", "app[1]: code 1370",
     ],
 )  # fmt: skip
 def test_what_is_no_sign(inprocess, line):

@@ -22,13 +22,13 @@ from opskit.quantities import decimal, integer
 from opskit.records import NamedTuple
 
 _RAW = re.compile(
-    r"(?:<(\d{1,4})>)?(?:[a-z0-9]{2,10} *:[a-z]{3,8} *: ?)?\[ {0,12}(\d{1,12}\.\d{1,9})\](?:\[ {0,12}([TC]\d{1,10})\])? ?"
+    r"(?:<(\d{1,4})>)?(?:[a-z0-9]{2,10} *: ?[a-z]{3,8} *: ?)?\[ {0,12}(\d{1,12}\.\d{1,9})\](?: ?\[ {0,12}([TC]\d{1,10})\])?:? ?"
 )
 _DATED = re.compile(
-    r"(?:<(\d{1,4})>)?(?:[a-z0-9]{2,10} *:[a-z]{3,8} *: ?)?\[([^\]\[]{0,40}\d\d:\d\d[^\]\[]{0,20})\](?:\[ {0,12}([TC]\d{1,10})\])? ?"
+    r"(?:<(\d{1,4})>)?(?:[a-z0-9]{2,10} *: ?[a-z]{3,8} *: ?)?\[([^\]\[]{0,40}\d\d:\d\d[^\]\[]{0,20})\](?: ?\[ {0,12}([TC]\d{1,10})\])?:? ?"
 )
 _RELATIVE = re.compile(r"\[ {0,8}\+ {0,8}(\d{1,9}\.\d{1,9})\] ?")
-_DECODED = re.compile(r"([a-z0-9]{2,10}) *:[a-z]{3,8} *: ?")  # dmesg -x: the facility
+_DECODED = re.compile(r"([a-z0-9]{2,10}) *: ?[a-z]{3,8} *: ?(?=\[)")  # dmesg -x: the facility
 _ISO = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:([.,])\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?) ")
 # The month in any language, as journalctl writes it.
 _SYSLOG = re.compile(r"((?:\d{4} )?[^\W\d_]{3,9}\.? [ \d]\d \d\d:\d\d:\d\d(?:\.\d{1,9})?(?: \d{4})?) ")
@@ -37,8 +37,9 @@ _UNIX = re.compile(r"(\d{9,11}\.\d{1,9}) ")
 _RFC_5424 = re.compile(r"<(\d{1,4})>1 (\S{1,40}) \S{1,255} (\S{1,48}) \S{1,128} \S{1,32} (?:-|\[[^\]]{0,500}\]) ?")
 _TAG = re.compile(r"(?:\S{1,255} )?(?:[a-z0-9]{2,10}\.[a-z]{3,8} )?([^\s:\[]{1,128})(?:\[\d{1,10}\])?: ?")
 _MONOTONIC = re.compile(r"\S{1,255} ([^\s:\[]{1,128})(?:\[\d{1,10}\])?: ")
-_SHIPPED = re.compile(r"<(\d{1,4})>\[ {0,12}(\d{1,12}\.\d{1,9})\](?:\[ {0,12}([TC]\d{1,10})\])? ?")
+_SHIPPED = re.compile(r"<(\d{1,4})>\[ {0,12}(\d{1,12}\.\d{1,9})\](?: ?\[ {0,12}([TC]\d{1,10})\])?:? ?")
 _COLOR = re.compile(r"\x1b\[[\d;]{0,16}m")
+_QUOTES = " \t>|"  # of mails and documents, and of the further lines of a message
 _LONGEST_PREFIX = 400
 _KERNEL = "kernel"
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -86,8 +87,8 @@ def read_line(line: str) -> Line:
     """A line of a log without its line feed."""
     if "\x1b" in line:
         line = _COLOR.sub("", line)
-    head = line[:1]
-    if head in "[<" or _DECODED.match(line):
+    line = line.lstrip(_QUOTES)
+    if line[:1] in ("[", "<") or _DECODED.match(line):
         return _bracketed(line)
     for pattern in (_ISO, _SYSLOG, _FULL, _UNIX):
         if found := pattern.match(line):

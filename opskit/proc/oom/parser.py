@@ -222,14 +222,14 @@ class OomParser:
 
     def _killed(self, found: re.Match[str], line: Line) -> None:
         total_vm, anon, file, shmem = (
-            None if found[n] is None else (integer(found[n]) or 0) * _KIB for n in (5, 6, 7, 8)
+            None if found[n] is None else (integer(found[n]) or 0) * _KIB for n in (6, 7, 8, 9)
         )
         end = phrases.AFTER_KILLED.match(line.text, found.end())
-        uid = integer(found[4] or (end[1] if end else None) or "")
+        uid = integer(found[3] or found[5] or (end[1] if end else None) or "")
         tables = integer((end[2] if end else None) or "")
         adj = signed((end[3] if end else None) or "")
         sizes = total_vm, anon, file, shmem, tables and tables * _KIB
-        self._end(Victim(integer(found[2]) or 0, found[3], KILLED, self._when(line), found[1], uid, *sizes, adj), line)
+        self._end(Victim(integer(found[2]) or 0, found[4], KILLED, self._when(line), found[1], uid, *sizes, adj), line)
 
     def _killed_cut(self, found: re.Match[str], line: Line) -> None:
         self._end(Victim(integer(found[2]) or 0, found[3], KILLED, self._when(line), found[1]), line)

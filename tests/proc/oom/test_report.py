@@ -293,6 +293,33 @@ def test_lines_without_a_table_or_a_header():
     assert (kill.pid, kill.scope, kill.score) == (4242, "host", 990)
 
 
+@pytest.mark.parametrize(
+    ("line", "uid", "anon_kib", "file_kib"),
+    [
+        (
+            "Killed process 4242, UID 679, (java) total-vm:11017300kB, anon-rss:7152432kB, file-rss:1232kB",
+            679,
+            7152432,
+            1232,
+        ),
+        (
+            "Killed process 4242 (java), UID 679, total-vm:11017300kB, anon-rss:7152432kB, file-rss:1232kB",
+            679,
+            7152432,
+            1232,
+        ),
+        ("Killed process 4242 (java) total-vm:10824192kB, anon-rss:8389120kB", None, 8389120, None),
+        ("Killed process 4242 (java) total-vm:108", None, None, None),
+        ("Killed process 4242 (java", None, None, None),
+    ],
+)
+def test_last_sentences_of_other_kernels_and_cut_ones(line, uid, anon_kib, file_kib):
+    """RHEL 6 puts the UID before the name; documents and cut lines have less."""
+    [kill] = kills_of(f"[ 1215.612345] {line}\n")
+    kib = (None if each is None else each // KIB for each in (kill.anon_bytes, kill.file_bytes))
+    assert (kill.pid, kill.name, kill.uid, *kib) == (4242, "java", uid, anon_kib, file_kib)
+
+
 def test_rows_without_their_header():
     """The columns follow from how many there are."""
     for kernel in ("3.10", "4.4", "4.18", "6.8"):

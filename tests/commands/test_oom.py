@@ -404,6 +404,24 @@ def test_an_hs_err_file(inprocess, saved):
     try_next([finding], "jvm-native-memory-refused")
 
 
+def test_hs_err_files_of_this_machine(inprocess, workload, tmp_path):
+    """In the working directory of a JVM that runs: once, though two run there; a crash for another reason is left alone."""
+    text = "# There is insufficient memory for the Java Runtime Environment to continue.\n# Native memory allocation (malloc) failed to allocate 5 bytes\n"
+    (tmp_path / "hs_err_pid77.log").write_text(text)
+    (tmp_path / "hs_err_pid78.log").write_text("# A fatal error has been detected by the Java Runtime Environment:\n")
+    (tmp_path / "hs_err_pid79.log").symlink_to("hs_err_pid77.log")
+    for _ in range(2):
+        workload("sleep=1", cwd=str(tmp_path))
+    found = document(inprocess("oom", "-f", "json"))
+    [crash] = [each for each in found["crash_logs"] if "hs_err_pid77" in each["path"]]
+    assert crash["line"] == "Native memory allocation (malloc) failed to allocate 5 bytes"
+    assert not [
+        each for each in found["crash_logs"] if "hs_err_pid78" in each["path"] or "hs_err_pid79" in each["path"]
+    ]
+    [finding] = [each for each in found["findings"] if "hs_err_pid77" in str(each["entity"]["id"])]
+    assert (finding["code"], finding["severity"]) == ("jvm-native-memory-refused", "warning")
+
+
 def test_systemd_says_what_the_kernel_says(inprocess):
     """No second finding for the unit whose kill the kernel's log has."""
     unit = (

@@ -23,7 +23,7 @@ NEEDLES = (
     "Manual OOM execution", "Kernel panic - not syncing: ", "no killable process",
 )  # fmt: skip
 _MOST_OPEN, _MOST_KILLS = 16, 10_000
-_FIRST_LINES = 3_000  # of a log, in which the rest of a report may be whose beginning was overwritten
+FIRST_LINES = 3_000  # of a log, in which the rest of a report may be whose beginning was overwritten
 _STALE_LINES, _STALE_S = 200_000, 60.0
 _KIB = 1024
 _ESCAPED_NEWLINE = "\\x0a"
@@ -32,11 +32,12 @@ _ESCAPED_NEWLINE = "\\x0a"
 class OomParser:
     """Takes lines in the order of a log; `kills()` are those found so far, in the order in which their reports ended.
 
-    `now_s` gives dates without a year theirs. Reports are held apart by the caller of printk where the log has it.
+    `now_s` gives dates without a year theirs. Reports are held apart by the caller of printk where the log has it. In the
+    `first_lines` a report without its beginning is looked for.
     """
 
-    def __init__(self, page_bytes: int = 4096, now_s: float | None = None) -> None:
-        self._page_bytes, self._now_s = page_bytes, now_s
+    def __init__(self, page_bytes: int = 4096, now_s: float | None = None, first_lines: int = FIRST_LINES) -> None:
+        self._page_bytes, self._now_s, self._first_lines = page_bytes, now_s, first_lines
         self._open: dict[str, Report] = {}  # by caller, "" without
         self._mixed: Mixed | None = None  # of those without a caller
         self._done: list[Report] = []
@@ -64,7 +65,7 @@ class OomParser:
     @property
     def is_reading(self) -> bool:
         """Whether the next line matters even without one of the NEEDLES."""
-        return bool(self._open) or self._mixed is not None or self._lines < _FIRST_LINES
+        return bool(self._open) or self._mixed is not None or self._lines < self._first_lines
 
     def skip(self, lines: int) -> None:
         """Count lines that were not looked at."""
@@ -200,7 +201,7 @@ class OomParser:
             mixed.row(found)
         elif (report := self._of(line)) is not None:
             report.add_row(found)
-        elif self._lines <= _FIRST_LINES:
+        elif self._lines <= self._first_lines:
             self._new(line, is_cut=True).add_row(found)
 
     def _context(self, found: re.Match[str], line: Line) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from opskit.proc.oom.report import Victim
 
 _MOST = 5  # reports at once; more have too many ways
+_MOST_LINES = 1_000  # of each kind
 _SLACK = 1.02
 _KIB = 1024
 
@@ -50,15 +51,17 @@ class Mixed:
 
     def limit_of(self, found: re.Match[str]) -> None:
         """The cgroup that was full, and the victim's."""
-        self.paths.append((found[2], found[1]))
+        if len(self.paths) < _MOST_LINES:
+            self.paths.append((found[2], found[1]))
 
     def use(self, usage: Usage) -> None:
         """The memory of one of the cgroups."""
-        self.usages.append(usage)
+        if len(self.usages) < _MOST_LINES:
+            self.usages.append(usage)
 
     def stats(self, found: re.Match[str]) -> None:
         """The statistics of a cgroup, where they are in the same line."""
-        if found[2]:
+        if found[2] and len(self.anon) < _MOST_LINES:
             kib = next((integer(value) or 0 for name, value in phrases.STAT.findall(found[2]) if name == "rss"), 0)
             self.anon[found[1]] = self.anon.get(found[1], 0) + kib * _KIB
 

@@ -132,6 +132,7 @@ class OomParser:
             self._keep(report)
 
     def _keep(self, report: Report) -> None:
+        report.trim()
         if len(self._done) < _MOST_KILLS:
             self._done.append(report)
         else:

@@ -124,8 +124,12 @@ def kernel_log_readable():
 
 
 def limited(place, mib):
-    names = "memory.limit_in_bytes", "memory.max"
-    next(place / name for name in names if (place / name).exists()).write_text(str(mib << 20))
+    """Set the memory limit, without swap."""
+    for name, limit in (
+        ("memory.limit_in_bytes", mib << 20), ("memory.max", mib << 20), ("memory.memsw.limit_in_bytes", mib << 20), ("memory.swap.max", 0),
+    ):  # fmt: skip
+        if (place / name).exists():
+            (place / name).write_text(str(limit))
 
 
 def start_inside(place, *words):
@@ -471,6 +475,18 @@ def test_logs_of_another_root(inprocess, tree):
     done = inprocess("oom", "--root", root, "-f", "json")
     assert sorted(each["pid"] for each in document(done)["kills"]) == [77, 4242]
     assert done.code == 1
+
+
+def test_the_logs_of_an_sos_report(inprocess, tree):
+    """Its dmesg, and the journal as text."""
+    root = copy_of(tree, {
+        "sos_commands/kernel/dmesg": DMESG(cgroup_report("5.10")),
+        "sos_commands/logs/journalctl_--no-pager_--boot": FORMS["journal short"](cgroup_report("5.10", Process(77, "b", 50000))),
+    })  # fmt: skip
+    assert sorted(each["pid"] for each in document(inprocess("oom", "--root", root, "-f", "json"))["kills"]) == [
+        77,
+        4242,
+    ]
 
 
 def test_a_damaged_log_of_another_root(inprocess, tree):

@@ -38,7 +38,7 @@ class Mixed:
         if first.cgroup and "rss" in first.stats:
             self.anon[first.cgroup] = first.stats["rss"]
         self.victims: list[Victim] = []
-        self._table = Report("", first.when, 0, is_cut=True)  # holds the rows of all
+        self._table = Report(first.key, first.when, 0, is_cut=True)  # holds the rows of all
         self._table.columns, self._table.rows = first.columns, dict(first.rows)
         self._chosen: dict[int, Report] = {}
         if first.chosen is not None:
@@ -77,7 +77,7 @@ class Mixed:
     def choose(self, pid: int, when: When, take: Callable[[Report], None]) -> None:
         """A line that names a chosen process; `take` puts it into that process's report."""
         if pid not in self._chosen and len(self._chosen) < _MOST * 2:
-            self._chosen[pid] = Report("", when, 0, is_cut=False)
+            self._chosen[pid] = Report(self.first.key, when, 0, is_cut=False)
         if pid in self._chosen:
             take(self._chosen[pid])
 
@@ -91,7 +91,7 @@ class Mixed:
         return found
 
     def _report(self, chosen: Report | None, victim: Victim | None) -> Report:
-        report = Report("", (victim or self.first).when, 0, is_cut=False)
+        report = Report(self.first.key, (victim or self.first).when, 0, is_cut=False)
         report.is_mixed = True
         if chosen is not None:
             report.chosen, report.score, report.constraint = chosen.chosen, chosen.score, chosen.constraint

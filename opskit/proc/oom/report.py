@@ -42,6 +42,9 @@ _SCOPES = {
 }
 
 
+Key = tuple[str, str]  # the host and the caller of printk, "" where the log does not tell
+
+
 class Row(NamedTuple):
     """A row of the table of tasks, in pages."""
 
@@ -72,8 +75,8 @@ class Victim(NamedTuple):
 class Report:
     """The lines between `invoked oom-killer` and `Killed process`."""
 
-    def __init__(self, caller: str, when: When, line: int, *, is_cut: bool) -> None:
-        self.caller, self.when, self.line, self.is_cut = caller, when, line, is_cut
+    def __init__(self, key: Key, when: When, line: int, *, is_cut: bool) -> None:
+        self.key, self.when, self.line, self.is_cut = key, when, line, is_cut
         self.is_mixed = False
         self.invoker: str | None = None
         self.invoker_pid: int | None = None

@@ -38,7 +38,7 @@ def read_json(text: str) -> list[Line] | None:
     if text.count("[") > _DEEPEST or text.count("{") > _DEEPEST:
         return None  # nothing that a journal writes; a deep one would exhaust the stack
     try:
-        found = json.loads(text)
+        found = json.loads(text, parse_int=integer)
     except ValueError:
         return None
     if not isinstance(found, dict):

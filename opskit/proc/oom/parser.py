@@ -24,6 +24,7 @@ NEEDLES = (
 )  # fmt: skip
 _MOST_OPEN, _MOST_KILLS, _MOST_HOSTS = 16, 10_000, 1_000
 FIRST_LINES = 3_000  # of a log, in which the rest of a report may be whose beginning was overwritten
+_MOST_MIXED = 64
 _STALE_LINES, _STALE_S = 200_000, 60.0
 _KIB = 1024
 _ESCAPED_NEWLINE = "\\x0a"
@@ -147,7 +148,7 @@ class OomParser:
     def _begin(self, found: re.Match[str], line: Line) -> None:
         when, before = self._when(line), self._open.get((line.host, line.caller))
         mixed = self._is_mixed(line)
-        if mixed is not None and self._is_stale(mixed.first, when):
+        if mixed is not None and (self._is_stale(mixed.first, when) or mixed.begun >= _MOST_MIXED):
             self._end_of_mixed(line.host)
         elif mixed is not None:
             mixed.begun += 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.jvm.discover import find_jvms
 from opskit.proc.cgroup.limits import oom_kills
 from opskit.proc.cgroup.tree import controller_root
 from opskit.proc.fs import GONE, optional
@@ -80,6 +79,8 @@ def crash_logs(host: Host) -> tuple[CrashLog, ...]:
 
 
 def _directories(host: Host) -> Iterator[str]:
+    from opskit.jvm.discover import find_jvms
+
     yield f"{host.fs.root}/{_TMP}"
     for jvm in find_jvms(host.fs, host.clock_ticks)[:_MOST_CRASHES]:
         try:

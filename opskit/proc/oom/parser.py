@@ -178,7 +178,7 @@ class OomParser:
             mixed.limit_of(found)
             return
         report = self._report(line)
-        report.task_cgroup, report.cgroup = found[1], found[2]
+        report.task_cgroup, report.cgroup = found[1], found[2].rstrip()
 
     def _usage(self, found: re.Match[str], line: Line) -> None:
         usage = usage_of(found)

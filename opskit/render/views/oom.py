@@ -353,6 +353,9 @@ def _footer(result: Result) -> Iterator[str]:
         yield f"{plural(result.left_out, 'kill')} outside of --since and --until"
     if result.undated:
         yield f"{plural(result.undated, 'kill')} without a time that can be compared with --since and --until: they are shown"
+    cut = sum(each.kill.is_cut for each in result.kills)
+    if cut:
+        yield f"the log lacks the beginning of {plural(cut, 'report')}: what it said is unknown"
     if any(each.kill.is_mixed for each in result.kills):
         yield "reports are mixed in the log: what cannot be told apart is shown as unknown"
     if facts.other_pids:

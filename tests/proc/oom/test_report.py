@@ -97,7 +97,7 @@ def test_a_log_that_ends_before_the_kill(kernel):
     """The process that was chosen is named as such; before that, nobody."""
     lines = FORMS["dmesg"](cgroup_report(kernel)).splitlines(keepends=True)
     [kill] = kills_of("".join(lines[:-1]))
-    assert (kill.pid, kill.outcome) == (4242, "chosen")
+    assert (kill.pid, kill.outcome, kill.rss_bytes) == (4242, "chosen", 103_000 * 4096)
     [kill] = kills_of("".join(lines[:-2]))
     assert (kill.pid, kill.outcome, kill.memory.limit_bytes) == (None, "unfinished", 400 * MIB)
 

@@ -168,6 +168,16 @@ def test_two_hosts_in_one_log_are_told_apart():
     ]  # fmt: skip
 
 
+def test_a_report_whose_end_was_lost_does_not_spoil_the_next_one():
+    """Journald drops messages: the next report, seconds later, keeps everything."""
+    one, other = two("5.10")
+    text = "".join(f"[ 1215.612345] {line}\n" for message in one[:-2] for line in message.split("\n"))
+    text += "".join(f"[ 1222.612345] {line}\n" for message in other for line in message.split("\n"))
+    lost, kill = kills_of(text)
+    assert (lost.pid, lost.outcome, lost.memory.limit_bytes) == (None, "unfinished", 100 * MIB)
+    assert (kill.pid, kill.memory.limit_bytes, kill.invoker, kill.is_mixed) == (22, 200 * MIB, "bbb", False)
+
+
 def test_equal_victims_of_different_limits_leave_the_limits_unknown():
     """Where either limit may be either victim's, none is named; a limit that both share is."""
     one = cgroup_report("4.18", A, (), "/a", "/a/x", 202_400, "aaa", 11)

@@ -30,7 +30,7 @@ _MIB = 1 << 20
 
 
 class Shown(NamedTuple):
-    """What to show: `top` rows (None: as many as fit; 0: all); `details`: what was held, and who asked for memory."""
+    """What to show: `top` rows (None: as many as fit; 0: all); `details`: what was held, and who asked, for each of several kills."""
 
     top: int | None = None
     details: bool = False
@@ -222,7 +222,7 @@ def _verdict(result: Result, shown: Shown) -> Iterator[str]:
     last = list(reversed(result.kills))[:most]
     for each in last:
         yield sentence(each)
-        if shown.details:
+        if shown.details or len(result.kills) == 1:
             yield from details(each)
     if len(result.kills) > len(last):
         yield f"… {plural(len(result.kills) - len(last), 'earlier kill')} (-n 0)"

@@ -16,6 +16,7 @@ RUNS = {
     "pipes": ("--ends", "--fill"),
     "limits": (os.getpid(), "--all"),
     "dentry": (),
+    "oom": (),
     "jvms": (),
     "hsperf-check": (),
     "attach-check": (),

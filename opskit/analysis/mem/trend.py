@@ -26,13 +26,15 @@ _MOSTLY = 0.75  # of the steps go up
 _LATER = 0.6  # of the growth of the first half at least is in the second
 _LEAST, _OF_ITSELF = MIB, 0.01  # a rise that is less is noise
 _SUMS = frozenset({"rss", "cgroup"})
-# A JVM that has just started: what it loads, compiles and allocates for that.
-_WARM_S, _MORE_THAN_WARM = 60.0, 24 * MIB
-_WARMS_UP = frozenset({
-    "metaspace", "class-space", "code-cache", "malloc-arenas", "malloc-mmapped", "unnamed", "vm-structures", "libraries", "cds",
-    "thread-stacks", "mapped-files", *_SUMS,
-})  # fmt: skip
-_OF_HEAP = frozenset({"java-heap", "gc"})  # which follow the collections
+# A JVM that has just started loads classes, compiles them and starts threads: until it is so old, only more than that is growth.
+_WARM_S = 120.0
+_MORE_THAN_WARM = {
+    "malloc-arenas": 64 * MIB, "malloc-mmapped": 32 * MIB, "metaspace": 64 * MIB, "class-space": 16 * MIB, "thread-stacks": 16 * MIB,
+    "unnamed": 32 * MIB, "named": 32 * MIB, "vm-structures": 32 * MIB, "code-cache": 256 * MIB,
+}  # fmt: skip
+_EVEN = 2.5  # no step is so many times the mean one: a start comes in bursts
+_OF_HEAP = ("java-heap", "gc")  # which follow the collections
+_OF_FILES = ("mapped-files", "libraries", "cds")  # which the kernel reclaims
 
 
 class _Series(NamedTuple):
@@ -56,15 +58,15 @@ def trend(looks: Sequence[Facts], headroom: Headroom | None) -> Trend:
     if len(looks) < 2:
         return Trend((), {})
     room = _room(headroom)
-    is_young = looks[0].jvm is not None and (looks[0].age_s or _WARM_S) < _WARM_S
+    is_young = looks[0].jvm is not None and looks[0].age_s is not None and looks[0].age_s < _WARM_S
     slopes, steady = [], {}
     for each in _series(looks, headroom):
         rate = slope(each.points)
         if rate is None:
             continue
-        grows = each.kind not in _OF_HEAP and is_steady(each.judged)
-        if grows and is_young and each.kind in _WARMS_UP:
-            grows = each.kind not in _SUMS and each.judged[-1][1] - each.judged[0][1] >= _MORE_THAN_WARM
+        grows = each.kind not in (*_OF_HEAP, *_OF_FILES) and is_steady(each.judged)
+        if grows and is_young:
+            grows = _is_more_than_a_start(each)
         lasting = slope(each.judged) if grows else None
         if lasting:
             steady[each.kind] = lasting
@@ -92,6 +94,14 @@ def is_steady(points: Points) -> bool:
     )
 
 
+def _is_more_than_a_start(each: _Series) -> bool:
+    """Whether a JVM that has just started grows as only a leak does; its sums are not judged, because they have all of that."""
+    counts = [count for _, count in each.judged]
+    rise, steps = counts[-1] - counts[0], [later - earlier for earlier, later in zip(counts, counts[1:])]
+    is_even = max(steps) <= _EVEN * rise / len(steps)
+    return each.kind not in _SUMS and is_even and rise >= _MORE_THAN_WARM.get(each.kind, 0)
+
+
 def _at(points: Points, at_s: float) -> float:
     """The count at a time between two looks."""
     for (earlier_s, earlier), (later_s, later) in zip(points, points[1:]):
@@ -115,7 +125,7 @@ def _series(looks: Sequence[Facts], headroom: Headroom | None) -> Iterator[_Seri
     for row in last.rows if len(with_rows) > 1 else ():
         points = [(look.at_s, rss_of(look, row.kind)) for look in with_rows]
         yield _Series(row.kind, points, points, own.get(row.kind))
-    yield _sum("rss", [(look, look.total.rss_bytes) for look in looks])
+    yield _sum("rss", [(look, look.total.rss_bytes) for look in looks], *_OF_FILES)
     direct = [
         (look.at_s, look.jvm.direct_bytes)
         for look in looks
@@ -130,10 +140,10 @@ def _series(looks: Sequence[Facts], headroom: Headroom | None) -> Iterator[_Seri
         yield _sum("cgroup", pinned)
 
 
-def _sum(kind: str, counted: Sequence[tuple[Facts, int]]) -> _Series:
-    """A sum, judged without the heap."""
+def _sum(kind: str, counted: Sequence[tuple[Facts, int]], *without: str) -> _Series:
+    """A sum, judged without the heap and what is reclaimed."""
     rest = [
-        (look.at_s, count - (heap_resident_bytes(look) or 0) - rss_of(look, "gc"))
+        (look.at_s, count - (heap_resident_bytes(look) or 0) - rss_of(look, "gc", *without))
         for look, count in counted
         if look.jvm is None or look.rows
     ]

@@ -116,8 +116,80 @@ def test_a_jvm_that_has_just_started_loads_and_compiles():
 
     assert judged(looks(warming, interval_s=1.0, age_s=2.0)).steady == {}
     assert {"metaspace", "malloc-arenas"} <= set(judged(looks(warming, interval_s=1.0)).steady)
-    leak = looks(lambda kind, at: 8.0 * at if kind == "malloc-arenas" else 0, interval_s=1.0, age_s=2.0)
+    leak = looks(lambda kind, at: 10.0 * at if kind == "malloc-arenas" else 0, interval_s=1.0, age_s=2.0)
     assert "malloc-arenas" in judged(leak).steady
+    direct = looks(lambda kind, at: 2.0 * at if kind == "malloc-mmapped" else 0, direct=lambda at: 2.0 * at, age_s=2.0)
+    assert set(judged(direct).steady) == {"direct"}  # which no start explains
+
+
+# MiB each 0.7 s, read of Kafka, Tomcat and Jetty from their first second on.
+STARTS = {
+    "Kafka": (
+        7.0,
+        13.1,
+        16.7,
+        27.3,
+        30.9,
+        30.9,
+        44.7,
+        45.1,
+        45.2,
+        45.5,
+        45.5,
+        41.9,
+        42.0,
+        49.7,
+        51.9,
+        51.9,
+        51.9,
+        52.0,
+    ),
+    "Kafka again": (
+        7.1,
+        12.8,
+        15.8,
+        34.3,
+        37.5,
+        38.0,
+        38.2,
+        38.3,
+        38.3,
+        46.2,
+        48.2,
+        48.2,
+        41.4,
+        41.4,
+        41.4,
+        47.1,
+        50.6,
+        54.8,
+    ),
+    "classes": (6.4, 13.7, 23.6, 33.7, 37.5, 38.6, 39.3, 39.8, 39.8, 39.8, 39.9, 39.9),
+    "Tomcat": (26.2, 31.8, 30.3, 30.4, 30.5, 27.6, 33.6, 33.8, 36.3, 36.3, 36.3, 33.4, 34.1),
+    "Jetty": (10.3, 12.1, 12.7, 12.6, 14.1, 15.7, 16.9, 30.1, 30.8, 30.8, 30.8, 27.5),
+    "code": (1.1, 3.2, 4.6, 5.5, 6.3, 6.3, 6.7, 7.8, 8.8, 9.8, 10.2, 10.9, 11.1, 11.4, 11.7, 11.8, 11.9, 12.0),
+}
+
+
+@pytest.mark.parametrize("name", STARTS)
+def test_the_start_of_a_real_server(name):
+    """Whatever part of it is looked at."""
+    curve, kind = STARTS[name], {"classes": "metaspace", "code": "code-cache"}.get(name, "malloc-arenas")
+    for first in range(len(curve) - 5):
+        for last in range(first + 5, len(curve)):
+            found = looks(
+                lambda row, at, first=first: curve[first + at] - curve[first] if row == kind else 0,
+                last - first,
+                0.7,
+                age_s=1 + first,
+            )
+            assert judged(found).steady == {}, (first, last)
+
+
+def test_mapped_files_fill_nothing():
+    """The kernel reclaims their pages."""
+    found = looks(lambda kind, at: 5.0 * at if kind == "mapped-files" else 0, changes=lambda _at: {"levels": (LEVEL,)})
+    assert judged(found).steady == {}
 
 
 def test_a_heap_that_does_not_fit_leaves_all_to_the_rest():

@@ -144,8 +144,7 @@ def growths(facts: Facts) -> Iterator[Growth]:
     if jvm is None:
         return
     if jvm.direct_max_bytes is not None:
-        limit = "the maximum heap, since MaxDirectMemorySize is not set"
-        limit = limit if jvm.direct_max_bytes == jvm.heap_max_bytes else "-XX:MaxDirectMemorySize"
+        limit = "-XX:MaxDirectMemorySize, by default the maximum heap"
         yield Growth("direct", _rest(jvm.direct_max_bytes, jvm.direct_bytes), limit)
     if jvm.code_reserved_bytes is not None:
         yield Growth(

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.analysis.finding import Entity, Finding, most_severe_first
-from opskit.analysis.mem.headroom import flag_size, headroom
+from opskit.analysis.mem.headroom import headroom
 from opskit.analysis.mem.result import Result
 from opskit.analysis.mem.suspects import is_waste, suspects, waste_share
 from opskit.analysis.mem.trend import trend
+from opskit.analysis.mem.words import fate, ways_out, who
 from opskit.proc.cgroup.memory import tightest
 from opskit.proc.ranges import KINDS
-from opskit.quantities import duration, percent, plural, size
+from opskit.quantities import duration, percent, plural, short_size, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -47,11 +48,6 @@ def judge(facts: Facts, samples: Sequence[Facts] = ()) -> Result:
     return Result(facts, found, ranked, growth.slopes, most_severe_first(findings), samples)
 
 
-def who(facts: Facts) -> str:
-    """`4242 (orders)`: the main class or jar of a JVM, the command of another process."""
-    return f"{facts.process.pid} ({facts.jvm.main if facts.jvm and facts.jvm.main else facts.process.command})"
-
-
 def _finding(
     facts: Facts, code: str, severity: Severity, summary: str, evidence: str, *, level: MemoryGroup | None = None,
     share: float | None = None, fix: str | None = None, next_: str | None = None, window_s: float | None = None,
@@ -70,7 +66,7 @@ def _limits(facts: Facts, found: Headroom | None) -> Iterator[Finding]:
     level, growth = found.level, found.heap_growth_bytes
     if found.can_be_killed:
         yield _finding(
-            facts, "memory-heap-outgrows-limit", "warning", f"{_fate(level)}: {heap_sentence(facts, found)}; {left_sentence(found)}{_fixes(found)}",
+            facts, "memory-heap-outgrows-limit", "warning", f"{fate(level)}: {_outgrows(found)}",
             _evidence(facts, level), level=level, next_=watch,
         )  # fmt: skip
     elif level is not None and _is_near(level) and not found.swap_left_bytes:
@@ -100,36 +96,17 @@ def _is_near(level: MemoryGroup) -> bool:
     return level.limit_bytes is not None and (level.pinned_bytes or 0) >= NEAR * level.limit_bytes
 
 
-def _fate(level: MemoryGroup | None) -> str:
-    if level is None:
-        return "can be killed when the machine is out of memory"
-    if level.kills_disabled:
-        return "can be stopped for good (oom_kill_disable)"
-    return "can be killed" + (" with all processes of its cgroup" if level.group_kill else "")
-
-
-def heap_sentence(facts: Facts, found: Headroom) -> str:
-    """`the heap may still grow 160 MiB (95.7 of -Xmx256m resident)`."""
-    most, resident = facts.jvm.heap_max_bytes if facts.jvm is not None else None, found.heap_resident_bytes
-    known = "" if most is None or resident is None else f" ({size(resident)} of -Xmx{flag_size(most)} resident)"
-    return f"the heap may still grow {size(found.heap_growth_bytes)}{known}"
-
-
-def left_sentence(found: Headroom) -> str:
-    """`the limit of cgroup /orders leaves 102 MiB`, and swap."""
-    swap = f", and {size(found.swap_left_bytes)} of swap" if found.swap_left_bytes else ""
-    unsure = f" to {size((found.left_bytes or 0) + found.unsure_bytes)}" if found.unsure_bytes else ""
-    if found.level is None:
-        return f"the machine has {size(found.left_bytes)} available{swap}"
-    return f"the limit of {size(found.level.limit_bytes)} of cgroup {found.level.path} leaves {size(found.left_bytes)}{unsure}{swap}"
-
-
-def _fixes(found: Headroom) -> str:
-    """`; -Xmx190m fits, or a limit of 460 MiB`."""
-    ways = [f"-Xmx{flag_size(found.fix_heap_bytes)}"] if found.fix_heap_bytes else []
-    ways += [f"a limit of {found.fix_limit_bytes >> 20:,} MiB"] if found.fix_limit_bytes else []
-    others = f" (also {', '.join(group.path for group in found.others)})" if found.others else ""
-    return f"; {', or '.join(ways)}{others} would fit" if ways else ""
+def _outgrows(found: Headroom) -> str:
+    """`its heap may grow 58.3 MiB beyond the limit of 400 MiB of cgroup /orders; -Xmx190m, or a limit of 460 MiB would fit`."""
+    level, beyond = found.level, size((found.heap_growth_bytes or 0) - (found.all_left_bytes or 0))
+    swap = " and its swap" if found.swap_left_bytes else ""
+    end = (
+        "what the machine has"
+        if level is None
+        else f"the limit of {short_size(level.limit_bytes)} of cgroup {level.path}"
+    )
+    ways = ways_out(found)
+    return f"its heap may grow {beyond} beyond {end}{swap}" + (f"; {ways} would fit" if ways else "")
 
 
 def _evidence(facts: Facts, level: MemoryGroup | None) -> str:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.collect.mem.facts import Facts
-from opskit.collect.mem.limits import read_host_memory, read_huge_limits, read_levels, read_members
+from opskit.collect.mem.limits import read_host_memory, read_huge_limits, read_levels, read_sharing
 from opskit.errors import BadInput, NoSuchProcess, NotPermitted, NotSupported
-from opskit.proc.cgroup.memory import tightest
 from opskit.proc.cgroup.owner import owner_of
 from opskit.proc.cgroup.tree import parse_cgroup
 from opskit.proc.files.boot_time import age_s, parse_uptime
@@ -69,14 +68,13 @@ class Collector:
             raise NotSupported(self._why_without_memory(process)) if before is None else self._ended()
         divided, why, missing = self._divided(status, resident)
         levels, levels_unknown = read_levels(fs, pid)
-        tight = tightest(levels)
-        members, unread = read_members(fs, pid, tight) if tight is not None else ((), 0)
+        machine = read_host_memory(host, pid)
         uptime_s = fs.maybe(parse_uptime, "uptime")
         return Facts(
             process, fs.maybe(lambda text: owner_of(parse_cgroup(text)), pid, "cgroup"), divided.total, status.bytes_of("VmPTE"),
-            divided.rows, divided.parts, divided.malloc, divided.jvm, levels, levels_unknown, read_host_memory(host, pid),
+            divided.rows, divided.parts, divided.malloc, divided.jvm, levels, levels_unknown, machine,
             why, missing, at_s, None if process.start_ticks is None else age_s(uptime_s, process.start_ticks, host.clock_ticks),
-            members, unread, huge_limits=read_huge_limits(fs, pid),
+            *read_sharing(host, pid, levels, machine.meminfo.get("SwapFree", 0)), read_huge_limits(fs, pid),
         )  # fmt: skip
 
     def _process(self) -> Process:

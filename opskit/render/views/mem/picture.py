@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opskit.analysis.mem.words import who
 from opskit.quantities import short_size, size
 from opskit.render.pictures.stacked import Area, Bar, Layer, Stacked
 from opskit.render.pictures.stacked import draw as draw_stacked
@@ -50,7 +51,7 @@ def _now(result: Result, notes: Sequence[str]) -> Stacked:
         layers.append(
             Layer("the heap may still grow", _COLORS["java-heap"], headroom.heap_growth_bytes, most, light=True)
         )
-    bars = [Bar(f"process {sentences.who(facts)}: {size(facts.total.rss_bytes)} resident", layers)]
+    bars = [Bar(f"process {who(facts)}: {size(facts.total.rss_bytes)} resident", layers)]
     level = headroom.level if headroom else None
     if level is not None:
         bars.append(Bar(f"cgroup {level.path}: {size(level.usage_bytes)}", [*_of_group(level)]))
@@ -106,4 +107,4 @@ def _over_time(result: Result, notes: Sequence[str]) -> Stacked:
 
 
 def _title(facts: Facts) -> str:
-    return f"{sentences.who(facts)}: {size(facts.total.rss_bytes)} resident"
+    return f"{who(facts)}: {size(facts.total.rss_bytes)} resident"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.analysis.mem.headroom import MIB, flag_size
+from opskit.analysis.mem.headroom import flag_size
+from opskit.analysis.mem.words import fate, ways_out, who
 from opskit.quantities import duration, listed, plural, short_size, size, sizes
 from opskit.render.views.mem.fields import title
 
@@ -31,11 +32,6 @@ def verdict(result: Result, *, more: bool = True) -> list[str]:
     return lines
 
 
-def who(facts: Facts) -> str:
-    """`4242 (orders)`: the main class or jar of a JVM, the command of another process."""
-    return f"{facts.process.pid} ({facts.jvm.main if facts.jvm and facts.jvm.main else facts.process.command})"
-
-
 def _answer(result: Result) -> str:
     facts, headroom = result.facts, result.headroom
     subject, held = who(facts), f"holds {size(facts.total.rss_bytes)} (RSS)"
@@ -44,7 +40,7 @@ def _answer(result: Result) -> str:
         return f"{subject} {held}; whether it can be killed is unknown: {why}."
     heap, leaves = _heap(headroom, facts), _leaves(headroom)
     if headroom.can_be_killed:
-        return f"{subject} {_fate(headroom.level)}: {f'{heap}; ' if heap else ''}{leaves}.{_fix(headroom)}"
+        return f"{subject} {fate(headroom.level)}: {f'{heap}; ' if heap else ''}{leaves}.{_fix(headroom)}"
     if heap and headroom.can_be_killed is None:
         unsure = f"{size(headroom.unsure_bytes)} more may be left, since cgroup v1 does not tell which kernel memory can be reclaimed"
         return f"{subject}: whether it can be killed is unknown: {heap}; {leaves}; {unsure}."
@@ -62,12 +58,6 @@ def _before(headroom: Headroom) -> Iterator[str]:
         yield f"It is slowed down before that: memory.high of cgroup {high.path} ({short_size(high.high_bytes)}) leaves {left}."
     if headroom.allocations_fail:
         yield f"Allocations fail before that: vm.overcommit_memory=2 leaves {size(headroom.commit_left_bytes)} to commit."
-
-
-def _fate(level: MemoryGroup | None) -> str:
-    if level is not None and level.kills_disabled:
-        return "can be stopped for good (oom_kill_disable)"
-    return "can be killed" + (" with all processes of its cgroup" if level is not None and level.group_kill else "")
 
 
 def _heap(headroom: Headroom, facts: Facts) -> str | None:
@@ -93,12 +83,8 @@ def _leaves(headroom: Headroom) -> str:
 
 
 def _fix(headroom: Headroom) -> str:
-    ways = []
-    if headroom.fix_heap_bytes:
-        ways.append(f"-Xmx{flag_size(headroom.fix_heap_bytes)}")
-    if headroom.fix_limit_bytes:
-        ways.append(f"a limit of {headroom.fix_limit_bytes // MIB:,} MiB")
-    return f" Fix: {', or '.join(ways)}." if ways else ""
+    ways = ways_out(headroom)
+    return f" Fix: {ways}." if ways else ""
 
 
 def _growth(growth: Growth) -> str:

@@ -14,6 +14,7 @@ from memfacts import MIB, ORDERS, SLICE, mib
 from schemafiles import schema_of
 
 from opskit.analysis.mem.result import Headroom
+from opskit.analysis.mem.words import who
 from opskit.proc.ranges import KINDS
 from opskit.render.formats import json as as_json
 from opskit.render.formats import markdown, prometheus, table, text
@@ -222,7 +223,7 @@ def test_the_picture_is_one_readable_file(name):
     out = written(result, "svg")
     root = ET.fromstring(out)  # noqa: S314  (our own)
     texts = ["".join(each.itertext()) for each in root.iter("{http://www.w3.org/2000/svg}text")]
-    assert sentences.who(result.facts) in texts[0]
+    assert who(result.facts) in texts[0]
     for line in lines_of(result):
         assert KINDS[line.kind] in texts
     assert "http" not in out.replace("http://www.w3.org/2000/svg", "")

@@ -71,7 +71,7 @@ def report(about: About, result: Result, shown: Shown) -> Report:
 
 def _footer(facts: Facts, shown: Shown) -> Iterator[str]:
     """What could not be read."""
-    of_jvm = facts.jvm.missing if facts.jvm and shown.verbose else ()
+    of_jvm = facts.jvm.missing if facts.jvm else ()
     yield from dict.fromkeys([*facts.missing, *of_jvm])
     if shown.asked and facts.jvm is None:
         yield f"--ask has no effect: {facts.process.pid} is not a JVM"

@@ -112,13 +112,8 @@ def _outgrows(found: Headroom) -> str:
 def _evidence(facts: Facts, level: MemoryGroup | None) -> str:
     if level is None:
         return "MemAvailable and SwapFree of /proc/meminfo"
-    known = {
-        "anon": level.anon_bytes,
-        "shmem": level.shmem_bytes,
-        "kernel": level.kernel_bytes,
-        "page cache": level.cache_bytes,
-    }
-    parts = ", ".join(f"{name} {size(amount)}" for name, amount in known.items() if amount is not None)
+    counted = {"anon": level.anon_bytes, "shmem": level.shmem_bytes, "kernel": level.kernel_bytes}
+    parts = ", ".join(f"{name} {size(amount)}" for name, amount in counted.items() if amount)
     others = len(facts.members) - 1
     shared = f"; shared with {plural(others, 'other process', 'other processes')}" if others > 0 else ""
     return f"memory.stat of {level.path}: {parts}{shared}"

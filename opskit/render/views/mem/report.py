@@ -42,11 +42,9 @@ class Shown(NamedTuple):
 
 
 def target(result: Result) -> dict[str, object]:
-    """What was asked about, for the head of the report."""
-    facts = result.facts
-    name = {"main": facts.jvm.main} if facts.jvm else {"command": facts.process.command}
-    unit = facts.owner.label if facts.owner else None
-    return {"pid": facts.process.pid, **name, "user": facts.process.user, "unit": unit}
+    """What was asked about, for the head of the report; the verdict begins with its name."""
+    process, owner = result.facts.process, result.facts.owner
+    return {"pid": process.pid, "user": process.user, "unit": owner.label if owner else None}
 
 
 def report(about: About, result: Result, shown: Shown) -> Report:

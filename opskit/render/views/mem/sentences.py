@@ -137,8 +137,8 @@ def _level(level: MemoryGroup) -> Iterator[str]:
     for name, amount in (("kernel", level.kernel_bytes), ("shmem", level.shmem_bytes), ("swap", level.swap_bytes)):
         if amount:
             yield f"{name} {size(amount)}"
-    if level.oom_kills is not None:
-        yield plural(level.oom_kills, "OOM kill") if level.oom_kills else "no OOM kill"
+    if level.oom_kills:
+        yield plural(level.oom_kills, "OOM kill")
 
 
 def machine(host: HostMemory) -> str:

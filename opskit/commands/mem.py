@@ -60,7 +60,8 @@ def _process(run: Run, request: Request, verbose: bool) -> int:
 
     if request.exact:
         click.echo(f"opskit: {exact_line(request.pid, exact_s(run.host, request.pid))}", err=True)
-    shown = view.Shown(run.format == "text", verbose, run.watching, run.top, request.ask)
+    is_short = run.format == "table" and run.out.terminal and run.top is None and not verbose
+    shown = view.Shown(run.format == "text", verbose, run.watching, run.top, request.ask, is_short)
     collector = Collector(run.host, request)
     samples: list[Facts] = []
 

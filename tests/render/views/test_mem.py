@@ -40,7 +40,7 @@ def written(result, format_="table", **shown):
 
 
 def screen(result, width=80, height=24, **shown):
-    return table.render(made(result, **shown), width, height, screen=bool(result.samples))
+    return table.render(made(result, short=True, **shown), width, height, screen=bool(result.samples))
 
 
 def rows_on(out, width):

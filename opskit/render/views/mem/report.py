@@ -32,13 +32,17 @@ if TYPE_CHECKING:
 
 
 class Shown(NamedTuple):
-    """How to show it. `text`: columns for awk; `verbose`: parts and all cgroups; `watching`: growth; `top`: -n; `asked`: --ask."""
+    """How to show it. `text`: columns for awk; `verbose`: parts and all cgroups; `watching`: growth; `top`: -n; `asked`: --ask.
+
+    `short`: on a terminal, where the largest rows are to be seen beside the verdict.
+    """
 
     text: bool = False
     verbose: bool = False
     watching: bool = False
     top: int | None = None
     asked: bool = False
+    short: bool = False
 
 
 def target(result: Result) -> dict[str, object]:
@@ -57,7 +61,7 @@ def report(about: About, result: Result, shown: Shown) -> Report:
         about,
         list(_blocks(result, shown)),
         verdict=[
-            *sentences.verdict(result, more=not shown.watching),
+            *sentences.verdict(result, more=not (shown.watching or (shown.short and _is_alarming(result)))),
             *sentences.suspects(result, all_=shown.verbose),
         ],
         summary=[*said, sentences.machine(facts.host)],
@@ -65,6 +69,11 @@ def report(about: About, result: Result, shown: Shown) -> Report:
         findings=result.findings,
         draw=partial(_draw, about, result),
     )
+
+
+def _is_alarming(result: Result) -> bool:
+    """Whether the heap alone does not fit: what else can grow comes after that."""
+    return bool(result.headroom and result.headroom.can_be_killed)
 
 
 def _footer(facts: Facts, shown: Shown) -> Iterator[str]:

@@ -40,6 +40,7 @@ SYMPTOMS = (
     ("`can't start new thread`", "opskit limits PID"),
     ("memory is used, but by no process", "opskit mem"),
     ("who ate the memory", "opskit mem"),
+    ("RSS is far above -Xmx; will it be killed?", "opskit mem PID"),
     ("tmpfs or `/dev/shm` holds memory", "opskit mem --files"),
     ("a process vanished; exit status 137", "opskit oom"),
     ("which JVM uses CPU or memory", "opskit jvms -w"),

@@ -146,9 +146,10 @@ def _direct(row: Row, facts: Facts) -> Iterator[str]:
         yield f"direct buffers {size(jvm.direct_bytes)}{most}"
 
 
-def _runtime(_row: Row, facts: Facts) -> Iterator[str]:
-    if facts.malloc is not None and facts.malloc.name is not None:
-        yield facts.malloc.name
+def _runtime(row: Row, facts: Facts) -> Iterator[str]:
+    if facts.malloc is not None and facts.malloc.name not in (None, "glibc", "musl"):
+        yield str(facts.malloc.name)
+    yield from _mappings(row, facts)
 
 
 def _mapped(row: Row, facts: Facts) -> Iterator[str]:

@@ -22,7 +22,7 @@ COMMANDS = (
     Command("pipes", "Linux", "List open pipes, their processes, and who is blocked on them."),
     Command("limits", "Linux", "Show why a thread cannot start, and how many more can."),
     Command("dentry", "Linux", "Show the memory in dentry and inode caches; drop them safely."),
-    Command("mem", "Linux", "Show who holds the memory of a process or the host; will it be killed?"),
+    Command("mem", "Linux", "Show who holds the memory, and what will be killed for it."),
     Command("oom", "Linux", "Show whom the OOM killer killed, and why."),
     Command("jvms", "JVM", "List JVMs: heap, CPU, limits, GC and safepoint time, attach."),
     Command("hsperf-check", "JVM", "Diagnose and repair why jstack or jps cannot reach a JVM."),

@@ -19,6 +19,8 @@ LOOKS = (
     ("hsperf-check", "PID"),
     ("safepoints", "PID", "-c", "3", "-i", "1"),
     ("jvms", "PID"),
+    ("mem", "PID"),
+    ("mem", "PID", "-w", "-c", "7", "-i", "0.4"),
 )
 
 

@@ -11,7 +11,7 @@ TESTS = Path(__file__).resolve().parent
 ANALYSIS = TESTS.parent / "opskit" / "analysis"
 _MAKE_COMMANDS = {"command", "_jpmp"}
 # Staged by captured trees, in which no command can be run. The advice is that of threads-none-left, which is tried.
-_IN_TREES = {"stack-above-ram", "seccomp-refuses-threads"}
+_IN_TREES = {"stack-above-ram", "seccomp-refuses-threads", "memory-throttled", "memory-commit-limit"}
 
 
 def _name(call):

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 NEAR = 0.9  # of the limit is used by what cannot be reclaimed
 _SOON_S = 24 * 3600.0
+_LEAST_RISE, _RISE_OF_RSS = 4 << 20, 0.01  # in the looks; less is shown and is no finding
 _OF_LIMIT = 0.1  # shared memory without a process: from then on it is a waste
 _SUMS = {"rss": "resident memory", "cgroup": "the memory of its cgroup", "direct": "direct buffers"}
 # A row that explains another: direct buffers are malloced, a class loader takes three times more of malloc than of metaspace.
@@ -114,18 +115,20 @@ def _evidence(facts: Facts, level: MemoryGroup | None) -> str:
         return "MemAvailable and SwapFree of /proc/meminfo"
     counted = {"anon": level.anon_bytes, "shmem": level.shmem_bytes, "kernel": level.kernel_bytes}
     parts = ", ".join(f"{name} {size(amount)}" for name, amount in counted.items() if amount)
-    others = len(facts.members) - 1
-    shared = f"; shared with {plural(others, 'other process', 'other processes')}" if others > 0 else ""
+    others = [member.anon_bytes or 0 for member in facts.members if member.pid != facts.process.pid]
+    shared = (
+        f"; {plural(len(others), 'other process', 'other processes')} in it hold{'s' if len(others) == 1 else ''} {size(sum(others))}"
+        if others
+        else ""
+    )
     return f"memory.stat of {level.path}: {parts}{shared}"
 
 
 def _growth(facts: Facts, growth: Trend) -> Iterator[Finding]:
     """The row that grows fastest, of those that reach a limit soon."""
-    soon = [
-        slope
-        for slope in growth.slopes
-        if slope.full_in_s is not None and slope.full_in_s <= _SOON_S and slope.kind in growth.steady
-    ]
+    least = max(_LEAST_RISE, _RISE_OF_RSS * facts.total.rss_bytes)
+    rising = [slope for slope in growth.slopes if growth.rises.get(slope.kind, 0) >= least]
+    soon = [slope for slope in rising if slope.full_in_s is not None and slope.full_in_s <= _SOON_S]
     rows = [slope for slope in soon if slope.kind not in ("rss", "cgroup") and not _is_explained(slope, growth)]
     first = max(rows or soon, key=lambda slope: growth.steady[slope.kind], default=None)
     if first is None:

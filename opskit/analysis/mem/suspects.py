@@ -244,7 +244,13 @@ def _huge_pages(facts: Facts) -> Iterator[_Weighed]:
         suspect = Suspect("memory-in-huge-pages", total, summary, evidence, next=shell.command("cat", setting))
         yield _Weighed(suspect, of_stacks or total, goes_first=of_stacks < total / 2 and facts.jvm is not None)
     if reserved := facts.total.hugetlb_bytes:
-        summary = f"{size(reserved)} is in reserved huge pages, which are in neither RSS nor the memory cgroup"
+        limits = [limit for limit in facts.huge_limits if limit.limit_bytes is not None]
+        ends = (
+            f"; {limits[0].path} limits them to {size(limits[0].limit_bytes)} of {limits[0].page_size} pages"
+            if limits
+            else ""
+        )
+        summary = f"{size(reserved)} is in reserved huge pages, which are in neither RSS nor the memory cgroup{ends}"
         suspect = Suspect(
             "memory-in-reserved-huge-pages", reserved, summary, "Private_Hugetlb and Shared_Hugetlb of smaps"
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.analysis.mem.headroom import MIB, heap_resident_bytes, rss_of
+from opskit.analysis.mem.headroom import MIB, heap_resident_bytes
 from opskit.analysis.mem.result import Slope
 from opskit.analysis.slope import slope
 from opskit.records import NamedTuple
@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     Points = Sequence[tuple[float, int]]
 
 A_TREND = 5  # looks; with fewer a burst looks like a leak
-_MOSTLY = 0.75  # of the steps go up
+_LATELY = 30  # of a long watch these are judged alone too
+_OF_A_THIRD = 0.1  # of the growth is in each third of the time
 _LATER = 0.6  # of the growth of the first half at least is in the second
 _LEAST, _OF_ITSELF = MIB, 0.01  # a rise that is less is noise
 _SUMS = frozenset({"rss", "cgroup"})
 # A JVM that has just started loads classes, compiles them and starts threads: until it is so old, only more than that is growth.
-_WARM_S = 120.0
+_WARM_S, _WARM_WITHOUT_JVM_S = 120.0, 10.0
 _MORE_THAN_WARM = {
     "malloc-arenas": 64 * MIB, "malloc-mmapped": 32 * MIB, "metaspace": 64 * MIB, "class-space": 16 * MIB, "thread-stacks": 16 * MIB,
     "unnamed": 32 * MIB, "named": 32 * MIB, "vm-structures": 32 * MIB, "code-cache": 256 * MIB,
@@ -47,59 +48,84 @@ class _Series(NamedTuple):
 
 
 class Trend(NamedTuple):
-    """The slopes of all rows, and bytes a second of those that grow steadily: the rows that only a leak or a cache that fills up explains."""
+    """The slopes of all rows; of those that grow steadily how many bytes a second, and by how much they rose while they were looked at."""
 
     slopes: tuple[Slope, ...]
     steady: Mapping[str, float]
+    rises: Mapping[str, int]
+
+
+class _Look(NamedTuple):
+    """One look: resident bytes by kind of row, empty where only sums are known."""
+
+    facts: Facts
+    rows: Mapping[str, int]
+
+    def without(self, count: int, *kinds: str) -> int | None:
+        """A sum without the heap and these rows; None where a JVM's are unknown."""
+        if not self.rows:
+            return count if self.facts.jvm is None else None
+        return count - (heap_resident_bytes(self.facts) or 0) - sum(self.rows.get(kind, 0) for kind in kinds)
 
 
 def trend(looks: Sequence[Facts], headroom: Headroom | None) -> Trend:
     """The growth over the looks, the oldest first; nothing with fewer than two."""
     if len(looks) < 2:
-        return Trend((), {})
-    room = _room(headroom)
-    is_young = looks[0].jvm is not None and looks[0].age_s is not None and looks[0].age_s < _WARM_S
-    slopes, steady = [], {}
-    for each in _series(looks, headroom):
+        return Trend((), {}, {})
+    room, is_young = _room(headroom), _is_young(looks[0])
+    slopes, steady, rises = [], {}, {}
+    read = [_Look(look, {row.kind: row.usage.rss_bytes for row in look.rows}) for look in looks]
+    for each in _series(read, headroom):
         rate = slope(each.points)
         if rate is None:
             continue
-        grows = each.kind not in (*_OF_HEAP, *_OF_FILES) and is_steady(each.judged)
-        if grows and is_young:
-            grows = _is_more_than_a_start(each)
-        lasting = slope(each.judged) if grows else None
-        if lasting:
-            steady[each.kind] = lasting
+        lasting = None if each.kind in (*_OF_HEAP, *_OF_FILES) else _growing(each, is_young=is_young)
+        per_s = slope(lasting) if lasting else None
+        if lasting and per_s:
+            steady[each.kind], rises[each.kind] = per_s, lasting[-1][1] - lasting[0][1]
         ends = [end for end in (room, each.own_room) if end is not None]
-        slopes.append(Slope(each.kind, rate, min(ends) / lasting if lasting and ends else None))
-    return Trend(tuple(slopes), steady)
+        slopes.append(Slope(each.kind, rate, min(ends) / per_s if per_s and ends else None))
+    return Trend(tuple(slopes), steady, rises)
+
+
+def _is_young(first: Facts) -> bool:
+    warm_s = _WARM_S if first.jvm is not None else _WARM_WITHOUT_JVM_S
+    return first.age_s is not None and first.age_s < warm_s
+
+
+def _growing(each: _Series, *, is_young: bool) -> Points | None:
+    """The points that show a steady growth: all, or in a long watch the last ones; None: it does not grow."""
+    for points in (each.judged, each.judged[-_LATELY:]):
+        if is_steady(points) and (not is_young or _is_more_than_a_start(each.kind, points)):
+            return points
+    return None
 
 
 def is_steady(points: Points) -> bool:
-    """Whether a series grows and will go on: enough points, hardly a step back, no less in its second half."""
+    """Whether a series grows and will go on: enough points, hardly a step back, in each third of the time, no less in the second half."""
     counts = [count for _, count in points]
     rise = counts[-1] - counts[0] if len(counts) >= A_TREND else 0
     if rise < max(_LEAST, _OF_ITSELF * counts[0] if counts else 0):
         return False
     steps = [later - earlier for earlier, later in zip(counts, counts[1:])]
     falls = -sum(step for step in steps if step < 0)
-    half_s = (points[0][0] + points[-1][0]) / 2
-    first = _at(points, half_s) - counts[0]
-    # The largest step is no burst: a cache that is loaded once.
+    begin_s, length_s = points[0][0], points[-1][0] - points[0][0]
+    at = [_at(points, begin_s + length_s * part) for part in (0, 1 / 3, 1 / 2, 2 / 3, 1)]
+    # No step is half of the rise: that is a cache which was loaded once.
     return (
-        sum(step > 0 for step in steps) >= _MOSTLY * len(steps)
-        and falls <= rise / 10
-        and rise - first >= _LATER * first
+        falls <= rise / 10
         and max(steps) <= rise / 2
+        and min(at[1] - at[0], at[3] - at[1], at[4] - at[3]) >= _OF_A_THIRD * rise
+        and at[4] - at[2] >= _LATER * (at[2] - at[0])
     )
 
 
-def _is_more_than_a_start(each: _Series) -> bool:
-    """Whether a JVM that has just started grows as only a leak does; its sums are not judged, because they have all of that."""
-    counts = [count for _, count in each.judged]
+def _is_more_than_a_start(kind: str, points: Points) -> bool:
+    """Whether a process that has just started grows as only a leak does; its sums are not judged, because they have all of that."""
+    counts = [count for _, count in points]
     rise, steps = counts[-1] - counts[0], [later - earlier for earlier, later in zip(counts, counts[1:])]
     is_even = max(steps) <= _EVEN * rise / len(steps)
-    return each.kind not in _SUMS and is_even and rise >= _MORE_THAN_WARM.get(each.kind, 0)
+    return kind not in _SUMS and is_even and rise >= _MORE_THAN_WARM.get(kind, 0)
 
 
 def _at(points: Points, at_s: float) -> float:
@@ -118,47 +144,41 @@ def _room(headroom: Headroom | None) -> int | None:
     return left - headroom.heap_growth_bytes if headroom.heap_growth_bytes and headroom.can_be_killed is False else left
 
 
-def _series(looks: Sequence[Facts], headroom: Headroom | None) -> Iterator[_Series]:
+def _series(looks: Sequence[_Look], headroom: Headroom | None) -> Iterator[_Series]:
     """Each row, then the sums."""
     last, own = looks[-1], _own_rooms(looks[-1])
     with_rows = [look for look in looks if look.rows]
-    for row in last.rows if len(with_rows) > 1 else ():
-        points = [(look.at_s, rss_of(look, row.kind)) for look in with_rows]
-        yield _Series(row.kind, points, points, own.get(row.kind))
-    yield _sum("rss", [(look, look.total.rss_bytes) for look in looks], *_OF_FILES)
-    direct = [
-        (look.at_s, look.jvm.direct_bytes)
-        for look in looks
-        if look.jvm is not None and look.jvm.direct_bytes is not None
-    ]
+    for kind in last.rows if len(with_rows) > 1 else ():
+        points = [(look.facts.at_s, look.rows.get(kind, 0)) for look in with_rows]
+        yield _Series(kind, points, points, own.get(kind))
+    yield _sum("rss", [(look, look.facts.total.rss_bytes) for look in looks], "gc", *_OF_FILES)
+    jvms = ((look.facts.at_s, look.facts.jvm) for look in looks)
+    direct = [(at_s, jvm.direct_bytes) for at_s, jvm in jvms if jvm is not None and jvm.direct_bytes is not None]
     if direct:
         yield _Series("direct", direct, direct, own.get("direct"))
     level = headroom.level if headroom is not None else None
-    path = level.path if level is not None else next((group.path for group in last.levels), None)
-    pinned = [(look, used) for look in looks if (used := _pinned(look, path)) is not None]
+    path = level.path if level is not None else next((group.path for group in last.facts.levels), None)
+    pinned = [(look, used) for look in looks if (used := _pinned(look.facts, path)) is not None]
     if pinned:
-        yield _sum("cgroup", pinned)
+        yield _sum("cgroup", pinned, "gc")
 
 
-def _sum(kind: str, counted: Sequence[tuple[Facts, int]], *without: str) -> _Series:
+def _sum(kind: str, counted: Sequence[tuple[_Look, int]], *without: str) -> _Series:
     """A sum, judged without the heap and what is reclaimed."""
-    rest = [
-        (look.at_s, count - (heap_resident_bytes(look) or 0) - rss_of(look, "gc", *without))
-        for look, count in counted
-        if look.jvm is None or look.rows
-    ]
-    return _Series(kind, [(look.at_s, count) for look, count in counted], rest, None)
+    rest = [(look.facts.at_s, look.without(count, *without)) for look, count in counted]
+    judged = [(at_s, count) for at_s, count in rest if count is not None]
+    return _Series(kind, [(look.facts.at_s, count) for look, count in counted], judged, None)
 
 
-def _own_rooms(last: Facts) -> dict[str, int]:
+def _own_rooms(last: _Look) -> dict[str, int]:
     """What is left below a limit of a row's own."""
-    jvm = last.jvm
+    jvm = last.facts.jvm
     if jvm is None:
         return {}
     metaspace = jvm.metaspace_committed_bytes or jvm.metaspace_used_bytes or 0
     limits = (
-        ("code-cache", jvm.code_reserved_bytes, rss_of(last, "code-cache")),
-        ("class-space", jvm.class_space_max_bytes, rss_of(last, "class-space")),
+        ("code-cache", jvm.code_reserved_bytes, last.rows.get("code-cache", 0)),
+        ("class-space", jvm.class_space_max_bytes, last.rows.get("class-space", 0)),
         ("metaspace", jvm.metaspace_max_bytes, metaspace),
         ("direct", jvm.direct_max_bytes, jvm.direct_bytes or 0),
     )

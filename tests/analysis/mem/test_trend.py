@@ -95,10 +95,28 @@ def test_what_is_no_leak(curve):
         lambda at: 4.0 * at + (at % 3),
         lambda at: 4.0 * at - (3 if at == 5 else 0),  # a little was freed
         lambda at: 6.0 * (at // 2) + at,  # in steps
+        lambda at: 6.0 * (at // 2),  # that not every look shows
     ],
 )
 def test_what_is_one(curve):
     assert "malloc-arenas" in judged(looks(lambda kind, at: curve(at) if kind == "malloc-arenas" else 0, 10)).steady
+
+
+def test_a_leak_that_begins_under_a_long_watch():
+    """The last looks show it."""
+    found = looks(lambda kind, at: 2.0 * max(0, at - 200) if kind == "malloc-arenas" else 0, 240)
+    assert "malloc-arenas" in judged(found).steady
+    assert judged(found[:200]).steady == {}
+
+
+def test_a_program_without_a_jvm_is_judged_soon():
+    """After ten seconds."""
+    found = [
+        look._replace(jvm=None) for look in looks(lambda kind, at: 3.0 * at if kind == "unnamed" else 0, age_s=12.0)
+    ]
+    assert set(judged(found).steady) == {"unnamed", "rss", "cgroup"}
+    starts = [look._replace(age_s=look.age_s - 11) for look in found]
+    assert judged(starts).steady == {}
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4])

@@ -207,6 +207,8 @@ MALLOC: Sequence[Field[Malloc]] = (
     Field("mmapped_bytes", SIZE, help="in blocks with a mapping of their own"),
     Field("mmapped_blocks", COUNT, help="blocks with a mapping of their own"),
     Field("unknown", help="why the others are null"),
+    Field("incomplete", help="why more may be free"),
+    Field("runtime", help="Go, V8 or CPython, whose heap is beside malloc's"),
 )
 JVM: Sequence[Field[JvmMemory]] = (
     Field("main", help="main class or jar"),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _SMALL = 0.05  # of a row: shared, huge and locked pages below it are not mentioned
 _MOSTLY = 0.9
+_MEMFD = "/memfd:"  # has no name in a directory: the kernel always writes that it is deleted
 _LEAST = 64 << 10  # bytes of shared pages
 
 
@@ -147,9 +148,12 @@ def _direct(row: Row, facts: Facts) -> Iterator[str]:
 
 
 def _runtime(row: Row, facts: Facts) -> Iterator[str]:
-    if facts.malloc is not None and facts.malloc.name not in (None, "glibc", "musl"):
-        yield str(facts.malloc.name)
-    yield from _mappings(row, facts)
+    """The language and its allocator, and why no more is known of it."""
+    malloc = facts.malloc
+    if malloc is not None:
+        yield from filter(None, (malloc.runtime, malloc.unknown))
+    if malloc is None or not (malloc.runtime or malloc.unknown):
+        yield from _mappings(row, facts)
 
 
 def _mapped(row: Row, facts: Facts) -> Iterator[str]:
@@ -165,7 +169,7 @@ def _files(row: Row, facts: Facts) -> Iterator[str]:
         yield from _mappings(row, facts)
         return
     largest = max(parts, key=lambda part: part.usage.rss_bytes)
-    deleted = " (deleted)" if largest.deleted else ""
+    deleted = " (deleted)" if largest.deleted and not largest.name.startswith(_MEMFD) else ""
     share = f" {size(largest.usage.rss_bytes)}" if len(parts) > 1 else ""
     yield f"{plural(len(parts), 'file')}: {largest.name.rpartition('/')[2]}{deleted}{share}"
 

@@ -21,7 +21,7 @@ KINDS = {
     "thread-stacks": "thread stacks",
     "malloc-arenas": "malloc arenas",
     "malloc-mmapped": "malloc, large blocks",
-    "runtime-heap": "heap of the language's runtime",  # Go, Node, an allocator with mappings of its own
+    "runtime-heap": "runtime or allocator",  # Go, Node, CPython; malloc of an allocator that does not tell, by elimination
     "mapped-files": "mapped files",
     "libraries": "libraries and programs",
     "shared-memory": "shared memory",

@@ -60,6 +60,14 @@ def make_device(major: int, minor: int) -> int:
     return (minor & 0xFF) | (major & 0xFFF) << 8 | (minor & ~0xFF) << 12 | (major & ~0xFFF) << 32
 
 
+def memory_devices(mountinfo: str) -> frozenset[str]:
+    """The devices of the file systems in memory, as /proc/PID/maps has them: `00:1b`. Raises BadInput."""
+    pairs = (
+        [integer(word) for word in mount.device.split(":")] for mount in _parse(mountinfo) if mount.fs_type in IN_MEMORY
+    )
+    return frozenset(f"{pair[0]:02x}:{pair[1]:02x}" for pair in pairs if len(pair) == 2 and None not in pair)
+
+
 def read_tmpfs_mounts(fs: ProcFS, pids: Iterable[int]) -> TmpfsMounts:
     """The file systems, opskit's own namespace first. In a copy there is none: what a copy's disk says is not theirs."""
     if not fs.is_live:

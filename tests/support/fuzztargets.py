@@ -80,8 +80,10 @@ from opskit.proc.files import (
 )
 from opskit.proc.files import maps as proc_maps
 from opskit.proc.files import schedstat as threadcpu
+from opskit.proc.files import smaps as proc_smaps
 from opskit.proc.files import uid_map as idmap
 from opskit.proc.files.kallsyms import KernelSymbols
+from opskit.proc.files.syscall import parse_stack_pointer
 from opskit.proc.fs import ProcFS
 from opskit.proc.kernel import ftrace, seccomp
 from opskit.proc.kernel.cpu_samples import read_sample
@@ -206,6 +208,20 @@ text_target(
     words=[b"S_", b"S0_", b"T_", b"IX", b"LZ", b"cv", b"NSt", b"B_", b".cold"],
 )
 text_target("proc smaps", proc_maps.locks_new_mappings, MAPS + b"VmFlags: rd wr mr mw me lo\n")
+SMAPS = (
+    b"7f1200000000-7f1200021000 rw-p 00000000 00:00 0 \nSize: 132 kB\nRss: 16 kB\nPss: 16 kB\nSwap: 8 kB\nVmFlags: rd wr mr\n"
+    b"7f2b60210000-7f2b60218000 r--s 00001000 fe:00 1310    /tmp/a b (deleted)\nSize: 32 kB\nRss: 4 kB\nPss: 2 kB\nSwap: 0 kB\n"
+    b"VmFlags: rd mr me\n"
+)
+text_target(
+    "proc smaps mappings", proc_smaps.parse_smaps, SMAPS, words=[b"[anon:x]", b"-", b" kB\n", b"Private_Hugetlb:"]
+)
+text_target("proc smaps_rollup", proc_smaps.parse_smaps_rollup, SMAPS)
+text_target(
+    "proc stack pointer",
+    parse_stack_pointer,
+    b"1 0x4 0x7f3c2c0008b0 0x10000 0x0 0x0 0x0 0x7ffd1c3c8a88 0x7f3c3a1f2a90\n",
+)
 text_target("proc meminfo", meminfo.parse_meminfo, b"MemTotal:       24609996 kB\nHugePages_Total:       0\n")
 MOUNTS = (
     b"36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue\n"

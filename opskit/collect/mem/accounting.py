@@ -11,6 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from opskit.collect.mem.facts import Part, Row
+from opskit.proc.bss import SMALL_BYTES
 from opskit.proc.files.smaps import Usage
 from opskit.proc.memory import PAGE_BYTES
 from opskit.proc.ranges import KINDS, Range
@@ -30,21 +31,25 @@ _SHARED = (
 )
 _KERNEL = ("[v", "[uprobes]", "[sigpage]", "/[aio]", "anon_inode:", "socket:")
 _LIBRARY = re.compile(r"\.so(\.[0-9.]+)?$")
-_LARGEST_BSS = 4 << 20
 _DETAILED = frozenset(("mapped-files", "libraries", "shared-memory", "named", "cds"))
 _OF_RSS = ("anonymous_bytes", "huge_bytes", "locked_bytes")
 
 
 def account(
-    regions: Sequence[Region], ranges: Sequence[Range], pagemap: PageMap | None, rest: str = "unnamed"
+    regions: Sequence[Region],
+    ranges: Sequence[Range],
+    pagemap: PageMap | None,
+    rest: str = "unnamed",
+    memory_devices: frozenset[str] = frozenset(),
 ) -> tuple[tuple[Row, ...], tuple[Part, ...]]:
     """The rows in the order of KINDS, and the parts of some of them, the largest first.
 
     `ranges` are in order and do not overlap. `rest`: the kind of anonymous memory without a name or a range.
+    `memory_devices`: of tmpfs, whose files are shared memory wherever they are mounted.
     """
     tally = _Tally()
     at = 0
-    for region, (kind, name) in zip(regions, _named(regions, rest)):
+    for region, (kind, name) in zip(regions, _named(regions, rest, memory_devices)):
         while at < len(ranges) and ranges[at].end <= region.start:
             at += 1
         pieces = list(_pieces(region, kind, ranges, at))
@@ -90,13 +95,15 @@ class _Tally:
 _NONE = Usage()
 
 
-def _named(regions: Sequence[Region], rest: str) -> Iterator[tuple[str, str]]:
+def _named(regions: Sequence[Region], rest: str, memory_devices: frozenset[str]) -> Iterator[tuple[str, str]]:
     """The kind of each mapping without regard to ranges, and the name of its part. What follows a library is its .bss."""
     code = {(each.name, each.inode) for each in regions if "x" in each.permissions and each.name.startswith("/")}
     before: Region | None = None
     library = ""
     for region in regions:
         kind, name = _kind(region, code, rest), region.name
+        if kind == "mapped-files" and region.device in memory_devices:
+            kind = "shared-memory"
         is_bss = before is not None and library and before.end == region.start and _is_bss(region)
         if is_bss:
             kind, name = "libraries", library
@@ -107,7 +114,7 @@ def _named(regions: Sequence[Region], rest: str) -> Iterator[tuple[str, str]]:
 
 def _is_bss(region: Region) -> bool:
     is_anonymous = not region.name and not region.inode and region.permissions.startswith("rw")
-    return is_anonymous and region.end - region.start <= _LARGEST_BSS
+    return is_anonymous and region.end - region.start <= SMALL_BYTES
 
 
 def _kind(region: Region, code: set[tuple[str, int]], rest: str) -> str:

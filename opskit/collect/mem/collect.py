@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from opskit.collect.mem.facts import Facts
 from opskit.collect.mem.limits import read_host_memory, read_huge_limits, read_levels, read_sharing
-from opskit.errors import BadInput, NoSuchProcess, NotPermitted, NotSupported
+from opskit.errors import BadInput, NoSuchProcess, NotSupported
 from opskit.proc.cgroup.owner import owner_of
 from opskit.proc.cgroup.tree import parse_cgroup
 from opskit.proc.files.boot_time import age_s, parse_uptime
@@ -68,13 +68,14 @@ class Collector:
             raise NotSupported(self._why_without_memory(process)) if before is None else self._ended()
         divided, why, missing = self._divided(status, resident)
         levels, levels_unknown = read_levels(fs, pid)
-        machine = read_host_memory(host, pid)
+        memory = read_host_memory(host, pid)
+        sharing = read_sharing(host, pid, levels, memory.meminfo.get("SwapFree", 0))
         uptime_s = fs.maybe(parse_uptime, "uptime")
         return Facts(
             process, fs.maybe(lambda text: owner_of(parse_cgroup(text)), pid, "cgroup"), divided.total, status.bytes_of("VmPTE"),
-            divided.rows, divided.parts, divided.malloc, divided.jvm, levels, levels_unknown, machine,
-            why, missing, at_s, None if process.start_ticks is None else age_s(uptime_s, process.start_ticks, host.clock_ticks),
-            *read_sharing(host, pid, levels, machine.meminfo.get("SwapFree", 0)), read_huge_limits(fs, pid),
+            divided.rows, divided.parts, divided.malloc, divided.jvm, levels, levels_unknown, memory,
+            why, (*missing, *divided.missing), at_s, None if process.start_ticks is None else age_s(uptime_s, process.start_ticks, host.clock_ticks),
+            *sharing, read_huge_limits(fs, pid),
         )  # fmt: skip
 
     def _process(self) -> Process:
@@ -129,15 +130,11 @@ class Collector:
 
     def _sums(self, status: Status) -> Divided:
         """What smaps_rollup tells, or without ptrace rights status."""
-        from opskit.collect.mem.divide import Divided
-        from opskit.collect.mem.jvm import read_jvm
+        from opskit.collect.mem.divide import Divided, jvm_of
 
         total = self._host.fs.maybe(parse_smaps_rollup, self._ask.pid, "smaps_rollup") or _usage(status)
-        try:
-            jvm, _ = read_jvm(self._host, self._ask.pid, (), ask=self._ask.ask)
-        except NotPermitted:  # its mappings, which would tell whether it is one
-            jvm = None
-        return Divided(total, (), (), None, jvm)
+        jvm, _, missing = jvm_of(self._host, self._ask, ())
+        return Divided(total, (), (), None, jvm, missing)
 
     def _advice(self) -> str:
         pid = self._ask.pid

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from opskit.collect.limits.program import cpu_count, glibc_version, read_program
 from opskit.collect.mem.accounting import account, total_of
 from opskit.collect.mem.jvm import read_jvm
+from opskit.errors import NotPermitted, NotSupported
+from opskit.proc.bss import large_bss
 from opskit.proc.files.maps import is_glibc
 from opskit.proc.files.smaps import parse_smaps
 from opskit.proc.fs import optional
@@ -17,6 +19,7 @@ from opskit.proc.memory import ProcessMemory
 from opskit.proc.pagemap import PageMap
 from opskit.proc.ranges import layered
 from opskit.proc.stacks import thread_stacks
+from opskit.proc.tmpfs_mounts import memory_devices
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -41,6 +44,17 @@ class Divided(NamedTuple):
     parts: tuple[Part, ...]
     malloc: Malloc | None
     jvm: JvmMemory | None
+    missing: tuple[str, ...] = ()
+
+
+def jvm_of(
+    host: Host, ask: Request, regions: Sequence[Region]
+) -> tuple[JvmMemory | None, list[Range], tuple[str, ...]]:
+    """What its JVM says, and what is missing where it is unknown whether it is one. Raises NoSuchProcess."""
+    try:
+        return (*read_jvm(host, ask.pid, regions, ask=ask.ask), ())
+    except (NotPermitted, NotSupported) as error:
+        return None, [], (str(error),)
 
 
 class Divider:
@@ -54,6 +68,7 @@ class Divider:
         self._memory: ProcessMemory | None = optional(ProcessMemory, fs, pid)
         self._runtime: Runtime | None = None
         self._arena_limit: int | None = None
+        self._memory_devices: frozenset[str] = frozenset()
 
     @property
     def reads_memory(self) -> bool:
@@ -66,23 +81,25 @@ class Divider:
         regions = host.fs.load(parse_smaps, pid, "smaps")
         if self._memory is not None:
             self._memory.forget()
-        jvm, of_jvm = read_jvm(host, pid, regions, ask=self._ask.ask)
+        jvm, of_jvm, missing = jvm_of(host, self._ask, regions)
         if self._runtime is None:
             self._runtime = read_runtime(host.fs, pid, regions)
             self._arena_limit = self._read_arena_limit(regions, status)
+            self._memory_devices = host.fs.maybe(memory_devices, pid, "mountinfo", default=frozenset())
         ranges, malloc = self._ranges(regions, of_jvm)
-        is_ours = self._runtime.language or (malloc and malloc.unknown and not any(map(_is_libjvm, regions)))
-        rows, parts = account(regions, ranges, self._pagemap, "runtime-heap" if is_ours else "unnamed")
+        by_elimination = malloc is not None and malloc.unknown is not None and self.reads_memory
+        rest = "runtime-heap" if self._runtime.language or by_elimination else "unnamed"
+        rows, parts = account(regions, ranges, self._pagemap, rest, self._memory_devices)
         # Neighbours are one range each: the kernel and the allocator count better.
         counted = {"thread-stacks": status.threads, "malloc-arenas": malloc.arenas if malloc is not None else None}
         rows = tuple(row._replace(items=counted.get(row.kind) or row.items) for row in rows)
-        return Divided(total_of(region.usage for region in regions), rows, parts, malloc, jvm)
+        return Divided(total_of(region.usage for region in regions), rows, parts, malloc, jvm, missing)
 
     def _ranges(self, regions: Sequence[Region], of_jvm: Sequence[Range]) -> tuple[list[Range], Malloc | None]:
         fs, pid = self._host.fs, self._ask.pid
         if not regions or regions[-1].end <= _32_BIT_END:  # other layouts of stacks, chunks and arenas
             return layered(of_jvm), None
-        known = layered(of_jvm, thread_stacks(fs, pid, regions))
+        known = layered(of_jvm, thread_stacks(fs, pid, regions), large_bss(fs, pid, regions))
         malloc, of_malloc = read_malloc(
             fs, pid, regions, self._memory, self._pagemap, known, self._runtime, exact=self._ask.exact
         )
@@ -96,7 +113,3 @@ class Divider:
         options = read_program(fs, pid, None).malloc_options
         online = fs.maybe_root(cpu_count, "sys/devices/system/cpu/online")
         return arena_limit(options, status, online, glibc_version(fs, pid, libc) if libc else None)
-
-
-def _is_libjvm(region: Region) -> bool:
-    return region.name.endswith("/libjvm.so")

@@ -76,9 +76,7 @@ def sample_classes(structs: VmStructs, memory: Memory, loaders: list[Loader], mo
             method = (u64(memory, methods + 8) or 0) if methods and i32(memory, methods) else 0
             data.update(filter(None, (pool, methods, method)))
             tables.update(table for each in (pool, method) if each and (table := u64(memory, each)))
-    return ClassSample(
-        frozenset(klasses), frozenset(data), frozenset(table for table in tables if structs.is_libjvm(table))
-    )
+    return ClassSample(frozenset(klasses), frozenset(data), frozenset(table for table in tables if structs.is_libjvm(table)))
 
 
 class _Offsets:

@@ -37,13 +37,14 @@ _BUILD_ID = 3
 
 
 class Segment(NamedTuple):
-    """A program header. `address`: as linked; `size`: of its bytes in the file."""
+    """A program header. `address`: as linked; `size`: of its bytes in the file; `memory_size`: with the zeros behind them."""
 
     kind: int
     flags: int
     offset: int
     address: int
     size: int
+    memory_size: int = 0
 
 
 class Section(NamedTuple):
@@ -132,6 +133,11 @@ class ElfFile:
         return min((each.address for each in self._loads), default=0) & ~0xFFF
 
     @cached_property
+    def end(self) -> int:
+        """The address behind the last loaded byte, its .bss included."""
+        return max((each.address + each.memory_size for each in self._loads), default=0)
+
+    @cached_property
     def build_id(self) -> bytes | None:
         """The id in the note that the linker writes (`ld --build-id`)."""
         section = self.section(".note.gnu.build-id")
@@ -176,8 +182,10 @@ def _segments(read_at: Read, at: int, size: int, count: int) -> tuple[Segment, .
         return ()
     table = read_at(at, size * min(count, _MOST_SEGMENTS))
     return tuple(
-        Segment(kind, flags, offset, address, in_file)
-        for kind, flags, offset, address, _, in_file, _, _ in _SEGMENT.iter_unpack(table[: len(table) // size * size])
+        Segment(kind, flags, offset, address, in_file, in_memory)
+        for kind, flags, offset, address, _, in_file, in_memory, _ in _SEGMENT.iter_unpack(
+            table[: len(table) // size * size]
+        )
     )
 
 

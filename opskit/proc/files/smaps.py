@@ -13,14 +13,18 @@ from __future__ import annotations
 
 import re
 from operator import add
+from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput
 from opskit.proc.lines import lines_of
 from opskit.quantities import integer
 from opskit.records import NamedTuple
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 _HEAD = (
-    r"([0-9a-f]{1,16})-([0-9a-f]{1,16}) ([r-][w-][x-][ps]) ([0-9a-f]{1,16}) [0-9a-f]+:[0-9a-f]+ ([0-9]{1,20})\s*(.*)"
+    r"([0-9a-f]{1,16})-([0-9a-f]{1,16}) ([r-][w-][x-][ps]) ([0-9a-f]{1,16}) ([0-9a-f]+:[0-9a-f]+) ([0-9]{1,20})\s*(.*)"
 )
 _DELETED = " (deleted)"
 # The rest of a line's keys -> the field of Region. Hugetlb pages are in neither Rss nor Pss.
@@ -50,7 +54,10 @@ _FIELDS = {name: at for at, name in enumerate(Usage._fields)}
 
 
 class Region(NamedTuple):
-    """A mapping: addresses from `start` to below `end`. `name`: the path without ` (deleted)`, `[heap]`, or empty for anonymous memory."""
+    """A mapping: addresses from `start` to below `end`. `name`: the path without ` (deleted)`, `[heap]`, or empty for anonymous memory.
+
+    `device`: of the file's file system, as the kernel writes it: `00:1b`.
+    """
 
     start: int
     end: int
@@ -60,25 +67,26 @@ class Region(NamedTuple):
     name: str
     deleted: bool
     usage: Usage
+    device: str = ""
 
 
 def parse_smaps(text: str) -> list[Region]:
     """The mappings in the order of their addresses; none of a kernel thread or a zombie. Raises BadInput."""
     lines = lines_of(text)
-    parsed = re.compile(_HEAD).fullmatch
+    parsed = re.compile(_HEAD)
     # A kernel writes the same keys for each mapping: columns of lines cost half of what single lines do.
-    step = next((at for at in range(1, len(lines)) if parsed(lines[at])), len(lines)) if lines else 1
-    heads = [parsed(line) for line in lines[::step]]
+    step = next((at for at in range(1, len(lines)) if parsed.fullmatch(lines[at])), len(lines)) if lines else 1
+    heads = [match.groups() for line in lines[::step] if (match := parsed.fullmatch(line))]
     keys = [line.partition(":")[0] for line in lines[:step]]
-    columns = [(at, key) for at, key in enumerate(keys) if key in _KEYS]
-    sums = [[0] * len(heads) for _ in Usage._fields]
-    if len(lines) % step or None in heads:
+    is_cut = not all(":" in line for line in lines[1:step])
+    if is_cut or len(lines) != step * len(heads) or len({*keys}) < len(keys):
         raise BadInput("smaps", "its mappings do not have the same lines each, or it is cut short", len(lines))
-    for at, key in columns:
-        values = _column(lines, at, step, key)
-        field = _FIELDS[_KEYS[key]]
-        sums[field] = list(map(add, sums[field], values)) if any(sums[field]) else values
-    return [_region(head, Usage(*each)) for head, each in zip(heads, zip(*sums)) if head is not None]
+    sums: list[Iterable[int]] = [[0] * len(heads)] * len(Usage._fields)
+    for at, key in enumerate(keys):
+        if key in _KEYS:
+            field = _FIELDS[_KEYS[key]]
+            sums[field] = list(map(add, sums[field], _column(lines, at, step, key)))
+    return [_region(head, usage) for head, usage in zip(heads, map(Usage, *sums))]
 
 
 def _column(lines: list[str], at: int, step: int, key: str) -> list[int]:
@@ -127,9 +135,9 @@ def _bytes(rest: str, line: str) -> int:
     return value * 1024
 
 
-def _region(head: re.Match[str], usage: Usage) -> Region:
-    start, end, permissions, offset, inode, name = head.groups()
+def _region(head: tuple[str, ...], usage: Usage) -> Region:
+    start, end, permissions, offset, device, inode, name = head
     bare = name.removesuffix(_DELETED)
     addresses = int(start, 16), int(end, 16)  # a number: 16 hexadecimal digits at most
-    offset_bytes = int(offset, 16)  # a number: as those
-    return Region(*addresses, permissions, offset_bytes, integer(inode) or 0, bare, bare != name, usage)
+    numbers = int(offset, 16), int(inode)  # a number: as those, and 20 digits
+    return Region(*addresses, permissions, *numbers, bare, bare != name, usage, device)

@@ -12,6 +12,7 @@ from opskit.proc.malloc.record import Malloc
 from opskit.proc.malloc.runtimes import read_runtime
 from opskit.proc.pagemap import PresentMemory
 from opskit.proc.ranges import Range
+from opskit.proc.spans import without
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -92,12 +93,14 @@ class _Glibc:
 
     def read(self, found: Malloc, known: Sequence[Range]) -> tuple[Malloc, list[Range]]:
         """Its arenas, and the large blocks in what is not known."""
-        gaps = list(_gaps(self._regions, known))
+        searched = ((region.start, region.end) for region in self._regions if _is_searched(region))
+        gaps = without(searched, ((start, end) for start, end, _ in known))
         candidates = [heap for start, end in gaps for heap in heaps_in(self._memory, start, end)]
         ring = self._ring(candidates)
         heaps = of_arenas(candidates, ring)
         ranges = [Range(heap.start, heap.start + HEAP_BYTES, "malloc-arenas") for heap in heaps]
-        chunks = self._chunks(gaps, heaps)
+        parts = without(gaps, ((heap.start, heap.start + HEAP_BYTES) for heap in heaps))
+        chunks = ChunkReader(self._memory, self._most_misses).find(parts)
         ranges += [Range(start, end, "malloc-mmapped") for start, end in chunks]
         malloc = found._replace(mmapped_bytes=sum(end - start for start, end in chunks), mmapped_blocks=len(chunks))
         if not ring:
@@ -112,11 +115,6 @@ class _Glibc:
                 return ring
         return next((ring for heap in heaps[:64] if (ring := read_ring(self._memory, heap.arena))), [])
 
-    def _chunks(self, gaps: Sequence[tuple[int, int]], heaps: Sequence[Heap]) -> list[tuple[int, int]]:
-        starts = {heap.start for heap in heaps}
-        parts = (part for start, end in gaps for part in _without_heaps(start, end, starts))
-        return ChunkReader(self._memory, self._most_misses).find(parts)
-
     def _with_free(self, malloc: Malloc, ring: Sequence[Arena]) -> Malloc:
         malloc = malloc._replace(arenas=len(ring), system_bytes=sum(arena.system_bytes for arena in ring))
         free = free_in(ring, self._memory, self._most_free)
@@ -128,34 +126,8 @@ class _Glibc:
         )  # fmt: skip
 
 
-def _gaps(regions: Sequence[Region], known: Sequence[Range]) -> Iterator[tuple[int, int]]:
-    """The parts of anonymous writable mappings with pages in memory that no range covers."""
-    ranges = sorted(known)
-    at = 0
-    for region in regions:
-        if region.name or not region.permissions.startswith("rw") or not region.usage.rss_bytes:
-            continue
-        while at < len(ranges) and ranges[at].end <= region.start:
-            at += 1
-        start, nearest = region.start, at
-        while nearest < len(ranges) and ranges[nearest].start < region.end:
-            if ranges[nearest].start > start:
-                yield start, ranges[nearest].start
-            start = max(start, ranges[nearest].end)
-            nearest += 1
-        if start < region.end:
-            yield start, region.end
-
-
-def _without_heaps(start: int, end: int, heaps: set[int]) -> Iterator[tuple[int, int]]:
-    """What is left of a mapping without the heaps in it."""
-    at = start
-    for heap in sorted(each for each in range(start // HEAP_BYTES * HEAP_BYTES, end, HEAP_BYTES) if each in heaps):
-        if heap > at:
-            yield at, heap
-        at = max(at, heap + HEAP_BYTES)
-    if at < end:
-        yield at, end
+def _is_searched(region: Region) -> bool:
+    return not region.name and region.permissions.startswith("rw") and region.usage.rss_bytes > 0
 
 
 def _data_of_libc(regions: Sequence[Region]) -> Iterator[tuple[int, int]]:

@@ -102,7 +102,7 @@ class _FreeChunks:
             if len(path) > len(longest):
                 longest = path.copy()
             if repairs > _MOST_REPAIRS:
-                self.incomplete = "its lists of free blocks change while they are read"
+                self._is_cut(at)
                 break
             at = self._again(path, head)
             before = path[-1][0] if path else head
@@ -120,7 +120,7 @@ class _FreeChunks:
         while at and len(path) < self._left:
             found, link, _ = self._chunk(at)
             if found != size:
-                self.incomplete = "its lists of free blocks change while they are read"
+                self._is_cut(at)
                 break
             path.append((at, size))
             plain = link ^ (at + 16 >> 12)
@@ -150,6 +150,12 @@ class _FreeChunks:
             return 0, 0, 0
         _, size, following, previous = _CHUNK.unpack_from(page, begin)
         return size & ~_FLAGS, following, previous
+
+    def _is_cut(self, at: int) -> None:
+        """Note why a list does not go on at an address."""
+        is_read = bool(self._memory.read(at, _CHUNK.size))
+        why = "change while they are read" if is_read else "are not in memory as a whole: swapped out, or changed"
+        self.incomplete = f"its lists of free blocks {why}"
 
     def _again(self, path: list[tuple[int, int]], head: int) -> int:
         """Take away the chunks at the end that are no longer in the list; where it goes on."""

@@ -148,12 +148,13 @@ def _direct(row: Row, facts: Facts) -> Iterator[str]:
 
 
 def _runtime(row: Row, facts: Facts) -> Iterator[str]:
-    """The language and its allocator, and why no more is known of it."""
+    """`CPython, 20 mappings`, `jemalloc, malloc by elimination, 6 mappings`."""
     malloc = facts.malloc
-    if malloc is not None:
-        yield from filter(None, (malloc.runtime, malloc.unknown))
-    if malloc is None or not (malloc.runtime or malloc.unknown):
-        yield from _mappings(row, facts)
+    if malloc is not None and (malloc.runtime or malloc.name):
+        yield str(malloc.runtime or malloc.name)
+    if malloc is not None and malloc.unknown is not None:
+        yield "malloc by elimination"
+    yield from _mappings(row, facts)
 
 
 def _mapped(row: Row, facts: Facts) -> Iterator[str]:

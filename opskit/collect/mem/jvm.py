@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.collect.mem.facts import JvmMemory
-from opskit.errors import NotAJvm, OpskitError
+from opskit.errors import NotAJvm, NotSupported, OpskitError
 from opskit.jvm.discover import HOTSPOT, find_jvm
 from opskit.jvm.launch import jdk_release
 from opskit.jvm.perfdata.counters import collector, gc_work, heap
+from opskit.proc.files.smaps import parse_smaps
 from opskit.proc.spans import overlaps
 
 if TYPE_CHECKING:
@@ -48,11 +49,12 @@ def read_jvm(
 ) -> tuple[JvmMemory | None, list[Range]]:
     """What is known of a JVM, and the uses of its addresses; (None, []) for any other process. `ask`: start its attach listener.
 
-    `regions`: its mappings, empty where they cannot be read. Raises NoSuchProcess.
+    `regions`: its mappings with their resident memory; without them there are no ranges. Raises NoSuchProcess; NotPermitted where
+    it is unknown whether it is a JVM.
     """
     try:
         jvm = find_jvm(host.fs, pid, host.clock_ticks)
-    except NotAJvm:
+    except (NotAJvm, NotSupported):
         return None, []
     if jvm.kind != HOTSPOT:
         article = "an OpenJ9 JVM" if jvm.kind == "OpenJ9" else "a GraalVM native image"
@@ -60,14 +62,17 @@ def read_jvm(
         return JvmMemory(jvm.main, missing=(why,)), []
     look = _Look(host, jvm, regions)
     answer = _heap_info(host, pid, look, ask=ask)
-    return look.memory(answer), look.ranges
+    return look.memory(answer), look.ranges if regions else []
 
 
 class _Look:
     """One look at one HotSpot JVM: what was read, from where, and what was not."""
 
     def __init__(self, host: Host, jvm: Jvm, regions: Sequence[Region]) -> None:
-        self.jvm, self.regions = jvm, regions
+        self.jvm = jvm
+        self.regions = regions or host.fs.maybe(
+            parse_smaps, jvm.pid, "maps", default=[]
+        )  # the same lines, without usage
         self.release = jdk_release(host.fs, jvm).get("JAVA_VERSION")
         self.flags: dict[str, FlagValue] = {}
         self.ranges: list[Range] = []
@@ -175,6 +180,11 @@ class _Look:
     def _heap_committed(self, counted: int | None) -> int | None:
         """By the mappings, which are exact; with ZGC, which may map it several times, by its counters."""
         return counted if self.flags.get("UseZGC") else self._committed("java-heap") or counted
+
+    def _metaspace_committed(self, perf: PerfData | None) -> int | None:
+        """With the class space: by the mappings, else as of the last collection."""
+        is_known = any(each.kind == "metaspace" for each in self.ranges)
+        return self._committed("metaspace", "class-space") if is_known else _counter(perf, "metaspace.capacity")
 
     def _committed(self, *kinds: str) -> int | None:
         return committed_bytes(self.regions, [each for each in self.ranges if each.kind in kinds]) or None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Union
 from opskit.proc.memory import c_string, i32, u64
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterator
 
     from opskit.jvm.memory.vmstructs import VmStructs
     from opskit.proc.memory import Memory
@@ -20,6 +20,7 @@ FlagValue = Union[bool, int, float, str, None]
 
 _OWNERS = ("JVMFlag", "Flag")  # from JDK 9 on, JDK 8
 _MOST_FLAGS, _MOST_ENTRY_BYTES, _LONGEST_NAME, _LONGEST_TEXT = 8192, 256, 96, 4096
+_MOST_NAME_BYTES = 1 << 20
 _POINTER = struct.Struct("<Q")
 # Since JDK 15 the type is its place in JVM_FLAG_NON_STRING_TYPES_DO, before that its name.
 _TYPES = ("bool", "int", "uint", "intx", "uintx", "uint64_t", "size_t", "double", "ccstr", "ccstrlist")
@@ -40,14 +41,27 @@ def read_flags(vm: VmStructs, memory: Memory, names: Collection[str]) -> dict[st
     table = memory.read(begin, min(count, _MOST_FLAGS) * size)
     type_of = _type_reader(vm, memory)
     values: dict[str, FlagValue] = {}
-    for at in range(0, len(table) - size + 1, size):
+    places = range(0, len(table) - size + 1, size)
+    names_of = _strings(memory, [_POINTER.unpack_from(table, at + name_at)[0] for at in places])
+    for at, found in zip(places, names_of):
         if len(values) == len(wanted):
             break
-        name = wanted.get(c_string(memory, _POINTER.unpack_from(table, at + name_at)[0], _LONGEST_NAME) or b"")
+        name = wanted.get(found)
         (address,) = _POINTER.unpack_from(table, at + value_at)
         if name is not None and address:
             values.update(_value(memory, name, address, type_of(begin + at + type_at)))
     return values
+
+
+def _strings(memory: Memory, addresses: list[int]) -> Iterator[bytes]:
+    """The text at each address, empty where none is. They are close together in libjvm, and are read at once."""
+    low = min(filter(None, addresses), default=0)
+    span = max(addresses, default=0) - low + _LONGEST_NAME
+    data = memory.read(low, span) if span <= _MOST_NAME_BYTES else b""
+    for address in addresses:
+        begin = address - low
+        end = data.find(b"\0", begin, begin + _LONGEST_NAME + 1) if address else -1
+        yield data[begin:end] if end >= 0 else c_string(memory, address, _LONGEST_NAME) or b""
 
 
 def _type_reader(vm: VmStructs, memory: Memory) -> Callable[[int], str]:

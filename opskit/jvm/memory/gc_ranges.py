@@ -33,6 +33,7 @@ _MOST_DATA_BYTES, _MOST_MENTIONS, _MENTION_BYTES = 8 << 20, 32, 128
 _MOST_REGIONS = 1 << 20
 _ZGC_HEAP_BYTES, _LARGEST_MAP_BYTES, _GRANULES = 16384, 1 << 30, 512
 _MAP_WITHOUT_SIZE, _MAP_BYTES = ("ZAddressRangeMapForPageTable", "_map"), 16 << 20  # JDK 11 and 12, for 4 TiB
+_MARK_STACKS = (21 << 40, 22 << 40)  # where JDK 11 and 12 have ZGC's
 COLLECTOR_FLAGS = ("UseZGC", "UseShenandoahGC", "UseParallelGC", "ZMarkStackSpaceLimit")
 _LIMIT_OF_MARK_STACKS = "ZMarkStackSpaceLimit"
 _WORD = struct.Struct("<Q")
@@ -104,14 +105,15 @@ class Collector:
         data = self._memory.read(heap, _ZGC_HEAP_BYTES)
         words = struct.unpack_from(f"<{len(data) // 8}Q", data)
         for before, start in zip(words, words[1:]):
-            if start and start % PAGE_BYTES == 0 and 0 < 8 * before <= _LARGEST_MAP_BYTES and before % _GRANULES == 0:
-                if self._is_free(start, start + 8 * before):
-                    yield start, start + 8 * before
+            is_size = 0 < 8 * before <= _LARGEST_MAP_BYTES and before % _GRANULES == 0
+            if is_size and start and start % PAGE_BYTES == 0 and self._is_free(start, start + 8 * before):
+                yield start, start + 8 * before
         path = ("ZCollectedHeap", "_heap"), ("ZHeap", "_pagetable"), ("ZPageTable", "_map"), _MAP_WITHOUT_SIZE
         places = [self._structs.find(name) for name in path]
         start = 0 if None in places else self._word(heap + sum(place or 0 for place in places))
         if start and self._is_free(start, start + _MAP_BYTES):
             yield start, start + _MAP_BYTES
+            yield _MARK_STACKS
 
     def _pairs(self) -> Iterator[Span]:
         """Memory whose bounds are in the collector's objects: those near its heap, and what these refer to."""

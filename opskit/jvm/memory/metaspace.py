@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 ROOT_CHUNK_BYTES = 4 << 20  # a divisor of that of later JDKs (16 MiB)
 _GRANULE_BYTES, _SEARCHED_BYTES = 64 << 10, 256 << 10
 _MOST_CHUNK_STEPS, _STEP_BYTES, _CHUNK_HEADER_BYTES, _NODE_BYTES = 64, 1 << 10, 80, 160
-_MOST_NODES, _MOST_TRIED = 1 << 16, 64
+_MOST_NODES, _MOST_TRIED, _MOST_FAILED = 1 << 16, 64, 4
 _WORDS_OF_A_CHUNK = frozenset((128, 256, 512, 4096, 8192))
 _LARGEST_CHUNK_WORDS = 1 << 27
 _PRESENT = 128
@@ -105,10 +105,14 @@ def metaspace_spans(
 def _listed_nodes(memory: Memory, pointers: Sequence[int], free: Sequence[Span]) -> list[Span]:
     """The nodes of JDK 15 and before: from the chunks around some data to their nodes, and along the list."""
     found: dict[int, Span] = {}
+    failed = 0
     for pointer in pointers[:: max(1, len(pointers) // _MOST_TRIED)]:
         if any(low <= pointer < high for low, high in found.values()):
             continue
         node, space_at = _node_of(memory, pointer)
+        failed += not node
+        if failed >= _MOST_FAILED and not found:
+            break
         for _ in range(_MOST_NODES):
             span = _virtual_space(memory.read(node, _NODE_BYTES), space_at) if node and node not in found else None
             if span is None or _containing(free, span[0]) is None:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from opskit.proc.fs import ProcFS, Space
 
-TMPFS, HUGETLBFS = "tmpfs", "hugetlbfs"
-IN_MEMORY = (TMPFS, "devtmpfs", "ramfs", HUGETLBFS)
+HUGETLBFS, RAMFS = "hugetlbfs", "ramfs"
+IN_MEMORY = ("tmpfs", "devtmpfs", RAMFS, HUGETLBFS)
 _MOST_NAMESPACES, _MOST_MOUNTS = 2000, 5000
 
 
@@ -28,7 +28,7 @@ class TmpfsMount(NamedTuple):
     """A file system in memory, once, where the first process that sees it has it mounted.
 
     `device` as in stat; `pid`: a process of its mount namespace, None: opskit's own. `used_bytes`: pages, swapped ones too; None: unknown (mounted without a
-    limit, or hidden under another mount: `is_hidden`). `limit_bytes` None: no limit.
+    limit, or hidden under another mount: `is_hidden`). `limit_bytes` None: no limit. `is_whole`: not only a directory of it is mounted there.
     """
 
     device: int
@@ -38,6 +38,7 @@ class TmpfsMount(NamedTuple):
     used_bytes: int | None
     limit_bytes: int | None
     is_hidden: bool = False
+    is_whole: bool = True
 
 
 class TmpfsMounts(NamedTuple):
@@ -119,16 +120,20 @@ def _parse(text: str) -> list[Mount]:
 
 def _add(fs: ProcFS, found: dict[int, TmpfsMount], mount: Mount, pid: int | None, far: tuple[str, ...]) -> None:
     """Add a mount, unless the same file system is known with its use."""
-    device = device_number(mount.device)
-    if device is None or (device in found and not found[device].is_hidden):
+    device, is_whole = device_number(mount.device), mount.root == "/"
+    known = None if device is None else found.get(device)
+    if device is None or (known and not known.is_hidden and (known.is_whole or not is_whole)):
         return
     path = None if is_below(mount.mount_point, far) else optional(path_of, fs, pid, mount.mount_point)
     place = optional(fs.file_id_at, path) if path else None
     if place is None or place.device != device:  # another mount is on top, or the directory was replaced
-        found.setdefault(device, TmpfsMount(device, mount.fs_type, mount.mount_point, pid, None, None, is_hidden=True))
+        hidden = TmpfsMount(
+            device, mount.fs_type, mount.mount_point, pid, None, None, is_hidden=True, is_whole=is_whole
+        )
+        found.setdefault(device, hidden)
         return
     space: Space | None = optional(fs.space_at, path)
     has_limit = space is not None and space.size_bytes > 0
     used = space.size_bytes - space.free_bytes if space is not None and has_limit else None
     limit = space.size_bytes if space is not None and has_limit else None
-    found[device] = TmpfsMount(device, mount.fs_type, mount.mount_point, pid, used, limit)
+    found[device] = TmpfsMount(device, mount.fs_type, mount.mount_point, pid, used, limit, is_whole=is_whole)

@@ -51,8 +51,8 @@ from opskit.jvm.logs.safepoints.log import SafepointLog
 from opskit.jvm.perfdata import counters
 from opskit.jvm.perfdata import hsperfdata as perf
 from opskit.jvm.perfdata import stop_clock as stopclock
+from opskit.proc import compressed, memory_files, tmpfs_mounts, user_files
 from opskit.proc import pipe_waits as pipewaits
-from opskit.proc import user_files
 from opskit.proc.cgroup import limits as cgrouplimits
 from opskit.proc.cgroup import owner as place
 from opskit.proc.cgroup import tree as cgroup
@@ -73,10 +73,14 @@ from opskit.proc.files import (
     net_tcp,
     pressure,
     slabinfo,
+    smaps,
+    sockstat,
     stat,
     status,
     sysctl,
+    sysvipc_shm,
     vmstat,
+    zoneinfo,
 )
 from opskit.proc.files import maps as proc_maps
 from opskit.proc.files import schedstat as threadcpu
@@ -226,6 +230,37 @@ text_target("proc meminfo", meminfo.parse_meminfo, b"MemTotal:       24609996 kB
 MOUNTS = (
     b"36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue\n"
     b"22 1 0:21 / /proc rw,relatime - proc proc rw,hidepid=invisible\n25 1 0:23 / /mnt\\040x rw - nfs4 host:/a rw\n"
+)
+text_target(
+    "tmpfs mounts",
+    tmpfs_mounts._parse,
+    MOUNTS + b"9 1 0:27 / /dev/shm rw - tmpfs tmpfs rw,size=4k\n",
+    words=[b" - tmpfs "],
+)
+text_target(
+    "zram and ARC",
+    lambda words: (compressed._memory_used(words), compressed._arc_size(words)),
+    b"9 8 7 6\n",
+    b"13 1 0x01\nsize 4 99\n",
+)
+text_target(
+    "proc sockstat",
+    sockstat.parse_socket_pages,
+    b"sockets: used 290\nTCP: inuse 27 orphan 0 mem 8\nUDP: inuse 5 mem 2\n",
+)
+text_target(
+    "proc zoneinfo", zoneinfo.parse_cpu_free_pages, b"Node 0, zone   Normal\n    cpu: 0\n              count:    3854\n"
+)
+text_target(
+    "proc shares", smaps.parse_proportional, b"0-1 ---p 00000000 00:00 0 [rollup]\nPss:  281 kB\nPss_Anon: 112 kB\n"
+)
+text_target(
+    "proc sysvipc shm",
+    sysvipc_shm.parse_sysvipc_shm,
+    b"key shmid perms size cpid lpid nattch uid rss swap\n0 7 1600 104857600 4242 4300 2 1000 104853504 4096\n",
+)
+target("mapped files", MAPS, words=[b"/memfd:x (deleted)", b"/SYSV00000000 (deleted)"])(
+    lambda data: re.findall(memory_files._LINE, data, re.MULTILINE)
 )
 text_target("proc mountinfo", mountinfo.parse_mountinfo, MOUNTS)
 text_target("proc remote mounts", mountinfo.parse_remote_mount_points, MOUNTS)

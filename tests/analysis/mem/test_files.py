@@ -30,7 +30,7 @@ def judged(*files, meminfo=AMPLE, complete=True, pids=()):
 def test_nothing():
     """One sentence, with the processes that were asked about."""
     assert judged().verdict == ["No files take memory: no tmpfs file, memfd, System V segment or deleted file."]
-    assert judged(pids=(7,)).verdict[0].startswith("No files that 7 holds take memory")
+    assert judged(pids=(7,)).verdict[0].startswith("No files of 7 take memory")
 
 
 def test_the_kinds_and_the_largest():
@@ -94,6 +94,26 @@ def test_short_of_memory():
     assert result.findings[1].next == "opskit mem 4242"
     small = judged(held("/dev/shm/a", 100), meminfo=SHORT)
     assert [finding.severity for finding in small.findings] == ["note"]
+
+
+def test_in_a_pid_namespace():
+    """Processes outside of it may hold a file: that is said, and no command to remove it is given."""
+    facts = FileFacts((), (held("/dev/shm/a", 60),), AMPLE, complete=True, is_namespace=True)
+    result = judge_files(facts)
+    assert result.verdict[1] == "The largest is /dev/shm/a: 60.0 MiB, held by no process of this PID namespace."
+    [finding] = result.findings
+    assert finding.summary.startswith("no process of this PID namespace holds 60.0 MiB")
+    assert finding.fix is None
+
+
+def test_a_loop_device():
+    """The kernel holds its file."""
+    loop = FileHolder(None, "loop0", None, mapped=False, fds=0)
+    result = judged(
+        held("/dev/shm/image", 60, holders=[loop]), held("/dev/shm/b", 900, holders=[loop], deleted=True), meminfo=SHORT
+    )
+    assert result.verdict[1] == "The largest is /dev/shm/b: 900 MiB, held by loop0."
+    assert not [finding for finding in result.findings if finding.code == "shared-memory-unheld"]
 
 
 def test_deleted_files_of_a_disk():

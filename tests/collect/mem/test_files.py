@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from opskit.analysis.mem.files import judge_files, left_behind, remove_command
 from opskit.collect.mem import files as collecting
 from opskit.collect.mem.files import collect_files
-from opskit.errors import NotSupported
+from opskit.errors import NoSuchProcess, NotPermitted, NotSupported
 from opskit.host import Host
 from opskit.proc.memory_files import DELETED, HUGE_PAGES, MEMFD, SHARED_ANONYMOUS, SYSV, TMPFS
 
@@ -146,6 +147,88 @@ def test_a_segment_that_nobody_has_mapped(root_only, segment):
     assert found.creator.startswith("python")
     row = next(row for row in judge_files(facts).rows if row.file is found)
     assert (row.unheld, left_behind(row), remove_command(row)) == (True, True, f"ipcrm -m {shmid}")
+
+
+def test_a_segment_of_another_ipc_namespace(root_only, segment):
+    """Each namespace counts its segments from 0: one of a container is not the one of that number here."""
+    code = (
+        "import ctypes, time; libc = ctypes.CDLL(None); libc.shmat.restype = ctypes.c_void_p; made = libc.shmget(0, 5 << 20, 0o1600)\n"
+        "ctypes.memset(libc.shmat(made, None, 0), 1, 5 << 20); print(made, flush=True); time.sleep(60)"
+    )
+    process = subprocess.Popen(["unshare", "-i", sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    try:
+        theirs = process.stdout.readline()
+        if not theirs:
+            pytest.skip("cannot make an IPC namespace")
+        mine = segment(2 * MIB)
+        found = [
+            file for file in collected().files if file.path.startswith("/SYSV") and file.inode in (int(theirs), mine)
+        ]
+        by_size = {file.size_bytes: file for file in found}
+        other, own = by_size[5 * MIB], by_size[2 * MIB]
+        assert ([one.pid for one in other.holders], other.creator_pid, other.resident_bytes) == (
+            [process.pid],
+            None,
+            5 * MIB,
+        )
+        assert (own.holders, own.creator_pid, own.attached) == ((), os.getpid(), 0)
+        assert other.device != own.device
+        assert judge_files(collected()).rows
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def test_ramfs(root_only, tmp_path):
+    """It counts no blocks: the size of a file is what it holds."""
+    script = (
+        f"mount -t ramfs none {tmp_path} && head -c {2 * MIB} /dev/zero > {tmp_path}/x && echo ready && exec sleep 60"
+    )
+    process = subprocess.Popen(["unshare", "-m", "sh", "-c", script], stdout=subprocess.PIPE, text=True)
+    try:
+        if process.stdout.readline() != "ready\n":
+            pytest.skip("cannot make a mount namespace")
+        assert of(collected(), f"{tmp_path}/x").resident_bytes == 2 * MIB
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def test_a_loop_device_holds_its_file(root_only, shm):
+    """No process has the file open, and it is in use: it is not left behind."""
+    if os.environ.get("OPSKIT_TEST_HOST") != "1":
+        pytest.skip("changes the host: set OPSKIT_TEST_HOST=1")
+    path = Path(f"/dev/shm/{shm}-image")
+    path.write_bytes(bytes(20 * MIB))
+    done = subprocess.run(["losetup", "-f", "--show", path], capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"cannot attach a loop device: {done.stderr}")
+    device = done.stdout.strip()
+    try:
+        facts = collected()
+        found = of(facts, str(path))
+        assert [(one.pid, one.command) for one in found.holders] == [(None, Path(device).name)]
+        assert not any(left_behind(row) for row in judge_files(facts).rows if row.file is found)
+    finally:
+        subprocess.run(["losetup", "-d", device], check=True)
+
+
+def test_a_process_that_cannot_be_read(as_user, spawn):
+    """Asked for by its PID, it is an error, not an empty list; so is one that has ended."""
+    process = spawn("import time; print('ready'); time.sleep(60)")
+
+    def look():
+        with pytest.raises(NotPermitted, match=f"cannot read the mappings of {process.pid} .*permission denied; "):
+            collected(process.pid)
+        return True
+
+    assert as_user(65534, look)
+    process.kill()
+    process.wait()
+    with pytest.raises(NoSuchProcess):
+        collected(process.pid)
 
 
 def test_hostile_names(root_only, spawn, shm):

@@ -17,6 +17,7 @@ RUNS = {
     "limits": (os.getpid(), "--all"),
     "dentry": (),
     "mem": (os.getpid(), "-v"),
+    "oom": (),
     "jvms": (),
     "hsperf-check": (),
     "attach-check": (),

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _LARGEST_FILE_BYTES = 16 << 20
 _CLOCK_SLACK_S = 10.0  # between the clock of the kernel's log and the others
+_CHUNK_BYTES = 1 << 16  # one without a kill is skipped
 _TMP = "tmp"
 _COUNTER = "\noom_kill "
 
@@ -54,7 +55,8 @@ def read_ring(host: Host) -> Ring:
 
     found = read_kernel_log()
     data = found.text.encode("utf-8", "surrogateescape")
-    return Ring(read_log([data], host.page_bytes), found.is_whole)
+    chunks = (data[at : at + _CHUNK_BYTES] for at in range(0, len(data), _CHUNK_BYTES))
+    return Ring(read_log(chunks, host.page_bytes), found.is_whole)
 
 
 def kernel_kills(host: Host) -> dict[int, Kill]:

@@ -7,6 +7,7 @@ import re
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from opskit import shell
 from opskit.collect.kernel_log import Left, counted_kills, left_counters, read_ring
 from opskit.collect.oom_counters import counted_in_cgroups, crash_logs
 from opskit.errors import BadInput
@@ -17,6 +18,7 @@ from opskit.proc.fs import GONE, optional
 from opskit.proc.namespaces import in_initial
 from opskit.proc.oom.lines import When
 from opskit.proc.oom.log import BINARY_JOURNAL, OomLog, read_log
+from opskit.proc.rights import how_to_be_allowed
 from opskit.proc.user_files import CHUNK_BYTES, GZIP, gunzip, open_files
 from opskit.proc.visibility import why_unread
 from opskit.records import NamedTuple
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
 _VAR_LOG = ("var", "log")
 _LOGS = r"(?:kern\.log|messages|syslog|dmesg)(?:[.-]\d{1,8}){0,2}(?:\.gz)?"
-_MOST_FILES, _MOST_BYTES = 24, 1 << 30
+_MOST_FILES, _MOST_BYTES = 24, 256 << 20
 _MOST_JVMS = 20  # whose leftover counters are looked for
 _RING = "the kernel's log"
 
@@ -105,8 +107,6 @@ def _of_files(host: Host, names: Sequence[str]) -> Facts:
 
 
 def _journal_advice(name: str) -> str:
-    from opskit import shell
-
     option = ("-D", name) if name.endswith("journal") and not name.endswith(".journal") else ("--file", name)
     words = ("journalctl", *option, "-o", "json", "--no-pager")
     return shell.command(*words, shell.Syntax("|"), "opskit", "oom", "-")
@@ -142,17 +142,17 @@ def _of_machine(host: Host) -> Facts:
     try:
         ring = read_ring(host)
     except OSError as error:
-        unread.append((_RING, why_unread(error) if isinstance(error, PermissionError) else str(error.strerror)))
+        unread.append((_RING, _why_no_ring(host, error)))
     else:
         is_whole = bool(ring.is_whole)
         logs.append((_RING, ring.log))
-    found = [each for _, log in logs for each in log.kills]
-    if not is_whole and (counted is None or len(found) < counted):
+    if not is_whole and (counted is None or sum(len(log.kills) for _, log in logs) < counted):
         more, denied = _read_var_log(host, now.timestamp())
         logs, unread = [*logs, *more], [*unread, *denied]
     kills = _without_copies([_dated(host, kill, name, end) for name, log in logs for kill in log.kills])
     begins = [_ago_s(_on_host(log.first, end), end) for _, log in logs]
-    is_short = counted is None or len(kills) < counted
+    this_boot = [each for each in kills if each.ago_s is None or uptime_s is None or each.ago_s <= uptime_s]
+    is_short = counted is None or len(this_boot) < counted
     facts = Facts(
         kills,
         [sign._replace(when=_on_host(sign.when, end)) for _, log in logs for sign in log.signs],
@@ -171,6 +171,12 @@ def _of_machine(host: Host) -> Facts:
         more=sum(log.more for _, log in logs),
     )
     return facts._replace(kills=_with_counters(host, facts.kills, end)) if own_pids else facts
+
+
+def _why_no_ring(host: Host, error: OSError) -> str:
+    if isinstance(error, PermissionError):
+        return f"{why_unread(error)}; {how_to_be_allowed(host.fs, 'CAP_SYSLOG')}, or give its text to: opskit oom -"
+    return str(error.strerror)
 
 
 def _source(name: str, log: OomLog) -> Source:
@@ -252,10 +258,19 @@ def _without_copies(kills: Sequence[Known]) -> list[Known]:
 def _read_var_log(host: Host, now_s: float) -> tuple[list[tuple[str, OomLog]], list[tuple[str, str]]]:
     """The kernel's messages in /var/log, also rotated; and what of them could not be read."""
     names = [name for name in host.fs.names_root(*_VAR_LOG) if re.fullmatch(_LOGS, name)]
-    logs, unread = [], []
+    logs, unread, left = [], [], _MOST_BYTES
     for name in names[:_MOST_FILES]:
         path = posixpath.join("/", *_VAR_LOG, name)
         try:
+            left -= host.fs.file_id_at(f"{host.fs.root}{path}").size_bytes
+            if left < 0:
+                unread.append(
+                    (
+                        path,
+                        f"more than {_MOST_BYTES >> 20} MiB of logs; name it: {shell.command('opskit', 'oom', path)}",
+                    )
+                )
+                continue
             logs.append((path, read_log(_chunks(host, f"{host.fs.root}{path}"), host.page_bytes, now_s)))
         except GONE:
             continue
@@ -286,7 +301,7 @@ def _chunks(host: Host, path: str) -> Iterator[bytes]:
 
 def _parts(read_at: Callable[[int, int], bytes]) -> Iterator[bytes]:
     offset = 0
-    while offset < _MOST_BYTES and (part := read_at(offset, CHUNK_BYTES)):
+    while offset <= _MOST_BYTES and (part := read_at(offset, CHUNK_BYTES)):
         yield part
         offset += len(part)
 
@@ -298,7 +313,5 @@ def _journal(host: Host) -> str | None:
     if where is None:
         return None
     if not root:
-        from opskit import shell
-
         return shell.command("journalctl", "-k", "-o", "json", "--no-pager", shell.Syntax("|"), "opskit", "oom", "-")
     return _journal_advice(f"{root}/{where}/log/journal")

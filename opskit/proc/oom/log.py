@@ -18,9 +18,12 @@ if TYPE_CHECKING:
 
 BINARY_JOURNAL = b"LPKSHHRH"
 _EXPORT = (b"__CURSOR=", b"__REALTIME_TIMESTAMP=", b"__MONOTONIC_TIMESTAMP=")
-_OF_KERNEL = [needle.encode() for needle in parser.NEEDLES]
-_OF_OTHERS = [needle.encode() for needle in signs.NEEDLES]
-_NEEDLES = [*_OF_KERNEL, *_OF_OTHERS]
+NEEDLES = tuple(needle.encode() for needle in (*parser.NEEDLES, *signs.NEEDLES))
+# Each needle has one of these: a chunk without them is skipped.
+COARSE = (
+    b"oom-kill", b"Kill", b"OOM", b"oom.group", b"Kernel panic - ", b"killable", b" due to memory ", b"sending SIG", b"9/KILL", b"e 137", b"e=137",
+    b"status 137", b"status=137", b"xitCode", b"insufficient memory for", b"Native memory alloc", b"java.lang.OutOfM",
+)  # fmt: skip
 _BYTES_IN_JSON = (b'"MESSAGE":[', b'"MESSAGE" : [', b'"MESSAGE": [')
 _LONGEST_LINE = 1 << 14
 _LONGEST_REST = 1 << 20
@@ -86,14 +89,14 @@ class _Reader:
             self._first = self._when(self._read(body.partition(b"\n")[0])[0])
         self._last_line = body[body.rfind(b"\n", 0, -1) + 1 : -1] or self._last_line
         has_arrays = any(each in body for each in _BYTES_IN_JSON)
-        if not self._parser.is_reading and not has_arrays and not any(needle in body for needle in _NEEDLES):
+        if not self._parser.is_reading and not has_arrays and not any(needle in body for needle in COARSE):
             self._parser.skip(count)
             return
         for raw in body[:-1].split(b"\n"):
             self._line(raw, has_arrays=has_arrays)
 
     def _line(self, raw: bytes, *, has_arrays: bool) -> None:
-        if self._parser.is_reading or any(needle in raw for needle in _NEEDLES) or (has_arrays and b'"MESSAGE"' in raw):
+        if self._parser.is_reading or any(needle in raw for needle in NEEDLES) or (has_arrays and b'"MESSAGE"' in raw):
             for line in self._read(raw):
                 self._give(line)
         else:

@@ -137,7 +137,7 @@ class OomParser:
             self.more += 1
 
     def _begin(self, found: re.Match[str], line: Line) -> None:
-        when, before = self._when(line), self._of(line)
+        when, before = self._when(line), self._open.get(line.caller)
         if self._mixed is not None and self._is_stale(self._mixed.first, when):
             self._end_of_mixed()
         if (mixed := self._is_mixed(line)) is not None:

@@ -180,7 +180,10 @@ def test_a_process_near_its_limit(opskit, cgroup, spawn):
     assert document["headroom"]["cgroup"] == document["levels"][0]["path"]
     assert 0 <= document["headroom"]["left_bytes"] < 4 * MIB
     assert "memory-near-limit" in [finding["code"] for finding in document["findings"]]
-    assert f"the limit leaves {document['headroom']['left_bytes'] / MIB:.1f} MiB (64 MiB, cgroup " in document["verdict"][0]
+    assert (
+        f"the limit leaves {document['headroom']['left_bytes'] / MIB:.1f} MiB (64 MiB, cgroup "
+        in document["verdict"][0]
+    )
 
 
 def test_a_jvm_that_does_not_fit_can_be_killed(opskit, cgroup, workload):
@@ -230,7 +233,9 @@ def test_nothing_is_written_sent_or_stopped(holder):
 def test_a_jvm_is_not_asked_unless_told(workload):
     """No signal, no trigger file, no socket: its attach listener stays off."""
     jvm = workload("sleep=1")
-    done = traced("mem", jvm.pid, "-f", "text", calls=("kill", "tgkill", "pidfd_send_signal", "connect", "ptrace", "unlink"))
+    done = traced(
+        "mem", jvm.pid, "-f", "text", calls=("kill", "tgkill", "pidfd_send_signal", "connect", "ptrace", "unlink")
+    )
     assert done.code in (0, 1)
     assert not [call for call in done.calls if "nscd" not in call]
     asked = traced("mem", jvm.pid, "--ask", "-f", "text")

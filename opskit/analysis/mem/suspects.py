@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # Of a JVM without a leak: compilers, symbol tables and remembered sets are malloced; it has some 30 threads and 20 MiB of classes.
 _USUAL_OF_JVM = {
-    "malloc": 48 * MIB, "thread-stacks": 8 * MIB, "direct": 16 * MIB, "metaspace": 96 * MIB, "code-cache": 96 * MIB,
+    "malloc": 32 * MIB, "thread-stacks": 8 * MIB, "direct": 16 * MIB, "metaspace": 96 * MIB, "code-cache": 96 * MIB,
     "arenas": 24 * MIB, "mapped-files": 32 * MIB, "anonymous": 32 * MIB,
 }  # fmt: skip
 _USUAL = {"thread-stacks": 4 * MIB, "mapped-files": 8 * MIB, "arenas": 8 * MIB}
@@ -93,13 +93,15 @@ def direct_resident_bytes(facts: Facts) -> int:
 
 
 def _malloc_rss(facts: Facts) -> int:
-    known = rss_of(facts, "malloc-arenas", "malloc-mmapped")
-    # An allocator whose structures are unknown has what nothing else explains.
-    return known + (rss_of(facts, "runtime-heap", "unnamed") if _is_by_elimination(facts) else 0)
+    return rss_of(facts, "malloc-arenas", "malloc-mmapped", *_by_elimination(facts))
 
 
-def _is_by_elimination(facts: Facts) -> bool:
-    return facts.malloc is not None and facts.malloc.unknown is not None
+def _by_elimination(facts: Facts) -> tuple[str, ...]:
+    """The rows that have what nothing else explains: malloc's, where the allocator does not tell, and no language's runtime is there."""
+    malloc = facts.malloc
+    return (
+        ("runtime-heap", "unnamed") if malloc is not None and malloc.unknown is not None and not malloc.runtime else ()
+    )
 
 
 def _free_bytes(facts: Facts) -> int:
@@ -135,7 +137,7 @@ def _malloc(facts: Facts) -> Iterator[_Weighed]:
         used -= of_loaders
     how = (
         "by elimination: the structures of its allocator are unknown"
-        if _is_by_elimination(facts)
+        if _by_elimination(facts)
         else "glibc's arenas and mmapped blocks"
     )
     if facts.jvm is None:
@@ -236,7 +238,7 @@ def _huge_pages(facts: Facts) -> Iterator[_Weighed]:
     if parts:
         most, where = max(parts)
         total = sum(part for part, _ in parts)
-        summary = f"{size(total)} is in transparent huge pages, {size(most)} of it in {where}: memory that was never used is resident too"
+        summary = f"{size(total)} is in transparent huge pages, {size(most)} of it in {where}: memory that was never used may be resident too"
         evidence, setting = "AnonHugePages of smaps", "/sys/kernel/mm/transparent_hugepage/enabled"
         stacks = usage_of(facts, "thread-stacks")
         of_stacks = stacks.huge_bytes if stacks is not None else 0
@@ -282,17 +284,19 @@ def _largest(facts: Facts, kind: str) -> str:
 
 def _anonymous(facts: Facts) -> Iterator[_Weighed]:
     """Memory of no known use, and of a language's runtime."""
-    if _is_by_elimination(facts) and facts.jvm is not None:
-        return  # it is in malloc
     for kind, code, what in (
         ("runtime-heap", "memory-in-anonymous-mappings", "the heap of its language's runtime or allocator"),
         ("unnamed", "memory-in-anonymous-mappings", "anonymous mappings of no known use"),
         ("named", "memory-in-anonymous-mappings", "named anonymous mappings"),
     ):
         usage = usage_of(facts, kind)
-        if usage is not None:
-            used = usage.rss_bytes
-            name = f" ({facts.malloc.name})" if kind == "runtime-heap" and facts.malloc and facts.malloc.name else ""
+        if usage is not None and kind not in _by_elimination(facts):
+            used, malloc = usage.rss_bytes, facts.malloc
+            name = (
+                f" ({malloc.runtime or malloc.name})"
+                if kind == "runtime-heap" and malloc and (malloc.runtime or malloc.name)
+                else ""
+            )
             above = _above(facts, "anonymous", used) - usage.huge_bytes
             yield _Weighed(
                 Suspect(code, used, f"{size(used)} is in {what}{name}{_largest(facts, kind)}", "smaps"), above
@@ -334,12 +338,11 @@ def _of_cgroup(facts: Facts, level: MemoryGroup) -> Iterator[_Weighed]:
             yield _Weighed(Suspect("memory-in-tmpfs", unmapped, summary, evidence, next=next_), unmapped)
     others = [member for member in facts.members if member.pid != facts.process.pid]
     if held := sum((member.anon_bytes or 0) for member in others):
-        first_other = others[0]
-        summary = (
-            f"{plural(len(others), 'other process', 'other processes')} in {level.path} hold {size(held)}, most of it "
-            f"{first_other.command} ({first_other.pid}), and share its limit"
-        )
-        next_ = shell.command("opskit", "mem", first_other.pid)
+        first = others[0]
+        who = f"{first.command} ({first.pid})" if len(others) == 1 else f"{len(others):,} other processes"
+        most = "" if len(others) == 1 else f", {size(first.anon_bytes)} of it {first.command} ({first.pid})"
+        summary = f"{size(held)} of the limit of {level.path} is held by {who}{most}"
+        next_ = shell.command("opskit", "mem", first.pid)
         yield _Weighed(
             Suspect("memory-in-other-processes", held, summary, "RssAnon of its processes", next=next_), held
         )

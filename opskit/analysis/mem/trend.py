@@ -31,11 +31,12 @@ _SUMS = frozenset({"rss", "cgroup"})
 _WARM_S, _WARM_WITHOUT_JVM_S = 120.0, 10.0
 _MORE_THAN_WARM = {
     "malloc-arenas": 64 * MIB, "malloc-mmapped": 32 * MIB, "metaspace": 64 * MIB, "class-space": 16 * MIB, "thread-stacks": 16 * MIB,
-    "unnamed": 32 * MIB, "named": 32 * MIB, "vm-structures": 32 * MIB, "code-cache": 256 * MIB,
+    "unnamed": 32 * MIB, "named": 32 * MIB, "vm-structures": 32 * MIB,
 }  # fmt: skip
 _EVEN = 2.5  # no step is so many times the mean one: a start comes in bursts
-_OF_HEAP = ("java-heap", "gc")  # which follow the collections
 _OF_FILES = ("mapped-files", "libraries", "cds")  # which the kernel reclaims
+# The heap and its tables follow the collections; code that is compiled is less and less.
+_NOT_JUDGED = ("java-heap", "gc", "code-cache", *_OF_FILES)
 
 
 class _Series(NamedTuple):
@@ -79,7 +80,7 @@ def trend(looks: Sequence[Facts], headroom: Headroom | None) -> Trend:
         rate = slope(each.points)
         if rate is None:
             continue
-        lasting = None if each.kind in (*_OF_HEAP, *_OF_FILES) else _growing(each, is_young=is_young)
+        lasting = None if each.kind in _NOT_JUDGED else _growing(each, is_young=is_young)
         per_s = slope(lasting) if lasting else None
         if lasting and per_s:
             steady[each.kind], rises[each.kind] = per_s, lasting[-1][1] - lasting[0][1]
@@ -177,7 +178,6 @@ def _own_rooms(last: _Look) -> dict[str, int]:
         return {}
     metaspace = jvm.metaspace_committed_bytes or jvm.metaspace_used_bytes or 0
     limits = (
-        ("code-cache", jvm.code_reserved_bytes, last.rows.get("code-cache", 0)),
         ("class-space", jvm.class_space_max_bytes, last.rows.get("class-space", 0)),
         ("metaspace", jvm.metaspace_max_bytes, metaspace),
         ("direct", jvm.direct_max_bytes, jvm.direct_bytes or 0),

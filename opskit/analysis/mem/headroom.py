@@ -48,6 +48,14 @@ def heap_resident_bytes(facts: Facts) -> int | None:
     return None if usage is None else min(usage.rss_bytes, max(usage.anonymous_bytes, usage.pss_bytes or 0))
 
 
+def untouched_heap_bytes(facts: Facts) -> int:
+    """Heap that counts and is not resident. ZGC's is a memfd: the cgroup is charged with all that is committed, touched or not."""
+    jvm, usage = facts.jvm, usage_of(facts, "java-heap")
+    if jvm is None or usage is None or jvm.collector != "ZGC":
+        return 0
+    return max(0, (jvm.heap_committed_bytes or 0) - (heap_resident_bytes(facts) or 0) - usage.swap_bytes)
+
+
 def usage_of(facts: Facts, kind: str) -> Usage | None:
     """The memory of one row; None where there is none."""
     return next((row.usage for row in facts.rows if row.kind == kind), None)
@@ -63,9 +71,7 @@ def _of_heap(facts: Facts, found: Headroom) -> Headroom:
     jvm, usage, resident = facts.jvm, usage_of(facts, "java-heap"), heap_resident_bytes(facts)
     if jvm is None or jvm.heap_max_bytes is None or usage is None or resident is None or found.left_bytes is None:
         return found
-    charged = resident + usage.swap_bytes
-    if jvm.collector == "ZGC":  # its heap is a memfd: all that is committed counts, touched or not
-        charged = max(charged, jvm.heap_committed_bytes or 0)
+    charged = resident + usage.swap_bytes + untouched_heap_bytes(facts)
     # Reserved huge pages are not in the memory controller, and taken at the start.
     growth = 0 if usage.hugetlb_bytes else max(0, jvm.heap_max_bytes - charged)
     level, left = found.level, found.left_bytes + found.swap_left_bytes

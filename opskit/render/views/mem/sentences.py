@@ -66,6 +66,8 @@ def _heap(headroom: Headroom, facts: Facts) -> str | None:
     if grows is None or jvm is None or jvm.heap_max_bytes is None:
         return None
     xmx = flag_size(jvm.heap_max_bytes)
+    if grows == 0:
+        return f"the heap has all of -Xmx{xmx} already"
     if resident is None:
         return f"the heap may still grow {size(grows)} (-Xmx{xmx})"
     held = size(resident)

@@ -260,6 +260,60 @@ def test_a_far_limit_does_not_flatten_a_watch():
     assert 'class="limit"' not in out
 
 
+def details(kind, **changes):
+    """What is said about one row of the JVM `orders` with other facts."""
+    result = memfacts.orders()
+    result = result._replace(facts=result.facts._replace(**changes))
+    return next(line.details for line in lines_of(result) if line.kind == kind)
+
+
+HEAPS = {
+    "80 used, 128 committed of 256 MiB, 64.0 MiB in huge pages": {},
+    "128 committed of 256 MiB, 64.0 MiB in huge pages": {"heap_used_bytes": None},
+    "80 used of 256 MiB, 64.0 MiB in huge pages": {"heap_committed_bytes": None},
+    "at most 256 MiB, 64.0 MiB in huge pages": {"heap_used_bytes": None, "heap_committed_bytes": None},
+    "64.0 MiB in huge pages": dict.fromkeys(("heap_used_bytes", "heap_committed_bytes", "heap_max_bytes")),
+    "0.1 used, 4.0 committed of 4.0 GiB, 64.0 MiB in huge pages": {"heap_committed_bytes": 4 << 30, "heap_max_bytes": 4 << 30},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("said", HEAPS)
+def test_the_details_of_the_heap(said):
+    """In one unit; what is unknown is left out."""
+    assert details("java-heap", jvm=memfacts.JVM._replace(**HEAPS[said])) == said
+
+
+def test_direct_buffers_are_named_where_they_are():
+    """Large ones are blocks of their own, small ones are in the arenas."""
+    assert "direct buffers 42.0 MiB of at most 256 MiB" in details("malloc-mmapped")
+    assert "direct" not in details("malloc-arenas")
+    small = [row._replace(usage=memfacts.usage(2)) if row.kind == "malloc-mmapped" else row for row in memfacts.ROWS]
+    assert "direct buffers 42.0 MiB" in details("malloc-arenas", rows=tuple(small))
+    assert "direct" not in details("malloc-mmapped", rows=tuple(small))
+
+
+def test_a_memfd_is_not_called_deleted():
+    """It has no name in a directory, so that the kernel always says so; of a file it matters."""
+    file = memfacts.PARTS[2]
+    assert details("mapped-files", parts=(file,)) == "1 file: ord ers.idx (deleted)"
+    assert details("mapped-files", parts=(file._replace(name="/memfd:java_heap"),)) == "1 file: memfd:java_heap"
+
+
+def test_pss_is_shown_where_pages_are_shared():
+    """Unknown PSS is not 0, and a few shared pages are not worth a word."""
+
+    def libraries(pss):
+        used = memfacts.usage(16.6)._replace(pss_bytes=pss)
+        return details(
+            "libraries",
+            rows=tuple(row._replace(usage=used) if row.kind == "libraries" else row for row in memfacts.ROWS),
+        )
+
+    assert "PSS 9.0 MiB" in libraries(9 * MIB)
+    assert "PSS" not in libraries(None)
+    assert "PSS" not in libraries(mib(16.5))
+
+
 def test_what_could_not_be_read_is_said():
     """In the footer; the reason of missing rows in the verdict."""
     result = memfacts.sums_only()

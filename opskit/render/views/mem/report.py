@@ -119,4 +119,4 @@ def _details(result: Result, shown: Shown) -> Iterator[Block[Any]]:
     parts = sorted(result.facts.parts, key=lambda part: -(part.usage.rss_bytes + part.usage.swap_bytes))
     if parts:
         columns = PART if shown.text else PARTS_TABLE
-        yield Block(columns, parts[:top], len(parts), "mapped files, libraries, named mappings")
+        yield Block(columns, parts[:top], len(parts), "mapped files, libraries, named mappings", one_line=True)

@@ -118,5 +118,6 @@ def _details(result: Result, shown: Shown) -> Iterator[Block[Any]]:
         yield Block(MEMBER, members[:top], len(members), "processes of the cgroup")
     parts = sorted(result.facts.parts, key=lambda part: -(part.usage.rss_bytes + part.usage.swap_bytes))
     if parts:
-        columns = PART if shown.text else PARTS_TABLE
+        is_swapped = any(part.usage.swap_bytes for part in parts)
+        columns = PART if shown.text else [each for each in PARTS_TABLE if is_swapped or each.name != "swap"]
         yield Block(columns, parts[:top], len(parts), "mapped files, libraries, named mappings", one_line=True)

@@ -42,8 +42,12 @@ while len(kept) < 400: kept.append(bytearray(range(256)) * 4096); time.sleep(0.0
 
 @pytest.fixture
 def holder(spawn):
-    """A Python process with 24 MiB of a mapping and 8 blocks of 1 MiB of malloc."""
-    return spawn(HOLD, stdin=subprocess.PIPE)
+    """A Python process with 24 MiB of a mapping and 8 blocks of 1 MiB of malloc, which waits for its input."""
+    process = spawn(HOLD, stdin=subprocess.PIPE)
+    before = None
+    while before != (before := rollup(process.pid)):
+        time.sleep(0.05)
+    return process
 
 
 @pytest.fixture
@@ -197,7 +201,7 @@ def test_a_jvm_that_does_not_fit_can_be_killed(opskit, cgroup, workload):
     jvm = workload("retain=100", options=("-Xmx256m",), wrapper=("sh", "-c", enter, "sh"))
     code, out = on_terminal("mem", str(jvm.pid))
     shown = re.sub(r"\x1b\[[0-9;]*m", "", out).replace("\r", "")
-    assert code == 1
+    assert code == 1, shown
     assert re.search(
         rf"^{jvm.pid} \(Workload\) can be killed: the heap may still grow \d+ MiB \([\d.]+( [KG]iB)? of -Xmx256m resident\); "
         rf"the limit leaves \d+ MiB \(200 MiB, cgroup \S+\)\. Fix: -Xmx\d+m, or a limit of \d+ MiB\.$",
@@ -205,7 +209,7 @@ def test_a_jvm_that_does_not_fit_can_be_killed(opskit, cgroup, workload):
     ), shown  # fmt: skip
     assert "total (RSS)" in shown
     assert "  next: opskit " in shown
-    assert sum(-(-max(len(line), 1) // 80) for line in shown.splitlines()) <= 24
+    assert sum(-(-max(len(line), 1) // 80) for line in shown.splitlines()) <= 24, shown
 
 
 def test_another_users_process(as_nobody, holder):

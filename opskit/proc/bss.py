@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.proc.elf.file import open_elf
-from opskit.proc.fs import optional
+from opskit.proc.mapped_files import paths_of
 from opskit.proc.ranges import Range
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from opskit.proc.elf.file import ElfFile
     from opskit.proc.files.smaps import Region
     from opskit.proc.fs import ProcFS
 
@@ -27,14 +26,8 @@ def large_bss(fs: ProcFS, pid: int, regions: Sequence[Region]) -> Iterator[Range
         is_data = before.name.startswith("/") and before.permissions == "rw-p" and before.end == region.start
         is_behind = is_data and not region.name and region.permissions.startswith("rw")
         if is_behind and region.end - region.start > SMALL_BYTES and before.name in begins:
-            image = _open(fs, pid, before)
+            images = (open_elf(fs, path) for path in paths_of(fs, pid, before))
+            image = next((image for image in images if image is not None), None)
             end = begins[before.name] - image.begin + image.end if image is not None else 0
             if region.start < end:
                 yield Range(region.start, min(end, region.end), "libraries")
-
-
-def _open(fs: ProcFS, pid: int, region: Region) -> ElfFile | None:
-    """That very file; by its path where the rights do not suffice."""
-    mapped = open_elf(fs, fs.path(pid, "map_files", f"{region.start:x}-{region.end:x}"))
-    path = None if mapped is not None or region.deleted else optional(fs.inside, pid, region.name)
-    return open_elf(fs, path) if path else mapped

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 _ENTRY_BYTES = 8
 _PAGES_AT_ONCE = 1 << 16
-_BLOCK_PAGES, _MOST_BLOCKS = 512, 1 << 16
-_PRESENT = 128
-_IS_PRESENT = bytes(_PRESENT) + b"\1" * _PRESENT
-_NOT_PRESENT = bytes(range(_PRESENT))  # bit 63 is the highest of an entry's last byte
+BLOCK_PAGES, _MOST_BLOCKS, _ADDRESSES = 64, 1 << 18, 1 << 56
+PRESENT = 128
+_IS_PRESENT = bytes(PRESENT) + b"\1" * PRESENT
+_NOT_PRESENT = bytes(range(PRESENT))  # bit 63 is the highest of an entry's last byte
 # Below it, bit 62: swapped out. 61: of a file or shared memory. 56: mapped by this process alone (Linux 4.2).
 _NOT_SWAPPED = bytes(each for each in range(256) if not 64 <= each < 128)
 _NOT_EXCLUSIVE = bytes(each for each in range(256) if each < 128 or not each & 0x21)
@@ -61,57 +61,78 @@ class PageMap:
         self._file.close()
 
 
+class PageFlags:
+    """The last byte of the entry of single pages, by their numbers. Entries are read in blocks, which are kept until `forget`."""
+
+    def __init__(self, pagemap: PageMap) -> None:
+        self._pagemap = pagemap
+        self._blocks: dict[int, bytes] = {}
+
+    def of(self, page: int) -> int:
+        """As PageMap.present has it; 0 where it cannot be read."""
+        number, at = divmod(page, BLOCK_PAGES)
+        block = self._blocks.get(number)
+        if block is None:
+            block = self.block(number)
+        return block[at] if at < len(block) else 0
+
+    def block(self, number: int) -> bytes:
+        """Those of BLOCK_PAGES pages; fewer at an error."""
+        block = self._blocks.get(number)
+        if block is None:
+            if len(self._blocks) >= _MOST_BLOCKS:
+                self._blocks.clear()
+            begin = number * BLOCK_PAGES * PAGE_BYTES
+            is_address = 0 <= begin < _ADDRESSES
+            block = self._pagemap.present(begin, begin + BLOCK_PAGES * PAGE_BYTES) if is_address else b""
+            self._blocks[number] = block
+        return block
+
+    def forget(self) -> None:
+        """Read everything anew from now on."""
+        self._blocks.clear()
+
+
 class PresentMemory:
     """The memory of a process where its pages are present: a read of an absent page is empty, and maps nothing there."""
 
     def __init__(self, memory: ProcessMemory, pagemap: PageMap) -> None:
-        self._memory, self._pagemap = memory, pagemap
-        self._blocks: dict[int, bytes] = {}
+        self._memory, self._flags = memory, PageFlags(pagemap)
 
     def read(self, address: int, size: int) -> bytes:
         """At most `size` bytes from `address` on, up to the first absent page."""
         first, last = address // PAGE_BYTES, (address + max(size, 1) - 1) // PAGE_BYTES
         for page in range(first, last + 1):
-            if not self._is_present(page):
+            if self._flags.of(page) < PRESENT:
                 size = page * PAGE_BYTES - address
                 break
         return self._memory.read(address, size) if size > 0 else b""
 
-    def page(self, number: int) -> bytes:
-        """A page by its number, read anew; empty where it is absent."""
-        return self._memory.read_anew(number * PAGE_BYTES, PAGE_BYTES) if self._is_present(number) else b""
+    def part(self, address: int, size: int) -> bytes:
+        """So many bytes of one page, or of two, read anew; empty where one is absent."""
+        page = address // PAGE_BYTES
+        if self._flags.of(page) < PRESENT:
+            return b""
+        last = (address + size - 1) // PAGE_BYTES
+        return self._memory.read_anew(address, size) if page == last or self._flags.of(last) >= PRESENT else b""
 
     def next_present(self, start: int, end: int) -> int:
-        """The first present page from `start` on, which begins a page, or the end of its 2 MiB where there is none before; at most `end`."""
-        number, at = divmod(start // PAGE_BYTES, _BLOCK_PAGES)
-        found = self._block(number).translate(_IS_PRESENT).find(1, at)
-        return min(end, (number * _BLOCK_PAGES + (found if found >= 0 else _BLOCK_PAGES)) * PAGE_BYTES)
+        """The first present page from `start` on, which begins a page, or the end of its block where there is none before; at most `end`."""
+        number, at = divmod(start // PAGE_BYTES, BLOCK_PAGES)
+        found = self._flags.block(number).translate(_IS_PRESENT).find(1, at)
+        return min(end, (number * BLOCK_PAGES + (found if found >= 0 else BLOCK_PAGES)) * PAGE_BYTES)
 
     def resident_bytes(self, first: int, end: int) -> int:
         """How much of these pages, by their numbers, is in memory."""
         found = 0
         while first < end:
-            number, at = divmod(first, _BLOCK_PAGES)
-            stop = min(end, (number + 1) * _BLOCK_PAGES)
-            found += len(self._block(number)[at : at + stop - first].translate(None, _NOT_PRESENT))
+            number, at = divmod(first, BLOCK_PAGES)
+            stop = min(end, (number + 1) * BLOCK_PAGES)
+            found += len(self._flags.block(number)[at : at + stop - first].translate(None, _NOT_PRESENT))
             first = stop
         return found * PAGE_BYTES
 
     def forget(self) -> None:
         """Read everything anew from now on."""
-        self._blocks.clear()
+        self._flags.forget()
         self._memory.forget()
-
-    def _is_present(self, page: int) -> bool:
-        number, at = divmod(page, _BLOCK_PAGES)
-        block = self._block(number)
-        return at < len(block) and block[at] >= _PRESENT
-
-    def _block(self, number: int) -> bytes:
-        block = self._blocks.get(number)
-        if block is None:
-            if len(self._blocks) >= _MOST_BLOCKS:
-                self._blocks.clear()
-            begin = number * _BLOCK_PAGES * PAGE_BYTES
-            block = self._blocks[number] = self._pagemap.present(begin, begin + _BLOCK_PAGES * PAGE_BYTES)
-        return block

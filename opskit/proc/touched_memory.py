@@ -6,8 +6,9 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from opskit.proc.fs import optional
+from opskit.proc.mapped_files import paths_of
 from opskit.proc.memory import PAGE_BYTES, ProcessMemory
-from opskit.proc.pagemap import PageMap
+from opskit.proc.pagemap import PageFlags, PageMap
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,9 +17,8 @@ if TYPE_CHECKING:
     from opskit.proc.fs import ProcFS
     from opskit.proc.held_file import HeldFile
 
-_BLOCK_PAGES = 64
 _TOUCHED = 64  # of an entry's last byte: in memory (128), or in swap
-_MOST_BLOCKS, _LARGEST_READ = 1 << 16, 1 << 26
+_LARGEST_READ = 1 << 26
 _ADDRESSES = 1 << 56
 
 
@@ -33,12 +33,12 @@ class TouchedMemory:
         self._fs, self._pid = fs, pid
         self._memory = ProcessMemory(fs, pid)
         self.pagemap = PageMap(fs, pid)
+        self._flags = PageFlags(self.pagemap)
         self._regions = [
             each for each in regions if each.inode and each.permissions.startswith("r") and _is_private(each)
         ]
         self._starts = [each.start for each in self._regions]
         self._files: dict[int, HeldFile | None] = {}
-        self._blocks: dict[int, bytes] = {}
 
     def read(self, address: int, size: int) -> bytes:
         """At most `size` bytes from `address` on."""
@@ -63,16 +63,7 @@ class TouchedMemory:
 
     def is_touched(self, page: int) -> bool:
         """Whether the page of this number is in memory or in swap."""
-        number, at = divmod(page, _BLOCK_PAGES)
-        block = self._blocks.get(number)
-        if block is None:
-            if len(self._blocks) >= _MOST_BLOCKS:
-                self._blocks.clear()
-            start = number * _BLOCK_PAGES * PAGE_BYTES
-            is_address = 0 <= start < _ADDRESSES
-            block = self.pagemap.present(start, start + _BLOCK_PAGES * PAGE_BYTES) if is_address else b""
-            self._blocks[number] = block
-        return at < len(block) and block[at] >= _TOUCHED
+        return self._flags.of(page) >= _TOUCHED
 
     def _in_file(self, address: int, size: int) -> bytes:
         """What the process would find there if it touched it: the content of the mapped file."""
@@ -90,18 +81,13 @@ class TouchedMemory:
         return found
 
     def _open(self, region: Region) -> HeldFile | None:
-        """That very file, also when it was deleted; by its path where the rights do not suffice."""
-        mapped = self._fs.path(self._pid, "map_files", f"{region.start:x}-{region.end:x}")
-        found = optional(self._fs.hold_regular, mapped)
-        if found is None and not region.deleted:
-            inside = optional(self._fs.inside, self._pid, region.name)
-            found = optional(self._fs.hold_regular, inside) if inside else None
-        return found
+        held = (optional(self._fs.hold_regular, path) for path in paths_of(self._fs, self._pid, region))
+        return next((each for each in held if each is not None), None)
 
     def forget(self) -> None:
         """Read everything anew from now on."""
         self._memory.forget()
-        self._blocks.clear()
+        self._flags.forget()
 
     def close(self) -> None:
         """Close the fds; the memory is empty from now on."""

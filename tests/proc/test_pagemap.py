@@ -12,7 +12,7 @@ from opskit.proc.fs import ProcFS
 from opskit.proc.memory import PAGE_BYTES, ProcessMemory
 from opskit.proc.pagemap import PageMap, PresentMemory
 
-PAGES = 1200  # more than two blocks of 512
+PAGES = 1200  # many blocks
 
 
 @pytest.fixture
@@ -58,10 +58,11 @@ def test_absent_pages_are_not_read(area):
     assert present.read(area, 100) == b""
     assert len(present.read(area + PAGE_BYTES, 3 * PAGE_BYTES)) == PAGE_BYTES  # up to the next absent page
     first = area // PAGE_BYTES
-    assert present.page(first) == b""
-    assert len(present.page(first + 1)) == PAGE_BYTES
+    assert present.part(area, 8) == b""
+    assert present.part(area + PAGE_BYTES + 8, 5) == b"there"
+    assert present.part(area + 2 * PAGE_BYTES - 4, 8) == b""  # the next page is absent
     assert present.next_present(area, area + 4 * PAGE_BYTES) == area + PAGE_BYTES
-    assert present.next_present(area + 2 * PAGE_BYTES, area + 4 * PAGE_BYTES) == area + 4 * PAGE_BYTES
+    assert present.next_present(area + 2 * PAGE_BYTES, area + 3 * PAGE_BYTES) == area + 3 * PAGE_BYTES
     assert present.resident_bytes(first, first + PAGES) == 2 * PAGE_BYTES
     present.forget()
     assert pagemap.resident_bytes(area, area + PAGES * PAGE_BYTES) == 2 * PAGE_BYTES

@@ -30,6 +30,7 @@ from opskit.collect import oom
 from opskit.collect.asprof import read_stacks
 from opskit.collect.jmap_diff import Facts, Sample
 from opskit.collect.jpmp import collect as dump_files
+from opskit.collect.mem.accounting import account
 from opskit.collect.targets import pid_of
 from opskit.commands import dentry
 from opskit.commands.shared import options
@@ -95,6 +96,8 @@ from opskit.proc.fs import ProcFS
 from opskit.proc.kernel import ftrace, seccomp
 from opskit.proc.kernel.cpu_samples import read_sample
 from opskit.proc.oom import log as oom_log
+from opskit.proc.spans import without
+from opskit.proc.stacks import stacks_at
 from opskit.proc.thread_names import pattern_of
 from opskit.proc.unwind.perf_map import parse_perf_map
 from opskit.render.fields import to_object
@@ -226,6 +229,16 @@ SMAPS = (
 )
 text_target(
     "proc smaps mappings", proc_smaps.parse_smaps, SMAPS, words=[b"[anon:x]", b"-", b" kB\n", b"Private_Hugetlb:"]
+)
+text_target(
+    "memory by kinds",
+    lambda words: (
+        (found := proc_smaps.parse_smaps(words)),
+        account(found, stacks_at(found, [0x7F1200001000]), None),
+        without([(each.start, each.end) for each in found], [(0, 0x7F1200000000)]),
+    ),
+    SMAPS,
+    words=[b"[stack]", b"[anon:x]", b"---p"],
 )
 text_target("proc smaps_rollup", proc_smaps.parse_smaps_rollup, SMAPS)
 text_target(

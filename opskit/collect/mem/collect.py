@@ -13,7 +13,7 @@ from opskit.proc.files.boot_time import age_s, parse_uptime
 from opskit.proc.files.smaps import Usage, parse_smaps_rollup
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.files.status import parse_status
-from opskit.proc.fs import GONE
+from opskit.proc.fs import GONE, Refused
 from opskit.proc.rights import how_to_be_allowed
 from opskit.quantities import duration, size
 
@@ -112,8 +112,9 @@ class Collector:
                 return self._sums(status), f"{self._host.fs.path(self._ask.pid, 'smaps')} is not in this proc tree", ()
             raise self._ended() from None
         except OSError as error:
-            advice = self._advice()
-            return self._sums(status), f"its mappings cannot be read: {error.strerror}", (f"memory by kinds: {advice}",)
+            sums = self._sums(status)._replace(missing=())  # whatever it is, the same rights are lacking
+            missing = () if isinstance(error, Refused) else (f"memory by kinds: {self._advice()}",)
+            return sums, f"its mappings cannot be read: {error.strerror}", missing
         except BadInput as error:
             return self._sums(status), str(error), ()
 

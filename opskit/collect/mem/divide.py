@@ -14,7 +14,7 @@ from opskit.proc.files.smaps import parse_smaps
 from opskit.proc.fs import optional
 from opskit.proc.malloc.allocators import read_malloc
 from opskit.proc.malloc.limit import arena_limit
-from opskit.proc.malloc.runtimes import read_runtime
+from opskit.proc.malloc.runtimes import Runtime, read_runtime
 from opskit.proc.memory import ProcessMemory
 from opskit.proc.pagemap import PageMap
 from opskit.proc.ranges import layered
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from opskit.proc.files.smaps import Region, Usage
     from opskit.proc.files.status import Status
     from opskit.proc.malloc.record import Malloc
-    from opskit.proc.malloc.runtimes import Runtime
     from opskit.proc.ranges import Range
 
 _32_BIT_END = 1 << 32
@@ -62,11 +61,10 @@ class Divider:
 
     def __init__(self, host: Host, ask: Request) -> None:
         self._host, self._ask = host, ask
-        fs, pid = host.fs, ask.pid
-        # Each may be refused where smaps is not: pagemap to a reader without rights, the memory also by Yama.
-        self._pagemap: PageMap | None = optional(PageMap, fs, pid)
-        self._memory: ProcessMemory | None = optional(ProcessMemory, fs, pid)
-        self._runtime: Runtime | None = None
+        self._program: tuple[object, ...] | None = None
+        self._pagemap: PageMap | None = None
+        self._memory: ProcessMemory | None = None
+        self._runtime = Runtime(None, None)
         self._arena_limit: int | None = None
         self._memory_devices: frozenset[str] = frozenset()
 
@@ -79,13 +77,8 @@ class Divider:
         """One look. Raises OSError and BadInput where smaps cannot be read; NoSuchProcess."""
         host, pid = self._host, self._ask.pid
         regions = host.fs.load(parse_smaps, pid, "smaps")
-        if self._memory is not None:
-            self._memory.forget()
+        self._open(regions, status)
         jvm, of_jvm, missing = jvm_of(host, self._ask, regions)
-        if self._runtime is None:
-            self._runtime = read_runtime(host.fs, pid, regions)
-            self._arena_limit = self._read_arena_limit(regions, status)
-            self._memory_devices = host.fs.maybe(memory_devices, pid, "mountinfo", default=frozenset())
         ranges, malloc = self._ranges(regions, of_jvm)
         by_elimination = malloc is not None and malloc.unknown is not None and self.reads_memory
         rest = "runtime-heap" if self._runtime.language or by_elimination else "unnamed"
@@ -94,6 +87,22 @@ class Divider:
         counted = {"thread-stacks": status.threads, "malloc-arenas": malloc.arenas if malloc is not None else None}
         rows = tuple(row._replace(items=counted.get(row.kind) or row.items) for row in rows)
         return Divided(total_of(region.usage for region in regions), rows, parts, malloc, jvm, missing)
+
+    def _open(self, regions: Sequence[Region], status: Status) -> None:
+        """Open its files and read what cannot change, once for each program: after execve(2) the files are of the memory before."""
+        fs, pid = self._host.fs, self._ask.pid
+        program = tuple((each.name, each.start) for each in regions if each.name == "[vdso]" or each is regions[0])
+        if program == self._program:
+            if self._memory is not None:
+                self._memory.forget()
+            return
+        self._program = program
+        # Each may be refused where smaps is not: pagemap to a reader without rights, the memory also by Yama.
+        self._pagemap = optional(PageMap, fs, pid)
+        self._memory = optional(ProcessMemory, fs, pid)
+        self._runtime = read_runtime(fs, pid, regions)
+        self._arena_limit = self._read_arena_limit(regions, status)
+        self._memory_devices = fs.maybe(memory_devices, pid, "mountinfo", default=frozenset())
 
     def _ranges(self, regions: Sequence[Region], of_jvm: Sequence[Range]) -> tuple[list[Range], Malloc | None]:
         fs, pid = self._host.fs, self._ask.pid

@@ -86,7 +86,13 @@ def parse_smaps(text: str) -> list[Region]:
         if key in _KEYS:
             field = _FIELDS[_KEYS[key]]
             sums[field] = list(map(add, sums[field], _column(lines, at, step, key)))
-    return [_region(head, usage) for head, usage in zip(heads, map(Usage, *sums))]
+    found = [_region(head, usage) for head, usage in zip(heads, map(Usage, *sums))]
+    before = 0
+    for number, region in enumerate(found):
+        if not before <= region.start < region.end:
+            raise BadInput("smaps", "not in the order of addresses", number * step + 1, lines[number * step])
+        before = region.end
+    return found
 
 
 def _column(lines: list[str], at: int, step: int, key: str) -> list[int]:

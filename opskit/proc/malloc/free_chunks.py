@@ -22,7 +22,7 @@ _CHUNK = struct.Struct("<4Q")  # size of the one before if that is free, size an
 _FLAGS = 7
 _LEAST, _ALIGNED = 32, 16
 _LINKS_BYTES = 48  # of a free chunk: its sizes and links, which stay in memory
-_MOST_REPAIRS = 16  # in one list
+_MOST_REPAIRS, _MOST_READS = 400, 8
 _LARGEST = 1 << 47
 _MOST_PAGES = 16384
 _PAGE_COST = 4  # to read a page, in chunks of pages that have been read
@@ -50,10 +50,11 @@ def free_in(arenas: Sequence[Arena], memory: PresentMemory, most: int) -> Free |
             found.add_bin(*arena.bins[number], arena.system_bytes)
     for arena in used:
         for number, first in enumerate(arena.fastbins):
-            found.add_fastbin(first, (number + 2) * 16)
-    if found.bytes > sum(arena.system_bytes for arena in used):
+            found.add_fastbin(first, (number + 2) * 16, arena.system_bytes)
+    total = sum(found.sizes.values())
+    if total > sum(arena.system_bytes for arena in used):
         return None
-    return Free(found.bytes, found.top_bytes, found.resident_bytes(), found.incomplete)
+    return Free(total, found.top_bytes, found.resident_bytes(), found.incomplete)
 
 
 class _FreeChunks:
@@ -62,25 +63,26 @@ class _FreeChunks:
     def __init__(self, memory: PresentMemory, most: int) -> None:
         self._memory, self._left = memory, most
         self._pages: dict[int, bytes] = {}
-        self._large: list[tuple[int, int]] = []  # address and size of those that may hold a whole page
-        self.bytes = self.top_bytes = 0
+        self._repairs_left = _MOST_REPAIRS
+        self.sizes: dict[int, int] = {}  # address -> size: one that goes from list to list meanwhile counts once
+        self.top_bytes = 0
         self.incomplete: str | None = None
 
     def resident_bytes(self) -> int:
         """How much of them is on whole pages that are in memory: what malloc_trim(3) can give back."""
-        pages = ((-(-(at + _LINKS_BYTES) // PAGE_BYTES), (at + size) // PAGE_BYTES) for at, size in self._large)
+        large = ((at, size) for at, size in self.sizes.items() if size > PAGE_BYTES)
+        pages = ((-(-(at + _LINKS_BYTES) // PAGE_BYTES), (at + size) // PAGE_BYTES) for at, size in large)
         return sum(self._memory.resident_bytes(start, end) for start, end in pages if end > start)
 
     def add_top(self, arena: Arena) -> bool:
         """Add the chunk at the end of an arena; False where there is none."""
-        for _ in range(_MOST_REPAIRS):
-            top = int.from_bytes(self._memory.read(arena.top_at, 8), "little")
-            size = int.from_bytes(self._memory.read(top + 8, 8), "little") & ~_FLAGS
+        for _ in range(_MOST_READS):
+            top = int.from_bytes(self._memory.part(arena.top_at, 8), "little")
+            size = int.from_bytes(self._memory.part(top + 8, 8), "little") & ~_FLAGS
             if _is_size(size) and size <= arena.system_bytes:
                 self.top_bytes += size
                 self._add([(top, size)])
                 return True
-            self._memory.forget()
         return False
 
     def add_bin(self, head: int, first: int, most_bytes: int) -> None:
@@ -90,18 +92,19 @@ class _FreeChunks:
         """
         path: list[tuple[int, int]] = []  # chunks, and their sizes
         longest: list[tuple[int, int]] = []
-        at, before, repairs, left = first, head, 0, most_bytes
+        at, before, left, size, repairs = first, head, most_bytes, 0, 0
         while at != head and len(path) < self._left:
-            size, following, previous = self._chunk(at)
+            size, following, previous = self._chunk(at, alone=size >= PAGE_BYTES)
             if previous == before and size <= left and _is_size(size):
                 path.append((at, size))
                 before, at = at, following
                 left -= size
                 continue
+            self._repairs_left -= 1
             repairs += 1
             if len(path) > len(longest):
                 longest = path.copy()
-            if repairs > _MOST_REPAIRS:
+            if repairs > _MOST_READS or self._repairs_left < 0:
                 self._is_cut(at)
                 break
             at = self._again(path, head)
@@ -113,13 +116,13 @@ class _FreeChunks:
                 self.incomplete = "it has too many free blocks to read them all"
         self._add(longest)
 
-    def add_fastbin(self, first: int, size: int) -> None:
+    def add_fastbin(self, first: int, size: int, most_bytes: int) -> None:
         """Walk a singly linked list, whose pointers are mangled by their own addresses since 2.32 (PROTECT_PTR)."""
         at = first
         path: list[tuple[int, int]] = []
         while at and len(path) < self._left:
             found, link, _ = self._chunk(at)
-            if found != size:
+            if found != size or len(path) * size >= most_bytes:
                 self._is_cut(at)
                 break
             path.append((at, size))
@@ -131,21 +134,21 @@ class _FreeChunks:
         self._add(path)
 
     def _add(self, path: list[tuple[int, int]]) -> None:
-        self.bytes += sum([size for _, size in path])
+        self.sizes.update(path)
         self._left -= len(path)
-        self._large += [each for each in path if each[1] > PAGE_BYTES]
 
-    def _chunk(self, at: int) -> tuple[int, int, int]:
-        """Size, next and previous of a free chunk; (0, 0, 0) where it cannot be read."""
+    def _chunk(self, at: int, *, alone: bool = False) -> tuple[int, int, int]:
+        """Size, next and previous of a free chunk; (0, 0, 0) where it cannot be read. `alone`: no other one will be on its page."""
         number, begin = divmod(at, PAGE_BYTES)
         page = self._pages.get(number)
-        if page is None:
+        if alone or begin > PAGE_BYTES - _CHUNK.size:
+            page, begin = self._memory.part(at, _CHUNK.size), 0
+            self._left -= _PAGE_COST
+        elif page is None:
             if len(self._pages) >= _MOST_PAGES:
                 self._pages.clear()
-            page = self._pages[number] = self._memory.page(number)
+            page = self._pages[number] = self._memory.part(number * PAGE_BYTES, PAGE_BYTES)
             self._left -= _PAGE_COST
-        if begin > PAGE_BYTES - _CHUNK.size:
-            page, begin = self._memory.read(at, _CHUNK.size), 0
         if len(page) < _CHUNK.size:
             return 0, 0, 0
         _, size, following, previous = _CHUNK.unpack_from(page, begin)
@@ -153,20 +156,19 @@ class _FreeChunks:
 
     def _is_cut(self, at: int) -> None:
         """Note why a list does not go on at an address."""
-        is_read = bool(self._memory.read(at, _CHUNK.size))
+        is_read = bool(self._memory.part(at, _CHUNK.size))
         why = "change while they are read" if is_read else "are not in memory as a whole: swapped out, or changed"
         self.incomplete = f"its lists of free blocks {why}"
 
     def _again(self, path: list[tuple[int, int]], head: int) -> int:
         """Take away the chunks at the end that are no longer in the list; where it goes on."""
         self._pages.clear()
-        self._memory.forget()
         while path:
             size, following, previous = self._chunk(path[-1][0])
             if size == path[-1][1] and previous == (path[-2][0] if len(path) > 1 else head):
                 return following
             path.pop()
-        return int.from_bytes(self._memory.read(head + 16, 8), "little")
+        return int.from_bytes(self._memory.part(head + 16, 8), "little")
 
 
 def _is_size(size: int) -> bool:

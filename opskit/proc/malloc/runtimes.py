@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from opskit.proc.elf.file import open_elf
 from opskit.proc.files.maps import is_glibc, is_musl, other_malloc
 from opskit.proc.fs import optional
+from opskit.proc.mapped_files import paths_of
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def read_runtime(fs: ProcFS, pid: int, regions: Sequence[Region]) -> Runtime:
     names = {region.name for region in regions if region.name.startswith("/")}
     mapped = next((found for name in names if (found := other_malloc(name))), None)
     is_jvm = any(name.endswith("/libjvm.so") for name in names)  # its launcher has nothing of interest
-    image = None if is_jvm else open_elf(fs, fs.path(pid, "exe")) or _by_path(fs, pid)
+    image = None if is_jvm else _program(fs, pid, regions)
     strings = _strings(image)
     language = _language(image, strings, names)
     linked = None if language == "CPython" else _named(strings, _ALLOCATOR_NAMES)  # its mimalloc is for its own objects
@@ -48,10 +49,12 @@ def read_runtime(fs: ProcFS, pid: int, regions: Sequence[Region]) -> Runtime:
     return Runtime(mapped or linked or libc or ("Go" if language == "Go" else None), language)
 
 
-def _by_path(fs: ProcFS, pid: int) -> ElfFile | None:
-    path = optional(fs.link, pid, "exe")
-    inside = None if path is None else optional(fs.inside, pid, path.decode("utf-8", "surrogateescape"))
-    return None if inside is None else open_elf(fs, inside)
+def _program(fs: ProcFS, pid: int, regions: Sequence[Region]) -> ElfFile | None:
+    """The file that the process executes."""
+    path = optional(fs.link, pid, "exe", default=b"").decode("utf-8", "surrogateescape").removesuffix(" (deleted)")
+    mapped = next((region for region in regions if path and region.name == path), None)
+    images = (open_elf(fs, each) for each in (paths_of(fs, pid, mapped) if mapped is not None else ()))
+    return next((image for image in images if image is not None), None)
 
 
 def _language(image: ElfFile | None, strings: bytes, names: set[str]) -> str | None:

@@ -94,6 +94,23 @@ def test_rows_of_our_own_process():
     assert {"thread-stacks", "malloc-arenas", "libraries"} <= {*mib(facts)}
 
 
+@pytest.mark.parametrize("version", [17, 25])
+def test_a_jvm(workload, version):
+    """Its own rows beside those of any process, next to nothing without a name, and malloc's arenas are read."""
+    jvm = workload("sleep=20", version=version, options=("-Xmx64m", "-Xms64m", "-XX:+AlwaysPreTouch"))
+    facts = look(jvm.pid)
+    found = mib(facts)
+    assert found["java-heap"] == pytest.approx(64, rel=0.005)
+    assert {"metaspace", "code-cache", "gc", "thread-stacks", "malloc-arenas", "libraries"} <= {*found}
+    assert found.get("unnamed", 0) <= 0.03 * facts.total.rss_bytes / MIB
+    assert sum(row.usage.rss_bytes for row in facts.rows) == facts.total.rss_bytes
+    stacks = next(row for row in facts.rows if row.kind == "thread-stacks")
+    assert stacks.items == len(ProcFS().tids(jvm.pid))
+    assert (facts.malloc.name, facts.malloc.incomplete) == ("glibc", None)
+    assert facts.malloc.free_bytes < facts.malloc.system_bytes
+    assert facts.jvm.heap_max_bytes == 64 * MIB
+
+
 def test_a_zombie_and_a_kernel_thread():
     """They have no memory, and the message says what they are."""
     child = subprocess.Popen(["true"])
@@ -131,6 +148,26 @@ def test_it_ends_between_two_looks():
         collector.look()
 
 
+def test_it_starts_another_program():
+    """A watch goes on with the new program: its memory is another, and so is its allocator."""
+    code = "import os\nprint('READY', flush=True)\ninput()\nos.execvp('sleep', ['sleep', '60'])"
+    child = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        child.stdout.readline()
+        collector = Collector(Host(ProcFS()), Request(child.pid))
+        assert collector.look().malloc.runtime == "CPython"
+        child.stdin.write("\n")
+        child.stdin.flush()
+        deadline = time.monotonic() + 10
+        while (facts := collector.look()).process.command != "sleep" and time.monotonic() < deadline:
+            time.sleep(0.05)
+        facts = collector.look()
+        assert (facts.malloc.runtime, facts.malloc.arenas) == (None, 1)
+    finally:
+        child.kill()
+        child.communicate()
+
+
 def test_without_rights(mappings, root_only):
     """Another user's process: the sums of its status, and which command would tell more."""
     pid, _ = mappings
@@ -139,7 +176,7 @@ def test_without_rights(mappings, root_only):
     assert facts.why_sums_only == "its mappings cannot be read: Permission denied"
     assert facts.total.rss_bytes > 30 * MIB
     assert facts.total.pss_bytes is None
-    missing = facts.missing[0]
+    (missing,) = facts.missing
     assert missing.startswith("memory by kinds: run as root: sudo opskit mem ") or "CAP_SYS_PTRACE" in missing
 
 

@@ -14,15 +14,16 @@ DATA, MIB = 0x7F0000200000, 1 << 20
 HEAP = 0x7F0004000000
 
 
-class Present(PresentMemory):
+class Pages(RecordedMemory):
     """Pages that are given as bytes, all of them present."""
 
-    def __init__(self, pages):
-        super().__init__(RecordedMemory(pages), None)
+    read_anew = RecordedMemory.read
 
-    def _block(self, number):
-        begin = number * 512
-        return bytes(128 if page in self._memory.pages else 0 for page in range(begin, begin + 512))
+    def forget(self):
+        """It does not change."""
+
+    def present(self, start, end):
+        return bytes(128 if page in self.pages else 0 for page in range(start // PAGE_BYTES, end // PAGE_BYTES))
 
 
 def memory(*parts):
@@ -32,7 +33,8 @@ def memory(*parts):
         for at in range(len(data)):
             page, offset = divmod(address + at, PAGE_BYTES)
             pages.setdefault(page, bytearray(PAGE_BYTES))[offset] = data[at]
-    return Present({page: bytes(data) for page, data in pages.items()})
+    recorded = Pages({page: bytes(data) for page, data in pages.items()})
+    return PresentMemory(recorded, recorded)
 
 
 def state(at, following, system=132 << 10, header=2):

@@ -55,6 +55,19 @@ def test_linked_into_the_program(symbol, allocator, tmp_path):
         assert read_runtime(fs, pid, fs.load(parse_smaps, pid, "smaps")) == Runtime(allocator, None)
 
 
+def test_a_program_that_was_replaced(tmp_path):
+    """An update deletes the file of a running program: what it has linked in is known all the same."""
+    source = tmp_path / "program.c"
+    source.write_text(SOURCE % "void mallctl(void) {}")
+    nativeprograms.run("gcc", "-o", tmp_path / "program", source)
+    with nativeprograms.running(tmp_path / "program") as pid:
+        (tmp_path / "program").unlink()
+        fs = ProcFS()
+        if not os.access(fs.path(pid, "map_files"), os.R_OK | os.X_OK) or os.geteuid():
+            pytest.skip("needs CAP_CHECKPOINT_RESTORE")
+        assert read_runtime(fs, pid, fs.load(parse_smaps, pid, "smaps")).allocator == "jemalloc"
+
+
 def test_our_own_python():
     """CPython, whose objects have a heap beside malloc's, also with its own mimalloc linked in."""
     fs = ProcFS()

@@ -6,6 +6,7 @@ sent to its attach listener only where that runs, or where `ask` allows to start
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from opskit.collect.mem.facts import JvmMemory
@@ -14,6 +15,7 @@ from opskit.jvm.discover import HOTSPOT, find_jvm
 from opskit.jvm.launch import jdk_release
 from opskit.jvm.perfdata.counters import collector, gc_work, heap
 from opskit.proc.files.smaps import parse_smaps
+from opskit.proc.rights import as_owner_or_root
 from opskit.proc.spans import overlaps
 
 if TYPE_CHECKING:
@@ -73,10 +75,12 @@ class _Look:
         self.regions = regions or host.fs.maybe(
             parse_smaps, jvm.pid, "maps", default=[]
         )  # the same lines, without usage
-        self.release = jdk_release(host.fs, jvm).get("JAVA_VERSION")
+        counted = jvm.perf.text("java.property.java.version") if jvm.perf is not None else None
+        self.release = jdk_release(host.fs, jvm).get("JAVA_VERSION") or counted
         self.flags: dict[str, FlagValue] = {}
         self.ranges: list[Range] = []
         self.buffers: Buffers | None = None
+        self.used_bytes: int | None = None
         self.threads: int | None = None
         self.loaders: int | None = None
         self.sources: list[str] = []
@@ -94,21 +98,26 @@ class _Look:
         fs, pid = host.fs, self.jvm.pid
         try:
             memory = TouchedMemory(fs, pid, self.regions)
+        except PermissionError:
+            advice = as_owner_or_root(fs, "CAP_SYS_PTRACE", pid, self.jvm.uid)
+            self.missing.append(f"permission denied for {fs.path(pid, 'mem')}: {advice}")
+            return
         except OSError as error:
-            self.missing.append(f"its memory cannot be read: {error.strerror}: ptrace rights are needed")
+            self.missing.append(f"{fs.path(pid, 'mem')}: {error.strerror}")
             return
         try:
             self._read_structs(read_vmstructs(fs, pid, memory), memory)
         except OpskitError as error:
             self.missing.append(str(error))
         except OSError as error:
-            self.missing.append(f"its memory cannot be read: {error.strerror}")
+            self.missing.append(f"{fs.path(pid, 'mem')}: {error.strerror}")
         finally:
             memory.close()
 
     def _read_structs(self, structs: VmStructs, memory: TouchedMemory) -> None:
         from opskit.jvm.memory.direct_memory import read_buffers
         from opskit.jvm.memory.flags import read_flags
+        from opskit.jvm.memory.heap_use import HeapUse
         from opskit.jvm.memory.objects import Objects
         from opskit.jvm.memory.ranges import JvmRanges
 
@@ -118,10 +127,13 @@ class _Look:
         self.threads = found.stacks or None
         if found.loaders is not None:
             self.loaders = sum(not loader.is_of_one_class for loader in found.loaders)
+        with suppress(OpskitError):
+            self.used_bytes = HeapUse(structs, memory).used_bytes(self.flags)
         self.missing += found.failed
         self.sources.insert(0, "vmStructs")
         try:
-            self.buffers = read_buffers(Objects(structs, memory))
+            boot = found.loaders[-1].address if found.loaders else 0
+            self.buffers = read_buffers(Objects(structs, memory), boot)
         except OpskitError as error:
             self.missing.append(f"direct buffers: {error}")
             return
@@ -133,13 +145,14 @@ class _Look:
         perf = self.jvm.perf
         sizes = heap(perf) if perf is not None else None
         buffers, heap_max = self.buffers, self._size("MaxHeapSize") or (sizes.max_bytes if sizes else None)
-        used = answer.used_bytes if answer is not None else None
+        # By its counters it is without the garbage since the last collection, before the first one with all.
+        used = answer.used_bytes if answer is not None else sizes.used_bytes if sizes is not None else None
         classes = answer.metaspace_bytes if answer is not None else None
         return JvmMemory(
             main=self.jvm.main,
             release=self.release,
             collector=self._collector(perf),
-            heap_used_bytes=used if used is not None else sizes and sizes.used_bytes,
+            heap_used_bytes=used if used is not None else self._used_bytes(heap_max),
             heap_committed_bytes=self._heap_committed(sizes.committed_bytes if sizes else None),
             heap_max_bytes=heap_max,
             heap_touched=self.flags.get("AlwaysPreTouch") is True,
@@ -181,6 +194,11 @@ class _Look:
         """By the mappings, which are exact; with ZGC, which may map it several times, by its counters."""
         return counted if self.flags.get("UseZGC") else self._committed("java-heap") or counted
 
+    def _used_bytes(self, heap_max: int | None) -> int | None:
+        """In use by the collector's own objects; None where it is more than the heap can have."""
+        used = self.used_bytes
+        return used if used is not None and used <= (heap_max or used) else None
+
     def _metaspace_committed(self, perf: PerfData | None) -> int | None:
         """With the class space: by the mappings, else as of the last collection."""
         is_known = any(each.kind == "metaspace" for each in self.ranges)
@@ -198,10 +216,9 @@ def committed_bytes(regions: Sequence[Region], ranges: Iterable[Range]) -> int:
 
 def _heap_info(host: Host, pid: int, look: _Look, *, ask: bool) -> HeapInfo | None:
     """The JVM's answer to GC.heap_info, which needs no safepoint; None: its listener does not run, or did not answer."""
-    from opskit.jvm.attach.target import has_listener
-    from opskit.proc.fs import optional
+    from opskit.jvm.attach.target import seems_to_listen
 
-    if not host.is_own or not (ask or optional(has_listener, host.fs, pid)):
+    if not host.is_own or not (ask or seems_to_listen(host.fs, look.jvm)):
         return None
     from opskit.jvm.attach.client import AttachClient
     from opskit.jvm.dumps.heap_info import parse_heap_info

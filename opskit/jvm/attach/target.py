@@ -170,6 +170,13 @@ def has_listener(fs: ProcFS, pid: int) -> bool:
     return has_thread(fs, pid, _LISTENER)
 
 
+def seems_to_listen(fs: ProcFS, jvm: Jvm) -> bool:
+    """Whether its listener seems to run: by its socket, then by its thread, which takes longer to find. Nothing is sent."""
+    tmp = optional(fs.inside, jvm.pid, "/tmp")
+    socket = tmp and optional(fs.file_id_at, f"{tmp}/.java_pid{jvm.ns_pid}")
+    return bool(socket and optional(has_listener, fs, jvm.pid))
+
+
 def has_thread(fs: ProcFS, pid: int, name: str) -> bool:
     """Whether a thread has this name, of which the kernel keeps 15 bytes. Raises GONE."""
     return any(thread_name(fs, pid, tid) == name for tid in fs.tids(pid))

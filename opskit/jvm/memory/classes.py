@@ -11,6 +11,7 @@ import struct
 from typing import TYPE_CHECKING
 
 from opskit.errors import NotSupported
+from opskit.jvm.memory.dictionary import dictionary_classes
 from opskit.jvm.memory.symbols import Symbols
 from opskit.jvm.memory.unsigned5 import Coding
 from opskit.proc.memory import i32, u16, u64
@@ -85,28 +86,44 @@ class Classes:
         """The address of a class of the boot loader; 0: it is not loaded. Raises as `boot_classes` does."""
         return self.boot_classes((name,)).get(name, 0)
 
-    def boot_classes(self, names: Collection[str]) -> dict[str, int]:
-        """The addresses of those of these classes that the boot loader has loaded; its data is the last of the list.
+    def boot_classes(self, names: Collection[str], boot: int = 0) -> dict[str, int]:
+        """The addresses of those of these classes that the boot loader has loaded. `boot`: its data, where that is known.
 
         Raises NotSupported where the list does not end, which can happen while it changes.
         """
+        found: dict[str, int] = {}
+        for klass in self._classes_of(boot or self._boot_loader()):
+            name = self.name(klass)
+            if name is not None and name in names:
+                found[name] = klass
+                if len(found) == len(names):
+                    break
+        return found
+
+    def _classes_of(self, loader: int) -> Iterator[int]:
+        """The classes of the loader with these data."""
+        list_at = self._vm.find(("ClassLoaderData", "_klasses"))
+        if list_at is None:
+            yield from (klass for klass, each in dictionary_classes(self._vm, self._memory) if each == loader)
+            return
+        klass = (u64(self._memory, loader + list_at) or 0) if loader else 0
+        link_at = self._vm.at(("Klass", "_next_link"))
+        for _ in range(_MOST_CLASSES):
+            if not klass:
+                return
+            yield klass
+            klass = u64(self._memory, klass + link_at) or 0
+        raise NotSupported("the list of classes in this JVM's memory has no end")
+
+    def _boot_loader(self) -> int:
+        """The data of the boot loader, the last of the list; 0: none can be read."""
         data = last = u64(self._memory, self._vm.at(("ClassLoaderDataGraph", "_head"))) or 0
         next_at = self._vm.at(("ClassLoaderData", "_next"))
         for _ in range(_MOST_LOADERS):
             if not data:
                 break
             last, data = data, u64(self._memory, data + next_at) or 0
-        klass = (u64(self._memory, last + self._vm.at(("ClassLoaderData", "_klasses"))) or 0) if last else 0
-        link_at = self._vm.at(("Klass", "_next_link"))
-        found: dict[str, int] = {}
-        for _ in range(_MOST_CLASSES):
-            if not klass or len(found) == len(names):
-                return found
-            name = self.name(klass)
-            if name is not None and name in names:
-                found[name] = klass
-            klass = u64(self._memory, klass + link_at) or 0
-        raise NotSupported("the list of classes in this JVM's memory has no end")
+        return last
 
     def methods(self, klass: int) -> Iterator[int]:
         """The addresses of the Methods that the class declares."""

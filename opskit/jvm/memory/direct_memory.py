@@ -35,18 +35,25 @@ class Buffers(NamedTuple):
     mapped_bytes: int | None = None
 
 
-def read_buffers(objects: Objects) -> Buffers:
-    """What the classes count now; 0 where the class is not loaded. Raises NotSupported."""
-    found = objects.classes.boot_classes((_OBJECT, _BITS, *_LIMITS, *_CHANNELS))
+def read_buffers(objects: Objects, boot: int = 0) -> Buffers:
+    """What the classes count now; 0 where the class is not loaded. `boot`: the boot loader's data. Raises NotSupported."""
+    found = objects.classes.boot_classes((_OBJECT, _BITS, *_LIMITS, *_CHANNELS), boot)
     if _OBJECT not in found:
         return Buffers()
     limits = [_static_long(objects, found[name], _LIMIT) for name in _LIMITS if name in found]
-    mapped = [_static_long(objects, found[name], _TOTAL) for name in _CHANNELS if name in found]
+    channels = [found[name] for name in _CHANNELS if name in found]
+    mapped = [_static_long(objects, each, _TOTAL) for each in channels if _counts(objects, each)]
     return Buffers(
         read_reserved(objects, found[_BITS]) if _BITS in found else 0,
         limits[0] if limits else None,
         None if None in mapped else sum(each or 0 for each in mapped),
     )
+
+
+def _counts(objects: Objects, klass: int) -> bool:
+    """Whether the class has the counter, or cannot be read: since JDK 14 the abstract Unmapper has none."""
+    fields = objects.classes.fields(klass)
+    return _TOTAL in fields or not fields
 
 
 def _static_long(objects: Objects, klass: int, name: str) -> int | None:

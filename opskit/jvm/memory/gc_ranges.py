@@ -11,6 +11,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from opskit.jvm.memory.heap_ranges import heap_address
+from opskit.proc.files.maps import HEAP_BYTES
 from opskit.proc.memory import PAGE_BYTES, u64
 from opskit.proc.spans import is_anonymous, merged
 
@@ -25,16 +26,18 @@ if TYPE_CHECKING:
 
 _CARD_BYTES = 128  # of the heap at least for one byte of the card table; 512 by default
 _LARGEST_SHARE = 16  # a table has at most this part of the heap's size
+_NEAR_WORDS = 32  # of an object, in which bounds of any size are taken
 _BITMAP_SHARES = (64, 32)  # a bit, or two, for each 8 bytes of the heap
 _ALIGNMENTS = (PAGE_BYTES, 64 << 10, 2 << 20)
-_MOST_OBJECTS, _OBJECT_BYTES, _LARGEST_OBJECT_BYTES, _DEPTH = 384, 256, 8192, 2
+_MOST_OBJECTS, _OBJECT_BYTES, _LARGE_OBJECT_BYTES, _LARGEST_OBJECT_BYTES, _DEPTH = 384, 256, 1024, 8192, 2
 _HEAPS = ("G1CollectedHeap", "ShenandoahHeap", "GenCollectedHeap", "SerialHeap", "ParallelScavengeHeap")
 _MOST_DATA_BYTES, _MOST_MENTIONS, _MENTION_BYTES = 8 << 20, 32, 128
 _MOST_REGIONS = 1 << 20
 _ZGC_HEAP_BYTES, _LARGEST_MAP_BYTES, _GRANULES = 16384, 1 << 30, 512
 _MAP_WITHOUT_SIZE, _MAP_BYTES = ("ZAddressRangeMapForPageTable", "_map"), 16 << 20  # JDK 11 and 12, for 4 TiB
 _MARK_STACKS = (21 << 40, 22 << 40)  # where JDK 11 and 12 have ZGC's
-COLLECTOR_FLAGS = ("UseZGC", "UseShenandoahGC", "UseParallelGC", "ZMarkStackSpaceLimit")
+_MARK_CHUNK_BYTES = 8192  # of G1's mark stack
+COLLECTOR_FLAGS = ("UseZGC", "UseShenandoahGC", "UseParallelGC", "UseG1GC", "MarkStackSize", "ZMarkStackSpaceLimit")
 _LIMIT_OF_MARK_STACKS = "ZMarkStackSpaceLimit"
 _WORD = struct.Struct("<Q")
 
@@ -68,16 +71,27 @@ class Collector:
 
     def _card_table(self) -> Span | None:
         """The card table, in whole pages; None: this collector has none."""
-        names = ("BarrierSet", "_barrier_set"), ("CardTableBarrierSet", "_card_table"), ("CardTable", "_byte_map")
-        barrier, table_at, map_at = map(self._structs.find, names)
-        size_at = self._structs.find(("CardTable", "_byte_map_size"))
-        if barrier is None or table_at is None or map_at is None or size_at is None:
+        map_at, size_at = (
+            self._structs.find(("CardTable", field), ("CardTableModRefBS", field))
+            for field in ("_byte_map", "_byte_map_size")
+        )
+        table = self._card_table_address()
+        if map_at is None or size_at is None or not table:
             return None
-        table = self._word(self._word(barrier) + table_at)
         start, size = self._word(table + map_at), self._word(table + size_at)
         if not start or not 0 < size <= self._heap_bytes // _CARD_BYTES + PAGE_BYTES:
             return None
         return _whole_pages(start, start + size)
+
+    def _card_table_address(self) -> int:
+        """Where the CardTable is; 0: there is none. In JDK 8 the heap refers to it."""
+        barrier, table_at = map(
+            self._structs.find, (("BarrierSet", "_barrier_set"), ("CardTableBarrierSet", "_card_table"))
+        )
+        of_heap = self._structs.find(("CollectedHeap", "_barrier_set"))
+        if barrier is not None and table_at is not None:
+            return self._word(self._word(barrier) + table_at)
+        return self._word(heap_address(self._structs, self._memory) + of_heap) if of_heap is not None else 0
 
     def _region_records(self) -> Span | None:
         """Shenandoah's records of its regions, which lie one after another."""
@@ -127,9 +141,11 @@ class Collector:
                 seen.add(address)
                 data = self._memory.read(address, size)
                 words = struct.unpack_from(f"<{len(data) // 8}Q", data)
-                yield from self._bounds(words)
+                yield from self._bounds(words[:_NEAR_WORDS] if depth else words)
+                yield from self._bounds(words[_NEAR_WORDS:] if depth else (), any_size=False)
                 if depth < _DEPTH:
-                    below += [(word, _OBJECT_BYTES) for word in words if self._is_pointer(word)]
+                    most = _OBJECT_BYTES if depth else _LARGE_OBJECT_BYTES
+                    below += [(word, most) for word in words if self._is_pointer(word)]
             layer = below
 
     def _roots(self) -> list[tuple[int, int]]:
@@ -160,32 +176,47 @@ class Collector:
                     yield page + at, _MENTION_BYTES
                     at = data.find(wanted, at + 8)
 
-    def _bounds(self, words: Sequence[int]) -> Iterator[Span]:
+    def _bounds(self, words: Sequence[int], *, any_size: bool = True) -> Iterator[Span]:
         """Each two words that are the begin and the end of a table, or the begin of a bitmap and its size.
 
-        Shenandoah gives the size in words, Parallel in bytes or bits. G1 has tables with as many bytes as its bitmap has words.
+        Shenandoah gives the size in words, Parallel in bytes or bits, G1 that of its mark stack in chunks. G1 has tables with as
+        many bytes as its bitmap has words.
         """
         for start, other in zip(words, words[1:]):
             if start % PAGE_BYTES or not start:
                 continue
             if other % PAGE_BYTES == 0 and 0 < other - start <= self._heap_bytes // _LARGEST_SHARE:
-                if self._is_free(start, other):
+                is_wanted = any_size or self._is_table_size(other - start)
+                if is_wanted and self._is_free(start, other) and not self._is_in_arena(start):
                     yield start, other
             elif self._is_free(start, start + PAGE_BYTES):
-                sizes = (
-                    (8 * other,)
-                    if self._flags.get("UseShenandoahGC")
-                    else (other, other // 8)
-                    if self._is_parallel
-                    else ()
-                )
-                size = next(filter(self._is_bitmap_size, sizes), 0)
-                if size and self._is_free(start, start + size):
+                size = next(filter(self._is_table_size, self._sizes(other)), 0)
+                if size and self._is_free(start, start + size) and not self._is_in_arena(start):
                     yield start, start + size
 
-    def _is_bitmap_size(self, size: int) -> bool:
+    def _sizes(self, word: int) -> tuple[int, ...]:
+        """What a word beside the begin of a table may say of its size in bytes."""
+        if self._flags.get("UseG1GC"):
+            return (word * _MARK_CHUNK_BYTES,)
+        if self._flags.get("UseShenandoahGC"):
+            return (8 * word,)
+        return (word, word // 8) if self._is_parallel else ()
+
+    def _is_table_size(self, size: int) -> bool:
+        """Whether a bitmap, or G1's mark stack, has this size."""
+        entries = self._flags.get("MarkStackSize")
+        if self._flags.get("UseG1GC"):
+            return isinstance(entries, int) and 0 < size == 8 * entries
         wanted = (self._heap_bytes // share for share in _BITMAP_SHARES)
         return any(size == -(-each // align) * align for each in wanted for align in _ALIGNMENTS)
+
+    def _is_in_arena(self, address: int) -> bool:
+        """Whether it is in a heap of glibc's malloc, which is 64 MiB long, and begins with its arena, the heap before it, two sizes."""
+        data = self._memory.read(address // HEAP_BYTES * HEAP_BYTES, 32)
+        if len(data) < 32:
+            return False
+        arena, _, used, writable = struct.unpack("<4Q", data)
+        return bool(arena % 8 == 0 < arena and used % PAGE_BYTES == 0 < used <= writable <= HEAP_BYTES)
 
     def _is_free(self, start: int, end: int) -> bool:
         number = bisect_right(self._free, (start, 1 << 64)) - 1

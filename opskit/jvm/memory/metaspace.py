@@ -12,7 +12,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from opskit.proc.memory import PAGE_BYTES, u64
-from opskit.proc.spans import is_anonymous, merged, overlaps, without
+from opskit.proc.spans import is_anonymous, merged, overlaps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -37,16 +37,11 @@ _PRESENT = 128
 def cds_spans(structs: VmStructs, memory: Memory, regions: Sequence[Region]) -> list[Span]:
     """The CDS archives: mappings of *.jsa files, and the range that HotSpot gives, where they are relocated or copied."""
     spans = [(region.start, region.end) for region in regions if region.name.endswith(".jsa")]
-    base, top = (u64(memory, at) if at is not None else None for at in _shared(structs))
-    if base and top and base < top:
-        ends = without([(base, top)], ())
-        spans += [(start, end) for region, start, end in overlaps(regions, ends) if not _is_reserved(region)]
+    places = (structs.find(("MetaspaceObj", f"_shared_metaspace_{end}")) for end in ("base", "top"))
+    base, top = ((u64(memory, at) or 0) if at is not None else 0 for at in places)
+    if 0 < base < top:
+        spans += [(start, end) for region, start, end in overlaps(regions, [(base, top)]) if not _is_reserved(region)]
     return merged(spans)
-
-
-def _shared(structs: VmStructs) -> Iterator[int | None]:
-    for end in ("base", "top"):
-        yield structs.find(("MetaspaceObj", f"_shared_metaspace_{end}"))
 
 
 def _is_reserved(region: Region) -> bool:

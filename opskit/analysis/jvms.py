@@ -206,7 +206,7 @@ def _memory(row: Row) -> Iterator[Finding]:
             f"has {size(held)} resident{'' if files is None else ' without mapped files'}, {percent(held / limit)} of its cgroup's limit of "
             f"{size(limit)}, at which the kernel kills it; raise the limit, or lower -Xmx",
             f"VmRSS{'' if files is None else ' and RssFile'} of /proc/{pid}/status, memory limit of {memory.path}",
-            shell.command("opskit", "jmap-diff", pid, "-c", 5), 100 * held / limit,
+            shell.command("opskit", "mem", pid), 100 * held / limit,
         )  # fmt: skip
     if reading.heap and reading.heap.max_bytes > limit:
         yield _found(

@@ -75,7 +75,7 @@ def _of_heap(facts: Facts, found: Headroom) -> Headroom:
     # Reserved huge pages are not in the memory controller, and taken at the start.
     growth = 0 if usage.hugetlb_bytes else max(0, jvm.heap_max_bytes - charged)
     level, left = found.level, found.left_bytes + found.swap_left_bytes
-    unsure = _unsure_bytes(facts, level) if level is not None else 0
+    unsure = unsure_bytes(facts, level) if level is not None else 0
     verdict = None if left < growth <= left + unsure else growth > left
     found = found._replace(
         heap_growth_bytes=growth, heap_resident_bytes=resident, can_be_killed=verdict,
@@ -118,7 +118,7 @@ def _others(facts: Facts, level: MemoryGroup | None, growth: int) -> Iterator[Me
             yield each
 
 
-def _unsure_bytes(facts: Facts, level: MemoryGroup) -> int:
+def unsure_bytes(facts: Facts, level: MemoryGroup) -> int:
     """Kernel memory of v1 that may be reclaimable slab: without this process's page tables and kernel stacks."""
     if not level.slab_unknown or level.kernel_bytes is None:
         return 0

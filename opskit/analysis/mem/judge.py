@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.analysis.finding import Entity, Finding, most_severe_first
-from opskit.analysis.mem.headroom import headroom
+from opskit.analysis.mem.headroom import headroom, unsure_bytes
 from opskit.analysis.mem.result import Result
 from opskit.analysis.mem.suspects import is_waste, suspects, waste_share
 from opskit.analysis.mem.trend import trend
@@ -70,7 +70,7 @@ def _limits(facts: Facts, found: Headroom | None) -> Iterator[Finding]:
             facts, "memory-heap-outgrows-limit", "warning", f"{fate(level)}: {_outgrows(found)}",
             _evidence(facts, level), level=level, next_=watch,
         )  # fmt: skip
-    elif level is not None and _is_near(level) and not found.swap_left_bytes:
+    elif level is not None and _is_near(facts, level) and not found.swap_left_bytes:
         used = level.pinned_bytes or 0
         yield _finding(
             facts, "memory-near-limit", "warning",
@@ -93,8 +93,9 @@ def _limits(facts: Facts, found: Headroom | None) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _is_near(level: MemoryGroup) -> bool:
-    return level.limit_bytes is not None and (level.pinned_bytes or 0) >= NEAR * level.limit_bytes
+def _is_near(facts: Facts, level: MemoryGroup) -> bool:
+    used = (level.pinned_bytes or 0) - unsure_bytes(facts, level)
+    return level.limit_bytes is not None and used >= NEAR * level.limit_bytes
 
 
 def _outgrows(found: Headroom) -> str:
@@ -134,6 +135,8 @@ def _growth(facts: Facts, growth: Trend) -> Iterator[Finding]:
     if first is None:
         return
     what = KINDS.get(first.kind) or _SUMS.get(first.kind, first.kind)
+    if first.kind == "cgroup" and "rss" not in growth.steady:
+        what += ", by other processes,"
     rate = growth.steady[first.kind]
     yield _finding(
         facts, "memory-keeps-growing", "warning", f"keeps growing: {what} by {size(rate * 60)} a minute, full in {duration(first.full_in_s)}",

@@ -34,6 +34,7 @@ _MANY_LOADERS = 1000
 _OF_LOADERS = 4  # bytes of malloc for one of metaspace
 _WASTE_BYTES, _WASTE = 200 * MIB, 0.25  # free inside arenas, of RSS
 _UNMAPPED_BYTES = MIB
+_OF_LIMIT = 0.1  # page cache that every program has
 
 
 class _Weighed(NamedTuple):
@@ -350,7 +351,7 @@ def _of_cgroup(facts: Facts, level: MemoryGroup) -> Iterator[_Weighed]:
         summary = f"{size(cache)} of the use of {level.path} is page cache, which the kernel reclaims before it kills"
         yield _Weighed(
             Suspect("memory-in-page-cache", cache, summary, "inactive_file and active_file of memory.stat"),
-            cache,
+            cache - _OF_LIMIT * (level.limit_bytes or 0),
             goes_first=True,
         )
 

@@ -74,13 +74,15 @@ def trend(looks: Sequence[Facts], headroom: Headroom | None) -> Trend:
     if len(looks) < 2:
         return Trend((), {}, {})
     room, is_young = _room(headroom), _is_young(looks[0])
+    is_limited = headroom is not None and headroom.level is not None  # else others' growth does not end this process
     slopes, steady, rises = [], {}, {}
     read = [_Look(look, {row.kind: row.usage.rss_bytes for row in look.rows}) for look in looks]
     for each in _series(read, headroom):
         rate = slope(each.points)
         if rate is None:
             continue
-        lasting = None if each.kind in _NOT_JUDGED else _growing(each, is_young=is_young)
+        is_judged = each.kind not in _NOT_JUDGED and (each.kind != "cgroup" or is_limited)
+        lasting = _growing(each, is_young=is_young) if is_judged else None
         per_s = slope(lasting) if lasting else None
         if lasting and per_s:
             steady[each.kind], rises[each.kind] = per_s, lasting[-1][1] - lasting[0][1]
@@ -159,9 +161,12 @@ def _series(looks: Sequence[_Look], headroom: Headroom | None) -> Iterator[_Seri
         yield _Series("direct", direct, direct, own.get("direct"))
     level = headroom.level if headroom is not None else None
     path = level.path if level is not None else next((group.path for group in last.facts.levels), None)
-    pinned = [(look, used) for look in looks if (used := _pinned(look.facts, path)) is not None]
+    groups = [(look, next((group for group in look.facts.levels if group.path == path), None)) for look in looks]
+    pinned = [(look, group, group.pinned_bytes) for look, group in groups if group and group.pinned_bytes is not None]
     if pinned:
-        yield _sum("cgroup", pinned, "gc")
+        # v1 does not tell how much of the kernel's memory is reclaimable slab, which any search of files makes grow.
+        sure = [(look, used - (group.kernel_bytes or 0 if group.slab_unknown else 0)) for look, group, used in pinned]
+        yield _sum("cgroup", sure, "gc")._replace(points=[(look.facts.at_s, used) for look, _, used in pinned])
 
 
 def _sum(kind: str, counted: Sequence[tuple[_Look, int]], *without: str) -> _Series:
@@ -183,7 +188,3 @@ def _own_rooms(last: _Look) -> dict[str, int]:
         ("direct", jvm.direct_max_bytes, jvm.direct_bytes or 0),
     )
     return {kind: max(0, most - used) for kind, most, used in limits if most is not None}
-
-
-def _pinned(look: Facts, path: str | None) -> int | None:
-    return next((group.pinned_bytes for group in look.levels if group.path == path), None)

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from opskit.proc.fs import ProcFS
 
 _MOST_CGROUPS, _MOST_MEMBERS = 1000, 200  # below one that a process shares; each costs some reads
-_UNMAPPED_BYTES = 1 << 20  # of shared memory; less is not looked for
+# Shared memory that no process maps; for less, and a smaller part of the limit, no file is looked for.
+_UNMAPPED_BYTES, _UNMAPPED_OF_LIMIT = 1 << 20, 0.01
 _STAY = ("tmpfs", "sysv")  # what stays without a process
 
 
@@ -65,7 +66,8 @@ def read_sharing(host: Host, pid: int, levels: tuple[MemoryGroup, ...], swap_fre
         return Sharing()
     members, unread = read_members(host.fs, pid, group)
     unmapped = unmapped_shmem_bytes(group, members, unread)
-    return Sharing(members, unread, _unheld(host, unmapped) if unmapped and unmapped >= _UNMAPPED_BYTES else ())
+    least = max(_UNMAPPED_BYTES, _UNMAPPED_OF_LIMIT * (group.limit_bytes or 0))
+    return Sharing(members, unread, _unheld(host, unmapped) if unmapped and unmapped >= least else ())
 
 
 def _unheld(host: Host, most_bytes: int) -> tuple[Unheld, ...]:

@@ -73,6 +73,10 @@ def test_the_machine_instead_of_a_limit():
         roomy(levels=(LARGE._replace(oom_kills=3),)),  # some day since the cgroup was made
         roomy(levels=(LARGE._replace(shmem_bytes=40 * MIB),), members=(Member(4242, "java", mib(290), 0, 0, 0),)),
         roomy(levels=(), levels_unknown="permission denied"),
+        # v1: 500 MiB of kernel memory, most of it dentries that may go
+        memfacts.native().facts._replace(
+            levels=(LARGE._replace(version=1, slab_unknown=True, kernel_bytes=500 * MIB, pinned_bytes=1000 * MIB),)
+        ),
     ],
 )
 def test_what_is_healthy(facts):

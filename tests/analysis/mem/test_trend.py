@@ -227,6 +227,31 @@ def test_looks_without_rows_have_sums():
     assert {slope.kind for slope in growth.slopes} == {"rss", "cgroup", "direct"}
 
 
+def test_others_in_a_cgroup_without_a_limit_end_nothing():
+    """Their growth is theirs; below a limit it ends this process too."""
+
+    def cgroup(at, limit):
+        return {"levels": (LEVEL._replace(limit_bytes=limit, pinned_bytes=LEVEL.pinned_bytes + mib(5.0 * at)),)}
+
+    assert judged(looks(lambda _kind, _at: 0, changes=lambda at: cgroup(at, None))).steady == {}
+    assert set(judged(looks(lambda _kind, _at: 0, changes=lambda at: cgroup(at, 1024 * MIB))).steady) == {"cgroup"}
+
+
+def test_dentries_of_v1_are_no_growth():
+    """A search of files fills the kernel's memory, and v1 does not tell that it is reclaimable."""
+
+    def cgroup(at, unknown):
+        level = LEVEL._replace(
+            slab_unknown=unknown,
+            kernel_bytes=LEVEL.kernel_bytes + mib(5.0 * at),
+            pinned_bytes=LEVEL.pinned_bytes + mib(5.0 * at),
+        )
+        return {"levels": (level,)}
+
+    assert judged(looks(lambda _kind, _at: 0, changes=lambda at: cgroup(at, True))).steady == {}
+    assert set(judged(looks(lambda _kind, _at: 0, changes=lambda at: cgroup(at, False))).steady) == {"cgroup"}
+
+
 def test_any_series_is_judged():
     """No series raises; times may repeat."""
     chance = random.Random(2)  # noqa: S311

@@ -31,8 +31,11 @@ if TYPE_CHECKING:
 # The kinds, and what a path of each begins with.
 MEMFD, SYSV, SHARED_ANONYMOUS, TMPFS, DELETED = "memfd", "sysv", "shared-anonymous", "tmpfs", "deleted"
 HUGE_PAGES = "huge-pages"  # a memfd, a segment or a file of reserved huge pages
-_NAMES = {b"/memfd:": MEMFD, b"/SYSV": SYSV, b"/dev/zero": SHARED_ANONYMOUS}
-# Deleted by name only: rings of io_submit(2), reserved huge pages, memory of graphics drivers.
+_NAMES = {
+    b"/memfd:": MEMFD, b"/SYSV": SYSV, b"/dev/zero": SHARED_ANONYMOUS,
+    b"/drm mm object": SHARED_ANONYMOUS, b"/i915": SHARED_ANONYMOUS,  # of graphics drivers
+}  # fmt: skip
+# Deleted by name only: rings of io_submit(2), reserved huge pages.
 _NOT_FILES = (b"/[aio]", b"/anon_hugepage")
 _DELETED, _NEWLINE = b" (deleted)", rb"\012"
 _LINE = rb"^([0-9a-f]+-[0-9a-f]+) \S+ \S+ ([0-9a-f]+):([0-9a-f]+) ([0-9]+) +(/[^\n]*)$"

@@ -70,7 +70,7 @@ def memory_devices(mountinfo: str) -> frozenset[str]:
 
 
 def read_tmpfs_mounts(fs: ProcFS, pids: Iterable[int]) -> TmpfsMounts:
-    """The file systems, opskit's own namespace first. In a copy there is none: what a copy's disk says is not theirs."""
+    """The file systems, opskit's own namespace first, with --root that of PID 1. In a copy there is none: what a copy's disk says is not theirs."""
     if not fs.is_live:
         return TmpfsMounts((), ())
     found: dict[int, TmpfsMount] = {}
@@ -78,7 +78,8 @@ def read_tmpfs_mounts(fs: ProcFS, pids: Iterable[int]) -> TmpfsMounts:
     seen: set[bytes | None] = {None}
     unread = looked = 0
     cut = False
-    readers: list[int | str] = ["self", 1, *pids] if fs.is_own() else [1, *pids]
+    # Under --root the machine's own names are those of its init, not where its root is mounted here.
+    readers: list[int | str] = ["self", 1, *pids] if fs.is_own() and not fs.root else [1, *pids]
     for reader in readers:
         name = namespace(fs, reader, "mnt")
         if name in seen:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from nextsteps import try_next
+from ownmounts import own_mounts
 from terminal import on_terminal
 from trees import steady
 
@@ -119,18 +120,11 @@ def low(monkeypatch):
 def tmpfs(root_only, tmp_path):
     """A tmpfs in a mount namespace of its own, with 24 MiB in a file and 5 MiB in a deleted one that is open."""
     script = (
-        f"mount -t tmpfs none {tmp_path} && head -c {24 * MIB} /dev/zero > {tmp_path}/export.csv && exec 5>{tmp_path}/gone &&"
-        f"head -c {5 * MIB} /dev/zero >&5 && rm {tmp_path}/gone && echo ready && exec sleep 60"
+        f"mount -t tmpfs none {tmp_path}; head -c {24 * MIB} /dev/zero > {tmp_path}/export.csv; exec 5>{tmp_path}/gone\n"
+        f"head -c {5 * MIB} /dev/zero >&5; rm {tmp_path}/gone"
     )
-    process = subprocess.Popen(["unshare", "-m", "sh", "-c", script], stdout=subprocess.PIPE, text=True)
-    try:
-        if process.stdout.readline() != "ready\n":
-            pytest.skip("cannot make a mount namespace")
-        yield tmp_path, process.pid
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
+    with own_mounts(script) as pid:
+        yield tmp_path, pid
 
 
 def test_the_next_commands_of_the_machine(inprocess, low, tmpfs):

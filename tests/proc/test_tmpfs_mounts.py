@@ -4,30 +4,18 @@ from __future__ import annotations
 
 import os
 import subprocess
-from contextlib import contextmanager
+import sys
+from pathlib import Path
 
 import pytest
+from ownmounts import own_mounts
 
 from opskit.proc import tmpfs_mounts
 from opskit.proc.fs import ProcFS
 from opskit.proc.tmpfs_mounts import device_number, is_below, make_device, read_tmpfs_mounts
 from opskit.proc.treefs import TreeFS
 
-
-@contextmanager
-def namespace(script):
-    """A process in a mount namespace of its own, after these commands."""
-    process = subprocess.Popen(
-        ["unshare", "-m", "sh", "-ec", f"{script}\necho ready\nexec sleep 60"], stdout=subprocess.PIPE, text=True
-    )
-    try:
-        if process.stdout.readline() != "ready\n":
-            pytest.skip("cannot make a mount namespace")
-        yield process.pid
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def mounts_of(pid, top):
@@ -58,7 +46,7 @@ def test_what_is_below():
 def test_use_and_limit(root_only, tmp_path):
     """Bytes of what is in it; a tmpfs without a limit does not tell."""
     script = f"cd {tmp_path}; mkdir a b; mount -t tmpfs -o size=8m none a; mount -t tmpfs -o size=0 none b; head -c 1000000 /dev/zero | tee a/x > b/x"
-    with namespace(script) as pid:
+    with own_mounts(script) as pid:
         found = mounts_of(pid, tmp_path)
         used = found["/a"].used_bytes
         assert 1000000 <= used < 1100000
@@ -72,11 +60,11 @@ def test_a_file_system_that_is_mounted_twice(root_only, tmp_path):
         f"cd {tmp_path}; mkdir -p a b c; mount -t tmpfs -o size=8m none a; mkdir a/sub; head -c 1000000 /dev/zero > a/x\n"
         "mount --bind a/sub b; mount --bind a c; umount a"
     )
-    with namespace(script) as pid:
+    with own_mounts(script) as pid:
         found = mounts_of(pid, tmp_path)
         assert [*found] == ["/c"]
         assert found["/c"].is_whole
-    with namespace(script + "; umount c") as pid:
+    with own_mounts(script + "; umount c") as pid:
         found = mounts_of(pid, tmp_path)
         assert [*found] == ["/b"]
         assert not found["/b"].is_whole
@@ -85,7 +73,7 @@ def test_a_file_system_that_is_mounted_twice(root_only, tmp_path):
 
 def test_one_below_another_mount(root_only, tmp_path):
     """What it holds is unknown: statvfs tells of the upper one."""
-    with namespace(
+    with own_mounts(
         f"cd {tmp_path}; mkdir a; mount -t tmpfs -o size=8m none a; head -c 9999 /dev/zero > a/x; mount -t tmpfs -o size=4m none a"
     ) as pid:
         found = [mount for mount in read_tmpfs_mounts(ProcFS(), [pid]).mounts if mount.mount_point == f"{tmp_path}/a"]
@@ -96,7 +84,7 @@ def test_links_stay_within_the_namespace(root_only, tmp_path):
     """The mount point in a process's root, whatever links lead there here."""
     (tmp_path / "real").mkdir()
     (tmp_path / "place").symlink_to("/")
-    with namespace(f"cd {tmp_path}; rm place; mkdir place; mount -t tmpfs -o size=4m none place") as pid:
+    with own_mounts(f"cd {tmp_path}; rm place; mkdir place; mount -t tmpfs -o size=4m none place") as pid:
         assert not mounts_of(pid, tmp_path)["/place"].is_hidden
     assert (tmp_path / "place").is_dir()
 
@@ -104,7 +92,7 @@ def test_links_stay_within_the_namespace(root_only, tmp_path):
 def test_below_a_network_mount_nothing_is_looked_at(monkeypatch, root_only, tmp_path):
     """A stat there may hang: it counts as hidden."""
     monkeypatch.setattr(tmpfs_mounts, "REMOTE", (*tmpfs_mounts.REMOTE, "proc"))  # stands for NFS
-    with namespace(f"cd {tmp_path}; mkdir far; mount -t proc none far; mount -t tmpfs -o size=4m none far/tty") as pid:
+    with own_mounts(f"cd {tmp_path}; mkdir far; mount -t proc none far; mount -t tmpfs -o size=4m none far/tty") as pid:
         found = read_tmpfs_mounts(ProcFS(), [pid])
         assert [mount.is_hidden for mount in found.mounts if mount.mount_point == f"{tmp_path}/far/tty"] == [True]
         assert f"{tmp_path}/far" in found.remote_points
@@ -120,3 +108,20 @@ def test_a_copy(tree):
     """Its disk is not theirs."""
     root = tree({"proc/1/mountinfo": "30 25 0:27 / /dev/shm rw - tmpfs tmpfs rw\n", "dev/shm/x": "y"})
     assert read_tmpfs_mounts(TreeFS(f"{root}/proc", str(root)), [1]).mounts == ()
+
+
+def test_the_root_of_a_machine_that_is_mounted_here(root_only, tmp_path):
+    """With --root the names are those of its own processes: /dev/shm, not DIR/dev/shm."""
+    if not os.path.ismount("/dev/shm"):
+        pytest.skip("needs /dev/shm")
+    with own_mounts(f"mount --rbind / {tmp_path}") as pid:
+        code = (
+            "import sys; from opskit.proc.treefs import TreeFS; from opskit.proc.tmpfs_mounts import read_tmpfs_mounts as read\n"
+            "fs = TreeFS(f'{sys.argv[1]}/proc', sys.argv[1]); print([m.mount_point for m in read(fs, fs.pids()).mounts])"
+        )
+        inside = ["nsenter", "-m", "-t", str(pid), sys.executable, "-c", code, str(tmp_path)]
+        done = subprocess.run(
+            inside, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)}
+        )
+        assert "'/dev/shm'" in done.stdout, done.stderr
+        assert str(tmp_path) not in done.stdout

@@ -41,12 +41,12 @@ class FileRow(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """What it holds in memory, 0 where that is unknown."""
-        return self.file.resident_bytes or 0
+        """What it holds in memory and swap, 0 where that is unknown."""
+        return (self.file.resident_bytes or 0) + (self.file.swapped_bytes or 0)
 
 
 class FileResult(NamedTuple):
-    """The answer: the files by their memory, the largest first. `by_kind`: bytes of each kind."""
+    """The answer: the files by their memory and swap, the largest first. `by_kind`: bytes of each kind."""
 
     facts: FileFacts
     rows: Sequence[FileRow]
@@ -69,7 +69,7 @@ def name_of(file: HeldMemory) -> str:
     """The path, `memfd:NAME`, `System V segment 3`, `shared anonymous memory`."""
     if file.path.startswith("/SYSV") and (file.kind == SYSV or file.attached is not None):
         return f"System V segment {file.inode}"
-    if file.kind == SHARED_ANONYMOUS:
+    if file.kind == SHARED_ANONYMOUS and file.path == "/dev/zero":
         return "shared anonymous memory"
     return file.path.removeprefix("/") if file.path.startswith("/memfd:") else file.path
 
@@ -104,7 +104,8 @@ def _verdict(facts: FileFacts, rows: Sequence[FileRow], by_kind: dict[str, int])
         return
     kinds = sorted(by_kind, key=lambda kind: -by_kind[kind])
     shares = [f"{KINDS[kind]} {size(by_kind[kind])}" for kind in kinds if by_kind[kind]]
-    yield f"Files{whose} hold {size(total)} of memory: {', '.join(shares)}."
+    what = "memory and swap" if any(row.file.swapped_bytes for row in rows) else "memory"
+    yield f"Files{whose} hold {size(total)} of {what}: {', '.join(shares)}."
     first = rows[0]
     yield f"The largest is {first.name}: {size(first.bytes)}, {_held_by(facts, first)}."
     left = [row for row in rows if left_behind(row) and row.bytes]

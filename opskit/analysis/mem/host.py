@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from opskit.collect.mem.host import HostFacts, ProcessUse
     from opskit.proc.hugepages import HugePool
 
+_LARGE_CACHE_SHARE = 0.25  # of RAM: from here on the page cache gets a sentence
 NAMED_SHARE = 0.02  # of RAM: smaller holders are not named in the verdict
 LARGE_SHARE, LARGE_BYTES = 0.05, 512 << 20  # of a finding that is a note
 _ALARMING_SHARE = 0.10  # of one that is a warning where memory is short
@@ -196,15 +197,15 @@ def _of_processes(groups: Sequence[Group]) -> Iterator[tuple[str, int, str | Non
 
 def _of_shmem(facts: HostFacts) -> Iterator[tuple[str, int, str | None, str | None]]:
     rows: list[tuple[str, int, str]] = []
-    commands = {process.pid: process.command for process in facts.processes}
     for mount in facts.mounts.mounts:
         if mount.fs_type != HUGETLBFS and mount.used_bytes:
             where = "" if mount.pid is None else f" (in the mount namespace of {mount.pid})"
             rows.append((f"{mount.fs_type} {mount.mount_point}{where}", mount.used_bytes, FILES))
     for segment in facts.segments:
         if segment.rss_bytes and not is_on_huge_pages(facts, segment.rss_bytes):
-            creator = segment.creator_pid
-            whose = f"{commands[creator]} ({creator})" if creator in commands else f"{creator}, which has ended"
+            creator = facts.creators.get(segment.shmid)
+            pid = segment.creator_pid
+            whose = f"{creator} ({pid})" if creator is not None else f"{pid}, which has ended"
             rows.append((f"System V segment {segment.shmid} of {whose}", segment.rss_bytes, FILES))
     for shared in facts.shared:
         what = shared.name.removeprefix("/") if shared.name.startswith("/memfd:") else "shared anonymous memory"
@@ -302,6 +303,11 @@ def _verdict(result: HostResult) -> Iterator[str]:
     else:
         words = {"ample": "Memory is not short: ", "short": "Memory is short: ", "some": ""}[result.supply]
         yield f"{words}{size(result.available_bytes)} of {total} are available."
+    cache = next(
+        (part for part in result.parts if part.kind == "page-cache" and part.share >= _LARGE_CACHE_SHARE), None
+    )
+    if cache is not None:
+        yield f"The page cache takes {size(cache.bytes)} ({percent(cache.share)} of RAM), and goes first when memory is needed."
     named = [holder for holder in result.holders if holder.share >= NAMED_SHARE][:_MOST_NAMED]
     first = next(iter(result.holders), None)
     if named:

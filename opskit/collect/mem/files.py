@@ -5,6 +5,7 @@ from __future__ import annotations
 import stat
 from typing import TYPE_CHECKING
 
+from opskit.collect.mem.segments import creator_of
 from opskit.errors import NoSuchProcess, NotPermitted, NotSupported
 from opskit.proc.cgroup.owner import owner_of
 from opskit.proc.cgroup.tree import parse_cgroup
@@ -12,13 +13,22 @@ from opskit.proc.files.meminfo import parse_meminfo
 from opskit.proc.files.mountinfo import parse_mountinfo
 from opskit.proc.files.sysvipc_shm import parse_sysvipc_shm
 from opskit.proc.fs import GONE, ProcFS, optional
-from opskit.proc.memory_files import DELETED, HUGE_PAGES, SYSV, TMPFS, FileScanner, ipc_namespace
+from opskit.proc.memory_files import (
+    DELETED,
+    HUGE_PAGES,
+    MEMFD,
+    SHARED_ANONYMOUS,
+    SYSV,
+    TMPFS,
+    FileScanner,
+    ipc_namespace,
+)
 from opskit.proc.namespaces import in_initial
 from opskit.proc.process import command_name
 from opskit.proc.rights import how_to_be_allowed
 from opskit.proc.tmpfs_mounts import HUGETLBFS, RAMFS, path_of, read_tmpfs_mounts
 from opskit.proc.visibility import coverage_lines, hides_processes, more_rights_show_more
-from opskit.quantities import plural, size
+from opskit.quantities import plural
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -30,7 +40,8 @@ if TYPE_CHECKING:
     from opskit.proc.memory_files import MemoryFile
     from opskit.proc.tmpfs_mounts import TmpfsMount, TmpfsMounts
 
-_MOST_FDS, _MOST_ENTRIES = 200_000, 20_000
+_MOST_FDS, _MOST_ENTRIES, _MOST_MEASURED = 200_000, 20_000, 200
+_SWAPPED = (TMPFS, MEMFD, SHARED_ANONYMOUS)
 Key = tuple[int, int]
 
 
@@ -102,7 +113,8 @@ def collect_files(host: Host, pids: tuple[int, ...] = ()) -> FileFacts:
     ours = ipc_namespace(ProcFS(), "self") or 0  # whose segments sysvipc lists, whatever tree it is read in
     by_key = {(ours, segment.shmid): segment for segment in segments}
     if not pids:
-        for mount in mounts.mounts:
+        # The largest first, while there are entries left to look at; those without a limit do not say.
+        for mount in sorted(mounts.mounts, key=lambda mount: (mount.used_bytes is not None, -(mount.used_bytes or 0))):
             scan.walk(mount)
         scan.loop_devices()
     wanted = {key for key, users in scan.holders.items() if not pids or {user.pid for user in users} & {*pids}}
@@ -110,16 +122,29 @@ def collect_files(host: Host, pids: tuple[int, ...] = ()) -> FileFacts:
     if not pids:
         files += [_segment(host, *each) for each in by_key.items() if each[0] not in scan.files]
     meminfo = fs.maybe(parse_meminfo, "meminfo", default={})
-    notes = [*scan.notes(), *_swapped(meminfo)]
+    notes = scan.notes()
+    if meminfo.get("SwapTotal", 0) > meminfo.get("SwapFree", 0):
+        files = _without_swap(host, scan, files)
+        if any(file.kind in _SWAPPED and file.swapped_bytes is None for file in files):
+            notes.append("pages of some of these files that are swapped out count as memory")
     is_complete = not (scan.denied and more_rights_show_more()) and not hides_processes(fs)
     return FileFacts(pids, tuple(files), meminfo, is_complete, in_initial(fs, "pid") is False, tuple(notes))
 
 
-def _swapped(meminfo: Mapping[str, int]) -> list[str]:
-    used = meminfo.get("SwapTotal", 0) - meminfo.get("SwapFree", 0)
-    return (
-        [f"pages of these files that are swapped out count as memory: {size(used)} of swap is used"] if used > 0 else []
-    )
+def _without_swap(host: Host, scan: _Scan, files: list[HeldMemory]) -> list[HeldMemory]:
+    """The files, of the largest ones what is in swap apart from what is in memory (Linux 6.5)."""
+    files = sorted(files, key=lambda file: -(file.resident_bytes or 0))
+    for at, file in enumerate(files[:_MOST_MEASURED]):
+        if file.kind not in _SWAPPED or file.resident_bytes is None or file.swapped_bytes is not None:
+            continue
+        key = file.device, file.inode
+        mount, path, _ = scan.walked.get(key, (None, "", None))
+        place = optional(path_of, host.fs, mount.pid, path) if mount else _link_to(host, scan.files.get(key))
+        cached = _cached(host, place)
+        if cached is not None:
+            resident = min(cached, file.resident_bytes)
+            files[at] = file._replace(resident_bytes=resident, swapped_bytes=file.resident_bytes - resident)
+    return files
 
 
 class _Scan:
@@ -246,7 +271,7 @@ def _held(host: Host, scan: _Scan, key: Key, segments: Mapping[Key, Segment]) ->
     if found is not None:
         is_ramfs = place is not None and place.fs_type == RAMFS  # it counts no blocks
         length, allocated, uid = found.size_bytes, found.size_bytes if is_ramfs else found.allocated_bytes, found.uid
-    resident = _cached(host, file) if kind == DELETED else allocated
+    resident = _cached(host, _link_to(host, file)) if kind == DELETED else allocated
     held = HeldMemory(
         kind, path or (file.path if file else ""), bool(file and file.deleted and not found), *key, length,
         resident_bytes=file.touched_bytes if resident is None and file else resident,
@@ -259,9 +284,14 @@ def _held(host: Host, scan: _Scan, key: Key, segments: Mapping[Key, Segment]) ->
     return held if segment is None else _with_segment(host, held, segment)
 
 
-def _cached(host: Host, file: MemoryFile | None) -> int | None:
-    """The page cache of a deleted file, through a holder's link to it."""
-    held = optional(host.fs.hold_regular, host.fs.path(file.pid, file.at)) if file else None
+def _link_to(host: Host, file: MemoryFile | None) -> str | None:
+    """A holder's link to a file. One that was not looked at may be on a server that is gone."""
+    return host.fs.path(file.pid, file.at) if file is not None and file.allocated_bytes is not None else None
+
+
+def _cached(host: Host, path: str | None) -> int | None:
+    """What of a file is in memory, in bytes; None: unknown."""
+    held = optional(host.fs.hold_regular, path) if path is not None else None
     if held is None:
         return None
     try:
@@ -283,9 +313,5 @@ def _with_segment(host: Host, held: HeldMemory, segment: Segment) -> HeldMemory:
         size_bytes=segment.size_bytes,
         resident_bytes=held.resident_bytes if segment.rss_bytes is None else segment.rss_bytes,
         swapped_bytes=segment.swap_bytes, uid=segment.uid, user=host.user_name(segment.uid),
-        creator_pid=segment.creator_pid, creator=_command(host, segment.creator_pid), attached=segment.attached,
+        creator_pid=segment.creator_pid, creator=creator_of(host, segment), attached=segment.attached,
     )  # fmt: skip
-
-
-def _command(host: Host, pid: int) -> str | None:
-    return command_name(host.fs, pid) if pid and host.fs.exists(pid) else None

@@ -96,6 +96,16 @@ def test_short_of_memory():
     assert [finding.severity for finding in small.findings] == ["note"]
 
 
+def test_swapped_files():
+    """A file that a dead process left is named, also where all of it is in swap."""
+    result = judged(
+        held("/dev/shm/old", 0, swapped_bytes=60 * MIB), held("/dev/shm/new", 30, holders=[JAVA], swapped_bytes=0)
+    )
+    assert result.verdict[0] == "Files hold 90.0 MiB of memory and swap: tmpfs 90.0 MiB."
+    assert [row.name for row in result.rows] == ["/dev/shm/old", "/dev/shm/new"]
+    assert [finding.fix for finding in result.findings] == ["rm /dev/shm/old"]
+
+
 def test_in_a_pid_namespace():
     """Processes outside of it may hold a file: that is said, and no command to remove it is given."""
     facts = FileFacts((), (held("/dev/shm/a", 60),), AMPLE, complete=True, is_namespace=True)
@@ -148,7 +158,7 @@ def test_whatever_is_read(found, meminfo, complete):
     """The largest first, every kind in the sums, unknown never written as None."""
     result = judged(*found, meminfo=meminfo, complete=complete)
     assert [row.bytes for row in result.rows] == sorted((row.bytes for row in result.rows), reverse=True)
-    assert sum(result.by_kind.values()) == sum(file.resident_bytes or 0 for file in found)
+    assert sum(result.by_kind.values()) == sum((file.resident_bytes or 0) + (file.swapped_bytes or 0) for file in found)
     lines = [
         *result.verdict,
         *(line for one in result.findings for line in (one.summary, one.evidence, one.fix or "", one.next or "")),

@@ -27,9 +27,10 @@ HOLDER: Sequence[Field[FileHolder]] = (
     Field("mapped", FLAG),
     Field("fds", COUNT, help="open file descriptors"),
 )
+_SWAP: Field[FileRow] = Field("swapped_bytes", SIZE, "swap", attrgetter("file.swapped_bytes"), rank=1)
 FILE: Sequence[Field[FileRow]] = (
     Field("resident_bytes", SIZE, "memory", attrgetter("file.resident_bytes"), help="in memory; swapped pages count where swapped_bytes is null"),
-    Field("swapped_bytes", SIZE, value=attrgetter("file.swapped_bytes")),
+    _SWAP,
     Field("size_bytes", SIZE, "size", attrgetter("file.size_bytes"), rank=3),
     Field("disk_bytes", SIZE, value=attrgetter("file.disk_bytes"), help="of a deleted file: what it still takes on its disk"),
     Field("kind", TEXT, "kind", attrgetter("file.kind"), show=lambda kind: KINDS[kind], help=", ".join(KINDS)),
@@ -56,14 +57,16 @@ DOCUMENT: Sequence[Field[FileResult]] = (
 
 
 def report(about: About, result: FileResult, top: int | None, *, is_text: bool) -> Report:
-    """The files, the largest first. `top`: -n; 0 shows all, empty files too."""
-    limit = DEFAULT_TOP if top is None else top or None
+    """The files, the largest first. `top`: -n; 0 shows all, empty files too, as text for grep does."""
+    limit = (None if is_text else DEFAULT_TOP) if top is None else top or None
     rows = [
         row
         for row in result.rows
         if top == 0 or is_text or row.bytes or row.file.disk_bytes or row.file.resident_bytes is None
     ]
-    blocks = [Block(FILE, rows[:limit], len(result.rows), one_line=True)] if rows else []
+    is_swapped = is_text or any(row.file.swapped_bytes for row in rows)
+    fields = [field for field in FILE if is_swapped or field is not _SWAP]
+    blocks = [Block(fields, rows[:limit], len(result.rows), one_line=True)] if rows else []
     return Report(
         about, blocks, result.verdict, result.facts.missing, findings=result.findings, document=(DOCUMENT, result)
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from datetime import datetime
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from opskit import shell
@@ -31,8 +32,11 @@ if TYPE_CHECKING:
     from opskit.proc.oom.records import Kill
     from opskit.proc.oom.signs import Sign
 
-_VAR_LOG = ("var", "log")
-_LOGS = r"(?:kern\.log|messages|syslog|dmesg)(?:[.-]\d{1,8}){0,2}(?:\.gz)?"
+_LOG_FOLDERS = (
+    (("var", "log"), r"(?:kern\.log|messages|syslog|dmesg)(?:[.-]\d{1,8}){0,2}(?:\.gz)?"),
+    (("sos_commands", "kernel"), r"dmesg(?:_-T)?"),
+    (("sos_commands", "logs"), r"journalctl_--no-pager[\w.-]{0,80}"),
+)
 _MOST_FILES, _MOST_BYTES = 24, 256 << 20
 _MOST_JVMS = 20  # whose leftover counters are looked for
 _RING = "the kernel's log"
@@ -126,7 +130,7 @@ def _of_logs(logs: Sequence[tuple[str, OomLog]]) -> Facts:
 
 def _of_copy(host: Host) -> Facts:
     """The logs below another root. A copy has no now."""
-    logs, unread = _read_var_log(host, host.now().timestamp())
+    logs, unread = _read_logs(host, host.now().timestamp())
     facts = _of_logs(logs)
     counted = counted_kills(host)
     cgroups = () if counted == 0 or facts.kills else counted_in_cgroups(host.fs)
@@ -147,7 +151,7 @@ def _of_machine(host: Host) -> Facts:
         is_whole = bool(ring.is_whole)
         logs.append((_RING, ring.log))
     if not is_whole and (counted is None or sum(len(log.kills) for _, log in logs) < counted):
-        more, denied = _read_var_log(host, now.timestamp())
+        more, denied = _read_logs(host, now.timestamp())
         logs, unread = [*logs, *more], [*unread, *denied]
     kills = _without_copies([_dated(host, kill, name, end) for name, log in logs for kill in log.kills])
     begins = [_ago_s(_on_host(log.first, end), end) for _, log in logs]
@@ -255,23 +259,26 @@ def _without_copies(kills: Sequence[Known]) -> list[Known]:
     return rows
 
 
-def _read_var_log(host: Host, now_s: float) -> tuple[list[tuple[str, OomLog]], list[tuple[str, str]]]:
-    """The kernel's messages in /var/log, also rotated; and what of them could not be read."""
-    names = [name for name in host.fs.names_root(*_VAR_LOG) if re.fullmatch(_LOGS, name)]
+def _log_files(host: Host) -> Iterator[str]:
+    """The kernel's messages in /var/log, also rotated, and those of an sos report; paths from the root."""
+    for folder, pattern in _LOG_FOLDERS:
+        for name in host.fs.names_root(*folder):
+            if re.fullmatch(pattern, name):
+                yield posixpath.join("/", *folder, name)
+
+
+def _read_logs(host: Host, now_s: float) -> tuple[list[tuple[str, OomLog]], list[tuple[str, str]]]:
+    """The logs of this root; and what of them could not be read."""
     logs, unread, left = [], [], _MOST_BYTES
-    for name in names[:_MOST_FILES]:
-        path = posixpath.join("/", *_VAR_LOG, name)
+    for path in islice(_log_files(host), _MOST_FILES):
+        place = f"{host.fs.root}{path}"
         try:
-            left -= host.fs.file_id_at(f"{host.fs.root}{path}").size_bytes
+            left -= host.fs.file_id_at(place).size_bytes
             if left < 0:
-                unread.append(
-                    (
-                        path,
-                        f"more than {_MOST_BYTES >> 20} MiB of logs; name it: {shell.command('opskit', 'oom', path)}",
-                    )
-                )
+                advice = shell.command("opskit", "oom", place)
+                unread.append((path, f"more than {_MOST_BYTES >> 20} MiB of logs; name it: {advice}"))
                 continue
-            logs.append((path, read_log(_chunks(host, f"{host.fs.root}{path}"), host.page_bytes, now_s)))
+            logs.append((path, read_log(_chunks(host, place), host.page_bytes, now_s)))
         except GONE:
             continue
         except (OSError, EOFError) as error:

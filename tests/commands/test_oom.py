@@ -124,8 +124,12 @@ def kernel_log_readable():
 
 
 def limited(place, mib):
-    names = "memory.limit_in_bytes", "memory.max"
-    next(place / name for name in names if (place / name).exists()).write_text(str(mib << 20))
+    """Set the memory limit, without swap."""
+    for name, limit in (
+        ("memory.limit_in_bytes", mib << 20), ("memory.max", mib << 20), ("memory.memsw.limit_in_bytes", mib << 20), ("memory.swap.max", 0),
+    ):  # fmt: skip
+        if (place / name).exists():
+            (place / name).write_text(str(limit))
 
 
 def start_inside(place, *words):
@@ -355,6 +359,9 @@ SIGNS = {
     "dockerd[7]: container=web1 exited with code 137": ("exit-137", "note", "web1 ended by SIGKILL"),
     'kubelet[7]: {"reason":"OOMKilled","exitCode":137}': ("oom-reported", "error", "a container"),
     '"OOMKilled": true,': ("oom-reported", "error", "a container"),
+    "memory-demo-2   0/1   OOMKilled   1   37s": ("oom-reported", "error", "a container"),
+    "Last State: Terminated (OOMKilled, Exit Code 137)": ("oom-reported", "error", "a container"),
+    "Warning OOMKilling Memory cgroup out of memory: Kill process 4481 (stress) score 1994": ("oom-reported", "error", "a container"),
     '"exitCode": 137,': ("exit-137", "note", "a process ended by SIGKILL"),
     "# There is insufficient memory for the Java Runtime Environment to continue.": (
         "jvm-native-memory-refused", "warning", "no OOM kill"),
@@ -366,7 +373,7 @@ SIGNS = {
 def test_signs_of_user_space(inprocess, line):
     """What each is taken for; only kills, and refused memory, are exit code 1."""
     code, severity, words = SIGNS[line]
-    text = line if line[0] in '"#T' else f"Nov 24 16:00:00 web1 {line}"
+    text = line if line[0] in '"#TmLW' else f"Nov 24 16:00:00 web1 {line}"
     done = inprocess("oom", "-", "-f", "json", stdin=f"{text}\n")
     [finding] = json.loads(done.out)["findings"]
     assert (finding["code"], finding["severity"]) == (code, severity)
@@ -380,7 +387,7 @@ def test_signs_of_user_space(inprocess, line):
     [
         "app[1]: systemd-oomd killed nothing", "app[1]: Killed /system.slice/x.service due to memory pressure for /",
         'app[1]: sending SIGTERM to process 1 uid 0 "init": x', "app[1]: x.service: Failed with result 'oom-kill'.",
-        "app[1]: 'OOMKilled': false", 'app[1]: "OOMKilled":false', 'app[1]: "exitCode":0', "app[1]: port 137 is open", "app[1]: code 1370",
+        "app[1]: 'OOMKilled': false", "app[1]: handler of OOMKilled pods", "kubelet[1]: OOMKilled:false", 'app[1]: "OOMKilled":false', 'app[1]: "exitCode":0', "app[1]: port 137 is open", "app[1]: code 1370",
     ],
 )  # fmt: skip
 def test_what_is_no_sign(inprocess, line):
@@ -399,6 +406,24 @@ def test_an_hs_err_file(inprocess, saved):
     assert finding["code"] == "jvm-native-memory-refused"
     assert "failed to map 65536 bytes" in finding["evidence"]
     try_next([finding], "jvm-native-memory-refused")
+
+
+def test_hs_err_files_of_this_machine(inprocess, workload, tmp_path):
+    """In the working directory of a JVM that runs: once, though two run there; a crash for another reason is left alone."""
+    text = "# There is insufficient memory for the Java Runtime Environment to continue.\n# Native memory allocation (malloc) failed to allocate 5 bytes\n"
+    (tmp_path / "hs_err_pid77.log").write_text(text)
+    (tmp_path / "hs_err_pid78.log").write_text("# A fatal error has been detected by the Java Runtime Environment:\n")
+    (tmp_path / "hs_err_pid79.log").symlink_to("hs_err_pid77.log")
+    for _ in range(2):
+        workload("sleep=1", cwd=str(tmp_path))
+    found = document(inprocess("oom", "-f", "json"))
+    [crash] = [each for each in found["crash_logs"] if "hs_err_pid77" in each["path"]]
+    assert crash["line"] == "Native memory allocation (malloc) failed to allocate 5 bytes"
+    assert not [
+        each for each in found["crash_logs"] if "hs_err_pid78" in each["path"] or "hs_err_pid79" in each["path"]
+    ]
+    [finding] = [each for each in found["findings"] if "hs_err_pid77" in str(each["entity"]["id"])]
+    assert (finding["code"], finding["severity"]) == ("jvm-native-memory-refused", "warning")
 
 
 def test_systemd_says_what_the_kernel_says(inprocess):
@@ -450,6 +475,18 @@ def test_logs_of_another_root(inprocess, tree):
     done = inprocess("oom", "--root", root, "-f", "json")
     assert sorted(each["pid"] for each in document(done)["kills"]) == [77, 4242]
     assert done.code == 1
+
+
+def test_the_logs_of_an_sos_report(inprocess, tree):
+    """Its dmesg, and the journal as text."""
+    root = copy_of(tree, {
+        "sos_commands/kernel/dmesg": DMESG(cgroup_report("5.10")),
+        "sos_commands/logs/journalctl_--no-pager_--boot": FORMS["journal short"](cgroup_report("5.10", Process(77, "b", 50000))),
+    })  # fmt: skip
+    assert sorted(each["pid"] for each in document(inprocess("oom", "--root", root, "-f", "json"))["kills"]) == [
+        77,
+        4242,
+    ]
 
 
 def test_a_damaged_log_of_another_root(inprocess, tree):

@@ -44,8 +44,8 @@ class OomLog(NamedTuple):
 
 
 class _Reader:
-    def __init__(self, page_bytes: int, now_s: float | None) -> None:
-        self._parser, self._signs, self._now_s = OomParser(page_bytes, now_s), Signs(now_s), now_s
+    def __init__(self, page_bytes: int, now_s: float | None, first_lines: int) -> None:
+        self._parser, self._signs, self._now_s = OomParser(page_bytes, now_s, first_lines), Signs(now_s), now_s
         self._rest = b""
         self._export: ExportReader | None = None
         self._first: When | None = None
@@ -116,9 +116,17 @@ class _Reader:
         return when_of(line.date, line.uptime, self._now_s)
 
 
-def read_log(chunks: Iterable[bytes], page_bytes: int = 4096, now_s: float | None = None) -> OomLog:
-    """The kills and signs in a log. `now_s`, seconds since the epoch, gives dates without a year theirs."""
-    reader = _Reader(page_bytes, now_s)
+def read_log(
+    chunks: Iterable[bytes],
+    page_bytes: int = 4096,
+    now_s: float | None = None,
+    first_lines: int = parser.FIRST_LINES,
+) -> OomLog:
+    """The kills and signs in a log. `now_s`, seconds since the epoch, gives dates without a year theirs.
+
+    `first_lines`: in which a report without its beginning is looked for; 0: what is cut off is not needed.
+    """
+    reader = _Reader(page_bytes, now_s, first_lines)
     for chunk in chunks:
         reader.feed(chunk)
     return reader.result()

@@ -45,7 +45,7 @@ def test_a_line_without_an_end():
     report = FORMS["dmesg"](cgroup_report("6.8")).encode()
     found = read_log([*[b"x" * 65_536] * 100, b"\n" + report])
     assert [kill.pid for kill in found.kills] == [4242]
-    assert len(log._Reader(4096, None)._rest) == 0
+    assert len(log._Reader(4096, None, 0)._rest) == 0
 
 
 def test_many_kills_are_counted():

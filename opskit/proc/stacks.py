@@ -1,6 +1,7 @@
 """Where the stacks of a process's threads are: by the stack pointers of those that sleep, the others by their shape.
 
-A thread's stack is a mapping of its own above a guard: pages without access, made by the C library or by the JVM.
+A thread's stack is a mapping of its own above a guard: pages without access, made by the C library or by the JVM. Where there is none,
+glibc's list of threads tells its bounds.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ from typing import TYPE_CHECKING
 from opskit.proc.files.maps import HEAP_BYTES
 from opskit.proc.files.syscall import parse_stack_pointer
 from opskit.proc.fs import optional
+from opskit.proc.pthreads import posix_threads
 from opskit.proc.ranges import Range
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from opskit.proc.files.smaps import Region
     from opskit.proc.fs import ProcFS
+    from opskit.proc.memory import Memory
 
 _KIND = "thread-stacks"
 _MOST_ASKED = 1000  # threads; the stacks of the others have the same shape
@@ -28,11 +31,34 @@ _MOST_SIZES = 8
 _SAME_BYTES = 16 << 10  # stacks of one size differ by their guards
 
 
-def thread_stacks(fs: ProcFS, pid: int, regions: Sequence[Region]) -> list[Range]:
-    """The stacks, in order: those of threads, and those that the C library keeps for the next ones. `[stack]` is the main thread's."""
+def thread_stacks(fs: ProcFS, pid: int, regions: Sequence[Region], memory: Memory | None = None) -> list[Range]:
+    """The stacks, in order: those of threads, and those that the C library keeps for the next ones. `[stack]` is the main thread's.
+
+    `memory`, where it may be read, has no absent pages: glibc's list of threads tells the bounds of stacks without a guard.
+    """
     tids = optional(fs.tids, pid, default=[])
-    pointers = [fs.maybe(parse_stack_pointer, pid, "task", tid, "syscall") for tid in tids[:_MOST_ASKED]]
-    return stacks_at(regions, [each for each in pointers if each is not None])
+    read = [fs.maybe(parse_stack_pointer, pid, "task", tid, "syscall") for tid in tids[:_MOST_ASKED]]
+    pointers = [each for each in read if each is not None]
+    found = stacks_at(regions, pointers)
+    unguarded = _unguarded(regions, pointers) if memory is not None else {}
+    if memory is None or not unguarded:
+        return found
+    threads = {thread.address: thread for thread in posix_threads(memory, unguarded)}
+    places = _unguarded(regions, threads)
+    exact = [Range(threads[address].start, threads[address].end, _KIND) for address in places]
+    known = {regions[at].start for at in places.values()}
+    return sorted([*exact, *(each for each in found if each.start not in known)])
+
+
+def _unguarded(regions: Sequence[Region], addresses: Iterable[int]) -> dict[int, int]:
+    """The addresses in anonymous mappings without a guard below, and the places of these mappings."""
+    starts = [region.start for region in regions]
+    places = ((address, bisect_right(starts, address) - 1) for address in addresses)
+    return {
+        address: at
+        for address, at in places
+        if at >= 0 and address < regions[at].end and _is_anonymous(regions[at]) and not _has_guard(regions, at)
+    }
 
 
 def stacks_at(regions: Sequence[Region], pointers: Sequence[int]) -> list[Range]:

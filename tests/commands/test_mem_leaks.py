@@ -14,16 +14,17 @@ import pytest
 
 pytestmark = pytest.mark.xdist_group("JVMs by PID")
 MIB = holders.MIB
-# What is held -> the modes of the program, the first suspect, and its MiB where they are known (with the tolerance in %).
+# What is held -> the modes of the program, JDKs, the first suspect, and its MiB where they are known.
 JVMS = {
-    "direct buffers": (("direct=80",), "memory-in-direct-buffers", 80, 0),
-    "small direct buffers": (("small=80",), "memory-in-direct-buffers", 80, 0),
-    "Deflaters": (("deflaters=300",), "memory-in-malloc", None, 0),
-    "threads": (("threads=300",), "memory-in-thread-stacks", None, 0),
-    "class loaders": (("loaders=4000",), "memory-in-class-loaders", None, 0),
-    "classes": (("classes=8000",), "memory-in-metaspace", None, 0),
-    "fragmentation": (("fragments=16",), "memory-in-arenas", None, 0),
+    "direct buffers": (("direct=80",), (11, 25), "memory-in-direct-buffers", 80),
+    "small direct buffers": (("small=80",), (17, 21), "memory-in-direct-buffers", 80),
+    "Deflaters": (("deflaters=300",), (11, 25), "memory-in-malloc", None),
+    "threads": (("threads=300",), (17, 21), "memory-in-thread-stacks", None),
+    "class loaders": (("loaders=4000",), (11, 25), "memory-in-class-loaders", None),
+    "classes": (("classes=8000",), (17, 21), "memory-in-metaspace", None),
+    "fragmentation": (("fragments=16",), (17, 25), "memory-in-arenas", None),
 }
+# The same of native programs, with a tolerance in %.
 NATIVE = {
     "arenas": (("arenas=8:8",), "memory-in-malloc", 64, 4),
     "fragmentation": (("fragments=8:8",), "memory-in-arenas", 56, 4),
@@ -50,11 +51,10 @@ def first_suspect(inprocess):
     return look
 
 
-@pytest.mark.parametrize("version", [11, 17, 21, 25])
-@pytest.mark.parametrize("leak", JVMS)
+@pytest.mark.parametrize(("leak", "version"), [(leak, version) for leak in JVMS for version in JVMS[leak][1]])
 def test_leaks_outside_of_the_heap(first_suspect, leak, version):
     """Each is the first suspect; direct buffers to the byte."""
-    modes, code, size, _ = JVMS[leak]
+    modes, _, code, size = JVMS[leak]
     with holders.java(*modes, version=version, options=("-Xmx128m",)) as held:
         suspect, found = first_suspect(held.pid)
         assert suspect["code"] == code, found["suspects"]

@@ -171,7 +171,9 @@ def _divided(region: Region, pieces: Sequence[Range], pagemap: PageMap | None) -
         return [usage if n == largest else _NONE for n in range(len(pieces))]
     # Without pages that other processes have too, each page of it is this one's alone: but the zero page, which is not resident.
     alone = usage.pss_bytes == usage.rss_bytes and usage.rss_bytes > 0
-    counts = [_count(pagemap, piece, alone) if n != largest else (0, 0) for n, piece in enumerate(pieces)]
+    counts = _counts(pagemap, pieces, largest, exclusive=alone)
+    if alone and not any(rss for rss, _ in counts) and not _counts(pagemap, pieces, None, exclusive=True)[largest][0]:
+        counts = _counts(pagemap, pieces, largest, exclusive=False)  # a kernel before 4.2 does not say it
     resident = _fitting([rss for rss, _ in counts], usage.rss_bytes, largest)
     swapped = _fitting([swap for _, swap in counts], usage.swap_bytes, largest)
     shares = {
@@ -184,11 +186,14 @@ def _divided(region: Region, pieces: Sequence[Range], pagemap: PageMap | None) -
     ]
 
 
-def _count(pagemap: PageMap, piece: Range, alone: bool) -> tuple[int, int]:
-    found, swapped = pagemap.count_bytes(piece.start, piece.end, exclusive=alone)
-    if alone and not found:  # a kernel that does not say it
-        found = pagemap.resident_bytes(piece.start, piece.end)
-    return found, swapped
+def _counts(
+    pagemap: PageMap, pieces: Sequence[Range], largest: int | None, *, exclusive: bool
+) -> list[tuple[int, int]]:
+    """The (resident, swapped) bytes of each piece but the largest, which may be half a heap."""
+    return [
+        pagemap.count_bytes(piece.start, piece.end, exclusive=exclusive) if n != largest else (0, 0)
+        for n, piece in enumerate(pieces)
+    ]
 
 
 def _fitting(counts: list[int], total: int, largest: int) -> list[int]:

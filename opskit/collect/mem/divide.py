@@ -16,7 +16,7 @@ from opskit.proc.malloc.allocators import read_malloc
 from opskit.proc.malloc.limit import arena_limit
 from opskit.proc.malloc.runtimes import Runtime, read_runtime
 from opskit.proc.memory import ProcessMemory
-from opskit.proc.pagemap import PageMap
+from opskit.proc.pagemap import PageMap, PresentMemory
 from opskit.proc.ranges import layered
 from opskit.proc.stacks import thread_stacks
 from opskit.proc.tmpfs_mounts import memory_devices
@@ -108,13 +108,16 @@ class Divider:
         fs, pid = self._host.fs, self._ask.pid
         if not regions or regions[-1].end <= _32_BIT_END:  # other layouts of stacks, chunks and arenas
             return layered(of_jvm), None
-        known = layered(of_jvm, thread_stacks(fs, pid, regions), large_bss(fs, pid, regions))
+        present = PresentMemory(self._memory, self._pagemap) if self._memory and self._pagemap else None
+        known = layered(of_jvm, thread_stacks(fs, pid, regions, present), large_bss(fs, pid, regions))
         malloc, of_malloc = read_malloc(
             fs, pid, regions, self._memory, self._pagemap, known, self._runtime, exact=self._ask.exact
         )
         if malloc.name == "glibc":
             malloc = malloc._replace(arena_limit=self._arena_limit)
-        return layered(known, of_malloc), malloc
+        # The ring of its arenas proves them; a JVM's tables are found by their shape.
+        arenas = [each for each in of_malloc if each.kind == "malloc-arenas"] if malloc.arenas else []
+        return layered(arenas, known, of_malloc), malloc
 
     def _read_arena_limit(self, regions: Sequence[Region], status: Status) -> int:
         fs, pid = self._host.fs, self._ask.pid

@@ -39,6 +39,7 @@ _MARK_STACKS = (21 << 40, 22 << 40)  # where JDK 11 and 12 have ZGC's
 _MARK_CHUNK_BYTES = 8192  # of G1's mark stack
 COLLECTOR_FLAGS = ("UseZGC", "UseShenandoahGC", "UseParallelGC", "UseG1GC", "MarkStackSize", "ZMarkStackSpaceLimit")
 _LIMIT_OF_MARK_STACKS = "ZMarkStackSpaceLimit"
+_MARK_STACKS = (0x150000000000, 0x160000000000)  # JDK 11, without such a limit (gc/z/zGlobals_linux_x86.hpp)
 _WORD = struct.Struct("<Q")
 
 
@@ -64,7 +65,8 @@ class Collector:
         """The tables of the collector. Raises NotSupported."""
         if self._flags.get("UseZGC"):
             limit = self._flags.get(_LIMIT_OF_MARK_STACKS)
-            stacks = self._mark_stacks(limit) if isinstance(limit, int) and limit > 0 else []
+            fixed = [_MARK_STACKS] if self._is_free(*_MARK_STACKS) else []
+            stacks = self._mark_stacks(limit) if isinstance(limit, int) and limit > 0 else fixed
             return merged([*stacks, *self._granule_maps()])
         found = [self._card_table(), self._region_records()]
         return merged([*(span for span in found if span is not None), *self._pairs()])

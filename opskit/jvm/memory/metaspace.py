@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from opskit.proc.spans import Span
 
 ROOT_CHUNK_BYTES = 4 << 20  # a divisor of that of later JDKs (16 MiB)
+_RESERVED_BYTES = 64 << 20  # for a node (memory/metaspace/metaspaceSettings.hpp)
 _GRANULE_BYTES, _SEARCHED_BYTES = 64 << 10, 256 << 10
 _MOST_CHUNK_STEPS, _STEP_BYTES, _CHUNK_HEADER_BYTES, _NODE_BYTES = 64, 1 << 10, 80, 160
 _MOST_NODES, _MOST_TRIED, _MOST_FAILED = 1 << 16, 64, 4
@@ -154,13 +155,18 @@ def _nodes_by_content(
     regions: Sequence[Region],
     free: Sequence[Span],
 ) -> list[Span]:
-    """Aligned parts of nodes: those with known data, and those whose first pages have a constant pool or a method."""
+    """Aligned parts of nodes: those with known data, those whose first pages have a constant pool or a method, and those behind in a node."""
     marked = {pointer // ROOT_CHUNK_BYTES for pointer in pointers}
     wanted = [struct.pack("<Q", table) for table in tables]
     found = []
-    for number, spans in _units(regions, free):
-        if number in marked or _has_word(memory, pagemap, spans, wanted):
-            found.append((number * ROOT_CHUNK_BYTES, (number + 1) * ROOT_CHUNK_BYTES))
+    node = (0, 0)  # from its first part that was found on
+    for number, spans in sorted(_units(regions, free)):
+        start, end = number * ROOT_CHUNK_BYTES, (number + 1) * ROOT_CHUNK_BYTES
+        if end > node[1] and (number in marked or _has_word(memory, pagemap, spans, wanted)):
+            around = _containing(free, start) or (start, end)
+            node = start, min(start + _RESERVED_BYTES, around[1])
+        if end <= node[1]:
+            found.append((start, end))
     return merged(found)
 
 

@@ -12,9 +12,10 @@ from opskit.jvm.memory.heap_ranges import heap_spans
 from opskit.jvm.memory.loaders import read_loaders, sample_classes
 from opskit.jvm.memory.metaspace import anonymous_spans, cds_spans, class_space_span, metaspace_spans
 from opskit.jvm.memory.threads import java_threads
+from opskit.proc.malloc.arenas import arena_spans
 from opskit.proc.memory import PAGE_BYTES, u64
 from opskit.proc.ranges import Range
-from opskit.proc.spans import without
+from opskit.proc.spans import overlaps, without
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -92,7 +93,9 @@ class JvmRanges:
     def _metaspace(self) -> list[Span]:
         if self.loaders is None:
             return []
-        return metaspace_spans(self.memory, self.memory.pagemap, self._sample, self.regions, self._free())
+        written = [(start, end) for each, start, end in overlaps(self.regions, self._free()) if "w" in each.permissions]
+        free = without(self._free(), arena_spans(self.memory, written))  # malloc's arenas need no search
+        return metaspace_spans(self.memory, self.memory.pagemap, self._sample, self.regions, free)
 
 
 def jvm_ranges(structs: VmStructs, memory: TouchedMemory, regions: Sequence[Region]) -> list[Range]:

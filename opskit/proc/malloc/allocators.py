@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.proc.files.maps import HEAP_BYTES, is_glibc
-from opskit.proc.malloc.arenas import find_main_arena, heaps_in, of_arenas, read_ring
+from opskit.proc.malloc.arenas import find_main_arena, heaps_in, of_arenas, ring_of
 from opskit.proc.malloc.chunks import ChunkReader
 from opskit.proc.malloc.free_chunks import free_in
 from opskit.proc.malloc.record import Malloc
@@ -113,7 +113,7 @@ class _Glibc:
             ring = find_main_arena(self._memory, start, end)
             if ring:
                 return ring
-        return next((ring for heap in heaps[:64] if (ring := read_ring(self._memory, heap.arena))), [])
+        return ring_of(self._memory, heaps)
 
     def _with_free(self, malloc: Malloc, ring: Sequence[Arena]) -> Malloc:
         malloc = malloc._replace(arenas=len(ring), system_bytes=sum(arena.system_bytes for arena in ring))

@@ -12,7 +12,7 @@ struct malloc_state {                   struct heap_info {           at each mul
 }                                       }
 
 The last bin is never used and refers to itself: its place gives that of all other fields, in each version since 2.22. The arenas
-are in a ring by `next`; what does not lead back to its begin is no arena. Written for 2.27 and later.
+are in a ring by `next`; what does not lead back to its begin is no arena. Written for 2.27 and later; 2.43 has no fast bins.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from opskit.proc.memory import Memory
+    from opskit.proc.spans import Span
 
 _STATE_BYTES = 2304
 _WORDS = struct.Struct(f"<{_STATE_BYTES // 8}Q")
 _BIN_WORDS, _MAP_WORDS, _FASTBINS = 254, 2, 10
-_HEAD_WORDS = (14, 13)  # before the bins, since 2.27 and up to 2.26
-_MOST_ARENAS, _ADDRESSES = 8192, 1 << 47
+_HEAD_WORDS = (14, 13, 3)  # before the bins, since 2.27, up to 2.26, and since 2.43
+_MOST_ARENAS, _ADDRESSES, _MOST_TRIED = 8192, 1 << 47, 64
 _HEAP = struct.Struct("<4Q")
 
 
@@ -70,10 +71,10 @@ def parse_arena(data: bytes, at: int) -> Arena | None:
     following = words[behind]
     system_bytes, most_bytes = words[behind + 3 : behind + 5]
     fast = first - 2 - _FASTBINS
-    if not following or not system_bytes <= most_bytes < _ADDRESSES or fast < 1:
+    if not following or not system_bytes <= most_bytes < _ADDRESSES or first not in _HEAD_WORDS:
         return None
     bins = tuple((at + 8 * n - 16, words[n]) for n in range(first, last, 2))
-    return Arena(at, at + 8 * (first - 2), bins, words[fast : first - 2], following, system_bytes)
+    return Arena(at, at + 8 * (first - 2), bins, words[fast : first - 2] if fast > 0 else (), following, system_bytes)
 
 
 def read_ring(memory: Memory, begin: int) -> list[Arena]:
@@ -119,3 +120,16 @@ def of_arenas(heaps: Iterable[Heap], arenas: Iterable[Arena]) -> list[Heap]:
     """The heaps that belong to one of these arenas."""
     known = {arena.at for arena in arenas}
     return [heap for heap in heaps if heap.arena in known]
+
+
+def arena_spans(memory: Memory, spans: Iterable[Span]) -> list[Span]:
+    """The addresses of all heaps but the main arena's, in these parts of readable mappings; proven by a ring of arenas."""
+    heaps = [heap for start, end in spans for heap in heaps_in(memory, start, end)]
+    ring = ring_of(memory, heaps)
+    return [(heap.start, heap.start + HEAP_BYTES) for heap in of_arenas(heaps, ring)]
+
+
+def ring_of(memory: Memory, heaps: Iterable[Heap]) -> list[Arena]:
+    """All arenas, by the first heap whose arena leads back to itself; empty where there is none."""
+    tried = {heap.arena: None for heap in heaps}
+    return next((ring for at, _ in zip(tried, range(_MOST_TRIED)) if (ring := read_ring(memory, at))), [])

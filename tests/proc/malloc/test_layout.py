@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import struct
 
-from opskit.proc.malloc.arenas import find_main_arena, heaps_in, of_arenas, parse_arena, read_ring
+from opskit.proc.malloc.arenas import arena_spans, find_main_arena, heaps_in, of_arenas, parse_arena, read_ring
 from opskit.proc.malloc.chunks import ChunkReader
 from opskit.proc.memory import PAGE_BYTES, RecordedMemory
 from opskit.proc.pagemap import PresentMemory
@@ -148,3 +148,38 @@ def test_damaged_arenas():
             assert arena.at == DATA
         find_main_arena(there, DATA, DATA + PAGE_BYTES)
         list(heaps_in(there, DATA, DATA + 128 * MIB))
+
+
+def state_without_fastbins(at, following):
+    """The struct malloc_state of glibc 2.43."""
+    return state(at - 8 * 11, following)[8 * 11 :].ljust(2304, b"\0")
+
+
+def test_arenas_of_glibc_2_43():
+    """They have no fastbins, and fewer words before the bins."""
+    there = memory(
+        (DATA, state_without_fastbins(DATA, HEAP + 48)), (HEAP + 48, state_without_fastbins(HEAP + 48, DATA))
+    )
+    ring = read_ring(there, DATA)
+    assert [(arena.at, arena.top_at, arena.fastbins, len(arena.bins)) for arena in ring] == [
+        (DATA, DATA + 8, (), 126),
+        (HEAP + 48, HEAP + 56, (), 126),
+    ]
+    assert find_main_arena(there, DATA, DATA + PAGE_BYTES) == ring
+
+
+def test_blocks_of_glibc_2_43():
+    """Their sizes are without the header."""
+    size, first = 40 * PAGE_BYTES, DATA + 3 * PAGE_BYTES
+    there = memory((DATA, b"x" * 16), (first, chunk(size - 16)), (first + size, chunk(size - 16)))
+    found = ChunkReader(there, 1000).find([(DATA, first + 2 * size)])
+    assert found == [(first, first + size), (first + size, first + 2 * size)]
+
+
+def test_arenas_by_their_heaps():
+    """All heaps of a ring, found by any of them; none where the ring is broken."""
+    heap = struct.pack("<4Q", HEAP + 48, 0, 4 * MIB, 8 * MIB)
+    good = memory((HEAP, heap), (HEAP + 48, state(HEAP + 48, DATA)), (DATA, state(DATA, HEAP + 48)))
+    assert arena_spans(good, [(HEAP, HEAP + MIB)]) == [(HEAP, HEAP + 64 * MIB)]
+    broken = memory((HEAP, heap), (HEAP + 48, state(HEAP + 48, DATA)))
+    assert arena_spans(broken, [(HEAP, HEAP + MIB)]) == []

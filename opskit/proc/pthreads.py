@@ -1,0 +1,105 @@
+"""The stacks of threads by glibc's own list of them (nptl/descr.h; 64-bit): also of threads that run, and without guards between stacks.
+
+struct pthread {                          at the upper end of a stack, above the thread's variables
+  tcbhead_t header;                       its first and third word are its own address
+  list_t list;            at 0x2c0        the next one's list, the one before; a ring with a head in ld.so
+  pid_t tid;              at 0x2d0
+  ...
+  void *stackblock;       differs         where the stack begins, with its guard
+  size_t stackblock_size, guardsize;
+}
+
+Since 2.42 glibc marks the guards with madvise(2), so that the kernel joins neighbours to one mapping.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from opskit.proc.memory import PAGE_BYTES, u64
+from opskit.records import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from opskit.proc.memory import Memory
+
+_LIST_AT = 0x2C0
+_WORDS = struct.Struct("<288Q")
+_ALIGNED = 64
+_SEARCHED_BYTES = 1 << 20  # above a stack pointer
+_MOST_SEARCHED = 4  # stack pointers: a runtime without glibc's threads has no such list
+_MOST_THREADS = 1 << 16
+_LARGEST_STACK = 1 << 36
+
+
+class PosixThread(NamedTuple):
+    """A thread's descriptor, and the addresses of its stack with the guard below."""
+
+    address: int
+    start: int
+    end: int
+
+
+def posix_threads(memory: Memory, pointers: Iterable[int]) -> list[PosixThread]:
+    """All threads but the main one, by the list that some of these stack pointers lead to. Empty where there is none.
+
+    `memory` has no absent pages.
+    """
+    for pointer, _ in zip(pointers, range(_MOST_SEARCHED)):
+        for address in _descriptors(memory, pointer):
+            found = _in_ring(memory, address)
+            if found:
+                return found
+    return []
+
+
+def _descriptors(memory: Memory, pointer: int) -> Iterator[int]:
+    """Addresses above a stack pointer where a descriptor may be."""
+    page = pointer // PAGE_BYTES * PAGE_BYTES
+    for begin in range(page, page + _SEARCHED_BYTES, PAGE_BYTES):
+        data = memory.read(begin, PAGE_BYTES)
+        if len(data) < PAGE_BYTES:
+            return
+        words = struct.unpack(f"<{PAGE_BYTES // 8}Q", data)
+        for at in range(0, len(words) - 2, _ALIGNED // 8):
+            address = begin + 8 * at
+            if words[at] == words[at + 2] == address > pointer:
+                yield address
+
+
+def _in_ring(memory: Memory, first: int) -> list[PosixThread]:
+    """The threads of the ring of this one; empty where it does not return to its begin."""
+    found: list[PosixThread] = []
+    at = first + _LIST_AT
+    for _ in range(_MOST_THREADS):
+        thread = _thread(memory, at - _LIST_AT)
+        if thread is not None:
+            found.append(thread)
+        following = u64(memory, at)
+        if following is None or u64(memory, following + 8) != at:
+            return []
+        at = following
+        if at == first + _LIST_AT:
+            return found
+    return []
+
+
+def _thread(memory: Memory, address: int) -> PosixThread | None:
+    """The thread with this descriptor; None for the head of the list, and the main thread, whose stack is the kernel's."""
+    data = memory.read(address, _WORDS.size)
+    if len(data) < _WORDS.size:
+        data = memory.read(address, PAGE_BYTES - address % PAGE_BYTES)
+    words = struct.unpack(f"<{len(data) // 8}Q", data[: len(data) // 8 * 8])
+    if len(words) < 3 or not words[0] == words[2] == address:
+        return None
+    for start, size, guard in zip(words[3:], words[4:], words[5:]):
+        is_pages = not (start % PAGE_BYTES or size % PAGE_BYTES or guard % PAGE_BYTES)
+        if (
+            is_pages
+            and guard <= size <= _LARGEST_STACK
+            and 0 < start < address < start + size <= address + _SEARCHED_BYTES
+        ):
+            return PosixThread(address, start, start + size)
+    return None

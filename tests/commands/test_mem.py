@@ -231,7 +231,8 @@ def test_nothing_is_written_sent_or_stopped(holder):
     for words in (("mem", holder.pid), ("mem",), ("mem", "--files")):
         done = traced(*words, "-f", "text")
         assert done.code in (0, 1), done.err
-        assert done.acting() == [], words
+        # cachestat(2), whose name this strace may not know, reads how much of a file is in memory.
+        assert [call for call in done.acting() if not call.startswith("syscall_0x1c3(")] == [], words
 
 
 def test_a_jvm_is_not_asked_unless_told(workload):

@@ -94,9 +94,12 @@ HEADROOM = memfacts.orders().headroom
 VERDICTS = {
     "the heap is full": (
         HEADROOM._replace(can_be_killed=False, heap_growth_bytes=0),
-        "4242 (orders) fits: the heap has all of -Xmx256m already; the limit leaves 102 MiB",
+        "4242 (orders) fits, with 102 MiB for all the rest: the heap has all of -Xmx256m already; the limit leaves 102 MiB",
     ),
-    "it fits": (HEADROOM._replace(can_be_killed=False), "4242 (orders) fits: the heap may still grow 160 MiB"),
+    "it fits": (
+        HEADROOM._replace(can_be_killed=False, left_bytes=700 * MIB),
+        "4242 (orders) fits, with 540 MiB for all the rest: the heap may still grow 160 MiB (95.7 of -Xmx256m resident); the limit leaves 700",
+    ),
     "no limit": (HEADROOM._replace(level=None, left_bytes=90 << 20), "no limit is below the machine's memory, which leaves 90.0 MiB"),
     "swap": (HEADROOM._replace(swap_left_bytes=30 * MIB), "the limit leaves 102 MiB and 30.0 MiB of swap (400 MiB"),
     "unsure": (

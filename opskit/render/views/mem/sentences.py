@@ -45,7 +45,8 @@ def _answer(result: Result) -> str:
         unsure = f"{size(headroom.unsure_bytes)} more may be left, since cgroup v1 does not tell which kernel memory can be reclaimed"
         return f"{subject}: whether it can be killed is unknown: {heap}; {leaves}; {unsure}."
     if heap:
-        return f"{subject} fits: {heap}; {leaves}."
+        spare = (headroom.all_left_bytes or 0) - (headroom.heap_growth_bytes or 0)
+        return f"{subject} fits, with {size(spare)} for all the rest: {heap}; {leaves}."
     return f"{subject} {held}; {leaves}{'; how far the heap may grow is unknown' if facts.jvm else ''}."
 
 

@@ -1,7 +1,8 @@
 """Where the stacks of a process's threads are: by the stack pointers of those that sleep, the others by their shape.
 
-A thread's stack is a mapping of its own above a guard: pages without access, made by the C library or by the JVM. Where there is none,
-glibc's list of threads tells its bounds.
+A thread's stack is a mapping of its own above a guard: pages without access, made by the C library or by the JVM. With glibc 2.42 on
+Linux 6.13 the guard is inside the mapping (MADV_GUARD_INSTALL), and the kernel merges stacks that are neighbours to one: there glibc's
+list of threads tells their bounds.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ _MOST_ASKED = 1000  # threads; the stacks of the others have the same shape
 _GUARD_AT_MOST = 64 << 10
 _LARGEST_UNGUARDED = 16 << 20
 _MOST_SIZES = 8
+_MOST_UNUSED, _LEAST_BYTES, _MIB = 64, 64 << 10, 1 << 20
+_LEAST_USED, _USED_AT_MOST = 1 << 10, 256 << 10  # of a stack: the C library keeps what it knows of the thread there
 _SAME_BYTES = 16 << 10  # stacks of one size differ by their guards
 
 
@@ -64,18 +67,18 @@ def _unguarded(regions: Sequence[Region], addresses: Iterable[int]) -> dict[int,
 def stacks_at(regions: Sequence[Region], pointers: Sequence[int]) -> list[Range]:
     """The stacks by these stack pointers, and what has the same size and a guard below."""
     starts = [region.start for region in regions]
-    inside = [bisect_right(starts, pointer) - 1 for pointer in pointers]
-    counts = Counter(inside)
-    # Two in one mapping are stacks that a runtime keeps in its heap, as Go does.
-    highest = {  # mapping -> stack pointer
-        at: pointer
-        for at, pointer in zip(inside, pointers)
-        if at >= 0 and pointer < regions[at].end and counts[at] == 1 and _may_be_stack(regions, at)
-    }
+    inside: dict[int, list[int]] = {}  # mapping -> stack pointers
+    for pointer in pointers:
+        at = bisect_right(starts, pointer) - 1
+        if at >= 0 and pointer < regions[at].end:
+            inside.setdefault(at, []).append(pointer)
+    # Several in one mapping are a row of stacks, or stacks that a runtime keeps in its heap, as Go does.
+    rows = [at for at, those in inside.items() if _is_row(regions[at], those)]
+    highest = {at: those[0] for at, those in inside.items() if len(those) == 1 and _may_be_stack(regions, at)}
     # Without a stack pointer (no rights to ask for one) the most frequent size of guarded mappings is that of stacks.
     shaped = highest or [at for at in range(len(regions)) if _has_small_guard(regions, at)]
     sizes = Counter(_bytes(regions[at]) for at in shaped).most_common(_MOST_SIZES if highest else 1)
-    found = set(highest)
+    found = {*highest, *rows}
     for at, region in enumerate(regions):
         if _has_small_guard(regions, at) and any(abs(_bytes(region) - size) <= _SAME_BYTES for size, _ in sizes):
             found.add(at)
@@ -85,16 +88,31 @@ def stacks_at(regions: Sequence[Region], pointers: Sequence[int]) -> list[Range]
         region = regions[at]
         # A mapping behind it may have been merged with it.
         is_merged = _bytes(region) > usual + _SAME_BYTES and _has_guard(regions, at)
-        is_usual = is_merged and highest.get(at, 0) < region.start + usual
+        is_usual = is_merged and at not in rows and highest.get(at, 0) < region.start + usual
         stacks.append(Range(region.start, region.start + usual if is_usual else region.end, _KIND))
     return sorted(stacks)
 
 
+def _is_row(region: Region, pointers: Sequence[int]) -> bool:
+    """Whether a mapping is divided in equal parts of which each stack pointer is near the end of another; some are of ended threads."""
+    if len(pointers) < 2 or not _is_anonymous(region):
+        return False
+    depths = [region.end - pointer for pointer in pointers]
+    for count in range(len(pointers), len(pointers) + _MOST_UNUSED):
+        each, rest = divmod(_bytes(region), count)
+        is_usual = each >= _LEAST_BYTES and (not each % _MIB or not each & (each - 1))
+        used = range(_LEAST_USED, min(_USED_AT_MOST, each // 8))
+        if rest or not is_usual or len({depth // each for depth in depths}) < len(depths):
+            continue
+        if all(depth % each in used for depth in depths):
+            return True
+    return False
+
+
 def _may_be_stack(regions: Sequence[Region], at: int) -> bool:
     region = regions[at]
-    if (
-        not _is_anonymous(region) or region.start % HEAP_BYTES == 0
-    ):  # Go's heap, which has its stacks, and malloc's arenas
+    # Go's heap, which has its stacks, and malloc's arenas begin at such addresses.
+    if not _is_anonymous(region) or region.start % HEAP_BYTES == 0:
         return False
     return _has_guard(regions, at) or _bytes(region) <= _LARGEST_UNGUARDED
 

@@ -58,10 +58,23 @@ def test_a_stack_that_was_merged_with_a_neighbour():
     assert [size for _, size in spans(stacks_at(there, pointers))] == [MIB, MIB, MIB]
 
 
+def test_stacks_with_their_guards_inside():
+    """The kernel merges them: a row of equal parts, each with a stack pointer near its end, or of a thread that has ended."""
+    (row,) = regions(("rw-p", 40 * MIB))
+    for tops in ((8, 16, 24, 32, 40), (16, 40), (10, 30, 40)):
+        pointers = [row.start + top * MIB - 5 * KIB for top in tops]
+        assert stacks_at([row], pointers) == [Range(row.start, row.end, "thread-stacks")]
+    small = regions(("rw-p", 3 * 256 * KIB))
+    assert len(stacks_at(small, [BASE + part * 256 * KIB - 3 * KIB for part in (1, 2, 3)])) == 1
+
+
 def test_a_runtimes_heap_is_no_stack():
-    """Go keeps stacks in its heap: two stack pointers in one mapping, or one in an arena that is aligned to 64 MiB."""
-    there = regions(("---p", 4 * MIB), ("rw-p", 4 * MIB))
-    assert stacks_at(there, [BASE + 5 * MIB, BASE + 6 * MIB]) == []
+    """Go keeps stacks in its heap: several stack pointers in one mapping, or one in an arena that is aligned to 64 MiB."""
+    reserved = Region(0x385574000000, 0x385577C00000, "---p", 0, 0, "", False, Usage())
+    heap = Region(0x385577C00000, 0x38557B400000, "rw-p", 0, 0, "", False, Usage())
+    seen = [0x385577F049D8, 0x385577EAFE68, 0x385577EDFC90, 0x385577EDBE38, 0x385577EFDE38]
+    assert stacks_at([reserved, heap], seen) == []
+    assert stacks_at([reserved, heap], seen[:2]) == []
     aligned = Region(0xC000000000, 0xC000400000, "rw-p", 0, 0, "", False, Usage())
     assert stacks_at([aligned], [0xC000010000]) == []
 

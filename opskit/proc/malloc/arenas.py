@@ -12,7 +12,7 @@ struct malloc_state {                   struct heap_info {           at each mul
 }                                       }
 
 The last bin is never used and refers to itself: its place gives that of all other fields, in each version since 2.22. The arenas
-are in a ring by `next`; what does not lead back to its begin is no arena. Written for 2.27 and later; 2.43 has no fast bins.
+are in a ring by `next`; what does not lead back to its begin is no arena. Tried with 2.31, 2.36, 2.41 and 2.43, which has no fastbins.
 """
 
 from __future__ import annotations
@@ -30,16 +30,19 @@ if TYPE_CHECKING:
     from opskit.proc.memory import Memory
     from opskit.proc.spans import Span
 
-_STATE_BYTES = 2304
-_WORDS = struct.Struct(f"<{_STATE_BYTES // 8}Q")
+STATE_BYTES = 2304
+_WORDS = struct.Struct(f"<{STATE_BYTES // 8}Q")
 _BIN_WORDS, _MAP_WORDS, _FASTBINS = 254, 2, 10
-_HEAD_WORDS = (14, 13, 3)  # before the bins, since 2.27, up to 2.26, and since 2.43
+_HEAD_WORDS = (14, 3, 13)  # before the bins: since 2.27, since 2.43 (without fastbins), up to 2.26
 _MOST_ARENAS, _ADDRESSES, _MOST_TRIED = 8192, 1 << 47, 64
 _HEAP = struct.Struct("<4Q")
 
 
 class Arena(NamedTuple):
-    """An arena at an address: `top_at` is where the pointer to its last chunk is, `bins` are (address of the list's head, first chunk), `fastbins` first chunks by size. Sizes in bytes."""
+    """An arena at an address. `top_at`: where the pointer to its last chunk is; `bins`: (address of the list's head, first chunk).
+
+    `fastbins`: first chunks by size. Sizes in bytes.
+    """
 
     at: int
     top_at: int
@@ -70,11 +73,11 @@ def parse_arena(data: bytes, at: int) -> Arena | None:
     behind = last + 2 + _MAP_WORDS
     following = words[behind]
     system_bytes, most_bytes = words[behind + 3 : behind + 5]
-    fast = first - 2 - _FASTBINS
-    if not following or not system_bytes <= most_bytes < _ADDRESSES or first not in _HEAD_WORDS:
+    if first not in _HEAD_WORDS or not following or not system_bytes <= most_bytes < _ADDRESSES:
         return None
+    fast = first - 2 - (_FASTBINS if first > _FASTBINS else 0)
     bins = tuple((at + 8 * n - 16, words[n]) for n in range(first, last, 2))
-    return Arena(at, at + 8 * (first - 2), bins, words[fast : first - 2] if fast > 0 else (), following, system_bytes)
+    return Arena(at, at + 8 * (first - 2), bins, words[fast : first - 2], following, system_bytes)
 
 
 def read_ring(memory: Memory, begin: int) -> list[Arena]:
@@ -82,7 +85,7 @@ def read_ring(memory: Memory, begin: int) -> list[Arena]:
     found: dict[int, Arena] = {}
     at = begin
     while at not in found and len(found) < _MOST_ARENAS:
-        arena = None if at % 8 else parse_arena(memory.read(at, _STATE_BYTES), at)
+        arena = None if at % 8 else parse_arena(memory.read(at, STATE_BYTES), at)
         if arena is None:
             return []
         found[at] = arena

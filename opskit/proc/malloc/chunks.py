@@ -1,7 +1,7 @@
 """Chunks that glibc's malloc maps by themselves (malloc/malloc.c, sysmalloc_mmap): 128 KiB and more, page by page.
 
-Each begins with a header: 0 or an offset below a page, and its size with the flag IS_MMAPPED alone; since glibc 2.43 the size is without
-the header. The kernel merges neighbours to one mapping, so headers follow each other in it. Only present pages are read.
+Each begins with a header: 0 or an offset below a page, and its size with the flag IS_MMAPPED alone. The kernel merges neighbours to one
+mapping, so headers follow each other in it. Only present pages are read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ _HEADER = struct.Struct("<QQ")
 _FLAGS, _MMAPPED = 7, 2
 _LEAST_PAGES = 2
 _SIZE_AT, _PAGES_AT_ONCE = 8, 32
-_LOWEST = (_MMAPPED, _MMAPPED | (256 - _HEADER.size))  # bytes of the size of whole pages, with the header and without
+_NOT_COUNTED = 16  # glibc 2.43: the size in the header is without it
+_IS_LOW_BYTE = bytes(each in (_MMAPPED, 256 - _NOT_COUNTED + _MMAPPED) for each in range(256))
 
 
 class ChunkReader:
@@ -60,8 +61,7 @@ class ChunkReader:
             return 0
         before, head = _HEADER.unpack(data)
         size: int = head & ~_FLAGS
-        if (size + _HEADER.size) % PAGE_BYTES == 0:
-            size += _HEADER.size
+        size += _NOT_COUNTED if size % PAGE_BYTES else 0
         is_whole = not size % PAGE_BYTES and size >= _LEAST_PAGES * PAGE_BYTES
         return size if head & _FLAGS == _MMAPPED and is_whole and before < PAGE_BYTES and at + size <= end else 0
 
@@ -71,11 +71,10 @@ class ChunkReader:
             at = self._memory.next_present(at, end)
             wanted = min(end - at, _PAGES_AT_ONCE * PAGE_BYTES)
             data = self._memory.read(at, wanted) if wanted > 0 else b""
-            lowest = data[_SIZE_AT::PAGE_BYTES]
-            found = [page for byte in _LOWEST if (page := lowest.find(byte)) >= 0]
-            pages = min(found, default=max(1, len(data) // PAGE_BYTES))
+            found = data[_SIZE_AT::PAGE_BYTES].translate(_IS_LOW_BYTE).find(1)
+            pages = found if found >= 0 else max(1, len(data) // PAGE_BYTES)
             self._left -= max(1, pages)
             at += pages * PAGE_BYTES
-            if found:
+            if found >= 0:
                 break
         return at

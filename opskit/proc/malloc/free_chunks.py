@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
+from opskit.proc.malloc.arenas import STATE_BYTES, parse_arena
 from opskit.proc.memory import PAGE_BYTES
 from opskit.records import NamedTuple
 
@@ -22,8 +23,10 @@ _CHUNK = struct.Struct("<4Q")  # size of the one before if that is free, size an
 _FLAGS = 7
 _LEAST, _ALIGNED = 32, 16
 _LINKS_BYTES = 48  # of a free chunk: its sizes and links, which stay in memory
-_MOST_REPAIRS, _MOST_READS = 400, 8
+_MOST_REPAIRS, _MOST_READS, _MOST_WALKS = 100, 8, 3
 _LARGEST = 1 << 47
+_NONE = (0, 0, 0)
+_CHANGES = "its lists of free blocks change while they are read"
 _MOST_PAGES = 16384
 _PAGE_COST = 4  # to read a page, in chunks of pages that have been read
 
@@ -38,54 +41,76 @@ class Free(NamedTuple):
 
 
 def free_in(arenas: Sequence[Arena], memory: PresentMemory, most: int) -> Free | None:
-    """The free memory of all arenas, the largest chunks, as many as the budget `most` lets read; None where the arenas make no sense."""
-    found = _FreeChunks(memory, most)
+    """The free memory of all arenas, as much as the budget `most` lets read; None where the arenas make no sense."""
     used = [arena for arena in arenas if arena.system_bytes]
-    for arena in used:
-        if not found.add_top(arena):
+    found = []
+    for number, arena in enumerate(used):
+        walk = _walked(arena, memory, most // (len(used) - number))
+        if walk is None:
             return None
-        found.add_bin(*arena.bins[0], arena.system_bytes)  # of all sizes: what was freed last
-    for number in range(len(used[0].bins) - 1 if used else 0, 0, -1):
-        for arena in used:
-            found.add_bin(*arena.bins[number], arena.system_bytes)
-    for arena in used:
-        for number, first in enumerate(arena.fastbins):
-            found.add_fastbin(first, (number + 2) * 16, arena.system_bytes)
-    total = sum(found.sizes.values())
-    if total > sum(arena.system_bytes for arena in used):
-        return None
-    return Free(total, found.top_bytes, found.resident_bytes(), found.incomplete)
+        found.append(walk)
+        most -= walk.cost
+    incomplete = next((walk.incomplete for walk in found if walk.incomplete is not None), None)
+    resident = sum(walk.resident_bytes() for walk in found)
+    return Free(sum(walk.bytes for walk in found), sum(walk.top_bytes for walk in found), resident, incomplete)
 
 
-class _FreeChunks:
-    """Sums free chunks. Absent pages are not read."""
+def _walked(arena: Arena, memory: PresentMemory, most: int) -> _Walk | None:
+    """The free chunks of one arena, read again where they have gone from list to list meanwhile; None where they make no sense."""
+    best = None
+    for _ in range(_MOST_WALKS):
+        now = parse_arena(memory.part(arena.at, STATE_BYTES), arena.at)
+        walk = _Walk(arena if now is None else now, memory, most)
+        most -= walk.cost
+        if walk.bytes <= arena.system_bytes and (best is None or walk.bytes > best.bytes):
+            best = walk
+        if not walk.has_changed:
+            break
+    return best
 
-    def __init__(self, memory: PresentMemory, most: int) -> None:
+
+class _Walk:
+    """One walk through the lists of an arena. Absent pages are not read."""
+
+    def __init__(self, arena: Arena, memory: PresentMemory, most: int) -> None:
         self._memory, self._left = memory, most
         self._pages: dict[int, bytes] = {}
         self._repairs_left = _MOST_REPAIRS
-        self.sizes: dict[int, int] = {}  # address -> size: one that goes from list to list meanwhile counts once
+        self._sizes: dict[int, int] = {}  # address -> size: one that goes from list to list meanwhile counts once
         self.top_bytes = 0
+        self.has_changed = False
         self.incomplete: str | None = None
+        self._add_top(arena)
+        # The first bin has what was freed last, of all sizes; of the others the last ones have the largest chunks.
+        for head, first in (arena.bins[0], *reversed(arena.bins[1:])):
+            if first != head:
+                self._add_bin(head, first, arena.system_bytes)
+        for number, first in enumerate(arena.fastbins):
+            self._add_fastbin(first, (number + 2) * 16, arena.system_bytes)
+        self.bytes = sum(self._sizes.values())
+        self.cost = most - self._left
+        if self.has_changed and self.incomplete is None:
+            self.incomplete = _CHANGES
 
     def resident_bytes(self) -> int:
         """How much of them is on whole pages that are in memory: what malloc_trim(3) can give back."""
-        large = ((at, size) for at, size in self.sizes.items() if size > PAGE_BYTES)
+        large = ((at, size) for at, size in self._sizes.items() if size > PAGE_BYTES)
         pages = ((-(-(at + _LINKS_BYTES) // PAGE_BYTES), (at + size) // PAGE_BYTES) for at, size in large)
         return sum(self._memory.resident_bytes(start, end) for start, end in pages if end > start)
 
-    def add_top(self, arena: Arena) -> bool:
-        """Add the chunk at the end of an arena; False where there is none."""
+    def _add_top(self, arena: Arena) -> None:
+        """Add the chunk at the end of the arena."""
         for _ in range(_MOST_READS):
             top = int.from_bytes(self._memory.part(arena.top_at, 8), "little")
             size = int.from_bytes(self._memory.part(top + 8, 8), "little") & ~_FLAGS
             if _is_size(size) and size <= arena.system_bytes:
-                self.top_bytes += size
+                self.top_bytes = size
                 self._add([(top, size)])
-                return True
-        return False
+                return
+        self.has_changed = True
+        self.incomplete = "the last block of an arena cannot be read"
 
-    def add_bin(self, head: int, first: int, most_bytes: int) -> None:
+    def _add_bin(self, head: int, first: int, most_bytes: int) -> None:
         """Walk a doubly linked list; where it has changed meanwhile, go back to a chunk that is still in it.
 
         What has more than `most_bytes` has left the list, or goes round in a circle.
@@ -101,6 +126,7 @@ class _FreeChunks:
                 left -= size
                 continue
             self._repairs_left -= 1
+            self.has_changed = True
             repairs += 1
             if len(path) > len(longest):
                 longest = path.copy()
@@ -116,25 +142,28 @@ class _FreeChunks:
                 self.incomplete = "it has too many free blocks to read them all"
         self._add(longest)
 
-    def add_fastbin(self, first: int, size: int, most_bytes: int) -> None:
+    def _add_fastbin(self, first: int, size: int, most_bytes: int) -> None:
         """Walk a singly linked list, whose pointers are mangled by their own addresses since 2.32 (PROTECT_PTR)."""
-        at = first
         path: list[tuple[int, int]] = []
+        at, chunk = first, self._chunk(first) if first else _NONE
         while at and len(path) < self._left:
-            found, link, _ = self._chunk(at)
+            found, link, _ = chunk
             if found != size or len(path) * size >= most_bytes:
                 self._is_cut(at)
                 break
             path.append((at, size))
-            plain = link ^ (at + 16 >> 12)
-            at = plain if not plain % _ALIGNED else link
+            following = link ^ (at + 16 >> 12)
+            chunk = self._chunk(following) if following else _NONE
+            if following and chunk[0] != size:
+                following, chunk = link, self._chunk(link) if link else _NONE
+            at = following
         else:
             if at:
                 self.incomplete = "it has too many free blocks to read them all"
         self._add(path)
 
     def _add(self, path: list[tuple[int, int]]) -> None:
-        self.sizes.update(path)
+        self._sizes.update(path)
         self._left -= len(path)
 
     def _chunk(self, at: int, *, alone: bool = False) -> tuple[int, int, int]:
@@ -150,15 +179,17 @@ class _FreeChunks:
             page = self._pages[number] = self._memory.part(number * PAGE_BYTES, PAGE_BYTES)
             self._left -= _PAGE_COST
         if len(page) < _CHUNK.size:
-            return 0, 0, 0
+            return _NONE
         _, size, following, previous = _CHUNK.unpack_from(page, begin)
         return size & ~_FLAGS, following, previous
 
     def _is_cut(self, at: int) -> None:
         """Note why a list does not go on at an address."""
         is_read = bool(self._memory.part(at, _CHUNK.size))
-        why = "change while they are read" if is_read else "are not in memory as a whole: swapped out, or changed"
-        self.incomplete = f"its lists of free blocks {why}"
+        self.incomplete = (
+            _CHANGES if is_read else "its lists of free blocks are not wholly in memory: swapped out, or changed"
+        )
+        self.has_changed = True
 
     def _again(self, path: list[tuple[int, int]], head: int) -> int:
         """Take away the chunks at the end that are no longer in the list; where it goes on."""

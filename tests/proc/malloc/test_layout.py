@@ -37,9 +37,12 @@ def memory(*parts):
     return PresentMemory(recorded, recorded)
 
 
-def state(at, following, system=132 << 10, header=2):
-    """A struct malloc_state whose bins are all empty; `header`: words before the fastbins, 1 up to glibc 2.26."""
-    words = [0] * header + [0] * 10 + [at + 96, 0]
+LAYOUTS = [(2, 10), (1, 10), (1, 0)]  # since 2.27, up to 2.26, since 2.43
+
+
+def state(at, following, system=132 << 10, layout=LAYOUTS[0]):
+    """A struct malloc_state whose bins are all empty; `layout`: words before the fastbins, and of them."""
+    words = [0] * sum(layout) + [at + 96, 0]
     first = len(words)
     words += [at + 8 * (first + n - n % 2) - 16 for n in range(254)]
     words += [0, 0, following, 0, 1, system, system]
@@ -48,10 +51,15 @@ def state(at, following, system=132 << 10, header=2):
 
 def test_an_arena():
     """The fields are found by the last bin, whatever is before the bins."""
-    for header in (1, 2):
-        arena = parse_arena(state(DATA, HEAP, header=header), DATA)
-        assert (arena.next, arena.system_bytes, len(arena.fastbins), len(arena.bins)) == (HEAP, 132 << 10, 10, 126)
-        assert arena.top_at == DATA + 8 * (header + 10)
+    for layout in LAYOUTS:
+        arena = parse_arena(state(DATA, HEAP, layout=layout), DATA)
+        assert (arena.next, arena.system_bytes, len(arena.fastbins), len(arena.bins)) == (
+            HEAP,
+            132 << 10,
+            layout[1],
+            126,
+        )
+        assert arena.top_at == DATA + 8 * sum(layout)
         assert all(head == first for head, first in arena.bins)
 
 
@@ -78,10 +86,10 @@ def test_a_ring_must_return():
 
 
 def test_the_main_arena_in_libcs_data():
-    """It is found wherever it is in the data, in both layouts."""
-    for header in (1, 2):
+    """It is found wherever it is in the data, in each layout."""
+    for layout in LAYOUTS:
         at = DATA + 0xC60
-        found = find_main_arena(memory((at, state(at, at, header=header))), DATA, DATA + 2 * PAGE_BYTES)
+        found = find_main_arena(memory((at, state(at, at, layout=layout))), DATA, DATA + 2 * PAGE_BYTES)
         assert [arena.at for arena in found] == [at]
     assert find_main_arena(memory((DATA, b"\1" * 8000)), DATA, DATA + 2 * PAGE_BYTES) == []
 
@@ -112,6 +120,15 @@ def test_blocks_in_a_row_and_behind_something_else():
     there = memory(*others, (first, chunk(size)), (second, chunk(size)), (third, chunk(size)))
     found = ChunkReader(there, 1000).find([(start, end)])
     assert found == [(first, first + size), (second, second + size), (third, third + size)]
+
+
+def test_blocks_of_glibc_2_43():
+    """The size in the header is without its own 16 bytes."""
+    size = 40 * PAGE_BYTES
+    there = memory((DATA + PAGE_BYTES, chunk(size - 16)), (DATA, b"x" * 16))
+    assert ChunkReader(there, 100).find([(DATA, DATA + 60 * PAGE_BYTES)]) == [
+        (DATA + PAGE_BYTES, DATA + PAGE_BYTES + size)
+    ]
 
 
 def test_no_blocks():
@@ -148,32 +165,6 @@ def test_damaged_arenas():
             assert arena.at == DATA
         find_main_arena(there, DATA, DATA + PAGE_BYTES)
         list(heaps_in(there, DATA, DATA + 128 * MIB))
-
-
-def state_without_fastbins(at, following):
-    """The struct malloc_state of glibc 2.43."""
-    return state(at - 8 * 11, following)[8 * 11 :].ljust(2304, b"\0")
-
-
-def test_arenas_of_glibc_2_43():
-    """They have no fastbins, and fewer words before the bins."""
-    there = memory(
-        (DATA, state_without_fastbins(DATA, HEAP + 48)), (HEAP + 48, state_without_fastbins(HEAP + 48, DATA))
-    )
-    ring = read_ring(there, DATA)
-    assert [(arena.at, arena.top_at, arena.fastbins, len(arena.bins)) for arena in ring] == [
-        (DATA, DATA + 8, (), 126),
-        (HEAP + 48, HEAP + 56, (), 126),
-    ]
-    assert find_main_arena(there, DATA, DATA + PAGE_BYTES) == ring
-
-
-def test_blocks_of_glibc_2_43():
-    """Their sizes are without the header."""
-    size, first = 40 * PAGE_BYTES, DATA + 3 * PAGE_BYTES
-    there = memory((DATA, b"x" * 16), (first, chunk(size - 16)), (first + size, chunk(size - 16)))
-    found = ChunkReader(there, 1000).find([(DATA, first + 2 * size)])
-    assert found == [(first, first + size), (first + size, first + 2 * size)]
 
 
 def test_arenas_by_their_heaps():

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from opskit.proc.held_file import HeldFile
 
 _TOUCHED = 64  # of an entry's last byte: in memory (128), or in swap
-_LARGEST_READ = 1 << 26
+_MOST_PAGES, _LARGEST_READ = 8192, 1 << 26
 _ADDRESSES = 1 << 56
 
 
@@ -39,12 +39,24 @@ class TouchedMemory:
         ]
         self._starts = [each.start for each in self._regions]
         self._files: dict[int, HeldFile | None] = {}
+        self._pages: dict[int, bytes] = {}
 
     def read(self, address: int, size: int) -> bytes:
         """At most `size` bytes from `address` on."""
-        page, last = address // PAGE_BYTES, (address + size - 1) // PAGE_BYTES
-        if page == last and self.is_touched(page):
-            return self._memory.read(address, size)
+        number, begin = divmod(address, PAGE_BYTES)
+        if 0 < size <= PAGE_BYTES - begin:
+            page = self._pages.get(number)
+            if page is None and self.is_touched(number):
+                if len(self._pages) >= _MOST_PAGES:
+                    self._pages.clear()
+                page = self._pages[number] = self._memory.read(number * PAGE_BYTES, PAGE_BYTES)
+            if page is not None:
+                return page[begin : begin + size]
+        return self._in_parts(address, size)
+
+    def _in_parts(self, address: int, size: int) -> bytes:
+        """The same, of touched and other pages."""
+        last = (address + size - 1) // PAGE_BYTES
         if not 0 < address < _ADDRESSES or not 0 < size <= _LARGEST_READ:
             return b""
         found, end = b"", address + size
@@ -88,10 +100,12 @@ class TouchedMemory:
         """Read everything anew from now on."""
         self._memory.forget()
         self._flags.forget()
+        self._pages.clear()
 
     def close(self) -> None:
         """Close the fds; the memory is empty from now on."""
         self._memory.close()
+        self._pages.clear()
         self.pagemap.close()
         for file in self._files.values():
             if file is not None:

@@ -118,11 +118,11 @@ class _Look:
         from opskit.jvm.memory.direct_memory import read_buffers
         from opskit.jvm.memory.flags import read_flags
         from opskit.jvm.memory.heap_use import HeapUse
-        from opskit.jvm.memory.objects import Objects
-        from opskit.jvm.memory.ranges import JvmRanges
+        from opskit.jvm.memory.objects import OBJECT_FLAGS, Objects
+        from opskit.jvm.memory.ranges import RANGE_FLAGS, JvmRanges
 
-        self.flags = read_flags(structs, memory, _FLAGS)
-        found = JvmRanges(structs, memory, self.regions)
+        self.flags = read_flags(structs, memory, {*_FLAGS, *RANGE_FLAGS, *OBJECT_FLAGS})
+        found = JvmRanges(structs, memory, self.regions, self.flags)
         self.ranges = found.ranges
         self.threads = found.stacks or None
         if found.loaders is not None:
@@ -133,7 +133,7 @@ class _Look:
         self.sources.insert(0, "vmStructs")
         try:
             boot = found.loaders[-1].address if found.loaders else 0
-            self.buffers = read_buffers(Objects(structs, memory), boot)
+            self.buffers = read_buffers(Objects(structs, memory, self.flags), boot)
         except OpskitError as error:
             self.missing.append(f"direct buffers: {error}")
             return

@@ -14,6 +14,9 @@ from opskit.jvm.memory.flags import read_flags
 from opskit.proc.memory import i32, u32, u64
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from opskit.jvm.memory.flags import FlagValue
     from opskit.jvm.memory.vmstructs import VmStructs
     from opskit.proc.memory import Memory
 
@@ -22,6 +25,7 @@ _COMPRESSED, _COMPRESSED_CLASSES, _COMPACT = (
     "UseCompressedClassPointers",
     "UseCompactObjectHeaders",
 )
+OBJECT_FLAGS = (_COMPRESSED, _COMPRESSED_CLASSES, _COMPACT, "UseZGC", "ZGenerational")
 _KLASS_AT = 8
 _KLASS_SHIFT, _WORD_BITS = 42, 64  # of the class in a compact header, where the table has no markWord::klass_shift
 _FORWARDED, _LOCK_BITS = 3, 3  # of a mark: a collector has moved the object to the rest of the word
@@ -35,10 +39,12 @@ _ALIGNMENT, _ADDRESSES = 8, 1 << 48
 class Objects:
     """The heap of one JVM. Raises NotSupported for a table without its layout."""
 
-    def __init__(self, vm: VmStructs, memory: Memory) -> None:
+    def __init__(self, vm: VmStructs, memory: Memory, flags: Mapping[str, FlagValue] | None = None) -> None:
+        """`flags`: OBJECT_FLAGS, where they are known."""
         self.classes = Classes(vm, memory)
         self.memory = memory
-        flags = read_flags(vm, memory, (_COMPRESSED, _COMPRESSED_CLASSES, _COMPACT, "UseZGC", "ZGenerational"))
+        if flags is None:
+            flags = read_flags(vm, memory, OBJECT_FLAGS)
         self._is_narrow = bool(flags.get(_COMPRESSED))
         self._is_compact = bool(flags.get(_COMPACT))
         self._has_narrow_classes = self._is_compact or bool(flags.get(_COMPRESSED_CLASSES, True))

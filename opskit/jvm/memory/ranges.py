@@ -28,15 +28,25 @@ if TYPE_CHECKING:
     from opskit.proc.spans import Span
     from opskit.proc.touched_memory import TouchedMemory
 
-_FLAGS = ("UseCompressedClassPointers", "CompressedClassSpaceSize", *COLLECTOR_FLAGS)
+RANGE_FLAGS = ("UseCompressedClassPointers", "CompressedClassSpaceSize", *COLLECTOR_FLAGS)
 _LARGEST_STACK_BYTES = 1 << 32
 
 
 class JvmRanges:
-    """The ranges of one JVM, without overlaps, sorted. `failed`: what could not be found, and why."""
+    """The ranges of one JVM, without overlaps, sorted. `failed`: what could not be found, and why.
 
-    def __init__(self, structs: VmStructs, memory: TouchedMemory, regions: Sequence[Region]) -> None:
+    `flags`: RANGE_FLAGS, where they are known.
+    """
+
+    def __init__(
+        self,
+        structs: VmStructs,
+        memory: TouchedMemory,
+        regions: Sequence[Region],
+        flags: dict[str, FlagValue] | None = None,
+    ) -> None:
         self.structs, self.memory, self.regions = structs, memory, regions
+        self.flags = self._flags() if flags is None else flags
         self.loaders: list[Loader] | None = None
         self.stacks = 0
         self.failed: list[str] = []
@@ -50,10 +60,9 @@ class JvmRanges:
         self._add("code-cache", lambda: code_spans(structs, memory))
         self._add("thread-stacks", self._stacks)
         self._add("cds", lambda: cds_spans(structs, memory, regions))
-        flags = self._flags()
-        self._add("class-space", lambda: self._class_space(flags))
+        self._add("class-space", self._class_space)
         self._add("metaspace", self._metaspace)
-        self._add("gc", lambda: Collector(structs, memory, regions, flags, self._heap(), self._free()).spans())
+        self._add("gc", lambda: Collector(structs, memory, regions, self.flags, self._heap(), self._free()).spans())
 
     def _add(self, kind: str, find: Callable[[], Iterable[Span]]) -> None:
         """Add what is found, without what is known to be of another kind."""
@@ -73,7 +82,7 @@ class JvmRanges:
 
     def _flags(self) -> dict[str, FlagValue]:
         try:
-            return read_flags(self.structs, self.memory, _FLAGS)
+            return read_flags(self.structs, self.memory, RANGE_FLAGS)
         except NotSupported:
             return {}
 
@@ -82,12 +91,12 @@ class JvmRanges:
         self.stacks = len(spans)
         return spans
 
-    def _class_space(self, flags: dict[str, FlagValue]) -> list[Span]:
+    def _class_space(self) -> list[Span]:
         self.loaders = read_loaders(self.structs, self.memory)
         if self.loaders is None:
             raise NotSupported("the list of class loaders in this JVM's memory could not be followed")
         self._sample = sample_classes(self.structs, self.memory, self.loaders)
-        found = class_space_span(self.structs, self.memory, flags, self._sample.klasses, self._free())
+        found = class_space_span(self.structs, self.memory, self.flags, self._sample.klasses, self._free())
         return [found] if found is not None else []
 
     def _metaspace(self) -> list[Span]:

@@ -120,6 +120,7 @@ class _Tables:
     def __init__(self, memory: Memory, at: Mapping[str, int | None]) -> None:
         self.memory, self.at = memory, at
         self._chunks: dict[int, bytes] = {}
+        self._texts: dict[int, str] = {0: ""}
 
     def entries(self, table: str) -> Iterator[tuple[int, ...]]:
         """The parts of each entry, up to the one without a name."""
@@ -150,8 +151,12 @@ class _Tables:
 
     def text(self, address: int) -> str:
         """A C string; they are close together in libjvm, and are read in chunks."""
-        if not address:
-            return ""
+        found = self._texts.get(address)
+        if found is None:
+            found = self._texts[address] = self._read_text(address)
+        return found
+
+    def _read_text(self, address: int) -> str:
         number, begin = divmod(address, _CHUNK_BYTES)
         if number not in self._chunks:
             if len(self._chunks) >= _MOST_CHUNKS:

@@ -49,7 +49,7 @@ class _Reader:
         self._rest = b""
         self._export: ExportReader | None = None
         self._first: When | None = None
-        self._last_line = b""
+        self._tail = b""
         self._last_read: Line | None = None
         self._lines = 0
 
@@ -67,11 +67,16 @@ class _Reader:
             self._take(self._rest + b"\n")
         for line in self._export.end() if self._export else ():
             self._give(line)
-        last = self._last_read if self._export else self._read(self._last_line)[-1] if self._last_line else None
+        last = self._last_read if self._export else self._last_stamped()
         return OomLog(
             self._parser.kills(), self._signs.found(), self._lines, self._first or When(),
             self._when(last) if last else When(), self._parser.more,
         )  # fmt: skip
+
+    def _last_stamped(self) -> Line | None:
+        """The last line with a stamp: the log may end in the middle of a message of several lines."""
+        lines = (line for raw in reversed(self._tail.split(b"\n")) for line in self._read(raw))
+        return next((line for line in lines if line.date or line.uptime), None)
 
     def _take(self, body: bytes) -> None:
         if not self._lines and self._export is None and body.startswith(_EXPORT):
@@ -87,7 +92,7 @@ class _Reader:
             return
         if self._first is None or not self._first.text:
             self._first = self._when(self._read(body.partition(b"\n")[0])[0])
-        self._last_line = body[body.rfind(b"\n", 0, -1) + 1 : -1] or self._last_line
+        self._tail = body[-_LONGEST_LINE:]
         has_arrays = any(each in body for each in _BYTES_IN_JSON)
         if not self._parser.is_reading and not has_arrays and not any(needle in body for needle in COARSE):
             self._parser.skip(count)

@@ -52,7 +52,7 @@ class Mixed:
     def limit_of(self, found: re.Match[str]) -> None:
         """The cgroup that was full, and the victim's."""
         if len(self.paths) < _MOST_LINES:
-            self.paths.append((found[2], found[1]))
+            self.paths.append((found[2].rstrip(), found[1]))
 
     def use(self, usage: Usage) -> None:
         """The memory of one of the cgroups."""

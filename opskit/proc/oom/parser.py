@@ -25,7 +25,7 @@ NEEDLES = (
 _MOST_OPEN, _MOST_KILLS, _MOST_HOSTS = 16, 10_000, 1_000
 FIRST_LINES = 3_000  # of a log, in which the rest of a report may be whose beginning was overwritten
 _MOST_MIXED = 64
-_STALE_LINES, _STALE_S = 200_000, 60.0
+_STALE_LINES, _STALE_S = 200_000, 5.0  # a report takes milliseconds, on a serial console seconds
 _KIB = 1024
 _ESCAPED_NEWLINE = "\\x0a"
 
@@ -178,7 +178,7 @@ class OomParser:
             mixed.limit_of(found)
             return
         report = self._report(line)
-        report.task_cgroup, report.cgroup = found[1], found[2]
+        report.task_cgroup, report.cgroup = found[1], found[2].rstrip()
 
     def _usage(self, found: re.Match[str], line: Line) -> None:
         usage = usage_of(found)

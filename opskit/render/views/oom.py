@@ -30,7 +30,7 @@ _MIB = 1 << 20
 
 
 class Shown(NamedTuple):
-    """What to show: `top` rows (None: as many as fit; 0: all); `details`: what was held, and who asked for memory."""
+    """What to show: `top` rows (None: as many as fit; 0: all); `details`: what was held, and who asked, for each of several kills."""
 
     top: int | None = None
     details: bool = False
@@ -222,7 +222,7 @@ def _verdict(result: Result, shown: Shown) -> Iterator[str]:
     last = list(reversed(result.kills))[:most]
     for each in last:
         yield sentence(each)
-        if shown.details:
+        if shown.details or len(result.kills) == 1:
             yield from details(each)
     if len(result.kills) > len(last):
         yield f"… {plural(len(result.kills) - len(last), 'earlier kill')} (-n 0)"
@@ -353,6 +353,9 @@ def _footer(result: Result) -> Iterator[str]:
         yield f"{plural(result.left_out, 'kill')} outside of --since and --until"
     if result.undated:
         yield f"{plural(result.undated, 'kill')} without a time that can be compared with --since and --until: they are shown"
+    cut = sum(each.kill.is_cut for each in result.kills)
+    if cut:
+        yield f"the log lacks the beginning of {plural(cut, 'report')}: what it said is unknown"
     if any(each.kill.is_mixed for each in result.kills):
         yield "reports are mixed in the log: what cannot be told apart is shown as unknown"
     if facts.other_pids:

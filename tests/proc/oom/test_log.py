@@ -38,6 +38,8 @@ def test_first_and_last_stamps():
     text = "2026-11-24T16:00:00Z h a: x\n" + "b\n" * 10_000 + "2026-11-25T16:00:00Z h a: x\n"
     found = read_log([text.encode()])
     assert (found.first.text, found.last.text) == ("2026-11-24T16:00:00Z", "2026-11-25T16:00:00Z")
+    found = read_log([text.encode() + b"more of it\n\n"])
+    assert found.last.text == "2026-11-25T16:00:00Z"
 
 
 def test_a_line_without_an_end():

@@ -97,7 +97,7 @@ def test_a_log_that_ends_before_the_kill(kernel):
     """The process that was chosen is named as such; before that, nobody."""
     lines = FORMS["dmesg"](cgroup_report(kernel)).splitlines(keepends=True)
     [kill] = kills_of("".join(lines[:-1]))
-    assert (kill.pid, kill.outcome) == (4242, "chosen")
+    assert (kill.pid, kill.outcome, kill.rss_bytes) == (4242, "chosen", 103_000 * 4096)
     [kill] = kills_of("".join(lines[:-2]))
     assert (kill.pid, kill.outcome, kill.memory.limit_bytes) == (None, "unfinished", 400 * MIB)
 
@@ -166,6 +166,16 @@ def test_two_hosts_in_one_log_are_told_apart():
     assert [(pid, kill.cgroup, kill.memory.limit_bytes, kill.invoker, kill.is_mixed) for pid, kill in found.items()] == [
         (11, "/a", 100 * MIB, "aaa", False), (22, "/b", 200 * MIB, "bbb", False),
     ]  # fmt: skip
+
+
+def test_a_report_whose_end_was_lost_does_not_spoil_the_next_one():
+    """Journald drops messages: the next report, seconds later, keeps everything."""
+    one, other = two("5.10")
+    text = "".join(f"[ 1215.612345] {line}\n" for message in one[:-2] for line in message.split("\n"))
+    text += "".join(f"[ 1222.612345] {line}\n" for message in other for line in message.split("\n"))
+    lost, kill = kills_of(text)
+    assert (lost.pid, lost.outcome, lost.memory.limit_bytes) == (None, "unfinished", 100 * MIB)
+    assert (kill.pid, kill.memory.limit_bytes, kill.invoker, kill.is_mixed) == (22, 200 * MIB, "bbb", False)
 
 
 def test_equal_victims_of_different_limits_leave_the_limits_unknown():

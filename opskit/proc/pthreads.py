@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from opskit.proc.memory import Memory
 
 _LIST_AT = 0x2C0
-_WORDS = struct.Struct("<288Q")
+_HEAD, _BLOCK = struct.Struct("<Q8xQ"), struct.Struct("<3Q")
+_DESCRIPTOR_BYTES = 2304
 _ALIGNED = 64
 _SEARCHED_BYTES = 1 << 20  # above a stack pointer
 _MOST_SEARCHED = 4  # stack pointers: a runtime without glibc's threads has no such list
@@ -72,34 +73,43 @@ def _descriptors(memory: Memory, pointer: int) -> Iterator[int]:
 def _in_ring(memory: Memory, first: int) -> list[PosixThread]:
     """The threads of the ring of this one; empty where it does not return to its begin."""
     found: list[PosixThread] = []
-    at = first + _LIST_AT
+    at, known = first + _LIST_AT, 0
     for _ in range(_MOST_THREADS):
-        thread = _thread(memory, at - _LIST_AT)
+        thread, known = _thread(memory, at - _LIST_AT, known)
         if thread is not None:
             found.append(thread)
-        following = u64(memory, at)
-        if following is None or u64(memory, following + 8) != at:
+        before, at = at, u64(memory, at) or 0
+        if not at or u64(memory, at + 8) != before:
             return []
-        at = following
         if at == first + _LIST_AT:
             return found
     return []
 
 
-def _thread(memory: Memory, address: int) -> PosixThread | None:
-    """The thread with this descriptor; None for the head of the list, and the main thread, whose stack is the kernel's."""
-    data = memory.read(address, _WORDS.size)
-    if len(data) < _WORDS.size:
-        data = memory.read(address, PAGE_BYTES - address % PAGE_BYTES)
+def _thread(memory: Memory, address: int, block_at: int) -> tuple[PosixThread | None, int]:
+    """The thread with this descriptor, and where in it the block of its stack is; `block_at`: where it was in another one's.
+
+    None for the head of the list, and for the main thread, whose stack is the kernel's.
+    """
+    head = memory.read(address, _HEAD.size)
+    if len(head) < _HEAD.size or _HEAD.unpack(head) != (address, address):
+        return None, block_at
+    if block_at:
+        data = memory.read(address + block_at, _BLOCK.size)
+        span = _stack(address, *_BLOCK.unpack(data)) if len(data) == _BLOCK.size else None
+        if span is not None:
+            return PosixThread(address, *span), block_at
+    data = memory.read(address, _DESCRIPTOR_BYTES)
     words = struct.unpack(f"<{len(data) // 8}Q", data[: len(data) // 8 * 8])
-    if len(words) < 3 or not words[0] == words[2] == address:
-        return None
-    for start, size, guard in zip(words[3:], words[4:], words[5:]):
-        is_pages = not (start % PAGE_BYTES or size % PAGE_BYTES or guard % PAGE_BYTES)
-        if (
-            is_pages
-            and guard <= size <= _LARGEST_STACK
-            and 0 < start < address < start + size <= address + _SEARCHED_BYTES
-        ):
-            return PosixThread(address, start, start + size)
-    return None
+    for number, block in enumerate(zip(words[3:], words[4:], words[5:]), 3):
+        span = _stack(address, *block)
+        if span is not None:
+            return PosixThread(address, *span), 8 * number
+    return None, block_at
+
+
+def _stack(address: int, start: int, size: int, guard: int) -> tuple[int, int] | None:
+    """The begin and the end of a stack whose thread's descriptor is near its end."""
+    is_pages = not (start % PAGE_BYTES or size % PAGE_BYTES or guard % PAGE_BYTES)
+    is_around = 0 < start < address < start + size <= address + _SEARCHED_BYTES
+    return (start, start + size) if is_pages and is_around and guard <= size <= _LARGEST_STACK else None

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from opskit.proc.memory import Memory
 
 _KIND = "thread-stacks"
+_FEW, _LISTED = 16, 0.9  # threads that are asked first; the part of all that glibc's list must have
 _MOST_ASKED = 1000  # threads; the stacks of the others have the same shape
 _GUARD_AT_MOST = 64 << 10
 _LARGEST_UNGUARDED = 16 << 20
@@ -40,17 +41,23 @@ def thread_stacks(fs: ProcFS, pid: int, regions: Sequence[Region], memory: Memor
     `memory`, where it may be read, has no absent pages: glibc's list of threads tells the bounds of stacks without a guard.
     """
     tids = optional(fs.tids, pid, default=[])
-    read = [fs.maybe(parse_stack_pointer, pid, "task", tid, "syscall") for tid in tids[:_MOST_ASKED]]
-    pointers = [each for each in read if each is not None]
+    pointers = _pointers(fs, pid, tids[:_FEW])
+    threads = {each.address: each for each in posix_threads(memory, pointers[1:])} if memory is not None else {}
+    if len(threads) >= _LISTED * (len(tids) - 1):
+        pointers = [*pointers[:1], *threads]  # a descriptor is in its stack, too
+    else:
+        pointers += _pointers(fs, pid, tids[_FEW:_MOST_ASKED])
     found = stacks_at(regions, pointers)
-    unguarded = _unguarded(regions, pointers) if memory is not None else {}
-    if memory is None or not unguarded:
-        return found
-    threads = {thread.address: thread for thread in posix_threads(memory, unguarded)}
     places = _unguarded(regions, threads)
     exact = [Range(threads[address].start, threads[address].end, _KIND) for address in places]
     known = {regions[at].start for at in places.values()}
     return sorted([*exact, *(each for each in found if each.start not in known)])
+
+
+def _pointers(fs: ProcFS, pid: int, tids: Sequence[int]) -> list[int]:
+    """The stack pointers of those that sleep."""
+    read = [fs.maybe(parse_stack_pointer, pid, "task", tid, "syscall") for tid in tids]
+    return [each for each in read if each is not None]
 
 
 def _unguarded(regions: Sequence[Region], addresses: Iterable[int]) -> dict[int, int]:

@@ -51,7 +51,7 @@ RUNS = [
     ("pipes",), ("pipes", "--ends", "--fill", "--fifos"), ("pipes", "--by-user"), ("pipes", "-w", "-c", "2", "-i", "0.1"),
     ("limits",), ("limits", "--all"), ("limits", "-w", "-c", "2", "-i", "0.1"),
     ("dentry",), ("dentry", "-w", "-c", "2", "-i", "0.1"),
-    ("jvms",), ("jvms", "-w", "-c", "2", "-i", "0.1"), ("hsperf-check",),
+    ("oom",), ("jvms",), ("jvms", "-w", "-c", "2", "-i", "0.1"), ("hsperf-check",),
 ]  # fmt: skip
 
 

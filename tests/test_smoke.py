@@ -16,6 +16,8 @@ RUNS = {
     "pipes": ("--ends", "--fill"),
     "limits": (os.getpid(), "--all"),
     "dentry": (),
+    "mem": (os.getpid(), "-v"),
+    "oom": (),
     "jvms": (),
     "hsperf-check": (),
     "attach-check": (),

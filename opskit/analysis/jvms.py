@@ -239,7 +239,7 @@ def _killed(jvm: Killed, severity: Severity, before: int = 0) -> Finding:
         "jvm-oom-killed", severity, Entity("process", jvm.pid, jvm.start_ticks),
         f"{jvm.main} was killed by the kernel's OOM killer{limit} {when}{more}; raise the limit, or lower -Xmx or what it uses outside "
         "of its heap", jvm.evidence,
-        next=shell.command("dmesg", "-T", shell.Syntax("|"), "grep", "-i", "killed process"),
+        next=shell.command("opskit", "oom"),
     )  # fmt: skip
 
 

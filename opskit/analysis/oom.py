@@ -183,7 +183,7 @@ def _others(others: Sequence[Known]) -> Iterator[Finding]:
         those = [each for each in others if each.kill.outcome == outcome]
         if those:
             last = those[-1]
-            severity: Severity = "note" if is_old(last.ago_s) else "warning" if outcome == UNFINISHED else "error"
+            severity: Severity = "note" if is_old(last.ago_s) else "error"
             entity = Entity("cgroup", last.kill.cgroup) if last.kill.cgroup else HOST
             invoker = f"; {last.kill.invoker} asked for memory" if last.kill.invoker else ""
             times = f", {plural(len(those), 'time')}" if len(those) > 1 else ""
@@ -268,7 +268,7 @@ def _counted(facts: Facts) -> Iterator[Finding]:
         f"oom_kill of the cgroups: {named}" if named else None,
     )))  # fmt: skip
     yield Finding(
-        "oom-counted", "warning" if is_recent else "note", Entity("cgroup", first.path) if first else HOST,
+        "oom-counted", "warning" if is_recent else "note", Entity("cgroup", first.path) if first and not facts.kills else HOST,
         f"{plural(missing, 'OOM kill')} since {since} {'is' if missing == 1 else 'are'} in no log that could be read; when is unknown",
         f"{evidence}{covered}", next=facts.journal or shell.command("opskit", "mem"),
     )  # fmt: skip
@@ -278,6 +278,7 @@ def missing_kills(facts: Facts) -> int:
     """How many kills the counters show beyond those in the logs."""
     if facts.is_whole:
         return 0
-    logged = sum(each.kill.outcome in _VICTIMS for each in facts.kills)
+    uptime_s = facts.uptime_s if facts.is_live and facts.uptime_s is not None else float("inf")
+    logged = sum(each.kill.outcome in _VICTIMS and (each.ago_s or 0.0) <= uptime_s for each in facts.kills)
     counted = facts.counted if facts.counted is not None else sum(each.kills for each in facts.cgroups)
     return max(0, counted - logged)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _LARGEST_FILE_BYTES = 16 << 20
 _CLOCK_SLACK_S = 10.0  # between the clock of the kernel's log and the others
+_CHUNK_BYTES = 1 << 16  # one without a kill is skipped
 _TMP = "tmp"
 _COUNTER = "\noom_kill "
 
@@ -47,21 +48,23 @@ def _parse_counter(vmstat: str) -> int | None:
     return integer(("\n" + vmstat).partition(_COUNTER)[2][:21].partition("\n")[0])
 
 
-def read_ring(host: Host) -> Ring:
-    """The log of the running kernel. Raises OSError: EPERM without CAP_SYSLOG."""
+def read_ring(host: Host, *, whole: bool = True) -> Ring:
+    """The log of the running kernel; `whole`: with reports that lack their beginning. Raises OSError: EPERM without CAP_SYSLOG."""
     from opskit.proc.kernel.kmsg import read_kernel_log
     from opskit.proc.oom.log import read_log
 
     found = read_kernel_log()
     data = found.text.encode("utf-8", "surrogateescape")
-    return Ring(read_log([data], host.page_bytes), found.is_whole)
+    chunks = (data[at : at + _CHUNK_BYTES] for at in range(0, len(data), _CHUNK_BYTES))
+    more = {} if whole else {"first_lines": 0}
+    return Ring(read_log(chunks, host.page_bytes, **more), found.is_whole)
 
 
 def kernel_kills(host: Host) -> dict[int, Kill]:
     """The last kill of each PID in the kernel's log; empty where it cannot be read, or has other PIDs than we."""
     if not host.is_own or not in_initial(host.fs, "pid") or counted_kills(host) == 0:
         return {}
-    ring = optional(read_ring, host)
+    ring = optional(lambda: read_ring(host, whole=False))
     return {kill.pid: kill for kill in ring.log.kills if kill.pid is not None} if ring else {}
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import posixpath
 import re
 from datetime import datetime
+from itertools import islice
 from typing import TYPE_CHECKING
 
+from opskit import shell
 from opskit.collect.kernel_log import Left, counted_kills, left_counters, read_ring
 from opskit.collect.oom_counters import counted_in_cgroups, crash_logs
 from opskit.errors import BadInput
@@ -17,6 +19,7 @@ from opskit.proc.fs import GONE, optional
 from opskit.proc.namespaces import in_initial
 from opskit.proc.oom.lines import When
 from opskit.proc.oom.log import BINARY_JOURNAL, OomLog, read_log
+from opskit.proc.rights import how_to_be_allowed
 from opskit.proc.user_files import CHUNK_BYTES, GZIP, gunzip, open_files
 from opskit.proc.visibility import why_unread
 from opskit.records import NamedTuple
@@ -29,9 +32,12 @@ if TYPE_CHECKING:
     from opskit.proc.oom.records import Kill
     from opskit.proc.oom.signs import Sign
 
-_VAR_LOG = ("var", "log")
-_LOGS = r"(?:kern\.log|messages|syslog|dmesg)(?:[.-]\d{1,8}){0,2}(?:\.gz)?"
-_MOST_FILES, _MOST_BYTES = 24, 1 << 30
+_LOG_FOLDERS = (
+    (("var", "log"), r"(?:kern\.log|messages|syslog|dmesg)(?:[.-]\d{1,8}){0,2}(?:\.gz)?"),
+    (("sos_commands", "kernel"), r"dmesg(?:_-T)?"),
+    (("sos_commands", "logs"), r"journalctl_--no-pager[\w.-]{0,80}"),
+)
+_MOST_FILES, _MOST_BYTES = 24, 256 << 20
 _MOST_JVMS = 20  # whose leftover counters are looked for
 _RING = "the kernel's log"
 
@@ -105,8 +111,6 @@ def _of_files(host: Host, names: Sequence[str]) -> Facts:
 
 
 def _journal_advice(name: str) -> str:
-    from opskit import shell
-
     option = ("-D", name) if name.endswith("journal") and not name.endswith(".journal") else ("--file", name)
     words = ("journalctl", *option, "-o", "json", "--no-pager")
     return shell.command(*words, shell.Syntax("|"), "opskit", "oom", "-")
@@ -126,7 +130,7 @@ def _of_logs(logs: Sequence[tuple[str, OomLog]]) -> Facts:
 
 def _of_copy(host: Host) -> Facts:
     """The logs below another root. A copy has no now."""
-    logs, unread = _read_var_log(host, host.now().timestamp())
+    logs, unread = _read_logs(host, host.now().timestamp())
     facts = _of_logs(logs)
     counted = counted_kills(host)
     cgroups = () if counted == 0 or facts.kills else counted_in_cgroups(host.fs)
@@ -142,17 +146,17 @@ def _of_machine(host: Host) -> Facts:
     try:
         ring = read_ring(host)
     except OSError as error:
-        unread.append((_RING, why_unread(error) if isinstance(error, PermissionError) else str(error.strerror)))
+        unread.append((_RING, _why_no_ring(host, error)))
     else:
         is_whole = bool(ring.is_whole)
         logs.append((_RING, ring.log))
-    found = [each for _, log in logs for each in log.kills]
-    if not is_whole and (counted is None or len(found) < counted):
-        more, denied = _read_var_log(host, now.timestamp())
+    if not is_whole and (counted is None or sum(len(log.kills) for _, log in logs) < counted):
+        more, denied = _read_logs(host, now.timestamp())
         logs, unread = [*logs, *more], [*unread, *denied]
     kills = _without_copies([_dated(host, kill, name, end) for name, log in logs for kill in log.kills])
     begins = [_ago_s(_on_host(log.first, end), end) for _, log in logs]
-    is_short = counted is None or len(kills) < counted
+    this_boot = [each for each in kills if each.ago_s is None or uptime_s is None or each.ago_s <= uptime_s]
+    is_short = counted is None or len(this_boot) < counted
     facts = Facts(
         kills,
         [sign._replace(when=_on_host(sign.when, end)) for _, log in logs for sign in log.signs],
@@ -171,6 +175,12 @@ def _of_machine(host: Host) -> Facts:
         more=sum(log.more for _, log in logs),
     )
     return facts._replace(kills=_with_counters(host, facts.kills, end)) if own_pids else facts
+
+
+def _why_no_ring(host: Host, error: OSError) -> str:
+    if isinstance(error, PermissionError):
+        return f"{why_unread(error)}; {how_to_be_allowed(host.fs, 'CAP_SYSLOG')}, or give its text to: opskit oom -"
+    return str(error.strerror)
 
 
 def _source(name: str, log: OomLog) -> Source:
@@ -249,14 +259,26 @@ def _without_copies(kills: Sequence[Known]) -> list[Known]:
     return rows
 
 
-def _read_var_log(host: Host, now_s: float) -> tuple[list[tuple[str, OomLog]], list[tuple[str, str]]]:
-    """The kernel's messages in /var/log, also rotated; and what of them could not be read."""
-    names = [name for name in host.fs.names_root(*_VAR_LOG) if re.fullmatch(_LOGS, name)]
-    logs, unread = [], []
-    for name in names[:_MOST_FILES]:
-        path = posixpath.join("/", *_VAR_LOG, name)
+def _log_files(host: Host) -> Iterator[str]:
+    """The kernel's messages in /var/log, also rotated, and those of an sos report; paths from the root."""
+    for folder, pattern in _LOG_FOLDERS:
+        for name in host.fs.names_root(*folder):
+            if re.fullmatch(pattern, name):
+                yield posixpath.join("/", *folder, name)
+
+
+def _read_logs(host: Host, now_s: float) -> tuple[list[tuple[str, OomLog]], list[tuple[str, str]]]:
+    """The logs of this root; and what of them could not be read."""
+    logs, unread, left = [], [], _MOST_BYTES
+    for path in islice(_log_files(host), _MOST_FILES):
+        place = f"{host.fs.root}{path}"
         try:
-            logs.append((path, read_log(_chunks(host, f"{host.fs.root}{path}"), host.page_bytes, now_s)))
+            left -= host.fs.file_id_at(place).size_bytes
+            if left < 0:
+                advice = shell.command("opskit", "oom", place)
+                unread.append((path, f"more than {_MOST_BYTES >> 20} MiB of logs; name it: {advice}"))
+                continue
+            logs.append((path, read_log(_chunks(host, place), host.page_bytes, now_s)))
         except GONE:
             continue
         except (OSError, EOFError) as error:
@@ -286,7 +308,7 @@ def _chunks(host: Host, path: str) -> Iterator[bytes]:
 
 def _parts(read_at: Callable[[int, int], bytes]) -> Iterator[bytes]:
     offset = 0
-    while offset < _MOST_BYTES and (part := read_at(offset, CHUNK_BYTES)):
+    while offset <= _MOST_BYTES and (part := read_at(offset, CHUNK_BYTES)):
         yield part
         offset += len(part)
 
@@ -298,7 +320,5 @@ def _journal(host: Host) -> str | None:
     if where is None:
         return None
     if not root:
-        from opskit import shell
-
         return shell.command("journalctl", "-k", "-o", "json", "--no-pager", shell.Syntax("|"), "opskit", "oom", "-")
     return _journal_advice(f"{root}/{where}/log/journal")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.jvm.discover import find_jvms
 from opskit.proc.cgroup.limits import oom_kills
 from opskit.proc.cgroup.tree import controller_root
 from opskit.proc.fs import GONE, optional
@@ -21,7 +20,7 @@ _MOST_CGROUPS = 5_000
 _MOST_CRASHES = 20
 _TMP = "tmp"
 _HEAD_BYTES = 8192
-_LARGEST_BYTES = 64 << 20
+_LARGEST_BYTES = 4 << 20
 _NO_MEMORY = b"There is insufficient memory for the Java Runtime Environment"
 
 
@@ -65,16 +64,23 @@ def _kills(fs: ProcFS, level: Level) -> int | None:
 
 def crash_logs(host: Host) -> tuple[CrashLog, ...]:
     """The hs_err files in /tmp, and in the working directories of JVMs, that tell of too little memory."""
-    found: dict[str, CrashLog] = {}
-    for directory in _directories(host):
+    found: dict[tuple[int, int], CrashLog] = {}
+    for directory in dict.fromkeys(_directories(host)):
         names = [name for name in optional(host.fs.names_at, directory, default=[]) if name.startswith("hs_err_pid")]
         for name in sorted(names, reverse=True)[:_MOST_CRASHES]:
-            if len(found) < _MOST_CRASHES and (crash := _crash_log(host, directory, name)):
-                found.setdefault(crash.path, crash)
+            file, head = optional(host.fs.read_untrusted, directory, name, _LARGEST_BYTES, default=(None, b""))
+            if file is not None and _NO_MEMORY in head[:_HEAD_BYTES] and len(found) < _MOST_CRASHES:
+                ago_s = max(0.0, host.now().timestamp() - file.ctime_ns / 1e9)
+                # Two JVMs may run in one directory.
+                found.setdefault(
+                    (file.device, file.inode), _crash_log(f"{directory}/{name}", head[:_HEAD_BYTES], ago_s)
+                )
     return tuple(found.values())
 
 
 def _directories(host: Host) -> Iterator[str]:
+    from opskit.jvm.discover import find_jvms
+
     yield f"{host.fs.root}/{_TMP}"
     for jvm in find_jvms(host.fs, host.clock_ticks)[:_MOST_CRASHES]:
         try:
@@ -84,11 +90,7 @@ def _directories(host: Host) -> Iterator[str]:
             continue
 
 
-def _crash_log(host: Host, directory: str, name: str) -> CrashLog | None:
-    found = optional(host.fs.read_untrusted, directory, name, _LARGEST_BYTES)
-    if found is None or _NO_MEMORY not in found[1][:_HEAD_BYTES]:
-        return None
-    lines = [line.strip(b"# \r") for line in found[1][:_HEAD_BYTES].split(b"\n")]
+def _crash_log(path: str, head: bytes, ago_s: float) -> CrashLog:
+    lines = [line.strip(b"# \r") for line in head.split(b"\n")]
     line = next((each for each in lines if each.startswith(b"Native memory allocation")), _NO_MEMORY)
-    ago_s = max(0.0, host.now().timestamp() - found[0].ctime_ns / 1e9)
-    return CrashLog(f"{directory}/{name}", line[:300].decode("utf-8", "surrogateescape"), ago_s)
+    return CrashLog(path, line[:300].decode("utf-8", "surrogateescape"), ago_s)

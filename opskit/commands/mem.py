@@ -58,9 +58,10 @@ def _process(run: Run, request: Request, verbose: bool) -> int:
     from opskit.render.views.mem import report as view
     from opskit.render.views.mem.sentences import exact_line
 
-    if request.exact:
+    if request.exact and run.host.fs.exists(request.pid):
         click.echo(f"opskit: {exact_line(request.pid, exact_s(run.host, request.pid))}", err=True)
-    shown = view.Shown(run.format == "text", verbose, run.watching, run.top, request.ask)
+    is_short = run.format == "table" and run.out.terminal and run.top is None and not verbose
+    shown = view.Shown(run.format == "text", verbose, run.watching, run.top, request.ask, is_short)
     collector = Collector(run.host, request)
     samples: list[Facts] = []
 

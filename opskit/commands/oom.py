@@ -33,7 +33,7 @@ def _moment(text: str) -> Moment:
     "--verbose",
     is_flag=True,
     group=SHOW,
-    help="Show what each cgroup or the host held, and who asked for memory.",
+    help="Show for each of several kills what was held, and who asked for memory.",
 )
 def oom(run: Run, files: tuple[str, ...], since: Moment | None, until: Moment | None, verbose: bool) -> int:
     """Show which processes the kernel's OOM killer killed and why: of this machine, or of logs (dmesg, journal, syslog)."""

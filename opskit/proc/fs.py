@@ -333,7 +333,7 @@ class ProcFS:
 
     def hold_regular(self, path: str) -> HeldFile:
         """The same for a file that another user chose: raises OSError, without opening it, for a link or what is not regular."""
-        is_kernels = path.rsplit("/", 3)[::2] == [self.proc, "map_files"]  # the links in PROC/PID/map_files
+        is_kernels = path.rsplit("/", 3)[::2] in ([self.proc, "map_files"], [self.proc, "fd"])  # links of PROC/PID
         seen = os.open(path, os.O_PATH | os.O_CLOEXEC | (0 if is_kernels else os.O_NOFOLLOW))
         try:
             check_untrusted(FileId.of(os.fstat(seen)), path, _ANY_SIZE)

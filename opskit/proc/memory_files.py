@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from opskit.proc.files.smaps import parse_smaps
 from opskit.proc.fs import optional
 from opskit.proc.memory import PAGE_BYTES
+from opskit.proc.namespaces import namespace
 from opskit.proc.tmpfs_mounts import is_below, make_device
 from opskit.quantities import hexadecimal, integer
 from opskit.records import NamedTuple
@@ -30,17 +31,20 @@ if TYPE_CHECKING:
 # The kinds, and what a path of each begins with.
 MEMFD, SYSV, SHARED_ANONYMOUS, TMPFS, DELETED = "memfd", "sysv", "shared-anonymous", "tmpfs", "deleted"
 HUGE_PAGES = "huge-pages"  # a memfd, a segment or a file of reserved huge pages
-_NAMES = {b"/memfd:": MEMFD, b"/SYSV": SYSV, b"/dev/zero": SHARED_ANONYMOUS}
-# Deleted by name only: rings of io_submit(2), reserved huge pages, memory of graphics drivers.
+_NAMES = {
+    b"/memfd:": MEMFD, b"/SYSV": SYSV, b"/dev/zero": SHARED_ANONYMOUS,
+    b"/drm mm object": SHARED_ANONYMOUS, b"/i915": SHARED_ANONYMOUS,  # of graphics drivers
+}  # fmt: skip
+# Deleted by name only: rings of io_submit(2), reserved huge pages.
 _NOT_FILES = (b"/[aio]", b"/anon_hugepage")
 _DELETED, _NEWLINE = b" (deleted)", rb"\012"
-_LINE = rb"^([0-9a-f]+-[0-9a-f]+) \S+ \S+ ([0-9a-f]+):([0-9a-f]+) ([1-9][0-9]*) +(/[^\n]*)$"
+_LINE = rb"^([0-9a-f]+-[0-9a-f]+) \S+ \S+ ([0-9a-f]+):([0-9a-f]+) ([0-9]+) +(/[^\n]*)$"
 
 
 class MemoryFile(NamedTuple):
     """A file as one process sees it. `touched_bytes`: what it has mapped and in memory, read only where a look at the file is denied.
 
-    `device` and `inode` identify it; of a System V segment `inode` is its shmid. `path` without ` (deleted)`. `allocated_bytes`: memory and swap, of a deleted file of a disk its blocks there; None: unknown.
+    `device` and `inode` identify it; of a System V segment `device` is the number of its IPC namespace, and `inode` its shmid. `path` without ` (deleted)`. `allocated_bytes`: memory and swap, of a deleted file of a disk its blocks there; None: unknown.
     `fds`: how many the process `pid` has open; `at`: below /proc/PID, a link to it: map_files/ADDRESSES or fd/N.
     """
 
@@ -89,6 +93,7 @@ class FileScanner:
         points = (f"{point.rstrip('/')}/".encode("utf-8", "surrogateescape") for point in mount_points)
         self._below_mounts = tuple(dict.fromkeys(points))
         self.fds_left = fds_left
+        self.skipped = 0  # fds below remote mount points
 
     def scan(self, pid: int) -> list[MemoryFile]:
         """The files of one process. Raises OSError where its mappings cannot be read."""
@@ -99,7 +104,10 @@ class FileScanner:
                 found = None if self._may_hang(path) else optional(self._fs.file_id, pid, at)
                 if _NEWLINE in path:  # or these four characters
                     path = optional(self._fs.link, pid, at, default=path)
-                key = key if found is None or kind == SYSV else (found.device, found.inode)
+                if kind == SYSV:  # each IPC namespace has a segment 0
+                    key = ipc_namespace(self._fs, pid) or 0, key[1]
+                elif found is not None:
+                    key = found.device, found.inode
                 seen.setdefault(key, _Seen(kind, path, at, found))
             seen[key].mapped = True
         for kind, path, fd, found in self._open(pid):
@@ -138,7 +146,10 @@ class FileScanner:
         self.fds_left -= len(links)
         for name, target, _ in links:
             is_deleted = target.endswith(_DELETED)
-            if not (is_deleted or target.startswith(self._below_mounts)) or self._may_hang(target):
+            if not (is_deleted or target.startswith(self._below_mounts)):
+                continue
+            if self._may_hang(target):
+                self.skipped += 1
                 continue
             found = optional(self._fs.file_id, pid, "fd", name.decode())
             if found is not None and stat.S_ISREG(found.mode):
@@ -160,6 +171,11 @@ class FileScanner:
 
     def _may_hang(self, path: bytes) -> bool:
         return bool(self._remote) and is_below(path.decode("utf-8", "surrogateescape"), self._remote)
+
+
+def ipc_namespace(fs: ProcFS, pid: int | str) -> int | None:
+    """The number of a process's IPC namespace, `ipc:[4026531839]`; None where the link cannot be read."""
+    return integer((namespace(fs, pid, "ipc") or b"").rpartition(b"[")[2].removesuffix(b"]"))
 
 
 def _files_of(fs: ProcFS, pid: int) -> list[FdLink]:

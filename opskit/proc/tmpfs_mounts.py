@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from opskit.proc.fs import ProcFS, Space
 
-TMPFS, HUGETLBFS = "tmpfs", "hugetlbfs"
-IN_MEMORY = (TMPFS, "devtmpfs", "ramfs", HUGETLBFS)
+HUGETLBFS, RAMFS = "hugetlbfs", "ramfs"
+IN_MEMORY = ("tmpfs", "devtmpfs", RAMFS, HUGETLBFS)
 _MOST_NAMESPACES, _MOST_MOUNTS = 2000, 5000
 
 
@@ -28,7 +28,7 @@ class TmpfsMount(NamedTuple):
     """A file system in memory, once, where the first process that sees it has it mounted.
 
     `device` as in stat; `pid`: a process of its mount namespace, None: opskit's own. `used_bytes`: pages, swapped ones too; None: unknown (mounted without a
-    limit, or hidden under another mount: `is_hidden`). `limit_bytes` None: no limit.
+    limit, or hidden under another mount: `is_hidden`). `limit_bytes` None: no limit. `is_whole`: not only a directory of it is mounted there.
     """
 
     device: int
@@ -38,6 +38,7 @@ class TmpfsMount(NamedTuple):
     used_bytes: int | None
     limit_bytes: int | None
     is_hidden: bool = False
+    is_whole: bool = True
 
 
 class TmpfsMounts(NamedTuple):
@@ -69,7 +70,7 @@ def memory_devices(mountinfo: str) -> frozenset[str]:
 
 
 def read_tmpfs_mounts(fs: ProcFS, pids: Iterable[int]) -> TmpfsMounts:
-    """The file systems, opskit's own namespace first. In a copy there is none: what a copy's disk says is not theirs."""
+    """The file systems, opskit's own namespace first, with --root that of PID 1. In a copy there is none: what a copy's disk says is not theirs."""
     if not fs.is_live:
         return TmpfsMounts((), ())
     found: dict[int, TmpfsMount] = {}
@@ -77,7 +78,8 @@ def read_tmpfs_mounts(fs: ProcFS, pids: Iterable[int]) -> TmpfsMounts:
     seen: set[bytes | None] = {None}
     unread = looked = 0
     cut = False
-    readers: list[int | str] = ["self", 1, *pids] if fs.is_own() else [1, *pids]
+    # Under --root the machine's own names are those of its init, not where its root is mounted here.
+    readers: list[int | str] = ["self", 1, *pids] if fs.is_own() and not fs.root else [1, *pids]
     for reader in readers:
         name = namespace(fs, reader, "mnt")
         if name in seen:
@@ -119,16 +121,20 @@ def _parse(text: str) -> list[Mount]:
 
 def _add(fs: ProcFS, found: dict[int, TmpfsMount], mount: Mount, pid: int | None, far: tuple[str, ...]) -> None:
     """Add a mount, unless the same file system is known with its use."""
-    device = device_number(mount.device)
-    if device is None or (device in found and not found[device].is_hidden):
+    device, is_whole = device_number(mount.device), mount.root == "/"
+    known = None if device is None else found.get(device)
+    if device is None or (known and not known.is_hidden and (known.is_whole or not is_whole)):
         return
     path = None if is_below(mount.mount_point, far) else optional(path_of, fs, pid, mount.mount_point)
     place = optional(fs.file_id_at, path) if path else None
     if place is None or place.device != device:  # another mount is on top, or the directory was replaced
-        found.setdefault(device, TmpfsMount(device, mount.fs_type, mount.mount_point, pid, None, None, is_hidden=True))
+        hidden = TmpfsMount(
+            device, mount.fs_type, mount.mount_point, pid, None, None, is_hidden=True, is_whole=is_whole
+        )
+        found.setdefault(device, hidden)
         return
     space: Space | None = optional(fs.space_at, path)
     has_limit = space is not None and space.size_bytes > 0
     used = space.size_bytes - space.free_bytes if space is not None and has_limit else None
     limit = space.size_bytes if space is not None and has_limit else None
-    found[device] = TmpfsMount(device, mount.fs_type, mount.mount_point, pid, used, limit)
+    found[device] = TmpfsMount(device, mount.fs_type, mount.mount_point, pid, used, limit, is_whole=is_whole)

@@ -1,4 +1,4 @@
-"""A value named once: from a view's fields come the table, text, CSV and markdown columns, the JSON object and its schema."""
+"""A value named once: from a view's fields come the table, text, CSV and markdown columns, the JSON object, its schema, metrics."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+from kernellogs import FORMS, KERNELS, cgroup_report, host_report
 
 from opskit.actions import peek_paths
 from opskit.analysis.distribution import Scratch
@@ -21,9 +22,11 @@ from opskit.analysis.jpmp import flame_tree, frame_kinds, frames, locks, stacks
 from opskit.analysis.limits.origin import unit_soft
 from opskit.analysis.limits.thread_stack import compiler_stack_bytes, java_stack
 from opskit.analysis.moments import moment_of
+from opskit.analysis.oom import judge as judge_oom
 from opskit.analysis.safepoints.advice import verdict
 from opskit.analysis.safepoints.stops import stops_of
 from opskit.analysis.safepoints.sums import Sums
+from opskit.collect import oom
 from opskit.collect.asprof import read_stacks
 from opskit.collect.jmap_diff import Facts, Sample
 from opskit.collect.jpmp import collect as dump_files
@@ -52,8 +55,8 @@ from opskit.jvm.logs.safepoints.log import SafepointLog
 from opskit.jvm.perfdata import counters
 from opskit.jvm.perfdata import hsperfdata as perf
 from opskit.jvm.perfdata import stop_clock as stopclock
+from opskit.proc import compressed, memory_files, tmpfs_mounts, user_files
 from opskit.proc import pipe_waits as pipewaits
-from opskit.proc import user_files
 from opskit.proc.cgroup import limits as cgrouplimits
 from opskit.proc.cgroup import owner as place
 from opskit.proc.cgroup import tree as cgroup
@@ -74,10 +77,14 @@ from opskit.proc.files import (
     net_tcp,
     pressure,
     slabinfo,
+    smaps,
+    sockstat,
     stat,
     status,
     sysctl,
+    sysvipc_shm,
     vmstat,
+    zoneinfo,
 )
 from opskit.proc.files import maps as proc_maps
 from opskit.proc.files import schedstat as threadcpu
@@ -88,12 +95,16 @@ from opskit.proc.files.syscall import parse_stack_pointer
 from opskit.proc.fs import ProcFS
 from opskit.proc.kernel import ftrace, seccomp
 from opskit.proc.kernel.cpu_samples import read_sample
+from opskit.proc.oom import log as oom_log
 from opskit.proc.spans import without
 from opskit.proc.stacks import stacks_at
 from opskit.proc.thread_names import pattern_of
 from opskit.proc.unwind.perf_map import parse_perf_map
 from opskit.render.fields import to_object
+from opskit.render.formats.text import block_lines
 from opskit.render.pictures import flame_layout
+from opskit.render.report import About
+from opskit.render.views import oom as oom_view
 from opskit.render.views.jpmp import sentences as view
 from opskit.render.views.jpmp.document import STACK
 
@@ -240,11 +251,60 @@ MOUNTS = (
     b"36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue\n"
     b"22 1 0:21 / /proc rw,relatime - proc proc rw,hidepid=invisible\n25 1 0:23 / /mnt\\040x rw - nfs4 host:/a rw\n"
 )
+text_target(
+    "tmpfs mounts",
+    tmpfs_mounts._parse,
+    MOUNTS + b"9 1 0:27 / /dev/shm rw - tmpfs tmpfs rw,size=4k\n",
+    words=[b" - tmpfs "],
+)
+text_target(
+    "zram and ARC",
+    lambda words: (compressed._memory_used(words), compressed._arc_size(words)),
+    b"9 8 7 6\n",
+    b"13 1 0x01\nsize 4 99\n",
+)
+text_target(
+    "proc sockstat",
+    sockstat.parse_socket_pages,
+    b"sockets: used 290\nTCP: inuse 27 orphan 0 mem 8\nUDP: inuse 5 mem 2\n",
+)
+text_target(
+    "proc zoneinfo", zoneinfo.parse_cpu_free_pages, b"Node 0, zone   Normal\n    cpu: 0\n              count:    3854\n"
+)
+text_target(
+    "proc shares", smaps.parse_proportional, b"0-1 ---p 00000000 00:00 0 [rollup]\nPss:  281 kB\nPss_Anon: 112 kB\n"
+)
+text_target(
+    "proc sysvipc shm",
+    sysvipc_shm.parse_sysvipc_shm,
+    b"key shmid perms size cpid lpid nattch uid rss swap\n0 7 1600 104857600 4242 4300 2 1000 104853504 4096\n",
+)
+target("mapped files", MAPS, words=[b"/memfd:x (deleted)", b"/SYSV00000000 (deleted)"])(
+    lambda data: re.findall(memory_files._LINE, data, re.MULTILINE)
+)
 text_target("proc mountinfo", mountinfo.parse_mountinfo, MOUNTS)
 text_target("proc remote mounts", mountinfo.parse_remote_mount_points, MOUNTS)
 text_target(
     "proc pressure", pressure.parse_pressure, b"some avg10=0.00 avg60=0.12 avg300=0.09 total=72873122\nfull total=0\n"
 )
+
+
+@target(
+    "oom log",
+    *(FORMS[form](made("5.10")).encode("utf-8", "surrogateescape") for form in FORMS for made in (cgroup_report, host_report)),
+    *(FORMS["dmesg"](cgroup_report(kernel)).encode() for kernel in KERNELS),
+    words=[
+        b": Killed process ", b"] Out of memory", b"\\x0a", b" invoked oom-killer: order=0", b"\nMESSAGE\n", b"[  pid  ]   uid  tgid total_vm      rss",
+        b"[ 1] 0 1 2 3 4 5 6 x\n", b"oom-kill:constraint=CONSTRAINT_MEMCG,", b",task_memcg=/", b"[T1] ", b"Memory cgroup stats for /a: rss:1KB",
+        b"Tasks in /a are going to be killed due to memory.oom.group set", b"OOMKilled: true", b"exit code 137", b'"MESSAGE":[1,2]',
+    ],
+)  # fmt: skip
+def _oom_log(data: bytes) -> object:
+    found = oom._of_logs([("a file", oom_log.read_log([data[:700], data[700:]], now_s=1.8e9))])
+    report = oom_view.report(About("", "", "", ""), judge_oom(found), oom_view.Shown(0, details=True))
+    return to_object(oom_view.DOCUMENT, report.document[1]), [*block_lines(report.blocks[0])] if report.blocks else None
+
+
 text_target(
     "proc slabinfo",
     slabinfo.parse_slabinfo,

@@ -35,6 +35,7 @@ CASES = {
     "limits --probe": "limits PID --probe",
     "dentry": "dentry",
     "dentry --culprit": "dentry --culprit 300ms",
+    "oom": "oom",
     "jvms": "jvms",
     "hsperf-check": "hsperf-check",
     "hsperf-check --probe": "hsperf-check PID --probe",

@@ -75,7 +75,7 @@ GROWTHS = (
 )
 KILLED = Finding(
     "memory-heap-outgrows-limit", "warning", Entity("process", 4242),
-    "its heap does not fit below the limit of cgroup /orders", "memory.stat: anon 290 MiB, kernel 8.0 MiB, page cache 42.0 MiB",
+    "4242 (orders) can be killed: its heap may grow 58.3 MiB beyond the limit of 400 MiB of cgroup /orders; -Xmx190m, or a limit of 460 MiB would fit", "memory.stat of /orders: anon 290 MiB, kernel 8.0 MiB",
     None, "opskit mem 4242 -w", 0.745,
 )  # fmt: skip
 

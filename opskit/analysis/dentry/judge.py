@@ -118,7 +118,8 @@ def holds_the_memory(meminfo: Mapping[str, int]) -> Iterator[str]:
     held = [
         part for part in held_most(divide(meminfo, Beside())) if part.kind not in ("slab-reclaimable", "unaccounted")
     ]
-    named = [f"{USES[part.kind]} with {size(part.bytes)} ({percent(part.bytes / total)} of RAM)" for part in held[:2]]
+    large = held[:1] + [part for part in held[1:2] if part.bytes >= total * LITTLE_SHARE]
+    named = [f"{USES[part.kind]} with {size(part.bytes)} ({percent(part.bytes / total)} of RAM)" for part in large]
     yield f"The most memory is held by {', then '.join(named)}: {_MEM}" if named else f"What holds the memory: {_MEM}"
 
 

@@ -12,12 +12,13 @@ from opskit.quantities import listed, percent, plural, size
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from opskit.analysis.finding import Severity
     from opskit.collect.mem.files import FileFacts, FileHolder, HeldMemory
 
 LARGE_SHARE, LARGE_BYTES = 0.05, 512 << 20
+_WORTH_A_SENTENCE_BYTES = 1 << 20
 _UNHELD_BYTES = 16 << 20  # less without a holder is listed, and no finding
 _ALARMING_SHARE = 0.10  # of RAM: from here on a warning where memory is short
 _SHM = "/dev/shm"  # noqa: S108
@@ -27,7 +28,7 @@ KINDS = {
     SYSV: "System V",
     SHARED_ANONYMOUS: "shared anonymous",
     HUGE_PAGES: "huge pages",
-    DELETED: "deleted from a disk",
+    DELETED: "deleted",
 }
 
 
@@ -40,12 +41,12 @@ class FileRow(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """What it holds in memory, 0 where that is unknown."""
-        return self.file.resident_bytes or 0
+        """What it holds in memory and swap, 0 where that is unknown."""
+        return (self.file.resident_bytes or 0) + (self.file.swapped_bytes or 0)
 
 
 class FileResult(NamedTuple):
-    """The answer: the files by their memory, the largest first. `by_kind`: bytes of each kind."""
+    """The answer: the files by their memory and swap, the largest first. `by_kind`: bytes of each kind."""
 
     facts: FileFacts
     rows: Sequence[FileRow]
@@ -68,7 +69,7 @@ def name_of(file: HeldMemory) -> str:
     """The path, `memfd:NAME`, `System V segment 3`, `shared anonymous memory`."""
     if file.path.startswith("/SYSV") and (file.kind == SYSV or file.attached is not None):
         return f"System V segment {file.inode}"
-    if file.kind == SHARED_ANONYMOUS:
+    if file.kind == SHARED_ANONYMOUS and file.path == "/dev/zero":
         return "shared anonymous memory"
     return file.path.removeprefix("/") if file.path.startswith("/memfd:") else file.path
 
@@ -87,42 +88,49 @@ def left_behind(row: FileRow) -> bool:
 
 
 def holder_name(holder: FileHolder) -> str:
-    """`java (4242) in orders.service`."""
-    return f"{holder.command} ({holder.pid})" + (f" in {holder.unit}" if holder.unit else "")
+    """`java (4242) in orders.service`; `loop0` for a loop device."""
+    return (
+        holder.command
+        + (f" ({holder.pid})" if holder.pid is not None else "")
+        + (f" in {holder.unit}" if holder.unit else "")
+    )
 
 
 def _verdict(facts: FileFacts, rows: Sequence[FileRow], by_kind: dict[str, int]) -> Iterator[str]:
     total = sum(by_kind.values())
-    whose = (
-        f" that {' and '.join(map(str, facts.pids))} {'holds' if len(facts.pids) == 1 else 'hold'}"
-        if facts.pids
-        else ""
-    )
+    whose = f" of {' and '.join(map(str, facts.pids))}" if facts.pids else ""
     if not total:
         yield f"No files{whose} take memory: no tmpfs file, memfd, System V segment or deleted file."
         return
     kinds = sorted(by_kind, key=lambda kind: -by_kind[kind])
     shares = [f"{KINDS[kind]} {size(by_kind[kind])}" for kind in kinds if by_kind[kind]]
-    yield f"Files{whose} hold {size(total)} of memory: {', '.join(shares)}."
+    what = "memory and swap" if any(row.file.swapped_bytes for row in rows) else "memory"
+    yield f"Files{whose} hold {size(total)} of {what}: {', '.join(shares)}."
     first = rows[0]
-    yield f"The largest is {first.name}: {size(first.bytes)}, {_held_by(first)}."
+    yield f"The largest is {first.name}: {size(first.bytes)}, {_held_by(facts, first)}."
     left = [row for row in rows if left_behind(row) and row.bytes]
-    if left:
-        amount = sum(row.bytes for row in left)
+    nobody = nobody_of(facts)
+    amount = sum(row.bytes for row in left)
+    if amount >= _WORTH_A_SENTENCE_BYTES:
         others = (
             f"; the largest is {left[0].name} ({size(left[0].bytes)})" if left[0] is not first or len(left) > 1 else ""
         )
-        yield f"{plural(len(left), 'file')} with {size(amount)} {'is' if len(left) == 1 else 'are'} held by no process{others}."
+        yield f"{plural(len(left), 'file')} with {size(amount)} {'is' if len(left) == 1 else 'are'} held by {nobody}{others}."
     on_disk = sum(row.file.disk_bytes or 0 for row in rows)
     if on_disk >= LARGE_BYTES:
         yield f"Deleted files that processes still hold take {size(on_disk)} of disk."
 
 
-def _held_by(row: FileRow) -> str:
+def nobody_of(facts: FileFacts) -> str:
+    """Who does not hold a file: processes outside of our PID namespace are not seen."""
+    return "no process of this PID namespace" if facts.is_namespace else "no process"
+
+
+def _held_by(facts: FileFacts, row: FileRow) -> str:
     if row.unheld is None:
         return "holders unknown"
     if row.unheld:
-        return "held by no process"
+        return f"held by {nobody_of(facts)}"
     if not row.file.holders:
         return f"mapped {plural(row.file.attached or 0, 'time')} by processes that could not be read"
     return f"held by {listed([holder_name(holder) for holder in row.file.holders], 2)}"
@@ -140,25 +148,26 @@ def _findings(facts: FileFacts, rows: Sequence[FileRow]) -> Iterator[Finding]:
     if amount >= _UNHELD_BYTES:
         yield Finding(
             "shared-memory-unheld", severity(amount), _entity(left[0]),
-            f"{size(amount)} of shared memory {'is' if len(left) == 1 else 'are'} held by no process, {_names(left)}: "
+            f"{nobody_of(facts)} holds {size(amount)} of shared memory ({_names(left)}): "
             "a process that ended has left it, or one keeps data there",
-            "no process has it mapped or open (/proc/PID/maps, /proc/PID/fd)", fix=remove_command(left[0]),
+            "nobody has it mapped or open (/proc/PID/maps, /proc/PID/fd)",
+            fix=None if facts.is_namespace else remove_command(left[0]),
             share=amount / total if total else None,
         )  # fmt: skip
     deleted = [row for row in rows if row.file.deleted and row.file.kind == TMPFS]
     amount = sum(row.bytes for row in deleted)
     if amount >= max(total * LARGE_SHARE, LARGE_BYTES):
-        holder = deleted[0].file.holders[0] if deleted[0].file.holders else None
+        holder = next((one for one in deleted[0].file.holders if one.pid is not None), None)
         yield Finding(
             "deleted-files-in-memory", severity(amount), _entity(deleted[0]),
-            f"deleted files of tmpfs hold {size(amount)} until their processes close them, {_names(deleted)}",
+            f"deleted files of tmpfs hold {size(amount)} until their processes close them ({_names(deleted)})",
             "/proc/PID/maps, /proc/PID/fd", next=shell.command("opskit", "mem", holder.pid) if holder else None,
             share=amount / total if total else None,
         )  # fmt: skip
 
 
-def _names(rows: Iterable[FileRow]) -> str:
-    return "of it " + listed([f"{size(row.bytes)} in {row.name}" for row in rows], 3)
+def _names(rows: Sequence[FileRow]) -> str:
+    return listed([f"{size(row.bytes)} in {row.name}" for row in rows], 2)
 
 
 def _entity(row: FileRow) -> Entity:

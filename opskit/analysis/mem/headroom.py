@@ -48,6 +48,14 @@ def heap_resident_bytes(facts: Facts) -> int | None:
     return None if usage is None else min(usage.rss_bytes, max(usage.anonymous_bytes, usage.pss_bytes or 0))
 
 
+def untouched_heap_bytes(facts: Facts) -> int:
+    """Heap that counts and is not resident. ZGC's is a memfd: the cgroup is charged with all that is committed, touched or not."""
+    jvm, usage = facts.jvm, usage_of(facts, "java-heap")
+    if jvm is None or usage is None or jvm.collector != "ZGC":
+        return 0
+    return max(0, (jvm.heap_committed_bytes or 0) - (heap_resident_bytes(facts) or 0) - usage.swap_bytes)
+
+
 def usage_of(facts: Facts, kind: str) -> Usage | None:
     """The memory of one row; None where there is none."""
     return next((row.usage for row in facts.rows if row.kind == kind), None)
@@ -63,8 +71,9 @@ def _of_heap(facts: Facts, found: Headroom) -> Headroom:
     jvm, usage, resident = facts.jvm, usage_of(facts, "java-heap"), heap_resident_bytes(facts)
     if jvm is None or jvm.heap_max_bytes is None or usage is None or resident is None or found.left_bytes is None:
         return found
-    # Reserved huge pages are not in the memory controller, and taken at the start. Swapped pages count already.
-    growth = 0 if usage.hugetlb_bytes else max(0, jvm.heap_max_bytes - resident - usage.swap_bytes)
+    charged = resident + usage.swap_bytes + untouched_heap_bytes(facts)
+    # Reserved huge pages are not in the memory controller, and taken at the start.
+    growth = 0 if usage.hugetlb_bytes else max(0, jvm.heap_max_bytes - charged)
     level, left = found.level, found.left_bytes + found.swap_left_bytes
     unsure = unsure_bytes(facts, level) if level is not None else 0
     verdict = None if left < growth <= left + unsure else growth > left
@@ -73,13 +82,13 @@ def _of_heap(facts: Facts, found: Headroom) -> Headroom:
         unsure_bytes=unsure if verdict is None else 0,
         others=tuple(_others(facts, level, growth)) if verdict else (),
     )  # fmt: skip
-    return found if verdict is False else _with_fixes(found, jvm, growth, resident)
+    return found if verdict is False else _with_fixes(found, jvm, growth, charged)
 
 
-def _with_fixes(found: Headroom, jvm: JvmMemory, growth: int, resident: int) -> Headroom:
+def _with_fixes(found: Headroom, jvm: JvmMemory, growth: int, charged: int) -> Headroom:
     """A heap or a limit that fits, without a need for swap."""
     left, level = found.left_bytes or 0, found.level
-    heap = rounded_down(resident + round(left / (1 + _FOR_THE_COLLECTOR)))
+    heap = rounded_down(charged + round(left / (1 + _FOR_THE_COLLECTOR)))
     limit = None
     if level is not None and level.limit_bytes is not None:
         limit = rounded_up(level.limit_bytes + round(growth * (1 + _FOR_THE_COLLECTOR)) - left)

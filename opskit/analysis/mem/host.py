@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit import shell
+from opskit.analysis.dentry.caches import classify, of_kind
 from opskit.analysis.finding import HOST, Finding
 from opskit.analysis.mem.machine import GIVEN_BACK, USES, Beside, Part, available, divide, supply
-from opskit.proc.memory_files import MEMFD
 from opskit.proc.tmpfs_mounts import HUGETLBFS
 from opskit.quantities import listed, percent, plural, short_size, size
 from opskit.records import NamedTuple
@@ -19,11 +19,14 @@ if TYPE_CHECKING:
     from opskit.collect.mem.host import HostFacts, ProcessUse
     from opskit.proc.hugepages import HugePool
 
+_LARGE_CACHE_SHARE = 0.25  # of RAM: from here on the page cache gets a sentence
 NAMED_SHARE = 0.02  # of RAM: smaller holders are not named in the verdict
 LARGE_SHARE, LARGE_BYTES = 0.05, 512 << 20  # of a finding that is a note
 _ALARMING_SHARE = 0.10  # of one that is a warning where memory is short
 _UNUSED_SHARE, _UNUSED_BYTES = 0.01, 64 << 20  # of huge pages that nobody uses: from here on they are a finding
 _MOST_NAMED = 3
+_RECLAIMABLE = ("radix_tree_node", "xarray", "buffer_head", "extent_status")  # beside dentries and inodes
+_LARGE_CACHE = 0.1  # of unreclaimable slab
 _WORTH_NAMING_BYTES = 16 << 20  # of network buffers
 FILES, DENTRIES = "opskit mem --files", "opskit dentry"
 _NEXT = {
@@ -84,7 +87,7 @@ class Holder(NamedTuple):
 
 
 class HostResult(NamedTuple):
-    """The answer. `parts`: all of MemTotal; `holders`: who is behind them, the largest first, without what is given back.
+    """The answer. `parts`: all of MemTotal, the largest first, then what is given back (machine.GIVEN_BACK); `holders`: who is behind them, the largest first, without what is given back.
 
     `groups`: the processes, the largest first. `supply`: short, some, ample or unknown (machine.supply).
     """
@@ -116,6 +119,7 @@ def judge_host(facts: HostFacts) -> HostResult:
         Holder(part.kind, USES[part.kind], part.bytes, part.bytes / total, *_about(facts, part, groups))
         for part in parts
     ]
+    shown.sort(key=lambda part: (part.kind in GIVEN_BACK, -part.bytes))
     result = HostResult(facts, total, free, state, shown, holders, groups, (), ())
     return result._replace(verdict=[*_verdict(result)], findings=[*_findings(result)])
 
@@ -193,18 +197,18 @@ def _of_processes(groups: Sequence[Group]) -> Iterator[tuple[str, int, str | Non
 
 def _of_shmem(facts: HostFacts) -> Iterator[tuple[str, int, str | None, str | None]]:
     rows: list[tuple[str, int, str]] = []
-    commands = {process.pid: process.command for process in facts.processes}
     for mount in facts.mounts.mounts:
         if mount.fs_type != HUGETLBFS and mount.used_bytes:
             where = "" if mount.pid is None else f" (in the mount namespace of {mount.pid})"
             rows.append((f"{mount.fs_type} {mount.mount_point}{where}", mount.used_bytes, FILES))
     for segment in facts.segments:
         if segment.rss_bytes and not is_on_huge_pages(facts, segment.rss_bytes):
-            creator = segment.creator_pid
-            whose = f"{commands[creator]} ({creator})" if creator in commands else f"{creator}, which has ended"
+            creator = facts.creators.get(segment.shmid)
+            pid = segment.creator_pid
+            whose = f"{creator} ({pid})" if creator is not None else f"{pid}, which has ended"
             rows.append((f"System V segment {segment.shmid} of {whose}", segment.rss_bytes, FILES))
     for shared in facts.shared:
-        what = shared.name.removeprefix("/") if shared.kind == MEMFD else "shared anonymous memory"
+        what = shared.name.removeprefix("/") if shared.name.startswith("/memfd:") else "shared anonymous memory"
         next_ = shell.command("opskit", "mem", shared.pid)
         rows.append((f"{what} of {shared.command} ({shared.pid})", shared.bytes, next_))
     for name, amount, next_ in sorted(rows, key=lambda row: -row[1]):
@@ -232,9 +236,25 @@ def _about(facts: HostFacts, part: Part, groups: Sequence[Group]) -> tuple[str |
         next_ = _largest_by(groups, "page_table_bytes", "mem")
     elif kind == "kernel-stacks":
         next_ = _largest_by(groups, "threads", "limits")
+    elif kind in ("slab-reclaimable", "slab-unreclaimable") and facts.slabs:
+        note = _about_slab(facts, part)
     elif kind == "unaccounted":
         note, next_ = _about_unaccounted(facts, part.bytes)
     return note, next_
+
+
+def _about_slab(facts: HostFacts, part: Part) -> str | None:
+    """Dentries and inodes; of the slab that stays the largest cache that may be a part of it."""
+    caches = classify(facts.slabs or (), {}, facts.page_bytes)
+    if part.kind == "slab-reclaimable":
+        dentries, inodes = (sum(cache.size_bytes for cache in of_kind(caches, kind)) for kind in ("dentry", "inode"))
+        return f"dentries {size(dentries)}, inodes {size(inodes)}"
+    others = [
+        cache
+        for cache in of_kind(caches, "other")
+        if cache.name not in _RECLAIMABLE and part.bytes >= cache.size_bytes >= part.bytes * _LARGE_CACHE
+    ]
+    return f"the largest cache: {others[0].name}, {size(others[0].size_bytes)}" if others else None
 
 
 def _about_unaccounted(facts: HostFacts, amount: int) -> tuple[str, str]:
@@ -283,16 +303,19 @@ def _verdict(result: HostResult) -> Iterator[str]:
     else:
         words = {"ample": "Memory is not short: ", "short": "Memory is short: ", "some": ""}[result.supply]
         yield f"{words}{size(result.available_bytes)} of {total} are available."
+    cache = next(
+        (part for part in result.parts if part.kind == "page-cache" and part.share >= _LARGE_CACHE_SHARE), None
+    )
+    if cache is not None:
+        yield f"The page cache takes {size(cache.bytes)} ({percent(cache.share)} of RAM), and goes first when memory is needed."
     named = [holder for holder in result.holders if holder.share >= NAMED_SHARE][:_MOST_NAMED]
-    if not named:
-        largest = result.holders[0] if result.holders else None
-        if largest is not None:
-            yield f"No holder takes more than {NAMED_SHARE * 100:.0f} % of it; the largest is {_described(largest)}."
-        return
-    first, *others = named
-    then = f"; then {listed([_described(other) for other in others], _MOST_NAMED, '; ')}" if others else ""
-    yield f"The largest holder is {_described(first)}{then}."
-    if first.next:
+    first = next(iter(result.holders), None)
+    if named:
+        then = f"; then {listed([_described(other) for other in named[1:]], _MOST_NAMED, '; ')}" if named[1:] else ""
+        yield f"The largest holder is {_described(named[0])}{then}."
+    elif first is not None:
+        yield f"No holder takes more than {NAMED_SHARE * 100:.0f} % of it; the largest is {_described(first)}."
+    if first is not None and first.next:
         yield f"Next: {first.next}"
 
 

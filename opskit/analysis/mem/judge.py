@@ -114,13 +114,8 @@ def _outgrows(found: Headroom) -> str:
 def _evidence(facts: Facts, level: MemoryGroup | None) -> str:
     if level is None:
         return "MemAvailable and SwapFree of /proc/meminfo"
-    known = {
-        "anon": level.anon_bytes,
-        "shmem": level.shmem_bytes,
-        "kernel": level.kernel_bytes,
-        "page cache": level.cache_bytes,
-    }
-    parts = ", ".join(f"{name} {size(amount)}" for name, amount in known.items() if amount is not None)
+    counted = {"anon": level.anon_bytes, "shmem": level.shmem_bytes, "kernel": level.kernel_bytes}
+    parts = ", ".join(f"{name} {size(amount)}" for name, amount in counted.items() if amount)
     others = [member.anon_bytes or 0 for member in facts.members if member.pid != facts.process.pid]
     shared = (
         f"; {plural(len(others), 'other process', 'other processes')} in it hold{'s' if len(others) == 1 else ''} {size(sum(others))}"

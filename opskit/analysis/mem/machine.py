@@ -43,7 +43,7 @@ USES = {
     "damaged": "damaged pages",
     "zfs-arc": "ZFS ARC",
     "balloon": "balloon",
-    "unaccounted": "unaccounted",
+    "unaccounted": "unaccounted memory",
 }
 GIVEN_BACK = ("free", "free-cpu", "page-cache")  # what the kernel gives to who asks
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit import shell
-from opskit.analysis.mem.headroom import MIB, rss_of, usage_of
+from opskit.analysis.mem.headroom import MIB, rss_of, untouched_heap_bytes, usage_of
 from opskit.analysis.mem.result import Suspect
 from opskit.collect.mem.facts import unmapped_shmem_bytes
 from opskit.proc.ranges import KINDS
@@ -328,8 +328,8 @@ def _path(file: Unheld) -> str:
 def _of_cgroup(facts: Facts, level: MemoryGroup) -> Iterator[_Weighed]:
     """What counts against the limit, or is only shown beside it, and is not this process's."""
     next_ = shell.command("opskit", "mem", "--files")
-    unmapped = unmapped_shmem_bytes(level, facts.members, facts.members_unread)
-    if unmapped is not None and unmapped >= _UNMAPPED_BYTES:
+    unmapped = (unmapped_shmem_bytes(level, facts.members, facts.members_unread) or 0) - untouched_heap_bytes(facts)
+    if unmapped >= _UNMAPPED_BYTES:
         what = f"{size(unmapped)} of shared memory is charged to {level.path} and mapped by none of its processes"
         evidence = f"shmem of {level.path}, RssShmem of {plural(len(facts.members), 'process', 'processes')}"
         if sum(file.bytes for file in facts.unheld) >= unmapped / 2:

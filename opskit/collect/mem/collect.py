@@ -58,13 +58,14 @@ class Collector:
         """Read everything. Raises as `collect` does, NoSuchProcess also where the process ends meanwhile."""
         host, pid = self._host, self._ask.pid
         fs, at_s = host.fs, host.monotonic() - self._first_s
+        before = self._start_ticks
         process = self._process()
         status = fs.maybe(parse_status, pid, "status")
         if status is None:
             raise self._ended()
         resident = status.bytes_of("VmRSS")
         if resident is None:
-            raise NotSupported(self._why_without_memory(process))
+            raise NotSupported(self._why_without_memory(process)) if before is None else self._ended()
         divided, why, missing = self._divided(status, resident)
         levels, levels_unknown = read_levels(fs, pid)
         memory = read_host_memory(host, pid)

@@ -5,17 +5,29 @@ from __future__ import annotations
 import stat
 from typing import TYPE_CHECKING
 
-from opskit.errors import NotSupported
+from opskit.collect.mem.segments import creator_of
+from opskit.errors import NoSuchProcess, NotPermitted, NotSupported
 from opskit.proc.cgroup.owner import owner_of
 from opskit.proc.cgroup.tree import parse_cgroup
 from opskit.proc.files.meminfo import parse_meminfo
 from opskit.proc.files.mountinfo import parse_mountinfo
 from opskit.proc.files.sysvipc_shm import parse_sysvipc_shm
-from opskit.proc.fs import GONE, optional
-from opskit.proc.memory_files import DELETED, HUGE_PAGES, SYSV, TMPFS, FileScanner
+from opskit.proc.fs import GONE, ProcFS, optional
+from opskit.proc.memory_files import (
+    DELETED,
+    HUGE_PAGES,
+    MEMFD,
+    SHARED_ANONYMOUS,
+    SYSV,
+    TMPFS,
+    FileScanner,
+    ipc_namespace,
+)
+from opskit.proc.namespaces import in_initial
 from opskit.proc.process import command_name
-from opskit.proc.tmpfs_mounts import HUGETLBFS, path_of, read_tmpfs_mounts
-from opskit.proc.visibility import coverage_lines, more_rights_show_more
+from opskit.proc.rights import how_to_be_allowed
+from opskit.proc.tmpfs_mounts import HUGETLBFS, RAMFS, path_of, read_tmpfs_mounts
+from opskit.proc.visibility import coverage_lines, hides_processes, more_rights_show_more
 from opskit.quantities import plural
 from opskit.records import NamedTuple
 
@@ -28,14 +40,15 @@ if TYPE_CHECKING:
     from opskit.proc.memory_files import MemoryFile
     from opskit.proc.tmpfs_mounts import TmpfsMount, TmpfsMounts
 
-_MOST_FDS, _MOST_ENTRIES = 200_000, 20_000
+_MOST_FDS, _MOST_ENTRIES, _MOST_MEASURED = 200_000, 20_000, 200
+_SWAPPED = (TMPFS, MEMFD, SHARED_ANONYMOUS)
 Key = tuple[int, int]
 
 
 class FileHolder(NamedTuple):
-    """A process that has a file mapped or open. `unit`: its container, pod or systemd unit."""
+    """A process that has a file mapped or open. `unit`: its container, pod or systemd unit. `pid` None: the kernel, for the loop device `command`."""
 
-    pid: int
+    pid: int | None
     command: str
     unit: str | None
     mapped: bool
@@ -73,18 +86,19 @@ class HeldMemory(NamedTuple):
 class FileFacts(NamedTuple):
     """One look. `pids`: those asked about, none: all. `complete`: a file without a holder has none, but for processes guarded from root.
 
-    `missing`: what could not be read or was left out.
+    `is_namespace`: processes outside of our PID namespace are not seen, and may hold files too. `missing`: what was not read or left out.
     """
 
     pids: tuple[int, ...]
     files: tuple[HeldMemory, ...]
     meminfo: Mapping[str, int]
     complete: bool
+    is_namespace: bool = False
     missing: tuple[str, ...] = ()
 
 
 def collect_files(host: Host, pids: tuple[int, ...] = ()) -> FileFacts:
-    """Look once, at all processes or at these. Raises NotSupported for a copy."""
+    """Look once, at all processes or at these. Raises NotSupported for a copy, NotPermitted and NoSuchProcess for these."""
     fs = host.fs
     if not fs.is_live:
         raise NotSupported(f"--files: {fs.proc} is a copy, which has no files in memory")
@@ -93,23 +107,44 @@ def collect_files(host: Host, pids: tuple[int, ...] = ()) -> FileFacts:
     scan = _Scan(host, mounts)
     # All processes: the others are holders of the same files.
     scan.processes([*pids, *(pid for pid in everyone if pid not in pids)])
+    for pid in pids:
+        scan.check_was_read(pid)
     segments = fs.maybe(parse_sysvipc_shm, "sysvipc", "shm", default=[])
-    by_id = {segment.shmid: segment for segment in segments}
+    ours = ipc_namespace(ProcFS(), "self") or 0  # whose segments sysvipc lists, whatever tree it is read in
+    by_key = {(ours, segment.shmid): segment for segment in segments}
     if not pids:
-        for mount in mounts.mounts:
+        # The largest first, while there are entries left to look at; those without a limit do not say.
+        for mount in sorted(mounts.mounts, key=lambda mount: (mount.used_bytes is not None, -(mount.used_bytes or 0))):
             scan.walk(mount)
+        scan.loop_devices()
     wanted = {key for key, users in scan.holders.items() if not pids or {user.pid for user in users} & {*pids}}
-    files = [_held(host, scan, key, by_id) for key in {**scan.files, **scan.walked} if not pids or key in wanted]
-    mapped = {file.inode for file in scan.files.values() if file.path.startswith("/SYSV")}
+    files = [_held(host, scan, key, by_key) for key in {**scan.files, **scan.walked} if not pids or key in wanted]
     if not pids:
-        files += [_segment(host, segment) for segment in segments if segment.shmid not in mapped]
-    return FileFacts(
-        pids,
-        tuple(files),
-        fs.maybe(parse_meminfo, "meminfo", default={}),
-        not (scan.denied and more_rights_show_more()),
-        tuple(scan.notes()),
-    )
+        files += [_segment(host, *each) for each in by_key.items() if each[0] not in scan.files]
+    meminfo = fs.maybe(parse_meminfo, "meminfo", default={})
+    notes = scan.notes()
+    if meminfo.get("SwapTotal", 0) > meminfo.get("SwapFree", 0):
+        files = _without_swap(host, scan, files)
+        if any(file.kind in _SWAPPED and file.swapped_bytes is None for file in files):
+            notes.append("pages of some of these files that are swapped out count as memory")
+    is_complete = not (scan.denied and more_rights_show_more()) and not hides_processes(fs)
+    return FileFacts(pids, tuple(files), meminfo, is_complete, in_initial(fs, "pid") is False, tuple(notes))
+
+
+def _without_swap(host: Host, scan: _Scan, files: list[HeldMemory]) -> list[HeldMemory]:
+    """The files, of the largest ones what is in swap apart from what is in memory (Linux 6.5)."""
+    files = sorted(files, key=lambda file: -(file.resident_bytes or 0))
+    for at, file in enumerate(files[:_MOST_MEASURED]):
+        if file.kind not in _SWAPPED or file.resident_bytes is None or file.swapped_bytes is not None:
+            continue
+        key = file.device, file.inode
+        mount, path, _ = scan.walked.get(key, (None, "", None))
+        place = optional(path_of, host.fs, mount.pid, path) if mount else _link_to(host, scan.files.get(key))
+        cached = _cached(host, place)
+        if cached is not None:
+            resident = min(cached, file.resident_bytes)
+            files[at] = file._replace(resident_bytes=resident, swapped_bytes=file.resident_bytes - resident)
+    return files
 
 
 class _Scan:
@@ -121,6 +156,7 @@ class _Scan:
         self.holders: dict[Key, list[FileHolder]] = {}
         self.walked: dict[Key, tuple[TmpfsMount, str, FileId]] = {}
         self.denied: list[int] = []
+        self.vanished: list[int] = []
         self.scanned = 0
         self._entries_left = _MOST_ENTRIES
         self._cut: list[str] = []
@@ -135,6 +171,7 @@ class _Scan:
             try:
                 found = self._scanner.scan(pid)
             except GONE:
+                self.vanished.append(pid)
                 continue
             except OSError:
                 self.denied.append(pid)
@@ -150,6 +187,26 @@ class _Scan:
                 if known.allocated_bytes is None and file.allocated_bytes is not None:
                     self.files[key] = file
                 self.holders.setdefault(key, []).append(FileHolder(pid, command, unit, file.mapped, file.fds))
+
+    def check_was_read(self, pid: int) -> None:
+        """Raise NotPermitted or NoSuchProcess where a process was not."""
+        host = self.host
+        if pid in self.denied:
+            who = host.process(pid)
+            remedy = how_to_be_allowed(host.fs, "CAP_SYS_PTRACE", "opskit", "mem", pid, "--files", pid=pid)
+            whose = f"{pid} ({who.command}, user {who.user or 'unknown'})"
+            raise NotPermitted(f"cannot read the mappings of {whose}: permission denied; {remedy}")
+        if pid in self.vanished:
+            raise NoSuchProcess(pid, "it ended during the scan")
+
+    def loop_devices(self) -> None:
+        """The kernel holds the file behind a loop device: no process has it open."""
+        fs = self.host.fs
+        for name in fs.names_root("sys", "block"):
+            path = fs.maybe_root(str, "sys", "block", name, "loop", "backing_file") if name.startswith("loop") else None
+            for key, (_, shown, _) in self.walked.items() if path else ():
+                if path in (f"{shown}\n", f"{shown} (deleted)\n"):
+                    self.holders.setdefault(key, []).append(FileHolder(None, name, None, mapped=False, fds=0))
 
     def walk(self, mount: TmpfsMount) -> None:
         """The files of a tmpfs mount. Other file systems mounted below it are left out."""
@@ -188,6 +245,10 @@ class _Scan:
             )
         if self.mounts.unread or self.mounts.cut:
             notes.append("some mount namespaces could not be read, or are too many: their tmpfs mounts are left out")
+        if self._scanner.skipped:
+            notes.append(
+                f"not looked at, since a stat may hang: {plural(self._scanner.skipped, 'fd')} on network file systems"
+            )
         if self._cut:
             notes.append(
                 f"only {_MOST_ENTRIES:,} files and directories of tmpfs mounts were looked at; not all of {self._cut[0]}"
@@ -197,34 +258,40 @@ class _Scan:
         return notes
 
 
-def _held(host: Host, scan: _Scan, key: Key, segments: Mapping[int, Segment]) -> HeldMemory:
+def _held(host: Host, scan: _Scan, key: Key, segments: Mapping[Key, Segment]) -> HeldMemory:
     file = scan.files.get(key)
     mount, path, found = scan.walked.get(key, (None, "", None))
     place = mount or next((each for each in scan.mounts.mounts if each.device == key[0]), None)
-    holders = tuple(sorted(scan.holders.get(key, ()), key=lambda holder: (not holder.mapped, holder.pid)))
+    holders = tuple(sorted(scan.holders.get(key, ()), key=lambda holder: (not holder.mapped, holder.pid or 0)))
     if file is None:
         is_huge = place is not None and place.fs_type == HUGETLBFS
-        kind, size, allocated, uid = HUGE_PAGES if is_huge else TMPFS, None, None, None
+        kind, length, allocated, uid = HUGE_PAGES if is_huge else TMPFS, None, None, None
     else:
-        kind, size, allocated, uid = file.kind, file.size_bytes, file.allocated_bytes, file.uid
+        kind, length, allocated, uid = file.kind, file.size_bytes, file.allocated_bytes, file.uid
     if found is not None:
-        size, allocated, uid = found.size_bytes, found.allocated_bytes, found.uid
-    resident = _cached(host, file) if kind == DELETED else allocated
+        is_ramfs = place is not None and place.fs_type == RAMFS  # it counts no blocks
+        length, allocated, uid = found.size_bytes, found.size_bytes if is_ramfs else found.allocated_bytes, found.uid
+    resident = _cached(host, _link_to(host, file)) if kind == DELETED else allocated
     held = HeldMemory(
-        kind, path or (file.path if file else ""), bool(file and file.deleted and not found), *key, size,
+        kind, path or (file.path if file else ""), bool(file and file.deleted and not found), *key, length,
         resident_bytes=file.touched_bytes if resident is None and file else resident,
         swapped_bytes=None, disk_bytes=allocated if kind == DELETED else None,
         uid=uid, user=None if uid is None else host.user_name(uid), holders=holders,
         mount=place.mount_point if place else None, mount_pid=mount.pid if mount else None,
         changed_s=found.ctime_ns / 1e9 if found else None,
     )  # fmt: skip
-    segment = segments.get(key[1]) if held.path.startswith("/SYSV") else None
+    segment = segments.get(key)
     return held if segment is None else _with_segment(host, held, segment)
 
 
-def _cached(host: Host, file: MemoryFile | None) -> int | None:
-    """The page cache of a deleted file, through a holder's link to it."""
-    held = optional(host.fs.hold_regular, host.fs.path(file.pid, file.at)) if file else None
+def _link_to(host: Host, file: MemoryFile | None) -> str | None:
+    """A holder's link to a file. One that was not looked at may be on a server that is gone."""
+    return host.fs.path(file.pid, file.at) if file is not None and file.allocated_bytes is not None else None
+
+
+def _cached(host: Host, path: str | None) -> int | None:
+    """What of a file is in memory, in bytes; None: unknown."""
+    held = optional(host.fs.hold_regular, path) if path is not None else None
     if held is None:
         return None
     try:
@@ -234,10 +301,10 @@ def _cached(host: Host, file: MemoryFile | None) -> int | None:
         held.close()
 
 
-def _segment(host: Host, segment: Segment) -> HeldMemory:
+def _segment(host: Host, key: Key, segment: Segment) -> HeldMemory:
     """A System V segment that no readable process has mapped."""
     nobody: tuple[FileHolder, ...] = ()
-    empty = HeldMemory(SYSV, "/SYSV", False, 0, segment.shmid, None, None, None, None, None, None, nobody)
+    empty = HeldMemory(SYSV, "/SYSV", False, *key, None, None, None, None, None, None, nobody)
     return _with_segment(host, empty, segment)
 
 
@@ -246,9 +313,5 @@ def _with_segment(host: Host, held: HeldMemory, segment: Segment) -> HeldMemory:
         size_bytes=segment.size_bytes,
         resident_bytes=held.resident_bytes if segment.rss_bytes is None else segment.rss_bytes,
         swapped_bytes=segment.swap_bytes, uid=segment.uid, user=host.user_name(segment.uid),
-        creator_pid=segment.creator_pid, creator=_command(host, segment.creator_pid), attached=segment.attached,
+        creator_pid=segment.creator_pid, creator=creator_of(host, segment), attached=segment.attached,
     )  # fmt: skip
-
-
-def _command(host: Host, pid: int) -> str | None:
-    return command_name(host.fs, pid) if pid and host.fs.exists(pid) else None

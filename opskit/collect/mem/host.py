@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opskit.collect.mem.segments import creator_of
 from opskit.errors import BadInput, NotSupported
 from opskit.proc.cgroup.owner import owner_of
 from opskit.proc.cgroup.tree import parse_cgroup
@@ -18,6 +19,7 @@ from opskit.proc.files.vmstat import page_size, parse_vmstat
 from opskit.proc.files.zoneinfo import parse_cpu_free_pages
 from opskit.proc.fs import DENIED, GONE
 from opskit.proc.hugepages import read_huge_pools
+from opskit.proc.namespaces import in_initial
 from opskit.proc.process import command_name
 from opskit.proc.rights import how_to_be_allowed
 from opskit.proc.tmpfs_mounts import HUGETLBFS, TmpfsMounts, read_tmpfs_mounts
@@ -76,7 +78,7 @@ class HostFacts(NamedTuple):
     """One look at the machine. `meminfo` in bytes by the kernel's names; None or empty: not known, `missing` says why.
 
     `balloon_bytes`: by the counters of /proc/vmstat. `cpu_free_bytes`: free pages in the lists of the CPUs. `socket_bytes`: buffers
-    of TCP and UDP, in slabs or not. `has_allocinfo`: the kernel counts its memory by place in its source.
+    of TCP and UDP, in slabs or not. `creators`: the commands of those that made segments and live, by shmid. `has_allocinfo`: the kernel counts its memory by place in its source.
     """
 
     meminfo: Mapping[str, int]
@@ -93,45 +95,51 @@ class HostFacts(NamedTuple):
     cpu_free_bytes: int
     socket_bytes: int = 0
     has_allocinfo: bool = False
+    creators: Mapping[int, str] = {}
     missing: tuple[str, ...] = ()
-    at_s: float = 0.0
 
 
 def collect_host(host: Host, top: int | None = None) -> HostFacts:
     """Look once. `top`: for how many processes PSS is read at least. Raises NotSupported without meminfo, and BadInput."""
     fs, missing = host.fs, []
-    begun = host.monotonic()
     try:
         meminfo = fs.load(parse_meminfo, "meminfo")
     except (*GONE, DENIED):
         raise NotSupported(f"{fs.path('meminfo')} cannot be read: what holds the memory is unknown") from None
     if not meminfo.get("MemTotal"):
         raise BadInput(fs.path("meminfo"), "has no MemTotal")
+    # What is a part of the same sum is read at the same moment, the processes afterwards.
+    cpu_free_pages = fs.maybe(parse_cpu_free_pages, "zoneinfo", default=0)
     vmstat = fs.maybe(parse_vmstat, "vmstat", default={})
     page_bytes = host.page_bytes if host.is_own else page_size(vmstat, meminfo, host.page_bytes)
-    processes, notes = read_processes(host, top or _LEAST)
-    missing += notes
     # With --proc alone, /sys and the cgroups here belong to another machine than the tree.
     whole_tree = bool(fs.root) or host.is_own
-    pids = [process.pid for process in processes]
-    mounts = read_tmpfs_mounts(fs, pids)
+    pools = read_huge_pools(fs, meminfo) if whole_tree else ()
+    processes, notes = read_processes(host, top or _LEAST)
+    missing += notes
+    mounts = read_tmpfs_mounts(fs, [process.pid for process in processes])
     if not fs.is_live:
         missing.append("a copy does not say what its tmpfs mounts hold")
     elif mounts.unread:
         missing.append(f"the tmpfs mounts of {mounts.unread} mount namespaces could not be read; {_as_root(fs)}")
+    if fs.is_live and in_initial(fs, "pid") is False:
+        missing.append(
+            "this is a PID namespace: the figures are the whole machine's, processes outside of it are not seen"
+        )
     segments = tuple(fs.maybe(parse_sysvipc_shm, "sysvipc", "shm", default=[]))
     return HostFacts(
         meminfo, page_bytes, tuple(processes), mounts, segments,
         shared=_shared_files(host, meminfo, mounts, segments, processes),
-        pools=read_huge_pools(fs, meminfo) if whole_tree else (),
+        pools=pools,
         slabs=_slabs(fs),
         zram_bytes=read_zram_bytes(fs) if whole_tree else 0,
         arc_bytes=read_arc_bytes(fs),
         balloon_bytes=max(0, vmstat.get("balloon_inflate", 0) - vmstat.get("balloon_deflate", 0)) * page_bytes,
-        cpu_free_bytes=fs.maybe(parse_cpu_free_pages, "zoneinfo", default=0) * page_bytes,
+        cpu_free_bytes=cpu_free_pages * page_bytes,
         socket_bytes=fs.maybe(parse_socket_pages, "net", "sockstat", default=0) * page_bytes,
         has_allocinfo=fs.exists("allocinfo"),
-        missing=tuple(missing), at_s=begun,
+        creators={one.shmid: made for one in segments if (made := creator_of(host, one)) is not None},
+        missing=tuple(missing),
     )  # fmt: skip
 
 
@@ -206,8 +214,9 @@ def _shared_files(
 ) -> tuple[SharedFile, ...]:
     """Memfds and the like, where the mounts and segments leave much of the shared memory unexplained."""
     known = sum(mount.used_bytes or 0 for mount in mounts.mounts if mount.fs_type != HUGETLBFS)
-    known += sum(segment.rss_bytes or 0 for segment in segments)
-    rest = meminfo.get("Shmem", 0) - known
+    total = meminfo.get("Shmem", 0)
+    in_segments = (segment.rss_bytes or 0 for segment in segments)
+    rest = total - known - sum(amount for amount in in_segments if amount <= total)  # larger: of reserved huge pages
     if not host.fs.is_live or rest < _WORTH_A_SEARCH_BYTES:
         return ()
     return tuple(_search(host, mounts, sorted(processes, key=lambda use: -(use.shmem_bytes or 0)), rest))

@@ -15,7 +15,7 @@ from opskit.records import NamedTuple
 class Segment(NamedTuple):
     """One segment. `rss_bytes` is in memory, or None before Linux 2.6.34; huge pages (SHM_HUGETLB) count there too. `attached`: mappings.
 
-    `creator_pid` may have ended; `uid` owns it.
+    `creator_pid` may have ended; `uid` owns it. `changed_s`: when it was made or its rights were changed (ctime), since 1970.
     """
 
     shmid: int
@@ -25,6 +25,7 @@ class Segment(NamedTuple):
     uid: int
     rss_bytes: int | None
     swap_bytes: int | None
+    changed_s: int | None = None
 
 
 def parse_sysvipc_shm(text: str) -> list[Segment]:
@@ -38,6 +39,6 @@ def parse_sysvipc_shm(text: str) -> list[Segment]:
         if values is None:
             raise BadInput("sysvipc/shm", "not a line of numbers as its head names them", number, line)
         shmid, size, creator, attached, uid = values
-        in_memory = integer(row.get("rss", "")), integer(row.get("swap", ""))
-        found.append(Segment(shmid, size, creator, attached, uid, *in_memory))
+        rest = (integer(row.get(name, "")) for name in ("rss", "swap", "ctime"))
+        found.append(Segment(shmid, size, creator, attached, uid, *rest))
     return found

@@ -13,7 +13,6 @@ Only what came over _TRANSPORT=kernel is the kernel's: any user may log as SYSLO
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from opskit.proc.oom.lines import Line
@@ -37,8 +36,10 @@ def read_json(text: str) -> list[Line] | None:
     """The lines of one message; None for what is no message of the journal or of Docker."""
     if text.count("[") > _DEEPEST or text.count("{") > _DEEPEST:
         return None  # nothing that a journal writes; a deep one would exhaust the stack
+    import json
+
     try:
-        found = json.loads(text)
+        found = json.loads(text, parse_int=integer)
     except ValueError:
         return None
     if not isinstance(found, dict):

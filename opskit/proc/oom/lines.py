@@ -22,22 +22,24 @@ from opskit.quantities import decimal, integer
 from opskit.records import NamedTuple
 
 _RAW = re.compile(
-    r"(?:<(\d{1,4})>)?(?:[a-z0-9]{2,10} *:[a-z]{3,8} *: ?)?\[ {0,12}(\d{1,12}\.\d{1,9})\](?:\[ {0,12}([TC]\d{1,10})\])? ?"
+    r"(?:<(\d{1,4})>)?(?:[a-z0-9]{2,10} *: ?[a-z]{3,8} *: ?)?\[ {0,12}(\d{1,12}\.\d{1,9})\](?: ?\[ {0,12}([TC]\d{1,10})\])?:? ?"
 )
 _DATED = re.compile(
-    r"(?:<(\d{1,4})>)?(?:[a-z0-9]{2,10} *:[a-z]{3,8} *: ?)?\[([^\]\[]{0,40}\d\d:\d\d[^\]\[]{0,20})\](?:\[ {0,12}([TC]\d{1,10})\])? ?"
+    r"(?:<(\d{1,4})>)?(?:[a-z0-9]{2,10} *: ?[a-z]{3,8} *: ?)?\[([^\]\[]{0,40}\d\d:\d\d[^\]\[]{0,20})\](?: ?\[ {0,12}([TC]\d{1,10})\])?:? ?"
 )
 _RELATIVE = re.compile(r"\[ {0,8}\+ {0,8}(\d{1,9}\.\d{1,9})\] ?")
-_DECODED = re.compile(r"([a-z0-9]{2,10}) *:[a-z]{3,8} *: ?")  # dmesg -x: the facility
+_DECODED = re.compile(r"([a-z0-9]{2,10}) *: ?[a-z]{3,8} *: ?(?=\[)")  # dmesg -x: the facility
 _ISO = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:([.,])\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?) ")
-_SYSLOG = re.compile(r"((?:\d{4} )?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{1,9})?(?: \d{4})?) ")
+# The month in any language, as journalctl writes it.
+_SYSLOG = re.compile(r"((?:\d{4} )?[^\W\d_]{3,9}\.? [ \d]\d \d\d:\d\d:\d\d(?:\.\d{1,9})?(?: \d{4})?) ")
 _FULL = re.compile(r"([A-Z][a-z]{2} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})? [A-Z+\-\d:]{1,8}) ")
 _UNIX = re.compile(r"(\d{9,11}\.\d{1,9}) ")
-_RFC_5424 = re.compile(r"<(\d{1,4})>1 (\S{1,40}) \S{1,255} (\S{1,48}) \S{1,128} \S{1,32} (?:-|\[[^\]]{0,500}\]) ?")
-_TAG = re.compile(r"(?:\S{1,255} )?(?:[a-z0-9]{2,10}\.[a-z]{3,8} )?([^\s:\[]{1,128})(?:\[\d{1,10}\])?: ?")
+_RFC_5424 = re.compile(r"<(\d{1,4})>1 (\S{1,40}) (\S{1,255}) (\S{1,48}) \S{1,128} \S{1,32} (?:-|\[[^\]]{0,500}\]) ?")
+_TAG = re.compile(r"(?:(\S{1,255}) )?(?:[a-z0-9]{2,10}\.[a-z]{3,8} )?([^\s:\[]{1,128})(?:\[\d{1,10}\])?: ?")
 _MONOTONIC = re.compile(r"\S{1,255} ([^\s:\[]{1,128})(?:\[\d{1,10}\])?: ")
-_SHIPPED = re.compile(r"<(\d{1,4})>\[ {0,12}(\d{1,12}\.\d{1,9})\](?:\[ {0,12}([TC]\d{1,10})\])? ?")
+_SHIPPED = re.compile(r"<(\d{1,4})>\[ {0,12}(\d{1,12}\.\d{1,9})\](?: ?\[ {0,12}([TC]\d{1,10})\])?:? ?")
 _COLOR = re.compile(r"\x1b\[[\d;]{0,16}m")
+_QUOTES = " \t>|"  # of mails and documents, and of the further lines of a message
 _LONGEST_PREFIX = 400
 _KERNEL = "kernel"
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -59,7 +61,7 @@ class When(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A message. `program`: who wrote it, "" where the log does not tell. `caller`: the thread or CPU that printed it.
+    """A message. `program`: who wrote it, "" where the log does not tell. `caller`: the thread or CPU that printed it. `host`: in syslog.
 
     `date` and `uptime` are stamps as written, or "". `is_continued`: without any of them, as the further lines of a message.
     """
@@ -69,6 +71,7 @@ class Line(NamedTuple):
     uptime: str
     caller: str
     text: str
+    host: str = ""
 
     @property
     def may_be_kernels(self) -> bool:
@@ -85,8 +88,8 @@ def read_line(line: str) -> Line:
     """A line of a log without its line feed."""
     if "\x1b" in line:
         line = _COLOR.sub("", line)
-    head = line[:1]
-    if head in "[<" or _DECODED.match(line):
+    line = line.lstrip(_QUOTES)
+    if line[:1] in ("[", "<") or _DECODED.match(line):
         return _bracketed(line)
     for pattern in (_ISO, _SYSLOG, _FULL, _UNIX):
         if found := pattern.match(line):
@@ -99,10 +102,11 @@ def read_line(line: str) -> Line:
 
 def _bracketed(line: str) -> Line:
     if found := _RFC_5424.match(line):
-        text, program = line[found.end() :].removeprefix("\ufeff"), found[3]
+        date, host, program = found[2], found[3], found[4]
+        text = line[found.end() :].removeprefix("\ufeff")
         if program == _KERNEL and (inner := _RAW.match(text)):
-            return Line(program, found[2], inner[2], inner[3] or "", text[inner.end() :])
-        return Line(program, found[2], "", "", text)
+            return Line(program, date, inner[2], inner[3] or "", text[inner.end() :], host)
+        return Line(program, date, "", "", text, host)
     decoded = _DECODED.match(line)
     program = "" if decoded is None or decoded[1] == "kern" else decoded[1]
     if found := _RAW.match(line):
@@ -125,10 +129,10 @@ def _tagged(date: str, text: str, *, has_tag: bool) -> Line:
         if shipped := _SHIPPED.search(text, 0, _LONGEST_PREFIX):
             return Line(_program(shipped[1]), date, shipped[2], shipped[3] or "", text[shipped.end() :])
         return Line("", date, "", "", text)
-    program, text = tag[1], text[tag.end() :]
+    host, program, text = tag[1] or "", tag[2], text[tag.end() :]
     if program == _KERNEL and (found := _RAW.match(text)):
-        return Line(program, date, found[2], found[3] or "", text[found.end() :])
-    return Line(program, date, "", "", text)
+        return Line(program, date, found[2], found[3] or "", text[found.end() :], host)
+    return Line(program, date, "", "", text, host)
 
 
 def _program(priority: str | None) -> str:

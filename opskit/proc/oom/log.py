@@ -18,9 +18,12 @@ if TYPE_CHECKING:
 
 BINARY_JOURNAL = b"LPKSHHRH"
 _EXPORT = (b"__CURSOR=", b"__REALTIME_TIMESTAMP=", b"__MONOTONIC_TIMESTAMP=")
-_OF_KERNEL = [needle.encode() for needle in parser.NEEDLES]
-_OF_OTHERS = [needle.encode() for needle in signs.NEEDLES]
-_NEEDLES = [*_OF_KERNEL, *_OF_OTHERS]
+NEEDLES = tuple(needle.encode() for needle in (*parser.NEEDLES, *signs.NEEDLES))
+# Each needle has one of these: a chunk without them is skipped.
+COARSE = (
+    b"oom-kill", b"Kill", b"OOM", b"oom.group", b"Kernel panic - ", b"killable", b" due to memory ", b"sending SIG", b"9/KILL", b"e 137", b"e=137",
+    b"status 137", b"status=137", b"xitCode", b"insufficient memory for", b"Native memory alloc", b"java.lang.OutOfM",
+)  # fmt: skip
 _BYTES_IN_JSON = (b'"MESSAGE":[', b'"MESSAGE" : [', b'"MESSAGE": [')
 _LONGEST_LINE = 1 << 14
 _LONGEST_REST = 1 << 20
@@ -41,12 +44,12 @@ class OomLog(NamedTuple):
 
 
 class _Reader:
-    def __init__(self, page_bytes: int, now_s: float | None) -> None:
-        self._parser, self._signs, self._now_s = OomParser(page_bytes, now_s), Signs(now_s), now_s
+    def __init__(self, page_bytes: int, now_s: float | None, first_lines: int) -> None:
+        self._parser, self._signs, self._now_s = OomParser(page_bytes, now_s, first_lines), Signs(now_s), now_s
         self._rest = b""
         self._export: ExportReader | None = None
         self._first: When | None = None
-        self._last_line = b""
+        self._tail = b""
         self._last_read: Line | None = None
         self._lines = 0
 
@@ -64,11 +67,16 @@ class _Reader:
             self._take(self._rest + b"\n")
         for line in self._export.end() if self._export else ():
             self._give(line)
-        last = self._last_read if self._export else self._read(self._last_line)[-1] if self._last_line else None
+        last = self._last_read if self._export else self._last_stamped()
         return OomLog(
             self._parser.kills(), self._signs.found(), self._lines, self._first or When(),
             self._when(last) if last else When(), self._parser.more,
         )  # fmt: skip
+
+    def _last_stamped(self) -> Line | None:
+        """The last line with a stamp: the log may end in the middle of a message of several lines."""
+        lines = (line for raw in reversed(self._tail.split(b"\n")) for line in self._read(raw))
+        return next((line for line in lines if line.date or line.uptime), None)
 
     def _take(self, body: bytes) -> None:
         if not self._lines and self._export is None and body.startswith(_EXPORT):
@@ -84,16 +92,16 @@ class _Reader:
             return
         if self._first is None or not self._first.text:
             self._first = self._when(self._read(body.partition(b"\n")[0])[0])
-        self._last_line = body[body.rfind(b"\n", 0, -1) + 1 : -1] or self._last_line
+        self._tail = body[-_LONGEST_LINE:]
         has_arrays = any(each in body for each in _BYTES_IN_JSON)
-        if not self._parser.is_reading and not has_arrays and not any(needle in body for needle in _NEEDLES):
+        if not self._parser.is_reading and not has_arrays and not any(needle in body for needle in COARSE):
             self._parser.skip(count)
             return
         for raw in body[:-1].split(b"\n"):
             self._line(raw, has_arrays=has_arrays)
 
     def _line(self, raw: bytes, *, has_arrays: bool) -> None:
-        if self._parser.is_reading or any(needle in raw for needle in _NEEDLES) or (has_arrays and b'"MESSAGE"' in raw):
+        if self._parser.is_reading or any(needle in raw for needle in NEEDLES) or (has_arrays and b'"MESSAGE"' in raw):
             for line in self._read(raw):
                 self._give(line)
         else:
@@ -113,9 +121,17 @@ class _Reader:
         return when_of(line.date, line.uptime, self._now_s)
 
 
-def read_log(chunks: Iterable[bytes], page_bytes: int = 4096, now_s: float | None = None) -> OomLog:
-    """The kills and signs in a log. `now_s`, seconds since the epoch, gives dates without a year theirs."""
-    reader = _Reader(page_bytes, now_s)
+def read_log(
+    chunks: Iterable[bytes],
+    page_bytes: int = 4096,
+    now_s: float | None = None,
+    first_lines: int = parser.FIRST_LINES,
+) -> OomLog:
+    """The kills and signs in a log. `now_s`, seconds since the epoch, gives dates without a year theirs.
+
+    `first_lines`: in which a report without its beginning is looked for; 0: what is cut off is not needed.
+    """
+    reader = _Reader(page_bytes, now_s, first_lines)
     for chunk in chunks:
         reader.feed(chunk)
     return reader.result()

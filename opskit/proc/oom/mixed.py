@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from opskit.proc.oom.report import Victim
 
 _MOST = 5  # reports at once; more have too many ways
+_MOST_LINES = 1_000  # of each kind
 _SLACK = 1.02
 _KIB = 1024
 
@@ -37,7 +38,7 @@ class Mixed:
         if first.cgroup and "rss" in first.stats:
             self.anon[first.cgroup] = first.stats["rss"]
         self.victims: list[Victim] = []
-        self._table = Report("", first.when, 0, is_cut=True)  # holds the rows of all
+        self._table = Report(first.key, first.when, 0, is_cut=True)  # holds the rows of all
         self._table.columns, self._table.rows = first.columns, dict(first.rows)
         self._chosen: dict[int, Report] = {}
         if first.chosen is not None:
@@ -50,15 +51,17 @@ class Mixed:
 
     def limit_of(self, found: re.Match[str]) -> None:
         """The cgroup that was full, and the victim's."""
-        self.paths.append((found[2], found[1]))
+        if len(self.paths) < _MOST_LINES:
+            self.paths.append((found[2].rstrip(), found[1]))
 
     def use(self, usage: Usage) -> None:
         """The memory of one of the cgroups."""
-        self.usages.append(usage)
+        if len(self.usages) < _MOST_LINES:
+            self.usages.append(usage)
 
     def stats(self, found: re.Match[str]) -> None:
         """The statistics of a cgroup, where they are in the same line."""
-        if found[2]:
+        if found[2] and len(self.anon) < _MOST_LINES:
             kib = next((integer(value) or 0 for name, value in phrases.STAT.findall(found[2]) if name == "rss"), 0)
             self.anon[found[1]] = self.anon.get(found[1], 0) + kib * _KIB
 
@@ -74,7 +77,7 @@ class Mixed:
     def choose(self, pid: int, when: When, take: Callable[[Report], None]) -> None:
         """A line that names a chosen process; `take` puts it into that process's report."""
         if pid not in self._chosen and len(self._chosen) < _MOST * 2:
-            self._chosen[pid] = Report("", when, 0, is_cut=False)
+            self._chosen[pid] = Report(self.first.key, when, 0, is_cut=False)
         if pid in self._chosen:
             take(self._chosen[pid])
 
@@ -88,7 +91,7 @@ class Mixed:
         return found
 
     def _report(self, chosen: Report | None, victim: Victim | None) -> Report:
-        report = Report("", (victim or self.first).when, 0, is_cut=False)
+        report = Report(self.first.key, (victim or self.first).when, 0, is_cut=False)
         report.is_mixed = True
         if chosen is not None:
             report.chosen, report.score, report.constraint = chosen.chosen, chosen.score, chosen.constraint

@@ -8,7 +8,7 @@ from opskit.proc.oom import phrases
 from opskit.proc.oom.lines import When, when_of
 from opskit.proc.oom.mixed import Mixed
 from opskit.proc.oom.records import CHOSEN, KILLED, NONE, PANIC, Kill
-from opskit.proc.oom.report import Report, Victim, usage_of
+from opskit.proc.oom.report import Key, Report, Victim, usage_of
 from opskit.quantities import integer, signed
 
 if TYPE_CHECKING:
@@ -22,9 +22,10 @@ NEEDLES = (
     "invoked oom-killer", "oom-kill:constraint=", "Kill process ", "Killed process ", "memory.oom.group set",
     "Manual OOM execution", "Kernel panic - not syncing: ", "no killable process",
 )  # fmt: skip
-_MOST_OPEN, _MOST_KILLS = 16, 10_000
-_FIRST_LINES = 3_000  # of a log, in which the rest of a report may be whose beginning was overwritten
-_STALE_LINES, _STALE_S = 200_000, 60.0
+_MOST_OPEN, _MOST_KILLS, _MOST_HOSTS = 16, 10_000, 1_000
+FIRST_LINES = 3_000  # of a log, in which the rest of a report may be whose beginning was overwritten
+_MOST_MIXED = 64
+_STALE_LINES, _STALE_S = 200_000, 5.0  # a report takes milliseconds, on a serial console seconds
 _KIB = 1024
 _ESCAPED_NEWLINE = "\\x0a"
 
@@ -32,14 +33,16 @@ _ESCAPED_NEWLINE = "\\x0a"
 class OomParser:
     """Takes lines in the order of a log; `kills()` are those found so far, in the order in which their reports ended.
 
-    `now_s` gives dates without a year theirs. Reports are held apart by the caller of printk where the log has it.
+    `now_s` gives dates without a year theirs. Reports are held apart by host, and by the caller of printk where the log has it. In the
+    `first_lines` a report without its beginning is looked for.
     """
 
-    def __init__(self, page_bytes: int = 4096, now_s: float | None = None) -> None:
-        self._page_bytes, self._now_s = page_bytes, now_s
-        self._open: dict[str, Report] = {}  # by caller, "" without
-        self._mixed: Mixed | None = None  # of those without a caller
+    def __init__(self, page_bytes: int = 4096, now_s: float | None = None, first_lines: int = FIRST_LINES) -> None:
+        self._page_bytes, self._now_s, self._first_lines = page_bytes, now_s, first_lines
+        self._open: dict[Key, Report] = {}
+        self._mixed: dict[str, Mixed] = {}  # by host: of those without a caller
         self._done: list[Report] = []
+        self._last: dict[str, Report] = {}  # by host
         self._lines = 0
         self._is_manual = False
         self.more = 0  # reports above the most that are kept
@@ -64,7 +67,7 @@ class OomParser:
     @property
     def is_reading(self) -> bool:
         """Whether the next line matters even without one of the NEEDLES."""
-        return bool(self._open) or self._mixed is not None or self._lines < _FIRST_LINES
+        return bool(self._open or self._mixed) or self._lines < self._first_lines
 
     def skip(self, lines: int) -> None:
         """Count lines that were not looked at."""
@@ -87,7 +90,8 @@ class OomParser:
 
     def kills(self) -> list[Kill]:
         """Every victim; of reports that did not end, what they tell."""
-        reports = [*self._done, *(self._mixed.reports() if self._mixed else ()), *self._open.values()]
+        mixed = [report for each in self._mixed.values() for report in each.reports()]
+        reports = [*self._done, *mixed, *self._open.values()]
         found = [kill for report in reports for kill in report.kills(self._page_bytes)]
         # The remains of a report without its beginning tell nothing without a victim.
         return [kill for kill in found if kill.pid is not None or not kill.is_cut]
@@ -97,7 +101,7 @@ class OomParser:
 
     def _of(self, line: Line) -> Report | None:
         """The open report of the line's caller. A further line of a message has no caller: it goes to the only one."""
-        found = self._open.get(line.caller)
+        found = self._open.get((line.host, line.caller))
         if found is None and line.is_continued and len(self._open) == 1:
             return next(iter(self._open.values()))
         return found
@@ -107,15 +111,16 @@ class OomParser:
         return self._of(line) or self._new(line, is_cut=True)
 
     def _is_mixed(self, line: Line) -> Mixed | None:
-        return self._mixed if not line.caller else None
+        return None if line.caller else self._mixed.get(line.host)
 
     def _new(self, line: Line, *, is_cut: bool) -> Report:
         when = self._when(line)
-        for caller, report in list(self._open.items()):
-            if self._is_stale(report, when) or caller == line.caller or len(self._open) >= _MOST_OPEN:
-                self._close(caller)
-        report = Report(line.caller, when, self._lines, is_cut=is_cut)
-        self._open[line.caller] = report
+        key = line.host, line.caller
+        for other, report in list(self._open.items()):
+            if self._is_stale(report, when) or other == key or len(self._open) >= _MOST_OPEN:
+                self._close(report)
+        report = Report(key, when, self._lines, is_cut=is_cut)
+        self._open[key] = report
         return report
 
     def _is_stale(self, report: Report, now: When) -> bool:
@@ -125,38 +130,43 @@ class OomParser:
         ]
         return any(not -1 <= each <= _STALE_S for each in passed) or self._lines - report.line > _STALE_LINES
 
-    def _close(self, caller: str) -> None:
-        report = self._open.pop(caller)
+    def _close(self, report: Report) -> None:
+        del self._open[report.key]
         if not report.is_cut or report.victims or report.chosen is not None:
             self._keep(report)
 
     def _keep(self, report: Report) -> None:
+        report.trim()
+        if len(self._last) >= _MOST_HOSTS:
+            self._last.clear()
+        self._last[report.key[0]] = report
         if len(self._done) < _MOST_KILLS:
             self._done.append(report)
         else:
             self.more += 1
 
     def _begin(self, found: re.Match[str], line: Line) -> None:
-        when, before = self._when(line), self._of(line)
-        if self._mixed is not None and self._is_stale(self._mixed.first, when):
-            self._end_of_mixed()
-        if (mixed := self._is_mixed(line)) is not None:
+        when, before = self._when(line), self._open.get((line.host, line.caller))
+        mixed = self._is_mixed(line)
+        if mixed is not None and (self._is_stale(mixed.first, when) or mixed.begun >= _MOST_MIXED):
+            self._end_of_mixed(line.host)
+        elif mixed is not None:
             mixed.begun += 1
             return
         if before is not None and not line.caller and not before.is_cut and not self._is_stale(before, when):
-            del self._open[""]
-            self._mixed = Mixed(before)
-            self._mixed.begun = 2
+            del self._open[before.key]
+            if len(self._mixed) >= _MOST_OPEN:
+                self._end_of_mixed(next(iter(self._mixed)))
+            self._mixed[line.host] = Mixed(before)
+            self._mixed[line.host].begun = 2
             return
         report = self._new(line, is_cut=False)
         report.begin(found)
         report.manual, self._is_manual = self._is_manual, False
 
-    def _end_of_mixed(self) -> None:
-        if self._mixed is not None:
-            mixed, self._mixed = self._mixed, None
-            for report in mixed.reports():
-                self._keep(report)
+    def _end_of_mixed(self, host: str) -> None:
+        for report in self._mixed.pop(host).reports():
+            self._keep(report)
 
     def _invoker(self, found: re.Match[str], line: Line) -> None:
         report = self._of(line)
@@ -168,7 +178,7 @@ class OomParser:
             mixed.limit_of(found)
             return
         report = self._report(line)
-        report.task_cgroup, report.cgroup = found[1], found[2]
+        report.task_cgroup, report.cgroup = found[1], found[2].rstrip()
 
     def _usage(self, found: re.Match[str], line: Line) -> None:
         usage = usage_of(found)
@@ -200,7 +210,7 @@ class OomParser:
             mixed.row(found)
         elif (report := self._of(line)) is not None:
             report.add_row(found)
-        elif self._lines <= _FIRST_LINES:
+        elif self._lines <= self._first_lines:
             self._new(line, is_cut=True).add_row(found)
 
     def _context(self, found: re.Match[str], line: Line) -> None:
@@ -222,14 +232,14 @@ class OomParser:
 
     def _killed(self, found: re.Match[str], line: Line) -> None:
         total_vm, anon, file, shmem = (
-            None if found[n] is None else (integer(found[n]) or 0) * _KIB for n in (5, 6, 7, 8)
+            None if found[n] is None else (integer(found[n]) or 0) * _KIB for n in (6, 7, 8, 9)
         )
         end = phrases.AFTER_KILLED.match(line.text, found.end())
-        uid = integer(found[4] or (end[1] if end else None) or "")
+        uid = integer(found[3] or found[5] or (end[1] if end else None) or "")
         tables = integer((end[2] if end else None) or "")
         adj = signed((end[3] if end else None) or "")
         sizes = total_vm, anon, file, shmem, tables and tables * _KIB
-        self._end(Victim(integer(found[2]) or 0, found[3], KILLED, self._when(line), found[1], uid, *sizes, adj), line)
+        self._end(Victim(integer(found[2]) or 0, found[4], KILLED, self._when(line), found[1], uid, *sizes, adj), line)
 
     def _killed_cut(self, found: re.Match[str], line: Line) -> None:
         self._end(Victim(integer(found[2]) or 0, found[3], KILLED, self._when(line), found[1]), line)
@@ -238,19 +248,19 @@ class OomParser:
         if mixed := self._is_mixed(line):
             mixed.victims.append(victim)
             if mixed.is_over:
-                self._end_of_mixed()
+                self._end_of_mixed(line.host)
             return
-        report, last = self._of(line), self._done[-1] if self._done else None
+        report, last = self._of(line), self._last.get(line.host)
         if report is None and last is not None and last.group:  # a further member of the cgroup
             if victim.pid not in {each.pid for each in last.victims} and len(last.victims) < _MOST_KILLS:
                 last.victims.append(victim)
             return
         report = report or self._new(line, is_cut=True)
         report.victims.append(victim)
-        self._close(report.caller)
+        self._close(report)
 
     def _group(self, found: re.Match[str], line: Line) -> None:
-        report = self._of(line) or (self._done[-1] if self._done else None)
+        report = self._of(line) or self._last.get(line.host)
         if report is not None:
             report.group = found[1]
 
@@ -266,4 +276,4 @@ class OomParser:
     def _no_kill(self, line: Line, outcome: str) -> None:
         report = self._of(line) or self._new(line, is_cut=False)
         report.outcome = outcome
-        self._close(report.caller)
+        self._close(report)

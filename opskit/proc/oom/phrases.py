@@ -11,7 +11,7 @@ Memory cgroup stats for /a:\nanon 417792000\nfile 0 …                         
 [  pid  ]   uid  tgid total_vm      rss pgtables_bytes swapents oom_score_adj name    since 4.15; 6.8: rss_anon rss_file rss_shmem
 oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/a,task_memcg=/a/b,task=java,pid=4242,uid=0
 Memory cgroup out of memory: Kill process 4242 (java) score 990 or sacrifice child    until 5.0
-Killed process 4242 (java) total-vm:2703268kB, anon-rss:408000kB, file-rss:1024kB     4.4: shmem-rss; RHEL 7.7: `, UID 1000,`
+Killed process 4242 (java) total-vm:2703268kB, anon-rss:408000kB, file-rss:1024kB     4.4: shmem-rss; RHEL: `, UID 1000,`
 Memory cgroup out of memory: Killed process 4242 (java) total-vm:…kB, …, UID:0 pgtables:184kB oom_score_adj:0
 Tasks in /a are going to be killed due to memory.oom.group set
 
@@ -40,8 +40,8 @@ CONTEXT_END = re.compile(rf"(.*),task={_NAME},pid=(\d{{1,10}}),uid=(\d{{1,10}})"
 _WHY = r"(Memory cgroup out of memory|Out of memory(?: \([^()]{1,60}\))?)"
 CHOSEN = re.compile(rf"{_WHY}: Kill process (\d{{1,10}}) \({_NAME}\) score (\d{{1,10}}) or sacrifice child")
 KILLED = re.compile(
-    rf"(?:{_WHY}: )?Killed process (\d{{1,10}}) \({_NAME}\)(?:, UID (\d{{1,10}}),)? total-vm:{_NUMBER}kB, anon-rss:{_NUMBER}kB,"
-    rf" file-rss:{_NUMBER}kB(?:, shmem-rss:{_NUMBER}kB)?"
+    rf"(?:{_WHY}: )?Killed process (\d{{1,10}})(?:, UID (\d{{1,10}}),)? \({_NAME}\)(?:, UID (\d{{1,10}}),)? total-vm:{_NUMBER}kB,"
+    rf" anon-rss:{_NUMBER}kB(?:, file-rss:{_NUMBER}kB)?(?:, shmem-rss:{_NUMBER}kB)?"
 )
 # Cut off, or broken by a line feed in the name.
 KILLED_CUT = re.compile(

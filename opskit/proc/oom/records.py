@@ -106,9 +106,10 @@ class Kill(NamedTuple):
 
     @property
     def rss_bytes(self) -> int | None:
-        """All that was resident."""
-        parts = (self.anon_bytes, self.file_bytes, self.shmem_bytes)
-        return None if self.anon_bytes is None else sum(part or 0 for part in parts)
+        """All that was resident, by its last sentence, or by its row of the table."""
+        if self.anon_bytes is None:
+            return next((task.rss_bytes for task in self.tasks if task.pid == self.pid), None)
+        return sum(part or 0 for part in (self.anon_bytes, self.file_bytes, self.shmem_bytes))
 
 
 def bytes_of_stats(stats: Mapping[str, int], kernel: Usage | None) -> Held | None:

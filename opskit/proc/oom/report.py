@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 TASKS = 10  # of the table are kept
 MOST_ROWS = 100_000
+_MOST_STATS = 500
 _NO_LIMIT_KB = (1 << 50) - 1  # v1 writes LONG_MAX rounded down
 _KIB = 1024
 _PAGES = (4096, 16384, 65536)
@@ -39,6 +40,9 @@ _SCOPES = {
     "CONSTRAINT_CPUSET": CPUSET,
     "CONSTRAINT_MEMORY_POLICY": POLICY,
 }
+
+
+Key = tuple[str, str]  # the host and the caller of printk, "" where the log does not tell
 
 
 class Row(NamedTuple):
@@ -71,8 +75,8 @@ class Victim(NamedTuple):
 class Report:
     """The lines between `invoked oom-killer` and `Killed process`."""
 
-    def __init__(self, caller: str, when: When, line: int, *, is_cut: bool) -> None:
-        self.caller, self.when, self.line, self.is_cut = caller, when, line, is_cut
+    def __init__(self, key: Key, when: When, line: int, *, is_cut: bool) -> None:
+        self.key, self.when, self.line, self.is_cut = key, when, line, is_cut
         self.is_mixed = False
         self.invoker: str | None = None
         self.invoker_pid: int | None = None
@@ -85,6 +89,7 @@ class Report:
         self.in_stats = False
         self.columns: list[str] = []
         self.rows: dict[int, Row] = {}
+        self._listed = 0  # rows before trim()
         self.constraint: str | None = None
         self.chosen: Victim | None = None
         self.score: int | None = None
@@ -117,12 +122,14 @@ class Report:
         text = text.lstrip()
         if phrases.MEM_INFO.match(text) or text.endswith(("kB", "RAM", "reserved")):
             self._note_host(text)
-        elif self.in_stats and (found := phrases.STAT_LINE.fullmatch(text)):
+        elif self.in_stats and len(self.stats) < _MOST_STATS and (found := phrases.STAT_LINE.fullmatch(text)):
             self.stats[found[1]] = integer(found[2]) or 0
 
     def add_stats(self, text: str) -> None:
         """The statistics of one cgroup in one line, which are added to those of the cgroups above it."""
         for name, kib in phrases.STAT.findall(text):
+            if len(self.stats) >= _MOST_STATS:
+                return
             self.stats[name] = self.stats.get(name, 0) + (integer(kib) or 0) * _KIB
 
     def add_row(self, found: re.Match[str]) -> None:
@@ -152,7 +159,7 @@ class Report:
 
     def _note_host(self, text: str) -> None:
         """Memory of the whole machine, in pages and bytes."""
-        for name, count in phrases.PAGES.findall(text):
+        for name, count in phrases.PAGES.findall(text)[: _MOST_STATS - len(self.pages)]:
             self.pages.setdefault(name, integer(count) or 0)
         if found := phrases.SWAP.match(text):
             self.host[f"{found[1]} swap"] = (integer(found[2]) or 0) * _KIB
@@ -162,10 +169,18 @@ class Report:
             total, kib = integer(found[1]) or 0, integer(found[3]) or 0
             self.host["huge"] = self.host.get("huge", 0) + total * kib * _KIB
 
+    def trim(self) -> None:
+        """Keep the rows that are shown: a log may have many tables of many processes."""
+        self._listed = max(self._listed, len(self.rows))
+        named = {victim.pid for victim in (*self.victims, self.chosen) if victim is not None}
+        largest = sorted(self.rows.items(), key=lambda each: (-each[1].rss, each[0]))
+        self.rows = dict([*largest[:TASKS], *(each for each in largest[TASKS:] if each[0] in named)])
+
     def kills(self, page_bytes: int) -> Iterator[Kill]:
         """A record each victim; one without a PID where none is known."""
         victims = self.victims or ([self.chosen] if self.chosen else [])
         page_bytes = self._page_bytes() or page_bytes
+        self.trim()
         tasks = self._tasks(page_bytes)
         for victim in dict.fromkeys(victims):
             yield self._kill(victim, tasks, page_bytes)
@@ -185,7 +200,7 @@ class Report:
             self.score if is_chosen else None, self.usages.get("memory"),
             self.usages.get("swap", self.usages.get("memory+swap")), kernel, None,
             self.invoker, self.invoker_pid, self.gfp, self.order,
-            self.manual or self.order == -1, self.group, tasks, len(self.rows), page_bytes, self.is_cut, self.is_mixed,
+            self.manual or self.order == -1, self.group, tasks, self._listed, page_bytes, self.is_cut, self.is_mixed,
         )  # fmt: skip
         return kill._replace(held=bytes_of_stats(self.stats, kernel) if kill.by_cgroup else self._host_held(page_bytes))
 
@@ -207,12 +222,9 @@ class Report:
         return None
 
     def _tasks(self, page_bytes: int) -> tuple[Task, ...]:
-        largest = sorted(self.rows.items(), key=lambda each: (-each[1].rss, each[0]))
-        named = {victim.pid for victim in self.victims}
-        kept = largest[:TASKS] + [each for each in largest[TASKS:] if each[0] in named][:TASKS]
         return tuple(
             Task(pid, row.uid, row.name, row.rss * page_bytes, None if row.swap is None else row.swap * page_bytes, row.adj)
-            for pid, row in kept
+            for pid, row in self.rows.items()
         )  # fmt: skip
 
     def _host_held(self, page_bytes: int) -> Held | None:

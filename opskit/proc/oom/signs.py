@@ -25,7 +25,7 @@ OOMD, EARLYOOM, UNIT, CONTAINER, SIGKILL, NATIVE, HEAP = (
     "systemd-oomd", "earlyoom", "unit", "container", "sigkill", "native memory", "java heap",
 )  # fmt: skip
 NEEDLES = (
-    " due to memory ", "sending SIG", "killed by the OOM killer", "result 'oom-kill'", "status=9/KILL", "OOMKilled",
+    " due to memory ", "sending SIG", "killed by the OOM killer", "result 'oom-kill'", "status=9/KILL", "OOMKill",
     "code 137", "code=137", "status 137", "status=137", "xitCode", "insufficient memory for the Java Runtime",
     "Native memory allocation (", "ing due to java.lang.OutOfMemoryError",
 )  # fmt: skip
@@ -61,6 +61,9 @@ _ANYWHERE: tuple[tuple[str, str], ...] = (
         r"[Ee]xit(?:ed with)?(?:[Cc]ode|\s(?:code|status))?\"?\s{0,4}[:= ]\s{0,4}\"?137\b|(?:code|status)[ =]137\b",
     ),
 )
+# What a container runtime says in other words, and the tables of kubectl.
+_RUNTIMES = ("", "kubelet", "dockerd", "containerd", "crio", "podman", "k3s")
+_SAID_BY_RUNTIMES = r"\bOOMKill(?:ed|ing)\b(?!\"?\s{0,4}[:=]\s{0,4}\"?(?:[Ff]alse|0|null|nil|<|\{|\[))"
 _NAMED_CONTAINER = r"container(?:Name)?[=\" :]{1,4}([A-Za-z0-9][\w.-]{0,127})"
 
 
@@ -84,6 +87,9 @@ class Signs:
                 named = re.search(_NAMED_CONTAINER, line.text[:4096])
                 self._add(kind, named[1] if named else "", line)
                 return
+
+        if line.program in _RUNTIMES and re.search(_SAID_BY_RUNTIMES, line.text[:4096]):
+            self._add(CONTAINER, "", line)
 
     def found(self) -> list[Sign]:
         """In the order of their first lines."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
+from opskit.analysis.mem.headroom import flag_size
 from opskit.analysis.oom import LATELY_S, is_old, label_of, limit_of, missing_kills, outside_heap_bytes
 from opskit.proc.oom.records import CHOSEN
-from opskit.quantities import duration, plural, short_size, size
+from opskit.quantities import duration, plural, short_duration, short_size, size
 from opskit.records import NamedTuple
 from opskit.render.fields import COUNT, FLAG, ID, NUMBER, SECONDS, SIZE, TEXT, Field, record, records, sheet
 from opskit.render.report import Block, Report
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
 
 _SENTENCES, _ROWS, _TASKS = 3, 10, 5
 _LARGE = 0.5  # of what the cgroup used
-_MIB, _GIB = 1 << 20, 1 << 30
+_MIB = 1 << 20
 
 
 class Shown(NamedTuple):
-    """What to show: `top` rows (None: as many as fit; 0: all); `details`: what was held, and who asked for memory."""
+    """What to show: `top` rows (None: as many as fit; 0: all); `details`: what was held, and who asked, for each of several kills."""
 
     top: int | None = None
     details: bool = False
@@ -54,19 +55,27 @@ def _utc(when: When) -> str | None:
 
 
 def _when_cell(known: Known) -> str:
-    return known.kill.when.text if known.ago_s is None else f"{duration(known.ago_s)} ago"
+    """For a narrow column: an age, a date as in the log, or an uptime."""
+    when = known.kill.when
+    if known.ago_s is not None:
+        return f"{short_duration(known.ago_s)} ago"
+    return f"{when.uptime_s:.3f} s" if when.uptime_s is not None and when.local_s is None else when.text
 
 
-def _why(known: Known) -> str:
+def _full(known: Known) -> str:
     kill = known.kill
     if kill.by_cgroup:
-        return f"limit of {kill.cgroup}" if kill.cgroup else "limit of its cgroup"
+        return kill.cgroup or "its cgroup"
     return "sysrq" if kill.manual else kill.scope or "unknown"
 
 
 def _limit_bytes(known: Known) -> int | None:
     limit = limit_of(known)
     return limit and limit[1]
+
+
+def _size_or_none(count: int | None) -> str:
+    return "" if count is None else size(count)
 
 
 TASK: Sequence[Field[Task]] = (
@@ -106,7 +115,9 @@ KILL: Sequence[Field[Known]] = (
         value=_of("kill.outcome"),
         help="killed; chosen: the log ends before the kill; panic, no victim, unfinished",
     ),
-    Field("unit", TEXT, "unit", label_of, help="systemd unit, container or pod, by the cgroup's path"),
+    Field("unit", TEXT, "unit", label_of, help="systemd unit, container or pod, by the cgroup's path", shrinks=10),
+    Field("container", value=_of("owner.container")),
+    Field("pod", value=_of("owner.pod")),
     Field("uid", ID, value=_of("kill.uid")),
     Field("user", value=_of("user")),
     Field("rss_bytes", SIZE, "rss", _of("kill.rss_bytes")),
@@ -115,15 +126,15 @@ KILL: Sequence[Field[Known]] = (
     Field("shmem_bytes", SIZE, value=_of("kill.shmem_bytes")),
     Field("page_table_bytes", SIZE, value=_of("kill.page_table_bytes")),
     Field("total_vm_bytes", SIZE, value=_of("kill.total_vm_bytes")),
-    Field("limit_bytes", SIZE, "limit", _limit_bytes, help="of the cgroup that was full"),
+    Field("limit_bytes", SIZE, "limit", _limit_bytes, help="of the cgroup that was full", show=_size_or_none),
     Field("usage_bytes", SIZE, value=_of("kill.memory.usage_bytes"), help="of that cgroup"),
     Field("failures", COUNT, value=_of("kill.memory.failures"), help="how often the limit was hit"),
     Field("swap_usage_bytes", SIZE, value=_of("kill.swap.usage_bytes"), help="v1: memory+swap"),
     Field("swap_limit_bytes", SIZE, value=_of("kill.swap.limit_bytes")),
-    Field("adj", NUMBER, "adj", _of("kill.adj"), help="oom_score_adj"),
+    Field("adj", NUMBER, "adj", _of("kill.adj"), help="oom_score_adj", rank=1),
     Field("score", NUMBER, value=_of("kill.score"), help="until 5.0"),
     Field("scope", value=_of("kill.scope"), help="what was full: cgroup, host, cpuset or mempolicy"),
-    Field("why", TEXT, "full", _why, json=False),
+    Field("full", TEXT, "full", _full, json=False, shrinks=10),
     Field("constraint", value=_of("kill.constraint")),
     Field("cgroup", value=_of("kill.cgroup"), help="the one at its limit"),
     Field("task_cgroup", value=_of("kill.task_cgroup"), help="the victim's own"),
@@ -180,9 +191,13 @@ def report(about: About, result: Result, shown: Shown) -> Report:
     kills = result.kills
     blocks = []
     if kills:
-        fields = KILL if result.facts.is_live is False else [_AGO, *KILL[1:]]
+        fields = [_WHEN, *KILL[1:]]
         rows = list(reversed(kills))[: shown.top if shown.top else _ROWS if shown.top is None else None]
-        blocks.append(Block(fields, rows, len(kills), "kills, the last one first" if kills[-1].kill.tasks else None))
+        blocks.append(
+            Block(
+                fields, rows, len(kills), "kills, the last one first" if kills[-1].kill.tasks else None, one_line=True
+            )
+        )
         if tasks := kills[-1].kill.tasks[:_TASKS]:
             of_all = f" of {kills[-1].kill.tasks_total:,}" if kills[-1].kill.tasks_total > len(tasks) else ""
             blocks.append(Block(TASK, tasks, 0, f"largest processes{of_all} when {kills[-1].kill.pid} was killed"))  # type: ignore[arg-type]
@@ -199,7 +214,7 @@ def report(about: About, result: Result, shown: Shown) -> Report:
     )
 
 
-_AGO: Field[Known] = Field("when", TEXT, "when", _when_cell)
+_WHEN: Field[Known] = Field("when", TEXT, "when", _when_cell)
 
 
 def _verdict(result: Result, shown: Shown) -> Iterator[str]:
@@ -207,7 +222,7 @@ def _verdict(result: Result, shown: Shown) -> Iterator[str]:
     last = list(reversed(result.kills))[:most]
     for each in last:
         yield sentence(each)
-        if shown.details:
+        if shown.details or len(result.kills) == 1:
             yield from details(each)
     if len(result.kills) > len(last):
         yield f"… {plural(len(result.kills) - len(last), 'earlier kill')} (-n 0)"
@@ -220,8 +235,12 @@ def sentence(known: Known) -> str:
     kill, label = known.kill, label_of(known)
     who = f"{kill.pid} ({kill.name}{', ' + label if label else ''})"
     done = f"chose {who} to be killed, and the log ends there" if kill.outcome == CHOSEN else f"killed {who}"
-    parts = [_cause(known), *_parts(known), _when_cell(known) or "when is unknown"]
+    parts = [_cause(known), *_parts(known), _moment(known)]
     return f"{done}: {'; '.join(parts)}; next: opskit mem"
+
+
+def _moment(known: Known) -> str:
+    return known.kill.when.text or "when is unknown" if known.ago_s is None else f"{duration(known.ago_s)} ago"
 
 
 def _cause(known: Known) -> str:
@@ -258,7 +277,7 @@ def _parts(known: Known) -> Iterator[str]:
     if heap is not None:
         outside = outside_heap_bytes(known)
         more = f", {short_size(outside)} were outside the heap" if outside else ""
-        yield f"its heap was {round(heap.committed_bytes / _MIB)} of -Xmx{_flag(heap.max_bytes)}{more}"
+        yield f"its heap was {round(heap.committed_bytes / _MIB)} of -Xmx{flag_size(heap.max_bytes)}{more}"
     elif kill.rss_bytes is not None:
         yield f"it had {short_size(kill.rss_bytes)} resident"
     if kill.group:
@@ -279,12 +298,8 @@ def _largest(kill: Kill) -> Iterator[str]:
         if used and part and part >= used * _LARGE:
             yield f"{short_size(part)} of it was {name}" if kill.by_cgroup else f"{short_size(part)} were {name}"
     first = kill.tasks[0] if kill.tasks else None
-    if first is not None and first.pid != kill.pid:
+    if first is not None and first.pid != kill.pid and first.rss_bytes > (kill.rss_bytes or 0):
         yield f"the largest was {first.pid} ({first.name}) with {short_size(first.rss_bytes)}"
-
-
-def _flag(count: int) -> str:
-    return f"{count // _GIB}g" if count and count % _GIB == 0 else f"{round(count / _MIB)}m"
 
 
 def details(known: Known) -> Iterator[str]:
@@ -296,17 +311,19 @@ def details(known: Known) -> Iterator[str]:
             ("kernel", held.kernel_bytes), ("huge pages", held.huge_bytes), ("swap", held.swap_bytes),
         )  # fmt: skip
         listed = ", ".join(f"{name} {size(part)}" for name, part in parts if part is not None)
-        yield f"  {kill.cgroup or 'it' if kill.by_cgroup else 'the host'} held: {listed}"
+        yield f"{kill.cgroup or 'it' if kill.by_cgroup else 'the host'} held: {listed}"
     if kill.invoker:
         pid = "" if kill.invoker_pid is None else f" ({kill.invoker_pid})"
         of = f", a thread of {kill.pid}" if kill.invoker_pid == kill.pid else ""
-        yield f"  asked for memory: {kill.invoker}{pid}{of}; {kill.gfp or 'flags unknown'}, order {kill.order}"
+        yield f"asked for memory: {kill.invoker}{pid}{of}; {kill.gfp or 'flags unknown'}, order {kill.order}"
 
 
 def none_found(result: Result) -> str:
     """`no OOM kill since boot (14 h 22 min ago)`, and how that is known."""
     facts = result.facts
     window = f"; {plural(result.left_out, 'kill')} outside of --since and --until" if result.left_out else ""
+    if not facts.is_live and not facts.sources and facts.counted is None:
+        return "no log of the kernel is there: whether it killed a process is unknown"
     if not facts.is_live:
         lines = sum(source.lines for source in facts.sources)
         where = ", ".join(source.name for source in facts.sources[:3]) or "any log that could be read"
@@ -319,6 +336,9 @@ def none_found(result: Result) -> str:
     if facts.sources:
         begins = "" if facts.covers_s is None else f", which begins {duration(facts.covers_s)} ago"
         return f"no OOM kill in the kernel's log{begins}{window}"
+    if facts.counted:
+        kills = plural(facts.counted, "OOM kill")
+        return f"the kernel's log could not be read: its counter tells of {kills} since boot{boot}, and not of whom"
     return "the kernel's log could not be read: whether it killed a process is unknown"
 
 
@@ -326,8 +346,6 @@ def _footer(result: Result) -> Iterator[str]:
     facts = result.facts
     for name, why in facts.unread:
         yield f"could not read {name}: {why}"
-    if any(name == "the kernel's log" for name, _ in facts.unread):
-        yield "run as root, or give its text: sudo dmesg | opskit oom -"
     old = sum(is_old(each.ago_s) for each in result.kills)
     if old and old < len(result.kills):
         yield f"{plural(old, 'kill')} of them {'is' if old == 1 else 'are'} older than {LATELY_S / 3600:.0f} h"
@@ -335,6 +353,9 @@ def _footer(result: Result) -> Iterator[str]:
         yield f"{plural(result.left_out, 'kill')} outside of --since and --until"
     if result.undated:
         yield f"{plural(result.undated, 'kill')} without a time that can be compared with --since and --until: they are shown"
+    cut = sum(each.kill.is_cut for each in result.kills)
+    if cut:
+        yield f"the log lacks the beginning of {plural(cut, 'report')}: what it said is unknown"
     if any(each.kill.is_mixed for each in result.kills):
         yield "reports are mixed in the log: what cannot be told apart is shown as unknown"
     if facts.other_pids:

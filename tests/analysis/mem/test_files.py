@@ -30,7 +30,7 @@ def judged(*files, meminfo=AMPLE, complete=True, pids=()):
 def test_nothing():
     """One sentence, with the processes that were asked about."""
     assert judged().verdict == ["No files take memory: no tmpfs file, memfd, System V segment or deleted file."]
-    assert judged(pids=(7,)).verdict[0].startswith("No files that 7 holds take memory")
+    assert judged(pids=(7,)).verdict[0].startswith("No files of 7 take memory")
 
 
 def test_the_kinds_and_the_largest():
@@ -96,6 +96,36 @@ def test_short_of_memory():
     assert [finding.severity for finding in small.findings] == ["note"]
 
 
+def test_swapped_files():
+    """A file that a dead process left is named, also where all of it is in swap."""
+    result = judged(
+        held("/dev/shm/old", 0, swapped_bytes=60 * MIB), held("/dev/shm/new", 30, holders=[JAVA], swapped_bytes=0)
+    )
+    assert result.verdict[0] == "Files hold 90.0 MiB of memory and swap: tmpfs 90.0 MiB."
+    assert [row.name for row in result.rows] == ["/dev/shm/old", "/dev/shm/new"]
+    assert [finding.fix for finding in result.findings] == ["rm /dev/shm/old"]
+
+
+def test_in_a_pid_namespace():
+    """Processes outside of it may hold a file: that is said, and no command to remove it is given."""
+    facts = FileFacts((), (held("/dev/shm/a", 60),), AMPLE, complete=True, is_namespace=True)
+    result = judge_files(facts)
+    assert result.verdict[1] == "The largest is /dev/shm/a: 60.0 MiB, held by no process of this PID namespace."
+    [finding] = result.findings
+    assert finding.summary.startswith("no process of this PID namespace holds 60.0 MiB")
+    assert finding.fix is None
+
+
+def test_a_loop_device():
+    """The kernel holds its file."""
+    loop = FileHolder(None, "loop0", None, mapped=False, fds=0)
+    result = judged(
+        held("/dev/shm/image", 60, holders=[loop]), held("/dev/shm/b", 900, holders=[loop], deleted=True), meminfo=SHORT
+    )
+    assert result.verdict[1] == "The largest is /dev/shm/b: 900 MiB, held by loop0."
+    assert not [finding for finding in result.findings if finding.code == "shared-memory-unheld"]
+
+
 def test_deleted_files_of_a_disk():
     """Their blocks are said apart from memory."""
     log = held("/var/log/x", 0, DELETED, [JAVA], deleted=True, mount=None, disk_bytes=3 * GIB, resident_bytes=None)
@@ -128,7 +158,7 @@ def test_whatever_is_read(found, meminfo, complete):
     """The largest first, every kind in the sums, unknown never written as None."""
     result = judged(*found, meminfo=meminfo, complete=complete)
     assert [row.bytes for row in result.rows] == sorted((row.bytes for row in result.rows), reverse=True)
-    assert sum(result.by_kind.values()) == sum(file.resident_bytes or 0 for file in found)
+    assert sum(result.by_kind.values()) == sum((file.resident_bytes or 0) + (file.swapped_bytes or 0) for file in found)
     lines = [
         *result.verdict,
         *(line for one in result.findings for line in (one.summary, one.evidence, one.fix or "", one.next or "")),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from opskit.analysis.mem.host import judge_host
 from opskit.collect.mem.host import HostFacts, ProcessUse, SharedFile
 from opskit.proc.cgroup.owner import CgroupOwner
+from opskit.proc.files.slabinfo import Slab
 from opskit.proc.files.sysvipc_shm import Segment
 from opskit.proc.hugepages import HugePool
 from opskit.proc.tmpfs_mounts import TmpfsMount, TmpfsMounts
@@ -34,11 +35,22 @@ def pool(total, free=0, promised=0, *, surplus=0, size=2 * MIB, is_default=True)
     return HugePool(size, total, free, promised, surplus, is_default)
 
 
-def judged(processes=(), mounts=(), segments=(), shared=(), pools=(), total=64, sockets=0, has_allocinfo=False, **gib):
+def judged(
+    processes=(),
+    mounts=(),
+    segments=(),
+    shared=(),
+    pools=(),
+    slabs=None,
+    total=64,
+    sockets=0,
+    has_allocinfo=False,
+    **gib,
+):
     meminfo = {key: round(value * GIB) for key, value in gib.items()}
     facts = HostFacts(
         {"MemTotal": total * GIB, **meminfo}, 4096, tuple(processes), TmpfsMounts(tuple(mounts), ()), tuple(segments),
-        tuple(shared), tuple(pools), None, 0, None, 0, 0, round(sockets * GIB), has_allocinfo,
+        tuple(shared), tuple(pools), slabs, 0, None, 0, 0, round(sockets * GIB), has_allocinfo, {3: "postgres"},
     )  # fmt: skip
     return judge_host(facts)
 
@@ -68,8 +80,12 @@ def test_a_large_page_cache_is_no_holder():
     """A file server: most of RAM is page cache, which goes first."""
     result = judged([process(10, 1)], MemFree=1, MemAvailable=58, AnonPages=1, Cached=60)
     assert not result.findings
-    assert "page cache" not in " ".join(result.verdict)
-    assert result.supply == "ample"
+    assert result.verdict == [
+        "Memory is not short: 58.0 GiB of 64.0 GiB are available.",
+        "The page cache takes 60.0 GiB (94 % of RAM), and goes first when memory is needed.",
+        "The largest holder is unaccounted memory: 2.0 GiB (3.1 % of RAM).",
+        "Next: lsmod",
+    ]
 
 
 def test_a_machine_that_is_sized_for_its_database():
@@ -89,7 +105,7 @@ def test_a_tmpfs_and_huge_pages():
     assert result.verdict[:3] == [
         "Memory is not short: 45.0 GiB of 64.0 GiB are available.",
         # 8 GiB are in no line of this meminfo.
-        "The largest holder is tmpfs /srv/export: 10.0 GiB (16 % of RAM); then unaccounted: 8.0 GiB (12 % of RAM); "
+        "The largest holder is tmpfs /srv/export: 10.0 GiB (16 % of RAM); then unaccounted memory: 8.0 GiB (12 % of RAM); "
         "huge pages of 2 MiB: 4.0 GiB (6.2 % of RAM, reserved, none in use).",
         "Next: opskit mem --files",
     ]
@@ -174,8 +190,20 @@ def test_the_closer_look_at_what_is_unaccounted(known, next_):
     """The kernel's own account where it keeps one; the sockets where their buffers may be it."""
     result = judged(MemFree=20, AnonPages=1, MemAvailable=20, **known)
     assert result.verdict[2] == f"Next: {next_}"
-    note = result.parts[-1].note
+    note = result.parts[0].note
     assert ("network buffers" in note) == ("sockets" in known)
+
+
+def test_slabs():
+    """Dentries and inodes of what is reclaimable; the largest other cache of what is not."""
+    slabs = [Slab("dentry", 1, 1, 192, 1000, 1), Slab("xfs_inode", 1, 1, 1024, 2000, 2), Slab("buffer_head", 1, 1, 104, 9000, 1),
+             Slab("kmalloc-2k", 1, 1, 2048, 30000, 8), Slab("skbuff", 1, 1, 256, 10, 1), Slab("huge", 1, 1, 256, 1 << 30, 1)]  # fmt: skip
+    result = judged(slabs=slabs, MemFree=60, AnonPages=0, SReclaimable=1, SUnreclaim=1)
+    notes = {part.kind: (part.note, part.next) for part in result.parts}
+    small = judged(slabs=slabs, MemFree=20, AnonPages=0, SUnreclaim=20)
+    assert next(part for part in small.parts if part.kind == "slab-unreclaimable").note is None
+    assert notes["slab-reclaimable"] == ("dentries 3.9 MiB, inodes 15.6 MiB", "opskit dentry")
+    assert notes["slab-unreclaimable"] == ("the largest cache: kmalloc-2k, 938 MiB", "opskit dentry -n 10")
 
 
 # --- whatever is read ---

@@ -9,6 +9,7 @@ import pytest
 from memfacts import MIB, mib
 
 from opskit import catalog
+from opskit.analysis.mem import headroom
 from opskit.analysis.mem.suspects import is_waste, suspects, trim_command
 from opskit.collect.mem.facts import Malloc, Member, Part, Row, Unheld
 
@@ -126,6 +127,15 @@ def test_shared_memory_of_a_dead_process_is_named():
     assert suspects(segment, charged)[0].fix == "ipcrm -m 98"
     inside = small(members=(OF_SELF,), unheld=(Unheld("tmpfs", "/dev/shm/x", 6, 60 * MIB, 4242),))
     assert suspects(inside, charged)[0].fix == "rm /proc/4242/root/dev/shm/x"
+
+
+def test_the_untouched_heap_of_zgc_is_no_shared_memory_of_others():
+    """Its memfd is charged to the cgroup with every committed page, and mapped where it is touched."""
+    look = small(members=(OF_SELF,))
+    charged = LEVEL._replace(shmem_bytes=60 * MIB)
+    jvm = look.jvm._replace(collector="ZGC", heap_committed_bytes=headroom.heap_resident_bytes(look) + 60 * MIB)
+    assert "memory-in-tmpfs" in named(look, charged)
+    assert "memory-in-tmpfs" not in named(look._replace(jvm=jvm), charged)
 
 
 def test_shared_memory_that_is_mapped_is_not_dead():

@@ -5,15 +5,20 @@ from __future__ import annotations
 import ctypes
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from cgroups import new_cgroup
+from ownmounts import own_mounts
 
 from opskit.analysis.mem.files import judge_files, left_behind, remove_command
 from opskit.collect.mem import files as collecting
 from opskit.collect.mem.files import collect_files
-from opskit.errors import NotSupported
+from opskit.collect.mem.segments import creator_of
+from opskit.errors import NoSuchProcess, NotPermitted, NotSupported
 from opskit.host import Host
+from opskit.proc.files.sysvipc_shm import parse_sysvipc_shm
 from opskit.proc.memory_files import DELETED, HUGE_PAGES, MEMFD, SHARED_ANONYMOUS, SYSV, TMPFS
 
 MIB = 1 << 20
@@ -100,8 +105,9 @@ def test_each_kind_with_its_size_and_holder(holder, shm, tmp_path):
     pid = process.pid
     cached = found.pop((DELETED, f"{tmp_path}/mapped", True))
     assert cached[1] == [(pid, True, 1)]  # the mapping's own
-    assert cached[0] in (5 * MIB, None)  # before Linux 6.5
-    assert found.pop((DELETED, f"{tmp_path}/open", True))[1] == [(pid, False, 1)]
+    cached_open = found.pop((DELETED, f"{tmp_path}/open", True))
+    assert cached_open[1] == [(pid, False, 1)]
+    assert (cached[0], cached_open[0]) in ((5 * MIB, 6 * MIB), (None, None))  # before Linux 6.5
     assert found == {
         (TMPFS, f"/dev/shm/{shm}", False): (3 * MIB, [(pid, True, 2)]),
         (TMPFS, f"/dev/shm/{shm}-gone", True): (2 * MIB, [(pid, False, 1)]),
@@ -148,6 +154,122 @@ def test_a_segment_that_nobody_has_mapped(root_only, segment):
     assert (row.unheld, left_behind(row), remove_command(row)) == (True, True, f"ipcrm -m {shmid}")
 
 
+def test_the_pid_of_a_creator_that_has_ended(root_only, segment):
+    """Another process may have it by now: it started after the segment was made."""
+    shmid = segment(1 * MIB)
+    host = Host.at(None, None)
+    [made] = [one for one in host.fs.load(parse_sysvipc_shm, "sysvipc", "shm") if one.shmid == shmid]
+    assert creator_of(host, made).startswith("python")
+    assert creator_of(host, made._replace(changed_s=made.changed_s - 1_000_000)) is None
+    assert creator_of(host, made._replace(creator_pid=1 << 30)) is None
+
+
+def test_a_segment_of_another_ipc_namespace(root_only, segment):
+    """Each namespace counts its segments from 0: one of a container is not the one of that number here."""
+    code = (
+        "import ctypes, time; libc = ctypes.CDLL(None); libc.shmat.restype = ctypes.c_void_p; made = libc.shmget(0, 5 << 20, 0o1600)\n"
+        "ctypes.memset(libc.shmat(made, None, 0), 1, 5 << 20); print(made, flush=True); time.sleep(60)"
+    )
+    process = subprocess.Popen(["unshare", "-i", sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    try:
+        theirs = process.stdout.readline()
+        if not theirs:
+            pytest.skip("cannot make an IPC namespace")
+        mine = segment(2 * MIB)
+        found = [
+            file for file in collected().files if file.path.startswith("/SYSV") and file.inode in (int(theirs), mine)
+        ]
+        by_size = {file.size_bytes: file for file in found}
+        other, own = by_size[5 * MIB], by_size[2 * MIB]
+        assert ([one.pid for one in other.holders], other.creator_pid, other.resident_bytes) == (
+            [process.pid],
+            None,
+            5 * MIB,
+        )
+        assert (own.holders, own.creator_pid, own.attached) == ((), os.getpid(), 0)
+        assert other.device != own.device
+        assert judge_files(collected()).rows
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def test_ramfs(root_only, tmp_path):
+    """It counts no blocks: the size of a file is what it holds."""
+    script = f"mount -t ramfs none {tmp_path} && head -c {2 * MIB} /dev/zero > {tmp_path}/x"
+    with own_mounts(script):
+        assert of(collected(), f"{tmp_path}/x").resident_bytes == 2 * MIB
+
+
+@pytest.fixture
+def swap(root_only):
+    """Swap on a compressed block device, for the time of a test. Or skip."""
+    if os.environ.get("OPSKIT_TEST_HOST") != "1":
+        pytest.skip("changes the host: set OPSKIT_TEST_HOST=1")
+    device = Path("/sys/block/zram0")
+    if not (device / "disksize").exists() or (device / "disksize").read_text() != "0\n":
+        pytest.skip("needs an unused zram device")
+    (device / "disksize").write_text("256M")
+    try:
+        for command in ("mkswap", "swapon"):
+            subprocess.run([command, "/dev/zram0"], check=True, capture_output=True)
+        yield
+    finally:
+        subprocess.run(["swapoff", "/dev/zram0"], check=False)
+        (device / "reset").write_text("1")
+
+
+def test_swapped_pages(swap, shm):
+    """What of a file is in memory and what in swap, although statvfs and stat count both as one."""
+    path = Path(f"/dev/shm/{shm}-swapped")
+    with new_cgroup("memory", f"opskit-test-{os.getpid()}", "memory.force_empty memory.limit_in_bytes") as group:
+        (group / "memory.limit_in_bytes").write_text(str(64 * MIB))
+        subprocess.run(
+            ["sh", "-c", f"echo $$ > {group}/cgroup.procs; head -c {30 * MIB} /dev/urandom > {path}"], check=True
+        )
+        (group / "memory.limit_in_bytes").write_text(str(20 * MIB))  # pushes the rest out
+        found = of(collected(), str(path))
+        assert found.resident_bytes + found.swapped_bytes == 30 * MIB
+        assert found.resident_bytes < 20 * MIB
+        path.unlink()
+
+
+def test_a_loop_device_holds_its_file(root_only, shm):
+    """No process has the file open, and it is in use: it is not left behind."""
+    if os.environ.get("OPSKIT_TEST_HOST") != "1":
+        pytest.skip("changes the host: set OPSKIT_TEST_HOST=1")
+    path = Path(f"/dev/shm/{shm}-image")
+    path.write_bytes(bytes(20 * MIB))
+    done = subprocess.run(["losetup", "-f", "--show", path], capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"cannot attach a loop device: {done.stderr}")
+    device = done.stdout.strip()
+    try:
+        facts = collected()
+        found = of(facts, str(path))
+        assert [(one.pid, one.command) for one in found.holders] == [(None, Path(device).name)]
+        assert not any(left_behind(row) for row in judge_files(facts).rows if row.file is found)
+    finally:
+        subprocess.run(["losetup", "-d", device], check=True)
+
+
+def test_a_process_that_cannot_be_read(as_user, spawn):
+    """Asked for by its PID, it is an error, not an empty list; so is one that has ended."""
+    process = spawn("import time; print('ready'); time.sleep(60)")
+
+    def look():
+        with pytest.raises(NotPermitted, match=f"cannot read the mappings of {process.pid} .*permission denied; "):
+            collected(process.pid)
+        return True
+
+    assert as_user(65534, look)
+    process.kill()
+    process.wait()
+    with pytest.raises(NoSuchProcess):
+        collected(process.pid)
+
+
 def test_hostile_names(root_only, spawn, shm):
     """A newline in a name is one character of it, mapped or not."""
     name = f"{shm}-a\nb\x1b[31m\\012"
@@ -165,42 +287,28 @@ def test_hostile_names(root_only, spawn, shm):
 def test_another_mount_namespace(root_only, tmp_path):
     """A tmpfs that only another process sees: its file, where that is, and the command that removes it from here."""
     mount = f"mount -t tmpfs none {tmp_path} && mkdir {tmp_path}/shm && mount -t tmpfs none {tmp_path}/shm"
-    script = f"{mount} && head -c {3 * MIB} /dev/zero > {tmp_path}/shm/x && head -c 100000 /dev/zero > {tmp_path}/y && echo ready && exec sleep 60"
-    process = subprocess.Popen(["unshare", "-m", "sh", "-c", script], stdout=subprocess.PIPE, text=True)
-    try:
-        if process.stdout.readline() != "ready\n":
-            pytest.skip("cannot make a mount namespace")
+    script = f"{mount} && head -c {3 * MIB} /dev/zero > {tmp_path}/shm/x && head -c 100000 /dev/zero > {tmp_path}/y"
+    with own_mounts(script) as pid:
         facts = collected()
         found = of(facts, f"{tmp_path}/shm/x")
         assert (found.kind, found.resident_bytes, found.holders) == (TMPFS, 3 * MIB, ())
-        assert (found.mount, found.mount_pid) == (f"{tmp_path}/shm", process.pid)
+        assert (found.mount, found.mount_pid) == (f"{tmp_path}/shm", pid)
         assert of(facts, f"{tmp_path}/y").mount == str(tmp_path)
         row = next(row for row in judge_files(facts).rows if row.file is found)
         command = remove_command(row)
-        assert command == f"rm /proc/{process.pid}/root{tmp_path}/shm/x"
+        assert command == f"rm /proc/{pid}/root{tmp_path}/shm/x"
         subprocess.run(command.split(), check=True)
         assert not [file for file in collected().files if file.path == f"{tmp_path}/shm/x"]
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
 
 
 def test_a_tmpfs_below_another_mount(root_only, tmp_path):
     """Its files cannot be listed: it is said, and nothing of the upper one is taken for its own."""
-    script = f"for i in 1 2; do mount -t tmpfs none {tmp_path}; head -c 50000 /dev/zero > {tmp_path}/f$i; done && echo ready && exec sleep 60"
-    process = subprocess.Popen(["unshare", "-m", "sh", "-c", script], stdout=subprocess.PIPE, text=True)
-    try:
-        if process.stdout.readline() != "ready\n":
-            pytest.skip("cannot make a mount namespace")
+    script = f"for i in 1 2; do mount -t tmpfs none {tmp_path}; head -c 50000 /dev/zero > {tmp_path}/f$i; done"
+    with own_mounts(script):
         facts = collected()
         assert of(facts, f"{tmp_path}/f2").resident_bytes
         assert not [file for file in facts.files if file.path == f"{tmp_path}/f1"]
         assert any("files below other mounts cannot be listed" in note for note in facts.missing)
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
 
 
 def test_a_full_directory_is_cut(root_only, shm, monkeypatch):

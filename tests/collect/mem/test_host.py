@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from itertools import count
 
 import pytest
+from ownmounts import own_mounts
 
 from opskit.analysis.mem.host import judge_host
 from opskit.collect.mem.host import collect_host, read_processes
 from opskit.errors import BadInput, NotSupported
 from opskit.host import Host
+from opskit.proc.fs import ProcFS
+from opskit.proc.process import command_name
 
 MIB = 1 << 20
 # A parent that touches memory, and children that share it.
@@ -76,31 +78,40 @@ def test_pages_that_processes_share_count_once(root_only, spawn):
     assert 60 * MIB <= sum(use.anonymous_bytes for use in uses) < 90 * MIB
 
 
+def test_nothing_counts_twice_or_not_at_all(spawn):
+    """A memfd, anonymous memory and kernel stacks of 1,000 threads go to their uses: the unaccounted rest stays as it was."""
+
+    def uses():
+        return {part.kind: part.bytes for part in judge_host(here()).parts}
+
+    before = uses()
+    spawn(
+        "import mmap, os, threading, time; threading.stack_size(65536); f = os.memfd_create('x'); os.write(f, bytes(128 << 20))\n"
+        "b = mmap.mmap(-1, 160 << 20, mmap.MAP_PRIVATE); b.write(bytes(160 << 20))\n"
+        "for _ in range(1000): threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
+        "print('ready'); time.sleep(60)"
+    )
+    after = uses()
+    assert after["shmem"] - before["shmem"] > 100 * MIB
+    assert after["kernel-stacks"] - before["kernel-stacks"] > 10 * MIB
+    assert abs(after["unaccounted"] - before["unaccounted"]) < 64 * MIB
+
+
 def test_shared_memory_has_its_owner(root_only, spawn, tmp_path):
     """A memfd and a tmpfs of another mount namespace are holders, the rest stays unknown."""
     process = spawn(
         "import os, time; f = os.memfd_create('cache'); os.write(f, bytes(48 << 20)); print('ready'); time.sleep(60)"
     )
-    script = (
-        f"mount -t tmpfs none {tmp_path} && head -c {24 * MIB} /dev/zero > {tmp_path}/x && echo ready && exec sleep 60"
-    )
-    other = subprocess.Popen(["unshare", "-m", "sh", "-c", script], stdout=subprocess.PIPE, text=True)
-    try:
-        if other.stdout.readline() != "ready\n":
-            pytest.skip("cannot make a mount namespace")
+    with own_mounts(f"mount -t tmpfs none {tmp_path} && head -c {24 * MIB} /dev/zero > {tmp_path}/x") as other:
         holders = {holder.name: holder for holder in judge_host(here()).holders}
-        mine = next(holder for name, holder in holders.items() if name.endswith(f"({process.pid})") and "memfd" in name)
-        assert (mine.name.split(" of ")[0], mine.bytes, mine.next) == (
-            "memfd:cache",
-            48 * MIB,
-            f"opskit mem {process.pid}",
-        )
-        mounted = holders[f"tmpfs {tmp_path} (in the mount namespace of {other.pid})"]
-        assert (mounted.bytes, mounted.next) == (24 * MIB, "opskit mem --files")
-    finally:
-        other.kill()
-        other.wait()
-        other.stdout.close()
+    [mine] = [
+        one
+        for name, one in holders.items()
+        if name == f"memfd:cache of {command_name(ProcFS(), process.pid)} ({process.pid})"
+    ]
+    assert (mine.bytes, mine.next) == (48 * MIB, f"opskit mem {process.pid}")
+    mounted = holders[f"tmpfs {tmp_path} (in the mount namespace of {other})"]
+    assert (mounted.bytes, mounted.next) == (24 * MIB, "opskit mem --files")
 
 
 def test_another_user(as_user):

@@ -13,7 +13,7 @@ ROW = "         0          7  1600 104857600  4242  4300      2  1000  1000  100
 
 def test_a_segment():
     """Its size, creator, mappings, owner, memory and swap, by the head's names."""
-    assert parse_sysvipc_shm(HEAD + ROW) == [Segment(7, 104857600, 4242, 2, 1000, 104853504, 4096)]
+    assert parse_sysvipc_shm(HEAD + ROW) == [Segment(7, 104857600, 4242, 2, 1000, 104853504, 4096, 1700000000)]
     assert parse_sysvipc_shm(HEAD) == parse_sysvipc_shm("") == []
 
 

@@ -97,7 +97,7 @@ def test_a_log_that_ends_before_the_kill(kernel):
     """The process that was chosen is named as such; before that, nobody."""
     lines = FORMS["dmesg"](cgroup_report(kernel)).splitlines(keepends=True)
     [kill] = kills_of("".join(lines[:-1]))
-    assert (kill.pid, kill.outcome) == (4242, "chosen")
+    assert (kill.pid, kill.outcome, kill.rss_bytes) == (4242, "chosen", 103_000 * 4096)
     [kill] = kills_of("".join(lines[:-2]))
     assert (kill.pid, kill.outcome, kill.memory.limit_bytes) == (None, "unfinished", 400 * MIB)
 
@@ -153,6 +153,39 @@ def test_two_mixed_reports_with_callers_are_told_apart(kernel, seed):
         kill = found[pid]
         assert (kill.name, kill.cgroup, kill.memory.limit_bytes, kill.invoker) == (name, path, limit * MIB, name)
         assert ([task.pid for task in kill.tasks], kill.is_mixed) == ([pid], False)
+
+
+def test_two_hosts_in_one_log_are_told_apart():
+    """A central syslog: each line says whose it is."""
+    queues = [[("web1", line) for line in two("5.10")[0]], [("web2", line) for line in two("5.10")[1]]]
+    lines = [each for pair in zip(*queues) for each in pair]
+    text = "".join(
+        f"Nov 24 16:00:00 {host} kernel: {line}\n" for host, message in lines for line in message.split("\n")
+    )
+    found = {kill.pid: kill for kill in kills_of(text)}
+    assert [(pid, kill.cgroup, kill.memory.limit_bytes, kill.invoker, kill.is_mixed) for pid, kill in found.items()] == [
+        (11, "/a", 100 * MIB, "aaa", False), (22, "/b", 200 * MIB, "bbb", False),
+    ]  # fmt: skip
+
+
+def test_a_report_whose_end_was_lost_does_not_spoil_the_next_one():
+    """Journald drops messages: the next report, seconds later, keeps everything."""
+    one, other = two("5.10")
+    text = "".join(f"[ 1215.612345] {line}\n" for message in one[:-2] for line in message.split("\n"))
+    text += "".join(f"[ 1222.612345] {line}\n" for message in other for line in message.split("\n"))
+    lost, kill = kills_of(text)
+    assert (lost.pid, lost.outcome, lost.memory.limit_bytes) == (None, "unfinished", 100 * MIB)
+    assert (kill.pid, kill.memory.limit_bytes, kill.invoker, kill.is_mixed) == (22, 200 * MIB, "bbb", False)
+
+
+def test_equal_victims_of_different_limits_leave_the_limits_unknown():
+    """Where either limit may be either victim's, none is named; a limit that both share is."""
+    one = cgroup_report("4.18", A, (), "/a", "/a/x", 202_400, "aaa", 11)
+    other = cgroup_report("4.18", A._replace(pid=22, name="bbb"), (), "/b", "/b/x", 204_800, "bbb", 22)
+    text = "".join(f"[ 1215.612345] {line}\n" for pair in zip(one, other) for line in pair)
+    assert [(kill.pid, kill.cgroup, kill.memory) for kill in kills_of(text)] == [(11, None, None), (22, None, None)]
+    same = text.replace("202400kB", "204800kB")
+    assert [(kill.pid, kill.memory.limit_bytes) for kill in kills_of(same)] == [(11, 200 * MIB), (22, 200 * MIB)]
 
 
 def test_one_after_the_other_is_not_mixed():
@@ -291,6 +324,33 @@ def test_lines_without_a_table_or_a_header():
         f"[ 1215.612345] {chosen('4.18', JAVA, CGROUP, OWN, 'Out of memory')}\n[ 1215.612346] {killed('4.18', JAVA)}\n"
     )
     assert (kill.pid, kill.scope, kill.score) == (4242, "host", 990)
+
+
+@pytest.mark.parametrize(
+    ("line", "uid", "anon_kib", "file_kib"),
+    [
+        (
+            "Killed process 4242, UID 679, (java) total-vm:11017300kB, anon-rss:7152432kB, file-rss:1232kB",
+            679,
+            7152432,
+            1232,
+        ),
+        (
+            "Killed process 4242 (java), UID 679, total-vm:11017300kB, anon-rss:7152432kB, file-rss:1232kB",
+            679,
+            7152432,
+            1232,
+        ),
+        ("Killed process 4242 (java) total-vm:10824192kB, anon-rss:8389120kB", None, 8389120, None),
+        ("Killed process 4242 (java) total-vm:108", None, None, None),
+        ("Killed process 4242 (java", None, None, None),
+    ],
+)
+def test_last_sentences_of_other_kernels_and_cut_ones(line, uid, anon_kib, file_kib):
+    """RHEL 6 puts the UID before the name; documents and cut lines have less."""
+    [kill] = kills_of(f"[ 1215.612345] {line}\n")
+    kib = (None if each is None else each // KIB for each in (kill.anon_bytes, kill.file_bytes))
+    assert (kill.pid, kill.name, kill.uid, *kib) == (4242, "java", uid, anon_kib, file_kib)
 
 
 def test_rows_without_their_header():

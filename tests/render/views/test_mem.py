@@ -14,6 +14,7 @@ from memfacts import MIB, ORDERS, SLICE, mib
 from schemafiles import schema_of
 
 from opskit.analysis.mem.result import Headroom
+from opskit.analysis.mem.words import who
 from opskit.proc.ranges import KINDS
 from opskit.render.formats import json as as_json
 from opskit.render.formats import markdown, prometheus, table, text
@@ -39,7 +40,7 @@ def written(result, format_="table", **shown):
 
 
 def screen(result, width=80, height=24, **shown):
-    return table.render(made(result, **shown), width, height, screen=bool(result.samples))
+    return table.render(made(result, short=True, **shown), width, height, screen=bool(result.samples))
 
 
 def rows_on(out, width):
@@ -91,7 +92,14 @@ def test_the_verdict_is_one_sentence_with_the_fix():
 
 HEADROOM = memfacts.orders().headroom
 VERDICTS = {
-    "it fits": (HEADROOM._replace(can_be_killed=False), "4242 (orders) fits: the heap may still grow 160 MiB"),
+    "the heap is full": (
+        HEADROOM._replace(can_be_killed=False, heap_growth_bytes=0),
+        "4242 (orders) fits, with 102 MiB for all the rest: the heap has all of -Xmx256m already; the limit leaves 102 MiB",
+    ),
+    "it fits": (
+        HEADROOM._replace(can_be_killed=False, left_bytes=700 * MIB),
+        "4242 (orders) fits, with 540 MiB for all the rest: the heap may still grow 160 MiB (95.7 of -Xmx256m resident); the limit leaves 700",
+    ),
     "no limit": (HEADROOM._replace(level=None, left_bytes=90 << 20), "no limit is below the machine's memory, which leaves 90.0 MiB"),
     "swap": (HEADROOM._replace(swap_left_bytes=30 * MIB), "the limit leaves 102 MiB and 30.0 MiB of swap (400 MiB"),
     "unsure": (
@@ -222,7 +230,7 @@ def test_the_picture_is_one_readable_file(name):
     out = written(result, "svg")
     root = ET.fromstring(out)  # noqa: S314  (our own)
     texts = ["".join(each.itertext()) for each in root.iter("{http://www.w3.org/2000/svg}text")]
-    assert sentences.who(result.facts) in texts[0]
+    assert who(result.facts) in texts[0]
     for line in lines_of(result):
         assert KINDS[line.kind] in texts
     assert "http" not in out.replace("http://www.w3.org/2000/svg", "")
@@ -253,6 +261,60 @@ def test_a_far_limit_does_not_flatten_a_watch():
     out = written(result._replace(headroom=result.headroom._replace(level=far)), "svg")
     assert "Above this picture: limit 64 GiB." in out
     assert 'class="limit"' not in out
+
+
+def details(kind, **changes):
+    """What is said about one row of the JVM `orders` with other facts."""
+    result = memfacts.orders()
+    result = result._replace(facts=result.facts._replace(**changes))
+    return next(line.details for line in lines_of(result) if line.kind == kind)
+
+
+HEAPS = {
+    "80 used, 128 committed of 256 MiB, 64.0 MiB in huge pages": {},
+    "128 committed of 256 MiB, 64.0 MiB in huge pages": {"heap_used_bytes": None},
+    "80 used of 256 MiB, 64.0 MiB in huge pages": {"heap_committed_bytes": None},
+    "at most 256 MiB, 64.0 MiB in huge pages": {"heap_used_bytes": None, "heap_committed_bytes": None},
+    "64.0 MiB in huge pages": dict.fromkeys(("heap_used_bytes", "heap_committed_bytes", "heap_max_bytes")),
+    "0.1 used, 4.0 committed of 4.0 GiB, 64.0 MiB in huge pages": {"heap_committed_bytes": 4 << 30, "heap_max_bytes": 4 << 30},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("said", HEAPS)
+def test_the_details_of_the_heap(said):
+    """In one unit; what is unknown is left out."""
+    assert details("java-heap", jvm=memfacts.JVM._replace(**HEAPS[said])) == said
+
+
+def test_direct_buffers_are_named_where_they_are():
+    """Large ones are blocks of their own, small ones are in the arenas."""
+    assert "direct buffers 42.0 MiB of at most 256 MiB" in details("malloc-mmapped")
+    assert "direct" not in details("malloc-arenas")
+    small = [row._replace(usage=memfacts.usage(2)) if row.kind == "malloc-mmapped" else row for row in memfacts.ROWS]
+    assert "direct buffers 42.0 MiB" in details("malloc-arenas", rows=tuple(small))
+    assert "direct" not in details("malloc-mmapped", rows=tuple(small))
+
+
+def test_a_memfd_is_not_called_deleted():
+    """It has no name in a directory, so that the kernel always says so; of a file it matters."""
+    file = memfacts.PARTS[2]
+    assert details("mapped-files", parts=(file,)) == "1 file: ord ers.idx (deleted)"
+    assert details("mapped-files", parts=(file._replace(name="/memfd:java_heap"),)) == "1 file: memfd:java_heap"
+
+
+def test_pss_is_shown_where_pages_are_shared():
+    """Unknown PSS is not 0, and a few shared pages are not worth a word."""
+
+    def libraries(pss):
+        used = memfacts.usage(16.6)._replace(pss_bytes=pss)
+        return details(
+            "libraries",
+            rows=tuple(row._replace(usage=used) if row.kind == "libraries" else row for row in memfacts.ROWS),
+        )
+
+    assert "PSS 9.0 MiB" in libraries(9 * MIB)
+    assert "PSS" not in libraries(None)
+    assert "PSS" not in libraries(mib(16.5))
 
 
 def test_what_could_not_be_read_is_said():

@@ -110,6 +110,7 @@ def _unit(facts: Facts) -> str | None:
 _STATE: Sequence[Field[Result]] = (
     Field("page_table_bytes", SIZE, value=attrgetter("facts.page_table_bytes"), help="page tables"),
 )
+_REASONS = ("unknown", "incomplete", "runtime")
 _NOT_OF_JAVA = ("main", "release", "collector")
 
 
@@ -123,7 +124,9 @@ def _of_process(result: Result) -> Iterator[Metrics]:
     yield Metrics("opskit_mem", (*ROW, *GROWTH), lines, labels)
     yield Metrics("opskit_mem_process", USAGE, [facts.total], labels)
     yield Metrics("opskit_mem_process", _STATE, [result], labels)
-    yield Metrics("opskit_mem_malloc", MALLOC[:-1], _some(facts.malloc), labels)
+    yield Metrics(
+        "opskit_mem_malloc", [field for field in MALLOC if field.name not in _REASONS], _some(facts.malloc), labels
+    )
     yield Metrics(
         "opskit_mem_jvm", [field for field in JVM if field.name not in _NOT_OF_JAVA], _some(facts.jvm), labels
     )

@@ -141,8 +141,8 @@ PARTS_TABLE: Sequence[Field[Part]] = (
     Field("kind", TEXT, "memory", show=title),
     Field("rss", SIZE, "resident", attrgetter("usage.rss_bytes")),
     Field("pss", SIZE, "PSS", attrgetter("usage.pss_bytes")),
-    Field("swap", _AMOUNT, "swap", attrgetter("usage.swap_bytes")),
-    Field("name", TEXT, "name", lambda part: part.name + (" (deleted)" if part.deleted else "")),
+    Field("swap", _AMOUNT, "swap", attrgetter("usage.swap_bytes"), rank=1),
+    Field("name", TEXT, "name", shrinks=24, value=lambda part: part.name + (" (deleted)" if part.deleted else "")),
 )
 
 
@@ -155,12 +155,12 @@ _PATH: Field[MemoryGroup] = Field("path", TEXT, "cgroup", shrinks=12)
 LEVEL: Sequence[Field[MemoryGroup]] = (
     _level("limit_bytes", "limit", 0, "null: no limit"),
     _level("usage_bytes", "current", 0, "all that counts against the limit, page cache too"),
-    _level("peak_bytes", "peak", 3, "the highest current"),
+    _level("peak_bytes", "peak", 2, "the highest current"),
     _level("high_bytes", "high", 4, "v2: above it processes are slowed down"),
     _level("pinned_bytes", "pinned", 7, "what counts at the moment of a kill: all that cannot be reclaimed"),
     _level("cache_bytes", "cache", 1, "page cache, which the kernel reclaims before it kills"),
     _level("anon_bytes", "anon", 6, "memory of processes that is not of a file"),
-    _level("shmem_bytes", "shmem", 2, "tmpfs, /dev/shm and memfd: only swap can take it away"),
+    _level("shmem_bytes", "shmem", 3, "tmpfs, /dev/shm and memfd: only swap can take it away"),
     _level("kernel_bytes", "kernel", 2, "slab that cannot be reclaimed, stacks, page tables, sockets"),
     _level("swap_bytes", "swap", 5, "swapped out"),
     _level("swap_limit_bytes", "swap limit", 8, "null: no limit"),
@@ -207,6 +207,8 @@ MALLOC: Sequence[Field[Malloc]] = (
     Field("mmapped_bytes", SIZE, help="in blocks with a mapping of their own"),
     Field("mmapped_blocks", COUNT, help="blocks with a mapping of their own"),
     Field("unknown", help="why the others are null"),
+    Field("incomplete", help="why more may be free"),
+    Field("runtime", help="Go, V8 or CPython, whose heap is beside malloc's"),
 )
 JVM: Sequence[Field[JvmMemory]] = (
     Field("main", help="main class or jar"),

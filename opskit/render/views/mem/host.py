@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from opskit.render.report import About
 
 DEFAULT_TOP = 10
-_SHOWN_SHARE = 0.001  # of RAM: smaller uses are left out
+_SHOWN_SHARE, _LISTED_SHARE = 0.001, 0.01  # of RAM: smaller uses are left out, and who holds less shared memory
 
 USE: Sequence[Field[Holder]] = (
     Field("kind", help="free, page-cache, processes, shmem, huge-pages, slab-reclaimable, …, unaccounted"),
@@ -32,38 +32,40 @@ USE: Sequence[Field[Holder]] = (
 HOLDER: Sequence[Field[Holder]] = (
     Field("bytes", SIZE, "bytes"),
     Field("share", SHARE, "share of RAM", help="0 to 1"),
-    Field("name", TEXT, "held by"),
+    Field("name", TEXT, "held by", shrinks=12),
     Field("kind"),
     Field("next"),
 )
 GROUP: Sequence[Field[Group]] = (
     Field("bytes", SIZE, "memory", help="PSS, or where is_proportional is false RSS"),
-    Field("anonymous_bytes", SIZE, "anonymous"),
-    Field("shmem_bytes", SIZE, "shared", help="tmpfs, /dev/shm, memfd, System V"),
-    Field("file_bytes", SIZE, "files"),
-    Field("swap_bytes", SIZE, "swap", rank=2),
-    Field("hugetlb_bytes", SIZE, "huge pages", rank=3),
+    Field("anonymous_bytes", SIZE, "anonymous", rank=2),
+    Field("shmem_bytes", SIZE, "shared", rank=3, help="tmpfs, /dev/shm, memfd, System V"),
+    Field("file_bytes", SIZE, "files", rank=6),
+    Field("swap_bytes", SIZE, "swap", rank=4),
+    Field("hugetlb_bytes", SIZE, "huge pages", rank=5),
     Field("page_table_bytes", SIZE),
     Field("threads", COUNT),
-    Field("measure", TEXT, "by", lambda row: "PSS" if row.is_proportional else "RSS", json=False, rank=1),
+    Field("measure", TEXT, "by", lambda row: "PSS" if row.is_proportional else "RSS", json=False, rank=8),
     Field("is_proportional", FLAG, help="PSS: each page is divided by the processes that map it"),
-    Field("processes", COUNT, "processes", lambda row: len(row.pids)),
+    Field("processes", COUNT, "processes", lambda row: len(row.pids), rank=7),
     Field("pids", list_of(ID), value=lambda row: [*row.pids], help="the largest first"),
     Field("pid", ID, "pid", lambda row: row.pids[0], json=False),
-    Field("command", TEXT, "command"),
-    Field("owner", TEXT, "unit", help="the container, pod or systemd unit"),
+    Field("command", TEXT, "command", shrinks=12),
+    Field("owner", TEXT, "unit", help="the container, pod or systemd unit", shrinks=12, rank=1),
     Field("cgroup"),
 )
+_WHERE_USED = ("swap_bytes", "hugetlb_bytes")  # columns that most machines do not need
 MOUNT: Sequence[Field[TmpfsMount]] = (
     Field("mount_point"),
     Field("fs_type"),
+    Field("device", ID),
     Field("used_bytes", SIZE, help="swapped pages included; null: unknown"),
     Field("limit_bytes", SIZE, help="null: none, or unknown"),
     Field("pid", ID, help="a process of its mount namespace; null: opskit's own"),
     Field("is_hidden", FLAG, help="another mount is on top of it"),
 )
 POOL: Sequence[Field[HugePool]] = (
-    Field("page_bytes", SIZE, "page size"),
+    Field("page_bytes", ID, "page size", show=size),
     Field("bytes", SIZE, "bytes"),
     Field("total", COUNT, "pages"),
     Field("free", COUNT, "free"),
@@ -77,7 +79,12 @@ DOCUMENT: Sequence[Field[HostResult]] = (
     Field("supply", help="ample, some, short or unknown"),
     Field("swap_total_bytes", SIZE, value=lambda result: result.facts.meminfo.get("SwapTotal")),
     Field("swap_free_bytes", SIZE, value=lambda result: result.facts.meminfo.get("SwapFree")),
-    Field("uses", records(USE), value=attrgetter("parts"), help="their sum is MemTotal"),
+    Field(
+        "uses",
+        records(USE),
+        value=attrgetter("parts"),
+        help="the largest first, then page cache and free memory; their sum is MemTotal",
+    ),
     Field(
         "holders", records(HOLDER), help="who is behind the uses, without free memory and page cache; the largest first"
     ),
@@ -93,10 +100,12 @@ def report(about: About, result: HostResult, top: int | None, *, is_text: bool) 
     uses = [part for part in result.parts if is_text or top == 0 or part.share >= _SHOWN_SHARE]
     blocks: list[Block[Any]] = [Block(USE, uses, len(result.parts), "memory by use")]
     if result.groups:
-        blocks.append(Block(GROUP, result.groups[:limit], len(result.groups), "processes by command and cgroup"))
+        rows, title = result.groups[:limit], "processes by command and cgroup"
+        fields = [field for field in GROUP if is_text or field.name not in _WHERE_USED or any(map(field.value, rows))]
+        blocks.append(Block(fields, rows, len(result.groups), title, one_line=True))
     shared = [holder for holder in result.holders if holder.kind == "shmem"]
-    if shared:
-        blocks.append(Block(HOLDER, shared[:limit], len(shared), "tmpfs and shared memory"))
+    if shared and (is_text or top == 0 or sum(holder.share for holder in shared) >= _LISTED_SHARE):
+        blocks.append(Block(HOLDER, shared[:limit], len(shared), "tmpfs and shared memory", one_line=True))
     if result.facts.pools:
         blocks.append(Block(POOL, result.facts.pools, len(result.facts.pools), "huge pages"))
     return Report(

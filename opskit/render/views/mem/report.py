@@ -32,21 +32,23 @@ if TYPE_CHECKING:
 
 
 class Shown(NamedTuple):
-    """How to show it. `text`: columns for awk; `verbose`: parts and all cgroups; `watching`: growth; `top`: -n; `asked`: --ask."""
+    """How to show it. `text`: columns for awk; `verbose`: parts and all cgroups; `watching`: growth; `top`: -n; `asked`: --ask.
+
+    `short`: on a terminal, where the largest rows are to be seen beside the verdict.
+    """
 
     text: bool = False
     verbose: bool = False
     watching: bool = False
     top: int | None = None
     asked: bool = False
+    short: bool = False
 
 
 def target(result: Result) -> dict[str, object]:
-    """What was asked about, for the head of the report."""
-    facts = result.facts
-    name = {"main": facts.jvm.main} if facts.jvm else {"command": facts.process.command}
-    unit = facts.owner.label if facts.owner else None
-    return {"pid": facts.process.pid, **name, "user": facts.process.user, "unit": unit}
+    """What was asked about, for the head of the report; the verdict begins with its name."""
+    process, owner = result.facts.process, result.facts.owner
+    return {"pid": process.pid, "user": process.user, "unit": owner.label if owner else None}
 
 
 def report(about: About, result: Result, shown: Shown) -> Report:
@@ -59,7 +61,7 @@ def report(about: About, result: Result, shown: Shown) -> Report:
         about,
         list(_blocks(result, shown)),
         verdict=[
-            *sentences.verdict(result, more=not shown.watching),
+            *sentences.verdict(result, more=not (shown.watching or (shown.short and _is_alarming(result)))),
             *sentences.suspects(result, all_=shown.verbose),
         ],
         summary=[*said, sentences.machine(facts.host)],
@@ -69,9 +71,14 @@ def report(about: About, result: Result, shown: Shown) -> Report:
     )
 
 
+def _is_alarming(result: Result) -> bool:
+    """Whether the heap alone does not fit: what else can grow comes after that."""
+    return bool(result.headroom and result.headroom.can_be_killed)
+
+
 def _footer(facts: Facts, shown: Shown) -> Iterator[str]:
     """What could not be read."""
-    of_jvm = facts.jvm.missing if facts.jvm and shown.verbose else ()
+    of_jvm = facts.jvm.missing if facts.jvm else ()
     yield from dict.fromkeys([*facts.missing, *of_jvm])
     if shown.asked and facts.jvm is None:
         yield f"--ask has no effect: {facts.process.pid} is not a JVM"
@@ -111,5 +118,6 @@ def _details(result: Result, shown: Shown) -> Iterator[Block[Any]]:
         yield Block(MEMBER, members[:top], len(members), "processes of the cgroup")
     parts = sorted(result.facts.parts, key=lambda part: -(part.usage.rss_bytes + part.usage.swap_bytes))
     if parts:
-        columns = PART if shown.text else PARTS_TABLE
-        yield Block(columns, parts[:top], len(parts), "mapped files, libraries, named mappings")
+        is_swapped = any(part.usage.swap_bytes for part in parts)
+        columns = PART if shown.text else [each for each in PARTS_TABLE if is_swapped or each.name != "swap"]
+        yield Block(columns, parts[:top], len(parts), "mapped files, libraries, named mappings", one_line=True)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _SMALL = 0.05  # of a row: shared, huge and locked pages below it are not mentioned
 _MOSTLY = 0.9
+_MEMFD = "/memfd:"  # has no name in a directory: the kernel always writes that it is deleted
 _LEAST = 64 << 10  # bytes of shared pages
 
 
@@ -169,7 +170,7 @@ def _files(row: Row, facts: Facts) -> Iterator[str]:
         yield from _mappings(row, facts)
         return
     largest = max(parts, key=lambda part: part.usage.rss_bytes)
-    deleted = " (deleted)" if largest.deleted else ""
+    deleted = " (deleted)" if largest.deleted and not largest.name.startswith(_MEMFD) else ""
     share = f" {size(largest.usage.rss_bytes)}" if len(parts) > 1 else ""
     yield f"{plural(len(parts), 'file')}: {largest.name.rpartition('/')[2]}{deleted}{share}"
 

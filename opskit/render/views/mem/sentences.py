@@ -45,7 +45,8 @@ def _answer(result: Result) -> str:
         unsure = f"{size(headroom.unsure_bytes)} more may be left, since cgroup v1 does not tell which kernel memory can be reclaimed"
         return f"{subject}: whether it can be killed is unknown: {heap}; {leaves}; {unsure}."
     if heap:
-        return f"{subject} fits: {heap}; {leaves}."
+        spare = (headroom.all_left_bytes or 0) - (headroom.heap_growth_bytes or 0)
+        return f"{subject} fits, with {size(spare)} for all the rest: {heap}; {leaves}."
     return f"{subject} {held}; {leaves}{'; how far the heap may grow is unknown' if facts.jvm else ''}."
 
 
@@ -66,6 +67,8 @@ def _heap(headroom: Headroom, facts: Facts) -> str | None:
     if grows is None or jvm is None or jvm.heap_max_bytes is None:
         return None
     xmx = flag_size(jvm.heap_max_bytes)
+    if grows == 0:
+        return f"the heap has all of -Xmx{xmx} already"
     if resident is None:
         return f"the heap may still grow {size(grows)} (-Xmx{xmx})"
     held = size(resident)
@@ -137,8 +140,8 @@ def _level(level: MemoryGroup) -> Iterator[str]:
     for name, amount in (("kernel", level.kernel_bytes), ("shmem", level.shmem_bytes), ("swap", level.swap_bytes)):
         if amount:
             yield f"{name} {size(amount)}"
-    if level.oom_kills is not None:
-        yield plural(level.oom_kills, "OOM kill") if level.oom_kills else "no OOM kill"
+    if level.oom_kills:
+        yield plural(level.oom_kills, "OOM kill")
 
 
 def machine(host: HostMemory) -> str:

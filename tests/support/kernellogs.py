@@ -170,6 +170,13 @@ def _indented(messages):
     return "".join(prefix + message.replace("\n", "\n" + " " * len(prefix)) + "\n" for message in messages)
 
 
+def _from_the_journal(messages):
+    """/var/log/messages of RHEL: rsyslog reads the journal, and escapes line feeds."""
+    return "".join(
+        f"Nov 24 16:00:00 web1 kernel: {message}\n".replace("\n", "#012", message.count("\n")) for message in messages
+    )
+
+
 def _json(messages):
     fields = {"__REALTIME_TIMESTAMP": "1764000000123456", "_TRANSPORT": "kernel", "SYSLOG_FACILITY": "0"}
     return "".join(json.dumps({**fields, "MESSAGE": message}) + "\n" for message in messages)
@@ -212,6 +219,7 @@ FORMS = {
     "journal in French": _prefixed("févr. 24 16:00:00 web1 kernel: "),
     "dmesg -T in Chinese": _prefixed("[二 11月 24 16:00:00 2026] "),
     "kern.log": _prefixed("Nov 24 16:00:00 web1 kernel: [ 1215.612345] "),
+    "rsyslog of the journal": _from_the_journal,
     "rsyslog iso": _prefixed("2026-11-24T16:00:00.123456+01:00 web1 kernel: [ 1215.612345] "),
     "rfc 5424": _prefixed("<4>1 2026-11-24T16:00:00.123456+01:00 web1 kernel - - - "),
     "busybox": _prefixed("Nov 24 16:00:00 web1 kern.warn kernel: [ 1215.612345] "),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from opskit.proc.oom import phrases
@@ -12,7 +13,6 @@ from opskit.proc.oom.report import Key, Report, Victim, usage_of
 from opskit.quantities import integer, signed
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Callable
 
     from opskit.proc.oom.lines import Line
@@ -27,7 +27,7 @@ FIRST_LINES = 3_000  # of a log, in which the rest of a report may be whose begi
 _MOST_MIXED = 64
 _STALE_LINES, _STALE_S = 200_000, 5.0  # a report takes milliseconds, on a serial console seconds
 _KIB = 1024
-_ESCAPED_NEWLINE = "\\x0a"
+_ESCAPED_NEWLINES = re.compile(r"\\x0a|#012")  # of /dev/kmsg; of rsyslog, which reads the journal on RHEL
 
 
 class OomParser:
@@ -85,7 +85,7 @@ class OomParser:
                 return
         report = self._of(line)
         if report is not None:
-            for part in text.split(_ESCAPED_NEWLINE):
+            for part in _ESCAPED_NEWLINES.split(text):
                 report.detail(part)
 
     def kills(self) -> list[Kill]:

@@ -105,6 +105,8 @@ class Mixed:
 
     def _give_paths(self, reports: Sequence[Report]) -> None:
         """The cgroup of each victim until 4.20, where it is named apart from the victim."""
+        if len(reports) != len(self.paths) or len(reports) > _MOST:
+            return
         sums = [sum(kib for path, kib in self.anon.items() if _is_below(path, full)) for full, _ in self.paths]
         for report, places in self._ways(reports, sums):
             found = {self.paths[place] for place in places}

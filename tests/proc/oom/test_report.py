@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 
 import pytest
 from kernellogs import (
@@ -153,6 +154,21 @@ def test_two_mixed_reports_with_callers_are_told_apart(kernel, seed):
         kill = found[pid]
         assert (kill.name, kill.cgroup, kill.memory.limit_bytes, kill.invoker) == (name, path, limit * MIB, name)
         assert ([task.pid for task in kill.tasks], kill.is_mixed) == ([pid], False)
+
+
+def test_many_mixed_reports_take_bounded_time():
+    """A thousand cgroups of each kind between two reports are not compared with each other."""
+    pairs = "".join(
+        f"[ 1215.612345] Task in /a{number} killed as a result of limit of /a{number}\n"
+        f"[ 1215.612345] Memory cgroup stats for /a{number}: cache:0KB rss:{number}KB\n"
+        for number in range(1000)
+    )
+    begin = "[ 1215.612345] aaa invoked oom-killer: gfp_mask=0xd0, order=0, oom_score_adj=0\n"
+    ends = "".join(f"[ 1215.612345] {killed('3.10', each)}\n" for each in (A, B))
+    began_s = time.process_time()
+    found = kills_of((begin * 2 + pairs + ends) * 40)
+    assert time.process_time() - began_s < 3
+    assert [(kill.pid, kill.cgroup) for kill in found] == [(11, None), (22, None)] * 40
 
 
 def test_two_hosts_in_one_log_are_told_apart():

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 
 from opskit.proc.kernel.syscalls import kernel_log
 from opskit.quantities import integer
@@ -21,6 +22,7 @@ from opskit.records import NamedTuple
 _RECORD_BYTES = 8192  # CONSOLE_EXT_LOG_MAX
 _MOST_RECORDS = 4_000_000
 _PATH = "/dev/kmsg"
+_DEVICE = os.makedev(1, 11)
 
 
 class KernelLog(NamedTuple):
@@ -37,9 +39,17 @@ def read_kernel_log() -> KernelLog:
     except OSError:
         return KernelLog(kernel_log(), None)
     try:
-        return _of_records(_records(fd))
+        if _is_kernels(fd):
+            return _of_records(_records(fd))
     finally:
         os.close(fd)
+    return KernelLog(kernel_log(), None)
+
+
+def _is_kernels(fd: int) -> bool:
+    """Whether it is the kernel's log: a container may have /dev/null or a terminal in its place."""
+    found = os.fstat(fd)
+    return stat.S_ISCHR(found.st_mode) and found.st_rdev == _DEVICE
 
 
 def _records(fd: int) -> list[str]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 
 import pytest
 
+from opskit.proc.kernel import kmsg
 from opskit.proc.kernel.kmsg import _of_records, read_kernel_log
 
 
@@ -37,6 +39,23 @@ def test_callers_and_escapes_stay():
 def test_records_that_are_none(record):
     """They are left out."""
     assert _of_records([record]).text == ""
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        os.mkfifo,
+        lambda path: os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 3)),
+        lambda path: path.write_text("4,0,1,-;x"),
+    ],
+)
+def test_what_stands_in_for_the_device(root_only, monkeypatch, tmp_path, make):
+    """A container may have /dev/null, a FIFO or a file there: syslog(2) is asked instead."""
+    place = tmp_path / "kmsg"
+    make(place)
+    monkeypatch.setattr(kmsg, "_PATH", str(place))
+    monkeypatch.setattr(kmsg, "kernel_log", lambda: "<6>[    0.000000] Linux\n")
+    assert read_kernel_log() == ("<6>[    0.000000] Linux\n", None)
 
 
 def test_the_real_device(root_only):

@@ -26,11 +26,11 @@ def test_every_sign_has_a_needle():
         signs.NATIVE: "# There is insufficient memory for the Java Runtime Environment to continue.",
         signs.HEAP: "Aborting due to java.lang.OutOfMemoryError: Metaspace",
     }
-    noise = b"x\n" * 500_000
+    noise = b"x\n" * 5_000
     for kind, line in lines.items():
         found = read_log([noise, line.encode() + b"\n", noise])
         assert [sign.kind for sign in found.signs] == [kind]
-        assert found.lines == 1_000_001
+        assert found.lines == 10_001
 
 
 def test_first_and_last_stamps():

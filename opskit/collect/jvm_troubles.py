@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.collect.kernel_log import kernel_kills, left_counters
+from opskit.collect.kernel_log import CLOCK_SLACK_S, kernel_kills, left_counters
 from opskit.jvm.perfdata.stop_clock import CounterReader
 from opskit.proc.cgroup.limits import oom_kills
 from opskit.proc.files.boot_time import parse_uptime
@@ -27,7 +27,6 @@ _VM_THREAD, _FIRST_THREADS = "VM Thread", 256  # HotSpot starts its own threads 
 _WAITING_PER_S, _SUSPICIOUS = 200.0, 3
 _CONFIRM_S = (0.05, 1.0)  # most suspects are busy with short stops
 _COUNTERS = ("sun.rt.safepoints", "sun.rt.safepointSyncTime")
-_CLOCK_SLACK_S = 10.0  # between the clock of the kernel's log and the others
 _LATELY_S = 24 * 3600.0
 _GAP_S = 0.01
 
@@ -87,7 +86,7 @@ def killed_meanwhile(host: Host, gone: Sequence[Seen]) -> Iterator[Killed]:
         pid, start_ticks, limit = seen.jvm.pid, seen.jvm.start_ticks, seen.memory
         kill, start_s = kills.get(pid), (start_ticks or 0) / host.clock_ticks
         counted = _counted(host, seen)
-        if kill is not None and start_s - _CLOCK_SLACK_S <= kill.at_s:
+        if kill is not None and start_s - CLOCK_SLACK_S <= kill.at_s:
             evidence = "the kernel's log names it"
         elif counted is not None:
             evidence = f"oom_kill of {counted[0]} went from {counted[1]} to {counted[2]} when it ended"

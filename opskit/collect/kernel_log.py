@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from opskit.proc.oom.records import Kill
 
 _LARGEST_FILE_BYTES = 16 << 20
-_CLOCK_SLACK_S = 10.0  # between the clock of the kernel's log and the others
+CLOCK_SLACK_S = 10.0  # between the clock of the kernel's log and the others
 _CHUNK_BYTES = 1 << 16  # one without a kill is skipped
 _TMP = "tmp"
 _COUNTER = "\noom_kill "
@@ -76,7 +76,7 @@ def left_counters(host: Host, pid: int, ended_s: float) -> Left | None:
         _, data = optional(fs.read_untrusted, directory, str(pid), _LARGEST_FILE_BYTES, default=(None, b""))
         perf = optional(parse_hsperfdata, data, directory)
         began_s = ((perf and perf.number("sun.rt.createVmBeginTime")) or 0) / 1000
-        if perf is not None and began_s <= ended_s + _CLOCK_SLACK_S:
+        if perf is not None and began_s <= ended_s + CLOCK_SLACK_S:
             main = main_of_command(perf.text("sun.rt.javaCommand") or "") or "java"
             return Left(main, heap(perf), f"{directory}/{pid}")
     return None

@@ -32,7 +32,7 @@ _LONGEST_REST = 1 << 20
 class OomLog(NamedTuple):
     """What a log tells: victims, signs of user space, its lines, and the stamps of the first and last line that has one.
 
-    `more`: kills beyond the most that are kept. `is_kernels`: whether one of its lines is the kernel's.
+    `more`: kills beyond the most that are kept.
     """
 
     kills: Sequence[Kill]

@@ -79,15 +79,33 @@ def judge(facts: Facts, span: Span | None = None) -> Result:
     kills = [each for each in kept if each.kill.outcome in _VICTIMS]
     others = [each for each in kept if each.kill.outcome not in _VICTIMS]
     signs = [sign for sign in facts.signs if span.holds(sign.when, facts.end) is not False]
+    facts = facts._replace(
+        crashes=[each for each in facts.crashes if span.holds(_before(facts.end, each.ago_s), facts.end) is not False]
+    )
     undated = sum(holds is None for _, holds in held)
     findings = [
         *_killed(kills),
         *_others(others),
         *_signs(facts, signs, kills),
         *_crashes(facts),
-        *_counted(facts),
+        *(() if _covers(facts, span) else _counted(facts)),
     ]
     return Result(facts, kills, others, signs, len(held) - len(kept), undated, most_severe_first(findings))
+
+
+def _before(end: When, ago_s: float | None) -> When:
+    """The moment so long before the end, on each clock; one without any where it is unknown."""
+    time_s, uptime_s, local_s = (None if at_s is None or ago_s is None else at_s - ago_s for at_s in end[:3])
+    return end._replace(time_s=time_s, uptime_s=uptime_s, local_s=local_s)
+
+
+def _covers(facts: Facts, span: Span) -> bool:
+    """Whether the logs of this machine reach back to --since: kills that they lack were before it."""
+    return (
+        span.since is not None
+        and facts.covers_s is not None
+        and span._replace(until=None).holds(_before(facts.end, facts.covers_s), facts.end) is False
+    )
 
 
 def is_old(ago_s: float | None) -> bool:
@@ -107,9 +125,10 @@ def outside_heap_bytes(known: Known) -> int | None:
 def limit_of(known: Known) -> tuple[str, int] | None:
     """(which limit, bytes) of the cgroup that was reached; None where the log does not show it."""
     kill = known.kill
+    both = kill.swap if kill.kernel is not None else None  # v2 has a limit of swap alone, which kills nobody
     full = [
         (name, usage.limit_bytes)
-        for name, usage in (("limit", kill.memory), ("memory+swap limit", kill.swap), ("kernel memory limit", kill.kernel))
+        for name, usage in (("limit", kill.memory), ("memory+swap limit", both), ("kernel memory limit", kill.kernel))
         if usage is not None and usage.limit_bytes is not None and usage.usage_bytes >= usage.limit_bytes * _AT_LIMIT
     ]  # fmt: skip
     if not full and kill.memory is not None and kill.memory.limit_bytes is not None:

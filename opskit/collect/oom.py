@@ -32,12 +32,15 @@ if TYPE_CHECKING:
     from opskit.proc.oom.records import Kill
     from opskit.proc.oom.signs import Sign
 
-_LOG_FOLDERS = (
-    (("var", "log"), r"(?:kern\.log|messages|syslog|dmesg)(?:[.-]\d{1,8}){0,2}(?:\.gz)?"),
+_LOGS = (("var", "log"), r"(?:kern\.log|messages|syslog)(?:[.-]\d{1,8}){0,2}(?:\.gz)?")
+# Only of another root: their stamps are uptimes of any boot, and this machine's own boot is in the ring.
+_LOGS_OF_COPIES = (
+    (("var", "log"), r"dmesg(?:\.\d{1,8})?(?:\.gz)?"),
     (("sos_commands", "kernel"), r"dmesg(?:_-T)?"),
     (("sos_commands", "logs"), r"journalctl_--no-pager[\w.-]{0,80}"),
 )
 _MOST_FILES, _MOST_BYTES = 24, 256 << 20
+_MOST_TEXT_BYTES = 1 << 30  # unpacked
 _MOST_JVMS = 20  # whose leftover counters are looked for
 _RING = "the kernel's log"
 
@@ -261,7 +264,7 @@ def _without_copies(kills: Sequence[Known]) -> list[Known]:
 
 def _log_files(host: Host) -> Iterator[str]:
     """The kernel's messages in /var/log, also rotated, and those of an sos report; paths from the root."""
-    for folder, pattern in _LOG_FOLDERS:
+    for folder, pattern in (_LOGS,) if host.is_own else (_LOGS, *_LOGS_OF_COPIES):
         for name in host.fs.names_root(*folder):
             if re.fullmatch(pattern, name):
                 yield posixpath.join("/", *folder, name)
@@ -269,21 +272,37 @@ def _log_files(host: Host) -> Iterator[str]:
 
 def _read_logs(host: Host, now_s: float) -> tuple[list[tuple[str, OomLog]], list[tuple[str, str]]]:
     """The logs of this root; and what of them could not be read."""
-    logs, unread, left = [], [], _MOST_BYTES
+    logs, unread, left, budget = [], [], _MOST_BYTES, _Budget(_MOST_TEXT_BYTES)
     for path in islice(_log_files(host), _MOST_FILES):
         place = f"{host.fs.root}{path}"
         try:
-            left -= host.fs.file_id_at(place).size_bytes
-            if left < 0:
+            size_bytes = host.fs.file_id_at(place).size_bytes
+            if size_bytes > left:
                 advice = shell.command("opskit", "oom", place)
                 unread.append((path, f"more than {_MOST_BYTES >> 20} MiB of logs; name it: {advice}"))
                 continue
-            logs.append((path, read_log(_chunks(host, place), host.page_bytes, now_s)))
+            left -= size_bytes
+            logs.append((path, read_log(budget.spend(_chunks(host, place)), host.page_bytes, now_s)))
         except GONE:
             continue
         except (OSError, EOFError) as error:
             unread.append((path, why_unread(error) if isinstance(error, PermissionError) else str(error)))
     return logs, unread
+
+
+class _Budget:
+    """How much text is still read: a small gzip file may hold any amount."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._left = most_bytes
+
+    def spend(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        """The chunks. Raises EOFError where they are too many."""
+        for chunk in chunks:
+            self._left -= len(chunk)
+            if self._left < 0:
+                raise EOFError(f"more than {_MOST_TEXT_BYTES >> 30} GiB of unpacked logs")
+            yield chunk
 
 
 def _chunks(host: Host, path: str) -> Iterator[bytes]:

@@ -15,20 +15,23 @@ from pathlib import Path
 
 import pytest
 from cgroups import new_cgroup
-from kernellogs import CGROUP, FORMS, JAVA, KERNELS, Process, cgroup_report, export, host_report, killed
+from kernellogs import CGROUP, FORMS, JAVA, KERNELS, NO_LIMIT_KIB, Process, cgroup_report, export, host_report, killed
 from nextsteps import try_next
 from stracing import ACTS, OPENS, traced
 
 from opskit.analysis.moments import moment_of
-from opskit.analysis.oom import Span, judge, missing_kills, outside_heap_bytes
+from opskit.analysis.oom import Span, judge, limit_of, missing_kills, outside_heap_bytes
+from opskit.collect import oom as collect_oom
 from opskit.collect.kernel_log import Left
-from opskit.collect.oom import Facts, Known, Source
-from opskit.collect.oom_counters import Counted
+from opskit.collect.oom import Facts, Known, Source, _owner
+from opskit.collect.oom_counters import Counted, CrashLog
+from opskit.host import Host
 from opskit.jvm.perfdata.counters import Heap
 from opskit.proc.cgroup.owner import CgroupOwner
 from opskit.proc.oom.lines import When
 from opskit.proc.oom.log import read_log
 from opskit.proc.oom.records import Held, Task
+from opskit.render.formats.table import render
 from opskit.render.report import About
 from opskit.render.views.oom import Shown, report, sentence
 
@@ -362,6 +365,9 @@ SIGNS = {
     "memory-demo-2   0/1   OOMKilled   1   37s": ("oom-reported", "error", "a container"),
     "Last State: Terminated (OOMKilled, Exit Code 137)": ("oom-reported", "error", "a container"),
     "Warning OOMKilling Memory cgroup out of memory: Kill process 4481 (stress) score 1994": ("oom-reported", "error", "a container"),
+    'kubelet[7]: "Generic (PLEG): container finished" containerID=3f2a exitCode=137': ("exit-137", "note", "3f2a ended by SIGKILL"),
+    "dockerd[7]: container 3f2a9c01d2e4 exited with exit code 137": ("exit-137", "note", "3f2a9c01d2e4 ended by SIGKILL"),
+    "kubelet[7]: the container finished with exit code 137": ("exit-137", "note", "a process ended by SIGKILL"),
     '"exitCode": 137,': ("exit-137", "note", "a process ended by SIGKILL"),
     "# There is insufficient memory for the Java Runtime Environment to continue.": (
         "jvm-native-memory-refused", "warning", "no OOM kill"),
@@ -380,6 +386,10 @@ def test_signs_of_user_space(inprocess, line):
     assert words in finding["summary"]
     assert done.code == (severity != "note")
     assert json.loads(done.out)["kills"] == []
+    reported = code in ("oom-killed-by-daemon", "oom-reported")
+    assert json.loads(done.out)["verdict"] == [
+        f"no OOM kill in standard input: 1 line read{'; other programs report kills' * reported}"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -489,6 +499,32 @@ def test_the_logs_of_an_sos_report(inprocess, tree):
     ]
 
 
+def test_logs_of_another_root_are_read_to_a_bound(inprocess, tree, monkeypatch):
+    """Text that a small gzip file unpacks to, and large files: they are named, smaller ones are read."""
+    monkeypatch.setattr(collect_oom, "_MOST_TEXT_BYTES", 1 << 20)
+    monkeypatch.setattr(collect_oom, "_MOST_BYTES", 100_000)
+    root = copy_of(tree, {
+        "var/log/kern.log": b"x\n" * 60_000, "var/log/messages": FORMS["syslog"](cgroup_report("5.10")), "var/log/syslog.1.gz": gzip.compress(b"x\n" * (1 << 20)),
+    })  # fmt: skip
+    found = document(inprocess("oom", "--root", root, "-f", "json"))
+    assert [each["pid"] for each in found["kills"]] == [4242]
+    assert (
+        f"could not read /var/log/kern.log: more than 0 MiB of logs; name it: opskit oom {root}/var/log/kern.log"
+        in found["notes"]
+    )
+    assert any("could not read /var/log/syslog.1.gz: more than" in line for line in found["notes"])
+
+
+def test_boot_messages_are_read_in_copies_alone(tree, monkeypatch):
+    """The stamps of /var/log/dmesg are uptimes of any boot."""
+    root = copy_of(tree, {"var/log/dmesg.0": "x\n", "var/log/dmesg": "x\n", "var/log/kern.log": "x\n"})
+    host = Host.at(str(root), None)
+    names = ["/var/log/dmesg", "/var/log/dmesg.0", "/var/log/kern.log"]
+    assert sorted(collect_oom._log_files(host)) == names
+    monkeypatch.setattr(host.fs, "is_own", lambda: True)
+    assert [*collect_oom._log_files(host)] == names[-1:]
+
+
 def test_a_damaged_log_of_another_root(inprocess, tree):
     """It is named; the others are read."""
     packed = gzip.compress(FORMS["syslog"](cgroup_report("5.10")).encode())
@@ -574,6 +610,63 @@ def test_counted_kills_are_a_warning_where_they_are_recent(uptime_s, severity):
     [finding] = judge(facts(None, uptime_s=uptime_s, counted=2, cgroups=[Counted("/a", 2)])).findings
     assert (finding.code, finding.severity, finding.entity.id) == ("oom-counted", severity, "/a")
     assert missing_kills(facts(None, counted=2, is_whole=True)) == 0
+
+
+def test_old_kills_are_shown_with_their_date():
+    """The age alone where it was today."""
+    assert sentence(facts(5 * DAY_S).kills[0]).endswith("; then, 5 days ago; next: opskit mem")
+    assert sentence(facts(60.0).kills[0]).endswith("; 60.0 s ago; next: opskit mem")
+
+
+def test_since_leaves_out_what_was_before():
+    """Crash logs by their age; kills that the logs lack, where the logs reach back to --since."""
+    crash = CrashLog("/tmp/hs_err_pid7.log", "no memory", 7200.0)
+    machine = facts(None, uptime_s=36_000.0, counted=2, covers_s=5400.0, crashes=[crash])
+    found = {since: judge(machine, Span(moment_of(since))) for since in ("3h", "90m", "1h")}
+    codes = {since: sorted(finding.code for finding in result.findings) for since, result in found.items()}
+    assert codes == {"3h": ["jvm-native-memory-refused", "oom-counted"], "90m": ["oom-counted"], "1h": []}
+    assert (found["3h"].facts.crashes, found["1h"].facts.crashes) == ([crash], [])
+
+
+@pytest.mark.parametrize("swap_kib", [0, 102_400])
+def test_a_limit_of_swap_in_v2_is_not_what_was_full(swap_kib):
+    """Its swap is often used up or forbidden; v1 counts memory and swap together."""
+    text = (
+        DMESG(cgroup_report("5.10"))
+        .replace("usage 409600kB", "usage 399000kB")
+        .replace(f"swap: usage 0kB, limit {NO_LIMIT_KIB}kB", f"swap: usage {swap_kib}kB, limit {swap_kib}kB")
+    )
+    [kill] = read_log([text.encode()]).kills
+    assert kill.swap.limit_bytes == swap_kib << 10
+    assert limit_of(Known(kill, "log")) == ("limit", 400 * MIB)
+
+
+@pytest.mark.parametrize(
+    ("form", "when"),
+    [("rfc 5424", "2026-11-24T16:00:00 "), ("dmesg -T", "Nov 24 16:00:00 2026 "), ("journal json", "2025-11-24T16:00:00Z "), ("dmesg", "1215.612 s ")],
+)  # fmt: skip
+def test_a_table_of_80_columns(form, when):
+    """Each kill has one line, with whole times, PIDs and sizes; names are shortened."""
+    pod = "/kubepods/burstable/podd5b1f6a4-1c1a-11ec-9f0c-0a58a9feac02"
+    text = FORMS[form](
+        cgroup_report(
+            "6.8", Process(4194303, "x\\x0a(a) tot: 15", 103000, adj=968), cgroup=pod, own=f"{pod}/{'3f' * 32}"
+        )
+    )
+    found = judge(
+        Facts(
+            [Known(kill, "log", owner=_owner(kill)) for kill in read_log([text.encode()]).kills],
+            [],
+            [],
+            is_live=False,
+            end=When(),
+        )
+    )
+    lines = render(report(About("", "", "", ""), found, Shown()), 80, 24).splitlines()
+    [row] = [line for line in lines if line.startswith(when)]
+    assert " 4194303 " in row
+    assert " 402 MiB   400 MiB " in row
+    assert lines[lines.index(row) + 1].startswith("largest processes")
 
 
 def test_the_heap_of_a_jvm():

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 OOMD, EARLYOOM, UNIT, CONTAINER, SIGKILL, NATIVE, HEAP = (
     "systemd-oomd", "earlyoom", "unit", "container", "sigkill", "native memory", "java heap",
 )  # fmt: skip
+KILL_KINDS = (OOMD, EARLYOOM, UNIT, CONTAINER)
 NEEDLES = (
     " due to memory ", "sending SIG", "killed by the OOM killer", "result 'oom-kill'", "status=9/KILL", "OOMKill",
     "code 137", "code=137", "status 137", "status=137", "xitCode", "insufficient memory for the Java Runtime",
@@ -64,7 +65,10 @@ _ANYWHERE: tuple[tuple[str, str], ...] = (
 # What a container runtime says in other words, and the tables of kubectl.
 _RUNTIMES = ("", "kubelet", "dockerd", "containerd", "crio", "podman", "k3s")
 _SAID_BY_RUNTIMES = r"\bOOMKill(?:ed|ing)\b(?!\"?\s{0,4}[:=]\s{0,4}\"?(?:[Ff]alse|0|null|nil|<|\{|\[))"
-_NAMED_CONTAINER = r"container(?:Name)?[=\" :]{1,4}([A-Za-z0-9][\w.-]{0,127})"
+# `container=web1`, `containerName":"web1`, `container_id:\"3f2a`, `container 3f2a9c01d2e4 exited`; other words follow "container", too.
+_NAMED_CONTAINER = (
+    r"container(?:Name|ID|_id)?(?:\\?\"?[=:]\s?\\?\"?([A-Za-z0-9][\w.-]{0,127})|\s\"?([0-9a-f]{12,64})\b)"
+)
 
 
 class Signs:
@@ -85,7 +89,7 @@ class Signs:
         for kind, pattern in _ANYWHERE:
             if line.program != "kernel" and re.search(pattern, line.text[:4096]):
                 named = re.search(_NAMED_CONTAINER, line.text[:4096])
-                self._add(kind, named[1] if named else "", line)
+                self._add(kind, (named[1] or named[2]) if named else "", line)
                 return
 
         if line.program in _RUNTIMES and re.search(_SAID_BY_RUNTIMES, line.text[:4096]):

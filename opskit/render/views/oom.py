@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from opskit.analysis.mem.headroom import flag_size
 from opskit.analysis.oom import LATELY_S, is_old, label_of, limit_of, missing_kills, outside_heap_bytes
 from opskit.proc.oom.records import CHOSEN
+from opskit.proc.oom.signs import KILL_KINDS
 from opskit.quantities import duration, plural, short_duration, short_size, size
 from opskit.records import NamedTuple
 from opskit.render.fields import COUNT, FLAG, ID, NUMBER, SECONDS, SIZE, TEXT, Field, record, records, sheet
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 _SENTENCES, _ROWS, _TASKS = 3, 10, 5
 _LARGE = 0.5  # of what the cgroup used
 _MIB = 1 << 20
+_DATE = re.compile(
+    r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?:[.,]\d{1,9})?(Z?)|([^\W\d_]{3,9}\.? {1,2}\d{1,2} \d\d:\d\d:\d\d(?: \d{4})?)"
+)
 
 
 class Shown(NamedTuple):
@@ -60,6 +65,12 @@ def _when_cell(known: Known) -> str:
     if known.ago_s is not None:
         return f"{short_duration(known.ago_s)} ago"
     return f"{when.uptime_s:.3f} s" if when.uptime_s is not None and when.local_s is None else when.text
+
+
+def _short_stamp(text: str) -> str:
+    """A date without its weekday, fraction and offset; any other stamp as it is."""
+    found = _DATE.search(text)
+    return "".join(part or "" for part in found.groups()) if found else text
 
 
 def _full(known: Known) -> str:
@@ -109,13 +120,17 @@ KILL: Sequence[Field[Known]] = (
         help="null: in a file",
     ),
     Field("pid", ID, "pid", _of("kill.pid"), help="in the initial PID namespace"),
-    Field("name", TEXT, "name", _of("kill.name"), help="of its first thread, 15 bytes; the process chose it"),
+    Field(
+        "name", TEXT, "name", _of("kill.name"), help="of its first thread, 15 bytes; the process chose it", shrinks=8
+    ),
     Field(
         "outcome",
         value=_of("kill.outcome"),
         help="killed; chosen: the log ends before the kill; panic, no victim, unfinished",
     ),
-    Field("unit", TEXT, "unit", label_of, help="systemd unit, container or pod, by the cgroup's path", shrinks=10),
+    Field(
+        "unit", TEXT, "unit", label_of, help="systemd unit, container or pod, by the cgroup's path", shrinks=8, rank=1
+    ),
     Field("container", value=_of("owner.container")),
     Field("pod", value=_of("owner.pod")),
     Field("uid", ID, value=_of("kill.uid")),
@@ -131,10 +146,10 @@ KILL: Sequence[Field[Known]] = (
     Field("failures", COUNT, value=_of("kill.memory.failures"), help="how often the limit was hit"),
     Field("swap_usage_bytes", SIZE, value=_of("kill.swap.usage_bytes"), help="v1: memory+swap"),
     Field("swap_limit_bytes", SIZE, value=_of("kill.swap.limit_bytes")),
-    Field("adj", NUMBER, "adj", _of("kill.adj"), help="oom_score_adj", rank=1),
+    Field("adj", NUMBER, "adj", _of("kill.adj"), help="oom_score_adj", rank=2),
     Field("score", NUMBER, value=_of("kill.score"), help="until 5.0"),
     Field("scope", value=_of("kill.scope"), help="what was full: cgroup, host, cpuset or mempolicy"),
-    Field("full", TEXT, "full", _full, json=False, shrinks=10),
+    Field("full", TEXT, "full", _full, json=False, shrinks=8),
     Field("constraint", value=_of("kill.constraint")),
     Field("cgroup", value=_of("kill.cgroup"), help="the one at its limit"),
     Field("task_cgroup", value=_of("kill.task_cgroup"), help="the victim's own"),
@@ -214,7 +229,7 @@ def report(about: About, result: Result, shown: Shown) -> Report:
     )
 
 
-_WHEN: Field[Known] = Field("when", TEXT, "when", _when_cell)
+_WHEN: Field[Known] = Field("when", TEXT, "when", _when_cell, show=_short_stamp)
 
 
 def _verdict(result: Result, shown: Shown) -> Iterator[str]:
@@ -240,7 +255,11 @@ def sentence(known: Known) -> str:
 
 
 def _moment(known: Known) -> str:
-    return known.kill.when.text or "when is unknown" if known.ago_s is None else f"{duration(known.ago_s)} ago"
+    text = known.kill.when.text
+    if known.ago_s is None:
+        return text or "when is unknown"
+    ago = f"{duration(known.ago_s)} ago"
+    return f"{text}, {ago}" if is_old(known.ago_s) and text else ago
 
 
 def _cause(known: Known) -> str:
@@ -314,14 +333,16 @@ def details(known: Known) -> Iterator[str]:
         yield f"{kill.cgroup or 'it' if kill.by_cgroup else 'the host'} held: {listed}"
     if kill.invoker:
         pid = "" if kill.invoker_pid is None else f" ({kill.invoker_pid})"
-        of = f", a thread of {kill.pid}" if kill.invoker_pid == kill.pid else ""
-        yield f"asked for memory: {kill.invoker}{pid}{of}; {kill.gfp or 'flags unknown'}, order {kill.order}"
+        is_own = ", its first thread" if kill.invoker_pid == kill.pid else ""
+        yield f"asked for memory: {kill.invoker}{pid}{is_own}; {kill.gfp or 'flags unknown'}, order {kill.order}"
 
 
 def none_found(result: Result) -> str:
     """`no OOM kill since boot (14 h 22 min ago)`, and how that is known."""
     facts = result.facts
     window = f"; {plural(result.left_out, 'kill')} outside of --since and --until" if result.left_out else ""
+    if any(sign.kind in KILL_KINDS for sign in result.signs):
+        window = f"; other programs report kills{window}"
     if not facts.is_live and not facts.sources and facts.counted is None:
         return "no log of the kernel is there: whether it killed a process is unknown"
     if not facts.is_live:

@@ -98,7 +98,7 @@ class Mixed:
             if chosen.constraint is not None:
                 report.cgroup, report.task_cgroup = chosen.cgroup, chosen.task_cgroup
         if victim is not None:
-            report.victims.append(victim)
+            report.add_victim(victim)
         pids = {each.pid for each in (victim, report.chosen) if each is not None}
         report.rows = {pid: row for pid, row in self._table.rows.items() if pid in pids}
         return report

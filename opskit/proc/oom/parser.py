@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from typing import TYPE_CHECKING
 
 from opskit.proc.oom import phrases
@@ -41,7 +42,8 @@ class OomParser:
         self._page_bytes, self._now_s, self._first_lines = page_bytes, now_s, first_lines
         self._open: dict[Key, Report] = {}
         self._mixed: dict[str, Mixed] = {}  # by host: of those without a caller
-        self._done: list[Report] = []
+        self._done: deque[Report] = deque(maxlen=_MOST_KILLS)
+        self._members = 0  # further victims of reports
         self._last: dict[str, Report] = {}  # by host
         self._lines = 0
         self._is_manual = False
@@ -140,10 +142,8 @@ class OomParser:
         if len(self._last) >= _MOST_HOSTS:
             self._last.clear()
         self._last[report.key[0]] = report
-        if len(self._done) < _MOST_KILLS:
-            self._done.append(report)
-        else:
-            self.more += 1
+        self.more += len(self._done) == _MOST_KILLS
+        self._done.append(report)  # the oldest gives way
 
     def _begin(self, found: re.Match[str], line: Line) -> None:
         when, before = self._when(line), self._open.get((line.host, line.caller))
@@ -252,11 +252,14 @@ class OomParser:
             return
         report, last = self._of(line), self._last.get(line.host)
         if report is None and last is not None and last.group:  # a further member of the cgroup
-            if victim.pid not in {each.pid for each in last.victims} and len(last.victims) < _MOST_KILLS:
-                last.victims.append(victim)
+            if victim.pid not in last.members:
+                self._members += 1
+                self.more += self._members > _MOST_KILLS
+                if self._members <= _MOST_KILLS:
+                    last.add_victim(victim)
             return
         report = report or self._new(line, is_cut=True)
-        report.victims.append(victim)
+        report.add_victim(victim)
         self._close(report)
 
     def _group(self, found: re.Match[str], line: Line) -> None:

@@ -94,6 +94,7 @@ class Report:
         self.chosen: Victim | None = None
         self.score: int | None = None
         self.victims: list[Victim] = []
+        self.members: set[int] = set()  # their PIDs
         self.group: str | None = None
         self.manual = False
         self.outcome: str | None = None
@@ -111,6 +112,11 @@ class Report:
         self.invoker = found[1]
         gfp, order = phrases.GFP.search(found[2]), phrases.ORDER.search(found[2])
         self.gfp, self.order = gfp and gfp[1], signed(order[1]) if order else None
+
+    def add_victim(self, victim: Victim) -> None:
+        """A process that was killed."""
+        self.victims.append(victim)
+        self.members.add(victim.pid)
 
     def choose(self, victim: Victim, score: int | None) -> None:
         """The process with the highest score, until 5.0; a child of it may be killed instead."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from kernellogs import FORMS, cgroup_report
 
@@ -51,9 +53,21 @@ def test_a_line_without_an_end():
 
 
 def test_many_kills_are_counted():
-    """Those above the most that are kept are counted."""
+    """The last ones are kept; those above the most are counted."""
     line = (
         "[ 1215.612345] Out of memory: Killed process %d (a) total-vm:1kB, anon-rss:1kB, file-rss:0kB, shmem-rss:0kB\n"
     )
     found = read_log([(line % number).encode() for number in range(10_050)])
     assert (len(found.kills), found.more) == (10_000, 50)
+    assert found.kills[-1].pid == 10_049
+
+
+def test_many_members_of_a_killed_cgroup_take_bounded_time():
+    """Each process once, up to a bound; the others are counted."""
+    group = "[ 1215.612345] Tasks in /a are going to be killed due to memory.oom.group set\n"
+    line = "[ 1215.612345] Memory cgroup out of memory: Killed process %d (a) total-vm:1kB, anon-rss:1kB, file-rss:0kB, shmem-rss:0kB\n"
+    text = line % 1 + group + "".join(line % number for number in range(1, 20_001)) + line % 5
+    began_s = time.process_time()
+    found = read_log([text.encode()])
+    assert time.process_time() - began_s < 2
+    assert (len(found.kills), found.more) == (10_001, 9_999)

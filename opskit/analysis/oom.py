@@ -214,7 +214,7 @@ _SIGNS: dict[str, tuple[str, Severity, str]] = {
     kinds.OOMD: ("oom-killed-by-daemon", "error", "systemd-oomd killed {who}: that is not the kernel's OOM killer"),
     kinds.EARLYOOM: ("oom-killed-by-daemon", "error", "earlyoom killed {who}: that is not the kernel's OOM killer"),
     kinds.UNIT: ("oom-reported", "error", "systemd reports an OOM kill in {who}"),
-    kinds.CONTAINER: ("oom-reported", "error", "a container runtime reports an OOM kill (OOMKilled) of {who}"),
+    kinds.CONTAINER: ("oom-reported", "error", "a container runtime or kubelet reports an OOM kill of {who}"),
     kinds.SIGKILL: ("exit-137", "note", "{who} ended by SIGKILL (exit status 137): an OOM kill, a kill -9, or a stop that took too long"),
     kinds.NATIVE: ("jvm-native-memory-refused", "warning", "a JVM got no native memory and ended itself: no OOM kill"),
     kinds.HEAP: (

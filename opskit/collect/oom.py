@@ -43,6 +43,7 @@ _MOST_FILES, _MOST_BYTES = 24, 256 << 20
 _MOST_TEXT_BYTES = 1 << 30  # unpacked
 _MOST_JVMS = 20  # whose leftover counters are looked for
 _RING = "the kernel's log"
+_OOMD = "systemd-oomd.service"
 
 
 class Request(NamedTuple):
@@ -76,7 +77,7 @@ class Facts(NamedTuple):
 
     `counted`: kills since boot by the kernel's counter, None where there is none; `cgroups`: by cgroup, where logs lack kills.
     `covers_s`: how far back the logs reach; None: unknown. `more`: kills above the most that are kept. `end`: now, or the
-    last stamp of the logs.
+    last stamp of the logs. `journal`, `oomd`: the commands that read the journal, and in it what systemd-oomd killed.
     """
 
     kills: Sequence[Known]
@@ -94,6 +95,7 @@ class Facts(NamedTuple):
     other_pids: bool = False
     journal: str | None = None
     more: int = 0
+    oomd: str | None = None
 
 
 def collect(host: Host, ask: Request) -> Facts:
@@ -115,8 +117,7 @@ def _of_files(host: Host, names: Sequence[str]) -> Facts:
 
 def _journal_advice(name: str) -> str:
     option = ("-D", name) if name.endswith("journal") and not name.endswith(".journal") else ("--file", name)
-    words = ("journalctl", *option, "-o", "json", "--no-pager")
-    return shell.command(*words, shell.Syntax("|"), "opskit", "oom", "-")
+    return _from_journal(*option)
 
 
 def _of_logs(logs: Sequence[tuple[str, OomLog]]) -> Facts:
@@ -176,6 +177,7 @@ def _of_machine(host: Host) -> Facts:
         other_pids=not own_pids,
         journal=_journal(host) if is_short and not is_whole else None,
         more=sum(log.more for _, log in logs),
+        oomd=_journal_of_oomd(host),
     )
     return facts._replace(kills=_with_counters(host, facts.kills, end)) if own_pids else facts
 
@@ -338,6 +340,14 @@ def _journal(host: Host) -> str | None:
     where = next((part for part in ("var", "run") if optional(fs.root_directories, part, "log", "journal")), None)
     if where is None:
         return None
-    if not root:
-        return shell.command("journalctl", "-k", "-o", "json", "--no-pager", shell.Syntax("|"), "opskit", "oom", "-")
-    return _journal_advice(f"{root}/{where}/log/journal")
+    return _journal_advice(f"{root}/{where}/log/journal") if root else _from_journal("-k")
+
+
+def _from_journal(*select: str) -> str:
+    return shell.command("journalctl", *select, "-o", "json", "--no-pager", shell.Syntax("|"), "opskit", "oom", "-")
+
+
+def _journal_of_oomd(host: Host) -> str | None:
+    """The command for the log of systemd-oomd, which the kernel's log lacks; None where it does not run."""
+    runs = _OOMD in host.fs.names_root("sys", "fs", "cgroup", "system.slice")
+    return _from_journal("-u", "systemd-oomd") if runs else None

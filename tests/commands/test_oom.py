@@ -368,6 +368,8 @@ SIGNS = {
     'kubelet[7]: "Generic (PLEG): container finished" containerID=3f2a exitCode=137': ("exit-137", "note", "3f2a ended by SIGKILL"),
     "dockerd[7]: container 3f2a9c01d2e4 exited with exit code 137": ("exit-137", "note", "3f2a9c01d2e4 ended by SIGKILL"),
     "kubelet[7]: the container finished with exit code 137": ("exit-137", "note", "a process ended by SIGKILL"),
+    'containerd[8]: level=info msg="TaskOOM event container_id:\\"3f2a9c01d2e4\\""': ("oom-reported", "error", "3f2a9c01d2e4"),
+    'kubelet[7]: "System OOM encountered, victim process: java, pid: 4242"': ("oom-reported", "error", "of java"),
     '"exitCode": 137,': ("exit-137", "note", "a process ended by SIGKILL"),
     "# There is insufficient memory for the Java Runtime Environment to continue.": (
         "jvm-native-memory-refused", "warning", "no OOM kill"),
@@ -743,6 +745,48 @@ def test_a_log_that_cannot_be_read():
     shown = report(About("", "", "", ""), judge(facts(None)._replace(unread=denied)), Shown())
     assert shown.verdict == ["the kernel's log could not be read: whether it killed a process is unknown"]
     assert shown.exit_code == 2
+
+
+def test_logs_that_cannot_be_read_are_one_line():
+    """Those with the same reason."""
+    unread = [
+        ("/var/log/kern.log", "permission denied"),
+        ("/var/log/syslog.1", "permission denied"),
+        ("/var/log/messages", "damaged"),
+    ]
+    shown = report(About("", "", "", ""), judge(facts(60.0)._replace(unread=unread)), Shown())
+    assert shown.footer == [
+        "could not read /var/log/kern.log and 1 more log: permission denied",
+        "could not read /var/log/messages: damaged",
+    ]
+
+
+def test_where_the_kills_of_systemd_oomd_are(inprocess, tree, monkeypatch):
+    """The kernel's log lacks them: the command is shown where that daemon runs."""
+    host = Host.at(
+        str(
+            tree(
+                {
+                    "proc/uptime": "1 1\n",
+                    "proc/1/comm": "a\n",
+                    "sys/fs/cgroup/system.slice/systemd-oomd.service/cgroup.procs": "",
+                }
+            )
+        ),
+        None,
+    )
+    command = collect_oom._journal_of_oomd(host)
+    assert command == "journalctl -u systemd-oomd -o json --no-pager | opskit oom -"
+    healthy = judge(facts(None)._replace(counted=0, oomd=command))
+    shown = report(About("", "", "", ""), healthy, Shown())
+    assert shown.footer == [f"systemd-oomd runs here; what it killed is in the journal: {command}"]
+    entry = {
+        "_TRANSPORT": "journal",
+        "SYSLOG_IDENTIFIER": "systemd-oomd",
+        "MESSAGE": "Killed /a/b due to memory used (1) / total (2)",
+    }
+    done = inprocess("oom", "-", stdin=json.dumps(entry) + "\n")
+    assert (done.code, "systemd-oomd killed /a/b" in done.out) == (1, True)
 
 
 def test_another_user(as_nobody):

@@ -5,6 +5,8 @@ earlyoom[612]: sending SIGTERM to process 2119 uid 1000 "chrome": badness 305, V
 systemd[1]: app.service: A process of this unit has been killed by the OOM killer.
 systemd[1]: app.service: Main process exited, code=killed, status=9/KILL
 "OOMKilled": true          reason: OOMKilled          "exitCode": 137          exited with code 137
+containerd[800]: … msg="TaskOOM event container_id:\"3f2a…\""
+kubelet[7]: … "System OOM encountered, victim process: java, pid: 4242"
 # There is insufficient memory for the Java Runtime Environment to continue.
 # Native memory allocation (mmap) failed to map 65536 bytes for committing reserved memory.
 Terminating due to java.lang.OutOfMemoryError: Java heap space
@@ -26,7 +28,7 @@ OOMD, EARLYOOM, UNIT, CONTAINER, SIGKILL, NATIVE, HEAP = (
 )  # fmt: skip
 KILL_KINDS = (OOMD, EARLYOOM, UNIT, CONTAINER)
 NEEDLES = (
-    " due to memory ", "sending SIG", "killed by the OOM killer", "result 'oom-kill'", "status=9/KILL", "OOMKill",
+    " due to memory ", "sending SIG", "killed by the OOM killer", "result 'oom-kill'", "status=9/KILL", "OOMKill", "TaskOOM", "System OOM encountered",
     "code 137", "code=137", "status 137", "status=137", "xitCode", "insufficient memory for the Java Runtime",
     "Native memory allocation (", "ing due to java.lang.OutOfMemoryError",
 )  # fmt: skip
@@ -64,7 +66,7 @@ _ANYWHERE: tuple[tuple[str, str], ...] = (
 )
 # What a container runtime says in other words, and the tables of kubectl.
 _RUNTIMES = ("", "kubelet", "dockerd", "containerd", "crio", "podman", "k3s")
-_SAID_BY_RUNTIMES = r"\bOOMKill(?:ed|ing)\b(?!\"?\s{0,4}[:=]\s{0,4}\"?(?:[Ff]alse|0|null|nil|<|\{|\[))"
+_SAID_BY_RUNTIMES = r"\bOOMKill(?:ed|ing)\b(?!\"?\s{0,4}[:=]\s{0,4}\"?(?:[Ff]alse|0|null|nil|<|\{|\[))|TaskOOM event|System OOM encountered, victim process: (.{1,64}), pid: \d"
 # `container=web1`, `containerName":"web1`, `container_id:\"3f2a`, `container 3f2a9c01d2e4 exited`; other words follow "container", too.
 _NAMED_CONTAINER = (
     r"container(?:Name|ID|_id)?(?:\\?\"?[=:]\s?\\?\"?([A-Za-z0-9][\w.-]{0,127})|\s\"?([0-9a-f]{12,64})\b)"
@@ -88,12 +90,10 @@ class Signs:
                 return
         for kind, pattern in _ANYWHERE:
             if line.program != "kernel" and re.search(pattern, line.text[:4096]):
-                named = re.search(_NAMED_CONTAINER, line.text[:4096])
-                self._add(kind, (named[1] or named[2]) if named else "", line)
+                self._add(kind, _container(line), line)
                 return
-
-        if line.program in _RUNTIMES and re.search(_SAID_BY_RUNTIMES, line.text[:4096]):
-            self._add(CONTAINER, "", line)
+        if line.program in _RUNTIMES and (found := re.search(_SAID_BY_RUNTIMES, line.text[:4096])):
+            self._add(CONTAINER, found[1] or _container(line), line)
 
     def found(self) -> list[Sign]:
         """In the order of their first lines."""
@@ -108,3 +108,9 @@ class Signs:
         if before is not None and kind == NATIVE:  # its second line tells how much
             text = f"{before.text} {text}"[:_LONGEST] if before.times == 1 and text not in before.text else before.text
         self._found[kind, who] = Sign(kind, who, text, when, 1 if before is None else before.times + 1)
+
+
+def _container(line: Line) -> str:
+    """The container that a line names; "" without one."""
+    found = re.search(_NAMED_CONTAINER, line.text[:4096])
+    return (found[1] or found[2]) if found else ""

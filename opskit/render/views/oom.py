@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from opskit.analysis.mem.headroom import flag_size
 from opskit.analysis.oom import LATELY_S, is_old, label_of, limit_of, missing_kills, outside_heap_bytes
 from opskit.proc.oom.records import CHOSEN
-from opskit.proc.oom.signs import KILL_KINDS
+from opskit.proc.oom.signs import KILL_KINDS, OOMD
 from opskit.quantities import duration, plural, short_duration, short_size, size
 from opskit.records import NamedTuple
 from opskit.render.fields import COUNT, FLAG, ID, NUMBER, SECONDS, SIZE, TEXT, Field, record, records, sheet
@@ -365,8 +365,10 @@ def none_found(result: Result) -> str:
 
 def _footer(result: Result) -> Iterator[str]:
     facts = result.facts
-    for name, why in facts.unread:
-        yield f"could not read {name}: {why}"
+    for why in dict.fromkeys(why for _, why in facts.unread):
+        names = [name for name, reason in facts.unread if reason == why]
+        more = f" and {plural(len(names) - 1, 'more log')}" if len(names) > 1 else ""
+        yield f"could not read {names[0]}{more}: {why}"
     old = sum(is_old(each.ago_s) for each in result.kills)
     if old and old < len(result.kills):
         yield f"{plural(old, 'kill')} of them {'is' if old == 1 else 'are'} older than {LATELY_S / 3600:.0f} h"
@@ -382,6 +384,8 @@ def _footer(result: Result) -> Iterator[str]:
     if facts.other_pids:
         yield "PIDs are those of the host: this is another PID namespace"
     if facts.more:
-        yield f"{plural(facts.more, 'more kill')}: only the first 10,000 are kept"
+        yield f"{plural(facts.more, 'more kill')}: only the last 10,000 are kept"
+    if facts.oomd and not any(sign.kind == OOMD for sign in result.signs):
+        yield f"systemd-oomd runs here; what it killed is in the journal: {facts.oomd}"
     if facts.journal and (missing_kills(facts) or not facts.sources):
         yield f"the journal is binary: {facts.journal}"

@@ -264,7 +264,15 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _crashes(facts: Facts) -> Iterator[Finding]:
-    for crash in facts.crashes:
+    """A finding for each of the last ones, and one for the others."""
+    crashes = sorted(facts.crashes, key=lambda each: each.ago_s or 0.0)
+    if rest := crashes[_MOST_FINDINGS:]:
+        severity: Severity = "note" if all(is_old(each.ago_s) for each in rest) else "warning"
+        summary = f"{plural(len(rest), 'more JVM')} got no native memory and ended: no OOM kill"
+        yield Finding(
+            "jvm-native-memory-refused", severity, HOST, summary, f"{rest[0].path} and older ones; -f json lists them"
+        )
+    for crash in crashes[:_MOST_FINDINGS]:
         ago = "" if crash.ago_s is None else f", written {duration(crash.ago_s)} ago"
         yield Finding(
             "jvm-native-memory-refused", "note" if is_old(crash.ago_s) else "warning", Entity("file", crash.path),

@@ -61,7 +61,8 @@ def killed_before(host: Host, pids: Sequence[int] = ()) -> Iterator[Killed]:
         ago_s = max(0.0, uptime_s - kill.at_s)
         wanted = pid in pids if pids else kill.name == "java" and ago_s <= _LATELY_S
         if wanted and not _runs(host, pid):
-            main, path = _main_left(host, pid, host.now().timestamp() - ago_s) or (kill.name, None)
+            left = left_counters(host, pid, host.now().timestamp() - ago_s, kill.uid)
+            main, path = (left.main, left.path) if left else (kill.name, None)
             evidence = "the kernel's log names it" + (f"; {path} is left" if path else "")
             evidence += "" if kill.by_cgroup else "; the whole machine was out of memory"
             yield Killed(pid, None, main, ago_s, None, None, evidence, replaced=not pids and path is None)
@@ -71,12 +72,6 @@ def _runs(host: Host, pid: int) -> bool:
     """Whether the process is there, and no zombie."""
     stat = host.fs.maybe(parse_stat, pid, "stat")
     return stat is not None and stat.state not in "ZX"
-
-
-def _main_left(host: Host, pid: int, ended_s: float) -> tuple[str, str] | None:
-    """The main class in the hsperfdata file that a JVM has left, and the file's path."""
-    left = left_counters(host, pid, ended_s)
-    return left and (left.main, left.path)
 
 
 def killed_meanwhile(host: Host, gone: Sequence[Seen]) -> Iterator[Killed]:

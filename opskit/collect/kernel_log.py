@@ -68,12 +68,17 @@ def kernel_kills(host: Host) -> dict[int, Kill]:
     return {kill.pid: kill for kill in ring.log.kills if kill.pid is not None} if ring else {}
 
 
-def left_counters(host: Host, pid: int, ended_s: float) -> Left | None:
-    """What a JVM has left until the next JVM of its user starts. `ended_s`: when it was killed, since the epoch."""
+def left_counters(host: Host, pid: int, ended_s: float, uid: int | None) -> Left | None:
+    """What a JVM has left until the next JVM of its user starts. `ended_s`: when it was killed, since the epoch.
+
+    `uid`: its user, whose file it must be; None: unknown.
+    """
     fs = host.fs
     for user in [name for name in fs.names_root(_TMP) if name.startswith("hsperfdata_")]:
         directory = f"{fs.root}/{_TMP}/{user}"
-        _, data = optional(fs.read_untrusted, directory, str(pid), _LARGEST_FILE_BYTES, default=(None, b""))
+        file, data = optional(fs.read_untrusted, directory, str(pid), _LARGEST_FILE_BYTES, default=(None, b""))
+        if file is None or uid not in (None, file.uid):
+            continue
         perf = optional(parse_hsperfdata, data, directory)
         began_s = ((perf and perf.number("sun.rt.createVmBeginTime")) or 0) / 1000
         if perf is not None and began_s <= ended_s + CLOCK_SLACK_S:

@@ -208,7 +208,7 @@ def _with_counters(host: Host, kills: Sequence[Known], end: When) -> list[Known]
     """The last kills of JVMs with the counters that these have left."""
     wanted = [each for each in kills if each.kill.pid and each.kill.name == "java" and each.ago_s is not None]
     left: dict[Known, Left | None] = {
-        each: left_counters(host, each.kill.pid or 0, (end.time_s or 0.0) - (each.ago_s or 0.0))
+        each: left_counters(host, each.kill.pid or 0, (end.time_s or 0.0) - (each.ago_s or 0.0), each.kill.uid)
         for each in wanted[-_MOST_JVMS:]
     }
     return [each._replace(left=left.get(each)) for each in kills]

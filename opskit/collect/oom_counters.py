@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _MOST_CGROUPS = 5_000
 _MOST_CRASHES = 20
+_MOST_NAMES = 100_000  # of a directory
 _TMP = "tmp"
 _HEAD_BYTES = 8192
 _LARGEST_BYTES = 4 << 20
@@ -66,7 +67,8 @@ def crash_logs(host: Host) -> tuple[CrashLog, ...]:
     """The hs_err files in /tmp, and in the working directories of JVMs, that tell of too little memory."""
     found: dict[tuple[int, int], CrashLog] = {}
     for directory in dict.fromkeys(_directories(host)):
-        names = [name for name in optional(host.fs.names_at, directory, default=[]) if name.startswith("hs_err_pid")]
+        listed = optional(host.fs.names_at, directory, _MOST_NAMES, default=[])
+        names = [name for name in listed if name.startswith("hs_err_pid")]
         for name in sorted(names, reverse=True)[:_MOST_CRASHES]:
             file, head = optional(host.fs.read_untrusted, directory, name, _LARGEST_BYTES, default=(None, b""))
             if file is not None and _NO_MEMORY in head[:_HEAD_BYTES] and len(found) < _MOST_CRASHES:

@@ -13,6 +13,7 @@ import sys
 import time
 from pathlib import Path
 
+import hsperf
 import pytest
 from cgroups import new_cgroup
 from kernellogs import CGROUP, FORMS, JAVA, KERNELS, NO_LIMIT_KIB, Process, cgroup_report, export, host_report, killed
@@ -22,7 +23,7 @@ from stracing import ACTS, OPENS, traced
 from opskit.analysis.moments import moment_of
 from opskit.analysis.oom import Span, judge, limit_of, missing_kills, outside_heap_bytes
 from opskit.collect import oom as collect_oom
-from opskit.collect.kernel_log import Left
+from opskit.collect.kernel_log import Left, left_counters
 from opskit.collect.oom import Facts, Known, Source, _owner
 from opskit.collect.oom_counters import Counted, CrashLog
 from opskit.host import Host
@@ -219,6 +220,22 @@ def test_a_jvm_that_leaves_its_counters(inprocess, workload, root_only, initial_
     assert kill["outside_heap_bytes"] is None  # less was resident than the heap had committed
     sentence = next(line for line in found["verdict"] if line.startswith(f"killed {running.pid} (java"))
     assert f"; its heap was {round(kill['heap_committed_bytes'] / MIB)} of -Xmx" in sentence
+
+
+def test_counters_of_another_user_are_not_the_victims(tree):
+    """Anybody may make a directory in /tmp whose name begins as a JVM's."""
+    tmp = "tmp/hsperfdata_app/4242"
+    root = tree(
+        {
+            "proc/uptime": "1 1\n",
+            "proc/1/comm": "a\n",
+            tmp: hsperf.build({"sun.rt.createVmBeginTime": 1000, "sun.rt.javaCommand": "orders.Main x"}),
+        }
+    )
+    host, uid = Host.at(str(root), None), os.stat(f"{root}/{tmp}").st_uid
+    for owner, expected in ((uid, "orders.Main"), (None, "orders.Main"), (uid + 1, None)):
+        left = left_counters(host, 4242, 2000.0, owner)
+        assert (left and left.main) == expected
 
 
 def test_a_name_that_imitates_the_log_on_a_real_kernel(
@@ -436,6 +453,16 @@ def test_hs_err_files_of_this_machine(inprocess, workload, tmp_path):
     ]
     [finding] = [each for each in found["findings"] if "hs_err_pid77" in str(each["entity"]["id"])]
     assert (finding["code"], finding["severity"]) == ("jvm-native-memory-refused", "warning")
+
+
+def test_many_hs_err_files_are_four_findings():
+    """The last three, and one for the others: a note where these are old."""
+    crashes = [CrashLog(f"/tmp/hs_err_pid{day}.log", "no memory", (day + 0.5) * DAY_S) for day in (3, 1, 0, 2, 4)]
+    found = judge(facts(None, counted=0, crashes=crashes)).findings
+    assert [(each.severity, each.entity.id) for each in found] == [
+        ("warning", "/tmp/hs_err_pid0.log"), ("note", None), ("note", "/tmp/hs_err_pid1.log"), ("note", "/tmp/hs_err_pid2.log"),
+    ]  # fmt: skip
+    assert found[1].summary == "2 more JVMs got no native memory and ended: no OOM kill"
 
 
 def test_systemd_says_what_the_kernel_says(inprocess):

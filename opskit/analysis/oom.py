@@ -32,6 +32,14 @@ class Span(NamedTuple):
     since: Moment | None = None
     until: Moment | None = None
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether --since is after --until."""
+        if self.since is None or self.until is None or self.since.clock != self.until.clock:
+            return False
+        later_s = self.since.at_s - self.until.at_s
+        return later_s < 0 if self.since.clock == "uptime" else later_s > 0  # a duration is how long ago
+
     def holds(self, when: When, end: When) -> bool | None:
         """Whether a moment counts; None where it cannot be compared."""
         for moment, is_lower in ((self.since, True), (self.until, False)):

@@ -11,6 +11,7 @@ from opskit.analysis.oom import Span, judge
 from opskit.collect.oom import Request, collect
 from opskit.commands.shared.declare import command
 from opskit.commands.shared.options import SHOW, TOP, option
+from opskit.errors import UsageError
 from opskit.render.views import oom as view
 
 if TYPE_CHECKING:
@@ -37,7 +38,10 @@ def _moment(text: str) -> Moment:
 )
 def oom(run: Run, files: tuple[str, ...], since: Moment | None, until: Moment | None, verbose: bool) -> int:
     """Show which processes the kernel's OOM killer killed and why: of this machine, or of logs (dmesg, journal, syslog)."""
+    span = Span(since, until)
+    if span.is_empty:
+        raise UsageError("--since is after --until: no time is between them")
     facts = collect(run.host, Request(files))
-    result = judge(facts, Span(since, until))
+    result = judge(facts, span)
     shown = view.Shown(run.top, verbose)
     return run.show(lambda: result, lambda found: view.report(run.about(), found, shown), fit_height=run.top is None)

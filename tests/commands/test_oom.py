@@ -314,6 +314,17 @@ def test_since_and_until(inprocess, saved):
     assert "1 kill without a time that can be compared with --since and --until: they are shown" in undated.err
 
 
+@pytest.mark.parametrize(
+    ("since", "until"),
+    [("2h", "3h"), ("2026-11-22", "2026-11-21T23:59"), ("2026-11-22T10:00Z", "2026-11-22T10:30+0100")],
+)
+def test_a_span_without_time(inprocess, since, until):
+    """Invalid usage; the other order is none."""
+    done = inprocess("oom", "--since", since, "--until", until)
+    assert (done.code, done.err.splitlines()[0]) == (2, "opskit: --since is after --until: no time is between them")
+    assert inprocess("oom", "-", "--since", until, "--until", since, stdin="").code == 0
+
+
 @pytest.mark.parametrize("word", ["yesterday", "-1", "2026-13-01", "1x"])
 def test_times_that_are_none(inprocess, word):
     """Invalid usage."""

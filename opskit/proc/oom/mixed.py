@@ -30,7 +30,7 @@ class Mixed:
     """The lines of several reports; `begun` counts them. `reports()`: one for each victim, with what is certain."""
 
     def __init__(self, first: Report) -> None:
-        self.begun = 1
+        self.begun = 2
         self.first = first
         self.usages = [first.usages["memory"]] if "memory" in first.usages else []
         self.paths = [(first.cgroup, first.task_cgroup)] if first.cgroup else []
@@ -84,14 +84,18 @@ class Mixed:
     def reports(self) -> list[Report]:
         """A report for each victim, and for each chosen process that the log does not show killed."""
         killed = {victim.pid for victim in self.victims}
-        found = [self._report(self._chosen.get(victim.pid), victim) for victim in self.victims]
-        found += [self._report(report, None) for pid, report in self._chosen.items() if pid not in killed]
+        causes = {report.chosen.why for report in self._chosen.values() if report.chosen is not None}
+        why = causes.pop() if len(causes) == 1 else None
+        victims = [victim if victim.why else victim._replace(why=why) for victim in self.victims]
+        found = [self._report(self._chosen.get(victim.pid), victim) for victim in victims]
+        if not self.is_over:  # 3.10 chooses a thread, whose PID is not the victim's
+            found += [self._report(report, None) for pid, report in self._chosen.items() if pid not in killed]
         self._give_paths([each for each in found if each.cgroup is None and each.is_cgroup])
         self._give_usages([each for each in found if each.is_cgroup])
         return found
 
     def _report(self, chosen: Report | None, victim: Victim | None) -> Report:
-        report = Report(self.first.key, (victim or self.first).when, 0, is_cut=False)
+        report = Report(self.first.key, (victim or self.first).when, 0, is_cut=self.first.is_cut)
         report.is_mixed = True
         if chosen is not None:
             report.chosen, report.score, report.constraint = chosen.chosen, chosen.score, chosen.constraint

@@ -93,6 +93,8 @@ class OomParser:
     def kills(self) -> list[Kill]:
         """Every victim; of reports that did not end, what they tell."""
         mixed = [report for each in self._mixed.values() for report in each.reports()]
+        for report in self._open.values():
+            report.settle()
         reports = [*self._done, *mixed, *self._open.values()]
         found = [kill for report in reports for kill in report.kills(self._page_bytes)]
         # The remains of a report without its beginning tell nothing without a victim.
@@ -122,6 +124,9 @@ class OomParser:
             if self._is_stale(report, when) or other == key or len(self._open) >= _MOST_OPEN:
                 self._close(report)
         report = Report(key, when, self._lines, is_cut=is_cut)
+        last = self._last.get(line.host)
+        if is_cut and not line.caller and last is not None and not self._is_stale(last, when):
+            report.follows = last
         self._open[key] = report
         return report
 
@@ -132,8 +137,22 @@ class OomParser:
         ]
         return any(not -1 <= each <= _STALE_S for each in passed) or self._lines - report.line > _STALE_LINES
 
+    def _mixed_by(self, line: Line, report: Report, *, clashes: bool) -> Mixed | None:
+        """The reports that are mixed, or those found to be: this one has already what a report has once."""
+        if clashes and not report.key[1] and not self._is_stale(report, self._when(line)):
+            return self._mix(report)
+        return None
+
+    def _mix(self, report: Report) -> Mixed:
+        del self._open[report.key]
+        if len(self._mixed) >= _MOST_OPEN:
+            self._end_of_mixed(next(iter(self._mixed)))
+        mixed = self._mixed[report.key[0]] = Mixed(report)
+        return mixed
+
     def _close(self, report: Report) -> None:
         del self._open[report.key]
+        report.settle()
         if not report.is_cut or report.victims or report.chosen is not None:
             self._keep(report)
 
@@ -154,18 +173,16 @@ class OomParser:
             mixed.begun += 1
             return
         if before is not None and not line.caller and not before.is_cut and not self._is_stale(before, when):
-            del self._open[before.key]
-            if len(self._mixed) >= _MOST_OPEN:
-                self._end_of_mixed(next(iter(self._mixed)))
-            self._mixed[line.host] = Mixed(before)
-            self._mixed[line.host].begun = 2
+            self._mix(before)
             return
         report = self._new(line, is_cut=False)
         report.begin(found)
         report.manual, self._is_manual = self._is_manual, False
 
     def _end_of_mixed(self, host: str) -> None:
-        for report in self._mixed.pop(host).reports():
+        reports = self._mixed.pop(host).reports()
+        for report in reports:
+            report.peers = reports
             self._keep(report)
 
     def _invoker(self, found: re.Match[str], line: Line) -> None:
@@ -178,12 +195,18 @@ class OomParser:
             mixed.limit_of(found)
             return
         report = self._report(line)
+        if mixed := self._mixed_by(line, report, clashes=report.task_cgroup is not None):
+            mixed.limit_of(found)
+            return
         report.task_cgroup, report.cgroup = found[1], found[2].rstrip()
 
     def _usage(self, found: re.Match[str], line: Line) -> None:
-        usage = usage_of(found)
-        if (mixed := self._is_mixed(line)) is None:
-            self._report(line).usages[found[1]] = usage
+        usage, mixed = usage_of(found), self._is_mixed(line)
+        if mixed is None:
+            report = self._report(line)
+            mixed = self._mixed_by(line, report, clashes=found[1] in report.usages)
+        if mixed is None:
+            report.usages[found[1]] = usage
         elif found[1] == "memory":
             mixed.use(usage)
 
@@ -203,7 +226,8 @@ class OomParser:
             mixed.columns(found[1].split())
         elif self.is_reading:
             report = self._report(line)
-            report.columns, report.in_stats = found[1].split(), False
+            if self._mixed_by(line, report, clashes=bool(report.columns)) is None:
+                report.columns, report.in_stats = found[1].split(), False
 
     def _row(self, found: re.Match[str], line: Line) -> None:
         if mixed := self._is_mixed(line):
@@ -214,21 +238,26 @@ class OomParser:
             self._new(line, is_cut=True).add_row(found)
 
     def _context(self, found: re.Match[str], line: Line) -> None:
-        end = phrases.CONTEXT_END.fullmatch(found[2])
-        if mixed := self._is_mixed(line):
-            if end is not None:
-                when = self._when(line)
-                mixed.choose(integer(end[3]) or 0, when, lambda report: report.add_context(found, when))
-            return
-        self._report(line).add_context(found, self._when(line))
+        end, mixed, when = phrases.CONTEXT_END.fullmatch(found[2]), self._is_mixed(line), self._when(line)
+        if mixed is None:
+            report = self._report(line)
+            mixed = self._mixed_by(line, report, clashes=report.constraint is not None)
+        if mixed is None:
+            report.add_context(found, when)
+        elif end is not None:
+            mixed.choose(integer(end[3]) or 0, when, lambda report: report.add_context(found, when))
 
     def _chosen(self, found: re.Match[str], line: Line) -> None:
         pid, score = integer(found[2]) or 0, integer(found[4])
         victim = Victim(pid, found[3], CHOSEN, self._when(line), found[1])
-        if mixed := self._is_mixed(line):
-            mixed.choose(pid, victim.when, lambda report: report.choose(victim, score))
+        mixed = self._is_mixed(line)
+        if mixed is None:
+            report = self._report(line)
+            mixed = self._mixed_by(line, report, clashes=report.score is not None)
+        if mixed is None:
+            report.choose(victim, score)
         else:
-            self._report(line).choose(victim, score)
+            mixed.choose(pid, victim.when, lambda report: report.choose(victim, score))
 
     def _killed(self, found: re.Match[str], line: Line) -> None:
         total_vm, anon, file, shmem = (
@@ -245,12 +274,15 @@ class OomParser:
         self._end(Victim(integer(found[2]) or 0, found[3], KILLED, self._when(line), found[1]), line)
 
     def _end(self, victim: Victim, line: Line) -> None:
-        if mixed := self._is_mixed(line):
+        mixed, report = self._is_mixed(line), self._of(line)
+        if mixed is None and report is not None:
+            mixed = self._mixed_by(line, report, clashes=report.is_of_another(victim))
+        if mixed is not None:
             mixed.victims.append(victim)
             if mixed.is_over:
                 self._end_of_mixed(line.host)
             return
-        report, last = self._of(line), self._last.get(line.host)
+        last = self._last.get(line.host)
         if report is None and last is not None and last.group:  # a further member of the cgroup
             if victim.pid not in last.members:
                 self._members += 1

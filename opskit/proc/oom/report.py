@@ -23,7 +23,7 @@ from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from opskit.proc.oom.lines import When
 
@@ -98,6 +98,8 @@ class Report:
         self.group: str | None = None
         self.manual = False
         self.outcome: str | None = None
+        self.follows: Report | None = None  # the one that ended just before, where this one lacks its beginning
+        self.peers: Sequence[Report] = ()  # those that it was mixed with
         self.pages: dict[str, int] = {}
         self.host: dict[str, int] = {}
 
@@ -106,6 +108,33 @@ class Report:
         """Whether a cgroup was full."""
         victim = self.victims[0] if self.victims else self.chosen
         return victim is not None and self._scope(victim) == MEMCG
+
+    def is_of_another(self, victim: Victim) -> bool:
+        """Whether it has chosen another process, by a kernel that kills no child instead: 5.1 and later have no score."""
+        return (
+            self.constraint is not None
+            and self.score is None
+            and self.chosen is not None
+            and self.chosen.pid != victim.pid
+        )
+
+    def settle(self) -> None:
+        """Where the rest of a report follows one that has ended, their lines were mixed: only what names a victim is certain."""
+        if self.follows is not None and (self.usages or self.stats or self.columns or self.rows or self.constraint):
+            for report in (self, self.follows, *self.follows.peers):
+                report.forget()
+            self.follows = None
+
+    def forget(self) -> None:
+        """Drop what may be of another report."""
+        self.is_mixed = True
+        self.invoker = self.invoker_pid = self.gfp = self.order = None
+        self.usages, self.stats, self.pages, self.host = {}, {}, {}, {}
+        named = self.members | ({self.chosen.pid} if self.chosen else set())
+        self.rows = {pid: row for pid, row in self.rows.items() if pid in named}
+        self._listed = len(self.rows)
+        if self.constraint is None or self.chosen is None or (self.members and self.chosen.pid not in self.members):
+            self.cgroup = self.task_cgroup = None
 
     def begin(self, found: re.Match[str]) -> None:
         """The first line: who asked for memory, and what for."""

@@ -140,6 +140,36 @@ def test_two_mixed_reports_never_give_one_the_values_of_the_other(kernel, seed):
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("seed", range(40))
+def test_two_mixed_reports_whose_beginning_was_overwritten(kernel, seed):
+    """Also where the log has the first line of one of them, or of none: a value is the right one or unknown."""
+    lines = [line for _, message in mixed(*two(kernel), seed) for line in message.split("\n")]
+    text = "".join(f"[ 1215.612345] {line}\n" for line in lines[1 + seed % 10 :])
+    found = {kill.pid: kill for kill in kills_of(text)}
+    assert found.keys() == {11, 22}
+    for pid, name, path, limit in ((11, "aaa", "/a", 100), (22, "bbb", "/b", 200)):
+        kill = found[pid]
+        assert (kill.name, kill.outcome) == (name, "killed")
+        assert kill.scope in ("cgroup", None)
+        assert kill.cgroup in (path, None)
+        assert kill.memory is None or kill.memory.limit_bytes == limit * MIB
+        assert kill.invoker in (name, None)
+        assert {task.pid for task in kill.tasks} <= {pid}
+
+
+def test_a_chosen_thread_of_a_mixed_report_is_no_other_kill():
+    """3.10 chooses a thread: its PID is not the victim's."""
+    reports = [
+        [line.replace(f"Kill process {victim.pid}", f"Kill process {victim.pid + 5}") for line in report]
+        for victim, report in zip((A, B), two("el7"))
+    ]
+    text = "".join(f"[ 1215.612345] {line}\n" for pair in zip(*reports) for line in pair)
+    assert [(kill.pid, kill.outcome, kill.scope, kill.memory.limit_bytes) for kill in kills_of(text)] == [
+        (11, "killed", "cgroup", 100 * MIB), (22, "killed", "cgroup", 200 * MIB),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("seed", range(10))
 def test_two_mixed_reports_with_callers_are_told_apart(kernel, seed):
     """With CONFIG_PRINTK_CALLER every line says whose it is: nothing is unknown."""

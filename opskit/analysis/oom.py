@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from opskit.analysis.moments import Moment
     from opskit.collect.oom import Facts, Known
     from opskit.proc.oom.lines import When
+    from opskit.proc.oom.records import Kill
     from opskit.proc.oom.signs import Sign
 
 LATELY_S = 24 * 3600.0
 _VICTIMS = (KILLED, CHOSEN)
 _AT_LIMIT = 0.98
+_UNCOUNTED = 0.1  # of what was charged
 _MOST_FINDINGS = 3
 
 
@@ -128,6 +130,17 @@ def outside_heap_bytes(known: Known) -> int | None:
         return None
     outside = kill.anon_bytes + (kill.shmem_bytes or 0) - heap.committed_bytes  # ZGC's heap is shared memory
     return outside if outside > 0 else None
+
+
+def uncounted_bytes(kill: Kill) -> int | None:
+    """What was charged to the cgroup and is in none of its statistics, which the kernel updates late; None where it is little."""
+    held, memory = kill.held, kill.memory
+    if held is None or memory is None:
+        return None
+    rest = memory.usage_bytes - sum(
+        part or 0 for part in (held.anon_bytes, held.shmem_bytes, held.cache_bytes, held.kernel_bytes)
+    )
+    return rest if rest > memory.usage_bytes * _UNCOUNTED else None
 
 
 def limit_of(known: Known) -> tuple[str, int] | None:

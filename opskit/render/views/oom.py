@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from opskit.analysis.mem.headroom import flag_size
-from opskit.analysis.oom import LATELY_S, is_old, label_of, limit_of, missing_kills, outside_heap_bytes
+from opskit.analysis.oom import LATELY_S, is_old, label_of, limit_of, missing_kills, outside_heap_bytes, uncounted_bytes
 from opskit.proc.oom.records import CHOSEN
 from opskit.proc.oom.signs import KILL_KINDS, OOMD
 from opskit.quantities import duration, plural, short_duration, short_size, size
@@ -328,6 +328,7 @@ def details(known: Known) -> Iterator[str]:
         parts = (
             ("anonymous", held.anon_bytes), ("shared (tmpfs)", held.shmem_bytes), ("page cache", held.cache_bytes),
             ("kernel", held.kernel_bytes), ("huge pages", held.huge_bytes), ("swap", held.swap_bytes),
+            ("not yet in its statistics", uncounted_bytes(kill)),
         )  # fmt: skip
         listed = ", ".join(f"{name} {size(part)}" for name, part in parts if part is not None)
         yield f"{kill.cgroup or 'it' if kill.by_cgroup else 'the host'} held: {listed}"

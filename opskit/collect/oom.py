@@ -144,7 +144,7 @@ def _of_copy(host: Host) -> Facts:
 
 def _of_machine(host: Host) -> Facts:
     uptime_s, now = host.fs.maybe(parse_uptime, "uptime"), host.now()
-    end = _moment(now.timestamp(), uptime_s)
+    end = _moment(now.timestamp(), host.monotonic())  # the kernel's log has no time in which the machine was suspended
     counted, unread, logs = counted_kills(host), [], []
     is_whole, own_pids = False, in_initial(host.fs, "pid") is not False
     try:

@@ -29,6 +29,7 @@ from opskit.collect.oom_counters import Counted, CrashLog
 from opskit.host import Host
 from opskit.jvm.perfdata.counters import Heap
 from opskit.proc.cgroup.owner import CgroupOwner
+from opskit.proc.fs import ProcFS
 from opskit.proc.oom.lines import When
 from opskit.proc.oom.log import read_log
 from opskit.proc.oom.records import Held, Task
@@ -220,6 +221,15 @@ def test_a_jvm_that_leaves_its_counters(inprocess, workload, root_only, initial_
     assert kill["outside_heap_bytes"] is None  # less was resident than the heap had committed
     sentence = next(line for line in found["verdict"] if line.startswith(f"killed {running.pid} (java"))
     assert f"; its heap was {round(kill['heap_committed_bytes'] / MIB)} of -Xmx" in sentence
+
+
+def test_the_age_of_a_kill_is_by_the_clock_of_the_log():
+    """Since boot without the time in which the machine was suspended, which /proc/uptime includes."""
+    host = Host(ProcFS())
+    host.monotonic = lambda: 1234.5
+    found = collect_oom.collect(host, collect_oom.Request())
+    assert found.end.uptime_s == 1234.5
+    assert found.uptime_s != 1234.5
 
 
 def test_counters_of_another_user_are_not_the_victims(tree):

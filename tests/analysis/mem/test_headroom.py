@@ -123,6 +123,20 @@ def test_swap_of_the_cgroup_comes_before_a_kill():
     assert found.can_be_killed is True
 
 
+def test_a_container_without_swap_in_a_pod_with_a_limit():
+    """memory.swap.max of the container holds for the limit of the pod too; so does that of a slice for what is below it."""
+    app = APP._replace(limit_bytes=None, swap_bytes=0, swap_limit_bytes=0)
+    pod = APP._replace(path="/pod", swap_bytes=0, swap_limit_bytes=None)
+    found = headroom(with_meminfo(memfacts.facts(levels=(app, pod)), SwapFree=500 * MIB))
+    assert (found.level.path, found.swap_left_bytes, found.can_be_killed) == ("/pod", 0, True)
+    levels = (
+        APP._replace(swap_bytes=0),
+        memfacts.SLICE._replace(path="/system.slice", swap_bytes=0, swap_limit_bytes=0),
+    )
+    found = headroom(with_meminfo(memfacts.facts(levels=levels), SwapFree=500 * MIB))
+    assert (found.level.path, found.can_be_killed) == ("/orders", True)
+
+
 def test_swapped_heap_counts_already():
     """A page that comes back from swap leaves its place there."""
     found = headroom(with_heap(memfacts.usage(95.7, swap=60)))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.proc.malloc.record import Malloc
+from opskit.proc.memory_files import SYSV
+from opskit.proc.tmpfs_mounts import is_for_sharing
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -97,6 +99,7 @@ class Unheld(NamedTuple):
     """A file of a tmpfs (/dev/shm, …) or a System V segment that no process has open or mapped: its memory stays until it is removed.
 
     `kind`: tmpfs or sysv, whose `inode` is its id. `mount_pid`: a process that sees `path`; None: opskit does. `age_s`: since its last change.
+    `mount`: the mount point of its tmpfs.
     """
 
     kind: str
@@ -105,6 +108,12 @@ class Unheld(NamedTuple):
     bytes: int
     mount_pid: int | None = None
     age_s: float | None = None
+    mount: str | None = None
+
+    @property
+    def is_left_behind(self) -> bool:
+        """Whether a process is likely to have left it: its place is for memory that processes share."""
+        return self.kind == SYSV or is_for_sharing(self.mount)
 
 
 def unmapped_shmem_bytes(group: MemoryGroup, members: tuple[Member, ...], unread: int) -> int | None:

@@ -18,8 +18,12 @@ from opskit.records import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from opskit.analysis.finding import Severity
+
 SHORT_SHARE, SHORT_BYTES = 0.10, 2 << 30  # less than both is available: memory is short
 AMPLE_SHARE, AMPLE_BYTES = 0.25, 16 << 30
+_LARGE_SHARE, _LARGE_BYTES = 0.05, 512 << 20  # of a finding that is a note
+_ALARMING_SHARE = 0.10  # of one that is a warning where memory is short
 # Kind -> what it is, in the order of the table.
 USES = {
     "free": "free",
@@ -136,6 +140,16 @@ def supply(available_bytes: int | None, total_bytes: int) -> str:
         return "short"
     is_ample = available_bytes >= min(total_bytes * AMPLE_SHARE, AMPLE_BYTES)
     return "ample" if is_ample else "some"
+
+
+def is_large(amount: int, total_bytes: int) -> bool:
+    """Whether one holder's memory is a finding."""
+    return amount >= max(total_bytes * _LARGE_SHARE, _LARGE_BYTES)
+
+
+def severity(state: str, amount: int, total_bytes: int) -> Severity:
+    """Of a finding about one holder: a warning only where memory is short. `state`: what `supply` says."""
+    return "warning" if state == "short" and amount >= total_bytes * _ALARMING_SHARE else "note"
 
 
 def held_most(parts: Sequence[Part]) -> list[Part]:

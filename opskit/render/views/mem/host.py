@@ -75,7 +75,7 @@ POOL: Sequence[Field[HugePool]] = (
 )
 DOCUMENT: Sequence[Field[HostResult]] = (
     Field("total_bytes", SIZE, help="MemTotal"),
-    Field("available_bytes", SIZE, help="MemAvailable"),
+    Field("available_bytes", SIZE, help="MemAvailable, and what ZFS gives back of its ARC"),
     Field("supply", help="ample, some, short or unknown"),
     Field("swap_total_bytes", SIZE, value=lambda result: result.facts.meminfo.get("SwapTotal")),
     Field("swap_free_bytes", SIZE, value=lambda result: result.facts.meminfo.get("SwapFree")),

@@ -31,6 +31,8 @@ def test_nothing():
     """One sentence, with the processes that were asked about."""
     assert judged().verdict == ["No files take memory: no tmpfs file, memfd, System V segment or deleted file."]
     assert judged(pids=(7,)).verdict[0].startswith("No files of 7 take memory")
+    closed = judge_files(FileFacts((), (), AMPLE, complete=False, whole=False))
+    assert closed.verdict[0].startswith("No files that take memory were found")
 
 
 def test_the_kinds_and_the_largest():
@@ -64,6 +66,12 @@ def test_what_a_dead_process_has_left():
     [finding] = result.findings
     assert (finding.code, finding.severity, finding.fix) == ("shared-memory-unheld", "note", "rm '/dev/shm/old -x'")
     assert [remove_command(row) for row in result.rows[2:]] == ["ipcrm -m 5", "rm /dev/hugepages/rtemap_0"]
+
+
+def test_the_shared_memory_of_a_container():
+    """Its host sees it at another place."""
+    row = judged(held("/run/containerd/x/shm/old", 60, mount="/run/containerd/x/shm")).rows[0]
+    assert left_behind(row)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -370,3 +371,17 @@ def test_a_copy_has_no_files(tree):
     root = tree({"proc/meminfo": "MemTotal: 1 kB\n", "proc/1/maps": ""})
     with pytest.raises(NotSupported, match="is a copy"):
         collect_files(Host.at(str(root), None))
+
+
+def test_a_directory_that_is_closed_to_us(as_nobody, shm):
+    """What it holds is not listed, and the answer says so."""
+    closed = Path(f"/dev/shm/{shm}-closed")
+    closed.mkdir(mode=0o700)
+    try:
+        (closed / "large").write_bytes(bytes(MIB))
+        done = as_nobody("mem", "--files")
+    finally:
+        shutil.rmtree(closed)
+    assert f"{shm}-closed/large" not in done.stdout
+    assert "directories of tmpfs mounts that cannot be listed: " in done.stderr
+    assert "No files take memory" not in done.stdout

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SHORT_SHARE, SHORT_BYTES = 0.10, 2 << 30  # less than both is available: memory is short
 AMPLE_SHARE, AMPLE_BYTES = 0.25, 16 << 30
-_LARGE_SHARE, _LARGE_BYTES = 0.05, 512 << 20  # of a finding that is a note
+LARGE_SHARE, LARGE_BYTES = 0.05, 512 << 20  # of a finding that is a note
 _ALARMING_SHARE = 0.10  # of one that is a warning where memory is short
 # Kind -> what it is, in the order of the table.
 USES = {
@@ -144,7 +144,7 @@ def supply(available_bytes: int | None, total_bytes: int) -> str:
 
 def is_large(amount: int, total_bytes: int) -> bool:
     """Whether one holder's memory is a finding."""
-    return amount >= max(total_bytes * _LARGE_SHARE, _LARGE_BYTES)
+    return amount >= max(total_bytes * LARGE_SHARE, LARGE_BYTES)
 
 
 def severity(state: str, amount: int, total_bytes: int) -> Severity:

@@ -108,7 +108,7 @@ def test_findings_come_before_tables(tree):
     """Where they leave no room for the details, these are named instead."""
     _, shown = on_terminal("mem", "--no-color", "--root", tree(SERVER))
     left_out = "processes by command and cgroup, tmpfs and shared memory, huge pages"
-    assert f"… {left_out}; -n 10 shows them" in [line.rstrip("\r") for line in shown.split("\n")]
+    assert f"… {left_out}: -n 10" in [line.rstrip("\r") for line in shown.split("\n")]
     _, shown = on_terminal("mem", "--no-color", "-n", "10", "--root", tree(SERVER))
     assert all(title in shown for title in left_out.split(", "))
 

@@ -67,7 +67,7 @@ def render(
         for command in _table(console, block, fits, on_screen=width is not None):
             line(command)
     if left_out:
-        line(f"… {', '.join(left_out)}; -n 10 shows them")
+        line(f"… {', '.join(left_out)}: -n 10")
     for sentence, style in [*((each, "bold") for each in report.summary), *((each, "") for each in report.footer)]:
         line(sentence, style)
     lines = [row.rstrip() for row in out.getvalue().split("\n")]

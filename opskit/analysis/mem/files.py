@@ -64,12 +64,12 @@ def judge_files(facts: FileFacts) -> FileResult:
 
 
 def name_of(file: HeldMemory) -> str:
-    """The path, `memfd:NAME`, `System V segment 3`, `shared anonymous memory`."""
+    """The path, through /proc where it is in another mount namespace, `memfd:NAME`, `System V segment 3`, `shared anonymous memory`."""
     if file.path.startswith("/SYSV") and (file.kind == SYSV or file.attached is not None):
         return f"System V segment {file.inode}"
     if file.kind == SHARED_ANONYMOUS and file.path == "/dev/zero":
         return "shared anonymous memory"
-    return file.path.removeprefix("/") if file.path.startswith("/memfd:") else file.path
+    return file.path.removeprefix("/") if file.path.startswith("/memfd:") else file.reached_at or file.path
 
 
 def _is_unheld(facts: FileFacts, file: HeldMemory) -> bool | None:
@@ -177,5 +177,4 @@ def remove_command(row: FileRow) -> str | None:
     file = row.file
     if file.path.startswith("/SYSV"):
         return shell.command("ipcrm", "-m", file.inode)
-    path = file.path if file.mount_pid is None else f"/proc/{file.mount_pid}/root{file.path}"
-    return shell.command("rm", path)
+    return shell.command("rm", file.reached_at or file.path)

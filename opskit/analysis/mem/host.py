@@ -316,8 +316,10 @@ def _verdict(result: HostResult) -> Iterator[str]:
         yield f"The largest holder is {_described(named[0])}{then}."
     elif first is not None:
         yield f"No holder takes more than {NAMED_SHARE * 100:.0f} % of it; the largest is {_described(first)}."
-    if first is not None and first.next:
-        yield f"Next: {first.next}"
+    # Processes outside of our PID namespace have none.
+    following = next((holder.next for holder in result.holders if holder.next), None)
+    if following is not None:
+        yield f"Next: {following}"
 
 
 def _described(holder: Holder) -> str:

@@ -311,7 +311,11 @@ def _dead(unheld: Sequence[Unheld], unmapped: int, what: str, evidence: str) -> 
     name = f"System V segment {first.inode}" if first.kind == "sysv" else first.path
     others = f" and {plural(len(rest), 'other file')}" if rest else ""
     summary = f"{what}: {name} ({size(first.bytes)}){others} {'are' if rest else 'is'} open in no process, and stay{'' if rest else 's'} until removed"
-    remove = ("ipcrm", "-m", first.inode) if first.kind == "sysv" else ("rm", *shell.operands(_path(first)))
+    remove = (
+        ("ipcrm", "-m", first.inode)
+        if first.kind == "sysv"
+        else ("rm", *shell.operands(first.reached_at or first.path))
+    )
     return Suspect(
         "memory-of-dead-process",
         unmapped,
@@ -320,10 +324,6 @@ def _dead(unheld: Sequence[Unheld], unmapped: int, what: str, evidence: str) -> 
         shell.command(*remove),
         shell.command("opskit", "mem", "--files"),
     )
-
-
-def _path(file: Unheld) -> str:
-    return file.path if file.mount_pid is None else f"/proc/{file.mount_pid}/root{file.path}"
 
 
 def _of_cgroup(facts: Facts, level: MemoryGroup) -> Iterator[_Weighed]:

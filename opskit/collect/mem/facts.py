@@ -99,7 +99,7 @@ class Unheld(NamedTuple):
     """A file of a tmpfs (/dev/shm, …) or a System V segment that no process has open or mapped: its memory stays until it is removed.
 
     `kind`: tmpfs or sysv, whose `inode` is its id. `mount_pid`: a process that sees `path`; None: opskit does. `age_s`: since its last change.
-    `mount`: the mount point of its tmpfs.
+    `mount`: the mount point of its tmpfs. `reached_at`: our path of a file of another mount namespace.
     """
 
     kind: str
@@ -109,6 +109,7 @@ class Unheld(NamedTuple):
     mount_pid: int | None = None
     age_s: float | None = None
     mount: str | None = None
+    reached_at: str | None = None
 
     @property
     def is_left_behind(self) -> bool:

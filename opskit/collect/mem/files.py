@@ -61,6 +61,7 @@ class HeldMemory(NamedTuple):
     `resident_bytes`: in memory, swapped pages included where `swapped_bytes` is None; of a deleted file of a disk its page cache (Linux 6.5).
     `disk_bytes`: what that file still takes on its disk. None: unknown. `creator_pid`: of a System V segment, which may have ended (`creator`
     None then); `attached`: how many mappings it has. `mount_pid`: a process that sees `path`; None: opskit. `changed_s`: since 1970.
+    `reached_at`: our path of a file of another mount namespace, below PROC/PID/root.
     """
 
     kind: str
@@ -81,6 +82,7 @@ class HeldMemory(NamedTuple):
     mount: str | None = None
     mount_pid: int | None = None
     changed_s: float | None = None
+    reached_at: str | None = None
 
 
 class FileFacts(NamedTuple):
@@ -304,6 +306,7 @@ def _held(host: Host, scan: _Scan, key: Key, segments: Mapping[Key, Segment]) ->
         uid=uid, user=None if uid is None else host.user_name(uid), holders=holders,
         mount=place.mount_point if place else None, mount_pid=mount.pid if mount else None,
         changed_s=found.ctime_ns / 1e9 if found else None,
+        reached_at=f"{host.fs.path(mount.pid, 'root')}{path}" if mount and mount.pid is not None else None,
     )  # fmt: skip
     segment = segments.get(key)
     return held if segment is None else _with_segment(host, held, segment)

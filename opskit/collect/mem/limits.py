@@ -87,7 +87,16 @@ def _unheld(host: Host, most_bytes: int) -> tuple[Unheld, ...]:
         return None if changed_s is None else max(0.0, now_s - changed_s)
 
     fitting = [
-        Unheld(file.kind, file.path, file.inode, resident, file.mount_pid, age_s(file.changed_s), file.mount)
+        Unheld(
+            file.kind,
+            file.path,
+            file.inode,
+            resident,
+            file.mount_pid,
+            age_s(file.changed_s),
+            file.mount,
+            file.reached_at,
+        )
         for file, resident in sized
         if resident is not None and _UNMAPPED_BYTES <= resident <= most_bytes
     ]

@@ -142,8 +142,9 @@ def test_deleted_files_of_a_disk():
 
 def test_names_and_commands_of_hostile_files():
     """A path in another mount namespace is removed through /proc; a command is one line for any shell."""
-    file = held("/dev/shm/a\n$(x)", 60, mount_pid=77)
+    file = held("/dev/shm/a\n$(x)", 60, mount_pid=77, reached_at="/proc/77/root/dev/shm/a\n$(x)")
     [row] = judged(file).rows
+    assert row.name == file.reached_at  # what this shell can look at
     assert remove_command(row) == """rm "$(printf '/proc/77/root/dev/shm/a\\012$(x)')\""""
     assert name_of(held("/SYSV00000000", 1, SYSV, inode=9, attached=1)) == "System V segment 9"
     assert name_of(held("/SYSV-of-mine", 1)) == "/SYSV-of-mine"

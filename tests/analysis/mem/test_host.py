@@ -63,6 +63,13 @@ def codes(result):
 # --- machines that are healthy ---
 
 
+def test_processes_that_are_not_seen():
+    """In a PID namespace they hold the most, and no command shows them: the next holder has one."""
+    result = judged(MemFree=40, MemAvailable=50, AnonPages=10, SUnreclaim=4, Cached=10)
+    assert "The largest holder is other processes: 10.0 GiB" in result.verdict[1]
+    assert result.verdict[-1] == "Next: opskit dentry -n 10"
+
+
 def test_a_file_server_with_zfs():
     """MemAvailable leaves the ARC out, and ZFS gives it back down to c_min."""
     facts = HostFacts(

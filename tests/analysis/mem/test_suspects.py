@@ -128,7 +128,8 @@ def test_shared_memory_of_a_dead_process_is_named():
     assert named(little, charged)[0] == "memory-in-tmpfs"  # it explains next to nothing
     segment = small(members=(OF_SELF,), unheld=(Unheld("sysv", "/SYSV", 98, 60 * MIB),))
     assert suspects(segment, charged)[0].fix == "ipcrm -m 98"
-    inside = small(members=(OF_SELF,), unheld=(Unheld("tmpfs", "/dev/shm/x", 6, 60 * MIB, 4242, mount="/dev/shm"),))
+    file = Unheld("tmpfs", "/dev/shm/x", 6, 60 * MIB, 4242, mount="/dev/shm", reached_at="/proc/4242/root/dev/shm/x")
+    inside = small(members=(OF_SELF,), unheld=(file,))
     assert suspects(inside, charged)[0].fix == "rm /proc/4242/root/dev/shm/x"
 
 

@@ -298,6 +298,14 @@ def test_another_mount_namespace(root_only, tmp_path):
         row = next(row for row in judge_files(facts).rows if row.file is found)
         command = remove_command(row)
         assert command == f"rm /proc/{pid}/root{tmp_path}/shm/x"
+        # In a container /proc/PID is another process than in the tree of its host.
+        elsewhere = collect_files(Host.at("/proc/self/root", None))
+        row = next(
+            row
+            for row in judge_files(elsewhere).rows
+            if row.file.inode == found.inode and row.file.device == found.device
+        )
+        assert remove_command(row) == f"rm /proc/self/root/proc/{pid}/root{tmp_path}/shm/x"
         subprocess.run(command.split(), check=True)
         assert not [file for file in collected().files if file.path == f"{tmp_path}/shm/x"]
 

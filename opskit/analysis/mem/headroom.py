@@ -56,7 +56,7 @@ def heap_resident_bytes(facts: Facts) -> int | None:
 def untouched_heap_bytes(facts: Facts) -> int:
     """Heap that counts and is not resident. ZGC's is a memfd: the cgroup is charged with all that is committed, touched or not."""
     jvm, usage = facts.jvm, usage_of(facts, "java-heap")
-    if jvm is None or usage is None or jvm.collector != "ZGC":
+    if jvm is None or usage is None or not (jvm.collector or "").startswith("ZGC"):  # or ZGC-generational
         return 0
     return max(0, (jvm.heap_committed_bytes or 0) - (heap_resident_bytes(facts) or 0) - usage.swap_bytes)
 

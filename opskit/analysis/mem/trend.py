@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.analysis.mem.headroom import MIB, heap_resident_bytes, swap_for
+from opskit.analysis.mem.headroom import MIB, heap_resident_bytes, swap_for, untouched_heap_bytes
 from opskit.analysis.mem.result import Slope
 from opskit.analysis.slope import slope
 from opskit.proc.cgroup.memory import tightest
@@ -69,13 +69,14 @@ class _Look(NamedTuple):
             return count if self.facts.jvm is None else None
         return count - sum(self.rows.get(kind, 0) for kind in kinds)
 
-    def of_others(self, path: str) -> int:
-        """The memory of other JVMs in a cgroup, as far as they are known: what of it is heap only they can say."""
+    def of_heaps(self, path: str) -> int:
+        """What of a cgroup is the heap of this JVM, and the memory of other ones: what of it is heap only they can say."""
+        own = (heap_resident_bytes(self.facts) or 0) + untouched_heap_bytes(self.facts)
         group = tightest(self.facts.levels, swap_for(self.facts))
         if group is None or group.path != path:  # whose members were read
-            return 0
+            return own
         others = (each for each in self.facts.members if each.pid != self.facts.process.pid and each.command == "java")
-        return sum((each.anon_bytes or 0) + (each.shmem_bytes or 0) for each in others)
+        return own + sum((each.anon_bytes or 0) + (each.shmem_bytes or 0) for each in others)
 
 
 def trend(looks: Sequence[Facts], headroom: Headroom | None) -> Trend:
@@ -176,9 +177,9 @@ def _series(looks: Sequence[_Look], headroom: Headroom | None) -> Iterator[_Seri
     if pinned:
         # v1 does not tell how much of the kernel's memory is reclaimable slab, which any search of files makes grow.
         sure = [
-            (look, used - (group.kernel_bytes or 0 if group.slab_unknown else 0) - look.of_others(group.path) - (heap_resident_bytes(look.facts) or 0))
+            (look, used - (group.kernel_bytes or 0 if group.slab_unknown else 0) - look.of_heaps(group.path))
             for look, group, used in pinned
-        ]  # fmt: skip
+        ]
         yield _sum("cgroup", sure, "gc")._replace(points=[(look.facts.at_s, used) for look, _, used in pinned])
 
 

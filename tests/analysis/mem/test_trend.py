@@ -66,15 +66,14 @@ def test_the_heap_is_a_saw_tooth():
 
 
 def test_the_heap_of_zgc_is_in_rss_three_times():
-    """The sums are judged without any of it."""
+    """And in the cgroup as it is committed: the sums are judged without any of it."""
 
     def heap(at):
-        rows = (
-            Row("java-heap", memfacts.usage(90 + 30.0 * at, 30 + 10.0 * at, anonymous=0), 256 * MIB, 1),
-            *memfacts.ROWS[1:],
-        )
-        level = LEVEL._replace(pinned_bytes=LEVEL.pinned_bytes + mib(10.0 * at))
-        return {"rows": rows, "total": memfacts.total(rows), "levels": (level, memfacts.SLICE)}
+        row = Row("java-heap", memfacts.usage(90 + 30.0 * at, 30 + 10.0 * at, anonymous=0), 256 * MIB, 1)
+        rows = (row, *memfacts.ROWS[1:])
+        jvm = memfacts.JVM._replace(collector="ZGC", heap_committed_bytes=mib(30 + 25.0 * at))
+        level = LEVEL._replace(pinned_bytes=LEVEL.pinned_bytes + mib(25.0 * at))
+        return {"rows": rows, "total": memfacts.total(rows), "levels": (level, memfacts.SLICE), "jvm": jvm}
 
     growth = judged(looks(lambda _kind, _at: 0, changes=heap))
     assert {slope.kind for slope in growth.slopes if slope.bytes_per_s} == {"java-heap", "rss", "cgroup"}

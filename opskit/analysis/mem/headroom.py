@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opskit.analysis.mem.machine import available
 from opskit.analysis.mem.result import Growth, Headroom
 from opskit.proc.cgroup.memory import swap_within, tightest
 
@@ -28,13 +29,13 @@ _KERNEL_STACK_BYTES = 16 << 10  # x86-64 and arm64
 def headroom(facts: Facts) -> Headroom | None:
     """The nearest end of its growth; None where neither a limit nor the machine's memory is known."""
     meminfo, swap = facts.host.meminfo, swap_for(facts)
-    level, available = tightest(facts.levels, swap), meminfo.get("MemAvailable")
-    if level is None and available is None:
+    level, free = tightest(facts.levels, swap), available(meminfo, facts.host.arc)
+    if level is None and free is None:
         return None
-    left, swap_left = available, meminfo.get("SwapFree", 0)  # of which others may take more than this process
+    left, swap_left = free, meminfo.get("SwapFree", 0)  # of which others may take more than this process
     if level is not None and level.left_bytes is not None:
         own = level.left_bytes, level.swap_left_bytes(swap)
-        if available is None or sum(own) <= available + swap_left:
+        if free is None or sum(own) <= free + swap_left:
             left, swap_left = own
         else:
             level = None

@@ -112,9 +112,7 @@ def judge_host(facts: HostFacts) -> HostResult:
     parts = divide(meminfo, beside)
     groups = group(facts.processes)
     holders = sorted(_holders(facts, parts, groups, total), key=lambda holder: -holder.bytes)
-    free = available(meminfo)
-    if free is not None and facts.arc is not None:  # MemAvailable leaves the ARC out
-        free = min(total, free + max(0, facts.arc.bytes - facts.arc.least_bytes))
+    free = available(meminfo, facts.arc)
     state = supply(free, total)
     shown = [
         Holder(part.kind, USES[part.kind], part.bytes, part.bytes / total, *_about(facts, part, groups))

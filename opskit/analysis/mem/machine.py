@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from opskit.analysis.finding import Severity
+    from opskit.proc.compressed import Arc
 
 SHORT_SHARE, SHORT_BYTES = 0.10, 2 << 30  # less than both is available: memory is short
 AMPLE_SHARE, AMPLE_BYTES = 0.25, 16 << 30
@@ -122,14 +123,15 @@ def _huge_bytes(meminfo: Mapping[str, int]) -> int:
     return max(meminfo.get("Hugetlb", 0), default_pool)
 
 
-def available(meminfo: Mapping[str, int]) -> int | None:
-    """MemAvailable; before Linux 3.14 free memory, page cache and reclaimable slab. None: not told."""
+def available(meminfo: Mapping[str, int], arc: Arc | None = None) -> int | None:
+    """MemAvailable and what ZFS gives back, which that leaves out; before Linux 3.14 free memory, page cache and reclaimable slab. None: not told."""
+    given_back = max(0, arc.bytes - arc.least_bytes) if arc is not None else 0
     if "MemAvailable" in meminfo:
-        return meminfo["MemAvailable"]
+        return min(meminfo["MemAvailable"] + given_back, meminfo.get("MemTotal", meminfo["MemAvailable"]))
     if "MemFree" not in meminfo or "Cached" not in meminfo:
         return None
     cache = meminfo["Cached"] + meminfo.get("Buffers", 0) - meminfo.get("Shmem", 0)
-    return meminfo["MemFree"] + max(cache, 0) + meminfo.get("SReclaimable", 0)
+    return meminfo["MemFree"] + max(cache, 0) + meminfo.get("SReclaimable", 0) + given_back
 
 
 def supply(available_bytes: int | None, total_bytes: int) -> str:

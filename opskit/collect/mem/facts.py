@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from opskit.proc.cgroup.memory import HugeLimit, MemoryGroup
     from opskit.proc.cgroup.owner import CgroupOwner
+    from opskit.proc.compressed import Arc
     from opskit.proc.files.smaps import Usage
     from opskit.proc.process import Process
 
@@ -76,12 +77,13 @@ class JvmMemory(NamedTuple):
 
 
 class HostMemory(NamedTuple):
-    """The machine. `meminfo` in bytes by the kernel's names; `overcommit`: vm.overcommit_memory; `swap_total_bytes` 0: no swap."""
+    """The machine. `meminfo` in bytes by the kernel's names; `overcommit`: vm.overcommit_memory; `arc`: ZFS's cache."""
 
     meminfo: Mapping[str, int]
     overcommit: int | None
     oom_score: int | None  # of the process, 0 to 2000
     oom_score_adj: int | None
+    arc: Arc | None = None
 
 
 class Member(NamedTuple):

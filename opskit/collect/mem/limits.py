@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from opskit.collect.mem.facts import HostMemory, Member, Unheld, unmapped_shmem_bytes
 from opskit.proc.cgroup.memory import HugeLimit, MemoryGroup, huge_limits, memory_groups, swap_within, tightest
 from opskit.proc.cgroup.tree import visible_levels
+from opskit.proc.compressed import read_arc
 from opskit.proc.files.meminfo import parse_meminfo
 from opskit.proc.files.status import Status, parse_status
 from opskit.quantities import integer, signed
@@ -44,6 +45,7 @@ def read_host_memory(host: Host, pid: int) -> HostMemory:
         host.sysctl("vm", "overcommit_memory"),
         fs.maybe(_number, pid, "oom_score"),
         fs.maybe(_number, pid, "oom_score_adj"),
+        read_arc(fs),
     )
 
 

@@ -10,6 +10,7 @@ from memfacts import MIB, mib
 
 from opskit.analysis.mem.headroom import flag_size, headroom, heap_resident_bytes, rounded_down, rounded_up
 from opskit.collect.mem.facts import HostMemory, Row
+from opskit.proc.compressed import Arc
 from opskit.proc.process import Process
 
 APP = memfacts.ORDERS
@@ -175,6 +176,13 @@ def test_without_a_limit_the_machine_ends_it():
         None,
     )
     assert headroom(with_meminfo(facts, MemAvailable=100 * MIB, SwapFree=61 * MIB)).can_be_killed is False
+
+
+def test_zfs_gives_its_cache_back():
+    """MemAvailable leaves it out: a host whose ARC has most of the memory is healthy."""
+    facts = with_meminfo(memfacts.facts(levels=(memfacts.SLICE,)), MemAvailable=100 * MIB)
+    found = headroom(facts._replace(host=facts.host._replace(arc=Arc(12 << 30, 1 << 30))))
+    assert (found.left_bytes, found.can_be_killed) == ((11 << 30) + 100 * MIB, False)
 
 
 def test_the_machine_may_have_less_than_the_limit():

@@ -139,19 +139,18 @@ def _growth(facts: Facts, growth: Trend, looks: Sequence[Facts]) -> Iterator[Fin
     first = max(rows or soon, key=lambda slope: growth.steady[slope.kind], default=None)
     if first is None:
         return
+    rate, end = f"{size(growth.steady[first.kind] * 60)} a minute", f"full in {duration(first.full_in_s)}"
     what, next_ = KINDS.get(first.kind) or _SUMS.get(first.kind, first.kind), _closer(facts, first)
+    summary = f"keeps growing: {what} by {rate}, {end}"
     if first.kind == "cgroup" and "rss" not in growth.steady:
         other = _grown_most(facts, looks)
-        what += (
-            f", most by {other.command} ({other.pid}),"
-            if other is not None
-            else ", by other processes or files in memory,"
+        whose = (
+            "by other processes or files in memory" if other is None else f"most of it {other.command} ({other.pid})"
         )
+        summary = f"shares a limit with what keeps growing: {what} grows by {rate}, {whose}; {end}"
         next_ = shell.command("opskit", "mem", *(("--files",) if other is None else (other.pid, "-w")))
-    rate = growth.steady[first.kind]
     yield _finding(
-        facts, "memory-keeps-growing", "warning", f"keeps growing: {what} by {size(rate * 60)} a minute, full in {duration(first.full_in_s)}",
-        "the looks of -w: it grows steadily, without the Java heap", next_=next_,
+        facts, "memory-keeps-growing", "warning", summary, "the looks of -w: it grows steadily, without the Java heap", next_=next_,
     )  # fmt: skip
 
 

@@ -107,6 +107,11 @@ def path_of(fs: ProcFS, pid: int | None, path: str) -> str:
     return path if pid is None else fs.inside(pid, path)
 
 
+def is_for_sharing(mount_point: str | None) -> bool:
+    """Whether a tmpfs is a /dev/shm, also a container's as its host sees it: /run/containerd/…/shm."""
+    return mount_point is not None and mount_point.rpartition("/")[2] == "shm"
+
+
 def is_below(path: str, points: Iterable[str]) -> bool:
     """Whether a path is one of these directories, or inside one."""
     return any(path == point or path.startswith(f"{point.rstrip('/')}/") for point in points)

@@ -28,9 +28,10 @@ class Block(Generic[R]):
     """A table. `rows` are those to show, of `total`; `title` is a heading, where there is more than one block.
 
     `listing`: how -f table shows the rows, where a row has several lines of its own. `one_line`: on a terminal each row takes one line.
+    `details`: on a terminal without room for three lines of it, it is left out, and its title named.
     """
 
-    __slots__ = ("columns", "listing", "one_line", "rows", "title", "total")
+    __slots__ = ("columns", "details", "listing", "one_line", "rows", "title", "total")
 
     def __init__(
         self,
@@ -41,9 +42,11 @@ class Block(Generic[R]):
         listing: Listing | None = None,
         *,
         one_line: bool = False,
+        details: bool = False,
     ) -> None:
         self.columns = [field for field in fields if field.title]
         self.rows, self.total, self.title, self.listing, self.one_line = rows, total, title, listing, one_line
+        self.details = details
 
 
 class Sheet(NamedTuple):

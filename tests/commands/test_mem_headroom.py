@@ -105,6 +105,16 @@ def test_the_fixes_suffice(look, limited, version, collector):
         assert limited.kills() == 0
 
 
+@pytest.mark.parametrize("version", [17, 25])
+def test_a_heap_of_zgc(look, limited, version):
+    """The cgroup is charged with what is committed, touched or not: only the rest can still grow, and no file has the untouched part."""
+    with held(limited, "-Xms100m", "-Xmx200m", "-XX:+UseZGC", modes=("heap=20",), version=version) as workload:
+        found = look(workload.pid)
+    assert found["headroom"]["heap_growth_bytes"] == pytest.approx(100 * MIB, abs=2 * MIB)
+    assert "memory-in-tmpfs" not in [one["code"] for one in found["suspects"]]
+    assert codes(found) == []
+
+
 def test_near_the_limit_and_after_a_kill(look, limited):
     """A program without a JVM: nothing to say at 60 %, a warning at 95 %; what was killed is counted."""
     with holders.native("anon=150", cgroup=limited.place) as small:

@@ -13,8 +13,6 @@ from ownmounts import own_mounts
 from terminal import on_terminal
 from trees import steady
 
-from opskit.analysis.mem import files as files_analysis
-from opskit.analysis.mem import host as host_analysis
 from opskit.analysis.mem import machine
 
 MIB = 1 << 20
@@ -106,12 +104,20 @@ def test_a_screen():
     assert all(len(line) <= 80 for line in lines[table:] if not line.startswith("for "))
 
 
+def test_findings_come_before_tables(tree):
+    """Where they leave no room for the details, these are named instead."""
+    _, shown = on_terminal("mem", "--no-color", "--root", tree(SERVER))
+    left_out = "processes by command and cgroup, tmpfs and shared memory, huge pages"
+    assert f"… {left_out}: -n 10" in [line.rstrip("\r") for line in shown.split("\n")]
+    _, shown = on_terminal("mem", "--no-color", "-n", "10", "--root", tree(SERVER))
+    assert all(title in shown for title in left_out.split(", "))
+
+
 @pytest.fixture
 def low(monkeypatch):
     """What is large is a MiB, and memory is short on any machine: nobody fills a whole one for a test."""
-    for module in (host_analysis, files_analysis):
-        monkeypatch.setattr(module, "LARGE_SHARE", 0.0)
-        monkeypatch.setattr(module, "LARGE_BYTES", 1 * MIB)
+    monkeypatch.setattr(machine, "LARGE_SHARE", 0.0)
+    monkeypatch.setattr(machine, "LARGE_BYTES", 1 * MIB)
     monkeypatch.setattr(machine, "SHORT_SHARE", 1.0)
     monkeypatch.setattr(machine, "SHORT_BYTES", 1 << 60)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from opskit.proc.compressed import read_arc_bytes, read_zram_bytes
+from opskit.proc.compressed import Arc, read_arc, read_zram_bytes
 from opskit.proc.treefs import TreeFS
 
-ARC = "13 1 0x01 123 33456 1234 5678\nname                            type data\nhits  4    99\nsize                            4    17179869184\nc  4 5\n"
+ARC = "13 1 0x01 123 33456 1234 5678\nname                            type data\nhits  4    99\nc_min 4 1073741824\nsize                            4    17179869184\nc  4 5\n"
 
 
 def test_both(tree):
@@ -21,11 +21,11 @@ def test_both(tree):
         }
     )
     fs = TreeFS(f"{root}/proc", str(root))
-    assert (read_zram_bytes(fs), read_arc_bytes(fs)) == (33554432 + 4096, 17179869184)
+    assert (read_zram_bytes(fs), read_arc(fs)) == (33554432 + 4096, Arc(17179869184, 1073741824))
 
 
 def test_neither(tree):
     """No zram is 0, no ZFS is unknown."""
     root = tree({"proc/meminfo": "MemTotal: 1 kB\n"})
     fs = TreeFS(f"{root}/proc", str(root))
-    assert (read_zram_bytes(fs), read_arc_bytes(fs)) == (0, None)
+    assert (read_zram_bytes(fs), read_arc(fs)) == (0, None)

@@ -52,6 +52,20 @@ def test_a_report_fits_the_terminal(height, count):
     assert (f"… {count - rows} more; -n 0 shows all" in lines) == (rows < count)
 
 
+@pytest.mark.parametrize(("height", "shown_titles"), [(60, "abcd"), (26, "abc"), (24, "abc"), (18, "ab"), (10, "a")])
+def test_details_give_way_to_the_verdict(height, shown_titles):
+    """Where the fewest rows of all tables do not fit, the last details are left out and named."""
+    rows = [Row(number) for number in range(9)]
+    blocks = [Block([NAME], rows, len(rows), title, details=title != "a") for title in "abcd"]
+    lines = table.render(Report(ABOUT, blocks, ["a verdict"]), 80, height).splitlines()
+    assert "".join(line for line in lines if len(line) == 1) == shown_titles
+    left_out = ", ".join("abcd"[len(shown_titles) :])
+    assert (f"… {left_out}: -n 10" in lines) == bool(left_out)
+    assert len(lines) < height
+    whole = table.render(Report(ABOUT, blocks, ["a verdict"]), None, None).splitlines()
+    assert "".join(line for line in whole if len(line) == 1) == "abcd"
+
+
 def test_all_rows_are_shown_where_they_just_fit():
     """24 lines: the head, the verdict, two of the table's own, 19 rows, and the prompt."""
     rows = [Row(number) for number in range(19)]

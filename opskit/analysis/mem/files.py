@@ -6,22 +6,20 @@ from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.analysis.finding import HOST, Entity, Finding
-from opskit.analysis.mem.machine import available, supply
+from opskit.analysis.mem.machine import available, is_large, severity, supply
 from opskit.proc.memory_files import DELETED, HUGE_PAGES, MEMFD, SHARED_ANONYMOUS, SYSV, TMPFS
-from opskit.quantities import listed, percent, plural, size
+from opskit.proc.tmpfs_mounts import is_for_sharing
+from opskit.quantities import listed, plural, size
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from opskit.analysis.finding import Severity
     from opskit.collect.mem.files import FileFacts, FileHolder, HeldMemory
 
-LARGE_SHARE, LARGE_BYTES = 0.05, 512 << 20
+_LARGE_ON_DISK_BYTES = 512 << 20
 _WORTH_A_SENTENCE_BYTES = 1 << 20
 _UNHELD_BYTES = 16 << 20  # less without a holder is listed, and no finding
-_ALARMING_SHARE = 0.10  # of RAM: from here on a warning where memory is short
-_SHM = "/dev/shm"  # noqa: S108
 KINDS = {
     TMPFS: "tmpfs",
     MEMFD: "memfd",
@@ -66,12 +64,12 @@ def judge_files(facts: FileFacts) -> FileResult:
 
 
 def name_of(file: HeldMemory) -> str:
-    """The path, `memfd:NAME`, `System V segment 3`, `shared anonymous memory`."""
+    """The path, through /proc where it is in another mount namespace, `memfd:NAME`, `System V segment 3`, `shared anonymous memory`."""
     if file.path.startswith("/SYSV") and (file.kind == SYSV or file.attached is not None):
         return f"System V segment {file.inode}"
     if file.kind == SHARED_ANONYMOUS and file.path == "/dev/zero":
         return "shared anonymous memory"
-    return file.path.removeprefix("/") if file.path.startswith("/memfd:") else file.path
+    return file.path.removeprefix("/") if file.path.startswith("/memfd:") else file.reached_at or file.path
 
 
 def _is_unheld(facts: FileFacts, file: HeldMemory) -> bool | None:
@@ -83,7 +81,7 @@ def _is_unheld(facts: FileFacts, file: HeldMemory) -> bool | None:
 def left_behind(row: FileRow) -> bool:
     """Whether a process is likely to have left it: nobody holds it, and its place is for memory that processes share."""
     file = row.file
-    is_place = file.mount == _SHM or file.kind in (SYSV, HUGE_PAGES)
+    is_place = is_for_sharing(file.mount) or file.kind in (SYSV, HUGE_PAGES)
     return bool(row.unheld) and is_place and not file.deleted
 
 
@@ -100,7 +98,11 @@ def _verdict(facts: FileFacts, rows: Sequence[FileRow], by_kind: dict[str, int])
     total = sum(by_kind.values())
     whose = f" of {' and '.join(map(str, facts.pids))}" if facts.pids else ""
     if not total:
-        yield f"No files{whose} take memory: no tmpfs file, memfd, System V segment or deleted file."
+        files = "tmpfs file, memfd, System V segment or deleted file"
+        if facts.whole or facts.pids:
+            yield f"No files{whose} take memory: no {files}."
+        else:
+            yield f"No files that take memory were found: no {files} that could be seen."
         return
     kinds = sorted(by_kind, key=lambda kind: -by_kind[kind])
     shares = [f"{KINDS[kind]} {size(by_kind[kind])}" for kind in kinds if by_kind[kind]]
@@ -117,7 +119,7 @@ def _verdict(facts: FileFacts, rows: Sequence[FileRow], by_kind: dict[str, int])
         )
         yield f"{plural(len(left), 'file')} with {size(amount)} {'is' if len(left) == 1 else 'are'} held by {nobody}{others}."
     on_disk = sum(row.file.disk_bytes or 0 for row in rows)
-    if on_disk >= LARGE_BYTES:
+    if on_disk >= _LARGE_ON_DISK_BYTES:
         yield f"Deleted files that processes still hold take {size(on_disk)} of disk."
 
 
@@ -138,16 +140,12 @@ def _held_by(facts: FileFacts, row: FileRow) -> str:
 
 def _findings(facts: FileFacts, rows: Sequence[FileRow]) -> Iterator[Finding]:
     total = facts.meminfo.get("MemTotal", 0)
-    is_short = bool(total) and supply(available(facts.meminfo), total) == "short"
-
-    def severity(amount: int) -> Severity:
-        return "warning" if is_short and amount >= total * _ALARMING_SHARE else "note"
-
+    state = supply(available(facts.meminfo), total) if total else "unknown"
     left = [row for row in rows if left_behind(row) and row.bytes]
     amount = sum(row.bytes for row in left)
     if amount >= _UNHELD_BYTES:
         yield Finding(
-            "shared-memory-unheld", severity(amount), _entity(left[0]),
+            "shared-memory-unheld", severity(state, amount, total), _entity(left[0]),
             f"{nobody_of(facts)} holds {size(amount)} of shared memory ({_names(left)}): "
             "a process that ended has left it, or one keeps data there",
             "nobody has it mapped or open (/proc/PID/maps, /proc/PID/fd)",
@@ -156,10 +154,10 @@ def _findings(facts: FileFacts, rows: Sequence[FileRow]) -> Iterator[Finding]:
         )  # fmt: skip
     deleted = [row for row in rows if row.file.deleted and row.file.kind == TMPFS]
     amount = sum(row.bytes for row in deleted)
-    if amount >= max(total * LARGE_SHARE, LARGE_BYTES):
+    if is_large(amount, total):
         holder = next((one for one in deleted[0].file.holders if one.pid is not None), None)
         yield Finding(
-            "deleted-files-in-memory", severity(amount), _entity(deleted[0]),
+            "deleted-files-in-memory", severity(state, amount, total), _entity(deleted[0]),
             f"deleted files of tmpfs hold {size(amount)} until their processes close them ({_names(deleted)})",
             "/proc/PID/maps, /proc/PID/fd", next=shell.command("opskit", "mem", holder.pid) if holder else None,
             share=amount / total if total else None,
@@ -179,11 +177,4 @@ def remove_command(row: FileRow) -> str | None:
     file = row.file
     if file.path.startswith("/SYSV"):
         return shell.command("ipcrm", "-m", file.inode)
-    path = file.path if file.mount_pid is None else f"/proc/{file.mount_pid}/root{file.path}"
-    return shell.command("rm", path)
-
-
-def share_of(row: FileRow, facts: FileFacts) -> str:
-    """Its share of RAM as text."""
-    total = facts.meminfo.get("MemTotal")
-    return percent(row.bytes / total) if total else "unknown"
+    return shell.command("rm", file.reached_at or file.path)

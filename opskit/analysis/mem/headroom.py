@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opskit.analysis.mem.machine import available
 from opskit.analysis.mem.result import Growth, Headroom
-from opskit.proc.cgroup.memory import tightest
+from opskit.proc.cgroup.memory import swap_within, tightest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,19 +28,24 @@ _KERNEL_STACK_BYTES = 16 << 10  # x86-64 and arm64
 
 def headroom(facts: Facts) -> Headroom | None:
     """The nearest end of its growth; None where neither a limit nor the machine's memory is known."""
-    meminfo, swap_free = facts.host.meminfo, facts.host.meminfo.get("SwapFree", 0)
-    level, available = tightest(facts.levels, swap_free), meminfo.get("MemAvailable")
-    if level is None and available is None:
+    meminfo, swap = facts.host.meminfo, swap_for(facts)
+    level, free = tightest(facts.levels, swap), available(meminfo, facts.host.arc)
+    if level is None and free is None:
         return None
-    left, swap_left = available, swap_free
+    left, swap_left = free, meminfo.get("SwapFree", 0)  # of which others may take more than this process
     if level is not None and level.left_bytes is not None:
-        own = level.left_bytes, level.swap_left_bytes(swap_free)
-        if available is None or sum(own) <= available + swap_free:
+        own = level.left_bytes, level.swap_left_bytes(swap)
+        if free is None or sum(own) <= free + swap_left:
             left, swap_left = own
         else:
             level = None
     found = _of_heap(facts, Headroom(level, left, None, None, None, None, swap_left_bytes=swap_left))
     return _with_commit_limit(facts, _with_throttling(facts, found))._replace(growths=tuple(growths(facts)))
+
+
+def swap_for(facts: Facts) -> int:
+    """How much of the machine's free swap its cgroups leave to it."""
+    return swap_within(facts.levels, facts.host.meminfo.get("SwapFree", 0))
 
 
 def heap_resident_bytes(facts: Facts) -> int | None:
@@ -51,7 +57,7 @@ def heap_resident_bytes(facts: Facts) -> int | None:
 def untouched_heap_bytes(facts: Facts) -> int:
     """Heap that counts and is not resident. ZGC's is a memfd: the cgroup is charged with all that is committed, touched or not."""
     jvm, usage = facts.jvm, usage_of(facts, "java-heap")
-    if jvm is None or usage is None or jvm.collector != "ZGC":
+    if jvm is None or usage is None or not (jvm.collector or "").startswith("ZGC"):  # or ZGC-generational
         return 0
     return max(0, (jvm.heap_committed_bytes or 0) - (heap_resident_bytes(facts) or 0) - usage.swap_bytes)
 
@@ -108,13 +114,9 @@ def rounded_up(count: int) -> int:
 
 
 def _others(facts: Facts, level: MemoryGroup | None, growth: int) -> Iterator[MemoryGroup]:
-    swap_free = facts.host.meminfo.get("SwapFree", 0)
+    swap = swap_for(facts)
     for each in facts.levels:
-        if (
-            each is not level
-            and each.left_bytes is not None
-            and each.left_bytes + each.swap_left_bytes(swap_free) < growth
-        ):
+        if each is not level and each.left_bytes is not None and each.left_bytes + each.swap_left_bytes(swap) < growth:
             yield each
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from opskit import shell
 from opskit.analysis.dentry.caches import classify, of_kind
 from opskit.analysis.finding import HOST, Finding
-from opskit.analysis.mem.machine import GIVEN_BACK, USES, Beside, Part, available, divide, supply
+from opskit.analysis.mem.machine import GIVEN_BACK, USES, Beside, Part, available, divide, is_large, severity, supply
 from opskit.proc.tmpfs_mounts import HUGETLBFS
 from opskit.quantities import listed, percent, plural, short_size, size
 from opskit.records import NamedTuple
@@ -15,14 +15,11 @@ from opskit.records import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from opskit.analysis.finding import Severity
     from opskit.collect.mem.host import HostFacts, ProcessUse
     from opskit.proc.hugepages import HugePool
 
 _LARGE_CACHE_SHARE = 0.25  # of RAM: from here on the page cache gets a sentence
 NAMED_SHARE = 0.02  # of RAM: smaller holders are not named in the verdict
-LARGE_SHARE, LARGE_BYTES = 0.05, 512 << 20  # of a finding that is a note
-_ALARMING_SHARE = 0.10  # of one that is a warning where memory is short
 _UNUSED_SHARE, _UNUSED_BYTES = 0.01, 64 << 20  # of huge pages that nobody uses: from here on they are a finding
 _MOST_NAMED = 3
 _RECLAIMABLE = ("radix_tree_node", "xarray", "buffer_head", "extent_status")  # beside dentries and inodes
@@ -109,11 +106,13 @@ def judge_host(facts: HostFacts) -> HostResult:
     total = meminfo["MemTotal"]
     # Pools by /sys have all sizes; meminfo is right where /sys was not read.
     huge = sum(pool.bytes for pool in facts.pools) or None
-    beside = Beside(huge, facts.zram_bytes, facts.arc_bytes or 0, facts.balloon_bytes, facts.cpu_free_bytes)
+    beside = Beside(
+        huge, facts.zram_bytes, facts.arc.bytes if facts.arc else 0, facts.balloon_bytes, facts.cpu_free_bytes
+    )
     parts = divide(meminfo, beside)
     groups = group(facts.processes)
     holders = sorted(_holders(facts, parts, groups, total), key=lambda holder: -holder.bytes)
-    free = available(meminfo)
+    free = available(meminfo, facts.arc)
     state = supply(free, total)
     shown = [
         Holder(part.kind, USES[part.kind], part.bytes, part.bytes / total, *_about(facts, part, groups))
@@ -315,8 +314,10 @@ def _verdict(result: HostResult) -> Iterator[str]:
         yield f"The largest holder is {_described(named[0])}{then}."
     elif first is not None:
         yield f"No holder takes more than {NAMED_SHARE * 100:.0f} % of it; the largest is {_described(first)}."
-    if first is not None and first.next:
-        yield f"Next: {first.next}"
+    # Processes outside of our PID namespace have none.
+    following = next((holder.next for holder in result.holders if holder.next), None)
+    if following is not None:
+        yield f"Next: {following}"
 
 
 def _described(holder: Holder) -> str:
@@ -325,14 +326,9 @@ def _described(holder: Holder) -> str:
 
 
 def _findings(result: HostResult) -> Iterator[Finding]:
-    facts, total = result.facts, result.total_bytes
-    short = result.supply == "short"
-
-    def severity(share: float) -> Severity:
-        return "warning" if short and share >= _ALARMING_SHARE else "note"
-
+    facts, total, state = result.facts, result.total_bytes, result.supply
     largest = result.holders[0] if result.holders else None
-    if short and result.available_bytes is not None and largest is not None:
+    if state == "short" and result.available_bytes is not None and largest is not None:
         yield Finding(
             "memory-short", "warning", HOST,
             f"{size(result.available_bytes)} of {size(total)} are available; {largest.name} holds the most, {size(largest.bytes)}",
@@ -342,26 +338,22 @@ def _findings(result: HostResult) -> Iterator[Finding]:
         unused = pool.unused * pool.page_bytes
         if unused >= max(total * _UNUSED_SHARE, _UNUSED_BYTES):
             yield Finding(
-                "huge-pages-unused", "warning" if short else "note", HOST,
+                "huge-pages-unused", "warning" if state == "short" else "note", HOST,
                 f"{size(unused)} of reserved huge pages are unused, and no other memory can use them",
                 f"hugepages-{pool.page_bytes >> 10}kB: {pool.total:,} pages, {pool.free:,} free, {pool.promised:,} promised",
                 fix=fewer_huge_pages(pool), share=unused / total,
             )  # fmt: skip
     for holder in result.holders:
-        if holder.kind == "shmem" and _is_large(holder.bytes, total):
+        if holder.kind == "shmem" and is_large(holder.bytes, total):
             yield Finding(
-                "tmpfs-large", severity(holder.share), HOST,
+                "tmpfs-large", severity(state, holder.bytes, total), HOST,
                 f"{holder.name} holds {size(holder.bytes)} of memory ({percent(holder.share)} of RAM)",
                 "statvfs of each tmpfs, /proc/sysvipc/shm, /proc/PID/maps", next=FILES, share=holder.share,
             )  # fmt: skip
-        if holder.kind == "unaccounted" and "AnonPages" in facts.meminfo and _is_large(holder.bytes, total):
+        if holder.kind == "unaccounted" and "AnonPages" in facts.meminfo and is_large(holder.bytes, total):
             yield Finding(
-                "memory-unaccounted", severity(holder.share), HOST,
+                "memory-unaccounted", severity(state, holder.bytes, total), HOST,
                 f"{size(holder.bytes)} ({percent(holder.share)} of RAM) are in no line of /proc/meminfo: "
                 "a driver, a balloon of the hypervisor, or network buffers hold them",
                 "MemTotal less all that meminfo, huge pages and zram account for", next=holder.next, share=holder.share,
             )  # fmt: skip
-
-
-def _is_large(amount: int, total: int) -> bool:
-    return amount >= max(total * LARGE_SHARE, LARGE_BYTES)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.analysis.finding import Entity, Finding, most_severe_first
-from opskit.analysis.mem.headroom import headroom, unsure_bytes
+from opskit.analysis.mem.headroom import headroom, swap_for, unsure_bytes
 from opskit.analysis.mem.result import Result
 from opskit.analysis.mem.suspects import is_waste, suspects, waste_share
 from opskit.analysis.mem.trend import trend
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from opskit.analysis.finding import Severity
     from opskit.analysis.mem.result import Headroom, Slope, Suspect
     from opskit.analysis.mem.trend import Trend
-    from opskit.collect.mem.facts import Facts
+    from opskit.collect.mem.facts import Facts, Member
     from opskit.proc.cgroup.memory import MemoryGroup
 
-NEAR = 0.9  # of the limit is used by what cannot be reclaimed
+NEAR, _NEAR_BYTES = 0.9, 1 << 30  # of the limit is used by what cannot be reclaimed; more than this left is room enough
 _SOON_S = 24 * 3600.0
 _LEAST_RISE, _RISE_OF_RSS = 4 << 20, 0.01  # in the looks; less is shown and is no finding
 _OF_LIMIT = 0.1  # shared memory without a process: from then on it is a waste
@@ -43,9 +43,14 @@ def judge(facts: Facts, samples: Sequence[Facts] = ()) -> Result:
     found = headroom(facts)
     looks = samples if samples and samples[-1] is facts else [*samples, facts]
     growth = trend(looks, found)
-    level = tightest(facts.levels, facts.host.meminfo.get("SwapFree", 0))
+    level = tightest(facts.levels, swap_for(facts))
     ranked = suspects(facts, level, growth.steady)
-    findings = [*_limits(facts, found), *_growth(facts, growth), *_wastes(facts, ranked, level), *_kills(facts, looks)]
+    findings = [
+        *_limits(facts, found),
+        *_growth(facts, growth, looks),
+        *_wastes(facts, ranked, level),
+        *_kills(facts, looks),
+    ]
     return Result(facts, found, ranked, growth.slopes, most_severe_first(findings), samples)
 
 
@@ -95,7 +100,7 @@ def _limits(facts: Facts, found: Headroom | None) -> Iterator[Finding]:
 
 def _is_near(facts: Facts, level: MemoryGroup) -> bool:
     used = (level.pinned_bytes or 0) - unsure_bytes(facts, level)
-    return level.limit_bytes is not None and used >= NEAR * level.limit_bytes
+    return level.limit_bytes is not None and used >= max(NEAR * level.limit_bytes, level.limit_bytes - _NEAR_BYTES)
 
 
 def _outgrows(found: Headroom) -> str:
@@ -125,7 +130,7 @@ def _evidence(facts: Facts, level: MemoryGroup | None) -> str:
     return f"memory.stat of {level.path}: {parts}{shared}"
 
 
-def _growth(facts: Facts, growth: Trend) -> Iterator[Finding]:
+def _growth(facts: Facts, growth: Trend, looks: Sequence[Facts]) -> Iterator[Finding]:
     """The row that grows fastest, of those that reach a limit soon."""
     least = max(_LEAST_RISE, _RISE_OF_RSS * facts.total.rss_bytes)
     rising = [slope for slope in growth.slopes if growth.rises.get(slope.kind, 0) >= least]
@@ -134,14 +139,35 @@ def _growth(facts: Facts, growth: Trend) -> Iterator[Finding]:
     first = max(rows or soon, key=lambda slope: growth.steady[slope.kind], default=None)
     if first is None:
         return
-    what = KINDS.get(first.kind) or _SUMS.get(first.kind, first.kind)
+    rate, end = f"{size(growth.steady[first.kind] * 60)} a minute", f"full in {duration(first.full_in_s)}"
+    what, next_ = KINDS.get(first.kind) or _SUMS.get(first.kind, first.kind), _closer(facts, first)
+    summary = f"keeps growing: {what} by {rate}, {end}"
     if first.kind == "cgroup" and "rss" not in growth.steady:
-        what += ", by other processes,"
-    rate = growth.steady[first.kind]
+        other = _grown_most(facts, looks)
+        whose = (
+            "by other processes or files in memory" if other is None else f"most of it {other.command} ({other.pid})"
+        )
+        summary = f"shares a limit with what keeps growing: {what} grows by {rate}, {whose}; {end}"
+        next_ = shell.command("opskit", "mem", *(("--files",) if other is None else (other.pid, "-w")))
     yield _finding(
-        facts, "memory-keeps-growing", "warning", f"keeps growing: {what} by {size(rate * 60)} a minute, full in {duration(first.full_in_s)}",
-        "the looks of -w: it grows steadily, without the Java heap", next_=_closer(facts, first),
+        facts, "memory-keeps-growing", "warning", summary, "the looks of -w: it grows steadily, without the Java heap", next_=next_,
     )  # fmt: skip
+
+
+def _grown_most(facts: Facts, looks: Sequence[Facts]) -> Member | None:
+    """The other process of the tightest cgroup that grew by the most between the first look and the last; None: none did."""
+    before = {member.pid: _held(member) for member in looks[0].members}
+    grown = [
+        (_held(member) - before.get(member.pid, 0), member)
+        for member in facts.members
+        if member.pid != facts.process.pid
+    ]
+    most, member = max(grown, key=lambda each: each[0], default=(0, None))
+    return member if most >= _LEAST_RISE else None
+
+
+def _held(member: Member) -> int:
+    return (member.anon_bytes or 0) + (member.shmem_bytes or 0)
 
 
 def _is_explained(slope: Slope, growth: Trend) -> bool:
@@ -184,7 +210,7 @@ def _kills(facts: Facts, looks: Sequence[Facts]) -> Iterator[Finding]:
     for group in facts.levels:
         if group.oom_kills and group.limit_bytes is not None:
             before = first.get(group.path)
-            lately = 0 if before is None else group.oom_kills - before
+            lately = 0 if before is None else max(0, group.oom_kills - before)
             times = plural(lately or group.oom_kills, "process", "processes")
             when = "in the window" if lately else "since it was made"
             yield _finding(

@@ -18,8 +18,13 @@ from opskit.records import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from opskit.analysis.finding import Severity
+    from opskit.proc.compressed import Arc
+
 SHORT_SHARE, SHORT_BYTES = 0.10, 2 << 30  # less than both is available: memory is short
 AMPLE_SHARE, AMPLE_BYTES = 0.25, 16 << 30
+LARGE_SHARE, LARGE_BYTES = 0.05, 512 << 20  # of a finding that is a note
+_ALARMING_SHARE = 0.10  # of one that is a warning where memory is short
 # Kind -> what it is, in the order of the table.
 USES = {
     "free": "free",
@@ -118,14 +123,15 @@ def _huge_bytes(meminfo: Mapping[str, int]) -> int:
     return max(meminfo.get("Hugetlb", 0), default_pool)
 
 
-def available(meminfo: Mapping[str, int]) -> int | None:
-    """MemAvailable; before Linux 3.14 free memory, page cache and reclaimable slab. None: not told."""
+def available(meminfo: Mapping[str, int], arc: Arc | None = None) -> int | None:
+    """MemAvailable and what ZFS gives back, which that leaves out; before Linux 3.14 free memory, page cache and reclaimable slab. None: not told."""
+    given_back = max(0, arc.bytes - arc.least_bytes) if arc is not None else 0
     if "MemAvailable" in meminfo:
-        return meminfo["MemAvailable"]
+        return min(meminfo["MemAvailable"] + given_back, meminfo.get("MemTotal", meminfo["MemAvailable"]))
     if "MemFree" not in meminfo or "Cached" not in meminfo:
         return None
     cache = meminfo["Cached"] + meminfo.get("Buffers", 0) - meminfo.get("Shmem", 0)
-    return meminfo["MemFree"] + max(cache, 0) + meminfo.get("SReclaimable", 0)
+    return meminfo["MemFree"] + max(cache, 0) + meminfo.get("SReclaimable", 0) + given_back
 
 
 def supply(available_bytes: int | None, total_bytes: int) -> str:
@@ -136,6 +142,16 @@ def supply(available_bytes: int | None, total_bytes: int) -> str:
         return "short"
     is_ample = available_bytes >= min(total_bytes * AMPLE_SHARE, AMPLE_BYTES)
     return "ample" if is_ample else "some"
+
+
+def is_large(amount: int, total_bytes: int) -> bool:
+    """Whether one holder's memory is a finding."""
+    return amount >= max(total_bytes * LARGE_SHARE, LARGE_BYTES)
+
+
+def severity(state: str, amount: int, total_bytes: int) -> Severity:
+    """Of a finding about one holder: a warning only where memory is short. `state`: what `supply` says."""
+    return "warning" if state == "short" and amount >= total_bytes * _ALARMING_SHARE else "note"
 
 
 def held_most(parts: Sequence[Part]) -> list[Part]:

@@ -33,6 +33,7 @@ _LOADER_BYTES = 18 << 10  # malloced for each class loader (JDK 17 and 25); its 
 _MANY_LOADERS = 1000
 _OF_LOADERS = 4  # bytes of malloc for one of metaspace
 _WASTE_BYTES, _WASTE = 200 * MIB, 0.25  # free inside arenas, of RSS
+_FEW_ARENAS = 2
 _UNMAPPED_BYTES = MIB
 _OF_LIMIT = 0.1  # page cache that every program has
 
@@ -159,12 +160,12 @@ def _arenas(facts: Facts) -> Iterator[_Weighed]:
     if malloc is None or not free:
         return
     arenas = f" in {plural(malloc.arenas, 'arena')}" if malloc.arenas else ""
-    summary = (
-        f"{size(free)} is free inside of malloc's arenas{arenas} and not given back to the kernel (fragmentation): set MALLOC_ARENA_MAX=2, "
-        "or use jemalloc"
-    )
+    # Fewer arenas help only where there are more.
+    is_many = malloc.arenas is None or malloc.arenas > _FEW_ARENAS
+    advice = f"set MALLOC_ARENA_MAX={_FEW_ARENAS}, or use jemalloc" if is_many else "use jemalloc, or malloc_trim(3)"
+    summary = f"{size(free)} is free inside of malloc's arenas{arenas} and not given back to the kernel (fragmentation): {advice}"
     evidence = f"malloc_state of each arena: {size(free)} free of {size(malloc.system_bytes)}"
-    fix = shell.command("env", "MALLOC_ARENA_MAX=2", *_restart(facts))
+    fix = shell.command("env", f"MALLOC_ARENA_MAX={_FEW_ARENAS}", *_restart(facts)) if is_many else None
     yield _Weighed(
         Suspect("memory-in-arenas", free, summary, evidence, fix=fix, next=trim_command(facts)),
         _above(facts, "arenas", free),
@@ -310,7 +311,11 @@ def _dead(unheld: Sequence[Unheld], unmapped: int, what: str, evidence: str) -> 
     name = f"System V segment {first.inode}" if first.kind == "sysv" else first.path
     others = f" and {plural(len(rest), 'other file')}" if rest else ""
     summary = f"{what}: {name} ({size(first.bytes)}){others} {'are' if rest else 'is'} open in no process, and stay{'' if rest else 's'} until removed"
-    remove = ("ipcrm", "-m", first.inode) if first.kind == "sysv" else ("rm", *shell.operands(_path(first)))
+    remove = (
+        ("ipcrm", "-m", first.inode)
+        if first.kind == "sysv"
+        else ("rm", *shell.operands(first.reached_at or first.path))
+    )
     return Suspect(
         "memory-of-dead-process",
         unmapped,
@@ -321,10 +326,6 @@ def _dead(unheld: Sequence[Unheld], unmapped: int, what: str, evidence: str) -> 
     )
 
 
-def _path(file: Unheld) -> str:
-    return file.path if file.mount_pid is None else f"/proc/{file.mount_pid}/root{file.path}"
-
-
 def _of_cgroup(facts: Facts, level: MemoryGroup) -> Iterator[_Weighed]:
     """What counts against the limit, or is only shown beside it, and is not this process's."""
     next_ = shell.command("opskit", "mem", "--files")
@@ -332,10 +333,12 @@ def _of_cgroup(facts: Facts, level: MemoryGroup) -> Iterator[_Weighed]:
     if unmapped >= _UNMAPPED_BYTES:
         what = f"{size(unmapped)} of shared memory is charged to {level.path} and mapped by none of its processes"
         evidence = f"shmem of {level.path}, RssShmem of {plural(len(facts.members), 'process', 'processes')}"
-        if sum(file.bytes for file in facts.unheld) >= unmapped / 2:
-            yield _Weighed(_dead(facts.unheld, unmapped, what, evidence), unmapped)
+        left = [file for file in facts.unheld if file.is_left_behind]
+        if sum(file.bytes for file in left) >= unmapped / 2:
+            yield _Weighed(_dead(left, unmapped, what, evidence), unmapped)
         else:
-            summary = f"{what}: files of a tmpfs (/dev/shm, /tmp, /run) or memfds"
+            such = f", such as {facts.unheld[0].path} ({size(facts.unheld[0].bytes)})" if facts.unheld else ""
+            summary = f"{what}: files of a tmpfs (/dev/shm, /tmp, /run) or memfds{such}"
             yield _Weighed(Suspect("memory-in-tmpfs", unmapped, summary, evidence, next=next_), unmapped)
     others = [member for member in facts.members if member.pid != facts.process.pid]
     if held := sum((member.anon_bytes or 0) for member in others):

@@ -1,6 +1,6 @@
 """How fast each row grows in -w, and when its limit is reached if the growth is steady. Pure.
 
-The Java heap is not judged: it rises and falls with each collection, up to a limit of its own. What a JVM does in its first minutes
+The Java heap is not judged, neither its own nor that of other JVMs in the cgroup: it rises and falls with each collection, up to a limit of its own. What a JVM does in its first minutes
 (loads classes, compiles them) slows down; a leak does not.
 """
 
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.analysis.mem.headroom import MIB, heap_resident_bytes
+from opskit.analysis.mem.headroom import MIB, heap_resident_bytes, swap_for, untouched_heap_bytes
 from opskit.analysis.mem.result import Slope
 from opskit.analysis.slope import slope
+from opskit.proc.cgroup.memory import tightest
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -63,10 +64,19 @@ class _Look(NamedTuple):
     rows: Mapping[str, int]
 
     def without(self, count: int, *kinds: str) -> int | None:
-        """A sum without the heap and these rows; None where a JVM's are unknown."""
+        """A sum without these rows; None where a JVM's are unknown."""
         if not self.rows:
             return count if self.facts.jvm is None else None
-        return count - (heap_resident_bytes(self.facts) or 0) - sum(self.rows.get(kind, 0) for kind in kinds)
+        return count - sum(self.rows.get(kind, 0) for kind in kinds)
+
+    def of_heaps(self, path: str) -> int:
+        """What of a cgroup is the heap of this JVM, and the memory of other ones: what of it is heap only they can say."""
+        own = (heap_resident_bytes(self.facts) or 0) + untouched_heap_bytes(self.facts)
+        group = tightest(self.facts.levels, swap_for(self.facts))
+        if group is None or group.path != path:  # whose members were read
+            return own
+        others = (each for each in self.facts.members if each.pid != self.facts.process.pid and each.command == "java")
+        return own + sum((each.anon_bytes or 0) + (each.shmem_bytes or 0) for each in others)
 
 
 def trend(looks: Sequence[Facts], headroom: Headroom | None) -> Trend:
@@ -154,7 +164,8 @@ def _series(looks: Sequence[_Look], headroom: Headroom | None) -> Iterator[_Seri
     for kind in last.rows if len(with_rows) > 1 else ():
         points = [(look.facts.at_s, look.rows.get(kind, 0)) for look in with_rows]
         yield _Series(kind, points, points, own.get(kind))
-    yield _sum("rss", [(look, look.facts.total.rss_bytes) for look in looks], "gc", *_OF_FILES)
+    # RSS has each page of ZGC's heap as often as the row of the heap has it.
+    yield _sum("rss", [(look, look.facts.total.rss_bytes) for look in looks], "java-heap", "gc", *_OF_FILES)
     jvms = ((look.facts.at_s, look.facts.jvm) for look in looks)
     direct = [(at_s, jvm.direct_bytes) for at_s, jvm in jvms if jvm is not None and jvm.direct_bytes is not None]
     if direct:
@@ -165,12 +176,15 @@ def _series(looks: Sequence[_Look], headroom: Headroom | None) -> Iterator[_Seri
     pinned = [(look, group, group.pinned_bytes) for look, group in groups if group and group.pinned_bytes is not None]
     if pinned:
         # v1 does not tell how much of the kernel's memory is reclaimable slab, which any search of files makes grow.
-        sure = [(look, used - (group.kernel_bytes or 0 if group.slab_unknown else 0)) for look, group, used in pinned]
+        sure = [
+            (look, used - (group.kernel_bytes or 0 if group.slab_unknown else 0) - look.of_heaps(group.path))
+            for look, group, used in pinned
+        ]
         yield _sum("cgroup", sure, "gc")._replace(points=[(look.facts.at_s, used) for look, _, used in pinned])
 
 
 def _sum(kind: str, counted: Sequence[tuple[_Look, int]], *without: str) -> _Series:
-    """A sum, judged without the heap and what is reclaimed."""
+    """A sum, judged without these rows: the heap and what is reclaimed."""
     rest = [(look.facts.at_s, look.without(count, *without)) for look, count in counted]
     judged = [(at_s, count) for at_s, count in rest if count is not None]
     return _Series(kind, [(look.facts.at_s, count) for look, count in counted], judged, None)

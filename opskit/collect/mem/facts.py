@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.proc.malloc.record import Malloc
+from opskit.proc.memory_files import SYSV
+from opskit.proc.tmpfs_mounts import is_for_sharing
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
 
     from opskit.proc.cgroup.memory import HugeLimit, MemoryGroup
     from opskit.proc.cgroup.owner import CgroupOwner
+    from opskit.proc.compressed import Arc
     from opskit.proc.files.smaps import Usage
     from opskit.proc.process import Process
 
@@ -74,12 +77,13 @@ class JvmMemory(NamedTuple):
 
 
 class HostMemory(NamedTuple):
-    """The machine. `meminfo` in bytes by the kernel's names; `overcommit`: vm.overcommit_memory; `swap_total_bytes` 0: no swap."""
+    """The machine. `meminfo` in bytes by the kernel's names; `overcommit`: vm.overcommit_memory; `arc`: ZFS's cache."""
 
     meminfo: Mapping[str, int]
     overcommit: int | None
     oom_score: int | None  # of the process, 0 to 2000
     oom_score_adj: int | None
+    arc: Arc | None = None
 
 
 class Member(NamedTuple):
@@ -97,6 +101,7 @@ class Unheld(NamedTuple):
     """A file of a tmpfs (/dev/shm, …) or a System V segment that no process has open or mapped: its memory stays until it is removed.
 
     `kind`: tmpfs or sysv, whose `inode` is its id. `mount_pid`: a process that sees `path`; None: opskit does. `age_s`: since its last change.
+    `mount`: the mount point of its tmpfs. `reached_at`: our path of a file of another mount namespace.
     """
 
     kind: str
@@ -105,6 +110,13 @@ class Unheld(NamedTuple):
     bytes: int
     mount_pid: int | None = None
     age_s: float | None = None
+    mount: str | None = None
+    reached_at: str | None = None
+
+    @property
+    def is_left_behind(self) -> bool:
+        """Whether a process is likely to have left it: its place is for memory that processes share."""
+        return self.kind == SYSV or is_for_sharing(self.mount)
 
 
 def unmapped_shmem_bytes(group: MemoryGroup, members: tuple[Member, ...], unread: int) -> int | None:

@@ -12,7 +12,7 @@ from opskit.proc.cgroup.tree import parse_cgroup
 from opskit.proc.files.meminfo import parse_meminfo
 from opskit.proc.files.mountinfo import parse_mountinfo
 from opskit.proc.files.sysvipc_shm import parse_sysvipc_shm
-from opskit.proc.fs import GONE, ProcFS, optional
+from opskit.proc.fs import DENIED, GONE, ProcFS, optional
 from opskit.proc.memory_files import (
     DELETED,
     HUGE_PAGES,
@@ -61,6 +61,7 @@ class HeldMemory(NamedTuple):
     `resident_bytes`: in memory, swapped pages included where `swapped_bytes` is None; of a deleted file of a disk its page cache (Linux 6.5).
     `disk_bytes`: what that file still takes on its disk. None: unknown. `creator_pid`: of a System V segment, which may have ended (`creator`
     None then); `attached`: how many mappings it has. `mount_pid`: a process that sees `path`; None: opskit. `changed_s`: since 1970.
+    `reached_at`: our path of a file of another mount namespace, below PROC/PID/root.
     """
 
     kind: str
@@ -81,12 +82,14 @@ class HeldMemory(NamedTuple):
     mount: str | None = None
     mount_pid: int | None = None
     changed_s: float | None = None
+    reached_at: str | None = None
 
 
 class FileFacts(NamedTuple):
     """One look. `pids`: those asked about, none: all. `complete`: a file without a holder has none, but for processes guarded from root.
 
-    `is_namespace`: processes outside of our PID namespace are not seen, and may hold files too. `missing`: what was not read or left out.
+    `is_namespace`: processes outside of our PID namespace are not seen, and may hold files too. `whole`: no process and no directory
+    was closed to us. `missing`: what was not read or left out.
     """
 
     pids: tuple[int, ...]
@@ -95,6 +98,7 @@ class FileFacts(NamedTuple):
     complete: bool
     is_namespace: bool = False
     missing: tuple[str, ...] = ()
+    whole: bool = True
 
 
 def collect_files(host: Host, pids: tuple[int, ...] = ()) -> FileFacts:
@@ -128,7 +132,9 @@ def collect_files(host: Host, pids: tuple[int, ...] = ()) -> FileFacts:
         if any(file.kind in _SWAPPED and file.swapped_bytes is None for file in files):
             notes.append("pages of some of these files that are swapped out count as memory")
     is_complete = not (scan.denied and more_rights_show_more()) and not hides_processes(fs)
-    return FileFacts(pids, tuple(files), meminfo, is_complete, in_initial(fs, "pid") is False, tuple(notes))
+    return FileFacts(
+        pids, tuple(files), meminfo, is_complete, in_initial(fs, "pid") is False, tuple(notes), scan.is_whole
+    )
 
 
 def _without_swap(host: Host, scan: _Scan, files: list[HeldMemory]) -> list[HeldMemory]:
@@ -160,6 +166,7 @@ class _Scan:
         self.scanned = 0
         self._entries_left = _MOST_ENTRIES
         self._cut: list[str] = []
+        self._unlisted: list[str] = []
         points = tuple(mount.mount_point for mount in mounts.mounts)
         devices = frozenset(mount.device for mount in mounts.mounts)
         self._scanner = FileScanner(host.fs, devices, points, mounts.remote_points, _MOST_FDS)
@@ -197,7 +204,7 @@ class _Scan:
             whose = f"{pid} ({who.command}, user {who.user or 'unknown'})"
             raise NotPermitted(f"cannot read the mappings of {whose}: permission denied; {remedy}")
         if pid in self.vanished:
-            raise NoSuchProcess(pid, "it ended during the scan")
+            raise NoSuchProcess(pid)
 
     def loop_devices(self) -> None:
         """The kernel holds the file behind a loop device: no process has it open."""
@@ -219,7 +226,7 @@ class _Scan:
         waiting = [] if top is None else [(top, mount.mount_point.rstrip("/"))]
         while waiting:
             directory, shown = waiting.pop()
-            for name in optional(fs.names_at, directory, self._entries_left + 1, default=[]):
+            for name in self._names(directory, shown):
                 path = f"{shown}/{name}"
                 if path in mounted:
                     continue
@@ -235,6 +242,21 @@ class _Scan:
                 elif stat.S_ISREG(found.mode):
                     self.walked.setdefault((found.device, found.inode), (mount, path, found))
 
+    def _names(self, directory: str, shown: str) -> list[str]:
+        try:
+            return self.host.fs.names_at(directory, self._entries_left + 1)
+        except DENIED:
+            self._unlisted.append(shown or "/")
+        except OSError:  # it was removed
+            pass
+        return []
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every file in memory was found."""
+        hidden = any(mount.is_hidden for mount in self.mounts.mounts)
+        return not (hidden or self._unlisted or self._cut or self.mounts.unread or self.mounts.cut or self.denied)
+
     def notes(self) -> list[str]:
         """What is missing."""
         notes = [*coverage_lines(self.host.fs, self.scanned, self.denied, 0)]
@@ -242,6 +264,11 @@ class _Scan:
         if hidden:
             notes.append(
                 f"files below other mounts cannot be listed: {plural(len(hidden), 'tmpfs mount')}, {hidden[0].mount_point}"
+            )
+        if self._unlisted:
+            notes.append(
+                f"files in directories of tmpfs mounts that cannot be listed: {plural(len(self._unlisted), 'directory', 'directories')}, "
+                f"{self._unlisted[0]}; {how_to_be_allowed(self.host.fs, 'CAP_DAC_READ_SEARCH', 'opskit', 'mem', '--files')}"
             )
         if self.mounts.unread or self.mounts.cut:
             notes.append("some mount namespaces could not be read, or are too many: their tmpfs mounts are left out")
@@ -279,6 +306,7 @@ def _held(host: Host, scan: _Scan, key: Key, segments: Mapping[Key, Segment]) ->
         uid=uid, user=None if uid is None else host.user_name(uid), holders=holders,
         mount=place.mount_point if place else None, mount_pid=mount.pid if mount else None,
         changed_s=found.ctime_ns / 1e9 if found else None,
+        reached_at=f"{host.fs.path(mount.pid, 'root')}{path}" if mount and mount.pid is not None else None,
     )  # fmt: skip
     segment = segments.get(key)
     return held if segment is None else _with_segment(host, held, segment)

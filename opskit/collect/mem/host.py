@@ -8,7 +8,7 @@ from opskit.collect.mem.segments import creator_of
 from opskit.errors import BadInput, NotSupported
 from opskit.proc.cgroup.owner import owner_of
 from opskit.proc.cgroup.tree import parse_cgroup
-from opskit.proc.compressed import read_arc_bytes, read_zram_bytes
+from opskit.proc.compressed import read_arc, read_zram_bytes
 from opskit.proc.files.meminfo import parse_meminfo
 from opskit.proc.files.slabinfo import parse_slabinfo
 from opskit.proc.files.smaps import parse_proportional
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from opskit.host import Host
     from opskit.proc.cgroup.owner import CgroupOwner
+    from opskit.proc.compressed import Arc
     from opskit.proc.files.slabinfo import Slab
     from opskit.proc.files.status import Status
     from opskit.proc.fs import ProcFS
@@ -90,7 +91,7 @@ class HostFacts(NamedTuple):
     pools: tuple[HugePool, ...]
     slabs: tuple[Slab, ...] | None
     zram_bytes: int
-    arc_bytes: int | None
+    arc: Arc | None
     balloon_bytes: int
     cpu_free_bytes: int
     socket_bytes: int = 0
@@ -133,7 +134,7 @@ def collect_host(host: Host, top: int | None = None) -> HostFacts:
         pools=pools,
         slabs=_slabs(fs),
         zram_bytes=read_zram_bytes(fs) if whole_tree else 0,
-        arc_bytes=read_arc_bytes(fs),
+        arc=read_arc(fs),
         balloon_bytes=max(0, vmstat.get("balloon_inflate", 0) - vmstat.get("balloon_deflate", 0)) * page_bytes,
         cpu_free_bytes=cpu_free_pages * page_bytes,
         socket_bytes=fs.maybe(parse_socket_pages, "net", "sockstat", default=0) * page_bytes,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.collect.mem.facts import HostMemory, Member, Unheld, unmapped_shmem_bytes
-from opskit.proc.cgroup.memory import HugeLimit, MemoryGroup, huge_limits, memory_groups, tightest
+from opskit.proc.cgroup.memory import HugeLimit, MemoryGroup, huge_limits, memory_groups, swap_within, tightest
 from opskit.proc.cgroup.tree import visible_levels
+from opskit.proc.compressed import read_arc
 from opskit.proc.files.meminfo import parse_meminfo
 from opskit.proc.files.status import Status, parse_status
 from opskit.quantities import integer, signed
@@ -44,6 +45,7 @@ def read_host_memory(host: Host, pid: int) -> HostMemory:
         host.sysctl("vm", "overcommit_memory"),
         fs.maybe(_number, pid, "oom_score"),
         fs.maybe(_number, pid, "oom_score_adj"),
+        read_arc(fs),
     )
 
 
@@ -61,7 +63,7 @@ class Sharing(NamedTuple):
 
 def read_sharing(host: Host, pid: int, levels: tuple[MemoryGroup, ...], swap_free_bytes: int) -> Sharing:
     """The processes of the tightest cgroup; the files without a process where it is charged for shared memory that none of them maps."""
-    group = tightest(levels, swap_free_bytes)
+    group = tightest(levels, swap_within(levels, swap_free_bytes))
     if group is None:
         return Sharing()
     members, unread = read_members(host.fs, pid, group)
@@ -87,7 +89,16 @@ def _unheld(host: Host, most_bytes: int) -> tuple[Unheld, ...]:
         return None if changed_s is None else max(0.0, now_s - changed_s)
 
     fitting = [
-        Unheld(file.kind, file.path, file.inode, resident, file.mount_pid, age_s(file.changed_s))
+        Unheld(
+            file.kind,
+            file.path,
+            file.inode,
+            resident,
+            file.mount_pid,
+            age_s(file.changed_s),
+            file.mount,
+            file.reached_at,
+        )
         for file, resident in sized
         if resident is not None and _UNMAPPED_BYTES <= resident <= most_bytes
     ]

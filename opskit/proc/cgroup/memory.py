@@ -22,7 +22,7 @@ from opskit.quantities import integer
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from opskit.proc.cgroup.tree import Level
     from opskit.proc.fs import ProcFS
@@ -177,6 +177,16 @@ def tightest(groups: Iterable[MemoryGroup], swap_free_bytes: int = 0) -> MemoryG
     """The cgroup in which the least is left before the kernel kills; None: none has a limit, or their use is unknown."""
     limited = [group for group in groups if group.left_bytes is not None]
     return min(limited, key=lambda each: (each.left_bytes or 0) + each.swap_left_bytes(swap_free_bytes), default=None)
+
+
+def swap_within(groups: Sequence[MemoryGroup], free_bytes: int) -> int:
+    """How much of the machine's free swap a process of these cgroups may take, its own first: v2's limits hold at each level.
+
+    memory.swap.max of a container is below memory.max of its pod; v1's memsw limits both at once, and only its own level.
+    """
+    if groups and not groups[0].swaps:
+        return 0
+    return min((group.swap_left_bytes(free_bytes) for group in groups if group.version == 2), default=free_bytes)
 
 
 def huge_limits(fs: ProcFS, levels: Iterable[Level]) -> tuple[HugeLimit, ...]:

@@ -52,10 +52,13 @@ def render(
     for sentence, style in head:
         line(sentence, style)
     around = 1 + sum(_rows(console, text) for text in (*(each for each, _ in head), *report.summary, *report.footer))
-    for block in report.blocks:
+    blocks = report.blocks if height is None else _with_room(report.blocks, height - around)
+    left_out = [block.title or "" for block in report.blocks if block not in blocks]
+    around += bool(left_out)
+    for block in blocks:
         if block.title:
             line(block.title, "bold underline")
-        fits = None if height is None else max(_FEWEST, (height - around) // len(report.blocks) - 2 - bool(block.title))
+        fits = None if height is None else max(_FEWEST, (height - around) // len(blocks) - _head(block))
         if block.listing is not None:
             fits = None if fits is None else fits + 2  # there is no head
             for text in _listed(block, block.listing, fits, width):
@@ -63,10 +66,28 @@ def render(
             continue
         for command in _table(console, block, fits, on_screen=width is not None):
             line(command)
+    if left_out:
+        line(f"… {', '.join(left_out)}: -n 10")
     for sentence, style in [*((each, "bold") for each in report.summary), *((each, "") for each in report.footer)]:
         line(sentence, style)
     lines = [row.rstrip() for row in out.getvalue().split("\n")]
     return "\n".join(_screenful(lines, width, height) if screen and width and height else lines)
+
+
+def _head(block: Block[Any]) -> int:
+    return 2 + bool(block.title)
+
+
+def _with_room(blocks: Sequence[Block[Any]], room: int) -> Sequence[Block[Any]]:
+    """The blocks without the last details, as long as the fewest rows of each do not fit; the line about those takes one too."""
+    kept = [*blocks]
+    for block in reversed(blocks):
+        need = sum(_head(each) + _FEWEST for each in kept) + (len(kept) < len(blocks))
+        if need <= room:
+            break
+        if block.details:
+            kept.remove(block)
+    return kept
 
 
 def _short_findings(report: Report, width: int, height: int) -> list[str]:

@@ -31,6 +31,8 @@ def test_nothing():
     """One sentence, with the processes that were asked about."""
     assert judged().verdict == ["No files take memory: no tmpfs file, memfd, System V segment or deleted file."]
     assert judged(pids=(7,)).verdict[0].startswith("No files of 7 take memory")
+    closed = judge_files(FileFacts((), (), AMPLE, complete=False, whole=False))
+    assert closed.verdict[0].startswith("No files that take memory were found")
 
 
 def test_the_kinds_and_the_largest():
@@ -64,6 +66,12 @@ def test_what_a_dead_process_has_left():
     [finding] = result.findings
     assert (finding.code, finding.severity, finding.fix) == ("shared-memory-unheld", "note", "rm '/dev/shm/old -x'")
     assert [remove_command(row) for row in result.rows[2:]] == ["ipcrm -m 5", "rm /dev/hugepages/rtemap_0"]
+
+
+def test_the_shared_memory_of_a_container():
+    """Its host sees it at another place."""
+    row = judged(held("/run/containerd/x/shm/old", 60, mount="/run/containerd/x/shm")).rows[0]
+    assert left_behind(row)
 
 
 @pytest.mark.parametrize(
@@ -134,15 +142,16 @@ def test_deleted_files_of_a_disk():
 
 def test_names_and_commands_of_hostile_files():
     """A path in another mount namespace is removed through /proc; a command is one line for any shell."""
-    file = held("/dev/shm/a\n$(x)", 60, mount_pid=77)
+    file = held("/dev/shm/a\n$(x)", 60, mount_pid=77, reached_at="/proc/77/root/dev/shm/a\n$(x)")
     [row] = judged(file).rows
+    assert row.name == file.reached_at  # what this shell can look at
     assert remove_command(row) == """rm "$(printf '/proc/77/root/dev/shm/a\\012$(x)')\""""
     assert name_of(held("/SYSV00000000", 1, SYSV, inode=9, attached=1)) == "System V segment 9"
     assert name_of(held("/SYSV-of-mine", 1)) == "/SYSV-of-mine"
 
 
 amounts = st.none() | st.integers(0, 1 << 45)
-names = st.text(max_size=9)
+names = st.text(max_size=9).filter(lambda name: "None" not in name)  # as a file may be called
 files = st.builds(
     HeldMemory, st.sampled_from([TMPFS, MEMFD, SYSV, SHARED_ANONYMOUS, HUGE_PAGES, DELETED]),
     st.sampled_from(["/SYSV0", "/memfd:x", "/dev/shm/y"]) | names, st.booleans(), st.integers(0, 9), st.integers(0, 9),

@@ -10,6 +10,7 @@ from memfacts import MIB, mib
 
 from opskit.analysis.mem.headroom import flag_size, headroom, heap_resident_bytes, rounded_down, rounded_up
 from opskit.collect.mem.facts import HostMemory, Row
+from opskit.proc.compressed import Arc
 from opskit.proc.process import Process
 
 APP = memfacts.ORDERS
@@ -47,8 +48,9 @@ def test_the_heap_of_zgc_counts_as_it_is_committed():
     """It is a memfd, of which the cgroup is charged with every page; another collector's heap counts as it is touched."""
     jvm = memfacts.JVM._replace(heap_committed_bytes=240 * MIB)
     assert headroom(memfacts.facts(jvm=jvm)).can_be_killed
-    found = headroom(memfacts.facts(jvm=jvm._replace(collector="ZGC")))
-    assert (found.heap_growth_bytes, found.can_be_killed) == (16 * MIB, False)
+    for collector in ("ZGC", "ZGC-generational"):
+        found = headroom(memfacts.facts(jvm=jvm._replace(collector=collector)))
+        assert (found.heap_growth_bytes, found.can_be_killed) == (16 * MIB, False)
 
 
 def test_page_cache_changes_nothing():
@@ -123,6 +125,20 @@ def test_swap_of_the_cgroup_comes_before_a_kill():
     assert found.can_be_killed is True
 
 
+def test_a_container_without_swap_in_a_pod_with_a_limit():
+    """memory.swap.max of the container holds for the limit of the pod too; so does that of a slice for what is below it."""
+    app = APP._replace(limit_bytes=None, swap_bytes=0, swap_limit_bytes=0)
+    pod = APP._replace(path="/pod", swap_bytes=0, swap_limit_bytes=None)
+    found = headroom(with_meminfo(memfacts.facts(levels=(app, pod)), SwapFree=500 * MIB))
+    assert (found.level.path, found.swap_left_bytes, found.can_be_killed) == ("/pod", 0, True)
+    levels = (
+        APP._replace(swap_bytes=0),
+        memfacts.SLICE._replace(path="/system.slice", swap_bytes=0, swap_limit_bytes=0),
+    )
+    found = headroom(with_meminfo(memfacts.facts(levels=levels), SwapFree=500 * MIB))
+    assert (found.level.path, found.can_be_killed) == ("/orders", True)
+
+
 def test_swapped_heap_counts_already():
     """A page that comes back from swap leaves its place there."""
     found = headroom(with_heap(memfacts.usage(95.7, swap=60)))
@@ -160,6 +176,13 @@ def test_without_a_limit_the_machine_ends_it():
         None,
     )
     assert headroom(with_meminfo(facts, MemAvailable=100 * MIB, SwapFree=61 * MIB)).can_be_killed is False
+
+
+def test_zfs_gives_its_cache_back():
+    """MemAvailable leaves it out: a host whose ARC has most of the memory is healthy."""
+    facts = with_meminfo(memfacts.facts(levels=(memfacts.SLICE,)), MemAvailable=100 * MIB)
+    found = headroom(facts._replace(host=facts.host._replace(arc=Arc(12 << 30, 1 << 30))))
+    assert (found.left_bytes, found.can_be_killed) == ((11 << 30) + 100 * MIB, False)
 
 
 def test_the_machine_may_have_less_than_the_limit():

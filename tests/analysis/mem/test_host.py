@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from opskit.analysis.mem.host import judge_host
 from opskit.collect.mem.host import HostFacts, ProcessUse, SharedFile
 from opskit.proc.cgroup.owner import CgroupOwner
+from opskit.proc.compressed import Arc
 from opskit.proc.files.slabinfo import Slab
 from opskit.proc.files.sysvipc_shm import Segment
 from opskit.proc.hugepages import HugePool
@@ -60,6 +61,25 @@ def codes(result):
 
 
 # --- machines that are healthy ---
+
+
+def test_processes_that_are_not_seen():
+    """In a PID namespace they hold the most, and no command shows them: the next holder has one."""
+    result = judged(MemFree=40, MemAvailable=50, AnonPages=10, SUnreclaim=4, Cached=10)
+    assert "The largest holder is other processes: 10.0 GiB" in result.verdict[1]
+    assert result.verdict[-1] == "Next: opskit dentry -n 10"
+
+
+def test_a_file_server_with_zfs():
+    """MemAvailable leaves the ARC out, and ZFS gives it back down to c_min."""
+    facts = HostFacts(
+        {"MemTotal": 64 * GIB, "MemFree": 10 * GIB, "MemAvailable": GIB, "AnonPages": 4 * GIB, "Cached": 0}, 4096, (),
+        TmpfsMounts((), ()), (), (), (), None, 0, Arc(50 * GIB, 2 * GIB), 0, 0,
+    )  # fmt: skip
+    result = judge_host(facts)
+    assert (result.supply, result.available_bytes, codes(result)) == ("ample", 49 * GIB, {})
+    short = judge_host(facts._replace(arc=Arc(2 * GIB, 2 * GIB)))
+    assert short.supply == "short"
 
 
 def test_a_database_with_huge_pages_in_use():
@@ -210,7 +230,7 @@ def test_slabs():
 
 amounts = st.integers(0, 1 << 45)
 unknown = st.none() | amounts
-names = st.text(max_size=8)
+names = st.text(max_size=8).filter(lambda name: "None" not in name)  # as a file may be called
 owners = st.none() | st.builds(CgroupOwner, names, names, names)
 processes = st.builds(ProcessUse, st.integers(1, 9), names, owners, amounts, st.booleans(), *[unknown] * 6, unknown)
 mounts = st.builds(TmpfsMount, amounts, st.sampled_from(["tmpfs", "hugetlbfs"]), names, unknown, unknown, unknown)
@@ -227,11 +247,12 @@ pools_ = st.builds(
 meminfos = st.dictionaries(
     st.sampled_from(["MemFree", "MemAvailable", "AnonPages", "Cached", "Shmem", "SUnreclaim", "SReclaimable", "KernelStack", "SwapTotal"]), amounts
 )  # fmt: skip
+arcs = st.none() | st.builds(Arc, amounts, amounts)
 facts = st.builds(
     lambda total, meminfo, *rest: HostFacts({"MemTotal": total, **meminfo}, 4096, *rest),
     st.integers(1, 1 << 45), meminfos, st.lists(processes, max_size=4).map(tuple),
     st.lists(mounts, max_size=3).map(lambda found: TmpfsMounts(tuple(found), ())), st.lists(segments, max_size=3).map(tuple),
-    st.lists(files, max_size=3).map(tuple), st.lists(pools_, max_size=2).map(tuple), st.none(), amounts, unknown, amounts,
+    st.lists(files, max_size=3).map(tuple), st.lists(pools_, max_size=2).map(tuple), st.none(), amounts, arcs, amounts,
     amounts, amounts, st.booleans(),
 )  # fmt: skip
 

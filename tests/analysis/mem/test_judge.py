@@ -96,6 +96,19 @@ def test_near_the_limit():
     assert "memory-near-limit" not in alarms(memfacts.facts(rows=rows, levels=(full,), host=host))
 
 
+def test_a_large_limit_is_not_near_with_gigabytes_left():
+    """A heap of 56 GiB that was touched at the start: 91 % of 64 GiB are pinned, and 5.8 GiB are left."""
+    heap = memfacts.usage(56 << 10)
+    rows = (Row("java-heap", heap, 56 << 30, 1), *memfacts.ROWS[1:])
+    level = memfacts.ORDERS._replace(limit_bytes=64 << 30, pinned_bytes=58 << 30)
+    jvm = memfacts.JVM._replace(heap_max_bytes=56 << 30, heap_touched=True)
+    host = memfacts.HOST._replace(meminfo={**memfacts.HOST.meminfo, "MemTotal": 256 << 30, "MemAvailable": 90 << 30})
+    touched = memfacts.facts(rows=rows, total=memfacts.total(rows), levels=(level,), jvm=jvm, host=host)
+    assert alarms(touched) == []
+    full = touched._replace(levels=(level._replace(pinned_bytes=(64 << 30) - 900 * MIB),))
+    assert alarms(full) == ["memory-near-limit"]
+
+
 def test_memory_high_slows_it_down():
     """The heap does not fit below it; a program without a heap is slowed down once it is reached."""
     assert "memory-throttled" in alarms(roomy(levels=(LARGE._replace(high_bytes=400 * MIB),)))
@@ -119,6 +132,10 @@ def test_waste_in_arenas():
     assert (found.code, found.severity) == ("memory-in-arenas", "warning")
     assert "87 % of its RSS" in found.summary
     assert found.fix == "env MALLOC_ARENA_MAX=2 java …"
+    one = roomy(rows=rows, total=memfacts.total(rows), malloc=malloc._replace(arenas=1), jvm=None)
+    (found,) = judge(one).findings
+    assert found.fix is None  # it has no arenas that it could do without
+    assert "MALLOC_ARENA_MAX" not in found.summary
 
 
 def test_a_file_of_a_dead_process():
@@ -126,10 +143,23 @@ def test_a_file_of_a_dead_process():
     dead = roomy(
         levels=(charged,),
         members=(Member(4242, "java", mib(290), 0, 0, 0),),
-        unheld=(Unheld("tmpfs", "/dev/shm/old", 5, 110 * MIB),),
+        unheld=(Unheld("tmpfs", "/dev/shm/old", 5, 110 * MIB, mount="/dev/shm"),),
     )
     assert alarms(dead) == ["memory-of-dead-process"]
     assert alarms(dead._replace(levels=(charged._replace(limit_bytes=2000 * MIB),))) == []  # 6 % of the limit
+
+
+def test_files_of_a_tmpfs_that_a_program_keeps():
+    """An index below /srv is not open at every moment: it is named, and nobody is told to remove it."""
+    kept = roomy(
+        levels=(memfacts.ORDERS._replace(limit_bytes=1024 * MIB, shmem_bytes=310 * MIB),),
+        members=(Member(4242, "java", mib(290), 0, 0, 0),),
+        unheld=(Unheld("tmpfs", "/srv/index/7", 5, 300 * MIB, mount="/srv/index"),),
+    )
+    assert alarms(kept) == []
+    first = judge(kept).suspects[0]
+    assert (first.code, first.fix) == ("memory-in-tmpfs", None)
+    assert "/srv/index/7 (300 MiB)" in first.summary
 
 
 def test_kills_in_the_window_are_errors():
@@ -174,6 +204,22 @@ def test_growth_names_its_cause(grow, direct, words, first):
     assert words in found.summary
     assert result.suspects[0].code == first
     assert result.samples == samples
+
+
+def test_growth_of_another_process_names_it():
+    """With the command for that process, not for this one."""
+    samples = looks({})
+    for at, sample in enumerate(samples):
+        level = LARGE._replace(pinned_bytes=LARGE.pinned_bytes + mib(5 * at))
+        members = (Member(4242, "java", mib(290), 0, 0, 0), Member(7, "envoy", mib(50 + 5 * at), 0, 0, 0))
+        samples[at] = sample._replace(levels=(level,), members=members)
+    (found,) = judge(samples[-1], samples).findings
+    growing = "the memory of its cgroup grows by 30.0 MiB a minute, most of it envoy (7); full in "
+    assert found.summary.startswith(f"4242 (orders) shares a limit with what keeps growing: {growing}")
+    assert found.next == "opskit mem 7 -w"
+    samples = [sample._replace(members=()) for sample in samples]
+    (found,) = judge(samples[-1], samples).findings
+    assert found.next == "opskit mem --files"
 
 
 def test_a_busy_jvm_is_not_growing():

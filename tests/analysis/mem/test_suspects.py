@@ -115,17 +115,21 @@ def test_shared_memory_of_a_dead_process_is_named():
     charged = LEVEL._replace(shmem_bytes=60 * MIB)
     dead = small(
         members=(OF_SELF,),
-        unheld=(Unheld("tmpfs", "/dev/shm/a b", 5, 58 * MIB), Unheld("tmpfs", "/dev/shm/c", 6, 2 * MIB)),
+        unheld=(
+            Unheld("tmpfs", "/dev/shm/a b", 5, 58 * MIB, mount="/dev/shm"),
+            Unheld("tmpfs", "/dev/shm/c", 6, 2 * MIB, mount="/dev/shm"),
+        ),
     )
     first = suspects(dead, charged)[0]
     assert (first.code, first.bytes, first.fix) == ("memory-of-dead-process", 60 * MIB, "rm '/dev/shm/a b'")
     assert "/dev/shm/a b (58.0 MiB) and 1 other file are open in no process" in first.summary
     assert named(small(members=(OF_SELF,)), charged)[0] == "memory-in-tmpfs"  # no such file is known
-    little = small(members=(OF_SELF,), unheld=(Unheld("tmpfs", "/dev/shm/c", 6, 2 * MIB),))
+    little = small(members=(OF_SELF,), unheld=(Unheld("tmpfs", "/dev/shm/c", 6, 2 * MIB, mount="/dev/shm"),))
     assert named(little, charged)[0] == "memory-in-tmpfs"  # it explains next to nothing
     segment = small(members=(OF_SELF,), unheld=(Unheld("sysv", "/SYSV", 98, 60 * MIB),))
     assert suspects(segment, charged)[0].fix == "ipcrm -m 98"
-    inside = small(members=(OF_SELF,), unheld=(Unheld("tmpfs", "/dev/shm/x", 6, 60 * MIB, 4242),))
+    file = Unheld("tmpfs", "/dev/shm/x", 6, 60 * MIB, 4242, mount="/dev/shm", reached_at="/proc/4242/root/dev/shm/x")
+    inside = small(members=(OF_SELF,), unheld=(file,))
     assert suspects(inside, charged)[0].fix == "rm /proc/4242/root/dev/shm/x"
 
 
@@ -140,7 +144,10 @@ def test_the_untouched_heap_of_zgc_is_no_shared_memory_of_others():
 
 def test_shared_memory_that_is_mapped_is_not_dead():
     """By this process or another one of the cgroup; unknown members prove nothing."""
-    charged, file = LEVEL._replace(shmem_bytes=60 * MIB), (Unheld("tmpfs", "/dev/shm/x", 5, 60 * MIB),)
+    charged, file = (
+        LEVEL._replace(shmem_bytes=60 * MIB),
+        (Unheld("tmpfs", "/dev/shm/x", 5, 60 * MIB, mount="/dev/shm"),),
+    )
     other = Member(7, "helper", MIB, mib(60), 0, 0)
     assert "memory-of-dead-process" not in named(small(members=(OF_SELF, other), unheld=file), charged)
     unknown = other._replace(shmem_bytes=None)

@@ -11,6 +11,7 @@ from memfacts import MIB, mib
 
 from opskit.analysis.mem.headroom import headroom
 from opskit.analysis.mem.trend import is_steady, trend
+from opskit.collect.mem.facts import Member, Row
 
 LEVEL = memfacts.ORDERS._replace(limit_bytes=1024 * MIB)
 
@@ -62,6 +63,36 @@ def test_the_heap_is_a_saw_tooth():
     assert full(judged(found)) == {}
     found = looks(lambda kind, at: 15.0 * (at % 4) if kind == "java-heap" else 0)
     assert judged(found).steady == {}
+
+
+def test_the_heap_of_zgc_is_in_rss_three_times():
+    """And in the cgroup as it is committed: the sums are judged without any of it."""
+
+    def heap(at):
+        row = Row("java-heap", memfacts.usage(90 + 30.0 * at, 30 + 10.0 * at, anonymous=0), 256 * MIB, 1)
+        rows = (row, *memfacts.ROWS[1:])
+        jvm = memfacts.JVM._replace(collector="ZGC", heap_committed_bytes=mib(30 + 25.0 * at))
+        level = LEVEL._replace(pinned_bytes=LEVEL.pinned_bytes + mib(25.0 * at))
+        return {"rows": rows, "total": memfacts.total(rows), "levels": (level, memfacts.SLICE), "jvm": jvm}
+
+    growth = judged(looks(lambda _kind, _at: 0, changes=heap))
+    assert {slope.kind for slope in growth.slopes if slope.bytes_per_s} == {"java-heap", "rss", "cgroup"}
+    assert growth.steady == {}
+
+
+def test_the_heap_of_another_jvm_in_the_cgroup_fills():
+    """Nobody but that JVM says how far; what another program takes is growth."""
+
+    def beside(command):
+        def changes(at):
+            level = LEVEL._replace(pinned_bytes=LEVEL.pinned_bytes + mib(5.0 * at))
+            members = (Member(4242, "java", mib(290), 0, 0, 0), Member(7, command, mib(50 + 5.0 * at), 0, 0, 0))
+            return {"levels": (level, memfacts.SLICE), "members": members}
+
+        return set(judged(looks(lambda _kind, _at: 0, changes=changes)).steady)
+
+    assert beside("java") == set()
+    assert beside("envoy") == {"cgroup"}
 
 
 def test_the_heap_hides_no_leak():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -297,6 +298,14 @@ def test_another_mount_namespace(root_only, tmp_path):
         row = next(row for row in judge_files(facts).rows if row.file is found)
         command = remove_command(row)
         assert command == f"rm /proc/{pid}/root{tmp_path}/shm/x"
+        # In a container /proc/PID is another process than in the tree of its host.
+        elsewhere = collect_files(Host.at("/proc/self/root", None))
+        row = next(
+            row
+            for row in judge_files(elsewhere).rows
+            if row.file.inode == found.inode and row.file.device == found.device
+        )
+        assert remove_command(row) == f"rm /proc/self/root/proc/{pid}/root{tmp_path}/shm/x"
         subprocess.run(command.split(), check=True)
         assert not [file for file in collected().files if file.path == f"{tmp_path}/shm/x"]
 
@@ -370,3 +379,17 @@ def test_a_copy_has_no_files(tree):
     root = tree({"proc/meminfo": "MemTotal: 1 kB\n", "proc/1/maps": ""})
     with pytest.raises(NotSupported, match="is a copy"):
         collect_files(Host.at(str(root), None))
+
+
+def test_a_directory_that_is_closed_to_us(as_nobody, shm):
+    """What it holds is not listed, and the answer says so."""
+    closed = Path(f"/dev/shm/{shm}-closed")
+    closed.mkdir(mode=0o700)
+    try:
+        (closed / "large").write_bytes(bytes(MIB))
+        done = as_nobody("mem", "--files")
+    finally:
+        shutil.rmtree(closed)
+    assert f"{shm}-closed/large" not in done.stdout
+    assert "directories of tmpfs mounts that cannot be listed: " in done.stderr
+    assert "No files take memory" not in done.stdout

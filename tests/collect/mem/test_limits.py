@@ -91,7 +91,7 @@ def test_what_cannot_be_read_is_unknown(tree):
     levels, unknown = read_levels(host.fs, 1)
     assert (levels, unknown) == ((), "/proc/1/cgroup is not in this proc tree")
     assert read_huge_limits(host.fs, 1) == ()
-    assert read_host_memory(host, 1) == ({}, None, None, None)
+    assert read_host_memory(host, 1) == ({}, None, None, None, None)
     assert read_sharing(host, 1, levels, 0) == ((), 0, ())
 
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 from cgroups import new_cgroup
 
-from opskit.proc.cgroup.memory import HugeLimit, MemoryGroup, huge_limits, memory_groups, tightest
+from opskit.proc.cgroup.memory import HugeLimit, MemoryGroup, huge_limits, memory_groups, swap_within, tightest
 from opskit.proc.cgroup.tree import visible_levels
 from opskit.proc.fs import ProcFS
 
@@ -126,6 +126,22 @@ def test_v1_counts_the_cgroups_below(tree):
 def test_what_may_move_to_swap(changes, free, left):
     group = MemoryGroup("/a", 2, 400, None, 300, None, 200, 0, 50, 10, 250, 10, 60, 0)._replace(**changes)
     assert group.swap_left_bytes(free) == left
+
+
+@pytest.mark.parametrize(
+    ("own", "parent", "left"),
+    [
+        ({}, {}, 1000),
+        ({"swap_limit_bytes": 0}, {}, 0),  # a container without swap in a pod that has a limit
+        ({}, {"swap_limit_bytes": 30, "swap_bytes": 10}, 20),  # of a slice
+        ({"swaps": False}, {}, 0),
+        ({"version": 1, "swap_limit_bytes": 0}, {"version": 1}, 1000),  # memsw: of its own level only
+    ],
+)
+def test_swap_is_limited_at_each_level_of_v2(own, parent, left):
+    group = MemoryGroup("/a/b", 2, None, None, 300, None, 200, 0, 50, 10, 250, 0, None, 0)
+    assert swap_within([group._replace(**own), group._replace(path="/a", **parent)], 1000) == left
+    assert swap_within([], 1000) == 1000
 
 
 def test_the_tightest_is_by_what_is_left_and_not_by_the_limit():

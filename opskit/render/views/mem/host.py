@@ -75,7 +75,7 @@ POOL: Sequence[Field[HugePool]] = (
 )
 DOCUMENT: Sequence[Field[HostResult]] = (
     Field("total_bytes", SIZE, help="MemTotal"),
-    Field("available_bytes", SIZE, help="MemAvailable"),
+    Field("available_bytes", SIZE, help="MemAvailable, and what ZFS gives back of its ARC"),
     Field("supply", help="ample, some, short or unknown"),
     Field("swap_total_bytes", SIZE, value=lambda result: result.facts.meminfo.get("SwapTotal")),
     Field("swap_free_bytes", SIZE, value=lambda result: result.facts.meminfo.get("SwapFree")),
@@ -102,12 +102,14 @@ def report(about: About, result: HostResult, top: int | None, *, is_text: bool) 
     if result.groups:
         rows, title = result.groups[:limit], "processes by command and cgroup"
         fields = [field for field in GROUP if is_text or field.name not in _WHERE_USED or any(map(field.value, rows))]
-        blocks.append(Block(fields, rows, len(result.groups), title, one_line=True))
+        blocks.append(Block(fields, rows, len(result.groups), title, one_line=True, details=True))
     shared = [holder for holder in result.holders if holder.kind == "shmem"]
     if shared and (is_text or top == 0 or sum(holder.share for holder in shared) >= _LISTED_SHARE):
-        blocks.append(Block(HOLDER, shared[:limit], len(shared), "tmpfs and shared memory", one_line=True))
+        blocks.append(
+            Block(HOLDER, shared[:limit], len(shared), "tmpfs and shared memory", one_line=True, details=True)
+        )
     if result.facts.pools:
-        blocks.append(Block(POOL, result.facts.pools, len(result.facts.pools), "huge pages"))
+        blocks.append(Block(POOL, result.facts.pools, len(result.facts.pools), "huge pages", details=True))
     return Report(
         about,
         blocks,

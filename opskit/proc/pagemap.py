@@ -8,6 +8,8 @@ from opskit.proc.fs import optional
 from opskit.proc.memory import PAGE_BYTES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from opskit.proc.fs import ProcFS
     from opskit.proc.held_file import HeldFile
     from opskit.proc.memory import ProcessMemory
@@ -70,11 +72,13 @@ class PageFlags:
 
     def of(self, page: int) -> int:
         """As PageMap.present has it; 0 where it cannot be read."""
-        number, at = divmod(page, BLOCK_PAGES)
-        block = self._blocks.get(number)
-        if block is None:
-            block = self.block(number)
-        return block[at] if at < len(block) else 0
+        try:
+            return self._blocks[page // BLOCK_PAGES][page % BLOCK_PAGES]
+        except KeyError:
+            block, at = self.block(page // BLOCK_PAGES), page % BLOCK_PAGES
+            return block[at] if at < len(block) else 0
+        except IndexError:
+            return 0
 
     def block(self, number: int) -> bytes:
         """Those of BLOCK_PAGES pages; fewer at an error."""
@@ -110,11 +114,10 @@ class PresentMemory:
 
     def part(self, address: int, size: int) -> bytes:
         """So many bytes of one page, or of two, read anew; empty where one is absent."""
-        page = address // PAGE_BYTES
-        if self._flags.of(page) < PRESENT:
+        first, last = address // PAGE_BYTES, (address + size - 1) // PAGE_BYTES
+        if self._flags.of(first) < PRESENT or (first != last and self._flags.of(last) < PRESENT):
             return b""
-        last = (address + size - 1) // PAGE_BYTES
-        return self._memory.read_anew(address, size) if page == last or self._flags.of(last) >= PRESENT else b""
+        return self._memory.read_anew(address, size)
 
     def next_present(self, start: int, end: int) -> int:
         """The first present page from `start` on, which begins a page, or the end of its block where there is none before; at most `end`."""
@@ -122,14 +125,15 @@ class PresentMemory:
         found = self._flags.block(number).translate(_IS_PRESENT).find(1, at)
         return min(end, (number * BLOCK_PAGES + (found if found >= 0 else BLOCK_PAGES)) * PAGE_BYTES)
 
-    def resident_bytes(self, first: int, end: int) -> int:
-        """How much of these pages, by their numbers, is in memory."""
-        found = 0
-        while first < end:
-            number, at = divmod(first, BLOCK_PAGES)
-            stop = min(end, (number + 1) * BLOCK_PAGES)
-            found += len(self._flags.block(number)[at : at + stop - first].translate(None, _NOT_PRESENT))
-            first = stop
+    def resident_bytes(self, spans: Iterable[tuple[int, int]]) -> int:
+        """How much of these pages, from one number to below another, is in memory."""
+        block, found = self._flags.block, 0
+        for first, end in spans:
+            while first < end:
+                at = first % BLOCK_PAGES
+                flags = block(first // BLOCK_PAGES)[at : at + end - first]
+                found += len(flags.translate(None, _NOT_PRESENT))
+                first += BLOCK_PAGES - at
         return found * PAGE_BYTES
 
     def forget(self) -> None:

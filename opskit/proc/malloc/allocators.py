@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from opskit.proc.memory import ProcessMemory
     from opskit.proc.pagemap import PageMap
 
-_MOST_MISSES, _MOST_FREE = 16384, 240_000
+_MOST_MISSES, _MOST_FREE, _MOST_FREE_PER_GIB = 16384, 120_000, 60_000  # about 80 ms of CPU time, and 40 ms per GiB
 _MOST_MISSES_EXACT, _MOST_FREE_EXACT = 1 << 22, 20_000_000
 _LARGEST_DATA = 4 << 20  # of glibc, or of a program that it is linked into
 _GO_HEAP = range(0xC000000000, 0xC000000000 + (1 << 40))  # where it begins up to Go 1.25 (runtime/malloc.go)
@@ -87,9 +87,10 @@ _DECORATIONS = {
 class _Glibc:
     def __init__(self, regions: Sequence[Region], memory: PresentMemory, *, exact: bool) -> None:
         self._regions, self._memory = regions, memory
-        self._most_misses, self._most_free = (
-            (_MOST_MISSES_EXACT, _MOST_FREE_EXACT) if exact else (_MOST_MISSES, _MOST_FREE)
-        )
+        self._most_misses, self._most_free = _MOST_MISSES_EXACT, _MOST_FREE_EXACT
+        if not exact:
+            resident = sum(region.usage.rss_bytes for region in regions)
+            self._most_misses, self._most_free = _MOST_MISSES, _MOST_FREE + _MOST_FREE_PER_GIB * resident // (1 << 30)
 
     def read(self, found: Malloc, known: Sequence[Range]) -> tuple[Malloc, list[Range]]:
         """Its arenas, and the large blocks in what is not known."""

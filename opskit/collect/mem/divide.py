@@ -9,12 +9,11 @@ from opskit.collect.mem.accounting import account, total_of
 from opskit.collect.mem.jvm import read_jvm
 from opskit.errors import NotPermitted, NotSupported
 from opskit.proc.bss import large_bss
-from opskit.proc.files.maps import is_glibc
 from opskit.proc.files.smaps import parse_smaps
 from opskit.proc.fs import optional
 from opskit.proc.malloc.allocators import read_malloc
 from opskit.proc.malloc.limit import arena_limit
-from opskit.proc.malloc.runtimes import Runtime, read_runtime
+from opskit.proc.malloc.runtimes import Runtime, glibc_of, read_runtime
 from opskit.proc.memory import ProcessMemory
 from opskit.proc.pagemap import PageMap, PresentMemory
 from opskit.proc.ranges import layered
@@ -121,7 +120,7 @@ class Divider:
 
     def _read_arena_limit(self, regions: Sequence[Region], status: Status) -> int:
         fs, pid = self._host.fs, self._ask.pid
-        libc = next((region.name for region in regions if is_glibc(region.name)), None)
+        libc = glibc_of(regions)
         options = read_program(fs, pid, None).malloc_options
         online = fs.maybe_root(cpu_count, "sys/devices/system/cpu/online")
         return arena_limit(options, status, online, glibc_version(fs, pid, libc) if libc else None)

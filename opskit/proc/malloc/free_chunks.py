@@ -14,10 +14,11 @@ from opskit.proc.memory import PAGE_BYTES
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from opskit.proc.malloc.arenas import Arena
     from opskit.proc.pagemap import PresentMemory
+    from opskit.proc.spans import Span
 
 _CHUNK = struct.Struct("<4Q")  # size of the one before if that is free, size and flags, next, previous
 _CHUNK_BYTES, _FLAGS = _CHUNK.size, 7
@@ -51,7 +52,7 @@ def free_in(arenas: Sequence[Arena], memory: PresentMemory, most: int) -> Free |
         found.append(walk)
         most -= walk.cost
     incomplete = next((walk.incomplete for walk in found if walk.incomplete is not None), None)
-    resident = sum(walk.resident_bytes() for walk in found)
+    resident = memory.resident_bytes(pages for walk in found for pages in walk.whole_pages())
     return Free(sum(walk.bytes for walk in found), sum(walk.top_bytes for walk in found), resident, incomplete)
 
 
@@ -92,13 +93,11 @@ class _Walk:
         if self.has_changed and self.incomplete is None:
             self.incomplete = _CHANGES
 
-    def resident_bytes(self) -> int:
-        """How much of them is on whole pages that are in memory: what malloc_trim(3) can give back."""
-        return self._memory.resident_bytes(
-            (-(-(at + _LINKS_BYTES) // PAGE_BYTES), (at + size) // PAGE_BYTES)
-            for at, size in self._sizes.items()
-            if size > PAGE_BYTES
-        )
+    def whole_pages(self) -> Iterator[Span]:
+        """The numbers of the whole pages in them, from the first to below the last: what malloc_trim(3) can give back."""
+        for at, size in self._sizes.items():
+            if size > PAGE_BYTES:
+                yield -(-(at + _LINKS_BYTES) // PAGE_BYTES), (at + size) // PAGE_BYTES
 
     def _add_top(self, arena: Arena) -> None:
         """Add the chunk at the end of the arena."""

@@ -31,7 +31,7 @@ _DESCRIPTOR_BYTES = 2304
 _ALIGNED = 64
 _SEARCHED_BYTES = 1 << 20  # above a stack pointer
 _MOST_SEARCHED = 4  # stack pointers: a runtime without glibc's threads has no such list
-_MOST_THREADS = 1 << 16
+_MOST_THREADS = 1 << 15
 _LARGEST_STACK = 1 << 36
 
 

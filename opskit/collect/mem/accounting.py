@@ -86,7 +86,7 @@ class _Tally:
             self._parts.setdefault((kind, name, deleted), []).append(usage)
 
     def rows(self, ranges: Sequence[Range]) -> tuple[Row, ...]:
-        blocks = Counter(each.kind for each in ranges)
+        blocks = Counter(each.kind for each in ranges if each.kind not in _DETAILED)
         found = [
             Row(kind, total_of(usages), self._reserved[kind], blocks.get(kind, len(usages)))
             for kind in KINDS

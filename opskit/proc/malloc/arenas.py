@@ -35,7 +35,7 @@ STATE_BYTES = 2304
 _WORDS = struct.Struct(f"<{STATE_BYTES // 8}Q")
 _BIN_WORDS, _MAP_WORDS, _FASTBINS = 254, 2, 10
 _HEAD_WORDS = (14, 3, 13)  # before the bins: since 2.27, since 2.43 (without fastbins), up to 2.26
-_MOST_ARENAS, _MOST_VISITED, _ADDRESSES, _MOST_PLACES = 8192, 1 << 15, 1 << 47, 1 << 15
+_MOST_ARENAS, _MOST_VISITED, _ADDRESSES, _MOST_PLACES = 8192, 1 << 14, 1 << 47, 1 << 15
 _HEAP = struct.Struct("<4Q")
 
 

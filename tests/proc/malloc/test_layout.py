@@ -5,7 +5,16 @@ from __future__ import annotations
 import random
 import struct
 
-from opskit.proc.malloc.arenas import Rings, arena_spans, find_main_arena, heaps_in, of_arenas, parse_arena
+from opskit.proc.malloc.arenas import (
+    Heap,
+    Rings,
+    arena_spans,
+    find_main_arena,
+    heaps_in,
+    of_arenas,
+    parse_arena,
+    ring_of,
+)
 from opskit.proc.malloc.chunks import ChunkReader
 from opskit.proc.memory import PAGE_BYTES, RecordedMemory
 from opskit.proc.pagemap import PresentMemory
@@ -174,3 +183,31 @@ def test_arenas_by_their_heaps():
     assert arena_spans(good, [(HEAP, HEAP + MIB)]) == [(HEAP, HEAP + 64 * MIB)]
     broken = memory((HEAP, heap), (HEAP + 48, state(HEAP + 48, DATA)))
     assert arena_spans(broken, [(HEAP, HEAP + MIB)]) == []
+
+
+class Endless:
+    """Hostile memory: an arena at each address, and each leads to another one, without an end. `reads`: how often it was read."""
+
+    def __init__(self, page=b""):
+        self.page, self.reads = page, 0
+
+    def read(self, address, size):
+        self.reads += 1
+        return self.page or state(address, address + 4096)
+
+
+def test_rings_without_an_end(monkeypatch):
+    """However many heaps there are and wherever they lead, so many arenas are read in all."""
+    monkeypatch.setattr("opskit.proc.malloc.arenas._MOST_VISITED", 2000)
+    there = Endless()
+    assert ring_of(there, [Heap(HEAP, HEAP + 8 * number, MIB) for number in range(2000)]) == []
+    assert there.reads <= 2000
+
+
+def test_heaps_beside_a_sparse_mapping_of_terabytes():
+    """Not each 64 MiB of it is read, and a heap of another mapping is found all the same."""
+    there = Endless(struct.pack("<4Q", HEAP + 48, 0, 4 * MIB, 8 * MIB))
+    found = heaps_in(there, [(HEAP, HEAP + (64 << 40)), (HEAP - 64 * MIB, HEAP - MIB)])
+    assert there.reads < 50_000
+    assert min(heap.start for heap in found) < HEAP
+    assert max(heap.start for heap in found) > HEAP

@@ -56,7 +56,7 @@ def jvm_of(
 
 
 class Divider:
-    """Divides one process's memory, again and again: files stay open, and what cannot change is read once."""
+    """Divides one process's memory, again and again: what cannot change is read once."""
 
     def __init__(self, host: Host, ask: Request) -> None:
         self._host, self._ask = host, ask
@@ -88,17 +88,15 @@ class Divider:
         return Divided(total_of(region.usage for region in regions), rows, parts, malloc, jvm, missing)
 
     def _open(self, regions: Sequence[Region], status: Status) -> None:
-        """Open its files and read what cannot change, once for each program: after execve(2) the files are of the memory before."""
+        """Open its files, which after execve(2) are of the memory before; read what cannot change once for each program."""
         fs, pid = self._host.fs, self._ask.pid
-        program = tuple((each.name, each.start) for each in regions if each.name == "[vdso]" or each is regions[0])
-        if program == self._program:
-            if self._memory is not None:
-                self._memory.forget()
-            return
-        self._program = program
         # Each may be refused where smaps is not: pagemap to a reader without rights, the memory also by Yama.
         self._pagemap = optional(PageMap, fs, pid)
         self._memory = optional(ProcessMemory, fs, pid)
+        program = tuple((each.name, each.start) for each in regions if each.name == "[vdso]" or each is regions[0])
+        if program == self._program:
+            return
+        self._program = program
         self._runtime = read_runtime(fs, pid, regions)
         self._arena_limit = self._read_arena_limit(regions, status)
         self._memory_devices = fs.maybe(memory_devices, pid, "mountinfo", default=frozenset())

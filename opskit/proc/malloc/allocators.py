@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from opskit.proc.memory import ProcessMemory
     from opskit.proc.pagemap import PageMap
 
-_MOST_MISSES, _MOST_FREE, _MOST_FREE_PER_GIB = 16384, 120_000, 60_000  # about 80 ms of CPU time, and 40 ms per GiB
+_MOST_MISSES, _MOST_FREE, _MOST_FREE_PER_GIB = 16384, 100_000, 60_000  # about 70 ms of CPU time, and 40 ms per GiB
 _MOST_MISSES_EXACT, _MOST_FREE_EXACT = 1 << 22, 20_000_000
 _LARGEST_DATA = 4 << 20  # of glibc, or of a program that it is linked into
 _GO_HEAP = range(0xC000000000, 0xC000000000 + (1 << 40))  # where it begins up to Go 1.25 (runtime/malloc.go)

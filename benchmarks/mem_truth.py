@@ -16,8 +16,7 @@ from array import array
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from opskit.jvm.attach.client import AttachClient
-from opskit.proc.fs import ProcFS
+import nmt
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,9 +34,6 @@ _ROWS = {
     "Thread Stack": "thread-stacks",
     "Shared class space": "cds",
 }
-_RESERVED = re.compile(
-    r"^\[0x([0-9a-f]+) - 0x([0-9a-f]+)\] reserved (?:and committed )?\d+KB for (\S.*?)(?: from)?$", re.MULTILINE
-)
 _MARK_STACKS = (0x150000000000, 0x160000000000, "gc")  # of JDK 11's ZGC, which maps them without NMT
 _MAPPING = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) \S+ \S+ \S+ \d+ *(.*)\n(?:[A-Z].*\n)*?Rss: +(\d+) kB", re.MULTILINE)
 _LIBRARY = re.compile(r"\.so(\.|$)|/bin/")
@@ -45,7 +41,8 @@ _LIBRARY = re.compile(r"\.so(\.|$)|/bin/")
 
 def rows(pid: int) -> Counter[str]:
     """The resident bytes of each row; `malloc` is the anonymous memory that neither NMT nor a file explains, `rss` the kernel's sum."""
-    ranges = sorted([*_ranges(AttachClient(ProcFS(), pid).jcmd("VM.native_memory detail")), _MARK_STACKS])
+    named = ((start, end, _ROWS.get(name, "vm-structures")) for start, end, name in nmt.ranges(pid))
+    ranges = sorted([*named, _MARK_STACKS])
     found: Counter[str] = Counter()
     with open(f"/proc/{pid}/smaps", encoding="utf-8", errors="replace") as maps:
         mappings = _MAPPING.findall(maps.read())
@@ -97,12 +94,6 @@ def _by_name(name: str) -> str:
     if name in ("", "[heap]"):
         return "malloc"
     return "kernel" if name.startswith("[") else "mapped-files"
-
-
-def _ranges(detail: str) -> list[tuple[int, int, str]]:
-    """(start, end, row) of all that NMT knows."""
-    found = _RESERVED.findall(detail)
-    return [(int(start, 16), int(end, 16), _ROWS.get(kind, "vm-structures")) for start, end, kind in found]
 
 
 def _cut(start: int, end: int, ranges: list[tuple[int, int, str]], row: str) -> Iterator[tuple[int, int, str]]:

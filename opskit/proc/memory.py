@@ -61,8 +61,10 @@ class ProcessMemory:
         """The same, without the pages that are kept."""
         if not 0 < address < _ADDRESSES - size or size <= 0:
             return b""
-        found: bytes = optional(self._file.read_at, address, size, default=b"")
-        return found
+        try:
+            return self._file.read_at(address, size)
+        except OSError:
+            return b""
 
     def forget(self) -> None:
         """Read everything anew from now on."""

@@ -31,7 +31,7 @@ _DESCRIPTOR_BYTES = 2304
 _ALIGNED = 64
 _SEARCHED_BYTES = 1 << 20  # above a stack pointer
 _MOST_SEARCHED = 4  # stack pointers: a runtime without glibc's threads has no such list
-_MOST_THREADS = 1 << 16
+_MOST_THREADS = 1 << 15
 _LARGEST_STACK = 1 << 36
 
 
@@ -48,9 +48,10 @@ def posix_threads(memory: Memory, pointers: Iterable[int]) -> list[PosixThread]:
 
     `memory` has no absent pages.
     """
+    failed: set[int] = set()
     for pointer, _ in zip(pointers, range(_MOST_SEARCHED)):
         for address in _descriptors(memory, pointer):
-            found = _in_ring(memory, address)
+            found = _in_ring(memory, address, failed)
             if found:
                 return found
     return []
@@ -70,11 +71,15 @@ def _descriptors(memory: Memory, pointer: int) -> Iterator[int]:
                 yield address
 
 
-def _in_ring(memory: Memory, first: int) -> list[PosixThread]:
-    """The threads of the ring of this one; empty where it does not return to its begin."""
+def _in_ring(memory: Memory, first: int, failed: set[int]) -> list[PosixThread]:
+    """The threads of the ring of this one; empty where it does not return to its begin.
+
+    `failed`: what was visited for nothing, which is not visited again; it bounds the cost of many begins.
+    """
     found: list[PosixThread] = []
     at, known = first + _LIST_AT, 0
-    for _ in range(_MOST_THREADS):
+    while at not in failed and len(failed) < _MOST_THREADS:
+        failed.add(at)
         thread, known = _thread(memory, at - _LIST_AT, known)
         if thread is not None:
             found.append(thread)

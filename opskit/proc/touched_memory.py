@@ -49,7 +49,7 @@ class TouchedMemory:
             if page is None and self.is_touched(number):
                 if len(self._pages) >= _MOST_PAGES:
                     self._pages.clear()
-                page = self._pages[number] = self._memory.read(number * PAGE_BYTES, PAGE_BYTES)
+                page = self._pages[number] = self._memory.read_anew(number * PAGE_BYTES, PAGE_BYTES)
             if page is not None:
                 return page[begin : begin + size]
         return self._in_parts(address, size)

@@ -92,3 +92,28 @@ def test_stacks_without_guards():
         found = [each for each in thread_stacks(fs, held.pid, regions, memory) if each.end - each.start == 2 << 20]
         assert len(found) == 12
         assert all(one.end <= other.start for one, other in zip(found, found[1:]))
+
+
+class Endless:
+    """Hostile memory: a descriptor at each other multiple of 64, and their list has no end. `reads`: how often it was read."""
+
+    reads = 0
+
+    def read(self, address, size):
+        self.reads += 1
+        if size == 8:
+            return self._words(address - address % 64)[address % 64 :][:8]
+        parts = (self._words(at) for at in range(address // 64 * 64, address + size, 64))
+        return b"".join(parts)[address % 64 :][:size]
+
+    @staticmethod
+    def _words(at):
+        return struct.pack("<8Q", *((at, 0, at) if at % 128 == 0 else (at + 128, at - 128, 0)), *[0] * 5)
+
+
+def test_a_list_without_an_end(monkeypatch):
+    """However many descriptors there are, so many are read in all."""
+    monkeypatch.setattr("opskit.proc.pthreads._MOST_THREADS", 2000)
+    there = Endless()
+    assert posix_threads(there, [0x7F0000000000, 0x7E0000000000]) == []
+    assert there.reads < 20_000

@@ -19,12 +19,17 @@ _RESERVED = re.compile(
 )
 
 
+def ranges(pid: int) -> list[tuple[int, int, str]]:
+    """(start, end, NMT's name) of all that it knows."""
+    detail = AttachClient(ProcFS(), pid).jcmd("VM.native_memory detail")  # with another scale JDK 11 crashes
+    return [(int(start, 16), int(end, 16), name) for start, end, name in _RESERVED.findall(detail)]
+
+
 def resident_bytes(pid: int) -> dict[str, int]:
     """The bytes in memory of each kind."""
-    detail = AttachClient(ProcFS(), pid).jcmd("VM.native_memory detail")  # with another scale JDK 11 crashes
     pages, found = PageMap(ProcFS(), pid), dict.fromkeys(KINDS.values(), 0)
-    for start, end, name in _RESERVED.findall(detail):
+    for start, end, name in ranges(pid):
         if name in KINDS:
-            found[KINDS[name]] += pages.resident_bytes(int(start, 16), int(end, 16))
+            found[KINDS[name]] += pages.resident_bytes(start, end)
     pages.close()
     return found

@@ -32,6 +32,7 @@ _SHARED = (
 _KERNEL = ("[v", "[uprobes]", "[sigpage]", "/[aio]", "anon_inode:", "socket:")
 _LIBRARY = re.compile(r"\.so(\.[0-9.]+)?$")
 _DETAILED = frozenset(("mapped-files", "libraries", "shared-memory", "named", "cds"))
+_MOST_DIVIDED_BYTES = 256 << 30  # of addresses that pagemap is read for, which takes 0.2 s of CPU time
 _OF_RSS = ("anonymous_bytes", "huge_bytes", "locked_bytes")
 
 
@@ -48,12 +49,19 @@ def account(
     `memory_devices`: of tmpfs, whose files are shared memory wherever they are mounted.
     """
     tally = _Tally()
-    at = 0
+    at, left = 0, _MOST_DIVIDED_BYTES
     for region, (kind, name) in zip(regions, _named(regions, rest, memory_devices)):
         while at < len(ranges) and ranges[at].end <= region.start:
             at += 1
         pieces = list(_pieces(region, kind, ranges, at))
-        usages = [region.usage] if len(pieces) == 1 else _divided(region, pieces, pagemap)
+        if len(pieces) == 1:
+            usages = [region.usage]
+        elif region.usage.rss_bytes or region.usage.swap_bytes:
+            counted = region.end - region.start - max(piece.end - piece.start for piece in pieces)
+            usages = _divided(region, pieces, pagemap if counted <= left else None)
+            left -= counted if counted <= left else 0
+        else:
+            usages = _undivided(region, pieces)
         for piece, usage in zip(pieces, usages):
             tally.add(piece, usage, name if piece.kind == kind else region.name, region.deleted)
     return tally.rows(ranges), tally.parts()
@@ -78,7 +86,7 @@ class _Tally:
             self._parts.setdefault((kind, name, deleted), []).append(usage)
 
     def rows(self, ranges: Sequence[Range]) -> tuple[Row, ...]:
-        blocks = Counter(each.kind for each in ranges)
+        blocks = Counter(each.kind for each in ranges if each.kind not in _DETAILED)
         found = [
             Row(kind, total_of(usages), self._reserved[kind], blocks.get(kind, len(usages)))
             for kind in KINDS
@@ -164,15 +172,19 @@ def _page(address: int) -> int:
 
 
 def _divided(region: Region, pieces: Sequence[Range], pagemap: PageMap | None) -> list[Usage]:
-    """The usage of each piece. All pieces of a mapping that may not be looked into but one are empty."""
+    """The usage of each piece."""
     usage = region.usage
-    largest = max(range(len(pieces)), key=lambda n: pieces[n].end - pieces[n].start)
-    if len({piece.kind for piece in pieces}) == 1 or pagemap is None or not (usage.rss_bytes or usage.swap_bytes):
-        return [usage if n == largest else _NONE for n in range(len(pieces))]
+    if pagemap is None or len({piece.kind for piece in pieces}) == 1:
+        return _undivided(region, pieces)
+    largest = _largest(pieces)
     # Without pages that other processes have too, each page of it is this one's alone: but the zero page, which is not resident.
     alone = usage.pss_bytes == usage.rss_bytes and usage.rss_bytes > 0
     counts = _counts(pagemap, pieces, largest, exclusive=alone)
-    if alone and not any(rss for rss, _ in counts) and not _counts(pagemap, pieces, None, exclusive=True)[largest][0]:
+    if (
+        alone
+        and not any(rss for rss, _ in counts)
+        and not pagemap.has_exclusive(pieces[largest].start, pieces[largest].end)
+    ):
         counts = _counts(pagemap, pieces, largest, exclusive=False)  # a kernel before 4.2 does not say it
     resident = _fitting([rss for rss, _ in counts], usage.rss_bytes, largest)
     swapped = _fitting([swap for _, swap in counts], usage.swap_bytes, largest)
@@ -186,9 +198,17 @@ def _divided(region: Region, pieces: Sequence[Range], pagemap: PageMap | None) -
     ]
 
 
-def _counts(
-    pagemap: PageMap, pieces: Sequence[Range], largest: int | None, *, exclusive: bool
-) -> list[tuple[int, int]]:
+def _undivided(region: Region, pieces: Sequence[Range]) -> list[Usage]:
+    """The usages where the mapping cannot be looked into: its largest piece has all."""
+    largest = _largest(pieces)
+    return [region.usage if n == largest else _NONE for n in range(len(pieces))]
+
+
+def _largest(pieces: Sequence[Range]) -> int:
+    return max(range(len(pieces)), key=lambda n: pieces[n].end - pieces[n].start)
+
+
+def _counts(pagemap: PageMap, pieces: Sequence[Range], largest: int, *, exclusive: bool) -> list[tuple[int, int]]:
     """The (resident, swapped) bytes of each piece but the largest, which may be half a heap."""
     return [
         pagemap.count_bytes(piece.start, piece.end, exclusive=exclusive) if n != largest else (0, 0)

@@ -9,12 +9,11 @@ from opskit.collect.mem.accounting import account, total_of
 from opskit.collect.mem.jvm import read_jvm
 from opskit.errors import NotPermitted, NotSupported
 from opskit.proc.bss import large_bss
-from opskit.proc.files.maps import is_glibc
 from opskit.proc.files.smaps import parse_smaps
 from opskit.proc.fs import optional
 from opskit.proc.malloc.allocators import read_malloc
 from opskit.proc.malloc.limit import arena_limit
-from opskit.proc.malloc.runtimes import Runtime, read_runtime
+from opskit.proc.malloc.runtimes import Runtime, glibc_of, read_runtime
 from opskit.proc.memory import ProcessMemory
 from opskit.proc.pagemap import PageMap, PresentMemory
 from opskit.proc.ranges import layered
@@ -57,7 +56,7 @@ def jvm_of(
 
 
 class Divider:
-    """Divides one process's memory, again and again: files stay open, and what cannot change is read once."""
+    """Divides one process's memory, again and again: what cannot change is read once."""
 
     def __init__(self, host: Host, ask: Request) -> None:
         self._host, self._ask = host, ask
@@ -89,17 +88,15 @@ class Divider:
         return Divided(total_of(region.usage for region in regions), rows, parts, malloc, jvm, missing)
 
     def _open(self, regions: Sequence[Region], status: Status) -> None:
-        """Open its files and read what cannot change, once for each program: after execve(2) the files are of the memory before."""
+        """Open its files, which after execve(2) are of the memory before; read what cannot change once for each program."""
         fs, pid = self._host.fs, self._ask.pid
-        program = tuple((each.name, each.start) for each in regions if each.name == "[vdso]" or each is regions[0])
-        if program == self._program:
-            if self._memory is not None:
-                self._memory.forget()
-            return
-        self._program = program
         # Each may be refused where smaps is not: pagemap to a reader without rights, the memory also by Yama.
         self._pagemap = optional(PageMap, fs, pid)
         self._memory = optional(ProcessMemory, fs, pid)
+        program = tuple((each.name, each.start) for each in regions if each.name == "[vdso]" or each is regions[0])
+        if program == self._program:
+            return
+        self._program = program
         self._runtime = read_runtime(fs, pid, regions)
         self._arena_limit = self._read_arena_limit(regions, status)
         self._memory_devices = fs.maybe(memory_devices, pid, "mountinfo", default=frozenset())
@@ -121,7 +118,7 @@ class Divider:
 
     def _read_arena_limit(self, regions: Sequence[Region], status: Status) -> int:
         fs, pid = self._host.fs, self._ask.pid
-        libc = next((region.name for region in regions if is_glibc(region.name)), None)
+        libc = glibc_of(regions)
         options = read_program(fs, pid, None).malloc_options
         online = fs.maybe_root(cpu_count, "sys/devices/system/cpu/online")
         return arena_limit(options, status, online, glibc_version(fs, pid, libc) if libc else None)

@@ -157,8 +157,7 @@ class _Look:
             heap_max_bytes=heap_max,
             heap_touched=self.flags.get("AlwaysPreTouch") is True,
             metaspace_used_bytes=classes if classes is not None else _metaspace_used(perf),
-            metaspace_committed_bytes=self._committed("metaspace", "class-space")
-            or _counter(perf, "metaspace.capacity"),
+            metaspace_committed_bytes=self._metaspace_committed(perf),
             metaspace_max_bytes=self._size("MaxMetaspaceSize"),
             class_space_max_bytes=self._class_space_max(),
             code_reserved_bytes=self._size("ReservedCodeCacheSize"),

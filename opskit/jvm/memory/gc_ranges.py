@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from opskit.jvm.memory.heap_ranges import heap_address
 from opskit.proc.files.maps import HEAP_BYTES
+from opskit.proc.malloc.arenas import heap_at
 from opskit.proc.memory import PAGE_BYTES, u64
 from opskit.proc.spans import is_anonymous, merged
 
@@ -35,7 +36,6 @@ _MOST_DATA_BYTES, _MOST_MENTIONS, _MENTION_BYTES = 8 << 20, 32, 128
 _MOST_REGIONS = 1 << 20
 _ZGC_HEAP_BYTES, _LARGEST_MAP_BYTES, _GRANULES = 16384, 1 << 30, 512
 _MAP_WITHOUT_SIZE, _MAP_BYTES = ("ZAddressRangeMapForPageTable", "_map"), 16 << 20  # JDK 11 and 12, for 4 TiB
-_MARK_STACKS = (21 << 40, 22 << 40)  # where JDK 11 and 12 have ZGC's
 _MARK_CHUNK_BYTES = 8192  # of G1's mark stack
 COLLECTOR_FLAGS = ("UseZGC", "UseShenandoahGC", "UseParallelGC", "UseG1GC", "MarkStackSize", "ZMarkStackSpaceLimit")
 _LIMIT_OF_MARK_STACKS = "ZMarkStackSpaceLimit"
@@ -129,7 +129,6 @@ class Collector:
         start = 0 if None in places else self._word(heap + sum(place or 0 for place in places))
         if start and self._is_free(start, start + _MAP_BYTES):
             yield start, start + _MAP_BYTES
-            yield _MARK_STACKS
 
     def _pairs(self) -> Iterator[Span]:
         """Memory whose bounds are in the collector's objects: those near its heap, and what these refer to."""
@@ -164,13 +163,15 @@ class Collector:
     def _mentions(self) -> Iterator[tuple[int, int]]:
         """Places in libjvm's static data with the heap's begin: Parallel keeps its bitmap and its summary there."""
         wanted = _WORD.pack(self._heap[0][0]) if self._heap else b""
-        found, before = 0, 0
+        found, before, left = 0, 0, _MOST_DATA_BYTES
         for region in self._regions:
             is_data = region.name.endswith("/libjvm.so") or (is_anonymous(region) and region.start == before)
             before = region.end if is_data else 0
             if not is_data or not region.permissions.startswith("rw") or not wanted:
                 continue
-            for page in range(region.start, min(region.end, region.start + _MOST_DATA_BYTES), PAGE_BYTES):
+            most = min(region.end - region.start, left)
+            left -= most
+            for page in range(region.start, region.start + most, PAGE_BYTES):
                 data = self._memory.read(page, PAGE_BYTES)  # a page that was never used reads as empty
                 at = data.find(wanted)
                 while at >= 0 and found < _MOST_MENTIONS:
@@ -213,12 +214,8 @@ class Collector:
         return any(size == -(-each // align) * align for each in wanted for align in _ALIGNMENTS)
 
     def _is_in_arena(self, address: int) -> bool:
-        """Whether it is in a heap of glibc's malloc, which is 64 MiB long, and begins with its arena, the heap before it, two sizes."""
-        data = self._memory.read(address // HEAP_BYTES * HEAP_BYTES, 32)
-        if len(data) < 32:
-            return False
-        arena, _, used, writable = struct.unpack("<4Q", data)
-        return bool(arena % 8 == 0 < arena and used % PAGE_BYTES == 0 < used <= writable <= HEAP_BYTES)
+        """Whether it is in a heap of glibc's malloc."""
+        return heap_at(self._memory, address // HEAP_BYTES * HEAP_BYTES) is not None
 
     def _is_free(self, start: int, end: int) -> bool:
         number = bisect_right(self._free, (start, 1 << 64)) - 1

@@ -29,7 +29,7 @@ ROOT_CHUNK_BYTES = 4 << 20  # a divisor of that of later JDKs (16 MiB)
 _RESERVED_BYTES = 64 << 20  # for a node (memory/metaspace/metaspaceSettings.hpp)
 _GRANULE_BYTES, _SEARCHED_BYTES = 64 << 10, 256 << 10
 _MOST_CHUNK_STEPS, _STEP_BYTES, _CHUNK_HEADER_BYTES, _NODE_BYTES = 64, 1 << 10, 80, 160
-_MOST_NODES, _MOST_TRIED, _MOST_FAILED = 1 << 16, 64, 4
+_MOST_NODES, _MOST_UNITS, _MOST_TABLES, _MOST_TRIED, _MOST_FAILED = 1 << 16, 1 << 16, 8, 64, 4
 _WORDS_OF_A_CHUNK = frozenset((128, 256, 512, 4096, 8192))
 _LARGEST_CHUNK_WORDS = 1 << 27
 _PRESENT = 128
@@ -109,7 +109,7 @@ def _listed_nodes(memory: Memory, pointers: Sequence[int], free: Sequence[Span])
         failed += not node
         if failed >= _MOST_FAILED and not found:
             break
-        for _ in range(_MOST_NODES):
+        while len(found) < _MOST_NODES:
             span = _virtual_space(memory.read(node, _NODE_BYTES), space_at) if node and node not in found else None
             if span is None or _containing(free, span[0]) is None:
                 break
@@ -157,7 +157,7 @@ def _nodes_by_content(
 ) -> list[Span]:
     """Aligned parts of nodes: those with known data, those whose first pages have a constant pool or a method, and those behind in a node."""
     marked = {pointer // ROOT_CHUNK_BYTES for pointer in pointers}
-    wanted = [struct.pack("<Q", table) for table in tables]
+    wanted = [struct.pack("<Q", table) for table in sorted(tables)[:_MOST_TABLES]]
     found = []
     node = (0, 0)  # from its first part that was found on
     for number, spans in sorted(_units(regions, free)):
@@ -175,7 +175,8 @@ def _units(regions: Sequence[Region], free: Sequence[Span]) -> Iterator[tuple[in
     units: dict[int, list[Span]] = {}
     for region, start, end in overlaps(regions, free):
         if region.permissions.startswith("rw-") and region.usage.rss_bytes:
-            for number in range(start // ROOT_CHUNK_BYTES, -(-end // ROOT_CHUNK_BYTES)):
+            last = min(-(-end // ROOT_CHUNK_BYTES), start // ROOT_CHUNK_BYTES + _MOST_UNITS - len(units))
+            for number in range(start // ROOT_CHUNK_BYTES, last):
                 low, high = number * ROOT_CHUNK_BYTES, (number + 1) * ROOT_CHUNK_BYTES
                 units.setdefault(number, []).append((max(start, low), min(end, high)))
     for number, spans in units.items():

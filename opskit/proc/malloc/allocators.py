@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.proc.files.maps import HEAP_BYTES, is_glibc
+from opskit.proc.files.maps import HEAP_BYTES
 from opskit.proc.malloc.arenas import find_main_arena, heaps_in, of_arenas, ring_of
 from opskit.proc.malloc.chunks import ChunkReader
 from opskit.proc.malloc.free_chunks import free_in
 from opskit.proc.malloc.record import Malloc
-from opskit.proc.malloc.runtimes import read_runtime
+from opskit.proc.malloc.runtimes import glibc_of, read_runtime
 from opskit.proc.pagemap import PresentMemory
 from opskit.proc.ranges import Range
 from opskit.proc.spans import without
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from opskit.proc.memory import ProcessMemory
     from opskit.proc.pagemap import PageMap
 
-_MOST_MISSES, _MOST_FREE = 16384, 240_000
+_MOST_MISSES, _MOST_FREE, _MOST_FREE_PER_GIB = 16384, 100_000, 60_000  # about 70 ms of CPU time, and 40 ms per GiB
 _MOST_MISSES_EXACT, _MOST_FREE_EXACT = 1 << 22, 20_000_000
 _LARGEST_DATA = 4 << 20  # of glibc, or of a program that it is linked into
 _GO_HEAP = range(0xC000000000, 0xC000000000 + (1 << 40))  # where it begins up to Go 1.25 (runtime/malloc.go)
@@ -73,29 +73,31 @@ def _is_go_heap(region: Region) -> bool:
 def _decorated(regions: Sequence[Region]) -> Iterator[Range]:
     """What libraries name themselves: glibc 2.38 with glibc.mem.decorate_maps=1, Go 1.25."""
     for region in regions:
-        kind = next((kind for name, kind in _DECORATIONS.items() if region.name.startswith(f"[anon:{name}")), None)
-        if kind is not None:
-            yield Range(region.start, region.end, kind)
+        if region.name.startswith("[anon: "):
+            kind = next((kind for name, kind in _DECORATIONS.items() if region.name.startswith(name)), None)
+            if kind is not None:
+                yield Range(region.start, region.end, kind)
 
 
 _DECORATIONS = {
-    " glibc: malloc arena": "malloc-arenas", " glibc: malloc": "malloc-mmapped", " glibc: pthread stack": "thread-stacks",
-    " glibc: loader malloc": "libraries", " Go: ": "runtime-heap",
+    "[anon: glibc: malloc arena": "malloc-arenas", "[anon: glibc: malloc": "malloc-mmapped",
+    "[anon: glibc: pthread stack": "thread-stacks", "[anon: glibc: loader malloc": "libraries", "[anon: Go: ": "runtime-heap",
 }  # fmt: skip
 
 
 class _Glibc:
     def __init__(self, regions: Sequence[Region], memory: PresentMemory, *, exact: bool) -> None:
         self._regions, self._memory = regions, memory
-        self._most_misses, self._most_free = (
-            (_MOST_MISSES_EXACT, _MOST_FREE_EXACT) if exact else (_MOST_MISSES, _MOST_FREE)
-        )
+        self._most_misses, self._most_free = _MOST_MISSES_EXACT, _MOST_FREE_EXACT
+        if not exact:
+            resident = sum(region.usage.rss_bytes for region in regions)
+            self._most_misses, self._most_free = _MOST_MISSES, _MOST_FREE + _MOST_FREE_PER_GIB * resident // (1 << 30)
 
     def read(self, found: Malloc, known: Sequence[Range]) -> tuple[Malloc, list[Range]]:
         """Its arenas, and the large blocks in what is not known."""
         searched = ((region.start, region.end) for region in self._regions if _is_searched(region))
         gaps = without(searched, ((start, end) for start, end, _ in known))
-        candidates = [heap for start, end in gaps for heap in heaps_in(self._memory, start, end)]
+        candidates = heaps_in(self._memory, gaps)
         ring = self._ring(candidates)
         heaps = of_arenas(candidates, ring)
         ranges = [Range(heap.start, heap.start + HEAP_BYTES, "malloc-arenas") for heap in heaps]
@@ -132,9 +134,8 @@ def _is_searched(region: Region) -> bool:
 
 def _data_of_libc(regions: Sequence[Region]) -> Iterator[tuple[int, int]]:
     """The writable data of glibc, or of the program where glibc is linked into it."""
-    names = [region.name for region in regions]
-    libc = next((name for name in names if is_glibc(name)), None)
-    program = next((name for name in names if name.startswith("/")), None)
+    program = next((region.name for region in regions if region.name.startswith("/")), None)
+    name = glibc_of(regions) or program
     for region in regions:
-        if region.name == (libc or program) and region.permissions.startswith("rw"):
+        if region.name and region.name == name and region.permissions.startswith("rw"):
             yield region.start, min(region.end, region.start + _LARGEST_DATA)

@@ -18,6 +18,7 @@ are in a ring by `next`; what does not lead back to its begin is no arena. Tried
 from __future__ import annotations
 
 import struct
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from opskit.proc.files.maps import HEAP_BYTES
@@ -25,7 +26,7 @@ from opskit.proc.memory import PAGE_BYTES
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from opskit.proc.memory import Memory
     from opskit.proc.spans import Span
@@ -34,7 +35,7 @@ STATE_BYTES = 2304
 _WORDS = struct.Struct(f"<{STATE_BYTES // 8}Q")
 _BIN_WORDS, _MAP_WORDS, _FASTBINS = 254, 2, 10
 _HEAD_WORDS = (14, 3, 13)  # before the bins: since 2.27, since 2.43 (without fastbins), up to 2.26
-_MOST_ARENAS, _ADDRESSES, _MOST_TRIED = 8192, 1 << 47, 64
+_MOST_ARENAS, _MOST_VISITED, _ADDRESSES, _MOST_PLACES = 8192, 1 << 14, 1 << 47, 1 << 15
 _HEAP = struct.Struct("<4Q")
 
 
@@ -80,43 +81,60 @@ def parse_arena(data: bytes, at: int) -> Arena | None:
     return Arena(at, at + 8 * (first - 2), bins, words[fast : first - 2], following, system_bytes)
 
 
-def read_ring(memory: Memory, begin: int) -> list[Arena]:
-    """The arenas from one on, in the order of their ring; empty where it does not return to its begin."""
-    found: dict[int, Arena] = {}
-    at = begin
-    while at not in found and len(found) < _MOST_ARENAS:
-        arena = None if at % 8 else parse_arena(memory.read(at, STATE_BYTES), at)
-        if arena is None:
-            return []
-        found[at] = arena
-        at = arena.next
-    return list(found.values()) if at == begin else []
+class Rings:
+    """Follows rings of arenas: so many arenas in all, however many begins are tried."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory, self._left = memory, _MOST_VISITED
+
+    def read(self, begin: int) -> list[Arena]:
+        """The arenas from one on, in the order of their ring; empty where it does not return to its begin."""
+        found: dict[int, Arena] = {}
+        at = begin
+        while at not in found and len(found) < _MOST_ARENAS and self._left > 0:
+            self._left -= 1
+            arena = None if at % 8 else parse_arena(self._memory.read(at, STATE_BYTES), at)
+            if arena is None:
+                return []
+            found[at] = arena
+            at = arena.next
+        return list(found.values()) if found and at == begin else []
 
 
 def find_main_arena(memory: Memory, start: int, end: int) -> list[Arena]:
     """The ring of arenas that begins in these addresses, which are libc's data; empty where there is none."""
     pages = (memory.read(at, PAGE_BYTES).ljust(PAGE_BYTES, b"\0") for at in range(start, end, PAGE_BYTES))
     words = struct.unpack(f"<{(end - start) // 8}Q", b"".join(pages))
+    rings = Rings(memory)
     for n in range(_BIN_WORDS, len(words) - 2):
         here = start + 8 * n - 16
         if words[n] == words[n + 1] == here and words[n + 2] != here + 16:  # the last empty bin in a row
             for head_words in _HEAD_WORDS:
-                ring = read_ring(memory, start + 8 * (n + 2 - _BIN_WORDS - head_words))
+                ring = rings.read(start + 8 * (n + 2 - _BIN_WORDS - head_words))
                 if ring:
                     return ring
     return []
 
 
-def heaps_in(memory: Memory, start: int, end: int) -> Iterator[Heap]:
-    """What looks like heaps in a readable mapping; it may have been merged with its neighbours. Proven by `of_arenas`."""
-    for at in range(-(-start // HEAP_BYTES) * HEAP_BYTES, end, HEAP_BYTES):
-        data = memory.read(at, _HEAP.size)
-        if len(data) < _HEAP.size:
-            continue
-        arena, before, size, writable = _HEAP.unpack(data)
-        is_heap = not before % HEAP_BYTES and not size % PAGE_BYTES and 0 < size <= writable <= HEAP_BYTES
-        if is_heap and arena and not arena % 8:
-            yield Heap(at, arena, size)
+def heaps_in(memory: Memory, spans: Iterable[Span]) -> list[Heap]:
+    """What looks like heaps in parts of readable mappings, which may have been merged with their neighbours. Proven by `of_arenas`.
+
+    Where there are too many places (AddressSanitizer maps 14 TiB), those in large parts are left out.
+    """
+    parts = sorted(spans, key=lambda span: span[1] - span[0])
+    places = (at for start, end in parts for at in range(-(-start // HEAP_BYTES) * HEAP_BYTES, end, HEAP_BYTES))
+    found = (heap_at(memory, at) for at in islice(places, _MOST_PLACES))
+    return [heap for heap in found if heap is not None]
+
+
+def heap_at(memory: Memory, at: int) -> Heap | None:
+    """The heap at a multiple of 64 MiB, if there is what looks like one."""
+    data = memory.read(at, _HEAP.size)
+    if len(data) < _HEAP.size:
+        return None
+    arena, before, size, writable = _HEAP.unpack(data)
+    is_heap = not before % HEAP_BYTES and not size % PAGE_BYTES and 0 < size <= writable <= HEAP_BYTES
+    return Heap(at, arena, size) if is_heap and arena and not arena % 8 else None
 
 
 def of_arenas(heaps: Iterable[Heap], arenas: Iterable[Arena]) -> list[Heap]:
@@ -127,12 +145,12 @@ def of_arenas(heaps: Iterable[Heap], arenas: Iterable[Arena]) -> list[Heap]:
 
 def arena_spans(memory: Memory, spans: Iterable[Span]) -> list[Span]:
     """The addresses of all heaps but the main arena's, in these parts of readable mappings; proven by a ring of arenas."""
-    heaps = [heap for start, end in spans for heap in heaps_in(memory, start, end)]
+    heaps = heaps_in(memory, spans)
     ring = ring_of(memory, heaps)
     return [(heap.start, heap.start + HEAP_BYTES) for heap in of_arenas(heaps, ring)]
 
 
 def ring_of(memory: Memory, heaps: Iterable[Heap]) -> list[Arena]:
     """All arenas, by the first heap whose arena leads back to itself; empty where there is none."""
-    tried = {heap.arena: None for heap in heaps}
-    return next((ring for at, _ in zip(tried, range(_MOST_TRIED)) if (ring := read_ring(memory, at))), [])
+    rings = Rings(memory)
+    return next((ring for heap in heaps if (ring := rings.read(heap.arena))), [])

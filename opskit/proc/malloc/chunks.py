@@ -43,13 +43,13 @@ class ChunkReader:
                 rest.append((at, end))
         for start, end in rest:
             at = start
-            while at < end and self._left > 0:
+            while at + _LEAST_PAGES * PAGE_BYTES <= end and self._left > 0:
                 at = self._row(self._next_candidate(at + PAGE_BYTES, end), end, found)
         return sorted(found)
 
     def _row(self, at: int, end: int, found: list[tuple[int, int]]) -> int:
         """Add chunks that follow each other; where they end."""
-        while at < end and (size := self._size(at, end)):
+        while at + _LEAST_PAGES * PAGE_BYTES <= end and (size := self._size(at, end)):
             found.append((at, at + size))
             at += size
         return at

@@ -14,13 +14,14 @@ from opskit.proc.memory import PAGE_BYTES
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from opskit.proc.malloc.arenas import Arena
     from opskit.proc.pagemap import PresentMemory
+    from opskit.proc.spans import Span
 
 _CHUNK = struct.Struct("<4Q")  # size of the one before if that is free, size and flags, next, previous
-_FLAGS = 7
+_CHUNK_BYTES, _FLAGS = _CHUNK.size, 7
 _LEAST, _ALIGNED = 32, 16
 _LINKS_BYTES = 48  # of a free chunk: its sizes and links, which stay in memory
 _MOST_REPAIRS, _MOST_READS, _MOST_WALKS = 100, 8, 3
@@ -51,7 +52,7 @@ def free_in(arenas: Sequence[Arena], memory: PresentMemory, most: int) -> Free |
         found.append(walk)
         most -= walk.cost
     incomplete = next((walk.incomplete for walk in found if walk.incomplete is not None), None)
-    resident = sum(walk.resident_bytes() for walk in found)
+    resident = memory.resident_bytes(pages for walk in found for pages in walk.whole_pages())
     return Free(sum(walk.bytes for walk in found), sum(walk.top_bytes for walk in found), resident, incomplete)
 
 
@@ -92,11 +93,11 @@ class _Walk:
         if self.has_changed and self.incomplete is None:
             self.incomplete = _CHANGES
 
-    def resident_bytes(self) -> int:
-        """How much of them is on whole pages that are in memory: what malloc_trim(3) can give back."""
-        large = ((at, size) for at, size in self._sizes.items() if size > PAGE_BYTES)
-        pages = ((-(-(at + _LINKS_BYTES) // PAGE_BYTES), (at + size) // PAGE_BYTES) for at, size in large)
-        return sum(self._memory.resident_bytes(start, end) for start, end in pages if end > start)
+    def whole_pages(self) -> Iterator[Span]:
+        """The numbers of the whole pages in them, from the first to below the last: what malloc_trim(3) can give back."""
+        for at, size in self._sizes.items():
+            if size > PAGE_BYTES:
+                yield -(-(at + _LINKS_BYTES) // PAGE_BYTES), (at + size) // PAGE_BYTES
 
     def _add_top(self, arena: Arena) -> None:
         """Add the chunk at the end of the arena."""
@@ -168,24 +169,25 @@ class _Walk:
 
     def _chunk(self, at: int, *, alone: bool = False) -> tuple[int, int, int]:
         """Size, next and previous of a free chunk; (0, 0, 0) where it cannot be read. `alone`: no other one will be on its page."""
-        number, begin = divmod(at, PAGE_BYTES)
-        page = self._pages.get(number)
-        if alone or begin > PAGE_BYTES - _CHUNK.size:
-            page, begin = self._memory.part(at, _CHUNK.size), 0
+        number, begin = at // PAGE_BYTES, at % PAGE_BYTES
+        if alone or begin > PAGE_BYTES - _CHUNK_BYTES:
+            page, begin = self._memory.part(at, _CHUNK_BYTES), 0
             self._left -= _PAGE_COST
-        elif page is None:
+        elif number in self._pages:
+            page = self._pages[number]
+        else:
             if len(self._pages) >= _MOST_PAGES:
                 self._pages.clear()
             page = self._pages[number] = self._memory.part(number * PAGE_BYTES, PAGE_BYTES)
             self._left -= _PAGE_COST
-        if len(page) < _CHUNK.size:
+        if len(page) < _CHUNK_BYTES:
             return _NONE
         _, size, following, previous = _CHUNK.unpack_from(page, begin)
         return size & ~_FLAGS, following, previous
 
     def _is_cut(self, at: int) -> None:
         """Note why a list does not go on at an address."""
-        is_read = bool(self._memory.part(at, _CHUNK.size))
+        is_read = bool(self._memory.part(at, _CHUNK_BYTES))
         self.incomplete = (
             _CHANGES if is_read else "its lists of free blocks are not wholly in memory: swapped out, or changed"
         )

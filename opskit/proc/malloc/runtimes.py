@@ -49,6 +49,12 @@ def read_runtime(fs: ProcFS, pid: int, regions: Sequence[Region]) -> Runtime:
     return Runtime(mapped or linked or libc or ("Go" if language == "Go" else None), language)
 
 
+def glibc_of(regions: Sequence[Region]) -> str | None:
+    """The path of the glibc that is mapped; None: there is none."""
+    names = dict.fromkeys(region.name for region in regions if region.name.startswith("/"))
+    return next(filter(is_glibc, names), None)
+
+
 def _program(fs: ProcFS, pid: int, regions: Sequence[Region]) -> ElfFile | None:
     """The file that the process executes."""
     path = optional(fs.link, pid, "exe", default=b"").decode("utf-8", "surrogateescape").removesuffix(" (deleted)")

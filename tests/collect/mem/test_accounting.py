@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
+import os
 import random
+import time
 
 import pytest
 
 from opskit.collect.mem.accounting import account
 from opskit.proc.files.smaps import Region, Usage
+from opskit.proc.fs import ProcFS
 from opskit.proc.memory import PAGE_BYTES
+from opskit.proc.pagemap import PageMap
 from opskit.proc.ranges import Range
 
 BASE, MIB = 0x7F0000000000, 1 << 20
@@ -164,3 +170,38 @@ def test_the_rows_sum_to_the_mappings():
             wanted = sum(getattr(each.usage, field) for each in regions)
             assert sum(getattr(row.usage, field) for row in rows) == wanted, field
             assert all(getattr(row.usage, field) >= 0 for row in rows)
+
+
+@pytest.fixture
+def sparse():
+    """The address of 16 TiB in this process, of which nothing is in memory."""
+    libc, size = ctypes.CDLL(None), 16 << 40
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+    libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    at = libc.mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000, -1, 0)
+    if at in (None, ctypes.c_void_p(-1).value):
+        pytest.skip("no address space for a mapping of 16 TiB (vm.overcommit_memory=2, or a limit)")
+    yield at
+    libc.munmap(at, size)
+
+
+def test_a_sparse_mapping_of_terabytes(sparse):
+    """Its pages are not all counted: the sum stays right, and it takes little CPU time."""
+    whole = region(sparse, 16 << 40, rss=8 * PAGE_BYTES)
+    stack = Range(sparse + (8 << 40), sparse + (8 << 40) + MIB, "thread-stacks")
+    before = time.process_time()
+    rows, _ = account([whole], [stack], PageMap(ProcFS(), os.getpid()))
+    assert time.process_time() - before < 2
+    assert sum(kinds(rows).values()) == 8 * PAGE_BYTES
+
+
+def test_mappings_of_libraries_are_counted():
+    """A large .bss, which is a range, does not hide how many mappings of libraries there are."""
+    regions = [
+        region(BASE, MIB, "/lib/libx.so"),
+        region(BASE + MIB, 8 * MIB),
+        region(BASE + 16 * MIB, MIB, "/lib/liby.so"),
+    ]
+    rows, _ = account(regions, [Range(BASE + MIB, BASE + 9 * MIB, "libraries")], None)
+    assert [(row.kind, row.items) for row in rows] == [("libraries", 3)]

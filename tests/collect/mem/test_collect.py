@@ -169,6 +169,25 @@ def test_it_starts_another_program():
         child.communicate()
 
 
+def test_it_starts_itself_anew():
+    """Also without address space randomization, where its addresses stay the same, a watch reads the new memory."""
+    code = 'echo READY; read x; exec sh -c "echo READY; read x"'
+    child = subprocess.Popen(
+        ["setarch", "-R", "sh", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        collector = Collector(Host(ProcFS()), Request(child.pid))
+        for _ in range(2):
+            if child.stdout.readline() != "READY\n":
+                pytest.skip("setarch may not turn randomization off here")
+            assert collector.look().malloc.arenas == 1
+            child.stdin.write("\n")
+            child.stdin.flush()
+    finally:
+        child.kill()
+        child.communicate()
+
+
 def test_without_rights(mappings, root_only):
     """Another user's process: the sums of its status, and which command would tell more."""
     pid, _ = mappings

@@ -256,3 +256,14 @@ def test_committed_bytes():
     ]
     assert committed_bytes(regions, [Range(5, 25, "java-heap")]) == 10
     assert committed_bytes(regions, []) == 0
+
+
+def test_committed_metaspace_without_its_mappings(host, monkeypatch):
+    """Where only the class space was found, the JVM's counter has both."""
+    monkeypatch.setattr("opskit.jvm.memory.ranges.metaspace_spans", lambda *_: [])
+    with holders.java("classes=300") as held:
+        found, ranges = look(host, held.pid)
+    assert {"class-space"} == {each.kind for each in ranges} & {"class-space", "metaspace"}
+    spaces = sum(each.end - each.start for each in ranges if each.kind == "class-space")
+    assert found.metaspace_committed_bytes > found.metaspace_used_bytes if found.metaspace_used_bytes else spaces > MIB
+    assert found.metaspace_committed_bytes > 6 * MIB

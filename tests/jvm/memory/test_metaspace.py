@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from opskit.errors import NotSupported
-from opskit.jvm.memory.loaders import Loader, read_loaders, sample_classes
+from opskit.jvm.memory.loaders import ClassSample, Loader, read_loaders, sample_classes
 from opskit.jvm.memory.metaspace import cds_spans, class_space_span, metaspace_spans
 from opskit.jvm.memory.vmstructs import VmField, VmStructs
 from opskit.proc.files.smaps import Region, Usage
@@ -200,3 +200,20 @@ def test_archives(memory):
     assert cds_spans(STRUCTS, memory, regions) == [(DATA, DATA + MIB)]
     memory.write(HEAD + 16, DATA, DATA + 3 * MIB)
     assert cds_spans(STRUCTS, memory, regions) == [(DATA, DATA + 2 * MIB)]
+
+
+def test_a_sparse_mapping_of_terabytes():
+    """Not each 4 MiB of it is searched for metaspace."""
+
+    class Pages:
+        asked = 0
+
+        def present(self, start, end):
+            self.asked += 1
+            return b""
+
+    pages, span = Pages(), (DATA, DATA + (8 << 40))
+    region = Region(*span, "rw-p", 0, 0, "", False, Usage(4096))
+    sample = ClassSample(frozenset(), frozenset(), frozenset((LIBJVM,)))
+    assert metaspace_spans(Memory(), pages, sample, [region], [span]) == []
+    assert pages.asked < 100_000

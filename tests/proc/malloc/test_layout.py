@@ -5,7 +5,16 @@ from __future__ import annotations
 import random
 import struct
 
-from opskit.proc.malloc.arenas import arena_spans, find_main_arena, heaps_in, of_arenas, parse_arena, read_ring
+from opskit.proc.malloc.arenas import (
+    Heap,
+    Rings,
+    arena_spans,
+    find_main_arena,
+    heaps_in,
+    of_arenas,
+    parse_arena,
+    ring_of,
+)
 from opskit.proc.malloc.chunks import ChunkReader
 from opskit.proc.memory import PAGE_BYTES, RecordedMemory
 from opskit.proc.pagemap import PresentMemory
@@ -79,10 +88,10 @@ def test_no_arena():
 def test_a_ring_must_return():
     """A heap in which one arena's pointer leads elsewhere proves nothing."""
     ring = memory((DATA, state(DATA, HEAP + 48)), (HEAP + 48, state(HEAP + 48, DATA)))
-    assert [arena.at for arena in read_ring(ring, DATA)] == [DATA, HEAP + 48]
+    assert [arena.at for arena in Rings(ring).read(DATA)] == [DATA, HEAP + 48]
     broken = memory((DATA, state(DATA, HEAP + 48)), (HEAP + 48, state(HEAP + 48, HEAP + 48)))
-    assert read_ring(broken, DATA) == []
-    assert read_ring(memory(), DATA) == []
+    assert Rings(broken).read(DATA) == []
+    assert Rings(memory()).read(DATA) == []
 
 
 def test_the_main_arena_in_libcs_data():
@@ -98,12 +107,12 @@ def test_heaps_also_in_the_middle_of_a_mapping():
     """The kernel merges a heap with its neighbour: each boundary of 64 MiB is looked at, and only known arenas count."""
     heap = struct.pack("<4Q", HEAP + 48, 0, 4 * MIB, 8 * MIB)
     there = memory((HEAP, heap), (HEAP + 48, state(HEAP + 48, DATA)), (DATA, state(DATA, HEAP + 48)))
-    found = list(heaps_in(there, HEAP - MIB, HEAP + 4 * MIB))
+    found = heaps_in(there, [(HEAP - MIB, HEAP + 4 * MIB)])
     assert [(each.start, each.size_bytes) for each in found] == [(HEAP, 4 * MIB)]
-    assert of_arenas(found, read_ring(there, DATA)) == found
+    assert of_arenas(found, Rings(there).read(DATA)) == found
     assert of_arenas(found, []) == []
     looks_alike = memory((HEAP, struct.pack("<4Q", HEAP + 48, 0, 4 * MIB + 1, 8 * MIB)))
-    assert list(heaps_in(looks_alike, HEAP, HEAP + MIB)) == []
+    assert heaps_in(looks_alike, [(HEAP, HEAP + MIB)]) == []
 
 
 def chunk(size, flags=2):
@@ -161,10 +170,10 @@ def test_damaged_arenas():
         for _ in range(randomly.randrange(1, 30)):
             data[randomly.randrange(len(data))] = randomly.randrange(256)
         there = memory((DATA, bytes(data)))
-        for arena in read_ring(there, DATA):
+        for arena in Rings(there).read(DATA):
             assert arena.at == DATA
         find_main_arena(there, DATA, DATA + PAGE_BYTES)
-        list(heaps_in(there, DATA, DATA + 128 * MIB))
+        heaps_in(there, [(DATA, DATA + 128 * MIB)])
 
 
 def test_arenas_by_their_heaps():
@@ -174,3 +183,31 @@ def test_arenas_by_their_heaps():
     assert arena_spans(good, [(HEAP, HEAP + MIB)]) == [(HEAP, HEAP + 64 * MIB)]
     broken = memory((HEAP, heap), (HEAP + 48, state(HEAP + 48, DATA)))
     assert arena_spans(broken, [(HEAP, HEAP + MIB)]) == []
+
+
+class Endless:
+    """Hostile memory: an arena at each address, and each leads to another one, without an end. `reads`: how often it was read."""
+
+    def __init__(self, page=b""):
+        self.page, self.reads = page, 0
+
+    def read(self, address, size):
+        self.reads += 1
+        return self.page or state(address, address + 4096)
+
+
+def test_rings_without_an_end(monkeypatch):
+    """However many heaps there are and wherever they lead, so many arenas are read in all."""
+    monkeypatch.setattr("opskit.proc.malloc.arenas._MOST_VISITED", 2000)
+    there = Endless()
+    assert ring_of(there, [Heap(HEAP, HEAP + 8 * number, MIB) for number in range(2000)]) == []
+    assert there.reads <= 2000
+
+
+def test_heaps_beside_a_sparse_mapping_of_terabytes():
+    """Not each 64 MiB of it is read, and a heap of another mapping is found all the same."""
+    there = Endless(struct.pack("<4Q", HEAP + 48, 0, 4 * MIB, 8 * MIB))
+    found = heaps_in(there, [(HEAP, HEAP + (64 << 40)), (HEAP - 64 * MIB, HEAP - MIB)])
+    assert there.reads < 50_000
+    assert min(heap.start for heap in found) < HEAP
+    assert max(heap.start for heap in found) > HEAP

@@ -275,6 +275,8 @@ HEAPS = {
     "128 committed of 256 MiB, 64.0 MiB in huge pages": {"heap_used_bytes": None},
     "80 used of 256 MiB, 64.0 MiB in huge pages": {"heap_committed_bytes": None},
     "at most 256 MiB, 64.0 MiB in huge pages": {"heap_used_bytes": None, "heap_committed_bytes": None},
+    "80 MiB used, 128 MiB committed, 64.0 MiB in huge pages": {"heap_max_bytes": None},
+    "128 MiB committed, 64.0 MiB in huge pages": {"heap_used_bytes": None, "heap_max_bytes": None},
     "64.0 MiB in huge pages": dict.fromkeys(("heap_used_bytes", "heap_committed_bytes", "heap_max_bytes")),
     "0.1 used, 4.0 committed of 4.0 GiB, 64.0 MiB in huge pages": {"heap_committed_bytes": 4 << 30, "heap_max_bytes": 4 << 30},
 }  # fmt: skip
@@ -293,6 +295,14 @@ def test_direct_buffers_are_named_where_they_are():
     small = [row._replace(usage=memfacts.usage(2)) if row.kind == "malloc-mmapped" else row for row in memfacts.ROWS]
     assert "direct buffers 42.0 MiB" in details("malloc-arenas", rows=tuple(small))
     assert "direct" not in details("malloc-mmapped", rows=tuple(small))
+
+
+def test_free_blocks_that_were_not_all_read():
+    """What is free is then a lower bound."""
+    assert "12.3 MiB free" in details("malloc-arenas")
+    assert "at least" not in details("malloc-arenas")
+    cut = memfacts.MALLOC._replace(incomplete="it has too many free blocks to read them all")
+    assert "at least 12.3 MiB free" in details("malloc-arenas", malloc=cut)
 
 
 def test_a_memfd_is_not_called_deleted():

@@ -85,9 +85,11 @@ def _heap(_row: Row, facts: Facts) -> Iterator[str]:
     shown, _, unit = sizes(known).rpartition(" ")
     texts = iter(shown.split(" / "))
     used, committed, most = (None if amount is None else next(texts) for amount in amounts)
-    said = [f"{used} used"] if used else []
-    said += [f"{committed} committed"] if committed else []
-    yield f"{', '.join(said)}{' of ' if said and most else 'at most ' if most else ''}{most or ''} {unit}"
+    own = "" if most else f" {unit}"
+    said = [f"{used}{own} used"] if used else []
+    said += [f"{committed}{own} committed"] if committed else []
+    most = f"{' of ' if said else 'at most '}{most} {unit}" if most else ""
+    yield ", ".join(said) + most
 
 
 def _metaspace(_row: Row, facts: Facts) -> Iterator[str]:
@@ -124,7 +126,7 @@ def _arenas(row: Row, facts: Facts) -> Iterator[str]:
     if malloc.arenas is not None:
         yield plural(malloc.arenas, "arena")
     if malloc.free_bytes is not None:
-        yield f"{size(malloc.free_bytes)} free"
+        yield f"{'at least ' if malloc.incomplete else ''}{size(malloc.free_bytes)} free"
     if malloc.unknown is not None:
         yield malloc.unknown
     yield from _direct(row, facts)

@@ -245,11 +245,11 @@ def _legend(layers: Sequence[Layer], top: int) -> tuple[list[str], int]:
         lines.append(f'<rect class="{kind}" x="{_PADDING}" y="{y - 12}" width="26" height="14" fill="{layer.color}"/>')
         x = _PADDING + 36 + name_px
         lines.append(_text(_PADDING + 36, y, layer.name))
-        lines.append(_text(x + 64, y, size(layer.bytes), "", "end"))
+        lines.append(_text(x + 78, y, size(layer.bytes), "", "end"))
         lines.append(
-            _text(x + 146, y, "" if layer.light else percent(layer.bytes / total if total else None), "", "end")
+            _text(x + 172, y, "" if layer.light else percent(layer.bytes / total if total else None), "", "end")
         )
-        room = (_WIDTH - _PADDING - x - 166) / _CHARACTER
-        lines.append(_text(x + 166, y, cut(printable(layer.note), room), "note"))
+        room = (_WIDTH - _PADDING - x - 192) / _CHARACTER
+        lines.append(_text(x + 192, y, cut(printable(layer.note), room), "note"))
         y += _LINE
     return lines, y

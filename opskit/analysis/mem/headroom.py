@@ -61,6 +61,11 @@ def usage_of(facts: Facts, kind: str) -> Usage | None:
     return next((row.usage for row in facts.rows if row.kind == kind), None)
 
 
+def is_heap_hidden(facts: Facts) -> bool:
+    """Whether the heap of a JVM is somewhere in the other rows, because its memory could not be read."""
+    return facts.jvm is not None and usage_of(facts, "java-heap") is None
+
+
 def rss_of(facts: Facts, *kinds: str) -> int:
     """The resident memory of these rows."""
     return sum(row.usage.rss_bytes for row in facts.rows if row.kind in kinds)
@@ -164,6 +169,8 @@ def growths(facts: Facts) -> Iterator[Growth]:
         yield Growth(
             "thread-stacks", _rest(most, rss_of(facts, "thread-stacks")), f"{jvm.threads:,} x {xss(jvm.stack_bytes)}"
         )
+    if "vmStructs" not in jvm.sources:
+        return  # else no limit and an unknown one would look the same
     unlimited = jvm.metaspace_max_bytes is None
     used = jvm.metaspace_committed_bytes or jvm.metaspace_used_bytes
     yield Growth(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit import shell
-from opskit.analysis.mem.headroom import MIB, rss_of, untouched_heap_bytes, usage_of
+from opskit.analysis.mem.headroom import MIB, is_heap_hidden, rss_of, untouched_heap_bytes, usage_of
 from opskit.analysis.mem.result import Suspect
 from opskit.collect.mem.facts import unmapped_shmem_bytes
 from opskit.proc.ranges import KINDS
@@ -34,6 +34,7 @@ _MANY_LOADERS = 1000
 _OF_LOADERS = 4  # bytes of malloc for one of metaspace
 _WASTE_BYTES, _WASTE = 200 * MIB, 0.25  # free inside arenas, of RSS
 _UNMAPPED_BYTES = MIB
+_FEW_ARENAS = 2  # so many or fewer: limiting them changes nothing
 _OF_LIMIT = 0.1  # page cache that every program has
 
 
@@ -100,9 +101,9 @@ def _malloc_rss(facts: Facts) -> int:
 def _by_elimination(facts: Facts) -> tuple[str, ...]:
     """The rows that have what nothing else explains: malloc's, where the allocator does not tell, and no language's runtime is there."""
     malloc = facts.malloc
-    return (
-        ("runtime-heap", "unnamed") if malloc is not None and malloc.unknown is not None and not malloc.runtime else ()
-    )
+    if malloc is None or malloc.unknown is None or malloc.runtime or is_heap_hidden(facts):
+        return ()
+    return "runtime-heap", "unnamed"
 
 
 def _free_bytes(facts: Facts) -> int:
@@ -141,12 +142,15 @@ def _malloc(facts: Facts) -> Iterator[_Weighed]:
         if _by_elimination(facts)
         else "glibc's arenas and mmapped blocks"
     )
+    held = size(used)
+    if facts.malloc is not None and facts.malloc.incomplete is not None:
+        held = f"at most {held}"  # more may be free
     if facts.jvm is None:
-        summary, next_ = f"{size(used)} is allocated by malloc", None
+        summary, next_ = f"{held} is allocated by malloc", None
     else:
         besides = f", besides {size(direct)} of direct buffers" if direct >= MIB else ""
         summary = (
-            f"{size(used)} is allocated by malloc outside of the heap{besides}: Deflater or Inflater that are not closed, JNI libraries, "
+            f"{held} is allocated by malloc outside of the heap{besides}: Deflater or Inflater that are not closed, JNI libraries, "
             "class loaders, the JVM's own structures"
         )
         next_ = _next_histograms(facts)
@@ -159,12 +163,15 @@ def _arenas(facts: Facts) -> Iterator[_Weighed]:
     if malloc is None or not free:
         return
     arenas = f" in {plural(malloc.arenas, 'arena')}" if malloc.arenas else ""
+    least = "at least " if malloc.incomplete is not None else ""
+    is_of_many = malloc.arenas is None or malloc.arenas > _FEW_ARENAS
     summary = (
-        f"{size(free)} is free inside of malloc's arenas{arenas} and not given back to the kernel (fragmentation): set MALLOC_ARENA_MAX=2, "
-        "or use jemalloc"
+        f"{least}{size(free)} is free inside of malloc's arenas{arenas} and not given back to the kernel (fragmentation): "
+        f"{f'set MALLOC_ARENA_MAX={_FEW_ARENAS}, or ' if is_of_many else ''}use jemalloc"
     )
     evidence = f"malloc_state of each arena: {size(free)} free of {size(malloc.system_bytes)}"
-    fix = shell.command("env", "MALLOC_ARENA_MAX=2", *_restart(facts))
+    setting = f"MALLOC_ARENA_MAX={_FEW_ARENAS}" if is_of_many else "LD_PRELOAD=libjemalloc.so.2"
+    fix = shell.command("env", setting, *_restart(facts))
     yield _Weighed(
         Suspect("memory-in-arenas", free, summary, evidence, fix=fix, next=trim_command(facts)),
         _above(facts, "arenas", free),
@@ -285,6 +292,8 @@ def _largest(facts: Facts, kind: str) -> str:
 
 def _anonymous(facts: Facts) -> Iterator[_Weighed]:
     """Memory of no known use, and of a language's runtime."""
+    if is_heap_hidden(facts):
+        return
     for kind, code, what in (
         ("runtime-heap", "memory-in-anonymous-mappings", "the heap of its language's runtime or allocator"),
         ("unnamed", "memory-in-anonymous-mappings", "anonymous mappings of no known use"),

@@ -60,7 +60,7 @@ class JvmMemory(NamedTuple):
     heap_touched: bool = False
     metaspace_used_bytes: int | None = None
     metaspace_committed_bytes: int | None = None
-    metaspace_max_bytes: int | None = None  # None: no limit
+    metaspace_max_bytes: int | None = None  # None: no limit, or without vmStructs unknown
     class_space_max_bytes: int | None = None
     code_reserved_bytes: int | None = None
     direct_bytes: int | None = None

@@ -88,6 +88,15 @@ def test_a_healthy_jvm_has_no_suspect():
     assert not is_waste(service)
 
 
+def test_a_heap_that_was_not_found_is_no_malloc():
+    """Without rights to read its memory the heap is among the anonymous mappings: they are no suspect."""
+    unread = Malloc("glibc", unknown="its memory cannot be read")
+    found = small(unnamed=250, malloc=unread, malloc_arenas=0.1)
+    assert named(found) == ["memory-in-malloc"]
+    rows = tuple(row for row in found.rows if row.kind in ("unnamed", "malloc-arenas", "libraries", "thread-stacks"))
+    assert suspects(found._replace(rows=rows), LEVEL) == []
+
+
 def test_page_cache_is_last_and_harmless():
     """Also where it is the largest."""
     full = LEVEL._replace(cache_bytes=300 * MIB)
@@ -100,6 +109,18 @@ def test_free_memory_of_arenas_is_no_malloc_that_is_used():
     found = {each.code: each.bytes for each in suspects(small(malloc=FREE, malloc_arenas=816, direct=50), LEVEL)}
     assert found["memory-in-arenas"] == mib(700)
     assert found["memory-in-malloc"] == mib(816 + 3 - 700 - 50)
+
+
+def test_fewer_arenas_help_only_where_there_are_many():
+    """A program with one arena cannot have fewer; where not all was read the amounts have their bounds."""
+    [many, *_] = suspects(small(malloc=FREE, malloc_arenas=816), LEVEL)
+    assert many.summary.endswith("(fragmentation): set MALLOC_ARENA_MAX=2, or use jemalloc")
+    one = FREE._replace(arenas=1, incomplete="it has too many free blocks to read them all")
+    [free, used, *_] = suspects(small(jvm=False, malloc=one, malloc_arenas=816), LEVEL)
+    assert free.summary.startswith("at least 700 MiB is free")
+    assert free.summary.endswith("in 1 arena and not given back to the kernel (fragmentation): use jemalloc")
+    assert free.fix == "env LD_PRELOAD=libjemalloc.so.2 java …"
+    assert used.summary == "at most 119 MiB is allocated by malloc"
 
 
 def test_class_loaders_explain_malloc_only_where_there_are_thousands():

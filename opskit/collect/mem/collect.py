@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from opskit.proc.process import Process
 
 MOST_UNASKED_BYTES = 32 << 30  # resident; above it only --exact reads the mappings
-_S_PER_GIB = 0.04
+_S, _S_PER_GIB = 0.15, 0.04  # CPU time of a look
 _RIGHT = "CAP_SYS_PTRACE"
 
 
@@ -35,14 +35,14 @@ def collect(host: Host, ask: Request) -> Facts:
 
 
 def exact_s(host: Host, pid: int) -> float | None:
-    """How much CPU time --exact takes for a process, by its resident memory; None below 32 GiB, where it reads no more mappings."""
+    """How much CPU time a look with --exact takes, by the resident memory; None of a process that has none, or has ended."""
     status = host.fs.maybe(parse_status, pid, "status")
     resident = status.bytes_of("VmRSS") if status is not None else None
-    return _exact_s(resident) if resident is not None and resident > MOST_UNASKED_BYTES else None
+    return None if resident is None else _exact_s(resident)
 
 
 def _exact_s(resident_bytes: int) -> float:
-    return resident_bytes / (1 << 30) * _S_PER_GIB
+    return _S + resident_bytes / (1 << 30) * _S_PER_GIB
 
 
 class Collector:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _OVERCOMMIT = {0: "heuristic", 1: "always", 2: "strict"}
 _MOST_SUSPECTS = 4  # by name
+_S_PER_MILLION = 4  # free blocks of malloc on pages of their own (benchmarks/mem.py)
 
 
 def verdict(result: Result, *, more: bool = True) -> list[str]:
@@ -95,11 +96,12 @@ def _growth(growth: Growth) -> str:
     return f"{title(growth.kind)} {'without a limit' if growth.bytes is None else size(growth.bytes)}"
 
 
-def exact_line(pid: int, seconds: float | None) -> str:
-    """What --exact will cost, before it is done. `seconds`: of CPU time; None: it reads no more than without."""
-    if seconds is None:
-        return f"--exact: {pid} is small enough to be read in full anyway, within a second; nothing pauses it"
-    return f"--exact reads each mapping of {pid}: about {duration(seconds)} of CPU time; nothing pauses it"
+def exact_line(pid: int, seconds: float) -> str:
+    """What a look with --exact costs, before it is done. `seconds`: of CPU time."""
+    return (
+        f"--exact reads each mapping and each free block of malloc of {pid}: about {duration(seconds)} of CPU time, "
+        f"and {_S_PER_MILLION} s for each million of free blocks; {pid} is not paused"
+    )
 
 
 def suspects(result: Result, *, all_: bool = False) -> Iterator[str]:

@@ -238,7 +238,7 @@ def test_the_picture_is_one_readable_file(name):
 
 
 def test_the_limit_is_a_line_at_its_place():
-    """The bars are to scale: the limit is where 400 MiB are, beyond what is resident, before what the heap may take."""
+    """The bars are to scale: the limit is where 400 MiB are, beyond what counts in the cgroup, before what the heap may take."""
     out = written(memfacts.orders(), "svg")
     boxes = [
         (float(x), float(width), kind)
@@ -248,10 +248,11 @@ def test_the_limit_is_a_line_at_its_place():
     ]
     [limit] = [float(x) for x in re.findall(r'class="limit" d="M([\d.]+) ', out)]
     resident = max(x + width for x, width, kind in boxes[:14] if kind == "part")
-    grown = max(x + width for x, width, kind in boxes if kind == "light")
     scale = (resident - 20) / memfacts.orders().facts.total.rss_bytes
     assert limit - 20 == pytest.approx(400 * MIB * scale, rel=0.01)
-    assert resident < limit < grown
+    growth = next((x, width) for x, width, kind in boxes if kind == "light")
+    assert growth == pytest.approx((20 + 298 * MIB * scale, 160.3 * MIB * scale), abs=0.2)
+    assert growth[0] < limit < sum(growth)
 
 
 def test_a_far_limit_does_not_flatten_a_watch():

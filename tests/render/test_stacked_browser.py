@@ -67,4 +67,6 @@ def test_no_text_lies_over_another(browser, tmp_path, name):
     assert [
         text for text, left, top, right, bottom in boxes if min(left, top) < 0 or right > box[0] or bottom > box[1]
     ] == []
+    wider = "return [...document.querySelectorAll('g')].filter(g => g.querySelector('text') && g.getBBox().width > g.querySelector('rect').getBBox().width + 1).length"
+    assert browser.run(wider) == 0, "a label beside its part"
     assert browser.errors() == []

@@ -287,6 +287,16 @@ def test_imports(holder):
     assert "opskit.jvm.memory.vmstructs" not in modules, "of a process that is no JVM"
 
 
+def test_a_thread_of_a_process(inprocess, spawn):
+    """As top -H shows it: it has the memory of its process, and the JVM's structures are not found by it."""
+    code = "import threading; threading.Thread(target=threading.Event().wait).start(); print(1, flush=True)"
+    held = spawn(code)
+    thread = max(map(int, os.listdir(f"/proc/{held.pid}/task")))
+    done = inprocess("mem", thread)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.endswith(f" is a thread of process {held.pid}: give {held.pid} instead\n")
+
+
 def test_a_zombie_a_kernel_thread_and_nobody(inprocess):
     """Each has one line and exit code 2."""
     ended = subprocess.Popen(["true"])

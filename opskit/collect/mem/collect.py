@@ -30,7 +30,7 @@ _RIGHT = "CAP_SYS_PTRACE"
 
 
 def collect(host: Host, ask: Request) -> Facts:
-    """One look. Raises NoSuchProcess; NotSupported for kernel threads and zombies, which have no memory."""
+    """One look. Raises NoSuchProcess; NotSupported for kernel threads and zombies, which have no memory, and for a thread of a process."""
     return Collector(host, ask).look()
 
 
@@ -63,6 +63,8 @@ class Collector:
         status = fs.maybe(parse_status, pid, "status")
         if status is None:
             raise self._ended()
+        if (whole := status.fields.get("Tgid", str(pid))) != str(pid):
+            raise NotSupported(f"{pid} ({process.command}) is a thread of process {whole}: give {whole} instead")
         resident = status.bytes_of("VmRSS")
         if resident is None:
             raise NotSupported(self._why_without_memory(process)) if before is None else self._ended()

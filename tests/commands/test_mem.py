@@ -155,7 +155,7 @@ def test_a_watch_shows_what_grows(inprocess, spawn):
 
 def test_a_watch_ends_with_its_process(inprocess, spawn):
     """One line says so; what was seen is shown."""
-    short = spawn("import time; print(1, flush=True); time.sleep(1)")
+    short = spawn("import time; print(1, flush=True); time.sleep(2)")
     done = inprocess("mem", short.pid, "-w", "-i", "0.3", "-c", "30", "-f", "json")
     assert done.code in (0, 1)
     assert f"opskit: no process {short.pid}" in done.err

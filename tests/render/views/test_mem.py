@@ -152,6 +152,14 @@ def test_a_suspect_that_is_a_finding_is_said_once():
     assert code
 
 
+def test_the_screen_of_a_watch_has_a_next_command():
+    """Its findings are cut to a line; the one of the growth comes first."""
+    result = memfacts.watched()
+    assert "\nnext: opskit jmap-diff 4242 --live -c 5\n" in screen(result)
+    growing = result.findings[0]._replace(code="memory-keeps-growing", next="opskit jpmp 4242")
+    assert "\nnext: opskit jpmp 4242\n" in screen(result._replace(findings=(*result.findings, growing)))
+
+
 def test_one_suspect_is_a_sentence():
     """The others are named with what they hold; -v shows each with what was read."""
     result = memfacts.orders()

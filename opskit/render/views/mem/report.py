@@ -62,7 +62,7 @@ def report(about: About, result: Result, shown: Shown) -> Report:
         list(_blocks(result, shown)),
         verdict=[
             *sentences.verdict(result, more=not (shown.watching or (shown.short and _is_alarming(result)))),
-            *sentences.suspects(result, all_=shown.verbose),
+            *sentences.suspects(result, all_=shown.verbose, on_screen=shown.short and shown.watching),
         ],
         summary=[*said, sentences.machine(facts.host)],
         footer=[*_footer(facts, shown)],

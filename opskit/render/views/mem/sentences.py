@@ -104,16 +104,21 @@ def exact_line(pid: int, seconds: float) -> str:
     )
 
 
-def suspects(result: Result, *, all_: bool = False) -> Iterator[str]:
-    """What holds the memory, without what a finding says already: the first in a sentence, the others by name; then the closer look."""
+def suspects(result: Result, *, all_: bool = False, on_screen: bool = False) -> Iterator[str]:
+    """What holds the memory, without what a finding says already: the first in a sentence, the others by name; then the closer look.
+
+    `on_screen`: of -w, where a finding is cut to a line, without its own command.
+    """
     said = {finding.code for finding in result.findings}
     shown = [each for each in result.suspects if each.code not in said]
     for each in shown if all_ else shown[:1]:
         yield f"suspect: {each.summary}" + (f" ({each.evidence})" if all_ and each.evidence else "")
     if shown[1:] and not all_:
         yield f"further suspects (-v): {listed([f'{_held_by(each)} {size(each.bytes)}' for each in shown[1:]], _MOST_SUSPECTS)}"
-    following = next((each.next for each in shown if each.next), None)
-    if following is not None and not any(finding.next for finding in result.findings):
+    closer = [finding.next for finding in result.findings if finding.code == "memory-keeps-growing"]
+    closer += [each.next for each in shown]
+    following = next(filter(None, closer), None)
+    if following is not None and (on_screen or not any(finding.next for finding in result.findings)):
         yield f"next: {following}"
 
 

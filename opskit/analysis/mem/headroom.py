@@ -61,11 +61,6 @@ def usage_of(facts: Facts, kind: str) -> Usage | None:
     return next((row.usage for row in facts.rows if row.kind == kind), None)
 
 
-def is_heap_hidden(facts: Facts) -> bool:
-    """Whether the heap of a JVM is somewhere in the other rows, because its memory could not be read."""
-    return facts.jvm is not None and usage_of(facts, "java-heap") is None
-
-
 def rss_of(facts: Facts, *kinds: str) -> int:
     """The resident memory of these rows."""
     return sum(row.usage.rss_bytes for row in facts.rows if row.kind in kinds)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit import shell
-from opskit.analysis.mem.headroom import MIB, is_heap_hidden, rss_of, untouched_heap_bytes, usage_of
+from opskit.analysis.mem.headroom import MIB, rss_of, untouched_heap_bytes, usage_of
 from opskit.analysis.mem.result import Suspect
 from opskit.collect.mem.facts import unmapped_shmem_bytes
 from opskit.proc.ranges import KINDS
@@ -33,8 +33,8 @@ _LOADER_BYTES = 18 << 10  # malloced for each class loader (JDK 17 and 25); its 
 _MANY_LOADERS = 1000
 _OF_LOADERS = 4  # bytes of malloc for one of metaspace
 _WASTE_BYTES, _WASTE = 200 * MIB, 0.25  # free inside arenas, of RSS
+_FEW_ARENAS = 2
 _UNMAPPED_BYTES = MIB
-_FEW_ARENAS = 2  # so many or fewer: limiting them changes nothing
 _OF_LIMIT = 0.1  # page cache that every program has
 
 
@@ -101,7 +101,7 @@ def _malloc_rss(facts: Facts) -> int:
 def _by_elimination(facts: Facts) -> tuple[str, ...]:
     """The rows that have what nothing else explains: malloc's, where the allocator does not tell, and no language's runtime is there."""
     malloc = facts.malloc
-    if malloc is None or malloc.unknown is None or malloc.runtime or is_heap_hidden(facts):
+    if malloc is None or malloc.unknown is None or malloc.runtime or facts.is_heap_hidden:
         return ()
     return "runtime-heap", "unnamed"
 
@@ -163,15 +163,12 @@ def _arenas(facts: Facts) -> Iterator[_Weighed]:
     if malloc is None or not free:
         return
     arenas = f" in {plural(malloc.arenas, 'arena')}" if malloc.arenas else ""
-    least = "at least " if malloc.incomplete is not None else ""
-    is_of_many = malloc.arenas is None or malloc.arenas > _FEW_ARENAS
-    summary = (
-        f"{least}{size(free)} is free inside of malloc's arenas{arenas} and not given back to the kernel (fragmentation): "
-        f"{f'set MALLOC_ARENA_MAX={_FEW_ARENAS}, or ' if is_of_many else ''}use jemalloc"
-    )
+    # Fewer arenas help only where there are more.
+    is_many = malloc.arenas is None or malloc.arenas > _FEW_ARENAS
+    advice = f"set MALLOC_ARENA_MAX={_FEW_ARENAS}, or use jemalloc" if is_many else "use jemalloc, or malloc_trim(3)"
+    summary = f"{size(free)} is free inside of malloc's arenas{arenas} and not given back to the kernel (fragmentation): {advice}"
     evidence = f"malloc_state of each arena: {size(free)} free of {size(malloc.system_bytes)}"
-    setting = f"MALLOC_ARENA_MAX={_FEW_ARENAS}" if is_of_many else "LD_PRELOAD=libjemalloc.so.2"
-    fix = shell.command("env", setting, *_restart(facts))
+    fix = shell.command("env", f"MALLOC_ARENA_MAX={_FEW_ARENAS}", *_restart(facts)) if is_many else None
     yield _Weighed(
         Suspect("memory-in-arenas", free, summary, evidence, fix=fix, next=trim_command(facts)),
         _above(facts, "arenas", free),
@@ -292,7 +289,7 @@ def _largest(facts: Facts, kind: str) -> str:
 
 def _anonymous(facts: Facts) -> Iterator[_Weighed]:
     """Memory of no known use, and of a language's runtime."""
-    if is_heap_hidden(facts):
+    if facts.is_heap_hidden:
         return
     for kind, code, what in (
         ("runtime-heap", "memory-in-anonymous-mappings", "the heap of its language's runtime or allocator"),

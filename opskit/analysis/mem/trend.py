@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.analysis.mem.headroom import MIB, heap_resident_bytes, is_heap_hidden
+from opskit.analysis.mem.headroom import MIB, heap_resident_bytes
 from opskit.analysis.mem.result import Slope
 from opskit.analysis.slope import slope
 from opskit.records import NamedTuple
@@ -37,7 +37,7 @@ _EVEN = 2.5  # no step is so many times the mean one: a start comes in bursts
 _OF_FILES = ("mapped-files", "libraries", "cds")  # which the kernel reclaims
 # The heap and its tables follow the collections; code that is compiled is less and less.
 _NOT_JUDGED = ("java-heap", "gc", "code-cache", *_OF_FILES)
-_WITH_A_HEAP = ("unnamed", "named", "runtime-heap", "shared-memory")  # where a heap is that was not found
+_WITH_A_HEAP = ("unnamed", "named", "runtime-heap", "shared-memory", *_SUMS)  # where a heap is that was not found
 
 
 class _Series(NamedTuple):
@@ -64,9 +64,9 @@ class _Look(NamedTuple):
     rows: Mapping[str, int]
 
     def without(self, count: int, *kinds: str) -> int | None:
-        """A sum without the heap and these rows; None where a JVM's heap is unknown."""
-        if is_heap_hidden(self.facts):
-            return None
+        """A sum without the heap and these rows; None where a JVM's are unknown."""
+        if not self.rows:
+            return count if self.facts.jvm is None else None
         return count - (heap_resident_bytes(self.facts) or 0) - sum(self.rows.get(kind, 0) for kind in kinds)
 
 
@@ -76,7 +76,7 @@ def trend(looks: Sequence[Facts], headroom: Headroom | None) -> Trend:
         return Trend((), {}, {})
     room, is_young = _room(headroom), _is_young(looks[0])
     is_limited = headroom is not None and headroom.level is not None  # else others' growth does not end this process
-    not_judged = (*_NOT_JUDGED, *_WITH_A_HEAP) if is_heap_hidden(looks[-1]) else _NOT_JUDGED
+    not_judged = (*_NOT_JUDGED, *_WITH_A_HEAP) if looks[-1].is_heap_hidden else _NOT_JUDGED
     slopes, steady, rises = [], {}, {}
     read = [_Look(look, {row.kind: row.usage.rss_bytes for row in look.rows}) for look in looks]
     for each in _series(read, headroom):

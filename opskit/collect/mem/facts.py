@@ -142,3 +142,8 @@ class Facts(NamedTuple):
     members_unread: int = 0
     unheld: tuple[Unheld, ...] = ()
     huge_limits: tuple[HugeLimit, ...] = ()
+
+    @property
+    def is_heap_hidden(self) -> bool:
+        """Whether the heap of a JVM is somewhere in the other rows, because its memory could not be read."""
+        return self.jvm is not None and all(row.kind != "java-heap" for row in self.rows)

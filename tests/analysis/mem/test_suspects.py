@@ -111,15 +111,10 @@ def test_free_memory_of_arenas_is_no_malloc_that_is_used():
     assert found["memory-in-malloc"] == mib(816 + 3 - 700 - 50)
 
 
-def test_fewer_arenas_help_only_where_there_are_many():
-    """A program with one arena cannot have fewer; where not all was read the amounts have their bounds."""
-    [many, *_] = suspects(small(malloc=FREE, malloc_arenas=816), LEVEL)
-    assert many.summary.endswith("(fragmentation): set MALLOC_ARENA_MAX=2, or use jemalloc")
-    one = FREE._replace(arenas=1, incomplete="it has too many free blocks to read them all")
-    [free, used, *_] = suspects(small(jvm=False, malloc=one, malloc_arenas=816), LEVEL)
-    assert free.summary.startswith("at least 700 MiB is free")
-    assert free.summary.endswith("in 1 arena and not given back to the kernel (fragmentation): use jemalloc")
-    assert free.fix == "env LD_PRELOAD=libjemalloc.so.2 java …"
+def test_malloc_is_an_upper_bound_where_not_all_free_blocks_were_read():
+    """More of it may be free."""
+    cut = FREE._replace(incomplete="it has too many free blocks to read them all")
+    [_, used, *_] = suspects(small(jvm=False, malloc=cut, malloc_arenas=816), LEVEL)
     assert used.summary == "at most 119 MiB is allocated by malloc"
 
 

@@ -296,9 +296,8 @@ def test_the_details_of_the_heap(said):
 
 
 def test_free_memory_that_was_not_read_in_full():
-    """It is at least what was found; the footer has the reason."""
+    """The footer has the reason."""
     cut = memfacts.MALLOC._replace(incomplete="it has too many free blocks to read them all")
-    assert details("malloc-arenas", malloc=cut).startswith("12 arenas, at least 12.3 MiB free")
     result = memfacts.orders()
     assert made(result._replace(facts=result.facts._replace(malloc=cut))).footer == [
         "more may be free inside of malloc's arenas: it has too many free blocks to read them all"

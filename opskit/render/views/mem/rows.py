@@ -124,7 +124,7 @@ def _arenas(row: Row, facts: Facts) -> Iterator[str]:
     if malloc.arenas is not None:
         yield plural(malloc.arenas, "arena")
     if malloc.free_bytes is not None:
-        yield f"{'at least ' if malloc.incomplete is not None else ''}{size(malloc.free_bytes)} free"
+        yield f"{'at least ' if malloc.incomplete else ''}{size(malloc.free_bytes)} free"
     if malloc.unknown is not None:
         yield malloc.unknown
     yield from _direct(row, facts)

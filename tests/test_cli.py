@@ -26,6 +26,9 @@ def test_help_lists_every_command_by_group_and_ends_with_symptoms(inprocess):
         assert entry.hidden or any(line.split()[:1] == [entry.name] for line in done.out.splitlines()), entry.name
         assert f"{entry.group}:" in done.out
         assert entry.hidden or any(line.endswith(entry.help) for line in done.out.splitlines()), "more than one line"
+    for symptom, words in SYMPTOMS:
+        line = next(line for line in done.out.splitlines() if line.startswith(f"  {symptom}:  "))
+        assert line.endswith(f"  {words}"), "more than one line"
     assert done.out.rstrip().splitlines()[-1].endswith(SYMPTOMS[-1][1])
 
 

@@ -31,7 +31,7 @@ READ = "Read"
 @option("--ask", is_flag=True, group=READ, help="Start a JVM's attach listener (a SIGQUIT) to ask it for more.")
 @option(
     "--exact", is_flag=True, group=READ,
-    help="Read each mapping of a process above 32 GiB too; prints the time first.",
+    help="Read each mapping above 32 GiB too, and each free block of malloc; prints the time first.",
 )  # fmt: skip
 @option("-v", "--verbose", is_flag=True, group=SHOW, help="Show every row, mapped file, library and memory cgroup.")
 def mem(run: Run, process: str | None, files: bool, ask: bool, exact: bool, verbose: bool) -> int:
@@ -58,8 +58,9 @@ def _process(run: Run, request: Request, verbose: bool) -> int:
     from opskit.render.views.mem import report as view
     from opskit.render.views.mem.sentences import exact_line
 
-    if request.exact and run.host.fs.exists(request.pid):
-        click.echo(f"opskit: {exact_line(request.pid, exact_s(run.host, request.pid))}", err=True)
+    takes_s = exact_s(run.host, request.pid) if request.exact else None
+    if takes_s is not None:
+        click.echo(f"opskit: {exact_line(request.pid, takes_s)}", err=True)
     is_short = run.format == "table" and run.out.terminal and run.top is None and not verbose
     shown = view.Shown(run.format == "text", verbose, run.watching, run.top, request.ask, is_short)
     collector = Collector(run.host, request)

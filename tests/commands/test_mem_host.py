@@ -194,7 +194,7 @@ def test_huge_pages_of_this_machine(inprocess, root_only):
         setting.write_text("64\n")
         found = document(inprocess)
         [pool] = found["huge_pages"]
-        assert (pool["page_bytes"], pool["total"], pool["unused"]) == (2 * MIB, 64, 64)
+        assert (pool["page_bytes"], pool["pages"], pool["unused"]) == (2 * MIB, 64, 64)
         use = next(use for use in found["uses"] if use["kind"] == "huge-pages")
         assert (use["bytes"], use["next"]) == (128 * MIB, "sysctl vm.nr_hugepages=0")
         subprocess.run(["sh", "-c", use["next"]], check=True, stdout=subprocess.DEVNULL)

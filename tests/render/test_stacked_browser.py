@@ -12,6 +12,7 @@ from opskit.render.report import About
 from opskit.render.views.mem import picture, report
 
 NAME = "/kubepods/burstable/pod6a1c2b9e-0d0f-4f35-9d6b-3d1f0e5a7c11/" + "3f2a9c81d0e4" * 5
+_SPACE = 3  # px on both sides
 MANY = [Layer(f"kind number {number}", "#0072b2", (number + 1) << 18, "note " * 40) for number in range(30)]
 
 
@@ -29,6 +30,9 @@ PICTURES = {
     ),
     "a limit at the left": draw(Stacked("t", [], [("limit 1 MiB", MIB)], [Bar("a", [Layer("x", "#000000", 900 * MIB)])])),
     "long names": draw(Stacked(NAME, [NAME * 4], [("limit 6 MiB", 6 * MIB)], [Bar(NAME, MANY), Bar(NAME, MANY)])),
+    "small parts": draw(
+        Stacked("t", [], bars=[Bar("a", [Layer("x", "#000000", 500 * MIB), Layer("other anonymous memory", "#000000", 16 << 10, "n")])])
+    ),
     "nothing": draw(Stacked("t", [], bars=[Bar("a", [])])),
     "no growth": draw(Stacked("t", [], times_s=[0, 1], areas=[Area("x", "#000000", [0, 0])], lines=[("l", [None, 5])])),
 }  # fmt: skip
@@ -47,15 +51,22 @@ def browser():
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_no_text_lies_over_another(browser, tmp_path, name):
-    """Labels of parts, of limits, ticks and legend; all of them are inside the picture."""
+    """Labels of parts, of limits, ticks and legend, with a space between them; all of them are inside the picture."""
     path = tmp_path / "mem.svg"
     path.write_text(PICTURES[name], encoding="utf-8")
     browser.open(path)
     boxes = browser.texts()
     assert boxes
-    assert over_each_other(boxes) == []
+    assert (
+        over_each_other(
+            [(text, left - _SPACE, top, right + _SPACE, bottom) for text, left, top, right, bottom in boxes]
+        )
+        == []
+    )
     box = browser.run("const b = document.documentElement.getBoundingClientRect(); return [b.width, b.height];")
     assert [
         text for text, left, top, right, bottom in boxes if min(left, top) < 0 or right > box[0] or bottom > box[1]
     ] == []
+    wider = "return [...document.querySelectorAll('g')].filter(g => g.querySelector('text') && g.getBBox().width > g.querySelector('rect').getBBox().width + 1).length"
+    assert browser.run(wider) == 0, "a label beside its part"
     assert browser.errors() == []

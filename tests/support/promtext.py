@@ -32,7 +32,9 @@ def parse(text: str) -> dict[tuple[str, frozenset], float]:
                 assert rest in _TYPES, said
                 assert name not in types, f"{said}: a second type"
                 types[name] = rest
-                assert rest != "counter" or name.endswith("_total"), f"{said}: a counter ends with _total"
+                assert (rest == "counter") == name.endswith("_total"), (
+                    f"{said}: a counter ends with _total, nothing else"
+                )
             else:
                 assert name not in helped, f"{said}: a second help"
                 assert re.fullmatch(r"(?:[^\\]|\\\\|\\n)*", rest), f"{said}: an escape"

@@ -166,6 +166,8 @@ def growths(facts: Facts) -> Iterator[Growth]:
         yield Growth(
             "thread-stacks", _rest(most, rss_of(facts, "thread-stacks")), f"{jvm.threads:,} x {xss(jvm.stack_bytes)}"
         )
+    if "vmStructs" not in jvm.sources:
+        return  # else no limit and an unknown one would look the same
     unlimited = jvm.metaspace_max_bytes is None
     used = jvm.metaspace_committed_bytes or jvm.metaspace_used_bytes
     yield Growth(

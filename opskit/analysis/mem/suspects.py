@@ -101,9 +101,9 @@ def _malloc_rss(facts: Facts) -> int:
 def _by_elimination(facts: Facts) -> tuple[str, ...]:
     """The rows that have what nothing else explains: malloc's, where the allocator does not tell, and no language's runtime is there."""
     malloc = facts.malloc
-    return (
-        ("runtime-heap", "unnamed") if malloc is not None and malloc.unknown is not None and not malloc.runtime else ()
-    )
+    if malloc is None or malloc.unknown is None or malloc.runtime or facts.is_heap_hidden:
+        return ()
+    return "runtime-heap", "unnamed"
 
 
 def _free_bytes(facts: Facts) -> int:
@@ -142,12 +142,15 @@ def _malloc(facts: Facts) -> Iterator[_Weighed]:
         if _by_elimination(facts)
         else "glibc's arenas and mmapped blocks"
     )
+    held = size(used)
+    if facts.malloc is not None and facts.malloc.incomplete is not None:
+        held = f"at most {held}"  # more may be free
     if facts.jvm is None:
-        summary, next_ = f"{size(used)} is allocated by malloc", None
+        summary, next_ = f"{held} is allocated by malloc", None
     else:
         besides = f", besides {size(direct)} of direct buffers" if direct >= MIB else ""
         summary = (
-            f"{size(used)} is allocated by malloc outside of the heap{besides}: Deflater or Inflater that are not closed, JNI libraries, "
+            f"{held} is allocated by malloc outside of the heap{besides}: Deflater or Inflater that are not closed, JNI libraries, "
             "class loaders, the JVM's own structures"
         )
         next_ = _next_histograms(facts)
@@ -286,6 +289,8 @@ def _largest(facts: Facts, kind: str) -> str:
 
 def _anonymous(facts: Facts) -> Iterator[_Weighed]:
     """Memory of no known use, and of a language's runtime."""
+    if facts.is_heap_hidden:
+        return
     for kind, code, what in (
         ("runtime-heap", "memory-in-anonymous-mappings", "the heap of its language's runtime or allocator"),
         ("unnamed", "memory-in-anonymous-mappings", "anonymous mappings of no known use"),

@@ -38,6 +38,7 @@ _EVEN = 2.5  # no step is so many times the mean one: a start comes in bursts
 _OF_FILES = ("mapped-files", "libraries", "cds")  # which the kernel reclaims
 # The heap and its tables follow the collections; code that is compiled is less and less.
 _NOT_JUDGED = ("java-heap", "gc", "code-cache", *_OF_FILES)
+_WITH_A_HEAP = ("unnamed", "named", "runtime-heap", "shared-memory", *_SUMS)  # where a heap is that was not found
 
 
 class _Series(NamedTuple):
@@ -85,13 +86,14 @@ def trend(looks: Sequence[Facts], headroom: Headroom | None) -> Trend:
         return Trend((), {}, {})
     room, is_young = _room(headroom), _is_young(looks[0])
     is_limited = headroom is not None and headroom.level is not None  # else others' growth does not end this process
+    not_judged = (*_NOT_JUDGED, *_WITH_A_HEAP) if looks[-1].is_heap_hidden else _NOT_JUDGED
     slopes, steady, rises = [], {}, {}
     read = [_Look(look, {row.kind: row.usage.rss_bytes for row in look.rows}) for look in looks]
     for each in _series(read, headroom):
         rate = slope(each.points)
         if rate is None:
             continue
-        is_judged = each.kind not in _NOT_JUDGED and (each.kind != "cgroup" or is_limited)
+        is_judged = each.kind not in not_judged and (each.kind != "cgroup" or is_limited)
         lasting = _growing(each, is_young=is_young) if is_judged else None
         per_s = slope(lasting) if lasting else None
         if lasting and per_s:

@@ -25,24 +25,24 @@ if TYPE_CHECKING:
     from opskit.proc.process import Process
 
 MOST_UNASKED_BYTES = 32 << 30  # resident; above it only --exact reads the mappings
-_S_PER_GIB = 0.04
+_S, _S_PER_GIB = 0.15, 0.04  # CPU time of a look
 _RIGHT = "CAP_SYS_PTRACE"
 
 
 def collect(host: Host, ask: Request) -> Facts:
-    """One look. Raises NoSuchProcess; NotSupported for kernel threads and zombies, which have no memory."""
+    """One look. Raises NoSuchProcess; NotSupported for kernel threads and zombies, which have no memory, and for a thread of a process."""
     return Collector(host, ask).look()
 
 
 def exact_s(host: Host, pid: int) -> float | None:
-    """How much CPU time --exact takes for a process, by its resident memory; None below 32 GiB, where it reads no more mappings."""
+    """How much CPU time a look with --exact takes, by the resident memory; None of a process that has none, or has ended."""
     status = host.fs.maybe(parse_status, pid, "status")
     resident = status.bytes_of("VmRSS") if status is not None else None
-    return _exact_s(resident) if resident is not None and resident > MOST_UNASKED_BYTES else None
+    return None if resident is None else _exact_s(resident)
 
 
 def _exact_s(resident_bytes: int) -> float:
-    return resident_bytes / (1 << 30) * _S_PER_GIB
+    return _S + resident_bytes / (1 << 30) * _S_PER_GIB
 
 
 class Collector:
@@ -63,6 +63,8 @@ class Collector:
         status = fs.maybe(parse_status, pid, "status")
         if status is None:
             raise self._ended()
+        if (whole := status.fields.get("Tgid", str(pid))) != str(pid):
+            raise NotSupported(f"{pid} ({process.command}) is a thread of process {whole}: give {whole} instead")
         resident = status.bytes_of("VmRSS")
         if resident is None:
             raise NotSupported(self._why_without_memory(process)) if before is None else self._ended()

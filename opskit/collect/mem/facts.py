@@ -63,7 +63,7 @@ class JvmMemory(NamedTuple):
     heap_touched: bool = False
     metaspace_used_bytes: int | None = None
     metaspace_committed_bytes: int | None = None
-    metaspace_max_bytes: int | None = None  # None: no limit
+    metaspace_max_bytes: int | None = None  # None: no limit, or without vmStructs unknown
     class_space_max_bytes: int | None = None
     code_reserved_bytes: int | None = None
     direct_bytes: int | None = None
@@ -154,3 +154,8 @@ class Facts(NamedTuple):
     members_unread: int = 0
     unheld: tuple[Unheld, ...] = ()
     huge_limits: tuple[HugeLimit, ...] = ()
+
+    @property
+    def is_heap_hidden(self) -> bool:
+        """Whether the heap of a JVM is somewhere in the other rows, because its memory could not be read."""
+        return self.jvm is not None and all(row.kind != "java-heap" for row in self.rows)

@@ -32,7 +32,7 @@ class _Family:
     __slots__ = ("help", "samples", "type")
 
     def __init__(self, field: Field[Any]) -> None:
-        self.help = field.help
+        self.help = field.help.replace("null:", "no sample:")  # null is the JSON object's word
         self.type = "counter" if field.kind is TOTAL else "gauge"
         self.samples: dict[str, str] = {}
 
@@ -64,7 +64,10 @@ def _add(families: dict[str, _Family], metrics: Metrics) -> None:
 
 
 def _base_unit(name: str) -> str:
-    return f"{name[:-2]}_seconds" if name.endswith("_s") else name
+    """Seconds are `_seconds`, a rate is `_per_second`."""
+    if name.endswith("_per_s"):
+        return f"{name[:-1]}second"
+    return f"{name[:-1]}seconds" if name.endswith("_s") else name
 
 
 def _findings(findings: Iterable[Finding]) -> list[str]:

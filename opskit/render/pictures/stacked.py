@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _WIDTH, _PADDING, _AXIS = 1000, 20, 76  # px; the axis of a picture over time is on the left
-_CHARACTER, _BOLD = 6.9, 11.9  # px of a 13 px font and of the title's, wider than most
+_CHARACTER, _WIDE, _BOLD = 6.9, 7.9, 11.9  # px of a 13 px font in a sentence, in a word, and of the title's
 _LINE, _BAR, _AREA = 19, 46, 340
 _ROOM = 1.04  # above the highest amount
 _STYLE = """
@@ -154,7 +154,7 @@ def _segment(layer: Layer, x: float, y: float, width: float) -> Iterator[str]:
         f"<g><title>{markup(printable(f'{layer.name}: {size(layer.bytes)}'))}</title>"
         f'<rect class="{kind}" x="{px(x)}" y="{px(y)}" width="{px(width)}" height="{_BAR}" fill="{layer.color}"/>'
     )
-    fits = width > max(len(layer.name), 9) * _CHARACTER + 8
+    fits = width > max(len(layer.name), 9) * _WIDE + 8
     # Dark colours are not told apart from text on them: a label has a light halo.
     halo = ' style="paint-order: stroke; stroke: #ffffff; stroke-width: 3px; stroke-linejoin: round"'
     if fits:
@@ -245,11 +245,11 @@ def _legend(layers: Sequence[Layer], top: int) -> tuple[list[str], int]:
         lines.append(f'<rect class="{kind}" x="{_PADDING}" y="{y - 12}" width="26" height="14" fill="{layer.color}"/>')
         x = _PADDING + 36 + name_px
         lines.append(_text(_PADDING + 36, y, layer.name))
-        lines.append(_text(x + 64, y, size(layer.bytes), "", "end"))
+        lines.append(_text(x + 78, y, size(layer.bytes), "", "end"))
         lines.append(
-            _text(x + 146, y, "" if layer.light else percent(layer.bytes / total if total else None), "", "end")
+            _text(x + 172, y, "" if layer.light else percent(layer.bytes / total if total else None), "", "end")
         )
-        room = (_WIDTH - _PADDING - x - 166) / _CHARACTER
-        lines.append(_text(x + 166, y, cut(printable(layer.note), room), "note"))
+        room = (_WIDTH - _PADDING - x - 192) / _CHARACTER
+        lines.append(_text(x + 192, y, cut(printable(layer.note), room), "note"))
         y += _LINE
     return lines, y

@@ -243,6 +243,10 @@ def test_what_else_can_grow():
     assert found["direct"].bytes == 22 * MIB
     assert "code-cache" not in found
     assert headroom(memfacts.native().facts).growths == ()
+    unread = memfacts.JVM._replace(
+        sources=("hsperfdata",), code_reserved_bytes=None, direct_max_bytes=None, stack_bytes=None
+    )
+    assert headroom(memfacts.facts(jvm=unread)).growths == (), "whether metaspace has a limit is unknown"
 
 
 def test_numbers_as_flags_take_them():

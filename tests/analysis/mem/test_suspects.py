@@ -88,6 +88,15 @@ def test_a_healthy_jvm_has_no_suspect():
     assert not is_waste(service)
 
 
+def test_a_heap_that_was_not_found_is_no_malloc():
+    """Without rights to read its memory the heap is among the anonymous mappings: they are no suspect."""
+    unread = Malloc("glibc", unknown="its memory cannot be read")
+    found = small(unnamed=250, malloc=unread, malloc_arenas=0.1)
+    assert named(found) == ["memory-in-malloc"]
+    rows = tuple(row for row in found.rows if row.kind in ("unnamed", "malloc-arenas", "libraries", "thread-stacks"))
+    assert suspects(found._replace(rows=rows), LEVEL) == []
+
+
 def test_page_cache_is_last_and_harmless():
     """Also where it is the largest."""
     full = LEVEL._replace(cache_bytes=300 * MIB)
@@ -100,6 +109,13 @@ def test_free_memory_of_arenas_is_no_malloc_that_is_used():
     found = {each.code: each.bytes for each in suspects(small(malloc=FREE, malloc_arenas=816, direct=50), LEVEL)}
     assert found["memory-in-arenas"] == mib(700)
     assert found["memory-in-malloc"] == mib(816 + 3 - 700 - 50)
+
+
+def test_malloc_is_an_upper_bound_where_not_all_free_blocks_were_read():
+    """More of it may be free."""
+    cut = FREE._replace(incomplete="it has too many free blocks to read them all")
+    [_, used, *_] = suspects(small(jvm=False, malloc=cut, malloc_arenas=816), LEVEL)
+    assert used.summary == "at most 119 MiB is allocated by malloc"
 
 
 def test_class_loaders_explain_malloc_only_where_there_are_thousands():

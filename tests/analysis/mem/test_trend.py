@@ -258,6 +258,18 @@ def test_looks_without_rows_have_sums():
     assert {slope.kind for slope in growth.slopes} == {"rss", "cgroup", "direct"}
 
 
+def test_a_heap_that_was_not_found_is_not_judged():
+    """It is in the other anonymous memory where its memory may not be read, and in each sum."""
+
+    def hidden(at):
+        rows = (*memfacts.ROWS[1:], memfacts.Row("unnamed", memfacts.usage(100 + 5 * at), 256 * MIB, 1))
+        return {"rows": rows, "total": memfacts.total(rows)}
+
+    growth = judged(looks(lambda kind, at: 5.0 * at if kind == "java-heap" else 0, changes=hidden))
+    assert {slope.kind: slope.bytes_per_s for slope in growth.slopes}["unnamed"] == pytest.approx(0.5 * MIB)
+    assert growth.steady == {}
+
+
 def test_others_in_a_cgroup_without_a_limit_end_nothing():
     """Their growth is theirs; below a limit it ends this process too."""
 

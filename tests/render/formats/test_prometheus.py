@@ -22,6 +22,7 @@ class Disk(NamedTuple):
     inode: int = 1
     used_bytes: Optional[int] = 5  # noqa: UP045
     wait_s: float = 0.5
+    bytes_per_s: int = 8
     errors: int = 3
     full: bool = False
 
@@ -31,6 +32,7 @@ FIELDS = (
     Field("inode", ID),
     Field("used_bytes", SIZE, help="bytes\nwith a \\ in them"),
     Field("wait_s", NUMBER),
+    Field("bytes_per_s", COUNT, help="growth; null: unknown"),
     Field("errors", TOTAL),
     Field("full", FLAG),
     Field("names", list_of(TEXT), value=lambda row: [row.name]),
@@ -44,7 +46,7 @@ def written(*rows, labels=(), findings=(), more=()):
 
 
 def test_each_number_is_a_metric_and_each_name_a_label():
-    """Seconds are named so, a count that only rises is a counter, a flag is 0 or 1."""
+    """Seconds and rates are named so, a count that only rises is a counter, a flag is 0 or 1."""
     text = written(Disk("a"), Disk("b", full=True), labels={"pid": 4242})
     assert text.startswith(
         "# HELP disk_used_bytes bytes\\nwith a \\\\ in them\n"
@@ -54,10 +56,14 @@ def test_each_number_is_a_metric_and_each_name_a_label():
     )
     samples = parse(text)
     assert value(samples, "disk_wait_seconds", name="a") == 0.5
+    assert value(samples, "disk_bytes_per_second", name="a") == 8
+    assert "# HELP disk_bytes_per_second growth; no sample: unknown\n" in text
     assert value(samples, "disk_errors_total", name="a") == 3
     assert "# TYPE disk_errors_total counter\n" in text
     assert [value(samples, "disk_full", name=name) for name in "ab"] == [0, 1]
-    assert {name for name, _ in samples} == {"disk_used_bytes", "disk_wait_seconds", "disk_errors_total", "disk_full"}
+    assert {name for name, _ in samples} == {
+        "disk_used_bytes", "disk_wait_seconds", "disk_bytes_per_second", "disk_errors_total", "disk_full",
+    }  # fmt: skip
 
 
 def test_an_unknown_value_has_no_sample():
@@ -95,7 +101,7 @@ def test_hostile_names(name):
     text = written(Disk(name), labels={"command": name})
     text.encode("utf-8")
     samples = parse(text)
-    assert len(samples) == 4
+    assert len(samples) == 5
     assert all(character.isprintable() or character == "\n" for character in text)
 
 

@@ -152,6 +152,14 @@ def test_a_suspect_that_is_a_finding_is_said_once():
     assert code
 
 
+def test_the_screen_of_a_watch_has_a_next_command():
+    """Its findings are cut to a line; the one of the growth comes first."""
+    result = memfacts.watched()
+    assert "\nnext: opskit jmap-diff 4242 --live -c 5\n" in screen(result)
+    growing = result.findings[0]._replace(code="memory-keeps-growing", next="opskit jpmp 4242")
+    assert "\nnext: opskit jpmp 4242\n" in screen(result._replace(findings=(*result.findings, growing)))
+
+
 def test_one_suspect_is_a_sentence():
     """The others are named with what they hold; -v shows each with what was read."""
     result = memfacts.orders()
@@ -238,7 +246,7 @@ def test_the_picture_is_one_readable_file(name):
 
 
 def test_the_limit_is_a_line_at_its_place():
-    """The bars are to scale: the limit is where 400 MiB are, beyond what is resident, before what the heap may take."""
+    """The bars are to scale: the limit is where 400 MiB are, beyond what counts in the cgroup, before what the heap may take."""
     out = written(memfacts.orders(), "svg")
     boxes = [
         (float(x), float(width), kind)
@@ -248,10 +256,11 @@ def test_the_limit_is_a_line_at_its_place():
     ]
     [limit] = [float(x) for x in re.findall(r'class="limit" d="M([\d.]+) ', out)]
     resident = max(x + width for x, width, kind in boxes[:14] if kind == "part")
-    grown = max(x + width for x, width, kind in boxes if kind == "light")
     scale = (resident - 20) / memfacts.orders().facts.total.rss_bytes
     assert limit - 20 == pytest.approx(400 * MIB * scale, rel=0.01)
-    assert resident < limit < grown
+    growth = next((x, width) for x, width, kind in boxes if kind == "light")
+    assert growth == pytest.approx((20 + 298 * MIB * scale, 160.3 * MIB * scale), abs=0.2)
+    assert growth[0] < limit < sum(growth)
 
 
 def test_a_far_limit_does_not_flatten_a_watch():
@@ -286,6 +295,15 @@ HEAPS = {
 def test_the_details_of_the_heap(said):
     """In one unit; what is unknown is left out."""
     assert details("java-heap", jvm=memfacts.JVM._replace(**HEAPS[said])) == said
+
+
+def test_free_memory_that_was_not_read_in_full():
+    """The footer has the reason."""
+    cut = memfacts.MALLOC._replace(incomplete="it has too many free blocks to read them all")
+    result = memfacts.orders()
+    assert made(result._replace(facts=result.facts._replace(malloc=cut))).footer == [
+        "more may be free inside of malloc's arenas: it has too many free blocks to read them all"
+    ]
 
 
 def test_direct_buffers_are_named_where_they_are():

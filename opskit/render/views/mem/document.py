@@ -147,7 +147,7 @@ def _of_host(result: HostResult) -> Iterator[Metrics]:
     """The machine's uses of memory, its processes by command and cgroup, tmpfs mounts and huge pages."""
     yield Metrics("opskit_mem_use", [field for field in host.USE if field.name not in _SENTENCES], result.parts)
     yield Metrics("opskit_mem_processes", host.GROUP, result.groups)
-    yield Metrics("opskit_mem_tmpfs", host.MOUNT, result.facts.mounts.mounts)
+    yield Metrics("opskit_mem_tmpfs", host.MOUNT, host.tmpfs_mounts(result))
     yield Metrics("opskit_mem_huge_pages", host.POOL, result.facts.pools)
 
 

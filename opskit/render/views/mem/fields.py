@@ -220,7 +220,7 @@ JVM: Sequence[Field[JvmMemory]] = (
     Field("heap_touched", FLAG, help="-XX:+AlwaysPreTouch: the committed heap is resident from the start"),
     Field("metaspace_used_bytes", SIZE),
     Field("metaspace_committed_bytes", SIZE),
-    Field("metaspace_max_bytes", SIZE, help="null: no limit"),
+    Field("metaspace_max_bytes", SIZE, help="null: no limit, or without vmStructs unknown"),
     Field("class_space_max_bytes", SIZE),
     Field("code_reserved_bytes", SIZE, help="ReservedCodeCacheSize"),
     Field("direct_bytes", SIZE, help="direct ByteBuffers, as java.nio.Bits counts them"),

@@ -67,7 +67,7 @@ MOUNT: Sequence[Field[TmpfsMount]] = (
 POOL: Sequence[Field[HugePool]] = (
     Field("page_bytes", ID, "page size", show=size),
     Field("bytes", SIZE, "bytes"),
-    Field("total", COUNT, "pages"),
+    Field("pages", COUNT, "pages", attrgetter("total"), help="of this size, used or not"),
     Field("free", COUNT, "free"),
     Field("promised", COUNT, "promised", help="of the free ones, to mappings that have not touched them"),
     Field("unused", COUNT, "unused", help="free and not promised"),
@@ -89,7 +89,7 @@ DOCUMENT: Sequence[Field[HostResult]] = (
         "holders", records(HOLDER), help="who is behind the uses, without free memory and page cache; the largest first"
     ),
     Field("processes", records(GROUP), value=attrgetter("groups"), help="by command and cgroup, the largest first"),
-    Field("tmpfs", records(MOUNT), value=lambda result: [*_mounts(result)]),
+    Field("tmpfs", records(MOUNT), value=lambda result: [*tmpfs_mounts(result)]),
     Field("huge_pages", records(POOL), value=lambda result: [*result.facts.pools]),
 )
 
@@ -129,6 +129,7 @@ def _swap(result: HostResult) -> Iterator[str]:
         yield "no swap"
 
 
-def _mounts(result: HostResult) -> list[TmpfsMount]:
+def tmpfs_mounts(result: HostResult) -> list[TmpfsMount]:
+    """The tmpfs mounts without those of hugetlbfs, the largest first."""
     held = [mount for mount in result.facts.mounts.mounts if mount.fs_type != HUGETLBFS]
     return sorted(held, key=lambda mount: -(mount.used_bytes or 0))

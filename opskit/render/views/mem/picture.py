@@ -46,20 +46,24 @@ def _now(result: Result, notes: Sequence[str]) -> Stacked:
     layers = [Layer(title(line.kind), _COLORS.get(line.kind, _OTHER), line.bytes or 0, line.details) for line in lines]
     if not lines:
         layers = [Layer("resident", _COLORS["java-heap"], facts.total.rss_bytes)]
-    if headroom is not None and headroom.heap_growth_bytes:
-        most = f"up to -Xmx: {short_size(facts.jvm and facts.jvm.heap_max_bytes)}"
-        layers.append(
-            Layer("the heap may still grow", _COLORS["java-heap"], headroom.heap_growth_bytes, most, light=True)
-        )
-    bars = [Bar(f"process {who(facts)}: {size(facts.total.rss_bytes)} resident", layers)]
-    level = headroom.level if headroom else None
+    grows, level = [*_of_growth(result)], headroom.level if headroom else None
+    # The process's bar has files too, which the kernel reclaims: where there is a limit, its cgroup's bar is what reaches it.
+    bars = [Bar(f"process {who(facts)}: {size(facts.total.rss_bytes)} resident", [*layers, *(() if level else grows)])]
     if level is not None:
-        bars.append(Bar(f"cgroup {level.path}: {size(level.usage_bytes)}", [*_of_group(level)]))
+        bars.append(Bar(f"cgroup {level.path}: {size(level.usage_bytes)}", [*_of_group(level, grows)]))
     return Stacked(_title(facts), notes, [*_limits(level)], bars)
 
 
-def _of_group(level: MemoryGroup) -> Iterator[Layer]:
-    """What counts at the moment of a kill, then page cache."""
+def _of_growth(result: Result) -> Iterator[Layer]:
+    """What the heap may still take."""
+    growth = result.headroom.heap_growth_bytes if result.headroom else None
+    if growth:
+        most = f"up to -Xmx: {short_size(result.facts.jvm and result.facts.jvm.heap_max_bytes)}"
+        yield Layer("the heap may still grow", _COLORS["java-heap"], growth, most, light=True)
+
+
+def _of_group(level: MemoryGroup, grows: Sequence[Layer]) -> Iterator[Layer]:
+    """What counts at the moment of a kill, now and with the growth; then page cache."""
     shown = 0
     for name, color, amount, note in (
         ("anonymous", _COLORS["malloc-arenas"], level.anon_bytes, "all processes of the cgroup"),
@@ -71,6 +75,7 @@ def _of_group(level: MemoryGroup) -> Iterator[Layer]:
             yield Layer(name, color, amount, note)
     if level.pinned_bytes is not None and level.pinned_bytes > shown:
         yield Layer("other memory that stays", _OTHER, level.pinned_bytes - shown)
+    yield from grows
     if level.cache_bytes:
         yield Layer(
             "page cache", _CACHE, level.cache_bytes, "goes first: reclaimed before the kernel kills", light=True

@@ -62,7 +62,7 @@ def report(about: About, result: Result, shown: Shown) -> Report:
         list(_blocks(result, shown)),
         verdict=[
             *sentences.verdict(result, more=not (shown.watching or (shown.short and _is_alarming(result)))),
-            *sentences.suspects(result, all_=shown.verbose),
+            *sentences.suspects(result, all_=shown.verbose, on_screen=shown.short and shown.watching),
         ],
         summary=[*said, sentences.machine(facts.host)],
         footer=[*_footer(facts, shown)],
@@ -80,6 +80,8 @@ def _footer(facts: Facts, shown: Shown) -> Iterator[str]:
     """What could not be read."""
     of_jvm = facts.jvm.missing if facts.jvm else ()
     yield from dict.fromkeys([*facts.missing, *of_jvm])
+    if facts.malloc is not None and facts.malloc.incomplete is not None:
+        yield f"more may be free inside of malloc's arenas: {facts.malloc.incomplete}"
     if shown.asked and facts.jvm is None:
         yield f"--ask has no effect: {facts.process.pid} is not a JVM"
 

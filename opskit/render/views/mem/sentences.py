@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _OVERCOMMIT = {0: "heuristic", 1: "always", 2: "strict"}
 _MOST_SUSPECTS = 4  # by name
+_S_PER_MILLION = 4  # free blocks of malloc on pages of their own (benchmarks/mem.py)
 
 
 def verdict(result: Result, *, more: bool = True) -> list[str]:
@@ -95,23 +96,29 @@ def _growth(growth: Growth) -> str:
     return f"{title(growth.kind)} {'without a limit' if growth.bytes is None else size(growth.bytes)}"
 
 
-def exact_line(pid: int, seconds: float | None) -> str:
-    """What --exact will cost, before it is done. `seconds`: of CPU time; None: it reads no more than without."""
-    if seconds is None:
-        return f"--exact: {pid} is small enough to be read in full anyway, within a second; nothing pauses it"
-    return f"--exact reads each mapping of {pid}: about {duration(seconds)} of CPU time; nothing pauses it"
+def exact_line(pid: int, seconds: float) -> str:
+    """What a look with --exact costs, before it is done. `seconds`: of CPU time."""
+    return (
+        f"--exact reads each mapping and each free block of malloc of {pid}: about {duration(seconds)} of CPU time, "
+        f"and {_S_PER_MILLION} s for each million of free blocks; {pid} is not paused"
+    )
 
 
-def suspects(result: Result, *, all_: bool = False) -> Iterator[str]:
-    """What holds the memory, without what a finding says already: the first in a sentence, the others by name; then the closer look."""
+def suspects(result: Result, *, all_: bool = False, on_screen: bool = False) -> Iterator[str]:
+    """What holds the memory, without what a finding says already: the first in a sentence, the others by name; then the closer look.
+
+    `on_screen`: of -w, where a finding is cut to a line, without its own command.
+    """
     said = {finding.code for finding in result.findings}
     shown = [each for each in result.suspects if each.code not in said]
     for each in shown if all_ else shown[:1]:
         yield f"suspect: {each.summary}" + (f" ({each.evidence})" if all_ and each.evidence else "")
     if shown[1:] and not all_:
         yield f"further suspects (-v): {listed([f'{_held_by(each)} {size(each.bytes)}' for each in shown[1:]], _MOST_SUSPECTS)}"
-    following = next((each.next for each in shown if each.next), None)
-    if following is not None and not any(finding.next for finding in result.findings):
+    closer = [finding.next for finding in result.findings if finding.code == "memory-keeps-growing"]
+    closer += [each.next for each in shown]
+    following = next(filter(None, closer), None)
+    if following is not None and (on_screen or not any(finding.next for finding in result.findings)):
         yield f"next: {following}"
 
 

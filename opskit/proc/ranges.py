@@ -17,7 +17,6 @@ KINDS = {
     "code-cache": "code cache",
     "gc": "GC structures",
     "cds": "CDS archive",
-    "vm-structures": "JVM structures",
     "thread-stacks": "thread stacks",
     "malloc-arenas": "malloc arenas",
     "malloc-mmapped": "malloc, large blocks",

@@ -35,7 +35,7 @@ ROWS = (
     Row("code-cache", usage(11.2), 240 * MIB, 3),
     Row("gc", usage(6.4), 12 * MIB, 5),
     Row("cds", usage(12.5, 6.3, anonymous=1), 13 * MIB, 4),
-    Row("vm-structures", usage(2.9), 4 * MIB, 9),
+    Row("named", usage(2.9), 4 * MIB, 9),
     Row("thread-stacks", usage(3.2), 34 * MIB, 34),
     Row("malloc-arenas", usage(91.4, swap=4), 768 * MIB, 12),
     Row("malloc-mmapped", usage(42.1), 43 * MIB, 42),

@@ -32,7 +32,7 @@ _SUMS = frozenset({"rss", "cgroup"})
 _WARM_S, _WARM_WITHOUT_JVM_S = 120.0, 10.0
 _MORE_THAN_WARM = {
     "malloc-arenas": 64 * MIB, "malloc-mmapped": 32 * MIB, "metaspace": 64 * MIB, "class-space": 16 * MIB, "thread-stacks": 16 * MIB,
-    "unnamed": 32 * MIB, "named": 32 * MIB, "vm-structures": 32 * MIB,
+    "unnamed": 32 * MIB, "named": 32 * MIB,
 }  # fmt: skip
 _EVEN = 2.5  # no step is so many times the mean one: a start comes in bursts
 _OF_FILES = ("mapped-files", "libraries", "cds")  # which the kernel reclaims

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # Relations show in the hue: Java in blues, code in greens, malloc in oranges, files in purples.
 _COLORS = {
     "java-heap": "#0072b2", "metaspace": "#56b4e9", "class-space": "#9fd4f3", "code-cache": "#009e73", "gc": "#6cc5a8",
-    "cds": "#b7e3d4", "vm-structures": "#7d8a99", "thread-stacks": "#e6b800", "malloc-arenas": "#d55e00",
+    "cds": "#b7e3d4", "thread-stacks": "#e6b800", "malloc-arenas": "#d55e00",
     "malloc-mmapped": "#f2a26a", "runtime-heap": "#3b5bdb", "mapped-files": "#cc79a7", "libraries": "#e6bfd5",
     "shared-memory": "#8e2a6b", "named": "#999933", "huge-pages": "#332288", "kernel": "#b9c0c8", "unnamed": "#d7dbe0",
 }  # fmt: skip

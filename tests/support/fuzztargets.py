@@ -259,7 +259,7 @@ text_target(
 )
 text_target(
     "zram and ARC",
-    lambda words: (compressed._memory_used(words), compressed._arc_size(words)),
+    lambda words: (compressed._memory_used(words), compressed._arc(words)),
     b"9 8 7 6\n",
     b"13 1 0x01\nsize 4 99\n",
 )

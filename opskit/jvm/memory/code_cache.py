@@ -41,7 +41,7 @@ class CodeBlob(NamedTuple):
 
 
 class CodeHeap(NamedTuple):
-    """A heap: reserved from `low` up to `high`. `segments_at`: its segment map, reserved up to `segments_end`.
+    """A heap: reserved from `low` up to `high`. `segments_at`: its segment map, reserved up to `segments_end`; both are the same where that is unknown.
 
     `segment_shift`: log2 of a segment's bytes.
     """
@@ -80,9 +80,13 @@ def _read_heap(structs: VmStructs, memory: Memory, address: int) -> CodeHeap | N
         u64(memory, address + segments + structs.at(("VirtualSpace", field))) for field in ("_low", "_high_boundary")
     )
     shift = i32(memory, address + structs.at(("CodeHeap", "_log2_segment_size")))
-    if not address or not low or not high or not segments_at or not segments_end or shift is None:
+    if not address or not low or not high or not segments_at or shift is None:
         return None
-    return CodeHeap(low, high, segments_at, segments_end, shift) if low < high and 3 <= shift <= 16 else None
+    return (
+        CodeHeap(low, high, segments_at, segments_end or segments_at, shift)
+        if low < high and 3 <= shift <= 16
+        else None
+    )
 
 
 class CodeCache:

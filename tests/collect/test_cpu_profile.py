@@ -279,7 +279,9 @@ def test_threads_of_another_pid_namespace(host, spawn):
 
 def test_a_jvm_of_another_pid_namespace(host, workload):
     """Its thread names are found by the TIDs that it sees itself."""
-    jvm = workload("burn=1", version=17, wrapper=("unshare", "--pid", "--fork", "--kill-child"))
+    # With counters it would remove the files of other tests' JVMs in /tmp, whose PIDs it does not see.
+    options = ("-Xmx128m", "-XX:-UsePerfData")
+    jvm = workload("burn=1", version=17, options=options, wrapper=("unshare", "--pid", "--fork", "--kill-child"))
     run = profile(host, jvm.pid, 499, 0.6)
     busiest = max(run.threads, key=lambda tid: run.threads[tid].samples)
     assert run.threads[busiest].name == "burn-1"

@@ -302,7 +302,10 @@ def test_in_a_pid_and_mount_namespace_of_its_own(inprocess, workload, root_only)
 
 def test_a_process_that_has_the_pid_of_a_containers_jvm(inprocess, workload, spawn, root_only):
     """They share /tmp; the file named after the pid is the container's."""
-    jvm = workload("sleep=1", options=("-Xmx80m",), wrapper=("unshare", "--fork", "--pid", "--mount-proc"))
+    # As another user: it removes the files of its user's JVMs whose PIDs it does not see.
+    become = ("setpriv", "--reuid=1243", "--regid=1243", "--clear-groups")
+    wrapper = ("unshare", "--fork", "--pid", "--mount-proc", *become)
+    jvm = workload("sleep=1", options=("-Xmx80m",), wrapper=wrapper)
     rows = rows_of(inprocess)
     assert rows[jvm.pid]["ns_pid"] == 1
     assert 1 not in rows

@@ -14,6 +14,7 @@ from opskit.collect.mem.collect import Collector, collect, exact_s
 from opskit.collect.mem.facts import Request
 from opskit.errors import NoSuchProcess, NotSupported
 from opskit.host import Host
+from opskit.proc.files.stat import parse_stat
 from opskit.proc.fs import ProcFS
 from tests.support import lesser, nativeprograms
 
@@ -28,6 +29,8 @@ def mappings(tmp_path_factory):
     words = [program, place / "live", place / "deleted", f"/opskit-test-{os.getpid()}"]
     process = subprocess.Popen(list(map(str, words)), stdout=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "READY\n"
+    while ProcFS().load(parse_stat, process.pid, "stat").state != "S":  # it still maps pages on its way to sleep
+        time.sleep(0.01)
     yield process.pid, place
     process.kill()
     process.wait()

@@ -52,8 +52,9 @@ def _can_unshare_user():
 
 def test_two_that_share_a_tmp_and_an_inner_pid(workload, root_only):
     """The later listener takes the name: its answer is not accepted for the earlier JVM."""
-    first = workload("sleep=1", wrapper=UNSHARED)
-    second = workload("sleep=2", wrapper=UNSHARED)
+    options = ("-Xmx128m", "-XX:-UsePerfData")  # else they remove the counters of JVMs whose PIDs they do not see
+    first = workload("sleep=1", options=options, wrapper=UNSHARED)
+    second = workload("sleep=2", options=options, wrapper=UNSHARED)
     asked_first, asked_second = client(first), client(second)
     assert asked_first.target.jvm.ns_pid == asked_second.target.jvm.ns_pid
     try:

@@ -12,7 +12,7 @@ import servers
 
 CROWDED = {"runnable-above-cpus", "cpu-starved"}  # findings about the machine that the test runs on
 LOOKS = (
-    ("jmap-diff", "PID", "-c", "3", "-i", "2"),
+    ("jmap-diff", "PID", "-c", "3", "-i", "2", "--yes"),  # on a crowded machine the pause is expected to be long
     ("jmap-diff", "PID", "--live", "-c", "3", "-i", "1", "--yes"),
     ("jpmp", "PID", "5", "0.3"),
     ("jpmp", "PID", "5", "0.3", "--locks"),
@@ -39,6 +39,7 @@ def test_no_finding(inprocess, server, words):
     begun = time.monotonic()
     done = inprocess(*(server.pid if word == "PID" else word for word in words), "-f", "json")
     crowded = _stalled_s() - before > 0.4 * (time.monotonic() - begun)
+    assert done.code in (0, 1), done.err
     found = json.loads(done.out)["findings"]
     mine = [one for one in found if (one["code"], one["severity"]) != ("memory-pressure", "note")]  # by other tests
     assert [one for one in mine if not (crowded and one["code"] in CROWDED)] == []

@@ -148,8 +148,9 @@ def _cookies(facts: Facts, space: Space, is_explained: bool) -> Iterator[Finding
 def unanswered_findings(facts: Facts) -> Iterator[Finding]:
     """Connections in SYN_SENT whose SYN was sent again: piles of them, then the others in one note."""
     piles: dict[tuple[bytes, int], list[Watched]] = {}
+    full = [each.last for each in facts.listeners if _is_full(each.last)]
     for each in facts.connections:
-        if each.last.state == SYN_SENT and _repeats(each.last):
+        if each.last.state == SYN_SENT and _repeats(each.last) and not any(_accepts(one, each.last) for one in full):
             piles.setdefault((each.last.peer, each.last.peer_port), []).append(each)
     ranked = sorted(piles.items(), key=lambda pile: -len(pile[1]))
     large = [pile for pile in ranked if len(pile[1]) >= _PILE][:_MOST_PILES]
@@ -159,6 +160,11 @@ def unanswered_findings(facts: Facts) -> Iterator[Finding]:
     if rest:
         places = listed([address_text(*place) for place, _ in rest], _MOST_NAMED)
         yield _unanswered(facts, "note", places, [each for _, pile in rest for each in pile])
+
+
+def _accepts(listener: Socket, client: Socket) -> bool:
+    """Whether a connection goes to this listening socket, whose full queue is a finding of its own."""
+    return listener.local_port == client.peer_port and (listener.local == client.peer or not any(listener.local))
 
 
 def _repeats(socket: Socket) -> int:

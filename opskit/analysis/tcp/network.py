@@ -94,7 +94,7 @@ def _receiving(facts: Facts, each: Watched) -> _Held | None:
         return None
     received = (last.bytes_received or 0) - (first.bytes_received or 0)
     in_flight = received / each.elapsed_s * last.min_rtt_us / 1e6
-    if in_flight < last.rcv_ssthresh * _FILLED or each.last.recv_queue > last.rcv_ssthresh / 2:
+    if not received or in_flight < last.rcv_ssthresh * _FILLED or each.last.recv_queue > last.rcv_ssthresh / 2:
         return None
     was, memory = each.first.memory, each.last.memory
     if memory is None or was is None or memory.receive_limit != was.receive_limit:

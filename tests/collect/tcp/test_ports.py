@@ -50,7 +50,9 @@ def test_as_counted_one_by_one(sockets, reserved):
     """For any sockets the sums are those of a plain count."""
     found = port_use(sockets, 100, 110, reserved)
     inside = [each for each in sockets if 100 <= each.local_port <= 110]
-    taken = {each.local_port for each in inside if each.state == LISTEN} | {port for port in reserved if 100 <= port <= 110}
+    taken = {each.local_port for each in inside if each.state == LISTEN} | {
+        port for port in reserved if 100 <= port <= 110
+    }
     free = [each for each in inside if each.local_port not in taken and each.state in (ESTABLISHED, TIME_WAIT)]
     places = {(each.peer, each.peer_port) for each in free}
     expected = {
@@ -59,4 +61,7 @@ def test_as_counted_one_by_one(sockets, reserved):
     assert {(each.peer, each.port): each.used for each in found.destinations} == expected
     assert [each.used for each in found.destinations] == sorted(expected.values(), reverse=True)
     assert all(sum(each.states.values()) == each.used >= each.young for each in found.destinations)
-    assert (found.taken, found.used) == (len(taken), len({each.local_port for each in free if each.state == ESTABLISHED}))
+    assert (found.taken, found.used) == (
+        len(taken),
+        len({each.local_port for each in free if each.state == ESTABLISHED}),
+    )

@@ -34,11 +34,11 @@ def tcp_socket(
     return made._replace(**values)
 
 
-def listener(waiting=(0, 0), backlog=128, most=0, drops=(0, 0), owner=SERVER, **values) -> Listener:
+def listener(waiting=(0, 0), backlog=128, most=0, drops=(0, 0), owner=SERVER, local_port=8080, **values) -> Listener:
     """A listening socket at both ends of a window."""
     first, last = (
         tcp_socket(
-            LISTEN, ANY, 8080, ANY, 0, recv_queue=queue, send_queue=backlog, memory=SocketMemory(0, 0, 0, 0, drop),
+            LISTEN, ANY, local_port, ANY, 0, recv_queue=queue, send_queue=backlog, memory=SocketMemory(0, 0, 0, 0, drop),
             **values,
         )
         for queue, drop in zip(waiting, drops)

@@ -28,12 +28,15 @@ _MEMORY = (
 )
 
 
-def limit_findings(facts: Facts) -> Iterator[Finding]:
-    """Of each namespace, then of the machine, whose figures every namespace shows alike."""
-    for space in facts.spaces:
-        yield from _ports(facts, space)
-        yield from _conntrack(facts, space)
-        yield from _time_wait(facts, space)
+def limit_findings(facts: Facts, space: Space) -> Iterator[Finding]:
+    """Of a network namespace."""
+    yield from _ports(facts, space)
+    yield from _conntrack(facts, space)
+    yield from _time_wait(facts, space)
+
+
+def machine_findings(facts: Facts) -> Iterator[Finding]:
+    """Of the machine: every namespace shows the same figures."""
     for space in facts.spaces[:1]:
         yield from _memory(facts, space.host)
         yield from _orphans(facts, space.host)

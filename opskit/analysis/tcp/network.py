@@ -31,12 +31,10 @@ _FILLED, _BUSY, _HELD_BACK, _AT_LIMIT = 0.7, 0.5, 0.3, 0.9
 _MOST_NAMED = 3
 
 
-def network_findings(facts: Facts) -> Iterator[Finding]:
-    """Of each namespace its counters, then the buffers."""
-    for space in facts.spaces:
-        yield from _sent_again(facts, space)
-        yield from _out_of_order(facts, space)
-    yield from _buffers(facts)
+def network_findings(facts: Facts, space: Space) -> Iterator[Finding]:
+    """The counters of a namespace."""
+    yield from _sent_again(facts, space)
+    yield from _out_of_order(facts, space)
 
 
 def _sent_again(facts: Facts, space: Space) -> Iterator[Finding]:
@@ -51,7 +49,7 @@ def _sent_again(facts: Facts, space: Space) -> Iterator[Finding]:
     yield Finding(
         "tcp-host-retransmits", "warning" if share >= _MUCH else "note", HOST,
         f"the host sent {percent(share)} of its TCP data segments again {in_window(facts)}: {again:,} of {sent:,}",
-        changes(host, *_SENT_AGAIN), next=shell.command("opskit", "tcp"), share=round(share, 4), window_s=facts.window_s,
+        changes(host, *_SENT_AGAIN), next=shell.command("ip", "-s", "link"), share=round(share, 4), window_s=facts.window_s,
     )  # fmt: skip
 
 
@@ -78,7 +76,8 @@ class _Held(NamedTuple):
     is_hosts: bool
 
 
-def _buffers(facts: Facts) -> Iterator[Finding]:
+def buffer_findings(facts: Facts) -> Iterator[Finding]:
+    """Connections whose rate a socket buffer sets."""
     for key, held, what, option in (
         ("net.ipv4.tcp_rmem", [one for each in facts.connections if (one := _receiving(facts, each))], "receive", "SO_RCVBUF"),
         ("net.ipv4.tcp_wmem", [one for each in facts.connections if (one := _sending(facts, each))], "send", "SO_SNDBUF"),

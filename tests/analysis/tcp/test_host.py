@@ -120,6 +120,17 @@ class TestListenQueues:
         facts = tcp_facts(listeners=[listener(waiting, backlog, most)])
         assert codes(facts) == [("note", "tcp-listen-queue-fills")]
 
+    def test_whose_drops(self):
+        """A socket's own count, where the kernel has it: a full one that nobody joins gets none of another's."""
+        host = host_facts({"TcpExt.ListenOverflows": 7})
+        waits, drops = listener((5, 5), backlog=4), listener((1, 1), drops=(0, 9), local_port=81)
+        found = {each.entity.name: each for each in host_findings(tcp_facts(host, listeners=[waits, drops]))}
+        assert found["0.0.0.0:8080"].severity == found["0.0.0.0:81"].severity == "warning"
+        assert "7 times in 2.0 s" in found["0.0.0.0:81"].summary
+        assert "dropped" not in found["0.0.0.0:8080"].summary
+        old = waits._replace(first=waits.first._replace(memory=None))
+        assert "7 times in 2.0 s" in one(tcp_facts(host, listeners=[old])).summary
+
     def test_drops_for_other_reasons(self):
         """sk_drops counts others too: without ListenOverflows they are no finding."""
         assert codes(tcp_facts(host_facts({"TcpExt.ListenDrops": 3}), listeners=[listener(drops=(0, 3))])) == []

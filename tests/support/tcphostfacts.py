@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from opskit.collect.tcp.facts import Closing, Facts, Listener, Owner, Request, Space, Watched
+from opskit.collect.tcp.facts import Closing, Facts, Listener, Owner, Request, Sample, Space, Watched
 from opskit.collect.tcp.host_facts import HostFacts
 from opskit.proc.tcp_sockets import ESTABLISHED, LISTEN, STATES, Socket, SocketMemory, TcpInfo
 
@@ -66,8 +66,9 @@ def closing(
 
 
 def watched(last: Socket, first: Socket | None = None, owner=CLIENT, inbound=False, elapsed_s=2.0) -> Watched:
-    """A connection; without `first` nothing changed."""
-    return Watched(last if first is None else first, last, elapsed_s, inbound, owner)
+    """A connection; without `first` nothing changed, and it was not sampled."""
+    samples = () if first is None else (Sample(0.0, 0, 0, 0, 0, 0, None, 0, 0),)
+    return Watched(last if first is None else first, last, elapsed_s, inbound, owner, samples)
 
 
 def host_facts(grown=None, before=None, **values) -> HostFacts:

@@ -78,10 +78,12 @@ class _Held(NamedTuple):
 
 def buffer_findings(facts: Facts) -> Iterator[Finding]:
     """Connections whose rate a socket buffer sets."""
-    for key, held, what, option in (
-        ("net.ipv4.tcp_rmem", [one for each in facts.connections if (one := _receiving(facts, each))], "receive", "SO_RCVBUF"),
-        ("net.ipv4.tcp_wmem", [one for each in facts.connections if (one := _sending(facts, each))], "send", "SO_SNDBUF"),
-    ):  # fmt: skip
+    sampled = [each for each in facts.connections if each.samples]  # the busy ones
+    for key, limits, what, option in (
+        ("net.ipv4.tcp_rmem", _receiving, "receive", "SO_RCVBUF"),
+        ("net.ipv4.tcp_wmem", _sending, "send", "SO_SNDBUF"),
+    ):
+        held = [one for each in sampled if (one := limits(facts, each)) is not None]
         if held:
             yield _small_buffers(facts, key, held, what, option)
 

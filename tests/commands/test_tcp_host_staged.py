@@ -42,11 +42,11 @@ def test_a_server_that_does_not_accept():
 def test_the_same_by_the_pid_from_outside():
     """Root enters the namespace of the process; another user is told why the backlog is unknown, and gets no wrong verdict."""
     with stage("unaccepted", backlog=4, clients=12) as staged:
-        found, answer = looked(staged, staged.pid, code="tcp-listen-queue-full")
+        found, _ = looked(staged, staged.pid, code="tcp-listen-queue-full")
         assert found["tcp-listen-queue-full"]["severity"] in ("error", "warning")
         with reserved_user() as user:
             if user is not None:
-                found, answer = looked(staged, user=user.pw_uid, code="tcp-listen-queue-full")
+                found, _ = looked(staged, user=user.pw_uid, code="tcp-listen-queue-full")
                 assert "an unknown process" in found["tcp-listen-queue-full"]["summary"]
 
 

@@ -205,8 +205,8 @@ def close_wait(
 
 
 def ports(
-    first: int = 50000, last: int = 50099, used: int = 100, address: str = "127.0.0.1", closed: bool = False
-) -> None:
+    first: int = 50000, last: int = 50099, used: int = 100, address: str = "127.0.0.1", closed: bool = False, settled_s: float = 0.2
+) -> None:  # fmt: skip
     """Connections that use ports of a short range to one destination. `closed`: they end in TIME_WAIT."""
     set_up(None if address.startswith("127.") else address)
     sysctl("net.ipv4.ip_local_port_range", f"{first} {last}")

@@ -1,0 +1,159 @@
+"""Programs that talk over TCP at a set pace: `python netpeer.py JSON`. It ends with its standard input.
+
+`listen` or `connect`: [address, port]; `connections`: how many (of one that listens: after so many it prints READY); `action`:
+    read     `rate` bytes a second (0: as they come)          write    `rate` bytes a second, `size` bytes each
+    serve    a request of `size` bytes, think_ms, an answer of `answer` bytes
+    ask      a request, its answer, think_ms
+    hold     nothing                                           leak     reads to the end and never closes
+`sndbuf`, `rcvbuf`, `name` (its comm), `backlog`, `accept` (false: never). For each line of its input it prints JSON with its totals.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import sys
+import threading
+import time
+from pathlib import Path
+
+TICK_S = 0.05
+
+
+class Totals:
+    """Of one connection. `thought_s`, `waited_s`: between requests and answers."""
+
+    def __init__(self) -> None:
+        self.thought_s = self.waited_s = 0.0
+        self.exchanges = self.sent = self.received = 0
+
+
+def main() -> None:
+    wanted = json.loads(sys.argv[1])
+    if "name" in wanted:
+        Path("/proc/self/comm").write_text(wanted["name"])
+    threading.stack_size(256 * 1024)
+    sockets, every = [], []
+    for each in _sockets(wanted, sockets):
+        every.append(Totals())
+        threading.Thread(target=_run, args=(wanted, each, every[-1]), daemon=True).start()
+    print("READY", flush=True)
+    for _ in sys.stdin:
+        print(json.dumps({key: sum(getattr(one, key) for one in every) for key in vars(Totals())}), flush=True)
+
+
+def _sockets(wanted, kept):
+    number = wanted.get("connections", 1)
+    if "connect" in wanted:
+        for _ in range(number):
+            kept.append(_prepared(wanted, wanted["connect"][0]))
+            kept[-1].connect(tuple(wanted["connect"]))
+            yield kept[-1]
+        return
+    listener = _prepared(wanted, wanted["listen"][0])
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(tuple(wanted["listen"]))
+    listener.listen(wanted.get("backlog", 1024))
+    kept.append(listener)
+    print("LISTENS", flush=True)
+    for _ in range(number if wanted.get("accept", True) else 0):
+        kept.append(listener.accept()[0])
+        kept[-1].setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        yield kept[-1]
+
+
+def _prepared(wanted, address):
+    made = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+    for option, name in ((socket.SO_SNDBUF, "sndbuf"), (socket.SO_RCVBUF, "rcvbuf")):
+        if name in wanted:
+            made.setsockopt(socket.SOL_SOCKET, option, wanted[name])
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return made
+
+
+def _run(wanted, connection, totals):
+    with contextlib.suppress(ConnectionError):  # the other program has ended
+        ACTIONS[wanted["action"]](wanted, connection, totals)
+
+
+def read(wanted, connection, totals):
+    rate = wanted.get("rate", 0)
+    begun = time.monotonic()
+    while data := connection.recv(max(1, int(rate * TICK_S)) if rate else 1 << 18):
+        totals.received += len(data)
+        if rate:
+            _pause(begun + totals.received / rate)
+
+
+def write(wanted, connection, totals):
+    rate, size = wanted.get("rate", 0), wanted.get("size", 0)
+    data = bytes(size or (max(1, int(rate * TICK_S)) if rate else 1 << 16))
+    begun = time.monotonic()
+    while True:
+        connection.sendall(data)
+        totals.sent += len(data)
+        if rate:
+            _pause(begun + totals.sent / rate)
+
+
+def serve(wanted, connection, totals):
+    answer = bytes(wanted.get("answer", 1000))
+    while _receive(connection, wanted.get("size", 200), totals):
+        _think(wanted, totals)
+        connection.sendall(answer)
+        totals.sent += len(answer)
+        totals.exchanges += 1
+
+
+def ask(wanted, connection, totals):
+    request = bytes(wanted.get("size", 200))
+    while True:
+        begun = time.monotonic()
+        connection.sendall(request)
+        totals.sent += len(request)
+        if not _receive(connection, wanted.get("answer", 1000), totals):
+            return
+        totals.waited_s += time.monotonic() - begun
+        totals.exchanges += 1
+        _think(wanted, totals)
+
+
+def hold(_wanted, _connection, _totals):
+    pass
+
+
+def leak(_wanted, connection, totals):
+    while data := connection.recv(65536):
+        totals.received += len(data)
+
+
+def _receive(connection, size, totals):
+    left = size
+    while left:
+        data = connection.recv(left)
+        if not data:
+            return False
+        left -= len(data)
+    totals.received += size
+    return True
+
+
+def _think(wanted, totals):
+    begun = time.monotonic()
+    think_s = wanted.get("think_ms", 0) / 1e3
+    if think_s:
+        time.sleep(think_s)
+    totals.thought_s += time.monotonic() - begun
+
+
+def _pause(until):
+    left = until - time.monotonic()
+    if left > 0:
+        time.sleep(left)
+
+
+ACTIONS = {"read": read, "write": write, "serve": serve, "ask": ask, "hold": hold, "leak": leak}
+
+if __name__ == "__main__":
+    main()

@@ -76,7 +76,7 @@ class Direction:
     def __init__(self, delay_ms=0.0, loss=0.0, rate=0.0, queue_ms=300.0, drop_above=0, jitter_ms=0.0) -> None:
         self.delay_s, self.rate, self.queue_s, self.drop_above = delay_ms / 1e3, rate, queue_ms / 1e3, drop_above
         self.jitter_s = jitter_ms / 1e3
-        self.chosen, self.dice = loss_pattern(loss), random.Random(2)
+        self.chosen, self.dice = loss_pattern(loss), random.Random(2)  # noqa: S311
         self.packets: deque[tuple[float, bytes]] = deque()
         self.free_s = self.last_s = 0.0
         self.given = {"packets": 0, "bytes": 0, "dropped_packets": 0, "dropped_bytes": 0}
@@ -114,7 +114,7 @@ class Direction:
 
 def loss_pattern(loss: float):
     """Whether each next packet is lost: one of every 1 / loss, at a random place among them."""
-    dice, every = random.Random(1), round(1 / loss) if loss else 0
+    dice, every = random.Random(1), round(1 / loss) if loss else 0  # noqa: S311
     while True:
         lost = dice.randrange(every) if every else -1
         for number in range(every or 1):

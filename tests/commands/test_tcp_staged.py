@@ -61,7 +61,7 @@ def test_rates(seen):
 
 def test_only_harm_is_a_finding(seen):
     """A slow line, a slow server and a paced writer are no warning. A program that has stopped reading is one."""
-    ends, result, _ = seen
+    _, result, _ = seen
     harmful = {one.code for one in result.findings if one.severity != "note"}
     assert harmful == {"tcp-not-read", "tcp-black-hole"}
 

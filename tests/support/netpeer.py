@@ -37,7 +37,8 @@ def main() -> None:
     sockets, every = [], []
     for each in _sockets(wanted, sockets):
         every.append(Totals())
-        threading.Thread(target=_run, args=(wanted, each, every[-1]), daemon=True).start()
+        if wanted["action"] != "hold":
+            threading.Thread(target=_run, args=(wanted, each, every[-1]), daemon=True).start()
     print("READY", flush=True)
     for _ in sys.stdin:
         print(json.dumps({key: sum(getattr(one, key) for one in every) for key in vars(Totals())}), flush=True)
@@ -119,10 +120,6 @@ def ask(wanted, connection, totals):
         _think(wanted, totals)
 
 
-def hold(_wanted, _connection, _totals):
-    pass
-
-
 def leak(_wanted, connection, totals):
     while data := connection.recv(65536):
         totals.received += len(data)
@@ -153,7 +150,7 @@ def _pause(until):
         time.sleep(left)
 
 
-ACTIONS = {"read": read, "write": write, "serve": serve, "ask": ask, "hold": hold, "leak": leak}
+ACTIONS = {"read": read, "write": write, "serve": serve, "ask": ask, "leak": leak}
 
 if __name__ == "__main__":
     main()

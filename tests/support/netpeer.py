@@ -1,11 +1,12 @@
 """Programs that talk over TCP at a set pace: `python netpeer.py JSON`. It ends with its standard input.
 
-`listen` or `connect`: [address, port]; `connections`: how many (of one that listens: after so many it prints READY); `action`:
-    read     `rate` bytes a second (0: as they come)          write    `rate` bytes a second, `size` bytes each
+`listen` or `connect`: [address, port]; `connections`: how many; one that listens prints LISTENS, and READY when it has so many (0: never). `action`:
+    read     `rate` bytes a second (0: as they come)          batches  all that has come, every tick_s
+    write    `rate` bytes a second, `size` bytes each
     serve    a request of `size` bytes, think_ms, an answer of `answer` bytes
-    ask      a request, its answer, think_ms
+    ask      a request, its answer, think_ms; `again`: on a new connection each time
     hold     nothing                                           leak     reads to the end and never closes
-`sndbuf`, `rcvbuf`, `name` (its comm), `backlog`, `accept` (false: never). For each line of its input it prints JSON with its totals.
+`sndbuf`, `rcvbuf`, `name` (its comm), `backlog`, `accept` (false: never), `tick_s` (how often one with a rate does something). For each line of its input it prints JSON with its totals.
 """
 
 from __future__ import annotations
@@ -35,13 +36,21 @@ def main() -> None:
         Path("/proc/self/comm").write_text(wanted["name"])
     threading.stack_size(256 * 1024)
     sockets, every = [], []
+    if wanted.get("connections") == 0:
+        threading.Thread(target=_start, args=(wanted, sockets, every), daemon=True).start()
+    else:
+        _start(wanted, sockets, every)
+    print("READY", flush=True)
+    for _ in sys.stdin:
+        print(json.dumps({key: sum(getattr(one, key) for one in every) for key in vars(Totals())}), flush=True)
+
+
+def _start(wanted, sockets, every):
+    """A thread for each connection, and its totals; `sockets` keeps them open."""
     for each in _sockets(wanted, sockets):
         every.append(Totals())
         if wanted["action"] != "hold":
             threading.Thread(target=_run, args=(wanted, each, every[-1]), daemon=True).start()
-    print("READY", flush=True)
-    for _ in sys.stdin:
-        print(json.dumps({key: sum(getattr(one, key) for one in every) for key in vars(Totals())}), flush=True)
 
 
 def _sockets(wanted, kept):
@@ -58,10 +67,12 @@ def _sockets(wanted, kept):
     listener.listen(wanted.get("backlog", 1024))
     kept.append(listener)
     print("LISTENS", flush=True)
-    for _ in range(number if wanted.get("accept", True) else 0):
-        kept.append(listener.accept()[0])
-        kept[-1].setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        yield kept[-1]
+    for _ in range(number or sys.maxsize if wanted.get("accept", True) else 0):
+        connection = listener.accept()[0]
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if number:
+            kept.append(connection)
+        yield connection
 
 
 def _prepared(wanted, address):
@@ -79,17 +90,24 @@ def _run(wanted, connection, totals):
 
 
 def read(wanted, connection, totals):
-    rate = wanted.get("rate", 0)
+    rate, tick_s = wanted.get("rate", 0), wanted.get("tick_s", TICK_S)
     begun = time.monotonic()
-    while data := connection.recv(max(1, int(rate * TICK_S)) if rate else 1 << 18):
+    while data := connection.recv(max(1, int(rate * tick_s)) if rate else 1 << 18):
         totals.received += len(data)
         if rate:
             _pause(begun + totals.received / rate)
 
 
+def batches(wanted, connection, totals):
+    """All that has come, again after `tick_s`."""
+    while data := connection.recv(1 << 25):
+        totals.received += len(data)
+        time.sleep(wanted.get("tick_s", TICK_S))
+
+
 def write(wanted, connection, totals):
     rate, size = wanted.get("rate", 0), wanted.get("size", 0)
-    data = bytes(size or (max(1, int(rate * TICK_S)) if rate else 1 << 16))
+    data = bytes(size or (max(1, int(rate * wanted.get("tick_s", TICK_S))) if rate else 1 << 16))
     begun = time.monotonic()
     while True:
         connection.sendall(data)
@@ -118,6 +136,10 @@ def ask(wanted, connection, totals):
         totals.waited_s += time.monotonic() - begun
         totals.exchanges += 1
         _think(wanted, totals)
+        if wanted.get("again"):
+            connection.close()
+            connection = _prepared(wanted, wanted["connect"][0])
+            connection.connect(tuple(wanted["connect"]))
 
 
 def leak(_wanted, connection, totals):
@@ -150,7 +172,7 @@ def _pause(until):
         time.sleep(left)
 
 
-ACTIONS = {"read": read, "write": write, "serve": serve, "ask": ask, "leak": leak}
+ACTIONS = {"read": read, "batches": batches, "write": write, "serve": serve, "ask": ask, "leak": leak}
 
 if __name__ == "__main__":
     main()

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import select
 import socket
 import sys
 import threading
@@ -40,7 +41,7 @@ def main() -> None:
         threading.Thread(target=_start, args=(wanted, sockets, every), daemon=True).start()
     else:
         _start(wanted, sockets, every)
-    print("READY", flush=True)
+        print("READY", flush=True)
     for _ in sys.stdin:
         print(json.dumps({key: sum(getattr(one, key) for one in every) for key in vars(Totals())}), flush=True)
 
@@ -56,10 +57,14 @@ def _start(wanted, sockets, every):
 def _sockets(wanted, kept):
     number = wanted.get("connections", 1)
     if "connect" in wanted:
-        for _ in range(number):
-            kept.append(_prepared(wanted, wanted["connect"][0]))
-            kept[-1].connect(tuple(wanted["connect"]))
-            yield kept[-1]
+        kept += [_prepared(wanted, wanted["connect"][0]) for _ in range(number)]
+        for each in kept:  # all at once: the line may be long
+            each.setblocking(False)
+            each.connect_ex(tuple(wanted["connect"]))
+        for each in kept:
+            select.select([], [each], [])
+            each.setblocking(True)
+        yield from kept
         return
     listener = _prepared(wanted, wanted["listen"][0])
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -5,6 +5,7 @@ A slow peer, a full line or a peer's long answers are normal work, and clients c
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from opskit import shell
@@ -32,9 +33,9 @@ def connection_findings(groups: Sequence[Group]) -> Iterator[Finding]:
     """One for each group and kind of harm."""
     sent_s = sum(group.rates.sent_bytes_s or 0.0 for group in groups)
     for group in groups:
-        for code, verdict, is_harmed in _HARMS:
-            harmed = [each for each in group.judged if each.verdict == verdict and is_harmed(each)]
-            if harmed and (verdict != verdicts.BLACK_HOLE or _is_proven(harmed)):
+        for code, verdict, harmed_of in _HARMS:
+            harmed = harmed_of([each for each in group.judged if each.verdict == verdict])
+            if harmed:
                 yield _finding(code, group._replace(verdict=verdict, judged=tuple(harmed)))
         if _loses(group, sent_s):
             yield _finding("tcp-network-loses", group._replace(verdict=verdicts.LOSS))
@@ -70,13 +71,18 @@ def _is_cut_off(judged: Judged) -> bool:
     return times >= _UNANSWERED and last.state != SYN_SENT and not judged.connection.inbound
 
 
-def _is_proven(harmed: Sequence[Judged]) -> bool:
-    """Whether the peer of one connection is known to be there, or several show the same."""
-    for judged in harmed:
-        info, window = judged.connection.last.info, window_of(judged.connection)
-        if (info is not None and info.sacked) or (window is not None and window.received):
-            return True
-    return len(harmed) > 1
+def _those(is_harmed: Callable[[Judged], bool], judged: Sequence[Judged]) -> Sequence[Judged]:
+    return [each for each in judged if is_harmed(each)]
+
+
+def _in_black_hole(judged: Sequence[Judged]) -> Sequence[Judged]:
+    """All of them, if the peer of one is known to be there, or several show the same."""
+    return judged if len(judged) > 1 or any(_is_heard(each) for each in judged) else ()
+
+
+def _is_heard(judged: Judged) -> bool:
+    info, window = judged.connection.last.info, window_of(judged.connection)
+    return (info is not None and bool(info.sacked)) or (window is not None and bool(window.received))
 
 
 def _loses(group: Group, sent_s: float) -> bool:
@@ -89,11 +95,11 @@ def _loses(group: Group, sent_s: float) -> bool:
     return resent >= _FEWEST_RESENT and sent >= _FEWEST_SENT
 
 
-_HARMS: Sequence[tuple[str, str, Callable[[Judged], bool]]] = (
-    ("tcp-application-does-not-read", verdicts.READER_HERE, _is_behind),
-    ("tcp-peer-does-not-read", verdicts.READER_THERE, _is_blocked),
-    ("tcp-mtu-black-hole", verdicts.BLACK_HOLE, lambda judged: True),
-    ("tcp-peer-does-not-answer", verdicts.UNANSWERED, _is_cut_off),
+_HARMS: Sequence[tuple[str, str, Callable[[Sequence[Judged]], Sequence[Judged]]]] = (
+    ("tcp-application-does-not-read", verdicts.READER_HERE, partial(_those, _is_behind)),
+    ("tcp-peer-does-not-read", verdicts.READER_THERE, partial(_those, _is_blocked)),
+    ("tcp-mtu-black-hole", verdicts.BLACK_HOLE, _in_black_hole),
+    ("tcp-peer-does-not-answer", verdicts.UNANSWERED, partial(_those, _is_cut_off)),
 )
 
 

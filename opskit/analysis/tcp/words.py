@@ -8,6 +8,7 @@ from opskit.analysis.tcp import result as verdicts
 from opskit.analysis.tcp.window import looks, window_of
 from opskit.proc.tcp_sockets import SYN_SENT, address_text, host_text
 from opskit.quantities import duration, percent, plural, size
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -34,6 +35,13 @@ VERDICT_WORDS: Mapping[str, str] = {
 }
 _OWNERS = ("the peer's application", "the network", "this application")
 _SEEN_OUT_OF_ORDER = 0.01
+
+
+class _Said(NamedTuple):
+    """What an answer is made of: the numbers, and the connections that they sum up."""
+
+    rates: Rates
+    connections: Sequence[Watched]
 
 
 def subject(group: Group) -> str:
@@ -69,14 +77,14 @@ def answer(group: Group) -> str:
         return f"{_OWNERS[most]} takes {parts[most]} % of the time; {shares_text(group.shares)}"
     same = [each.connection for each in group.judged if each.verdict == group.verdict]
     members = same or [each.connection for each in group.judged]  # loss may be that of all together
-    return _ANSWERS[group.verdict](group.rates, members)
+    return _ANSWERS[group.verdict](_Said(group.rates, members))
 
 
 def connection_answer(judged: Judged) -> str:
     """The verdict of a connection with its numbers."""
     if judged.shares is not None:
         return shares_text(judged.shares)
-    return _ANSWERS[judged.verdict](judged.rates, [judged.connection])
+    return _ANSWERS[judged.verdict](_Said(judged.rates, [judged.connection]))
 
 
 def shares_text(shares: Shares) -> str:
@@ -118,117 +126,117 @@ def _span(connections: Sequence[Watched]) -> str:
     return duration(max(each.elapsed_s for each in connections))
 
 
-def _reader_here(rates: Rates, connections: Sequence[Watched]) -> str:
-    waits = _queued(connections, "recv_queue")
-    if _is_still(connections, "read"):
-        return (
-            f"this application does not read: {waits} in its receive queue, none of it was read in {_span(connections)}"
-        )
-    windows = [window for each in connections if (window := window_of(each))]
+def _reader_here(it: _Said) -> str:
+    waits = _queued(it.connections, "recv_queue")
+    if _is_still(it.connections, "read"):
+        return f"this application does not read: {waits} in its receive queue, none of it was read in {_span(it.connections)}"
+    windows = [window for each in it.connections if (window := window_of(each))]
     read_s = sum(window.per_s(window.read) or 0.0 for window in windows)
-    queued = sum(each.last.recv_queue for each in connections)
+    queued = sum(each.last.recv_queue for each in it.connections)
     late = f" for {duration(queued / read_s)}" if read_s else ""
     return f"this application does not read fast enough: {_rate(read_s)}; {waits}{late} in its receive queue"
 
 
-def _reader_there(rates: Rates, connections: Sequence[Watched]) -> str:
-    waits = _queued(connections, "send_queue")
-    if _is_still(connections, "acked"):
-        return f"the peer does not read: its window is closed, {waits}, none of it was taken in {_span(connections)}"
-    full = f"its window was full {percent(rates.rwnd_limited)} of the busy time, " if rates.rwnd_limited else ""
-    return f"the peer does not read fast enough: {_rate(rates.sent_bytes_s)}; {full}{waits} here"
+def _reader_there(it: _Said) -> str:
+    waits = _queued(it.connections, "send_queue")
+    if _is_still(it.connections, "acked"):
+        return f"the peer does not read: its window is closed, {waits}, none of it was taken in {_span(it.connections)}"
+    full = f"its window was full {percent(it.rates.rwnd_limited)} of the busy time, " if it.rates.rwnd_limited else ""
+    return f"the peer does not read fast enough: {_rate(it.rates.sent_bytes_s)}; {full}{waits} here"
 
 
-def _black_hole(rates: Rates, connections: Sequence[Watched]) -> str:
-    mss = max(each.last.info.snd_mss for each in connections if each.last.info is not None)
+def _black_hole(it: _Said) -> str:
+    mss = max(each.last.info.snd_mss for each in it.connections if each.last.info is not None)
     return f"MTU black hole: full segments ({mss:,} bytes) are sent again and again without an acknowledgement, smaller ones arrive"
 
 
-def _unanswered(rates: Rates, connections: Sequence[Watched]) -> str:
-    times = max(max(each.last.retransmits, each.last.info.retransmits if each.last.info else 0) for each in connections)
+def _unanswered(it: _Said) -> str:
+    times = max(
+        max(each.last.retransmits, each.last.info.retransmits if each.last.info else 0) for each in it.connections
+    )
     again = f"sent again {plural(times, 'time')}"
-    if all(each.last.state == SYN_SENT for each in connections):
+    if all(each.last.state == SYN_SENT for each in it.connections):
         return f"the peer does not answer: no connection yet, the SYN was {again}"
-    ages = [each.last.info.last_ack_recv_ms for each in connections if each.last.info is not None]
+    ages = [each.last.info.last_ack_recv_ms for each in it.connections if each.last.info is not None]
     since = f", last acknowledgement {duration(max(ages) / 1000)} ago" if ages else ""
     return f"the peer does not answer: data was {again}{since}; the path or the peer is down"
 
 
-def _loss(rates: Rates, connections: Sequence[Watched]) -> str:
-    windows = [window for each in connections if (window := window_of(each))]
+def _loss(it: _Said) -> str:
+    windows = [window for each in it.connections if (window := window_of(each))]
     again, segments = sum(each.resent_segments or 0 for each in windows), sum(each.data_out or 0 for each in windows)
     of = f" of {plural(segments, 'segment')}" if segments else ""
-    return f"the network loses {percent(rates.loss)}: {again:,}{of} had to be sent again; {_pace(rates)}"
+    return f"the network loses {percent(it.rates.loss)}: {again:,}{of} had to be sent again; {_pace(it.rates)}"
 
 
 def _pace(rates: Rates) -> str:
     return f"{_rate(rates.sent_bytes_s)} at RTT {_ms(rates.rtt_ms)}"
 
 
-def _queueing(rates: Rates, connections: Sequence[Watched]) -> str:
-    times = rates.rtt_ms / rates.min_rtt_ms if rates.rtt_ms and rates.min_rtt_ms else 0.0
+def _queueing(it: _Said) -> str:
+    times = it.rates.rtt_ms / it.rates.min_rtt_ms if it.rates.rtt_ms and it.rates.min_rtt_ms else 0.0
     factor = f"{times:.0f}" if times >= 10 else f"{times:.1f}"
-    over = f"queueing: RTT {_ms(rates.rtt_ms)}, {factor} times its minimum of {_ms(rates.min_rtt_ms)}"
-    return f"{over}; {_rate(rates.sent_bytes_s)} are all the bandwidth of the path"
+    over = f"queueing: RTT {_ms(it.rates.rtt_ms)}, {factor} times its minimum of {_ms(it.rates.min_rtt_ms)}"
+    return f"{over}; {_rate(it.rates.sent_bytes_s)} are all the bandwidth of the path"
 
 
-def _send_buffer(rates: Rates, connections: Sequence[Watched]) -> str:
-    limits = [each.last.memory.send_limit for each in connections if each.last.memory is not None]
+def _send_buffer(it: _Said) -> str:
+    limits = [each.last.memory.send_limit for each in it.connections if each.last.memory is not None]
     of = f" ({size(max(limits))})" if limits else ""
-    waited = f"the writer waited for space {percent(rates.sndbuf_limited)} of the busy time"
-    return f"our send buffer{of} is too small: {waited}; {_pace(rates)}"
+    waited = f"the writer waited for space {percent(it.rates.sndbuf_limited)} of the busy time"
+    return f"our send buffer{of} is too small: {waited}; {_pace(it.rates)}"
 
 
-def _peer_window(rates: Rates, connections: Sequence[Watched]) -> str:
-    windows = [look.snd_wnd for each in connections for look in looks(each) if look.snd_wnd is not None]
+def _peer_window(it: _Said) -> str:
+    windows = [look.snd_wnd for each in it.connections for look in looks(each) if look.snd_wnd is not None]
     of = f" ({size(max(windows))})" if windows else ""
-    return f"the peer's receive window{of} is too small: it was full {percent(rates.rwnd_limited)} of the busy time; {_pace(rates)}"
+    return f"the peer's receive window{of} is too small: it was full {percent(it.rates.rwnd_limited)} of the busy time; {_pace(it.rates)}"
 
 
-def _bandwidth(rates: Rates, connections: Sequence[Watched]) -> str:
-    sent, received = rates.sent_bytes_s or 0.0, rates.received_bytes_s or 0.0
+def _bandwidth(it: _Said) -> str:
+    sent, received = it.rates.sent_bytes_s or 0.0, it.rates.received_bytes_s or 0.0
     if received > sent:
         return f"limited by bandwidth: {_rate(received)} are read as fast as this machine can"
-    return f"limited by bandwidth: {_pace(rates)}, {_little_loss(rates)}"
+    return f"limited by bandwidth: {_pace(it.rates)}, {_little_loss(it.rates)}"
 
 
 def _little_loss(rates: Rates) -> str:
     return f"{percent(rates.loss)} lost, no queue" if rates.loss else "no loss, no queue"
 
 
-def _requests(rates: Rates, connections: Sequence[Watched]) -> str:
-    windows = [window for each in connections if (window := window_of(each)) and window.exchanges]
+def _requests(it: _Said) -> str:
+    windows = [window for each in it.connections if (window := window_of(each)) and window.exchanges]
     per_s = sum((window.exchanges or 0) / window.elapsed_s for window in windows)
-    network = f"; data was on its way {percent(rates.busy)} of the time" if rates.busy is not None else ""
+    network = f"; data was on its way {percent(it.rates.busy)} of the time" if it.rates.busy is not None else ""
     return f"request/response: {per_s:,.0f} exchanges/s{network}; who takes the rest cannot be told from so few samples"
 
 
-def _writer_here(rates: Rates, connections: Sequence[Watched]) -> str:
-    free = f", nothing on its way {percent(1 - rates.busy)} of the time" if rates.busy is not None else ""
-    return f"this application does not write faster: {_rate(rates.sent_bytes_s)}{free}"
+def _writer_here(it: _Said) -> str:
+    free = f", nothing on its way {percent(1 - it.rates.busy)} of the time" if it.rates.busy is not None else ""
+    return f"this application does not write faster: {_rate(it.rates.sent_bytes_s)}{free}"
 
 
-def _writer_there(rates: Rates, connections: Sequence[Watched]) -> str:
+def _writer_there(it: _Said) -> str:
     late = ""
-    if (rates.out_of_order or 0) > _SEEN_OUT_OF_ORDER:
-        late = f"; {percent(rates.out_of_order)} of its segments arrive out of order: the path to here loses or reorders some"
-    return f"the peer does not write faster: {_rate(rates.received_bytes_s)}, read at once{late}"
+    if (it.rates.out_of_order or 0) > _SEEN_OUT_OF_ORDER:
+        late = f"; {percent(it.rates.out_of_order)} of its segments arrive out of order: the path to here loses or reorders some"
+    return f"the peer does not write faster: {_rate(it.rates.received_bytes_s)}, read at once{late}"
 
 
-def _idle(rates: Rates, connections: Sequence[Watched]) -> str:
-    unread = sum(each.last.recv_queue for each in connections if each.last.recv_queue > 1)
+def _idle(it: _Said) -> str:
+    unread = sum(each.last.recv_queue for each in it.connections if each.last.recv_queue > 1)
     return f"idle; {size(unread)} wait in the receive queue" if unread else "idle"
 
 
-def _unknown(rates: Rates, connections: Sequence[Watched]) -> str:
-    if any(each.last.info is None for each in connections):
+def _unknown(it: _Said) -> str:
+    if any(each.last.info is None for each in it.connections):
         return "unknown: read from /proc, which has the queues alone"
-    if all(each.first is each.last for each in connections):
+    if all(each.first is each.last for each in it.connections):
         return "unknown: seen once, so that there are no rates"
-    return f"unknown: {_queued(connections, 'send_queue')} for an acknowledgement, too little happened to tell why"
+    return f"unknown: {_queued(it.connections, 'send_queue')} for an acknowledgement, too little happened to tell why"
 
 
-_ANSWERS: Mapping[str, Callable[[Rates, Sequence[Watched]], str]] = {
+_ANSWERS: Mapping[str, Callable[[_Said], str]] = {
     verdicts.READER_HERE: _reader_here,
     verdicts.READER_THERE: _reader_there,
     verdicts.BLACK_HOLE: _black_hole,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from opskit.analysis.tcp import result as verdicts
 from opskit.analysis.tcp.result import Judged, Rates
-from opskit.analysis.tcp.shares import FEWEST_LOOKS, shares, waits
+from opskit.analysis.tcp.shares import FEWEST_LOOKS, acknowledged, has_long_answers, shares, waits
 from opskit.analysis.tcp.window import is_idle, looks, min_rtt_us, window_of
 from opskit.proc.tcp_sockets import ESTABLISHED, SYN_SENT
 from opskit.records import NamedTuple
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 
 _UNREAD_BYTES = 16 << 10  # a reader that keeps up has less in its queue most of the time
 _MOST = 0.5
-_LATE_S = 0.1  # data that waits shorter than this for its reader holds nobody up
+_LATE_S, _SENT_LATE_S = 0.03, 0.1  # data that waits shorter than this for its reader holds nobody up
+_NARROW = 0.2  # of the looks, or of the busy time
+_SMALLER, _SHRUNK = 0.75, 0.1  # than it was; of the looks
 _STOPPED_S = 1.0
 LOSS, FEWEST_RESENT = 0.01, 3  # share; segments
 _BUSY_AT_ALL, _BUSY = 0.1, 0.5
@@ -29,15 +32,16 @@ _SNDBUF = 0.3
 _NEAR_US, _QUEUED_US, _QUEUED = 1000, 5000, 2.0
 _UNANSWERED, _STUCK = 3, 2  # retransmissions of the same segment
 _FULL = 0.75  # of the largest segment: data of smaller ones alone has arrived
-_MESSAGE_BYTES = 64
+_MESSAGE_BYTES, _MESSAGES = 64, 3
 _RETRANSMIT, _WINDOW_PROBE = 1, 4  # timers
-_STREAM, _STREAM_SEGMENTS, _FLOWING, _FLOWING_MS = 20, 10, 0.8, 100
+_STREAM, _STREAM_SEGMENTS, _FLOWING, _FLOWING_MS, _TICK_MS = 20, 10, 0.8, 100, 10
 
 
 class Evidence(NamedTuple):
     """What the rules look at. Shares are of the looks; `seen`: whether there were two looks with the kernel's counters.
 
-    `unread`: a long receive queue; `unsent`: data that had to wait before it could leave; `closed`: data waited, the peer's window was 0.
+    `unread`: a long receive queue; `unsent`: data that had to wait before it could leave; `full`: data waited, and as much as the peer's
+    window holds was on its way; `closed`: data waited, and that window was 0.
     `min_rtt_us`: the least to this peer.
     """
 
@@ -46,6 +50,7 @@ class Evidence(NamedTuple):
     window: Window | None
     unread: float
     unsent: float
+    full: float
     closed: float
     min_rtt_us: int | None
 
@@ -89,9 +94,15 @@ def evidence_of(watched: Watched, least_rtt_us: int | None = None) -> Evidence:
         watched, seen, window_of(watched),
         sum(look.recv_queue >= max(_UNREAD_BYTES, look.rcv_ssthresh / 2) for look in seen) / total,
         sum(look.send_queue > look.unacked * mss for look in seen) / total if info is not None else 0.0,
+        sum(_is_full(look, mss) for look in seen) / total if info is not None else 0.0,
         sum(look.send_queue > 0 and look.snd_wnd == 0 for look in seen) / total if info is not None else 0.0,
         min(known) if known else None,
     )  # fmt: skip
+
+
+def _is_full(look: Sample, mss: int) -> bool:
+    on_the_way = look.unacked * mss
+    return look.send_queue > on_the_way and look.snd_wnd is not None and look.snd_wnd < on_the_way + mss
 
 
 def shares_of(evidence: Evidence) -> Shares | None:
@@ -101,7 +112,8 @@ def shares_of(evidence: Evidence) -> Shares | None:
         return None
     span_s = evidence.looks[-1].at_s - evidence.looks[0].at_s
     cycles = None if window.exchanges is None else window.exchanges * span_s / window.elapsed_s
-    return shares(window, waits(evidence.looks, cycles), info, evidence.min_rtt_us)
+    waited = waits(evidence.looks, cycles, acknowledged(window), is_long=has_long_answers(window, info))
+    return shares(window, waited, info, evidence.min_rtt_us)
 
 
 def _waits_s(queues: Sequence[int], per_s: float | None) -> float | None:
@@ -115,7 +127,7 @@ def _reads_late(it: Evidence) -> bool:
     if window is None or window.read is None:
         queues = {look.recv_queue for look in it.looks}
         return it.unread > _MOST and len(it.looks) > 1 and len(queues) == 1 and it.connection.elapsed_s >= _STOPPED_S
-    if it.unread > _MOST:
+    if it.unread > _MOST or _is_never_empty(it):
         late_s = _waits_s([look.recv_queue for look in it.looks], window.per_s(window.read))
         return late_s is None or late_s >= _LATE_S
     stopped = not window.read and window.elapsed_s >= _STOPPED_S and all(look.recv_queue for look in it.looks)
@@ -123,15 +135,37 @@ def _reads_late(it: Evidence) -> bool:
     return stopped and it.connection.inbound and it.last.state == ESTABLISHED
 
 
+def _is_never_empty(it: Evidence) -> bool:
+    """A reader that keeps up takes all that is there, now and then."""
+    queues = sorted(look.recv_queue for look in it.looks)
+    return len(queues) >= FEWEST_LOOKS and queues[len(queues) // 10] >= max(
+        _UNREAD_BYTES, sum(queues) / len(queues) / 2
+    )
+
+
+def _windows(it: Evidence) -> Sequence[int]:
+    """The peer's receive window at each look."""
+    return [look.snd_wnd for look in it.looks if look.snd_wnd is not None]
+
+
+def _shrinks(it: Evidence) -> bool:
+    """The peer's window becomes smaller again and again: what has arrived there is not read."""
+    windows = _windows(it)
+    small = sum(window <= _SMALLER * most for window, most in zip(windows, accumulate(windows, max)))
+    return len(windows) >= FEWEST_LOOKS and small >= _SHRUNK * len(windows)
+
+
 def _peer_reads_late(it: Evidence) -> bool:
     """The peer's window was full most of the time that data was on its way, and data waits here longer than a moment."""
     window = it.window
     if window is None or window.acked is None:
         return it.connection.first.timer == it.last.timer == _WINDOW_PROBE and it.last.send_queue > 0
-    if it.closed <= _MOST and not ((window.busy or 0) > _BUSY_AT_ALL and (window.rwnd_limited or 0) > _MOST):
+    limited = max(window.rwnd_limited or 0, it.full)
+    is_limited = limited > _MOST or (limited > _NARROW and it.sends_mostly and _shrinks(it))
+    if it.closed <= _MOST and not ((window.busy or 0) > _BUSY_AT_ALL and is_limited):
         return False
     late_s = _waits_s([look.send_queue for look in it.looks], window.per_s(window.acked))
-    return (late_s is None or late_s >= _LATE_S) and not _fills_its_window(it)
+    return (late_s is None or late_s >= _SENT_LATE_S) and not _fills_its_window(it)
 
 
 def _fills_its_window(it: Evidence) -> bool:
@@ -139,10 +173,10 @@ def _fills_its_window(it: Evidence) -> bool:
     window, info = it.window, it.info
     if window is None or info is None or window.acked is None or (it.min_rtt_us or 0) < _NEAR_US:
         return False
-    windows = sorted(look.snd_wnd for look in it.looks if look.snd_wnd is not None)
+    windows = sorted(_windows(it))
     if not windows or windows[len(windows) // 10] < max(2 * info.snd_mss, windows[-1] / 2):
         return False
-    if (window.busy or 0) <= _BUSY or (window.rwnd_limited or 0) <= _MOST:
+    if (window.busy or 0) <= _BUSY or max(window.rwnd_limited or 0, it.full) <= _MOST:
         return False
     return window.acked / window.elapsed_s * info.rtt_us / 1e6 >= windows[len(windows) // 2] / 2
 
@@ -208,13 +242,16 @@ def _fills_the_line(it: Evidence) -> bool:
 
 def _asks_and_answers(it: Evidence) -> bool:
     window = it.window
-    if window is None or min(window.acked or 0, window.received or 0) <= _MESSAGE_BYTES:
+    if window is None or not window.acked or not window.received:
+        return False
+    segments = sorted((window.data_in or 0, window.data_out or 0))
+    if min(window.acked, window.received) <= _MESSAGE_BYTES and segments[1] > _MESSAGES * segments[0]:
         return False
     return not (_streams(it, outwards=True) or _streams(it, outwards=False))
 
 
 def _streams(it: Evidence, *, outwards: bool) -> bool:
-    """Whether data flows one way without a pause, and what goes the other way only confirms it."""
+    """Whether data flows one way without a pause, also where nothing was said the other way, which only confirms it."""
     window = it.window
     if window is None or None in (window.data_in, window.data_out):
         return False
@@ -222,8 +259,10 @@ def _streams(it: Evidence, *, outwards: bool) -> bool:
     segments, few = (window.data_out or 0, window.data_in or 0) if outwards else (window.data_in or 0, window.data_out or 0)  # fmt: skip
     if much < _STREAM * little or segments < _STREAM_SEGMENTS * few:
         return False
-    ages = [look.last_data_sent_ms if outwards else look.last_data_recv_ms for look in it.looks]
-    return len(ages) >= FEWEST_LOOKS and sum(age <= _FLOWING_MS for age in ages) >= _FLOWING * len(ages)
+    ages = [(look.last_data_sent_ms, look.last_data_recv_ms) for look in it.looks]
+    flowing = [(sent if outwards else received, received if outwards else sent) for sent, received in ages]
+    unasked = sum(age <= _FLOWING_MS and word > age + _TICK_MS for age, word in flowing)
+    return len(ages) >= FEWEST_LOOKS and unasked >= _FLOWING * len(ages)
 
 
 def _writes_seldom(it: Evidence) -> bool:

@@ -25,6 +25,7 @@ _TICK_S = 0.01  # of the kernel's last_data_sent and last_data_recv, at 100 Hz
 # A cycle with at least so many samples is followed event by event; of a shorter one each sample is a random look.
 _LOOKS_A_CYCLE = 3.0
 _LONG_ANSWER, _FULL = 10, 0.8  # segments: more than slow start sends at once; of the largest segment
+_FEW_PURE = 0.1  # acknowledgements without data, of the exchanges
 _DELAYED_ACK_S = (0.03, 0.06)  # Linux: 40 ms
 
 _FEWEST_ORDERED, _CLEARLY = 3, 2.0
@@ -41,9 +42,15 @@ class Waits(NamedTuple):
     undecided: float
 
 
-def waits(looks: Sequence[Sample], cycles: float | None) -> Waits:
-    """What the samples say. `cycles`: requests in the time of the samples; None: unknown, and so is how long one takes."""
+def waits(
+    looks: Sequence[Sample], cycles: float | None, otherwise: str = _UNDECIDED, *, is_long: bool = False
+) -> Waits:
+    """What the samples say. `cycles`: requests in the time of the samples; None: unknown, and so is how long one takes.
+
+    `otherwise`: whose turn it is where the samples do not tell (acknowledged()); `is_long`: answers come in many segments.
+    """
     tied = _tied_are(looks)
+    tied = otherwise if tied == _UNDECIDED else tied
     states = [_state(look, tied) for look in looks]
     for number, (look, later) in enumerate(zip(looks, looks[1:])):
         if states[number] == _HERE and not look.recv_queue and _came(look, later) and not _left(look, later):
@@ -52,8 +59,21 @@ def waits(looks: Sequence[Sample], cycles: float | None) -> Waits:
         spent = [*_followed(looks, states)]
     else:
         spent = [(state, 1.0) for state in states]
+        if is_long and cycles:
+            spent += _still_arriving(looks, states, cycles)
     total = sum(seconds for _, seconds in spent) or 1.0
     return Waits(*(sum(seconds for state, seconds in spent if state == name) / total for name in _STATES))
+
+
+def _still_arriving(looks: Sequence[Sample], states: Sequence[str], cycles: float) -> Sequence[tuple[str, float]]:
+    """Of the looks after data came: those at which more was to come, by how long this application really takes to ask again."""
+    paused_s = [max(0.0, _sent_s(look) - _came_s(look)) for look, state in zip(looks, states) if state == _PEER]
+    if len(paused_s) < _FEWEST_ORDERED:
+        return []
+    cycle_s = (looks[-1].at_s - looks[0].at_s) / cycles
+    really = min(1.0, sum(paused_s) / len(paused_s) / cycle_s) * len(looks)
+    arriving = max(0.0, states.count(_HERE) - really)
+    return [(_ARRIVING, arriving), (_HERE, -arriving)]
 
 
 def _state(look: Sample, tied: str) -> str:
@@ -74,10 +94,13 @@ def _tied_are(looks: Sequence[Sample]) -> str:
     awaited_ms = [look.last_data_sent_ms - look.last_data_recv_ms for look in looks if look.last_data_recv_ms < look.last_data_sent_ms]  # fmt: skip
     if len(here_ms) + len(awaited_ms) < _FEWEST_ORDERED:
         return _UNDECIDED
-    here, awaited = (sum(times) / len(times) if times else 0.0 for times in (here_ms, awaited_ms))
-    if not awaited_ms or awaited > _CLEARLY * here > 0:
+    # Where one of them was never seen, it takes a tick at most.
+    here, awaited = (sum(times) / len(times) if times else 1000 * _TICK_S for times in (here_ms, awaited_ms))
+    if awaited > _CLEARLY * here:
         return _PEER
-    return _HERE if not here_ms or here > _CLEARLY * awaited > 0 else _UNDECIDED
+    if here > _CLEARLY * awaited:
+        return _HERE
+    return _UNDECIDED if here_ms and awaited_ms else _PEER if here_ms else _HERE
 
 
 def _sent_s(look: Sample) -> float:
@@ -114,9 +137,13 @@ def _followed(looks: Sequence[Sample], states: Sequence[str]) -> Iterator[tuple[
 
 def shares(window: Window, waited: Waits, last: TcpInfo, min_rtt_us: int | None) -> Shares | None:
     """Who takes the time of requests and responses; None where the samples do not tell. `min_rtt_us`: to this peer."""
-    if waited.undecided > _MOST_UNDECIDED or window.busy is None:
+    if window.busy is None:
         return None
-    travelling, is_long = on_the_way(window, last, min_rtt_us), _is_long_answer(window, last)
+    travelling, is_long = on_the_way(window, last, min_rtt_us), has_long_answers(window, last)
+    if not is_long and _answers_acknowledge(window):
+        return Shares(window.busy - travelling, travelling, 1 - window.busy)
+    if waited.undecided > _MOST_UNDECIDED:
+        return None
     network = min(1.0, travelling + (waited.arriving if is_long else 0.0))
     peer = max(0.0, waited.awaited - travelling) + (0.0 if is_long else waited.arriving)
     others = peer + waited.here
@@ -139,7 +166,24 @@ def on_the_way(window: Window, last: TcpInfo, min_rtt_us: int | None) -> float:
     return min(busy, travelling_s / window.elapsed_s)
 
 
-def _is_long_answer(window: Window, last: TcpInfo) -> bool:
+def acknowledged(window: Window) -> str:
+    """Whose turn it is longer, by who acknowledges without data: nobody does who answers within 40 ms."""
+    theirs, ours, exchanges = window.pure_acks, window.own_pure_acks, window.exchanges
+    if theirs is None or ours is None or not exchanges:
+        return _UNDECIDED
+    many, few = exchanges / 2, _FEW_PURE * exchanges
+    return _PEER if theirs >= many and ours <= few else _HERE if ours >= many and theirs <= few else _UNDECIDED
+
+
+def _answers_acknowledge(window: Window) -> bool:
+    """Whether answers come before an acknowledgement without data (40 ms): then the kernel's busy time lasts until them."""
+    if not window.exchanges or window.pure_acks is None or not window.data_in or not window.data_out:
+        return False
+    is_one_each = max(window.data_in, window.data_out) < _LONG_ANSWER * window.exchanges
+    return is_one_each and window.pure_acks <= _FEW_PURE * window.exchanges
+
+
+def has_long_answers(window: Window, last: TcpInfo) -> bool:
     """Whether answers are so long that the network takes time for them: many segments, and full ones."""
     if not window.data_in or not window.data_out or not window.received:
         return False

@@ -36,6 +36,7 @@ class Window(NamedTuple):
     data_out: int | None
     data_in: int | None
     segments_in: int | None
+    segments_out: int | None
     out_of_order: int | None
     busy_s: float | None
     rwnd_s: float | None
@@ -49,9 +50,12 @@ class Window(NamedTuple):
     @property
     def pure_acks(self) -> int | None:
         """Segments without data that came."""
-        if self.segments_in is None or self.data_in is None:
-            return None
-        return max(0, self.segments_in - self.data_in)
+        return _others(self.segments_in, self.data_in)
+
+    @property
+    def own_pure_acks(self) -> int | None:
+        """Segments without data that left."""
+        return _others(self.segments_out, self.data_out)
 
     @property
     def loss(self) -> float | None:
@@ -78,6 +82,10 @@ class Window(NamedTuple):
     def per_s(self, amount: float | None) -> float | None:
         """A rate."""
         return None if amount is None else amount / self.elapsed_s
+
+
+def _others(segments: int | None, data: int | None) -> int | None:
+    return None if segments is None or data is None else max(0, segments - data)
 
 
 def _share(part: float | None, whole: float | None) -> float | None:
@@ -111,7 +119,7 @@ def window_of(watched: Watched) -> Window | None:
     busy, rwnd, sndbuf = (bytes_of(name) for name in ("busy_us", "rwnd_limited_us", "sndbuf_limited_us"))
     return Window(
         watched.elapsed_s, bytes_of("bytes_acked"), received, read, sent, resent, again, data_out,
-        segments_of("data_segs_in"), segments_of("segs_in"), segments_of("rcv_ooopack"),
+        segments_of("data_segs_in"), segments_of("segs_in"), segments_of("segs_out"), segments_of("rcv_ooopack"),
         None if busy is None else min(busy / 1e6, watched.elapsed_s), None if rwnd is None else rwnd / 1e6,
         None if sndbuf is None else sndbuf / 1e6,
     )  # fmt: skip

@@ -99,9 +99,8 @@ def shares_of(evidence: Evidence) -> Shares | None:
     window, info = evidence.window, evidence.info
     if window is None or info is None:
         return None
-    span_s = evidence.looks[-1].at_s - evidence.looks[0].at_s
-    cycles = None if window.exchanges is None else window.exchanges * span_s / window.elapsed_s
-    return shares(window, waits(evidence.looks, cycles), info, evidence.min_rtt_us)
+    cycle_s = window.elapsed_s / window.exchanges if window.exchanges else None
+    return shares(window, waits(evidence.looks, cycle_s), info, evidence.min_rtt_us)
 
 
 def _waits_s(queues: Sequence[int], per_s: float | None) -> float | None:

@@ -20,14 +20,15 @@ if TYPE_CHECKING:
     from opskit.proc.tcp_sockets import TcpInfo
 
 FEWEST_LOOKS = 20  # for shares within some ten points; what the kernel counts itself needs none
-_MOST_UNDECIDED = 0.3
+_MOST_UNDECIDED = 0.15
 _TICK_S = 0.01  # of the kernel's last_data_sent and last_data_recv, at 100 Hz
 # A cycle with at least so many samples is followed event by event; of a shorter one each sample is a random look.
 _LOOKS_A_CYCLE = 3.0
 _LONG_ANSWER, _FULL = 10, 0.8  # segments: more than slow start sends at once; of the largest segment
 _DELAYED_ACK_S = (0.03, 0.06)  # Linux: 40 ms
 
-_FEWEST_ORDERED, _CLEARLY = 3, 2.0
+_FEWEST_ORDERED, _CLEARLY, _SEVERAL_SEGMENTS = 3, 2.0, 1.5
+_ALONE = 0.1  # of the exchanges: acknowledgements that came without an answer
 
 _STATES = _PEER, _ARRIVING, _HERE, _UNDECIDED = "peer", "arriving", "here", "undecided"
 
@@ -41,19 +42,52 @@ class Waits(NamedTuple):
     undecided: float
 
 
-def waits(looks: Sequence[Sample], cycles: float | None) -> Waits:
-    """What the samples say. `cycles`: requests in the time of the samples; None: unknown, and so is how long one takes."""
+def waits(looks: Sequence[Sample], cycle_s: float | None) -> Waits:
+    """What the samples say. `cycle_s`: from request to request, or less where these have several segments; None: unknown."""
     tied = _tied_are(looks)
     states = [_state(look, tied) for look in looks]
     for number, (look, later) in enumerate(zip(looks, looks[1:])):
         if states[number] == _HERE and not look.recv_queue and _came(look, later) and not _left(look, later):
             states[number] = _ARRIVING
-    if cycles is not None and 0 < cycles * _LOOKS_A_CYCLE <= len(looks):
-        spent = [*_followed(looks, states)]
-    else:
-        spent = [(state, 1.0) for state in states]
-    total = sum(seconds for _, seconds in spent) or 1.0
-    return Waits(*(sum(seconds for state, seconds in spent if state == name) / total for name in _STATES))
+    span_s = looks[-1].at_s - looks[0].at_s
+    if cycle_s is not None and cycle_s * len(looks) >= _LOOKS_A_CYCLE * span_s:
+        return _parts(_followed(looks, states))
+    found = _parts((state, 1.0) for state in states)
+    here = _by_lengths(looks, states, cycle_s)
+    if here is None:
+        return found
+    here *= 1 - found.arriving - found.undecided
+    return found._replace(awaited=1 - found.arriving - found.undecided - here, here=here)
+
+
+def _parts(spent: Iterable[tuple[str, float]]) -> Waits:
+    sums = dict.fromkeys(_STATES, 0.0)
+    for state, amount in spent:
+        sums[state] += amount
+    total = sum(sums.values()) or 1.0
+    return Waits(*(amount / total for amount in sums.values()))
+
+
+def _by_lengths(looks: Sequence[Sample], states: Sequence[str], cycle_s: float | None) -> float | None:
+    """The share of this application by how long the phase before each look was: at a steady pace few looks are enough.
+
+    While an answer is awaited, it is the time from the last answer to this request, and so on.
+    """
+    here = [look.last_data_recv_ms - look.last_data_sent_ms for look, state in zip(looks, states) if state == _PEER]
+    awaited = [look.last_data_sent_ms - look.last_data_recv_ms for look, state in zip(looks, states) if state == _HERE]
+    here = [ms for ms in here if ms >= 0]  # not a request in parts
+    awaited = [ms for ms in awaited if ms >= 0]
+    here_s, awaited_s = (
+        sum(times) / len(times) / 1000 if len(times) >= _FEWEST_ORDERED else None for times in (here, awaited)
+    )
+    both_s = None if here_s is None or awaited_s is None else here_s + awaited_s
+    if both_s is not None and (cycle_s is None or both_s > _SEVERAL_SEGMENTS * cycle_s):
+        cycle_s = both_s
+    if not cycle_s:
+        return None
+    if here_s is not None and len(here) >= len(awaited):
+        return min(1.0, here_s / cycle_s)
+    return None if awaited_s is None else max(0.0, 1 - awaited_s / cycle_s)
 
 
 def _state(look: Sample, tied: str) -> str:
@@ -117,11 +151,16 @@ def shares(window: Window, waited: Waits, last: TcpInfo, min_rtt_us: int | None)
     if waited.undecided > _MOST_UNDECIDED or window.busy is None:
         return None
     travelling, is_long = on_the_way(window, last, min_rtt_us), _is_long_answer(window, last)
+    awaited, here = waited.awaited, waited.here
+    by_answers = window.pure_acks is not None and window.pure_acks <= _ALONE * (window.exchanges or 0)
+    if by_answers or awaited < window.busy:
+        # Requests were acknowledged by their answers, or no earlier: the kernel has counted how long they were awaited.
+        awaited, here = window.busy, max(0.0, 1 - window.busy - waited.arriving)
     network = min(1.0, travelling + (waited.arriving if is_long else 0.0))
-    peer = max(0.0, waited.awaited - travelling) + (0.0 if is_long else waited.arriving)
-    others = peer + waited.here
+    peer = max(0.0, awaited - travelling) + (0.0 if is_long else waited.arriving)
+    others = peer + here
     scale = (1 - network) / others if others else 0.0
-    return Shares(peer * scale, network, waited.here * scale) if others else Shares(1 - network, network, 0.0)
+    return Shares(peer * scale, network, here * scale) if others else Shares(1 - network, network, 0.0)
 
 
 def on_the_way(window: Window, last: TcpInfo, min_rtt_us: int | None) -> float:

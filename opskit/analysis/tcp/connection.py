@@ -110,9 +110,8 @@ def shares_of(evidence: Evidence) -> Shares | None:
     window, info = evidence.window, evidence.info
     if window is None or info is None:
         return None
-    span_s = evidence.looks[-1].at_s - evidence.looks[0].at_s
-    cycles = None if window.exchanges is None else window.exchanges * span_s / window.elapsed_s
-    waited = waits(evidence.looks, cycles, acknowledged(window), is_long=has_long_answers(window, info))
+    cycle_s = window.elapsed_s / window.exchanges if window.exchanges else None
+    waited = waits(evidence.looks, cycle_s, acknowledged(window), is_long=has_long_answers(window, info))
     return shares(window, waited, info, evidence.min_rtt_us)
 
 

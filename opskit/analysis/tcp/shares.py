@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from opskit.proc.tcp_sockets import TcpInfo
 
 FEWEST_LOOKS = 20  # for shares within some ten points; what the kernel counts itself needs none
-_MOST_UNDECIDED = 0.3
+_MOST_UNDECIDED = 0.15
 _TICK_S = 0.01  # of the kernel's last_data_sent and last_data_recv, at 100 Hz
 # A cycle with at least so many samples is followed event by event; of a shorter one each sample is a random look.
 _LOOKS_A_CYCLE = 3.0
 _LONG_ANSWER, _FULL = 10, 0.8  # segments: more than slow start sends at once; of the largest segment
-_FEW_PURE = 0.1  # acknowledgements without data, of the exchanges
 _DELAYED_ACK_S = (0.03, 0.06)  # Linux: 40 ms
 
-_FEWEST_ORDERED, _CLEARLY = 3, 2.0
+_FEWEST_ORDERED, _CLEARLY, _SEVERAL_SEGMENTS = 3, 2.0, 1.5
+_ALONE = 0.1  # of the exchanges: acknowledgements that came without an answer
 
 _STATES = _PEER, _ARRIVING, _HERE, _UNDECIDED = "peer", "arriving", "here", "undecided"
 
@@ -42,38 +42,61 @@ class Waits(NamedTuple):
     undecided: float
 
 
-def waits(
-    looks: Sequence[Sample], cycles: float | None, otherwise: str = _UNDECIDED, *, is_long: bool = False
-) -> Waits:
-    """What the samples say. `cycles`: requests in the time of the samples; None: unknown, and so is how long one takes.
+def waits(looks: Sequence[Sample], cycle_s: float | None, tied: str = _UNDECIDED, *, is_long: bool = False) -> Waits:
+    """What the samples say. `cycle_s`: from request to request, or less where these have several segments; None: unknown.
 
-    `otherwise`: whose turn it is where the samples do not tell (acknowledged()); `is_long`: answers come in many segments.
+    `tied`: whose turn it is where the samples do not tell (acknowledged()); `is_long`: answers come in many segments.
     """
-    tied = _tied_are(looks)
-    tied = otherwise if tied == _UNDECIDED else tied
+    ordered = _tied_are(looks)
+    tied = tied if ordered == _UNDECIDED else ordered
     states = [_state(look, tied) for look in looks]
     for number, (look, later) in enumerate(zip(looks, looks[1:])):
         if states[number] == _HERE and not look.recv_queue and _came(look, later) and not _left(look, later):
             states[number] = _ARRIVING
-    if cycles is not None and 0 < cycles * _LOOKS_A_CYCLE <= len(looks):
-        spent = [*_followed(looks, states)]
-    else:
-        spent = [(state, 1.0) for state in states]
-        if is_long and cycles:
-            spent += _still_arriving(looks, states, cycles)
-    total = sum(seconds for _, seconds in spent) or 1.0
-    return Waits(*(sum(seconds for state, seconds in spent if state == name) / total for name in _STATES))
+    span_s = looks[-1].at_s - looks[0].at_s
+    if cycle_s is not None and cycle_s * len(looks) >= _LOOKS_A_CYCLE * span_s:
+        return _parts(_followed(looks, states))
+    found = _parts((state, 1.0) for state in states)
+    here = _by_lengths(looks, states, cycle_s, is_long=is_long)
+    if here is None:
+        return found
+    if is_long:
+        return found._replace(arriving=found.arriving + max(0.0, found.here - here), here=min(here, found.here))
+    here *= 1 - found.arriving - found.undecided
+    return found._replace(awaited=1 - found.arriving - found.undecided - here, here=here)
 
 
-def _still_arriving(looks: Sequence[Sample], states: Sequence[str], cycles: float) -> Sequence[tuple[str, float]]:
-    """Of the looks after data came: those at which more was to come, by how long this application really takes to ask again."""
-    paused_s = [max(0.0, _sent_s(look) - _came_s(look)) for look, state in zip(looks, states) if state == _PEER]
-    if len(paused_s) < _FEWEST_ORDERED:
-        return []
-    cycle_s = (looks[-1].at_s - looks[0].at_s) / cycles
-    really = min(1.0, sum(paused_s) / len(paused_s) / cycle_s) * len(looks)
-    arriving = max(0.0, states.count(_HERE) - really)
-    return [(_ARRIVING, arriving), (_HERE, -arriving)]
+def _parts(spent: Iterable[tuple[str, float]]) -> Waits:
+    sums = dict.fromkeys(_STATES, 0.0)
+    for state, amount in spent:
+        sums[state] += amount
+    total = sum(sums.values()) or 1.0
+    return Waits(*(amount / total for amount in sums.values()))
+
+
+def _by_lengths(
+    looks: Sequence[Sample], states: Sequence[str], cycle_s: float | None, *, is_long: bool
+) -> float | None:
+    """The share of this application by how long the phase before each look was: at a steady pace few looks are enough.
+
+    While an answer is awaited, it is the time from the last answer to this request, and so on. Until a long one is complete,
+    nobody can say how long it took.
+    """
+    here = [look.last_data_recv_ms - look.last_data_sent_ms for look, state in zip(looks, states) if state == _PEER]
+    awaited = [look.last_data_sent_ms - look.last_data_recv_ms for look, state in zip(looks, states) if state == _HERE]
+    here = [ms for ms in here if ms >= 0]  # not a request in parts
+    awaited = [ms for ms in awaited if ms >= 0]
+    here_s, awaited_s = (
+        sum(times) / len(times) / 1000 if len(times) >= _FEWEST_ORDERED else None for times in (here, awaited)
+    )
+    both_s = None if here_s is None or awaited_s is None else here_s + awaited_s
+    if both_s is not None and (cycle_s is None or both_s > _SEVERAL_SEGMENTS * cycle_s):
+        cycle_s = both_s
+    if not cycle_s:
+        return None
+    if here_s is not None and (is_long or len(here) >= len(awaited)):
+        return min(1.0, here_s / cycle_s)
+    return None if awaited_s is None or is_long else max(0.0, 1 - awaited_s / cycle_s)
 
 
 def _state(look: Sample, tied: str) -> str:
@@ -140,15 +163,18 @@ def shares(window: Window, waited: Waits, last: TcpInfo, min_rtt_us: int | None)
     if window.busy is None:
         return None
     travelling, is_long = on_the_way(window, last, min_rtt_us), has_long_answers(window, last)
-    if not is_long and _answers_acknowledge(window):
-        return Shares(window.busy - travelling, travelling, 1 - window.busy)
-    if waited.undecided > _MOST_UNDECIDED:
+    awaited, here = waited.awaited, waited.here
+    by_answers = window.pure_acks is not None and window.pure_acks <= _ALONE * (window.exchanges or 0)
+    if waited.undecided > _MOST_UNDECIDED and (is_long or not by_answers):
         return None
+    if by_answers or awaited < window.busy:
+        # Requests were acknowledged by their answers, or no earlier: the kernel has counted how long they were awaited.
+        awaited, here = window.busy, max(0.0, 1 - window.busy - waited.arriving)
     network = min(1.0, travelling + (waited.arriving if is_long else 0.0))
-    peer = max(0.0, waited.awaited - travelling) + (0.0 if is_long else waited.arriving)
-    others = peer + waited.here
+    peer = max(0.0, awaited - travelling) + (0.0 if is_long else waited.arriving)
+    others = peer + here
     scale = (1 - network) / others if others else 0.0
-    return Shares(peer * scale, network, waited.here * scale) if others else Shares(1 - network, network, 0.0)
+    return Shares(peer * scale, network, here * scale) if others else Shares(1 - network, network, 0.0)
 
 
 def on_the_way(window: Window, last: TcpInfo, min_rtt_us: int | None) -> float:
@@ -171,16 +197,8 @@ def acknowledged(window: Window) -> str:
     theirs, ours, exchanges = window.pure_acks, window.own_pure_acks, window.exchanges
     if theirs is None or ours is None or not exchanges:
         return _UNDECIDED
-    many, few = exchanges / 2, _FEW_PURE * exchanges
+    many, few = exchanges / 2, _ALONE * exchanges
     return _PEER if theirs >= many and ours <= few else _HERE if ours >= many and theirs <= few else _UNDECIDED
-
-
-def _answers_acknowledge(window: Window) -> bool:
-    """Whether answers come before an acknowledgement without data (40 ms): then the kernel's busy time lasts until them."""
-    if not window.exchanges or window.pure_acks is None or not window.data_in or not window.data_out:
-        return False
-    is_one_each = max(window.data_in, window.data_out) < _LONG_ANSWER * window.exchanges
-    return is_one_each and window.pure_acks <= _FEW_PURE * window.exchanges
 
 
 def has_long_answers(window: Window, last: TcpInfo) -> bool:

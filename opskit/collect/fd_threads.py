@@ -8,7 +8,8 @@ from opskit.records import NamedTuple
 class FdThread(NamedTuple):
     """A thread that sleeps in a system call on an fd. `name`: of its Java thread where a dump was taken, else its comm.
 
-    `frames`: its Java stack, innermost first, as the dump writes each frame; empty without a dump.
+    `frames`: its Java stack, innermost first, as the dump writes each frame; empty without a dump. `among`: how many fds the call
+    waits for; of several (poll, epoll_wait) this one is not what holds the thread up.
     """
 
     fd: int
@@ -16,3 +17,4 @@ class FdThread(NamedTuple):
     name: str
     call: str  # read, recvfrom, poll, epoll_wait, accept4, write, connect, …
     frames: tuple[str, ...] = ()
+    among: int = 1

@@ -59,6 +59,8 @@ class TcpInfo(NamedTuple):
     bytes_retrans: int | None = None
     rcv_ooopack: int | None = None
     snd_wnd: int | None = None
+    sacked: int | None = None  # segments behind a hole, which the peer has
+    dsack_dups: int | None = None  # segments sent again that the peer had already
 
 
 class SocketMemory(NamedTuple):

@@ -40,3 +40,4 @@ class HostFacts(NamedTuple):
     conntrack: tuple[int, int] | None
     sysctls: Mapping[str, str]  # what the sentences name: net.core.somaxconn, net.ipv4.tcp_rmem, …
     uptime_s: float | None
+    page_bytes: int = 4096

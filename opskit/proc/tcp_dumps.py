@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from opskit.proc.inet_diag import as_row, parse_socket
+from opskit.proc.inet_diag import as_row, key_of, parse_socket
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -17,21 +17,22 @@ T = TypeVar("T")
 
 
 class Place(NamedTuple):
-    """A socket in a dump: when it was read, and its record, which is parsed when it is asked for."""
+    """A socket in a dump: when it was read, the key for sock_diag (empty in /proc), and its record, parsed when it is asked for."""
 
     at_s: float
+    key: bytes
     socket: Callable[[], Socket]
 
 
 class Dump(Generic[T]):
-    """One dump, in chunks. `rows`: each socket's start in a chunk, and its row; `parse`: the record there."""
+    """One dump, in chunks. `rows`: each socket's start in a chunk, and its row; `parse` and `key`: its record and its key there."""
 
     def __init__(
         self, chunks: Iterable[T], rows: Callable[[T], Iterable[tuple[int, Row]]], parse: Callable[[T, int], Socket],
-        clock: Callable[[], float],
+        key: Callable[[T, int], bytes], clock: Callable[[], float],
     ) -> None:  # fmt: skip
         self._chunks = [(clock(), chunk) for chunk in chunks]
-        self._rows, self._parse = rows, parse
+        self._rows, self._parse, self._key = rows, parse, key
         self.at_s = self._chunks[-1][0] if self._chunks else clock()
 
     def __iter__(self) -> Iterator[tuple[tuple[float, T], int, Row]]:
@@ -42,7 +43,7 @@ class Dump(Generic[T]):
 
     def place(self, chunk: tuple[float, T], start: int) -> Place:
         """The place of a row."""
-        return Place(chunk[0], lambda: self._parse(chunk[1], start))
+        return Place(chunk[0], self._key(chunk[1], start), lambda: self._parse(chunk[1], start))
 
     def find(self, cookies: Collection[bytes]) -> dict[bytes, Place]:
         """Where these sockets are."""
@@ -51,9 +52,11 @@ class Dump(Generic[T]):
 
 def read_dump(messages: Iterable[bytes], reader: Reader, clock: Callable[[], float]) -> Dump[bytes]:
     """The messages of sock_diag."""
-    return Dump(messages, reader.rows, parse_socket, clock)
+    return Dump(messages, reader.rows, parse_socket, key_of, clock)
 
 
 def listed_dump(sockets: Sequence[Socket], clock: Callable[[], float]) -> Dump[Sequence[Socket]]:
     """The sockets of /proc/PID/net/tcp. A cookie is the addresses and ports; nothing tells when data was sent or received."""
-    return Dump([sockets], lambda some: enumerate(map(as_row, some)), lambda some, number: some[number], clock)
+    return Dump(
+        [sockets], lambda some: enumerate(map(as_row, some)), lambda some, number: some[number], lambda *_: b"", clock
+    )

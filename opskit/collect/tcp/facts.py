@@ -69,6 +69,20 @@ class Watched(NamedTuple):
     threads: tuple[FdThread, ...] = ()
 
 
+class Idle(NamedTuple):
+    """Connections without data in the window and with empty queues, of one process and one peer (host, port of the service), in one state.
+
+    Only where there are many connections: of few each is a Watched.
+    """
+
+    owner: Owner | None
+    host: bytes
+    port: int
+    inbound: bool
+    state: int
+    connections: int
+
+
 class Listener(NamedTuple):
     """A listening socket at both ends of the window. `most_waiting`: for accept(2), of all looks."""
 
@@ -109,6 +123,7 @@ class Space(NamedTuple):
 
 class Facts(NamedTuple):
     """One window. `spaces`: one for each network namespace of the processes. `missing`: what could not be read, and what would show it.
+    `idle`: connections that are not in `connections`.
 
     `is_still`: a copy, or one look: no rates. `elsewhere`: other network namespaces with processes: a PID in each, and how many.
     """
@@ -123,3 +138,4 @@ class Facts(NamedTuple):
     elsewhere: tuple[tuple[int, int], ...] = ()
     missing: tuple[str, ...] = ()
     at_s: float = 0.0
+    idle: tuple[Idle, ...] = ()

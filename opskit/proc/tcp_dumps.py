@@ -45,6 +45,10 @@ class Dump(Generic[T]):
         """The place of a row."""
         return Place(chunk[0], self._key(chunk[1], start), lambda: self._parse(chunk[1], start))
 
+    def places(self) -> Iterator[Place]:
+        """Where every socket is."""
+        return (self.place(chunk, start) for chunk, start, _ in self)
+
     def find(self, cookies: Collection[bytes]) -> dict[bytes, Place]:
         """Where these sockets are."""
         return {row[4]: self.place(chunk, start) for chunk, start, row in self if row[4] in cookies} if cookies else {}

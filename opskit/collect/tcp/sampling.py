@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.collect.tcp.facts import Sample
-from opskit.proc.inet_diag import Reader, key_of, parse_socket
+from opskit.proc.inet_diag import Reader, parse_socket
 from opskit.proc.tcp_dumps import Place
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from opskit.collect.tcp.space import NetworkSpace
     from opskit.host import Host
@@ -26,9 +26,10 @@ def rate_hz(connections: int) -> float:
 
 
 class Track:
-    """One connection: its first and last look, and what changed in between."""
+    """One connection: its first and last look, and what changed in between. `is_gone`: it was closed."""
 
     def __init__(self, place: Place) -> None:
+        self.is_gone = False
         self.first = self.last = place
         self.samples: list[Sample] = []
 
@@ -73,11 +74,11 @@ class Sampler:
 
     def look(self) -> None:
         """Look once at each connection."""
-        if not self.tracks:
-            return
-        tracks = list(self.tracks.values())
+        tracks = [track for track in self.tracks.values() if track.first.key and not track.is_gone]
         for track, message in zip(tracks, self._space.looks([track.first.key for track in tracks])):
-            if message is not None:
+            if message is None:
+                track.is_gone = True
+            else:
                 track.add(self._host.monotonic(), self._begun_s, message, self._reader)
 
     def look_at_listening(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, Any
 
 from opskit.collect.tcp.host import HostReader
 from opskit.errors import NotSupported
@@ -16,7 +16,7 @@ from opskit.proc.tcp_dumps import Dump, listed_dump, read_dump
 from opskit.proc.tcp_sockets import LISTEN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
     from contextlib import AbstractContextManager
 
     from opskit.collect.tcp.host_facts import HostFacts
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from opskit.proc.kernel.sock_diag import SockDiag
     from opskit.proc.tcp_sockets import Socket
 
-    AnyDump = Union[Dump[bytes], Dump[Sequence[Socket]]]
+    AnyDump = Dump[Any]  # of messages, or of records
 
 SOCK_DIAG, PROC = "sock_diag", "proc"
 _UNKNOWN = "losses, round-trip times, byte counts and backlogs are unknown: /proc has only states and queues"
@@ -69,7 +69,11 @@ class NetworkSpace:
             for _ in diag.dump(1 << LISTEN):  # the cheapest one: whether the kernel has inet_diag
                 pass
         except OSError as error:
-            where = f"the network namespace of {self._pid} cannot be entered" if self._path else "sock_diag is not available"
+            where = (
+                f"the network namespace of {self._pid} cannot be entered"
+                if self._path
+                else "sock_diag is not available"
+            )
             why = self._advice() if self._path and isinstance(error, DENIED) else error.strerror or str(error)
             self.missing = (f"{where} ({why}); {_UNKNOWN}",)
             self._path = None

@@ -57,4 +57,4 @@ def _address(digits: str, order: str) -> bytes | None:
         return None
     step = -1 if order == "little" else 1
     packed = b"".join(bytes.fromhex(digits[at : at + 8])[::step] for at in range(0, len(digits), 8))
-    return packed[len(_MAPPED) :] if packed.startswith(_MAPPED) else packed
+    return packed.removeprefix(_MAPPED)

@@ -43,7 +43,7 @@ _LOOK = extensions(INFO, SKMEMINFO)
 
 
 class SockDiag:
-    """A netlink socket in the network namespace of the thread that makes it. Raises OSError: EPERM, EACCES, EPROTONOSUPPORT, …"""
+    """A netlink socket in the network namespace of the thread that makes it. Raises OSError: EPERM, EACCES, EPROTONOSUPPORT."""
 
     def __init__(self) -> None:
         self._socket = _socket.socket(_AF_NETLINK, _socket.SOCK_RAW | _socket.SOCK_CLOEXEC, _SOCK_DIAG)

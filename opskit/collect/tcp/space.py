@@ -99,7 +99,8 @@ class NetworkSpace:
 
     def listening(self) -> AnyDump | None:
         """The listening sockets alone; None: that costs as much as a dump."""
-        return self._diag and read_dump(self._diag.dump(1 << LISTEN), self._reader, self._host.monotonic)
+        diag = self._diag
+        return None if diag is None else read_dump(diag.dump(1 << LISTEN), self._reader, self._host.monotonic)
 
     def looks(self, keys: list[bytes]) -> Iterator[bytes | None]:
         """A message about each of some sockets; None: it is gone, or there is no sock_diag."""
@@ -107,9 +108,9 @@ class NetworkSpace:
 
     def _listed(self) -> list[Socket]:
         fs = self._host.fs
-        places = [(self._pid,)] if self._pid is not None else [("thread-self",), ("self",), (1,), ()]
+        places = ["thread-self/net", "self/net", "1/net", "net"] if self._pid is None else [f"{self._pid}/net"]
         for place in places:
-            tables = [fs.maybe(parse_net_tcp, *place, "net", name) for name in _FILES]
+            tables = [fs.maybe(parse_net_tcp, place, name) for name in _FILES]
             if any(table is not None for table in tables):
                 return [socket for table in tables for socket in table or ()]
         what = f"{fs.path(self._pid or 'self', 'net', 'tcp')} cannot be read"

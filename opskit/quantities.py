@@ -44,6 +44,19 @@ def integers(words: Iterable[str | bytes]) -> list[int] | None:
     return None if None in numbers else numbers  # type: ignore[return-value]
 
 
+def number_list(text: str, end: int) -> frozenset[int] | None:
+    """The numbers below `end` of a list such as `0-3,8`, in ascending order as the kernel writes it; None for anything else."""
+    numbers: set[int] = set()
+    least = 0
+    for part in text.strip().split(","):
+        ends = integers(part.split("-", 1))
+        if ends is None or not least <= ends[0] <= ends[-1] < end:
+            return None
+        least = ends[-1] + 1
+        numbers.update(range(ends[0], least))
+    return frozenset(numbers)
+
+
 def hexadecimal(text: str | bytes) -> int | None:
     """Up to 32 hexadecimal digits, with 0x or without."""
     found = _HEXADECIMAL.fullmatch(text if isinstance(text, str) else text.decode("latin-1"))

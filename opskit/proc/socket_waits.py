@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.proc.fd_waits import fds_of, inner_id, socket_inode
-from opskit.proc.files.net_tcp import LISTEN, parse_net_tcp
+from opskit.proc.files.net_tcp import parse_net_tcp
 from opskit.proc.files.syscall import parse_syscall
 from opskit.proc.fs import optional
+from opskit.proc.tcp_sockets import LISTEN, host_text
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def peers(fs: ProcFS, pid: int, sleeping: Mapping[int, str]) -> dict[int, Peer]:
     sockets = [each for name in ("tcp", "tcp6") for each in fs.maybe(parse_net_tcp, pid, "net", name, default=[])]
     listening = {each.local_port for each in sockets if each.state == LISTEN}
     by_inode = {
-        each.inode: Peer(each.host, each.port, each.local_port in listening)
+        each.inode: Peer(host_text(each.peer), each.peer_port, each.local_port in listening)
         for each in sockets
         if each.inode in wanted and each.state != LISTEN
     }

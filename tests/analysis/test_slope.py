@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opskit.analysis.slope import slope, slope_weights
+from opskit.analysis.slope import is_steady, slope, slope_weights
 
 NUMBERS = st.integers(-(10**6), 10**6)
 
@@ -28,3 +28,12 @@ def test_fewer_than_two_different_x_have_none(xs):
     """Unknown, not 0."""
     assert slope([(x, 1) for x in xs]) is None
     assert slope_weights(xs) is None
+
+
+def test_steady_growth():
+    """Five samples or more, a rise in four of five steps, and never a fall."""
+    assert is_steady([(0, 1), (1, 2), (2, 2), (3, 3), (4, 5), (5, 6)])
+    assert not is_steady([(0, 1), (1, 2), (2, 3), (3, 4)])
+    assert not is_steady([(0, 1), (1, 2), (2, 2), (3, 2), (4, 5), (5, 6)])
+    assert not is_steady([(0, 1), (1, 20), (2, 19), (3, 30), (4, 50), (5, 60), (6, 70)])
+    assert not is_steady([])

@@ -67,17 +67,20 @@ from opskit.proc.elf.demangle import demangle
 from opskit.proc.fifo_opens import parse_open
 from opskit.proc.files import boot_time as boot
 from opskit.proc.files import (
+    conntrack_stat,
     dentry_state,
     fd,
     io,
     limits,
     loadavg,
+    local_ports,
     meminfo,
     mountinfo,
     net_tcp,
     pressure,
     slabinfo,
     smaps,
+    snmp,
     sockstat,
     stat,
     status,
@@ -271,6 +274,17 @@ text_target(
     sockstat.parse_socket_pages,
     b"sockets: used 290\nTCP: inuse 27 orphan 0 mem 8\nUDP: inuse 5 mem 2\n",
 )
+text_target(
+    "proc sockstat numbers",
+    sockstat.parse_sockstat,
+    b"sockets: used 290\nTCP: inuse 27 orphan 0 mem 8\nUDP: inuse 5 mem 2\n",
+)
+text_target("proc net snmp", snmp.parse_counters, b"Tcp: InSegs MaxConn\nTcp: 7 -1\nTcpExt: ListenDrops\nTcpExt: 3\n")
+text_target(
+    "proc net stat conntrack", conntrack_stat.parse_conntrack_stat, b"entries  found drop\n00000012  0 0000000a\n"
+)
+text_target("sysctl ports", local_ports.parse_ports, b"8080,9148-9160\n")
+text_target("sysctl port range", local_ports.parse_port_range, b"32768\t60999\n")
 text_target(
     "proc zoneinfo", zoneinfo.parse_cpu_free_pages, b"Node 0, zone   Normal\n    cpu: 0\n              count:    3854\n"
 )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.analysis.finding import Entity, Finding
-from opskit.analysis.slope import slope
+from opskit.analysis.slope import is_steady, slope
 from opskit.proc.files.boot_time import started_s
 from opskit.records import NamedTuple
 
@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opskit.collect.pipes import Sample
-
-_A_TREND = 5  # samples; with fewer a burst of connections looks like a leak
-_MOSTLY = 0.8  # of the steps between them
 
 
 class Gain(NamedTuple):
@@ -46,13 +43,8 @@ def gains(samples: Sequence[Sample], boot_s: int | None, clock_ticks: int) -> li
         if per_s is not None and per_s > 0 and track[-1][1] > track[0][1]:
             since_s = started_s(boot_s, start, clock_ticks)
             first, last = track[0][1], track[-1][1]
-            found.append(Gain(pid, start, since_s, commands[pid, start], first, last, per_s * 60, _is_steady(track)))
+            found.append(Gain(pid, start, since_s, commands[pid, start], first, last, per_s * 60, is_steady(track)))
     return sorted(found, key=lambda gain: (-gain.pipes_per_min, gain.pid))
-
-
-def _is_steady(track: Sequence[tuple[float, int]]) -> bool:
-    steps = [later - earlier for (_, earlier), (_, later) in zip(track, track[1:])]
-    return len(track) >= _A_TREND and sum(step > 0 for step in steps) >= _MOSTLY * len(steps) and min(steps) >= 0
 
 
 def keeps_growing(gain: Gain, samples: Sequence[Sample]) -> Finding:

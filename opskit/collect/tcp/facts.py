@@ -17,13 +17,15 @@ if TYPE_CHECKING:
 class Request(NamedTuple):
     """What to read. No `pids`: all connections of our network namespace. `window_s`: of one sample. `ask`: one thread dump of a JVM.
 
-    `peer`: only connections with this address: a packed network, its prefix length, and a port or None.
+    `peer`: only connections with this address: a packed network, its prefix length, and a port or None. `uids`: only sockets of
+    these users; empty: of all.
     """
 
     pids: tuple[int, ...] = ()
     window_s: float = 2.0
     peer: tuple[bytes, int, int | None] | None = None
     ask: bool = False
+    uids: frozenset[int] = frozenset()
 
 
 class Owner(NamedTuple):
@@ -67,6 +69,20 @@ class Watched(NamedTuple):
     threads: tuple[FdThread, ...] = ()
 
 
+class Idle(NamedTuple):
+    """Connections without data in the window and with empty queues, of one process and one peer (host, port of the service), in one state.
+
+    Only where there are many connections: of few each is a Watched.
+    """
+
+    owner: Owner | None
+    host: bytes
+    port: int
+    inbound: bool
+    state: int
+    connections: int
+
+
 class Listener(NamedTuple):
     """A listening socket at both ends of the window. `most_waiting`: for accept(2), of all looks."""
 
@@ -79,8 +95,9 @@ class Listener(NamedTuple):
 class Closing(NamedTuple):
     """Connections that the peer has closed and a process has not (CLOSE-WAIT), of one process and one peer (host, port of the service).
 
-    `inbound`: `port` is ours, else the peer's. `first` and `last`: how many at both ends of the window. `oldest_ms`: since the last
-    data or, without any, since the handshake. `threads`: of the fd of one of them.
+    `inbound`: `port` is ours, else the peer's. `first` and `last`: how many at both ends of the window; `lasting`: of them the same ones.
+    `oldest_ms`: since the last ACK from a peer (tcp_info: last_ack_recv), which was its FIN or, with keep-alive, a later answer: at
+    least so long ago. `threads`: of the fd of one of them.
     """
 
     owner: Owner | None
@@ -89,6 +106,7 @@ class Closing(NamedTuple):
     inbound: bool
     first: int
     last: int
+    lasting: int
     oldest_ms: int | None
     fds: tuple[int, ...] = ()
     threads: tuple[FdThread, ...] = ()
@@ -106,7 +124,7 @@ class Space(NamedTuple):
 class Facts(NamedTuple):
     """One window. `spaces`: one for each network namespace of the processes. `missing`: what could not be read, and what would show it.
 
-    `is_still`: a copy, or one look: no rates. `elsewhere`: other network namespaces with processes: a PID in each, and how many.
+    `idle`: connections that are not in `connections`. `is_still`: a copy, or one look: no rates. `elsewhere`: other network namespaces with processes: a PID in each, and how many.
     """
 
     ask: Request
@@ -119,3 +137,4 @@ class Facts(NamedTuple):
     elsewhere: tuple[tuple[int, int], ...] = ()
     missing: tuple[str, ...] = ()
     at_s: float = 0.0
+    idle: tuple[Idle, ...] = ()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.errors import NotSupported
-from opskit.quantities import integer, integers
+from opskit.quantities import integer, integers, number_list
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -40,13 +40,7 @@ def parse_cpu_times(text: str) -> dict[int, CpuTime]:
 
 def parse_cpu_list(text: str) -> frozenset[int] | None:
     """`0-3,8` (Cpus_allowed_list of status); None for anything else."""
-    numbers: set[int] = set()
-    for part in text.strip().split(","):
-        ends = integers(part.split("-", 1))
-        if ends is None or not ends[0] <= ends[-1] < _MOST_CPUS:
-            return None
-        numbers.update(range(ends[0], ends[-1] + 1))
-    return frozenset(numbers)
+    return number_list(text, _MOST_CPUS)
 
 
 def read_online_cpus(fs: ProcFS) -> list[int]:

@@ -1,0 +1,144 @@
+"""Connections that the peer has closed and a process has not (CLOSE_WAIT): leaks, and what is no leak. Pure.
+
+A server that still works for a client that is gone, and a pool of idle connections whose peers have closed them, have some too. A leak
+keeps the same ones, has about as many of them as of working ones, or gains them through a whole watch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opskit import shell
+from opskit.analysis.finding import Finding
+from opskit.analysis.slope import A_TREND, is_steady, slope
+from opskit.analysis.tcp.space import of_process, who
+from opskit.proc.tcp_sockets import CLOSE_WAIT, address_text
+from opskit.quantities import agreeing, duration, listed, plural
+from opskit.records import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from opskit.analysis.finding import Severity
+    from opskit.collect.tcp.facts import Closing, Facts, Owner
+
+# A process (PID, start), and a peer's port or, without a peer, its own port.
+Place = tuple[int, int, bytes, int]
+
+_WORTH_A_NOTE = 10
+_LEAK_INBOUND, _LEAK_OUTBOUND = 20, 50  # a pool of idle connections has tens to one peer
+_OLD_MS = 60_000
+_LEAST_GAIN = 10
+_MOST_FDS = 5
+
+
+class Look(NamedTuple):
+    """What a watch keeps of each look: CLOSE_WAIT connections by place."""
+
+    at_s: float
+    counts: Mapping[Place, int]
+
+
+class _Pile(NamedTuple):
+    """The connections of one process with one peer's port, or to one port of its own from any peer."""
+
+    owner: Owner | None
+    inbound: bool
+    host: bytes
+    port: int
+    first: int
+    last: int
+    lasting: int
+    oldest_ms: int | None
+    fds: tuple[int, ...]
+    stacks: tuple[str, ...]
+
+
+def closing_look(facts: Facts) -> Look:
+    """What to keep of a look."""
+    return Look(facts.at_s, {place: pile.last for place, pile in _piles(facts.closing).items()})
+
+
+def closing_findings(facts: Facts, looks: Sequence[Look] = ()) -> Iterator[Finding]:
+    """Piles that leak, or are worth a note; the most connections first. `looks`: of a watch, the last one included."""
+    working = _working(facts)
+    for place, pile in sorted(_piles(facts.closing).items(), key=lambda one: (-one[1].last, one[0])):
+        track = [(look.at_s, look.counts.get(place, 0)) for look in looks]
+        severity = _severity(pile, working.get(place, 0), track)
+        if severity is not None:
+            yield _finding(facts, pile, severity, track)
+
+
+def _place(owner: Owner | None, inbound: bool, host: bytes, port: int) -> Place:
+    pid, start = (0, 0) if owner is None else (owner.pid, owner.start_ticks or 0)
+    return pid, start, b"" if inbound else host, port
+
+
+def _piles(closing: Sequence[Closing]) -> dict[Place, _Pile]:
+    groups: dict[Place, list[Closing]] = {}
+    for each in closing:
+        groups.setdefault(_place(each.owner, each.inbound, each.host, each.port), []).append(each)
+    return {place: _pile(group) for place, group in groups.items()}
+
+
+def _pile(group: Sequence[Closing]) -> _Pile:
+    one = group[0]
+    frames = {thread.frames[0]: None for each in group for thread in each.threads if thread.frames}
+    return _Pile(
+        one.owner, one.inbound, one.host, one.port,
+        sum(each.first for each in group), sum(each.last for each in group), sum(each.lasting for each in group),
+        max((each.oldest_ms for each in group if each.oldest_ms is not None), default=None),
+        tuple(sorted(fd for each in group for fd in each.fds)), tuple(frames),
+    )  # fmt: skip
+
+
+def _working(facts: Facts) -> dict[Place, int]:
+    """How many connections each place has that are not in CLOSE_WAIT."""
+    wanted = {_place(each.owner, each.inbound, each.host, each.port) for each in facts.closing}
+    numbers: dict[Place, int] = {}
+    for each in facts.connections if wanted else ():
+        socket = each.last
+        port = socket.local_port if each.inbound else socket.peer_port
+        place = _place(each.owner, each.inbound, socket.peer, port)
+        if place in wanted and socket.state != CLOSE_WAIT:
+            numbers[place] = numbers.get(place, 0) + 1
+    return numbers
+
+
+def _severity(pile: _Pile, working: int, track: Sequence[tuple[float, int]]) -> Severity | None:
+    if is_steady(track) and track[-1][1] - track[0][1] >= _LEAST_GAIN and pile.lasting * 2 >= track[-1][1]:
+        return "warning"
+    least = _LEAK_INBOUND if pile.inbound else _LEAK_OUTBOUND
+    if pile.lasting >= least and (pile.lasting >= working or (pile.oldest_ms or 0) >= _OLD_MS):
+        return "warning"
+    return "note" if pile.lasting >= _WORTH_A_NOTE else None
+
+
+def _finding(facts: Facts, pile: _Pile, severity: Severity, track: Sequence[tuple[float, int]]) -> Finding:
+    owner, number = pile.owner, pile.last
+    place = f"on port {pile.port}" if pile.inbound else f"to {address_text(pile.host, pile.port)}"
+    age = "" if pile.oldest_ms is None else f", the oldest at least {duration(pile.oldest_ms / 1000)} ago"
+    earlier = track[0][1] if track else pile.first
+    since_s = track[-1][0] - track[0][0] if track else facts.window_s
+    per_s = slope(track)
+    rate = f", {per_s * 60:+.0f} a minute" if per_s is not None and len(track) >= A_TREND else ""
+    grew = f"; they grew from {earlier:,} to {number:,} in {duration(since_s)}{rate}" if number > earlier else ""
+    fds = listed([str(fd) for fd in pile.fds], _MOST_FDS)
+    evidence = [
+        f"{pile.first:,} and {number:,} in CLOSE_WAIT at both ends of {duration(facts.window_s)}, {pile.lasting:,} the same",
+        *([f"{agreeing(len(pile.fds), 'fd', 'fds')} {fds}"] if fds else []),
+        *([f"waiting in {listed(pile.stacks, 1)}"] if pile.stacks else []),
+    ]
+    return Finding(
+        "tcp-close-wait", severity, of_process(owner),
+        f"{who(owner)} has {plural(number, 'connection')} {place} that {agreeing(number, 'its peer', 'their peers')} closed and "
+        f"it has not (CLOSE_WAIT){age}{grew}",
+        "; ".join(evidence), next=_next(owner, looks=len(track)), window_s=round(since_s, 3),
+    )  # fmt: skip
+
+
+def _next(owner: Owner | None, looks: int) -> str | None:
+    if owner is None:
+        return None
+    watch = () if looks >= A_TREND else ("-w",)
+    return shell.command("opskit", "fds", owner.pid, *watch, *(("--ask",) if owner.is_jvm else ()))

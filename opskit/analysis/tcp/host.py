@@ -1,0 +1,59 @@
+"""Findings about the host's part in TCP: queues, CLOSE_WAIT, ports, limits, the network as a whole, counters since boot. Pure.
+
+Counters since boot are judged by their change in the window; what they counted before is a note.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opskit.analysis.finding import HOST, Finding, most_severe_first
+from opskit.analysis.tcp.closing import closing_findings
+from opskit.analysis.tcp.limits import limit_findings
+from opskit.analysis.tcp.network import network_findings
+from opskit.analysis.tcp.queues import queue_findings, unanswered_findings
+from opskit.analysis.tcp.space import change
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from opskit.analysis.tcp.closing import Look
+    from opskit.collect.tcp.facts import Facts, Space
+
+_PAST = {
+    "TcpExt.ListenOverflows": "connections dropped at full listen queues",
+    "TcpExt.TCPReqQFullDrop": "SYNs dropped without SYN cookies",
+    "TcpExt.SyncookiesSent": "SYN cookies sent",
+    "TcpExt.TCPTimeWaitOverflow": "connections ended without TIME_WAIT",
+    "TcpExt.TCPMemoryPressures": "times of TCP memory pressure",
+    "TcpExt.TCPAbortOnMemory": "connections aborted for memory or orphans",
+    "Conntrack.drop": "packets dropped by connection tracking",
+    "Conntrack.early_drop": "connection tracking entries evicted",
+}
+
+
+def host_findings(facts: Facts, looks: Sequence[Look] = ()) -> list[Finding]:
+    """The findings about the host, the most severe first. `looks`: what closing_look() kept of a watch, the last one included."""
+    found = [
+        *queue_findings(facts),
+        *closing_findings(facts, looks),
+        *limit_findings(facts),
+        *unanswered_findings(facts),
+        *network_findings(facts),
+    ]
+    for space in facts.spaces:
+        found += _past(facts, space)
+    return most_severe_first(found)
+
+
+def _past(facts: Facts, space: Space) -> Iterator[Finding]:
+    """One note about what was counted before the window and did not grow in it."""
+    first = space.host.first
+    past = [(name, first[name]) for name in _PAST if first.get(name) and not change(space.host, name)]
+    if past:
+        yield Finding(
+            "tcp-drops-counted", "note", HOST,
+            "before this window, since the network namespace was made: "
+            + ", ".join(f"{number:,} {_PAST[name]}" for name, number in past),
+            ", ".join(f"{name} {number}" for name, number in past), window_s=facts.window_s,
+        )  # fmt: skip

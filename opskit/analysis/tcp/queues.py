@@ -1,0 +1,179 @@
+"""Findings about connections that are not taken: listen queues, SYN cookies, SYN_SENT without an answer. Pure.
+
+A listening socket refuses connections while more of them wait for accept(2) than its backlog (include/net/sock.h, sk_acceptq_is_full):
+it drops the SYN or the last ACK, and the client tries again after a second.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opskit import shell
+from opskit.analysis.finding import HOST, Entity, Finding
+from opskit.analysis.tcp.space import change, changes, in_window, of_process, who
+from opskit.proc.tcp_sockets import SYN_SENT, address_text
+from opskit.quantities import agreeing, integer, listed, plural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from opskit.analysis.finding import Severity
+    from opskit.collect.tcp.facts import Facts, Listener, Owner, Space, Watched
+    from opskit.proc.tcp_sockets import Socket
+
+_OVERFLOWS = ("TcpExt.ListenOverflows", "TcpExt.ListenDrops")
+_FILLING, _FILLING_LEAST = 0.5, 10  # of the backlog, connections, at both ends of the window
+_FEW_COOKIES = 10
+_ANSWERED = 0.1  # cookies that come back; below it the SYNs are a flood, or the answers get lost
+_PILE = 5  # connections to one port of one host, each without an answer for a second
+_MOST_PILES, _MOST_NAMED = 3, 3
+_LISTEN = shell.command("opskit", "tcp", "--listen")
+
+
+def queue_findings(facts: Facts) -> Iterator[Finding]:
+    """Listen queues, the worst first, then the counters of each namespace that none of them explains."""
+    overflows = sum(change(space.host, "TcpExt.ListenOverflows") for space in facts.spaces)
+    judged = [(each, _dropped(each) if overflows else 0) for each in facts.listeners]
+    found = [one for each, dropped in judged if (one := _of_listener(facts, each, dropped, overflows)) is not None]
+    yield from found
+    is_explained = any(one.code == "tcp-listen-queue-full" for one in found)
+    for space in facts.spaces:
+        if not is_explained:
+            yield from _overflows(facts, space)
+        yield from _cookies(facts, space, is_explained)
+
+
+def _backlog(socket: Socket) -> int | None:
+    return None if socket.cookie is None else socket.send_queue  # /proc/net/tcp does not show it
+
+
+def _is_full(socket: Socket) -> bool:
+    backlog = _backlog(socket)
+    return backlog is not None and socket.recv_queue > backlog
+
+
+def _dropped(listener: Listener) -> int:
+    first, last = listener.first.memory, listener.last.memory
+    if first is None or last is None or first.drops is None or last.drops is None:
+        return 0
+    return max(0, last.drops - first.drops)
+
+
+def _of_listener(facts: Facts, listener: Listener, dropped: int, overflows: int) -> Finding | None:
+    first, last, owner = listener.first, listener.last, listener.owner
+    backlog, waiting = _backlog(last), max(listener.most_waiting, last.recv_queue)
+    if backlog is None:
+        return None
+    name, refused = address_text(last.local, last.local_port), dropped or overflows
+    queued = f"{plural(last.recv_queue, 'connection')} {agreeing(last.recv_queue, 'waits', 'wait')} for accept(), its backlog is {backlog:,}"
+    drops = f"; {plural(refused, 'time')} {in_window(facts)} a new connection was dropped"
+    is_lasting = _is_full(first) and _is_full(last)
+    severity: Severity = "error" if is_lasting and refused else "warning" if is_lasting or dropped else "note"
+    if is_lasting:
+        summary = f"the listen queue of {name} is full: {queued}{drops if refused else ''}; {who(owner)} does not accept them in time"
+    elif dropped:
+        summary = f"the listen queue of {name} overflows: at most {waiting:,} waited for accept(), its backlog is {backlog:,}{drops}"
+    elif waiting > backlog:
+        summary = (
+            f"the listen queue of {name} was full: at most {waiting:,} waited for accept(), its backlog is {backlog:,}"
+        )
+    elif min(first.recv_queue, last.recv_queue) >= max(_FILLING_LEAST, backlog * _FILLING):
+        summary = f"the listen queue of {name} fills up: {queued}"
+    else:
+        return None
+    entity = Entity("socket", name, None, of_process(owner))
+    grown = [text for space in facts.spaces if (text := changes(space.host, *_OVERFLOWS))]
+    evidence = f"sock_diag: Recv-Q {first.recv_queue:,} and {last.recv_queue:,}, backlog {backlog:,}"
+    return Finding(
+        "tcp-listen-queue-fills" if severity == "note" else "tcp-listen-queue-full", severity, entity, summary, "; ".join([evidence, *grown]),
+        fix=None if is_lasting else _larger_backlog(facts, backlog), next=_next(owner),
+        share=round(min(1.0, last.recv_queue / max(backlog, 1)), 4), window_s=facts.window_s,
+    )  # fmt: skip
+
+
+def _larger_backlog(facts: Facts, backlog: int) -> str | None:
+    """What allows a longer queue where the host cuts it; else listen(2) of the program sets it."""
+    for space in facts.spaces:
+        most = integer(space.host.sysctls.get("net.core.somaxconn", ""))
+        if most is not None and 0 < most <= backlog:
+            return shell.command("sysctl", f"net.core.somaxconn={max(4096, most * 2)}")
+    return None
+
+
+def _next(owner: Owner | None) -> str:
+    if owner is None:
+        return _LISTEN
+    return shell.command("opskit", "jpmp" if owner.is_jvm else "tcp", owner.pid)
+
+
+def _overflows(facts: Facts, space: Space) -> Iterator[Finding]:
+    number = change(space.host, "TcpExt.ListenOverflows")
+    if number:
+        yield Finding(
+            "tcp-listen-overflows", "note" if facts.ask.pids else "warning", HOST,
+            f"{plural(number, 'time')} {in_window(facts)} a new connection found a full listen queue and was dropped"
+            + (", of another process" if facts.ask.pids else "; none was full when it was read"),
+            changes(space.host, *_OVERFLOWS), next=_LISTEN, window_s=facts.window_s,
+        )  # fmt: skip
+
+
+def _cookies(facts: Facts, space: Space, is_explained: bool) -> Iterator[Finding]:
+    sent, dropped = change(space.host, "TcpExt.SyncookiesSent"), change(space.host, "TcpExt.TCPReqQFullDrop")
+    mode = space.host.sysctls.get("net.ipv4.tcp_syncookies")
+    evidence = changes(
+        space.host, *(f"TcpExt.Syncookies{each}" for each in ("Sent", "Recv", "Failed")), "TcpExt.TCPReqQFullDrop"
+    )
+    if dropped:
+        yield Finding(
+            "tcp-syn-queue-full", "warning", HOST,
+            f"{plural(dropped, 'SYN')} {agreeing(dropped, 'was', 'were')} dropped {in_window(facts)}: the queue of half-open "
+            "connections is full, and SYN cookies are off",
+            evidence, fix=shell.command("sysctl", "net.ipv4.tcp_syncookies=1"), next=_LISTEN, window_s=facts.window_s,
+        )  # fmt: skip
+    elif sent and mode != "2":  # 2 sends them always, to test
+        back = change(space.host, "TcpExt.SyncookiesRecv")
+        why = (
+            "a SYN flood, or clients that the answers do not reach"
+            if back < sent * _ANSWERED
+            else "more clients connect at once than the backlog holds"
+        )
+        yield Finding(
+            "tcp-syn-queue-full", "note" if is_explained or sent < _FEW_COOKIES else "warning", HOST,
+            f"{plural(sent, 'SYN')} {agreeing(sent, 'was', 'were')} answered with SYN cookies {in_window(facts)}, "
+            f"{back:,} came back: {why}",
+            evidence, next=_LISTEN, window_s=facts.window_s,
+        )  # fmt: skip
+
+
+def unanswered_findings(facts: Facts) -> Iterator[Finding]:
+    """Connections in SYN_SENT whose SYN was sent again: piles of them, then the others in one note."""
+    piles: dict[tuple[bytes, int], list[Watched]] = {}
+    for each in facts.connections:
+        if each.last.state == SYN_SENT and _repeats(each.last):
+            piles.setdefault((each.last.peer, each.last.peer_port), []).append(each)
+    ranked = sorted(piles.items(), key=lambda pile: -len(pile[1]))
+    large = [pile for pile in ranked if len(pile[1]) >= _PILE][:_MOST_PILES]
+    for (peer, port), pile in large:
+        yield _unanswered(facts, "warning", address_text(peer, port), pile)
+    rest = ranked[len(large) :]
+    if rest:
+        places = listed([address_text(*place) for place, _ in rest], _MOST_NAMED)
+        yield _unanswered(facts, "note", places, [each for _, pile in rest for each in pile])
+
+
+def _repeats(socket: Socket) -> int:
+    return max(socket.retransmits, socket.info.retransmits if socket.info else 0)
+
+
+def _unanswered(facts: Facts, severity: Severity, places: str, pile: Sequence[Watched]) -> Finding:
+    owners = {each.owner.pid: each.owner for each in pile if each.owner is not None}
+    names = listed([who(owner) for owner in owners.values()], _MOST_NAMED)
+    return Finding(
+        "tcp-connect-unanswered", severity, of_process(next(iter(owners.values()))) if len(owners) == 1 else HOST,
+        f"{plural(len(pile), 'connection')}{f' of {names}' if names else ''} to {places} "
+        f"{agreeing(len(pile), 'gets', 'get')} no answer to {agreeing(len(pile), 'its SYN', 'their SYNs')} (SYN_SENT): "
+        "a firewall drops it, the host is down, or its listen queue is full",
+        f"the SYN was sent again up to {plural(max(_repeats(each.last) for each in pile), 'time')}",
+        next=shell.command("opskit", "tcp", *owners) if len(owners) == 1 and not facts.ask.pids else None,
+        window_s=facts.window_s,
+    )  # fmt: skip

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from opskit.analysis.finding import HOST, Finding, most_severe_first
 from opskit.analysis.tcp.closing import closing_findings
-from opskit.analysis.tcp.limits import limit_findings
-from opskit.analysis.tcp.network import network_findings
-from opskit.analysis.tcp.queues import queue_findings, unanswered_findings
+from opskit.analysis.tcp.limits import limit_findings, machine_findings
+from opskit.analysis.tcp.network import buffer_findings, network_findings
+from opskit.analysis.tcp.queues import drop_findings, listener_findings, unanswered_findings
 from opskit.analysis.tcp.space import change
 
 if TYPE_CHECKING:
@@ -34,16 +34,24 @@ _PAST = {
 
 def host_findings(facts: Facts, looks: Sequence[Look] = ()) -> list[Finding]:
     """The findings about the host, the most severe first. `looks`: what closing_look() kept of a watch, the last one included."""
-    found = [
-        *queue_findings(facts),
-        *closing_findings(facts, looks),
-        *limit_findings(facts),
-        *unanswered_findings(facts),
-        *network_findings(facts),
-    ]
+    queues = listener_findings(facts)
+    found = [*queues, *closing_findings(facts, looks), *unanswered_findings(facts), *buffer_findings(facts)]
     for space in facts.spaces:
-        found += _past(facts, space)
-    return most_severe_first(found)
+        of_space = [
+            *drop_findings(facts, space, is_explained=any(each.severity != "note" for each in queues)),
+            *limit_findings(facts, space),
+            *network_findings(facts, space),
+            *_past(facts, space),
+        ]
+        found += [_with_namespace(each, facts, space) for each in of_space]
+    return most_severe_first([*found, *machine_findings(facts)])
+
+
+def _with_namespace(finding: Finding, facts: Facts, space: Space) -> Finding:
+    """Where there are several, the evidence names it."""
+    if len(facts.spaces) < 2 or space.namespace is None:
+        return finding
+    return finding._replace(evidence=f"{finding.evidence}; network namespace {space.namespace}")
 
 
 def _past(facts: Facts, space: Space) -> Iterator[Finding]:
@@ -51,9 +59,9 @@ def _past(facts: Facts, space: Space) -> Iterator[Finding]:
     first = space.host.first
     past = [(name, first[name]) for name in _PAST if first.get(name) and not change(space.host, name)]
     if past:
+        before = "" if facts.is_still else "before this window, "
         yield Finding(
             "tcp-drops-counted", "note", HOST,
-            "before this window, since the network namespace was made: "
-            + ", ".join(f"{number:,} {_PAST[name]}" for name, number in past),
+            f"{before}since the network namespace was made: {', '.join(f'{number:,} {_PAST[name]}' for name, number in past)}",
             ", ".join(f"{name} {number}" for name, number in past), window_s=facts.window_s,
         )  # fmt: skip

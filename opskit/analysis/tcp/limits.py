@@ -28,12 +28,15 @@ _MEMORY = (
 )
 
 
-def limit_findings(facts: Facts) -> Iterator[Finding]:
-    """Of each namespace, then of the machine, whose figures every namespace shows alike."""
-    for space in facts.spaces:
-        yield from _ports(facts, space)
-        yield from _conntrack(facts, space)
-        yield from _time_wait(facts, space)
+def limit_findings(facts: Facts, space: Space) -> Iterator[Finding]:
+    """Of a network namespace."""
+    yield from _ports(facts, space)
+    yield from _conntrack(facts, space)
+    yield from _time_wait(facts, space)
+
+
+def machine_findings(facts: Facts) -> Iterator[Finding]:
+    """Of the machine: every namespace shows the same figures."""
     for space in facts.spaces[:1]:
         yield from _memory(facts, space.host)
         yield from _orphans(facts, space.host)
@@ -55,7 +58,7 @@ def reused(host: HostFacts, destination: Destination) -> int:
     allowed = mode == "1" or (mode == "2" and is_local)
     if not allowed or host.sysctls.get("net.ipv4.tcp_timestamps") == "0":
         return 0
-    return destination.states.get(TIME_WAIT, 0)
+    return destination.states.get(TIME_WAIT, 0) - destination.young
 
 
 def _ports(facts: Facts, space: Space) -> Iterator[Finding]:
@@ -110,7 +113,8 @@ def _owners(facts: Facts, destination: Destination) -> list[Owner]:
 def _more_ports(host: HostFacts, destination: Destination) -> str | None:
     """Reuse of TIME_WAIT where it holds the most, else a wider range."""
     is_mostly_waiting = destination.states.get(TIME_WAIT, 0) * 2 >= destination.used
-    if is_mostly_waiting and not reused(host, destination) and host.sysctls.get("net.ipv4.tcp_timestamps") != "0":
+    is_reuse_off = host.sysctls.get("net.ipv4.tcp_tw_reuse") != "1" and not reused(host, destination)
+    if is_mostly_waiting and is_reuse_off and host.sysctls.get("net.ipv4.tcp_timestamps") != "0":
         return shell.command("sysctl", "net.ipv4.tcp_tw_reuse=1")
     low, high, _ = host.ports or (0, _WIDE_TO, 0)
     if low > _WIDE_FROM or high < _WIDE_TO:

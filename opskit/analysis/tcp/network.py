@@ -31,12 +31,10 @@ _FILLED, _BUSY, _HELD_BACK, _AT_LIMIT = 0.7, 0.5, 0.3, 0.9
 _MOST_NAMED = 3
 
 
-def network_findings(facts: Facts) -> Iterator[Finding]:
-    """Of each namespace its counters, then the buffers."""
-    for space in facts.spaces:
-        yield from _sent_again(facts, space)
-        yield from _out_of_order(facts, space)
-    yield from _buffers(facts)
+def network_findings(facts: Facts, space: Space) -> Iterator[Finding]:
+    """The counters of a namespace."""
+    yield from _sent_again(facts, space)
+    yield from _out_of_order(facts, space)
 
 
 def _sent_again(facts: Facts, space: Space) -> Iterator[Finding]:
@@ -51,7 +49,7 @@ def _sent_again(facts: Facts, space: Space) -> Iterator[Finding]:
     yield Finding(
         "tcp-host-retransmits", "warning" if share >= _MUCH else "note", HOST,
         f"the host sent {percent(share)} of its TCP data segments again {in_window(facts)}: {again:,} of {sent:,}",
-        changes(host, *_SENT_AGAIN), next=shell.command("opskit", "tcp"), share=round(share, 4), window_s=facts.window_s,
+        changes(host, *_SENT_AGAIN), next=shell.command("ip", "-s", "link"), share=round(share, 4), window_s=facts.window_s,
     )  # fmt: skip
 
 
@@ -78,11 +76,14 @@ class _Held(NamedTuple):
     is_hosts: bool
 
 
-def _buffers(facts: Facts) -> Iterator[Finding]:
-    for key, held, what, option in (
-        ("net.ipv4.tcp_rmem", [one for each in facts.connections if (one := _receiving(facts, each))], "receive", "SO_RCVBUF"),
-        ("net.ipv4.tcp_wmem", [one for each in facts.connections if (one := _sending(facts, each))], "send", "SO_SNDBUF"),
-    ):  # fmt: skip
+def buffer_findings(facts: Facts) -> Iterator[Finding]:
+    """Connections whose rate a socket buffer sets."""
+    sampled = [each for each in facts.connections if each.samples]  # the busy ones
+    for key, limits, what, option in (
+        ("net.ipv4.tcp_rmem", _receiving, "receive", "SO_RCVBUF"),
+        ("net.ipv4.tcp_wmem", _sending, "send", "SO_SNDBUF"),
+    ):
+        held = [one for each in sampled if (one := limits(facts, each)) is not None]
         if held:
             yield _small_buffers(facts, key, held, what, option)
 
@@ -94,7 +95,7 @@ def _receiving(facts: Facts, each: Watched) -> _Held | None:
         return None
     received = (last.bytes_received or 0) - (first.bytes_received or 0)
     in_flight = received / each.elapsed_s * last.min_rtt_us / 1e6
-    if in_flight < last.rcv_ssthresh * _FILLED or each.last.recv_queue > last.rcv_ssthresh / 2:
+    if not received or in_flight < last.rcv_ssthresh * _FILLED or each.last.recv_queue > last.rcv_ssthresh / 2:
         return None
     was, memory = each.first.memory, each.last.memory
     if memory is None or was is None or memory.receive_limit != was.receive_limit:

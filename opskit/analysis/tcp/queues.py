@@ -30,17 +30,17 @@ _MOST_PILES, _MOST_NAMED = 3, 3
 _LISTEN = shell.command("opskit", "tcp", "--listen")
 
 
-def queue_findings(facts: Facts) -> Iterator[Finding]:
-    """Listen queues, the worst first, then the counters of each namespace that none of them explains."""
-    overflows = sum(change(space.host, "TcpExt.ListenOverflows") for space in facts.spaces)
-    judged = [(each, _dropped(each) if overflows else 0) for each in facts.listeners]
-    found = [one for each, dropped in judged if (one := _of_listener(facts, each, dropped, overflows)) is not None]
-    yield from found
-    is_explained = any(one.code == "tcp-listen-queue-full" for one in found)
-    for space in facts.spaces:
-        if not is_explained:
-            yield from _overflows(facts, space)
-        yield from _cookies(facts, space, is_explained)
+def listener_findings(facts: Facts) -> list[Finding]:
+    """Listen queues that are full, or were, or may become so."""
+    judged = (_of_listener(facts, each, _dropped(facts, each)) for each in facts.listeners)
+    return [found for found in judged if found is not None]
+
+
+def drop_findings(facts: Facts, space: Space, *, is_explained: bool) -> Iterator[Finding]:
+    """Connections and SYNs that the namespace dropped. `is_explained`: by the listen queue of a socket."""
+    if not is_explained:
+        yield from _overflows(facts, space)
+    yield from _cookies(facts, space, is_explained)
 
 
 def _backlog(socket: Socket) -> int | None:
@@ -52,25 +52,27 @@ def _is_full(socket: Socket) -> bool:
     return backlog is not None and socket.recv_queue > backlog
 
 
-def _dropped(listener: Listener) -> int:
+def _dropped(facts: Facts, listener: Listener) -> int:
+    """How many connections this socket dropped: by its own count, which has other drops too, or else by that of its namespace."""
+    overflows = sum(change(space.host, "TcpExt.ListenOverflows") for space in facts.spaces)
     first, last = listener.first.memory, listener.last.memory
     if first is None or last is None or first.drops is None or last.drops is None:
-        return 0
-    return max(0, last.drops - first.drops)
+        return overflows if _is_full(listener.last) else 0
+    return min(overflows, max(0, last.drops - first.drops))
 
 
-def _of_listener(facts: Facts, listener: Listener, dropped: int, overflows: int) -> Finding | None:
+def _of_listener(facts: Facts, listener: Listener, dropped: int) -> Finding | None:
     first, last, owner = listener.first, listener.last, listener.owner
     backlog, waiting = _backlog(last), max(listener.most_waiting, last.recv_queue)
     if backlog is None:
         return None
-    name, refused = address_text(last.local, last.local_port), dropped or overflows
+    name = address_text(last.local, last.local_port)
     queued = f"{plural(last.recv_queue, 'connection')} {agreeing(last.recv_queue, 'waits', 'wait')} for accept(), its backlog is {backlog:,}"
-    drops = f"; {plural(refused, 'time')} {in_window(facts)} a new connection was dropped"
+    drops = f"; {plural(dropped, 'time')} {in_window(facts)} a new connection was dropped"
     is_lasting = _is_full(first) and _is_full(last)
-    severity: Severity = "error" if is_lasting and refused else "warning" if is_lasting or dropped else "note"
+    severity: Severity = "error" if is_lasting and dropped else "warning" if is_lasting or dropped else "note"
     if is_lasting:
-        summary = f"the listen queue of {name} is full: {queued}{drops if refused else ''}; {who(owner)} does not accept them in time"
+        summary = f"the listen queue of {name} is full: {queued}{drops if dropped else ''}; {who(owner)} does not accept them in time"
     elif dropped:
         summary = f"the listen queue of {name} overflows: at most {waiting:,} waited for accept(), its backlog is {backlog:,}{drops}"
     elif waiting > backlog:
@@ -86,7 +88,7 @@ def _of_listener(facts: Facts, listener: Listener, dropped: int, overflows: int)
     evidence = f"sock_diag: Recv-Q {first.recv_queue:,} and {last.recv_queue:,}, backlog {backlog:,}"
     return Finding(
         "tcp-listen-queue-fills" if severity == "note" else "tcp-listen-queue-full", severity, entity, summary, "; ".join([evidence, *grown]),
-        fix=None if is_lasting else _larger_backlog(facts, backlog), next=_next(owner),
+        fix=None if is_lasting else _larger_backlog(facts, backlog), next=_next(facts, owner),
         share=round(min(1.0, last.recv_queue / max(backlog, 1)), 4), window_s=facts.window_s,
     )  # fmt: skip
 
@@ -100,10 +102,12 @@ def _larger_backlog(facts: Facts, backlog: int) -> str | None:
     return None
 
 
-def _next(owner: Owner | None) -> str:
+def _next(facts: Facts, owner: Owner | None) -> str:
+    """What shows why the program does not accept: its threads, its connections, or what it runs."""
     if owner is None:
         return _LISTEN
-    return shell.command("opskit", "jpmp" if owner.is_jvm else "tcp", owner.pid)
+    command = "jpmp" if owner.is_jvm else "profile" if facts.ask.pids == (owner.pid,) else "tcp"
+    return shell.command("opskit", command, owner.pid)
 
 
 def _overflows(facts: Facts, space: Space) -> Iterator[Finding]:
@@ -148,8 +152,9 @@ def _cookies(facts: Facts, space: Space, is_explained: bool) -> Iterator[Finding
 def unanswered_findings(facts: Facts) -> Iterator[Finding]:
     """Connections in SYN_SENT whose SYN was sent again: piles of them, then the others in one note."""
     piles: dict[tuple[bytes, int], list[Watched]] = {}
+    full = [each.last for each in facts.listeners if _is_full(each.last)]
     for each in facts.connections:
-        if each.last.state == SYN_SENT and _repeats(each.last):
+        if each.last.state == SYN_SENT and _repeats(each.last) and not any(_accepts(one, each.last) for one in full):
             piles.setdefault((each.last.peer, each.last.peer_port), []).append(each)
     ranked = sorted(piles.items(), key=lambda pile: -len(pile[1]))
     large = [pile for pile in ranked if len(pile[1]) >= _PILE][:_MOST_PILES]
@@ -159,6 +164,11 @@ def unanswered_findings(facts: Facts) -> Iterator[Finding]:
     if rest:
         places = listed([address_text(*place) for place, _ in rest], _MOST_NAMED)
         yield _unanswered(facts, "note", places, [each for _, pile in rest for each in pile])
+
+
+def _accepts(listener: Socket, client: Socket) -> bool:
+    """Whether a connection goes to this listening socket, whose full queue is a finding of its own."""
+    return listener.local_port == client.peer_port and (listener.local == client.peer or not any(listener.local))
 
 
 def _repeats(socket: Socket) -> int:

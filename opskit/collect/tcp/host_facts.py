@@ -11,20 +11,24 @@ if TYPE_CHECKING:
 
 
 class Destination(NamedTuple):
-    """Connections to one peer's port from one local address: each takes a port of ip_local_port_range. `states`: how many in each."""
+    """Connections to one peer's port from one local address: each takes a port of ip_local_port_range. `states`: how many in each.
+
+    `young`: of those in TIME-WAIT, since less than a second: connect(2) does not take their ports again yet.
+    """
 
     local: bytes
     peer: bytes
     port: int
     used: int
     states: Mapping[int, int]
+    young: int = 0
 
 
 class HostFacts(NamedTuple):
     """Counters (`TcpExt.ListenOverflows`, `Tcp.RetransSegs`) at both ends of the window, and limits.
 
     `ports`: net.ipv4.ip_local_port_range, and how many of them no connection gets: reserved, or listened on. `ports_used`: of the
-    others, by a socket to any peer. `destinations`: those with the most ports used.
+    others, by a connection to any peer that is not in TIME-WAIT. `destinations`: those with the most ports used.
     `tcp_mem_pages`: net.ipv4.tcp_mem (low, pressure, high). `conntrack`: entries and the limit. `uptime_s`: of the machine.
     """
 

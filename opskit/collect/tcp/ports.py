@@ -11,7 +11,7 @@ from heapq import nlargest
 from typing import TYPE_CHECKING
 
 from opskit.collect.tcp.host_facts import Destination
-from opskit.proc.tcp_sockets import LISTEN, SYN_RECV
+from opskit.proc.tcp_sockets import LISTEN, SYN_RECV, TIME_WAIT
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from opskit.proc.tcp_sockets import Socket
 
 _MOST = 20  # destinations
-_NEW_SYN_RECV = 12
+_WITHOUT_PORT = (SYN_RECV, 12)  # 12: TCP_NEW_SYN_RECV
+_TIME_WAIT_MS, _YOUNG_MS = 60_000, 1000  # include/net/tcp.h, TCP_TIMEWAIT_LEN; net.ipv4.tcp_tw_reuse_delay
 
 
 class PortUse(NamedTuple):
-    """`taken`: ports of the range that no connection gets; `used`: others with a socket to any peer."""
+    """`taken`: ports of the range that no connection gets; `used`: others with a connection to any peer that is not in TIME-WAIT."""
 
     taken: int
     used: int
@@ -33,29 +34,31 @@ class PortUse(NamedTuple):
 
 def port_use(sockets: Iterable[Socket], low: int, high: int, reserved: Collection[int] = ()) -> PortUse:
     """The ports of the range low to high that the sockets of a network namespace use."""
-    of_peer: dict[tuple[bytes, bytes, int, int], dict[int, int]] = {}
-    listened = set()
+    of_peer: dict[tuple[bytes, bytes, int, int], dict[int, Socket]] = {}
+    used, listened = set(), set()
     for each in sockets:
         port, state = each.local_port, each.state
-        if not low <= port <= high or state in (SYN_RECV, _NEW_SYN_RECV):
+        if not low <= port <= high or state in _WITHOUT_PORT:
             continue
         if state == LISTEN:
             listened.add(port)
-        else:
-            key = each.local, each.peer, each.peer_port, each.interface
-            of_peer.setdefault(key, {})[port] = state
+            continue
+        of_peer.setdefault((each.local, each.peer, each.peer_port, each.interface), {})[port] = each
+        if state != TIME_WAIT:
+            used.add(port)
     taken = listened.union(port for port in reserved if low <= port <= high)
-    used = {port for ports in of_peer.values() for port in ports} - taken
     largest = nlargest(_MOST, of_peer.items(), key=lambda one: len(one[1]))
     counted = [_destination(key, ports, taken) for key, ports in largest]
     named = sorted((one for one in counted if one.used), key=lambda one: (-one.used, one.peer, one.port, one.local))
-    return PortUse(len(taken), len(used), tuple(named))
+    return PortUse(len(taken), len(used - taken), tuple(named))
 
 
-def _destination(key: tuple[bytes, bytes, int, int], ports: dict[int, int], taken: Collection[int]) -> Destination:
+def _destination(key: tuple[bytes, bytes, int, int], ports: dict[int, Socket], taken: Collection[int]) -> Destination:
     local, peer, port, _ = key
     states: dict[int, int] = {}
-    for number, state in ports.items():
+    young = 0
+    for number, socket in ports.items():
         if number not in taken:
-            states[state] = states.get(state, 0) + 1
-    return Destination(local, peer, port, sum(states.values()), states)
+            states[socket.state] = states.get(socket.state, 0) + 1
+            young += socket.state == TIME_WAIT and socket.expires_ms > _TIME_WAIT_MS - _YOUNG_MS
+    return Destination(local, peer, port, sum(states.values()), states, young)

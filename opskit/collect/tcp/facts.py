@@ -17,13 +17,15 @@ if TYPE_CHECKING:
 class Request(NamedTuple):
     """What to read. No `pids`: all connections of our network namespace. `window_s`: of one sample. `ask`: one thread dump of a JVM.
 
-    `peer`: only connections with this address: a packed network, its prefix length, and a port or None.
+    `peer`: only connections with this address: a packed network, its prefix length, and a port or None. `uids`: only sockets of
+    these users; empty: of all.
     """
 
     pids: tuple[int, ...] = ()
     window_s: float = 2.0
     peer: tuple[bytes, int, int | None] | None = None
     ask: bool = False
+    uids: frozenset[int] = frozenset()
 
 
 class Owner(NamedTuple):

@@ -1,0 +1,113 @@
+"""Connections as a report: the worst group's sentence, a row for each group, with -v for each connection."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from opskit.analysis.tcp.words import answer, connection_answer, connection_subject, sentence, subject
+from opskit.records import NamedTuple
+from opskit.render.fields import COUNT, ID, TEXT, Field
+from opskit.render.report import Block, Listing, Report
+from opskit.render.views.tcp import host, listen, sentences
+from opskit.render.views.tcp.fields import (
+    CLOSING,
+    RATES,
+    TABLE_RATES,
+    host_name,
+    local_text,
+    owner_of,
+    peer_text,
+    state_name,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from opskit.analysis.tcp.result import Group, Judged, Result
+    from opskit.render.report import About
+
+
+class Shown(NamedTuple):
+    """How to show it. `text`: columns for awk; `verbose`: each connection; `listen`: the listening sockets alone; `top`: -n; `asked`: --ask."""
+
+    text: bool = False
+    verbose: bool = False
+    listen: bool = False
+    top: int | None = None
+    asked: bool = False
+
+
+TABLE: Sequence[Field[Group]] = (
+    Field("connections", TEXT, "connections", subject),
+    Field("answer", TEXT, "verdict", answer),
+    *TABLE_RATES,
+)
+TEXT_TABLE: Sequence[Field[Group]] = (
+    Field("command", TEXT, "process"),
+    Field("direction", TEXT, "direction", lambda group: "in" if group.inbound else "out"),
+    Field("host", TEXT, "peer", lambda group: host_name(group.host)),
+    Field("port", ID, "port"),
+    Field("connections", COUNT, "connections", lambda group: len(group.judged)),
+    Field("verdict", TEXT, "verdict"),
+    *RATES,
+    Field("sentence", TEXT, "sentence", sentence),
+)
+CONNECTIONS: Sequence[Field[Judged]] = (
+    Field("connection", TEXT, "connection", connection_subject, shrinks=20),
+    Field("fd", ID, "fd", lambda row: (owner := owner_of(row)) and owner.fd, rank=9),
+    Field("answer", TEXT, "verdict", connection_answer, shrinks=36),
+    *TABLE_RATES,
+)
+TEXT_CONNECTIONS: Sequence[Field[Judged]] = (
+    Field("pid", ID, "pid", lambda row: (owner := owner_of(row)) and owner.pid),
+    Field("fd", ID, "fd", lambda row: (owner := owner_of(row)) and owner.fd),
+    Field("local", TEXT, "local", local_text),
+    Field("peer", TEXT, "peer", peer_text),
+    Field("state", TEXT, "state", lambda row: state_name(row.connection.last.state)),
+    Field("verdict", TEXT, "verdict"),
+    *RATES,
+    Field("answer", TEXT, "sentence", connection_answer),
+)
+
+
+def report(about: About, result: Result, shown: Shown) -> Report:
+    """Groups, or with --listen listening sockets."""
+    if shown.listen:
+        made = listen.report(about, result, shown.top)
+    else:
+        made = Report(
+            about, [*_blocks(result, shown)], verdict=[*sentences.verdict(result)], summary=[*host.summary(result.facts)],
+            findings=result.findings,
+        )  # fmt: skip
+    return made._replace(footer=[*_footer(result, shown)])
+
+
+def _footer(result: Result, shown: Shown) -> Iterator[str]:
+    """What could not be read, and where else there are connections."""
+    facts = result.facts
+    yield from dict.fromkeys(facts.missing)
+    if not facts.ask.pids:
+        yield from host.elsewhere(facts)
+    owners = [judged.connection.owner for group in result.groups for judged in group.judged]
+    if shown.asked and owners and not any(owner and owner.is_jvm for owner in owners):
+        yield "--ask has no effect: no connection is one of a JVM"
+
+
+def _blocks(result: Result, shown: Shown) -> Iterator[Block[Any]]:
+    top, groups = shown.top or None, result.groups
+    if groups:
+        listing = Listing(sentences.listed_group, 1, 1)
+        yield Block(TEXT_TABLE if shown.text else TABLE, groups[:top], len(groups), listing=listing)
+    if not shown.verbose:
+        return
+    judged = [each for group in groups for each in group.judged]
+    if judged:
+        fields = TEXT_CONNECTIONS if shown.text else CONNECTIONS
+        yield Block(fields, judged[:top], len(judged), "connections", one_line=True)
+    if result.closing:
+        title = "closed by the peer, not by the process"
+        yield Block(CLOSING, result.closing[:top], len(result.closing), title, one_line=True, details=True)
+    destinations = [each for space in result.facts.spaces for each in space.host.destinations]
+    if destinations:
+        title = "local ports used, by destination"
+        yield Block(host.DESTINATION, destinations[:top], len(destinations), title, one_line=True, details=True)

@@ -53,4 +53,4 @@ def tcp(run: Run, targets: tuple[str, ...], peer: str | None, listen: bool, ask:
 
         return complete(report, result, shown)
 
-    return run.show(lambda: judge(collector.look()), show, fit_height=run.top is None)
+    return run.show(lambda: judge(collector.look()), show, fit_height=run.top is None and not verbose)

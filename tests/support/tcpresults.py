@@ -151,7 +151,7 @@ HOST_FACTS = HostFacts(
     {"Tcp.OutSegs": 900000, "Tcp.RetransSegs": 4000, "TcpExt.ListenOverflows": 21, "Tcp.CurrEstab": 22},
     {"Tcp.OutSegs": 902400, "Tcp.RetransSegs": 4033, "TcpExt.ListenOverflows": 21, "Tcp.CurrEstab": 22},
     {"TCP.inuse": 30, "TCP.orphan": 0, "TCP.tw": 28, "TCP.mem": 120},
-    (32768, 60999, 0),
+    (32768, 60999, 0), 48,
     (Destination(packed("10.0.0.2"), packed("10.0.0.7"), 5432, 48, {ESTABLISHED: 20, 6: 28}),),
     (188000, 251000, 376000), 131072, 131072, (412, 262144), {"net.core.somaxconn": "4096"}, 86400.5,
 )  # fmt: skip
@@ -167,7 +167,7 @@ LISTENERS = (
         None, 0,
     ),
 )  # fmt: skip
-CLOSED = Closing(OWNER._replace(fd=130), packed("10.0.0.9"), 443, False, 2, 3, 95000, (130, 131, 132))
+CLOSED = Closing(OWNER._replace(fd=130), packed("10.0.0.9"), 443, False, 2, 3, 2, 95000, (130, 131, 132))
 
 
 def facts(**changes) -> Facts:

@@ -109,7 +109,15 @@ def test_json_without_tcp_info():
     document = json.loads(written(tcpresults.still(), "json"))
     [group] = document["groups"]
     [connection] = group["judged"]
-    for key in ("sent_bytes_per_s", "loss", "rtt_ms", "busy", "path_mtu_bytes", "send_buffer_bytes", "last_data_sent_ms"):
+    for key in (
+        "sent_bytes_per_s",
+        "loss",
+        "rtt_ms",
+        "busy",
+        "path_mtu_bytes",
+        "send_buffer_bytes",
+        "last_data_sent_ms",
+    ):
         assert connection[key] is None, key
     assert document["is_still"] is True
     assert connection["state"] == "ESTAB"
@@ -139,12 +147,18 @@ def test_csv_has_a_cell_for_each_column(name, shown):
 def test_metrics(name):
     """A series for each group, verdict, listening socket and state; counters since boot are counters."""
     samples = promtext.parse(written(getattr(tcpresults, name)(), "prometheus"))
-    assert promtext.value(samples, "opskit_tcp_sockets", namespace=None, state="ESTAB") == 22 if name == "still" else samples
+    assert (
+        promtext.value(samples, "opskit_tcp_sockets", namespace=None, state="ESTAB") == 22
+        if name == "still"
+        else samples
+    )
     if name == "orders":
         names = {dict(labels)["name"] for metric, labels in samples if metric == "opskit_tcp_host_counter_total"}
         assert names == {"Tcp.OutSegs", "Tcp.RetransSegs", "TcpExt.ListenOverflows"}
         losses = {
-            dict(labels)["host"]: loss for (metric, labels), loss in samples.items() if metric == "opskit_tcp_group_loss"
+            dict(labels)["host"]: loss
+            for (metric, labels), loss in samples.items()
+            if metric == "opskit_tcp_group_loss"
         }
         assert losses == {"10.0.0.9": 0.0198, "10.0.0.7": 0.0, "2001:db8::30": 0.0}
 

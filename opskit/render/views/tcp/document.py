@@ -6,7 +6,6 @@ from functools import partial
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
-from opskit.analysis.tcp.words import sentence
 from opskit.render.fields import COUNT, FLAG, ID, NUMBER, TEXT, TOTAL, Field, list_of, records, sheet, to_object
 from opskit.render.report import Metrics
 from opskit.render.views.tcp.fields import CLOSING, CONNECTION, GROUP, OWNER, RATES, SHARES, host_name, state_name
@@ -59,7 +58,6 @@ _NAMES: Sequence[Field[Group]] = (
     Field("port", ID),
 )
 _OWNED = [*_inside("owner", [field for field in OWNER if field.name in ("pid", "command", "fd")])]
-_SENTENCE: Field[Group] = Field("sentence", value=sentence)
 _CONNECTIONS: Field[Group] = Field("connections", COUNT, value=lambda group: len(group.judged))
 _VERDICT = (
     Field("verdict", value=itemgetter(0)),
@@ -110,7 +108,7 @@ def rows(result: Result, shown: Shown) -> Sheet:
     if shown.verbose:
         judged = (judged for group in result.groups for judged in group.judged)
         return sheet([*_inside("connection.owner", OWNER), *_flat(CONNECTION), *shares], judged)
-    return sheet([*_flat(GROUP), *shares, _SENTENCE], result.groups)
+    return sheet([*_flat(GROUP), *shares], result.groups)
 
 
 def _flat(fields: Sequence[Field[Any]]) -> Iterator[Field[Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from opskit.analysis.tcp.words import connection_answer, sentence
 from opskit.proc.tcp_sockets import STATES, address_text, host_text
 from opskit.quantities import duration, listed, percent, short_duration, size
 from opskit.render.fields import COUNT, FLAG, ID, NUMBER, SHARE, SIZE, TEXT, Field, list_of, map_of, record, records
@@ -88,6 +89,7 @@ THREAD: Sequence[Field[FdThread]] = (
     Field("tid", ID),
     Field("name", help="of the Java thread, else of the kernel's"),
     Field("call", help="the system call that it sleeps in"),
+    Field("among", COUNT, help="how many fds the call waits for"),
     Field("frames", list_of(TEXT), value=lambda thread: [*thread.frames], help="its Java stack, innermost first (--ask)"),
 )  # fmt: skip
 
@@ -143,6 +145,7 @@ CONNECTION: Sequence[Field[Judged]] = (
     Field("state", value=lambda row: state_name(row.connection.last.state)),
     Field("inbound", FLAG, value=attrgetter("connection.inbound"), help="its local port is listened on here"),
     Field("verdict"),
+    Field("sentence", value=connection_answer, help="the verdict with its numbers"),
     Field("shares", record(SHARES), help="of requests and responses"),
     Field("sampled", FLAG, help="looked at 20 to 50 times a second, not at both ends of the window alone"),
     Field("elapsed_s", NUMBER, value=lambda row: round(row.connection.elapsed_s, 3)),
@@ -176,6 +179,7 @@ GROUP: Sequence[Field[Group]] = (
     Field("port", ID, help="inbound: ours, else the peer's"),
     Field("connections", COUNT, value=lambda group: len(group.judged)),
     Field("verdict", help="see docs/commands/tcp.md"),
+    Field("sentence", value=sentence),
     Field("verdicts", map_of(COUNT), value=lambda group: dict(group.verdicts), help="how many connections have each"),
     Field("shares", record(SHARES), help="of requests and responses"),
     *RATES,
@@ -191,7 +195,8 @@ CLOSING: Sequence[Field[Closing]] = (
     Field("peer", TEXT, "peer", lambda it: address_text(it.host, it.port) if not it.inbound else host_name(it.host), json=False, shrinks=15),
     Field("first", COUNT, value=attrgetter("first"), help="at the begin of the window"),
     Field("last", COUNT, "CLOSE-WAIT", help="at its end"),
-    Field("oldest_ms", NUMBER, value=attrgetter("oldest_ms"), help="since the last data, or the handshake"),
+    Field("lasting", COUNT, help="of the first ones, those that are still there at its end"),
+    Field("oldest_ms", NUMBER, value=attrgetter("oldest_ms"), help="since the last ACK from the peer: at least as long ago"),
     Field("oldest", TEXT, "since", lambda it: _age(it.oldest_ms), json=False, right=True),
     Field("fds", list_of(ID), value=lambda it: [*it.fds]),
     Field("some_fds", TEXT, "fds", lambda it: listed([*map(str, it.fds)], 5), json=False, shrinks=8, rank=1),

@@ -40,7 +40,8 @@ DESTINATION: Sequence[Field[Destination]] = (
 LIMITS: Sequence[Field[HostFacts]] = (
     Field("first_port", COUNT, value=lambda it: it.ports and it.ports[0], help="net.ipv4.ip_local_port_range; so the next one"),
     Field("last_port", COUNT, value=lambda it: it.ports and it.ports[1]),
-    Field("reserved_ports", COUNT, value=lambda it: it.ports and it.ports[2], help="of that range"),
+    Field("reserved_ports", COUNT, value=lambda it: it.ports and it.ports[2], help="of that range: reserved, or listened on"),
+    Field("ports_used", COUNT, help="of the others, by a socket to any peer"),
     Field("max_orphans", COUNT, help="net.ipv4.tcp_max_orphans"),
     Field("max_time_wait", COUNT, help="net.ipv4.tcp_max_tw_buckets"),
     Field("conntrack_entries", COUNT, value=lambda it: it.conntrack and it.conntrack[0]),

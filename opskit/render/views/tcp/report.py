@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from opskit.analysis.tcp.words import answer, connection_answer, connection_subject, sentence, subject
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
     from opskit.analysis.tcp.result import Group, Judged, Result
     from opskit.render.report import About
+
+
+DEFAULT_TOP = 50  # groups, or connections; json, csv and prometheus have all
 
 
 class Shown(NamedTuple):
@@ -94,9 +98,9 @@ def _footer(result: Result, shown: Shown) -> Iterator[str]:
 
 
 def _blocks(result: Result, shown: Shown) -> Iterator[Block[Any]]:
-    top, groups = shown.top or None, result.groups
+    top, groups = DEFAULT_TOP if shown.top is None else shown.top or None, result.groups
     if groups:
-        listing = Listing(sentences.listed_group, 1, 1)
+        listing = Listing(partial(sentences.listed_group, sentences.group_told(result)), 1, 1)
         yield Block(TEXT_TABLE if shown.text else TABLE, groups[:top], len(groups), listing=listing)
     if not shown.verbose:
         return

@@ -6,46 +6,53 @@ from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.analysis.tcp import result as verdicts
-from opskit.analysis.tcp.words import VERDICT_WORDS, sentence
+from opskit.analysis.tcp.words import VERDICT_WORDS, sentence, subject
 from opskit.escape import printable
 from opskit.proc.tcp_sockets import CLOSE_WAIT, ESTABLISHED, address_text
-from opskit.quantities import duration, listed, percent, plural, size
+from opskit.quantities import agreeing, duration, listed, percent, plural, size
 from opskit.render.views.tcp.fields import host_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from opskit.analysis.tcp.result import Group, Judged, Result
+    from opskit.analysis.tcp.result import Group, Result
     from opskit.collect.fd_threads import FdThread
 
 _INDENT = "  "
 _MOST_THREADS = 3  # in a verdict; -v and JSON have all
+_QUIET = frozenset({verdicts.IDLE, verdicts.UNKNOWN})
 # Where the time goes: here, or at the peer. The others are the network's.
 _HERE = frozenset({verdicts.READER_HERE, verdicts.WRITER_HERE})
 _THERE = frozenset({verdicts.READER_THERE, verdicts.WRITER_THERE})
 
 
 def verdict(result: Result) -> Iterator[str]:
-    """The worst group's sentence, its threads, and what the others are; or why there is nothing to judge."""
+    """The worst group's sentence, what the others are, what to type next; or why there is nothing to judge."""
     groups = result.groups
     if not groups:
         yield _none(result)
         return
-    connections = sum(len(group.judged) for group in groups)
     if result.facts.is_still:
+        connections = sum(len(group.judged) for group in groups)
         yield f"{plural(connections, 'connection')}, looked at once: no rates, so no verdict on what is slow."
         return
-    worst = groups[0]
-    if worst.verdict in (verdicts.IDLE, verdicts.UNKNOWN):
+    told = group_told(result)
+    if told is not None:
+        yield f"{sentence(told)}."
+    if told is None or len(groups) > 1:
         yield f"{_counted(result)}."
-        return
-    yield f"{sentence(worst)}."
-    if len(groups) > 1:
-        yield f"{_counted(result)}."
-    if not any(finding.next for finding in result.findings):
-        following = _next(worst)
-        if following:
-            yield following
+    following = None if any(finding.next for finding in result.findings) else _next(groups[0])
+    if following is not None:
+        yield following
+
+
+def group_told(result: Result) -> Group | None:
+    """The group whose sentence is the verdict: the worst, unless it is idle or a finding has the sentence."""
+    if not result.groups or result.facts.is_still:
+        return None
+    worst = result.groups[0]
+    is_found = any(finding.summary.startswith(subject(worst)) for finding in result.findings)
+    return None if worst.verdict in _QUIET or is_found else worst
 
 
 def _counted(result: Result) -> str:
@@ -78,9 +85,10 @@ def _network(packed: bytes, prefix: int, port: int | None) -> str:
     return f"{host_name(packed)}/{prefix}{f' port {port}' if port else ''}"
 
 
-def listed_group(group: Group, detail: int, width: int | None) -> list[str]:
-    """The group's sentence; then its numbers and the threads that wait on it. Each takes as many lines as it needs."""
-    said = [sentence(group), *((", ".join(_numbers(group)), *threads(group)) if detail else ())]
+def listed_group(told: Group | None, group: Group, detail: int, width: int | None) -> list[str]:
+    """The group's sentence, unless it is the verdict; with `detail` its numbers and threads. Each takes as many lines as it needs."""
+    head = subject(group) if group is told else sentence(group)
+    said = [head, *((", ".join(_numbers(group)), *threads(group)) if detail else ())]
     texts = [_INDENT * bool(place) + printable(text) for place, text in enumerate(said) if text]
     if width is None:
         return texts
@@ -93,7 +101,10 @@ def _wrapped(text: str, width: int, indent: str) -> list[str]:
     from textwrap import wrap
 
     joined = re.sub(r"(?<=[0-9]) (?=[^0-9 ])", "\xa0", text)
-    return [line.replace("\xa0", " ") for line in wrap(joined, max(width, 20), subsequent_indent=indent, break_on_hyphens=False)]
+    return [
+        line.replace("\xa0", " ")
+        for line in wrap(joined, max(width, 20), subsequent_indent=indent, break_on_hyphens=False)
+    ]
 
 
 def _numbers(group: Group) -> Iterator[str]:
@@ -129,14 +140,14 @@ def _by_verdict(numbers: Mapping[str, int]) -> str:
 
 def threads(group: Group) -> Iterator[str]:
     """Which threads wait on the group's connections, those with the same stack together."""
-    alike: dict[tuple[str, tuple[str, ...]], list[tuple[Judged, FdThread]]] = {}
+    alike: dict[tuple[str, int, tuple[str, ...]], list[FdThread]] = {}
     for judged in group.judged:
         for thread in judged.connection.threads:
-            alike.setdefault((thread.call, thread.frames), []).append((judged, thread))
-    for (call, frames), found in sorted(alike.items(), key=lambda item: -len(item[1]))[:_MOST_THREADS]:
-        names = [f"{thread.name} (fd {thread.fd})" for _, thread in found]
-        waits = "waits" if len(names) == 1 else "wait"
-        yield f"{listed(names, 2)} {waits} in {call}{_stack(frames)}"
+            alike.setdefault((thread.call, thread.among, thread.frames), []).append(thread)
+    for (call, among, frames), found in sorted(alike.items(), key=lambda item: -len(item[1]))[:_MOST_THREADS]:
+        names = [f"{thread.name} (fd {thread.fd})" for thread in found]
+        others = f" with {plural(among - 1, 'other fd')}" if among > 1 else ""
+        yield f"{listed(names, 2)} {agreeing(len(names), 'waits', 'wait')} in {call}{others}{_stack(frames)}"
 
 
 def _stack(frames: tuple[str, ...]) -> str:
@@ -154,6 +165,8 @@ def _stack(frames: tuple[str, ...]) -> str:
 
 def _next(group: Group) -> str | None:
     """What shows more about the worst group: the process here, or the other end of the connection."""
+    if group.verdict in _QUIET:
+        return None
     owner = next((judged.connection.owner for judged in group.judged if judged.connection.owner), None)
     local = group.judged[0].connection.last.local
     if group.verdict in _THERE or (group.shares and group.shares.peer == max(group.shares)):

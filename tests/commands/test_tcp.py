@@ -150,7 +150,12 @@ def test_a_full_listen_queue(inprocess, spawn):
     holder = spawn(HOLD, 4, 6)
     document = found(inprocess, holder.pid, "--listen", "-i", "1500ms")
     [listener] = document["listeners"]
-    assert (listener["port"], listener["backlog"], listener["waiting"], listener["most_waiting"]) == (int(holder.line), 4, 5, 5)
+    assert (listener["port"], listener["backlog"], listener["waiting"], listener["most_waiting"]) == (
+        int(holder.line),
+        4,
+        5,
+        5,
+    )
     assert listener["owner"]["pid"] == holder.pid
     assert listener["dropped_since_start"] >= 1
     text = inprocess("tcp", holder.pid, "--listen", *BRIEF)
@@ -217,7 +222,10 @@ def test_without_rights(as_nobody, talker):
 BAD = {
     "no PID of a process": (("999999999",), "no process 999999999"),
     "no name": (("nosuchprogram",), "tcp: 'nosuchprogram' is not a PID"),
-    "no address": (("--peer", "db.example.com"), "--peer db.example.com: 'db.example.com' is not an IP address or network"),
+    "no address": (
+        ("--peer", "db.example.com"),
+        "--peer db.example.com: 'db.example.com' is not an IP address or network",
+    ),
     "no port": (("--peer", "10.0.0.7:http"), "--peer 10.0.0.7:http: 'http' is not a port"),
     "an empty peer": (("--peer", ""), "--peer : the address is missing"),
     "a peer that listens": (("--listen", "--peer", "10.0.0.7"), "--listen and --peer exclude each other"),

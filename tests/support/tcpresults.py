@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from ipaddress import ip_address
 
-from opskit.analysis.finding import HOST, Entity, Finding
+from opskit.analysis.tcp.harm import connection_findings
+
+from opskit.analysis.finding import HOST, Finding
 from opskit.analysis.tcp import result as verdicts
 from opskit.analysis.tcp.result import Group, Judged, Rates, Result, Shares
 from opskit.collect.fd_threads import FdThread
@@ -59,12 +61,25 @@ def rates(**changes) -> Rates:
     return Rates(12400.0, 1048576.0, 0.0, 0.0, 0.41, 0.18, 0.31, 0.0, 0.0, 0, 0)._replace(**changes)
 
 
+BEFORE = {
+    "bytes_acked": 24800, "bytes_received": 2097152, "bytes_sent": 24800, "segs_out": 800, "segs_in": 1500, "data_segs_in": 1480,
+    "data_segs_out": 40, "busy_us": 620000,
+}  # fmt: skip
+LOSSY = {
+    "bytes_acked": 4800000, "bytes_received": 1800, "bytes_sent": 4896000, "bytes_retrans": 96940, "total_retrans": 67, "segs_out": 3390,
+    "segs_in": 1700, "data_segs_in": 18, "data_segs_out": 3382, "busy_us": 1960000,
+}  # fmt: skip
+QUIET = dict.fromkeys(BEFORE, 0)
 SAMPLE = Sample(0.05, 0, 0, 20, 4, 64088, 64256, 0, 410)
 
 
-def judged(last, verdict, rates_=None, shares=None, owner=OWNER, inbound=False, threads=()) -> Judged:
-    """A connection that was sampled over 2 s."""
-    watched = Watched(last, last, 2.0, inbound, owner, (SAMPLE,) * 3, threads)
+def judged(last, verdict, rates_=None, shares=None, owner=OWNER, inbound=False, threads=(), before=None) -> Judged:
+    """A connection that was sampled over 2 s. `before`: by how much its counters were smaller at the begin."""
+    lower = (
+        {name: getattr(last.info, name) - change for name, change in (before or BEFORE).items()} if last.info else {}
+    )
+    first = last._replace(info=last.info and last.info._replace(**lower))
+    watched = Watched(first, last, 2.0, inbound, owner, (SAMPLE,) * 3, threads)
     return Judged(watched, verdict, rates_ or rates(), shares, True)
 
 
@@ -103,33 +118,23 @@ def database() -> Group:
         for each in range(18)
     ]  # fmt: skip
     idle = rates(sent_bytes_s=0.0, received_bytes_s=0.0, loss=None, busy=0.0)
-    members += [
-        judged(
-            socket("10.0.0.2", 41018 + each, "10.0.0.7", 5432), verdicts.IDLE, idle, None, OWNER._replace(fd=75 + each)
-        )
-        for each in range(2)
-    ]
+    for each in range(2):
+        quiet = socket("10.0.0.2", 41018 + each, "10.0.0.7", 5432)
+        members.append(judged(quiet, verdicts.IDLE, idle, None, OWNER._replace(fd=75 + each), before=QUIET))
     return group(members, "10.0.0.7", 5432, verdicts.REQUESTS, rates(sent_bytes_s=223200.0), DATABASE_SHARES)
 
 
 def broker() -> Group:
     """A connection over a network that loses segments."""
     lossy = rates(
-        sent_bytes_s=2400000.0,
-        received_bytes_s=900.0,
-        loss=0.0198,
-        rtt_ms=41.2,
-        min_rtt_ms=40.1,
-        busy=0.98,
-        send_queue_bytes=812000,
-    )
-    member = judged(
-        socket("10.0.0.2", 52000, "10.0.0.9", 9092, send_queue=812000),
-        verdicts.LOSS,
-        lossy,
-        None,
-        OWNER._replace(fd=91),
-    )
+        sent_bytes_s=2400000.0, received_bytes_s=900.0, loss=0.0198, rtt_ms=41.2, min_rtt_ms=40.1, busy=0.98, send_queue_bytes=812000
+    )  # fmt: skip
+    state = info(
+        bytes_acked=90000000, bytes_sent=92000000, bytes_retrans=1800000, total_retrans=1260, data_segs_out=64000,
+        rtt_us=41200, min_rtt_us=40100,
+    )  # fmt: skip
+    last = socket("10.0.0.2", 52000, "10.0.0.9", 9092, send_queue=812000, info=state)
+    member = judged(last, verdicts.LOSS, lossy, None, OWNER._replace(fd=91), before=LOSSY)
     return group([member], "10.0.0.9", 9092, verdicts.LOSS, lossy)
 
 
@@ -180,12 +185,8 @@ def orders(**changes) -> Result:
     """A broker behind a lossy network comes first."""
     groups = (broker(), database(), clients())
     watched = tuple(each.connection for one in groups for each in one.judged)
-    found = Finding(
-        "tcp-network-loses", "warning", Entity("process", 4242, 8675309),
-        "orders -> 10.0.0.9:9092: the network loses 2.0 %", "bytes_retrans 95,040 of 4,800,000 bytes sent (tcp_info)",
-        None, "opskit tcp 4242 --peer 10.0.0.9:9092 -v", 0.0198, 2.0,
-    )  # fmt: skip
-    return Result(facts(connections=watched), groups, LISTENERS, (CLOSED,), (found,))._replace(**changes)
+    found = tuple(connection_findings(groups))
+    return Result(facts(connections=watched), groups, LISTENERS, (CLOSED,), found)._replace(**changes)
 
 
 def healthy() -> Result:
@@ -196,7 +197,7 @@ def healthy() -> Result:
 def idle() -> Result:
     """Nothing moves."""
     quiet = rates(sent_bytes_s=0.0, received_bytes_s=0.0, busy=0.0)
-    member = judged(socket("10.0.0.2", 41000, "10.0.0.7", 5432), verdicts.IDLE, quiet)
+    member = judged(socket("10.0.0.2", 41000, "10.0.0.7", 5432), verdicts.IDLE, quiet, before=QUIET)
     return orders(groups=(group([member], "10.0.0.7", 5432, verdicts.IDLE, quiet),), findings=())
 
 
@@ -238,7 +239,7 @@ def unowned() -> Result:
             verdicts.WRITER_THERE, command=strange.command, pids=(66,),
         ),
     )  # fmt: skip
-    note = Finding("tcp-listen-overflows", "note", HOST, "21 connections were refused since boot", "ListenOverflows 21")
+    note = Finding("tcp-drops-counted", "note", HOST, "21 connections were dropped since boot", "ListenOverflows 21")
     made = facts(
         ask=Request((), 2.0), spaces=(SPACE, SPACE._replace(namespace="net:[4026532001]")), elsewhere=((812, 3), (900, 1)),
         missing=("7 of 30 processes could not be read; run as root to see them",),

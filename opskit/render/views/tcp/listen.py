@@ -29,6 +29,7 @@ def dropped(listener: Listener) -> int | None:
 
 
 def dropped_since_start(listener: Listener) -> int | None:
+    """Connections that this socket has refused since it was made."""
     memory = listener.last.memory
     return memory.drops if memory else None
 

@@ -81,8 +81,9 @@ class Listener(NamedTuple):
 class Closing(NamedTuple):
     """Connections that the peer has closed and a process has not (CLOSE-WAIT), of one process and one peer (host, port of the service).
 
-    `inbound`: `port` is ours, else the peer's. `first` and `last`: how many at both ends of the window. `oldest_ms`: since the last
-    data or, without any, since the handshake. `threads`: of the fd of one of them.
+    `inbound`: `port` is ours, else the peer's. `first` and `last`: how many at both ends of the window; `lasting`: of them the same ones.
+    `oldest_ms`: since the last ACK from a peer (tcp_info: last_ack_recv), which was its FIN or, with keep-alive, a later answer: at
+    least so long ago. `threads`: of the fd of one of them.
     """
 
     owner: Owner | None
@@ -91,6 +92,7 @@ class Closing(NamedTuple):
     inbound: bool
     first: int
     last: int
+    lasting: int
     oldest_ms: int | None
     fds: tuple[int, ...] = ()
     threads: tuple[FdThread, ...] = ()

@@ -23,7 +23,8 @@ class Destination(NamedTuple):
 class HostFacts(NamedTuple):
     """Counters (`TcpExt.ListenOverflows`, `Tcp.RetransSegs`) at both ends of the window, and limits.
 
-    `ports`: net.ipv4.ip_local_port_range, and how many of them are reserved. `destinations`: those with the most ports used.
+    `ports`: net.ipv4.ip_local_port_range, and how many of them no connection gets: reserved, or listened on. `ports_used`: of the
+    others, by a socket to any peer. `destinations`: those with the most ports used.
     `tcp_mem_pages`: net.ipv4.tcp_mem (low, pressure, high). `conntrack`: entries and the limit. `uptime_s`: of the machine.
     """
 
@@ -31,6 +32,7 @@ class HostFacts(NamedTuple):
     last: Mapping[str, int]
     sockstat: Mapping[str, int]  # `TCP.orphan`, `TCP.mem`, `TCP.tw`, …
     ports: tuple[int, int, int] | None
+    ports_used: int | None
     destinations: tuple[Destination, ...]
     tcp_mem_pages: tuple[int, int, int] | None
     max_orphans: int | None

@@ -63,7 +63,10 @@ _VERDICT = (
     Field("verdict", value=itemgetter(0)),
     Field("connections", COUNT, value=itemgetter(1), help="with this verdict"),
 )
-_STATE = (Field("state", value=lambda it: state_name(it[0])), Field("sockets", COUNT, value=itemgetter(1)))
+_STATE: Sequence[Field[tuple[int, int]]] = (
+    Field("state", value=lambda it: state_name(it[0])),
+    Field("sockets", COUNT, value=itemgetter(1)),
+)
 _COUNTER = (
     Field("name", value=itemgetter(0)),
     Field("counter", TOTAL, value=itemgetter(1), help="of /proc/net/snmp and netstat, since boot"),

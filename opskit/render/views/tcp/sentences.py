@@ -159,7 +159,7 @@ def _stack(frames: tuple[str, ...]) -> str:
 
     names = [frame_name(frame) for frame in frames]
     ours = application_frame(names)
-    caller = f", from {method_name(ours)}" if ours not in (None, names[0]) else ""
+    caller = f", from {method_name(ours)}" if ours is not None and ours != names[0] else ""
     return f": {method_name(names[0])}{caller}"
 
 

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from opskit.render.fields import COUNT, FLAG, ID, NUMBER, TEXT, TOTAL, Field, list_of, records, sheet, to_object
 from opskit.render.report import Metrics
-from opskit.render.views.tcp.fields import CLOSING, CONNECTION, GROUP, OWNER, RATES, SHARES, host_name, state_name
+from opskit.render.views.tcp.fields import (
+    CLOSING,
+    CONNECTION,
+    GROUP,
+    OWNER,
+    RATES,
+    SHARES,
+    connections_of,
+    host_name,
+    state_name,
+)
 from opskit.render.views.tcp.host import LIMITS, SPACE
 from opskit.render.views.tcp.listen import LISTENER, dropped_since_start
 
@@ -58,7 +68,7 @@ _NAMES: Sequence[Field[Group]] = (
     Field("port", ID),
 )
 _OWNED = [*_inside("owner", [field for field in OWNER if field.name in ("pid", "command", "fd")])]
-_CONNECTIONS: Field[Group] = Field("connections", COUNT, value=lambda group: len(group.judged))
+_CONNECTIONS: Field[Group] = Field("connections", COUNT, value=connections_of)
 _VERDICT = (
     Field("verdict", value=itemgetter(0)),
     Field("connections", COUNT, value=itemgetter(1), help="with this verdict"),

@@ -109,6 +109,11 @@ def _part(whole: str, name: str) -> Callable[[Judged], Any]:
     return value
 
 
+def connections_of(group: Group) -> int:
+    """How many there are: idle ones may be counted alone."""
+    return sum(number for _, number in group.verdicts)
+
+
 def owner_of(judged: Judged) -> Owner | None:
     """The process that has the connection open."""
     return judged.connection.owner
@@ -177,13 +182,18 @@ GROUP: Sequence[Field[Group]] = (
     Field("inbound", FLAG, help="the peers have connected to our port; else we to theirs"),
     Field("host", value=lambda group: host_name(group.host), help="the peer's address"),
     Field("port", ID, help="inbound: ours, else the peer's"),
-    Field("connections", COUNT, value=lambda group: len(group.judged)),
+    Field("connections", COUNT, value=connections_of),
     Field("verdict", help="see docs/commands/tcp.md"),
     Field("sentence", value=sentence),
     Field("verdicts", map_of(COUNT), value=lambda group: dict(group.verdicts), help="how many connections have each"),
     Field("shares", record(SHARES), help="of requests and responses"),
     *RATES,
-    Field("judged", records(CONNECTION), value=lambda group: [*group.judged], help="its connections, the worst first"),
+    Field(
+        "judged",
+        records(CONNECTION),
+        value=lambda group: [*group.judged],
+        help="its connections, the worst first; where there are many, without the idle ones",
+    ),
 )
 CLOSING: Sequence[Field[Closing]] = (
     Field("owner", record(OWNER)),

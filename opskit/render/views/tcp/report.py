@@ -14,6 +14,7 @@ from opskit.render.views.tcp.fields import (
     CLOSING,
     RATES,
     TABLE_RATES,
+    connections_of,
     host_name,
     local_text,
     owner_of,
@@ -51,7 +52,7 @@ TEXT_TABLE: Sequence[Field[Group]] = (
     Field("direction", TEXT, "direction", lambda group: "in" if group.inbound else "out"),
     Field("host", TEXT, "peer", lambda group: host_name(group.host)),
     Field("port", ID, "port"),
-    Field("connections", COUNT, "connections", lambda group: len(group.judged)),
+    Field("connections", COUNT, "connections", connections_of),
     Field("verdict", TEXT, "verdict"),
     *RATES,
     Field("sentence", TEXT, "sentence", sentence),
@@ -106,8 +107,9 @@ def _blocks(result: Result, shown: Shown) -> Iterator[Block[Any]]:
         return
     judged = [each for group in groups for each in group.judged]
     if judged:
-        fields = TEXT_CONNECTIONS if shown.text else CONNECTIONS
-        yield Block(fields, judged[:top], len(judged), "connections", one_line=True)
+        counted = sum(map(connections_of, groups)) - len(judged)
+        title = f"connections, without {counted:,} idle ones" if counted else "connections"
+        yield Block(TEXT_CONNECTIONS if shown.text else CONNECTIONS, judged[:top], len(judged), title, one_line=True)
     if result.closing:
         title = "closed by the peer, not by the process"
         yield Block(CLOSING, result.closing[:top], len(result.closing), title, one_line=True, details=True)

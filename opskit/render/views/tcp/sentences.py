@@ -10,7 +10,7 @@ from opskit.analysis.tcp.words import VERDICT_WORDS, sentence, subject
 from opskit.escape import printable
 from opskit.proc.tcp_sockets import CLOSE_WAIT, ESTABLISHED, address_text
 from opskit.quantities import agreeing, duration, listed, percent, plural, size
-from opskit.render.views.tcp.fields import host_name
+from opskit.render.views.tcp.fields import connections_of, host_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,7 +33,7 @@ def verdict(result: Result) -> Iterator[str]:
         yield _none(result)
         return
     if result.facts.is_still:
-        connections = sum(len(group.judged) for group in groups)
+        connections = sum(map(connections_of, groups))
         yield f"{plural(connections, 'connection')}, looked at once: no rates, so no verdict on what is slow."
         return
     told = group_told(result)
@@ -165,7 +165,7 @@ def _stack(frames: tuple[str, ...]) -> str:
 
 def _next(group: Group) -> str | None:
     """What shows more about the worst group: the process here, or the other end of the connection."""
-    if group.verdict in _QUIET:
+    if group.verdict in _QUIET or not group.judged:
         return None
     owner = next((judged.connection.owner for judged in group.judged if judged.connection.owner), None)
     local = group.judged[0].connection.last.local

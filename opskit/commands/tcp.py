@@ -10,6 +10,7 @@ from opskit.commands.shared.declare import command
 from opskit.commands.shared.options import SHOW, TOP, USERS, WINDOWED, option
 
 if TYPE_CHECKING:
+    from opskit.analysis.tcp.moments import Moment
     from opskit.analysis.tcp.result import Result
     from opskit.commands.shared.run import Run
     from opskit.render.report import Report
@@ -27,6 +28,8 @@ _WATCHED = 0.9  # of the interval: the rest is for reading owners and for judgin
 def tcp(run: Run, targets: tuple[str, ...], peer: str | None, listen: bool, ask: bool, verbose: bool) -> int:
     """Show what makes TCP connections slow: this application, the peer's, the network, or nothing."""
     from opskit.analysis.tcp.judge import judge
+    from opskit.analysis.tcp.moments import moment_of
+    from opskit.analysis.watched import keep
     from opskit.collect.targets import resolve_process
     from opskit.collect.tcp.collect import Collector
     from opskit.collect.tcp.facts import Request
@@ -45,12 +48,16 @@ def tcp(run: Run, targets: tuple[str, ...], peer: str | None, listen: bool, ask:
     shown = view.Shown(run.format == "text", verbose, listen, run.top, ask)
     about = {"pid": " ".join(map(str, pids)) or None, "peer": peer}
 
+    moments: list[Moment] = []
+
     def show(result: Result) -> Report:
         report = view.report(run.about(about), result, shown)
         if run.format not in ("json", "prometheus", "csv"):
             return report
         from opskit.render.views.tcp.document import complete
 
-        return complete(report, result, shown)
+        if run.watching:
+            keep(moments, moment_of(result))
+        return complete(report, result, shown, moments)
 
     return run.show(lambda: judge(collector.look()), show, fit_height=run.top is None and not verbose)

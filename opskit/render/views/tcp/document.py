@@ -6,7 +6,22 @@ from functools import partial
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
-from opskit.render.fields import COUNT, FLAG, ID, NUMBER, TEXT, TOTAL, Field, list_of, records, sheet, to_object
+from opskit.records import NamedTuple
+from opskit.render.fields import (
+    COUNT,
+    FLAG,
+    ID,
+    NUMBER,
+    SIZE,
+    TEXT,
+    TOTAL,
+    Field,
+    list_of,
+    map_of,
+    records,
+    sheet,
+    to_object,
+)
 from opskit.render.report import Metrics
 from opskit.render.views.tcp.fields import (
     CLOSING,
@@ -25,25 +40,48 @@ from opskit.render.views.tcp.listen import LISTENER, dropped_since_start
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from opskit.analysis.tcp.moments import Moment
     from opskit.analysis.tcp.result import Group, Result
     from opskit.collect.tcp.facts import Closing, Listener
     from opskit.collect.tcp.host_facts import HostFacts
     from opskit.render.report import Report, Sheet
     from opskit.render.views.tcp.report import Shown
 
-DOCUMENT: Sequence[Field[Result]] = (
-    Field("window_s", NUMBER, value=lambda it: round(it.facts.window_s, 3)),
-    Field("is_still", FLAG, value=attrgetter("facts.is_still"), help="looked at once: no rates"),
-    Field("groups", records(GROUP), value=lambda it: [*it.groups], help="the worst first"),
-    Field("listeners", records(LISTENER), value=lambda it: [*it.listeners], help="the fullest first"),
-    Field("closing", records(CLOSING), value=lambda it: [*it.closing], help="CLOSE-WAIT: closed by the peer, not by the process"),
-    Field("spaces", records(SPACE), value=lambda it: [*it.facts.spaces], help="the network namespaces of the processes"),
+
+class Answer(NamedTuple):
+    """What is shown, and what a watch has seen so far."""
+
+    result: Result
+    moments: Sequence[Moment] = ()
+
+
+MOMENT: Sequence[Field[Moment]] = (
+    Field("at_s", NUMBER, value=lambda it: round(it.at_s, 3), help="since the first look"),
+    Field("verdicts", map_of(COUNT), value=lambda it: dict(it.verdicts), help="how many connections have each"),
+    Field("sent_bytes_per_s", SIZE, value=lambda it: _whole(it.sent_bytes_s)),
+    Field("received_bytes_per_s", SIZE, value=lambda it: _whole(it.received_bytes_s)),
+    Field("close_wait", COUNT),
+    Field("time_wait", COUNT),
+)
+_ELSEWHERE = (Field("pid", ID, value=itemgetter(0)), Field("processes", COUNT, value=itemgetter(1)))
+DOCUMENT: Sequence[Field[Answer]] = (
+    Field("window_s", NUMBER, value=lambda it: round(it.result.facts.window_s, 3)),
+    Field("is_still", FLAG, value=attrgetter("result.facts.is_still"), help="looked at once: no rates"),
+    Field("groups", records(GROUP), value=lambda it: [*it.result.groups], help="the worst first"),
+    Field("listeners", records(LISTENER), value=lambda it: [*it.result.listeners], help="the fullest first"),
+    Field("closing", records(CLOSING), value=lambda it: [*it.result.closing], help="CLOSE-WAIT: closed by the peer, not by the process"),
+    Field("spaces", records(SPACE), value=lambda it: [*it.result.facts.spaces], help="the network namespaces of the processes"),
     Field(
-        "elsewhere", records((Field("pid", ID, value=itemgetter(0)), Field("processes", COUNT, value=itemgetter(1)))), value=lambda it: [*it.facts.elsewhere],
+        "elsewhere", records(_ELSEWHERE), value=lambda it: [*it.result.facts.elsewhere],
         help="other network namespaces: a process in each, and how many",
     ),
-    Field("missing", list_of(TEXT), value=lambda it: [*it.facts.missing], help="what could not be read"),
+    Field("missing", list_of(TEXT), value=lambda it: [*it.result.facts.missing], help="what could not be read"),
+    Field("samples", records(MOMENT), value=lambda it: [*it.moments] or None, help="with -w, the oldest first"),
 )  # fmt: skip
+
+
+def _whole(rate: float | None) -> int | None:
+    return None if rate is None else round(rate)
 
 
 def _inside(path: str, fields: Sequence[Field[Any]], prefix: str = "") -> Iterator[Field[Any]]:
@@ -129,8 +167,10 @@ def _flat(fields: Sequence[Field[Any]]) -> Iterator[Field[Any]]:
     return (field for field in fields if field.kind.schema.get("type") not in ("object", "array"))
 
 
-def complete(report: Report, result: Result, shown: Shown) -> Report:
+def complete(report: Report, result: Result, shown: Shown, moments: Sequence[Moment] = ()) -> Report:
     """The report with its JSON object, metrics and CSV file."""
     return report._replace(
-        document=(DOCUMENT, result), metrics=partial(metrics, result), sheet=partial(rows, result, shown)
+        document=(DOCUMENT, Answer(result, moments)),
+        metrics=partial(metrics, result),
+        sheet=partial(rows, result, shown),
     )

@@ -81,10 +81,18 @@ def report(about: About, result: Result, shown: Shown) -> Report:
         made = listen.report(about, result, shown.top)
     else:
         made = Report(
-            about, [*_blocks(result, shown)], verdict=[*sentences.verdict(result)], summary=[*host.summary(result.facts)],
+            about, [*_blocks(result, shown)], verdict=[*sentences.verdict(result)], summary=[*_summary(result, shown)],
             findings=result.findings,
         )  # fmt: skip
     return made._replace(footer=[*_footer(result, shown)])
+
+
+def _summary(result: Result, shown: Shown) -> Iterator[str]:
+    """What the machine's network namespaces have; the text has no other place to count the rows that it leaves out."""
+    hidden = len(result.groups) - DEFAULT_TOP
+    if shown.text and shown.top is None and hidden > 0:
+        yield f"… {hidden:,} more groups; -n 0 shows all"
+    yield from host.summary(result.facts)
 
 
 def _footer(result: Result, shown: Shown) -> Iterator[str]:

@@ -86,6 +86,30 @@ def _segments(host: HostFacts, facts: Facts) -> Iterator[str]:
     yield f"{again:,} of {plural(sent, 'segment')} sent again{share} in {duration(facts.window_s)}"
 
 
+def limits(facts: Facts) -> Iterator[str]:
+    """A line for each network namespace: what is used of its limits."""
+    for space in facts.spaces:
+        name = f"{space.namespace}: " if len(facts.spaces) > 1 and space.namespace else ""
+        said = [*_used(space.host)]
+        if said:
+            yield f"{name}limits: {'; '.join(said)}"
+
+
+def _used(host: HostFacts) -> Iterator[str]:
+    if host.ports is not None and host.ports_used is not None:
+        first, last, taken = host.ports
+        yield f"{host.ports_used:,} of {last - first + 1 - taken:,} local ports used"
+    if host.conntrack is not None:
+        yield f"conntrack {host.conntrack[0]:,} of {host.conntrack[1]:,}"
+    for what, number, most in (
+        ("orphans", host.sockstat.get("TCP.orphan"), host.max_orphans),
+        ("TIME-WAIT", host.sockstat.get("TCP.tw"), host.max_time_wait),
+        ("TCP memory", host.sockstat.get("TCP.mem"), host.tcp_mem_pages and host.tcp_mem_pages[2]),
+    ):
+        if number is not None and most is not None:
+            yield f"{what} {number:,} of {most:,}{' pages' if what == 'TCP memory' else ''}"
+
+
 def elsewhere(facts: Facts) -> Iterator[str]:
     """Where else processes have connections: their network namespaces are not looked at."""
     if not facts.elsewhere:

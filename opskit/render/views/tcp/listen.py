@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from opskit.collect.tcp.facts import Listener
     from opskit.render.report import About
 
+# The findings that are about listening sockets; the others are the answer of opskit tcp without --listen.
+_CODES = frozenset(
+    {"tcp-listen-queue-full", "tcp-listen-queue-fills", "tcp-listen-overflows", "tcp-syn-queue-full", "tcp-drops-counted"}
+)
 _OVERFLOWS = ("TcpExt.ListenOverflows", "TcpExt.ListenDrops", "TcpExt.SyncookiesSent", "TcpExt.TCPReqQFullDrop")
 
 
@@ -69,7 +73,7 @@ def report(about: About, result: Result, top: int | None) -> Report:
         [Block(LISTENER, rows[: top or None], len(rows), one_line=True)] if rows else [],
         verdict=[*_verdict(result)],
         summary=[*_counters(result)],
-        findings=result.findings,
+        findings=[finding for finding in result.findings if finding.code in _CODES],
     )
 
 

@@ -93,6 +93,8 @@ def _summary(result: Result, shown: Shown) -> Iterator[str]:
     if shown.text and shown.top is None and hidden > 0:
         yield f"… {hidden:,} more groups; -n 0 shows all"
     yield from host.summary(result.facts)
+    if shown.verbose:
+        yield from host.limits(result.facts)
 
 
 def _footer(result: Result, shown: Shown) -> Iterator[str]:

@@ -28,10 +28,10 @@ for _ in range(int(sys.argv[2])):
     pairs.append((client, listener.accept()[0]))
 print(listener.getsockname()[1], flush=True)
 while True:
-    for client, server in pairs:  # one thread has both ends: a request and its answer after 1 ms
+    for client, server in pairs:  # one thread has both ends: a request, and its answer after 20 ms
         client.send(b"q" * 100)
         server.recv(4096)
-        time.sleep(0.001)
+        time.sleep(0.02)
         server.send(b"a" * 1000)
         client.recv(4096)
 """
@@ -74,6 +74,8 @@ def test_connections_of_a_process(inprocess, talker):
         assert group["command"].startswith("python")
         assert group["verdict"] == "request-response"
         assert group["sent_bytes_per_s"] > 100
+        assert sum(group["shares"].values()) == pytest.approx(1, abs=0.001)
+        assert group["shares"]["here" if inbound else "peer"] > 0.2  # of the 60 ms of a round the answer takes 20
         for connection in group["judged"]:
             assert connection["owner"]["pid"] == talker.pid
             target = os.readlink(f"/proc/{talker.pid}/fd/{connection['owner']['fd']}")

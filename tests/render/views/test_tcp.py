@@ -193,10 +193,19 @@ def test_few_rows(golden):
 
 NEXT = {
     "the peer's application": (tcpresults.database(), "next, on 10.0.0.7: opskit tcp --peer 10.0.0.2"),
-    "an IPv6 peer": (tcpresults.clients(), "next, on 2001:db8::30: opskit tcp --peer 2001:db8::2"),
-    "the network": (tcpresults.broker(), "next: opskit tcp 4242 -v"),
+    "an IPv6 peer": (
+        tcpresults.clients()._replace(verdict=verdicts.READER_THERE, shares=None),
+        "next, on 2001:db8::30: opskit tcp --peer 2001:db8::2",
+    ),
+    "the network": (tcpresults.database()._replace(verdict=verdicts.QUEUEING, shares=None), "next: opskit tcp 4242 -v"),
     "this JVM": (tcpresults.broker()._replace(verdict=verdicts.READER_HERE), "next: opskit jpmp 4242"),
 }
+
+
+def test_nothing_is_next_where_clients_take_their_time():
+    """The peers of a server think between two requests."""
+    verdict = made(tcpresults.orders(groups=(tcpresults.clients(),), findings=())).verdict
+    assert not [line for line in verdict if line.startswith("next")]
 
 
 @pytest.mark.parametrize("name", NEXT)

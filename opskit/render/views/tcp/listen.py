@@ -19,7 +19,13 @@ if TYPE_CHECKING:
 
 # The findings that are about listening sockets; the others are the answer of opskit tcp without --listen.
 _CODES = frozenset(
-    {"tcp-listen-queue-full", "tcp-listen-queue-fills", "tcp-listen-overflows", "tcp-syn-queue-full", "tcp-drops-counted"}
+    {
+        "tcp-listen-queue-full",
+        "tcp-listen-queue-fills",
+        "tcp-listen-overflows",
+        "tcp-syn-queue-full",
+        "tcp-drops-counted",
+    }
 )
 _OVERFLOWS = ("TcpExt.ListenOverflows", "TcpExt.ListenDrops", "TcpExt.SyncookiesSent", "TcpExt.TCPReqQFullDrop")
 

@@ -168,15 +168,22 @@ def _next(group: Group) -> str | None:
     if group.verdict in _QUIET or not group.judged:
         return None
     owner = next((judged.connection.owner for judged in group.judged if judged.connection.owner), None)
-    local = group.judged[0].connection.last.local
-    if group.verdict in _THERE or (group.shares and group.shares.peer == max(group.shares)):
-        if group.host != local:
-            return f"next, on {host_name(group.host)}: {shell.command('opskit', 'tcp', '--peer', host_name(local))}"
-        # Both ends are here.
-        peer = host_name(group.host) if group.inbound else address_text(group.host, group.port)
-        return f"next: {shell.command('opskit', 'tcp', '--peer', peer)}"
+    most = max(group.shares) if group.shares else None
+    if group.verdict in _THERE or (group.shares and group.shares.peer == most):
+        return (
+            _at_peer(group) if group.verdict == verdicts.READER_THERE or not group.inbound else None
+        )  # clients take their time
     if owner is None:
         return None
-    if group.verdict in _HERE or (group.shares and group.shares.here == max(group.shares)):
+    if group.verdict in _HERE or (group.shares and group.shares.here == most):
         return f"next: {shell.command('opskit', 'jpmp' if owner.is_jvm else 'profile', owner.pid)}"
-    return f"next: {shell.command('opskit', 'tcp', owner.pid, '-v')}"
+    return f"next: {shell.command('opskit', 'tcp', owner.pid, '-v')}" if connections_of(group) > 1 else None
+
+
+def _at_peer(group: Group) -> str:
+    """The same question at the other end of the connections, which may be on this machine too."""
+    local = group.judged[0].connection.last.local
+    if group.host != local:
+        return f"next, on {host_name(group.host)}: {shell.command('opskit', 'tcp', '--peer', host_name(local))}"
+    peer = host_name(group.host) if group.inbound else address_text(group.host, group.port)
+    return f"next: {shell.command('opskit', 'tcp', '--peer', peer)}"

@@ -20,6 +20,7 @@ class Command:
 
 COMMANDS = (
     Command("pipes", "Linux", "List open pipes, their processes, and who is blocked on them."),
+    Command("tcp", "Linux", "Show what makes connections slow: network or application."),
     Command("limits", "Linux", "Show why a thread cannot start, and how many more can."),
     Command("dentry", "Linux", "Show the memory in dentry and inode caches; drop them safely."),
     Command("mem", "Linux", "Show who holds the memory, and what will be killed for it."),
@@ -36,6 +37,11 @@ COMMANDS = (
 SYMPTOMS = (
     ("`Too many open files` for pipes", "opskit pipes --by-process"),
     ("a pipeline hangs", "opskit pipes --ends --fill"),
+    ("is it the network or the application?", "opskit tcp PID"),
+    ("slow answers of a database or service", "opskit tcp PID --peer ADDR"),
+    ("connections time out, or are refused", "opskit tcp --listen"),
+    ("`Cannot assign requested address`", "opskit tcp -v"),
+    ("`CLOSE_WAIT` piles up", "opskit tcp -v"),
     ("`unable to create native thread`", "opskit limits PID"),
     ("`can't start new thread`", "opskit limits PID"),
     ("memory is used, but by no process", "opskit mem"),
@@ -87,6 +93,11 @@ FINDINGS: dict[str, tuple[str, tuple[str, ...]]] = {
     **{code: (class_, ()) for class_, codes in _EXPLAIN_NONE.items() for code in codes},
     "oom-killed": ("stuck", ("jvm-oom-killed", "oom-reported", "oom-counted", "exit-137")),
     "pipe-deadlock": ("stuck", ("pipe-full-writer-blocked",)),
+    "tcp-application-does-not-read": ("slow", ()),
+    "tcp-peer-does-not-read": ("stuck", ()),
+    "tcp-mtu-black-hole": ("stuck", ("tcp-peer-does-not-answer",)),
+    "tcp-peer-does-not-answer": ("stuck", ()),
+    "tcp-network-loses": ("slow", ()),
     "pipes-keep-growing": ("soon", ("rlimit-nearly-used",)),
     "stack-above-ram": ("stuck", ("threads-none-left",)),
     "seccomp-refuses-threads": ("stuck", ("threads-none-left",)),

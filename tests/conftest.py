@@ -45,6 +45,8 @@ GROUPS = {
     "pipes": ("commands/test_pipes", "collect/test_pipes"),
     # Real servers and busy JVMs, which are looked at by their PIDs.
     "servers": ("test_healthy_servers", "commands/test_jpmp_load"),
+    # Delays and speeds of programs in network namespaces, which other tests' load would change.
+    "network": ("commands/test_tcp_staged", "commands/test_tcp_healthy"),
     # Dropped caches, negative dentries, tracing instances and perf's sysctls belong to the whole machine.
     "kernel": (
         "collect/test_cpu_profile",

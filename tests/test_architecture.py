@@ -32,6 +32,8 @@ OPENERS = {
     "proc/treefs.py",
     "proc/user_files.py",
     "proc/kernel/kmsg.py",
+    "proc/kernel/network_namespace.py",
+    "proc/kernel/sock_diag.py",
     "proc/kernel/syscalls.py",
     "proc/resolve.py",
     "jvm/attach/client.py",

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from opskit.errors import NotAJvm, OpskitError
+from opskit.proc.fd_waits import inner_id, waits_on
+from opskit.proc.thread_names import thread_name
 from opskit.records import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from opskit.host import Host
+    from opskit.jvm.dumps.thread_dump import Thread
 
 
 class FdThread(NamedTuple):
     """A thread that sleeps in a system call on an fd. `name`: of its Java thread where a dump was taken, else its comm.
 
-    `frames`: its Java stack, innermost first, as the dump writes each frame; empty without a dump.
+    `frames`: its Java stack, innermost first, as the dump writes each frame; empty without a dump. `among`: how many fds the call
+    waits for; of several (poll, epoll_wait) this one is not what holds the thread up.
     """
 
     fd: int
@@ -16,3 +28,50 @@ class FdThread(NamedTuple):
     name: str
     call: str  # read, recvfrom, poll, epoll_wait, accept4, write, connect, …
     frames: tuple[str, ...] = ()
+    among: int = 1
+
+
+def waiting_threads(
+    host: Host, pid: int, fds: Collection[int], ask: bool, problems: list[str] | None = None
+) -> tuple[FdThread, ...]:
+    """The threads that sleep on these fds, those that wait for one alone first. Nothing is found without ptrace rights.
+
+    `ask`: take one thread dump, if the process is a JVM, and give the Java stacks of those that are in the same call before and after
+    it. `problems` gets the reason why there is no dump.
+    """
+    fs, wanted = host.fs, frozenset(fds)
+    found = waits_on(fs, pid, wanted)
+    java: Mapping[int, Thread] = {}
+    still: set[tuple[int, str]] = set()
+    if ask and found:
+        java = _java_threads(host, pid, problems)
+        still = {(wait.tid, wait.line) for wait in waits_on(fs, pid, wanted)}
+    threads = []
+    for wait in found:
+        thread = java.get(inner_id(fs, pid, wait.tid)) if java else None
+        name = thread.name if thread is not None and thread.name else thread_name(fs, pid, wait.tid)
+        if name is None:  # it has ended
+            continue
+        frames = thread.stack.frames if thread is not None and (wait.tid, wait.line) in still else ()
+        threads += [FdThread(fd, wait.tid, name, wait.call, frames, len(wait.fds)) for fd in sorted(wait.fds & wanted)]
+    return tuple(sorted(threads, key=lambda each: (each.fd, each.among, each.tid)))
+
+
+def _java_threads(host: Host, pid: int, problems: list[str] | None) -> Mapping[int, Thread]:
+    """The threads of one dump by their native id; of a carrier the virtual thread that it carries."""
+    from opskit.jvm.attach.client import AttachClient
+    from opskit.jvm.dumps.dialects import DumpReader
+
+    try:
+        host.prove_own(pid)
+        text = AttachClient(host.fs, pid).thread_dump().encode("utf-8", "surrogateescape")
+        dumps = DumpReader("threads").read(text, f"the dump of {pid}")
+    except NotAJvm:
+        return {}
+    except (OpskitError, OSError) as error:
+        if problems is not None:
+            problems.append(f"no thread dump of {pid}: {error}")
+        return {}
+    threads = max(dumps, key=lambda dump: len(dump.threads)).threads
+    # A mounted virtual thread comes after its carrier.
+    return {thread.native_id: thread for thread in threads if thread.native_id is not None}

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit import shell
+from opskit.collect.given_pids import GivenPids
 from opskit.errors import NoSuchProcess, NotPermitted, NotSupported
 from opskit.proc.files.boot_time import parse_boot_time
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.pipe_scan import Holder, PipeScan, PipeScanner, fds_in_flight, only
 from opskit.proc.process import command_name, real_uid
 from opskit.proc.rights import how_to_be_allowed
-from opskit.proc.visibility import coverage_lines, hides_processes, more_rights_show_more
+from opskit.proc.visibility import coverage_lines, more_rights_show_more
 from opskit.quantities import plural
 from opskit.records import NamedTuple
 
@@ -92,14 +93,7 @@ class Collector:
         if ask.fill and not host.is_own:
             where = f"{host.fs.proc} is another machine or PID namespace"
             raise NotPermitted(f"{where}; --fill has to reach into its processes")
-        self._starts: dict[int, int | None] = {}
-        for pid in ask.pids:
-            if not host.fs.exists(pid):
-                raise NoSuchProcess(pid, _why_missing(host, pid))
-            who = host.process(pid)
-            if who.has_ended and who.start_ticks is not None:
-                raise NoSuchProcess(pid, f"it is a zombie: it has ended, and its parent {who.ppid} has not reaped it")
-            self._starts[pid] = who.start_ticks
+        self._given = GivenPids(host, ask.pids, "pipes")
         self.samples: list[Sample] = []
         self._begun = host.monotonic()
         ends = ask.ends or ask.fill or (ask.owners and host.is_own)
@@ -110,7 +104,7 @@ class Collector:
 
     def look(self) -> Facts:
         """Read everything once. Raises NoSuchProcess when all that were asked for have ended, NotPermitted, NotSupported."""
-        ask = self._living() if self.watch else self.ask
+        ask = self.ask._replace(pids=self._given.living()) if self.watch else self.ask
         host = self.host
         scan, all_others, sockets, asked = self._scan(ask)
         self._refuse_denied(ask, scan)
@@ -146,15 +140,6 @@ class Collector:
             soft_pages=host.sysctl("fs", "pipe-user-pages-soft") if ask.owners else None,
             user_name=host.user_name,
         )  # fmt: skip
-
-    def _living(self) -> Request:
-        """Without the processes that have ended: a pid with another start time by now is another process."""
-        now = {pid: self.host.process(pid) for pid in self.ask.pids}
-        starts = self._starts
-        alive = tuple(pid for pid, one in now.items() if one.start_ticks == starts[pid] and not one.has_ended)
-        if self.ask.pids and not alive:
-            raise NoSuchProcess(self.ask.pids[0], "it ended while it was watched")
-        return self.ask._replace(pids=alive)
 
     def _scan(self, ask: Request) -> tuple[PipeScan, tuple[Holder, ...], Sequence[tuple[int, bytes]], list[int]]:
         """The scan, what all others hold, all sockets, and the processes that were asked about."""
@@ -201,13 +186,6 @@ class Collector:
         from opskit.proc.pipe_fill import read_fills
 
         return read_fills(holders, pipe_fill)
-
-
-def _why_missing(host: Host, pid: int) -> str:
-    if hides_processes(host.fs):
-        advice = how_to_be_allowed(host.fs, "CAP_SYS_PTRACE", "opskit", "pipes", pid)
-        return f"it may have ended, or is another user's and hidden (hidepid); {advice}"
-    return "it may have ended; opskit pipes without a PID shows all"
 
 
 def _has_one_sided(holders: Iterable[Holder]) -> bool:

@@ -6,15 +6,13 @@ memory of the process. Needs ptrace rights; without them nothing is found.
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING
 
-from opskit.proc.files.net_tcp import LISTEN, parse_net_tcp
-from opskit.proc.files.status import parse_status
+from opskit.proc.fd_waits import fds_of, inner_id, socket_inode
+from opskit.proc.files.net_tcp import parse_net_tcp
 from opskit.proc.files.syscall import parse_syscall
 from opskit.proc.fs import optional
-from opskit.proc.memory import read_memory
-from opskit.quantities import integer
+from opskit.proc.tcp_sockets import LISTEN, host_text
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -22,10 +20,8 @@ if TYPE_CHECKING:
 
     from opskit.proc.fs import ProcFS
 
-_ON_FD = frozenset({"read", "readv", "connect", "recvfrom", "recvmsg"})  # the first argument
-_ON_POLLFD = frozenset({"poll", "ppoll"})  # the first two: struct pollfd[] and its length
-_POLLFD = struct.Struct("=ihh")
-_SOCKET = b"socket:["
+_CALLS = frozenset({"read", "readv", "connect", "recvfrom", "recvmsg", "poll", "ppoll"})
+_POLLS = ("poll", "ppoll")
 
 
 class Peer(NamedTuple):
@@ -50,7 +46,7 @@ def calls(fs: ProcFS, pid: int) -> dict[int, str]:
     for tid in optional(fs.tids, pid, default=[]):
         line = fs.maybe(str, pid, "task", tid, "syscall", default="")
         call = parse_syscall(line)
-        if call is not None and call.name in _ON_FD | _ON_POLLFD:
+        if call is not None and call.name in _CALLS:
             found[tid] = line
     return found
 
@@ -62,7 +58,7 @@ def peers(fs: ProcFS, pid: int, sleeping: Mapping[int, str]) -> dict[int, Peer]:
     for tid, line in sleeping.items():
         fd = _fd_of(fs, pid, line)
         if fd is not None and fd not in known:
-            known[fd] = _inode(optional(fs.link, pid, "fd", fd, default=b""))
+            known[fd] = socket_inode(optional(fs.link, pid, "fd", fd, default=b""))
         if fd is not None and (inode := known[fd]) is not None:
             inodes[tid] = inode
     if not inodes:
@@ -72,30 +68,17 @@ def peers(fs: ProcFS, pid: int, sleeping: Mapping[int, str]) -> dict[int, Peer]:
     sockets = [each for name in ("tcp", "tcp6") for each in fs.maybe(parse_net_tcp, pid, "net", name, default=[])]
     listening = {each.local_port for each in sockets if each.state == LISTEN}
     by_inode = {
-        each.inode: Peer(each.host, each.port, each.local_port in listening)
+        each.inode: Peer(host_text(each.peer), each.peer_port, each.local_port in listening)
         for each in sockets
         if each.inode in wanted and each.state != LISTEN
     }
-    return {_inner_id(fs, pid, tid): by_inode[inode] for tid, inode in inodes.items() if inode in by_inode}
+    return {inner_id(fs, pid, tid): by_inode[inode] for tid, inode in inodes.items() if inode in by_inode}
 
 
 def _fd_of(fs: ProcFS, pid: int, line: str) -> int | None:
     call = parse_syscall(line)
-    if call is None:
+    if call is None or (
+        call.name in _POLLS and call.arguments[1] != 1
+    ):  # a thread that waits for one answer polls one fd
         return None
-    first, second = call.arguments[:2]
-    if call.name in _ON_FD:
-        return first & 0xFFFFFFFF
-    if second != 1:  # a thread that waits for one answer polls one fd
-        return None
-    polled = read_memory(fs, pid, first, _POLLFD.size)
-    return _POLLFD.unpack(polled)[0] if len(polled) == _POLLFD.size else None
-
-
-def _inode(target: bytes) -> int | None:
-    return integer(target[len(_SOCKET) : -1]) if target.startswith(_SOCKET) else None
-
-
-def _inner_id(fs: ProcFS, pid: int, tid: int) -> int:
-    status = fs.maybe(parse_status, pid, "task", tid, "status")
-    return tid if status is None or not status.ns_pids else status.ns_pids[-1]
+    return next(iter(fds_of(fs, pid, call)), None)

@@ -59,6 +59,8 @@ class TcpInfo(NamedTuple):
     bytes_retrans: int | None = None
     rcv_ooopack: int | None = None
     snd_wnd: int | None = None
+    sacked: int | None = None  # segments behind a hole, which the peer has
+    dsack_dups: int | None = None  # segments sent again that the peer had already
 
 
 class SocketMemory(NamedTuple):
@@ -74,8 +76,8 @@ class SocketMemory(NamedTuple):
 class Socket(NamedTuple):
     """One TCP socket. Addresses are packed: 4 bytes, also of an IPv4-mapped one, or 16; host_text() prints one.
 
-    `recv_queue` and `send_queue`: bytes; of a listening socket the connections that wait for accept(2), and the backlog.
-    `cookie`: identifies the socket until the machine stops; None in /proc. `inode` 0: no process has it (TIME-WAIT, orphans).
+    `recv_queue` and `send_queue`: bytes; of a listening socket the connections that wait for accept(2), and the backlog
+    (0 where `cookie` is None: unknown). `cookie`: identifies the socket until the machine stops; None in /proc. `inode` 0: no process has it (TIME-WAIT, orphans).
     `timer`: 0 none, 1 retransmit, 2 keep-alive, 3 TIME-WAIT, 4 zero window probe; `expires_ms`: until then.
     """
 
@@ -100,10 +102,11 @@ class Socket(NamedTuple):
 
 def host_text(packed: bytes) -> str:
     """`10.0.0.7`, `[2001:db8::7]`."""
+    if len(packed) == 4:
+        return ".".join(map(str, packed))
     from ipaddress import ip_address
 
-    text = str(ip_address(packed))
-    return text if len(packed) == 4 else f"[{text}]"
+    return f"[{ip_address(packed)}]"
 
 
 def address_text(packed: bytes, port: int) -> str:

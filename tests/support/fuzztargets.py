@@ -194,6 +194,9 @@ for release in ("5.10.0-26", None, "²."):
         b"432690\t430030\t45\t0\t12319\t0\n",
     )
 text_target("proc fdinfo", fd.parse_fdinfo, b"pos:\t0\nflags:\t02004002\nmnt_id:\t15\nino:\t1044\nscm_fds: 3\n")
+text_target(
+    "fdinfo of an epoll", fd.parse_epoll, b"pos:\t0\ntfd:        5 events:       1d data: ffff  pos:0 ino:61af sdev:7\n"
+)
 text_target("proc id map", lambda words: idmap.parse_id_map(words).inner(1000), b"         0     100000      65536\n")
 text_target(
     "proc limits",

@@ -17,13 +17,15 @@ if TYPE_CHECKING:
 class Request(NamedTuple):
     """What to read. No `pids`: all connections of our network namespace. `window_s`: of one sample. `ask`: one thread dump of a JVM.
 
-    `peer`: only connections with this address: a packed network, its prefix length, and a port or None.
+    `peer`: only connections with this address: a packed network, its prefix length, and a port or None. `uids`: only sockets of
+    these users; empty: of all.
     """
 
     pids: tuple[int, ...] = ()
     window_s: float = 2.0
     peer: tuple[bytes, int, int | None] | None = None
     ask: bool = False
+    uids: frozenset[int] = frozenset()
 
 
 class Owner(NamedTuple):
@@ -67,6 +69,20 @@ class Watched(NamedTuple):
     threads: tuple[FdThread, ...] = ()
 
 
+class Idle(NamedTuple):
+    """Connections without data in the window and with empty queues, of one process and one peer (host, port of the service), in one state.
+
+    Only where there are many connections: of few each is a Watched.
+    """
+
+    owner: Owner | None
+    host: bytes
+    port: int
+    inbound: bool
+    state: int
+    connections: int
+
+
 class Listener(NamedTuple):
     """A listening socket at both ends of the window. `most_waiting`: for accept(2), of all looks."""
 
@@ -108,7 +124,7 @@ class Space(NamedTuple):
 class Facts(NamedTuple):
     """One window. `spaces`: one for each network namespace of the processes. `missing`: what could not be read, and what would show it.
 
-    `is_still`: a copy, or one look: no rates. `elsewhere`: other network namespaces with processes: a PID in each, and how many.
+    `idle`: connections that are not in `connections`. `is_still`: a copy, or one look: no rates. `elsewhere`: other network namespaces with processes: a PID in each, and how many.
     """
 
     ask: Request
@@ -121,3 +137,4 @@ class Facts(NamedTuple):
     elsewhere: tuple[tuple[int, int], ...] = ()
     missing: tuple[str, ...] = ()
     at_s: float = 0.0
+    idle: tuple[Idle, ...] = ()

@@ -9,57 +9,52 @@
 from __future__ import annotations
 
 import sys
-from ipaddress import IPv6Address, ip_address
 from typing import TYPE_CHECKING
 
+from opskit.proc.lines import lines_of
+from opskit.proc.tcp_sockets import STATES, Socket
 from opskit.quantities import hexadecimal, integer
-from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LISTEN = 0x0A
 _WORDS, _LENGTHS = 10, (8, 32)
-
-
-class Socket(NamedTuple):
-    """A TCP socket. `host` is the peer's address: an IPv4-mapped one as IPv4, an IPv6 one in brackets."""
-
-    inode: int
-    state: int
-    local_port: int
-    host: str
-    port: int
+_IPV4, _IPV6 = 2, 10
+_MAPPED = bytes(10) + b"\xff\xff"
+_MS_A_TICK = 10  # USER_HZ is 100 in the kernel's files
 
 
 def parse_net_tcp(text: str, order: str = sys.byteorder) -> list[Socket]:
-    """The sockets; lines of another form are left out."""
+    """The sockets; lines of another form are left out. The backlog of a listening one (`send_queue`) is unknown here: 0."""
     return [*_sockets(text, order)]
 
 
 def _sockets(text: str, order: str) -> Iterator[Socket]:
-    for line in text.split("\n")[1:]:
+    for line in lines_of(text)[1:]:
         words = line.split(None, _WORDS)
         if len(words) < _WORDS:
             continue
-        local, peer = words[1].rpartition(":")[2], words[2].partition(":")
-        local_port, port, state, inode = (
-            hexadecimal(local),
-            hexadecimal(peer[2]),
-            hexadecimal(words[3]),
-            integer(words[9]),
-        )
-        host = _host(peer[0], order)
-        if host is not None and None not in (local_port, port, state, inode):
-            yield Socket(inode or 0, state or 0, local_port or 0, host, port or 0)
+        local, peer, queues, timer = (words[place].partition(":") for place in (1, 2, 4, 5))
+        numbers = [
+            *map(hexadecimal, (local[2], peer[2], words[3], queues[0], queues[2], timer[0], timer[2], words[6])),
+            integer(words[7]), integer(words[9]),
+        ]  # fmt: skip
+        ours, theirs = _address(local[0], order), _address(peer[0], order)
+        known = [number for number in numbers if number is not None]
+        if ours is None or theirs is None or len(known) < len(numbers):
+            continue
+        local_port, peer_port, state, send, receive, kind, ticks, retransmits, uid, inode = known
+        if 0 < state < len(STATES) and max(local_port, peer_port) < 1 << 16:
+            yield Socket(
+                _IPV4 if len(local[0]) == _LENGTHS[0] else _IPV6, state, ours, local_port, theirs, peer_port,
+                receive, send, uid, inode, kind, ticks * _MS_A_TICK, retransmits,
+            )  # fmt: skip
 
 
-def _host(digits: str, order: str) -> str | None:
+def _address(digits: str, order: str) -> bytes | None:
+    """An address packed: 4 bytes, also of an IPv4-mapped one, or 16."""
     if len(digits) not in _LENGTHS or hexadecimal(digits) is None:
         return None
     step = -1 if order == "little" else 1
     packed = b"".join(bytes.fromhex(digits[at : at + 8])[::step] for at in range(0, len(digits), 8))
-    address = ip_address(packed)
-    if isinstance(address, IPv6Address):
-        return f"[{address}]" if address.ipv4_mapped is None else str(address.ipv4_mapped)
-    return str(address)
+    return packed.removeprefix(_MAPPED)

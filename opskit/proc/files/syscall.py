@@ -17,7 +17,9 @@ from opskit.records import NamedTuple
 _NUMBERS: dict[str, tuple[int, int | None]] = {
     "read": (0, 63), "readv": (19, 65), "write": (1, 64), "writev": (20, 66), "vmsplice": (278, 75), "sendfile": (40, 71),
     "splice": (275, 76), "open": (2, None), "creat": (85, None), "openat": (257, 56), "openat2": (437, 437),
-    "connect": (42, 203), "recvfrom": (45, 207), "recvmsg": (47, 212), "poll": (7, None), "ppoll": (271, 73),
+    "connect": (42, 203), "accept": (43, 202), "accept4": (288, 242), "sendto": (44, 206), "recvfrom": (45, 207),
+    "sendmsg": (46, 211), "recvmsg": (47, 212), "recvmmsg": (299, 243), "sendmmsg": (307, 269), "poll": (7, None), "ppoll": (271, 73),
+    "epoll_wait": (232, None), "epoll_pwait": (281, 22), "epoll_pwait2": (441, 441),
     "select": (23, None), "pselect6": (270, 72), "wait4": (61, 260), "waitid": (247, 95), "pause": (34, None),
     "futex": (202, 98), "nanosleep": (35, 101), "clock_nanosleep": (230, 115), "rt_sigsuspend": (130, 133),
     "rt_sigtimedwait": (128, 137),

@@ -117,7 +117,7 @@ _FSOPEN, _FSCONFIG, _FSMOUNT = 430, 431, 432  # Linux 5.2; the same on every arc
 _FSCONFIG_CMD_CREATE = 6
 _CLOEXEC = 1  # FSOPEN_CLOEXEC, FSMOUNT_CLOEXEC
 _NOSUID_NODEV_NOEXEC = 2 | 4 | 8  # MOUNT_ATTR_…
-_CLONE_NEWNS = 0x20000
+_CLONE_NEWNS, _CLONE_NEWNET = 0x20000, 0x40000000
 _MS_REC_PRIVATE = 0x4000 | 0x40000
 
 
@@ -145,6 +145,11 @@ def mount(fs_type: str, target: str) -> None:
     """Mount a kernel file system (tracefs, debugfs) on a directory."""
     kind = fs_type.encode()
     _checked(_libc.mount(kind, os.fsencode(target), kind, ctypes.c_ulong(0), None))
+
+
+def set_network_namespace(fd: int) -> None:
+    """Move the calling thread to the network namespace of an open /proc/PID/ns/net: setns(2). Needs CAP_SYS_ADMIN."""
+    _checked(_libc.setns(ctypes.c_int(fd), ctypes.c_int(_CLONE_NEWNET)))
 
 
 def user_namespace_owner(path: str) -> int:

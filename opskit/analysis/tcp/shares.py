@@ -1,0 +1,216 @@
+"""Requests and responses on a connection: who takes the time, the peer's application, the network, or this one. Pure.
+
+A cycle is seen from this side: data leaves and is acknowledged (a round trip: network), an answer is awaited (the peer's application),
+the answer is here and nothing new was sent (this application). The kernel counts the first (tcpi_busy_time); who sent last tells
+the other two apart. It holds for the client and for the server.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opskit.analysis.tcp.result import Shares
+from opskit.records import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from opskit.analysis.tcp.window import Window
+    from opskit.collect.tcp.facts import Sample
+    from opskit.proc.tcp_sockets import TcpInfo
+
+FEWEST_LOOKS = 20  # for shares within some ten points; what the kernel counts itself needs none
+_MOST_UNDECIDED = 0.15
+_TICK_S = 0.01  # of the kernel's last_data_sent and last_data_recv, at 100 Hz
+# A cycle with at least so many samples is followed event by event; of a shorter one each sample is a random look.
+_LOOKS_A_CYCLE = 3.0
+_LONG_ANSWER, _FULL = 10, 0.8  # segments: more than slow start sends at once; of the largest segment
+_DELAYED_ACK_S = (0.03, 0.06)  # Linux: 40 ms
+
+_FEWEST_ORDERED, _CLEARLY, _SEVERAL_SEGMENTS = 3, 2.0, 1.5
+_ALONE = 0.1  # of the exchanges: acknowledgements that came without an answer
+
+_STATES = _PEER, _ARRIVING, _HERE, _UNDECIDED = "peer", "arriving", "here", "undecided"
+
+
+class Waits(NamedTuple):
+    """Shares of the time: our data is on its way or an answer is awaited; an answer arrives in parts; this application has the word."""
+
+    awaited: float
+    arriving: float
+    here: float
+    undecided: float
+
+
+def waits(looks: Sequence[Sample], cycle_s: float | None, tied: str = _UNDECIDED, *, is_long: bool = False) -> Waits:
+    """What the samples say. `cycle_s`: from request to request, or less where these have several segments; None: unknown.
+
+    `tied`: whose turn it is where the samples do not tell (acknowledged()); `is_long`: answers come in many segments.
+    """
+    ordered = _tied_are(looks)
+    tied = tied if ordered == _UNDECIDED else ordered
+    states = [_state(look, tied) for look in looks]
+    for number, (look, later) in enumerate(zip(looks, looks[1:])):
+        if states[number] == _HERE and not look.recv_queue and _came(look, later) and not _left(look, later):
+            states[number] = _ARRIVING
+    span_s = looks[-1].at_s - looks[0].at_s
+    if cycle_s is not None and cycle_s * len(looks) >= _LOOKS_A_CYCLE * span_s:
+        return _parts(_followed(looks, states))
+    found = _parts((state, 1.0) for state in states)
+    here = _by_lengths(looks, states, cycle_s, is_long=is_long)
+    if here is None:
+        return found
+    if is_long:
+        return found._replace(arriving=found.arriving + max(0.0, found.here - here), here=min(here, found.here))
+    here *= 1 - found.arriving - found.undecided
+    return found._replace(awaited=1 - found.arriving - found.undecided - here, here=here)
+
+
+def _parts(spent: Iterable[tuple[str, float]]) -> Waits:
+    sums = dict.fromkeys(_STATES, 0.0)
+    for state, amount in spent:
+        sums[state] += amount
+    total = sum(sums.values()) or 1.0
+    return Waits(*(amount / total for amount in sums.values()))
+
+
+def _by_lengths(
+    looks: Sequence[Sample], states: Sequence[str], cycle_s: float | None, *, is_long: bool
+) -> float | None:
+    """The share of this application by how long the phase before each look was: at a steady pace few looks are enough.
+
+    While an answer is awaited, it is the time from the last answer to this request, and so on. Until a long one is complete,
+    nobody can say how long it took.
+    """
+    here = [look.last_data_recv_ms - look.last_data_sent_ms for look, state in zip(looks, states) if state == _PEER]
+    awaited = [look.last_data_sent_ms - look.last_data_recv_ms for look, state in zip(looks, states) if state == _HERE]
+    here = [ms for ms in here if ms >= 0]  # not a request in parts
+    awaited = [ms for ms in awaited if ms >= 0]
+    here_s, awaited_s = (
+        sum(times) / len(times) / 1000 if len(times) >= _FEWEST_ORDERED else None for times in (here, awaited)
+    )
+    both_s = None if here_s is None or awaited_s is None else here_s + awaited_s
+    if both_s is not None and (cycle_s is None or both_s > _SEVERAL_SEGMENTS * cycle_s):
+        cycle_s = both_s
+    if not cycle_s:
+        return None
+    if here_s is not None and (is_long or len(here) >= len(awaited)):
+        return min(1.0, here_s / cycle_s)
+    return None if awaited_s is None or is_long else max(0.0, 1 - awaited_s / cycle_s)
+
+
+def _state(look: Sample, tied: str) -> str:
+    if look.send_queue:
+        return _PEER
+    if look.recv_queue:
+        return _HERE
+    since_sent, since_came = look.last_data_sent_ms, look.last_data_recv_ms
+    return tied if since_sent == since_came else _PEER if since_sent < since_came else _HERE
+
+
+def _tied_are(looks: Sequence[Sample]) -> str:
+    """What a look is at which data was sent and came in the same tick of the kernel's clock (1 to 10 ms).
+
+    Where answers take longer than that, it can only be that an answer was followed by the next request, which is awaited now.
+    """
+    here_ms = [look.last_data_recv_ms - look.last_data_sent_ms for look in looks if look.last_data_sent_ms < look.last_data_recv_ms]  # fmt: skip
+    awaited_ms = [look.last_data_sent_ms - look.last_data_recv_ms for look in looks if look.last_data_recv_ms < look.last_data_sent_ms]  # fmt: skip
+    if len(here_ms) + len(awaited_ms) < _FEWEST_ORDERED:
+        return _UNDECIDED
+    # Where one of them was never seen, it takes a tick at most.
+    here, awaited = (sum(times) / len(times) if times else 1000 * _TICK_S for times in (here_ms, awaited_ms))
+    if awaited > _CLEARLY * here:
+        return _PEER
+    if here > _CLEARLY * awaited:
+        return _HERE
+    return _UNDECIDED if here_ms and awaited_ms else _PEER if here_ms else _HERE
+
+
+def _sent_s(look: Sample) -> float:
+    return look.at_s - look.last_data_sent_ms / 1000
+
+
+def _came_s(look: Sample) -> float:
+    return look.at_s - look.last_data_recv_ms / 1000
+
+
+def _came(look: Sample, later: Sample) -> bool:
+    """Whether data came between two samples."""
+    return _came_s(later) > _came_s(look) + _TICK_S
+
+
+def _left(look: Sample, later: Sample) -> bool:
+    """Whether data was sent between two samples."""
+    return _sent_s(later) > _sent_s(look) + _TICK_S
+
+
+def _followed(looks: Sequence[Sample], states: Sequence[str]) -> Iterator[tuple[str, float]]:
+    """The time between samples, cut where data was sent or came."""
+    for look, later, state in zip(looks, looks[1:], states):
+        at, now = look.at_s, state
+        events = [(_sent_s(later), _PEER)] * _left(look, later) + [(_came_s(later), _HERE)] * _came(look, later)
+        for event_s, after in sorted(events):
+            event_s = min(max(event_s, at), later.at_s)
+            # Until data comes an answer was awaited, also where an earlier part of it was here.
+            awaited = after == _HERE and now not in (_PEER, _ARRIVING)
+            yield _ARRIVING if awaited else now, event_s - at
+            at, now = event_s, after
+        yield now, later.at_s - at
+
+
+def shares(window: Window, waited: Waits, last: TcpInfo, min_rtt_us: int | None) -> Shares | None:
+    """Who takes the time of requests and responses; None where the samples do not tell. `min_rtt_us`: to this peer."""
+    if window.busy is None:
+        return None
+    travelling, is_long = on_the_way(window, last, min_rtt_us), has_long_answers(window, last)
+    awaited, here = waited.awaited, waited.here
+    by_answers = window.pure_acks is not None and window.pure_acks <= _ALONE * (window.exchanges or 0)
+    if waited.undecided > _MOST_UNDECIDED and (is_long or not by_answers):
+        return None
+    if by_answers or awaited < window.busy:
+        # Requests were acknowledged by their answers, or no earlier: the kernel has counted how long they were awaited.
+        awaited, here = window.busy, max(0.0, 1 - window.busy - waited.arriving)
+    network = min(1.0, travelling + (waited.arriving if is_long else 0.0))
+    peer = max(0.0, awaited - travelling) + (0.0 if is_long else waited.arriving)
+    others = peer + here
+    scale = (1 - network) / others if others else 0.0
+    return Shares(peer * scale, network, here * scale) if others else Shares(1 - network, network, 0.0)
+
+
+def on_the_way(window: Window, last: TcpInfo, min_rtt_us: int | None) -> float:
+    """The share of the time in which our data was on its way.
+
+    A peer may acknowledge a request late, with its answer, or by a timer after 40 ms: then it counts with the least round trip time.
+    """
+    busy, exchanges, pure = window.busy or 0.0, window.exchanges, window.pure_acks
+    if min_rtt_us is None or not exchanges or pure is None:
+        return busy
+    excess_s = (last.rtt_us - min_rtt_us) / 1e6
+    if pure >= exchanges / 2 and not _DELAYED_ACK_S[0] <= excess_s <= _DELAYED_ACK_S[1]:
+        return busy
+    travelling_s = exchanges * min_rtt_us / 1e6 + (window.resent_segments or 0) * last.rto_us / 1e6
+    return min(busy, travelling_s / window.elapsed_s)
+
+
+def acknowledged(window: Window) -> str:
+    """Whose turn it is longer, by who acknowledges without data: nobody does who answers within 40 ms."""
+    theirs, ours, exchanges = window.pure_acks, window.own_pure_acks, window.exchanges
+    if theirs is None or ours is None or not exchanges:
+        return _UNDECIDED
+    many, few = exchanges / 2, _ALONE * exchanges
+    return _PEER if theirs >= many and ours <= few else _HERE if ours >= many and theirs <= few else _UNDECIDED
+
+
+def has_long_answers(window: Window, last: TcpInfo) -> bool:
+    """Whether answers are so long that the network takes time for them: many segments, and full ones."""
+    if not window.data_in or not window.data_out or not window.received:
+        return False
+    return window.data_in >= _LONG_ANSWER * window.data_out and window.received / window.data_in >= _FULL * last.rcv_mss
+
+
+def mean(found: Iterable[Shares]) -> Shares | None:
+    """Of several connections."""
+    rows = [*found]
+    if not rows:
+        return None
+    return Shares(*(sum(part) / len(rows) for part in zip(*rows)))

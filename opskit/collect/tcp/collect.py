@@ -1,0 +1,155 @@
+"""Read TCP connections over a window: all at its two ends, and those that do the most 20 to 50 times a second. Nothing is sent to anyone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opskit.collect.given_pids import GivenPids
+from opskit.collect.tcp.facts import Facts, Space
+from opskit.collect.tcp.gather import begin, gather, wanted
+from opskit.collect.tcp.owners import Owners
+from opskit.collect.tcp.records import Records
+from opskit.collect.tcp.sampling import MOST_ACTIVE, MOST_SAMPLED, Sampler, rate_hz
+from opskit.collect.tcp.space import NetworkSpace, our_namespace
+from opskit.errors import NotPermitted, NotSupported
+from opskit.proc.namespaces import namespace
+from opskit.proc.rights import how_to_be_allowed
+from opskit.proc.visibility import coverage_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from opskit.collect.tcp.facts import Request
+    from opskit.collect.tcp.space import AnyDump
+    from opskit.host import Host
+    from opskit.proc.inet_diag import Row
+    from opskit.proc.socket_owners import SocketOwners
+
+_RECENT_MS = 1000
+_MOST_CANDIDATES = 400
+_CHOOSING_LOOKS = 3  # then those are kept that did the most
+_LISTENING_S, _MANY_LISTENING_S, _MANY_LISTENING = 0.1, 0.5, 300
+
+
+class _Window:
+    """One network namespace in one window."""
+
+    def __init__(
+        self, host: Host, space: NetworkSpace, first: AnyDump, is_wanted: Callable[[Row], bool] | None
+    ) -> None:
+        self.space, self.first, self.last = space, first, first
+        self.begun = begin(first, is_wanted, _RECENT_MS)
+        self.sampler = Sampler(host, space)
+        self.sampler.begin(self.begun.places[:_MOST_CANDIDATES])
+
+
+class Collector:
+    """Looks once, or again and again for a watch: then each window begins where the last one ended."""
+
+    def __init__(self, host: Host, ask: Request, *, watch: bool = False) -> None:
+        """Check the request. Raises NoSuchProcess."""
+        self._host, self._ask, self._keeps_dumps = host, ask, watch
+        self._given = GivenPids(host, ask.pids, "tcp")
+        self._owners = Owners(host)
+        self._spaces: dict[bytes | None, tuple[NetworkSpace, AnyDump]] = {}  # with the last dump
+        self._begun_s = host.monotonic()
+
+    def look(self) -> Facts:
+        """Read one window. Raises NoSuchProcess, NotPermitted where a process's fds cannot be read, NotSupported for a copy without sockets."""
+        host = self._host
+        ask = self._ask._replace(pids=self._given.living())
+        scan = self._scan_given(ask.pids) if ask.pids else None
+        spaces = self._namespaces(ask.pids)
+        windows = [self._begin(name, pid, wanted(ask, scan)) for name, pid in spaces]
+        if host.fs.is_live:
+            self._sample(windows)
+            for (name, _), window in zip(spaces, windows):
+                window.last = window.space.dump()
+                self._spaces[name] = window.space, window.last
+        scan = self._owners.scan(ask.pids or host.fs.pids())
+        records = Records(self._owners)
+        ends = [self._end(window, records, wanted(ask, scan)) for window in windows]
+        notes = [line for window in windows for line in window.space.missing]
+        if records.unowned:
+            notes += coverage_lines(host.fs, len(scan.scanned), scan.denied, len(scan.vanished))
+        return Facts(
+            ask, max(window.last.at_s for window in windows) - min(window.first.at_s for window in windows),
+            tuple(records.connections), tuple(records.listeners), tuple(records.closing), tuple(ends),
+            is_still=not host.fs.is_live, elsewhere=() if ask.pids else self._elsewhere(),
+            missing=tuple(dict.fromkeys(notes)), at_s=host.monotonic() - self._begun_s, idle=tuple(records.idle),
+        )  # fmt: skip
+
+    def _scan_given(self, pids: tuple[int, ...]) -> SocketOwners:
+        scan = self._owners.scan(pids)
+        for pid in scan.denied:
+            fs = self._host.fs
+            if not fs.is_live:
+                raise NotSupported(f"{fs.path(pid, 'fd')} is not in this copy: the sockets of {pid} are unknown")
+            who = self._host.process(pid)
+            remedy = how_to_be_allowed(fs, "CAP_SYS_PTRACE", "opskit", "tcp", pid, pid=pid)
+            what = f"the file descriptors of {pid} ({who.command}, user {who.user or 'unknown'})"
+            raise NotPermitted(f"cannot read {what}: permission denied; {remedy}")
+        return scan
+
+    def _namespaces(self, pids: tuple[int, ...]) -> list[tuple[bytes | None, int | None]]:
+        """Each network namespace, and a process in it; None: that of opskit."""
+        fs, ours = self._host.fs, our_namespace()
+        if not pids:
+            return [(ours, None if self._host.is_own or not fs.is_live else 1)]
+        found: dict[bytes | None, int | None] = {}
+        for pid in pids:
+            name = namespace(fs, pid, "net")
+            found.setdefault(name, None if name is not None and name == ours and self._host.is_own else pid)
+        return list(found.items())
+
+    def _begin(self, name: bytes | None, pid: int | None, is_wanted: Callable[[Row], bool] | None) -> _Window:
+        known = self._spaces.get(name)
+        if known is None or not self._keeps_dumps:
+            space = NetworkSpace(self._host, pid)
+            space.begin()
+            known = space, space.dump()
+        window = _Window(self._host, *known, is_wanted)
+        self._spaces[name] = known
+        return window
+
+    def _sample(self, windows: Sequence[_Window]) -> None:
+        """Look at the connections until the window ends."""
+        host = self._host
+        next_s = listened_s = host.monotonic()
+        end_s = next_s + self._ask.window_s
+        many = sum(len(window.begun.listening) for window in windows) > _MANY_LISTENING
+        looks = 0
+        while (now := host.monotonic()) < end_s:
+            for window in windows:
+                window.sampler.look()
+                if now >= listened_s:
+                    window.sampler.look_at_listening()
+                if looks == _CHOOSING_LOOKS and window.begun.connections > MOST_SAMPLED:
+                    window.sampler.keep_most_active(MOST_ACTIVE)
+            looks += 1
+            if now >= listened_s:
+                listened_s = now + (_MANY_LISTENING_S if many else _LISTENING_S)
+            step_s = 1 / rate_hz(sum(len(window.sampler.tracks) for window in windows))
+            next_s = max(next_s + step_s, now + step_s / 2)  # late looks are left out
+            host.sleep(max(0.0, min(next_s, end_s) - host.monotonic()))
+
+    def _end(self, window: _Window, records: Records, is_wanted: Callable[[Row], bool] | None) -> Space:
+        """Add the records of a network namespace."""
+        active_ms = round((window.last.at_s - window.first.at_s) * 1000)
+        found = gather(window.last, is_wanted, self._owners.pid_of, window.begun.ports, active_ms)
+        records.add(window.first, window.begun, window.sampler, found)
+        space = window.space
+        return Space(
+            space.name, space.source, found.states, space.end(place.socket() for place in window.last.places())
+        )
+
+    def _elsewhere(self) -> tuple[tuple[int, int], ...]:
+        """A process of each other network namespace, and how many there are."""
+        fs = self._host.fs
+        counts: dict[bytes, tuple[int, int]] = {}
+        for pid in fs.pids():
+            name = namespace(fs, pid, "net")
+            if name is not None and name not in self._spaces:
+                first, number = counts.get(name, (pid, 0))
+                counts[name] = first, number + 1
+        return tuple(counts.values())

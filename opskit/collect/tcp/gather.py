@@ -1,0 +1,149 @@
+"""Sort the sockets of a dump: connections that did something, idle ones by the number, listening ones, and CLOSE-WAIT."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opskit.proc.inet_diag import packed
+from opskit.proc.tcp_sockets import CLOSE_WAIT, LISTEN, SYN_RECV, TIME_WAIT
+from opskit.records import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from opskit.collect.tcp.facts import Request
+    from opskit.collect.tcp.space import AnyDump
+    from opskit.proc.inet_diag import Row
+    from opskit.proc.socket_owners import SocketOwners
+    from opskit.proc.tcp_dumps import Place
+
+_NEW_SYN_RECV = 12
+_NOT_CONNECTED = frozenset({TIME_WAIT, SYN_RECV, _NEW_SYN_RECV})  # counted alone: no process has them
+MOST_SINGLE = 200  # connections that are all told of one by one, whether they did anything or not
+
+# A group of connections: PID of the owner or None, inbound, state, family, the peer's address, the service's port (two bytes)
+Key = tuple["int | None", bool, int, int, bytes, bytes]
+
+
+class Gathered(NamedTuple):
+    """The sockets at the end of a window. `single`: by cookie those that are told of one by one. `idle`: of each group the others, one as an example.
+
+    `closing`: CLOSE-WAIT, by groups.
+    """
+
+    states: dict[int, int]
+    single: dict[bytes, tuple[Key, Place]]
+    idle: dict[Key, tuple[int, Place]]
+    listening: dict[bytes, Place]
+    closing: dict[Key, list[Row]]
+
+
+class Begun(NamedTuple):
+    """The sockets at the begin of a window. `connections`: how many; `places` of the few, or of those that did something lately, the longest queues first."""
+
+    connections: int
+    places: list[tuple[bytes, Place]]
+    listening: dict[bytes, Place]
+    ports: set[bytes]  # that are listened on
+    closing: list[Row]
+
+
+def wanted(ask: Request, owners: SocketOwners | None) -> Callable[[Row], bool] | None:
+    """Which sockets are asked for; None: all."""
+    tests: list[Callable[[Row], bool]] = []
+    if ask.pids and owners is not None:
+        pid_of = owners.pid_of
+        tests.append(lambda row: pid_of(row[8]) is not None)
+    if ask.uids:
+        uids = ask.uids
+        tests.append(lambda row: row[7] in uids)
+    if ask.peer is not None:
+        tests.append(_of_peer(*ask.peer))
+    if not tests:
+        return None
+    return tests[0] if len(tests) == 1 else lambda row: all(test(row) for test in tests)
+
+
+def _of_peer(network: bytes, prefix: int, port: int | None) -> Callable[[Row], bool]:
+    size, shift = len(network), 8 * len(network) - prefix
+    first = int.from_bytes(network, "big") >> shift
+    of_port = None if port is None else port.to_bytes(2, "big")
+
+    def test(row: Row) -> bool:
+        address = packed(row[0], row[3])
+        if len(address) != size or int.from_bytes(address, "big") >> shift != first:
+            return False
+        return of_port is None or row[2][2:] == of_port
+
+    return test
+
+
+def begin(dump: AnyDump, is_wanted: Callable[[Row], bool] | None, recent_ms: int) -> Begun:
+    """The connections of the first dump that are worth sampling: all, or those with data in the last `recent_ms` or in a queue."""
+    few: list[tuple[bytes, Place]] = []
+    active: list[tuple[int, int, bytes, Place]] = []
+    found = Begun(0, few, {}, set(), [])
+    connections, place = 0, dump.place
+    for chunk, start, row in dump:
+        _, state, ports, _, cookie, receive, send, _, _, sent_ms, received_ms, _ = row
+        if state == LISTEN:
+            found.ports.add(ports[:2])
+        if state in _NOT_CONNECTED or (is_wanted is not None and not is_wanted(row)):
+            continue
+        if state == LISTEN:
+            found.listening[cookie] = place(chunk, start)
+            continue
+        connections += 1
+        if connections <= MOST_SINGLE:
+            few.append((cookie, place(chunk, start)))
+        if receive or send or sent_ms < recent_ms or received_ms < recent_ms:
+            active.append((-receive - send, min(sent_ms, received_ms), cookie, place(chunk, start)))
+        if state == CLOSE_WAIT:
+            found.closing.append(row)
+    if connections > MOST_SINGLE:
+        active.sort(key=lambda one: one[:3])
+        few = [one[2:] for one in active]
+    return found._replace(connections=connections, places=few)
+
+
+def gather(
+    dump: AnyDump, is_wanted: Callable[[Row], bool] | None, pid_of: Callable[[int], int | None] | None,
+    listened: set[bytes], active_ms: int,
+) -> Gathered:  # fmt: skip
+    """Sort the last dump. `listened`: local ports that were listened on before; `active_ms`: the window."""
+    found = Gathered({}, {}, {}, {}, {})
+    states, single, idle, listening, closing = found
+    few: list[tuple[bytes, tuple[Key, Place]]] = []
+    counts: dict[Key, int] = {}
+    examples: dict[Key, Place] = {}
+    ports, place = set(listened), dump.place
+    for chunk, start, row in dump:
+        family, state, both, peer, cookie, receive, send, _, inode, sent_ms, received_ms, _ = row
+        states[state] = states.get(state, 0) + 1
+        if state == LISTEN:
+            ports.add(both[:2])
+        if state in _NOT_CONNECTED or (is_wanted is not None and not is_wanted(row)):
+            continue
+        if state == LISTEN:
+            listening[cookie] = place(chunk, start)
+            continue
+        port = both[:2]
+        inbound = port in ports
+        pid = pid_of(inode) if pid_of is not None else None
+        key = (pid, inbound, state, family, peer, port if inbound else both[2:])
+        if state == CLOSE_WAIT:
+            closing.setdefault(key, []).append(row)
+        if receive or send or sent_ms <= active_ms or received_ms <= active_ms:
+            single[cookie] = key, place(chunk, start)
+            continue
+        if key not in counts:
+            counts[key] = 0
+            examples[key] = place(chunk, start)
+        counts[key] += 1
+        if len(few) <= MOST_SINGLE:
+            few.append((cookie, (key, place(chunk, start))))
+    if len(single) + sum(counts.values()) <= MOST_SINGLE:
+        single.update(few)
+    else:
+        idle.update((key, (count, examples[key])) for key, count in counts.items())
+    return found

@@ -1,0 +1,65 @@
+"""The processes that have sockets open, by name."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from opskit.collect.tcp.facts import Owner
+from opskit.errors import OpskitError
+from opskit.proc.files.stat import parse_stat
+from opskit.proc.process import command_name
+from opskit.proc.socket_owners import Holder, SocketOwners
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from opskit.host import Host
+
+_FEWEST_THREADS = 5  # of a JVM
+
+
+class Owners:
+    """Names the owners of sockets: those that were read last, else those at the begin of the window."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._names: dict[tuple[int, int | None], tuple[str, bool]] = {}
+        self.scans: list[SocketOwners] = []
+
+    def scan(self, pids: Sequence[int]) -> SocketOwners:
+        """Read the fd tables of these processes. Two scans are kept: sockets are closed within the window."""
+        self.scans = [SocketOwners(self._host.fs, pids), *self.scans[:1]]
+        return self.scans[0]
+
+    def pid_of(self, inode: int) -> int | None:
+        """The process that has a socket."""
+        return next((pid for scan in self.scans if (pid := scan.pid_of(inode)) is not None), None) if inode else None
+
+    def owner(self, inode: int) -> Owner | None:
+        """The process that has a socket, and its fd."""
+        found = next((holder for scan in self.scans if (holder := scan.holder(inode))), None) if inode else None
+        return None if found is None else self._named(found)
+
+    def _named(self, holder: Holder) -> Owner:
+        stat = self._host.fs.maybe(parse_stat, holder.pid, "stat")
+        start = None if stat is None else stat.start_ticks
+        known = self._names.get((holder.pid, start))
+        if known is None:
+            may_be_jvm = stat is not None and stat.threads >= _FEWEST_THREADS
+            known = self._names[holder.pid, start] = self._name(holder.pid, may_be_jvm=may_be_jvm)
+        return Owner(holder.pid, start, known[0], holder.fd, holder.others, known[1])
+
+    def _name(self, pid: int, *, may_be_jvm: bool) -> tuple[str, bool]:
+        """The name of a program, or of what a JVM runs; and whether it is a JVM."""
+        fs = self._host.fs
+        if may_be_jvm:
+            from opskit.jvm.mapped_files import parse_jvm_maps
+
+            maps = fs.maybe(parse_jvm_maps, pid, "maps")
+            if maps is not None and maps.is_jvm:
+                from opskit.jvm.discover import find_jvm
+
+                with suppress(OpskitError, OSError):
+                    return find_jvm(fs, pid, self._host.clock_ticks).main, True
+        return command_name(fs, pid), False

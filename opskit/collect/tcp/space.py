@@ -1,0 +1,129 @@
+"""The sockets of one network namespace: by sock_diag, or where the kernel refuses that by /proc/PID/net."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+from opskit.collect.tcp.host import HostReader
+from opskit.errors import NotSupported
+from opskit.proc.files.net_tcp import parse_net_tcp
+from opskit.proc.fs import DENIED, ProcFS, optional
+from opskit.proc.inet_diag import Reader
+from opskit.proc.namespaces import namespace
+from opskit.proc.rights import how_to_be_allowed
+from opskit.proc.tcp_dumps import Dump, listed_dump, read_dump
+from opskit.proc.tcp_sockets import LISTEN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from contextlib import AbstractContextManager
+
+    from opskit.collect.tcp.host_facts import HostFacts
+    from opskit.host import Host
+    from opskit.proc.kernel.sock_diag import SockDiag
+    from opskit.proc.tcp_sockets import Socket
+
+    AnyDump = Dump[Any]  # of messages, or of records
+
+SOCK_DIAG, PROC = "sock_diag", "proc"
+_UNKNOWN = "losses, round-trip times, byte counts and backlogs are unknown: /proc has only states and queues"
+_FILES = ("tcp", "tcp6")
+
+
+def our_namespace() -> bytes | None:
+    """The network namespace of this thread."""
+    return optional(ProcFS().link, "thread-self", "ns", "net")
+
+
+class NetworkSpace:
+    """Reads one network namespace: that of a process, or without one that of this thread.
+
+    `name`: `net:[4026531840]`; None: unknown. `source`: sock_diag, or proc with less detail. `missing`: what that leaves unknown.
+    """
+
+    def __init__(self, host: Host, pid: int | None) -> None:
+        """Open it. Raises NotSupported for a copy without net/tcp."""
+        self._host, self._pid = host, pid
+        ours = our_namespace()
+        name = ours if pid is None else namespace(host.fs, pid, "net")
+        self.name = None if name is None else name.decode("ascii", "replace")
+        self.source = PROC
+        self.missing: tuple[str, ...] = ()
+        self._reader = Reader()
+        self._diag: SockDiag | None = None
+        self._path = None if pid is None or (name is not None and name == ours) else host.fs.path(pid, "ns", "net")
+        if host.fs.is_live:
+            self._open()
+        reads_as_itself = host.is_own and self._diag is not None
+        self._reads_host = HostReader(host, None if reads_as_itself else pid)
+        self._has_begun = False
+
+    def _open(self) -> None:
+        """Make the netlink sockets there; without the right to, stay here."""
+        from opskit.proc.kernel.sock_diag import SockDiag
+
+        try:
+            with self._inside():
+                diag = SockDiag()
+            for _ in diag.dump(1 << LISTEN):  # the cheapest one: whether the kernel has inet_diag
+                pass
+        except OSError as error:
+            where = (
+                f"the network namespace of {self._pid} cannot be entered"
+                if self._path
+                else "sock_diag is not available"
+            )
+            why = self._advice() if self._path and isinstance(error, DENIED) else error.strerror or str(error)
+            self.missing = (f"{where} ({why}); {_UNKNOWN}",)
+            self._path = None
+            return
+        self._diag, self.source = diag, SOCK_DIAG
+
+    def _advice(self) -> str:
+        return how_to_be_allowed(self._host.fs, "CAP_SYS_ADMIN", "opskit", "tcp", self._pid, pid=self._pid)
+
+    def _inside(self) -> AbstractContextManager[None]:
+        if self._path is None:
+            return nullcontext()
+        from opskit.proc.kernel.network_namespace import network_namespace
+
+        return network_namespace(self._path)
+
+    def dump(self) -> AnyDump:
+        """All sockets. Raises NotSupported where neither source can be read."""
+        clock = self._host.monotonic
+        if self._diag is not None:
+            return read_dump(self._diag.dump(), self._reader, clock)
+        return listed_dump(self._listed(), clock)
+
+    def listening(self) -> AnyDump | None:
+        """The listening sockets alone; None: that costs as much as a dump."""
+        diag = self._diag
+        return None if diag is None else read_dump(diag.dump(1 << LISTEN), self._reader, self._host.monotonic)
+
+    def looks(self, keys: list[bytes]) -> Iterator[bytes | None]:
+        """A message about each of some sockets; None: it is gone, or there is no sock_diag."""
+        return iter([None] * len(keys)) if self._diag is None else self._diag.look(keys)
+
+    def _listed(self) -> list[Socket]:
+        fs = self._host.fs
+        places = ["thread-self/net", "self/net", "1/net", "net"] if self._pid is None else [f"{self._pid}/net"]
+        for place in places:
+            tables = [fs.maybe(parse_net_tcp, place, name) for name in _FILES]
+            if any(table is not None for table in tables):
+                return [socket for table in tables for socket in table or ()]
+        what = f"{fs.path(self._pid or 'self', 'net', 'tcp')} cannot be read"
+        raise NotSupported(f"{what}: {'copy it too' if not fs.is_live else 'this kernel has no IPv4 or denies it'}")
+
+    def begin(self) -> None:
+        """Read the host's counters at the begin of the first window."""
+        if not self._has_begun:
+            self._has_begun = True
+            with self._inside():
+                self._reads_host.begin()
+
+    def end(self, sockets: Iterable[Socket]) -> HostFacts:
+        """The host at the end of a window. Raises OSError where the namespace is gone."""
+        with self._inside():
+            return self._reads_host.end(sockets)

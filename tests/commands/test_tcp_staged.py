@@ -1,0 +1,115 @@
+"""`opskit tcp` on staged networks: each verdict beside what the programs and the line did by their own count."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+
+import netlab
+import pytest
+from netcases import CASES, FULL_SPEED, PORT, READS, RECEIVES, VETH, WRITES, Case, group_of, look, staged, symmetric
+
+from opskit.analysis.tcp import result as verdicts
+
+
+@pytest.fixture(scope="module")
+def seen():
+    """All quiet cases, looked at in one window: their ends, the result, and totals of before and after by case."""
+    with contextlib.ExitStack() as stack:
+        ends = {name: stack.enter_context(staged(case)) for name, case in CASES.items()}
+        time.sleep(1.5)
+        before = {name: each.totals() for name, each in ends.items()}
+        result = look(*(program.pid for each in ends.values() for program in (each.here, each.there)))
+        after = {name: each.totals() for name, each in ends.items()}
+        yield ends, result, {name: tuple(zip(before[name], after[name])) for name in CASES}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_verdict_at_both_ends(seen, name):
+    """Each end says what holds the connection back, as far as it can be seen from there."""
+    ends, result, _ = seen
+    here, there = (group_of(result, program.pid) for program in (ends[name].here, ends[name].there))
+    assert here.verdict in CASES[name].here_says, here
+    assert there.verdict in CASES[name].there_says, there
+    assert (here.inbound, there.inbound) == (False, True)
+    assert here.port == there.port == PORT
+
+
+@pytest.mark.parametrize("name", ["requests", "requests, IPv6", "slow client program"])
+def test_shares_of_requests(seen, name):
+    """The shares of server, network and client are within 5 points of what the programs measured, seen from either end."""
+    ends, result, totals = seen
+    truth = netlab.shares(*totals[name])
+    asks, serves = (group_of(result, program.pid).shares for program in (ends[name].here, ends[name].there))
+    assert (asks.peer, asks.network, asks.here) == pytest.approx(truth, abs=0.05)
+    assert (serves.here, serves.network, serves.peer) == pytest.approx(truth, abs=0.05)
+    assert sum(asks) == sum(serves) == pytest.approx(1)
+
+
+def test_rates(seen):
+    """Bytes a second are those of the programs; round trips are those of the line."""
+    ends, result, totals = seen
+    (received, sent) = totals["slow writer"]
+    writes, reads = (
+        group_of(result, program.pid).rates for program in (ends["slow writer"].here, ends["slow writer"].there)
+    )
+    assert writes.sent_bytes_s == pytest.approx(100e3, rel=0.15), sent
+    assert reads.received_bytes_s == pytest.approx(100e3, rel=0.15), received
+    assert 39 < group_of(result, ends["requests"].here.pid).rates.min_rtt_ms < 60
+    assert group_of(result, ends["slow reader"].there.pid).rates.recv_queue_bytes > 16384
+
+
+def test_only_harm_is_a_finding(seen):
+    """A slow line, a slow server and a paced writer are no warning. A program that has stopped reading is one."""
+    _, result, _ = seen
+    harmful = {one.code for one in result.findings if one.severity != "note"}
+    assert harmful == {"tcp-not-read", "tcp-black-hole"}
+
+
+def test_clean_line_at_full_speed():
+    """A writer and a reader that keep up over a line without loss: the line sets the pace, and nothing is found."""
+    with staged(Case(VETH, WRITES, READS, FULL_SPEED, RECEIVES)) as ends:
+        time.sleep(0.5)
+        result = look(ends.here.pid, ends.there.pid)
+    assert group_of(result, ends.here.pid).verdict in FULL_SPEED
+    assert group_of(result, ends.there.pid).verdict in RECEIVES
+    assert [one for one in result.findings if one.severity != "note"] == []
+
+
+@pytest.mark.parametrize("side", ["forth", "back"])
+def test_loss(side):
+    """The loss is within 0.2 points of what the line dropped, also where the server sends. Lost acknowledgements are no loss of data."""
+    writes, reads = {"action": "write"}, {"action": "read"}
+    forth = side == "forth"
+    here, there = ({**(writes if forth else reads), "connect": PORT}, {**(reads if forth else writes), "listen": PORT})
+    loses = {
+        side: {"delay_ms": 10, "loss": 0.02, "rate": 5e6},
+        ("back" if forth else "forth"): {"delay_ms": 10, "loss": 0.01},
+    }
+    with staged(Case(loses, here, there, set(), set())) as ends:
+        time.sleep(1)
+        sender, receiver = (ends.here, ends.there) if forth else (ends.there, ends.here)
+        before = ends.line.carried()
+        result = look(sender.pid, receiver.pid)
+        truth = netlab.loss(before, ends.line.carried(), 0 if forth else 1)
+    sends, receives = group_of(result, sender.pid), group_of(result, receiver.pid)
+    assert sends.verdict == verdicts.LOSS
+    assert sends.rates.loss == pytest.approx(truth, abs=0.002)
+    assert receives.verdict in {*RECEIVES, verdicts.LOSS}
+    assert receives.rates.out_of_order > 0.01
+    assert [one.entity.kind for one in result.findings if one.code == "tcp-loss"]
+
+
+def test_group_of_connections():
+    """Connections to one port are one group with one sentence; its shares are those of all."""
+    with netlab.line(**symmetric(5)) as line:
+        server = line.there("serve", listen=5432, connections=20, think_ms=100)
+        client = line.here("ask", connect=5432, connections=20, think_ms=10, name="orders")
+        time.sleep(0.5)
+        before = server.totals(), client.totals()
+        result = look(client.pid)
+        truth = netlab.shares(*zip(before, (server.totals(), client.totals())))
+    group = group_of(result, client.pid)
+    assert (group.command, len(group.judged), group.verdict, group.port) == ("orders", 20, verdicts.REQUESTS, 5432)
+    assert tuple(group.shares) == pytest.approx((truth.server, truth.line, truth.client), abs=0.05)
+    assert dict(group.verdicts) == {verdicts.REQUESTS: 20}

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import TYPE_CHECKING, TypeVar
+import stat
+from typing import TYPE_CHECKING, Any, TypeVar
 
 T = TypeVar("T")
+FdLink = tuple[bytes, bytes, int]  # name, target, and mode, whose bits say how the file was opened
+FD_READABLE, FD_WRITABLE = stat.S_IRUSR, stat.S_IWUSR
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from opskit.proc.fs import FdLink
 
     # From (names, the directory) to one item an fd. Raises OSError for the first fd that cannot be read.
     FdReader = Callable[[list[bytes], int], list[T]]
@@ -44,6 +45,11 @@ def targets(names: list[bytes], directory: int) -> list[bytes]:
     return [readlink(name, dir_fd=directory) for name in names]
 
 
+def pairs(names: list[bytes], directory: int) -> list[tuple[bytes, bytes]]:
+    """Each fd with its target."""
+    return list(zip(names, targets(names, directory)))
+
+
 def links(names: list[bytes], directory: int, wanted: tuple[bytes, ...]) -> list[FdLink]:
     """The fds whose target begins with one of `wanted`."""
     readlink, lstat = os.readlink, os.lstat
@@ -54,10 +60,15 @@ def links(names: list[bytes], directory: int, wanted: tuple[bytes, ...]) -> list
     ]
 
 
-def read_all(
-    read: FdReader[T], directory: int, names: Callable[[], list[bytes]], no_target: list[T], *, dense: bool = True
-) -> list[T]:
-    """`read` of each fd of a directory listed by `names`, or by `dense` counts; `no_target` stands for an fd without a target."""
+# What stands for an fd whose target cannot be read; links() leaves it out.
+_WITHOUT_TARGET: dict[object, Callable[[bytes], list[Any]]] = {
+    targets: lambda _: [b""],
+    pairs: lambda name: [(name, b"")],
+}
+
+
+def read_all(read: FdReader[T], directory: int, names: Callable[[], list[bytes]], *, dense: bool = True) -> list[T]:
+    """`read` of each fd of a directory listed by `names`, or by `dense` counts."""
     try:
         return read((dense and _dense_names(directory)) or names(), directory)
     except OSError as error:
@@ -68,8 +79,8 @@ def read_all(
             found += read([name], directory)
         except OSError as error:
             _check_of_one_fd(error)
-            if error.errno in _NO_TARGET:
-                found += no_target
+            if error.errno in _NO_TARGET and read in _WITHOUT_TARGET:
+                found += _WITHOUT_TARGET[read](name)
     return found
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from contextlib import AbstractContextManager
 
-    from opskit.proc.fd_directory import FdReader
+    from opskit.proc.fd_directory import FdLink, FdReader
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -86,10 +86,6 @@ _KINDS = {stat.S_IFREG: "plain file", stat.S_IFDIR: "directory", stat.S_IFLNK: "
 def kind_of(mode: int) -> str:
     """The file type in words."""
     return _KINDS.get(stat.S_IFMT(mode), "device")
-
-
-FdLink = tuple[bytes, bytes, int]  # of an fd directory: name, target, and mode, whose bits say how the file was opened
-FD_READABLE, FD_WRITABLE = stat.S_IRUSR, stat.S_IWUSR
 
 
 class FileId(NamedTuple):
@@ -270,11 +266,15 @@ class ProcFS:
     def fd_targets(self, *parts: object) -> list[bytes]:
         """Where every fd of a process (or of a thread: pid, "task", tid) points; empty for an unknown target."""
         # bytes: on 200,000 fds decoding costs a fifth of the scan.
-        return self._of_fds(fd_directory.targets, parts, [b""])
+        return self._of_fds(fd_directory.targets, parts)
+
+    def fd_pairs(self, *parts: object) -> list[tuple[bytes, bytes]]:
+        """The name of each fd, with where it points."""
+        return self._of_fds(fd_directory.pairs, parts)
 
     def fd_links(self, *parts: object, wanted: tuple[bytes, ...] = (b"",)) -> list[FdLink]:
         """The fds whose target begins with one of `wanted`. lstat costs a tenth of fdinfo, and never waits for a hung mount."""
-        return self._of_fds(lambda names, directory: fd_directory.links(names, directory, wanted), parts, [])
+        return self._of_fds(lambda names, directory: fd_directory.links(names, directory, wanted), parts)
 
     def inside(self, pid: int, path: str) -> str:
         """Our path of a file in a process's mount namespace: below PROC/PID/root, where its absolute links lead too."""
@@ -389,12 +389,12 @@ class ProcFS:
     def _scan(self, path: str) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:
         return os.scandir(path)
 
-    def _of_fds(self, read: FdReader[T], parts: tuple[object, ...], no_target: list[T]) -> list[T]:
-        """Read the fd directory PROC/parts/fd; `no_target` stands for an fd without a target."""
+    def _of_fds(self, read: FdReader[T], parts: tuple[object, ...]) -> list[T]:
+        """Read the fd directory PROC/parts/fd."""
         path = os.fsencode(self.path(*parts, "fd"))
         directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             # A path gives names as bytes, which cost less than those of an open directory.
-            return fd_directory.read_all(read, directory, lambda: os.listdir(path), no_target)
+            return fd_directory.read_all(read, directory, lambda: os.listdir(path))
         finally:
             os.close(directory)

@@ -26,7 +26,8 @@ from opskit.records import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opskit.proc.fs import FdLink, FileId, ProcFS
+    from opskit.proc.fd_directory import FdLink
+    from opskit.proc.fs import FileId, ProcFS
 
 # The kinds, and what a path of each begins with.
 MEMFD, SYSV, SHARED_ANONYMOUS, TMPFS, DELETED = "memfd", "sysv", "shared-anonymous", "tmpfs", "deleted"

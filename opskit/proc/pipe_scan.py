@@ -11,14 +11,17 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput
+from opskit.proc.fd_directory import FD_READABLE, FD_WRITABLE
+from opskit.proc.fd_mounts import FdMounts
+from opskit.proc.fd_scan import FdScan, FdScanner
 from opskit.proc.files.fd import PIPE_PREFIX, parse_fdinfo
-from opskit.proc.files.mountinfo import REMOTE, parse_mountinfo
-from opskit.proc.fs import DENIED, FD_READABLE, FD_WRITABLE, GONE, ProcFS, optional
 from opskit.quantities import integer
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from opskit.proc.fs import ProcFS
 
 # procfs gives its links to the owner alone; links that others have rights on were copied, and their bits say nothing.
 _NOT_PROC = 0o077
@@ -45,23 +48,22 @@ class Holder(NamedTuple):
     tid: int | None = None
 
 
-class PipeScan:
-    """One pass, with the pids that were read, denied, and that vanished meanwhile.
+class PipeScan(FdScan[Holder]):
+    """One pass: the holders in `tables`.
 
-    `sockets`: (pid, fd) of every socket, with `ends`: a pipe's other end may be in flight there. `garbled`: the errors of
-    links in a copy, whose processes count as denied. `any_fd`: some process has an fd of any kind; a copy may have none.
+    `sockets`: (pid, fd) of every socket, with `ends`: a pipe's other end may be in flight there.
     """
 
-    def __init__(self) -> None:  # a dataclass costs every run a millisecond: nothing else imports them
-        self.holders: list[Holder] = []
+    def __init__(self) -> None:
+        super().__init__()
         self.fifo_paths: dict[bytes, bytes] = {}
         self.sockets: list[tuple[int, bytes]] = []
-        self.any_fd = False
         self.remote_skipped = self.copied_skipped = 0
-        self.garbled: list[BadInput] = []
-        self.scanned: list[int] = []
-        self.denied: list[int] = []
-        self.vanished: list[int] = []
+
+    @property
+    def holders(self) -> list[Holder]:
+        """The tables with pipes."""
+        return self.tables
 
 
 class PipeScanner:
@@ -72,42 +74,21 @@ class PipeScanner:
         same_fd_table: Callable[[int, int], bool] | None = None,
     ) -> None:  # fmt: skip
         self.fs, self.ends, self.fifos, self.threads, self.same_fd_table = fs, ends, fifos, threads, same_fd_table
-        self._mount_types: dict[bytes, dict[str, str]] = {}  # a mount namespace -> its mounts' ids -> their types
+        self._mounts = FdMounts(fs)
 
     def scan(self, pids: Iterable[int]) -> PipeScan:
         """Scan these processes."""
         result = PipeScan()
-        for pid in pids:
-            try:
-                found = self._process(pid, result)
-                if not self.fs.is_live:
-                    _check_links(found)
-            except (*GONE, NotADirectoryError):
-                # Nothing vanishes from a copy: there it was not copied.
-                (result.vanished if self.fs.is_live else result.denied).append(pid)
-            except OSError:  # no rights; a copy on a disk that gives errors
-                result.denied.append(pid)
-            except BadInput as error:
-                result.garbled.append(error)
-                result.denied.append(pid)
-            else:
-                result.scanned.append(pid)
-                result.holders += found
-        return result
 
-    def _process(self, pid: int, result: PipeScan) -> list[Holder]:
-        holder, any_fd = self._table((pid,), pid, None, result)
-        holders = [holder] if holder else []
-        result.any_fd = result.any_fd or any_fd
-        if any_fd and not self.threads:
-            return holders
-        # No fd at all: a kernel thread, a zombie, or a process whose main thread has exited and left its table behind.
-        for tid in self._tables_of_threads(pid, leader_has_table=any_fd):
-            own, _ = optional(self._table, (pid, "task", tid), pid, tid, result, default=(None, False))
-            if own:
-                result.any_fd = True
-                holders.append(own)
-        return holders
+        def read(pid: int, tid: int | None, parts: tuple[object, ...]) -> tuple[Holder | None, bool]:
+            found, any_fd = self._table(parts, pid, tid, result)
+            if found is not None and not self.fs.is_live:
+                _check_links(found)
+            return found, any_fd
+
+        scanner = FdScanner(self.fs, read, threads=self.threads, same_fd_table=self.same_fd_table)
+        scanner.scan(pids, result)
+        return result
 
     def _table(
         self, parts: tuple[object, ...], pid: int, tid: int | None, result: PipeScan
@@ -154,7 +135,7 @@ class PipeScanner:
     def _fifo(self, parts: tuple[object, ...], fd_name: bytes, target: bytes, result: PipeScan) -> bytes:
         fd = fd_name.decode()
         try:
-            if self._is_remote(parts, fd):
+            if self._mounts.is_remote(parts, fd):
                 result.remote_skipped += 1
                 return b""
             found = self.fs.file_id(*parts, "fd", fd)
@@ -166,37 +147,9 @@ class PipeScanner:
         result.fifo_paths[key] = target
         return key
 
-    def _is_remote(self, parts: tuple[object, ...], fd: str) -> bool:
-        mount_id = self.fs.load(parse_fdinfo, *parts, "fdinfo", fd).get("mnt_id", "")
-        namespace = self.fs.link(*parts, "ns", "mnt")
-        if namespace not in self._mount_types:
-            mounts = self.fs.load(parse_mountinfo, *parts, "mountinfo")
-            self._mount_types[namespace] = {str(mount.mount_id): mount.fs_type for mount in mounts}
-        return self._mount_types[namespace].get(mount_id, "").startswith(REMOTE)
 
-    def _tables_of_threads(self, pid: int, *, leader_has_table: bool) -> list[int]:
-        """One thread for each fd table that is not the leader's."""
-        known = [pid] if leader_has_table else []
-        for tid in optional(self.fs.tids, pid, default=[]):  # a copy may have none
-            if tid != pid and not any(self._shared(pid, other, tid) for other in known):
-                known.append(tid)
-        return known[leader_has_table:]
-
-    def _shared(self, pid: int, one: int, other: int) -> bool:
-        if self.same_fd_table is not None:
-            try:
-                return self.same_fd_table(one, other)
-            except OSError:  # no kcmp in this kernel, or no right to use it: compare what the tables hold
-                pass
-        try:
-            first, second = (sorted(self.fs.fd_links(pid, "task", tid)) for tid in (one, other))
-        except (*GONE, DENIED):
-            return True
-        return first == second
-
-
-def _check_links(holders: Iterable[Holder]) -> None:
-    for key in (key for holder in holders for key in holder.counts):
+def _check_links(holder: Holder) -> None:
+    for key in holder.counts:
         if key.startswith(PIPE_PREFIX) and (not key.endswith(b"]") or integer(key[len(PIPE_PREFIX) : -1]) is None):
             raise BadInput("fd", "a link that is no pipe:[INODE]", found=key.decode("utf-8", "replace"))
 

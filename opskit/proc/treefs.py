@@ -287,10 +287,10 @@ class TreeFS(ProcFS):
         with self._opened(path) as seen, self._listable(seen, path) as fd, os.scandir(fd) as entries:
             yield entries
 
-    def _of_fds(self, read: FdReader[T], parts: tuple[object, ...], no_target: list[T]) -> list[T]:
+    def _of_fds(self, read: FdReader[T], parts: tuple[object, ...]) -> list[T]:
         path = self.path(*parts, "fd")
         with self._opened(path) as seen, self._listable(seen, path) as directory:
-            return fd_directory.read_all(read, directory, lambda: _fd_names(directory), no_target, dense=self.is_live)
+            return fd_directory.read_all(read, directory, lambda: _fd_names(directory), dense=self.is_live)
 
 
 def _fd_names(directory: int) -> list[bytes]:

@@ -15,6 +15,7 @@ from opskit.proc.cgroup.tree import parse_cgroup
 from opskit.proc.config.pam_limits import account_of, pam_limits
 from opskit.proc.config.setting import sysctl_settings
 from opskit.proc.config.systemd_units import manager_settings, owner_of_path, unit_of_path, unit_settings
+from opskit.proc.fd_directory import FD_WRITABLE
 from opskit.proc.files.fd import parse_fdinfo
 from opskit.proc.files.limits import is_nearly_full, parse_limits
 from opskit.proc.files.loadavg import parse_loadavg
@@ -24,7 +25,7 @@ from opskit.proc.files.stat import parse_stat
 from opskit.proc.files.status import Status, parse_status
 from opskit.proc.files.sysctl import read_sysctl
 from opskit.proc.files.uid_map import parse_id_map
-from opskit.proc.fs import DENIED, FD_WRITABLE, GONE, ProcFS, Refused, optional
+from opskit.proc.fs import DENIED, GONE, ProcFS, Refused, optional
 from opskit.proc.namespaces import INITIAL, in_initial, namespace
 from opskit.proc.open_files import open_files, raise_limit
 from opskit.proc.process import command_name

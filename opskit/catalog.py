@@ -88,6 +88,7 @@ FINDINGS: dict[str, tuple[str, tuple[str, ...]]] = {
     "oom-killed": ("stuck", ("jvm-oom-killed", "oom-reported", "oom-counted", "exit-137")),
     "pipe-deadlock": ("stuck", ("pipe-full-writer-blocked",)),
     "pipes-keep-growing": ("soon", ("rlimit-nearly-used",)),
+    "fds-keep-growing": ("soon", ("rlimit-nearly-used",)),
     "stack-above-ram": ("stuck", ("threads-none-left",)),
     "seccomp-refuses-threads": ("stuck", ("threads-none-left",)),
     "dentry-negative": ("slow", ("dentry-share", "dentry-cgroup")),

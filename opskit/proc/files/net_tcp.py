@@ -49,12 +49,13 @@ def _sockets(text: str, order: str) -> Iterator[Socket]:
             hexadecimal(words[3]),
             integer(words[9]),
         )
-        host = _host(peer[0], order)
+        host = host_of(peer[0], order)
         if host is not None and None not in (local_port, port, state, inode):
             yield Socket(inode or 0, state or 0, local_port or 0, host, port or 0)
 
 
-def _host(digits: str, order: str) -> str | None:
+def host_of(digits: str, order: str = sys.byteorder) -> str | None:
+    """The address in the hexadecimal digits of these files, an IPv4-mapped one as IPv4; None: not an address."""
     if len(digits) not in _LENGTHS or hexadecimal(digits) is None:
         return None
     step = -1 if order == "little" else 1

@@ -67,10 +67,8 @@ def path_kind(path: bytes, mode: int | None, links: int) -> str:
     return DEVICE if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) else FILE
 
 
-def place_of(path: bytes, kind: str) -> str:
-    """The directory of a file or a deleted file, with PID for numbers of processes in /proc; of other kinds the path itself."""
-    if kind in (FILE, FILE_DELETED):
-        path = path.rpartition(b"/")[0] or b"/"
+def place_of(path: bytes) -> str:
+    """The path of a file's directory, or of a device, as text; in /proc with PID for the number of a process."""
     if path.startswith(b"/proc/"):
         path = _PROCESS.sub(_without_numbers, path, count=1)
     return path.decode("utf-8", "surrogateescape")

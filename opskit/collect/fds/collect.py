@@ -14,7 +14,7 @@ from opskit.proc.files.boot_time import parse_boot_time, started_s
 from opskit.proc.files.status import parse_status
 from opskit.proc.open_files import open_files, raise_limit
 from opskit.proc.rights import as_owner_or_root
-from opskit.quantities import integer, plural
+from opskit.quantities import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,7 +111,7 @@ class Collector:
         """The threads that wait, by group. With --ask one dump is taken, at the first look."""
         if not self._host.is_own or not self._ask.ask:
             return {}
-        place = {(integer(fd) or 0): (key, target) for key, one in grouping.groups.items() for fd, target in one.fds}
+        place = {int(fd): (key, target) for key, one in grouping.groups.items() for fd, target in one.fds}
         if self._dumped is None:
             from opskit.collect.fd_threads import waiting_threads
 
@@ -130,7 +130,7 @@ class Collector:
 def _groups(parts: Parts, grouping: Grouping, ages: Ages, threads: dict[Key, tuple[FdThread, ...]]) -> Iterator[Group]:
     """The groups, the largest first."""
     for key, members in sorted(grouping.groups.items(), key=lambda item: (-len(item[1].fds), item[0])):
-        numbers = [integer(fd) or 0 for fd, _ in members.fds]
+        numbers = [int(fd) for fd, _ in members.fds]  # a number: fs lists no other names
         oldest, newest = ages.span(parts, key[0], members.fds)
         yield Group(
             *key, len(numbers), min(numbers), max(numbers), members.example, oldest, newest, threads.get(key, ())

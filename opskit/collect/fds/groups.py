@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput
-from opskit.proc.fd_kinds import FILE, FILE_DELETED, kind_of, path_kind, place_of, unmounted_kind_of
+from opskit.proc.fd_kinds import DELETED, FILE, FILE_DELETED, kind_of, path_kind, place_of, unmounted_kind_of
 from opskit.proc.fd_mounts import FdMounts
+from opskit.proc.files.fd import PIPE_PREFIX
 from opskit.proc.files.mountinfo import REMOTE
 from opskit.proc.fs import optional
 from opskit.proc.kernel.syscalls import socket_protocol
-from opskit.proc.net_sockets import name_sockets
+from opskit.proc.net_sockets import SOCKET_PREFIX, name_sockets
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from opskit.host import Host
     from opskit.proc.net_sockets import NamedSocket
@@ -23,12 +24,13 @@ Key = tuple[str, str]  # kind and detail
 Fd = tuple[bytes, bytes]  # its number and its target
 Parts = tuple[object, ...]  # the directory that has `fd`: (PID,) or (PID, "task", TID)
 
-SOCKET_PREFIX, PIPE_PREFIX = b"socket:[", b"pipe:["
 # Of the files in one directory so many are looked at; where they are all regular files, the others count as such.
 _SAMPLED = 64
 _MOST_LOOKED_AT, _MOST_DIRECTORIES, _MOST_CHECKED = 20_000, 2_000, 1_000
 _MOST_GROUPS, _MOST_CLIENTS = 5_000, 16
+_BY_DIRECTORY = frozenset((FILE, FILE_DELETED))
 _ELSEWHERE = "elsewhere"
+_UNLISTED = "neither connected nor bound, or of another network namespace"
 
 
 class Members(NamedTuple):
@@ -63,12 +65,12 @@ class Grouper:
         self._unknown = self._unseen = 0
         sockets: list[Fd] = []
         pipes: list[Fd] = []
-        by_path: dict[bytes, list[Fd]] = {}
+        directories: dict[bytes, list[Fd]] = {}
         by_target: dict[bytes, list[Fd]] = {}
         for fd in fds:
             target = fd[1]
             if target.startswith(b"/"):
-                by_path.setdefault(target, []).append(fd)
+                directories.setdefault(target.rpartition(b"/")[0], []).append(fd)
             elif target.startswith(SOCKET_PREFIX):
                 sockets.append(fd)
             elif target.startswith(PIPE_PREFIX):
@@ -77,86 +79,90 @@ class Grouper:
                 by_target.setdefault(target, []).append(fd)
         found: dict[Key, Members] = {}
         if pipes:
-            _add(found, ("pipe", ""), pipes, _text(pipes[0][1]))
+            _add(found, ("pipe", ""), pipes)
         for target, same in by_target.items():
-            _add(found, kind_of(target), same, _text(target))
-        for key, path in self._paths(parts, by_path):
-            _add(found, key, by_path[path], _text(path))
-        for key, fd, example in self._sockets(parts, sockets):
-            _add(found, key, [fd], example)
+            _add(found, kind_of(target), same)
+        for fd in directories.pop(b"", ()):
+            unmounted = unmounted_kind_of(fd[1])
+            if unmounted is None:
+                directories.setdefault(b"/", []).append(fd)
+            else:
+                _add(found, unmounted, [fd])
+        for key, same in self._files(parts, directories):
+            _add(found, key, same)
+        for key, same in self._sockets(parts, sockets):
+            _add(found, key, same)
         return Grouping(self._bounded(found), self._unknown, self._unseen)
 
     def _bounded(self, found: dict[Key, Members]) -> dict[Key, Members]:
-        """At most 5,000 groups, the largest of the first look and what came later; the rest by kind."""
+        """At most 5,000 groups: the largest of the first look, and what came later while there is room; the rest by kind."""
+        if self._known >= found.keys():
+            return found
         for key in sorted(found, key=lambda key: -len(found[key].fds)):
             if len(self._known) < _MOST_GROUPS:
                 self._known.add(key)
-        if self._known >= found.keys():
-            return found
         kept: dict[Key, Members] = {}
         for key, members in found.items():
             _add(kept, key if key in self._known else (key[0], _ELSEWHERE), members.fds, members.example)
         return kept
 
-    def _paths(self, parts: Parts, by_path: Mapping[bytes, list[Fd]]) -> Iterator[tuple[Key, bytes]]:
-        directories: dict[bytes, list[bytes]] = {}
-        for path in by_path:
-            unmounted = unmounted_kind_of(path)
-            if unmounted is not None:
-                yield unmounted, path
-            else:
-                directories.setdefault(path.rpartition(b"/")[0], []).append(path)
+    def _files(self, parts: Parts, directories: Mapping[bytes, list[Fd]]) -> Iterator[tuple[Key, list[Fd]]]:
         left = _MOST_LOOKED_AT
-        for number, paths in enumerate(directories.values()):
-            names = [_text(by_path[path][0][0]) for path in paths]
-            if left > 0 and number < _MOST_DIRECTORIES and self._may_look(parts, names[0]):
-                looked = self._look(parts, paths, names)
+        for number, (directory, fds) in enumerate(directories.items()):
+            paths = {fd[1]: fd for fd in fds}
+            if left > 0 and number < _MOST_DIRECTORIES and self._may_look(parts, fds[0]):
+                kinds = self._kinds(parts, paths)
+                left -= len(kinds)
             else:
-                looked = [(path, None, 1) for path in paths]
-                self._unseen += sum(len(by_path[path]) for path in paths)
-            left -= len(paths)
-            for path, mode, links in looked:
-                kind = path_kind(path, mode, links)
-                yield (kind, place_of(path, kind)), path
+                kinds = {path: path_kind(path, None, 1) for path in paths}
+                self._unseen += len(fds)
+            places: dict[tuple[str, bytes], list[Fd]] = {}
+            for fd in fds:
+                path = fd[1]
+                kind = kinds.get(path) or (FILE_DELETED if path.endswith(DELETED) else FILE)
+                places.setdefault((kind, directory if kind in _BY_DIRECTORY else path), []).append(fd)
+            for (kind, place), same in places.items():
+                yield (kind, place_of(place)), same
 
-    def _may_look(self, parts: Parts, fd: str) -> bool:
+    def _may_look(self, parts: Parts, fd: Fd) -> bool:
         """Whether the file is on a local file system of a live machine. A stat on another one may wait for ever."""
         if not self._fs.is_live:
             return False
         try:
-            fs_type = self._mounts.type_of(parts, fd)
+            fs_type = self._mounts.type_of(parts, _text(fd[0]))
         except (OSError, BadInput):
             return False
         return bool(fs_type) and not fs_type.startswith(REMOTE)
 
-    def _look(self, parts: Parts, paths: list[bytes], names: list[str]) -> list[tuple[bytes, int | None, int]]:
-        """(path, mode, links) of each; mode None: closed meanwhile, or like the regular files beside it."""
+    def _kinds(self, parts: Parts, paths: Mapping[bytes, Fd]) -> dict[bytes, str]:
+        """The kinds of the paths that were looked at: all, or some of many regular files."""
         step = max(1, len(paths) // _SAMPLED)
-        chosen = {path: self._stat(parts, name) for path, name in zip(paths[::step], names[::step])}
-        kinds = {path_kind(path, *found) for path, found in chosen.items()}
-        if step > 1 and not kinds <= {FILE, FILE_DELETED}:
-            chosen = {path: self._stat(parts, name) for path, name in zip(paths, names)}
-        return [(path, *chosen.get(path, (None, 1))) for path in paths]
+        kinds = self._look(parts, [*paths.values()][::step])
+        return kinds if step == 1 or _BY_DIRECTORY.issuperset(kinds.values()) else self._look(parts, paths.values())
 
-    def _stat(self, parts: Parts, fd: str) -> tuple[int | None, int]:
-        found = optional(self._fs.file_id, *parts, "fd", fd)
-        return (None, 1) if found is None else (found.mode, found.links)
+    def _look(self, parts: Parts, fds: Iterable[Fd]) -> dict[bytes, str]:
+        kinds = {}
+        for fd, path in fds:
+            found = optional(self._fs.file_id, *parts, "fd", _text(fd))
+            if found is not None:  # else it was closed meanwhile
+                kinds[path] = path_kind(path, found.mode, found.links)
+        return kinds
 
-    def _sockets(self, parts: Parts, sockets: Sequence[Fd]) -> Iterator[tuple[Key, Fd, str]]:
-        names = name_sockets(self._fs, parts, (target[len(SOCKET_PREFIX) : -1] for _, target in sockets))
-        self._choose_clients(names)
-        unnamed = []
+    def _sockets(self, parts: Parts, sockets: Sequence[Fd]) -> Iterator[tuple[Key, list[Fd]]]:
+        names, place_of_socket = name_sockets(self._fs, parts, {fd[1] for fd in sockets})
+        named: list[list[Fd]] = [[] for _ in names]
+        unnamed: list[Fd] = []
         for fd in sockets:
-            named = names.get(fd[1][len(SOCKET_PREFIX) : -1])
-            if named is None:
-                unnamed.append(fd)
-            else:
-                yield (named.kind, self._detail(named)), fd, _ends(named) or _text(fd[1])
+            place = place_of_socket.get(fd[1])
+            (unnamed if place is None else named[place]).append(fd)
+        self._choose_clients(zip(names, map(len, named)))
+        for name, fds in zip(names, named):
+            yield (name.kind, self._detail(name)), fds
         for number, fd in enumerate(unnamed):
             protocol = self._protocol(parts, fd) if number < _MOST_CHECKED else ""
             if protocol is not None:
                 self._unknown += not protocol
-                yield _unnamed(protocol), fd, _text(fd[1])
+                yield _unlisted(protocol), [fd]
 
     def _protocol(self, parts: Parts, fd: Fd) -> str | None:
         """The protocol of a socket that no table lists, empty where it is unknown; None: it was closed meanwhile."""
@@ -165,15 +171,15 @@ class Grouper:
             return ""
         if optional(self._fs.link, *parts, "fd", name) != fd[1]:
             return None
-        return optional(socket_protocol, self._fs.path(*parts, "fd", name), default="") if self._fs.is_own() else ""
+        return optional(socket_protocol, self._fs.path(*parts, "fd", name), default="") if self._host.is_own else ""
 
-    def _choose_clients(self, names: Mapping[bytes, NamedSocket]) -> None:
+    def _choose_clients(self, names: Iterable[tuple[NamedSocket, int]]) -> None:
         """Each port gets groups of its own for the 16 hosts with the most connections; others are one group."""
         counts: dict[tuple[int, str], int] = {}
-        for named in names.values():
+        for named, number in names:
             if named.client:
-                counts[named.port, named.client] = counts.get((named.port, named.client), 0) + 1
-        for port, client in sorted(counts, key=lambda key: -counts[key]):
+                counts[named.port, named.client] = counts.get((named.port, named.client), 0) + number
+        for port, client in sorted(counts, key=lambda key: (-counts[key], key)):
             chosen = self._clients.setdefault(port, set())
             if len(chosen) < _MOST_CLIENTS:
                 chosen.add(client)
@@ -185,26 +191,18 @@ class Grouper:
         return f"{named.detail} from {client} to port {named.port}"
 
 
-def _add(found: dict[Key, Members], key: Key, fds: list[Fd], example: str) -> None:
+def _add(found: dict[Key, Members], key: Key, fds: list[Fd], example: str = "") -> None:
     known = found.get(key)
     if known is None:
-        found[key] = Members([*fds], example)
+        found[key] = Members([*fds], example or _text(fds[0][1]))
     else:
         known.fds.extend(fds)
 
 
-def _ends(named: NamedSocket) -> str:
-    if named.client:
-        return f"{named.peer} -> {named.local}"
-    return f"{named.local} -> {named.peer}" if named.peer else named.local
-
-
-def _unnamed(protocol: str) -> Key:
+def _unlisted(protocol: str) -> Key:
     """A socket that no file of the network namespace lists, by its protocol: `TCP`, `UDPv6`, `UNIX-STREAM`."""
-    for kind in ("tcp", "udp", "unix", "netlink", "packet"):
-        if protocol.lower().startswith(kind):
-            return kind, "neither connected nor bound, or of another network namespace"
-    return "socket", protocol
+    kind = next((kind for kind in ("tcp", "udp", "unix", "netlink", "packet") if protocol.lower().startswith(kind)), "")
+    return (kind, _UNLISTED) if kind else ("socket", protocol)
 
 
 def _text(name: bytes) -> str:

@@ -21,7 +21,7 @@ _NAMESPACES = frozenset(("cgroup", "ipc", "mnt", "net", "pid", "time", "user", "
 _UNMOUNTED = ((b"/memfd:", "memfd", ""), (b"/dmabuf:", "anon", "dmabuf"), (b"/secretmem", "anon", "secretmem"),
               (b"/[aio]", "anon", "aio"), (b"/anon_hugepage", "anon", "hugepage"), (b"/SYSV", "anon", "sysv"))  # fmt: skip
 _NOT_DEVICES = (b"/dev/shm/", b"/dev/mqueue/", b"/dev/hugepages/")
-_PROCESS = re.compile(rb"/([0-9]+)(?:/task/[0-9]+)?(?=/|$)")
+_PROCESS = re.compile(rb"/proc/[0-9]+(?P<task>/task/[0-9]+)?(?=/|$)")
 
 
 def kind_of(target: bytes) -> tuple[str, str]:
@@ -69,10 +69,7 @@ def path_kind(path: bytes, mode: int | None, links: int) -> str:
 
 def place_of(path: bytes) -> str:
     """The path of a file's directory, or of a device, as text; in /proc with PID for the number of a process."""
-    if path.startswith(b"/proc/"):
-        path = _PROCESS.sub(_without_numbers, path, count=1)
+    found = _PROCESS.match(path)
+    if found is not None:
+        path = (b"/proc/PID/task/TID" if found["task"] else b"/proc/PID") + path[found.end() :]
     return path.decode("utf-8", "surrogateescape")
-
-
-def _without_numbers(found: re.Match[bytes]) -> bytes:
-    return b"/PID/task/TID" if b"/task/" in found[0] else b"/PID"

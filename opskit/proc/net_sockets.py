@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 SOCKET_PREFIX = b"socket:["
 _INET = re.compile(
     rb"^ *[0-9]+: ([0-9A-F]{8,32}):([0-9A-F]{4}) ([0-9A-F]{8,32}):([0-9A-F]{4}) ([0-9A-F]{2})"
-    rb" [^ ]+ [^ ]+ [^ ]+ +[0-9]+ +[0-9]+ ([0-9]+)",
+    rb" [^ \n]+ [^ \n]+ [^ \n]+ +[0-9]+ +[0-9]+ ([0-9]+)",
     re.MULTILINE,
 )
 _UNIX = re.compile(

@@ -48,12 +48,13 @@ class Collector:
         status = host.fs.maybe(parse_status, pid, "status")
         taken = open_files(host.fs, pid)
         is_jvm = self._is_jvm(process)
-        threads = self._threads(pid, grouping, is_jvm=is_jvm)
+        problems: list[str] = []
+        threads = self._threads(pid, grouping, problems, is_jvm=is_jvm)
         ages = Ages(host, self._started_s(process))
         return Facts(
             process, taken, tuple(_groups(parts, grouping, ages, threads)), at_s, now_s,
             sum(len(members.fds) for members in grouping.groups.values()), is_jvm,
-            missing=(*_missing(grouping, parts),),
+            missing=(*_missing(grouping, parts), *problems),
             raise_limit=None if status is None or taken is None else raise_limit(host.fs, pid, status, taken.limit)[0],
         )  # fmt: skip
 
@@ -107,24 +108,27 @@ class Collector:
         boot_s = self._host.fs.maybe(parse_boot_time, "stat")
         return None if process.start_ticks is None else started_s(boot_s, process.start_ticks, self._host.clock_ticks)
 
-    def _threads(self, pid: int, grouping: Grouping, *, is_jvm: bool) -> dict[Key, tuple[FdThread, ...]]:
-        """The threads that wait, by group. With --ask one dump is taken, at the first look."""
-        if not self._host.is_own or not self._ask.ask:
+    def _threads(
+        self, pid: int, grouping: Grouping, problems: list[str], *, is_jvm: bool
+    ) -> dict[Key, tuple[FdThread, ...]]:
+        """The threads that wait, each once in a group. With --ask one dump is taken, at the first look."""
+        if not self._host.is_own or (self._watch and not self._ask.ask):
             return {}
-        place = {int(fd): (key, target) for key, one in grouping.groups.items() for fd, target in one.fds}
+        place = {int(fd): (key, target) for key, one in grouping.groups.items() for fd, target in one.fds}  # a number
         if self._dumped is None:
             from opskit.collect.fd_threads import waiting_threads
 
             self._dumped = {}
-            for thread in waiting_threads(self._host, pid, [*place], self._ask.ask and is_jvm):
+            for thread in waiting_threads(self._host, pid, place, self._ask.ask and is_jvm, problems):
                 if thread.fd in place:
                     self._dumped.setdefault((thread.fd, place[thread.fd][1]), []).append(thread)
-        found: dict[Key, list[FdThread]] = {}
+        found: dict[Key, dict[int, FdThread]] = {}
         for (fd, target), threads in self._dumped.items():
             key, now = place.get(fd, (None, b""))
             if key is not None and now == target:
-                found.setdefault(key, []).extend(threads)
-        return {key: tuple(threads) for key, threads in found.items()}
+                for thread in threads:
+                    found.setdefault(key, {}).setdefault(thread.tid, thread)
+        return {key: tuple(threads.values()) for key, threads in found.items()}
 
 
 def _groups(parts: Parts, grouping: Grouping, ages: Ages, threads: dict[Key, tuple[FdThread, ...]]) -> Iterator[Group]:

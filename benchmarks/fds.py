@@ -18,15 +18,19 @@ import statistics
 import sys
 import tempfile
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from common import OPSKIT, machine, median_cpu, ratio, side_by_side, table, verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 FDS = 200_000
 LSOF, LSFD = 0.35, 0.5
 KINDS = ("pipe", "file", "tcp", "unix", "mixed")
 
 
-def most_fds():
+def most_fds() -> int:
     """How many a process may have; as root the limit is raised first."""
     wanted = FDS + 100
     try:
@@ -59,7 +63,7 @@ def open_fds(kind: str, number: int, directory: str) -> list[object]:
 
 
 @contextmanager
-def holders(kinds: list[str], number: int):
+def holders(kinds: list[str], number: int) -> Iterator[list[int]]:
     """Processes that hold so many fds of a kind each, until the block ends; their PIDs."""
     ready = os.pipe()
     pids = []

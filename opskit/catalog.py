@@ -99,6 +99,7 @@ FINDINGS: dict[str, tuple[str, tuple[str, ...]]] = {
     "tcp-peer-does-not-answer": ("stuck", ()),
     "tcp-network-loses": ("slow", ()),
     "pipes-keep-growing": ("soon", ("rlimit-nearly-used",)),
+    "fds-keep-growing": ("soon", ("rlimit-nearly-used",)),
     "stack-above-ram": ("stuck", ("threads-none-left",)),
     "seccomp-refuses-threads": ("stuck", ("threads-none-left",)),
     "dentry-negative": ("slow", ("dentry-share", "dentry-cgroup")),

@@ -42,7 +42,7 @@ class Group(NamedTuple):
 class Facts(NamedTuple):
     """One look. `open`: RLIMIT_NOFILE and what is used of it. `now_s`: since 1970. `at_s`: since the first look of a watch.
 
-    `namespace_missing`: why the states and peers of its sockets are unknown.
+    `raise_limit`: the command that doubles the limit; None where it cannot be raised.
     """
 
     process: Process
@@ -53,6 +53,7 @@ class Facts(NamedTuple):
     fds: int
     is_jvm: bool
     missing: tuple[str, ...] = ()
+    raise_limit: str | None = None
 
 
 class Near(NamedTuple):

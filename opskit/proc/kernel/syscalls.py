@@ -10,6 +10,7 @@ import errno
 import fcntl
 import os
 import platform
+import struct
 import sys
 import termios
 import threading
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from opskit.interrupts import Guard
 from opskit.proc.fs import FileId
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,6 +31,8 @@ _RESOLVE_NO_MAGICLINKS, _RESOLVE_IN_ROOT = 0x02, 0x10
 PROC_SUPER_MAGIC = 0x9FA0
 _KCMP = {"x86_64": 312, "aarch64": 272, "riscv64": 272, "ppc64le": 354, "s390x": 343}
 _KCMP_FILES = 2
+_STATX = {"x86_64": 332, "aarch64": 291, "riscv64": 291, "ppc64le": 383, "s390x": 379}
+_STATX_INODE_AT = 32
 _F_GETPIPE_SZ = 1032
 _CLONE3 = 435
 _PTRACE_SEIZE, _PTRACE_INTERRUPT, _PTRACE_DETACH, _PTRACE_SECCOMP_GET_FILTER = 0x4206, 0x4207, 17, 0x420C
@@ -82,6 +86,45 @@ def cached_pages(fd: int) -> int:
     )  # struct cachestat_range, struct cachestat: nr_cache first
     _syscall(_CACHESTAT, fd, ctypes.addressof(whole), ctypes.addressof(counts), 0)
     return counts[0]
+
+
+_STATX_BTIME, _STATX_BYTES = 0x800, 256
+_TIMESTAMP = struct.Struct("=qI4x")  # struct statx_timestamp
+_ACCESSED_AT, _BORN_AT, _CHANGED_AT, _MODIFIED_AT = 64, 80, 96, 112  # in struct statx (include/uapi/linux/stat.h)
+
+
+class FileTimes(NamedTuple):
+    """The times of a file, in seconds since 1970. `born_s`: when it was made; None: its file system does not tell."""
+
+    inode: int
+    accessed_s: float
+    modified_s: float
+    changed_s: float
+    born_s: float | None
+
+
+def file_times(path: str) -> FileTimes:
+    """The times of the file that a path leads to: statx(2), since Linux 4.11."""
+    at_fdcwd, basic_stats = -100, 0x7FF
+    buffer = ctypes.create_string_buffer(_STATX_BYTES)
+    name = ctypes.create_string_buffer(os.fsencode(path))
+    number = _STATX.get(platform.machine())
+    if number is None:
+        raise OSError(errno.ENOSYS, "statx is not known for this architecture")
+    _syscall(number, at_fdcwd, ctypes.addressof(name), 0, basic_stats | _STATX_BTIME, ctypes.addressof(buffer))
+    (mask,) = struct.unpack_from("=I", buffer)
+    (inode,) = struct.unpack_from("=Q", buffer, _STATX_INODE_AT)
+    accessed, modified, changed, born = (
+        seconds + nanoseconds / 1e9
+        for at in (_ACCESSED_AT, _MODIFIED_AT, _CHANGED_AT, _BORN_AT)
+        for seconds, nanoseconds in (_TIMESTAMP.unpack_from(buffer, at),)
+    )
+    return FileTimes(inode, accessed, modified, changed, born if mask & _STATX_BTIME else None)
+
+
+def socket_protocol(path: str) -> str:
+    """The protocol of the socket that a link of /proc/PID/fd leads to, `TCP`, `UNIX-STREAM` (net/socket.c, sockfs_xattr_get)."""
+    return os.getxattr(path, "system.sockprotoname").rstrip(b"\0").decode("utf-8", "replace")
 
 
 def same_fd_table(pid: int, tid: int) -> bool:

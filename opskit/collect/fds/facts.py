@@ -56,10 +56,11 @@ class Facts(NamedTuple):
 
 
 class Near(NamedTuple):
-    """A process and what it uses of RLIMIT_NOFILE."""
+    """A process and what it uses of RLIMIT_NOFILE. `raise_limit`: a command line for twice the limit, where it is nearly used up."""
 
     process: Process
     open: OpenFiles
+    raise_limit: str | None = None
 
 
 class User(NamedTuple):

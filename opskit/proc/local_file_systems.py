@@ -15,10 +15,9 @@ from opskit.proc.tmpfs_mounts import device_number, is_below, path_of
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from opskit.proc.files.mountinfo import Mount
     from opskit.proc.fs import ProcFS, Space
+    from opskit.proc.process_mounts import ProcessMounts
 
 OVERLAY = "overlay"
 # Without a block device of their own. Other types without one hold no files (proc, sysfs, cgroup2).
@@ -41,35 +40,38 @@ class LocalFileSystem(NamedTuple):
 class LocalFileSystems:
     """Finds them, each once, by the device of its super block."""
 
-    def __init__(self, fs: ProcFS) -> None:
-        self._fs = fs
+    def __init__(self, fs: ProcFS, mounts: ProcessMounts) -> None:
+        self._fs, self._mounts = fs, mounts
         self.found: dict[int, LocalFileSystem] = {}
         self._looked_at: dict[int, int | None] = {}
         self._of_subvolume: dict[int, int] = {}
 
-    def add_all(self, mounts: Iterable[Mount], pid: int | None) -> None:
-        """Add those among the mounts that a process sees."""
-        mounts = [*mounts]
-        far = tuple(mount.mount_point for mount in mounts if is_remote(mount))
-        for mount in sorted(mounts, key=lambda each: (each.root != "/", len(each.mount_point))):
-            self.add(mount, pid, far)
+    def add_all(self) -> None:
+        """Add those that opskit sees, with --root those that the machine's init sees."""
+        pid = None if self._sees_ours() else 1
+        for mount in sorted(self._mounts.of(pid or "self"), key=lambda each: (each.root != "/", len(each.mount_point))):
+            self.add(mount, pid)
 
-    def add(self, mount: Mount, pid: int | None, far: Iterable[str] = ()) -> int | None:
-        """Add the one of a mount, and return its device: of an overlay that of the file system below that it writes to. None: it cannot be looked at."""
+    def add(self, mount: Mount, pid: int | None) -> int | None:
+        """Add the one of a mount that a process sees, and return its device. None: it cannot be looked at.
+
+        Of an overlay it is the device of the file system that it writes to, where opskit sees that.
+        """
         device = device_number(mount.device)
-        if device is None or not is_local(mount) or is_below(mount.mount_point, far):
+        if device is None or not is_local(mount):
             return None
         if self._looked_at.get(device) is None:
-            self._looked_at[device] = self._look(device, mount, pid, far)
+            self._looked_at[device] = self._look(device, mount, pid)
         return self._looked_at[device]
 
-    def _look(self, device: int, mount: Mount, pid: int | None, far: Iterable[str]) -> int | None:
+    def _look(self, device: int, mount: Mount, pid: int | None) -> int | None:
         upper = _upper_directory(mount)
-        below = (
-            optional(self._fs.file_id_at, upper) if upper and self._sees_ours() and not is_below(upper, far) else None
-        )
-        if below is not None:
-            return self._of_subvolume.get(below.device, below.device)
+        if upper.startswith("/") and self._sees_ours() and not is_below(upper, self._slow("self", "autofs")):
+            below = optional(self._fs.file_id_at, upper)
+            if below is not None:
+                return self._of_subvolume.get(below.device, below.device)
+        if is_below(mount.mount_point, self._slow(pid or "self")):
+            return None
         path = optional(path_of, self._fs, pid, mount.mount_point)
         place = optional(self._fs.file_id_at, path) if path is not None else None
         # Another mount may be on top of it.
@@ -81,6 +83,10 @@ class LocalFileSystems:
         self._of_subvolume[place.device] = device
         self.found[device] = LocalFileSystem(device, mount.mount_point, mount.fs_type, pid, space)
         return device
+
+    def _slow(self, pid: object, *types: str) -> tuple[str, ...]:
+        """Where a process sees network file systems, and those of these types: a path below one may wait for ever."""
+        return tuple(mount.mount_point for mount in self._mounts.of(pid) if is_remote(mount) or mount.fs_type in types)
 
     def _sees_ours(self) -> bool:
         """Whether a path in our mountinfo is a path here."""

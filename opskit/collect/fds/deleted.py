@@ -67,16 +67,14 @@ class _Scan:
 
     def __init__(self, host: Host, scanner: FileScanner) -> None:
         self._host, self._scanner = host, scanner
-        self._systems = LocalFileSystems(host.fs)
+        self._systems = LocalFileSystems(host.fs, scanner.mounts)
         self.held: set[Key] = set()
         self.on_disk: dict[int | None, list[DeletedFile]] = {}
         self.memory: list[DeletedFile] = []
 
     def processes(self, pids: Sequence[int]) -> None:
         """Add what they hold."""
-        fs = self._host.fs
-        own = "self" if fs.is_own() and not fs.root else 1
-        self._systems.add_all(self._scanner.mounts.of(own), None if own == "self" else 1)
+        self._systems.add_all()
         files: dict[tuple[int | None, int, int], list[MemoryFile]] = {}
         for pid, found in self._scanner.scan_all(pids):
             for file in found:

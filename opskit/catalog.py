@@ -71,7 +71,8 @@ _EXPLAIN_NONE = {
     ),
     "soon": (
         "threads-nearly-none-left", "rlimit-nearly-used", "jvm-near-memory-limit", "memory-near-limit", "memory-commit-limit",
-        "memory-kills-counted",
+        "memory-kills-counted", "file-max-nearly-used", "inotify-instances-nearly-used", "inotify-watches-nearly-used",
+        "epoll-watches-nearly-used", "disk-inodes-used-up", "disk-full",
     ),
     "slow": (
         "dentry-share", "lock-contended", "ttsp-dominates", "bias-revocations", "thread-dumps-sampled",
@@ -121,6 +122,7 @@ FINDINGS: dict[str, tuple[str, tuple[str, ...]]] = {
     "tmpfs-large": ("soon", ("memory-short",)),
     "memory-unaccounted": ("soon", ("memory-short",)),
     "shared-memory-unheld": ("soon", ("tmpfs-large", "memory-short")),
+    "deleted-files-held": ("soon", ("disk-full",)),
     "deleted-files-in-memory": ("soon", ("tmpfs-large", "memory-short")),
     "memory-pressure": ("slow", ("ttsp-dominates", "major-faults", "collections-dominate")),
     "runnable-above-cpus": ("slow", ("ttsp-dominates", "late-to-safepoint")),

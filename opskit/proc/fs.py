@@ -121,19 +121,21 @@ def check_untrusted(found: FileId, path: str, limit_bytes: int) -> None:
 
 
 class Space(NamedTuple):
-    """Space of a file system. `free_inodes` is for unprivileged users; None: not counted there. `size_bytes` 0: no limit (tmpfs)."""
+    """Space of a file system. What is free is for unprivileged users; inodes None: not counted. `size_bytes` 0: no limit (tmpfs)."""
 
     read_only: bool
     free_bytes: int
     free_inodes: int | None
     size_bytes: int = 0
     block_bytes: int = 0  # the page size on tmpfs and hugetlbfs
+    inodes: int | None = None
 
     @classmethod
     def of(cls, found: os.statvfs_result) -> Space:
         """Build it from Python's record."""
-        inodes, unit = found.f_favail if found.f_files else None, found.f_frsize
-        return cls(bool(found.f_flag & os.ST_RDONLY), found.f_bavail * unit, inodes, found.f_blocks * unit, unit)
+        unit, inodes, is_read_only = found.f_frsize, found.f_files or None, bool(found.f_flag & os.ST_RDONLY)
+        left = found.f_favail if inodes else None
+        return cls(is_read_only, found.f_bavail * unit, left, found.f_blocks * unit, unit, inodes)
 
 
 class ProcFS:

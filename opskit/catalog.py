@@ -21,6 +21,7 @@ class Command:
 COMMANDS = (
     Command("pipes", "Linux", "List open pipes, their processes, and who is blocked on them."),
     Command("limits", "Linux", "Show why a thread cannot start, and how many more can."),
+    Command("fds", "Linux", "Show which file descriptors leak, and deleted files still held."),
     Command("dentry", "Linux", "Show the memory in dentry and inode caches; drop them safely."),
     Command("mem", "Linux", "Show who holds the memory, and what will be killed for it."),
     Command("oom", "Linux", "Show whom the OOM killer killed, and why."),
@@ -34,7 +35,9 @@ COMMANDS = (
 )
 
 SYMPTOMS = (
-    ("`Too many open files` for pipes", "opskit pipes --by-process"),
+    ("`Too many open files`", "opskit fds PID"),
+    ("disk full, but du shows nothing", "opskit fds --deleted"),
+    ("inotify: `No space left on device`", "opskit fds"),
     ("a pipeline hangs", "opskit pipes --ends --fill"),
     ("`unable to create native thread`", "opskit limits PID"),
     ("`can't start new thread`", "opskit limits PID"),

@@ -21,6 +21,9 @@ LOOKS = (
     ("jvms", "PID"),
     ("mem", "PID"),
     ("mem", "PID", "-w", "-c", "7", "-i", "0.4"),
+    ("fds", "PID"),
+    ("fds", "PID", "-w", "-c", "7", "-i", "0.4"),
+    ("fds", "PID", "--deleted"),
 )
 
 

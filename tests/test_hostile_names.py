@@ -399,6 +399,71 @@ def test_pipes_gained_by_processes_of_any_name(inprocess, spawn, tmp_path):
     assert sorted(map(argv_of, typed)) == sorted(["opskit", "pipes", str(pid), "--ends"] for pid in pids)
 
 
+HOLDS = """
+import ctypes, os, socket, sys
+folder, name = os.fsencode(sys.argv[1]), os.fsencode(sys.argv[2])
+ctypes.CDLL(None).prctl(15, name, 0, 0, 0)
+fds = []
+for kind in (b"kept", b"gone"):
+    place = os.path.join(folder, kind + name)
+    os.mkdir(place)
+    fds.append(os.open(os.path.join(place, name), os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600))
+    os.write(fds[-1], b"x" * (9 << 20))
+    os.fsync(fds[-1])
+os.unlink(os.path.join(folder, b"gone" + name, name))
+ctypes.CDLL(None).memfd_create(name, 0)
+listening = socket.socket(socket.AF_UNIX)
+listening.bind(b"\\0opskit-test" + name)
+listening.listen()
+server = socket.create_server(("127.0.0.1", 0))
+kept = socket.create_connection(server.getsockname())
+server.accept()[0].close()
+print(fds[-1], flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("name", PROCESS_NAMES)
+def test_descriptors_of_any_name(inprocess, spawn, tmp_path, name):
+    """Processes, directories, deleted files, memfds and sockets: escaped in every format; commands name the PID and the fd."""
+    holder = spawn(HOLDS, tmp_path, name, stdin=subprocess.PIPE)
+    for words in (("fds", holder.pid, "-v"), ("fds", holder.pid, "--deleted"), ("tcp", holder.pid, "-i", "0.2", "-v")):
+        for form in ("text", "table", "markdown", "csv", "prometheus"):
+            done = inprocess(*words, "-f", form)
+            assert done.code in (0, 1), done.err
+            assert safe_to_show(done.out + done.err), words
+        document = json.loads(inprocess(*words, "-f", "json").out)
+        for finding in document["findings"]:
+            for line in filter(None, (finding["fix"], finding["next"])):
+                check_syntax(line)
+                assert "pwn" not in argv_of(line)
+    held = json.loads(inprocess("fds", holder.pid, "--deleted", "-f", "json").out)["deleted_files"]
+    path = next(row["path"] for row in held if row["place"] != "memory")
+    assert path == f"{tmp_path}/gone{name}/{name}"
+    text = inprocess("fds", holder.pid, "--deleted", "-f", "text").out
+    typed = re.search(rf"truncate -s 0 /proc/{holder.pid}/fd/{holder.line}\b", text)
+    assert typed, text
+
+
+@pytest.mark.parametrize("name", FILE_NAMES)
+def test_shared_memory_of_any_name(inprocess, name):
+    """The command that removes a file of /dev/shm that nobody holds names exactly that file."""
+    place = f"/dev/shm/opskit-test-{os.getpid()}-{name}"
+    with open(os.fsencode(place), "wb") as file:
+        file.write(b"x" * (1 << 20))
+    try:
+        document = json.loads(inprocess("fds", "--deleted", "-f", "json").out)
+        shown = [inprocess("fds", "--deleted", "-n", "0", "-f", form).out for form in ("text", "table", "markdown")]
+    finally:
+        os.unlink(os.fsencode(place))
+    if not document["all_processes_read"]:
+        pytest.skip("not every process can be read: nothing is known to be held by nobody")
+    [row] = [row for row in document["unattached"] if str(os.getpid()) in row["name"]]
+    assert argv_of(row["remove"]) == ["rm", place]
+    assert all(map(safe_to_show, shown))
+    assert all(row["remove"] in text for text in shown[:2])
+
+
 # Any name at all
 
 

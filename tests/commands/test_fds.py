@@ -102,7 +102,11 @@ def test_each_kind_and_place(holder, of, tmp_path):
         assert counts[kind] == number, (kind, document["groups"])
     groups = {(group["kind"], group["detail"]): group for group in document["groups"]}
     assert groups["file", str(tmp_path)]["fds"] == 3
-    [connected] = [group for kind, detail in groups if kind == "tcp" and (group := groups[kind, detail]) and f":{holder.line}" in detail and "ESTAB" in detail]
+    [connected] = [
+        group
+        for kind, detail in groups
+        if kind == "tcp" and (group := groups[kind, detail]) and f":{holder.line}" in detail and "ESTAB" in detail
+    ]
     assert re.search(rf"ESTAB to 127\.0\.0\.1:{holder.line}$", connected["detail"])
     assert document["is_jvm"] is False
     assert document["nearest"] is None
@@ -198,7 +202,9 @@ def test_the_process_nearest_to_its_limit_comes_first(of, spawn):
     assert finding["code"] == "rlimit-nearly-used"
     try_next([finding], "rlimit-nearly-used")
     of_process = of(near.pid, codes=(1,))
-    assert of_process["verdict"][0] == f"{near.pid} ({row['command']}): 61 of 64 file descriptors (RLIMIT_NOFILE), 3 left."
+    assert (
+        of_process["verdict"][0] == f"{near.pid} ({row['command']}): 61 of 64 file descriptors (RLIMIT_NOFILE), 3 left."
+    )
 
 
 def test_a_deleted_log_is_found_with_its_holder(of, inprocess, spawn, tmp_path):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from opskit.collect.fds.facts import HostFacts, Near, User
     from opskit.render.report import About
 
-DEFAULT_TOP = 10
+DEFAULT_TOP = 5
 _MOST_PROCESSES = 2  # of a user in a table's row; json has all
 _NO_LIMIT = 1 << 53  # fs.file-max by default: 2**63 - 1
 _WORTH_A_ROW = 0.01  # of a limit; -v and -n 0 show the users below it

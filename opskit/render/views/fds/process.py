@@ -87,11 +87,11 @@ def waiting_of(result: Result) -> list[Waiting]:
 
 
 def _since(name: str) -> Any:
-    """The age of a group's oldest or newest object in seconds; None where the kernel does not tell."""
+    """The age of a group's oldest or newest object in whole seconds; None where the kernel does not tell."""
 
-    def age(row: Row) -> float | None:
+    def age(row: Row) -> int | None:
         made_s = getattr(row.group, name)
-        return None if made_s is None else max(0.0, round(row.facts.now_s - made_s, 1))
+        return None if made_s is None else max(0, round(row.facts.now_s - made_s))
 
     return age
 
@@ -139,12 +139,12 @@ _SHARE: Field[Row] = Field("share", SHARE, "share", help="0 to 1, of the descrip
 _LOWEST: Field[Row] = Field("lowest", ID, "lowest", attrgetter("group.lowest"), help="the lowest number", rank=3)
 _HIGHEST: Field[Row] = Field("highest", ID, "highest", attrgetter("group.highest"), help="the highest number", rank=3)
 _OLDEST: Field[Row] = Field(
-    "oldest_age_s", NUMBER, "oldest", _since("oldest_s"), show=lambda age: "" if age is None else short_duration(age),
-    help="how long ago the oldest object was made; null: the kernel does not tell", rank=1, right=True,
+    "oldest_age_s", COUNT, "oldest", _since("oldest_s"), show=lambda age: "" if age is None else short_duration(age),
+    help="how long ago the oldest object was made; null: the kernel does not tell", rank=1,
 )  # fmt: skip
 _NEWEST: Field[Row] = Field(
-    "newest_age_s", NUMBER, "newest", _since("newest_s"), show=lambda age: "" if age is None else short_duration(age),
-    help="the same of the newest", rank=2, right=True,
+    "newest_age_s", COUNT, "newest", _since("newest_s"), show=lambda age: "" if age is None else short_duration(age),
+    help="the same of the newest", rank=2,
 )  # fmt: skip
 _EXAMPLE: Field[Row] = Field("example", TEXT, value=attrgetter("group.example"), help="the target of one descriptor")
 _FIRST: Field[Row] = Field(

@@ -48,6 +48,7 @@ def fds(run: Run, process: str | None, deleted: bool, ask: bool, verbose: bool) 
 
 
 def _process(run: Run, request: Request, verbose: bool) -> int:
+    from opskit.analysis.fds.growth import kept
     from opskit.analysis.fds.judge import judge
     from opskit.collect.fds.collect import Collector
     from opskit.render.views.fds import process as view
@@ -58,7 +59,7 @@ def _process(run: Run, request: Request, verbose: bool) -> int:
 
     def look() -> Result:
         facts = collector.look()
-        samples.append(facts)
+        samples[:] = kept([*samples, facts])
         return judge(facts, samples)
 
     def show(result: Result) -> Report:

@@ -180,11 +180,30 @@ def test_a_machine_where_nothing_is_deleted():
 
 
 def test_what_cannot_be_seen_is_said():
-    """Descriptors in flight, and those on network file systems."""
+    """Descriptors in flight, then what the collector could not read."""
     assert made("deleted").footer == [
         "2 file descriptors in flight over unix sockets of 77: their files cannot be seen",
-        "5 file descriptors on network file systems: not looked at",
+        "not looked at, since a stat may hang: 5 fds on network file systems",
     ]
+
+
+def test_a_file_system_that_is_not_mounted():
+    """Its sizes are unknown, and so may be those of a file of which mappings alone are seen."""
+    file = fdfacts.LIBRARY._replace(bytes=None, size_bytes=None)
+    gone = fdfacts.ROOT._replace(mount="", type="", size_bytes=None, free_bytes=None, inodes=None, free_inodes=None)
+    facts = fdfacts.deleted().facts._replace(
+        systems=(gone._replace(files=(fdfacts.LOG, file)),), memory=(), unattached=()
+    )
+    assert [*deleted.verdict(facts)] == [
+        "200 MiB of (not mounted) are deleted but held: 4242 (java) and 1 other process 200 MiB fd 3, 9 /var/log/app.log; "
+        "77 (bash) unknown mapped /usr/lib/libx.so."
+    ]
+    document = json.loads(as_json.render(complete(
+        deleted.report(About("HOST", "T", "V", "x"), fdfacts.deleted()._replace(facts=facts), None, is_text=False),
+        Answer(deleted=fdfacts.deleted()._replace(facts=facts)),
+    )))  # fmt: skip
+    assert [row["bytes"] for row in document["deleted_files"]] == [200 << 20, None]
+    assert document["file_systems"][0]["used_share"] is None
 
 
 def test_lower_bounds_of_users_are_said():

@@ -22,6 +22,7 @@ _MOST_HOLDERS, _MOST_FDS, _MOST_FILES, _MOST_SYSTEMS = 2, 3, 2, 2  # in a senten
 _NEARLY_FULL = 0.9
 _KINDS = {"sysv": "System V", "shm": "/dev/shm"}  # noqa: S108  (a title)
 MEMORY = "memory"  # the place of memfds and of deleted files of tmpfs
+NOT_MOUNTED = "(not mounted)"
 
 
 class Row(NamedTuple):
@@ -33,14 +34,21 @@ class Row(NamedTuple):
 
 def rows_of(facts: DeletedFacts) -> list[Row]:
     """All deleted files that are held, the largest first."""
-    rows = [Row(system.mount, file) for system in facts.systems for file in system.files]
+    rows = [Row(place_of(system), file) for system in facts.systems for file in system.files]
     rows += [Row(MEMORY, file) for file in facts.memory]
-    return sorted(rows, key=lambda row: (-row.file.bytes, row.file.path))
+    return sorted(rows, key=lambda row: (-(row.file.bytes or 0), row.file.path))
+
+
+def place_of(system: FileSystem) -> str:
+    """Its mount point, or that it has none."""
+    return system.mount or NOT_MOUNTED
 
 
 def used(system: FileSystem) -> float | None:
     """How full it is, 0 to 1."""
-    return 1 - system.free_bytes / system.size_bytes if system.size_bytes else None
+    if not system.size_bytes or system.free_bytes is None:
+        return None
+    return 1 - system.free_bytes / system.size_bytes
 
 
 def used_inodes(system: FileSystem) -> float | None:
@@ -52,7 +60,7 @@ def used_inodes(system: FileSystem) -> float | None:
 
 def held_bytes(system: FileSystem) -> int:
     """Of its deleted files."""
-    return sum(file.bytes for file in system.files)
+    return sum(file.bytes or 0 for file in system.files)
 
 
 HOLDER: Sequence[Field[DeletedHolder]] = (
@@ -66,7 +74,13 @@ HOLDER: Sequence[Field[DeletedHolder]] = (
     Field("appending_fd", ID, help="an fd opened O_WRONLY|O_APPEND: only through such a one the file may be truncated"),
 )
 FILE: Sequence[Field[Row]] = (
-    Field("bytes", SIZE, "bytes", attrgetter("file.bytes"), help="its blocks, which are free when it is closed"),
+    Field(
+        "bytes",
+        SIZE,
+        "bytes",
+        attrgetter("file.bytes"),
+        help="its blocks, which are free when it is closed; null: unknown",
+    ),
     Field("size_bytes", SIZE, "size", attrgetter("file.size_bytes"), help="its apparent size", rank=3),
     Field("place", TEXT, "file system", help="the mount point; memory: a memfd, or a deleted file of tmpfs", rank=2),
     Field("device", ID, value=attrgetter("file.device")),
@@ -79,16 +93,16 @@ FILE: Sequence[Field[Row]] = (
 SYSTEM: Sequence[Field[FileSystem]] = (
     Field("deleted_bytes", SIZE, "held deleted", held_bytes, help="of its deleted files that are held"),
     Field("deleted_files", COUNT, "files", lambda system: len(system.files), rank=4),
-    Field("used_share", SHARE, "used", used, help="0 to 1"),
+    Field("used_share", SHARE, "used", used, help="0 to 1", show=lambda share: "" if share is None else percent(share)),
     Field("size_bytes", SIZE, "size", rank=3),
-    Field("free_bytes", SIZE, "free", help="for users"),
+    Field("free_bytes", SIZE, "free", help="for users without rights"),
     Field("inodes_used_share", SHARE, "inodes used", used_inodes, help="0 to 1; null: it does not count them",
           show=lambda share: "" if share is None else percent(share), rank=1),
     Field("inodes", COUNT),
     Field("free_inodes", COUNT, help="null: it does not count them"),
     Field("type", TEXT, "type", rank=2),
     Field("device", ID),
-    Field("mount", TEXT, "mount point", shrinks=12),
+    Field("mount", TEXT, "mount point", place_of, shrinks=12),
 )  # fmt: skip
 UNATTACHED: Sequence[Field[Unattached]] = (
     Field("bytes", SIZE, "bytes"),
@@ -144,13 +158,13 @@ def verdict(facts: DeletedFacts) -> Iterator[str]:
     holding = sorted((each for each in facts.systems if held_bytes(each)), key=lambda each: -held_bytes(each))
     for system in holding[:_MOST_SYSTEMS]:
         yield (
-            f"{size(held_bytes(system))} of {system.mount} {_are(system.files)} deleted but held "
-            f"({percent(used(system))} used, {size(system.free_bytes)} free): {_by_holder(system.files)}."
+            f"{size(held_bytes(system))} of {place_of(system)} {_are(system.files)} deleted but held "
+            f"{_fullness(system)}: {_by_holder(system.files)}."
         )
     if holding[_MOST_SYSTEMS:]:
         rest = holding[_MOST_SYSTEMS:]
         yield f"{size(sum(map(held_bytes, rest)))} of {plural(len(rest), 'other file system')} are deleted but held."
-    in_memory = sum(file.bytes for file in facts.memory)
+    in_memory = sum(file.bytes or 0 for file in facts.memory)
     if in_memory:
         yield f"{size(in_memory)} of memory {_are(facts.memory)} in memfds and deleted files of tmpfs: {_by_holder(facts.memory)}."
     if not holding:
@@ -162,13 +176,19 @@ def verdict(facts: DeletedFacts) -> Iterator[str]:
         yield f"{size(left)} of memory in {plural(len(facts.unattached), 'item')} ({kinds}) is held by no process."
 
 
+def _fullness(system: FileSystem) -> str:
+    """` (96 % used, 40.0 MiB free)`; empty where it is unknown."""
+    share = used(system)
+    return "" if share is None else f" ({percent(share)} used, {size(system.free_bytes)} free)"
+
+
 def _are(files: Sequence[DeletedFile]) -> str:
     return "is" if len(files) == 1 else "are"
 
 
 def _by_holder(files: Sequence[DeletedFile]) -> str:
     """`8709 (python3) 200 MiB fd 3 /var/log/x; 812 (java) 50 MiB mapped /tmp/y`."""
-    largest = sorted(files, key=lambda file: -file.bytes)
+    largest = sorted(files, key=lambda file: -(file.bytes or 0))
     return listed([f"{_first_holder(file)} {file.path}" for file in largest], _MOST_FILES, "; ")
 
 
@@ -200,6 +220,4 @@ def _unseen(facts: DeletedFacts) -> Iterator[str]:
     if facts.in_flight:
         fds, pids = sum(count for _, count in facts.in_flight), [str(pid) for pid, _ in facts.in_flight]
         yield f"{plural(fds, 'file descriptor')} in flight over unix sockets of {listed(pids, _MOST_FDS)}: their files cannot be seen"
-    if facts.skipped_remote:
-        yield f"{plural(facts.skipped_remote, 'file descriptor')} on network file systems: not looked at"
     yield from facts.missing

@@ -196,7 +196,7 @@ def test_a_file_system_that_is_not_mounted():
     )
     assert [*deleted.verdict(facts)] == [
         "200 MiB of (not mounted) are deleted but held: 4242 (java) and 1 other process 200 MiB fd 3, 9 /var/log/app.log; "
-        "77 (bash) unknown mapped /usr/lib/libx.so."
+        "77 (bash) unknown size mapped /usr/lib/libx.so."
     ]
     document = json.loads(as_json.render(complete(
         deleted.report(About("HOST", "T", "V", "x"), fdfacts.deleted()._replace(facts=facts), None, is_text=False),

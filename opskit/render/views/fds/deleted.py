@@ -158,7 +158,7 @@ def verdict(facts: DeletedFacts) -> Iterator[str]:
     holding = sorted((each for each in facts.systems if held_bytes(each)), key=lambda each: -held_bytes(each))
     for system in holding[:_MOST_SYSTEMS]:
         yield (
-            f"{size(held_bytes(system))} of {place_of(system)} {_are(system.files)} deleted but held "
+            f"{size(held_bytes(system))} of {place_of(system)} {_are(system.files)} deleted but held"
             f"{_fullness(system)}: {_by_holder(system.files)}."
         )
     if holding[_MOST_SYSTEMS:]:
@@ -193,11 +193,12 @@ def _by_holder(files: Sequence[DeletedFile]) -> str:
 
 
 def _first_holder(file: DeletedFile) -> str:
+    amount = "unknown size" if file.bytes is None else size(file.bytes)
     if not file.holders:
-        return f"{size(file.bytes)}"
+        return amount
     holder = file.holders[0]
     others = f" and {plural(len(file.holders) - 1, 'other process', 'other processes')}" if file.holders[1:] else ""
-    return f"{holder.process.pid} ({holder.process.command}){others} {size(file.bytes)} {_how(holder)}"
+    return f"{holder.process.pid} ({holder.process.command}){others} {amount} {_how(holder)}"
 
 
 def _how(holder: DeletedHolder) -> str:

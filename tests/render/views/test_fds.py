@@ -125,18 +125,17 @@ def test_what_grows_comes_first_in_the_rows():
 
 
 def test_the_threads_that_wait_are_shown_on_request():
-    """With --ask their Java stacks, with -v without; text has them as columns."""
+    """With --ask their Java stacks; text has them as columns."""
     assert "sun.nio.ch.SocketDispatcher.read0 < com.shop.Orders.load" in written("orders", asked=True)
-    assert "http-exec-3" in written("orders", verbose=True)
-    assert "http-exec-3" not in written("orders")
+    assert "threads that wait on a descriptor" not in written("healthy", asked=True)
     assert "4271" in written("orders", "text", asked=True)
     frames = json.loads(written("orders", "json"))["groups"][0]["threads"][0]["frames"]
     assert frames == ["sun.nio.ch.SocketDispatcher.read0", "com.shop.Orders.load"]
 
 
 def test_ask_without_a_jvm_is_said():
-    """It has no effect."""
-    assert made("healthy", asked=True).footer == ["--ask has no effect: 77 is not a JVM"]
+    """Its threads have no Java stacks."""
+    assert made("healthy", asked=True).footer == ["--ask: 77 is not a JVM: its threads are shown without stacks"]
 
 
 def test_text_has_the_same_columns_for_awk_in_every_state():

@@ -273,7 +273,7 @@ def _blocks(result: Result, rows: Sequence[Row], shown: Shown) -> Iterator[Block
     if rows:
         yield Block([*_columns(kept, shown)], kept, len(rows), one_line=True)
     waiting = waiting_of(result)
-    if waiting and (shown.asked or shown.verbose):
+    if waiting:
         title = None if shown.text else "threads that wait on a descriptor"
         first = waiting[: shown.first(_STACKS)]
         yield Block(_WAITING, first, len(waiting), title, one_line=True, details=True)
@@ -293,4 +293,4 @@ def _columns(rows: Sequence[Row], shown: Shown) -> Iterator[Field[Row]]:
 def _footer(facts: Facts, shown: Shown) -> Iterator[str]:
     yield from facts.missing
     if shown.asked and not facts.is_jvm:
-        yield f"--ask has no effect: {facts.process.pid} is not a JVM"
+        yield f"--ask: {facts.process.pid} is not a JVM: its threads are shown without stacks"

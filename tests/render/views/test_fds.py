@@ -145,6 +145,8 @@ def test_text_has_the_same_columns_for_awk_in_every_state():
         head = next(line for line in lines if line.split()[:1] == ["FDS"])
         assert head.split() == ["FDS", "KIND", "LOWEST", "HIGHEST", "OLDEST", "NEWEST", "WHAT"]
         for line in lines[lines.index(head) + 1 :]:
+            if line.split()[:1] == ["FD"]:  # the threads
+                break
             assert [cell.isdigit() or cell == "-" for cell in line.split()[2:6]] == [True] * 4
 
 

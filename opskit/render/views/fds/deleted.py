@@ -5,6 +5,7 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from opskit.analysis.fds.deleted import advice
 from opskit.quantities import listed, percent, plural, size
 from opskit.records import NamedTuple
 from opskit.render.fields import COUNT, FLAG, ID, SHARE, SIZE, TEXT, Field, list_of, records, sheet
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 DEFAULT_TOP = 20
 _MOST_HOLDERS, _MOST_FDS, _MOST_FILES, _MOST_SYSTEMS = 2, 3, 2, 2  # in a sentence or a cell; json has all
 _NEARLY_FULL = 0.9
+_LITTLE_BYTES, _LARGE_IN_MEMORY_BYTES = 1 << 20, 16 << 20
+HELD = "deleted-files-held"  # the finding that names the holders and what to do
 _KINDS = {"sysv": "System V", "shm": "/dev/shm"}  # noqa: S108  (a title)
 MEMORY = "memory"  # the place of memfds and of deleted files of tmpfs
 NOT_MOUNTED = "(not mounted)"
@@ -142,8 +145,8 @@ def report(about: About, result: DeletedResult, top: int | None, *, is_text: boo
     return Report(
         about,
         blocks,
-        verdict=[*verdict(facts)],
-        footer=[*_unseen(facts)],
+        verdict=[*verdict(result)],
+        footer=[*_advice(result), *_unseen(facts)],
         findings=result.findings,
         sheet=lambda: sheet([field for field in FILE if field.name != "holders"], rows),
     )
@@ -153,27 +156,40 @@ def _fullest(system: FileSystem) -> float:
     return max(used(system) or 0.0, used_inodes(system) or 0.0)
 
 
-def verdict(facts: DeletedFacts) -> Iterator[str]:
-    """What each file system would get back, the largest first; what is in memory; what nobody holds."""
+def verdict(result: DeletedResult) -> Iterator[str]:
+    """What each file system would get back, the largest first; what is in memory; what nobody holds. Findings are not repeated."""
+    facts, told = result.facts, {each.entity.id for each in result.findings if each.code == HELD}
     holding = sorted((each for each in facts.systems if held_bytes(each)), key=lambda each: -held_bytes(each))
-    for system in holding[:_MOST_SYSTEMS]:
-        yield (
-            f"{size(held_bytes(system))} of {place_of(system)} {_are(system.files)} deleted but held"
-            f"{_fullness(system)}: {_by_holder(system.files)}."
+    large = [each for each in holding if held_bytes(each) >= _LITTLE_BYTES]
+    for system in large[:_MOST_SYSTEMS]:
+        held = (
+            f"{size(held_bytes(system))} of {place_of(system)} {_are(system.files)} deleted but held{_fullness(system)}"
         )
-    if holding[_MOST_SYSTEMS:]:
-        rest = holding[_MOST_SYSTEMS:]
+        yield f"{held}." if system.mount in told else f"{held}: {_by_holder(system.files)}."
+    if large[_MOST_SYSTEMS:]:
+        rest = large[_MOST_SYSTEMS:]
         yield f"{size(sum(map(held_bytes, rest)))} of {plural(len(rest), 'other file system')} are deleted but held."
     in_memory = sum(file.bytes or 0 for file in facts.memory)
-    if in_memory:
+    if in_memory >= _LARGE_IN_MEMORY_BYTES:
         yield f"{size(in_memory)} of memory {_are(facts.memory)} in memfds and deleted files of tmpfs: {_by_holder(facts.memory)}."
-    if not holding:
-        seen = "" if facts.complete else " that could be seen"
+    seen = "" if facts.complete else " that could be seen"
+    if holding and not large:
+        yield f"Deleted files{seen} take little of the local file systems: {size(sum(map(held_bytes, holding)))}."
+    elif not holding:
         yield f"No deleted file{seen} takes space on {plural(len(facts.systems), 'local file system')}."
     left = sum(each.bytes for each in facts.unattached)
-    if left:
-        kinds = "System V segments and files of /dev/shm"
-        yield f"{size(left)} of memory in {plural(len(facts.unattached), 'item')} ({kinds}) is held by no process."
+    if left >= _LITTLE_BYTES:
+        yield f"{size(left)} of shared memory is held by no process ({plural(len(facts.unattached), 'segment or file', 'segments or files')})."
+
+
+def _advice(result: DeletedResult) -> Iterator[str]:
+    """What gives the space of the largest file back, where no finding says it."""
+    told = {each.entity.id for each in result.findings if each.code == HELD}
+    systems = [each for each in result.facts.systems if each.mount not in told]
+    files = [file for each in systems if held_bytes(each) >= _LITTLE_BYTES for file in each.files if file.holders]
+    if files:
+        largest = max(files, key=lambda file: file.bytes or 0)
+        yield f"to get the space of {largest.path} back: {advice(largest)}"
 
 
 def _fullness(system: FileSystem) -> str:

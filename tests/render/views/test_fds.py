@@ -10,6 +10,7 @@ import promtext
 import pytest
 from schemafiles import schema_of
 
+from opskit.analysis.fds.deleted import judge_deleted
 from opskit.render.formats import csv, markdown, prometheus, table, text
 from opskit.render.formats import json as as_json
 from opskit.render.report import About
@@ -173,16 +174,33 @@ def test_the_disk_that_is_full_of_deleted_files():
 
 def test_a_machine_where_nothing_is_deleted():
     """One line; a lower bound where not all processes could be read."""
-    assert [*deleted.verdict(fdfacts.nothing_deleted().facts)] == [
-        "No deleted file takes space on 1 local file system."
-    ]
-    facts = fdfacts.nothing_deleted().facts._replace(complete=False)
-    assert [*deleted.verdict(facts)] == ["No deleted file that could be seen takes space on 1 local file system."]
+    result = fdfacts.nothing_deleted()
+    assert [*deleted.verdict(result)] == ["No deleted file takes space on 1 local file system."]
+    partly = result._replace(facts=result.facts._replace(complete=False))
+    assert [*deleted.verdict(partly)] == ["No deleted file that could be seen takes space on 1 local file system."]
+
+
+def test_little_is_said_in_one_line():
+    """Every machine has some kilobytes, and a library that an update has replaced."""
+    system = fdfacts.ROOT._replace(files=(fdfacts.LIBRARY._replace(bytes=4096),))
+    result = fdfacts.deleted(systems=(system,), memory=(fdfacts.MEMFD,), unattached=())
+    assert [*deleted.verdict(result)] == ["Deleted files take little of the local file systems: 4.0 KiB."]
+
+
+def test_what_a_finding_says_is_not_repeated():
+    """It names the holders and what to do; without one both are here."""
+    bare = fdfacts.deleted()
+    judged = judge_deleted(bare.facts)
+    assert [finding.code for finding in judged.findings if finding.entity.id == "/"] == ["deleted-files-held"]
+    assert [*deleted.verdict(judged)][0] == "250 MiB of / are deleted but held (96 % used, 40.0 MiB free)."
+    footers = [deleted.report(About("H", "T", "V", "x"), each, None, is_text=False).footer for each in (bare, judged)]
+    assert len(footers[0]) == len(footers[1]) + 1
+    assert footers[0][0].startswith("space of /var/log/app.log: Restart java (4242) in orders.service")
 
 
 def test_what_cannot_be_seen_is_said():
     """Descriptors in flight, then what the collector could not read."""
-    assert made("deleted").footer == [
+    assert made("deleted").footer[1:] == [
         "2 file descriptors in flight over unix sockets of 77: their files cannot be seen",
         "not looked at, since a stat may hang: 5 fds on network file systems",
     ]
@@ -192,17 +210,13 @@ def test_a_file_system_that_is_not_mounted():
     """Its sizes are unknown, and so may be those of a file of which mappings alone are seen."""
     file = fdfacts.LIBRARY._replace(bytes=None, size_bytes=None)
     gone = fdfacts.ROOT._replace(mount="", type="", size_bytes=None, free_bytes=None, inodes=None, free_inodes=None)
-    facts = fdfacts.deleted().facts._replace(
-        systems=(gone._replace(files=(fdfacts.LOG, file)),), memory=(), unattached=()
-    )
-    assert [*deleted.verdict(facts)] == [
+    result = fdfacts.deleted(systems=(gone._replace(files=(fdfacts.LOG, file)),), memory=(), unattached=())
+    assert [*deleted.verdict(result)] == [
         "200 MiB of (not mounted) are deleted but held: 4242 (java) and 1 other process 200 MiB fd 3, 9 /var/log/app.log; "
         "77 (bash) unknown size mapped /usr/lib/libx.so."
     ]
-    document = json.loads(as_json.render(complete(
-        deleted.report(About("HOST", "T", "V", "x"), fdfacts.deleted()._replace(facts=facts), None, is_text=False),
-        Answer(deleted=fdfacts.deleted()._replace(facts=facts)),
-    )))  # fmt: skip
+    report = deleted.report(About("HOST", "T", "V", "x"), result, None, is_text=False)
+    document = json.loads(as_json.render(complete(report, Answer(deleted=result))))
     assert [row["bytes"] for row in document["deleted_files"]] == [200 << 20, None]
     assert document["file_systems"][0]["used_share"] is None
 

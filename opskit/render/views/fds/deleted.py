@@ -189,7 +189,7 @@ def _advice(result: DeletedResult) -> Iterator[str]:
     files = [file for each in systems if held_bytes(each) >= _LITTLE_BYTES for file in each.files if file.holders]
     if files:
         largest = max(files, key=lambda file: file.bytes or 0)
-        yield f"to get the space of {largest.path} back: {advice(largest)}"
+        yield f"space of {largest.path}: {advice(largest)}"
 
 
 def _fullness(system: FileSystem) -> str:

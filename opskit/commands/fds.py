@@ -81,14 +81,19 @@ def _host(run: Run, top: int | None) -> int:
 
 def _deleted(run: Run, pid: int | None, top: int | None) -> int:
     from opskit.analysis.fds.deleted import judge_deleted
+    from opskit.analysis.fds.of_process import held_by
     from opskit.collect.fds.deleted import collect_deleted
     from opskit.render.views.fds import deleted as view
+
+    def look() -> DeletedResult:
+        facts = collect_deleted(run.host)
+        return judge_deleted(facts if pid is None else held_by(facts, pid))
 
     def show(result: DeletedResult) -> Report:
         about = run.about(None if pid is None else {"pid": pid})
         return _whole(run, view.report(about, result, top, is_text=run.format == "text"), deleted=result)
 
-    return run.show(lambda: judge_deleted(collect_deleted(run.host)), show, fit_height=top is None)
+    return run.show(look, show, fit_height=top is None)
 
 
 def _whole(run: Run, report: Report, **answer: Any) -> Report:

@@ -8,9 +8,10 @@ import fdfacts
 import jsonschema
 import promtext
 import pytest
+from opskit.analysis.fds.deleted import judge_deleted
+from opskit.analysis.fds.of_process import held_by
 from schemafiles import schema_of
 
-from opskit.analysis.fds.deleted import judge_deleted
 from opskit.render.formats import csv, markdown, prometheus, table, text
 from opskit.render.formats import json as as_json
 from opskit.render.report import About
@@ -180,6 +181,18 @@ def test_a_machine_where_nothing_is_deleted():
     assert [*deleted.verdict(partly)] == ["No deleted file that could be seen takes space on 1 local file system."]
 
 
+def test_what_one_process_holds():
+    """With a PID: its files alone, itself as the first holder, also of a file that others hold."""
+    facts = held_by(fdfacts.deleted().facts, 77)
+    assert [(system.mount, [file.path for file in system.files]) for system in facts.systems] == [
+        ("/", ["/var/log/app.log", "/usr/lib/libx.so"])
+    ]
+    assert [holder.process.pid for holder in facts.systems[0].files[0].holders] == [77, 4242]
+    assert (facts.memory, facts.unattached, facts.in_flight) == ((), (), ((77, 2),))
+    none = fdfacts.deleted()._replace(facts=held_by(facts, 1))
+    assert [*deleted.verdict(none)] == ["No deleted file takes space."]
+
+
 def test_little_is_said_in_one_line():
     """Every machine has some kilobytes, and a library that an update has replaced."""
     system = fdfacts.ROOT._replace(files=(fdfacts.LIBRARY._replace(bytes=4096),))
@@ -192,7 +205,7 @@ def test_what_a_finding_says_is_not_repeated():
     bare = fdfacts.deleted()
     judged = judge_deleted(bare.facts)
     assert [finding.code for finding in judged.findings if finding.entity.id == "/"] == ["deleted-files-held"]
-    assert [*deleted.verdict(judged)][0] == "250 MiB of / are deleted but held (96 % used, 40.0 MiB free)."
+    assert next(deleted.verdict(judged)) == "250 MiB of / are deleted but held (96 % used, 40.0 MiB free)."
     footers = [deleted.report(About("H", "T", "V", "x"), each, None, is_text=False).footer for each in (bare, judged)]
     assert len(footers[0]) == len(footers[1]) + 1
     assert footers[0][0].startswith("space of /var/log/app.log: Restart java (4242) in orders.service")

@@ -176,7 +176,8 @@ def verdict(result: DeletedResult) -> Iterator[str]:
     if holding and not large:
         yield f"Deleted files{seen} take little of the local file systems: {size(sum(map(held_bytes, holding)))}."
     elif not holding:
-        yield f"No deleted file{seen} takes space on {plural(len(facts.systems), 'local file system')}."
+        where = f" on {plural(len(facts.systems), 'local file system')}" if facts.systems else ""
+        yield f"No deleted file{seen} takes space{where}."
     left = sum(each.bytes for each in facts.unattached)
     if left >= _LITTLE_BYTES:
         yield f"{size(left)} of shared memory is held by no process ({plural(len(facts.unattached), 'segment or file', 'segments or files')})."

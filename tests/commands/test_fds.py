@@ -214,8 +214,10 @@ def test_a_deleted_log_is_found_with_its_holder(of, inprocess, spawn, tmp_path):
     assert row["bytes"] >= 8 << 20
     [by] = row["holders"]
     assert (by["pid"], by["fds"], by["appending_fd"]) == (held.pid, [int(held.line)], int(held.line))
-    assert [each["path"] for each in of(held.pid, "--deleted")["deleted_files"]] == [str(path)]
-    assert of(os.getpid(), "--deleted")["deleted_files"] == []
+    # Its stderr may be a deleted file of pytest's, which this process has too.
+    paths = [{each["path"] for each in of(pid, "--deleted")["deleted_files"]} for pid in (held.pid, os.getpid())]
+    assert str(path) in paths[0] - paths[1]
+    assert len(paths[0]) <= 2
     text = inprocess("fds", "--deleted", held.pid, "-f", "text").out
     assert f"{held.pid} (python" in text
     assert str(path) in text
@@ -225,9 +227,11 @@ def test_truncating_is_advised_only_where_the_file_is_appended_to(inprocess, spa
     """Without O_APPEND the next write would leave a hole: the holder is restarted."""
     for mode in ("append", "write"):
         held = spawn(DELETED, tmp_path / f"{mode}.log", mode, stdin=subprocess.PIPE)
-        out = inprocess("fds", "--deleted", held.pid, "-f", "text").out
+        done = inprocess("fds", "--deleted", held.pid, "-f", "text")
+        out = done.out + done.err
         assert (f"truncate -s 0 /proc/{held.pid}/fd/{held.line}" in out) is (mode == "append")
-        assert "restart" in out
+        assert re.search(rf"Restart \S+ \({held.pid}\)", out)
+        assert ("content is lost" in out) is (mode == "append")
 
 
 def test_on_a_terminal_the_answer_fits_the_first_screen(holder):

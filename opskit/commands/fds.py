@@ -41,6 +41,8 @@ def fds(run: Run, process: str | None, deleted: bool, ask: bool, verbose: bool) 
         from opskit.collect.targets import resolve_process
 
         pid = resolve_process(run.host, process, "fds")
+    if ask:
+        run.host.prove_own(pid)
     top = 0 if verbose and run.top is None else run.top
     if deleted:
         return _deleted(run, pid, top)

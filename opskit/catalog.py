@@ -22,6 +22,7 @@ COMMANDS = (
     Command("pipes", "Linux", "List open pipes, their processes, and who is blocked on them."),
     Command("tcp", "Linux", "Show what makes connections slow: network or application."),
     Command("limits", "Linux", "Show why a thread cannot start, and how many more can."),
+    Command("fds", "Linux", "Show which file descriptors leak, and deleted files still held."),
     Command("dentry", "Linux", "Show the memory in dentry and inode caches; drop them safely."),
     Command("mem", "Linux", "Show who holds the memory, and what will be killed for it."),
     Command("oom", "Linux", "Show whom the OOM killer killed, and why."),
@@ -35,7 +36,9 @@ COMMANDS = (
 )
 
 SYMPTOMS = (
-    ("`Too many open files` for pipes", "opskit pipes --by-process"),
+    ("`Too many open files`", "opskit fds PID"),
+    ("disk full, but du shows nothing", "opskit fds --deleted"),
+    ("inotify: `No space left on device`", "opskit fds"),
     ("a pipeline hangs", "opskit pipes --ends --fill"),
     ("is it the network or the application?", "opskit tcp PID"),
     ("slow answers of a database or service", "opskit tcp PID --peer ADDR"),

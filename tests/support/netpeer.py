@@ -6,7 +6,7 @@
     serve    a request of `size` bytes, think_ms, an answer of `answer` bytes
     ask      a request, its answer, think_ms; `again`: on a new connection each time
     hold     nothing                                           leak     reads to the end and never closes
-`sndbuf`, `rcvbuf`, `name` (its comm), `backlog`, `accept` (false: never), `tick_s` (how often one with a rate does something). For each line of its input it prints JSON with its totals.
+`sndbuf`, `rcvbuf`, `backlog`, `accept` (false: never), `tick_s` (how often one with a rate does something). For each line of its input it prints JSON with its totals.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import socket
 import sys
 import threading
 import time
-from pathlib import Path
 
 TICK_S = 0.05
 
@@ -33,8 +32,6 @@ class Totals:
 
 def main() -> None:
     wanted = json.loads(sys.argv[1])
-    if "name" in wanted:
-        Path("/proc/self/comm").write_text(wanted["name"])
     threading.stack_size(256 * 1024)
     sockets, every = [], []
     if wanted.get("connections") == 0:

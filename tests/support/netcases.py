@@ -38,6 +38,8 @@ VETH = {"veth": True}
 REQUESTS = {"action": "ask", "think_ms": 10}
 ANSWERS = {"action": "serve", "think_ms": 100}
 WRITES, READS = {"action": "write"}, {"action": "read"}
+_HOLE = {"forth": {"delay_ms": 5}, "back": {"delay_ms": 5, "drop_above": 1400}}
+_WAITS = {verdicts.IDLE, verdicts.UNKNOWN, verdicts.REQUESTS}
 CASES = {
     "slow line": Case(symmetric(5, rate=500e3), WRITES, READS, FULL_SPEED, RECEIVES),
     "small send buffer": Case(symmetric(25), {**WRITES, "sndbuf": 8192}, READS, {verdicts.SEND_BUFFER}, RECEIVES),
@@ -57,13 +59,8 @@ CASES = {
     "slow client program": Case(
         symmetric(2), {**REQUESTS, "think_ms": 80}, {**ANSWERS, "think_ms": 10}, {verdicts.REQUESTS}, {verdicts.REQUESTS}
     ),
-    "black hole": Case(
-        {"forth": {"delay_ms": 5}, "back": {"delay_ms": 5, "drop_above": 1400}},
-        REQUESTS,
-        {**ANSWERS, "answer": 20_000},
-        {verdicts.IDLE, verdicts.UNKNOWN, verdicts.REQUESTS},
-        {verdicts.BLACK_HOLE},
-    ),
+    "black hole": Case(_HOLE, REQUESTS, {**ANSWERS, "answer": 3000}, _WAITS, {verdicts.BLACK_HOLE}),
+    "black hole, long answers": Case(_HOLE, REQUESTS, {**ANSWERS, "answer": 20_000}, _WAITS, {verdicts.BLACK_HOLE}),
     "idle": Case(VETH, {"action": "hold"}, {"action": "hold"}, {verdicts.IDLE}, {verdicts.IDLE}),
 }  # fmt: skip
 

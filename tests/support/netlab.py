@@ -155,7 +155,7 @@ def line(**wanted) -> Iterator[Line]:
 def shares(server: tuple[dict, dict], client: tuple[dict, dict]) -> Shares:
     """Who took the time between two totals of a server that thinks and its client, by their own clocks."""
     thought, waited, between = (
-        after[key] - before[key]
+        (after[key] - before[key]) / (after["exchanges"] - before["exchanges"])
         for (before, after), key in ((server, "thought_s"), (client, "waited_s"), (client, "thought_s"))
     )
     whole = waited + between

@@ -121,10 +121,10 @@ def write(wanted, connection, totals):
 def serve(wanted, connection, totals):
     answer = bytes(wanted.get("answer", 1000))
     while _receive(connection, wanted.get("size", 200), totals):
+        totals.exchanges += 1
         _think(wanted, totals)
         connection.sendall(answer)
         totals.sent += len(answer)
-        totals.exchanges += 1
 
 
 def ask(wanted, connection, totals):
@@ -135,8 +135,9 @@ def ask(wanted, connection, totals):
         totals.sent += len(request)
         if not _receive(connection, wanted.get("answer", 1000), totals):
             return
-        totals.waited_s += time.monotonic() - begun
+        waited_s = time.monotonic() - begun
         totals.exchanges += 1
+        totals.waited_s += waited_s
         _think(wanted, totals)
         if wanted.get("again"):
             connection.close()
@@ -161,11 +162,13 @@ def _receive(connection, size, totals):
 
 
 def _think(wanted, totals):
+    """Sleep; what was not slept yet counts as well, so that each exchange has its whole time."""
     begun = time.monotonic()
     think_s = wanted.get("think_ms", 0) / 1e3
+    totals.thought_s += think_s
     if think_s:
         time.sleep(think_s)
-    totals.thought_s += time.monotonic() - begun
+    totals.thought_s += time.monotonic() - begun - think_s
 
 
 def _pause(until):

@@ -174,15 +174,18 @@ def shares(looks: Sequence[Sample], window: Window, last: TcpInfo, min_rtt_us: i
         return None
     waited = waits(looks, window, last)
     travelling, is_long = on_the_way(looks, window, last, min_rtt_us), has_long_answers(window, last)
-    awaited, here = waited.awaited, waited.here
+    awaited, arriving, here = waited.awaited, waited.arriving, waited.here
     by_answers = window.pure_acks is not None and window.pure_acks <= _ALONE * (window.exchanges or 0)
     if waited.undecided > _MOST_UNDECIDED and (is_long or not by_answers):
         return None
-    if by_answers or awaited < window.busy:
+    if is_long and by_answers and awaited > window.busy:
+        # The begin of an answer has acknowledged the request: what was awaited then was the rest of it.
+        awaited, arriving = window.busy, arriving + awaited - window.busy
+    elif (by_answers and not is_long) or awaited < window.busy:
         # Requests were acknowledged by their answers, or no earlier: the kernel has counted how long they were awaited.
-        awaited, here = window.busy, max(0.0, 1 - window.busy - waited.arriving)
-    network = min(1.0, travelling + (waited.arriving if is_long else 0.0))
-    peer = max(0.0, awaited - travelling) + (0.0 if is_long else waited.arriving)
+        awaited, here = window.busy, max(0.0, 1 - window.busy - arriving)
+    network = min(1.0, travelling + (arriving if is_long else 0.0))
+    peer = max(0.0, awaited - travelling) + (0.0 if is_long else arriving)
     others = peer + here
     scale = (1 - network) / others if others else 0.0
     return Shares(peer * scale, network, here * scale) if others else Shares(1 - network, network, 0.0)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from opskit.errors import BadInput, NotSupported
 from opskit.proc import fd_directory
+from opskit.proc.file_space import Space
 from opskit.proc.fs import (
     GONE,
     LARGEST_BYTES,
@@ -25,7 +26,6 @@ from opskit.proc.fs import (
     FileId,
     ProcFS,
     Refused,
-    Space,
     check_untrusted,
     ids,
     kind_of,

@@ -19,7 +19,8 @@ from opskit.jvm.attach.deadline import CLOCK_TICKS
 from opskit.jvm.attach.descriptors import shortage
 from opskit.jvm.attach.listener import FIRST_PAUSE_S, LONGEST_PAUSE_S, SETTLE_STEP_S, Listener, NoListenerError
 from opskit.jvm.attach.trigger import Trigger
-from opskit.proc.fs import GONE, FileId, Space
+from opskit.proc.file_space import Space
+from opskit.proc.fs import GONE, FileId
 
 if TYPE_CHECKING:
     import socket

@@ -22,6 +22,7 @@ COMMANDS = (
     Command("pipes", "Linux", "List open pipes, their processes, and who is blocked on them."),
     Command("tcp", "Linux", "Show what makes connections slow: network or application."),
     Command("limits", "Linux", "Show why a thread cannot start, and how many more can."),
+    Command("fds", "Linux", "Show which file descriptors leak, and deleted files still held."),
     Command("dentry", "Linux", "Show the memory in dentry and inode caches; drop them safely."),
     Command("mem", "Linux", "Show who holds the memory, and what will be killed for it."),
     Command("oom", "Linux", "Show whom the OOM killer killed, and why."),
@@ -35,7 +36,9 @@ COMMANDS = (
 )
 
 SYMPTOMS = (
-    ("`Too many open files` for pipes", "opskit pipes --by-process"),
+    ("`Too many open files`", "opskit fds PID"),
+    ("disk full, but du shows nothing", "opskit fds --deleted"),
+    ("inotify: `No space left on device`", "opskit fds"),
     ("a pipeline hangs", "opskit pipes --ends --fill"),
     ("is it the network or the application?", "opskit tcp PID"),
     ("slow answers of a database or service", "opskit tcp PID --peer ADDR"),
@@ -71,7 +74,8 @@ _EXPLAIN_NONE = {
     ),
     "soon": (
         "threads-nearly-none-left", "rlimit-nearly-used", "jvm-near-memory-limit", "memory-near-limit", "memory-commit-limit",
-        "memory-kills-counted",
+        "memory-kills-counted", "file-max-nearly-used", "inotify-instances-nearly-used", "inotify-watches-nearly-used",
+        "epoll-watches-nearly-used", "disk-inodes-used-up", "disk-full",
     ),
     "slow": (
         "dentry-share", "lock-contended", "ttsp-dominates", "bias-revocations", "thread-dumps-sampled",
@@ -99,6 +103,7 @@ FINDINGS: dict[str, tuple[str, tuple[str, ...]]] = {
     "tcp-peer-does-not-answer": ("stuck", ()),
     "tcp-network-loses": ("slow", ()),
     "pipes-keep-growing": ("soon", ("rlimit-nearly-used",)),
+    "fds-keep-growing": ("soon", ("rlimit-nearly-used",)),
     "stack-above-ram": ("stuck", ("threads-none-left",)),
     "seccomp-refuses-threads": ("stuck", ("threads-none-left",)),
     "dentry-negative": ("slow", ("dentry-share", "dentry-cgroup")),
@@ -120,6 +125,7 @@ FINDINGS: dict[str, tuple[str, tuple[str, ...]]] = {
     "tmpfs-large": ("soon", ("memory-short",)),
     "memory-unaccounted": ("soon", ("memory-short",)),
     "shared-memory-unheld": ("soon", ("tmpfs-large", "memory-short")),
+    "deleted-files-held": ("soon", ("disk-full",)),
     "deleted-files-in-memory": ("soon", ("tmpfs-large", "memory-short")),
     "memory-pressure": ("slow", ("ttsp-dominates", "major-faults", "collections-dominate")),
     "runnable-above-cpus": ("slow", ("ttsp-dominates", "late-to-safepoint")),

@@ -399,6 +399,72 @@ def test_pipes_gained_by_processes_of_any_name(inprocess, spawn, tmp_path):
     assert sorted(map(argv_of, typed)) == sorted(["opskit", "pipes", str(pid), "--ends"] for pid in pids)
 
 
+HOLDS = """
+import ctypes, os, socket, sys
+folder, name = os.fsencode(sys.argv[1]), os.fsencode(sys.argv[2])
+ctypes.CDLL(None).prctl(15, name, 0, 0, 0)
+fds = []
+for kind in (b"kept", b"gone"):
+    place = os.path.join(folder, kind + name)
+    os.mkdir(place)
+    fds.append(os.open(os.path.join(place, name), os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600))
+    os.write(fds[-1], b"x" * (9 << 20))
+    os.fsync(fds[-1])
+os.unlink(os.path.join(folder, b"gone" + name, name))
+ctypes.CDLL(None).memfd_create(name, 0)
+listening = socket.socket(socket.AF_UNIX)
+listening.bind(b"\\0opskit-test" + name)
+listening.listen()
+server = socket.create_server(("127.0.0.1", 0))
+kept = socket.create_connection(server.getsockname())
+server.accept()[0].close()
+print(fds[-1], flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("name", PROCESS_NAMES)
+def test_descriptors_of_any_name(inprocess, spawn, tmp_path, name):
+    """Processes, directories, deleted files, memfds and sockets: escaped in every format; commands name the PID and the fd."""
+    holder = spawn(HOLDS, tmp_path, name, stdin=subprocess.PIPE)
+    for words in (("fds", holder.pid, "-v"), ("fds", holder.pid, "--deleted"), ("tcp", holder.pid, "-i", "0.2", "-v")):
+        for form in ("text", "table", "markdown", "csv", "prometheus"):
+            done = inprocess(*words, "-f", form)
+            assert done.code in (0, 1), done.err
+            assert safe_to_show(done.out + done.err), words
+        document = json.loads(inprocess(*words, "-f", "json").out)
+        for finding in document["findings"]:
+            for line in filter(None, (finding["fix"], finding["next"])):
+                check_syntax(line)
+                assert "pwn" not in argv_of(line)
+    held = json.loads(inprocess("fds", holder.pid, "--deleted", "-f", "json").out)["deleted_files"]
+    path = next(row["path"] for row in held if row["place"] != "memory")
+    assert path == f"{tmp_path}/gone{name}/{name}"
+    done = inprocess("fds", holder.pid, "--deleted", "-f", "text")
+    assert re.search(rf"truncate -s 0 /proc/{holder.pid}/fd/{holder.line}\b", done.out + done.err), done
+
+
+def test_shared_memory_of_any_name(inprocess):
+    """The command that removes a file of /dev/shm that nobody holds names exactly that file."""
+    places = [f"/dev/shm/opskit-test-{os.getpid()}-{name}" for name in FILE_NAMES]
+    try:
+        for place in places:
+            with open(os.fsencode(place), "wb") as file:
+                file.write(b"x" * 4096)
+        document = json.loads(inprocess("fds", "--deleted", "-f", "json").out)
+        shown = [inprocess("fds", "--deleted", "-n", "0", "-f", form).out for form in ("text", "table", "markdown")]
+    finally:
+        for place in places:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(os.fsencode(place))
+    rows = [row for row in document["unattached"] if f"opskit-test-{os.getpid()}-" in row["name"]]
+    if not rows and not document["all_processes_read"]:
+        pytest.skip("not every process can be read: nothing is known to be held by nobody")
+    assert sorted(map(argv_of, (row["remove"] for row in rows))) == sorted(["rm", place] for place in places)
+    assert all(map(safe_to_show, shown))
+    assert all(row["remove"] in text for text in shown[:2] for row in rows)
+
+
 # Any name at all
 
 

@@ -15,6 +15,8 @@ HISTOGRAM = "num     #instances         #bytes  class name\n   1:             5 
 RUNS = {
     "pipes": ("--ends", "--fill"),
     "limits": (os.getpid(), "--all"),
+    "fds": (os.getpid(), "-v"),
+    "tcp": (os.getpid(), "-i", "0.2"),
     "dentry": (),
     "mem": (os.getpid(), "-v"),
     "oom": (),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from opskit.proc.tcp_sockets import Socket, SocketMemory, TcpInfo
 from opskit.records import NamedTuple
@@ -65,6 +65,10 @@ _MEMORY_DROPS = struct.Struct("=I")
 # (family, state, ports, peer, cookie, receive queue, send queue, uid, inode, ms since data was sent, was received, and any ACK)
 Row = tuple[int, int, bytes, bytes, bytes, int, int, int, int, int, int, int]
 _ROW_HEAD, _ROW_INFO, _ROW_INFO_BYTES = "=16xBB2x4s16x16s4x8s4xIIII", "44xI4xII", 60
+# (family, state, local port, destination): a local port is taken for a peer's port, both addresses, and an interface.
+End = tuple[int, int, bytes, bytes]
+_END_HEAD = "=16xBB2x2s38s28x"
+_END = struct.Struct("=2s16s16sI")  # a destination
 # (receive queue, send queue, unacked, ms since data was sent, was received, rcv_ssthresh, rtt_us, snd_wnd)
 Look = tuple[int, int, int, int, int, int, int, "int | None"]
 _LOOK_HEAD, _LOOK_INFO, _LOOK_INFO_BYTES = "=72xII8x", "24xI16xI4xI8xII156xI", 232
@@ -112,29 +116,15 @@ class Reader:
     def __init__(self) -> None:
         self._rows = _Layouts(_ROW_HEAD, _ROW_INFO, _ROW_INFO_BYTES)
         self._looks = _Layouts(_LOOK_HEAD, _LOOK_INFO, _LOOK_INFO_BYTES)
+        self._ends = _Layouts(_END_HEAD, "", 0)
 
     def rows(self, chunk: bytes) -> Iterable[tuple[int, Row]]:
         """Each message's start and row. A message that the chunk does not hold whole ends it."""
-        size = len(chunk)
-        layout = self._rows.of(chunk, 0) if size >= _HEAD_BYTES else None
-        if layout is None:
-            return ()
-        length = _LENGTH.unpack_from(chunk, 0)[0]
-        if layout.info is not None and not size % length and _is_uniform(chunk, length, layout.info):
-            return zip(range(0, size, length), layout.values.iter_unpack(chunk))
-        return self._mixed(chunk)
+        return _values(self._rows, chunk, (NEVER_MS, NEVER_MS, NEVER_MS))
 
-    def _mixed(self, chunk: bytes) -> list[tuple[int, Row]]:
-        found: list[tuple[int, Row]] = []
-        start, size = 0, len(chunk)
-        while start + _HEAD_BYTES <= size:
-            layout = self._rows.of(chunk, start)
-            if layout is None:
-                break
-            values = layout.values.unpack_from(chunk, start)
-            found.append((start, values if layout.info is not None else (*values, NEVER_MS, NEVER_MS, NEVER_MS)))
-            start += _LENGTH.unpack_from(chunk, start)[0] + 3 & ~3
-        return found
+    def ends(self, chunk: bytes) -> Iterable[tuple[int, End]]:
+        """Each message's start, and the local port with its destination."""
+        return _values(self._ends, chunk, ())
 
     def look(self, message: bytes) -> Look | None:
         """What changes from look to look; None: it is not whole, or has no struct tcp_info."""
@@ -150,6 +140,27 @@ class Reader:
             return None
         ages = info.last_data_sent_ms, info.last_data_recv_ms
         return (socket.recv_queue, socket.send_queue, info.unacked, *ages, info.rcv_ssthresh, info.rtt_us, info.snd_wnd)
+
+
+def _values(layouts: _Layouts, chunk: bytes, unknown: tuple[int, ...]) -> Iterable[tuple[int, Any]]:
+    """Each message's start and values; `unknown` stands for those of struct tcp_info."""
+    size = len(chunk)
+    layout = layouts.of(chunk, 0) if size >= _HEAD_BYTES else None
+    if layout is None:
+        return ()
+    length = _LENGTH.unpack_from(chunk, 0)[0]
+    if layout.info is not None and not size % length and _is_uniform(chunk, length, layout.info):
+        return zip(range(0, size, length), layout.values.iter_unpack(chunk))
+    found: list[tuple[int, tuple[Any, ...]]] = []
+    start = 0
+    while start + _HEAD_BYTES <= size:
+        layout = layouts.of(chunk, start)
+        if layout is None:
+            break
+        values = layout.values.unpack_from(chunk, start)
+        found.append((start, values if layout.info is not None else values + unknown))
+        start += _LENGTH.unpack_from(chunk, start)[0] + 3 & ~3
+    return found
 
 
 def _is_uniform(chunk: bytes, length: int, info: int) -> bool:
@@ -197,6 +208,19 @@ def as_row(socket: Socket) -> Row:
         NEVER_MS,
         NEVER_MS,
     )
+
+
+def as_end(socket: Socket) -> End:
+    """The local port and the destination of a record."""
+    local, peer = (_unpacked(socket.family, address) for address in (socket.local, socket.peer))
+    destination = _END.pack(socket.peer_port.to_bytes(2, "big"), local, peer, socket.interface)
+    return socket.family, socket.state, socket.local_port.to_bytes(2, "big"), destination
+
+
+def parse_destination(family: int, destination: bytes) -> tuple[bytes, bytes, int]:
+    """The local address, the peer's, and its port; IPv4-mapped addresses as IPv4."""
+    port, local, peer, _ = _END.unpack(destination)
+    return packed(family, local), packed(family, peer), int.from_bytes(port, "big")
 
 
 def parse_socket(chunk: bytes, start: int = 0) -> Socket:

@@ -15,19 +15,23 @@ import re
 import stat
 from typing import TYPE_CHECKING
 
+from opskit.proc.fd_directory import FD_READABLE
 from opskit.proc.files.smaps import parse_smaps
-from opskit.proc.fs import optional
+from opskit.proc.fs import GONE, optional
 from opskit.proc.memory import PAGE_BYTES
 from opskit.proc.namespaces import namespace
+from opskit.proc.process_mounts import ProcessMounts, is_remote
 from opskit.proc.tmpfs_mounts import is_below, make_device
 from opskit.quantities import hexadecimal, integer
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from opskit.proc.fd_directory import FdLink
+    from opskit.proc.files.mountinfo import Mount
     from opskit.proc.fs import FileId, ProcFS
+    from opskit.proc.tmpfs_mounts import TmpfsMounts
 
 # The kinds, and what a path of each begins with.
 MEMFD, SYSV, SHARED_ANONYMOUS, TMPFS, DELETED = "memfd", "sysv", "shared-anonymous", "tmpfs", "deleted"
@@ -38,7 +42,8 @@ _NAMES = {
 }  # fmt: skip
 # Deleted by name only: rings of io_submit(2), reserved huge pages.
 _NOT_FILES = (b"/[aio]", b"/anon_hugepage")
-_DELETED, _NEWLINE = b" (deleted)", rb"\012"
+_INTERNAL = (*_NAMES, *_NOT_FILES)
+_DELETED, _NEWLINE, _SOCKET = b" (deleted)", rb"\012", b"socket:["
 _LINE = rb"^([0-9a-f]+-[0-9a-f]+) \S+ \S+ ([0-9a-f]+):([0-9a-f]+) ([0-9]+) +(/[^\n]*)$"
 
 
@@ -46,7 +51,8 @@ class MemoryFile(NamedTuple):
     """A file as one process sees it. `touched_bytes`: what it has mapped and in memory, read only where a look at the file is denied.
 
     `device` and `inode` identify it; of a System V segment `device` is the number of its IPC namespace, and `inode` its shmid. `path` without ` (deleted)`. `allocated_bytes`: memory and swap, of a deleted file of a disk its blocks there; None: unknown.
-    `fds`: how many the process `pid` has open; `at`: below /proc/PID, a link to it: map_files/ADDRESSES or fd/N.
+    `fds`: those of the process `pid`, `write_only` the first that was opened for writing alone. `at`: below /proc/PID, a link to it:
+    map_files/ADDRESSES or fd/N. `mount`: of a deleted file of a disk; None: it is mounted nowhere that is known.
     """
 
     pid: int
@@ -56,45 +62,63 @@ class MemoryFile(NamedTuple):
     path: str
     deleted: bool
     mapped: bool
-    fds: int
+    fds: tuple[int, ...]
     at: str
     size_bytes: int | None
     allocated_bytes: int | None
     touched_bytes: int | None
     uid: int | None
+    mount: Mount | None = None
+    write_only: int | None = None
 
 
 class _Seen:
     """A file before it is looked at."""
 
-    __slots__ = ("at", "fds", "found", "kind", "mapped", "path", "touched_bytes")
+    __slots__ = ("at", "fds", "found", "kind", "mapped", "mount", "path", "touched_bytes", "write_only")
 
-    def __init__(self, kind: str, path: bytes, at: str, found: FileId | None) -> None:
-        self.kind, self.path, self.at, self.found = kind, path, at, found
-        self.fds, self.mapped = 0, False
+    def __init__(self, kind: str, path: bytes, at: str, found: FileId | None, mount: Mount | None) -> None:
+        self.kind, self.path, self.at, self.found, self.mount = kind, path, at, found, mount
+        self.fds: list[int] = []
+        self.mapped = False
         self.touched_bytes: int | None = None
+        self.write_only: int | None = None
 
 
 class FileScanner:
-    """Scans processes one by one. `devices`: of the tmpfs mounts; `remote_points`: below them nothing is looked at, it may hang.
+    """Scans processes one by one. `mounts`: of tmpfs. What is on a network file system is not looked at: that may hang.
 
-    `fds_left`: how many fds may still be looked at.
+    `fds_left`: how many fds may still be looked at. `with_sockets`: keep the (PID, fd, link) of sockets. PIDs that were `scanned`, `denied` and `vanished`.
     """
 
-    def __init__(
-        self,
-        fs: ProcFS,
-        devices: frozenset[int],
-        mount_points: tuple[str, ...],
-        remote_points: tuple[str, ...],
-        fds_left: int,
-    ) -> None:
-        self._fs, self._devices, self._remote = fs, devices, remote_points
+    def __init__(self, fs: ProcFS, mounts: TmpfsMounts, fds_left: int, *, with_sockets: bool = False) -> None:
+        self._fs, self._remote = fs, mounts.remote_points
+        self._devices = frozenset(mount.device for mount in mounts.mounts)
         self._mapping = re.compile(_LINE, re.MULTILINE)
-        points = (f"{point.rstrip('/')}/".encode("utf-8", "surrogateescape") for point in mount_points)
+        points = (f"{one.mount_point.rstrip('/')}/".encode("utf-8", "surrogateescape") for one in mounts.mounts)
         self._below_mounts = tuple(dict.fromkeys(points))
+        self._wanted = (b"/", _SOCKET) if with_sockets else (b"/",)
+        self.mounts = ProcessMounts(fs)
         self.fds_left = fds_left
-        self.skipped = 0  # fds below remote mount points
+        self.skipped = 0  # fds on network file systems
+        self.detached = 0  # fds on file systems of an unknown kind: they are mounted nowhere by now
+        self.sockets: list[tuple[int, bytes, bytes]] = []
+        self.scanned: list[int] = []
+        self.denied: list[int] = []
+        self.vanished: list[int] = []
+
+    def scan_all(self, pids: Iterable[int]) -> Iterator[tuple[int, list[MemoryFile]]]:
+        """The processes that could be read, with their files."""
+        for pid in pids:
+            try:
+                found = self.scan(pid)
+            except GONE:
+                self.vanished.append(pid)
+            except OSError:
+                self.denied.append(pid)
+            else:
+                self.scanned.append(pid)
+                yield pid, found
 
     def scan(self, pid: int) -> list[MemoryFile]:
         """The files of one process. Raises OSError where its mappings cannot be read."""
@@ -102,19 +126,24 @@ class FileScanner:
         for key, kind, path, addresses in self._mappings(pid):
             if key not in seen:
                 at = f"map_files/{addresses}"
-                found = None if self._may_hang(path) else optional(self._fs.file_id, pid, at)
+                mount = self.mounts.of_device(pid, key[0]) if kind == DELETED else None
+                may_hang = kind == DELETED and (not _major(key[0]) if mount is None else is_remote(mount))
+                found = None if may_hang else optional(self._fs.file_id, pid, at)
                 if _NEWLINE in path:  # or these four characters
                     path = optional(self._fs.link, pid, at, default=path)
                 if kind == SYSV:  # each IPC namespace has a segment 0
                     key = ipc_namespace(self._fs, pid) or 0, key[1]
                 elif found is not None:
                     key = found.device, found.inode
-                seen.setdefault(key, _Seen(kind, path, at, found))
+                seen.setdefault(key, _Seen(kind, path, at, found, mount))
             seen[key].mapped = True
-        for kind, path, fd, found in self._open(pid):
-            one = seen.setdefault((found.device, found.inode), _Seen(kind, path, f"fd/{fd}", found))
-            one.found = one.found or found
-            one.fds += 1
+        for kind, (name, path, mode), found, mount in self._open(pid):
+            fd = integer(name) or 0
+            one = seen.setdefault((found.device, found.inode), _Seen(kind, path, f"fd/{fd}", found, mount))
+            one.found, one.mount = one.found or found, one.mount or mount
+            one.fds.append(fd)
+            if one.write_only is None and not mode & FD_READABLE:
+                one.write_only = fd
         for one in seen.values():
             if one.kind in (MEMFD, SYSV, TMPFS) and self._on_huge_pages(pid, one.at):
                 one.kind = HUGE_PAGES
@@ -142,21 +171,30 @@ class FileScanner:
                 start, _, end = addresses.decode().partition("-")  # map_files has no leading zeros
                 yield (device, integer(inode) or 0), kind, path, f"{start.lstrip('0')}-{end.lstrip('0')}"
 
-    def _open(self, pid: int) -> Iterator[tuple[str, bytes, str, FileId]]:
-        links = optional(_files_of, self._fs, pid, default=[]) if self.fds_left > 0 else []
+    def _open(self, pid: int) -> Iterator[tuple[str, FdLink, FileId, Mount | None]]:
+        links = optional(self._links, pid, default=[]) if self.fds_left > 0 else []
         self.fds_left -= len(links)
-        for name, target, _ in links:
+        for link in links:
+            name, target, _ = link
+            if target.startswith(_SOCKET):
+                self.sockets.append((pid, name, target))
+                continue
             is_deleted = target.endswith(_DELETED)
             if not (is_deleted or target.startswith(self._below_mounts)):
                 continue
-            if self._may_hang(target):
+            is_known = is_deleted and target.startswith(_INTERNAL)  # on no mount that is listed
+            mount = self.mounts.of_fd((pid,), name.decode()) if is_deleted and not is_known else None
+            if is_remote(mount) if mount else not is_known and self._is_below_remote(target):
                 self.skipped += 1
+                continue
+            if is_deleted and not is_known and mount is None:
+                self.detached += 1
                 continue
             found = optional(self._fs.file_id, pid, "fd", name.decode())
             if found is not None and stat.S_ISREG(found.mode):
                 kind = self._kind(target, found.device)
                 if kind and not (kind == DELETED and found.links):  # a name may end in " (deleted)"
-                    yield kind, target, name.decode(), found
+                    yield kind, link, found, mount
 
     def _kind(self, path: bytes, device: int) -> str | None:
         if path.endswith(_DELETED):
@@ -170,8 +208,11 @@ class FileScanner:
         space = optional(self._fs.space_at, self._fs.path(pid, at))
         return space is not None and space.block_bytes > PAGE_BYTES
 
-    def _may_hang(self, path: bytes) -> bool:
+    def _is_below_remote(self, path: bytes) -> bool:
         return bool(self._remote) and is_below(path.decode("utf-8", "surrogateescape"), self._remote)
+
+    def _links(self, pid: int) -> list[FdLink]:
+        return self._fs.fd_links(pid, wanted=self._wanted)
 
 
 def ipc_namespace(fs: ProcFS, pid: int | str) -> int | None:
@@ -179,8 +220,9 @@ def ipc_namespace(fs: ProcFS, pid: int | str) -> int | None:
     return integer((namespace(fs, pid, "ipc") or b"").rpartition(b"[")[2].removesuffix(b"]"))
 
 
-def _files_of(fs: ProcFS, pid: int) -> list[FdLink]:
-    return fs.fd_links(pid, wanted=(b"/",))
+def _major(device: int) -> int:
+    """The major number: 0 is that of a file system without a block device, as all of the network are."""
+    return (device >> 8) & 0xFFF | (device >> 32) & ~0xFFF
 
 
 def _file(pid: int, key: tuple[int, int], one: _Seen) -> MemoryFile:
@@ -188,9 +230,8 @@ def _file(pid: int, key: tuple[int, int], one: _Seen) -> MemoryFile:
     found = one.found
     deleted = bare != one.path and not (found is not None and found.links and one.kind in (TMPFS, DELETED))
     path = (bare if deleted else one.path).decode("utf-8", "surrogateescape")
-    sizes = (
-        (None, None, one.touched_bytes, None)
-        if found is None
-        else (found.size_bytes, found.allocated_bytes, one.touched_bytes, found.uid)
-    )
-    return MemoryFile(pid, one.kind, *key, path, deleted, one.mapped, one.fds, one.at, *sizes)
+    return MemoryFile(
+        pid, one.kind, *key, path=path, deleted=deleted, mapped=one.mapped, fds=tuple(sorted(one.fds)), at=one.at,
+        size_bytes=found.size_bytes if found else None, allocated_bytes=found.allocated_bytes if found else None,
+        touched_bytes=one.touched_bytes, uid=found.uid if found else None, mount=one.mount, write_only=one.write_only,
+    )  # fmt: skip

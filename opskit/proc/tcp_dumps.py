@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, TypeVar
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
 
-from opskit.proc.inet_diag import as_row, key_of, parse_socket
+from opskit.proc.inet_diag import as_end, as_row, key_of, parse_socket
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-    from opskit.proc.inet_diag import Reader, Row
+    from opskit.proc.inet_diag import End, Reader, Row
     from opskit.proc.tcp_sockets import Socket
-
-T = TypeVar("T")
 
 
 class Place(NamedTuple):
@@ -24,43 +23,76 @@ class Place(NamedTuple):
     socket: Callable[[], Socket]
 
 
-class Dump(Generic[T]):
-    """One dump, in chunks. `rows`: each socket's start in a chunk, and its row; `parse` and `key`: its record and its key there."""
+class Dump(ABC):
+    """One dump, in chunks. `at_s`: when its last one was read."""
 
-    def __init__(
-        self, chunks: Iterable[T], rows: Callable[[T], Iterable[tuple[int, Row]]], parse: Callable[[T, int], Socket],
-        key: Callable[[T, int], bytes], clock: Callable[[], float],
-    ) -> None:  # fmt: skip
+    def __init__(self, chunks: Iterable[Any], clock: Callable[[], float]) -> None:
         self._chunks = [(clock(), chunk) for chunk in chunks]
-        self._rows, self._parse, self._key = rows, parse, key
         self.at_s = self._chunks[-1][0] if self._chunks else clock()
 
-    def __iter__(self) -> Iterator[tuple[tuple[float, T], int, Row]]:
+    @abstractmethod
+    def _rows(self, chunk: Any) -> Iterable[tuple[int, Row]]:
+        """Each socket's start in a chunk, and its row."""
+
+    @abstractmethod
+    def _ends(self, chunk: Any) -> Iterable[tuple[int, End]]:
+        """Each socket's start in a chunk, and its end."""
+
+    @abstractmethod
+    def place(self, chunk: tuple[float, Any], start: int) -> Place:
+        """The place of a row."""
+
+    def __iter__(self) -> Iterator[tuple[tuple[float, Any], int, Row]]:
         """Each row, and the arguments of place()."""
         for chunk in self._chunks:
             for start, row in self._rows(chunk[1]):
                 yield chunk, start, row
 
-    def place(self, chunk: tuple[float, T], start: int) -> Place:
-        """The place of a row."""
-        return Place(chunk[0], self._key(chunk[1], start), lambda: self._parse(chunk[1], start))
+    def ends(self) -> Iterator[End]:
+        """Each socket's state, local port and destination."""
+        return (end for _, chunk in self._chunks for _, end in self._ends(chunk))
 
-    def places(self) -> Iterator[Place]:
-        """Where every socket is."""
-        return (self.place(chunk, start) for chunk, start, _ in self)
+    def sockets(self) -> Iterator[Socket]:
+        """Every record."""
+        return (self.place(chunk, start).socket() for chunk, start, _ in self)
 
     def find(self, cookies: Collection[bytes]) -> dict[bytes, Place]:
         """Where these sockets are."""
         return {row[4]: self.place(chunk, start) for chunk, start, row in self if row[4] in cookies} if cookies else {}
 
 
-def read_dump(messages: Iterable[bytes], reader: Reader, clock: Callable[[], float]) -> Dump[bytes]:
-    """The messages of sock_diag."""
-    return Dump(messages, reader.rows, parse_socket, key_of, clock)
+class MessageDump(Dump):
+    """Messages of sock_diag. What is kept is what the kernel sent: rows and records are parsed when they are asked for."""
+
+    def __init__(self, messages: Iterable[bytes], reader: Reader, clock: Callable[[], float]) -> None:
+        super().__init__(messages, clock)
+        self._reader = reader
+
+    def _rows(self, chunk: bytes) -> Iterable[tuple[int, Row]]:
+        return self._reader.rows(chunk)
+
+    def _ends(self, chunk: bytes) -> Iterable[tuple[int, End]]:
+        return self._reader.ends(chunk)
+
+    def place(self, chunk: tuple[float, bytes], start: int) -> Place:
+        """The place of a row."""
+        at_s, messages = chunk
+        return Place(at_s, key_of(messages, start), lambda: parse_socket(messages, start))
 
 
-def listed_dump(sockets: Sequence[Socket], clock: Callable[[], float]) -> Dump[Sequence[Socket]]:
+class ListedDump(Dump):
     """The sockets of /proc/PID/net/tcp. A cookie is the addresses and ports; nothing tells when data was sent or received."""
-    return Dump(
-        [sockets], lambda some: enumerate(map(as_row, some)), lambda some, number: some[number], lambda *_: b"", clock
-    )
+
+    def __init__(self, sockets: Sequence[Socket], clock: Callable[[], float]) -> None:
+        super().__init__([sockets], clock)
+
+    def _rows(self, chunk: Sequence[Socket]) -> Iterable[tuple[int, Row]]:
+        return enumerate(map(as_row, chunk))
+
+    def _ends(self, chunk: Sequence[Socket]) -> Iterable[tuple[int, End]]:
+        return enumerate(map(as_end, chunk))
+
+    def place(self, chunk: tuple[float, Sequence[Socket]], start: int) -> Place:
+        """The place of a row."""
+        socket = chunk[1][start]
+        return Place(chunk[0], b"", lambda: socket)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from copy import copy
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from opskit import quantities
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from opskit.render.report import Sheet
 
@@ -126,6 +128,19 @@ def object_schema(fields: Sequence[Field[Any]]) -> dict[str, Any]:
 
 def _or_null(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {**schema, "type": [schema["type"], "null"]} if "type" in schema else dict(schema)
+
+
+def of_part(name: str, fields: Iterable[Field[Any]]) -> Iterator[Field[Any]]:
+    """The fields of a part of an answer, which is its attribute `name`; their values are null where that is None."""
+    for field in fields:
+        wrapped = copy(field)
+        wrapped.value = partial(_value_of_part, attrgetter(name), field.value)
+        yield wrapped
+
+
+def _value_of_part(part_of: Callable[[Any], Any], read: Callable[[Any], object], answer: Any) -> object:
+    part = part_of(answer)
+    return None if part is None else read(part)
 
 
 def sheet(fields: Sequence[Field[R]], rows: Iterable[R]) -> Sheet:

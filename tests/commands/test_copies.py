@@ -78,6 +78,9 @@ def test_hsperf_check_invents_nothing_of_a_copy(inprocess, machine):
     [
         ("pipes", "-w", "-c", "2", "-i", "10ms"),
         ("limits", "{jvm}", "-w", "-c", "2", "-i", "10ms"),
+        ("fds", "{jvm}", "-w", "-c", "2", "-i", "10ms"),
+        ("tcp", "-w", "-c", "2", "-i", "10ms"),
+        ("tcp", "{jvm}", "-i", "10ms"),
         ("dentry", "-w", "-c", "2", "-i", "10ms"),
         ("jvms", "-w", "-c", "2", "-i", "10ms"),
         ("safepoints", "{jvm}", "-c", "1", "-i", "10ms"),
@@ -94,7 +97,7 @@ def test_a_copy_has_no_rates(inprocess, machine, words):
 
 
 @pytest.mark.parametrize("words", [("jpmp", "{jvm}"), ("jmap-diff", "{jvm}"), ("hsperf-check", "--probe"), ("pipes", "--fill"),
-                                   ("limits", "{jvm}", "--probe", "--yes"), ("dentry", "--drop", "--yes")])  # fmt: skip
+                                   ("fds", "{jvm}", "--ask"), ("limits", "{jvm}", "--probe", "--yes"), ("dentry", "--drop", "--yes")])  # fmt: skip
 def test_nothing_acts_on_a_copy(inprocess, machine, words):
     """A pid in a copy may be anybody's here, also where the copy's `self` names us."""
     root, jvm, _ = machine()
@@ -189,7 +192,7 @@ HOSTILE_TEXT = {
 
 
 @pytest.mark.parametrize("name", sorted(HOSTILE_TEXT))
-@pytest.mark.parametrize("command", ["pipes", "limits", "dentry", "jvms", "hsperf-check", "safepoints"])
+@pytest.mark.parametrize("command", ["pipes", "limits", "fds", "tcp", "dentry", "jvms", "hsperf-check", "safepoints"])
 def test_one_process_of_garbage_among_others(inprocess, tmp_path, spawn, command, name):
     """Every file of one process holds it: the others are told, and whoever asks for that one gets one line. Never a traceback."""
     holder = spawn(HOLD)
@@ -230,6 +233,10 @@ def test_machine_files_of_garbage(inprocess, tmp_path, spawn):
         for words in (
             ("pipes", "--by-user"),
             ("limits", holder.pid, "--all"),
+            ("fds", holder.pid),
+            ("fds",),
+            ("tcp",),
+            ("tcp", holder.pid),
             ("dentry",),
             ("jvms",),
             ("hsperf-check",),
@@ -269,7 +276,7 @@ def hostile(root, tmp_path):
 
 
 COMMANDS = (
-    ("pipes", "--ends", "--by-process", "--fifos"), ("limits", "{pid}", "--all"), ("dentry",), ("jvms",), ("hsperf-check",),
+    ("pipes", "--ends", "--by-process", "--fifos"), ("limits", "{pid}", "--all"), ("fds", "{pid}"), ("tcp",), ("dentry",), ("jvms",), ("hsperf-check",),
     ("jpmp", "{pid}"), ("jmap-diff", "{pid}"), ("safepoints", "{pid}"),
 )  # fmt: skip
 

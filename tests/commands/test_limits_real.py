@@ -157,7 +157,8 @@ def test_open_files_that_are_nearly_used_up_come_first(inprocess, spawn, count, 
     try_next([finding], "rlimit-nearly-used")
     assert finding["summary"].startswith(words)
     assert re.match(r"\d+ files, \d+ pipes; ", finding["evidence"])
-    assert "/dev/null" in subprocess.run(finding["next"].split(), capture_output=True, text=True, check=True).stdout
+    assert finding["next"] == f"opskit fds {process.pid}"
+    assert "/dev/null" in inprocess("fds", process.pid).out
     assert finding["fix"] == f"prlimit --pid {process.pid} --nofile=200:4096"
     subprocess.run(finding["fix"].split(), check=True)
     done = inprocess("limits", process.pid)

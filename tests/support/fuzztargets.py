@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -55,7 +56,7 @@ from opskit.jvm.logs.safepoints.log import SafepointLog
 from opskit.jvm.perfdata import counters
 from opskit.jvm.perfdata import hsperfdata as perf
 from opskit.jvm.perfdata import stop_clock as stopclock
-from opskit.proc import compressed, memory_files, tmpfs_mounts, user_files
+from opskit.proc import compressed, fd_kinds, memory_files, net_sockets, tmpfs_mounts, user_files
 from opskit.proc import pipe_waits as pipewaits
 from opskit.proc.cgroup import limits as cgrouplimits
 from opskit.proc.cgroup import owner as place
@@ -353,6 +354,65 @@ text_target(
 text_target(
     "proc net tcp", net_tcp.parse_net_tcp, b"  sl\n   0: 0100007F:1F90 0700000A:18EB 01 0:0 00:0 0 1000 0 43219 1\n"
 )
+
+
+NET_TCP = (
+    b"  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+    b"   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 81 1 0 100\n"
+    b"   1: 0100007F:1F90 0900000A:C000 08 00000000:00000000 00:00000000 00000000  1000        0 82 1 0 100\n"
+)
+NET_UNIX = (
+    b"Num       RefCount Protocol Flags    Type St Inode Path\n"
+    b"000000007e8d8f85: 00000003 00000000 00010000 0001 01  81 /run/app.sock\n0000000032c72163: 00000003 00000000 00000000 0002 03  82\n"
+)
+NET_NETLINK = (
+    b"sk               Eth Pid        Groups   Rmem     Wmem     Dump  Locks    Drops    Inode\n"
+    b"00000000dc6c1790 0   0          00000000 0        0        0     2        0        81       \n"
+    b"0000000094a4747b 99  0          00000000 0        0        0     2        0        82       \n"
+)
+
+
+@target(
+    "proc net sockets",
+    NET_TCP,
+    NET_UNIX,
+    NET_NETLINK,
+    words=[b"00000000000000000000000000000000:0000", b" 0A ", b" @0000f"],
+)
+def _net_sockets(data):
+    class Files:
+        """The same text in every file; no other namespace to compare with."""
+
+        is_own = staticmethod(lambda: False)
+        read = staticmethod(lambda *parts: data)
+
+    names, places = net_sockets.name_sockets(Files(), (1,), [b"socket:[81]", b"socket:[82]", b"socket:[1]"])
+    assert {*places.values()} == {*range(len(names))}
+
+
+@target(
+    "sock_diag sockets",
+    (96).to_bytes(4, sys.byteorder) + bytes(12) + b"\x02\x0a\0\0" + bytes(76),
+    words=[(88).to_bytes(4, "little")],
+)
+def _sock_diag_sockets(data):
+    names = net_sockets._Names([b"socket:[81]", b"socket:[1]"])
+    net_sockets._add_tcp(net_sockets._messages(data), names)
+    assert len(names.names) <= 2
+
+
+@target(
+    "fd targets",
+    b"anon_inode:[eventpoll]",
+    b"/memfd:pool (deleted)",
+    b"/proc/12/task/13/stat",
+    b"net:[4]",
+    words=[b"anon_inode:", b"/proc/", b"/task/"],
+)
+def _fd_targets(data):
+    fd_kinds.kind_of(data)
+    fd_kinds.unmounted_kind_of(data)
+    fd_kinds.place_of(data)
 
 
 @target("perf sample", bytes(24) + (2).to_bytes(8, "little") + bytes(16) + (2).to_bytes(8, "little") + bytes(100))

@@ -10,6 +10,7 @@ waits. It needs root, and what a case says. Nothing remains: the namespace ends 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import fcntl
 import json
 import os
@@ -25,7 +26,7 @@ from typing import NamedTuple
 
 _LO_UP = struct.pack("16sh14x", b"lo", 0x1 | 0x40)  # IFF_UP, IFF_RUNNING
 _SIOCSIFFLAGS, _SIOCSIFADDR = 0x8914, 0x8916
-_SO_LINGER_RESET = struct.pack("ii", 1, 0)
+_SET_PARENT_DEATH_SIGNAL = 1
 
 
 class Staged(NamedTuple):
@@ -121,6 +122,17 @@ def pairs(
     return server, made
 
 
+def child() -> bool:
+    """Fork; True in the child, which ends with its parent."""
+    parent = os.getpid()
+    if os.fork():
+        return False
+    ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(0)
+    return True
+
+
 def wait() -> None:
     sys.stdin.readline()
 
@@ -140,10 +152,23 @@ def unaccepted(backlog: int = 4, clients: int = 12, settled_s: float = 1.5, agai
         held += connecting(again, 7100)
 
 
+def overflowed() -> None:
+    """A server that did not accept for a second, and does now."""
+    server = listening(7100, 1)
+    held = connecting(8, 7100)
+    time.sleep(1.2)
+    server.listen(64)
+    server.settimeout(4.0)
+    held += [server.accept()[0] for _ in held]
+    time.sleep(0.2)
+    say(fd=server.fileno())
+    wait()
+
+
 def accepted(backlog: int = 64, seconds: float = 30.0) -> None:
     """A server that accepts, and clients that connect, ask, and go: healthy, with TIME_WAIT by the thousand."""
     server = listening(7100, backlog)
-    if not os.fork():
+    if child():
         while True:
             client, _ = server.accept()
             client.recv(10)
@@ -180,8 +205,8 @@ def close_wait(
 
 
 def ports(
-    first: int = 50000, last: int = 50099, used: int = 100, address: str = "127.0.0.1", closed: bool = False
-) -> None:
+    first: int = 50000, last: int = 50099, used: int = 100, address: str = "127.0.0.1", closed: bool = False, settled_s: float = 0.2
+) -> None:  # fmt: skip
     """Connections that use ports of a short range to one destination. `closed`: they end in TIME_WAIT."""
     set_up(None if address.startswith("127.") else address)
     sysctl("net.ipv4.ip_local_port_range", f"{first} {last}")
@@ -190,7 +215,7 @@ def ports(
         for client, accepted in made:
             client.close()
             accepted.close()
-    time.sleep(0.2)
+    time.sleep(settled_s)
     failed = None
     try:
         with socket.socket() as client:
@@ -310,8 +335,27 @@ def time_wait(limit: int = 10, each_s: float = 0.02) -> None:
         time.sleep(each_s)
 
 
+def lossy(percent: int = 3) -> None:
+    """A stream whose segments get lost now and then. Needs nft (nftables)."""
+    if not _nft(f"add rule inet t input tcp dport 7106 numgen random mod 100 < {percent} drop"):
+        return
+    server = listening(7106, 4)
+    if child():
+        client = socket.create_connection(("127.0.0.1", 7106))
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        while True:
+            for _ in range(10):
+                client.send(bytes(1400))
+            time.sleep(0.001)
+    accepted = server.accept()[0]
+    say(fd=accepted.fileno())
+    while accepted.recv(1 << 16):
+        pass
+
+
 CASES = {
-    each.__name__: each for each in (unaccepted, accepted, close_wait, ports, unanswered, half_open, tracked, time_wait)
+    each.__name__: each
+    for each in (unaccepted, overflowed, accepted, close_wait, ports, unanswered, half_open, tracked, time_wait, lossy)
 }
 
 if __name__ == "__main__":

@@ -123,7 +123,7 @@ JVM = (
          "/proc/{s.pid}/stat", lambda s: s.jvm.stopped and s.jvm.stopped.resume),
     Rule("attach-no-descriptor", "error", lambda s: s.jvm.shortage and not s.jvm.disabled,
          "{s.jvm.shortage.why}: it cannot answer a client{s.printed}", "size of /proc/{s.pid}/fd, Max open files of /proc/{s.pid}/limits",
-         lambda s: s.jvm.shortage and s.jvm.shortage.raise_it, _asked_by_signal),
+         lambda s: s.jvm.shortage and s.jvm.shortage.raise_it, lambda s: command("opskit", "fds", s.pid)),
     Rule("attach-disabled", "note", lambda s: s.jvm.disabled,
          "started with -XX:+DisableAttachMechanism: jstack, jmap and jcmd cannot attach{s.printed}",
          "sun.rt.jvmCapabilities, or the command line", next=_asked_by_signal),

@@ -106,7 +106,7 @@ def _files(facts: ThreadLimitFacts, use: LimitUse) -> Finding:
     summary = f"{plural(left, 'more file')} can be opened" if left else "no file descriptor left"
     summary += f": {use.in_use:,.0f} of {use.value:,.0f} open files are used (RLIMIT_NOFILE)"
     evidence = f"{kinds}; /proc/{facts.pid}/fd" if kinds else f"/proc/{facts.pid}/fd"
-    closer = shell.command("ls", "-l", f"/proc/{facts.pid}/fd")
+    closer = None if facts.ask.is_opskit else shell.command("opskit", "fds", facts.pid)
     severity: Severity = "warning" if left else "error"
     return Finding(
         "rlimit-nearly-used", severity, _entity(facts, None), summary, evidence, facts.raise_files, closer, use.share

@@ -120,7 +120,7 @@ def _verdict(facts: FileFacts, rows: Sequence[FileRow], by_kind: dict[str, int])
         yield f"{plural(len(left), 'file')} with {size(amount)} {'is' if len(left) == 1 else 'are'} held by {nobody}{others}."
     on_disk = sum(row.file.disk_bytes or 0 for row in rows)
     if on_disk >= _LARGE_ON_DISK_BYTES:
-        yield f"Deleted files that processes still hold take {size(on_disk)} of disk."
+        yield f"Deleted files that processes still hold take {size(on_disk)} of disk: opskit fds --deleted."
 
 
 def nobody_of(facts: FileFacts) -> str:

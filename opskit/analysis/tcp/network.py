@@ -43,12 +43,13 @@ def _sent_again(facts: Facts, space: Space) -> Iterator[Finding]:
     known = "TcpExt.TCPDSACKRecvSegs" if "TcpExt.TCPDSACKRecvSegs" in host.last else "TcpExt.TCPDSACKRecv"
     again = change(host, "Tcp.RetransSegs") - change(host, "TcpExt.TCPSynRetrans") - change(host, known)
     sent = change(host, "TcpExt.TCPOrigDataSent" if "TcpExt.TCPOrigDataSent" in host.last else "Tcp.OutSegs")
-    if sent < _ENOUGH or again < _ENOUGH_AGAIN or again < sent * _SOME:
+    all_sent = sent + again
+    if sent < _ENOUGH or again < max(_ENOUGH_AGAIN, all_sent * _SOME):
         return
-    share = min(1.0, again / sent)
+    share = again / all_sent
     yield Finding(
         "tcp-host-retransmits", "warning" if share >= _MUCH else "note", HOST,
-        f"the host sent {percent(share)} of its TCP data segments again {in_window(facts)}: {again:,} of {sent:,}",
+        f"the host sent {percent(share)} of its TCP data segments again {in_window(facts)}: {again:,} of {all_sent:,}",
         changes(host, *_SENT_AGAIN), next=shell.command("ip", "-s", "link"), share=round(share, 4), window_s=facts.window_s,
     )  # fmt: skip
 

@@ -42,7 +42,7 @@ class Group(NamedTuple):
 class Facts(NamedTuple):
     """One look. `open`: RLIMIT_NOFILE and what is used of it. `now_s`: since 1970. `at_s`: since the first look of a watch.
 
-    `namespace_missing`: why the states and peers of its sockets are unknown.
+    `raise_limit`: the command that doubles the limit; None where it cannot be raised.
     """
 
     process: Process
@@ -53,13 +53,15 @@ class Facts(NamedTuple):
     fds: int
     is_jvm: bool
     missing: tuple[str, ...] = ()
+    raise_limit: str | None = None
 
 
 class Near(NamedTuple):
-    """A process and what it uses of RLIMIT_NOFILE."""
+    """A process and what it uses of RLIMIT_NOFILE. `raise_limit`: a command line for twice the limit, where it is nearly used up."""
 
     process: Process
     open: OpenFiles
+    raise_limit: str | None = None
 
 
 class User(NamedTuple):
@@ -101,25 +103,28 @@ class DeletedHolder(NamedTuple):
 
 
 class DeletedFile(NamedTuple):
-    """A deleted file that is still held. `bytes`: its blocks, not its apparent size. `mount`: the mount point of its file system."""
+    """A deleted file that is still held. `bytes`: its blocks, not its apparent size; both None where only mappings are seen, without rights."""
 
     device: int
     inode: int
     path: str
-    bytes: int
-    size_bytes: int
+    bytes: int | None
+    size_bytes: int | None
     is_regular: bool
     holders: tuple[DeletedHolder, ...]
 
 
 class FileSystem(NamedTuple):
-    """A local file system. `files`: deleted and held, the largest first. Inodes None: it does not count them."""
+    """A local file system. `files`: deleted and held, the largest first. Free: for users without rights. Inodes None: it does not count them.
+
+    `mount` empty, sizes None: where the files are is not mounted now, or nowhere that could be read.
+    """
 
     device: int
     mount: str
     type: str
-    size_bytes: int
-    free_bytes: int
+    size_bytes: int | None
+    free_bytes: int | None
     inodes: int | None
     free_inodes: int | None
     files: tuple[DeletedFile, ...]
@@ -129,7 +134,7 @@ class Unattached(NamedTuple):
     """Memory that no process holds: a System V segment attached by nobody, or a file in /dev/shm that nobody has open or mapped."""
 
     kind: str  # sysv, shm
-    name: str
+    name: str  # the segment's id, or the file's path
     bytes: int
     remove: str  # a command line of opskit.shell
 
@@ -138,7 +143,7 @@ class DeletedFacts(NamedTuple):
     """All local file systems. `in_flight`: fds in the queues of unix sockets by PID, whose files are not seen. `skipped_remote`: fds not looked at."""
 
     systems: tuple[FileSystem, ...]
-    memory: tuple[DeletedFile, ...]  # memfds and deleted files of tmpfs
+    memory: tuple[DeletedFile, ...]  # memfds, and deleted files of a tmpfs that is not among the systems
     unattached: tuple[Unattached, ...]
     in_flight: tuple[tuple[int, int], ...]
     skipped_remote: int

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from opskit import shell
 from opskit.collect.limits.facts import Ancestor, LimitSources, Request, ThreadLimitFacts
 from opskit.collect.limits.fillers import read_fillers
-from opskit.collect.limits.program import cpu_count, kernel_release, read_program
+from opskit.collect.limits.program import cpu_count, read_program
 from opskit.errors import BadInput, NoSuchProcess, NotPermitted, NotSupported, UsageError
 from opskit.proc.cgroup.limits import cgroup_limits
 from opskit.proc.cgroup.tree import parse_cgroup
@@ -29,6 +29,7 @@ from opskit.proc.fs import DENIED, GONE, ProcFS, Refused, optional
 from opskit.proc.namespaces import INITIAL, in_initial, namespace
 from opskit.proc.open_files import open_files, raise_limit
 from opskit.proc.process import command_name
+from opskit.proc.release import kernel_release
 from opskit.proc.rights import how_to_be_allowed
 from opskit.proc.task_counts import TaskCounts, read_task_counts
 from opskit.proc.thread_names import thread_names

@@ -70,12 +70,6 @@ def glibc_version(fs: ProcFS, pid: int, path: str) -> tuple[int, int] | None:
     return _version(match.groups()) if match else None
 
 
-def kernel_release(fs: ProcFS) -> tuple[int, int] | None:
-    """Major and minor number of the kernel's release; None where it cannot be read."""
-    match = fs.maybe(lambda text: re.match(r"([0-9]+)\.([0-9]+)", text), "sys", "kernel", "osrelease")
-    return _version(match.groups()) if match else None
-
-
 def _version(groups: Iterable[str | bytes]) -> tuple[int, int] | None:
     numbers = integers(groups)
     return (numbers[0], numbers[1]) if numbers else None

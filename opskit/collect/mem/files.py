@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import stat
 from typing import TYPE_CHECKING
 
 from opskit.collect.mem.segments import creator_of
@@ -10,9 +9,8 @@ from opskit.errors import NoSuchProcess, NotPermitted, NotSupported
 from opskit.proc.cgroup.owner import owner_of
 from opskit.proc.cgroup.tree import parse_cgroup
 from opskit.proc.files.meminfo import parse_meminfo
-from opskit.proc.files.mountinfo import parse_mountinfo
 from opskit.proc.files.sysvipc_shm import parse_sysvipc_shm
-from opskit.proc.fs import DENIED, GONE, ProcFS, optional
+from opskit.proc.fs import ProcFS, optional
 from opskit.proc.memory_files import (
     DELETED,
     HUGE_PAGES,
@@ -27,6 +25,7 @@ from opskit.proc.namespaces import in_initial
 from opskit.proc.process import command_name
 from opskit.proc.rights import how_to_be_allowed
 from opskit.proc.tmpfs_mounts import HUGETLBFS, RAMFS, path_of, read_tmpfs_mounts
+from opskit.proc.tmpfs_walk import TmpfsWalk
 from opskit.proc.visibility import coverage_lines, hides_processes, more_rights_show_more
 from opskit.quantities import plural
 from opskit.records import NamedTuple
@@ -36,11 +35,10 @@ if TYPE_CHECKING:
 
     from opskit.host import Host
     from opskit.proc.files.sysvipc_shm import Segment
-    from opskit.proc.fs import FileId
     from opskit.proc.memory_files import MemoryFile
-    from opskit.proc.tmpfs_mounts import TmpfsMount, TmpfsMounts
+    from opskit.proc.tmpfs_mounts import TmpfsMounts
 
-_MOST_FDS, _MOST_ENTRIES, _MOST_MEASURED = 200_000, 20_000, 200
+_MOST_FDS, _MOST_MEASURED = 200_000, 200
 _SWAPPED = (TMPFS, MEMFD, SHARED_ANONYMOUS)
 Key = tuple[int, int]
 
@@ -160,30 +158,15 @@ class _Scan:
         self.host, self.mounts = host, mounts
         self.files: dict[Key, MemoryFile] = {}
         self.holders: dict[Key, list[FileHolder]] = {}
-        self.walked: dict[Key, tuple[TmpfsMount, str, FileId]] = {}
-        self.denied: list[int] = []
-        self.vanished: list[int] = []
-        self.scanned = 0
-        self._entries_left = _MOST_ENTRIES
-        self._cut: list[str] = []
-        self._unlisted: list[str] = []
-        points = tuple(mount.mount_point for mount in mounts.mounts)
-        devices = frozenset(mount.device for mount in mounts.mounts)
-        self._scanner = FileScanner(host.fs, devices, points, mounts.remote_points, _MOST_FDS)
+        self._walk = TmpfsWalk(host.fs)
+        self.walked, self.walk = self._walk.found, self._walk.walk
+        self._scanner = FileScanner(host.fs, mounts, _MOST_FDS)
+        self.denied, self._vanished = self._scanner.denied, self._scanner.vanished
 
     def processes(self, pids: Sequence[int]) -> None:
         """What each of them has mapped and open."""
         fs = self.host.fs
-        for pid in pids:
-            try:
-                found = self._scanner.scan(pid)
-            except GONE:
-                self.vanished.append(pid)
-                continue
-            except OSError:
-                self.denied.append(pid)
-                continue
-            self.scanned += 1
+        for pid, found in self._scanner.scan_all(pids):
             if not found:
                 continue
             owner = owner_of(fs.maybe(parse_cgroup, pid, "cgroup", default=[]))
@@ -193,7 +176,7 @@ class _Scan:
                 known = self.files.setdefault(key, file)
                 if known.allocated_bytes is None and file.allocated_bytes is not None:
                     self.files[key] = file
-                self.holders.setdefault(key, []).append(FileHolder(pid, command, unit, file.mapped, file.fds))
+                self.holders.setdefault(key, []).append(FileHolder(pid, command, unit, file.mapped, len(file.fds)))
 
     def check_was_read(self, pid: int) -> None:
         """Raise NotPermitted or NoSuchProcess where a process was not."""
@@ -203,7 +186,7 @@ class _Scan:
             remedy = how_to_be_allowed(host.fs, "CAP_SYS_PTRACE", "opskit", "mem", pid, "--files", pid=pid)
             whose = f"{pid} ({who.command}, user {who.user or 'unknown'})"
             raise NotPermitted(f"cannot read the mappings of {whose}: permission denied; {remedy}")
-        if pid in self.vanished:
+        if pid in self._vanished:
             raise NoSuchProcess(pid)
 
     def loop_devices(self) -> None:
@@ -215,70 +198,32 @@ class _Scan:
                 if path in (f"{shown}\n", f"{shown} (deleted)\n"):
                     self.holders.setdefault(key, []).append(FileHolder(None, name, None, mapped=False, fds=0))
 
-    def walk(self, mount: TmpfsMount) -> None:
-        """The files of a tmpfs mount. Other file systems mounted below it are left out."""
-        fs = self.host.fs
-        if mount.is_hidden or mount.used_bytes == 0:
-            return
-        reader = "self" if mount.pid is None else mount.pid
-        mounted = {one.mount_point for one in fs.maybe(parse_mountinfo, reader, "mountinfo", default=[])}
-        top = optional(path_of, fs, mount.pid, mount.mount_point)
-        waiting = [] if top is None else [(top, mount.mount_point.rstrip("/"))]
-        while waiting:
-            directory, shown = waiting.pop()
-            for name in self._names(directory, shown):
-                path = f"{shown}/{name}"
-                if path in mounted:
-                    continue
-                if self._entries_left <= 0:
-                    self._cut.append(mount.mount_point)
-                    return
-                self._entries_left -= 1
-                found = optional(fs.file_id_at, f"{directory}/{name}")
-                if found is None or found.device != mount.device:
-                    continue
-                if stat.S_ISDIR(found.mode):
-                    waiting.append((f"{directory}/{name}", path))
-                elif stat.S_ISREG(found.mode):
-                    self.walked.setdefault((found.device, found.inode), (mount, path, found))
-
-    def _names(self, directory: str, shown: str) -> list[str]:
-        try:
-            return self.host.fs.names_at(directory, self._entries_left + 1)
-        except DENIED:
-            self._unlisted.append(shown or "/")
-        except OSError:  # it was removed
-            pass
-        return []
-
     @property
     def is_whole(self) -> bool:
         """Whether every file in memory was found."""
         hidden = any(mount.is_hidden for mount in self.mounts.mounts)
-        return not (hidden or self._unlisted or self._cut or self.mounts.unread or self.mounts.cut or self.denied)
+        return not (
+            hidden or self._walk.unlisted or self._walk.cut or self.mounts.unread or self.mounts.cut or self.denied
+        )
 
     def notes(self) -> list[str]:
         """What is missing."""
-        notes = [*coverage_lines(self.host.fs, self.scanned, self.denied, 0)]
+        notes = [*coverage_lines(self.host.fs, len(self._scanner.scanned), self.denied, 0)]
         hidden = [mount for mount in self.mounts.mounts if mount.is_hidden]
         if hidden:
             notes.append(
                 f"files below other mounts cannot be listed: {plural(len(hidden), 'tmpfs mount')}, {hidden[0].mount_point}"
             )
-        if self._unlisted:
-            notes.append(
-                f"files in directories of tmpfs mounts that cannot be listed: {plural(len(self._unlisted), 'directory', 'directories')}, "
-                f"{self._unlisted[0]}; {how_to_be_allowed(self.host.fs, 'CAP_DAC_READ_SEARCH', 'opskit', 'mem', '--files')}"
-            )
+        notes += self._walk.notes("opskit", "mem", "--files")
         if self.mounts.unread or self.mounts.cut:
             notes.append("some mount namespaces could not be read, or are too many: their tmpfs mounts are left out")
         if self._scanner.skipped:
             notes.append(
                 f"not looked at, since a stat may hang: {plural(self._scanner.skipped, 'fd')} on network file systems"
             )
-        if self._cut:
+        if self._scanner.detached:
             notes.append(
-                f"only {_MOST_ENTRIES:,} files and directories of tmpfs mounts were looked at; not all of {self._cut[0]}"
+                f"not looked at: {plural(self._scanner.detached, 'fd')} of file systems that are mounted nowhere by now"
             )
         if self._scanner.fds_left <= 0:
             notes.append(f"only {_MOST_FDS:,} open files were looked at")

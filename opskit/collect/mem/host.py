@@ -227,7 +227,7 @@ def _search(host: Host, mounts: TmpfsMounts, processes: Sequence[ProcessUse], re
     """Those of the processes that map the most first, until little of `rest` is left."""
     from opskit.proc.memory_files import MEMFD, SHARED_ANONYMOUS, FileScanner
 
-    scanner = FileScanner(host.fs, frozenset(), (), mounts.remote_points, _MOST_FDS)
+    scanner = FileScanner(host.fs, mounts._replace(mounts=()), _MOST_FDS)
     seen = set()
     for use in processes:
         try:

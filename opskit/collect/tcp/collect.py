@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from opskit.collect.tcp.facts import Request
-    from opskit.collect.tcp.space import AnyDump
     from opskit.host import Host
     from opskit.proc.inet_diag import Row
     from opskit.proc.socket_owners import SocketOwners
+    from opskit.proc.tcp_dumps import Dump
 
 _RECENT_MS = 1000
 _MOST_CANDIDATES = 400
@@ -34,9 +34,7 @@ _LISTENING_S, _MANY_LISTENING_S, _MANY_LISTENING = 0.1, 0.5, 300
 class _Window:
     """One network namespace in one window."""
 
-    def __init__(
-        self, host: Host, space: NetworkSpace, first: AnyDump, is_wanted: Callable[[Row], bool] | None
-    ) -> None:
+    def __init__(self, host: Host, space: NetworkSpace, first: Dump, is_wanted: Callable[[Row], bool] | None) -> None:
         self.space, self.first, self.last = space, first, first
         self.begun = begin(first, is_wanted, _RECENT_MS)
         self.sampler = Sampler(host, space)
@@ -51,7 +49,7 @@ class Collector:
         self._host, self._ask, self._keeps_dumps = host, ask, watch
         self._given = GivenPids(host, ask.pids, "tcp")
         self._owners = Owners(host)
-        self._spaces: dict[bytes | None, tuple[NetworkSpace, AnyDump]] = {}  # with the last dump
+        self._spaces: dict[bytes | None, tuple[NetworkSpace, Dump]] = {}  # with the last dump
         self._begun_s = host.monotonic()
 
     def look(self) -> Facts:
@@ -139,9 +137,7 @@ class Collector:
         found = gather(window.last, is_wanted, self._owners.pid_of, window.begun.ports, active_ms)
         records.add(window.first, window.begun, window.sampler, found)
         space = window.space
-        return Space(
-            space.name, space.source, found.states, space.end(place.socket() for place in window.last.places())
-        )
+        return Space(space.name, space.source, found.states, space.end(window.last.sockets()))
 
     def _elsewhere(self) -> tuple[tuple[int, int], ...]:
         """A process of each other network namespace, and how many there are."""

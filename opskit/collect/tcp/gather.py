@@ -12,10 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from opskit.collect.tcp.facts import Request
-    from opskit.collect.tcp.space import AnyDump
     from opskit.proc.inet_diag import Row
     from opskit.proc.socket_owners import SocketOwners
-    from opskit.proc.tcp_dumps import Place
+    from opskit.proc.tcp_dumps import Dump, Place
 
 _NEW_SYN_RECV = 12
 _NOT_CONNECTED = frozenset({TIME_WAIT, SYN_RECV, _NEW_SYN_RECV})  # counted alone: no process has them
@@ -78,7 +77,7 @@ def _of_peer(network: bytes, prefix: int, port: int | None) -> Callable[[Row], b
     return test
 
 
-def begin(dump: AnyDump, is_wanted: Callable[[Row], bool] | None, recent_ms: int) -> Begun:
+def begin(dump: Dump, is_wanted: Callable[[Row], bool] | None, recent_ms: int) -> Begun:
     """The connections of the first dump that are worth sampling: all, or those with data in the last `recent_ms` or in a queue."""
     few: list[tuple[bytes, Place]] = []
     active: list[tuple[int, int, bytes, Place]] = []
@@ -107,7 +106,7 @@ def begin(dump: AnyDump, is_wanted: Callable[[Row], bool] | None, recent_ms: int
 
 
 def gather(
-    dump: AnyDump, is_wanted: Callable[[Row], bool] | None, pid_of: Callable[[int], int | None] | None,
+    dump: Dump, is_wanted: Callable[[Row], bool] | None, pid_of: Callable[[int], int | None] | None,
     listened: set[bytes], active_ms: int,
 ) -> Gathered:  # fmt: skip
     """Sort the last dump. `listened`: local ports that were listened on before; `active_ms`: the window."""

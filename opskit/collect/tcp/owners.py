@@ -12,7 +12,7 @@ from opskit.proc.process import command_name
 from opskit.proc.socket_owners import Holder, SocketOwners
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from opskit.host import Host
 
@@ -32,9 +32,12 @@ class Owners:
         self.scans = [SocketOwners(self._host.fs, pids), *self.scans[:1]]
         return self.scans[0]
 
-    def pid_of(self, inode: int) -> int | None:
-        """The process that has a socket."""
-        return next((pid for scan in self.scans if (pid := scan.pid_of(inode)) is not None), None) if inode else None
+    @property
+    def pid_of(self) -> Callable[[int], int | None]:
+        """The function from an inode to the process that has the socket."""
+        if len(self.scans) == 1:
+            return self.scans[0].pid_of
+        return lambda inode: next((pid for scan in self.scans if (pid := scan.pid_of(inode)) is not None), None)
 
     def owner(self, inode: int) -> Owner | None:
         """The process that has a socket, and its fd."""

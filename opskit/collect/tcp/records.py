@@ -14,9 +14,8 @@ if TYPE_CHECKING:
     from opskit.collect.tcp.gather import Begun, Gathered, Key
     from opskit.collect.tcp.owners import Owners
     from opskit.collect.tcp.sampling import Sampler
-    from opskit.collect.tcp.space import AnyDump
     from opskit.proc.inet_diag import Row
-    from opskit.proc.tcp_dumps import Place
+    from opskit.proc.tcp_dumps import Dump, Place
 
 _MOST_FDS = 20  # that a record lists
 
@@ -32,7 +31,7 @@ class Records:
         self.closing: list[Closing] = []
         self.unowned = False
 
-    def add(self, first: AnyDump, begun: Begun, sampler: Sampler, found: Gathered) -> None:
+    def add(self, first: Dump, begun: Begun, sampler: Sampler, found: Gathered) -> None:
         """Add those of one network namespace: at the begin, in between, and at the end."""
         self._add_connections(first, sampler, found, begun.ports)
         for key, (number, place) in found.idle.items():
@@ -50,7 +49,7 @@ class Records:
         self.unowned = self.unowned or (owner is None and inode != 0)
         return owner
 
-    def _add_connections(self, first: AnyDump, sampler: Sampler, found: Gathered, ports: set[bytes]) -> None:
+    def _add_connections(self, first: Dump, sampler: Sampler, found: Gathered, ports: set[bytes]) -> None:
         tracks = sampler.tracks
         begins = first.find(found.single.keys() - tracks.keys())
         for cookie, (key, last) in found.single.items():

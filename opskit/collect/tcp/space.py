@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from opskit.collect.tcp.host import HostReader
 from opskit.errors import NotSupported
@@ -12,7 +12,7 @@ from opskit.proc.fs import DENIED, ProcFS, optional
 from opskit.proc.inet_diag import Reader
 from opskit.proc.namespaces import namespace
 from opskit.proc.rights import how_to_be_allowed
-from opskit.proc.tcp_dumps import Dump, listed_dump, read_dump
+from opskit.proc.tcp_dumps import ListedDump, MessageDump
 from opskit.proc.tcp_sockets import LISTEN
 
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from opskit.collect.tcp.host_facts import HostFacts
     from opskit.host import Host
     from opskit.proc.kernel.sock_diag import SockDiag
+    from opskit.proc.tcp_dumps import Dump
     from opskit.proc.tcp_sockets import Socket
 
-    AnyDump = Dump[Any]  # of messages, or of records
 
 SOCK_DIAG, PROC = "sock_diag", "proc"
 _UNKNOWN = "losses, round-trip times, byte counts and backlogs are unknown: /proc has only states and queues"
@@ -90,17 +90,17 @@ class NetworkSpace:
 
         return network_namespace(self._path)
 
-    def dump(self) -> AnyDump:
+    def dump(self) -> Dump:
         """All sockets. Raises NotSupported where neither source can be read."""
         clock = self._host.monotonic
         if self._diag is not None:
-            return read_dump(self._diag.dump(), self._reader, clock)
-        return listed_dump(self._listed(), clock)
+            return MessageDump(self._diag.dump(), self._reader, clock)
+        return ListedDump(self._listed(), clock)
 
-    def listening(self) -> AnyDump | None:
+    def listening(self) -> Dump | None:
         """The listening sockets alone; None: that costs as much as a dump."""
         diag = self._diag
-        return None if diag is None else read_dump(diag.dump(1 << LISTEN), self._reader, self._host.monotonic)
+        return None if diag is None else MessageDump(diag.dump(1 << LISTEN), self._reader, self._host.monotonic)
 
     def looks(self, keys: list[bytes]) -> Iterator[bytes | None]:
         """A message about each of some sockets; None: it is gone, or there is no sock_diag."""

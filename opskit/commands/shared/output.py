@@ -54,11 +54,11 @@ class Output(NamedTuple):
     @property
     def written_at_the_end(self) -> bool:
         """Whether a watch is written once at the end, and not sample by sample."""
-        return self.format not in ("table", "text", "markdown", "csv")
+        return self.format not in ("table", "text", "markdown")
 
     def emit(self, report: Report, *, fit_height: bool = False) -> None:
         """Render and write. Findings and footer go to stderr where the format has no place for them."""
-        if report.draw is not None and self.written_at_the_end and self.format not in ("json", "prometheus"):
+        if report.draw is not None and self.written_at_the_end and self.format not in ("csv", "json", "prometheus"):
             drawn = report.draw(self.format)
             self.write(drawn) if isinstance(drawn, str) else self.write_parts([drawn])
         elif self.format in PICTURES:

@@ -39,7 +39,7 @@ def _sockets(text: str, order: str) -> Iterator[Socket]:
             *map(hexadecimal, (local[2], peer[2], words[3], queues[0], queues[2], timer[0], timer[2], words[6])),
             integer(words[7]), integer(words[9]),
         ]  # fmt: skip
-        ours, theirs = _address(local[0], order), _address(peer[0], order)
+        ours, theirs = packed_address(local[0], order), packed_address(peer[0], order)
         known = [number for number in numbers if number is not None]
         if ours is None or theirs is None or len(known) < len(numbers):
             continue
@@ -51,7 +51,7 @@ def _sockets(text: str, order: str) -> Iterator[Socket]:
             )  # fmt: skip
 
 
-def _address(digits: str, order: str) -> bytes | None:
+def packed_address(digits: str, order: str = sys.byteorder) -> bytes | None:
     """An address packed: 4 bytes, also of an IPv4-mapped one, or 16."""
     if len(digits) not in _LENGTHS or hexadecimal(digits) is None:
         return None

@@ -10,6 +10,7 @@ import errno
 import fcntl
 import os
 import platform
+import struct
 import sys
 import termios
 import threading
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from opskit.interrupts import Guard
 from opskit.proc.fs import FileId
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,13 +30,16 @@ _PIDFD_OPEN, _OPENAT2, _PIDFD_GETFD, _CACHESTAT = 434, 437, 438, 451  # the same
 _RESOLVE_NO_MAGICLINKS, _RESOLVE_IN_ROOT = 0x02, 0x10
 PROC_SUPER_MAGIC = 0x9FA0
 _KCMP = {"x86_64": 312, "aarch64": 272, "riscv64": 272, "ppc64le": 354, "s390x": 343}
-_KCMP_FILES = 2
+_KCMP_FILE, _KCMP_FILES = 0, 2
+_STATX = {"x86_64": 332, "aarch64": 291, "riscv64": 291, "ppc64le": 383, "s390x": 379}
+_STATX_INODE_AT = 32
 _F_GETPIPE_SZ = 1032
 _CLONE3 = 435
 _PTRACE_SEIZE, _PTRACE_INTERRUPT, _PTRACE_DETACH, _PTRACE_SECCOMP_GET_FILTER = 0x4206, 0x4207, 17, 0x420C
 _WALL = 0x40000000
 _STOP_TRIES = 2000  # of half a millisecond
-_NS_GET_OWNER_UID = 0xB704
+_NS_GET_PARENT, _NS_GET_OWNER_UID = 0xB702, 0xB704
+_DEEPEST_NAMESPACE = 33  # user_namespaces(7): 32 levels below the first
 _PIDFD_THREAD = os.O_EXCL  # Linux 6.9
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -84,12 +89,60 @@ def cached_pages(fd: int) -> int:
     return counts[0]
 
 
+_STATX_BTIME, _STATX_BYTES = 0x800, 256
+_TIMESTAMP = struct.Struct("=qI4x")  # struct statx_timestamp
+_ACCESSED_AT, _BORN_AT, _CHANGED_AT, _MODIFIED_AT = 64, 80, 96, 112  # in struct statx (include/uapi/linux/stat.h)
+
+
+class FileTimes(NamedTuple):
+    """The times of a file, in seconds since 1970. `born_s`: when it was made; None: its file system does not tell."""
+
+    inode: int
+    accessed_s: float
+    modified_s: float
+    changed_s: float
+    born_s: float | None
+
+
+def file_times(path: str) -> FileTimes:
+    """The times of the file that a path leads to: statx(2), since Linux 4.11."""
+    at_fdcwd, basic_stats = -100, 0x7FF
+    buffer = ctypes.create_string_buffer(_STATX_BYTES)
+    name = ctypes.create_string_buffer(os.fsencode(path))
+    number = _STATX.get(platform.machine())
+    if number is None:
+        raise OSError(errno.ENOSYS, "statx is not known for this architecture")
+    _syscall(number, at_fdcwd, ctypes.addressof(name), 0, basic_stats | _STATX_BTIME, ctypes.addressof(buffer))
+    (mask,) = struct.unpack_from("=I", buffer)
+    (inode,) = struct.unpack_from("=Q", buffer, _STATX_INODE_AT)
+    accessed, modified, changed, born = (
+        seconds + nanoseconds / 1e9
+        for at in (_ACCESSED_AT, _MODIFIED_AT, _CHANGED_AT, _BORN_AT)
+        for seconds, nanoseconds in (_TIMESTAMP.unpack_from(buffer, at),)
+    )
+    return FileTimes(inode, accessed, modified, changed, born if mask & _STATX_BTIME else None)
+
+
+def socket_protocol(path: str) -> str:
+    """The protocol of the socket that a link of /proc/PID/fd leads to, `TCP`, `UNIX-STREAM` (net/socket.c, sockfs_xattr_get)."""
+    return os.getxattr(path, "system.sockprotoname").rstrip(b"\0").decode("utf-8", "replace")
+
+
 def same_fd_table(pid: int, tid: int) -> bool:
     """Whether two threads share one fd table."""
+    return _kcmp(pid, tid, _KCMP_FILES, 0, 0) == 0
+
+
+def compare_files(one: tuple[int, int], other: tuple[int, int]) -> int:
+    """Compare the open files behind two (pid, fd): 0 the same one, else -1 or 1, the kernel's order of them."""
+    return (0, -1, 1, 1)[_kcmp(one[0], other[0], _KCMP_FILE, one[1], other[1])]
+
+
+def _kcmp(pid: int, other: int, kind: int, *operands: int) -> int:
     number = _KCMP.get(platform.machine())
     if number is None:
         raise OSError(errno.ENOSYS, "kcmp is not known for this architecture")
-    return _syscall(number, pid, tid, _KCMP_FILES, 0, 0) == 0
+    return _syscall(number, pid, other, kind, *operands)
 
 
 def pidfd_open(pid: int, flags: int = 0) -> int:
@@ -156,10 +209,37 @@ def user_namespace_owner(path: str) -> int:
     """The uid of a user namespace's creator, in ours. `path` is a /proc/PID/ns/user (ioctl_ns(2), Linux 4.11)."""
     namespace = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        found = fcntl.ioctl(namespace, _NS_GET_OWNER_UID, b"\0" * 4)
+        return _owner_uid(namespace)
     finally:
         os.close(namespace)
-    return int.from_bytes(found, sys.byteorder)
+
+
+def charged_uid(path: str) -> int | None:
+    """The uid of our user namespace that pays for what is counted in the one below it; None: `path` is ours, or not below it.
+
+    It owns the child of ours that is, or is above, the user namespace /proc/PID/ns/user (ioctl_ns(2), Linux 4.9).
+    """
+    ours = os.stat("/proc/self/ns/user")
+    namespace = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        for _ in range(_DEEPEST_NAMESPACE):
+            if os.path.samestat(os.fstat(namespace), ours):
+                return None
+            parent = fcntl.ioctl(namespace, _NS_GET_PARENT)
+            if os.path.samestat(os.fstat(parent), ours):
+                os.close(parent)
+                return _owner_uid(namespace)
+            os.close(namespace)
+            namespace = parent
+    except PermissionError:  # it has no parent that we may see
+        pass
+    finally:
+        os.close(namespace)
+    return None
+
+
+def _owner_uid(namespace: int) -> int:
+    return int.from_bytes(fcntl.ioctl(namespace, _NS_GET_OWNER_UID, b"\0" * 4), sys.byteorder)
 
 
 def clone3_errno() -> int:

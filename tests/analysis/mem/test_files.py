@@ -137,7 +137,10 @@ def test_a_loop_device():
 def test_deleted_files_of_a_disk():
     """Their blocks are said apart from memory."""
     log = held("/var/log/x", 0, DELETED, [JAVA], deleted=True, mount=None, disk_bytes=3 * GIB, resident_bytes=None)
-    assert "Deleted files that processes still hold take 3.0 GiB of disk." in judged(log, held("/dev/shm/a", 1)).verdict
+    assert (
+        "Deleted files that processes still hold take 3.0 GiB of disk: opskit fds --deleted."
+        in judged(log, held("/dev/shm/a", 1)).verdict
+    )
 
 
 def test_names_and_commands_of_hostile_files():

@@ -50,8 +50,8 @@ def test_a_fast_reader_with_a_queue_is_not_slow():
         for place, sample in enumerate(steady(rcv_ssthresh=6 * MIB))
     ]
     assert judged({}, last, samples=samples)[0] == verdicts.WRITER_THERE
-    saturated = steady(recv_queue=4 * MIB, rcv_ssthresh=6 * MIB)
-    verdict, answer = judged({}, last, samples=saturated, recv_queue=4 * MIB)
+    saturated = steady(recv_queue=3 * MIB, rcv_ssthresh=6 * MIB)
+    verdict, answer = judged({}, last, samples=saturated, recv_queue=3 * MIB)
     assert verdict == verdicts.BANDWIDTH
     assert "124 MiB/s" in answer
 
@@ -130,7 +130,7 @@ BULK = {"bytes_acked": 1_000_000, "bytes_sent": 1_000_000, "data_segs_out": 690,
 def test_queueing():
     """RTT far above its minimum while the line is full."""
     last = {**BULK, "rtt_us": 310_000, "min_rtt_us": 22_000}
-    verdict, answer = judged({}, last, samples=steady(send_queue=MIB, unacked=100, rtt_us=310_000))
+    verdict, answer = judged({}, last, samples=steady(send_queue=MIB, unacked=100, rtt_us=310_000, snd_wnd=MIB))
     assert verdict == verdicts.QUEUEING
     assert answer.startswith("queueing: RTT 310 ms, 14 times its minimum of 22 ms; 488 KiB/s")
     assert "bandwidth" in answer
@@ -265,7 +265,7 @@ def test_a_stream_with_small_confirmations_is_no_request():
         "data_segs_out": 300,
         "busy_us": 100_000,
     }
-    assert judged({}, down, samples=steady(last_data_sent_ms=4))[0] == verdicts.WRITER_THERE
+    assert judged({}, down, samples=steady(last_data_sent_ms=40))[0] == verdicts.WRITER_THERE
     up = {
         "bytes_acked": 2_000_000,
         "data_segs_out": 1400,

@@ -19,6 +19,7 @@ from opskit.collect.mem.files import collect_files
 from opskit.collect.mem.segments import creator_of
 from opskit.errors import NoSuchProcess, NotPermitted, NotSupported
 from opskit.host import Host
+from opskit.proc import tmpfs_walk
 from opskit.proc.files.sysvipc_shm import parse_sysvipc_shm
 from opskit.proc.memory_files import DELETED, HUGE_PAGES, MEMFD, SHARED_ANONYMOUS, SYSV, TMPFS
 
@@ -325,7 +326,7 @@ def test_a_full_directory_is_cut(root_only, shm, monkeypatch):
     for number in range(40):
         Path(f"/dev/shm/{shm}-{number}").write_bytes(b"x")
     assert not any("were looked at" in note for note in collected().missing)
-    monkeypatch.setattr(collecting, "_MOST_ENTRIES", 30)
+    monkeypatch.setattr(tmpfs_walk, "_MOST_ENTRIES", 30)
     facts = collected()
     assert any(
         note.startswith("only 30 files and directories of tmpfs mounts were looked at") for note in facts.missing

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from copy import copy
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from opskit.records import NamedTuple
-from opskit.render.fields import COUNT, NUMBER, SIZE, TEXT, Field, Kind, list_of, record, records
+from opskit.render.fields import COUNT, NUMBER, SIZE, TEXT, Field, Kind, list_of, of_part, record, records
 from opskit.render.report import Metrics, Report
 from opskit.render.views.mem import files, host
 from opskit.render.views.mem.fields import (
@@ -33,7 +32,7 @@ from opskit.render.views.mem.fields import (
 from opskit.render.views.mem.rows import lines_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from opskit.analysis.mem.files import FileResult
     from opskit.analysis.mem.host import HostResult
@@ -47,19 +46,6 @@ class Answer(NamedTuple):
     process: Result | None = None
     host: HostResult | None = None
     files: FileResult | None = None
-
-
-def _part(name: str, fields: Sequence[Field[Any]]) -> Iterator[Field[Answer]]:
-    """The fields of one answer, which are null in the others."""
-    for field in fields:
-        wrapped = copy(field)
-        wrapped.value = partial(_value, name, field.value)
-        yield wrapped
-
-
-def _value(name: str, read: Callable[[Any], object], answer: Answer) -> object:
-    part = getattr(answer, name)
-    return None if part is None else read(part)
 
 
 def _of(name: str, kind: Kind = TEXT, *, help: str = "", whole: bool = False) -> Field[Answer]:  # noqa: A002
@@ -94,8 +80,8 @@ DOCUMENT: Sequence[Field[Answer]] = (
     _of("suspects", records(SUSPECT), help="what holds the memory, the most important first", whole=True),
     _of("slopes", records(SLOPE), help="with -w", whole=True),
     _of("samples", records(SAMPLE), help="with -w, the oldest first", whole=True),
-    *_part("host", host.DOCUMENT),
-    *_part("files", files.DOCUMENT),
+    *of_part("host", host.DOCUMENT),
+    *of_part("files", files.DOCUMENT),
 )  # fmt: skip
 
 

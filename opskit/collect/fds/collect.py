@@ -1,0 +1,153 @@
+"""Read the file descriptors of one process: by kind and place, how old, against its limit, who waits on them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opskit.collect.fds.ages import Ages
+from opskit.collect.fds.facts import Facts, Group
+from opskit.collect.fds.groups import Grouper
+from opskit.errors import NoSuchProcess, NotPermitted, NotSupported
+from opskit.jvm.mapped_files import parse_jvm_maps
+from opskit.proc.fd_scan import FdScan, FdScanner
+from opskit.proc.files.boot_time import parse_boot_time, started_s
+from opskit.proc.files.status import parse_status
+from opskit.proc.open_files import open_files, raise_limit
+from opskit.proc.rights import as_owner_or_root
+from opskit.quantities import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opskit.collect.fd_threads import FdThread
+    from opskit.collect.fds.facts import Request
+    from opskit.collect.fds.groups import Fd, Grouping, Key, Parts
+    from opskit.host import Host
+    from opskit.proc.process import Process
+
+_FEWEST_THREADS_OF_A_JVM = 4
+
+
+class Collector:
+    """Looks at one process, again and again for a watch."""
+
+    def __init__(self, host: Host, ask: Request, watch: bool = False) -> None:
+        self._host, self._ask, self._watch = host, ask, watch
+        self._grouper = Grouper(host)
+        self._start_ticks: int | None = None
+        self._first_s = host.monotonic()
+        self._dumped: dict[tuple[int, bytes], list[FdThread]] | None = None  # by fd and target: an fd is used again
+
+    def look(self) -> Facts:
+        """Read everything. Raises NoSuchProcess, NotPermitted, NotSupported."""
+        host, pid = self._host, self._ask.pid
+        at_s, now_s = host.monotonic() - self._first_s, host.now().timestamp()
+        process = self._process()
+        parts, fds = self._table(process)
+        grouping = self._grouper.sort(parts, fds)
+        status = host.fs.maybe(parse_status, pid, "status")
+        taken = open_files(host.fs, pid)
+        is_jvm = self._is_jvm(process)
+        problems: list[str] = []
+        threads = self._threads(pid, grouping, problems, is_jvm=is_jvm)
+        ages = Ages(host, self._started_s(process))
+        return Facts(
+            process, taken, tuple(_groups(parts, grouping, ages, threads)), at_s, now_s,
+            sum(len(members.fds) for members in grouping.groups.values()), is_jvm,
+            missing=(*_missing(grouping, parts), *problems),
+            raise_limit=None if status is None or taken is None else raise_limit(host.fs, pid, status, taken.limit)[0],
+        )  # fmt: skip
+
+    def _process(self) -> Process:
+        pid, fs = self._ask.pid, self._host.fs
+        process = self._host.process(pid)
+        before, self._start_ticks = self._start_ticks, process.start_ticks
+        if before is not None and process.start_ticks != before:
+            raise NoSuchProcess(pid, "it ended while it was watched")
+        if not fs.exists(pid):
+            raise NoSuchProcess(pid)
+        whole = fs.maybe(parse_status, pid, "status")
+        leader = str(pid) if whole is None else whole.fields.get("Tgid", str(pid))
+        if leader != str(pid):
+            raise NotSupported(f"{pid} ({process.command}) is a thread of process {leader}: give {leader} instead")
+        if process.has_ended and process.start_ticks is not None:
+            raise NoSuchProcess(pid, f"it is a zombie: it has ended, and its parent {process.ppid} has not reaped it")
+        return process
+
+    def _table(self, process: Process) -> tuple[Parts, list[Fd]]:
+        """The fd table of the process, and the directory that has it: a thread's where the main thread has exited."""
+        host, pid = self._host, process.pid
+
+        def read(_pid: int, _tid: int | None, parts: Parts) -> tuple[tuple[Parts, list[Fd]] | None, bool]:
+            fds = host.fs.fd_pairs(*parts)
+            return ((parts, fds) if fds else None), bool(fds)
+
+        scan: FdScan[tuple[Parts, list[Fd]]] = FdScan()
+        FdScanner(host.fs, read).scan([pid], scan)
+        if scan.denied and not host.fs.is_live:
+            raise NotSupported(
+                f"{host.fs.path(pid, 'fd')} is not in this copy: the file descriptors of {pid} are unknown"
+            )
+        if scan.denied:
+            who = f"{pid} ({process.command}, user {process.user or 'unknown'})"
+            remedy = as_owner_or_root(host.fs, "CAP_SYS_PTRACE", pid, process.uid or 0)
+            raise NotPermitted(f"cannot read the file descriptors of {who}: permission denied; {remedy}")
+        if scan.vanished:
+            raise NoSuchProcess(pid, "it ended just now")
+        parts, fds = max(scan.tables, key=lambda table: len(table[1]), default=((pid,), []))
+        # readdir lists a live table in the order of the numbers.
+        return parts, fds if host.fs.is_live else sorted(fds, key=lambda fd: (len(fd[0]), fd[0]))
+
+    def _is_jvm(self, process: Process) -> bool:
+        if (process.threads or 0) < _FEWEST_THREADS_OF_A_JVM:
+            return False
+        found = self._host.fs.maybe(parse_jvm_maps, process.pid, "maps")
+        return found is not None and found.is_jvm
+
+    def _started_s(self, process: Process) -> float | None:
+        boot_s = self._host.fs.maybe(parse_boot_time, "stat")
+        return None if process.start_ticks is None else started_s(boot_s, process.start_ticks, self._host.clock_ticks)
+
+    def _threads(
+        self, pid: int, grouping: Grouping, problems: list[str], *, is_jvm: bool
+    ) -> dict[Key, tuple[FdThread, ...]]:
+        """The threads that wait, each once in a group. With --ask one dump is taken, at the first look."""
+        if not self._host.is_own or (self._watch and not self._ask.ask):
+            return {}
+        place = {int(fd): (key, target) for key, one in grouping.groups.items() for fd, target in one.fds}  # a number
+        if self._dumped is None:
+            from opskit.collect.fd_threads import waiting_threads
+
+            self._dumped = {}
+            for thread in waiting_threads(self._host, pid, place, self._ask.ask and is_jvm, problems):
+                if thread.fd in place:
+                    self._dumped.setdefault((thread.fd, place[thread.fd][1]), []).append(thread)
+        found: dict[Key, dict[int, FdThread]] = {}
+        for (fd, target), threads in self._dumped.items():
+            key, now = place.get(fd, (None, b""))
+            if key is not None and now == target:
+                for thread in threads:
+                    found.setdefault(key, {}).setdefault(thread.tid, thread)
+        return {key: tuple(threads.values()) for key, threads in found.items()}
+
+
+def _groups(parts: Parts, grouping: Grouping, ages: Ages, threads: dict[Key, tuple[FdThread, ...]]) -> Iterator[Group]:
+    """The groups, the largest first."""
+    for key, members in sorted(grouping.groups.items(), key=lambda item: (-len(item[1].fds), item[0])):
+        numbers = [int(fd) for fd, _ in members.fds]  # a number: fs lists no other names
+        oldest, newest = ages.span(parts, key[0], members.fds)
+        yield Group(
+            *key, len(numbers), min(numbers), max(numbers), members.example, oldest, newest, threads.get(key, ())
+        )
+
+
+def _missing(grouping: Grouping, parts: Parts) -> Iterator[str]:
+    if grouping.unseen:
+        yield (
+            f"not looked at, since a stat may hang: {plural(grouping.unseen, 'fd')} on network file systems or detached mounts; "
+            "their kinds are told by their paths"
+        )
+    if grouping.unknown:
+        yield f"the states and peers of {plural(grouping.unknown, 'socket')} are unknown"
+    if len(parts) > 1:
+        yield f"the main thread has exited: these are the file descriptors of thread {parts[-1]}"

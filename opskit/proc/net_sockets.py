@@ -1,0 +1,282 @@
+"""What the sockets of a process are: protocol, state and peer, from the tables of its network namespace.
+
+TCP's by sock_diag(7) where it is our own namespace; the others, and TCP's of another one, from /proc/PID/net (net/*/proc.c):
+
+unix:     Num RefCount Protocol Flags Type St Inode Path
+0000000000000000: 00000003 00000000 00000000 0001 03 43219 /run/systemd/journal/stdout
+netlink:  sk Eth Pid Groups Rmem Wmem Dump Locks Drops Inode
+0000000000000000 0   4242  00000111 0        0        0    2        0        43220
+packet:   sk RefCnt Type Proto Iface R Rmem User Inode
+0000000000000000 3      3    0003   2     1 0      0      43221
+
+udp, raw, icmp and their IPv6 siblings have the columns of tcp (proc/files/net_tcp.py).
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from typing import TYPE_CHECKING
+
+from opskit.proc.files.net_tcp import packed_address
+from opskit.proc.fs import optional
+from opskit.proc.tcp_sockets import LISTEN, STATES, host_text
+from opskit.quantities import hexadecimal, integer
+from opskit.records import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from opskit.proc.fs import ProcFS
+
+SOCKET_PREFIX = b"socket:["
+_INET = re.compile(
+    rb"^ *[0-9]+: ([0-9A-F]{8,32}):([0-9A-F]{4}) ([0-9A-F]{8,32}):([0-9A-F]{4}) ([0-9A-F]{2})"
+    rb" [^ \n]+ [^ \n]+ [^ \n]+ +[0-9]+ +[0-9]+ ([0-9]+)",
+    re.MULTILINE,
+)
+_UNIX = re.compile(
+    rb"^[0-9a-fA-F]+: [0-9A-F]+ [0-9A-F]+ ([0-9A-F]+) ([0-9A-F]+) ([0-9A-F]+) +([0-9]+)(?: ([^\n]*))?$", re.MULTILINE
+)
+_UNIX_TYPES = {b"0001": "stream", b"0002": "datagram", b"0005": "seqpacket"}
+_UNIX_LISTENS, _UNIX_UNCONNECTED = 0x10000, b"01"
+_AUTOBOUND = re.compile(rb"@[0-9a-f]{5}")  # unix(7), "Autobind feature"
+_NETLINK = {
+    b"0": "route", b"4": "sock_diag", b"6": "xfrm", b"7": "selinux", b"9": "audit", b"10": "fib_lookup", b"11": "connector",
+    b"12": "netfilter", b"15": "kobject_uevent", b"16": "generic", b"18": "scsi_transport", b"20": "rdma", b"21": "crypto",
+}  # fmt: skip
+_NOBODY = (b"00000000", b"0" * 32)
+# Ports that programs do not choose themselves (net.ipv4.ip_local_port_range begins here).
+_EPHEMERAL_FROM = 32768
+_MESSAGE, _LENGTH = (
+    struct.Struct("=16xBB2x2s2s16s16s28xI"),
+    struct.Struct("=I"),
+)  # struct inet_diag_msg behind its header
+
+# (family, state, local port, peer's port, local host, peer's host, inode): bytes of a message, or digits of a file with family 0.
+_Row = tuple[int, int, bytes, bytes, bytes, bytes, int]
+
+
+class NamedSocket(NamedTuple):
+    """What sockets of a process have in common: protocol, state and peer.
+
+    `port`: the local port of connections to a port that is listened on, whose peer's host is `client`; 0 otherwise.
+    """
+
+    kind: str  # tcp, udp, unix, netlink, packet, socket
+    detail: str
+    client: str = ""
+    port: int = 0
+
+
+class _Names:
+    """The names that were found, and the place in them of each socket that is wanted."""
+
+    def __init__(self, targets: Iterable[bytes]) -> None:
+        numbered = ((integer(target[len(SOCKET_PREFIX) : -1]), target) for target in targets)
+        self.left: dict[int | None, bytes] = {inode: target for inode, target in numbered if inode}
+        self.names: list[NamedSocket] = []
+        self.places: dict[bytes, int] = {}
+        self._known: dict[object, dict[tuple[object, ...], int]] = {}
+
+    def add(self, inode: int | None, name: Callable[..., NamedSocket], *key: object) -> None:
+        """Name a socket, if it is wanted: name(*key), called once for each key."""
+        target = self.left.pop(inode, None)
+        if target is None:
+            return
+        known = self._known.setdefault(name, {})
+        place = known.get(key)
+        if place is None:
+            place = known[key] = len(self.names)
+            self.names.append(name(*key))
+        self.places[target] = place
+
+
+def name_sockets(
+    fs: ProcFS, parts: tuple[object, ...], targets: Iterable[bytes]
+) -> tuple[list[NamedSocket], dict[bytes, int]]:
+    """What is known of these sockets, each `socket:[8121]`: names, and the place in them of each target.
+
+    Those of another network namespace, and those without an address, are left out. `parts`: the directory that has `net`: (PID,) or
+    (PID, "task", TID). TCP's are read last: a look at them walks a table that all network namespaces share.
+    """
+    found = _Names(targets)
+    for names, add in _FILES:
+        if found.left:
+            add(_read(fs, parts, names), found)
+    if found.left:
+        rows = _dumped() if _is_ours(fs, parts) else None
+        _add_tcp(_written(_read(fs, parts, ("tcp", "tcp6"))) if rows is None else rows, found)
+    return found.names, found.places
+
+
+def _read(fs: ProcFS, parts: tuple[object, ...], names: Iterable[str]) -> bytes:
+    return b"".join(optional(fs.read, *parts, "net", name, default=b"") for name in names)
+
+
+def _is_ours(fs: ProcFS, parts: tuple[object, ...]) -> bool:
+    if not fs.is_own():
+        return False
+    theirs, ours = (optional(fs.link, *where, "ns", "net") for where in (parts, ("self",)))
+    return theirs is not None and theirs == ours
+
+
+def _add_unix(text: bytes, found: _Names) -> None:
+    for flags, type_, state, inode, path in _UNIX.findall(text):
+        found.add(integer(inode), _unix, flags, type_, state, path)
+
+
+def _unix(flags: bytes, type_: bytes, state: bytes, path: bytes) -> NamedSocket:
+    shown = "with a name of the kernel's" if _AUTOBOUND.fullmatch(path) else path.decode("utf-8", "surrogateescape")
+    listens = (hexadecimal(flags) or 0) & _UNIX_LISTENS
+    how = "listening" if listens else "unconnected" if state == _UNIX_UNCONNECTED and not path else ""
+    words = (_UNIX_TYPES.get(type_, ""), how, shown)
+    return NamedSocket("unix", " ".join(word for word in words if word))
+
+
+def _add_netlink(text: bytes, found: _Names) -> None:
+    for words in _rows(text, 10):
+        found.add(integer(words[9]), _netlink, words[1])
+
+
+def _netlink(protocol: bytes) -> NamedSocket:
+    return NamedSocket("netlink", _NETLINK.get(protocol) or f"protocol {protocol.decode('ascii', 'replace')}")
+
+
+def _add_packet(text: bytes, found: _Names) -> None:
+    for words in _rows(text, 9):
+        found.add(integer(words[8]), _packet, words[3])
+
+
+def _packet(protocol: bytes) -> NamedSocket:
+    return NamedSocket("packet", f"protocol 0x{protocol.decode('ascii', 'replace')}")
+
+
+def _rows(text: bytes, most: int) -> Iterator[list[bytes]]:
+    rows = (line.split(None, most) for line in text.split(b"\n"))
+    return (words for words in rows if len(words) >= most)
+
+
+def _add_udp(text: bytes, found: _Names) -> None:
+    for local, local_port, peer, port, _, inode in _INET.findall(text):
+        if peer not in _NOBODY:
+            found.add(integer(inode), _udp_to, peer, port)
+        elif (hexadecimal(local_port) or 0) < _EPHEMERAL_FROM:
+            found.add(integer(inode), _udp_on, local, local_port)
+        else:
+            found.add(integer(inode), _udp_unconnected)
+
+
+def _udp_to(peer: bytes, port: bytes) -> NamedSocket:
+    return NamedSocket("udp", f"to {_address(0, peer, port)}")
+
+
+def _udp_on(host: bytes, port: bytes) -> NamedSocket:
+    return NamedSocket("udp", f"on {_address(0, host, port)}")
+
+
+def _udp_unconnected() -> NamedSocket:
+    return NamedSocket("udp", f"on a port above {_EPHEMERAL_FROM - 1}")
+
+
+def _add_raw(text: bytes, found: _Names) -> None:
+    for _, _, peer, _, _, inode in _INET.findall(text):
+        found.add(integer(inode), _raw, peer)
+
+
+def _raw(peer: bytes) -> NamedSocket:
+    return NamedSocket("socket", "raw or ping" if peer in _NOBODY else f"raw or ping to {_host(0, peer)}")
+
+
+_FILES: tuple[tuple[tuple[str, ...], Callable[[bytes, _Names], None]], ...] = (
+    (("unix",), _add_unix),
+    (("netlink",), _add_netlink),
+    (("packet",), _add_packet),
+    (("udp", "udp6", "udplite", "udplite6"), _add_udp),
+    (("raw", "raw6", "icmp", "icmp6"), _add_raw),
+)
+
+
+def _dumped() -> list[_Row] | None:
+    """TCP's sockets of our network namespace; None where the kernel does not tell them."""
+    from opskit.proc.kernel.sock_diag import SockDiag
+
+    rows: list[_Row] = []
+    try:
+        sockets = SockDiag()
+    except OSError:
+        return None
+    try:
+        for chunk in sockets.dump(asked=0):
+            rows += _messages(chunk)
+    except OSError:
+        return None
+    finally:
+        sockets.close()
+    return rows
+
+
+def _messages(chunk: bytes) -> Iterator[_Row]:
+    """The rows of a chunk of whole messages; one that is cut ends it."""
+    start, size = 0, len(chunk)
+    while start + _MESSAGE.size <= size:
+        (length,) = _LENGTH.unpack_from(chunk, start)
+        if length < _MESSAGE.size:
+            return
+        yield _MESSAGE.unpack_from(chunk, start)
+        start += length + 3 & ~3
+
+
+def _written(text: bytes) -> Iterator[_Row]:
+    """The rows of /proc/PID/net/tcp and tcp6."""
+    for local, local_port, peer, port, state, inode in _INET.findall(text):
+        yield 0, hexadecimal(state) or 0, local_port, port, local, peer, integer(inode) or 0
+
+
+def _add_tcp(rows: Iterable[_Row], found: _Names) -> None:
+    rows = [*rows]
+    listening = {local_port for _, state, local_port, _, _, _, _ in rows if state == LISTEN}
+    left = found.left
+    for family, state, local_port, port, local, peer, inode in rows:
+        if inode not in left:
+            continue
+        if state == LISTEN:
+            found.add(inode, _listener, family, local, local_port)
+        elif local_port in listening:
+            found.add(inode, _inbound, family, state, peer, local_port)
+        else:
+            found.add(inode, _outbound, family, state, peer, port)
+
+
+def _listener(family: int, host: bytes, port: bytes) -> NamedSocket:
+    return NamedSocket("tcp", f"LISTEN on {_address(family, host, port)}")
+
+
+def _inbound(family: int, state: int, peer: bytes, port: bytes) -> NamedSocket:
+    return NamedSocket("tcp", state_name(state), _host(family, peer), _port(family, port))
+
+
+def _outbound(family: int, state: int, peer: bytes, port: bytes) -> NamedSocket:
+    return NamedSocket("tcp", f"{state_name(state)} to {_address(family, peer, port)}")
+
+
+def state_name(state: int) -> str:
+    """`ESTAB`, `CLOSE_WAIT`."""
+    return STATES[state].replace("-", "_") if 0 < state < len(STATES) else f"state {state}"
+
+
+def _address(family: int, host: bytes, port: bytes) -> str:
+    return f"{_host(family, host)}:{_port(family, port)}"
+
+
+def _port(family: int, port: bytes) -> int:
+    return int.from_bytes(port, "big") if family else hexadecimal(port) or 0
+
+
+def _host(family: int, host: bytes) -> str:
+    if family:
+        from opskit.proc.inet_diag import packed
+
+        return host_text(packed(family, host))
+    address = packed_address(host.decode("ascii"))
+    return "?" if address is None else host_text(address)

@@ -1,0 +1,174 @@
+"""`opskit tcp` on states of the TCP host that are really staged, each in a network namespace of its own."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from netstage import stage
+from users import reserved_user
+
+
+def looked(staged, *options, code=None, user=None):
+    """The findings of one window in the namespace, by their codes, and the whole answer."""
+    done = staged.run("tcp", "-i", "1", "-f", "json", *options, user=user)
+    assert done.stderr == ""
+    answer = json.loads(done.stdout)
+    found = {each["code"]: each for each in answer["findings"]}
+    assert done.returncode == any(each["severity"] != "note" for each in answer["findings"]), found
+    if code is not None:
+        assert code in found, found
+    return found, answer
+
+
+def test_a_server_that_does_not_accept():
+    """Recv-Q 5 above a backlog of 4, with the drops of the window: an error that names the process."""
+    with stage("unaccepted", backlog=4, clients=12, again=4) as staged:
+        found, _ = looked(staged, code="tcp-listen-queue-full")
+        full = found.pop("tcp-listen-queue-full")
+        assert full["severity"] == "error"
+        assert (
+            "the listen queue of 127.0.0.1:7100 is full: 5 connections wait for accept(), its backlog is 4"
+            in full["summary"]
+        )
+        assert f"({staged.pid}) does not accept them in time" in full["summary"]
+        assert full["next"] == f"opskit tcp {staged.pid}"
+        assert not found, "its clients in SYN_SENT are explained"
+        listed = staged.run("tcp", "--listen", "-i", "0.5").stdout
+        assert "127.0.0.1:7100" in listed
+        assert "is full" in listed
+
+
+def test_the_same_by_the_pid_from_outside():
+    """Root enters the namespace of the process; another user is told why the backlog is unknown, and gets no wrong verdict."""
+    with stage("unaccepted", backlog=4, clients=12) as staged:
+        found, _ = looked(staged, staged.pid, code="tcp-listen-queue-full")
+        assert found["tcp-listen-queue-full"]["severity"] in ("error", "warning")
+        with reserved_user() as user:
+            if user is not None:
+                found, _ = looked(staged, user=user.pw_uid, code="tcp-listen-queue-full")
+                assert "an unknown process" in found["tcp-listen-queue-full"]["summary"]
+
+
+def test_what_happened_before():
+    """Overflows of the past are a note."""
+    with stage("overflowed") as staged:
+        found, _ = looked(staged)
+        assert [(each["severity"], code) for code, each in found.items()] == [("note", "tcp-drops-counted")]
+        assert "connections dropped at full listen queues" in found["tcp-drops-counted"]["summary"]
+
+
+@pytest.mark.parametrize(("inbound", "place"), [(True, "on port 7101"), (False, "to 127.0.0.1:7101")])
+def test_connections_that_are_not_closed(inbound, place):
+    """300 in CLOSE_WAIT, with owner, age and descriptors, among 20 that work."""
+    with stage("close_wait", number=300, inbound=inbound, working=20, age_s=1.2) as staged:
+        found, _ = looked(staged, code="tcp-close-wait")
+        leak = found["tcp-close-wait"]
+        assert leak["severity"] == "warning"
+        assert (
+            f"({staged.pid}) has 300 connections {place} that their peers closed and it has not (CLOSE_WAIT)"
+            in leak["summary"]
+        )
+        assert "the oldest at least 2." in leak["summary"]
+        assert "300 the same; fds " in leak["evidence"]
+        assert leak["next"] == f"opskit fds {staged.pid} -w"
+
+
+def test_connections_that_leak_slowly():
+    """12 are a note; under a watch they grow, and are a warning with the rate."""
+    with stage("close_wait", number=12, more_each=0.1) as staged:
+        done = staged.run("tcp", staged.pid, "-w", "-i", "0.6", "-c", "6", "-f", "json")
+        first, *_, last = [
+            next((each for each in json.loads(line)["findings"] if each["code"] == "tcp-close-wait"), None)
+            for line in done.stdout.splitlines()
+        ]
+        assert first["severity"] == "note"
+        assert last["severity"] == "warning"
+        assert "they grew from 1" in last["summary"]
+        assert " a minute" in last["summary"]
+
+
+def test_ports_that_run_out():
+    """connect() fails there, no counter moves, and the finding names the destination, the process and the range."""
+    with stage("ports", used=100) as staged:
+        assert staged.said["connect"] == 99  # EADDRNOTAVAIL
+        found, _ = looked(staged, code="tcp-ports-exhausted")
+        full = found["tcp-ports-exhausted"]
+        assert full["severity"] == "error"
+        assert "all 100 local ports for connections from 127.0.0.1 to 127.0.0.1:7102 are used" in full["summary"]
+        assert f"({staged.pid})" in full["summary"]
+    with stage("ports", used=93) as staged:
+        assert staged.said["connect"] is None
+        found, _ = looked(staged, code="tcp-ports-nearly-exhausted")
+        assert "94 of 100 local ports" in found["tcp-ports-nearly-exhausted"]["summary"]
+
+
+def test_ports_in_time_wait():
+    """To another host they are used; to this one connect() may take them again."""
+    with stage("ports", used=100, closed=True, address="10.77.0.1") as staged:
+        assert staged.said["connect"] == 99
+        found, _ = looked(staged, code="tcp-ports-exhausted")
+        assert "100 of them are in TIME_WAIT" in found["tcp-ports-exhausted"]["summary"]
+        assert found["tcp-ports-exhausted"]["fix"] == "sysctl net.ipv4.tcp_tw_reuse=1"
+    with stage("ports", used=100, closed=True, settled_s=1.5) as staged:
+        assert staged.said["connect"] is None
+        assert looked(staged)[0] == {}
+
+
+def test_a_host_that_does_not_answer():
+    """A pile of SYN_SENT with the process and the address."""
+    with stage("unanswered", number=8) as staged:
+        found, _ = looked(staged, code="tcp-connect-unanswered")
+        assert found["tcp-connect-unanswered"]["severity"] == "warning"
+        assert (
+            f"({staged.pid}) to 10.77.0.9:443 get no answer to their SYNs (SYN_SENT)"
+            in found["tcp-connect-unanswered"]["summary"]
+        )
+
+
+def test_half_open_connections():
+    """SYN cookies that nobody returns."""
+    with stage("half_open") as staged:
+        found, _ = looked(staged, code="tcp-syn-queue-full")
+        assert found["tcp-syn-queue-full"]["severity"] == "warning"
+        assert "SYN cookies in 1.0 s, 0 came back: a SYN flood" in found["tcp-syn-queue-full"]["summary"]
+
+
+def test_a_full_connection_tracking_table():
+    """Entries, limit and drops; nearly full is a warning."""
+    with stage("tracked", clients_each=0.1) as staged:
+        found, _ = looked(staged, code="conntrack-full")
+        limit = staged.said["limit"]
+        assert found["conntrack-full"]["severity"] == "error"
+        assert (
+            f"the connection tracking table is full: {limit:,} of {limit:,} entries"
+            in found["conntrack-full"]["summary"]
+        )
+        assert "packets of new connections dropped in 1.0 s" in found["conntrack-full"]["summary"]
+    with stage("tracked", share=0.93) as staged:
+        found, _ = looked(staged, code="conntrack-nearly-full")
+        assert "is 93 % full" in found["conntrack-nearly-full"]["summary"]
+
+
+def test_too_many_in_time_wait():
+    """A note with the limit."""
+    with stage("time_wait", limit=10) as staged:
+        found, _ = looked(staged)
+        assert [(code, each["severity"]) for code, each in found.items()] == [("tcp-time-wait-full", "note")]
+        assert "10 of 10" in found["tcp-time-wait-full"]["summary"]
+
+
+def test_loss_of_the_host():
+    """Of all data segments, within half a percent."""
+    with stage("lossy", percent=4) as staged:
+        found, _ = looked(staged, "-i", "3", code="tcp-host-retransmits")
+        assert found["tcp-host-retransmits"]["share"] == pytest.approx(0.04, abs=0.008)
+        assert "tcp-host-out-of-order" in found
+
+
+def test_a_healthy_server():
+    """Thousands of short connections a second, and TIME_WAIT by the thousand: no finding."""
+    with stage("accepted") as staged:
+        found, answer = looked(staged)
+        assert found == {}
+        assert answer["spaces"][0]["states"]["TIME-WAIT"] > 2000

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def judge(facts: Facts) -> Result:
     """Verdicts of all connections in groups, listening sockets, leaks, and findings."""
-    groups = groups_of(facts.connections)
+    groups = groups_of(facts.connections, facts.idle)
     found = [*connection_findings(groups), *host_findings(facts)]
     return Result(
         facts, groups, tuple(sorted(facts.listeners, key=_fullest_first)),
